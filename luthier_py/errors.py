@@ -1,0 +1,69 @@
+"""Every error that Luthier-py raises on purpose, and the place it speaks of.
+
+One root, :class:`LuthierError`. A message says what is wrong and what to do; the
+:class:`Location` says where. Nothing else is raised for bad input.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where in a code object something was found; unknown parts stay ``None``."""
+
+    kernel: str | None = None
+    pc: int | None = None
+    text: str | None = None
+
+    def __str__(self) -> str:
+        parts = []
+        if self.kernel is not None:
+            parts.append(f"kernel {self.kernel}")
+        if self.pc is not None:
+            parts.append(f"pc 0x{self.pc:x}")
+        if self.text is not None:
+            parts.append(f"`{self.text}`")
+        return ", ".join(parts)
+
+
+class LuthierError(Exception):
+    """Root of all errors. ``str()`` is one line: what, where, what to do."""
+
+    def __init__(self, message: str, where: Location | None = None) -> None:
+        self.message = message
+        self.where = where
+        super().__init__(f"{message} [{where}]" if where and str(where) else message)
+
+
+class Malformed(LuthierError):
+    """The input breaks its own format: a truncated ELF, a bad note, undecodable code."""
+
+
+class Unsupported(LuthierError):
+    """The input is well formed, but uses something that Luthier-py does not handle."""
+
+
+class Invalid(LuthierError):
+    """A caller's request makes no sense: unknown kernel, wrong argument count or type."""
+
+
+class HookError(LuthierError):
+    """A hook uses Python that is not device Python; carries the source file and line."""
+
+
+class EditConflict(LuthierError):
+    """A recorded edit cannot be applied where it was asked for."""
+
+
+class OutOfRegisters(LuthierError):
+    """No register is left for a hook at some point of the kernel."""
+
+
+class CheckFailed(LuthierError):
+    """The independent checker found that a patch could change the application."""
+
+
+class DeviceError(LuthierError):
+    """A kernel failed while it ran: bad address, no forward progress, bad launch."""

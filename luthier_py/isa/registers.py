@@ -1,0 +1,146 @@
+"""Registers and sets of registers.
+
+There are three register files. The scalar file is numbered as the ISA encodes scalar
+operands, so that special registers have one place of their own beside the SGPRs
+(AMD ISA manuals, "Scalar ALU operands"); registers that no operand can name follow at 128.
+
+Invariant: one architectural dword has exactly one (file, index), on every target.
+The decoder maps encodings that differ between targets (M0 is 125 on gfx11+) to these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class RegFile(IntEnum):
+    """A register file; indices count dwords (a VGPR is one dword in each lane)."""
+
+    SGPR = 0
+    VGPR = 1
+    AGPR = 2
+
+
+# Scalar file: special registers at their operand encodings.
+FLAT_SCRATCH = 102  # gfx9 only, two dwords; plain SGPRs on gfx10+
+XNACK_MASK = 104  # gfx9 only, two dwords; plain SGPRs on gfx10+
+VCC = 106  # two dwords
+TTMP0 = 108  # sixteen dwords
+M0 = 124
+EXEC = 126  # two dwords
+# Scalar file: what operands cannot name as destination.
+SCC = 128
+MODE = 129
+# Read-only sources (apertures, null, constants) are not registers: they decode as constants
+# or as OperandKind.SPECIAL.
+
+SPECIAL_NAMES = {
+    FLAT_SCRATCH: "flat_scratch_lo", FLAT_SCRATCH + 1: "flat_scratch_hi",
+    XNACK_MASK: "xnack_mask_lo", XNACK_MASK + 1: "xnack_mask_hi",
+    VCC: "vcc_lo", VCC + 1: "vcc_hi", M0: "m0", EXEC: "exec_lo", EXEC + 1: "exec_hi",
+    SCC: "scc", MODE: "mode",
+    **{TTMP0 + i: f"ttmp{i}" for i in range(16)},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reg:
+    """``dwords`` consecutive registers of one file, from ``index`` on."""
+
+    file: RegFile
+    index: int
+    dwords: int = 1
+
+    def __str__(self) -> str:
+        prefix = "sva"[self.file]
+        if self.dwords == 1:
+            if self.file is RegFile.SGPR and self.index in SPECIAL_NAMES:
+                return SPECIAL_NAMES[self.index]
+            return f"{prefix}{self.index}"
+        if self.file is RegFile.SGPR and self.dwords == 2 and self.index in (VCC, EXEC, FLAT_SCRATCH, XNACK_MASK):
+            return SPECIAL_NAMES[self.index].removesuffix("_lo")
+        return f"{prefix}[{self.index}:{self.index + self.dwords - 1}]"
+
+
+def sgpr(index: int, dwords: int = 1) -> Reg:
+    return Reg(RegFile.SGPR, index, dwords)
+
+
+def vgpr(index: int, dwords: int = 1) -> Reg:
+    return Reg(RegFile.VGPR, index, dwords)
+
+
+def agpr(index: int, dwords: int = 1) -> Reg:
+    return Reg(RegFile.AGPR, index, dwords)
+
+
+@dataclass(frozen=True, slots=True)
+class RegSet:
+    """An immutable set of registers: one bit mask per file, bit *i* is register *i*."""
+
+    sgpr: int = 0
+    vgpr: int = 0
+    agpr: int = 0
+
+    @staticmethod
+    def of(*regs: Reg) -> RegSet:
+        masks = [0, 0, 0]
+        for reg in regs:
+            masks[reg.file] |= ((1 << reg.dwords) - 1) << reg.index
+        return RegSet(*masks)
+
+    def mask(self, file: RegFile) -> int:
+        return (self.sgpr, self.vgpr, self.agpr)[file]
+
+    def __or__(self, other: RegSet) -> RegSet:
+        return RegSet(self.sgpr | other.sgpr, self.vgpr | other.vgpr, self.agpr | other.agpr)
+
+    def __and__(self, other: RegSet) -> RegSet:
+        return RegSet(self.sgpr & other.sgpr, self.vgpr & other.vgpr, self.agpr & other.agpr)
+
+    def __sub__(self, other: RegSet) -> RegSet:
+        return RegSet(self.sgpr & ~other.sgpr, self.vgpr & ~other.vgpr, self.agpr & ~other.agpr)
+
+    def __bool__(self) -> bool:
+        return bool(self.sgpr or self.vgpr or self.agpr)
+
+    def __contains__(self, reg: Reg) -> bool:
+        """Whether *all* dwords of ``reg`` are in the set."""
+        want = ((1 << reg.dwords) - 1) << reg.index
+        return self.mask(reg.file) & want == want
+
+    def overlaps(self, other: RegSet) -> bool:
+        return bool(self & other)
+
+    def __iter__(self) -> Iterator[Reg]:
+        """Single-dword registers, file by file, ascending."""
+        for file in RegFile:
+            mask = self.mask(file)
+            while mask:
+                low = mask & -mask
+                yield Reg(file, low.bit_length() - 1)
+                mask ^= low
+
+    def __str__(self) -> str:
+        """Ranges, LLVM's way: ``s[0:3] vcc v5``."""
+        return " ".join(str(reg) for reg in self.ranges())
+
+    def ranges(self) -> Iterator[Reg]:
+        """The set as maximal runs; special registers are not merged with SGPRs."""
+        run: Reg | None = None
+        for reg in self:
+            joins = run is not None and run.file == reg.file and run.index + run.dwords == reg.index
+            plain = reg.file is not RegFile.SGPR or not (reg.index in SPECIAL_NAMES and reg.index % 2 == 0)
+            if joins and plain and run is not None and (reg.file is not RegFile.SGPR or reg.index not in (M0, SCC, MODE)):
+                run = Reg(run.file, run.index, run.dwords + 1)
+            else:
+                if run is not None:
+                    yield run
+                run = reg
+        if run is not None:
+            yield run
+
+
+NO_REGS = RegSet()
