@@ -2,7 +2,7 @@
 
 In: the HIP sources beside this file and clang (``$CLANG``, or clang-22). Out: one gfx90a code
 object for each source. Invariant: the same compiler gives the same bytes in any folder, so the
-committed objects can be checked (``tests/unit/data/test_samples.py`` does).
+committed objects can be checked (``tests/unit/samples/test_samples.py`` does).
 
     python tests/data/build.py [FOLDER]      FOLDER: where to write, default beside the sources
 """
