@@ -1,0 +1,69 @@
+"""What any test may use: samples, and tools that are not Python packages.
+
+Invariant: a tool that is missing skips the test on a developer's machine and fails it where LUTHIER_REQUIRE_TOOLS=1
+says that everything is installed, so that nothing goes untested unseen.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = {"luthier_py.samples": "tests/data", "luthier_py.tools": "tools", "luthier_py.intrinsics": "intrinsics"}
+LIBRARIES = {"comgr": "libamd_comgr.so.2"}
+
+
+def import_mapped(name: str, folder: Path) -> None:
+    """Make ``folder`` importable as ``name``, as an installation does, where only the checkout is on the path."""
+    if importlib.util.find_spec(name) is not None or not (folder / "__init__.py").exists():
+        return
+    spec = importlib.util.spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
+    assert spec is not None and spec.loader is not None
+    sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[name])
+
+
+for mapped_name, mapped_folder in FOLDERS.items():
+    import_mapped(mapped_name, ROOT / mapped_folder)
+
+from luthier_py.samples import SAMPLES, Sample  # noqa: E402  (importable only now)
+
+
+def find_tool(name: str) -> str | None:
+    """The path of a program, or the loadable name of a library in LIBRARIES."""
+    if name not in LIBRARIES:
+        return shutil.which(name)
+    try:
+        ctypes.CDLL(LIBRARIES[name])
+    except OSError:
+        return None
+    return LIBRARIES[name]
+
+
+def require_tool(name: str) -> str:
+    """``find_tool(name)``; without it the test is skipped, or fails under LUTHIER_REQUIRE_TOOLS=1."""
+    found = find_tool(name)
+    if found is None:
+        (pytest.fail if os.environ.get("LUTHIER_REQUIRE_TOOLS") == "1" else pytest.skip)(f"{name} is not installed")
+    return found
+
+
+@pytest.fixture(name="require_tool", scope="session")
+def require_tool_fixture() -> Callable[[str], str]:
+    """For tests: ``def test_x(require_tool): objdump = require_tool("llvm-objdump-22")``."""
+    return require_tool
+
+
+@pytest.fixture(params=SAMPLES, ids=lambda sample: sample.name)
+def sample(request: pytest.FixtureRequest) -> Sample:
+    """Every sample kernel in turn."""
+    found: Sample = request.param
+    return found
