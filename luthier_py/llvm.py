@@ -1,0 +1,69 @@
+"""The only importer of llvmlite.binding: LLVM IR text in, machine code out.
+
+Importing this module is cheap; LLVM is loaded by the first call. LLVM's state is global to
+the process, so every function here that touches it holds ``LOCK``.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+from typing import Any
+
+from luthier_py.errors import Invalid
+
+LOCK = threading.RLock()
+
+# The optimizer that merges the lanes of an atomic into one: hooks say themselves who takes part.
+_OPTIONS = ("--amdgpu-atomic-optimizer-strategy=None",)
+
+_AMDGPU_TRIPLE = "amdgcn-amd-amdpal"  # its amdgpu_cs functions are shader parts: they end by falling off their end
+
+
+@cache
+def binding() -> Any:
+    """llvmlite.binding, with all targets initialised and our options set."""
+    with LOCK:
+        import llvmlite.binding as llvm
+
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        for option in _OPTIONS:
+            llvm.set_option("luthier", option)
+        return llvm
+
+
+def amdgpu_object(ir: str, cpu: str, wave_size: int) -> bytes:
+    """Optimise a module of ``amdgpu_cs`` functions and emit its relocatable object.
+
+    ``cpu`` is LLVM's processor name. The module's own triple and data layout are replaced.
+    """
+    with LOCK:
+        llvm = binding()
+        machine = _amdgpu_machine(cpu, wave_size)
+        header = f'target triple = "{_AMDGPU_TRIPLE}"\ntarget datalayout = "{machine.target_data}"\n'
+        module = parse(header + ir)
+        tuning = llvm.create_pipeline_tuning_options(speed_level=2)
+        tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_interleaving = False
+        passes = llvm.create_pass_builder(machine, tuning)
+        passes.getModulePassManager().run(module, passes)
+        code: bytes = machine.emit_object(module)
+        return code
+
+
+def parse(ir: str) -> Any:
+    """A verified module; Invalid says what LLVM does not like (the caller holds LOCK)."""
+    llvm = binding()
+    try:
+        module = llvm.parse_assembly(ir)
+        module.verify()
+    except RuntimeError as error:
+        raise Invalid("LLVM refuses a generated module: " + " ".join(str(error).split())) from error
+    return module
+
+
+@cache
+def _amdgpu_machine(cpu: str, wave_size: int) -> Any:
+    features = "+wavefrontsize64,-wavefrontsize32" if wave_size == 64 else "+wavefrontsize32,-wavefrontsize64"
+    target = binding().Target.from_triple(_AMDGPU_TRIPLE)
+    return target.create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic")
