@@ -23,9 +23,10 @@ LIBRARIES = {"comgr": "libamd_comgr.so.2"}
 
 def import_mapped(name: str, folder: Path) -> None:
     """Make ``folder`` importable as ``name``, as an installation does, where only the checkout is on the path."""
-    if importlib.util.find_spec(name) is not None or not (folder / "__init__.py").exists():
+    init = folder / "__init__.py"
+    if importlib.util.find_spec(name) is not None or not init.exists():
         return
-    spec = importlib.util.spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
+    spec = importlib.util.spec_from_file_location(name, init, submodule_search_locations=[str(folder)])
     assert spec is not None and spec.loader is not None
     sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(sys.modules[name])

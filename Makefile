@@ -1,0 +1,43 @@
+# make demo    see it work: sample kernels instrumented and run on the emulator
+# make test    all tests (those that compare with LLVM's own tools are skipped where these are missing)
+# make lint    ruff and mypy
+# make bench   speed of the emulator and of instrumentation
+# make samples compile the sample kernels again (needs clang-22)
+#
+# Only Python (3.10 or newer, with venv) and make are needed; everything else goes into .venv.
+# The installation is editable, so what is changed in luthier_py/, tools/ and intrinsics/ holds at once.
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint bench samples clean
+
+demo: .venv/installed
+	$(BIN)/luthier demo
+
+test: .venv/installed-test
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: .venv/installed-test
+	$(BIN)/ruff check .
+	$(BIN)/mypy luthier_py
+
+bench: .venv/installed
+	set -e; for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark; done
+
+samples:
+	$(PYTHON) tests/data/build.py
+
+clean:
+	rm -rf .venv build dist luthier_py.egg-info
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/installed: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+.venv/installed-test: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@

@@ -1,0 +1,180 @@
+"""The house rules that a machine can check: which room may import which, and how files are kept.
+
+In: the text of the repository; nothing is imported. docs/architecture.md says why.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "luthier_py"
+ROOMS = (
+    "errors llvm isa loader ir analysis runtime emulator tool jit inject link pipeline report session cli"
+).split()
+DEVICES = {"runtime", "emulator"}
+REWRITER = {"tool", "jit", "inject", "link"}
+BUILT_INS = {"intrinsics": "intrinsics", "samples": "tests/data", "tools": "tools"}
+MAINTAINERS = {"luthier_py.isa.generate"}  # packages that only a checkout has
+IMPORT_NAMES = {"hip-python": "hip", "pyelftools": "elftools"}
+LINES = 400
+
+
+def sources(*folders: str) -> list[Path]:
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def product() -> list[Path]:
+    """Everything that is installed."""
+    return sources("luthier_py", *BUILT_INS.values())
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def package_of(path: Path) -> tuple[str, ...]:
+    """The package that a file belongs to when it is installed."""
+    for name, folder in BUILT_INS.items():
+        if path.is_relative_to(ROOT / folder):
+            return ("luthier_py", name, *path.relative_to(ROOT / folder).parent.parts)
+    return path.relative_to(ROOT).parent.parts
+
+
+def room_of(path: Path) -> str:
+    """Folder or module directly below luthier_py; "" for luthier_py/__init__.py and __main__.py."""
+    first = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    return "" if first in ("__init__", "__main__") else first
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Dotted names that a file imports, wherever the statement stands; relative ones resolved."""
+    package = package_of(path)
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join((*base, *([node.module] if node.module else [])))
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def rooms_imported(path: Path) -> Iterator[str]:
+    for name in imports(path):
+        parts = name.split(".")
+        if parts[0] == "luthier_py":
+            yield parts[1] if len(parts) > 1 else "luthier_py"
+
+
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def distributions(*groups: list[str]) -> list[str]:
+    """Names without versions and extras of requirements."""
+    return [re.split(r"[<>=!~ \[;]", requirement)[0] for group in groups for requirement in group]
+
+
+def test_every_module_is_in_a_known_room() -> None:
+    assert {room_of(path) for path in sources("luthier_py")} - {""} <= set(ROOMS)
+
+
+def test_rooms_import_only_rooms_to_their_left() -> None:
+    wrong = []
+    for path in sources("luthier_py"):
+        room = room_of(path)
+        allowed = set(ROOMS[: ROOMS.index(room) + 1] if room else ROOMS)
+        if room in REWRITER:
+            allowed -= DEVICES
+        wrong += [f"{name_of(path)} imports {other}" for other in rooms_imported(path) if other not in allowed]
+    assert wrong == []
+
+
+def test_built_ins_come_in_by_entry_points_only() -> None:
+    wrong = []
+    for path in sources("luthier_py"):
+        tops = {name.split(".")[0] for name in imports(path)} & {"tests", *BUILT_INS}
+        rooms = {room for room in rooms_imported(path) if room in BUILT_INS}
+        strings = {name for name in BUILT_INS if f"luthier_py.{name}." in path.read_text()}
+        wrong += [f"{name_of(path)} knows {name}" for name in tops | rooms | strings]
+    assert wrong == []
+
+
+def test_only_llvm_uses_llvmlite_binding() -> None:
+    users = {name_of(path) for path in product() for name in imports(path) if name.startswith("llvmlite.binding")}
+    assert users <= {"luthier_py/llvm.py"}
+
+
+def test_targets_are_named_in_isa_only() -> None:
+    """Code, strings and comments: a fact about a target is a row of isa.target."""
+    outside = [path for path in sources("luthier_py") if room_of(path) != "isa"]
+    assert [name_of(path) for path in outside if re.search(r"gfx\d", path.read_text(), re.IGNORECASE)] == []
+
+
+def test_names_say_what_a_thing_is() -> None:
+    vague = re.compile(r"utils?$|utilit|helper|manager|misc", re.IGNORECASE)
+    wrong = [name_of(path) for path in (*product(), *sources("tests")) if vague.search(path.stem)]
+    for path in product():
+        classes = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef))
+        wrong += [f"{name_of(path)}: {node.name}" for node in classes if vague.search(node.name)]
+    assert wrong == []
+
+
+def test_files_are_short() -> None:
+    files = {*product(), *sources("tests", "benchmarks")}
+    lengths = {name_of(path): len(path.read_text().splitlines()) for path in files}
+    assert {name: length for name, length in lengths.items() if length > LINES} == {}
+
+
+def test_modules_say_what_they_are_for() -> None:
+    files = [path for path in product() if path.read_text().strip()]
+    assert [name_of(path) for path in files if not ast.get_docstring(ast.parse(path.read_text()))] == []
+
+
+def test_everything_is_caught_only_at_the_edge() -> None:
+    """``except Exception`` hides bugs anywhere else than in cli.py."""
+    broad = re.compile(r"except( Exception| BaseException)?( as \w+)?:")
+    assert {name_of(path) for path in sources("luthier_py") if broad.search(path.read_text())} <= {"luthier_py/cli.py"}
+
+
+def test_nothing_is_left_for_later_and_no_machine_is_named() -> None:
+    banned = re.compile("|".join(("TO" "DO", "FIX" "ME", "X" "XX", "/wo" "rk/", "/tm" "p/", "/ro" "ot/")))
+    texts = {ROOT / "pyproject.toml", ROOT / "Makefile", ROOT / ".ci" / "run", *ROOT.glob("*.md"), *product()}
+    for folder in ("docs", "benchmarks", "tests", "tools", "intrinsics"):
+        texts |= {*(ROOT / folder).rglob("*.md"), *sources(folder)}
+    assert [name_of(path) for path in sorted(texts) if banned.search(path.read_text())] == []
+
+
+def test_every_package_folder_is_installed() -> None:
+    roots = {"luthier_py": "luthier_py", **{f"luthier_py.{name}": folder for name, folder in BUILT_INS.items()}}
+    folders = {
+        ".".join((package, *init.parent.relative_to(ROOT / folder).parts))
+        for package, folder in roots.items()
+        for init in (ROOT / folder).rglob("__init__.py")
+    }
+    assert project()["tool"]["setuptools"]["packages"] == sorted(folders - MAINTAINERS)
+
+
+def test_every_import_is_a_declared_dependency() -> None:
+    declared = project()["project"]
+    names = distributions(declared["dependencies"], declared["optional-dependencies"]["hip"])
+    known = {*sys.stdlib_module_names, "luthier_py", *(IMPORT_NAMES.get(name, name) for name in names)}
+    used = {name.split(".")[0]: name_of(path) for path in product() for name in imports(path)}
+    assert {name: path for name, path in used.items() if name not in known} == {}
+
+
+def test_every_dependency_has_a_reason() -> None:
+    declared = project()["project"]
+    names = distributions(declared["dependencies"], *declared["optional-dependencies"].values())
+    reasons = (ROOT / "docs" / "dependencies.md").read_text()
+    assert [name for name in names if f"| {name} |" not in reasons] == []
