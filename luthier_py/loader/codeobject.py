@@ -1,0 +1,254 @@
+"""A loaded code object: what it is for, what is in it, and its kernels.
+
+In: the bytes of a code object ELF, versions 3 to 6. Out: :class:`CodeObject`. Invariant: every kernel's
+descriptor lies in the file, its entry in executable memory, and its metadata has the shape that
+AMDGPUUsage, "Code Object Metadata", prescribes; anything else is Malformed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from luthier_py.errors import Invalid, Malformed, Unsupported
+from luthier_py.isa.target import Target, target_of_mach
+from luthier_py.loader.descriptor import DESCRIPTOR_BYTES, KernelDescriptor
+from luthier_py.loader.elf import (
+    Binding,
+    Elf,
+    Relocation,
+    Section,
+    SectionType,
+    Segment,
+    SegmentFlag,
+    SegmentType,
+    Symbol,
+    parse_elf,
+    read_relocations,
+    read_symbols,
+)
+from luthier_py.loader.note import Metadata, Note, read_notes, unpack_metadata
+
+
+class Setting(Enum):
+    """How a code object wants a feature of the processor (XNACK, SRAM-ECC) to be set."""
+
+    UNSUPPORTED = 0
+    ANY = 1
+    OFF = 2
+    ON = 3
+
+
+@dataclass(frozen=True, slots=True)
+class KernelArg:
+    """One entry of ``.args``. ``value_kind`` and the type facts are the metadata's own words."""
+
+    name: str
+    offset: int
+    size: int
+    value_kind: str
+    type_name: str | None
+    address_space: str | None
+    access: str | None
+    is_const: bool
+
+    @property
+    def hidden(self) -> bool:
+        """Whether the runtime fills it in, not the program."""
+        return self.value_kind.startswith("hidden_")
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRecord:
+    """One kernel. ``symbol`` names its descriptor, ``entry`` is the address of its first instruction."""
+
+    name: str
+    symbol: str
+    descriptor_address: int
+    descriptor: KernelDescriptor
+    entry: int
+    metadata: Metadata = field(repr=False)
+    args: tuple[KernelArg, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CodeObject:
+    """An immutable code object; ``data`` is the file as it was given."""
+
+    name: str
+    data: bytes = field(repr=False)
+    target: Target
+    xnack: Setting
+    sramecc: Setting
+    version: int  # of the code object format
+    segments: tuple[Segment, ...] = field(repr=False)
+    sections: tuple[Section, ...] = field(repr=False)
+    symbols: tuple[Symbol, ...] = field(repr=False)
+    relocations: tuple[Relocation, ...] = field(repr=False)
+    metadata: Metadata = field(repr=False)
+    kernels: tuple[KernelRecord, ...] = field(repr=False)
+    elf: Elf = field(repr=False)
+    _symbols: dict[str, Symbol] = field(repr=False)
+    _kernels: dict[str, KernelRecord] = field(repr=False)
+
+    def kernel(self, name: str) -> KernelRecord:
+        if name not in self._kernels:
+            known = ", ".join(sorted(self._kernels)[:8]) or "none"
+            raise Invalid(f"{self.name}: no kernel {name}; it has {len(self._kernels)}: {known}")
+        return self._kernels[name]
+
+    def symbol(self, name: str) -> Symbol | None:
+        """The symbol of that name; a definition rather than a reference, a global rather than a local."""
+        return self._symbols.get(name)
+
+    @property
+    def text_ranges(self) -> tuple[range, ...]:
+        """Addresses of executable bytes that come from the file."""
+        return tuple(
+            range(s.address, s.address + s.file_size) for s in self.segments if s.load and s.flags & SegmentFlag.EXECUTE
+        )
+
+    def read(self, address: int, size: int) -> bytes:
+        """``size`` bytes of the object's memory before relocation; zeros where the file has none."""
+        return read_memory(self.elf, address, size)
+
+
+def load(data: bytes, name: str = "<memory>") -> CodeObject:
+    """Read a code object. Malformed: it is broken. Unsupported: its version is not 3 to 6, or its GPU is unknown."""
+    data = bytes(data)
+    elf = parse_elf(data, name)
+    target, xnack, sramecc = _read_flags(elf)
+    symbols = _read_symbols(elf)
+    by_name = _index(symbols)
+    metadata = read_metadata(elf)
+    kernels = tuple(_read_kernel(elf, by_name, entry, i) for i, entry in enumerate(_kernel_entries(metadata, name)))
+    kernels_by_name = {kernel.name: kernel for kernel in kernels}
+    if len(kernels_by_name) < len(kernels):
+        raise Malformed(f"{name}: two kernels of one name in the metadata")
+    return CodeObject(name, data, target, xnack, sramecc, elf.abi_version + 2, elf.segments, elf.sections, symbols,
+                      read_relocations(elf), metadata, kernels, elf, by_name, kernels_by_name)
+
+
+def _read_flags(elf: Elf) -> tuple[Target, Setting, Setting]:
+    """Target and feature settings from e_flags (AMDGPUUsage, "ELF Header": V3 has a bit for each, V4 and later two)."""
+    if not 1 <= elf.abi_version <= 4:
+        raise Unsupported(f"{elf.name}: code object version {elf.abi_version + 2}; compile it as version 4, 5 or 6 "
+                          "(-mcode-object-version=5)")
+    target = target_of_mach(elf.flags & 0xFF)
+    if target is None:
+        raise Unsupported(f"{elf.name}: compiled for a processor that is not supported (EF_AMDGPU_MACH is "
+                          f"0x{elf.flags & 0xFF:x}); `luthier info` lists the targets")
+    if elf.abi_version > 1:
+        return target, Setting(elf.flags >> 8 & 3), Setting(elf.flags >> 10 & 3)
+    xnack, sramecc = (
+        Setting.ON if elf.flags & bit else Setting.OFF if supported else Setting.UNSUPPORTED
+        for bit, supported in ((0x100, target.supports_xnack), (0x200, target.supports_sramecc))
+    )
+    return target, xnack, sramecc
+
+
+def _read_symbols(elf: Elf) -> tuple[Symbol, ...]:
+    """Symbols of .symtab, or of .dynsym in a stripped object."""
+    for kind in (SectionType.SYMTAB, SectionType.DYNSYM):
+        index = elf.find(kind)
+        if index is not None:
+            return read_symbols(elf, index)
+    return ()
+
+
+def _index(symbols: tuple[Symbol, ...]) -> dict[str, Symbol]:
+    return {s.name: s for s in sorted(symbols, key=lambda s: (s.defined, s.binding != Binding.LOCAL)) if s.name}
+
+
+def find_metadata(elf: Elf) -> tuple[Segment, tuple[Note, ...]] | None:
+    """The NOTE segment that has the metadata note, with all its notes."""
+    for segment in elf.segments:
+        if segment.type == SegmentType.NOTE:
+            content = elf.data[segment.offset : segment.offset + segment.file_size]
+            notes = read_notes(content, f"{elf.name}: NOTE segment at 0x{segment.offset:x}")
+            if any(note.is_metadata for note in notes):
+                return segment, notes
+    return None
+
+
+def read_metadata(elf: Elf) -> Metadata:
+    """The metadata document; empty where the object has none."""
+    found = find_metadata(elf)
+    if found is None:
+        return {}
+    segment, notes = found
+    note = next(note for note in notes if note.is_metadata)
+    return unpack_metadata(note.content, f"{elf.name}: note at 0x{segment.offset + note.offset:x}")
+
+
+def read_memory(elf: Elf, address: int, size: int) -> bytes:
+    segment = elf.load_at(address)
+    if segment is None or size < 0 or address + size > segment.end:
+        raise Malformed(f"{elf.name}: 0x{size:x} bytes at address 0x{address:x} are outside the object's memory")
+    start = segment.offset + address - segment.address
+    content = elf.data[start : min(start + size, segment.offset + segment.file_size)]
+    return content + bytes(size - len(content))
+
+
+def _kernel_entries(metadata: Metadata, name: str) -> list[Metadata]:
+    return _maps(metadata, "amdhsa.kernels", f"{name}: metadata")
+
+
+def _read_kernel(elf: Elf, symbols: dict[str, Symbol], entry: Metadata, index: int) -> KernelRecord:
+    what = f"{elf.name}: metadata of kernel {index}"
+    name = _name(entry, ".name", what)
+    what = f"{elf.name}: kernel {name}"
+    symbol_name = _name(entry, ".symbol", what)
+    symbol = symbols.get(symbol_name)
+    if symbol is None or not symbol.defined:
+        raise Malformed(f"{what}: the metadata names descriptor symbol {symbol_name}, which is not defined")
+    segment = elf.load_at(symbol.address)
+    if segment is None or symbol.address + DESCRIPTOR_BYTES > segment.address + segment.file_size:
+        raise Malformed(f"{what}: descriptor {symbol_name} at address 0x{symbol.address:x} is outside the file")
+    descriptor = KernelDescriptor(read_memory(elf, symbol.address, DESCRIPTOR_BYTES))
+    code = symbol.address + descriptor.kernel_code_entry_byte_offset
+    segment = elf.load_at(code)
+    if segment is None or not segment.flags & SegmentFlag.EXECUTE or code % 4:
+        raise Malformed(f"{what}: descriptor {symbol_name} gives entry address 0x{code:x}, where no code is")
+    args = tuple(_read_arg(arg, f"{what}: argument {i}") for i, arg in enumerate(_maps(entry, ".args", what)))
+    return KernelRecord(name, symbol_name, symbol.address, descriptor, code, entry, args)
+
+
+def _read_arg(entry: Metadata, what: str) -> KernelArg:
+    offset, size = _get(entry, ".offset", int, what), _get(entry, ".size", int, what)
+    if offset < 0 or size < 0 or offset + size > _KERNARG_LIMIT_BYTES:
+        raise Malformed(f"{what}: offset {offset} and size {size} do not fit in a kernarg segment")
+    return KernelArg(
+        _get(entry, ".name", str, what, ""), offset, size, _get(entry, ".value_kind", str, what),
+        _get(entry, ".type_name", str, what, None), _get(entry, ".address_space", str, what, None),
+        _get(entry, ".access", str, what, None), bool(entry.get(".is_const", False)),
+    )
+
+
+_KERNARG_LIMIT_BYTES = 1 << 20
+_REQUIRED: Any = object()
+
+
+def _get(entry: Metadata, key: str, type: type, what: str, default: Any = _REQUIRED) -> Any:
+    value = entry.get(key, default)
+    if value is _REQUIRED:
+        raise Malformed(f"{what}: no {key}")
+    if value is not default and not isinstance(value, type):
+        raise Malformed(f"{what}: {key} is not of type {type.__name__}")
+    return value
+
+
+def _name(entry: Metadata, key: str, what: str) -> str:
+    name = _get(entry, key, str, what)
+    if not name or not name.isprintable():
+        raise Malformed(f"{what}: {key} is {name!r:.80}, which is no name")
+    return str(name)
+
+
+def _maps(entry: Metadata, key: str, what: str) -> list[Metadata]:
+    """A list of maps; empty where there is no such key."""
+    value = entry.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise Malformed(f"{what}: {key} is not a list of maps")
+    return value

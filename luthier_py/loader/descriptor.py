@@ -1,0 +1,158 @@
+"""The 64-byte kernel descriptor, from which the hardware's initial state of a wave is set.
+
+In: 64 bytes. Out: every field of AMDGPUUsage, "Kernel Descriptor", as a property, and copies with some
+fields replaced. Invariant: bits that no replaced field covers, reserved ones included, stay as they were.
+
+Fields are named as in LLVM's AMDHSAKernelDescriptor.h. Some bits mean different things on different
+targets; each meaning has a name of its own, and the comment says for which major versions of the ISA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar, overload
+
+from luthier_py.errors import Invalid
+
+DESCRIPTOR_BYTES = 64
+
+_Value = TypeVar("_Value")
+
+
+class _Bits(Generic[_Value]):
+    """``width`` bits of the descriptor's dword at byte ``offset``, from bit ``low`` on."""
+
+    def __init__(self, convert: Callable[[int], _Value], offset: int, low: int, width: int, signed: bool) -> None:
+        self.convert = convert
+        self.low = 8 * offset + low
+        self.width = width
+        self.signed = signed
+
+    @overload
+    def __get__(self, descriptor: None, owner: object) -> _Bits[_Value]: ...
+    @overload
+    def __get__(self, descriptor: KernelDescriptor, owner: object) -> _Value: ...
+    def __get__(self, descriptor: KernelDescriptor | None, owner: object) -> _Value | _Bits[_Value]:
+        if descriptor is None:
+            return self
+        value = int.from_bytes(descriptor.raw, "little") >> self.low & ((1 << self.width) - 1)
+        return self.convert(value - (value >> self.width - 1 << self.width) if self.signed else value)
+
+    def put(self, bits: int, value: int, name: str) -> int:
+        """``bits`` of a descriptor with ``value`` in this field."""
+        least = -(1 << self.width - 1) if self.signed else 0
+        if not least <= value < least + (1 << self.width):
+            raise Invalid(f"kernel descriptor field {name}: {value} does not fit in {self.width} bits")
+        mask = (1 << self.width) - 1
+        return bits & ~(mask << self.low) | (value & mask) << self.low
+
+
+def _bits(offset: int, low: int = 0, width: int = 32, signed: bool = False) -> _Bits[int]:
+    return _Bits(int, offset, low, width, signed)
+
+
+def _flag(offset: int, low: int) -> _Bits[bool]:
+    return _Bits(bool, offset, low, 1, False)
+
+
+_RSRC3, _RSRC1, _RSRC2, _PROPERTIES = 44, 48, 52, 56
+
+
+@dataclass(frozen=True, slots=True)
+class KernelDescriptor:
+    """One kernel descriptor: ``raw`` is the truth, the fields are views of it."""
+
+    raw: bytes
+
+    def __post_init__(self) -> None:
+        if len(self.raw) != DESCRIPTOR_BYTES:
+            raise Invalid(f"a kernel descriptor has {DESCRIPTOR_BYTES} bytes, not {len(self.raw)}")
+
+    group_segment_fixed_size = _bits(0)
+    private_segment_fixed_size = _bits(4)
+    kernarg_size = _bits(8)
+    kernel_code_entry_byte_offset = _bits(16, width=64, signed=True)
+
+    compute_pgm_rsrc3 = _bits(_RSRC3)
+    # targets with a unified file of VGPRs and AGPRs
+    granulated_accum_offset = _bits(_RSRC3, 0, 6)
+    tg_split = _flag(_RSRC3, 16)
+    # 10 and later
+    shared_vgpr_count = _bits(_RSRC3, 0, 4)  # 10, 11
+    inst_pref_size = _bits(_RSRC3, 4, 8)  # 12; six bits on 11
+    trap_on_start = _flag(_RSRC3, 10)  # 11
+    trap_on_end = _flag(_RSRC3, 11)  # 11
+    glg_en = _flag(_RSRC3, 13)  # 12
+    named_bar_cnt = _bits(_RSRC3, 14, 3)  # 12.5
+    enable_dynamic_vgpr_rsrc3 = _flag(_RSRC3, 17)  # 12.5
+    tcp_split = _bits(_RSRC3, 18, 3)  # 12.5
+    enable_didt_throttle = _flag(_RSRC3, 21)  # 12.5
+    image_op = _flag(_RSRC3, 31)  # 11 and later
+
+    compute_pgm_rsrc1 = _bits(_RSRC1)
+    granulated_workitem_vgpr_count = _bits(_RSRC1, 0, 6)
+    granulated_wavefront_sgpr_count = _bits(_RSRC1, 6, 4)
+    priority = _bits(_RSRC1, 10, 2)
+    float_round_mode_32 = _bits(_RSRC1, 12, 2)
+    float_round_mode_16_64 = _bits(_RSRC1, 14, 2)
+    float_denorm_mode_32 = _bits(_RSRC1, 16, 2)
+    float_denorm_mode_16_64 = _bits(_RSRC1, 18, 2)
+    priv = _flag(_RSRC1, 20)
+    enable_dx10_clamp = _flag(_RSRC1, 21)  # up to 11
+    enable_wg_rr_en = _flag(_RSRC1, 21)  # 12
+    debug_mode = _flag(_RSRC1, 22)
+    enable_ieee_mode = _flag(_RSRC1, 23)  # up to 11
+    disable_perf = _flag(_RSRC1, 23)  # 12
+    bulky = _flag(_RSRC1, 24)
+    cdbg_user = _flag(_RSRC1, 25)
+    fp16_ovfl = _flag(_RSRC1, 26)  # 9 and later
+    flat_scratch_is_nv = _flag(_RSRC1, 27)  # 12.5
+    wgp_mode = _flag(_RSRC1, 29)  # 10 and later
+    mem_ordered = _flag(_RSRC1, 30)  # 10 and later
+    fwd_progress = _flag(_RSRC1, 31)  # 10 and later
+
+    compute_pgm_rsrc2 = _bits(_RSRC2)
+    enable_private_segment = _flag(_RSRC2, 0)
+    user_sgpr_count = _bits(_RSRC2, 1, 5)  # up to 12.0
+    user_sgpr_count_6_bits = _bits(_RSRC2, 1, 6)  # 12.5
+    enable_trap_handler = _flag(_RSRC2, 6)  # up to 11
+    enable_dynamic_vgpr = _flag(_RSRC2, 6)  # 12.0
+    enable_sgpr_workgroup_id_x = _flag(_RSRC2, 7)
+    enable_sgpr_workgroup_id_y = _flag(_RSRC2, 8)
+    enable_sgpr_workgroup_id_z = _flag(_RSRC2, 9)
+    enable_sgpr_workgroup_info = _flag(_RSRC2, 10)
+    enable_vgpr_workitem_id = _bits(_RSRC2, 11, 2)  # 0: x, 1: x and y, 2: x, y and z
+    enable_exception_address_watch = _flag(_RSRC2, 13)
+    enable_exception_memory = _flag(_RSRC2, 14)
+    granulated_lds_size = _bits(_RSRC2, 15, 9)
+    enable_exception_ieee_754_fp_invalid_operation = _flag(_RSRC2, 24)
+    enable_exception_fp_denormal_source = _flag(_RSRC2, 25)
+    enable_exception_ieee_754_fp_division_by_zero = _flag(_RSRC2, 26)
+    enable_exception_ieee_754_fp_overflow = _flag(_RSRC2, 27)
+    enable_exception_ieee_754_fp_underflow = _flag(_RSRC2, 28)
+    enable_exception_ieee_754_fp_inexact = _flag(_RSRC2, 29)
+    enable_exception_int_divide_by_zero = _flag(_RSRC2, 30)
+
+    kernel_code_properties = _bits(_PROPERTIES, 0, 16)
+    enable_sgpr_private_segment_buffer = _flag(_PROPERTIES, 0)
+    enable_sgpr_dispatch_ptr = _flag(_PROPERTIES, 1)
+    enable_sgpr_queue_ptr = _flag(_PROPERTIES, 2)
+    enable_sgpr_kernarg_segment_ptr = _flag(_PROPERTIES, 3)
+    enable_sgpr_dispatch_id = _flag(_PROPERTIES, 4)
+    enable_sgpr_flat_scratch_init = _flag(_PROPERTIES, 5)
+    enable_sgpr_private_segment_size = _flag(_PROPERTIES, 6)
+    enable_wavefront_size32 = _flag(_PROPERTIES, 10)  # 10 and later
+    uses_dynamic_stack = _flag(_PROPERTIES, 11)
+    kernarg_preload_length = _bits(_PROPERTIES, 16, 7)  # in dwords
+    kernarg_preload_offset = _bits(_PROPERTIES, 23, 9)  # in dwords
+
+    def replace(self, **fields: int) -> KernelDescriptor:
+        """A copy with fields, named as the properties, set to new values; all other bits stay."""
+        bits = int.from_bytes(self.raw, "little")
+        for name, value in fields.items():
+            field = getattr(KernelDescriptor, name, None)
+            if not isinstance(field, _Bits):
+                raise Invalid(f"kernel descriptors have no field {name}")
+            bits = field.put(bits, value, name)
+        return KernelDescriptor(bits.to_bytes(DESCRIPTOR_BYTES, "little"))

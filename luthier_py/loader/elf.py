@@ -1,0 +1,364 @@
+"""ELF64 as code objects use it: file header, segments, sections, symbols, relocations.
+
+In: the bytes of a file that may be truncated or hostile. Out: :class:`Elf`, the headers as frozen rows.
+Invariant: every row of an Elf lies inside the file, LOAD segments do not overlap, and whatever breaks
+the format is :class:`Malformed` with the name of the part and its offset. (System V ABI, chapters 4 and 5.)
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum, IntFlag
+from typing import TypeVar
+
+from luthier_py.errors import Malformed, Unsupported
+
+FILE_HEADER = struct.Struct("<16s2HI3QI6H")
+PROGRAM_HEADER = struct.Struct("<2I6Q")
+SECTION_HEADER = struct.Struct("<2I4Q2I2Q")
+SYMBOL = struct.Struct("<I2BH2Q")
+RELOCATION = struct.Struct("<2Qq")
+DYNAMIC = struct.Struct("<qQ")
+
+ET_DYN = 3
+SHN_UNDEF = 0
+SHN_LORESERVE = 0xFF00
+SHN_ABS = 0xFFF1
+LOAD_LIMIT_BYTES = 1 << 32
+
+
+class SegmentType(IntEnum):
+    LOAD = 1
+    DYNAMIC = 2
+    NOTE = 4
+    PHDR = 6
+
+
+class SegmentFlag(IntFlag):
+    EXECUTE = 1
+    WRITE = 2
+    READ = 4
+
+
+class SectionType(IntEnum):
+    PROGBITS = 1
+    SYMTAB = 2
+    STRTAB = 3
+    RELA = 4
+    HASH = 5
+    DYNAMIC = 6
+    NOTE = 7
+    NOBITS = 8
+    DYNSYM = 11
+    GNU_HASH = 0x6FFFFFF6
+    GNU_VERSYM = 0x6FFFFFFF
+
+
+class SectionFlag(IntFlag):
+    WRITE = 1
+    ALLOC = 2
+    EXECUTE = 4
+
+
+class SymbolType(IntEnum):
+    NOTYPE = 0
+    OBJECT = 1
+    FUNC = 2
+    SECTION = 3
+    FILE = 4
+    COMMON = 5
+    TLS = 6
+    KERNEL_V2 = 10  # STT_AMDGPU_HSA_KERNEL
+
+
+class Binding(IntEnum):
+    LOCAL = 0
+    GLOBAL = 1
+    WEAK = 2
+
+
+class Visibility(IntEnum):
+    DEFAULT = 0
+    INTERNAL = 1
+    HIDDEN = 2
+    PROTECTED = 3
+
+
+class RelocationKind(IntEnum):
+    """AMDGPUUsage, "Relocation Records"."""
+
+    NONE = 0
+    ABS32_LO = 1
+    ABS32_HI = 2
+    ABS64 = 3
+    REL32 = 4
+    REL64 = 5
+    ABS32 = 6
+    GOTPCREL = 7
+    GOTPCREL32_LO = 8
+    GOTPCREL32_HI = 9
+    REL32_LO = 10
+    REL32_HI = 11
+    RELATIVE64 = 13
+    REL16 = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A program header. ``type`` is a SegmentType where that enum has it."""
+
+    type: int
+    flags: SegmentFlag
+    offset: int
+    address: int
+    physical_address: int
+    file_size: int
+    memory_size: int
+    align: int
+
+    @property
+    def load(self) -> bool:
+        return self.type == SegmentType.LOAD
+
+    @property
+    def end(self) -> int:
+        """First address after the segment in memory."""
+        return self.address + self.memory_size
+
+    def pack(self) -> bytes:
+        return PROGRAM_HEADER.pack(self.type, self.flags, self.offset, self.address, self.physical_address,
+                                   self.file_size, self.memory_size, self.align)
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section header. ``type`` is a SectionType where that enum has it."""
+
+    name: str
+    name_offset: int
+    type: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    align: int
+    entry_size: int
+
+    def pack(self) -> bytes:
+        return SECTION_HEADER.pack(self.name_offset, self.type, self.flags, self.address, self.offset, self.size,
+                                   self.link, self.info, self.align, self.entry_size)
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A symbol. ``section`` is a section index, SHN_UNDEF, or a reserved index such as SHN_ABS."""
+
+    name: str
+    address: int
+    size: int
+    type: int
+    binding: int
+    visibility: Visibility
+    section: int
+
+    @property
+    def defined(self) -> bool:
+        """Whether it names an address of this object."""
+        return self.section != SHN_UNDEF and self.section < SHN_LORESERVE
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """A dynamic relocation: what the loader must write at ``address``."""
+
+    address: int
+    kind: RelocationKind
+    symbol: Symbol | None
+    addend: int
+
+
+@dataclass(frozen=True, slots=True)
+class Elf:
+    """The headers of one ELF file, and its bytes."""
+
+    name: str
+    data: bytes = field(repr=False)
+    abi_version: int
+    flags: int
+    program_header_offset: int
+    section_header_offset: int
+    section_names: int  # index of the section that holds section names
+    segments: tuple[Segment, ...]
+    sections: tuple[Section, ...]
+
+    def content(self, section: Section) -> bytes:
+        """The bytes of a section; empty for NOBITS."""
+        return b"" if section.type == SectionType.NOBITS else self.data[section.offset : section.offset + section.size]
+
+    def find(self, type: int) -> int | None:
+        """Index of the first section of a type."""
+        return next((i for i, section in enumerate(self.sections) if section.type == type), None)
+
+    def load_at(self, address: int) -> Segment | None:
+        """The LOAD segment that covers an address."""
+        return next((s for s in self.segments if s.load and s.address <= address < s.end), None)
+
+
+def parse_elf(data: bytes, name: str) -> Elf:
+    """Read all headers of a linked AMD GPU ELF for the HSA ABI. Raises Malformed or Unsupported."""
+    if not data.startswith(b"\x7fELF"):
+        what = next((f" but {what}" for magic, what in _OTHER_FILES if data.startswith(magic)), "")
+        raise Malformed(f"{name}: not an ELF file{what}; give an AMD GPU code object")
+    if len(data) < FILE_HEADER.size:
+        raise Malformed(f"{name}: truncated ELF: {len(data)} bytes, the file header alone takes {FILE_HEADER.size}")
+    (ident, kind, machine, _, _, phoff, shoff, flags, _,
+     phentsize, phnum, shentsize, shnum, shstrndx) = FILE_HEADER.unpack_from(data)
+    _check_identity(ident, kind, machine, name)
+    segments = tuple(
+        Segment(_as(SegmentType, type), SegmentFlag(flags & 7), *rest)
+        for type, flags, *rest in _rows(data, name, "program header", PROGRAM_HEADER, phoff, phnum, phentsize)
+    )
+    headers = tuple(_rows(data, name, "section header", SECTION_HEADER, shoff, shnum, shentsize))
+    if headers and shstrndx >= len(headers):
+        raise Malformed(f"{name}: section {shstrndx} should hold the section names, but there are {len(headers)}")
+    sections = _name_sections(data, name, headers, shstrndx)
+    _check_segments(data, name, segments)
+    return Elf(name, data, ident[8], flags, phoff, shoff, shstrndx, segments, sections)
+
+
+def _check_identity(ident: bytes, kind: int, machine: int, name: str) -> None:
+    if ident[4] != 2 or ident[5] != 1:
+        raise Malformed(f"{name}: not a 64-bit little-endian ELF; AMD GPU code objects are")
+    if machine != 224:
+        what = _MACHINES.get(machine, f"machine {machine}")
+        raise Malformed(f"{name}: an ELF for {what}, not for AMD GPUs; give the device code object "
+                        "(host programs carry theirs in section .hip_fatbin: see luthier_py.loader.unbundle)")
+    if ident[7] != 64:
+        raise Unsupported(f"{name}: an AMD GPU ELF with OS ABI {ident[7]}, not HSA (64); compile for amdgcn-amd-amdhsa")
+    if kind != ET_DYN:
+        raise Unsupported(f"{name}: ELF type {kind}, not a linked code object; link it with lld (ld.lld -shared)")
+
+
+_OTHER_FILES = (
+    (b"__CLANG_OFFLOAD_BUNDLE__", "an offload bundle (luthier_py.loader.unbundle takes code objects out of it)"),
+    (b"CCOB", "a compressed offload bundle (clang-offload-bundler takes code objects out of it)"),
+    (b"BC\xc0\xde", "LLVM bitcode (clang compiles and links it)"),
+    (b"!<arch>\n", "an archive"),
+)
+_MACHINES = {3: "x86", 40: "Arm", 62: "x86-64", 183: "AArch64", 190: "NVIDIA GPUs", 243: "RISC-V", 247: "BPF"}
+
+
+def _rows(
+    data: bytes, name: str, what: str, layout: struct.Struct, offset: int, count: int, entry_size: int
+) -> Iterator[tuple[int, ...]]:
+    """Rows of a header table, after a check that the table has the right shape and lies in the file."""
+    if not count:
+        return iter(())
+    if entry_size != layout.size:
+        raise Malformed(f"{name}: {what}s of {entry_size} bytes; ELF64 has {layout.size}")
+    return layout.iter_unpack(_slice(data, name, f"{what} table", offset, count * entry_size))
+
+
+def _slice(data: bytes, name: str, what: str, offset: int, size: int) -> bytes:
+    if offset + size > len(data):
+        raise Malformed(f"{name}: {what} at 0x{offset:x} with 0x{size:x} bytes ends outside the file of "
+                        f"0x{len(data):x} bytes; the file is truncated or corrupt")
+    return data[offset : offset + size]
+
+
+def _name_sections(
+    data: bytes, name: str, headers: tuple[tuple[int, ...], ...], names_index: int
+) -> tuple[Section, ...]:
+    names = b""
+    for i, header in enumerate(headers):
+        if header[1] not in (0, SectionType.NOBITS):
+            content = _slice(data, name, f"section {i}", header[4], header[5])
+            names = content if i == names_index else names
+    named = string_at(names, f"{name}: section names")
+    return tuple(Section(named(row[0]) if i else "", *row) for i, row in enumerate(headers))
+
+
+def _check_segments(data: bytes, name: str, segments: tuple[Segment, ...]) -> None:
+    for i, segment in enumerate(segments):
+        _slice(data, name, f"segment {i}", segment.offset, segment.file_size)
+        if segment.load and segment.memory_size < segment.file_size:
+            raise Malformed(f"{name}: segment {i} has 0x{segment.file_size:x} bytes in the file, but only "
+                            f"0x{segment.memory_size:x} in memory")
+    loads = [segment for segment in segments if segment.load]
+    for before, after in zip(loads, loads[1:], strict=False):
+        if before.end > after.address:
+            raise Malformed(f"{name}: LOAD segments overlap or do not ascend at address 0x{after.address:x}")
+    if loads and loads[-1].end > LOAD_LIMIT_BYTES:
+        raise Malformed(f"{name}: LOAD segments reach up to address 0x{loads[-1].end:x}; code objects "
+                        "stay below 4 GiB, as code reaches 2 GiB around itself")
+
+
+def string_at(table: bytes, what: str) -> Callable[[int], str]:
+    """A reader of zero-terminated strings in ``table``."""
+
+    def read(offset: int) -> str:
+        end = table.find(b"\0", offset)
+        if offset >= len(table) or end < 0:
+            raise Malformed(f"{what}: no string at offset 0x{offset:x} of 0x{len(table):x} bytes")
+        return table[offset:end].decode("utf-8", "backslashreplace")
+
+    return read
+
+
+def read_symbols(elf: Elf, index: int) -> tuple[Symbol, ...]:
+    """All symbols of the symbol table in section ``index``, the null symbol first."""
+    table = elf.sections[index]
+    what = f"{elf.name}: symbol table {table.name}"
+    named = string_at(elf.content(_linked(elf, table, what)), f"{what}: names")
+    symbols = []
+    for row, (name, info, other, section, value, size) in enumerate(SYMBOL.iter_unpack(_entries(elf, table, SYMBOL))):
+        if SHN_LORESERVE > section >= len(elf.sections):
+            raise Malformed(f"{what}: symbol {row} is in section {section}, but there are {len(elf.sections)}")
+        symbols.append(Symbol(named(name) if row or name else "", value, size,
+                              _as(SymbolType, info & 15), _as(Binding, info >> 4), Visibility(other & 3), section))
+    return tuple(symbols)
+
+
+def read_relocations(elf: Elf) -> tuple[Relocation, ...]:
+    """The dynamic relocations: allocated RELA sections (link-time ones, kept by --emit-relocs, are done already)."""
+    relocations = []
+    for section in elf.sections:
+        if section.type != SectionType.RELA or not section.flags & SectionFlag.ALLOC:
+            continue
+        what = f"{elf.name}: relocation section {section.name}"
+        symbols = read_symbols(elf, section.link) if _linked(elf, section, what).type == SectionType.DYNSYM else ()
+        for row, (address, info, addend) in enumerate(RELOCATION.iter_unpack(_entries(elf, section, RELOCATION))):
+            symbol, kind = info >> 32, info & 0xFFFFFFFF
+            if symbol and symbol >= len(symbols):
+                raise Malformed(f"{what}: entry {row} names symbol {symbol}, but there are {len(symbols)}")
+            if kind not in RelocationKind.__members__.values():
+                raise Unsupported(f"{what}: entry {row} has the unknown relocation type {kind}")
+            if elf.load_at(address) is None:
+                raise Malformed(f"{what}: entry {row} is for address 0x{address:x}, outside all LOAD segments")
+            relocations.append(Relocation(address, RelocationKind(kind), symbols[symbol] if symbol else None, addend))
+    return tuple(relocations)
+
+
+def _linked(elf: Elf, section: Section, what: str) -> Section:
+    if not 0 < section.link < len(elf.sections):
+        raise Malformed(f"{what}: links to section {section.link}, but there are {len(elf.sections)}")
+    return elf.sections[section.link]
+
+
+def _entries(elf: Elf, section: Section, layout: struct.Struct) -> bytes:
+    if section.entry_size != layout.size or section.size % layout.size:
+        raise Malformed(f"{elf.name}: section {section.name} at 0x{section.offset:x}: 0x{section.size:x} bytes in "
+                        f"entries of {section.entry_size}; they take {layout.size} each")
+    return elf.content(section)
+
+
+_IntEnum = TypeVar("_IntEnum", bound=IntEnum)
+
+
+def _as(enum: type[_IntEnum], value: int) -> int:
+    """``value`` as a member of ``enum``; values that it does not have stay numbers."""
+    return enum(value) if value in enum._value2member_map_ else value

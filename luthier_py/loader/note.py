@@ -1,0 +1,83 @@
+"""ELF notes and the metadata that code objects keep in one of them.
+
+In: the bytes of a NOTE segment. Out: its notes, and the msgpack document of the AMDGPU metadata note as
+Python data. Invariant: packing what was unpacked from a compiler's note gives the same bytes.
+(AMDGPUUsage, "Note Records" and "Code Object Metadata", code objects v3 and later.)
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import msgpack
+
+from luthier_py.errors import Malformed
+
+_HEADER = struct.Struct("<3I")
+METADATA_OWNER = b"AMDGPU\0"
+METADATA_TYPE = 32  # NT_AMDGPU_METADATA
+
+Metadata = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One note; ``offset`` counts from the start of the segment."""
+
+    offset: int
+    owner: bytes
+    type: int
+    content: bytes
+
+    @property
+    def is_metadata(self) -> bool:
+        return self.owner == METADATA_OWNER and self.type == METADATA_TYPE
+
+    def pack(self) -> bytes:
+        header = _HEADER.pack(len(self.owner), len(self.content), self.type)
+        return header + _padded(self.owner) + _padded(self.content)
+
+
+def read_notes(segment: bytes, what: str) -> tuple[Note, ...]:
+    """All notes of a NOTE segment. ``what`` names the place in errors."""
+    notes, at = [], 0
+    while at < len(segment):
+        if at + _HEADER.size > len(segment):
+            raise Malformed(f"{what}: note at 0x{at:x} is truncated")
+        owner_size, content_size, type = _HEADER.unpack_from(segment, at)
+        owner = at + _HEADER.size
+        content = owner + _aligned(owner_size)
+        if content + content_size > len(segment):
+            raise Malformed(f"{what}: note at 0x{at:x} with {content_size} bytes ends outside its segment of "
+                            f"0x{len(segment):x} bytes")
+        notes.append(Note(at, segment[owner : owner + owner_size], type, segment[content : content + content_size]))
+        at = content + _aligned(content_size)
+    return tuple(notes)
+
+
+def unpack_metadata(content: bytes, what: str) -> Metadata:
+    try:
+        document = msgpack.unpackb(content, strict_map_key=False)
+    except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
+        raise Malformed(f"{what}: metadata is not msgpack: {str(error) or type(error).__name__}") from None
+    if not isinstance(document, dict):
+        raise Malformed(f"{what}: metadata is a {type(document).__name__}, not a map")
+    return document
+
+
+def pack_metadata(metadata: Metadata) -> bytes:
+    try:
+        packed: bytes = msgpack.packb(metadata)
+    except ValueError as error:  # it packs less deep than it unpacks
+        raise Malformed(f"metadata cannot be written back: {error}") from None
+    return packed
+
+
+def _aligned(size: int) -> int:
+    return (size + 3) & ~3
+
+
+def _padded(content: bytes) -> bytes:
+    return content + bytes(_aligned(len(content)) - len(content))
