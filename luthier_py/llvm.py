@@ -67,3 +67,54 @@ def _amdgpu_machine(cpu: str, wave_size: int) -> Any:
     features = "+wavefrontsize64,-wavefrontsize32" if wave_size == 64 else "+wavefrontsize32,-wavefrontsize64"
     target = binding().Target.from_triple(_AMDGPU_TRIPLE)
     return target.create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic")
+
+
+class HostCode:
+    """Machine code for this computer, callable as long as the object lives."""
+
+    def __init__(self, code: bytes) -> None:
+        with LOCK:
+            llvm = binding()
+            machine = _host_machine()
+            self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+            self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+            self._engine.finalize_object()
+
+    def address(self, name: str) -> int:
+        with LOCK:
+            address: int = self._engine.get_function_address(name)
+        return address
+
+
+def host_object(ir: str, optimise: bool) -> bytes:
+    """Compile a module for this computer; ``optimise`` runs LLVM's -O2 passes first, else only code generation's."""
+    with LOCK:
+        llvm = binding()
+        machine = _host_machine()
+        module = parse(f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n' + ir)
+        if optimise:
+            tuning = llvm.create_pipeline_tuning_options(speed_level=2)
+            passes = llvm.create_pass_builder(machine, tuning)
+            passes.getModulePassManager().run(module, passes)
+        code: bytes = machine.emit_object(module)
+        return code
+
+
+def host_symbol(name: str, address: int) -> None:
+    """Make ``name`` known to host modules that declare it; it must stay valid for the life of the process."""
+    with LOCK:
+        binding().add_symbol(name, address)
+
+
+def host_identity() -> str:
+    """What host code depends on beside its IR: LLVM's version and this processor."""
+    llvm = binding()
+    return f"{llvm.llvm_version_info} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+
+
+@cache
+def _host_machine() -> Any:
+    llvm = binding()
+    cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic", jit=True)

@@ -1,0 +1,258 @@
+"""LLVM IR as text, and the algebra of isa.semantics on top of it.
+
+In: primitives applied to values. Out: lines of LLVM IR. Text is used because LLVM has to parse
+it anyway and a line costs under a microsecond; nothing is optimised here, LLVM does that.
+
+Invariant: no line has undefined behaviour or gives poison, whatever the values of the registers.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from luthier_py.isa.semantics.algebra import BOOL, F16, F32, F64, I32, U32, U64, Kind, Prim, Type, Value
+
+_FLOAT_NAME = {16: "half", 32: "float", 64: "double"}
+_STRUCT = {16: "<e", 32: "<f", 64: "<d"}
+
+_INTEGER = {Prim.ADD: "add", Prim.SUB: "sub", Prim.MUL: "mul", Prim.AND: "and", Prim.OR: "or", Prim.XOR: "xor", Prim.SHL: "shl"}
+_FLOAT = {Prim.ADD: "fadd", Prim.SUB: "fsub", Prim.MUL: "fmul", Prim.DIV: "fdiv"}
+_COMPARE = {Prim.EQ: ("eq", "oeq"), Prim.NE: ("ne", "une"), Prim.LT: ("lt", "olt"), Prim.LE: ("le", "ole")}
+_SIGNED_INTRINSIC = {Prim.MIN: "min", Prim.MAX: "max", Prim.ADD_SAT: "add.sat", Prim.SUB_SAT: "sub.sat"}
+_UNARY_INTRINSIC = {
+    Prim.SQRT: "sqrt", Prim.FLOOR: "floor", Prim.CEIL: "ceil", Prim.TRUNC: "trunc", Prim.RINT: "roundeven",
+    Prim.POPCOUNT: "ctpop", Prim.REVERSE: "bitreverse",
+}  # fmt: skip
+TRANSCENDENTAL = (Prim.EXP2, Prim.LOG2, Prim.SIN, Prim.COS)
+_IN_WIDER = (Prim.ADD, Prim.SUB, Prim.MUL, Prim.DIV, Prim.SQRT, Prim.FLOOR, Prim.CEIL, Prim.TRUNC, Prim.RINT, *TRANSCENDENTAL)
+
+
+class Emitter:
+    """Lines of one module, with the function that is being written."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.declarations: set[str] = set()
+        self.functions: list[str] = []
+        self._count = 0
+        self._labels = 0
+
+    def emit(self, line: str) -> None:
+        self.lines.append("  " + line)
+
+    def let(self, expression: str) -> str:
+        """A new name for ``expression``."""
+        self._count += 1
+        name = f"%v{self._count}"
+        self.lines.append(f"  {name} = {expression}")
+        return name
+
+    def label(self, hint: str) -> str:
+        self._labels += 1
+        return f"{hint}.{self._labels}"
+
+    def place(self, label: str) -> None:
+        self.lines.append(label + ":")
+
+    def begin(self, label: str) -> None:
+        """Fall through into a new block."""
+        self.emit(f"br label %{label}")
+        self.place(label)
+
+    def branch(self, condition: str, then: str, otherwise: str) -> None:
+        self.emit(f"br i1 {condition}, label %{then}, label %{otherwise}")
+
+    def call(self, result: str, name: str, arguments: Iterable[tuple[str, str]]) -> str:
+        """A call of a function or intrinsic that is declared on the fly; arguments are (type, value)."""
+        arguments = list(arguments)
+        self.declarations.add(f"declare {result} @{name}({', '.join(type for type, _ in arguments)})")
+        text = f"call {result} @{name}({', '.join(f'{type} {value}' for type, value in arguments)})"
+        if result != "void":
+            return self.let(text)
+        self.emit(text)
+        return ""
+
+    @contextmanager
+    def diverted(self) -> Iterator[list[str]]:
+        """Lines emitted inside go to the list given, not to the function."""
+        kept, self.lines = self.lines, []
+        try:
+            yield self.lines
+        finally:
+            self.lines = kept
+
+    def define(self, header: str) -> None:
+        """Close the function whose lines were emitted."""
+        self.functions.append("\n".join([f"define {header} {{", *self.lines, "}"]))
+        self.lines = []
+
+    def module(self) -> str:
+        defined = {text.split("@", 1)[1].split("(", 1)[0] for text in self.functions}
+        declarations = [line for line in sorted(self.declarations) if line.split("@")[1].split("(")[0] not in defined]
+        return "\n".join(declarations + self.functions) + "\n"
+
+
+class LlvmOps:
+    """The algebra on scalars (``lanes`` 0) or on vectors of ``lanes``; a Value's ref is LLVM text."""
+
+    def __init__(self, emitter: Emitter, lanes: int = 0) -> None:
+        self.emitter = emitter
+        self.lanes = lanes
+        self.lane_numbers = ""  # the vector of lane numbers, where there is one
+        self._types: dict[Type, str] = {}
+
+    def name(self, type: Type) -> str:
+        """LLVM's name of the type."""
+        known = self._types.get(type)
+        if known is None:
+            known = "i1" if type is BOOL else _FLOAT_NAME[type.bits] if type.kind is Kind.FLOAT else f"i{type.bits}"
+            if self.lanes:
+                known = f"<{self.lanes} x {known}>"
+            self._types[type] = known
+        return known
+
+    def suffix(self, type: Type) -> str:
+        """The type in an intrinsic's name."""
+        scalar = f"f{type.bits}" if type.kind is Kind.FLOAT else f"i{type.bits}"
+        return f"v{self.lanes}{scalar}" if self.lanes else scalar
+
+    def value(self, type: Type, text: str) -> Value:
+        return Value(self, type, text)
+
+    def let(self, type: Type, expression: str) -> Value:
+        return Value(self, type, self.emitter.let(expression))
+
+    def constant(self, type: Type, value: int | float) -> Value:
+        if type.kind is Kind.FLOAT:
+            bits = int.from_bytes(struct.pack(_STRUCT[type.bits], value), "little")
+            return self.constant(type.unsigned, bits).as_(type)
+        if type is BOOL:
+            text = "true" if value else "false"
+        else:
+            text = str(int(value) & ((1 << type.bits) - 1))
+        if not self.lanes:
+            return Value(self, type, text)
+        element = "i1" if type is BOOL else f"i{type.bits}"
+        return Value(self, type, f"splat ({element} {text})")
+
+    def splat(self, scalar: Value) -> Value:
+        """A scalar in every lane."""
+        element = scalar.ops.name(scalar.type)  # type: ignore[attr-defined]
+        vector = self.name(scalar.type)
+        first = self.emitter.let(f"insertelement {vector} poison, {element} {scalar.ref}, i64 0")
+        return self.let(scalar.type, f"shufflevector {vector} {first}, {vector} poison, <{self.lanes} x i32> zeroinitializer")
+
+    def apply(self, prim: Prim, type: Type, *operands: Value) -> Value:
+        a = operands[0] if operands else None
+        if a is not None and a.type == F16 and prim in _IN_WIDER:
+            return self.apply(prim, F32, *(x.to(F32) for x in operands)).to(F16)
+        if a is not None and a.type == F16 and prim is Prim.FMA:
+            return self.apply(prim, F64, *(x.to(F64) for x in operands)).to(F16)
+        return _LOWER[prim](self, prim, type, operands)
+
+    def intrinsic(self, name: str, type: Type, operands: Iterable[Value], extra: tuple[tuple[str, str], ...] = ()) -> Value:
+        arguments = [(self.name(x.type), str(x.ref)) for x in operands]
+        return self.value(type, self.emitter.call(self.name(type), name, [*arguments, *extra]))
+
+
+Operands = tuple[Value, ...]
+Lower = Callable[[LlvmOps, Prim, Type, Operands], Value]
+
+
+def _arithmetic(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
+    word = _FLOAT[prim] if type.kind is Kind.FLOAT else _INTEGER[prim]
+    return ops.let(type, f"{word} {ops.name(type)} {x[0].ref}, {x[1].ref}")
+
+
+def _shift_right(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
+    word = "ashr" if type.kind is Kind.SINT else "lshr"
+    return ops.let(type, f"{word} {ops.name(type)} {x[0].ref}, {x[1].ref}")
+
+
+def _compare(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
+    operand = x[0].type
+    if operand == F16:
+        x = tuple(v.to(F32) for v in x)
+        operand = F32
+    if operand.kind is Kind.FLOAT:
+        return ops.let(BOOL, f"fcmp {_COMPARE[prim][1]} {ops.name(operand)} {x[0].ref}, {x[1].ref}")
+    word = _COMPARE[prim][0]
+    if prim in (Prim.LT, Prim.LE):
+        word = ("s" if operand.kind is Kind.SINT else "u") + word
+    return ops.let(BOOL, f"icmp {word} {ops.name(operand)} {x[0].ref}, {x[1].ref}")
+
+
+def _unordered(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
+    if x[0].type == F16:
+        x = tuple(v.to(F32) for v in x)
+    return ops.let(BOOL, f"fcmp uno {ops.name(x[0].type)} {x[0].ref}, {x[1].ref}")
+
+
+def _select(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
+    name = ops.name(type)
+    return ops.let(type, f"select {ops.name(BOOL)} {x[0].ref}, {name} {x[1].ref}, {name} {x[2].ref}")
+
+
+def _bits(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
+    if type.kind is not Kind.FLOAT and x[0].type.kind is not Kind.FLOAT:
+        return ops.value(type, str(x[0].ref))
+    return ops.let(type, f"bitcast {ops.name(x[0].type)} {x[0].ref} to {ops.name(type)}")
+
+
+def _resize(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
+    source = x[0].type
+    word = "trunc" if type.bits < source.bits else "sext" if source.kind is Kind.SINT else "zext"
+    return ops.let(type, f"{word} {ops.name(source)} {x[0].ref} to {ops.name(type)}")
+
+
+def _convert(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
+    source = x[0].type
+    if source.kind is Kind.FLOAT and type.kind is Kind.FLOAT:
+        word = "fpext" if type.bits > source.bits else "fptrunc"
+        return ops.let(type, f"{word} {ops.name(source)} {x[0].ref} to {ops.name(type)}")
+    if source.kind is Kind.FLOAT:
+        sign = "s" if type.kind is Kind.SINT else "u"
+        value = x[0].to(F32) if source == F16 else x[0]
+        return ops.intrinsic(f"llvm.fpto{sign}i.sat.{ops.suffix(type)}.{ops.suffix(value.type)}", type, [value])
+    word = "sitofp" if source.kind is Kind.SINT else "uitofp"
+    return ops.let(type, f"{word} {ops.name(source)} {x[0].ref} to {ops.name(type)}")
+
+
+def _fma(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
+    return ops.intrinsic(f"llvm.fma.{ops.suffix(type)}", type, x)
+
+
+def _signed_intrinsic(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
+    sign = "s" if type.kind is Kind.SINT else "u"
+    return ops.intrinsic(f"llvm.{sign}{_SIGNED_INTRINSIC[prim]}.{ops.suffix(type)}", type, x)
+
+
+def _unary_intrinsic(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
+    return ops.intrinsic(f"llvm.{_UNARY_INTRINSIC[prim]}.{ops.suffix(type)}", type, x)
+
+
+def _count_zeros(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
+    word = "ctlz" if prim is Prim.CLZ else "cttz"
+    return ops.intrinsic(f"llvm.{word}.{ops.suffix(type)}", type, x, (("i1", "false"),))
+
+
+def _transcendental(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
+    return ops.intrinsic(f"luthier_{prim.name.lower()}_{ops.suffix(type)}", type, x)
+
+
+def _lane(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
+    return ops.value(U32, ops.lane_numbers)
+
+
+_LOWER: dict[Prim, Lower] = {
+    **dict.fromkeys((*_INTEGER, Prim.DIV), _arithmetic),
+    **dict.fromkeys(_COMPARE, _compare),
+    **dict.fromkeys(_SIGNED_INTRINSIC, _signed_intrinsic),
+    **dict.fromkeys(_UNARY_INTRINSIC, _unary_intrinsic),
+    **dict.fromkeys((Prim.CLZ, Prim.CTZ), _count_zeros),
+    **dict.fromkeys(TRANSCENDENTAL, _transcendental),
+    Prim.SHR: _shift_right, Prim.UNORDERED: _unordered, Prim.SELECT: _select, Prim.BITS: _bits,
+    Prim.RESIZE: _resize, Prim.CONVERT: _convert, Prim.FMA: _fma, Prim.LANE: _lane,
+}  # fmt: skip

@@ -1,0 +1,117 @@
+"""What a row of the semantics is, and the register of all rows.
+
+In: declarations from scalar, vector, memory, lds, matrix and control. Out: :func:`meaning`, the
+row of an operation. Most rows are a signature and a function of values; what a function of
+values cannot say (memory, control flow, crossing lanes) is data, and its reader acts on it.
+
+Signatures list operand types, then ``->``, then result types, in the order of the instruction's
+source and destination operands:
+
+    u32 i16 f64 ...  an operand of that type; where an encoding has no such operand, see below
+    2f16 2f32        packed: with packed results the function maps over the elements, else it gets a tuple
+    mix              f32, or a half of a register as f16, by op_sel (the MIX instructions)
+    b                a lane's bit of a mask: src2 or VCC as source, sdst or VCC as result
+    vcc              a lane's bit of VCC, whatever the operands are
+    exec scc m0      that register; ``exec`` has the width of the other operands
+    old              the destination's value before, at its width
+
+An operand that an encoding does not have is the destination's old value (v_fmac) or VCC (v_addc).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from luthier_py.isa.semantics.algebra import BOOL, Kind, Type
+
+Compute = Callable[..., Any]
+
+_KINDS = {"u": Kind.UINT, "i": Kind.SINT, "f": Kind.FLOAT}
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One operand or result of a signature."""
+
+    name: str          # the word of the signature
+    type: Type
+    count: int = 1     # elements, if packed
+
+    @property
+    def special(self) -> bool:
+        """A register that the signature names, not an operand."""
+        return self.name in ("exec", "scc", "m0", "old", "vcc")
+
+
+def slot(word: str) -> Slot:
+    if word in ("b", "vcc", "scc"):
+        return Slot(word, BOOL)
+    if word in ("exec", "old"):
+        return Slot(word, Type(Kind.UINT, 0))
+    if word == "m0":
+        return Slot(word, Type(Kind.UINT, 32))
+    if word == "mix":
+        return Slot(word, Type(Kind.FLOAT, 32))
+    letter = word.lstrip("0123456789")
+    count = word[: len(word) - len(letter)]
+    return Slot(word, Type(_KINDS[letter[0]], int(letter[1:])), int(count or 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    sources: tuple[Slot, ...]
+    results: tuple[Slot, ...]
+
+
+def signature(text: str) -> Signature:
+    sources, results = text.split("->")
+    return Signature(tuple(map(slot, sources.split())), tuple(map(slot, results.split())))
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A scalar instruction that maps values to values."""
+
+    signature: Signature
+    compute: Compute
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """A vector instruction that does the same in each lane, and looks at no other lane.
+
+    ``saturating`` replaces ``compute`` under the clamp modifier for integers; floats are clamped
+    by whoever writes the result. ``flushes``: denormals are flushed if MODE says so.
+    """
+
+    signature: Signature
+    compute: Compute
+    saturating: Compute | None = None
+    flushes: bool = True
+
+
+Meaning = Any  # Scalar, Lanes, or one of the data rows of control, memory, lds, matrix
+
+_ROWS: dict[str, Meaning] = {}
+
+
+def declare(names: str, row: Meaning) -> None:
+    """``row`` is the meaning of each operation in ``names`` (words)."""
+    for name in names.split():
+        if name in _ROWS:
+            raise ValueError(f"two meanings for {name}")
+        _ROWS[name] = row
+
+
+def scalar(names: str, text: str, compute: Compute) -> None:
+    declare(names, Scalar(signature(text), compute))
+
+
+def lanes(names: str, text: str, compute: Compute, saturating: Compute | None = None, flushes: bool = True) -> None:
+    declare(names, Lanes(signature(text), compute, saturating, flushes))
+
+
+def rows() -> dict[str, Meaning]:
+    return _ROWS
