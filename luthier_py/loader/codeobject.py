@@ -137,13 +137,13 @@ def _read_flags(elf: Elf) -> tuple[Target, Setting, Setting]:
                           "(-mcode-object-version=5)")
     target = target_of_mach(elf.flags & 0xFF)
     if target is None:
-        raise Unsupported(f"{elf.name}: compiled for a processor that is not supported (EF_AMDGPU_MACH is "
-                          f"0x{elf.flags & 0xFF:x}); `luthier info` lists the targets")
+        raise Unsupported(f"{elf.name}: EF_AMDGPU_MACH 0x{elf.flags & 0xFF:x} is a processor that is not supported; "
+                          "luthier_py.isa.targets() lists those that are")
     if elf.abi_version > 1:
         return target, Setting(elf.flags >> 8 & 3), Setting(elf.flags >> 10 & 3)
     xnack, sramecc = (
         Setting.ON if elf.flags & bit else Setting.OFF if supported else Setting.UNSUPPORTED
-        for bit, supported in ((0x100, target.supports_xnack), (0x200, target.supports_sramecc))
+        for bit, supported in ((0x100, target.xnack), (0x200, target.sramecc))
     )
     return target, xnack, sramecc
 

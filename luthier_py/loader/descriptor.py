@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar, overload
 
 from luthier_py.errors import Invalid
+from luthier_py.isa.target import Target
 
 DESCRIPTOR_BYTES = 64
 
@@ -56,7 +57,8 @@ def _flag(offset: int, low: int) -> _Bits[bool]:
     return _Bits(bool, offset, low, 1, False)
 
 
-_RSRC3, _RSRC1, _RSRC2, _PROPERTIES = 44, 48, 52, 56
+_RSRC3, _RSRC1, _RSRC2, _PROPERTIES = 44, 48, 52, 56  # byte offsets
+_ACCUM_GRANULE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,40 @@ class KernelDescriptor:
     kernarg_preload_length = _bits(_PROPERTIES, 16, 7)  # in dwords
     kernarg_preload_offset = _bits(_PROPERTIES, 23, 9)  # in dwords
 
+    @property
+    def wave_size(self) -> int:
+        return 32 if self.enable_wavefront_size32 else 64
+
+    @property
+    def accum_offset(self) -> int:
+        """Where AGPRs start in a unified file: the number of VGPRs."""
+        return (self.granulated_accum_offset + 1) * _ACCUM_GRANULE
+
+    def vgpr_count(self, target: Target) -> int:
+        """Vector registers of a wave as allocated; in a unified file AGPRs count too."""
+        registers = target.wave_registers(self.wave_size)
+        return _round_up((self.granulated_workitem_vgpr_count + 1) * registers.encoding_granule, registers.granule)
+
+    def sgpr_count(self, target: Target) -> int:
+        """SGPRs of a wave as allocated, VCC and the other special pairs included."""
+        return _round_up((self.granulated_wavefront_sgpr_count + 1) * target.sgpr_encoding_granule, target.sgpr_granule)
+
+    def with_vgpr_count(self, target: Target, count: int) -> KernelDescriptor:
+        """A copy that gives each wave at least ``count`` vector registers."""
+        granule = target.wave_registers(self.wave_size).encoding_granule
+        return self.replace(granulated_workitem_vgpr_count=max(-(-count // granule), 1) - 1)
+
+    def with_sgpr_count(self, target: Target, count: int) -> KernelDescriptor:
+        """A copy that gives each wave at least ``count`` SGPRs; the same where a wave always has all of them."""
+        if target.generation >= 10:
+            return self
+        count = max(_round_up(count, target.sgpr_granule), target.sgpr_granule)
+        return self.replace(granulated_wavefront_sgpr_count=count // target.sgpr_encoding_granule - 1)
+
+    def with_accum_offset(self, count: int) -> KernelDescriptor:
+        """A copy whose AGPRs start at register ``count`` or, where that is no multiple of 4, above."""
+        return self.replace(granulated_accum_offset=max(-(-count // _ACCUM_GRANULE), 1) - 1)
+
     def replace(self, **fields: int) -> KernelDescriptor:
         """A copy with fields, named as the properties, set to new values; all other bits stay."""
         bits = int.from_bytes(self.raw, "little")
@@ -156,3 +192,7 @@ class KernelDescriptor:
                 raise Invalid(f"kernel descriptors have no field {name}")
             bits = field.put(bits, value, name)
         return KernelDescriptor(bits.to_bytes(DESCRIPTOR_BYTES, "little"))
+
+
+def _round_up(count: int, granule: int) -> int:
+    return -(-count // granule) * granule
