@@ -31,10 +31,11 @@ samples:
 clean:
 	rm -rf .venv build dist luthier_py.egg-info
 
-.venv/bin/python:
-	$(PYTHON) -m venv .venv
+.venv/created:
+	$(PYTHON) -m venv --clear .venv
+	touch $@
 
-.venv/installed: pyproject.toml | .venv/bin/python
+.venv/installed: pyproject.toml | .venv/created
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 

@@ -27,7 +27,8 @@ REWRITER = {"tool", "jit", "inject", "link"}
 BUILT_INS = {"intrinsics": "intrinsics", "samples": "tests/data", "tools": "tools"}
 MAINTAINERS = {"luthier_py.isa.generate"}  # packages that only a checkout has
 IMPORT_NAMES = {"hip-python": "hip", "pyelftools": "elftools"}
-LINES = 400
+FILE_LINES = 400
+FUNCTION_LINES = 60
 
 
 def sources(*folders: str) -> list[Path]:
@@ -133,7 +134,19 @@ def test_names_say_what_a_thing_is() -> None:
 def test_files_are_short() -> None:
     files = {*product(), *sources("tests", "benchmarks")}
     lengths = {name_of(path): len(path.read_text().splitlines()) for path in files}
-    assert {name: length for name, length in lengths.items() if length > LINES} == {}
+    assert {name: length for name, length in lengths.items() if length > FILE_LINES} == {}
+
+
+def test_functions_are_short() -> None:
+    """Tests may list cases at length; the product has tables for that."""
+    wrong = {}
+    for path in product():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and node.end_lineno is not None:
+                length = node.end_lineno - node.lineno + 1
+                if length > FUNCTION_LINES:
+                    wrong[f"{name_of(path)}:{node.lineno} {node.name}"] = length
+    assert wrong == {}
 
 
 def test_modules_say_what_they_are_for() -> None:
@@ -158,11 +171,13 @@ def test_nothing_is_left_for_later_and_no_machine_is_named() -> None:
 def test_every_package_folder_is_installed() -> None:
     roots = {"luthier_py": "luthier_py", **{f"luthier_py.{name}": folder for name, folder in BUILT_INS.items()}}
     folders = {
-        ".".join((package, *init.parent.relative_to(ROOT / folder).parts))
+        ".".join((package, *path.parent.relative_to(ROOT / folder).parts))
         for package, folder in roots.items()
-        for init in (ROOT / folder).rglob("__init__.py")
+        for path in (ROOT / folder).rglob("*.py")
     }
-    assert project()["tool"]["setuptools"]["packages"] == sorted(folders - MAINTAINERS)
+    listed = set(project()["tool"]["setuptools"]["packages"])
+    assert sorted(folders - MAINTAINERS - listed) == [], "to add to pyproject.toml"
+    assert sorted(listed - folders) == [], "to remove from pyproject.toml"
 
 
 def test_every_import_is_a_declared_dependency() -> None:
@@ -171,6 +186,12 @@ def test_every_import_is_a_declared_dependency() -> None:
     known = {*sys.stdlib_module_names, "luthier_py", *(IMPORT_NAMES.get(name, name) for name in names)}
     used = {name.split(".")[0]: name_of(path) for path in product() for name in imports(path)}
     assert {name: path for name, path in used.items() if name not in known} == {}
+
+
+def test_every_dependency_is_imported() -> None:
+    used = {name.split(".")[0] for path in product() for name in imports(path)}
+    names = distributions(project()["project"]["dependencies"])
+    assert [name for name in names if IMPORT_NAMES.get(name, name) not in used] == []
 
 
 def test_every_dependency_has_a_reason() -> None:
