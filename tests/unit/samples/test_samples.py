@@ -7,7 +7,10 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 from luthier_py.samples import FOLDER, SAMPLES, Sample, build, large, sample
+from luthier_py.session.specs import Buffer, parse_argument
 
 
 def test_objects_have_the_recorded_hashes() -> None:
@@ -47,9 +50,14 @@ def test_large_launches_only_change_sizes() -> None:
 
 
 def test_agreement_is_exact_unless_a_tolerance_is_given(sample: Sample) -> None:
-    import numpy as np
-
     expected = np.array([1.0, 2.0], dtype=np.float32)
     assert sample.agrees(expected, expected)
     assert sample.agrees(expected * np.float32(1 + 1e-7), expected) == (sample.rtol > 0)
     assert not sample.agrees(expected * np.float32(1.01), expected)
+
+
+def test_references_give_every_output_buffer(sample: Sample) -> None:
+    arguments = [parse_argument(text) for text in sample.args]
+    outputs = [one.data for one in arguments if isinstance(one, Buffer) and one.is_output]
+    expected = sample.reference([one.data for one in arguments])
+    assert [(array.shape, array.dtype) for array in expected] == [(array.shape, array.dtype) for array in outputs]
