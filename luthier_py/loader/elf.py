@@ -127,6 +127,10 @@ class Segment:
         """First address after the segment in memory."""
         return self.address + self.memory_size
 
+    def holds(self, section: Section) -> bool:
+        """Whether all of a section's bytes in the file belong to the segment."""
+        return self.offset <= section.offset and section.offset + section.size <= self.offset + self.file_size
+
     def pack(self) -> bytes:
         return PROGRAM_HEADER.pack(self.type, self.flags, self.offset, self.address, self.physical_address,
                                    self.file_size, self.memory_size, self.align)

@@ -1,0 +1,148 @@
+"""The tables that must grow with a patch: symbols, strings, hashes, notes.
+
+In: a code object, a checked patch, and its new sections. Out: :class:`Growth`, the headers of all sections that
+need new space, with their final sizes, and the contents that do not depend on addresses. Invariant: sections,
+symbols and strings are only added; those that are there keep their indices and offsets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from luthier_py.errors import Unsupported
+from luthier_py.link.layout import Blob
+from luthier_py.link.patch import NewKernel, Patch
+from luthier_py.link.tables import StringTable, build_gnu_hash, build_hash, first_hashed, symbol_names
+from luthier_py.loader import DESCRIPTOR_BYTES, CodeObject, Section, SectionType, SymbolType
+from luthier_py.loader.codeobject import find_metadata
+from luthier_py.loader.elf import SYMBOL, Elf, read_symbols
+from luthier_py.loader.note import Metadata, pack_metadata, read_notes
+
+
+@dataclass(frozen=True, slots=True)
+class NewSymbol:
+    """A symbol at ``offset`` in section ``section``. ``dynamic``: the host may look it up."""
+
+    name: str
+    type: SymbolType
+    section: int
+    offset: int
+    size: int
+    dynamic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """All sections that need new space, by index: grown ones, whose old space is given up, and new ones."""
+
+    sections: dict[int, Section]
+    contents: dict[int, bytes]
+    symbols: dict[int, list[tuple[int, NewSymbol]]]
+    """Rows to add to a symbol table: (offset of the name in its string table, symbol)."""
+    new: dict[int, Blob]
+    note_sections: tuple[int, ...]
+
+
+def grow(obj: CodeObject, patch: Patch, blobs: tuple[Blob, ...]) -> Growth:
+    elf = obj.elf
+    if elf.find(SectionType.GNU_VERSYM) is not None:
+        raise Unsupported(f"{obj.name}: has symbol versions; link it without a version script")
+    if not obj.symbols:
+        raise Unsupported(f"{obj.name}: has no symbol table to add to; do not strip it")
+    new = dict(enumerate(blobs, len(elf.sections)))
+    added = _new_symbols(patch, new)
+    strings: dict[int, StringTable] = {}
+
+    def add_string(table: int, name: str) -> int:
+        return strings.setdefault(table, StringTable(elf.content(elf.sections[table]))).add(name)
+
+    sections = {index: blob.section(add_string(elf.section_names, blob.name)) for index, blob in new.items()}
+    symbols = {}
+    for kind in (SectionType.SYMTAB, SectionType.DYNSYM):
+        index = elf.find(kind)
+        chosen = [symbol for symbol in added if symbol.dynamic or kind is SectionType.SYMTAB]
+        if index is None or not chosen:
+            continue
+        read_symbols(elf, index)  # raises Malformed for a table that cannot be extended
+        table = elf.sections[index]
+        symbols[index] = [(add_string(table.link, symbol.name), symbol) for symbol in chosen]
+        sections[index] = replace(table, size=table.size + SYMBOL.size * len(chosen))
+    notes = _grow_notes(obj, patch) if patch.kernels else {}
+    contents = {index: bytes(table) for index, table in strings.items()} | _grow_hashes(elf, symbols) | notes
+    sections |= {index: replace(elf.sections[index], size=len(content)) for index, content in contents.items()}
+    return Growth(dict(sorted(sections.items())), contents, symbols, new, tuple(notes))
+
+
+def _new_symbols(patch: Patch, new: dict[int, Blob]) -> list[NewSymbol]:
+    place = {item: (index, offset) for index, blob in new.items() for item, offset in blob.offsets.items()}
+    entries = {kernel.name: kernel for kernel in patch.kernels}
+    sizes = {chunk.name: len(chunk.code) for chunk in patch.chunks}
+    symbols = [NewSymbol(name, SymbolType.FUNC, *place[name], size, False)
+               for name, size in sizes.items() if name not in entries]
+    for kernel in patch.kernels:
+        index, offset = place[kernel.entry]
+        symbols += [
+            NewSymbol(kernel.name, SymbolType.FUNC, index, offset + kernel.entry_offset,
+                      sizes[kernel.entry] - kernel.entry_offset, True),
+            NewSymbol(kernel.symbol, SymbolType.OBJECT, *place[kernel.symbol], DESCRIPTOR_BYTES, True),
+        ]
+    return symbols + [NewSymbol(v.name, SymbolType.OBJECT, *place[v.name], v.size, True) for v in patch.variables]
+
+
+def _grow_hashes(elf: Elf, symbols: dict[int, list[tuple[int, NewSymbol]]]) -> dict[int, bytes]:
+    """Hash tables of the dynamic symbols, those that the object has."""
+    index = elf.find(SectionType.DYNSYM)
+    if index is None or index not in symbols:
+        return {}
+    table = elf.sections[index]
+    names = symbol_names(elf.content(table), elf.content(elf.sections[table.link]))
+    old_count = len(names)
+    names += [symbol.name.encode() for _, symbol in symbols[index]]
+    contents = {}
+    hash_index, gnu_index = elf.find(SectionType.HASH), elf.find(SectionType.GNU_HASH)
+    if hash_index is not None:
+        contents[hash_index] = build_hash(names)
+    if gnu_index is not None:
+        first = first_hashed(elf.content(elf.sections[gnu_index]), old_count, elf.name)
+        contents[gnu_index] = build_gnu_hash(names, first)
+    return contents
+
+
+def _grow_notes(obj: CodeObject, patch: Patch) -> dict[int, bytes]:
+    """The sections of the NOTE segment that has the metadata, with the new kernels in it."""
+    found = find_metadata(obj.elf)
+    document = pack_metadata(_patched_metadata(obj, patch))
+    contents, done = {}, False
+    for index, section in enumerate(obj.sections):
+        if found is None or section.type != SectionType.NOTE or not found[0].holds(section):
+            continue
+        notes = read_notes(obj.elf.content(section), f"{obj.name}: section {section.name}")
+        done = done or any(note.is_metadata for note in notes)
+        contents[index] = b"".join(
+            replace(note, content=document).pack() if note.is_metadata else note.pack() for note in notes
+        )
+    if not done:
+        raise Unsupported(f"{obj.name}: no section has its metadata note; was it stripped of section headers?")
+    return contents
+
+
+def _patched_metadata(obj: CodeObject, patch: Patch) -> Metadata:
+    kernels = [*obj.metadata["amdhsa.kernels"], *(_kernel_metadata(obj, kernel) for kernel in patch.kernels)]
+    return {**obj.metadata, "amdhsa.kernels": kernels}
+
+
+_SIZES = {
+    ".group_segment_fixed_size": "group_segment_fixed_size",
+    ".private_segment_fixed_size": "private_segment_fixed_size",
+    ".kernarg_segment_size": "kernarg_size",
+}
+
+
+def _kernel_metadata(obj: CodeObject, kernel: NewKernel) -> Metadata:
+    """The entry of ``kernel.like``, in agreement with the new descriptor."""
+    like = obj.kernel(kernel.like)
+    sizes = {
+        key: getattr(kernel.descriptor, field) for key, field in _SIZES.items()
+        if getattr(kernel.descriptor, field) != getattr(like.descriptor, field)
+    }
+    return {**like.metadata, **sizes, **kernel.metadata, ".name": kernel.name, ".symbol": kernel.symbol}
