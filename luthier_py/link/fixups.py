@@ -10,7 +10,7 @@ import struct
 from collections.abc import Mapping
 
 from luthier_py.errors import Invalid, Unsupported
-from luthier_py.link.patch import Chunk, Fixup, FixupKind
+from luthier_py.inject.patch import Chunk, Fixup, FixupKind
 
 _SHIFT = {FixupKind.REL32_LO: 0, FixupKind.REL32_HI: 32}
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from luthier_py.errors import Unsupported
+from luthier_py.inject.patch import NewKernel, Patch
 from luthier_py.link.layout import Blob
-from luthier_py.link.patch import NewKernel, Patch
 from luthier_py.link.tables import StringTable, build_gnu_hash, build_hash, first_hashed, symbol_names
 from luthier_py.loader import DESCRIPTOR_BYTES, CodeObject, Section, SectionType, SymbolType
 from luthier_py.loader.codeobject import find_metadata

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from luthier_py.link.patch import PAGE_BYTES, Patch
+from luthier_py.inject.patch import Patch
+from luthier_py.link.patch import PAGE_BYTES
 from luthier_py.loader import DESCRIPTOR_BYTES, Section, SectionFlag, SectionType, Segment, SegmentFlag, SegmentType
 
 _READ = SectionFlag.ALLOC

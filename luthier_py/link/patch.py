@@ -1,96 +1,17 @@
-"""What is to be added to a code object: code, kernels, variables.
+"""Whether a patch fits the object that it is for.
 
-In: rows that ``inject`` makes. Out: the same rows, checked against the object they are for. Invariant: a
-:class:`Patch` that passed :func:`check_patch` can be linked, unless it is too large for 32-bit distances.
+Invariant: a Patch that passed :func:`check_patch` can be linked, unless it is too large for 32-bit distances.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import Enum, auto
-from typing import Any
 
 from luthier_py.errors import Invalid
-from luthier_py.loader import CodeObject, KernelDescriptor
+from luthier_py.inject.patch import ENTRY_ALIGN_BYTES, Chunk, NewKernel, Patch
+from luthier_py.loader import CodeObject
 
 PAGE_BYTES = 0x1000
-ENTRY_ALIGN_BYTES = 256
-
-
-class FixupKind(Enum):
-    """Which dword of the 64-bit distance is stored (R_AMDGPU_REL32_LO and _HI)."""
-
-    REL32_LO = auto()
-    REL32_HI = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Fixup:
-    """A dword of a chunk that depends on addresses: a part of target + addend - (address of ``base_offset``)."""
-
-    offset: int
-    """Of the dword, in bytes from the chunk's start."""
-    kind: FixupKind
-    target: str | int
-    """A chunk, variable or descriptor (``kernel.kd``) of the patch by name, or an address in the original object."""
-    addend: int = 0
-    base_offset: int = 0
-    """From where the distance counts, in bytes from the chunk's start: what s_getpc_b64 returns."""
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Code: an instrumented function or a kernel's body. Becomes a FUNC symbol."""
-
-    name: str
-    code: bytes
-    fixups: tuple[Fixup, ...] = ()
-    align: int = ENTRY_ALIGN_BYTES
-
-
-@dataclass(frozen=True, slots=True)
-class NewKernel:
-    """A kernel: symbols ``name`` (FUNC) and ``name.kd``, and an entry in the metadata."""
-
-    name: str
-    entry: str
-    """Name of the chunk in which it starts; when that is ``name`` too, the two share one symbol."""
-    descriptor: KernelDescriptor
-    """Its entry offset is filled in."""
-    like: str
-    """The original kernel whose metadata is copied."""
-    entry_offset: int = 0
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Keys to replace in the copy (``.vgpr_count``). Sizes that differ in the descriptor are replaced anyway."""
-
-    @property
-    def symbol(self) -> str:
-        return f"{self.name}.kd"
-
-
-@dataclass(frozen=True, slots=True)
-class NewVariable:
-    """A device global that the host finds by name."""
-
-    name: str
-    size: int
-    align: int = 16
-    initial: bytes | None = None
-    """``size`` bytes, or None for zeros, which take no space in the file."""
-
-
-@dataclass(frozen=True, slots=True)
-class Patch:
-    """All additions, in the order in which they are placed."""
-
-    chunks: tuple[Chunk, ...] = ()
-    kernels: tuple[NewKernel, ...] = ()
-    variables: tuple[NewVariable, ...] = ()
-
-    @property
-    def empty(self) -> bool:
-        return not (self.chunks or self.kernels or self.variables)
 
 
 def check_patch(obj: CodeObject, patch: Patch) -> None:

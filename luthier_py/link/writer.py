@@ -18,10 +18,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from luthier_py.errors import Unsupported
+from luthier_py.inject.patch import Patch
 from luthier_py.link.fixups import resolve
 from luthier_py.link.grow import Growth, NewSymbol, grow
 from luthier_py.link.layout import Cursor, arrange, place, round_up
-from luthier_py.link.patch import Patch, check_patch
+from luthier_py.link.patch import check_patch
 from luthier_py.loader import (
     Binding,
     CodeObject,
