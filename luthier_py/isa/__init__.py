@@ -1,0 +1,40 @@
+"""The instruction set room: what AMD's manuals say, as data, and the code that reads it."""
+
+from luthier_py.isa.instruction import (
+    Access,
+    Counter,
+    Effects,
+    Inst,
+    OpFlag,
+    Operand,
+    OperandInfo,
+    OperandKind,
+    OpInfo,
+    Space,
+)
+from luthier_py.isa.instruction_set import InstructionSet, instruction_set
+from luthier_py.isa.registers import (
+    EXEC,
+    FLAT_SCRATCH,
+    M0,
+    MODE,
+    NO_REGS,
+    SCC,
+    TTMP0,
+    VCC,
+    XNACK_MASK,
+    Reg,
+    RegFile,
+    RegSet,
+    agpr,
+    sgpr,
+    vgpr,
+)
+from luthier_py.isa.target import Target, target, target_of_mach, targets
+
+__all__ = [
+    "EXEC", "FLAT_SCRATCH", "M0", "MODE", "NO_REGS", "SCC", "TTMP0", "VCC", "XNACK_MASK", "Access", "Counter",
+    "Effects", "Inst", "InstructionSet", "OpFlag", "OpInfo", "Operand", "OperandInfo", "OperandKind", "Reg",
+    "RegFile", "RegSet", "Space", "Target", "agpr", "instruction_set", "sgpr", "target", "target_of_mach",
+    "targets", "vgpr",
+]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, Flag, auto
+from typing import NamedTuple
 
-from luthier_py.isa.registers import NO_REGS, Reg, RegSet
+from luthier_py.isa.registers import EXEC, M0, NO_REGS, SCC, VCC, Reg, RegFile, RegSet, sgpr
 
 
 class OperandKind(Enum):
@@ -60,6 +61,7 @@ class OpFlag(Flag):
     PACKED = auto()
     DPP = auto()
     SDWA = auto()
+    INDEXES_REGISTERS = auto()  # s_set_gpr_idx_*, *_movrel*: operands here, or from here on, are relative to M0
 
 
 class Counter(Flag):
@@ -90,8 +92,20 @@ class OperandInfo:
     name: str        # LLVM's name: vdst, src0, saddr, offset, ...
     access: Access   # NONE for modifiers
     dwords: int      # width in dwords as the row has it; 0 for modifiers
-    kind: str        # operand class of the table (see decode)
+    kind: str        # operand class of the table (see operands)
     type: str        # LLVM's OperandType, decides how constants expand ("OPERAND_REG_IMM_FP32", ...)
+    printer: str     # LLVM's PrintMethod, see text
+    signed: int      # width of a signed field, 0 for unsigned
+    files: str       # register files that it may name: any of V, S, A; L for lds_direct
+    segments: tuple[tuple[int, int, int], ...]  # (first bit of the encoding, width, first bit of the field)
+
+
+class Effects(NamedTuple):
+    """Registers that one instruction touches."""
+
+    reads: RegSet
+    writes: RegSet
+    partial_writes: RegSet
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,6 +124,12 @@ class OpInfo:
     counters: Counter
     spaces: Space
     row: int                         # index in the target's table
+    template: str                    # assembly text with $operand places
+    mask: int                        # fixed bits of the encoding
+    value: int
+    fill: int                        # don't-care bits that LLVM's assembler sets
+    partial: bool                    # a 16-bit or one-lane result: the rest of the destination stays
+    literals: tuple[int, ...]        # operands whose field may say that a literal follows
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,18 +144,45 @@ class Operand:
     type: str = ""           # as in OperandInfo
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Inst:
-    """One decoded instruction without a place. Compared by identity."""
+    """One decoded instruction without a place. Compared by identity; never changed once made.
 
-    op: OpInfo
-    fields: tuple[int, ...]            # raw field values, one per op.operands
-    literal: int | None                # trailing literal dword(s), if any
-    raw: bytes
-    operands: tuple[Operand, ...]      # one per op.operands, same order
-    reads: RegSet                      # explicit and implicit; for a partial write the old value is read too
-    writes: RegSet
-    partial_writes: RegSet = NO_REGS   # subset of writes that keeps some bits whatever EXEC is (d16, op_sel, SDWA preserve)
+    A plain class, because decoding makes hundreds of thousands: effects are worked out when first asked for.
+    """
+
+    __slots__ = ("_effects", "fields", "literal", "op", "operands", "raw")
+
+    def __init__(self, op: OpInfo, fields: tuple[int, ...], literal: int | None, raw: bytes,
+                 operands: tuple[Operand, ...]) -> None:
+        self.op = op
+        self.fields = fields        # raw field values, one per op.operands
+        self.literal = literal      # trailing literal dword(s), if any
+        self.raw = raw
+        self.operands = operands    # one per op.operands, same order
+        self._effects: Effects | None = None
+
+    def __repr__(self) -> str:
+        return f"<Inst {self.op.mnemonic} {self.raw.hex()}>"
+
+    def effects(self) -> Effects:
+        if self._effects is None:
+            self._effects = effects_of(self.op, self.operands)
+        return self._effects
+
+    @property
+    def reads(self) -> RegSet:
+        """Registers read, explicit and implicit; for a partial write the old value is read too."""
+        return self.effects().reads
+
+    @property
+    def writes(self) -> RegSet:
+        """Registers written, explicit and implicit; vector registers only in the lanes of EXEC."""
+        return self.effects().writes
+
+    @property
+    def partial_writes(self) -> RegSet:
+        """Subset of ``writes`` that keeps some bits whatever EXEC is (d16, op_sel, SDWA preserve, DPP masks)."""
+        return self.effects().partial_writes
 
     @property
     def size_bytes(self) -> int:
@@ -160,3 +207,48 @@ class Inst:
             if operand.kind is OperandKind.TARGET:
                 return pc + self.size_bytes + 4 * operand.value
         return None
+
+
+# Sources that are not registers of their own but show one: operand encoding -> what is read.
+SRC_VCCZ, SRC_EXECZ, SRC_SCC, SRC_LDS_DIRECT = 251, 252, 253, 254
+_SHOWS = {
+    SRC_VCCZ: RegSet.of(sgpr(VCC, 2)), SRC_EXECZ: RegSet.of(sgpr(EXEC, 2)), SRC_SCC: RegSet.of(sgpr(SCC)),
+    SRC_LDS_DIRECT: RegSet.of(sgpr(M0)),
+}
+_SDWA_PRESERVE = 2
+_ALL_ROWS = 0xF
+
+
+def effects_of(op: OpInfo, operands: tuple[Operand, ...]) -> Effects:
+    """What an instruction of ``op`` with ``operands`` reads and writes."""
+    read, written = [0, 0, 0], [0, 0, 0]
+    shown = op.implicit_reads
+    for operand in operands:
+        reg = operand.reg
+        if reg is not None:
+            mask = ((1 << reg.dwords) - 1) << reg.index
+            if Access.READ in operand.access:
+                read[reg.file] |= mask
+            if Access.WRITE in operand.access:
+                written[reg.file] |= mask
+        elif operand.kind is OperandKind.SPECIAL:
+            shown |= _SHOWS.get(operand.value, NO_REGS)
+    reads, writes = RegSet(*read) | shown, RegSet(*written) | op.implicit_writes
+    if not _keeps_bits(op, operands):
+        return Effects(reads, writes, NO_REGS)
+    kept = RegSet(0, written[RegFile.VGPR], written[RegFile.AGPR])
+    return Effects(reads | kept, writes, kept)
+
+
+def _keeps_bits(op: OpInfo, operands: tuple[Operand, ...]) -> bool:
+    """Whether bits of a written vector register stay as they were, even with EXEC full."""
+    if op.partial:
+        return True
+    if not op.flags & (OpFlag.SDWA | OpFlag.DPP):
+        return False
+    modifiers = {operand.name: operand.value for operand in operands if operand.kind is OperandKind.IMMEDIATE}
+    if OpFlag.SDWA in op.flags:
+        return modifiers.get("dst_unused") == _SDWA_PRESERVE
+    # Lanes outside the masks, and with bound_ctrl 0 those whose source lane is missing, are not written.
+    full = modifiers.get("row_mask", _ALL_ROWS) == modifiers.get("bank_mask", _ALL_ROWS) == _ALL_ROWS
+    return not (full and ("dpp_ctrl" not in modifiers or modifiers.get("bound_ctrl") == 1))

@@ -1,0 +1,247 @@
+"""Bytes to instructions.
+
+In: bytes of code and an offset. Out: Inst. How: the top nine bits of the first dword choose a few
+(mask, value -> row) dictionaries, in the order of LLVM's decoder tables; the first hit is the row.
+Invariant: strict. Whatever is not an instruction of the target raises Malformed, and what decodes
+encodes back to the same bytes, because they are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from luthier_py.errors import Malformed
+from luthier_py.isa.constants import LITERAL, LITERAL64, literal_bits
+from luthier_py.isa.errata import READS_ANY, WRITES_ANY
+from luthier_py.isa.instruction import (
+    Access,
+    Counter,
+    Inst,
+    OpFlag,
+    Operand,
+    OperandInfo,
+    OperandKind,
+    OpInfo,
+    Space,
+)
+from luthier_py.isa.operands import OperandReader
+from luthier_py.isa.registers import EXEC, FLAT_SCRATCH, M0, MODE, NO_REGS, SCC, VCC, RegSet, sgpr
+from luthier_py.isa.table import Row, Table
+from luthier_py.isa.target import Target
+
+PREFIX_SHIFT = 23
+LONGEST = 20  # bytes: 12 and a literal of 8
+LITERAL_KINDS = frozenset({"src", "srcA", "srcAV", "src16", "src16lo"})
+ALL_SGPRS = RegSet(sgpr=(1 << 106) - 1)
+ALL_VGPRS = RegSet(vgpr=(1 << 256) - 1)
+
+
+class Slot(dict[int, Operand]):
+    """Field value -> Operand, for one operand of one row; filled as values are met."""
+
+    __slots__ = ("info", "reader", "takes_literal")
+
+    def __init__(self, reader: OperandReader, info: OperandInfo) -> None:
+        super().__init__()
+        self.reader = reader
+        self.info = info
+        self.takes_literal = info.kind in LITERAL_KINDS
+
+    def __missing__(self, value: int) -> Operand:
+        operand = self.reader.read(self.info, value)
+        if value < 0x10000:
+            self[value] = operand
+        return operand
+
+
+class Format:
+    """How to take one row's instructions apart; made when the row is first met."""
+
+    __slots__ = ("dmask", "literals", "op", "plain", "shared_literal", "signed", "size", "slots", "split", "vdst_y")
+
+    def __init__(self, op: OpInfo, reader: OperandReader) -> None:
+        self.op = op
+        self.size = op.size_bytes
+        self.plain = tuple((info.segments[0][0], (1 << info.segments[0][1]) - 1) for info in op.operands)
+        self.split = tuple((k, info.segments) for k, info in enumerate(op.operands)
+                           if len(info.segments) > 1 or info.segments[0][2])
+        self.slots = tuple(Slot(reader, info) for info in op.operands)
+        self.literals = op.literals
+        self.signed = op.base.endswith("_I64")
+        names = [info.name for info in op.operands]
+        kinds = [info.kind for info in op.operands]
+        self.shared_literal = kinds.index("kimm") if "kimm" in kinds else None
+        self.dmask = names.index("dmask") if "dmask" in names else None
+        self.vdst_y = kinds.index("dstY") if "dstY" in kinds else None
+
+
+class Decoder:
+    """Decodes one target's instructions with one wave size."""
+
+    def __init__(self, target: Target, wave_size: int, table: Table) -> None:
+        self.target = target
+        self.table = table
+        self.reader = OperandReader(target, wave_size)
+        self.registers = _implicit_registers(target, wave_size)
+        self.formats: dict[int, Format] = {}
+        self.by_prefix = match_order(table)
+
+    def decode(self, data: bytes | memoryview, offset: int = 0) -> Inst:
+        word = int.from_bytes(data[offset:offset + LONGEST], "little")
+        for mask, rows in self.by_prefix[word >> PREFIX_SHIFT & 0x1FF]:
+            row = rows.get(word & mask)
+            if row is not None:
+                break
+        else:
+            raise Malformed(f"0x{word & 0xFFFFFFFF:08x} is not an instruction of {self.target.name}")
+        form = self.formats.get(row) or self.format(row)
+        fields = [word >> first & mask for first, mask in form.plain]
+        for k, segments in form.split:
+            fields[k] = sum((word >> first & (1 << width) - 1) << at for first, width, at in segments)
+        size, literal = form.size, None
+        for k in form.literals:
+            if fields[k] == LITERAL or fields[k] == LITERAL64 and self.target.literals64:
+                literal_size = 4 if fields[k] == LITERAL else 8
+                literal = word >> 8 * form.size & (1 << 8 * literal_size) - 1
+                size = form.size + literal_size
+        raw = bytes(data[offset:offset + size])
+        if len(raw) < size:
+            raise Malformed(f"{form.op.mnemonic} is cut off: {len(raw)} of {size} bytes are there")
+        return Inst(form.op, tuple(fields), literal, raw, self.operands(form, fields, literal))
+
+    def operands(self, form: Format, fields: Sequence[int], literal: int | None) -> tuple[Operand, ...]:
+        """Structured operands; Malformed for reserved values."""
+        if form.shared_literal is not None:
+            literal = fields[form.shared_literal]
+        try:
+            if literal is None:
+                found = [slot[value] for slot, value in zip(form.slots, fields)]  # noqa: B905 (hot)
+            else:
+                found = [self._with_literal(form, slot, value, literal)
+                         for slot, value in zip(form.slots, fields, strict=True)]
+        except Malformed as error:
+            raise Malformed(f"{form.op.mnemonic}: {error.message}") from None
+        if form.dmask is not None:
+            _size_image_data(found, fields[form.dmask])
+        if form.vdst_y is not None:
+            found[form.vdst_y] = _second_destination(found, form.vdst_y)
+        return tuple(found)
+
+    def _with_literal(self, form: Format, slot: Slot, value: int, literal: int) -> Operand:
+        if not slot.takes_literal or value not in (LITERAL, LITERAL64):
+            return slot[value]
+        info = slot.info
+        bits = literal if value == LITERAL64 else literal_bits(literal, info.type, form.signed)
+        return Operand(info.name, OperandKind.CONSTANT, info.access, None, bits, info.type)
+
+    def format(self, row_number: int) -> Format:
+        """The row's format, made on first use."""
+        if row_number not in self.formats:
+            self.formats[row_number] = Format(self._op(row_number), self.reader)
+        return self.formats[row_number]
+
+    def _op(self, row_number: int) -> OpInfo:
+        row: Row = self.table.rows[row_number]
+        header = self.table.header
+        operands = tuple(self._operand_info(*operand) for operand in header.shapes[row.shape])
+        reads, writes = (self._implicit(header.registers[number]) for number in (row.reads, row.writes))
+        anything = ALL_SGPRS if row.base.startswith("S_") else ALL_VGPRS
+        if row.base in READS_ANY | WRITES_ANY:
+            reads |= anything
+        if row.base in WRITES_ANY:
+            writes |= anything
+        return OpInfo(
+            record=row.record, mnemonic=mnemonic_of(row.template), base=row.base, format=row.format,
+            size_bytes=row.size_bytes, operands=operands, implicit_reads=reads, implicit_writes=writes,
+            flags=OpFlag(row.flags), counters=Counter(row.counters), spaces=Space(row.spaces), row=row_number,
+            template=row.template, mask=row.mask, value=row.value, fill=row.fill, partial=bool(row.partial),
+            literals=self._literal_operands(row, operands),
+        )
+
+    def _operand_info(self, name: str, access: int, class_number: int, segments: list[list[int]]) -> OperandInfo:
+        kind, dwords, type_name, printer, signed, files = self.table.header.classes[class_number]
+        if kind in ("bool", "sdwavcc"):
+            dwords = self.reader.lane_mask_dwords
+        places = tuple((first, width, at) for first, width, at in segments)
+        return OperandInfo(name, Access(access), dwords, kind, type_name, printer, signed, files, places)
+
+    def _implicit(self, names: list[str]) -> RegSet:
+        found = NO_REGS
+        for name in names:
+            found |= self.registers.get(name, NO_REGS)
+        return found
+
+    def _literal_operands(self, row: Row, operands: tuple[OperandInfo, ...]) -> tuple[int, ...]:
+        """Sources that may say 255: a literal follows. SDWA and DPP never, 8-byte encodings from gfx10 on."""
+        flags = OpFlag(row.flags)
+        mandatory = any(info.kind == "kimm" for info in operands)
+        long = row.size_bytes > 4 and not self.target.vop3_literals
+        if mandatory or long or flags & (OpFlag.SDWA | OpFlag.DPP):
+            return ()
+        return tuple(k for k, info in enumerate(operands)
+                     if info.kind in LITERAL_KINDS and info.type.startswith("OPERAND_REG_IMM"))
+
+
+def mnemonic_of(template: str) -> str:
+    end = next((k for k, letter in enumerate(template) if letter in " $"), len(template))
+    return template[:end]
+
+
+def _size_image_data(found: list[Operand], dmask: int) -> None:
+    """Image data is as wide as dmask has bits, half that for packed D16, one more with TFE (gfx9 ISA, MIMG)."""
+    values = {operand.name: operand.value for operand in found if operand.kind is OperandKind.IMMEDIATE}
+    dwords = max(1, dmask.bit_count())
+    if values.get("d16"):
+        dwords = (dwords + 1) // 2
+    dwords += values.get("tfe", 0)
+    for k, operand in enumerate(found):
+        if operand.name in ("vdata", "vdst") and operand.reg is not None and operand.reg.dwords < dwords:
+            found[k] = replace(operand, reg=replace(operand.reg, dwords=dwords))
+
+
+def _second_destination(found: list[Operand], place: int) -> Operand:
+    """Bit 0 of the second VOPD destination is the complement of the first's (RDNA3 ISA, VOPD)."""
+    first = next(operand.reg for operand in found if operand.name == "vdstX")
+    second = found[place].reg
+    if first is None or second is None:
+        raise Malformed("VOPD destinations must be vector registers")
+    return replace(found[place], reg=replace(second, index=second.index | ~first.index & 1))
+
+
+def _implicit_registers(target: Target, wave_size: int) -> dict[str, RegSet]:
+    """LLVM's names of implicit operands; a lane mask has one dword in wave32."""
+    dwords = wave_size // 32
+    names = {
+        "VCC": RegSet.of(sgpr(VCC, dwords)), "VCC_LO": RegSet.of(sgpr(VCC)), "VCC_HI": RegSet.of(sgpr(VCC + 1)),
+        "EXEC": RegSet.of(sgpr(EXEC, dwords)), "EXEC_LO": RegSet.of(sgpr(EXEC)), "SCC": RegSet.of(sgpr(SCC)),
+        "EXEC_HI": RegSet.of(sgpr(EXEC + 1)), "M0": RegSet.of(sgpr(M0)), "MODE": RegSet.of(sgpr(MODE)),
+    }
+    if target.flat_scratch_operands and not target.architected_flat_scratch:
+        names["FLAT_SCR"] = RegSet.of(sgpr(FLAT_SCRATCH, 2))
+    return names
+
+
+def match_order(table: Table) -> list[list[tuple[int, dict[int, int]]]]:
+    """For each value of the top nine bits: (mask, fixed bits -> row) in the order in which to try them."""
+    groups: dict[tuple[int, int, int], dict[int, int]] = {}
+    prefixes: dict[tuple[int, int, int], set[int]] = {}
+    for number, row in enumerate(table.rows):
+        key = (table.ranks[row.size_bytes, row.namespace], -row.mask.bit_count(), row.mask)
+        groups.setdefault(key, {})[row.value] = number
+        prefixes.setdefault(key, set()).update(_matching(row.mask >> PREFIX_SHIFT & 0x1FF, row.value >> PREFIX_SHIFT & 0x1FF))
+    order: list[list[tuple[int, dict[int, int]]]] = [[] for _ in range(512)]
+    for key in sorted(groups):
+        for prefix in prefixes[key]:
+            order[prefix].append((key[2], groups[key]))
+    return order
+
+
+def _matching(mask: int, value: int) -> list[int]:
+    """All nine-bit numbers that agree with ``value`` where ``mask`` is set."""
+    free = ~mask & 0x1FF
+    found, part = [value], free
+    while part:
+        found.append(value | part)
+        part = part - 1 & free
+    return found

@@ -1,0 +1,74 @@
+"""What LLVM's records do not say, or say wrongly, each with its evidence.
+
+In: operation names (OpInfo.base). Out: sets that the table generator applies. Invariant: a fact is
+written here once, with the manual section or experiment that shows it.
+"""
+
+from __future__ import annotations
+
+from luthier_py.isa.instruction import Counter, OpFlag
+
+# The destination is also a source, but LLVM has no tie for it: SCC == 0 leaves sdst as it was.
+# AMD "Vega" ISA, 12.1 SOP1 S_CMOV_B32 and 12.3 SOPK S_CMOVK_I32: "if (SCC) D = S0".
+READS_OWN_DESTINATION = frozenset({"S_CMOV_B32", "S_CMOV_B64", "S_CMOVK_I32"})
+
+# Flags that TableGen does not carry. Manual sections: SOPP (12.5) and SOP1 (12.2) of the Vega ISA.
+FLAGS: dict[str, OpFlag] = {
+    "S_BARRIER": OpFlag.BARRIER,
+    "S_BARRIER_WAIT": OpFlag.BARRIER | OpFlag.WAIT,
+    "S_WAITCNT": OpFlag.WAIT,
+    "S_WAITCNT_DEPCTR": OpFlag.WAIT,
+    "S_WAITCNT_VSCNT": OpFlag.WAIT,
+    "S_WAITCNT_VMCNT": OpFlag.WAIT,
+    "S_WAITCNT_EXPCNT": OpFlag.WAIT,
+    "S_WAITCNT_LGKMCNT": OpFlag.WAIT,
+    **{
+        f"S_WAIT_{counter}": OpFlag.WAIT
+        for counter in ("LOADCNT", "STORECNT", "SAMPLECNT", "BVHCNT", "KMCNT", "DSCNT", "EXPCNT", "EVENT",
+                        "IDLE", "ALU", "ASYNCCNT", "TENSORCNT", "XCNT", "LOADCNT_DSCNT", "STORECNT_DSCNT")
+    },
+    "S_ENDPGM": OpFlag.END | OpFlag.TERMINATOR,
+    "S_ENDPGM_SAVED": OpFlag.END | OpFlag.TERMINATOR,
+    "S_ENDPGM_ORDERED_PS_DONE": OpFlag.END | OpFlag.TERMINATOR,
+    "S_SETPC_B64": OpFlag.INDIRECT | OpFlag.TERMINATOR,
+    "S_SWAPPC_B64": OpFlag.INDIRECT | OpFlag.CALL,
+    "S_CALL_B64": OpFlag.CALL,
+    # Return from the trap handler, and the gfx9 fork and join pair, go where a register says.
+    "S_RFE_B64": OpFlag.INDIRECT | OpFlag.TERMINATOR,
+    "S_RFE_RESTORE_B64": OpFlag.INDIRECT | OpFlag.TERMINATOR,
+    "S_CBRANCH_G_FORK": OpFlag.INDIRECT | OpFlag.TERMINATOR,
+    "S_CBRANCH_JOIN": OpFlag.INDIRECT | OpFlag.TERMINATOR,
+    # Lane select comes from a scalar; EXEC is not looked at (Vega ISA 12.11, V_READLANE_B32).
+    "V_READLANE_B32": OpFlag.IGNORES_EXEC,
+    "V_WRITELANE_B32": OpFlag.IGNORES_EXEC,
+    # From here on vector operands are relative to M0 until S_SET_GPR_IDX_OFF (Vega ISA 3.? "VGPR indexing").
+    "S_SET_GPR_IDX_ON": OpFlag.INDEXES_REGISTERS,
+    "S_SET_GPR_IDX_OFF": OpFlag.INDEXES_REGISTERS,
+    "S_SET_GPR_IDX_MODE": OpFlag.INDEXES_REGISTERS,
+    "S_SET_GPR_IDX_IDX": OpFlag.INDEXES_REGISTERS,
+    **{
+        name: OpFlag.INDEXES_REGISTERS
+        for name in ("S_MOVRELS_B32", "S_MOVRELS_B64", "S_MOVRELD_B32", "S_MOVRELD_B64", "S_MOVRELSD_2_B32",
+                     "V_MOVRELS_B32", "V_MOVRELD_B32", "V_MOVRELSD_B32", "V_MOVRELSD_2_B32")
+    },
+}
+
+# Branches that are always taken; every other direct branch may fall through.
+UNCONDITIONAL = frozenset({"S_BRANCH", "S_CALL_B64"})
+
+# Register-indexed moves may read, or write, any register of their file (M0 says which).
+READS_ANY = frozenset({"S_MOVRELS_B32", "S_MOVRELS_B64", "S_MOVRELSD_2_B32", "V_MOVRELS_B32", "V_MOVRELSD_B32",
+                       "V_MOVRELSD_2_B32"})
+WRITES_ANY = frozenset({"S_MOVRELD_B32", "S_MOVRELD_B64", "S_MOVRELSD_2_B32", "V_MOVRELD_B32", "V_MOVRELSD_B32",
+                        "V_MOVRELSD_2_B32"})
+
+# Messages count on LGKM_CNT, which LLVM handles in C++ (SIInsertWaitcnts), not in the record.
+COUNTERS: dict[str, Counter] = {"S_SENDMSG": Counter.LGKM, "S_SENDMSGHALT": Counter.LGKM}
+
+# Results of 16 bits that leave the other half of a gfx9 VGPR alone (GCNSubtarget::zeroesHigh16BitsOfDest: the
+# second group of opcodes, "some instructions changed to preserving the high bits"); all take op_sel.
+# The other op_sel instructions write 32 bits, or zero the half that they do not select.
+FULL_RESULT_WITH_OP_SEL = frozenset({
+    "V_PACK_B32_F16", "V_MAD_I32_I16", "V_MAD_U32_U16", "V_CVT_PKNORM_I16_F16", "V_CVT_PKNORM_U16_F16",
+    "V_ALIGNBIT_B32", "V_ALIGNBYTE_B32",
+})

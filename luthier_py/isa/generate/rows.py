@@ -1,0 +1,267 @@
+"""From TableGen records to table rows.
+
+In: the records that a target decodes. Out: rows with everything the decoder, encoder and printer ask:
+fixed bits, shape, implicit effects, flags, counters, spaces, base name and assembly template.
+Invariant: all reasoning about record names and LLVM's printing code happens here, none at run time.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from luthier_py.isa import errata
+from luthier_py.isa.generate.operands import ShapeOperand, shape_of
+from luthier_py.isa.generate.tablegen import Record, TableGen, decoder_order
+from luthier_py.isa.instruction import Access, Counter, OpFlag, Space
+
+
+class Row(NamedTuple):
+    record: str
+    template: str
+    base: str
+    format: str
+    size_bytes: int
+    namespace: str                       # LLVM's decoder table
+    mask: int
+    value: int
+    fill: int                            # bits that are don't-care when decoding, but that LLVM's assembler sets
+    shape: tuple[ShapeOperand, ...]
+    reads: tuple[str, ...]               # implicit, LLVM's register names
+    writes: tuple[str, ...]
+    flags: int
+    counters: int
+    spaces: int
+    partial: bool                        # writes a part of vdst whenever op_sel or a tie says so
+
+
+FORMATS = ("VOPD3", "VOP3P", "VINTERP", "VOP3", "SDWA", "DPP", "VOP1", "VOP2", "VOPC", "SOP1", "SOP2", "SOPC", "SOPK",
+           "SOPP", "VINTRP", "MUBUF", "MTBUF", "SMRD", "MIMG", "VIMAGE", "VSAMPLE", "EXP", "FLAT", "DS", "LDSDIR")
+MEMORY_FORMATS = frozenset({"MUBUF", "MTBUF", "MIMG", "VIMAGE", "VSAMPLE", "FLAT"})
+VCC_AFTER_SRC1 = re.compile(
+    r"V_CNDMASK_B32_(e32_(gfx1|vi)|dpp8_gfx1|dpp_gfx1|sdwa_gfx10)|V_(ADD|SUB|SUBREV)_CO_CI_U32_(e32|dpp8?|sdwa)_gfx1")
+VCC_AFTER_VDST = re.compile(r"V_(ADD|SUB|SUBREV)_CO_CI_U32_(e32|sdwa|dpp8?)_gfx1")
+
+
+class Generation(NamedTuple):
+    """All that a row depends on beyond its record: rows are shared between targets that agree here."""
+
+    smem_offset_bits: int     # signed
+    buffer_offset_bits: int   # 0: unsigned
+    flat_offset_bits: int     # of the flat segment
+    global_offset_bits: int   # of the global and scratch segments
+    store_counter: bool
+
+    @staticmethod
+    def of(features: frozenset[str]) -> Generation:
+        """AMD ISA manuals, SMEM, MUBUF and FLAT instruction formats."""
+        if "GFX12Insts" in features:
+            return Generation(24, 24, 24, 24, True)
+        gfx10 = "GFX10Insts" in features
+        return Generation(21, 0, 0, 12 if gfx10 and "GFX11Insts" not in features else 13, gfx10)
+
+    def signed_offset(self, format_name: str, named: set[str]) -> int:
+        if format_name == "FLAT":
+            return self.global_offset_bits if named & {"FlatGlobal", "FlatScratch"} else self.flat_offset_bits
+        return {"SMRD": self.smem_offset_bits, "MUBUF": self.buffer_offset_bits,
+                "MTBUF": self.buffer_offset_bits}.get(format_name, 0)
+
+
+def rows_of(tablegen: TableGen, features: frozenset[str], cache: dict[tuple[str, Generation], list[Row]]) -> list[Row]:
+    """All rows of one target, twins removed, in record order. ``cache`` is shared between the calls."""
+    generation = Generation.of(features)
+    rank = {key: index for index, key in enumerate(decoder_order(features))}
+    best: dict[tuple[int, int], Row] = {}
+    for name, record in tablegen.select(features):
+        if (name, generation) not in cache:
+            cache[name, generation] = _rows(tablegen, generation, name, record)
+        for row in cache[name, generation]:
+            key = (row.mask, row.value)
+            old = best.get(key)
+            # gfx9 DS records come twice: the one that reads M0 is gfx8's. Else the earlier decoder table wins.
+            if old is None or name == old.record + "_gfx9" or \
+                    rank[row.size_bytes, row.namespace] < rank[old.size_bytes, old.namespace]:
+                best[key] = row
+    return sorted(best.values(), key=lambda row: (row.record, row.value))
+
+
+def _rows(tablegen: TableGen, generation: Generation, name: str, record: Record) -> list[Row]:
+    found = tablegen.pseudo_of(record)
+    pseudo_name, pseudo = found if found else (name, None)
+    named = set(record["flags"]) | set(pseudo["flags"] if pseudo else ())
+    named |= {tablegen.flag_bits[bit] for bit, on in enumerate(record["TSFlags"]) if on and bit in tablegen.flag_bits}
+    format_name = next((f for f in FORMATS if f in named), "OTHER")
+    base = base_name(pseudo_name, format_name)
+    shape = shape_of(tablegen, record, pseudo, generation.signed_offset(format_name, named))
+    if base in errata.READS_OWN_DESTINATION:
+        shape = tuple(o._replace(access=Access.READ | Access.WRITE) if o.name == "sdst" else o for o in shape)
+    mask = value = 0
+    for bit, source in enumerate(record["Inst"]):
+        if isinstance(source, int):
+            mask |= 1 << bit
+            value |= source << bit
+    behaviour = {
+        key for key in ("mayLoad", "mayStore", "hasSideEffects", "isTerminator", "IsSingle")
+        if (record.get(key) if record.get(key) is not None else (pseudo or {}).get(key))
+    }
+    flags, counters, spaces = _effects(base, format_name, named, behaviour, shape, generation)
+    row = Row(
+        name, _template(record, name, named, behaviour, shape), base, format_name, _size(record, shape, named),
+        record["DecoderNamespace"], mask, value, _fill(name, named, record, shape), shape, tuple(record["Uses"]),
+        tuple(record["Defs"]), flags.value, counters.value, spaces.value, _partial(base, named, record, pseudo),
+    )
+    return _expand_dpp8(row)
+
+
+def base_name(pseudo: str, format_name: str) -> str:
+    """The operation's name, same in every encoding: encoding and address mode suffixes removed."""
+    name = re.sub(r"(_[a-z][a-z0-9]*)+$", "", pseudo)
+    if format_name == "SMRD":
+        name = re.sub(r"(_SGPR_IMM|_SGPR|_IMM)(?=_RTN$|$)", "", name)
+    elif format_name in ("MUBUF", "MTBUF"):
+        name = re.sub(r"(_LDS)?_(OFFEN|IDXEN|BOTHEN|OFFSET|ADDR64)(?=_RTN$|$)", r"\1", name)
+    elif format_name == "FLAT":
+        name = re.sub(r"_(SADDR|SVS|ST)(?=_RTN$|$)", "", name)
+    elif format_name in ("MIMG", "VIMAGE", "VSAMPLE"):
+        name = re.sub(r"_V\d+(_V\d+)?.*$", "", name)
+    elif format_name == "DS":
+        name = re.sub(r"_RTN(?=_|$)", "", name)
+    return name.removesuffix("_RTN")
+
+
+def _size(record: Record, shape: tuple[ShapeOperand, ...], named: set[str]) -> int:
+    size: int = record["Size"]
+    addresses = sum(1 for name, _ in record["In"] if re.fullmatch(r"vaddr\d", name))
+    if "MIMG" in named and addresses > 1:  # non-sequential addresses follow, four to a dword
+        size += 4 * ((addresses + 2) // 4)
+    return size
+
+
+def _effects(base: str, format_name: str, named: set[str], behaviour: set[str], shape: tuple[ShapeOperand, ...],
+             generation: Generation) -> tuple[OpFlag, Counter, Space]:
+    flags = _flags(base, format_name, named, behaviour, shape)
+    counters = errata.COUNTERS.get(base, Counter.NONE)
+    if "VM_CNT" in named:
+        store_only = OpFlag.MAY_STORE in flags and OpFlag.MAY_LOAD not in flags or "IsAtomicNoRet" in named
+        counters |= Counter.VS if store_only and generation.store_counter else Counter.VM
+    if "LGKM_CNT" in named:
+        counters |= Counter.LGKM
+    if "EXP_CNT" in named and format_name not in MEMORY_FORMATS:  # loads and stores hold EXP_CNT on gfx6 only
+        counters |= Counter.EXP
+    return flags, counters, _spaces(format_name, base, named, shape)
+
+
+TSFLAGS = {
+    "SALU": OpFlag.SALU, "TRANS": OpFlag.TRANS, "IsDOT": OpFlag.DOT, "IsPacked": OpFlag.PACKED, "DPP": OpFlag.DPP,
+    "SDWA": OpFlag.SDWA, "SMRD": OpFlag.SMEM, "EXP": OpFlag.EXPORT, "FLAT": OpFlag.FLAT,
+    "IsAtomicRet": OpFlag.ATOMIC | OpFlag.ATOMIC_RETURN, "IsAtomicNoRet": OpFlag.ATOMIC,
+    "IsWMMA": OpFlag.MATRIX, "IsSWMMAC": OpFlag.MATRIX,
+}
+BEHAVIOUR = {
+    "mayLoad": OpFlag.MAY_LOAD, "mayStore": OpFlag.MAY_STORE, "hasSideEffects": OpFlag.SIDE_EFFECTS,
+    "isTerminator": OpFlag.TERMINATOR,
+}
+
+
+def _flags(base: str, format_name: str, named: set[str], behaviour: set[str],
+           shape: tuple[ShapeOperand, ...]) -> OpFlag:
+    flags = errata.FLAGS.get(base, OpFlag.NONE)
+    for name, flag in TSFLAGS.items():
+        flags |= flag if name in named else OpFlag.NONE
+    for name, flag in BEHAVIOUR.items():
+        flags |= flag if name in behaviour else OpFlag.NONE
+    if format_name in MEMORY_FORMATS:
+        flags |= OpFlag.VMEM
+    elif "VALU" in named:  # LLVM sets it on loads to LDS too
+        flags |= OpFlag.VALU
+    if "DS" in named:
+        flags |= OpFlag.GDS if "GWS" in named else OpFlag.LDS
+    if "IsMAI" in named and "ACCVGPR" not in base:  # matrix operations take all lanes (CDNA2 ISA 7.1)
+        flags |= OpFlag.MATRIX
+    if OpFlag.MATRIX in flags:
+        flags |= OpFlag.IGNORES_EXEC
+    if any(operand.operand_class.kind == "branch" for operand in shape) and OpFlag.CALL not in flags:
+        flags |= OpFlag.BRANCH | OpFlag.TERMINATOR
+    if OpFlag.BRANCH in flags and base not in errata.UNCONDITIONAL:
+        flags |= OpFlag.CONDITIONAL
+    return flags
+
+
+def _spaces(format_name: str, base: str, named: set[str], shape: tuple[ShapeOperand, ...]) -> Space:
+    if format_name == "DS":
+        return Space.GDS if "GWS" in named else Space.LDS
+    names = {operand.name for operand in shape}
+    if format_name == "SMRD":
+        return Space.SCALAR if "sbase" in names else Space.NONE
+    space = Space.NONE
+    if format_name == "FLAT":
+        space = Space.GLOBAL if "FlatGlobal" in named else Space.SCRATCH if "FlatScratch" in named else \
+            Space.GLOBAL | Space.LDS | Space.SCRATCH
+    elif format_name in MEMORY_FORMATS and names & {"srsrc", "rsrc"}:
+        # private memory is reached through swizzled buffer descriptors too
+        space = Space.GLOBAL | Space.SCRATCH if format_name in ("MUBUF", "MTBUF") else Space.GLOBAL
+    if "_LDS" in base:
+        space |= Space.LDS
+    return space
+
+
+def _partial(base: str, named: set[str], record: Record, pseudo: Record | None) -> bool:
+    constraints = record.get("Constraints") or (pseudo or {}).get("Constraints") or ""
+    if "$vdst_in" in constraints and "DPP" not in named:  # d16 loads, mixlo, mixhi, v_writelane
+        return True
+    return "VOP3_OPSEL" in named and base not in errata.FULL_RESULT_WITH_OP_SEL
+
+
+def _fill(name: str, named: set[str], record: Record, shape: tuple[ShapeOperand, ...]) -> int:
+    """Don't-care bits that LLVM's assembler sets: vdst of gfx10 v_cmpx, op_sel_hi of absent packed sources."""
+    names = {operand.name for operand in shape}
+    if name.startswith("V_CMPX_") and "VOP3" in named and re.search(r"_gfx1\d", name):
+        return 0x7E
+    if "VOP3P" not in named or "DPP" in named or all(operand != "op_sel_hi" for operand, _ in record["In"]):
+        return 0
+    return sum(1 << bit for source, bit in (("src0", 59), ("src1", 60), ("src2", 14)) if source not in names)
+
+
+def _template(record: Record, name: str, named: set[str], behaviour: set[str],
+              shape: tuple[ShapeOperand, ...]) -> str:
+    """AsmString with what LLVM's printer adds in C++: encoding suffix and implicit vcc operands."""
+    text = re.sub(r"\{([^|{}]*)(\|[^}]*)?\}", r"\1", record["AsmString"])
+    mnemonic, rest = re.match(r"(\w+)(.*)", text, re.S).groups()  # type: ignore[union-attr]
+    if rest.startswith("$") and any(operand.operand_class.printer == "printVOPDst" for operand in shape):
+        mnemonic += _suffix(named, behaviour)
+        rest = " " + rest
+    if "VOPC" in named and {"VCC", "VCC_LO"} & set(record["Defs"]):
+        rest = rest.replace(" $", " $vcc, $", 1)
+    if VCC_AFTER_SRC1.match(name):
+        rest = re.sub(r"\$src1(_modifiers)?\b", r"\g<0>, $vcc", rest, count=1)
+    if VCC_AFTER_VDST.match(name):
+        rest = rest.replace("$vdst", "$vdst, $vcc", 1)
+    rest = re.sub(r"(?<![\w$])vcc(_lo)?(?!\w)", "$vcc", rest)
+    return mnemonic + rest
+
+
+def _suffix(named: set[str], behaviour: set[str]) -> str:
+    """AMDGPUInstPrinter::printVOPDst."""
+    single = "IsSingle" in behaviour
+    if "VOP3" in named:
+        return "_e64_dpp" if "DPP" in named else "" if single else "_e64"
+    if "DPP" in named:
+        return "_dpp"
+    if "SDWA" in named:
+        return "_sdwa"
+    return "_e32" if named & {"VOP1", "VOP2"} and not single else ""
+
+
+def _expand_dpp8(row: Row) -> list[Row]:
+    """DPP8's src0 field is 0xE9, or 0xEA with fetch-inactive: LLVM checks that in C++, so make it two rows."""
+    operand = next((o for o in row.shape if o.operand_class.kind == "dpp8fi"), None)
+    if operand is None:
+        return [row]
+    rows = []
+    for code in (0xE9, 0xEA):
+        mask, value = row.mask, row.value
+        for first, width, field in operand.segments:
+            mask |= ((1 << width) - 1) << first
+            value |= ((code >> field) & ((1 << width) - 1)) << first
+        rows.append(row._replace(mask=mask, value=value))
+    return rows

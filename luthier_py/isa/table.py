@@ -1,0 +1,129 @@
+"""The generated tables: where they are, how they are stored, and one target's rows in memory.
+
+In: ``tables/records.json.gz`` (a header line, then one line per distinct row of all targets) and
+``tables/index.json.gz`` (which lines a target and wave size has, and LLVM's decoder order). Out: Table.
+The tables are data derived from LLVM 22.1.8 (see tables/NOTICE). Invariant: reading is lazy and cached;
+a row is plain data, what it means is in decode, operands, encode and text.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from luthier_py.errors import Unsupported
+
+TABLES = Path(__file__).parent / "tables"
+RECORDS_FILE = "records.json.gz"
+INDEX_FILE = "index.json.gz"
+
+
+class OperandClass(NamedTuple):
+    """How the field of an operand reads; see luthier_py.isa.operands for the kinds."""
+
+    kind: str
+    dwords: int    # 0: not a register, or as wide as the wave's lane mask
+    type: str      # LLVM's OperandType
+    printer: str   # LLVM's PrintMethod
+    signed: int    # width of a signed field, 0 for unsigned
+    files: str = ""  # register files it may name: any of V, S, A; L for lds_direct
+
+
+class ShapeOperand(NamedTuple):
+    name: str
+    access: int
+    class_number: int
+    segments: list[list[int]]  # [first bit of the encoding, width, first bit of the field]
+
+
+class Row(NamedTuple):
+    """One line of the records file."""
+
+    record: str
+    template: str
+    base: str
+    format: str
+    size_bytes: int
+    namespace: int
+    mask: int
+    value: int
+    fill: int
+    shape: int
+    reads: int
+    writes: int
+    flags: int
+    counters: int
+    spaces: int
+    partial: int
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    classes: tuple[OperandClass, ...]
+    shapes: list[list[list[Any]]]
+    registers: list[list[str]]  # lists of LLVM's register names
+    namespaces: list[str]
+
+    @staticmethod
+    def of(data: dict[str, Any]) -> Header:
+        return Header(tuple(OperandClass(*c) for c in data["classes"]), data["shapes"], data["registers"],
+                      data["namespaces"])
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The rows of one target and wave size, and the rank of each row's decoder table (lower is tried first)."""
+
+    header: Header
+    rows: tuple[Row, ...]
+    ranks: dict[tuple[int, int], int]  # (size, namespace number) -> rank
+
+
+def table_key(name: str, wave_size: int) -> str:
+    return f"{name}-wave{wave_size}"
+
+
+def compress(text: str) -> bytes:
+    return gzip.compress(text.encode(), 9, mtime=0)
+
+
+def decompress(path_or_data: Path | bytes) -> str:
+    data = path_or_data.read_bytes() if isinstance(path_or_data, Path) else path_or_data
+    return gzip.decompress(data).decode()
+
+
+@cache
+def load_table(name: str, wave_size: int) -> Table:
+    """The rows of target ``name``; Unsupported when no table was generated for it."""
+    entry = _index().get(table_key(name, wave_size))
+    if entry is None:
+        raise Unsupported(f"there is no instruction table for {name} with wave size {wave_size}")
+    header, lines = _records()
+    chosen: list[str] = []
+    position = 0
+    runs = iter(entry["runs"])
+    for gap in runs:
+        count = next(runs)
+        chosen += islice(lines, position + gap, position + gap + count)
+        position += gap + count
+    rows = json.loads(f"[{','.join(chosen)}]")
+    numbers = {name: number for number, name in enumerate(header.namespaces)}
+    ranks = {(size, numbers[space]): rank for rank, (size, space) in enumerate(entry["order"]) if space in numbers}
+    return Table(header, tuple(Row(*row) for row in rows), ranks)
+
+
+@cache
+def _index() -> dict[str, dict[str, Any]]:
+    index: dict[str, dict[str, Any]] = json.loads(decompress(TABLES / INDEX_FILE))
+    return index
+
+
+@cache
+def _records() -> tuple[Header, list[str]]:
+    first, *lines = decompress(TABLES / RECORDS_FILE).split("\n")
+    return Header.of(json.loads(first)), lines

@@ -1,0 +1,182 @@
+"""AMD GPU targets: one row each, and the questions that depend on a row alone.
+
+In: names and EF_AMDGPU_MACH values. Out: Target rows. Sources: LLVM 22 AMDGPUUsage ("Processors", "ELF
+Header") and AMDGPUBaseInfo.cpp / GCNSubtarget (register limits, granules, occupancy). Invariant: what is
+special to a target is a field here or a row of the tables, never code elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+from luthier_py.errors import Invalid
+
+
+@dataclass(frozen=True, slots=True)
+class WaveRegisters:
+    """Vector registers as they are allotted to waves of one size, counted per lane."""
+
+    granule: int           # of allocation
+    encoding_granule: int  # of the kernel descriptor's count
+    per_simd: int          # registers that the waves of one SIMD share
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Facts of one target."""
+
+    name: str                                # LLVM's processor name; the key of its instruction table
+    elf_mach: int                            # EF_AMDGPU_MACH field of e_flags
+    vgprs: tuple[tuple[int, WaveRegisters], ...]  # by wave size; the first is LLVM's default
+    generation: int = 9
+    sgpr_limit: int = 102                    # SGPRs that a wave can address, without VCC and what lies above
+    sgpr_granule: int = 16                   # of allocation; gfx10+ gives every wave all of them
+    sgpr_encoding_granule: int = 8           # of the kernel descriptor's count (ignored by gfx10+)
+    vgpr_limit: int = 256                    # ArchVGPRs (and AGPRs) that an instruction can name
+    vgpr_total_limit: int = 256              # registers of a wave in the descriptor's count
+    has_agprs: bool = False
+    unified_agprs: bool = False              # AGPRs follow ArchVGPRs in one file, from accum_offset on
+    aligned_vgprs: bool = False              # vector tuples must start at an even register
+    max_waves_per_simd: int = 10
+    simds: int = 4                           # that share one LDS
+    lds_bytes: int = 65536                   # that a work-group can have
+    lds_granule: int = 512
+    xnack: bool = False                      # supports the setting
+    sramecc: bool = False
+    packed_work_item_ids: bool = False       # v0 holds x, y and z, ten bits each
+    architected_flat_scratch: bool = False   # the hardware sets up scratch; no FLAT_SCRATCH SGPRs to initialise
+    architected_sgprs: bool = False          # work-group ids come in TTMP registers
+    kernarg_preload: bool = False
+    m0_encoding: int = 124                   # operand numbers that gfx11 swapped
+    null_encoding: int | None = None
+    flat_scratch_operands: bool = True       # operands 102..105 are FLAT_SCRATCH and XNACK_MASK
+    vop3_literals: bool = False              # 8-byte vector encodings take a literal
+    literals64: bool = False
+    store_counter: bool = False              # stores count on VS_CNT
+    gds_modifier: bool = True                # DS instructions have a meaningful gds bit
+    sc_cache_bits: bool = False              # cache policy reads sc0, sc1, nt instead of glc, slc, scc
+    scc_cache_bit: bool = False              # cache policy has scc (sc1)
+
+    @property
+    def wave_sizes(self) -> tuple[int, ...]:
+        return tuple(size for size, _ in self.vgprs)
+
+    def wave_registers(self, wave_size: int) -> WaveRegisters:
+        for size, registers in self.vgprs:
+            if size == wave_size:
+                return registers
+        raise Invalid(f"{self.name} has no waves of {wave_size} lanes, only {self.wave_sizes}")
+
+    def vgpr_granule(self, wave_size: int) -> int:
+        return self.wave_registers(wave_size).granule
+
+    def waves_for(self, vgprs: int, sgprs: int = 0, lds_bytes: int = 0, workgroup_size: int = 0,
+                  wave_size: int | None = None) -> int:
+        """Waves that one SIMD can hold at once (LLVM's occupancy).
+
+        ``vgprs`` counts AGPRs too where the file is unified; ``sgprs`` includes VCC and the other extra
+        registers of the descriptor. LDS only limits when a work-group size is given.
+        """
+        wave_size = wave_size or self.wave_sizes[0]
+        waves = min(self._waves_for_vgprs(vgprs, wave_size), self._waves_for_sgprs(sgprs))
+        if lds_bytes and workgroup_size:
+            waves = min(waves, self._waves_for_lds(lds_bytes, -(-workgroup_size // wave_size)))
+        return waves
+
+    def _waves_for_vgprs(self, vgprs: int, wave_size: int) -> int:
+        """AMDGPUBaseInfo.cpp, getNumWavesPerEUWithNumVGPRs."""
+        registers = self.wave_registers(wave_size)
+        if vgprs < registers.granule:
+            return self.max_waves_per_simd
+        rounded = -(-vgprs // registers.granule) * registers.granule
+        return min(max(registers.per_simd // rounded, 1), self.max_waves_per_simd)
+
+    def _waves_for_sgprs(self, sgprs: int) -> int:
+        """AMDGPUBaseInfo.cpp, getOccupancyWithNumSGPRs."""
+        if self.generation >= 10:
+            return self.max_waves_per_simd
+        steps = ((80, 10), (88, 9), (100, 8))
+        waves = next((waves for most, waves in steps if sgprs <= most), 7)
+        return min(waves, self.max_waves_per_simd)
+
+    def _waves_for_lds(self, lds_bytes: int, waves_per_group: int) -> int:
+        rounded = -(-lds_bytes // self.lds_granule) * self.lds_granule
+        groups = max(self.lds_bytes // rounded, 1)
+        return min(max(-(-groups * waves_per_group // self.simds), 1), self.max_waves_per_simd)
+
+
+def _only64(granule: int, per_simd: int) -> tuple[tuple[int, WaveRegisters], ...]:
+    return ((64, WaveRegisters(granule, granule, per_simd)),)
+
+
+def _both(granule32: int, per_simd32: int) -> tuple[tuple[int, WaveRegisters], ...]:
+    """gfx10+: a wave64 register takes two rows; the descriptor counts in eights and fours."""
+    return (
+        (32, WaveRegisters(granule32, 8, per_simd32)),
+        (64, WaveRegisters(granule32 // 2, 4, per_simd32 // 2)),
+    )
+
+
+_GFX9 = Target("gfx900", 0x2C, _only64(4, 256), xnack=True)
+_GFX906 = replace(_GFX9, name="gfx906", elf_mach=0x2F, sramecc=True)
+_GFX90A = replace(
+    _GFX906, name="gfx90a", elf_mach=0x3F, vgprs=_only64(8, 512), vgpr_total_limit=512, has_agprs=True,
+    unified_agprs=True, aligned_vgprs=True, max_waves_per_simd=8, packed_work_item_ids=True, kernarg_preload=True,
+    gds_modifier=False, scc_cache_bit=True)
+_GFX942 = replace(
+    _GFX90A, name="gfx942", elf_mach=0x4C, architected_flat_scratch=True, sc_cache_bits=True)
+_GFX1010 = Target(
+    "gfx1010", 0x33, _both(8, 1024), generation=10, sgpr_limit=106, sgpr_granule=128, max_waves_per_simd=20,
+    simds=4, xnack=True, null_encoding=125, flat_scratch_operands=False, vop3_literals=True, store_counter=True)
+_GFX1030 = replace(
+    _GFX1010, name="gfx1030", elf_mach=0x36, vgprs=_both(16, 1024), max_waves_per_simd=16, xnack=False)
+_GFX1102 = replace(
+    _GFX1030, name="gfx1102", elf_mach=0x47, generation=11, packed_work_item_ids=True, architected_flat_scratch=True,
+    m0_encoding=125, null_encoding=124)
+_GFX1100 = replace(_GFX1102, name="gfx1100", elf_mach=0x41, vgprs=_both(24, 1536))
+_GFX1200 = replace(
+    _GFX1100, name="gfx1200", elf_mach=0x48, generation=12, architected_sgprs=True, gds_modifier=False)
+_GFX1250 = replace(
+    _GFX1200, name="gfx1250", elf_mach=0x49, vgprs=((32, WaveRegisters(16, 16, 1024)),), vgpr_limit=1024,
+    vgpr_total_limit=1024, aligned_vgprs=True, lds_bytes=327680, lds_granule=2048, xnack=True, sramecc=True,
+    kernarg_preload=True, literals64=True)
+
+
+def _like(row: Target, **machs: int) -> list[Target]:
+    return [replace(row, name=name.replace("_", "-"), elf_mach=mach) for name, mach in machs.items()]
+
+
+_TARGETS = (
+    *_like(_GFX9, gfx900=0x2C, gfx902=0x2D, gfx904=0x2E, gfx909=0x31, gfx90c=0x32, gfx9_generic=0x51),
+    _GFX906, replace(_GFX906, name="gfx908", elf_mach=0x30, has_agprs=True), _GFX90A,
+    *_like(_GFX942, gfx942=0x4C, gfx9_4_generic=0x5F),
+    replace(_GFX942, name="gfx950", elf_mach=0x4F, lds_bytes=163840, lds_granule=1280),
+    *_like(_GFX1010, gfx1010=0x33, gfx1011=0x34, gfx1012=0x35, gfx1013=0x42, gfx10_1_generic=0x52),
+    *_like(_GFX1030, gfx1030=0x36, gfx1031=0x37, gfx1032=0x38, gfx1033=0x39, gfx1034=0x3E, gfx1035=0x3D, gfx1036=0x45,
+           gfx10_3_generic=0x53),
+    *_like(_GFX1100, gfx1100=0x41, gfx1101=0x46, gfx1151=0x4A),
+    *_like(_GFX1102, gfx1102=0x47, gfx1103=0x44, gfx1150=0x43, gfx1152=0x55, gfx1153=0x58, gfx11_generic=0x54),
+    *_like(_GFX1200, gfx1200=0x48, gfx1201=0x4E, gfx12_generic=0x59),
+    *_like(_GFX1250, gfx1250=0x49, gfx1251=0x5A),
+)
+
+
+def targets() -> tuple[Target, ...]:
+    """Every target, in the order of the documentation."""
+    return _TARGETS
+
+
+@cache
+def target(name: str) -> Target:
+    """The row called ``name``; features after a colon ("gfx90a:xnack+") are not part of it."""
+    for row in _TARGETS:
+        if row.name == name:
+            return row
+    raise Invalid(f"unknown target {name!r}: expected one of {', '.join(row.name for row in _TARGETS)}")
+
+
+@cache
+def target_of_mach(mach: int) -> Target | None:
+    """The target of an EF_AMDGPU_MACH value, or None for one that Luthier-py does not know."""
+    return next((row for row in _TARGETS if row.elf_mach == mach), None)
