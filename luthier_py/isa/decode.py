@@ -27,7 +27,7 @@ from luthier_py.isa.instruction import (
 )
 from luthier_py.isa.operands import OperandReader
 from luthier_py.isa.registers import EXEC, FLAT_SCRATCH, M0, MODE, NO_REGS, SCC, VCC, RegSet, sgpr
-from luthier_py.isa.table import Row, Table
+from luthier_py.isa.table import Row, ShapeOperand, Table
 from luthier_py.isa.target import Target
 
 PREFIX_SHIFT = 23
@@ -143,9 +143,9 @@ class Decoder:
 
     def _op(self, row_number: int) -> OpInfo:
         row: Row = self.table.rows[row_number]
-        header = self.table.header
-        operands = tuple(self._operand_info(*operand) for operand in header.shapes[row.shape])
-        reads, writes = (self._implicit(header.registers[number]) for number in (row.reads, row.writes))
+        records = self.table.records
+        operands = tuple(self._operand_info(operand) for operand in records.shape(row.shape))
+        reads, writes = (self._implicit(records.registers[number]) for number in (row.reads, row.writes))
         anything = ALL_SGPRS if row.base.startswith("S_") else ALL_VGPRS
         if row.base in READS_ANY | WRITES_ANY:
             reads |= anything
@@ -156,15 +156,17 @@ class Decoder:
             size_bytes=row.size_bytes, operands=operands, implicit_reads=reads, implicit_writes=writes,
             flags=OpFlag(row.flags), counters=Counter(row.counters), spaces=Space(row.spaces), row=row_number,
             template=row.template, mask=row.mask, value=row.value, fill=row.fill, partial=bool(row.partial),
+            may_mask_lanes=bool(OpFlag(row.flags) & (OpFlag.SDWA | OpFlag.DPP)),
             literals=self._literal_operands(row, operands),
         )
 
-    def _operand_info(self, name: str, access: int, class_number: int, segments: list[list[int]]) -> OperandInfo:
-        kind, dwords, type_name, printer, signed, files = self.table.header.classes[class_number]
+    def _operand_info(self, operand: ShapeOperand) -> OperandInfo:
+        kind, dwords, type_name, printer, signed, files = self.table.records.classes[operand.class_number]
         if kind in ("bool", "sdwavcc"):
             dwords = self.reader.lane_mask_dwords
-        places = tuple((first, width, at) for first, width, at in segments)
-        return OperandInfo(name, Access(access), dwords, kind, type_name, printer, signed, files, places)
+        places = tuple((first, width, at) for first, width, at in operand.segments)
+        access = Access(operand.access)
+        return OperandInfo(operand.name, access, dwords, kind, type_name, printer, signed, files, places)
 
     def _implicit(self, names: list[str]) -> RegSet:
         found = NO_REGS

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, Flag, auto
 from typing import NamedTuple
 
-from luthier_py.isa.registers import EXEC, M0, NO_REGS, SCC, VCC, Reg, RegFile, RegSet, sgpr
+from luthier_py.isa.registers import EXEC, M0, NO_REGS, SCC, VCC, Reg, RegFile, RegSet
 
 
 class OperandKind(Enum):
@@ -129,6 +129,7 @@ class OpInfo:
     value: int
     fill: int                        # don't-care bits that LLVM's assembler sets
     partial: bool                    # a 16-bit or one-lane result: the rest of the destination stays
+    may_mask_lanes: bool             # SDWA or DPP: modifiers decide whether bits of the destination stay
     literals: tuple[int, ...]        # operands whose field may say that a literal follows
 
 
@@ -212,40 +213,40 @@ class Inst:
 # Sources that are not registers of their own but show one: operand encoding -> what is read.
 SRC_VCCZ, SRC_EXECZ, SRC_SCC, SRC_LDS_DIRECT = 251, 252, 253, 254
 _SHOWS = {
-    SRC_VCCZ: RegSet.of(sgpr(VCC, 2)), SRC_EXECZ: RegSet.of(sgpr(EXEC, 2)), SRC_SCC: RegSet.of(sgpr(SCC)),
-    SRC_LDS_DIRECT: RegSet.of(sgpr(M0)),
+    SRC_VCCZ: 3 << VCC, SRC_EXECZ: 3 << EXEC, SRC_SCC: 1 << SCC, SRC_LDS_DIRECT: 1 << M0,
 }
 _SDWA_PRESERVE = 2
 _ALL_ROWS = 0xF
 
 
+_READ, _WRITE = Access.READ, Access.WRITE
+
+
 def effects_of(op: OpInfo, operands: tuple[Operand, ...]) -> Effects:
     """What an instruction of ``op`` with ``operands`` reads and writes."""
-    read, written = [0, 0, 0], [0, 0, 0]
-    shown = op.implicit_reads
+    implicit_reads, implicit_writes = op.implicit_reads, op.implicit_writes
+    read = [implicit_reads.sgpr, implicit_reads.vgpr, implicit_reads.agpr]
+    written = [implicit_writes.sgpr, implicit_writes.vgpr, implicit_writes.agpr]
     for operand in operands:
         reg = operand.reg
         if reg is not None:
             mask = ((1 << reg.dwords) - 1) << reg.index
-            if Access.READ in operand.access:
+            access = operand.access  # members are singletons: comparing identities is what makes this fast
+            if access is not _WRITE:
                 read[reg.file] |= mask
-            if Access.WRITE in operand.access:
+            if access is not _READ:
                 written[reg.file] |= mask
         elif operand.kind is OperandKind.SPECIAL:
-            shown |= _SHOWS.get(operand.value, NO_REGS)
-    reads, writes = RegSet(*read) | shown, RegSet(*written) | op.implicit_writes
-    if not _keeps_bits(op, operands):
-        return Effects(reads, writes, NO_REGS)
-    kept = RegSet(0, written[RegFile.VGPR], written[RegFile.AGPR])
-    return Effects(reads | kept, writes, kept)
+            read[RegFile.SGPR] |= _SHOWS.get(operand.value, 0)
+    writes = RegSet(*written)
+    if not (op.partial or op.may_mask_lanes and _masks_lanes(op, operands)):
+        return Effects(RegSet(*read), writes, NO_REGS)
+    kept = RegSet(0, writes.vgpr, writes.agpr)
+    return Effects(RegSet(*read) | kept, writes, kept)
 
 
-def _keeps_bits(op: OpInfo, operands: tuple[Operand, ...]) -> bool:
-    """Whether bits of a written vector register stay as they were, even with EXEC full."""
-    if op.partial:
-        return True
-    if not op.flags & (OpFlag.SDWA | OpFlag.DPP):
-        return False
+def _masks_lanes(op: OpInfo, operands: tuple[Operand, ...]) -> bool:
+    """Whether SDWA or DPP modifiers leave bits of the destination as they were, even with EXEC full."""
     modifiers = {operand.name: operand.value for operand in operands if operand.kind is OperandKind.IMMEDIATE}
     if OpFlag.SDWA in op.flags:
         return modifiers.get("dst_unused") == _SDWA_PRESERVE

@@ -1,9 +1,10 @@
 """The generated tables: where they are, how they are stored, and one target's rows in memory.
 
-In: ``tables/records.json.gz`` (a header line, then one line per distinct row of all targets) and
-``tables/index.json.gz`` (which lines a target and wave size has, and LLVM's decoder order). Out: Table.
-The tables are data derived from LLVM 22.1.8 (see tables/NOTICE). Invariant: reading is lazy and cached;
-a row is plain data, what it means is in decode, operands, encode and text.
+In: ``tables/records.json.gz`` (a header line, a line per distinct operand shape, a line per distinct row
+of all targets) and ``tables/index.json.gz`` (a line per target and wave size: its rows, and LLVM's decoder
+order). Out: Table. The tables are data derived from LLVM 22.1.8 (see tables/NOTICE).
+Invariant: reading is lazy and cached, and only lines that are needed are parsed; a row is plain data, what
+it means is in decode, operands, encode and text.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import gzip
 import json
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,23 +63,24 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class Records:
+    """The records file: what rows share, and the lines of shapes and rows, parsed when asked for."""
+
     classes: tuple[OperandClass, ...]
-    shapes: list[list[list[Any]]]
     registers: list[list[str]]  # lists of LLVM's register names
     namespaces: list[str]
+    shape_lines: list[str]
+    row_lines: list[str]
 
-    @staticmethod
-    def of(data: dict[str, Any]) -> Header:
-        return Header(tuple(OperandClass(*c) for c in data["classes"]), data["shapes"], data["registers"],
-                      data["namespaces"])
+    def shape(self, number: int) -> list[ShapeOperand]:
+        return [ShapeOperand(*operand) for operand in json.loads(self.shape_lines[number])]
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """The rows of one target and wave size, and the rank of each row's decoder table (lower is tried first)."""
 
-    header: Header
+    records: Records
     rows: tuple[Row, ...]
     ranks: dict[tuple[int, int], int]  # (size, namespace number) -> rank
 
@@ -100,30 +101,37 @@ def decompress(path_or_data: Path | bytes) -> str:
 @cache
 def load_table(name: str, wave_size: int) -> Table:
     """The rows of target ``name``; Unsupported when no table was generated for it."""
-    entry = _index().get(table_key(name, wave_size))
+    entry = _index_entry(table_key(name, wave_size))
     if entry is None:
         raise Unsupported(f"there is no instruction table for {name} with wave size {wave_size}")
-    header, lines = _records()
+    records = _records()
     chosen: list[str] = []
     position = 0
     runs = iter(entry["runs"])
     for gap in runs:
+        position += gap
         count = next(runs)
-        chosen += islice(lines, position + gap, position + gap + count)
-        position += gap + count
+        chosen += records.row_lines[position:position + count]
+        position += count
     rows = json.loads(f"[{','.join(chosen)}]")
-    numbers = {name: number for number, name in enumerate(header.namespaces)}
+    numbers = {name: number for number, name in enumerate(records.namespaces)}
     ranks = {(size, numbers[space]): rank for rank, (size, space) in enumerate(entry["order"]) if space in numbers}
-    return Table(header, tuple(Row(*row) for row in rows), ranks)
+    return Table(records, tuple(Row(*row) for row in rows), ranks)
+
+
+def _index_entry(key: str) -> dict[str, Any] | None:
+    for line in decompress(TABLES / INDEX_FILE).splitlines():
+        name, entry = line.split(" ", 1)
+        if name == key:
+            found: dict[str, Any] = json.loads(entry)
+            return found
+    return None
 
 
 @cache
-def _index() -> dict[str, dict[str, Any]]:
-    index: dict[str, dict[str, Any]] = json.loads(decompress(TABLES / INDEX_FILE))
-    return index
-
-
-@cache
-def _records() -> tuple[Header, list[str]]:
+def _records() -> Records:
     first, *lines = decompress(TABLES / RECORDS_FILE).split("\n")
-    return Header.of(json.loads(first)), lines
+    header = json.loads(first)
+    shapes = header["shapes"]
+    classes = tuple(OperandClass(*values) for values in header["classes"])
+    return Records(classes, header["registers"], header["namespaces"], lines[:shapes], lines[shapes:])

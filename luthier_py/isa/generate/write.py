@@ -1,7 +1,7 @@
 """From rows to the bytes of the table files.
 
 In: rows of every target. Out: file name -> bytes. ``records`` holds every distinct row once, a line each,
-after a header with what rows share; ``index`` says which lines a target has. Layout: luthier_py.isa.table.
+after a header and lines with what rows share; ``index`` says which lines a target has. Layout: luthier_py.isa.table.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ def render(tablegen: TableGen) -> dict[str, bytes]:
     distinct = sorted({row for _, rows in tables.values() for row in rows},
                       key=lambda row: (row.format, row.base, row.record, row.value, repr(row)))
     line_of = {row: line for line, row in enumerate(distinct)}
-    index = {
-        key: {"order": order, "runs": _runs(sorted(line_of[row] for row in rows))}
+    index = (
+        f"{key} {_json({'order': order, 'runs': _runs(sorted(line_of[row] for row in rows))})}"
         for key, (order, rows) in tables.items()
-    }
-    return {RECORDS_FILE: compress(_records(distinct)), INDEX_FILE: compress(_json(index))}
+    )
+    return {RECORDS_FILE: compress(_records(distinct)), INDEX_FILE: compress("\n".join(index))}
 
 
 def _records(rows: list[Row]) -> str:
@@ -63,10 +63,10 @@ def _records(rows: list[Row]) -> str:
             row.spaces, int(row.partial),
         ]))
     header = {
-        "llvm": "22.1.8", "classes": classes.values(), "shapes": shapes.values(), "registers": registers.values(),
+        "llvm": "22.1.8", "shapes": len(shapes.numbers), "classes": classes.values(), "registers": registers.values(),
         "namespaces": namespaces.values(),
     }
-    return "\n".join([_json(header), *lines])
+    return "\n".join([_json(header), *map(_json, shapes.values()), *lines])
 
 
 def _runs(lines: list[int]) -> list[int]:
