@@ -13,6 +13,7 @@ from luthier_py.isa.decode import Decoder
 from luthier_py.isa.instruction import Inst, OpInfo
 from luthier_py.isa.table import load_table
 from luthier_py.isa.target import Target
+from luthier_py.isa.text import Printer
 
 
 class InstructionSet:
@@ -22,6 +23,7 @@ class InstructionSet:
         self.target = target
         self.wave_size = wave_size
         self._decoder = Decoder(target, wave_size, load_table(target.name, wave_size))
+        self._printer = Printer(target, wave_size)
 
     @cached_property
     def ops(self) -> tuple[OpInfo, ...]:
@@ -31,6 +33,14 @@ class InstructionSet:
     def decode(self, data: bytes | memoryview, offset: int = 0) -> Inst:
         """The instruction at ``offset``; Malformed if there is none."""
         return self._decoder.decode(data, offset)
+
+    def text(self, inst: Inst, pc: int | None = None) -> str:
+        """LLVM's text; with ``pc``, a branch shows the address that it goes to instead of its displacement."""
+        text = self._printer.text(inst)
+        destination = None if pc is None else inst.branch_target(pc)
+        if destination is None:
+            return text
+        return f"{text.rsplit(' ', 1)[0]} 0x{destination:x}"
 
 
 @cache

@@ -1,0 +1,166 @@
+"""Instructions to assembly text, exactly as LLVM 22's disassembler writes it.
+
+In: Inst. Out: text. How: the row's template has ``$operand`` places; each is filled by the handler of the
+operand's PrintMethod (luthier_py.isa.text_modifiers has those that are not register or constant).
+Invariant: no handler knows an opcode; what is special to one is in the template.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from luthier_py.isa.constants import FLOATS, INVERSE_TWO_PI, LITERAL, LITERAL64, constant_bits, inline_codes
+from luthier_py.isa.instruction import Inst, Operand, OperandInfo, OperandKind, OpInfo
+from luthier_py.isa.registers import SPECIAL_NAMES, TTMP0, VCC, Reg, RegFile
+from luthier_py.isa.target import Target
+from luthier_py.isa.text_modifiers import MODIFIERS, NAMED, Line
+
+Part = str | Callable[[Line], str]
+SOURCES = {
+    230: "src_flat_scratch_base_lo", 231: "src_flat_scratch_base_hi", 235: "src_shared_base",
+    236: "src_shared_limit", 237: "src_private_base", 238: "src_private_limit", 239: "src_pops_exiting_wave_id",
+    251: "src_vccz", 252: "src_execz", 253: "src_scc", 254: "src_lds_direct",
+}
+HALF_KINDS = frozenset({"v16", "v16lo", "src16", "src16lo"})
+
+
+class Printer:
+    """Prints one target's instructions; templates are compiled when first met."""
+
+    def __init__(self, target: Target, wave_size: int) -> None:
+        self.target = target
+        self.vcc = register_text(Reg(RegFile.SGPR, VCC, wave_size // 32))
+        self.compiled: dict[int, tuple[Part, ...]] = {}
+
+    def text(self, inst: Inst) -> str:
+        parts = self.compiled.get(inst.op.row)
+        if parts is None:
+            parts = self.compiled[inst.op.row] = self._compile(inst.op)
+        line = Line(inst, self.target)
+        return "".join([part if isinstance(part, str) else part(line) for part in parts])
+
+    def _compile(self, op: OpInfo) -> tuple[Part, ...]:
+        places = {info.name: k for k, info in enumerate(op.operands)}
+        parts: list[Part] = []
+        for text, name in re.findall(r"([^$]+)|\$(\w+)", op.template):
+            if text:
+                parts.append(text)
+            elif name == "vcc":
+                parts.append(self.vcc)
+            elif name in places:
+                parts.append(_handler(op.operands[places[name]], places[name], self.target))
+            elif name in NAMED:
+                parts.append(NAMED[name])
+        return tuple(parts)
+
+
+def _handler(info: OperandInfo, place: int, target: Target) -> Callable[[Line], str]:
+    kind, _, arguments = info.printer.partition(":")
+    if kind in MODIFIERS:
+        handler = MODIFIERS[kind]
+        return lambda line: handler(line, place, arguments)
+    if kind in INPUT_MODIFIERS:
+        modify = INPUT_MODIFIERS[kind]
+        return lambda line: modify(line, place)
+    return lambda line: operand_text(line, place)
+
+
+def operand_text(line: Line, place: int) -> str:
+    """A register, constant, special source, branch displacement or plain number."""
+    operand, info, field = line.inst.operands[place], line.inst.op.operands[place], line.inst.fields[place]
+    if operand.reg is not None:
+        if info.kind in HALF_KINDS:
+            return f"v{operand.reg.index}.{'h' if _high_half(line, operand) else 'l'}"
+        return register_text(operand.reg)
+    if operand.kind is OperandKind.CONSTANT:
+        return _constant_text(line, info, operand, field)
+    if operand.kind in (OperandKind.SPECIAL, OperandKind.ABSENT):
+        return "null" if field & 0xFF == line.target.null_encoding else SOURCES[operand.value]
+    if operand.kind is OperandKind.TARGET:
+        return str(field)
+    return _integer_text(field, 32) if info.type == "OPERAND_IMMEDIATE" else str(operand.value)
+
+
+def _high_half(line: Line, operand: Operand) -> bool:
+    """The high half is said by the register field, or by op_sel bits that live in the source modifiers."""
+    name, bit = ("src0", 8) if operand.name == "vdst" else (operand.name, 4)
+    return bool(operand.value or line.value(f"{name}_modifiers") & bit)
+
+
+def register_text(reg: Reg) -> str:
+    if reg.file is RegFile.SGPR and TTMP0 <= reg.index < TTMP0 + 16:
+        first = reg.index - TTMP0
+        return f"ttmp{first}" if reg.dwords == 1 else f"ttmp[{first}:{first + reg.dwords - 1}]"
+    if reg.file is RegFile.SGPR and reg.index in SPECIAL_NAMES and reg.dwords == 1:
+        return SPECIAL_NAMES[reg.index]
+    return str(reg)
+
+
+def _constant_text(line: Line, info: OperandInfo, operand: Operand, field: int) -> str:
+    if info.kind == "kimm":
+        return MODIFIERS[info.printer](line, line.inst.op.operands.index(info), "")
+    code = field & 0xFF
+    if code in (LITERAL, LITERAL64) and info.kind.startswith("src"):
+        literal = line.inst.literal if line.inst.literal is not None else line.mandatory_literal()
+        return _literal_text(info.type, literal)
+    if code in FLOATS or code == INVERSE_TWO_PI:
+        return _float_text(info.type, code)
+    return str(code - 128 if code <= 192 else 192 - code)
+
+
+def _float_text(type_name: str, code: int) -> str:
+    if type_name.endswith("INT16") and "V2" not in type_name:
+        return hex(constant_bits(code, type_name))  # LLVM prints them as the integers that they are
+    if code in FLOATS:
+        return str(FLOATS[code])
+    return "0.15915494309189532" if type_name.endswith("64") else "0.15915494"
+
+
+def _literal_text(type_name: str, literal: int) -> str:
+    """A literal that an inline constant could have said is marked with lit()."""
+    if type_name.endswith("FP64"):
+        known = inline_codes(type_name).get(literal << 32)
+        text = hex(literal)
+        return f"lit({text})" if known is not None and literal else text if literal else "0"
+    if type_name.endswith("INT64"):
+        return f"lit({hex(literal)})" if _is_small(literal, 32) and literal < 1 << 31 else hex(literal)
+    if type_name.endswith("16") and "V2" not in type_name:
+        inline = literal < 1 << 16 and literal in inline_codes(type_name)
+        return f"lit({hex(literal)})" if inline else hex(literal & 0xFFFF)
+    return f"lit({hex(literal)})" if literal in inline_codes("OPERAND_REG_IMM_FP32") else hex(literal)
+
+
+def _is_small(value: int, bits: int) -> bool:
+    return value <= 64 or value >= (1 << bits) - 16
+
+
+def _integer_text(value: int, bits: int) -> str:
+    """Small integers in decimal, floats that are inline constants by name, the rest in hexadecimal."""
+    if _is_small(value, bits):
+        return str(value if value <= 64 else value - (1 << bits))
+    code = inline_codes("OPERAND_REG_IMM_FP32").get(value)
+    return hex(value) if code is None else _float_text("OPERAND_REG_IMM_FP32", code)
+
+
+def _float_modifiers(line: Line, place: int) -> str:
+    """|x| and -x; the modified source is the next operand."""
+    modifiers = line.inst.fields[place]
+    text = operand_text(line, place + 1)
+    if modifiers & 2:
+        text = f"|{text}|"
+    if modifiers & 1:
+        constant = line.inst.operands[place + 1].kind is OperandKind.CONSTANT and not modifiers & 2
+        text = f"neg({text})" if constant else f"-{text}"
+    return text
+
+
+def _integer_modifiers(line: Line, place: int) -> str:
+    text = operand_text(line, place + 1)
+    return f"sext({text})" if line.inst.fields[place] & 1 else text
+
+
+INPUT_MODIFIERS: dict[str, Callable[[Line, int], str]] = {
+    "printOperandAndFPInputMods": _float_modifiers,
+    "printOperandAndIntInputMods": _integer_modifiers,
+}

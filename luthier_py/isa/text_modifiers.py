@@ -1,0 +1,251 @@
+"""Text of what follows the operands: offsets, cache policy, packed and DPP modifiers, wait counts, messages.
+
+In: a line (the instruction and its target) and the place of an operand. Out: its text, with its own leading
+space where LLVM has one. Names are LLVM's PrintMethods (AMDGPUInstPrinter.cpp), arguments what the table
+carries after a colon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from luthier_py.isa.instruction import Inst, OpFlag
+from luthier_py.isa.target import Target
+
+
+class Line:
+    """An instruction that is being printed."""
+
+    __slots__ = ("inst", "target")
+
+    def __init__(self, inst: Inst, target: Target) -> None:
+        self.inst = inst
+        self.target = target
+
+    def value(self, name: str, default: int = 0) -> int:
+        """The raw field called ``name``."""
+        for info, field in zip(self.inst.op.operands, self.inst.fields, strict=True):
+            if info.name == name:
+                return field
+        return default
+
+    def mandatory_literal(self) -> int:
+        """The literal that is a field of its own (v_fmaak and its like)."""
+        return next(field for info, field in zip(self.inst.op.operands, self.inst.fields, strict=True)
+                    if info.kind == "kimm")
+
+
+Handler = Callable[[Line, int, str], str]
+
+
+def _bit(line: Line, place: int, name: str) -> str:
+    if name == "gds" and not line.target.gds_modifier:
+        return ""
+    return f" {name}" if line.inst.fields[place] else ""
+
+
+def _int(line: Line, place: int, arguments: str) -> str:
+    """``name:hex`` or ``name:dec``, with ``:always`` even when zero."""
+    name, base, *always = arguments.split(":")
+    value = line.inst.operands[place].value
+    text = hex(value) if base == "hex" else str(value)
+    return f" {name}:{text}" if value or always else ""
+
+
+def _offset(line: Line, place: int, _: str) -> str:
+    value = line.inst.operands[place].value
+    return f" offset:{value}" if value else ""
+
+
+def _smem_offset(line: Line, place: int, _: str) -> str:
+    return hex(line.inst.operands[place].value)
+
+
+def _cache_policy(line: Line, place: int, _: str) -> str:
+    return cache_policy(line, line.inst.fields[place])
+
+
+def cache_policy(line: Line, bits: int) -> str:
+    """Bits: 1 glc, 2 slc, 4 dlc, 16 scc; CDNA3 calls them sc0, nt, sc1, but for scalar loads."""
+    target, flags = line.target, line.inst.op.flags
+    if target.generation >= 12:
+        return _temporal_policy(line, bits)
+    if OpFlag.ATOMIC_RETURN in flags:
+        bits |= 1
+    renamed = target.sc_cache_bits
+    text = ""
+    if bits & 1:
+        text += " sc0" if renamed and OpFlag.SMEM not in flags else " glc"
+    if bits & 2:
+        text += " nt" if renamed else " slc"
+    if bits & 4 and target.generation >= 10:
+        text += " dlc"
+    if bits & 16 and target.scc_cache_bit:
+        text += " sc1" if renamed else " scc"
+    return text
+
+
+SCOPES = ("", "SCOPE_SE", "SCOPE_DEV", "SCOPE_SYS")
+
+
+def _temporal_policy(line: Line, bits: int) -> str:
+    """gfx12: temporal hint in the low three bits, scope above (RDNA4 ISA, memory scopes and temporal hints)."""
+    hint, scope, flags = bits & 7, bits >> 3 & 3, line.inst.op.flags
+    text = " scale_offset" if bits >> 11 & 1 else ""
+    if hint and OpFlag.ATOMIC in flags:
+        names = {1: "RETURN", 2: "NT", 3: "NT_RETURN"}
+        cascade = ("CASCADE_NT" if hint & 2 else "CASCADE_RT") if hint & 4 and scope >= 2 else hex(hint)
+        text += f" th:TH_ATOMIC_{names.get(hint, cascade)}"
+    elif hint:
+        store = OpFlag.MAY_STORE in flags and OpFlag.MAY_LOAD not in flags
+        third = "BYPASS" if scope == 3 else "WB" if store else "LU"
+        name = ("", "NT", "HT", third, "NT_RT", "RT_NT", "NT_HT", "NT_WB")[hint]
+        text += f" th:TH_{'STORE' if store else 'LOAD'}_{name}"
+    return text + (f" scope:{SCOPES[scope]}" if scope else "")
+
+
+def _packed(line: Line, name: str, bit: int) -> str:
+    """op_sel and its like: one bit of each source's modifiers, shown when one differs from the default."""
+    op = line.inst.op
+    names = {info.name for info in op.operands}
+    sources = [source for source in ("src0", "src1", "src2") if source in names]
+    default = 8 if bit == 8 else 0
+    modifiers = [line.value(f"{source}_modifiers", default) for source in sources]
+    destination = bit == 4 and op.format != "VOP3P" and bool({"vdst", "sdst"} & names) and bool(modifiers)
+    high_by_default = bit == 8 and OpFlag.PACKED in op.flags
+    bits = [int(bool(m & bit)) for m in modifiers]
+    if all(b == high_by_default for b in bits) and not (destination and modifiers[0] & 8):
+        return ""
+    if destination:
+        bits.append(int(bool(modifiers[0] & 8)))
+    return f" {name}:[{','.join(map(str, bits))}]"
+
+
+# Operands without bits of their own, by name: they show bits of the source modifiers, or of the opcode.
+NAMED: dict[str, Callable[[Line], str]] = {
+    "op_sel": lambda line: _packed(line, "op_sel", 4),
+    "op_sel_hi": lambda line: _packed(line, "op_sel_hi", 8),
+    "neg_lo": lambda line: _packed(line, "neg_lo", 1),
+    "neg_hi": lambda line: _packed(line, "neg_hi", 2),
+    "cpol": lambda line: cache_policy(line, 0),
+}
+
+
+def _output_modifier(line: Line, place: int, _: str) -> str:
+    return ("", " mul:2", " mul:4", " div:2")[line.inst.fields[place]]
+
+
+def _matrix_negation(line: Line, place: int, _: str) -> str:
+    value = line.inst.fields[place]
+    if value and line.target.sc_cache_bits and "F64" in line.inst.op.base:
+        return f" neg:[{value & 1},{value >> 1 & 1},{value >> 2 & 1}]"
+    return f" blgp:{value}" if value else ""
+
+
+DPP_SHIFTS = ((0x100, "row_shl"), (0x110, "row_shr"), (0x120, "row_ror"))
+DPP_NAMES = {
+    0x130: "wave_shl:1", 0x134: "wave_rol:1", 0x138: "wave_shr:1", 0x13C: "wave_ror:1", 0x140: "row_mirror",
+    0x141: "row_half_mirror", 0x142: "row_bcast:15", 0x143: "row_bcast:31",
+}
+
+
+def _dpp_control(line: Line, place: int, _: str) -> str:
+    value = line.inst.fields[place]
+    if value <= 0xFF:
+        return f"quad_perm:[{value & 3},{value >> 2 & 3},{value >> 4 & 3},{value >> 6 & 3}]"
+    for first, name in DPP_SHIFTS:
+        if first < value <= first + 15:
+            return f"{name}:{value - first}"
+    if 0x150 <= value <= 0x15F:
+        return f"{'row_newbcast' if line.target.generation == 9 else 'row_share'}:{value - 0x150}"
+    if 0x160 <= value <= 0x16F:
+        return f"row_xmask:{value - 0x160}"
+    return DPP_NAMES.get(value, "/* Invalid dpp_ctrl value */")
+
+
+def _dpp8(line: Line, place: int, _: str) -> str:
+    value = line.inst.fields[place]
+    return f"dpp8:[{','.join(str(value >> 3 * lane & 7) for lane in range(8))}]"
+
+
+def _bound_control(line: Line, place: int, _: str) -> str:
+    return " bound_ctrl:1" if line.inst.fields[place] else ""
+
+
+def _fetch_inactive(line: Line, place: int, _: str) -> str:
+    return " fi:1" if line.inst.fields[place] in (1, 0xEA) else ""
+
+
+SDWA_SELECTS = ("BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3", "WORD_0", "WORD_1", "DWORD")
+SDWA_UNUSED = ("UNUSED_PAD", "UNUSED_SEXT", "UNUSED_PRESERVE")
+
+
+def _sdwa_select(name: str) -> Handler:
+    return lambda line, place, _: f"{name}:{SDWA_SELECTS[line.inst.fields[place]]}"
+
+
+def _sdwa_unused(line: Line, place: int, _: str) -> str:
+    return f"dst_unused:{SDWA_UNUSED[line.inst.fields[place]]}"
+
+
+def _wait_counts(line: Line, place: int, _: str) -> str:
+    names = ("vmcnt", "expcnt", "lgkmcnt")
+    counts = wait_counts(line.target, line.inst.fields[place])
+    most = wait_counts(line.target, 0xFFFF)
+    shown = [f"{name}({count})" for name, count, top in zip(names, counts, most, strict=True)
+             if count != top or counts == most]
+    return " ".join(shown)
+
+
+def wait_counts(target: Target, bits: int) -> tuple[int, int, int]:
+    """s_waitcnt's immediate as (vmcnt, expcnt, lgkmcnt); all ones wait for nothing."""
+    if target.generation >= 11:
+        return bits >> 10 & 63, bits & 7, bits >> 4 & 63
+    lgkm = bits >> 8 & (63 if target.generation >= 10 else 15)
+    return bits & 15 | (bits >> 14 & 3) << 4, bits >> 4 & 7, lgkm
+
+
+def _hexadecimal(line: Line, place: int, _: str) -> str:
+    return hex(line.inst.fields[place])
+
+
+def _end(line: Line, place: int, _: str) -> str:
+    value = line.inst.fields[place]
+    return f" {value}" if value else ""
+
+
+def _index_mode(line: Line, place: int, _: str) -> str:
+    value = line.inst.fields[place]
+    if value >= 16:
+        return hex(value)
+    return f"gpr_idx({','.join(name for k, name in enumerate(('SRC0', 'SRC1', 'SRC2', 'DST')) if value >> k & 1)})"
+
+
+def _image_address(line: Line, place: int, _: str) -> str:
+    return (" a16" if line.target.generation == 9 else " r128") if line.inst.fields[place] else ""
+
+
+MODIFIERS: dict[str, Handler] = {
+    "bit": _bit,
+    "int": _int,
+    "printOffset": _offset,
+    "printFlatOffset": _offset,
+    "printSMEMOffset": _smem_offset,
+    "printCPol": _cache_policy,
+    "printOModSI": _output_modifier,
+    "printBLGP": _matrix_negation,
+    "printDPPCtrl": _dpp_control,
+    "printDPP8": _dpp8,
+    "printDppBoundCtrl": _bound_control,
+    "printDppFI": _fetch_inactive,
+    "printSDWADstSel": _sdwa_select("dst_sel"),
+    "printSDWASrc0Sel": _sdwa_select("src0_sel"),
+    "printSDWASrc1Sel": _sdwa_select("src1_sel"),
+    "printSDWADstUnused": _sdwa_unused,
+    "printSWaitCnt": _wait_counts,
+    "printU16ImmOperand": _hexadecimal,
+    "printU32ImmOperand": _hexadecimal,
+    "printEndpgm": _end,
+    "printGPRIdxMode": _index_mode,
+    "printR128A16": _image_address,
+}
