@@ -1,0 +1,161 @@
+"""The command line: arguments in, one call, text or JSON out. No logic lives here.
+
+Exit codes: 0 the run did what was asked; 1 an error, one line on stderr; 2 wrong usage; 3 a tool was asked for and observed nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import IntEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from luthier_py.errors import Invalid, LuthierError
+
+app = typer.Typer(
+    help="Instrument AMD GPU code objects with Python, and run them on a GPU or on an emulator.",
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+)
+
+File = Annotated[Path, typer.Argument(help="a code object (ELF for AMDGPU)", metavar="FILE")]
+AsJson = Annotated[bool, typer.Option("--json", help="print JSON for programs")]
+ToolName = Annotated[str, typer.Option("-t", "--tool", help="a tool's name, or a .py file that defines one; `none` inserts nothing")]
+ToolOptions = Annotated[list[str] | None, typer.Option("-O", "--option", help="an option of the tool, NAME=VALUE; may be repeated")]
+
+
+class Exit(IntEnum):
+    OK = 0
+    ERROR = 1
+    NOTHING_OBSERVED = 3
+
+
+def main() -> None:
+    """Entry point of the `luthier` command."""
+    try:
+        app()
+    except LuthierError as error:
+        print(f"luthier: {error}", file=sys.stderr)
+        sys.exit(Exit.ERROR)
+    except OSError as error:
+        print(f"luthier: {error.filename}: {error.strerror}" if error.filename else f"luthier: {error}", file=sys.stderr)
+        sys.exit(Exit.ERROR)
+
+
+@app.command()
+def info(file: File, as_json: AsJson = False) -> None:
+    """What a code object holds: target, kernels, registers, memory."""
+    from luthier_py.loader import load
+    from luthier_py.report.info import describe, info_table
+
+    facts = describe(load(file.read_bytes(), str(file)))
+    _show(facts if as_json else info_table(facts), as_json)
+
+
+@app.command()
+def disasm(
+    file: File,
+    kernel: Annotated[str | None, typer.Option("--kernel", help="only this kernel")] = None,
+    blocks: Annotated[bool, typer.Option("--blocks", help="as basic blocks with live registers")] = False,
+    host: Annotated[bool, typer.Option("--host", help="the emulator's code for this computer")] = False,
+) -> None:
+    """Machine code as text, in llvm-objdump's format."""
+    from luthier_py.loader import load
+    from luthier_py.report.disassembly import disassemble, disassemble_blocks, disassemble_host
+
+    lines = disassemble_host if host else disassemble_blocks if blocks else disassemble
+    for line in lines(load(file.read_bytes(), str(file)), kernel):
+        print(line)
+
+
+@app.command()
+def instrument(
+    file: File,
+    tool: ToolName,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="default: FILE with .luthier before its suffix")] = None,
+    option: ToolOptions = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a copy of FILE with instrumented clones of its kernels beside the originals."""
+    from luthier_py.pipeline import instrument as run_pipeline
+    from luthier_py.report.instrumented import instrumented_facts, instrumented_table
+    from luthier_py.session.files import write_file
+
+    made = run_pipeline(file.read_bytes(), _tool(tool, option), str(file))
+    path = output or file.with_suffix(f".luthier{file.suffix}")
+    write_file(path, made.data)
+    facts = instrumented_facts(made, str(path))
+    _show(facts if as_json else instrumented_table(facts), as_json)
+
+
+@app.command()
+def run(
+    file: File,
+    kernel: Annotated[str, typer.Option("--kernel", help="name of the kernel")],
+    grid: Annotated[str, typer.Option("--grid", help="work-groups, X[,Y,Z]")],
+    block: Annotated[str, typer.Option("--block", help="work-items of a work-group, X[,Y,Z]")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(help="in:f32[1024]=random:1, inout:u32[512]=arange, out:f32[1024], i32=7", metavar="ARG")
+    ] = None,
+    tool: ToolName = "none",
+    option: ToolOptions = None,
+    device: Annotated[str, typer.Option("--device", help="`emulator`, or `hip` for the first AMD GPU")] = "emulator",
+    save: Annotated[Path | None, typer.Option("--save", help="folder for the out and inout buffers, as .npy")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Launch one kernel, with a tool in it or without."""
+    from luthier_py.report.launched import launch_table
+    from luthier_py.session import Launch, launch_facts, launch_file, parse_argument, parse_dim, save_outputs
+
+    launch = Launch(kernel, parse_dim(grid, "--grid"), parse_dim(block, "--block"), tuple(map(parse_argument, arguments or [])))
+    done = launch_file(file, launch, None if tool == "none" else _tool(tool, option), device)
+    saved = save_outputs(done, save) if save else {}
+    facts = launch_facts(done, launch, {k: str(v) for k, v in saved.items()})
+    _show(facts if as_json else launch_table(facts), as_json)
+    if not done.observed:
+        print(f"luthier: tool {tool} observed nothing in kernel {kernel}", file=sys.stderr)
+        raise typer.Exit(Exit.NOTHING_OBSERVED)
+
+
+@app.command()
+def tools(as_json: AsJson = False) -> None:
+    """Installed tools and their options."""
+    from luthier_py.report.toolbox import toolbox_facts, toolbox_table
+    from luthier_py.tool import tools as installed
+
+    facts = toolbox_facts(installed())
+    _show(facts if as_json else toolbox_table(facts), as_json)
+
+
+@app.command()
+def demo(as_json: AsJson = False) -> None:
+    """Instrument and run the sample kernels, and compare every count and every output."""
+    from luthier_py.report.demo import demo_table
+    from luthier_py.session.demo import demonstrate
+
+    rows = demonstrate(lambda text: None if as_json else Console(stderr=True).print(text, highlight=False))
+    _show(rows.facts() if as_json else demo_table(rows), as_json)
+    if not rows.passed:
+        raise typer.Exit(Exit.ERROR)
+
+
+def _tool(name: str, options: list[str] | None) -> Any:
+    from luthier_py.tool import load_tool
+
+    pairs = {}
+    for text in options or []:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise Invalid(f"option `{text}`: write NAME=VALUE")
+        pairs[key] = value
+    return load_tool(name, pairs)
+
+
+def _show(what: Any, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(what, indent=2))
+    else:
+        Console(highlight=False).print(what)

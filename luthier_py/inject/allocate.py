@@ -1,0 +1,157 @@
+"""Registers for a fragment at one place.
+
+In: the fragment's registers, what is free there, and where its arguments and results live.
+Out: a renaming. Invariant: two different registers of a fragment never share a place; a place is
+either free or the home of a value that the fragment may overwrite (or only reads).
+
+A fragment's registers form groups: registers that some instruction uses as one tuple stay adjacent
+and aligned. A group is pinned onto the home of an argument or a result when that saves the copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from luthier_py.errors import Location, OutOfRegisters
+from luthier_py.isa import Inst, OperandKind, Reg, RegFile, RegSet
+
+
+@dataclass(slots=True)
+class Pool:
+    """Free registers at one place, in order of preference. ``take`` uses them up (mutates)."""
+
+    free: RegSet                      # may be used without asking
+    where: Location
+    taken: RegSet = field(default_factory=RegSet)
+
+    def is_free(self, reg: Reg) -> bool:
+        return reg in self.free and not self.taken.overlaps(RegSet.of(reg))
+
+    def take(self, file: RegFile, dwords: int = 1, align: int | None = None) -> Reg:
+        """The lowest free run of ``dwords`` registers."""
+        step = align or tuple_alignment(file, dwords)
+        mask = self.free.mask(file) & ~self.taken.mask(file)
+        want = (1 << dwords) - 1
+        for index in range(0, mask.bit_length(), step):
+            if (mask >> index) & want == want:
+                return self.claim(Reg(file, index, dwords))
+        raise OutOfRegisters(
+            f"no {dwords} consecutive free {file.name}s for an inserted call; insert less here, or choose another place",
+            self.where,
+        )
+
+    def claim(self, reg: Reg) -> Reg:
+        self.taken |= RegSet.of(reg)
+        return reg
+
+
+def tuple_alignment(file: RegFile, dwords: int) -> int:
+    """Alignment that suits every target: SGPR tuples as the ISA manuals demand, even VGPR tuples."""
+    if dwords == 1:
+        return 1
+    return 2 if dwords == 2 or file is not RegFile.SGPR else 4
+
+
+@dataclass(slots=True)
+class Group:
+    """Registers of a fragment that must keep their distances: ``[low, high)`` of one file."""
+
+    file: RegFile
+    low: int
+    high: int
+    align: int = 1
+    base: int | None = None  # where ``low`` goes
+
+    @property
+    def dwords(self) -> int:
+        return self.high - self.low
+
+
+def fragment_groups(instrs: Sequence[Inst], extra: Iterable[Reg], general: RegSet) -> list[Group]:
+    """Partition of the general registers that a fragment names, by tuples that overlap."""
+    tuples = [o.reg for inst in instrs for o in inst.operands if o.kind is OperandKind.REGISTER and o.reg is not None]
+    spans = sorted(
+        {(r.file, r.index, r.dwords) for r in (*tuples, *extra) if r in general},
+        key=lambda t: (t[0], t[1], -t[2]),
+    )
+    groups: list[Group] = []
+    for file, index, dwords in spans:
+        align = tuple_alignment(file, dwords)
+        last = groups[-1] if groups else None
+        if last is not None and last.file is file and index < last.high:
+            last.high = max(last.high, index + dwords)
+        else:
+            last = Group(file, index, index + dwords)
+            groups.append(last)
+        last.align = max(last.align, align)
+    for group in groups:  # keep LLVM's own phase: a tuple inside a group sits at its aligned index
+        shift = group.low % group.align
+        group.low -= shift
+    return groups
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A wish: put the fragment's register ``slot`` at ``home``. ``writable``: the home's old value may be destroyed."""
+
+    slot: Reg
+    home: Reg
+    writable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A renaming: old (file, index) to new index, and the wishes that were granted."""
+
+    rename: dict[tuple[RegFile, int], int]
+    granted: frozenset[Pin]
+
+    def __call__(self, reg: Reg) -> Reg:
+        return Reg(reg.file, self.rename.get((reg.file, reg.index), reg.index), reg.dwords)
+
+
+def place(groups: Sequence[Group], used: RegSet, written: RegSet, pins: Sequence[Pin], pool: Pool) -> Placement:
+    """Give every group a place; ``used`` and ``written`` are the fragment's registers that are named and written."""
+    granted: set[Pin] = set()
+    homes = RegSet()
+    for pin in pins:
+        group = next((g for g in groups if g.file is pin.slot.file and g.low <= pin.slot.index < g.high), None)
+        if group is None or pin.home.file is not pin.slot.file:
+            continue
+        base = pin.home.index - (pin.slot.index - group.low)
+        if group.base is not None:
+            if group.base == base and _may_write(pin, written):
+                granted.add(pin)
+            continue
+        rest = _rest(group, used, pin.slot, base)
+        clash = homes.overlaps(RegSet.of(pin.home)) or pool.taken.overlaps(RegSet.of(pin.home))
+        if base < 0 or base % group.align or clash or not _may_write(pin, written):
+            continue
+        if all(pool.is_free(reg) for reg in rest):
+            group.base = base
+            homes |= RegSet.of(pin.home)
+            for reg in rest:
+                pool.claim(reg)
+            granted.add(pin)
+    for group in groups:
+        if group.base is None:
+            group.base = pool.take(group.file, group.dwords, group.align).index
+    rename = {
+        (g.file, index): (g.base or 0) + index - g.low for g in groups for index in range(g.low, g.high)
+    }
+    return Placement(rename, frozenset(granted))
+
+
+def _may_write(pin: Pin, written: RegSet) -> bool:
+    return pin.writable or not written.overlaps(RegSet.of(pin.slot))
+
+
+def _rest(group: Group, used: RegSet, slot: Reg, base: int) -> list[Reg]:
+    """Places that a group needs beside the pinned slot itself."""
+    own = range(slot.index, slot.index + slot.dwords)
+    return [
+        Reg(group.file, base + i - group.low)
+        for i in range(group.low, group.high)
+        if i not in own and Reg(group.file, i) in used
+    ]

@@ -1,0 +1,208 @@
+"""Proof that a patch is harmless, from the linked bytes alone.
+
+In: the original program with its facts, and the linked object with the source map that `inject` claims.
+Out: nothing, or CheckFailed. It shares no code with the passes that made the patch.
+
+What is proved, for every clone:
+
+* structure: without inserted instructions it is the original, in order; branches go to the clone of their
+  block, getpc chains build the address that they built (or that of the callee's clone), and the compare
+  chain before an indirect call maps each original to its clone and nothing else;
+* state: through each run of inserted instructions a register holds the application's value, a saved flag,
+  a subset of the application's EXEC, or something unknown (`state`).
+  At the end of the run every scalar that the application may read holds the application's value again,
+  EXEC is the application's, and no vector register that it may read was written, nor one that a load
+  still owes, unless the insertion declared it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from luthier_py.analysis import Facts
+from luthier_py.errors import CheckFailed, Location
+from luthier_py.inject.check.concrete import Concrete
+from luthier_py.inject.check.state import APP, State, transfer
+from luthier_py.inject.model import Declared, SourceMap
+from luthier_py.ir import Instr, Program
+from luthier_py.isa import EXEC, MODE, Inst, InstructionSet, OpFlag, RegSet
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """The clones in the linked object."""
+
+    clones: Mapping[int, int]                 # original function -> address of its clone
+    code: Mapping[str, tuple[int, bytes]]     # chunk name -> address, bytes
+
+
+def check(
+    program: Program, facts: Facts, declared: Declared, maps: Sequence[SourceMap], linked: Linked
+) -> None:
+    """Raises CheckFailed."""
+    for source in maps:
+        _Checker(program, facts, declared, source, linked).run()
+
+
+class _Checker:
+    """Checks one clone. ``pcs`` are the addresses of its instructions, ascending."""
+
+    def __init__(
+        self, program: Program, facts: Facts, declared: Declared, source: SourceMap, linked: Linked
+    ) -> None:
+        self.isa: InstructionSet = program.isa
+        self.program, self.facts, self.declared, self.linked = program, facts, declared, linked
+        self.function = source.function
+        base, code = linked.code[source.chunk]
+        self.code: dict[int, Inst] = {}
+        at = 0
+        while at < len(code):
+            self.code[base + at] = inst = self.isa.decode(code, at)
+            at += inst.size_bytes
+        self.place = {instr: base + offset for instr, offset in source.instructions.items()}
+        self.labels = {block: base + offset for block, offset in source.labels.items()}
+        self.pcs = [*sorted(self.code), base + at]
+        self.calls = {c.instr: c for c in program.calls(source.function)}
+
+    def fail(self, what: str, pc: int) -> CheckFailed:
+        text = self.isa.text(self.code[pc]) if pc in self.code else None
+        return CheckFailed(f"the patch could change the application: {what}", Location(self.function.name, pc, text))
+
+    def run(self) -> None:
+        order = [self.place[i] for block in self.function.blocks for i in block.instrs]
+        if order != sorted(order) or len(order) != len(self.place):
+            raise self.fail("the clone does not hold the original instructions in order", self.pcs[0])
+        labels = [self.labels[b.address] for b in self.function.blocks]
+        for block, label, following in zip(self.function.blocks, labels, [*labels[1:], self.pcs[-1]]):
+            start, previous = label, RegSet()
+            for instr in block.instrs:
+                self.inserted(start, self.place[instr], self.before(instr, previous))
+                self.application(instr, start)
+                start = self.place[instr] + self.code[self.place[instr]].size_bytes
+                previous = self.declared.after.get(instr, RegSet())
+            if not block.instrs[-1].inst.op.flags & OpFlag.TERMINATOR:
+                self.inserted(start, following, self.after(block.instrs[-1]))
+
+    # -- state -----------------------------------------------------------------------------------
+
+    def before(self, instr: Instr, previous: RegSet) -> _Duty:
+        facts = self.facts
+        return _Duty(
+            facts.live_before(instr), facts.live_before_all_lanes(instr), facts.pending_before(instr).registers,
+            previous | self.declared.before.get(instr, RegSet()), not instr.inst.op.flags & OpFlag.END,
+        )
+
+    def after(self, instr: Instr) -> _Duty:
+        facts = self.facts
+        return _Duty(
+            facts.live_after(instr), facts.live_after_all_lanes(instr), facts.pending_after(instr).registers,
+            self.declared.after.get(instr, RegSet()), True,
+        )
+
+    def inserted(self, start: int, end: int, duty: _Duty) -> None:
+        """Every path from ``start`` reaches ``end`` with the application's state intact."""
+        states: dict[int, State] = {start: State()}
+        work = [start]
+        while work:
+            pc = work.pop()
+            if pc == end:
+                continue
+            inst = self.code[pc]
+            if inst.op.flags & (OpFlag.END | OpFlag.CALL | OpFlag.INDIRECT | OpFlag.BARRIER):
+                raise self.fail("an inserted instruction leaves the inserted code", pc)
+            out = transfer(inst, states[pc])
+            for to in self.successors(pc, inst):
+                if not start <= to <= end:
+                    raise self.fail("an inserted branch leaves the inserted code", pc)
+                new = states[to].meet(out) if to in states else out
+                if to not in states or new != states[to]:
+                    states[to] = new
+                    work.append(to)
+        if end not in states:
+            raise self.fail("inserted code does not come back", start)
+        if start != end:
+            self.settle(states[end], duty, start)
+
+    def successors(self, pc: int, inst: Inst) -> list[int]:
+        target = inst.branch_target(pc)
+        following = [] if target is not None and not inst.op.flags & OpFlag.CONDITIONAL else [pc + inst.size_bytes]
+        return following + ([target] if target is not None else [])
+
+    def settle(self, state: State, duty: _Duty, pc: int) -> None:
+        if duty.exec_matters and any(state.get(EXEC + half) != (APP, EXEC + half) for half in (0, 1)):
+            raise self.fail("EXEC is not restored", pc)
+        owed = duty.live - duty.declared
+        for reg in RegSet(sgpr=owed.sgpr):
+            if reg.index not in (EXEC, EXEC + 1, MODE) and state.get(reg.index) != (APP, reg.index):
+                raise self.fail(f"{reg} is live and not restored", pc)
+        lost = (state.narrow_writes & owed) | (state.wide_writes & (duty.live_all - duty.declared))
+        scalars = RegSet(sgpr=sum(1 << i for i in state.scalars))
+        lost |= (scalars | state.narrow_writes | state.wide_writes) & duty.pending
+        if lost:
+            raise self.fail(f"{lost} is still needed and overwritten", pc)
+
+    # -- structure -------------------------------------------------------------------------------
+
+    def application(self, instr: Instr, start: int) -> None:
+        """The clone's instruction does what ``instr`` does."""
+        pc = self.place[instr]
+        inst, old = self.code[pc], instr.inst
+        if inst.op.base != old.op.base:
+            raise self.fail(f"it should be `{self.isa.text(old)}`", pc)
+        if old.op.flags & OpFlag.BRANCH:
+            if self.follow(inst.branch_target(pc)) != self.labels.get(old.branch_target(instr.pc) or -1):
+                raise self.fail("it goes elsewhere than the original", pc)
+        elif instr in self.calls and self.calls[instr].indirect:
+            self.check_dispatch(instr, start, pc)
+        elif inst.raw != old.raw and not self.rebuilt(instr):
+            raise self.fail(f"it should be `{self.isa.text(old)}`", pc)
+
+    def follow(self, target: int | None) -> int | None:
+        """Where a branch ends after islands."""
+        inserted = self.code.keys() - set(self.place.values())
+        while target in inserted and target not in self.labels.values() and self.code[target].op.base == "S_BRANCH":
+            target = self.code[target].branch_target(target)
+        return target
+
+    def rebuilt(self, instr: Instr) -> bool:
+        """Whether the getpc chain that ``instr`` ends (or starts to add) builds the right address."""
+        builder = next((b for b in self.function.pc_builders if instr in (b.lo, b.hi)), None)
+        if builder is None:
+            return False
+        getpc = self.place[builder.getpc]
+        parts = [self.code[self.place[i]].literal for i in (builder.lo, builder.hi)]
+        if None in parts:
+            return False
+        distance = (parts[0] or 0) | (parts[1] or 0) << 32
+        value = (getpc + self.code[getpc].size_bytes + distance) % (1 << 64)
+        allowed = {builder.value}
+        if builder.call is not None:
+            allowed = {self.linked.clones.get(builder.value, builder.value)}
+        if builder.branch is not None:
+            allowed = {self.labels.get(builder.value, builder.value)}
+        return value in allowed
+
+    def check_dispatch(self, instr: Instr, start: int, pc: int) -> None:
+        """Run the compare chain on real addresses: originals become clones, others stay."""
+        pointer = instr.inst["src0"].reg
+        called = self.code[pc]["src0"].reg
+        assert pointer is not None and called is not None
+        taken = self.program.address_taken
+        wanted = {a: self.linked.clones.get(a, a) for a in taken}
+        wanted |= {a + far: a + far for a in taken for far in (4, 1 << 32, 1 << 40)}
+        for address, expected in wanted.items():
+            got = Concrete(self.code, {pointer.index: address & 0xFFFFFFFF, pointer.index + 1: address >> 32}).run(start, pc)
+            if got.get(called.index, 0) | got.get(called.index + 1, 0) << 32 != expected:
+                raise self.fail(f"a call of 0x{address:x} goes astray", pc)
+
+
+@dataclass(frozen=True, slots=True)
+class _Duty:
+    """What a run of inserted instructions owes to the application."""
+
+    live: RegSet
+    live_all: RegSet
+    pending: RegSet
+    declared: RegSet
+    exec_matters: bool

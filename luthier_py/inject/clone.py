@@ -1,0 +1,129 @@
+"""A copy of one function, with inserted items woven in and everything PC-relative made symbolic.
+
+In: a function, the items to insert before and after its instructions, what is cloned beside it.
+Out: a Clone. Invariant: leaving out inserted items gives the original instructions in their order,
+and each of them means what it meant: branches go to the clone of their block, literals of getpc chains
+keep the address that they build, except that a direct call goes to the clone of its callee.
+
+An indirect call may reach any function whose address is taken, and function pointers keep pointing at
+originals. So a short compare chain in front of it maps originals to clones; any other address is called as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from luthier_py.errors import Location, Unsupported
+from luthier_py.inject.allocate import Pool
+from luthier_py.inject.model import Clone, Item, Reference, Target
+from luthier_py.inject.patch import FixupKind
+from luthier_py.inject.weave import PLACEHOLDER, part
+from luthier_py.ir import Function, Instr, PcBuilder, Program
+from luthier_py.isa import Inst, InstructionSet, OpFlag, OperandKind, Reg, RegFile
+
+Inserted = Mapping[Instr, Sequence[Item]]
+
+
+class Cloner:
+    """Clones one function (mutable: collects items)."""
+
+    def __init__(
+        self,
+        program: Program,
+        function: Function,
+        cloned: Mapping[int, str],
+        pool_at: Callable[[Instr], Pool],
+    ) -> None:
+        self.isa: InstructionSet = program.isa
+        self.program = program
+        self.function = function
+        self.cloned = cloned
+        self.pool_at = pool_at
+        self.blocks = {block.address for block in function.blocks}
+        self.calls = {call.instr: call for call in program.calls(function)}
+        self.builders: dict[Instr, PcBuilder] = {}
+        for builder in function.pc_builders:
+            self.builders[builder.lo] = self.builders[builder.hi] = builder
+        self.items: list[Item] = []
+        self.own: dict[Instr, Item] = {}
+
+    def run(self, name: str, before: Inserted, after: Inserted) -> Clone:
+        labels: dict[int, Item] = {}
+        for block in self.function.blocks:
+            start = len(self.items)
+            for instr in block.instrs:
+                self.items += before.get(instr, ())
+                self.application(instr)
+                self.items += after.get(instr, ())
+            labels[block.address] = self.items[start]
+        return Clone(self.function, name, self.items, labels)
+
+    def application(self, instr: Instr) -> None:
+        """Append what stands for ``instr``."""
+        inst, flags = instr.inst, instr.inst.op.flags
+        jump, reference = None, None
+        if flags & OpFlag.BRANCH:
+            jump = inst.branch_target(instr.pc)
+        elif flags & OpFlag.CALL and inst.branch_target(instr.pc) is not None:
+            raise Unsupported("s_call_b64 in an instrumented function", Location(None, instr.pc, self.isa.text(inst)))
+        elif instr in self.builders:
+            inst, reference = self.rebuilt(instr, self.builders[instr])
+        elif instr in self.calls and self.calls[instr].indirect:
+            inst = self.dispatch(instr)
+        item = Item(inst, origin=instr, jump=jump, reference=reference)
+        self.own[instr] = item
+        self.items.append(item)
+
+    def rebuilt(self, instr: Instr, builder: PcBuilder) -> tuple[Inst, Reference]:
+        """``instr`` with a literal that link fills in, and what it refers to."""
+        low = instr is builder.lo
+        op = "s_add_u32" if low else "s_addc_u32"
+        dst, src = instr.inst["sdst"].reg, instr.inst["src0"].reg
+        assert dst is not None and src is not None
+        half = FixupKind.REL32_LO if low else FixupKind.REL32_HI
+        return self.isa.make(op, dst, src, PLACEHOLDER), Reference(half, self.target(builder), self.own[builder.getpc])
+
+    def target(self, builder: PcBuilder) -> Target:
+        if builder.value in self.blocks and builder.branch is not None:
+            return Target(block=builder.value)
+        if builder.call is not None and builder.value in self.cloned:
+            return Target(function=builder.value)
+        return Target(address=builder.value)
+
+    def dispatch(self, instr: Instr) -> Inst:
+        """Before an indirect call: the called address, with originals replaced by their clones."""
+        isa, pool = self.isa, self.pool_at(instr)
+        pointer = next(o.reg for o in instr.inst.operands if o.name == "src0" and o.kind is OperandKind.REGISTER)
+        assert pointer is not None
+        base, distance = pool.take(RegFile.SGPR, 2), pool.take(RegFile.SGPR, 2)
+        sign = pool.take(RegFile.SGPR)
+        low, high = part(distance, 0), part(distance, 1)
+        getpc = self.add("s_getpc_b64", base)
+        self.add("s_sub_u32", low, part(pointer, 0), part(base, 0))
+        self.add("s_subb_u32", high, part(pointer, 1), part(base, 1))
+        join = Item(isa.make("s_add_u32", part(base, 0), part(base, 0), low))
+        self.add("s_ashr_i32", sign, low, 31)
+        self.add("s_cmp_lg_u32", sign, high)
+        self.items.append(Item(isa.make("s_cbranch_scc1", 0), jump=join))  # farther than 2 GiB: not ours
+        for address in sorted(self.program.address_taken & self.cloned.keys()):
+            original, clone = Target(address=address), Target(function=address)
+            self.refer(getpc, FixupKind.REL32_LO, original, "s_cmp_eq_u32", low)
+            self.refer(getpc, FixupKind.REL32_LO, clone, "s_cselect_b32", low, last=low)
+            self.refer(getpc, FixupKind.REL32_HI, clone, "s_cselect_b32", high, last=high)
+        self.items.append(join)
+        self.add("s_addc_u32", part(base, 1), part(base, 1), high)
+        return isa.with_registers(instr.inst, lambda o: base.index if o.name == "src0" else _index(o.reg))
+
+    def add(self, mnemonic: str, *operands: Reg | int) -> Item:
+        item = Item(self.isa.make(mnemonic, *operands))
+        self.items.append(item)
+        return item
+
+    def refer(self, base: Item, half: FixupKind, target: Target, op: str, reg: Reg, last: Reg | None = None) -> None:
+        """An instruction with one linked literal: ``op reg, literal`` or ``op reg, literal, last``."""
+        operands = (reg, PLACEHOLDER) if last is None else (reg, PLACEHOLDER, last)
+        self.items.append(Item(self.isa.make(op, *operands), reference=Reference(half, target, base)))
+
+
+def _index(reg: Reg | None) -> int:
+    return reg.index if reg is not None else 0

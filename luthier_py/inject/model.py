@@ -1,0 +1,113 @@
+"""Instrumented code before it has addresses.
+
+A cloned function is a sequence of items: the application's own instructions (``origin`` set, bytes
+re-used) and inserted ones. Branches name the original block they go to; PC-relative literals name
+what they refer to. Nothing here knows an address, so items can be added anywhere until `relax`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from luthier_py.ir import Function, Instr
+from luthier_py.isa import Inst, RegSet
+from luthier_py.inject.patch import Chunk, FixupKind, NewKernel, NewVariable
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a PC-relative literal refers to: exactly one field is set."""
+
+    address: int | None = None    # an address of the original object: data, or an original function
+    function: int | None = None   # the clone of the function at this original address
+    block: int | None = None      # the clone of this block, in the same function
+    variable: str | None = None   # a tool variable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reference:
+    """``item``'s literal is one half of ``target`` minus the address after ``base``."""
+
+    half: FixupKind
+    target: Target
+    base: Item
+
+
+@dataclass(slots=True, eq=False)
+class Item:
+    """One instruction of a clone; compared by identity. Only ``jump`` changes, while a clone is being built."""
+
+    inst: Inst
+    origin: Instr | None = None        # the application's instruction that this one stands for
+    jump: int | Item | None = None     # a direct branch: original block address, or another item
+    reference: Reference | None = None
+
+    @property
+    def inserted(self) -> bool:
+        return self.origin is None
+
+
+@dataclass(slots=True)
+class Clone:
+    """A function being cloned. ``labels`` maps original block addresses to their first item."""
+
+    source: Function
+    name: str
+    items: list[Item]
+    labels: dict[int, Item]
+    aligned: dict[int, int] = field(default_factory=dict)  # block address -> fixed offset (kernarg preload entry)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMap:
+    """Which bytes of a chunk stand for which original instruction; offsets count from the chunk's start."""
+
+    function: Function
+    chunk: str
+    instructions: dict[Instr, int]
+    labels: dict[int, int]         # original block address -> offset of the first item of its clone
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Registers of the application that insertions write on purpose, by the instruction that they stand before or after."""
+
+    before: dict[Instr, RegSet]
+    after: dict[Instr, RegSet]
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Registers of one kernel, as its descriptor counts them; ``waves`` is the occupancy per SIMD."""
+
+    sgprs: int
+    vgprs: int
+    waves: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClonedKernel:
+    """What became of one kernel: for reports."""
+
+    name: str
+    clone: str
+    sites: int
+    before: Resources
+    after: Resources
+    bytes_before: int
+    bytes_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Patched:
+    """What `link` needs, and what reports and the checker want to know."""
+
+    chunks: tuple[Chunk, ...]
+    kernels: tuple[NewKernel, ...]
+    variables: tuple[NewVariable, ...]
+    maps: tuple[SourceMap, ...]
+    declared: Declared
+    report: tuple[ClonedKernel, ...]
+
+
+

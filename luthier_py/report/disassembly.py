@@ -1,0 +1,71 @@
+"""Disassembly in llvm-objdump's line format.
+
+In: a code object. Out: lines equal to those of `llvm-objdump -d` for every function that is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from luthier_py.errors import Invalid, Malformed
+from luthier_py.isa import InstructionSet, instruction_set
+from luthier_py.loader import CodeObject, Symbol
+
+TEXT_COLUMNS = 59
+
+
+def disassemble(obj: CodeObject, kernel: str | None = None) -> Iterator[str]:
+    """Every function of ``obj`` by address, or only the body of ``kernel``."""
+    functions = sorted((s for s in obj.symbols if s.is_function and s.size), key=lambda s: s.address)
+    if kernel is not None:
+        entry = obj.kernel(kernel).entry
+        functions = [s for s in functions if s.address == entry]
+        if not functions:
+            raise Invalid(f"kernel {kernel} has no symbol with a size; disassemble the whole object instead")
+    yield ""
+    yield f"{obj.name}:\tfile format elf64-amdgpu"
+    for function in functions:
+        yield ""
+        yield f"{function.address:016x} <{function.name}>:"
+        isa = instruction_set(obj.target, wave_size(obj, function))
+        yield from _lines(obj, isa, function)
+
+
+def wave_size(obj: CodeObject, function: Symbol) -> int:
+    """Of the kernel that ``function`` is, or of the object's first kernel."""
+    own = [k for k in obj.kernels if k.entry == function.address] or list(obj.kernels)
+    if own and own[0].descriptor.wavefront_size32:
+        return 32
+    return obj.target.wave_sizes[-1]
+
+
+def _lines(obj: CodeObject, isa: InstructionSet, function: Symbol) -> Iterator[str]:
+    code = obj.read(function.address, function.size)
+    at = 0
+    while at < len(code):
+        pc = function.address + at
+        try:
+            inst = isa.decode(code, at)
+        except Malformed:
+            word = code[at : at + 4]
+            yield _line(f".long 0x{int.from_bytes(word, 'little'):08x}", pc, word)
+            at += 4
+            continue
+        target = inst.branch_target(pc)
+        suffix = f" <{_place(target, function)}>" if target is not None else ""
+        yield _line(isa.text(inst), pc, inst.raw) + suffix
+        at += inst.size_bytes
+
+
+def _line(text: str, pc: int, raw: bytes) -> str:
+    padded = text.ljust(TEXT_COLUMNS) if len(text) < TEXT_COLUMNS else text + " "
+    return f"\t{padded}// {pc:012X}: {_words(raw)}"
+
+
+def _place(target: int, function: Symbol) -> str:
+    offset = target - function.address
+    return f"{function.name}+0x{offset:x}" if offset else function.name
+
+
+def _words(raw: bytes) -> str:
+    return " ".join(f"{int.from_bytes(raw[i : i + 4], 'little'):08X}" for i in range(0, len(raw), 4))

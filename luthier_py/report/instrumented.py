@@ -1,0 +1,55 @@
+"""What instrumentation did to a code object, as data and as a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from luthier_py.inject.model import ClonedKernel
+from luthier_py.pipeline import Instrumented
+
+Facts = dict[str, Any]
+
+
+def instrumented_facts(made: Instrumented, path: str) -> Facts:
+    """JSON-ready facts of one instrumented copy."""
+    return {
+        "output": path,
+        "bytes_before": len(made.obj.data),
+        "bytes_after": len(made.data),
+        "identical": made.data == made.obj.data,
+        "sites": len(made.edits.insertions),
+        "kernels": [cloned_facts(row) for row in made.patched.report],
+    }
+
+
+def cloned_facts(row: ClonedKernel) -> Facts:
+    return {
+        "name": row.name,
+        "clone": row.clone,
+        "sites": row.sites,
+        "code_bytes": [row.bytes_before, row.bytes_after],
+        "sgprs": [row.before.sgprs, row.after.sgprs],
+        "vgprs": [row.before.vgprs, row.after.vgprs],
+        "waves_per_simd": [row.before.waves, row.after.waves],
+    }
+
+
+def instrumented_table(facts: Facts) -> Group:
+    if facts["identical"]:
+        return Group(Text(f"{facts['output']}: nothing inserted; identical to the input"))
+    table = Table("kernel", "clone", box=None, pad_edge=False)
+    for column in ("sites", "code bytes", "SGPRs", "VGPRs", "waves/SIMD"):
+        table.add_column(column, justify="right")
+    for k in facts["kernels"]:
+        pairs = (change(*k[key]) for key in ("code_bytes", "sgprs", "vgprs", "waves_per_simd"))
+        table.add_row(k["name"], k["clone"], str(k["sites"]), *pairs)
+    return Group(Text(f"{facts['output']}: {facts['bytes_before']} -> {facts['bytes_after']} bytes, {facts['sites']} sites"), table)
+
+
+def change(before: int, after: int) -> str:
+    """One number when nothing changed."""
+    return str(before) if before == after else f"{before} -> {after}"

@@ -1,0 +1,33 @@
+"""One launch as text: outputs, the tool's report, the verdict. The facts come from `session`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from rich.console import Group
+from rich.text import Text
+
+from luthier_py.report.instrumented import change
+
+Facts = dict[str, Any]
+
+
+def launch_table(facts: Facts) -> Group:
+    lines = []
+    for out in facts["outputs"]:
+        values = np.array2string(np.array(out["first"]), separator=" ", formatter={"float_kind": lambda v: f"{v:.6g}"})
+        where = f" -> {out['file']}" if out["file"] else ""
+        lines.append(f"argument {out['argument']} ({out['spec']}): {values[:-1]} ...]{where}")
+    if tool := facts.get("tool"):
+        lines += tool["text"].splitlines()
+        if kernel := tool["kernel"]:
+            lines.append(
+                f"verdict: 1 launch, instrumented by {tool['name']}: {kernel['sites']} sites, "
+                f"{change(*kernel['code_bytes'])} bytes of code, SGPRs {change(*kernel['sgprs'])}, "
+                f"VGPRs {change(*kernel['vgprs'])}, waves/SIMD {change(*kernel['waves_per_simd'])}, "
+                f"{facts['device_instructions']} wave instructions executed"
+            )
+    else:
+        lines.append(f"verdict: 1 launch, not instrumented, {facts['device_instructions']} wave instructions executed")
+    return Group(*map(Text, lines))

@@ -1,0 +1,70 @@
+"""Pipeline, device and tools together: what the command line and scripts do in one call.
+
+In: a file, a launch, perhaps a tool. Out: what the kernel wrote, what the tool counted, and a verdict.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.errors import Invalid
+from luthier_py.loader import CodeObject, load
+from luthier_py.pipeline import Instrumented, instrument
+from luthier_py.runtime import Device
+from luthier_py.session.facts import launch_facts
+from luthier_py.session.files import write_array
+from luthier_py.session.run import Dim, Done, Launch, Ran, run_instrumented, run_original
+from luthier_py.session.specs import Argument, Buffer, Scalar, parse_argument
+from luthier_py.tool import Tool
+
+__all__ = [
+    "Argument", "Buffer", "Dim", "Done", "Instrumented", "Launch", "Ran", "Scalar", "launch_facts", "launch_file", "open_device",
+    "parse_argument", "parse_dim", "run_instrumented", "run_original", "save_outputs",
+]
+
+MAX_WORKITEMS = 1024  # of a work-group (AMDGPUUsage, "amdgpu-flat-work-group-size")
+
+
+def launch_file(file: Path, launch: Launch, tool: Tool | None, device_name: str) -> Done:
+    """Launch a kernel of ``file``, instrumented when there is a tool."""
+    code = file.read_bytes()
+    obj = load(code, str(file))
+    obj.kernel(launch.kernel)
+    device = open_device(device_name, obj)
+    if tool is None:
+        return Done(file, run_original(device, code, launch), device, None, None)
+    made = instrument(code, tool, str(file), [launch.kernel])
+    return Done(file, run_instrumented(device, made, tool, launch), device, tool, made)
+
+
+def open_device(name: str, obj: CodeObject) -> Device:
+    """``emulator``: a device for the object's own target."""
+    if name == "emulator":
+        return EmulatorDevice(obj.target)
+    raise Invalid(f"device {name} is not available; the only one is emulator")
+
+
+def parse_dim(text: str, option: str) -> Dim:
+    """``X[,Y[,Z]]``, each at least 1."""
+    try:
+        numbers = [int(part, 0) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not 1 <= len(numbers) <= 3 or min(numbers) < 1 or max(numbers) >= 1 << 32:
+        raise Invalid(f"{option} {text}: give one to three positive numbers, X[,Y[,Z]]")
+    x, y, z = (*numbers, 1, 1)[:3]
+    if option == "--block" and x * y * z > MAX_WORKITEMS:
+        raise Invalid(f"{option} {text}: a work-group has at most {MAX_WORKITEMS} work-items, not {x * y * z}")
+    return x, y, z
+
+
+def save_outputs(done: Done, folder: Path) -> dict[int, Path]:
+    """One .npy file for each out and inout buffer, named for the argument's number."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths: dict[int, Path] = {}
+    for number, data in done.ran.outputs.items():
+        paths[number] = folder / f"arg{number}.npy"
+        write_array(paths[number], data)
+    return paths
+

@@ -1,0 +1,186 @@
+"""The demonstration: every sample kernel under every counting tool, each number checked.
+
+In: the installed samples. Out: rows with what the tool counted, what the emulator counted itself, whether the outputs
+are NumPy's, and what instrumentation cost. Invariant: nothing is compared with a number that is written down here.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any
+
+import numpy as np
+
+from luthier_py.emulator import EmulatorDevice, LaunchProfile
+from luthier_py.errors import Invalid
+from luthier_py.inject.model import ClonedKernel
+from luthier_py.loader import load
+from luthier_py.pipeline import instrument
+from luthier_py.session.run import Launch, run_instrumented, run_original
+from luthier_py.session.specs import Argument, parse_argument
+from luthier_py.tool import load_tool
+
+SAMPLES_GROUP = "luthier_py.samples"
+Counter = Callable[[LaunchProfile], Any]
+
+# What the emulator counted, put as the tool reports it.
+CHECKS: tuple[tuple[str, Mapping[str, str], str, Counter], ...] = (
+    ("instr_count", {"level": "wave"}, "instructions", lambda p: p.instructions),
+    ("instr_count", {"level": "thread"}, "instructions", lambda p: p.lane_instructions),
+    ("opcode_histogram", {"level": "wave"}, "opcodes", lambda p: p.opcodes()),
+    ("opcode_histogram", {"level": "thread"}, "opcodes", lambda p: p.lane_opcodes()),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One tool on one kernel."""
+
+    tool: str
+    counted: int                   # by the tool; the sum over opcodes for a histogram
+    equal: bool                    # to the emulator's count, opcode by opcode
+    identical: bool                # application buffers, bit for bit, to those of the original kernel
+    executed: int                  # wave instructions of the instrumented run
+    cloned: ClonedKernel
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One kernel."""
+
+    kernel: str
+    instructions: int              # wave instructions of the original run, by the emulator
+    correct: bool                  # outputs as NumPy computes them
+    unchanged: bool                # the empty tool reproduces the file
+    trials: tuple[Trial, ...]
+
+    @property
+    def passed(self) -> bool:
+        return self.correct and self.unchanged and all(t.equal and t.identical for t in self.trials)
+
+    def overhead(self, trial: int) -> float:
+        """Executed wave instructions, after / before."""
+        return self.trials[trial].executed / self.instructions
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """The emulator on one kernel, one thread, compiled already."""
+
+    kernel: str
+    instructions: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    rows: tuple[Row, ...]
+    speeds: tuple[Speed, ...]
+
+    @property
+    def passed(self) -> bool:
+        return bool(self.rows) and all(row.passed for row in self.rows)
+
+    def overhead(self, trial: int) -> float:
+        """Geometric mean over the kernels."""
+        return math.exp(sum(math.log(row.overhead(trial)) for row in self.rows) / len(self.rows))
+
+    def facts(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "passed": self.passed,
+            "kernels": [
+                {
+                    "kernel": row.kernel, "instructions": row.instructions, "correct": row.correct, "unchanged": row.unchanged,
+                    "tools": [
+                        {
+                            "tool": t.tool, "counted": t.counted, "equal": t.equal, "identical": t.identical,
+                            "sites": t.cloned.sites, "overhead": round(row.overhead(i), 3),
+                        }
+                        for i, t in enumerate(row.trials)
+                    ],
+                }
+                for row in self.rows
+            ],
+            "overhead": {tool_label(name, options): round(self.overhead(i), 3) for i, (name, options, *_) in enumerate(CHECKS)},
+            "speed": [{"kernel": s.kernel, "instructions": s.instructions, "seconds": round(s.seconds, 4)} for s in self.speeds],
+        }
+
+
+def samples() -> tuple[Any, ...]:
+    """All installed samples; see tests/data."""
+    found = tuple(sample for entry in entry_points(group=SAMPLES_GROUP) for sample in entry.load())
+    if not found:
+        raise Invalid("no samples are installed; install Luthier-py from its source tree or wheel")
+    return found
+
+
+def demonstrate(say: Callable[[str], object], speed: bool = True) -> Demo:
+    """Run everything; ``say`` gets a line of progress for each kernel."""
+    rows = []
+    for sample in samples():
+        say(f"{sample.name}: original, {len(CHECKS)} instrumented copies, NumPy")
+        rows.append(try_sample(sample))
+    if not speed:
+        return Demo(tuple(rows), ())
+    say("speed of the emulator: n-body and matrix multiply, larger")
+    return Demo(tuple(rows), tuple(measure(sample) for sample in large_samples()))
+
+
+def large_samples() -> tuple[Any, ...]:
+    from importlib import import_module
+
+    entry = next(iter(entry_points(group=SAMPLES_GROUP)))
+    return tuple(import_module(entry.value.partition(":")[0]).large())
+
+
+def launch_of(sample: Any) -> Launch:
+    return Launch(sample.kernel, sample.grid, sample.block, tuple(map(parse_argument, sample.args)))
+
+
+def try_sample(sample: Any) -> Row:
+    """One kernel: original, every tool, NumPy."""
+    code = sample.path.read_bytes()
+    launch = launch_of(sample)
+    device = EmulatorDevice(load(code, sample.name).target)
+    original = run_original(device, code, launch)
+    profile = device.profile
+    expected = sample.reference([_value(a) for a in launch.arguments])
+    correct = all(sample.agrees(got, want) for got, want in zip(original.outputs.values(), expected, strict=True))
+    trials = []
+    for name, options, key, count in CHECKS:
+        tool = load_tool(name, options)
+        made = instrument(code, tool, sample.name)
+        ran = run_instrumented(device, made, tool, launch)
+        assert ran.cloned is not None
+        got = ran.report[key]
+        identical = all(np.array_equal(a.view(np.uint8), original.outputs[n].view(np.uint8)) for n, a in ran.outputs.items())
+        total = sum(got.values()) if isinstance(got, dict) else got
+        label = tool_label(name, options)
+        trials.append(Trial(label, total, got == count(profile), identical, device.profile.instructions, ran.cloned))
+    unchanged = instrument(code, load_tool("none"), sample.name).data == code
+    return Row(sample.name, profile.instructions, correct, unchanged, tuple(trials))
+
+
+def measure(sample: Any) -> Speed:
+    """Best of three, after a first run that compiles."""
+    code, launch = sample.path.read_bytes(), launch_of(sample)
+    device = EmulatorDevice(load(code, sample.name).target)
+    seconds = []
+    for _ in range(4):
+        start = time.perf_counter()
+        run_original(device, code, launch)
+        seconds.append(time.perf_counter() - start)
+    return Speed(sample.name, device.profile.instructions, min(seconds[1:]))
+
+
+def tool_label(name: str, options: Mapping[str, str]) -> str:
+    return f"{name} {options['level']}"
+
+
+def _value(argument: Argument) -> Any:
+    return argument.data

@@ -1,0 +1,138 @@
+"""One launch of one kernel: original or instrumented, on a device.
+
+In: a code object, a launch, arguments as text, perhaps a tool. Out: output buffers, what the tool counted, and a
+verdict. Invariant: the original kernel and the instrumented one get the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luthier_py.errors import Invalid
+from luthier_py.inject.model import ClonedKernel
+from luthier_py.loader import KernelRecord
+from luthier_py.pipeline import Instrumented
+from luthier_py.runtime import Allocation, Device, Module, pack_arguments
+from luthier_py.session.specs import Argument, Buffer, Scalar
+from luthier_py.tool import LaunchResult, Tool
+
+Dim = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What to launch; ``grid`` counts work-groups, ``block`` work-items."""
+
+    kernel: str
+    grid: Dim
+    block: Dim
+    arguments: tuple[Argument, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a launch left: output buffers by argument number, and the tool's report."""
+
+    outputs: dict[int, NDArray[Any]]
+    report: Any = None
+    text: str = ""
+    cloned: ClonedKernel | None = None
+    counted: int | None = None  # wave instructions, where the device counts them itself
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """One launch from the command line."""
+
+    file: Path
+    ran: Ran
+    device: Device
+    tool: Tool | None
+    made: Instrumented | None
+
+    @property
+    def observed(self) -> bool:
+        """Whether the run did what was asked: a tool that was named inserted something that ran."""
+        return self.tool is None or self.ran.cloned is not None
+
+
+def run_original(device: Device, code: bytes, launch: Launch) -> Ran:
+    """Launch the kernel as it is."""
+    module = device.load(code)
+    try:
+        return Ran(execute(device, module, launch.kernel, launch))
+    finally:
+        module.unload()
+
+
+def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Launch, index: int = 0) -> Ran:
+    """Launch the instrumented clone, or the original where the tool inserted nothing, and ask the tool for its report."""
+    cloned = next((row for row in made.patched.report if row.name == launch.kernel), None)
+    module = device.load(made.data)
+    try:
+        outputs = execute(device, module, cloned.clone if cloned else launch.kernel, launch)
+        if cloned is None:
+            return Ran(outputs)
+        memory = {}
+        for variable in made.edits.variables:
+            place = module.variable(variable.name)
+            memory[variable.name] = device.read(place.address, place.size)
+        result = LaunchResult(index, launch.kernel, launch.grid, launch.block, memory)
+        report = tool.report(result)
+        return Ran(outputs, report, tool.text(result, report), cloned)
+    finally:
+        module.unload()
+
+
+def execute(device: Device, module: Module, kernel: str, launch: Launch) -> dict[int, NDArray[Any]]:
+    """Upload, launch, wait, download."""
+    handle = module.kernel(kernel)
+    check_arguments(handle.record, launch.arguments)
+    buffers: dict[int, Allocation] = {}
+    try:
+        values: list[int | np.generic] = []
+        for number, argument in enumerate(launch.arguments):
+            if isinstance(argument, Buffer):
+                buffers[number] = device.alloc(max(1, argument.data.nbytes))
+                device.write(buffers[number].address, argument.data.tobytes())
+                values.append(buffers[number].address)
+            else:
+                values.append(argument.data)
+        kernarg = pack_arguments(handle.record, values, launch.grid, launch.block)
+        device.launch(handle, launch.grid, launch.block, kernarg)
+        device.synchronize()
+        return {
+            number: _download(device, buffers[number], argument)
+            for number, argument in enumerate(launch.arguments)
+            if isinstance(argument, Buffer) and argument.is_output
+        }
+    finally:
+        for place in buffers.values():
+            device.free(place)
+
+
+def _download(device: Device, place: Allocation, argument: Buffer) -> NDArray[Any]:
+    data = np.frombuffer(device.read(place.address, argument.data.nbytes), argument.data.dtype)
+    return data.reshape(argument.data.shape)
+
+
+def check_arguments(record: KernelRecord, arguments: Sequence[Argument]) -> None:
+    """Number and kind of arguments, against the kernel's metadata; raises Invalid."""
+    wanted = [a for a in record.args if not a.value_kind.startswith("hidden_")]
+    if len(wanted) != len(arguments):
+        raise Invalid(f"kernel {record.name} takes {len(wanted)} arguments, not {len(arguments)}")
+    for number, (formal, actual) in enumerate(zip(wanted, arguments)):
+        is_buffer = formal.value_kind in ("global_buffer", "dynamic_shared_pointer")
+        if is_buffer != isinstance(actual, Buffer):
+            kind = "a buffer (like in:f32[1024]=zeros)" if is_buffer else "a scalar (like i32=7)"
+            raise Invalid(f"kernel {record.name}: argument {number} is {kind}, not `{actual.text}`")
+        if isinstance(actual, Scalar) and actual.data.nbytes != formal.size:
+            raise Invalid(
+                f"kernel {record.name}: argument {number} has {formal.size} bytes, `{actual.text}` has {actual.data.nbytes}"
+            )

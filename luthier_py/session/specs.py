@@ -1,0 +1,144 @@
+"""Kernel arguments as text: ``in:f32[1024]=random:1``, ``out:u32[32,16]``, ``i32=7``.
+
+In: one string per kernel argument. Out: NumPy arrays and scalars. Grammar::
+
+    buffer = ("in" | "inout" | "out") ":" TYPE "[" N {"," N} "]" ["=" INIT]
+    scalar = TYPE "=" value
+    INIT   = zeros | ones | arange | const:VALUE | random[:SEED[:LOW:HIGH]] | file:PATH.npy
+
+``random`` gives floats in [0, 1), integers in [0, 2**31) or up to the type's maximum, from NumPy's default_rng.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luthier_py.errors import Invalid
+
+TYPES: dict[str, np.dtype[Any]] = {
+    name: np.dtype(kind)
+    for name, kind in {
+        "f16": "<f2", "f32": "<f4", "f64": "<f8",
+        "i8": "<i1", "i16": "<i2", "i32": "<i4", "i64": "<i8",
+        "u8": "<u1", "u16": "<u2", "u32": "<u4", "u64": "<u8",
+    }.items()
+}
+MAX_BUFFER_BYTES = 1 << 34
+_BUFFER = re.compile(r"(in|inout|out):(\w+)\[(\d+(?:,\d+)*)\](?:=(.+))?")
+_SCALAR = re.compile(r"(\w+)=(.+)")
+
+
+class Direction(Enum):
+    IN = "in"
+    INOUT = "inout"
+    OUT = "out"
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A device buffer and what it holds before the launch."""
+
+    text: str
+    direction: Direction
+    data: NDArray[Any]
+
+    @property
+    def is_output(self) -> bool:
+        return self.direction is not Direction.IN
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """An argument passed by value."""
+
+    text: str
+    data: np.generic
+
+
+Argument = Buffer | Scalar
+
+
+def parse_argument(text: str) -> Argument:
+    """One specification; raises Invalid that quotes it."""
+    if match := _BUFFER.fullmatch(text):
+        direction, type_name, shape_text, init = match.groups()
+        shape = tuple(int(n) for n in shape_text.split(","))
+        dtype = _dtype(type_name, text)
+        count = 1
+        for n in shape:
+            count *= n
+        if count * dtype.itemsize > MAX_BUFFER_BYTES:
+            raise Invalid(f"argument `{text}`: buffer of {count * dtype.itemsize} bytes is too large; the limit is 16 GiB")
+        if init is None and direction != "out":
+            raise Invalid(f"argument `{text}`: an {direction} buffer needs `=zeros|ones|arange|const:V|random[:SEED]|file:PATH`")
+        return Buffer(text, Direction(direction), _initial(init or "zeros", shape, dtype, text))
+    if match := _SCALAR.fullmatch(text):
+        dtype = _dtype(match[1], text)
+        return Scalar(text, _number(match[2], dtype, text))
+    raise Invalid(f"argument `{text}` is not understood; write e.g. in:f32[1024]=random:1, out:f32[1024] or i32=7")
+
+
+def _dtype(name: str, text: str) -> np.dtype[Any]:
+    if name not in TYPES:
+        raise Invalid(f"argument `{text}`: unknown type {name}; one of {' '.join(TYPES)}")
+    return TYPES[name]
+
+
+def _number(value: str, dtype: np.dtype[Any], text: str) -> np.generic:
+    try:
+        number = float(value) if dtype.kind == "f" else int(value, 0)
+        if dtype.kind != "f" and not np.iinfo(dtype).min <= number <= np.iinfo(dtype).max:
+            raise ValueError
+        result: np.generic = dtype.type(number)
+    except (ValueError, OverflowError):
+        raise Invalid(f"argument `{text}`: {value} is not a value of that type") from None
+    return result
+
+
+def _initial(init: str, shape: tuple[int, ...], dtype: np.dtype[Any], text: str) -> NDArray[Any]:
+    kind, _, rest = init.partition(":")
+    count = int(np.prod(shape))
+    if kind in ("zeros", "ones") and not rest:
+        return np.zeros(shape, dtype) if kind == "zeros" else np.ones(shape, dtype)
+    if kind == "arange" and not rest:
+        return np.arange(count).astype(dtype).reshape(shape)
+    if kind == "const":
+        return np.full(shape, _number(rest, dtype, text), dtype)
+    if kind == "random":
+        return _random(rest, shape, dtype, text)
+    if kind == "file":
+        return _from_file(rest, shape, dtype, text)
+    raise Invalid(f"argument `{text}`: unknown initial value {init}; one of zeros ones arange const:V random[:SEED[:LOW:HIGH]] file:PATH")
+
+
+def _random(rest: str, shape: tuple[int, ...], dtype: np.dtype[Any], text: str) -> NDArray[Any]:
+    fields = rest.split(":") if rest else ["0"]
+    if len(fields) not in (1, 3):
+        raise Invalid(f"argument `{text}`: write random, random:SEED or random:SEED:LOW:HIGH")
+    try:
+        rng = np.random.default_rng(int(fields[0]))
+        if dtype.kind == "f":
+            low, high = (float(f) for f in fields[1:]) if len(fields) == 3 else (0.0, 1.0)
+            return rng.uniform(low, high, shape).astype(dtype)
+        most = min(int(np.iinfo(dtype).max), 2**31)
+        first, last = (int(f, 0) for f in fields[1:]) if len(fields) == 3 else (0, most)
+        return rng.integers(first, last, shape, dtype=dtype)
+    except ValueError as error:
+        raise Invalid(f"argument `{text}`: {error}") from None
+
+
+def _from_file(path: str, shape: tuple[int, ...], dtype: np.dtype[Any], text: str) -> NDArray[Any]:
+    try:
+        data: NDArray[Any] = np.load(Path(path), allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise Invalid(f"argument `{text}`: cannot read {path}: {error}") from None
+    if data.dtype != dtype or data.shape != shape:
+        raise Invalid(f"argument `{text}`: {path} holds {data.dtype}{list(data.shape)}, not {dtype}{list(shape)}")
+    return np.ascontiguousarray(data)
