@@ -72,3 +72,6 @@ FULL_RESULT_WITH_OP_SEL = frozenset({
     "V_PACK_B32_F16", "V_MAD_I32_I16", "V_MAD_U32_U16", "V_CVT_PKNORM_I16_F16", "V_CVT_PKNORM_U16_F16",
     "V_ALIGNBIT_B32", "V_ALIGNBYTE_B32",
 })
+
+# M0 as lane select is not counted against the constant bus (SIInstrInfo::verifyInstruction, "writelane").
+M0_IS_NOT_ON_CONSTANT_BUS = frozenset({"V_WRITELANE_B32"})

@@ -6,11 +6,14 @@ Invariant: one InstructionSet per (target, wave size), tables loaded on first us
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property
 
 from luthier_py.errors import Invalid
+from luthier_py.isa.assemble import Assembler, Value
 from luthier_py.isa.decode import Decoder
-from luthier_py.isa.instruction import Inst, OpInfo
+from luthier_py.isa.encode import encode, rename, replace_fields
+from luthier_py.isa.instruction import Inst, Operand, OpInfo
 from luthier_py.isa.table import load_table
 from luthier_py.isa.target import Target
 from luthier_py.isa.text import Printer
@@ -41,6 +44,41 @@ class InstructionSet:
         if destination is None:
             return text
         return f"{text.rsplit(' ', 1)[0]} 0x{destination:x}"
+
+    def encode(self, op: OpInfo, fields: Sequence[int], literal: int | None = None) -> bytes:
+        """The bytes of ``op`` with one value per operand; encoding what was decoded gives the same bytes."""
+        return encode(op, fields, literal)
+
+    def make(self, name: str, *operands: Value, **modifiers: int) -> Inst:
+        """Assemble one instruction: a mnemonic or base name, operands in assembly order, modifiers by name.
+
+        Operands are Reg, int (the operand's bits), float, "off", or the name of a special source ("src_scc");
+        branches take a displacement in dwords from their end. Of several encodings the smallest legal one is
+        taken. Modifiers are field names (offset=16, clamp=1), or words (offen=True, glc=True, lds=True).
+        """
+        op, fields, literal = self._assembler.assemble(name, operands, modifiers)
+        return self.decode(encode(op, fields, literal))
+
+    def with_registers(self, inst: Inst, rename_to: Callable[[Operand], int]) -> Inst:
+        """``inst`` with the index of every register operand replaced by ``rename_to(operand)``.
+
+        Invalid if an operand cannot name its new register; implicit operands stay as they are.
+        """
+        changes = rename(self.target, inst, rename_to)
+        return self.decode(replace_fields(inst, changes)) if changes else inst
+
+    def with_field(self, inst: Inst, name: str, value: int) -> Inst:
+        """``inst`` with one field replaced: a modifier, a branch displacement, or "literal"."""
+        if name == "literal" and inst.literal is not None:
+            return self.decode(replace_fields(inst, {}, value))
+        for place, info in enumerate(inst.op.operands):
+            if info.name == name or (name == "literal" and info.kind == "kimm"):
+                return self.decode(replace_fields(inst, {place: value}))
+        raise Invalid(f"{inst.op.mnemonic} has no field {name}")
+
+    @cached_property
+    def _assembler(self) -> Assembler:
+        return Assembler(self.target, self.wave_size, self._decoder.table.rows, lambda row: self._decoder.format(row).op)
 
 
 @cache

@@ -51,6 +51,7 @@ class Target:
     m0_encoding: int = 124                   # operand numbers that gfx11 swapped
     null_encoding: int | None = None
     flat_scratch_operands: bool = True       # operands 102..105 are FLAT_SCRATCH and XNACK_MASK
+    constant_bus_limit: int = 1              # scalar registers and literals that one vector instruction may read
     vop3_literals: bool = False              # 8-byte vector encodings take a literal
     literals64: bool = False
     store_counter: bool = False              # stores count on VS_CNT
@@ -128,7 +129,8 @@ _GFX942 = replace(
     _GFX90A, name="gfx942", elf_mach=0x4C, architected_flat_scratch=True, sc_cache_bits=True)
 _GFX1010 = Target(
     "gfx1010", 0x33, _both(8, 1024), generation=10, sgpr_limit=106, sgpr_granule=128, max_waves_per_simd=20,
-    simds=4, xnack=True, null_encoding=125, flat_scratch_operands=False, vop3_literals=True, store_counter=True)
+    simds=4, xnack=True, null_encoding=125, flat_scratch_operands=False, vop3_literals=True, store_counter=True,
+    constant_bus_limit=2)
 _GFX1030 = replace(
     _GFX1010, name="gfx1030", elf_mach=0x36, vgprs=_both(16, 1024), max_waves_per_simd=16, xnack=False)
 _GFX1102 = replace(

@@ -1,0 +1,237 @@
+"""A tiny assembler: a mnemonic and operands in assembly order, to one instruction.
+
+In: a mnemonic ("v_add_f32_e64"), one without its encoding suffix ("v_add_f32") or a base ("V_ADD_F32");
+registers, ints, floats or the names of special sources; modifiers by name. Out: opcode, fields and literal of
+the smallest encoding that can say it. Invariant: what is not legal is refused with a reason: wrong register
+kinds, misaligned tuples, two literals, more scalar sources than the constant bus carries.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from luthier_py.errors import Invalid
+from luthier_py.isa.constants import LITERAL, float_format, inline_codes, literal_bits, width_of
+from luthier_py.isa.decode import mnemonic_of
+from luthier_py.isa.encode import register_field
+from luthier_py.isa.errata import M0_IS_NOT_ON_CONSTANT_BUS
+from luthier_py.isa.instruction import OpFlag, OperandInfo, OpInfo
+from luthier_py.isa.operands import VECTOR
+from luthier_py.isa.registers import M0, VCC, Reg, RegFile, RegSet
+from luthier_py.isa.table import Row
+from luthier_py.isa.target import Target
+from luthier_py.isa.text import SOURCES
+
+Value = Reg | int | float | str | None
+ENCODING_SUFFIX = re.compile(r"_(e32|e64|sdwa|dpp|e64_dpp)$")
+SOURCE_CODES = {name: code for code, name in SOURCES.items()}
+CACHE_BITS = {"glc": 1, "sc0": 1, "slc": 2, "nt": 2, "dlc": 4, "scc": 16, "sc1": 16}
+# What a field is when it is not given: what assembly text without it means.
+DEFAULTS = {"row_mask": 0xF, "bank_mask": 0xF, "dst_sel": 6, "src0_sel": 6, "src1_sel": 6, "dst_unused": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Syntax:
+    """What a template asks for: operands in order (a name, or a word such as "off"), and words that must be given."""
+
+    operands: tuple[str, ...]    # "$name" or a plain word
+    words: frozenset[str]        # modifiers without a field: offen, idxen, lds, gds
+    optional_last: bool          # s_endpgm's operand
+
+    @staticmethod
+    def of(template: str) -> Syntax:
+        rest = re.sub(r"^\w+", "", template)
+        operands: list[str] = []
+        words: list[str] = []
+        for piece in rest.split(","):
+            for position, token in enumerate(re.findall(r"\$\w+|\w+", piece)):
+                if position == 0:
+                    operands.append(token)
+                elif not token.startswith("$"):
+                    words.append(token)
+        return Syntax(tuple(operands), frozenset(words), rest.startswith("$"))
+
+
+@dataclass(slots=True)
+class Request:
+    """What the caller wants; ``literal`` is filled in while fields are made."""
+
+    target: Target
+    operands: tuple[Value, ...]
+    modifiers: dict[str, int]
+    literal: int | None = None
+
+
+class Assembler:
+    """Finds rows by name and fills in their fields."""
+
+    def __init__(self, target: Target, wave_size: int, rows: Sequence[Row], op_of: Callable[[int], OpInfo]) -> None:
+        self.target = target
+        self.op_of = op_of
+        self.vcc = Reg(RegFile.SGPR, VCC, wave_size // 32)
+        self.by_name: dict[str, list[int]] = {}
+        for number in sorted(range(len(rows)), key=lambda number: (rows[number].size_bytes, number)):
+            row = rows[number]
+            mnemonic = mnemonic_of(row.template)
+            names = {mnemonic}
+            if row.format not in ("SDWA", "DPP"):
+                names |= {ENCODING_SUFFIX.sub("", mnemonic), row.base.lower()}
+            for name in names:
+                self.by_name.setdefault(name, []).append(number)
+
+    def assemble(self, name: str, operands: tuple[Value, ...],
+                 modifiers: dict[str, int]) -> tuple[OpInfo, list[int], int | None]:
+        candidates = self.by_name.get(name.lower())
+        if not candidates:
+            raise Invalid(f"{self.target.name} has no instruction {name}")
+        best: tuple[int, OpInfo, list[int], int | None] | None = None
+        reasons: list[str] = []
+        for number in candidates:
+            op = self.op_of(number)
+            if best and op.size_bytes >= best[0]:
+                break
+            try:
+                fields, literal = self._fields(op, operands, dict(modifiers))
+            except Invalid as error:
+                reasons.append(error.message)
+                continue
+            size = op.size_bytes + (4 if literal is not None else 0)
+            if best is None or size < best[0]:
+                best = size, op, fields, literal
+        if best is None:
+            raise Invalid(f"{name}: {_clearest(reasons)}")
+        return best[1:]
+
+    def _fields(self, op: OpInfo, operands: tuple[Value, ...], modifiers: dict[str, int]) -> tuple[list[int], int | None]:
+        syntax = Syntax.of(op.template)
+        missing = len(syntax.operands) - len(operands)
+        if missing < 0 or missing > syntax.optional_last:
+            raise Invalid(f"{op.mnemonic} takes {len(syntax.operands)} operands, not {len(operands)}")
+        for word in syntax.words:
+            if not modifiers.pop(word, False):
+                raise Invalid(f"{op.mnemonic} of this form wants {word}=True")
+        request = Request(self.target, operands, _cache_policy(op, modifiers))
+        given = {}
+        for token, value in zip(syntax.operands, operands):  # noqa: B905 (the last may be missing)
+            if token.startswith("$") and token != "$vcc":
+                given[token[1:].removesuffix("_modifiers")] = value
+            elif value != (self.vcc if token == "$vcc" else token) and not (token == "off" and value is None):
+                raise Invalid(f"{op.mnemonic}: an operand must be {token.lstrip('$')}, not {value}")
+        fields = [_field(request, op, place, given) for place in range(len(op.operands))]
+        unknown = request.modifiers.keys() - {info.name for info in op.operands}
+        if unknown:
+            raise Invalid(f"{op.mnemonic} has no {', '.join(sorted(unknown))}")
+        self._check_constant_bus(op, given, request.literal)
+        return fields, None if any(info.kind == "kimm" for info in op.operands) else request.literal
+
+    def _check_constant_bus(self, op: OpInfo, given: dict[str, Value], literal: int | None) -> None:
+        if OpFlag.VALU not in op.flags:
+            return
+        scalars = {value for info in op.operands if info.kind in ("src", "sdwa", "bool") and info.access.value & 1
+                   for value in (given.get(info.name),) if isinstance(value, Reg) and value.file is RegFile.SGPR}
+        if op.base in M0_IS_NOT_ON_CONSTANT_BUS:
+            scalars.discard(Reg(RegFile.SGPR, M0))
+        if op.implicit_reads.overlaps(RegSet.of(self.vcc)):
+            scalars.add(self.vcc)
+        if len(scalars) + (literal is not None) > self.target.constant_bus_limit:
+            raise Invalid(f"{op.mnemonic} reads more than {self.target.constant_bus_limit} scalar registers or literals")
+
+
+def _clearest(reasons: list[str]) -> str:
+    """The reason of the candidate that came furthest: not a wrong number of operands, if there is another."""
+    return next((reason for reason in reversed(reasons) if " takes " not in reason and " wants " not in reason), reasons[-1])
+
+
+def _cache_policy(op: OpInfo, modifiers: dict[str, int]) -> dict[str, int]:
+    """glc=True and its like become the cpol field; an atomic that returns has glc in its opcode."""
+    bits = sum({CACHE_BITS[name] for name in CACHE_BITS if modifiers.pop(name, False)})
+    names = {info.name for info in op.operands}
+    if OpFlag.ATOMIC_RETURN in op.flags:
+        if not bits & 1 and not names & {"vdst"}:
+            raise Invalid(f"{op.mnemonic} that returns the old value wants glc=True")
+        bits &= ~1
+    elif OpFlag.ATOMIC in op.flags and bits & 1:
+        raise Invalid(f"{op.mnemonic} with glc=True returns the old value: another form")
+    if bits:
+        modifiers["cpol"] = modifiers.get("cpol", 0) | bits
+    return modifiers
+
+
+def _field(request: Request, op: OpInfo, place: int, given: dict[str, Value]) -> int:
+    info = op.operands[place]
+    if info.name in given and not info.name.endswith("_modifiers"):
+        return _operand_field(request, op, place, given[info.name])
+    if info.name in request.modifiers:
+        return int(request.modifiers[info.name])
+    if info.name in DEFAULTS:
+        return DEFAULTS[info.name]
+    if info.name.endswith("_modifiers"):
+        return 8 if "$op_sel_hi" in op.template else 0
+    if info.access.value:
+        raise Invalid(f"{op.mnemonic}: {info.name} is not given")
+    return 0
+
+
+def _operand_field(request: Request, op: OpInfo, place: int, value: Value) -> int:
+    info = op.operands[place]
+    if isinstance(value, Reg):
+        if not info.access.value:
+            raise Invalid(f"{op.mnemonic}: {info.name} is a number, not {value}")
+        return register_field(request.target, op, info, value)
+    if isinstance(value, str):
+        if value in SOURCE_CODES and info.kind in ("src", "sdwa"):
+            return SOURCE_CODES[value] | (VECTOR if info.kind == "sdwa" else 0)
+        raise Invalid(f"{op.mnemonic}: {info.name} cannot be {value!r}")
+    if value is None:
+        raise Invalid(f"{op.mnemonic}: {info.name} must be given")
+    if not info.access.value:
+        return _number_field(op, info, value)
+    if info.kind == "kimm":
+        request.literal = _bits(op, info, value)
+        return request.literal
+    return _constant_field(request, op, place, _bits(op, info, value))
+
+
+def _number_field(op: OpInfo, info: OperandInfo, value: int | float) -> int:
+    if not isinstance(value, int):
+        raise Invalid(f"{op.mnemonic}: {info.name} must be an integer, not {value}")
+    width = max(at + bits for _, bits, at in info.segments)
+    low, high = (-(1 << info.signed - 1), (1 << info.signed - 1) - 1) if info.signed else (0, (1 << width) - 1)
+    if not low <= value <= high:
+        raise Invalid(f"{op.mnemonic}: {info.name} must be between {low} and {high}, not {value}")
+    return value % (1 << width)
+
+
+def _bits(op: OpInfo, info: OperandInfo, value: int | float) -> int:
+    """Bits at the operand's width; an int is taken as it is, a float in the operand's format."""
+    width = width_of(info.type)
+    if isinstance(value, float):
+        try:
+            return int.from_bytes(struct.pack("<" + float_format(info.type), value), "little")
+        except (OverflowError, struct.error):
+            raise Invalid(f"{op.mnemonic}: {info.name} cannot hold {value}") from None
+    if not -(1 << width - 1) <= value < 1 << width:
+        raise Invalid(f"{op.mnemonic}: {info.name} has {width} bits, {value} does not fit")
+    return value % (1 << width)
+
+
+def _constant_field(request: Request, op: OpInfo, place: int, bits: int) -> int:
+    info = op.operands[place]
+    if info.kind not in ("src", "srcA", "srcAV", "src16", "src16lo", "sdwa") or info.type == "OPERAND_REGISTER":
+        raise Invalid(f"{op.mnemonic}: {info.name} must be a register")
+    code = inline_codes(info.type).get(bits)
+    if code is not None:
+        return code | (VECTOR if info.kind == "sdwa" else 0)
+    signed = op.base.endswith("_I64")
+    literal = bits >> 32 if info.type.endswith("FP64") else bits & 0xFFFFFFFF
+    if literal_bits(literal, info.type, signed) != bits:
+        raise Invalid(f"{op.mnemonic}: {info.name} cannot be 0x{bits:x}, a literal has 32 bits")
+    if place not in op.literals:
+        raise Invalid(f"{op.mnemonic}: {info.name} takes no literal, and 0x{bits:x} is not an inline constant")
+    if request.literal not in (None, literal):
+        raise Invalid(f"{op.mnemonic}: two different literals, 0x{request.literal:x} and 0x{literal:x}")
+    request.literal = literal
+    return LITERAL

@@ -1,0 +1,146 @@
+"""Instructions to bytes: encoding rows, and changing one field of an instruction.
+
+In: a row with field values and a literal, or an Inst and what to change. Out: bytes.
+Invariant: encoding what was decoded gives the same bytes; changing a field leaves all other bits alone,
+don't-care bits too, because it starts from the instruction's own bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from luthier_py.errors import Invalid
+from luthier_py.isa.constants import LITERAL, LITERAL64
+from luthier_py.isa.instruction import Inst, Operand, OperandInfo, OpInfo
+from luthier_py.isa.operands import ACCUMULATOR, HIGH_HALF, VECTOR
+from luthier_py.isa.registers import M0, TTMP0, Reg, RegFile
+from luthier_py.isa.target import Target
+
+MISALIGNABLE = 3  # dwords from which scalar tuples start at multiples of four
+
+
+def encode(op: OpInfo, fields: Sequence[int], literal: int | None = None) -> bytes:
+    """The bytes of ``op`` with one value per operand; Invalid when a value or the literal does not fit."""
+    if len(fields) != len(op.operands):
+        raise Invalid(f"{op.mnemonic} has {len(op.operands)} fields, not {len(fields)}")
+    word = op.value | op.fill
+    for info, value in zip(op.operands, fields, strict=True):
+        word |= place_field(op, info, value)
+    _check_shared_bits(op, word, dict(enumerate(fields)))
+    return word.to_bytes(op.size_bytes, "little") + _literal_bytes(op, fields, literal)
+
+
+def place_field(op: OpInfo, info: OperandInfo, value: int) -> int:
+    """``value`` at the bits of its field; negative values are taken as two's complement of signed fields."""
+    if value < 0 and info.signed:
+        value += 1 << info.signed
+    placed = covered = 0
+    for first, width, at in info.segments:
+        mask = (1 << width) - 1
+        placed |= (value >> at & mask) << first
+        covered |= mask << at
+    if value & ~covered or value < 0:
+        raise Invalid(f"{op.mnemonic}: {info.name} cannot be {value}, its field has the bits 0x{covered:x}")
+    return placed
+
+
+def read_field(info: OperandInfo, word: int) -> int:
+    return sum((word >> first & (1 << width) - 1) << at for first, width, at in info.segments)
+
+
+def _check_shared_bits(op: OpInfo, word: int, values: dict[int, int]) -> None:
+    """Data operands of loads and stores share one bit that says AGPR: they cannot differ."""
+    for place, value in values.items():
+        info = op.operands[place]
+        if read_field(info, word) != value % (1 << info.signed if info.signed else 1 << 64):
+            raise Invalid(f"{op.mnemonic}: {info.name} must be of the same register file as the other data operands")
+
+
+def _literal_bytes(op: OpInfo, fields: Sequence[int], literal: int | None) -> bytes:
+    codes = {fields[k] for k in op.literals} & {LITERAL, LITERAL64}
+    if literal is None:
+        if codes:
+            raise Invalid(f"{op.mnemonic}: a source says that a literal follows, but none is given")
+        return b""
+    if not codes:
+        raise Invalid(f"{op.mnemonic}: literal 0x{literal:x} is given, but no source takes it")
+    size = 8 if LITERAL64 in codes else 4
+    if not 0 <= literal < 1 << 8 * size:
+        raise Invalid(f"{op.mnemonic}: literal 0x{literal:x} does not fit in {size} bytes")
+    return literal.to_bytes(size, "little")
+
+
+def replace_fields(inst: Inst, changes: dict[int, int], literal: int | None = None) -> bytes:
+    """``inst``'s bytes with some fields (by place) and, if given, the literal replaced."""
+    op = inst.op
+    word = int.from_bytes(inst.raw[:op.size_bytes], "little")
+    for place, value in changes.items():
+        info = op.operands[place]
+        for first, width, _ in info.segments:
+            word &= ~(((1 << width) - 1) << first)
+    for place, value in changes.items():
+        word |= place_field(op, op.operands[place], value)
+    _check_shared_bits(op, word, changes)
+    fields = list(inst.fields)
+    for place, value in changes.items():
+        fields[place] = value
+    return word.to_bytes(op.size_bytes, "little") + \
+        _literal_bytes(op, fields, inst.literal if literal is None else literal)
+
+
+def rename(target: Target, inst: Inst, renamed: Callable[[Operand], int]) -> dict[int, int]:
+    """Field values (by place) after every register operand's index was replaced by ``renamed(operand)``."""
+    changes: dict[int, int] = {}
+    for place, operand in enumerate(inst.operands):
+        if operand.reg is None:
+            continue
+        index = renamed(operand)
+        if index != operand.reg.index:
+            info = inst.op.operands[place]
+            reg = Reg(operand.reg.file, index, info.dwords)
+            changes[place] = register_field(target, inst.op, info, reg, half=operand.value)
+    return changes
+
+
+def register_field(target: Target, op: OpInfo, info: OperandInfo, reg: Reg, half: int = 0) -> int:
+    """The field value that names ``reg``; Invalid if this operand cannot name it."""
+    kind, index = info.kind, reg.index
+    letter = "SVA"[reg.file]
+    if letter not in info.files and kind not in ("bool", "sdwavcc"):
+        raise Invalid(f"{op.mnemonic}: {info.name} cannot be {reg}, it takes registers of kind {info.files or '-'}")
+    if info.dwords and reg.dwords != info.dwords:
+        raise Invalid(f"{op.mnemonic}: {info.name} takes {info.dwords} dwords, {reg} has {reg.dwords}")
+    if reg.file is RegFile.SGPR:
+        field = _scalar_field(target, op, info, reg)
+        return field | (VECTOR if kind == "sdwa" else 0x80 if kind == "sdwavcc" else 0)
+    return _vector_field(target, op, info, reg, half)
+
+
+def _scalar_field(target: Target, op: OpInfo, info: OperandInfo, reg: Reg) -> int:
+    alignment = min(reg.dwords, 4) if reg.dwords != MISALIGNABLE else 4
+    if reg.index % alignment and reg.dwords > 1:
+        raise Invalid(f"{op.mnemonic}: {info.name} cannot be {reg}, it must start at a multiple of {alignment}")
+    if reg.index == M0:
+        return target.m0_encoding
+    last = TTMP0 + 15 if reg.index >= TTMP0 else TTMP0 - 1
+    if reg.index + reg.dwords - 1 > (127 if reg.index > TTMP0 + 15 else last):
+        raise Invalid(f"{op.mnemonic}: {info.name} cannot be {reg}, no operand names it")
+    return reg.index
+
+
+def _vector_field(target: Target, op: OpInfo, info: OperandInfo, reg: Reg, half: int) -> int:
+    index = reg.index
+    if target.aligned_vgprs and reg.dwords > 1 and index % 2:
+        raise Invalid(f"{op.mnemonic}: {info.name} cannot be {reg}, tuples start at even registers on {target.name}")
+    low = info.kind in ("v16lo", "src16lo")
+    limit = 128 if low else min(target.vgpr_limit, 256)
+    if index + reg.dwords > limit:
+        raise Invalid(f"{op.mnemonic}: {info.name} cannot be {reg}, only {limit} registers can be named")
+    if info.kind == "dstY":
+        return index & ~1  # the lowest bit is the complement of the other destination's
+    field = index | (half << 7 if low else half * HIGH_HALF)
+    if info.kind in ("src", "srcA", "srcAV", "src16", "src16lo"):
+        field |= VECTOR
+    if reg.file is RegFile.AGPR and info.kind in ("srcAV", "av"):
+        field |= ACCUMULATOR
+    return field
