@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from luthier_py.errors import Unsupported
 from luthier_py.inject.patch import NewKernel, Patch
-from luthier_py.link.layout import Blob
+from luthier_py.link.layout import PAGE_BYTES, Blob
 from luthier_py.link.tables import StringTable, build_gnu_hash, build_hash, first_hashed, symbol_names
 from luthier_py.loader import DESCRIPTOR_BYTES, CodeObject, Section, SectionType, SymbolType
 from luthier_py.loader.codeobject import find_metadata
@@ -66,11 +66,15 @@ def grow(obj: CodeObject, patch: Patch, blobs: tuple[Blob, ...]) -> Growth:
         read_symbols(elf, index)  # raises Malformed for a table that cannot be extended
         table = elf.sections[index]
         symbols[index] = [(add_string(table.link, symbol.name), symbol) for symbol in chosen]
-        sections[index] = replace(table, size=table.size + SYMBOL.size * len(chosen))
+        sections[index] = _resized(table, table.size + SYMBOL.size * len(chosen))
     notes = _grow_notes(obj, patch) if patch.kernels else {}
     contents = {index: bytes(table) for index, table in strings.items()} | _grow_hashes(elf, symbols) | notes
-    sections |= {index: replace(elf.sections[index], size=len(content)) for index, content in contents.items()}
+    sections |= {index: _resized(elf.sections[index], len(content)) for index, content in contents.items()}
     return Growth(dict(sorted(sections.items())), contents, symbols, new, tuple(notes))
+
+
+def _resized(section: Section, size: int) -> Section:
+    return replace(section, size=size, align=min(max(section.align, 1), PAGE_BYTES))
 
 
 def _new_symbols(patch: Patch, new: dict[int, Blob]) -> list[NewSymbol]:

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from luthier_py.inject.patch import Patch
-from luthier_py.link.patch import PAGE_BYTES
 from luthier_py.loader import DESCRIPTOR_BYTES, Section, SectionFlag, SectionType, Segment, SegmentFlag, SegmentType
+
+PAGE_BYTES = 0x1000
 
 _READ = SectionFlag.ALLOC
 _WRITE = SectionFlag.ALLOC | SectionFlag.WRITE
@@ -81,7 +82,7 @@ def place(
     file_end = memory_end = head_bytes
     placed = []
     for section in sections:
-        start = round_up(memory_end, max(section.align, 1))
+        start = round_up(memory_end, section.align)
         memory_end = start + section.size
         file_end = file_end if section.type == SectionType.NOBITS else memory_end
         placed.append(replace(section, offset=offset + min(start, file_end), address=address + start))

@@ -22,7 +22,7 @@ from luthier_py.inject.patch import Patch
 from luthier_py.link.fixups import resolve
 from luthier_py.link.grow import Growth, NewSymbol, grow
 from luthier_py.link.layout import Cursor, arrange, place, round_up
-from luthier_py.link.patch import check_patch
+from luthier_py.link.validate import check_patch
 from luthier_py.loader import (
     Binding,
     CodeObject,
@@ -88,7 +88,7 @@ def _lay_out(elf: Elf, growth: Growth) -> _Layout:
     offset = at.offset
     for index, section in growth.sections.items():
         if index not in sections:
-            offset = round_up(offset, max(section.align, 1))
+            offset = round_up(offset, section.align)
             sections[index] = replace(section, offset=offset)
             offset += section.size
     return _Layout(segments, sections, round_up(offset, 8))

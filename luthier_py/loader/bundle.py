@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from mmap import mmap
 
 from luthier_py.errors import Malformed, Unsupported
 
@@ -26,31 +27,28 @@ class Member:
     data: bytes = field(repr=False)
 
 
-def unbundle(data: bytes, name: str = "<memory>") -> tuple[Member, ...]:
+def unbundle(data: bytes | mmap, name: str = "<memory>") -> Iterator[Member]:
     """All AMD GPU code objects in a bundle or in a file that contains bundles, in file order."""
-    if data.startswith(_COMPRESSED_MAGIC):
+    if data[: len(_COMPRESSED_MAGIC)] == _COMPRESSED_MAGIC:
         raise Unsupported(f"{name}: a compressed offload bundle; take it apart with clang-offload-bundler --unbundle")
-    members = []
     at = data.find(_MAGIC)
     while at >= 0:
         end = at + len(_MAGIC)
         for triple, offset, size in _entries(data, at, name):
             end = max(end, at + offset + size)
-            member = data[at + offset : at + offset + size]
-            if "amdgcn" in triple and member.startswith(_ELF_MAGIC):
-                members.append(Member(triple, member))
+            if "amdgcn" in triple and data[at + offset : at + offset + len(_ELF_MAGIC)] == _ELF_MAGIC:
+                yield Member(triple, data[at + offset : at + offset + size])
         at = data.find(_MAGIC, end)
-    return tuple(members)
 
 
-def _entries(data: bytes, at: int, name: str) -> Iterator[tuple[str, int, int]]:
+def _entries(data: bytes | mmap, at: int, name: str) -> Iterator[tuple[str, int, int]]:
     """(triple, offset from the bundle's start, size) of each entry of the bundle at ``at``."""
     what = f"{name}: offload bundle at 0x{at:x}"
     try:
         cursor = at + len(_MAGIC)
         (count,) = struct.unpack_from("<Q", data, cursor)
         cursor += 8
-        for _ in range(min(count, len(data))):
+        for _ in range(count):
             offset, size, triple_size = struct.unpack_from("<3Q", data, cursor)
             cursor += 24
             if at + offset + size > len(data) or cursor + triple_size > len(data):

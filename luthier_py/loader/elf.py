@@ -283,7 +283,11 @@ def _name_sections(
             content = _slice(data, name, f"section {i}", header[4], header[5])
             names = content if i == names_index else names
     named = string_at(names, f"{name}: section names")
-    return tuple(Section(named(row[0]) if i else "", *row) for i, row in enumerate(headers))
+    sections = tuple(Section(named(row[0]) if i else "", *row) for i, row in enumerate(headers))
+    for i, section in enumerate(sections):
+        if section.align & (section.align - 1):
+            raise Malformed(f"{name}: section {i} has alignment {section.align}, which is no power of two")
+    return sections
 
 
 def _check_segments(data: bytes, name: str, segments: tuple[Segment, ...]) -> None:

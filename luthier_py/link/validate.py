@@ -1,5 +1,6 @@
 """Whether a patch fits the object that it is for.
 
+In: a code object and a patch. Out: nothing, or Invalid with what contradicts what.
 Invariant: a Patch that passed :func:`check_patch` can be linked, unless it is too large for 32-bit distances.
 """
 
@@ -9,9 +10,8 @@ from collections.abc import Mapping
 
 from luthier_py.errors import Invalid
 from luthier_py.inject.patch import ENTRY_ALIGN_BYTES, Chunk, NewKernel, Patch
+from luthier_py.link.layout import PAGE_BYTES
 from luthier_py.loader import CodeObject
-
-PAGE_BYTES = 0x1000
 
 
 def check_patch(obj: CodeObject, patch: Patch) -> None:
