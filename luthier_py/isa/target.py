@@ -63,6 +63,11 @@ class Target:
     def wave_sizes(self) -> tuple[int, ...]:
         return tuple(size for size, _ in self.vgprs)
 
+    @property
+    def extra_sgprs(self) -> int:
+        """SGPRs at the end of a wave's allocation that VCC, XNACK_MASK and FLAT_SCRATCH take (getNumExtraSGPRs)."""
+        return 6 if self.flat_scratch_operands else 0
+
     def wave_registers(self, wave_size: int) -> WaveRegisters:
         for size, registers in self.vgprs:
             if size == wave_size:
