@@ -1,0 +1,63 @@
+"""Recorded edits: what a tool asked for, as data.
+
+A Mutator makes these; jit compiles their hooks and inject applies them. Invariant: every argument and result
+has been checked against the hook's signature, and constants are values of their parameter's type.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from luthier_py.ir import Instr
+from luthier_py.isa import Reg
+from luthier_py.tool.hook import Hook
+from luthier_py.tool.variables import Element, Variable, WaveVariable
+
+RuntimeArg: TypeAlias = "Reg | Variable | Element | WaveVariable"
+Constant: TypeAlias = "int | float | bool"
+Arg: TypeAlias = "RuntimeArg | Constant"
+Destination: TypeAlias = "Reg | WaveVariable"
+
+
+class Place(Enum):
+    """Which side of an instruction."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Insertion:
+    """One call of a hook. ``places``: where it may go; more than one when the tool leaves the choice open."""
+
+    places: tuple[tuple[Instr, Place], ...]
+    hook: Hook
+    args: tuple[Arg, ...]              # one per parameter
+    into: tuple[Destination, ...]      # one per result
+    order: int                         # insertions at one place run in this order
+
+    @property
+    def instr(self) -> Instr:
+        """The place that was named, or the first of its range."""
+        return self.places[0][0]
+
+    @property
+    def runtime_args(self) -> tuple[RuntimeArg, ...]:
+        """Arguments that are not compile-time constants, in order."""
+        return tuple(arg for arg in self.args if isinstance(arg, (Reg, Variable, Element, WaveVariable)))
+
+    @property
+    def constants(self) -> tuple[Constant | None, ...]:
+        """One per parameter; None where the argument is known only at run time."""
+        return tuple(arg if isinstance(arg, (int, float)) else None for arg in self.args)
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """Everything that one tool wants of one program."""
+
+    insertions: tuple[Insertion, ...]
+    variables: tuple[Variable, ...]
+    wave_variables: tuple[WaveVariable, ...]

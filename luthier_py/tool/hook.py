@@ -1,0 +1,186 @@
+"""Hooks and device functions: Python functions marked as device code, with typed signatures.
+
+In: a decorated function. Out: Hook or Device, with the types of parameters and results. Invariant: the
+signature is legal device code; the body is looked at only when it is compiled (room jit).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from types import FunctionType, GenericAlias
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, overload
+
+from luthier_py.errors import HookError
+from luthier_py.tool.types import BOOL, LaneType, Pointer, Scalar, Type
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Lanes(Enum):
+    """Lanes that a hook runs in."""
+
+    ACTIVE = "active"  # those that are active at its place; also when there are none
+    ONE = "one"        # lane 0 alone, whatever EXEC is at its place
+    ALL = "all"        # all lanes, whatever EXEC is at its place
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    name: str
+    type: Type
+    lane: bool  # each lane has its own value; else the value is one for the wave
+
+    def __str__(self) -> str:
+        return f"{self.name}: {LaneType(self.type) if self.lane else self.type}"
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    parameters: tuple[Parameter, ...]
+    results: tuple[Parameter, ...]  # named "" when there is one, else "0", "1", ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hook:
+    """Device code that a Mutator inserts; compared by identity."""
+
+    function: FunctionType
+    lanes: Lanes
+    signature: Signature
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    @property
+    def place(self) -> str:
+        return place_of(self.function)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Device:
+    """A function that device code calls; it is inlined. On the host it is plain Python."""
+
+    function: FunctionType
+    signature: Signature
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    def __call__(self, *args: Any) -> Any:
+        return self.function(*args)
+
+
+@overload
+def hook(function: Callable[..., Any], /) -> Hook: ...
+@overload
+def hook(*, lanes: str = "active") -> Callable[[Callable[..., Any]], Hook]: ...
+def hook(function: Callable[..., Any] | None = None, /, *, lanes: str = "active") -> Any:
+    """Mark a function as a hook: ``@hook`` or ``@hook(lanes="one")``; see Lanes."""
+    if function is None:
+        return lambda later: _hook(later, lanes)
+    return _hook(function, lanes)
+
+
+if TYPE_CHECKING:
+
+    def device(function: F) -> F:
+        """Mark a function as callable from device code."""
+        ...
+
+else:
+
+    def device(function: Callable[..., Any]) -> Device:
+        """Mark a function as callable from device code."""
+        return Device(_plain(function, "device"), _signature(function))
+
+
+def place_of(function: FunctionType) -> str:
+    """``file:line`` of a function."""
+    return f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
+
+
+def namespace(function: FunctionType) -> dict[str, Any]:
+    """Names that a function sees around it: globals, and variables of enclosing functions."""
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    enclosing = {}
+    for name, cell in cells:
+        try:
+            enclosing[name] = cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+    return {**function.__globals__, **enclosing}
+
+
+def _hook(function: Callable[..., Any], lanes: str) -> Hook:
+    plain = _plain(function, "hook")
+    names = [lane.value for lane in Lanes]
+    if lanes not in names:
+        raise HookError(f"{place_of(plain)}: lanes={lanes!r} is unknown; choose one of {', '.join(names)}")
+    signature, chosen = _signature(plain), Lanes(lanes)
+    for parameter in (*signature.parameters, *signature.results):
+        if chosen is Lanes.ONE and parameter.lane:
+            named = parameter.name or "its result"
+            raise HookError(f"{place_of(plain)}: a hook with lanes='one' has a single lane; {named} cannot be "
+                            f"Lane[{parameter.type}]: declare {parameter.type}")
+    if any(result.type == BOOL for result in signature.results):
+        raise HookError(f"{place_of(plain)}: a hook cannot return bool_; return u32(condition)")
+    return Hook(plain, chosen, signature)
+
+
+def _plain(function: object, marker: str) -> FunctionType:
+    if isinstance(function, staticmethod):
+        function = function.__func__
+    if not isinstance(function, FunctionType):
+        raise HookError(f"@{marker} marks a function, not {type(function).__name__}")
+    return function
+
+
+def _signature(function: Callable[..., Any]) -> Signature:
+    plain = _plain(function, "device")
+    where = f"{place_of(plain)}: {plain.__name__}"
+    parameters = []
+    for name, parameter in inspect.signature(plain).parameters.items():
+        if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD or parameter.default is not parameter.empty:
+            raise HookError(f"{where}: parameter {name}: only plain positional parameters without defaults are allowed")
+        if name not in plain.__annotations__:
+            raise HookError(f"{where}: parameter {name} has no type; annotate it, as in `{name}: u32`")
+        parameters.append(_parameter(where, name, _evaluate(plain, plain.__annotations__[name])))
+    if "return" not in plain.__annotations__:
+        raise HookError(f"{where}: the result has no type; annotate it, as in `-> u32` or `-> None`")
+    return Signature(tuple(parameters), _results(where, _evaluate(plain, plain.__annotations__["return"])))
+
+
+def _evaluate(function: FunctionType, annotation: object) -> object:
+    if not isinstance(annotation, str):
+        return annotation
+    try:
+        return eval(annotation, namespace(function))
+    except HookError as error:
+        message = error.message.partition(": ")[2]
+        raise HookError(f"{place_of(function)}: {function.__name__}: {message}") from error
+    except (NameError, AttributeError, TypeError, SyntaxError) as error:
+        message = f"annotation {annotation!r} cannot be read: {error}"
+        raise HookError(f"{place_of(function)}: {function.__name__}: {message}") from error
+
+
+def _parameter(where: str, name: str, type: object) -> Parameter:
+    if isinstance(type, LaneType):
+        return Parameter(name, type.of, lane=True)
+    if isinstance(type, (Scalar, Pointer)):
+        return Parameter(name, type, lane=False)
+    shown = getattr(type, "__name__", type)
+    raise HookError(f"{where}: {name or 'result'}: {shown} is not a device type; "
+                    "use u32 i32 u64 i64 f32 f64 bool_ ptr[T] or Lane[T]")
+
+
+def _results(where: str, type: object) -> tuple[Parameter, ...]:
+    if type is None:
+        return ()
+    if get_origin(type) is tuple or isinstance(type, GenericAlias):
+        return tuple(_parameter(where, str(i), t) for i, t in enumerate(get_args(type)))
+    return (_parameter(where, "", type),)

@@ -1,0 +1,117 @@
+"""Intrinsics: device functions that are not Python but an instruction or two; and the door they come in by.
+
+An intrinsic is a function from operands to LLVM IR, written against `Ir`, with its effects as data. A package
+registers a module full of them in the entry point group ``luthier_py.intrinsics``; the built-in ones do the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, NoReturn, Protocol, TypeAlias
+
+from luthier_py.errors import HookError, Invalid
+from luthier_py.tool.types import Scalar, Type
+
+GROUP = "luthier_py.intrinsics"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value of device code: an LLVM operand with its type."""
+
+    type: Type
+    text: str    # "%7", "12"
+    lane: bool   # may differ between the active lanes
+
+
+Operand: TypeAlias = "Value | int | float | bool"  # Python numbers are literals: they take the type of their use
+
+
+class Result(Enum):
+    """Whether the result may differ between the active lanes."""
+
+    UNIFORM = auto()
+    LANE = auto()
+    ARGUMENTS = auto()  # it may when an argument may
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What callers of an intrinsic must know."""
+
+    result: Result
+    uniform: tuple[int, ...] = ()  # positions of arguments that must be the same in every lane
+
+
+class Ir(Protocol):
+    """What an intrinsic is lowered with. Every method returns or takes values of the hook being compiled."""
+
+    @property
+    def wave_size(self) -> int: ...
+
+    def value(self, operand: Operand, type: Type) -> Value:
+        """``operand`` as ``type``: literals adapt, small integers widen; anything else is refused."""
+
+    def integer(self, operand: Operand) -> Value:
+        """``operand`` if it is an integer (literals become i32); refused otherwise."""
+
+    def convert(self, operand: Operand, type: Type) -> Value:
+        """``operand`` turned into ``type``, as by calling the type."""
+
+    def condition(self, operand: Operand) -> Value:
+        """``operand`` as bool_: numbers are true when not zero."""
+
+    def emit(self, type: Type, instruction: str) -> Value:
+        """One LLVM instruction that yields a ``type``."""
+
+    def call(self, function: str, result: Type, *args: Value) -> Value:
+        """A call of an LLVM intrinsic."""
+
+    def llvm(self, type: Type) -> str:
+        """LLVM's name of a type: i32, float, ptr addrspace(1)."""
+
+    def refuse(self, message: str) -> NoReturn:
+        """Raise HookError at the call."""
+
+
+class Intrinsic:
+    """Callable from device code only. ``lower(ir, *operands)`` yields the result, or None."""
+
+    def __init__(self, lower: Callable[..., Value | None], effects: Effects) -> None:
+        self.name, self.lower, self.effects = lower.__name__, lower, effects
+        self.arity = lower.__code__.co_argcount - 1
+        self.__doc__ = lower.__doc__
+
+    def __call__(self, *args: Any) -> Any:
+        raise HookError(f"{self.name} is device code: call it from a @hook or @device function")
+
+    def __repr__(self) -> str:
+        return f"<intrinsic {self.name}>"
+
+
+def intrinsic(
+    result: Result, uniform: tuple[int, ...] = ()
+) -> Callable[[Callable[..., Value | None]], Intrinsic]:
+    """Make an Intrinsic of a lowering function; the arguments are its Effects."""
+    return lambda lower: Intrinsic(lower, Effects(result, uniform))
+
+
+@cache
+def intrinsics() -> dict[str, Intrinsic]:
+    """All registered intrinsics by name."""
+    found: dict[str, Intrinsic] = {}
+    for entry in entry_points(group=GROUP):
+        for value in vars(entry.load()).values():
+            if not isinstance(value, Intrinsic):
+                continue
+            if found.setdefault(value.name, value) is not value:
+                raise Invalid(f"intrinsic {value.name} is registered twice, the second time by {entry.value}")
+    return found
+
+
+def is_integer(type: Type) -> bool:
+    return isinstance(type, Scalar) and type.is_integer

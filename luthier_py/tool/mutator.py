@@ -1,0 +1,210 @@
+"""What a tool sees in `instrument`: the program, and ways to record calls of hooks.
+
+In: a program and its facts. Out: Edits. Nothing is changed here; what is wrong with a call is said at once, with
+the tool's file and line. Invariant: every recorded insertion is at an instruction of a function that may be edited.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
+
+from luthier_py.analysis import Facts
+from luthier_py.errors import EditConflict, HookError, Location
+from luthier_py.ir import Block, CallSite, Ending, Function, Instr, Kernel, Program
+from luthier_py.isa import EXEC, OpFlag, Reg, RegFile
+from luthier_py.tool.arguments import argument, destination
+from luthier_py.tool.edits import Arg, Destination, Edits, Insertion, Place
+from luthier_py.tool.hook import Hook, Lanes
+from luthier_py.tool.variables import Element, Variable, WaveVariable
+
+V = TypeVar("V", Variable, WaveVariable)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Instructions ``start`` to ``end`` (excluded) of a block, which all run with one value of EXEC."""
+
+    block: Block
+    start: int
+    end: int
+
+    @property
+    def instrs(self) -> tuple[Instr, ...]:
+        return self.block.instrs[self.start : self.end]
+
+
+class Mutator:
+    """Records edits (mutable: collects them in order).
+
+    Everywhere, ``args`` are one per parameter of the hook: a Python number is a compile-time constant; a Reg or an
+    operand of an instruction is its value at the place; a Variable is its address; a WaveVariable is its value.
+    ``into`` takes the results: WaveVariables, or registers of the application that the hook may change.
+    """
+
+    def __init__(self, program: Program, facts: Facts) -> None:
+        self.program = program
+        self.facts = facts
+        self._insertions: list[Insertion] = []
+        self._exits: set[tuple[object, ...]] = set()
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        return self.program.kernels
+
+    def functions(self, kernel: Kernel | None = None) -> tuple[Function, ...]:
+        """The functions that a kernel reaches, its own body among them; without a kernel, all functions once.
+
+        Kernels share the functions that they call: what is inserted there runs for each of them.
+        """
+        return self.program.functions if kernel is None else self.program.reachable(kernel.function)
+
+    def stretches(self, block: Block) -> tuple[Stretch, ...]:
+        """The block cut where EXEC changes: within a stretch the same lanes are active."""
+        return tuple(Stretch(block, start, end) for start, end in self.facts.stretches(block))
+
+    def runs(self, block: Block) -> tuple[Stretch, ...]:
+        """The block cut behind calls that may end the wave: a run is executed as a whole or not at all."""
+        sites = {site.instr: site for site in self.program.calls(self.program.function_of(block.instrs[0]))}
+        cuts = [at + 1 for at, instr in enumerate(block.instrs) if instr in sites and self._may_end(sites[instr])]
+        edges = [0, *(cut for cut in cuts if cut < len(block.instrs)), len(block.instrs)]
+        return tuple(Stretch(block, start, end) for start, end in pairwise(edges))
+
+    def before(self, instr: Instr, hook: Hook, *args: object, into: object = None) -> None:
+        """Call ``hook`` before ``instr`` each time that it runs."""
+        self._record([(instr, Place.BEFORE)], hook, args, into)
+
+    def after(self, instr: Instr, hook: Hook, *args: object, into: object = None) -> None:
+        """Call ``hook`` after ``instr``, which must not be the branch or end of its block."""
+        if instr.inst.op.flags & OpFlag.TERMINATOR:
+            message = "nothing can be inserted after the branch or end of a block; insert before it, or at_block"
+            raise EditConflict(f"{_caller()}: {message}", self._where(instr))
+        self._record([(instr, Place.AFTER)], hook, args, into)
+
+    def at_block(self, block: Block, hook: Hook, *args: object, into: object = None, anywhere: bool = False) -> None:
+        """Call ``hook`` each time that ``block`` runs: at its entry, or ``anywhere`` with the same lanes."""
+        own_exec = isinstance(hook, Hook) and hook.lanes is not Lanes.ACTIVE
+        end = len(block.instrs) if own_exec else self.facts.stretches(block)[0][1]
+        self.at_stretch(Stretch(block, 0, end), hook, *args, into=into, anywhere=anywhere)
+
+    def at_stretch(
+        self, stretch: Stretch, hook: Hook, *args: object, into: object = None, anywhere: bool = False
+    ) -> None:
+        """Call ``hook`` where ``stretch`` begins, or ``anywhere`` in it that is cheapest."""
+        instrs = _before_first_call(stretch.instrs) if anywhere else stretch.instrs[:1]
+        if anywhere:
+            _check_independent((*args, *_tuple(into)))
+        self._record([(instr, Place.BEFORE) for instr in instrs], hook, args, into)
+
+    def at_entry(self, where: Kernel | Function, hook: Hook, *args: object, into: object = None) -> None:
+        """Call ``hook`` once whenever a kernel's wave starts, or a function is entered."""
+        function = where.function if isinstance(where, Kernel) else where
+        self._record([(self._entry(function), Place.BEFORE)], hook, args, into)
+
+    def at_exit(self, where: Kernel | Function, hook: Hook, *args: object, into: object = None) -> None:
+        """Call ``hook`` when a wave of a kernel ends, wherever that is; or when a function returns.
+
+        Where kernels share a function that ends the wave, the same call is recorded there once.
+        """
+        if isinstance(where, Kernel):
+            blocks = [b for f in self.functions(where) for b in f.blocks if b.ending is Ending.END]
+        else:
+            blocks = [b for b in where.blocks if b.ending in (Ending.RETURN, Ending.TAIL_CALL)]
+        for block in blocks:
+            call = (block, hook, args, _tuple(into))
+            if call not in self._exits:
+                self._exits.add(call)
+                self._record([(block.instrs[-1], Place.BEFORE)], hook, args, into)
+
+    def edits(self, variables: Iterable[Variable] = (), wave_variables: Iterable[WaveVariable] = ()) -> Edits:
+        """What was recorded, with the given variables and all that it names."""
+        used = [value for i in self._insertions for value in (*i.args, *i.into)]
+        globals_used = [v.variable if isinstance(v, Element) else v for v in used if isinstance(v, (Element, Variable))]
+        return Edits(
+            tuple(self._insertions),
+            _once([*variables, *globals_used]),
+            _once([*wave_variables, *(v for v in used if isinstance(v, WaveVariable))]),
+        )
+
+    def _may_end(self, site: CallSite) -> bool:
+        reached = {f for target in site.targets for f in self.program.reachable(target)}
+        return site.unknown or any(b.ending is Ending.END for f in reached for b in f.blocks)
+
+    def _entry(self, function: Function) -> Instr:
+        """The instruction that runs once each time the function is entered (all entries lead to the last one)."""
+        if not function.blocks:
+            raise EditConflict(f"{_caller()}: {function.name} has no code that can be edited: {function.incomplete}")
+        entry = function.block(function.entries[-1])
+        again = [b for b in function.blocks if entry.address in b.successors and b.address not in function.entries]
+        if again:
+            message = f"{function.name} loops back to its first instruction; insert at one of its blocks instead"
+            raise EditConflict(f"{_caller()}: {message}", self._where(entry.instrs[0]))
+        return entry.instrs[0]
+
+    def _record(self, places: list[tuple[Instr, Place]], hook: Hook, args: tuple[object, ...], into: object) -> None:
+        if not isinstance(hook, Hook):
+            raise HookError(f"{_caller()}: {hook!r} is not a hook; mark the function with @hook")
+        self._check_editable(places[0][0])
+        signature, given, order = hook.signature, _tuple(into), len(self._insertions)
+        self._check_count(hook, "arguments", len(args), len(signature.parameters))
+        self._check_count(hook, "results (into=)", len(given), len(signature.results))
+        try:
+            checked: tuple[Arg, ...] = tuple(map(argument, signature.parameters, args))
+            results: tuple[Destination, ...] = tuple(map(destination, signature.results, given))
+        except ValueError as error:
+            raise HookError(f"{_caller()}: hook {hook.name}: {error}; declared at {hook.place}") from error
+        if len(set(results)) != len(results):
+            raise HookError(f"{_caller()}: hook {hook.name}: two results go into one place")
+        self._insertions.append(Insertion(tuple(places), hook, checked, results, order))
+
+    def _check_count(self, hook: Hook, what: str, have: int, want: int) -> None:
+        if have != want:
+            raise HookError(f"{_caller()}: hook {hook.name} has {want} {what}, {have} given; declared at {hook.place}")
+
+    def _check_editable(self, instr: Instr) -> None:
+        try:
+            function = self.program.function_of(instr)
+        except KeyError:
+            raise EditConflict(f"{_caller()}: the instruction at 0x{instr.pc:x} is not of this program") from None
+        if function.incomplete:
+            message = f"{_caller()}: {function.name} cannot be edited: {function.incomplete}"
+            raise EditConflict(message, self._where(instr))
+
+    def _where(self, instr: Instr) -> Location:
+        return Location(self.program.function_of(instr).name, instr.pc, self.program.isa.text(instr.inst))
+
+
+def _caller() -> str:
+    """``file:line`` of the tool: the first frame outside this module."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__") == __name__:
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _tuple(into: object) -> tuple[object, ...]:
+    if into is None:
+        return ()
+    return tuple(into) if isinstance(into, (tuple, list)) else (into,)
+
+
+def _once(values: Iterable[V]) -> tuple[V, ...]:
+    return tuple(dict.fromkeys(values))
+
+
+def _before_first_call(instrs: tuple[Instr, ...]) -> tuple[Instr, ...]:
+    """Instructions that surely run when the first one does: up to the first call, which may not come back."""
+    for at, instr in enumerate(instrs):
+        if instr.inst.op.flags & OpFlag.CALL:
+            return instrs[: at + 1]
+    return instrs
+
+
+def _check_independent(values: tuple[object, ...]) -> None:
+    for value in values:
+        reg = getattr(value, "reg", value)
+        if isinstance(reg, Reg) and not (reg.file is RegFile.SGPR and reg.index == EXEC):
+            raise HookError(f"{_caller()}: anywhere=True leaves the place open, but the value of {reg} depends on it")

@@ -1,0 +1,99 @@
+"""State of a tool: device globals and per-wave scalars.
+
+In: declarations in the body of a Tool. Out: names (from the class attribute) and the decoding of what the
+device holds. Invariant: one object is one variable, compared by identity.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+from luthier_py.errors import Invalid
+from luthier_py.tool.types import BOOL, F32, I32, I64, U32, U64, Pointer, Scalar
+
+WAVE_TYPES = (U32, I32, U64, I64, F32)
+
+
+class _Declared:
+    """A class attribute that knows its owner and name (set once, by Python)."""
+
+    __slots__ = ("name", "attribute", "type")
+
+    def __init__(self, type: Scalar) -> None:
+        self.type = type
+        self.name = self.attribute = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.attribute = name
+        self.name = f"{owner.__name__}.{name}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name}: {self.type})"
+
+
+class Variable(_Declared):
+    """A global on the device, zero before each launch: one ``type``, or an array of ``length``.
+
+    A hook takes it as a ``ptr[type]`` parameter. ``name`` is its symbol in the code object.
+    """
+
+    __slots__ = ("length",)
+
+    def __init__(self, type: Any, length: int | None = None, name: str = "") -> None:
+        """``name`` is for variables that are no class attributes, since their length is known only from the program."""
+        if not isinstance(type, Scalar) or type == BOOL:
+            raise Invalid(f"Variable({type}): give one of u32 i32 u64 i64 f32 f64")
+        if length is not None and length < 1:
+            raise Invalid(f"Variable({type}, {length}): an array has at least one element")
+        super().__init__(type)
+        self.length = length
+        self.name = self.attribute = name
+
+    @property
+    def pointer(self) -> Pointer:
+        """Type of the parameter that takes this variable."""
+        return Pointer(self.type)
+
+    def __getitem__(self, index: int) -> Element:
+        """One element of an array, to be passed to a hook by its address."""
+        if self.length is None or not 0 <= index < self.length:
+            raise Invalid(f"{self} has no element {index}")
+        return Element(self, index)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.type.size_bytes * (self.length or 1)
+
+    def decode(self, data: bytes) -> Any:
+        """Its value from device memory: a number, or a tuple of numbers."""
+        values = tuple(value for (value,) in struct.iter_unpack(self.type.letter, data[: self.size_bytes]))
+        return values if self.length is not None else values[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One element of an array on the device."""
+
+    variable: Variable
+    index: int
+
+    @property
+    def pointer(self) -> Pointer:
+        return self.variable.pointer
+
+    @property
+    def offset_bytes(self) -> int:
+        return self.index * self.variable.type.size_bytes
+
+
+class WaveVariable(_Declared):
+    """A scalar that each wave has for itself, zero at kernel entry; lives in scalar registers."""
+
+    __slots__ = ()
+
+    def __init__(self, type: Any) -> None:
+        if type not in WAVE_TYPES:
+            raise Invalid(f"WaveVariable({type}): give one of {' '.join(map(str, WAVE_TYPES))}")
+        super().__init__(type)
