@@ -57,4 +57,5 @@ def prove(program: Program, facts: Facts, patched: Patched, data: bytes) -> None
 
 def _chunk(obj: CodeObject, name: str) -> tuple[int, bytes]:
     symbol = obj.symbol(name)
+    assert symbol is not None, f"link lost {name}"
     return symbol.address, obj.read(symbol.address, symbol.size)

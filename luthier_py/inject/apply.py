@@ -102,7 +102,7 @@ def _new_kernel(program: Program, kernel: Kernel, used: RegSet, names: Mapping[i
             extra = target.extra_sgprs if key == ".sgpr_count" else 0
             metadata[key] = max(old, (mask & limit).bit_length() + extra)
     entry = names[kernel.function.address]
-    return NewKernel(kernel.name + SUFFIX, entry, 0, descriptor, kernel.name, metadata)
+    return NewKernel(kernel.name + SUFFIX, entry, descriptor, kernel.name, metadata=metadata)
 
 
 class _ComponentWeaver:

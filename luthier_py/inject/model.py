@@ -22,6 +22,7 @@ class Target:
     function: int | None = None   # the clone of the function at this original address
     block: int | None = None      # the clone of this block, in the same function
     variable: str | None = None   # a tool variable
+    offset: int = 0               # bytes behind that
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -48,7 +48,7 @@ def place(isa: InstructionSet, clone: Clone, names: dict[int, str]) -> Placed:
                 raw[-4:] = _half(item.reference.half, offsets[clone.labels[target.block]] - base)
             else:
                 at = len(code) + len(raw) - 4
-                fixups.append(Fixup(at, item.reference.half, _name(target, names), 0, base))
+                fixups.append(Fixup(at, item.reference.half, _name(target, names), target.offset, base))
         code += raw
     return Placed(Chunk(clone.name, bytes(code), tuple(fixups), ENTRY_ALIGN_BYTES), offsets)
 

@@ -20,7 +20,7 @@ from luthier_py.inject.model import Item, Reference, Target
 from luthier_py.inject.patch import FixupKind
 from luthier_py.isa import EXEC, M0, SCC, VCC, Inst, InstructionSet, OperandKind, Reg, RegFile, RegSet, sgpr
 from luthier_py.jit import Payload, Slot
-from luthier_py.tool import Insertion, Lanes, Variable, WaveVariable
+from luthier_py.tool import Element, Insertion, Lanes, Variable, WaveVariable
 
 PLACEHOLDER = 0x7FFFFFFF  # forces a literal; link writes the real one
 
@@ -90,6 +90,10 @@ class Weaver:
         if sgpr(EXEC, 2) in self.saved:
             self.emit("s_mov_b64", sgpr(EXEC, 2), self.saved[sgpr(EXEC, 2)])
 
+    def skips(self) -> bool:
+        """Whether the hook must not run when no lane is active."""
+        return self.payload.needs_lane and self.insertion.hook.lanes is Lanes.ACTIVE
+
     # -- arguments and results -----------------------------------------------------------------
 
     def home(self, value: object) -> Reg | None:
@@ -112,7 +116,7 @@ class Weaver:
 
     def argument(self, slot: Slot, value: object, placement: Placement) -> None:
         reg = placement(slot.reg)
-        if isinstance(value, Variable):
+        if isinstance(value, (Variable, Element)):
             self.address(reg, value)
             return
         home = self.home(value)
@@ -135,9 +139,12 @@ class Weaver:
         for offset in range(to.dwords):
             self.emit(vector_move(to, source), part(to, offset), part(source, offset))
 
-    def address(self, to: Reg, variable: Variable) -> None:
+    def address(self, to: Reg, value: Variable | Element) -> None:
         """``to`` := address of a tool variable, relative to here."""
-        target = Target(variable=variable.name)
+        if isinstance(value, Element):
+            target = Target(variable=value.variable.name, offset=value.offset_bytes)
+        else:
+            target = Target(variable=value.name)
         base = self.emit("s_getpc_b64", to)
         for op, offset, half in (("s_add_u32", 0, FixupKind.REL32_LO), ("s_addc_u32", 1, FixupKind.REL32_HI)):
             inst = self.isa.make(op, part(to, offset), part(to, offset), PLACEHOLDER)
@@ -183,16 +190,20 @@ def weave(
     groups = fragment_groups(payload.instrs, slots, general)
     used = (payload.reads | payload.writes | RegSet.of(*slots)) & general
     placement = place(groups, used, payload.writes & general, list(weaver.pins()), weaver.pool)
-    needs_carry = any(isinstance(v, Variable) for v in insertion.runtime_args)
+    needs_carry = any(isinstance(v, (Variable, Element)) for v in insertion.runtime_args)
     weaver.save(payload.writes | (RegSet.of(sgpr(SCC)) if needs_carry else RegSet()))
-    ordered = sorted(zip(payload.params, insertion.runtime_args), key=lambda p: isinstance(p[1], Variable))
+    ordered = sorted(zip(payload.params, insertion.runtime_args), key=lambda p: isinstance(p[1], (Variable, Element)))
+    skip = weaver.emit("s_cbranch_execz", 0) if weaver.skips() else None
     for slot, value in ordered:
         weaver.argument(slot, value, placement)
     weaver.set_exec()
     weaver.fragment(placement)
     weaver.restore_exec()
     weaver.results(placement)
+    end = len(weaver.items)
     weaver.restore()
+    if skip is not None:
+        skip.jump = weaver.items[end] if end < len(weaver.items) else weaver.emit("s_nop", 0)
     return weaver.items
 
 

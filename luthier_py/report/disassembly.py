@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from luthier_py.analysis import analyse, live_notes
 from luthier_py.errors import Invalid, Malformed
+from luthier_py.ir import format_program, lift
 from luthier_py.isa import InstructionSet, instruction_set
-from luthier_py.loader import CodeObject, Symbol
+from luthier_py.loader import CodeObject, Symbol, SymbolType
 
 TEXT_COLUMNS = 59
 
 
 def disassemble(obj: CodeObject, kernel: str | None = None) -> Iterator[str]:
     """Every function of ``obj`` by address, or only the body of ``kernel``."""
-    functions = sorted((s for s in obj.symbols if s.is_function and s.size), key=lambda s: s.address)
+    functions = sorted((s for s in obj.symbols if s.type is SymbolType.FUNC and s.size), key=lambda s: s.address)
     if kernel is not None:
         entry = obj.kernel(kernel).entry
         functions = [s for s in functions if s.address == entry]
@@ -31,12 +33,16 @@ def disassemble(obj: CodeObject, kernel: str | None = None) -> Iterator[str]:
         yield from _lines(obj, isa, function)
 
 
+def disassemble_blocks(obj: CodeObject, kernel: str | None = None) -> Iterator[str]:
+    """Functions as basic blocks, with what is live at the head of each."""
+    program = lift(obj, None if kernel is None else [kernel])
+    yield from format_program(program, live_notes(analyse(program))).splitlines()
+
+
 def wave_size(obj: CodeObject, function: Symbol) -> int:
     """Of the kernel that ``function`` is, or of the object's first kernel."""
     own = [k for k in obj.kernels if k.entry == function.address] or list(obj.kernels)
-    if own and own[0].descriptor.wavefront_size32:
-        return 32
-    return obj.target.wave_sizes[-1]
+    return own[0].descriptor.wave_size if own else obj.target.wave_sizes[0]
 
 
 def _lines(obj: CodeObject, isa: InstructionSet, function: Symbol) -> Iterator[str]:
@@ -58,8 +64,7 @@ def _lines(obj: CodeObject, isa: InstructionSet, function: Symbol) -> Iterator[s
 
 
 def _line(text: str, pc: int, raw: bytes) -> str:
-    padded = text.ljust(TEXT_COLUMNS) if len(text) < TEXT_COLUMNS else text + " "
-    return f"\t{padded}// {pc:012X}: {_words(raw)}"
+    return f"\t{text.ljust(TEXT_COLUMNS)}// {pc:012X}: {_words(raw)}"
 
 
 def _place(target: int, function: Symbol) -> str:
