@@ -1,0 +1,184 @@
+"""The supergraph: all functions of a program as one graph, and a solver for dataflow over it.
+
+In: a Program. Out: :class:`Graph`, whose nodes are straight-line pieces of blocks, cut after calls.
+Invariant: every way that control can go is an edge or a mark. A call leads to the entries of its callees, the
+returns of a function to what follows each of its calls, whoever called (context-insensitive). `leaves` marks nodes
+after which code may run that is not in the program, `arrives` those that such code may come to.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from luthier_py.ir import Block, CallSite, Ending, Function, Instr, Program
+
+State = TypeVar("State")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """Instructions ``start`` to ``end`` (exclusive) of a block. ``call``: the last one is a call that returns."""
+
+    index: int
+    function: Function
+    block: Block
+    start: int
+    end: int
+    call: CallSite | None
+
+    @property
+    def instrs(self) -> tuple[Instr, ...]:
+        return self.block.instrs[self.start : self.end]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Graph:
+    """Nodes in program order. ``after[n]``: where control continues in the same function, once a call returned."""
+
+    nodes: tuple[Node, ...]
+    successors: tuple[tuple[int, ...], ...]
+    predecessors: tuple[tuple[int, ...], ...]
+    after: tuple[tuple[int, ...], ...]
+    kernels: frozenset[int]   # nodes where a wave starts
+    leaves: frozenset[int]
+    arrives: frozenset[int]
+    places: Mapping[Instr, tuple[int, int]] = field(repr=False)  # node, index in the node
+
+
+def supergraph(program: Program) -> Graph:
+    nodes = tuple(_nodes(program))
+    first = {(n.function, n.block.address): n.index for n in nodes if n.start == 0}
+    after = tuple(tuple(_continuations(node, nodes, first)) for node in nodes)
+    callers = _callers(program, nodes)
+    edges: list[set[int]] = [set() for _ in nodes]
+    leaves, arrives = set(), set()
+    for node in nodes:
+        targets, unknown = _targets(program, node, first, after, callers)
+        edges[node.index] |= targets
+        if unknown:
+            leaves.add(node.index)
+            arrives |= set(after[node.index])
+        if node.start == 0 and _unknown_entry(program, node, callers):
+            arrives.add(node.index)
+    predecessors: list[set[int]] = [set() for _ in nodes]
+    for index, targets in enumerate(edges):
+        for target in targets:
+            predecessors[target].add(index)
+    kernels = {first[k.function, entry] for k in program.kernels for entry in k.function.entries if k.function.blocks}
+    places = {instr: (node.index, i) for node in nodes for i, instr in enumerate(node.instrs)}
+    return Graph(nodes, _frozen(edges), _frozen(predecessors), after, frozenset(kernels), frozenset(leaves),
+                 frozenset(arrives), places)
+
+
+def _frozen(edges: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(sorted(targets)) for targets in edges)
+
+
+def _nodes(program: Program) -> Iterable[Node]:
+    index = 0
+    for function in program.functions:
+        calls = {site.instr: site for site in program.calls(function)}
+        for block in function.blocks:
+            start = 0
+            for place, instr in enumerate(block.instrs):
+                last = place + 1 == len(block.instrs)
+                call = calls.get(instr)
+                if call is not None or last:
+                    yield Node(index, function, block, start, place + 1, call)
+                    index, start = index + 1, place + 1
+
+
+def _continuations(node: Node, nodes: Sequence[Node], first: Mapping[tuple[Function, int], int]) -> Iterable[int]:
+    """Where control goes inside the function, calls stepped over."""
+    if node.end < len(node.block.instrs):
+        return (nodes[node.index + 1].index,)
+    return (first[node.function, address] for address in node.block.successors)
+
+
+def _callers(program: Program, nodes: Sequence[Node]) -> dict[Function, set[int]]:
+    """For each function the nodes whose call it returns to; a tail call passes on those of the function it is in."""
+    found: dict[Function, set[int]] = {function: set() for function in program.functions}
+    tails: dict[Function, set[Function]] = defaultdict(set)
+    for node in nodes:
+        for callee in node.call.targets if node.call is not None else ():
+            if node.call is not None and node.call.tail:
+                tails[node.function].add(callee)
+            else:
+                found[callee].add(node.index)
+    todo = list(tails)
+    while todo:
+        function = todo.pop()
+        for callee in tails[function]:
+            if not found[function] <= found[callee]:
+                found[callee] |= found[function]
+                todo.append(callee)
+    return found
+
+
+def _targets(
+    program: Program, node: Node, first: Mapping[tuple[Function, int], int], after: Sequence[Sequence[int]],
+    callers: Mapping[Function, set[int]],
+) -> tuple[set[int], bool]:
+    """Successors in the supergraph, and whether control may also leave for code that is not known."""
+    at_end = node.end == len(node.block.instrs)
+    if node.call is None:
+        targets = set(after[node.index])
+        unknown = node.block.ending in (Ending.INDIRECT, Ending.NO_RETURN)
+    else:
+        known = [callee for callee in node.call.targets if callee.blocks and not callee.incomplete]
+        targets = {first[callee, callee.address] for callee in known}
+        unknown = node.call.unknown or len(known) < len(node.call.targets)
+    if at_end and node.block.ending is Ending.RETURN:
+        targets |= {target for caller in callers[node.function] for target in after[caller]}
+        unknown |= not callers[node.function]
+    return targets, unknown
+
+
+def _unknown_entry(program: Program, node: Node, callers: Mapping[Function, set[int]]) -> bool:
+    """Whether control may come to the head of this block from code that is not known."""
+    if node.function.incomplete:
+        return True
+    return node.block.address in node.function.entries and not node.function.kernel and not callers[node.function]
+
+
+def solve(
+    order: Iterable[int], edges: Sequence[Sequence[int]], boundary: Sequence[State | None],
+    join: Callable[[State, State], State], flow: Callable[[int, State], State],
+    along: Callable[[int, int, State], State] | None = None,
+) -> list[State | None]:
+    """The least solution: the state that goes into each node, None where nothing does.
+
+    ``edges`` point with the flow, ``order`` ranks nodes (earlier ones first), ``boundary`` is what comes from outside.
+    ``along(a, b, state)`` may refine what goes from a to b. States must form a lattice without infinite ascent.
+    """
+    rank = {node: number for number, node in enumerate(order)}
+    nodes = list(rank)
+    inputs = list(boundary)
+    outputs: dict[int, State] = {}
+    todo = [rank[node] for node, state in enumerate(inputs) if state is not None]
+    heapq.heapify(todo)
+    queued = set(todo)
+    while todo:
+        number = heapq.heappop(todo)
+        queued.discard(number)
+        node = nodes[number]
+        state = inputs[node]
+        assert state is not None
+        output = flow(node, state)
+        if node in outputs and outputs[node] == output:
+            continue
+        outputs[node] = output
+        for target in edges[node]:
+            new = output if along is None else along(node, target, output)
+            old = inputs[target]
+            joined = new if old is None else join(old, new)
+            if joined != old:
+                inputs[target] = joined
+                if rank[target] not in queued:
+                    queued.add(rank[target])
+                    heapq.heappush(todo, rank[target])
+    return inputs

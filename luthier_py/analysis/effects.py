@@ -1,0 +1,72 @@
+"""What one instruction does to registers, as dataflow over lanes needs it.
+
+In: an instruction and what is known of EXEC and modes before it. Out: :class:`Effect`. Invariant: it errs to the
+safe side: reads may be too many, kills too few.
+
+A set of registers is one int here: SGPRs and special registers from bit 0, VGPRs from VGPR_SHIFT, AGPRs from
+AGPR_SHIFT. MODE is left out, as hooks never change it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from luthier_py.analysis.execution import ExecState
+from luthier_py.isa import MODE, Inst, InstructionSet, OpFlag, RegSet
+
+VGPR_SHIFT = 256
+AGPR_SHIFT = VGPR_SHIFT + 1024
+SCALARS = (1 << VGPR_SHIFT) - 1
+_SHIFTS = (0, VGPR_SHIFT, AGPR_SHIFT)
+_VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
+
+
+def pack(regs: RegSet) -> int:
+    return (regs.sgpr & ~(1 << MODE)) | regs.vgpr << VGPR_SHIFT | regs.agpr << AGPR_SHIFT
+
+
+def unpack(bits: int) -> RegSet:
+    return RegSet(bits & SCALARS, bits >> VGPR_SHIFT & (1 << AGPR_SHIFT - VGPR_SHIFT) - 1, bits >> AGPR_SHIFT)
+
+
+@cache
+def everything(isa: InstructionSet) -> int:
+    """All registers of a target."""
+    vectors = (1 << isa.target.vgpr_limit) - 1
+    return pack(RegSet((1 << MODE) - 1, vectors, vectors if isa.target.has_agprs else 0))
+
+
+# These fetch from lanes that may be inactive, and may leave lanes of the destination as they were.
+_OTHER_LANES = frozenset({
+    "V_PERMLANE16_B32", "V_PERMLANEX16_B32", "V_PERMLANE64_B32", "V_PERMLANE16_VAR_B32", "V_PERMLANEX16_VAR_B32",
+    "V_PERMLANE16_SWAP_B32", "V_PERMLANE32_SWAP_B32",
+})
+
+
+class Effect(NamedTuple):
+    reads: int       # by the wave, or by active lanes
+    kills: int       # written whole, in active lanes
+    wave_reads: int  # vector registers read in inactive lanes too
+
+
+def effect(isa: InstructionSet, inst: Inst, state: ExecState) -> Effect:
+    """What ``inst`` does when ``state`` holds before it."""
+    op, flags = inst.op, inst.op.flags
+    reads, kills = pack(inst.reads), pack(inst.writes - inst.partial_writes)
+    wave_reads = 0
+    if OpFlag.IGNORES_EXEC in flags:
+        if OpFlag.MATRIX not in flags:  # v_writelane keeps the other lanes of its destination, but uses none
+            reads &= ~pack(inst.partial_writes)
+        wave_reads = reads & ~SCALARS
+    elif OpFlag.DPP in flags or op.base in _OTHER_LANES or (op.base == "V_READFIRSTLANE_B32" and not state.some_lane):
+        wave_reads = reads & ~SCALARS  # v_readfirstlane takes lane 0 when EXEC is 0
+    if state.indexed and OpFlag.VALU in flags:  # operands are relative to M0
+        vectors = everything(isa) & ~SCALARS
+        reads |= vectors
+        wave_reads |= vectors if wave_reads else 0
+        kills &= SCALARS
+    skipped = state.skipping and flags & _VECTOR
+    if skipped or OpFlag.INDEXES_REGISTERS in flags or op.base in _OTHER_LANES:
+        kills = 0
+    return Effect(reads, kills, wave_reads)

@@ -1,0 +1,125 @@
+"""Everything that passes ask about a program, in one place.
+
+In: a Program. Out: :class:`Facts`. Invariant: read-only, and true of the program as it is; whoever changes
+code lifts it anew. Solutions are computed for the whole program once; details of a place when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+from luthier_py.analysis.cfg import Graph, supergraph
+from luthier_py.analysis.effects import unpack
+from luthier_py.analysis.execution import exec_states, step, stretches
+from luthier_py.analysis.liveness import Live, Liveness
+from luthier_py.analysis.registers import initial_registers, touched
+from luthier_py.analysis.waits import Pending, Waits
+from luthier_py.ir import Annotator, Block, Function, Instr, Kernel, Program
+from luthier_py.isa import OpFlag, RegSet
+
+
+class Facts:
+    """Get one from :func:`analyse`. Places are instructions: ``before`` and ``after`` them."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._graph: Graph = supergraph(program)
+        self._states = exec_states(program.isa, self._graph)
+
+    @cached_property
+    def _liveness(self) -> Liveness:
+        return Liveness(self.program.isa, self._graph, self._states)
+
+    @cached_property
+    def _waits(self) -> Waits:
+        return Waits(self.program.isa, self._graph)
+
+    # -- liveness --------------------------------------------------------------------------------
+
+    def live_before(self, instr: Instr) -> RegSet:
+        """What code that runs under the EXEC of this place, or part of it, must leave alone."""
+        return unpack(self._before(instr).active)
+
+    def live_after(self, instr: Instr) -> RegSet:
+        """The same behind ``instr``; for a call, once it has returned."""
+        return unpack(self._after(instr).active)
+
+    def live_before_all_lanes(self, instr: Instr) -> RegSet:
+        """What code that makes other lanes active must leave alone."""
+        live = self._before(instr)
+        return unpack(live.active | live.inactive)
+
+    def live_after_all_lanes(self, instr: Instr) -> RegSet:
+        live = self._after(instr)
+        return unpack(live.active | live.inactive)
+
+    def _before(self, instr: Instr) -> Live:
+        node, place = self._graph.places[instr]
+        return self._liveness.inside(node)[place]
+
+    def _after(self, instr: Instr) -> Live:
+        node, place = self._graph.places[instr]
+        if OpFlag.CALL in instr.inst.op.flags:
+            return self._liveness.after_call(node)
+        return self._liveness.inside(node)[place + 1]
+
+    # -- loads on their way ----------------------------------------------------------------------
+
+    def pending_before(self, instr: Instr) -> Pending:
+        """Registers that outstanding loads will still write."""
+        node, place = self._graph.places[instr]
+        return Pending(self._waits.inside(node)[place])
+
+    def pending_after(self, instr: Instr) -> Pending:
+        """The same behind ``instr``; for a call, once it has returned."""
+        node, place = self._graph.places[instr]
+        if OpFlag.CALL in instr.inst.op.flags:
+            return Pending(self._waits.after_call(node))
+        return Pending(self._waits.inside(node)[place + 1])
+
+    def wait_for(self, instr: Instr, regs: RegSet, after: bool = False) -> int | None:
+        """The immediate of the s_waitcnt that makes ``regs`` ready before (after) ``instr``; None if they are."""
+        pending = self.pending_after(instr) if after else self.pending_before(instr)
+        return pending.immediate_for(self.program.isa, regs)
+
+    # -- EXEC and registers ----------------------------------------------------------------------
+
+    def exec_constant(self, instr: Instr) -> int | None:
+        """EXEC before ``instr``, if it is the same whenever control gets there."""
+        node, place = self._graph.places[instr]
+        state = self._states[node]
+        for earlier in self._graph.nodes[node].instrs[:place]:
+            state = step(self.program.isa, earlier.inst, state)
+        return state.value
+
+    def stretches(self, block: Block) -> tuple[tuple[int, int], ...]:
+        """Index ranges of ``block`` with one value of EXEC; what writes EXEC, and every call, ends its stretch."""
+        function = self.program.function_of(block.instrs[0])
+        return stretches(block, [site.instr for site in self.program.calls(function)])
+
+    def touched(self, functions: Iterable[Function]) -> RegSet:
+        """Registers that any instruction of ``functions`` may read or write."""
+        return touched(functions)
+
+    def initial(self, kernel: Kernel) -> RegSet:
+        """Registers that hold something when a wave of ``kernel`` starts."""
+        return initial_registers(self.program.obj.target, kernel.record.descriptor)
+
+
+def analyse(program: Program) -> Facts:
+    return Facts(program)
+
+
+def live_notes(facts: Facts, every: bool = False) -> Annotator:
+    """An annotator for `ir.format_program`: live registers at heads of blocks; ``every``: before instructions too."""
+
+    def note(block: Block, instr: Instr | None) -> str:
+        if instr is not None and not every:
+            return ""
+        place = instr or block.instrs[0]
+        live, anywhere = facts.live_before(place), facts.live_before_all_lanes(place)
+        others = f", inactive lanes too: {anywhere - live}" if anywhere != live else ""
+        return f"live {live}{others}"
+
+    return note

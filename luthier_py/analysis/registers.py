@@ -1,0 +1,45 @@
+"""Registers of whole functions, and those that a wave starts with.
+
+In: functions, or a kernel's descriptor. Out: sets of registers. Invariant: what is not in `touched` no instruction
+of the functions reads or writes, named or implied; EXEC and MODE always count as touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from luthier_py.analysis.effects import everything, unpack
+from luthier_py.ir import Function
+from luthier_py.isa import EXEC, M0, MODE, OpFlag, RegSet, Target, sgpr, vgpr
+from luthier_py.loader import KernelDescriptor
+
+_ALWAYS = RegSet.of(sgpr(EXEC, 2), sgpr(MODE))
+
+
+def touched(functions: Iterable[Function]) -> RegSet:
+    """Registers that any instruction of ``functions`` may read or write; all, if one of them is not known whole."""
+    masks = [_ALWAYS.sgpr, 0, 0]
+    for function in functions:
+        if function.incomplete:
+            return unpack(everything(function.isa)) | _ALWAYS
+        for instr in function.instrs:
+            inst = instr.inst
+            reads, writes = inst.reads, inst.writes
+            masks[0] |= reads.sgpr | writes.sgpr
+            masks[1] |= reads.vgpr | writes.vgpr
+            masks[2] |= reads.agpr | writes.agpr
+            if OpFlag.INDEXES_REGISTERS in inst.op.flags:  # which registers, M0 says
+                masks[1] |= unpack(everything(function.isa)).vgpr
+    return RegSet(*masks)
+
+
+def initial_registers(target: Target, descriptor: KernelDescriptor) -> RegSet:
+    """Registers that hold something when a wave starts (AMDGPUUsage, "Initial Kernel Execution State"); M0 is one."""
+    workgroup_ids = (descriptor.enable_sgpr_workgroup_id_x, descriptor.enable_sgpr_workgroup_id_y,
+                     descriptor.enable_sgpr_workgroup_id_z)
+    system = 0 if target.architected_sgprs else sum(workgroup_ids)
+    system += descriptor.enable_sgpr_workgroup_info
+    system += descriptor.enable_private_segment and not target.architected_flat_scratch
+    vgprs = 1 if target.packed_work_item_ids else descriptor.enable_vgpr_workitem_id + 1
+    scalars = descriptor.user_sgpr_count + system
+    return RegSet(sgpr=(1 << scalars) - 1) | RegSet.of(vgpr(0, vgprs), sgpr(M0)) | _ALWAYS

@@ -1,0 +1,179 @@
+"""Loads that are on their way: which registers they will still write, and what to wait for.
+
+In: the supergraph. Out: a :class:`Pending` before every instruction. Invariant: a register that an outstanding
+operation may still write (for exports: read) is pending; it stops being so only when every path has waited for it.
+
+Each counter is a queue. Operations that finish in order are kept by age, the number of later ones that raised
+the counter: waiting for `counter <= n` finishes those of age n and more. Scalar loads, messages and FLAT (which counts
+on two counters) finish in any order; while one of them may be outstanding only a wait for 0 says anything
+(LLVM: SIInsertWaitcnts, counterOutOfOrder). Where paths meet a register has the least of its ages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+from luthier_py.analysis.cfg import Graph, solve
+from luthier_py.analysis.effects import everything, pack, unpack
+from luthier_py.isa import Counter, Inst, InstructionSet, OpFlag, RegSet
+from luthier_py.isa.waitcnt import encode_waitcnt, waits_for
+
+COUNTERS = (Counter.VM, Counter.LGKM, Counter.EXP)  # VS counts stores, which write no register
+OLDEST = 63  # ages from here on are not told apart; no counter has more than six bits
+
+
+class Queue(NamedTuple):
+    """Packed sets of registers: by age, and of operations that finish in any order."""
+
+    ages: tuple[int, ...]
+    unordered: int
+    mixed: bool  # an operation that finishes in any order may be outstanding
+
+    @property
+    def registers(self) -> int:
+        found = self.unordered
+        for regs in self.ages:
+            found |= regs
+        return found
+
+
+EMPTY = Queue((), 0, False)
+Queues = tuple[Queue, ...]  # one for each of COUNTERS
+NONE_PENDING: Queues = (EMPTY,) * len(COUNTERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What is outstanding at one point."""
+
+    queues: Queues
+
+    @property
+    def registers(self) -> RegSet:
+        """Registers that are not to be read or written before a wait."""
+        return self.of(*COUNTERS)
+
+    def of(self, *counters: Counter) -> RegSet:
+        """The same for some counters only."""
+        found = 0
+        for counter in counters:
+            found |= self.queues[COUNTERS.index(counter)].registers if counter in COUNTERS else 0
+        return unpack(found)
+
+    def counts_for(self, regs: RegSet) -> dict[Counter, int]:
+        """The highest counts whose wait makes ``regs`` ready; empty if they are."""
+        wanted, counts = pack(regs), {}
+        for counter, queue in zip(COUNTERS, self.queues, strict=True):
+            if queue.registers & wanted:
+                in_order = not queue.mixed and not queue.unordered & wanted
+                counts[counter] = next(a for a, r in enumerate(queue.ages) if r & wanted) if in_order else 0
+        return counts
+
+    def immediate_for(self, isa: InstructionSet, regs: RegSet) -> int | None:
+        """The immediate of the s_waitcnt that makes ``regs`` ready; None if they are."""
+        counts = self.counts_for(regs)
+        return encode_waitcnt(isa.target, counts) if counts else None
+
+
+class Waits:
+    """The solution; what is pending inside a node is worked out when first asked for, then kept."""
+
+    def __init__(self, isa: InstructionSet, graph: Graph) -> None:
+        self.isa, self.graph = isa, graph
+        unknown = Queue((), everything(isa), True)
+        boundary: list[Queues | None] = [None] * len(graph.nodes)
+        for index in graph.kernels:
+            boundary[index] = NONE_PENDING
+        for index in graph.arrives:
+            boundary[index] = (unknown,) * len(COUNTERS)
+        states = solve(range(len(graph.nodes)), graph.successors, boundary, _join, self._flow)
+        self.starts = [boundary[i] or NONE_PENDING if state is None else state for i, state in enumerate(states)]
+        self.inside = cache(self._inside)
+
+    def _flow(self, index: int, queues: Queues) -> Queues:
+        for instr in self.graph.nodes[index].instrs:
+            queues = after(self.isa, instr.inst, queues)
+        return queues
+
+    def _inside(self, index: int) -> tuple[Queues, ...]:
+        """Before each instruction of a node, and after its last one."""
+        found = [self.starts[index]]
+        for instr in self.graph.nodes[index].instrs:
+            found.append(after(self.isa, instr.inst, found[-1]))
+        return tuple(found)
+
+    def after_call(self, index: int) -> Queues:
+        """Where control goes on once the call at the end of a node has returned."""
+        found = NONE_PENDING
+        for following in self.graph.after[index]:
+            found = _join(found, self.starts[following])
+        return found
+
+
+def after(isa: InstructionSet, inst: Inst, queues: Queues) -> Queues:
+    """What is pending after an instruction."""
+    op = inst.op
+    if not op.counters and OpFlag.WAIT not in op.flags:
+        return queues
+    found = list(queues)
+    for counter, count in waits_for(isa.target, inst).items():
+        if counter in COUNTERS:
+            place = COUNTERS.index(counter)
+            found[place] = _waited(found[place], count)
+    for place, counter in enumerate(COUNTERS):
+        if counter in op.counters:
+            written = pack(inst.writes - op.implicit_writes)
+            regs = written | pack(inst.reads) if counter is Counter.EXP else written
+            found[place] = _issued(found[place], regs, _in_order(inst, counter))
+    return tuple(found)
+
+
+def _in_order(inst: Inst, counter: Counter) -> bool:
+    """Whether an operation finishes after all earlier ones of its kind."""
+    op = inst.op
+    if counter is Counter.VM:
+        return Counter.LGKM not in op.counters  # FLAT may end in LDS or in memory
+    return counter is Counter.LGKM and OpFlag.LDS in op.flags
+
+
+def _waited(queue: Queue, count: int) -> Queue:
+    if count == 0:
+        return EMPTY
+    return queue if queue.mixed else Queue(queue.ages[:count], 0, False)
+
+
+def _issued(queue: Queue, regs: int, in_order: bool) -> Queue:
+    if not in_order:
+        return Queue(queue.ages, queue.unordered | regs, True)
+    return Queue(_youngest([(regs,), (0, *queue.ages)]), queue.unordered, queue.mixed)
+
+
+def _join(a: Queues, b: Queues) -> Queues:
+    if a == b:
+        return a
+    return tuple(
+        Queue(_youngest([x.ages, y.ages]), x.unordered | y.unordered, x.mixed or y.mixed)
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+def _youngest(queues: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    """Registers of several queues, each at its least age; ages without registers at the end are left out."""
+    listed = list(queues)
+    found: list[int] = []
+    seen = 0
+    for age in range(max(map(len, listed))):
+        regs = 0
+        for ages in listed:
+            regs |= ages[age] if age < len(ages) else 0
+        if age > OLDEST:
+            found[OLDEST] |= regs & ~seen
+        else:
+            found.append(regs & ~seen)
+        seen |= regs
+    while found and not found[-1]:
+        found.pop()
+    return tuple(found)

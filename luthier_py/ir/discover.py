@@ -1,0 +1,179 @@
+"""Which functions some kernels reach: code object to :class:`Program`.
+
+In: a code object and names of kernels. Out: a Program. Invariant: a function that cannot be understood whole is
+`incomplete` and says why; it never hides others, and never raises. A function is lifted once, and only if it can be
+reached: from a kernel, by a call, or, where there is an indirect call, by its address having been taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from luthier_py.errors import Location, Malformed
+from luthier_py.ir.builders import Chain, Flow, Goes, follow
+from luthier_py.ir.descend import Code, descend
+from luthier_py.ir.extents import Extents, find_extents
+from luthier_py.ir.model import (
+    Block,
+    CallSite,
+    Ending,
+    Function,
+    Instr,
+    Kernel,
+    PcBuilder,
+    Program,
+    by_address,
+)
+from luthier_py.isa import InstructionSet, OpFlag, instruction_set
+from luthier_py.loader import CodeObject, KernelRecord
+
+PRELOAD_ENTRY = 256  # bytes; hardware with kernarg preload starts here (AMDGPUUsage, "Preloaded Kernel Arguments")
+
+OVERLAP_LIMIT = 16   # times that code may belong to several functions, on average
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call before its targets are functions."""
+
+    instr: Instr
+    targets: frozenset[int]
+    other: bool   # may also go to any function whose address is taken
+    direct: bool
+    tail: bool
+
+
+@dataclass(slots=True)
+class _Discovery:
+    """Work in progress (mutable)."""
+
+    obj: CodeObject
+    extents: Extents
+    functions: dict[int, Function] = field(default_factory=dict)
+    calls: dict[int, list[_Call]] = field(default_factory=dict)
+    taken: set[int] = field(default_factory=set)
+    indirect: bool = False
+    decoded_bytes: int = 0
+
+
+def lift(obj: CodeObject, kernels: Iterable[str] | None = None) -> Program:
+    """Everything that ``kernels`` (default: all) may run. Invalid: there is no kernel of some name."""
+    records = obj.kernels if kernels is None else tuple(obj.kernel(name) for name in dict.fromkeys(kernels))
+    extents = find_extents(obj)
+    found = _Discovery(obj, extents, taken=set(extents.pointers))
+    todo = [(record.entry, _isa(obj, record)) for record in records]
+    while todo:
+        address, isa = todo.pop()
+        if address not in found.functions:
+            _lift_function(found, address, isa)
+        callees = {target for call in found.calls[address] for target in call.targets}
+        if found.indirect:
+            callees |= found.taken
+        todo += [(callee, isa) for callee in sorted(callees) if callee not in found.functions]
+    return _program(found, records)
+
+
+def _isa(obj: CodeObject, record: KernelRecord) -> InstructionSet:
+    """Wave size is a property of each kernel."""
+    small = record.descriptor.enable_wavefront_size32 and 32 in obj.target.wave_sizes
+    return instruction_set(obj.target, 32 if small else max(obj.target.wave_sizes))
+
+
+def _lift_function(found: _Discovery, address: int, isa: InstructionSet) -> None:
+    """Add one function and its calls."""
+    extents, kernel = found.extents, address in found.extents.kernels
+    size = max(extents.end(address) - address, 0)
+    code = Code(isa, address, memoryview(found.obj.read(address, size) if size else b""))
+    entries: tuple[int, ...] = (address,)
+    if any(r.entry == address and r.descriptor.kernarg_preload_length for r in found.obj.kernels):
+        entries = (address, address + PRELOAD_ENTRY)
+    descent = descend(code, entries, kernel)
+    blocks = () if isinstance(descent, str) else descent
+    flow = follow(blocks, entries, not kernel)
+    problem = descent if isinstance(descent, str) else _problem(blocks, flow)
+    builders = tuple(_builders(blocks, flow))
+    found.calls[address] = calls = list(_calls(blocks, flow))
+    found.functions[address] = Function(extents.name(address), address, kernel, isa, entries, blocks, builders, problem)
+    found.taken |= {b.value for b in builders if b.escapes and extents.is_function(b.value)}
+    found.indirect |= any(call.other for call in calls)
+    found.decoded_bytes += sum(block.end - block.address for block in blocks)
+    if found.decoded_bytes > OVERLAP_LIMIT * sum(map(len, extents.text)):
+        raise Malformed(f"{found.obj.name}: calls go into the middle of functions so often that it cannot be code",
+                        Location(extents.name(address), address))
+
+
+def _problem(blocks: tuple[Block, ...], flow: Flow) -> str | None:
+    """Why the function may not be edited, although all its code is known."""
+    started = {chain.getpc for chain in flow.chains}
+    for block in blocks:
+        last = block.instrs[-1]
+        if block.ending is Ending.INDIRECT:
+            return f"the indirect jump at 0x{last.pc:x} may go anywhere"
+        goes = flow.goes.get(last)
+        if goes is not None and last.inst.op.base == "S_SETPC_B64" and not _as_found(block, flow.chains, goes):
+            return f"where the jump at 0x{last.pc:x} goes is not the same on all paths"
+        for instr in block.instrs:
+            if instr.inst.op.base == "S_GETPC_B64" and instr not in started:
+                return f"the use of the PC that s_getpc_b64 at 0x{instr.pc:x} reads is not understood"
+    return None
+
+
+def _as_found(block: Block, chains: tuple[Chain, ...], goes: Goes) -> bool:
+    """Whether a s_setpc goes where the descent, which saw one block at a time, said that it would."""
+    if block.ending is Ending.RETURN:
+        return not goes.chains
+    values = {chains[number].value for number in goes.chains}
+    return not goes.other and not goes.returns and len(values) == 1 and values >= set(block.successors)
+
+
+def _calls(blocks: tuple[Block, ...], flow: Flow) -> Iterable[_Call]:
+    for block in blocks:
+        for instr in block.instrs:
+            goes = flow.goes.get(instr)
+            if goes is not None and _is_call(block, instr, goes):
+                direct = len(goes.chains) == 1 and not goes.other and not goes.chains & flow.escaping
+                targets = frozenset(flow.chains[number].value for number in goes.chains)
+                yield _Call(instr, targets, goes.other, direct, OpFlag.CALL not in instr.inst.op.flags)
+            elif goes is None and OpFlag.CALL in instr.inst.op.flags:
+                target = instr.inst.branch_target(instr.pc)
+                yield _Call(instr, frozenset(() if target is None else (target,)), target is None, True, False)
+
+
+def _is_call(block: Block, instr: Instr, goes: Goes) -> bool:
+    """A s_swappc, or a s_setpc that may go to another function."""
+    if OpFlag.CALL in instr.inst.op.flags or block.ending is Ending.TAIL_CALL:
+        return True
+    return block.ending is Ending.RETURN and goes.other
+
+
+def _builders(blocks: tuple[Block, ...], flow: Flow) -> Iterable[PcBuilder]:
+    uses: dict[int, Instr] = {}
+    for instr, goes in flow.goes.items():
+        for number in goes.chains - flow.escaping:
+            uses.setdefault(number, instr)
+    inside = {instr for block in blocks if block.ending is Ending.BRANCH for instr in block.instrs[-1:]}
+    for number, chain in enumerate(flow.chains):
+        use = uses.get(number)
+        call, branch = (None, use) if use in inside else (use, None)
+        yield PcBuilder(chain.getpc, chain.lo, chain.hi, chain.value, call, branch)
+
+
+def _program(found: _Discovery, records: Iterable[KernelRecord]) -> Program:
+    functions = by_address(found.functions.values())
+    taken = frozenset(found.taken)
+    pointed = tuple(f for f in functions if f.address in taken)
+    sites: dict[Function, tuple[CallSite, ...]] = {}
+    for function in functions:
+        sites[function] = tuple(
+            CallSite(
+                call.instr,
+                by_address({found.functions[t] for t in call.targets} | set(pointed if call.other else ())),
+                not call.direct, call.other and not pointed, call.tail,
+            )
+            for call in found.calls[function.address]
+        )
+    places = {instr: (f, block) for f in functions for block in f.blocks for instr in block.instrs}
+    kernels = tuple(Kernel(r.name, r, found.functions[r.entry]) for r in records)
+    isa = functions[0].isa if functions else instruction_set(found.obj.target, max(found.obj.target.wave_sizes))
+    return Program(found.obj, isa, kernels, functions, taken, sites, places)

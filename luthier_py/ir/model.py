@@ -1,0 +1,188 @@
+"""The IR: a code object's code as functions, blocks and instructions, at its own addresses.
+
+In: nothing; `lift` builds these. Out: read-only data for everybody. Invariant: an Instr is compared by
+identity, because identity *is* the program point; the bytes of a function are those of its Instrs, and a block
+is left only at its end (calls return, so they do not end one).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from luthier_py.errors import Invalid
+from luthier_py.isa import Inst, InstructionSet
+from luthier_py.loader import CodeObject, KernelRecord
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instr:
+    """One instruction at its place."""
+
+    pc: int
+    inst: Inst
+
+    @property
+    def raw(self) -> bytes:
+        return self.inst.raw
+
+    @property
+    def end(self) -> int:
+        """Address of what follows."""
+        return self.pc + self.inst.size_bytes
+
+
+class Ending(Enum):
+    """How control leaves a block."""
+
+    FALLTHROUGH = auto()  # into the next block, which others branch to
+    BRANCH = auto()       # always to one place: s_branch, or s_setpc to an address built in the block
+    CONDITIONAL = auto()  # to a target, or to the next block
+    RETURN = auto()       # s_setpc to the return address, or to an address that nothing is known of
+    TAIL_CALL = auto()    # s_setpc to the start of another function, which then returns to this one's caller
+    INDIRECT = auto()     # to places that are not known
+    END = auto()          # the wave is over
+    NO_RETURN = auto()    # a call or trap with nothing behind it: control does not come back
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Instructions that run one after the other. ``successors``: addresses of blocks, a taken branch first."""
+
+    address: int
+    instrs: tuple[Instr, ...]
+    successors: tuple[int, ...]
+    ending: Ending
+
+    @property
+    def end(self) -> int:
+        """First address after the block."""
+        return self.instrs[-1].end
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PcBuilder:
+    """An address made of the PC: `s_getpc_b64`, then an add to the low half and an add with carry to the high half.
+
+    Nothing between the three touches the pair, so new literals in ``lo`` and ``hi`` build another address.
+    Where one 64-bit add does it, it is both ``lo`` and ``hi``.
+    """
+
+    getpc: Instr
+    lo: Instr
+    hi: Instr
+    value: int
+    call: Instr | None = None    # a call or tail call, when direct calls are all that the value is for
+    branch: Instr | None = None  # the s_setpc to a block of the same function, when that is all the value is for
+
+    @property
+    def escapes(self) -> bool:
+        """Whether the value may be used in other ways than to go there."""
+        return self.call is None and self.branch is None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """One function, or the body of a kernel. ``blocks`` ascend; ``entries`` are where control may come in.
+
+    ``incomplete`` says why the function must be left as it is; what is in ``blocks`` then may not be all of it.
+    """
+
+    name: str
+    address: int
+    kernel: bool
+    isa: InstructionSet
+    entries: tuple[int, ...]
+    blocks: tuple[Block, ...]
+    pc_builders: tuple[PcBuilder, ...]
+    incomplete: str | None = None
+
+    @property
+    def instrs(self) -> Iterator[Instr]:
+        return (instr for block in self.blocks for instr in block.instrs)
+
+    @property
+    def end(self) -> int:
+        """First address after the last block."""
+        return self.blocks[-1].end if self.blocks else self.address
+
+    @property
+    def size_bytes(self) -> int:
+        """From the first instruction to the last one, padding between them included."""
+        return self.end - self.address
+
+    def block(self, address: int) -> Block:
+        """The block that covers ``address``."""
+        at = bisect_right(self.blocks, address, key=lambda block: block.address) - 1
+        if at < 0 or address >= self.blocks[at].end:
+            raise Invalid(f"{self.name} has no block at 0x{address:x}")
+        return self.blocks[at]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CallSite:
+    """One call: s_swappc, s_call, or an s_setpc that is a tail call.
+
+    ``targets`` are all functions that it may reach. ``unknown``: code that is not in the program may be reached
+    too. ``indirect``: the address is not just built for this call, but comes from a register that could hold others.
+    """
+
+    instr: Instr
+    targets: tuple[Function, ...]
+    indirect: bool
+    unknown: bool
+    tail: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """One kernel. Kernels that share their code share the function."""
+
+    name: str
+    record: KernelRecord
+    function: Function
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """What is reachable from some kernels of a code object. ``functions`` ascend."""
+
+    obj: CodeObject
+    isa: InstructionSet
+    kernels: tuple[Kernel, ...]
+    functions: tuple[Function, ...]
+    address_taken: frozenset[int]  # addresses of functions that function pointers may hold
+    call_sites: Mapping[Function, tuple[CallSite, ...]] = field(repr=False)
+    _places: Mapping[Instr, tuple[Function, Block]] = field(repr=False)
+
+    def kernel(self, name: str) -> Kernel:
+        for kernel in self.kernels:
+            if kernel.name == name:
+                return kernel
+        known = ", ".join(sorted(kernel.name for kernel in self.kernels)[:8]) or "none"
+        raise Invalid(f"{self.obj.name}: no kernel {name} was lifted; there are {len(self.kernels)}: {known}")
+
+    def calls(self, function: Function) -> tuple[CallSite, ...]:
+        """Call sites in ``function``, by address."""
+        return self.call_sites[function]
+
+    def function_of(self, instr: Instr) -> Function:
+        return self._places[instr][0]
+
+    def block_of(self, instr: Instr) -> Block:
+        return self._places[instr][1]
+
+    def reachable(self, function: Function) -> tuple[Function, ...]:
+        """``function`` and all that it may call, directly or not; ascending."""
+        found, todo = {function}, [function]
+        while todo:
+            callees = {callee for site in self.calls(todo.pop()) for callee in site.targets} - found
+            found |= callees
+            todo += callees
+        return by_address(found)
+
+
+def by_address(functions: Iterable[Function]) -> tuple[Function, ...]:
+    return tuple(sorted(functions, key=lambda function: function.address))
