@@ -1,0 +1,128 @@
+"""LLVM IR text of one function while it is being written.
+
+In: instructions one at a time. Out: the function's blocks and the declarations that it needs. Locals are
+allocas in the entry block, which LLVM turns into SSA. Invariant: every block ends in exactly one terminator.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+
+from luthier_py.tool.intrinsic import Value
+from luthier_py.tool.types import Kind, Pointer, Scalar, Type
+
+PRIVATE = "addrspace(5)"  # where AMDGPU's allocas live
+GLOBAL = "addrspace(1)"
+
+
+@dataclass(slots=True, eq=False)
+class IrBlock:
+    """A basic block (mutable: grows until it is ``closed``)."""
+
+    label: str
+    lines: list[str] = field(default_factory=list)
+    closed: bool = False
+
+
+class Builder:
+    """Writes one function (mutable). ``block`` is where instructions go."""
+
+    def __init__(self) -> None:
+        self.allocas: list[str] = []
+        self.blocks: list[IrBlock] = []
+        self.declarations: set[str] = set()
+        self.loads = False
+        self._count = 0
+        self.block = self.start(self.new_block("start"))
+
+    def new_block(self, hint: str) -> IrBlock:
+        self._count += 1
+        return IrBlock(f"{hint}{self._count}")
+
+    def start(self, block: IrBlock) -> IrBlock:
+        """Go on in ``block``."""
+        self.blocks.append(block)
+        self.block = block
+        return block
+
+    def line(self, text: str) -> None:
+        self.block.lines.append(text)
+
+    def emit(self, type: Type, instruction: str, lane: bool) -> Value:
+        self._count += 1
+        name = f"%t{self._count}"
+        self.line(f"{name} = {instruction}")
+        return Value(type, name, lane)
+
+    def jump(self, target: IrBlock) -> None:
+        self._close(f"br label %{target.label}")
+
+    def branch(self, condition: Value, yes: IrBlock, no: IrBlock) -> None:
+        self._close(f"br i1 {condition.text}, label %{yes.label}, label %{no.label}")
+
+    def finish(self, text: str) -> None:
+        self._close(text)
+
+    def _close(self, text: str) -> None:
+        self.line(text)
+        self.block.closed = True
+
+    def alloca(self, type: Type) -> str:
+        """A local variable's address."""
+        self._count += 1
+        self.allocas.append(f"%v{self._count} = alloca {llvm(type)}, {PRIVATE}")
+        return f"%v{self._count}"
+
+    def get(self, slot: str, type: Type, lane: bool) -> Value:
+        return self.emit(type, f"load {llvm(type)}, ptr {PRIVATE} {slot}", lane)
+
+    def put(self, slot: str, value: Value) -> None:
+        self.line(f"store {llvm(value.type)} {value.text}, ptr {PRIVATE} {slot}")
+
+    def load(self, pointer: Value, lane: bool) -> Value:
+        assert isinstance(pointer.type, Pointer)
+        self.loads = True
+        element = pointer.type.element
+        where = f"ptr {GLOBAL} {pointer.text}, align {element.size_bytes}"
+        return self.emit(element, f"load {llvm(element)}, {where}", lane)
+
+    def store(self, pointer: Value, value: Value) -> None:
+        where = f"ptr {GLOBAL} {pointer.text}, align {value.type.size_bytes}"
+        self.line(f"store {llvm(value.type)} {value.text}, {where}")
+
+    def call(self, function: str, result: Type, args: tuple[Value, ...], lane: bool) -> Value:
+        types = ", ".join(llvm(value.type) for value in args)
+        self.declarations.add(f"declare {llvm(result)} @{function}({types})")
+        given = ", ".join(f"{llvm(value.type)} {value.text}" for value in args)
+        return self.emit(result, f"call {llvm(result)} @{function}({given})", lane)
+
+    def body(self) -> str:
+        """All blocks. A plain load must not become a scalar one: their cache does not see the wave's own stores."""
+        clobber = ['call void asm sideeffect "", "~{memory}"()'] if self.loads else []
+        first, *others = self.blocks
+        lines = [*self.allocas, *clobber, *first.lines]
+        for block in others:
+            lines += [f"{block.label}:", *block.lines]
+        return "\n".join(lines)
+
+
+def llvm(type: Type) -> str:
+    """LLVM's name of a type."""
+    if isinstance(type, Pointer):
+        return f"ptr {GLOBAL}"
+    if type.kind is Kind.FLOAT:
+        return "float" if type.bits == 32 else "double"
+    return f"i{type.bits}"
+
+
+def constant(type: Type, number: int | float | bool) -> Value:
+    """A literal of a type that can hold it."""
+    if isinstance(type, Scalar) and type.kind is Kind.FLOAT:
+        (bits,) = struct.unpack("<Q", struct.pack("<d", type(float(number))))
+        return Value(type, f"0x{bits:016X}", lane=False)
+    if isinstance(type, Pointer):
+        return Value(type, f"inttoptr (i64 {int(number)} to ptr {GLOBAL})", lane=False)
+    if type.kind is Kind.BOOL:
+        return Value(type, "true" if number else "false", lane=False)
+    return Value(type, str(int(number)), lane=False)

@@ -1,0 +1,62 @@
+"""Hooks of recorded edits to payloads: each hook with its constants is compiled once.
+
+In: Edits and an InstructionSet. Out: payloads by key. Invariant: the same IR, target and LLVM give the same code, so
+code is kept in the process and on disk under a hash of these.
+"""
+
+from __future__ import annotations
+
+from functools import cache as memoize
+from importlib.metadata import PackageNotFoundError, version
+
+from luthier_py import llvm
+from luthier_py.isa import InstructionSet
+from luthier_py.jit import cache, fragment
+from luthier_py.jit.frontend import HookIr, hook_ir, module
+from luthier_py.jit.object import functions
+from luthier_py.jit.payload import Payload, PayloadKey, payload_key
+from luthier_py.tool import Edits
+
+_codes: dict[str, bytes] = {}
+
+
+def compile_hooks(edits: Edits, isa: InstructionSet) -> dict[PayloadKey, Payload]:
+    """Payloads of all hooks that ``edits`` insert; raises HookError, Unsupported."""
+    return compile_keys(dict.fromkeys(map(payload_key, edits.insertions)), isa)
+
+
+def compile_keys(keys: dict[PayloadKey, None], isa: InstructionSet) -> dict[PayloadKey, Payload]:
+    """Payloads of the given hooks and constants, in one LLVM module."""
+    irs = {key: hook_ir(key.hook, key.constants, isa.wave_size) for key in keys}
+    codes = _compiled({_name(ir, isa): ir for ir in irs.values()}, isa)
+    return {
+        key: fragment.payload(key.hook, codes[_name(ir, isa)], ir.params, ir.results, isa) for key, ir in irs.items()
+    }
+
+
+def _compiled(wanted: dict[str, HookIr], isa: InstructionSet) -> dict[str, bytes]:
+    """Code by cache key."""
+    for name in wanted.keys() - _codes.keys():
+        kept = cache.read(name)
+        if kept is not None:
+            _codes[name] = kept
+    missing = [name for name in wanted if name not in _codes]
+    if missing:
+        text = module([wanted[name] for name in missing])
+        made = functions(llvm.amdgpu_object(text, isa.target.name, isa.wave_size))
+        for i, name in enumerate(missing):
+            _codes[name] = made[f"h{i}"]
+            cache.write(name, _codes[name])
+    return {name: _codes[name] for name in wanted}
+
+
+def _name(ir: HookIr, isa: InstructionSet) -> str:
+    return cache.key(ir.function, isa.target.name, str(isa.wave_size), _llvm_version())
+
+
+@memoize
+def _llvm_version() -> str:
+    try:
+        return version("llvmlite")
+    except PackageNotFoundError:
+        return ""

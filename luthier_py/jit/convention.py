@@ -1,0 +1,114 @@
+"""How a hook is called: LLVM's shader-part convention (amdgpu_cs), and which registers it assigns.
+
+``inreg`` arguments come in s0, s1, ...; others in v0, v1, ...; integers are returned in s0, s1, ... and floats in v0,
+v1, ... (LLVM, AMDGPUCallingConv.td, CC_SI_SHADER and RetCC_SI_Shader). Wide values go first, so that pairs start at
+even registers; a parameter of a result's type goes before others, so that it starts where the result ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from luthier_py.isa import RegFile
+from luthier_py.jit.builder import Builder, llvm
+from luthier_py.tool.hook import Parameter, Signature
+from luthier_py.tool.intrinsic import Value
+from luthier_py.tool.types import F32, I32, I64, U32, Kind, Scalar, Type
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Registers of one parameter or result."""
+
+    position: int  # in the hook's signature
+    type: Type
+    file: RegFile
+    index: int
+
+
+def seat_parameters(signature: Signature, runtime: Iterable[int]) -> list[Seat]:
+    """Seats of the parameters at positions ``runtime``, in the order in which the LLVM function takes them."""
+    wanted = [result.type for result in signature.results]
+    chosen = [(position, signature.parameters[position]) for position in runtime]
+    return _seats(sorted(chosen, key=lambda p: (p[1].lane, -p[1].type.dwords, p[1].type not in wanted)))
+
+
+def seat_results(signature: Signature) -> list[Seat]:
+    """Seats of the results, in the order in which the LLVM function returns them."""
+    return _seats(sorted(enumerate(signature.results), key=lambda p: (p[1].lane, -p[1].type.dwords)))
+
+
+def _seats(ordered: list[tuple[int, Parameter]]) -> list[Seat]:
+    used = {RegFile.SGPR: 0, RegFile.VGPR: 0}
+    seats = []
+    for position, parameter in ordered:
+        file = RegFile.VGPR if parameter.lane else RegFile.SGPR
+        seats.append(Seat(position, parameter.type, file, used[file]))
+        used[file] += parameter.type.dwords
+    return seats
+
+
+def _carrier(type: Type) -> Type:
+    """The integer that brings a float through SGPRs, or a double through VGPRs; other types travel as they are."""
+    if isinstance(type, Scalar) and type.kind is Kind.FLOAT:
+        return I32 if type.bits == 32 else I64
+    return type
+
+
+def declare_parameters(seats: list[Seat]) -> str:
+    """The parameter list of the LLVM function."""
+    where = {RegFile.SGPR: " inreg", RegFile.VGPR: ""}
+    return ", ".join(f"{llvm(_carrier(seat.type))}{where[seat.file]} %p{seat.position}" for seat in seats)
+
+
+def receive(ir: Builder, seat: Seat, lane: bool) -> Value:
+    """The value that came in."""
+    came = Value(_carrier(seat.type), f"%p{seat.position}", lane)
+    return came if came.type == seat.type else _bitcast(ir, came, seat.type)
+
+
+def return_type(seats: list[Seat]) -> str:
+    """What the LLVM function returns; a hook without results returns something, or it would end the wave."""
+    parts = [part for seat in seats for part in _return_types(seat)]
+    return "i32" if not parts else parts[0] if len(parts) == 1 else "{ " + ", ".join(parts) + " }"
+
+
+def _return_types(seat: Seat) -> list[str]:
+    if seat.file is RegFile.VGPR:
+        return ["float"] * seat.type.dwords
+    return ["i32" if seat.type.dwords == 1 else "i64"]
+
+
+def send(ir: Builder, seats: list[Seat], values: list[Value]) -> None:
+    """Return ``values``, which are in the order of ``seats``."""
+    parts = [part for seat, value in zip(seats, values, strict=True) for part in _sent(ir, seat, value)]
+    type = return_type(seats)
+    if len(parts) < 2:
+        ir.finish(f"ret {type} {parts[0].text if parts else 'poison'}")
+        return
+    text = "poison"
+    for i, part in enumerate(parts):
+        text = ir.emit(part.type, f"insertvalue {type} {text}, {llvm(part.type)} {part.text}, {i}", part.lane).text
+    ir.finish(f"ret {type} {text}")
+
+
+def _sent(ir: Builder, seat: Seat, value: Value) -> list[Value]:
+    if llvm(value.type).startswith("ptr"):
+        value = ir.emit(I64, f"ptrtoint {llvm(value.type)} {value.text} to i64", value.lane)
+    bits = I32 if value.type.dwords == 1 else I64
+    if value.type != bits and not (isinstance(value.type, Scalar) and value.type.is_integer):
+        value = _bitcast(ir, value, bits)
+    if seat.file is RegFile.SGPR:
+        return [value]
+    if value.type.dwords == 1:
+        return [_bitcast(ir, value, F32)]
+    halves = []
+    for shift in (0, 32):
+        moved = ir.emit(I64, f"lshr i64 {value.text}, {shift}", value.lane)
+        halves.append(_bitcast(ir, ir.emit(U32, f"trunc i64 {moved.text} to i32", value.lane), F32))
+    return halves
+
+
+def _bitcast(ir: Builder, value: Value, type: Type) -> Value:
+    return ir.emit(type, f"bitcast {llvm(value.type)} {value.text} to {llvm(type)}", value.lane)

@@ -1,0 +1,92 @@
+"""Machine code of one hook to a Payload: decoded, trimmed, and checked to be fit for inlining.
+
+In: bytes of one amdgpu_cs function and where its arguments are. Out: Payload. Invariant: what could not run in the
+middle of somebody else's kernel (stack, calls, absolute addresses, the end of the wave) is Unsupported.
+"""
+
+from __future__ import annotations
+
+from luthier_py.errors import Unsupported
+from luthier_py.isa import NO_REGS, Inst, InstructionSet, OpFlag, Reg, RegFile, Space
+from luthier_py.jit.convention import Seat
+from luthier_py.jit.payload import Payload, Slot
+from luthier_py.tool.hook import Hook, Lanes
+
+VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS
+REFUSED = (
+    (OpFlag.CALL | OpFlag.INDIRECT, "calls code outside of itself"),
+    (OpFlag.END, "ends the wave"),
+    (OpFlag.BARRIER, "has a barrier"),
+)
+
+
+def payload(
+    hook: Hook, code: bytes, params: tuple[Seat, ...], results: tuple[Seat, ...], isa: InstructionSet
+) -> Payload:
+    """Check and describe the code of ``hook``."""
+    instrs = without_last_wait(decoded(code, isa))
+    _check(hook, instrs)
+    reads = writes = NO_REGS
+    for inst in instrs:
+        reads, writes = reads | inst.reads, writes | inst.writes
+    return Payload(
+        instrs=instrs,
+        params=tuple(_slot(seat) for seat in params),
+        results=tuple(_slot(seat) for seat in results),
+        reads=reads,
+        writes=writes,
+        needs_lane=hook.lanes is Lanes.ACTIVE and _needs_lane(instrs, results),
+    )
+
+
+def decoded(code: bytes, isa: InstructionSet) -> tuple[Inst, ...]:
+    instrs, offset = [], 0
+    while offset < len(code):
+        inst = isa.decode(code, offset)
+        instrs.append(inst)
+        offset += inst.size_bytes
+    return tuple(instrs)
+
+
+def without_last_wait(instrs: tuple[Inst, ...]) -> tuple[Inst, ...]:
+    """LLVM drains all memory counters at the end; only loads need that, whose registers the hook gives back."""
+    loads = any(inst.op.counters and _loads(inst) for inst in instrs)
+    while instrs and not loads and instrs[-1].op.flags & OpFlag.WAIT:
+        instrs = instrs[:-1]
+    return instrs
+
+
+def _loads(inst: Inst) -> bool:
+    """Whether a register is written when the memory operation completes."""
+    return bool(inst.op.flags & (OpFlag.VMEM | OpFlag.SMEM | OpFlag.LDS) and inst.writes)
+
+
+def _check(hook: Hook, instrs: tuple[Inst, ...]) -> None:
+    ends, at = set(), 0
+    for inst in instrs:
+        at += inst.size_bytes
+        ends.add(at)
+        for flags, what in REFUSED:
+            if inst.op.flags & flags:
+                raise Unsupported(f"{hook.place}: hook {hook.name} {what} ({inst.op.mnemonic})")
+        if inst.op.base == "S_GETPC_B64":
+            raise Unsupported(f"{hook.place}: hook {hook.name} needs constant data or a stack ({inst.op.mnemonic})")
+        if inst.op.spaces is Space.SCRATCH:
+            raise Unsupported(f"{hook.place}: hook {hook.name} needs a stack; use fewer values at a time")
+    at = 0
+    for inst in instrs:
+        target = inst.branch_target(at)
+        at += inst.size_bytes
+        if target is not None and target not in ends and target != 0:
+            raise Unsupported(f"{hook.place}: hook {hook.name} branches out of itself ({inst.op.mnemonic})")
+
+
+def _needs_lane(instrs: tuple[Inst, ...], results: tuple[Seat, ...]) -> bool:
+    """Vector instructions do nothing when EXEC is zero: whatever scalars are made from them is then garbage."""
+    vector = any(inst.op.flags & VECTOR and not inst.op.flags & OpFlag.IGNORES_EXEC for inst in instrs)
+    scalars = any(seat.file is RegFile.SGPR for seat in results)
+    return vector and (scalars or any(inst.op.flags & OpFlag.BRANCH for inst in instrs))
+
+
+def _slot(seat: Seat) -> Slot:
+    return Slot(Reg(seat.file, seat.index, seat.type.dwords), seat.file is RegFile.SGPR)

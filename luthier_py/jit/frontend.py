@@ -1,0 +1,91 @@
+"""Device Python to LLVM IR: one hook with its compile-time arguments becomes one amdgpu_cs function.
+
+In: a Hook, constants, a wave size. Out: HookIr. Invariant: the text depends on nothing else, so that it is the key
+under which compiled code is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from luthier_py.errors import HookError
+from luthier_py.jit import convention
+from luthier_py.jit.builder import Builder, constant
+from luthier_py.jit.convention import Seat
+from luthier_py.jit.scope import Differs, Scope
+from luthier_py.jit.source import source_of
+from luthier_py.jit.statements import Statements, context
+from luthier_py.tool.edits import Constant
+from luthier_py.tool.hook import Hook, Lanes
+from luthier_py.tool.types import BOOL
+
+MAX_DWORDS = 16  # of all parameters, or of all results, in one register file
+
+
+@dataclass(frozen=True, slots=True)
+class HookIr:
+    """A hook as text. ``function`` has ``@hook`` for its name, for module() to replace."""
+
+    function: str
+    declarations: frozenset[str]
+    params: tuple[Seat, ...]   # of runtime arguments, in the hook's order
+    results: tuple[Seat, ...]  # in the hook's order
+
+
+def hook_ir(hook: Hook, constants: tuple[Constant | None, ...], wave_size: int) -> HookIr:
+    """Compile a hook; HookError names what is not device Python."""
+    runtime = [position for position, value in enumerate(constants) if value is None]
+    params = convention.seat_parameters(hook.signature, runtime)
+    results = convention.seat_results(hook.signature)
+    _check_seats(hook, params)
+    _check_seats(hook, results)
+    differs = Differs()
+    while True:
+        differs.grew = False
+        text, declarations = _function(hook, constants, wave_size, params, results, differs)
+        if not differs.grew:
+            return HookIr(text, declarations, _in_order(params), _in_order(results))
+
+
+def module(hooks: list[HookIr]) -> str:
+    """One LLVM module; the functions are called h0, h1, ..."""
+    declarations = sorted(frozenset().union(*(hook.declarations for hook in hooks)))
+    functions = [hook.function.replace("@hook(", f"@h{i}(", 1) for i, hook in enumerate(hooks)]
+    return "\n".join([*declarations, *functions, 'attributes #0 = { nounwind "no-jump-tables"="true" }', ""])
+
+
+def _function(
+    hook: Hook, constants: tuple[Constant | None, ...], wave_size: int, params: list[Seat], results: list[Seat],
+    differs: Differs,
+) -> tuple[str, frozenset[str]]:
+    ir, signature = Builder(), hook.signature
+    single = hook.lanes is Lanes.ONE
+    shared = context(ir, differs, wave_size, single)
+    given = {seat.position: convention.receive(ir, seat, signature.parameters[seat.position].lane) for seat in params}
+    values = [
+        given[i] if number is None else constant(parameter.type, number)
+        for i, (parameter, number) in enumerate(zip(signature.parameters, constants, strict=True))
+    ]
+    slots = tuple(ir.alloca(result.type) for result in signature.results)
+    done = ir.new_block("end")
+    scope = Scope(source_of(hook.function), signature, next(shared.numbers), 0, done, slots)
+    Statements(shared, scope).run(values)
+    ir.start(done)
+    returned = [ir.get(slots[seat.position], seat.type, signature.results[seat.position].lane) for seat in results]
+    convention.send(ir, results, returned)
+    header = f"define amdgpu_cs {convention.return_type(results)} @hook({convention.declare_parameters(params)}) #0"
+    return f"{header} {{\n{ir.body()}\n}}", frozenset(ir.declarations)
+
+
+def _check_seats(hook: Hook, seats: list[Seat]) -> None:
+    for seat in seats:
+        if seat.type == BOOL:
+            name = hook.signature.parameters[seat.position].name
+            raise HookError(f"{hook.place}: {hook.name}: {name} is bool_ and needs a compile-time True or False")
+        if seat.index + seat.type.dwords > MAX_DWORDS:
+            message = f"too many parameters or results; {MAX_DWORDS} dwords at most"
+            raise HookError(f"{hook.place}: {hook.name}: {message}")
+
+
+def _in_order(seats: list[Seat]) -> tuple[Seat, ...]:
+    return tuple(sorted(seats, key=lambda seat: seat.position))

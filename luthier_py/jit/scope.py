@@ -1,0 +1,75 @@
+"""What is known of one function while its body is compiled: its locals, and which values may differ between lanes.
+
+A value is uniform when all lanes that are active see the same one. A local differs when it is given a value that
+differs, or when it is assigned in another *region* than the one it was made in: a region is code that only some of
+the active lanes run (a branch or loop whose condition differs). Whether a local differs is needed before all its
+assignments are seen, so a function is compiled again until nothing new is found: `Differs` only grows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from luthier_py.jit.builder import IrBlock
+from luthier_py.jit.source import Source
+from luthier_py.tool.hook import Signature
+from luthier_py.tool.types import Type
+
+Key = tuple[int, object]  # number of the inlined call, and a local's name or a loop's place
+
+
+@dataclass(slots=True)
+class Differs:
+    """Locals, results and loops that differ between lanes (mutable: grows)."""
+
+    keys: set[Key] = field(default_factory=set)
+    grew: bool = False
+
+    def add(self, key: Key) -> None:
+        self.grew = self.grew or key not in self.keys
+        self.keys.add(key)
+
+
+@dataclass(slots=True)
+class Local:
+    """A local variable: its address, its type, and the region it was made in."""
+
+    type: Type
+    slot: str
+    region: int
+
+
+@dataclass(slots=True)
+class Loop:
+    """A loop that is being compiled."""
+
+    key: Key
+    region: int          # of its body
+    next: IrBlock        # where continue goes
+    done: IrBlock        # where break goes
+    exits: list[set[str]] = field(default_factory=list)  # locals that have a value, for each way to ``done``
+
+
+@dataclass(slots=True)
+class Scope:
+    """One function body, the hook's own or one inlined call (mutable)."""
+
+    source: Source
+    signature: Signature
+    number: int
+    region: int
+    done: IrBlock
+    results: tuple[str, ...]  # addresses of the results
+    locals: dict[str, Local] = field(default_factory=dict)
+    assigned: set[str] = field(default_factory=set)  # locals that surely have a value here
+    loops: list[Loop] = field(default_factory=list)
+    root: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.root = self.region
+
+    def key(self, name: object) -> Key:
+        return self.number, name
+
+    def result_key(self, index: int) -> Key:
+        return self.number, ("result", index)

@@ -1,0 +1,307 @@
+"""Statements of device code, as LLVM IR; and calls of device functions, which are inlined.
+
+In: the body of a function and values for its parameters. Out: code that ends in the scope's ``done`` block with the
+results stored. Invariant: as for expressions, what is not named here is refused with file and line.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+from luthier_py.jit import arithmetic
+from luthier_py.jit.builder import Builder, constant, llvm
+from luthier_py.jit.expressions import Expressions
+from luthier_py.jit.scope import Differs, Local, Loop, Scope
+from luthier_py.jit.source import source_of
+from luthier_py.tool.hook import Device
+from luthier_py.tool.intrinsic import Operand, Value
+from luthier_py.tool.types import Pointer, Type
+
+ALLOWED = "allowed are assignments, if, while, for ... in range(...), break, continue, return, pass and calls"
+
+
+@dataclass(slots=True)
+class Context:
+    """What all functions of one hook share."""
+
+    ir: Builder
+    differs: Differs
+    wave_size: int
+    single_lane: bool  # the hook runs in one lane: nothing can differ
+    numbers: Iterator[int]
+    regions: Iterator[int]
+
+
+def context(ir: Builder, differs: Differs, wave_size: int, single_lane: bool) -> Context:
+    return Context(ir, differs, wave_size, single_lane, count(), count(1))
+
+
+class Statements(Expressions):
+    """Compiles the body of the function in ``scope`` (mutable: writes to ``ir``)."""
+
+    def __init__(self, shared: Context, scope: Scope, callers: tuple[Device, ...] = ()) -> None:
+        super().__init__(shared.ir, scope, shared.differs, shared.wave_size, shared.single_lane)
+        self.shared, self.callers = shared, callers
+
+    def run(self, values: Sequence[Value]) -> None:
+        """The whole function; ``values`` are its arguments."""
+        scope, tree = self.scope, self.scope.source.tree
+        for parameter, value in zip(scope.signature.parameters, values, strict=True):
+            self.set_local(tree, parameter.name, value, parameter.type)
+        self.block(tree.body)
+        if not self.ir.block.closed:
+            if scope.results:
+                self.refuse(tree, "it may end without returning a value; end every path with return")
+            self.ir.jump(scope.done)
+
+    def inline(self, node: ast.Call, function: Device, args: Sequence[Operand]) -> tuple[Value, ...]:
+        parameters, results = function.signature.parameters, function.signature.results
+        if function in self.callers:
+            self.refuse(node, f"{function.name} calls itself; recursion is not allowed in device code, use a loop")
+        if len(args) != len(parameters):
+            self.refuse(node, f"{function.name} takes {len(parameters)} arguments, {len(args)} given")
+        values = [
+            self.passed(node, f"argument {parameter.name} of {function.name}", parameter, arg)
+            for parameter, arg in zip(parameters, args, strict=True)
+        ]
+        done, number = self.ir.new_block("returned"), next(self.shared.numbers)
+        slots = tuple(self.ir.alloca(result.type) for result in results)
+        scope = Scope(source_of(function.function), function.signature, number, self.scope.region, done, slots)
+        Statements(self.shared, scope, (*self.callers, function)).run(values)
+        self.ir.start(done)
+        return tuple(
+            self.ir.get(slot, result.type, scope.result_key(i) in self.differs.keys)
+            for i, (slot, result) in enumerate(zip(slots, results, strict=True))
+        )
+
+    # -- locals ------------------------------------------------------------------------------------
+
+    def set_local(self, node: ast.AST, name: str, operand: Operand, declared: Type | None = None) -> None:
+        """Assign a local; the first assignment fixes its type."""
+        scope, local = self.scope, self.scope.locals.get(name)
+        if local is None:
+            value = arithmetic.typed(operand) if declared is None else self.adapted(node, name, operand, declared)
+            local = scope.locals[name] = Local(value.type, self.ir.alloca(value.type), scope.region)
+        elif declared is not None and declared != local.type:
+            self.refuse(node, f"{name} is {local.type} already; a local keeps its type")
+        else:
+            value = self.adapted(node, name, operand, local.type)
+        self.ir.put(local.slot, value)
+        scope.assigned.add(name)
+        if value.lane or local.region != scope.region:
+            self.differs.add(scope.key(name))
+
+    def adapted(self, node: ast.AST, name: str, operand: Operand, type: Type) -> Value:
+        try:
+            return arithmetic.implicit(self.ir, operand, type)
+        except ValueError as error:
+            self.refuse(node, f"{name} is {type}, since it was first assigned: {error}")
+
+    def store_to(self, target: ast.expr, operand: Operand) -> None:
+        if isinstance(target, ast.Name):
+            self.set_local(target, target.id, operand)
+        elif isinstance(target, ast.Subscript):
+            self.store_element(target, self.element(target), operand)
+        else:
+            self.refuse(target, "only names and pointer[i] can be assigned in device code")
+
+    def store_element(self, node: ast.AST, where: Value, operand: Operand) -> None:
+        assert isinstance(where.type, Pointer)
+        with self.at(node):
+            self.ir.store(where, arithmetic.implicit(self.ir, operand, where.type.element))
+
+    def assign(self, node: ast.Assign) -> None:
+        found = self.values(node.value)
+        for target in node.targets:
+            targets = target.elts if isinstance(target, ast.Tuple) else [target]
+            if len(targets) != len(found):
+                self.refuse(node, f"{len(targets)} names are assigned, but there are {len(found)} values")
+            for part, operand in zip(targets, found, strict=True):
+                self.store_to(part, operand)
+
+    def annotated(self, node: ast.AnnAssign) -> None:
+        if not isinstance(node.target, ast.Name):
+            self.refuse(node, "only names can be declared")
+        declared = self.type_of(node.annotation)
+        if declared is None:
+            self.refuse(node, f"`{ast.unparse(node.annotation)}` is not a device type")
+        if node.value is None:
+            self.refuse(node, f"{node.target.id} is declared without a value; assign one")
+        self.set_local(node, node.target.id, self.expression(node.value), declared)
+
+    def augmented(self, node: ast.AugAssign) -> None:
+        if isinstance(node.target, ast.Name):
+            load = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
+            old = self.name(load)
+            with self.at(node):
+                new = arithmetic.binary(self.ir, node.op, old, self.expression(node.value))
+            self.set_local(node, node.target.id, new)
+            return
+        if not isinstance(node.target, ast.Subscript):
+            self.refuse(node, "only names and pointer[i] can be assigned in device code")
+        where = self.element(node.target)
+        with self.at(node):
+            new = arithmetic.binary(self.ir, node.op, self.ir.load(where, where.lane), self.expression(node.value))
+        self.store_element(node, where, new)
+
+    # -- control flow ------------------------------------------------------------------------------
+
+    def block(self, body: Sequence[ast.stmt]) -> None:
+        """Statements in turn; what follows a return, break or continue is never reached."""
+        for node in body:
+            if self.ir.block.closed:
+                return
+            handler = self.STATEMENTS.get(type(node))
+            if handler is None:
+                self.refuse(node, f"`{type(node).__name__.lower()}` is not allowed in device code; {ALLOWED}")
+            handler(self, node)
+
+    @contextmanager
+    def region(self, separate: bool) -> Iterator[None]:
+        """Code that only some of the lanes run is a region of its own."""
+        outer = self.scope.region
+        if separate:
+            self.scope.region = next(self.shared.regions)
+        yield
+        self.scope.region = outer
+
+    def if_(self, node: ast.If) -> None:
+        ir, scope = self.ir, self.scope
+        yes, no, done = ir.new_block("then"), ir.new_block("else"), ir.new_block("endif")
+        differs = self.condition(node.test, yes, no)
+        before, ends = set(scope.assigned), []
+        for start, body in ((yes, node.body), (no, node.orelse)):
+            ir.start(start)
+            scope.assigned = set(before)
+            with self.region(differs):
+                self.block(body)
+            if not ir.block.closed:
+                ir.jump(done)
+                ends.append(scope.assigned)
+        if ends:
+            scope.assigned = set.intersection(*ends)
+            ir.start(done)
+
+    def while_(self, node: ast.While) -> None:
+        ir = self.ir
+        head, body = ir.new_block("while"), ir.new_block("body")
+        loop = Loop(self.scope.key((node.lineno, node.col_offset)), 0, head, ir.new_block("endwhile"))
+        ir.jump(head)
+        ir.start(head)
+        if isinstance(node.test, ast.Constant) and node.test.value:
+            differs = False
+            ir.jump(body)
+        else:
+            differs = self.condition(node.test, body, loop.done)
+            loop.exits.append(set(self.scope.assigned))
+        ir.start(body)
+        self.loop(node, loop, differs)
+
+    def for_(self, node: ast.For) -> None:
+        """The trips are counted first: Python's range cannot overflow, and the body may change its variable."""
+        ir = self.ir
+        first, trips, step = self.range_of(node)
+        item, trip = ir.alloca(first.type), ir.alloca(trips.type)
+        ir.put(item, first)
+        ir.put(trip, constant(trips.type, 0))
+        head, body, following = ir.new_block("for"), ir.new_block("body"), ir.new_block("next")
+        loop = Loop(self.scope.key((node.lineno, node.col_offset)), 0, following, ir.new_block("endfor"))
+        ir.jump(head)
+        ir.start(head)
+        more = arithmetic.compare(ir, ast.Lt(), ir.get(trip, trips.type, trips.lane), trips)
+        ir.branch(more, body, loop.done)
+        loop.exits.append(set(self.scope.assigned))
+        ir.start(body)
+        self.loop(node, loop, more.lane, lambda: self.store_to(node.target, ir.get(item, first.type, first.lane)))
+        ends = ir.block
+        ir.start(following)
+        for slot, type, by in ((item, first.type, step), (trip, trips.type, 1)):
+            old = ir.get(slot, type, lane=False)
+            ir.put(slot, ir.emit(type, f"add {llvm(type)} {old.text}, {by}", lane=False))
+        ir.jump(head)
+        ir.block = ends
+
+    def loop(
+        self, node: ast.While | ast.For, loop: Loop, differs: bool, begin: Callable[[], None] | None = None
+    ) -> None:
+        """The body of a loop, from the current block on; afterwards in ``loop.done``, if anything leads there."""
+        if node.orelse:
+            self.refuse(node, "else of a loop is not allowed in device code")
+        ir, scope = self.ir, self.scope
+        with self.region(differs or loop.key in self.differs.keys):
+            loop.region = scope.region
+            scope.loops.append(loop)
+            if begin is not None:
+                begin()
+            self.block(node.body)
+            scope.loops.pop()
+        if not ir.block.closed:
+            ir.jump(loop.next)
+        if loop.exits:
+            scope.assigned = set.intersection(*loop.exits)
+            ir.start(loop.done)
+
+    def range_of(self, node: ast.For) -> tuple[Value, Value, int]:
+        """First item, number of items (unsigned), and step of ``range(...)``."""
+        call = node.iter
+        if not isinstance(call, ast.Call) or self.scope.source.constant(call.func) is not range or call.keywords:
+            self.refuse(node, "for runs over range(...) only in device code")
+        if not 1 <= len(call.args) <= 3:
+            self.refuse(call, "range takes one to three integers")
+        bounds = [self.expression(arg) for arg in call.args]
+        step = bounds[2] if len(bounds) == 3 else 1
+        if not isinstance(step, int) or step == 0:
+            self.refuse(call, "the step of range must be a constant, and not zero")
+        with self.at(call):
+            bounds = bounds[:2] if len(bounds) > 1 else [0, bounds[0]]
+            start, stop = arithmetic.unify(self.ir, *bounds)
+            return start, arithmetic.trips(self.ir, start, stop, step), step
+
+    def jump_out(self, node: ast.Break | ast.Continue) -> None:
+        scope = self.scope
+        if not scope.loops:
+            self.refuse(node, "this is outside of a loop")
+        loop = scope.loops[-1]
+        if scope.region != loop.region:
+            self.differs.add(loop.key)
+        if isinstance(node, ast.Break):
+            loop.exits.append(set(scope.assigned))
+        self.ir.jump(loop.done if isinstance(node, ast.Break) else loop.next)
+
+    def return_(self, node: ast.Return) -> None:
+        scope = self.scope
+        found = self.values(node.value) if node.value is not None else ()
+        if isinstance(node.value, ast.Constant) and node.value.value is None:
+            found = ()
+        if len(found) != len(scope.results):
+            self.refuse(node, f"{len(found)} values are returned, but {len(scope.results)} are declared")
+        for i, (slot, result, operand) in enumerate(zip(scope.results, scope.signature.results, found, strict=True)):
+            named = f"result {i}" if len(found) > 1 else "the result"
+            value = self.passed(node, named, result, operand)
+            if scope.region != scope.root:
+                named += ", returned by some of the lanes only,"
+                value = self.passed(node, named, result, replace(value, lane=True))
+            self.ir.put(slot, value)
+            if value.lane:
+                self.differs.add(scope.result_key(i))
+        self.ir.jump(scope.done)
+
+    def effect(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Call):
+            self.call(node.value)
+        elif not (isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)):
+            self.refuse(node, f"this statement has no effect; {ALLOWED}")
+
+    def pass_(self, node: ast.Pass) -> None:
+        """Nothing."""
+
+    STATEMENTS: dict[type[ast.stmt], Callable[[Statements, Any], None]] = {
+        ast.Assign: assign, ast.AnnAssign: annotated, ast.AugAssign: augmented, ast.If: if_, ast.While: while_,
+        ast.For: for_, ast.Break: jump_out, ast.Continue: jump_out, ast.Return: return_, ast.Expr: effect,
+        ast.Pass: pass_,
+    }
