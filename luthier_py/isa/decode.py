@@ -123,13 +123,26 @@ class Decoder:
         except Malformed as error:
             raise Malformed(f"{form.op.mnemonic}: {error.message}") from None
         if form.dmask is not None:
-            _size_image_data(found, fields[form.dmask])
+            self._size_image_data(found, fields[form.dmask])
         if form.vdst_y is not None:
             found[form.vdst_y] = _second_destination(found, form.vdst_y)
         return tuple(found)
 
+    def _size_image_data(self, found: list[Operand], dmask: int) -> None:
+        """Image data is as wide as dmask has bits, half that for packed D16, one more with TFE (gfx9 ISA, MIMG)."""
+        values = {operand.name: operand.value for operand in found if operand.kind is OperandKind.IMMEDIATE}
+        dwords = max(1, dmask.bit_count())
+        if values.get("d16"):
+            dwords = (dwords + 1) // 2
+        dwords += values.get("tfe", 0)
+        for k, operand in enumerate(found):
+            if operand.name in ("vdata", "vdst") and operand.reg is not None and operand.reg.dwords < dwords:
+                if operand.reg.index & 1 and self.target.aligned_vgprs:
+                    raise Malformed(f"{operand.name}: tuples start at even registers")
+                found[k] = replace(operand, reg=replace(operand.reg, dwords=dwords))
+
     def _with_literal(self, form: Format, slot: Slot, value: int, literal: int) -> Operand:
-        if not slot.takes_literal or value not in (LITERAL, LITERAL64):
+        if not slot.takes_literal or value != LITERAL and (value != LITERAL64 or not self.target.literals64):
             return slot[value]
         info = slot.info
         bits = literal if value == LITERAL64 else literal_bits(literal, info.type, form.signed)
@@ -161,12 +174,12 @@ class Decoder:
         )
 
     def _operand_info(self, operand: ShapeOperand) -> OperandInfo:
-        kind, dwords, type_name, printer, signed, files = self.table.records.classes[operand.class_number]
+        kind, dwords, type_name, printer, signed, files, aligned = self.table.records.classes[operand.class_number]
         if kind in ("bool", "sdwavcc"):
             dwords = self.reader.lane_mask_dwords
         places = tuple((first, width, at) for first, width, at in operand.segments)
-        access = Access(operand.access)
-        return OperandInfo(operand.name, access, dwords, kind, type_name, printer, signed, files, places)
+        return OperandInfo(operand.name, Access(operand.access), dwords, kind, type_name, printer, signed, files,
+                           bool(aligned), places)
 
     def _implicit(self, names: list[str]) -> RegSet:
         found = NO_REGS
@@ -188,18 +201,6 @@ class Decoder:
 def mnemonic_of(template: str) -> str:
     end = next((k for k, letter in enumerate(template) if letter in " $"), len(template))
     return template[:end]
-
-
-def _size_image_data(found: list[Operand], dmask: int) -> None:
-    """Image data is as wide as dmask has bits, half that for packed D16, one more with TFE (gfx9 ISA, MIMG)."""
-    values = {operand.name: operand.value for operand in found if operand.kind is OperandKind.IMMEDIATE}
-    dwords = max(1, dmask.bit_count())
-    if values.get("d16"):
-        dwords = (dwords + 1) // 2
-    dwords += values.get("tfe", 0)
-    for k, operand in enumerate(found):
-        if operand.name in ("vdata", "vdst") and operand.reg is not None and operand.reg.dwords < dwords:
-            found[k] = replace(operand, reg=replace(operand.reg, dwords=dwords))
 
 
 def _second_destination(found: list[Operand], place: int) -> Operand:

@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from luthier_py.errors import Invalid
 from luthier_py.isa.constants import LITERAL, LITERAL64
 from luthier_py.isa.instruction import Inst, Operand, OperandInfo, OpInfo
-from luthier_py.isa.operands import ACCUMULATOR, HIGH_HALF, VECTOR
+from luthier_py.isa.operands import ACCUMULATOR, HIGH_HALF, VECTOR, excluded
 from luthier_py.isa.registers import M0, TTMP0, Reg, RegFile
 from luthier_py.isa.target import Target
 
 MISALIGNABLE = 3  # dwords from which scalar tuples start at multiples of four
 
 
-def encode(op: OpInfo, fields: Sequence[int], literal: int | None = None) -> bytes:
+def encode(target: Target, op: OpInfo, fields: Sequence[int], literal: int | None = None) -> bytes:
     """The bytes of ``op`` with one value per operand; Invalid when a value or the literal does not fit."""
     if len(fields) != len(op.operands):
         raise Invalid(f"{op.mnemonic} has {len(op.operands)} fields, not {len(fields)}")
@@ -27,7 +27,7 @@ def encode(op: OpInfo, fields: Sequence[int], literal: int | None = None) -> byt
     for info, value in zip(op.operands, fields, strict=True):
         word |= place_field(op, info, value)
     _check_shared_bits(op, word, dict(enumerate(fields)))
-    return word.to_bytes(op.size_bytes, "little") + _literal_bytes(op, fields, literal)
+    return word.to_bytes(op.size_bytes, "little") + _literal_bytes(target, op, fields, literal)
 
 
 def place_field(op: OpInfo, info: OperandInfo, value: int) -> int:
@@ -56,8 +56,8 @@ def _check_shared_bits(op: OpInfo, word: int, values: dict[int, int]) -> None:
             raise Invalid(f"{op.mnemonic}: {info.name} must be of the same register file as the other data operands")
 
 
-def _literal_bytes(op: OpInfo, fields: Sequence[int], literal: int | None) -> bytes:
-    codes = {fields[k] for k in op.literals} & {LITERAL, LITERAL64}
+def _literal_bytes(target: Target, op: OpInfo, fields: Sequence[int], literal: int | None) -> bytes:
+    codes = {fields[k] for k in op.literals} & ({LITERAL, LITERAL64} if target.literals64 else {LITERAL})
     if literal is None:
         if codes:
             raise Invalid(f"{op.mnemonic}: a source says that a literal follows, but none is given")
@@ -70,7 +70,7 @@ def _literal_bytes(op: OpInfo, fields: Sequence[int], literal: int | None) -> by
     return literal.to_bytes(size, "little")
 
 
-def replace_fields(inst: Inst, changes: dict[int, int], literal: int | None = None) -> bytes:
+def replace_fields(target: Target, inst: Inst, changes: dict[int, int], literal: int | None = None) -> bytes:
     """``inst``'s bytes with some fields (by place) and, if given, the literal replaced."""
     op = inst.op
     word = int.from_bytes(inst.raw[:op.size_bytes], "little")
@@ -85,7 +85,7 @@ def replace_fields(inst: Inst, changes: dict[int, int], literal: int | None = No
     for place, value in changes.items():
         fields[place] = value
     return word.to_bytes(op.size_bytes, "little") + \
-        _literal_bytes(op, fields, inst.literal if literal is None else literal)
+        _literal_bytes(target, op, fields, inst.literal if literal is None else literal)
 
 
 def rename(target: Target, inst: Inst, renamed: Callable[[Operand], int]) -> dict[int, int]:
@@ -120,6 +120,8 @@ def _scalar_field(target: Target, op: OpInfo, info: OperandInfo, reg: Reg) -> in
     alignment = min(reg.dwords, 4) if reg.dwords != MISALIGNABLE else 4
     if reg.index % alignment and reg.dwords > 1:
         raise Invalid(f"{op.mnemonic}: {info.name} cannot be {reg}, it must start at a multiple of {alignment}")
+    if excluded(info, reg.index):
+        raise Invalid(f"{op.mnemonic}: {info.name} cannot be {reg}")
     if reg.index == M0:
         return target.m0_encoding
     last = TTMP0 + 15 if reg.index >= TTMP0 else TTMP0 - 1

@@ -47,7 +47,7 @@ class InstructionSet:
 
     def encode(self, op: OpInfo, fields: Sequence[int], literal: int | None = None) -> bytes:
         """The bytes of ``op`` with one value per operand; encoding what was decoded gives the same bytes."""
-        return encode(op, fields, literal)
+        return encode(self.target, op, fields, literal)
 
     def make(self, name: str, *operands: Value, **modifiers: int) -> Inst:
         """Assemble one instruction: a mnemonic or base name, operands in assembly order, modifiers by name.
@@ -57,7 +57,7 @@ class InstructionSet:
         taken. Modifiers are field names (offset=16, clamp=1), or words (offen=True, glc=True, lds=True).
         """
         op, fields, literal = self._assembler.assemble(name, operands, modifiers)
-        return self.decode(encode(op, fields, literal))
+        return self.decode(encode(self.target, op, fields, literal))
 
     def with_registers(self, inst: Inst, rename_to: Callable[[Operand], int]) -> Inst:
         """``inst`` with the index of every register operand replaced by ``rename_to(operand)``.
@@ -65,15 +65,15 @@ class InstructionSet:
         Invalid if an operand cannot name its new register; implicit operands stay as they are.
         """
         changes = rename(self.target, inst, rename_to)
-        return self.decode(replace_fields(inst, changes)) if changes else inst
+        return self.decode(replace_fields(self.target, inst, changes)) if changes else inst
 
     def with_field(self, inst: Inst, name: str, value: int) -> Inst:
         """``inst`` with one field replaced: a modifier, a branch displacement, or "literal"."""
         if name == "literal" and inst.literal is not None:
-            return self.decode(replace_fields(inst, {}, value))
+            return self.decode(replace_fields(self.target, inst, {}, value))
         for place, info in enumerate(inst.op.operands):
             if info.name == name or (name == "literal" and info.kind == "kimm"):
-                return self.decode(replace_fields(inst, {place: value}))
+                return self.decode(replace_fields(self.target, inst, {place: value}))
         raise Invalid(f"{inst.op.mnemonic} has no field {name}")
 
     @cached_property

@@ -9,7 +9,8 @@ registers and constants; ``srcA`` the same with AGPRs; ``srcAV`` ten bits, bit 9
 register, bit 9 says AGPR; ``vgpr`` and ``agpr`` eight bits; ``sgpr`` scalar; ``bool`` a lane mask; ``sdwa``
 SDWA source, bit 8 says scalar; ``sdwavcc`` VCC, or a lane mask when bit 7 is set; ``v16``, ``v16lo``,
 ``src16``, ``src16lo`` halves of VGPRs (bit 9, or bit 7 of the field, says high); ``dstY`` second VOPD
-destination; ``imm`` a plain field; ``kimm`` a mandatory literal; ``branch``; ``dpp8fi``.
+destination; ``imm`` a plain field; ``kimm`` a mandatory literal; ``branch``; ``dpp8fi``; ``dpp``, ``dpp64``,
+``select`` and ``unused`` are fields with reserved values.
 """
 
 from __future__ import annotations
@@ -51,7 +52,10 @@ class OperandReader:
             "sdwa": self._sdwa, "sdwavcc": self._sdwa_vcc, "imm": self._immediate, "branch": self._branch,
             "dpp8fi": self._immediate, "kimm": self._literal_field, "v16": self._half, "v16lo": self._low_half,
             "src16": self._half_source, "src16lo": self._low_half_source, "dstY": self._vector,
+            "dpp": self._enumerated, "dpp64": self._enumerated, "select": self._enumerated,
+            "unused": self._enumerated,
         }
+        self.valid = {"dpp": _dpp_controls(target), "dpp64": NEW_BROADCASTS, "select": range(7), "unused": range(3)}
 
     def read(self, info: OperandInfo, value: int) -> Operand:
         return self.methods[info.kind](info, value)
@@ -59,6 +63,8 @@ class OperandReader:
     def _register(self, info: OperandInfo, file: RegFile, index: int, dwords: int, half: int = 0) -> Operand:
         if file is not RegFile.SGPR and index + dwords > self.target.vgpr_limit:
             raise Malformed(f"{info.name}: {dwords} registers from {index} on exceed the vector register file")
+        if info.aligned and dwords > 1 and index & 1 and self.target.aligned_vgprs:
+            raise Malformed(f"{info.name}: {dwords} registers from {index} on, but tuples start at even registers")
         return Operand(info.name, OperandKind.REGISTER, info.access, Reg(file, index, dwords), half, info.type)
 
     def _special(self, info: OperandInfo, kind: OperandKind, value: int) -> Operand:
@@ -87,6 +93,8 @@ class OperandReader:
         if value == self.null and dwords <= 2:
             absent = Access.WRITE in info.access
             return self._special(info, OperandKind.ABSENT if absent else OperandKind.SPECIAL, value)
+        if excluded(info, M0 if value == self.m0 else value):
+            raise self._reserved(info, value)
         if dwords == 1 and value == self.m0:
             return self._register(info, RegFile.SGPR, M0, 1)
         if (dwords == 1 and value & ~1 in self.pairs) or (dwords == 2 and value in self.pairs):
@@ -96,6 +104,7 @@ class OperandReader:
     def _source(self, info: OperandInfo, value: int) -> Operand:
         if value & VECTOR:
             return self._vector(info, value)
+        value &= 0xFF
         if is_constant(value):
             if info.type == "OPERAND_REGISTER":
                 raise self._reserved(info, value)
@@ -149,8 +158,33 @@ class OperandReader:
             value -= 1 << info.signed
         return self._special(info, OperandKind.IMMEDIATE, value)
 
+    def _enumerated(self, info: OperandInfo, value: int) -> Operand:
+        if value not in self.valid[info.kind]:
+            raise self._reserved(info, value)
+        return self._special(info, OperandKind.IMMEDIATE, value)
+
     def _branch(self, info: OperandInfo, value: int) -> Operand:
         return self._special(info, OperandKind.TARGET, value - (value >> 15 << 16))
 
     def _literal_field(self, info: OperandInfo, value: int) -> Operand:
         return self._special(info, OperandKind.CONSTANT, value)
+
+
+def excluded(info: OperandInfo, index: int) -> bool:
+    """Whether the operand leaves out a special register that scalar operands can name elsewhere."""
+    if index == M0:
+        return "m" in info.files
+    return index & ~1 == EXEC and ("e" in info.files or "h" in info.files and index == EXEC + 1)
+
+
+NEW_BROADCASTS = range(0x150, 0x160)
+
+
+def _dpp_controls(target: Target) -> frozenset[int]:
+    """dpp_ctrl values of the generation (AMD ISA manuals, DPP_CTRL enumerations)."""
+    shifts = [*range(0x101, 0x110), *range(0x111, 0x120), *range(0x121, 0x130)]
+    known = {*range(0x100), *shifts, 0x140, 0x141}
+    if target.generation >= 10:
+        return frozenset(known | {*range(0x150, 0x170)})
+    known |= {0x130, 0x134, 0x138, 0x13C, 0x142, 0x143}
+    return frozenset(known | set(NEW_BROADCASTS) if target.unified_agprs else known)

@@ -31,7 +31,8 @@ class OperandClass(NamedTuple):
     type: str      # LLVM's OperandType
     printer: str   # LLVM's PrintMethod
     signed: int    # width of a signed field, 0 for unsigned
-    files: str = ""  # register files it may name: any of V, S, A; L for lds_direct
+    files: str = ""  # register files it may name: any of V, S, A; L for lds_direct; m, e, h: not M0, EXEC, EXEC_HI
+    aligned: int = 0  # tuples start at even registers, on targets that want it
 
 
 class ShapeOperand(NamedTuple):

@@ -14,6 +14,7 @@ from luthier_py.isa.constants import FLOATS, INVERSE_TWO_PI, LITERAL, LITERAL64,
 from luthier_py.isa.instruction import Inst, Operand, OperandInfo, OperandKind, OpInfo
 from luthier_py.isa.registers import SPECIAL_NAMES, TTMP0, VCC, Reg, RegFile
 from luthier_py.isa.target import Target
+from luthier_py.isa.text_messages import MESSAGES
 from luthier_py.isa.text_modifiers import MODIFIERS, NAMED, Line
 
 Part = str | Callable[[Line], str]
@@ -57,8 +58,8 @@ class Printer:
 
 def _handler(info: OperandInfo, place: int, target: Target) -> Callable[[Line], str]:
     kind, _, arguments = info.printer.partition(":")
-    if kind in MODIFIERS:
-        handler = MODIFIERS[kind]
+    handler = MODIFIERS.get(kind) or MESSAGES.get(kind)
+    if handler is not None:
         return lambda line: handler(line, place, arguments)
     if kind in INPUT_MODIFIERS:
         modify = INPUT_MODIFIERS[kind]
@@ -104,8 +105,12 @@ def _constant_text(line: Line, info: OperandInfo, operand: Operand, field: int) 
     if code in (LITERAL, LITERAL64) and info.kind.startswith("src"):
         literal = line.inst.literal if line.inst.literal is not None else line.mandatory_literal()
         return _literal_text(info.type, literal)
+    return _inline_text(info.type, code)
+
+
+def _inline_text(type_name: str, code: int) -> str:
     if code in FLOATS or code == INVERSE_TWO_PI:
-        return _float_text(info.type, code)
+        return _float_text(type_name, code)
     return str(code - 128 if code <= 192 else 192 - code)
 
 
@@ -120,15 +125,16 @@ def _float_text(type_name: str, code: int) -> str:
 def _literal_text(type_name: str, literal: int) -> str:
     """A literal that an inline constant could have said is marked with lit()."""
     if type_name.endswith("FP64"):
-        known = inline_codes(type_name).get(literal << 32)
-        text = hex(literal)
-        return f"lit({text})" if known is not None and literal else text if literal else "0"
+        code = inline_codes(type_name).get(literal << 32)
+        return hex(literal) if code is None else _inline_text(type_name, code)
     if type_name.endswith("INT64"):
-        return f"lit({hex(literal)})" if _is_small(literal, 32) and literal < 1 << 31 else hex(literal)
-    if type_name.endswith("16") and "V2" not in type_name:
-        inline = literal < 1 << 16 and literal in inline_codes(type_name)
-        return f"lit({hex(literal)})" if inline else hex(literal & 0xFFFF)
-    return f"lit({hex(literal)})" if literal in inline_codes("OPERAND_REG_IMM_FP32") else hex(literal)
+        return f"lit({hex(literal)})" if literal <= 64 else hex(literal)
+    if type_name.endswith("FP16") and "V2" not in type_name:
+        half = literal & 0xFFFF
+        return f"lit({hex(literal)})" if half in inline_codes(type_name) else hex(half)
+    if literal in inline_codes("OPERAND_REG_IMM_FP32"):
+        return f"lit({hex(literal)})"
+    return hex(literal & 0xFFFF if type_name.endswith("INT16") and "V2" not in type_name else literal)
 
 
 def _is_small(value: int, bits: int) -> bool:
@@ -157,7 +163,7 @@ def _float_modifiers(line: Line, place: int) -> str:
 
 def _integer_modifiers(line: Line, place: int) -> str:
     text = operand_text(line, place + 1)
-    return f"sext({text})" if line.inst.fields[place] & 1 else text
+    return f"sext({text})" if line.inst.fields[place] & 16 else text
 
 
 INPUT_MODIFIERS: dict[str, Callable[[Line, int], str]] = {

@@ -65,12 +65,15 @@ def _cache_policy(line: Line, place: int, _: str) -> str:
     return cache_policy(line, line.inst.fields[place])
 
 
+IMPLIED_GLC = frozenset({"MUBUF", "FLAT", "SMRD"})  # formats whose returning atomics have glc in the opcode
+
+
 def cache_policy(line: Line, bits: int) -> str:
     """Bits: 1 glc, 2 slc, 4 dlc, 16 scc; CDNA3 calls them sc0, nt, sc1, but for scalar loads."""
     target, flags = line.target, line.inst.op.flags
     if target.generation >= 12:
         return _temporal_policy(line, bits)
-    if OpFlag.ATOMIC_RETURN in flags:
+    if OpFlag.ATOMIC_RETURN in flags and line.inst.op.format in IMPLIED_GLC:
         bits |= 1
     renamed = target.sc_cache_bits
     text = ""
@@ -225,6 +228,56 @@ def _image_address(line: Line, place: int, _: str) -> str:
     return (" a16" if line.target.generation == 9 else " r128") if line.inst.fields[place] else ""
 
 
+DATA_FORMATS = ("INVALID", "8", "16", "8_8", "32", "16_16", "10_11_11", "11_11_10", "10_10_10_2", "2_10_10_10",
+                "8_8_8_8", "32_32", "16_16_16_16", "32_32_32", "32_32_32_32", "RESERVED_15")
+NUMBER_FORMATS = ("UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT", "RESERVED_6", "FLOAT")
+
+
+def _buffer_format(line: Line, place: int, _: str) -> str:
+    """gfx9: data format in four bits, number format in three; the defaults (8, UNORM) are not shown."""
+    value = line.inst.fields[place]
+    if line.target.generation >= 10:
+        return f" format:{value}" if value != 1 else ""
+    data, number = value & 15, value >> 4
+    shown = [f"BUF_DATA_FORMAT_{DATA_FORMATS[data]}"] if data != 1 else []
+    shown += [f"BUF_NUM_FORMAT_{NUMBER_FORMATS[number]}"] if number else []
+    return f" format:[{','.join(shown)}]" if shown else ""
+
+
+def _swizzle(line: Line, place: int, _: str) -> str:
+    value = line.inst.fields[place]
+    return f" offset:{_swizzle_text(value)}" if value else ""
+
+
+def _swizzle_text(value: int) -> str:
+    """ds_swizzle_b32's offset (Vega ISA 12.13.1, and LLVM's printSwizzle for the spelling)."""
+    if value >= 0xE000:
+        return f"swizzle(FFT,{value & 31})"
+    if value >= 0xC000:
+        return f"swizzle(ROTATE,{value >> 10 & 1},{value >> 5 & 31})"
+    if value & 0xFF00 == 0x8000:
+        return f"swizzle(QUAD_PERM,{','.join(str(value >> 2 * lane & 3) for lane in range(4))})"
+    if value & 0x8000:
+        return str(value)
+    keep, put, flip = value & 31, value >> 5 & 31, value >> 10 & 31
+    if keep == 31 and not put:
+        if flip.bit_count() == 1:
+            return f"swizzle(SWAP,{flip})"
+        if flip and flip & (flip + 1) == 0:
+            return f"swizzle(REVERSE,{flip + 1})"
+    group = 32 - keep
+    if group > 1 and group.bit_count() == 1 and put < group and not flip:
+        return f"swizzle(BROADCAST,{group},{put})"
+    return f'swizzle(BITMASK_PERM,"{_swizzle_bits(keep, put, flip)}")'
+
+
+def _swizzle_bits(keep: int, put: int, flip: int) -> str:
+    """What becomes of each bit of the lane number: 0, 1, p (kept) or i (inverted)."""
+    of_zero, of_one = put ^ flip, (keep | put) ^ flip
+    names = {(0, 0): "0", (1, 1): "1", (0, 1): "p", (1, 0): "i"}
+    return "".join(names[of_zero >> bit & 1, of_one >> bit & 1] for bit in reversed(range(5)))
+
+
 MODIFIERS: dict[str, Handler] = {
     "bit": _bit,
     "int": _int,
@@ -248,4 +301,6 @@ MODIFIERS: dict[str, Handler] = {
     "printEndpgm": _end,
     "printGPRIdxMode": _index_mode,
     "printR128A16": _image_address,
+    "printFORMAT": _buffer_format,
+    "printSwizzle": _swizzle,
 }

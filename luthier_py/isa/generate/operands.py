@@ -41,6 +41,8 @@ FILES = (
     ("VRegOrLds", "VL"), ("SRegOrLds", "SL"), ("VS_", "VSL"), ("AV_", "VA"), ("AReg", "A"), ("AGPR", "A"),
     ("VReg", "V"), ("VGPR", "V"), ("", "S"),
 )
+# Part of a register class name -> letter for the special register that it leaves out.
+EXCLUDED = (("XM0", "m"), ("XEXEC_HI", "h"), ("XEXEC(?!_HI)", "e"))
 # Register class name prefix -> kind, for operands without a decoder of their own.
 CLASSES = (
     ("VGPR_16_Lo128", "v16lo"), ("VGPR_16", "v16"), ("AReg", "agpr"), ("AGPR", "agpr"), ("VGPR", "vgpr"),
@@ -63,6 +65,8 @@ def operand_class(tablegen: TableGen, name: str, signed: int) -> OperandClass:
     if kind is None:
         registers = {"RegisterOperand", "RegisterClass", "RegClassByHwMode"} & superclasses
         if not registers and not decoder.startswith("DecodeVReg"):
+            if printer in ENUMERATED:
+                return OperandClass(ENUMERATED[printer], 0, type_name, printer, 0)
             width = 16 if "S16ImmOperand" in superclasses else signed if printer in SIGNED_OFFSETS else 0
             return OperandClass("imm", 0, type_name, printer, width)
         kind = next(kind for prefix, kind in CLASSES if class_name.startswith(prefix))
@@ -72,9 +76,15 @@ def operand_class(tablegen: TableGen, name: str, signed: int) -> OperandClass:
         return OperandClass(kind, 0, type_name, printer, 0)
     bits = FIXED_WIDTH.get(decoder) or _width(decoder, class_name)
     files = next(files for prefix, files in FILES if class_name.startswith(prefix))
-    return OperandClass(kind, max(1, bits // 32), type_name, printer, 0, files)
+    files += "".join(letter for part, letter in EXCLUDED if re.search(part, class_name))
+    return OperandClass(kind, max(1, bits // 32), type_name, printer, 0, files, int("Align" in class_name))
 
 
+# Fields of which only some values mean something, by printer.
+ENUMERATED = {
+    "printDPPCtrl": "dpp", "printSDWADstSel": "select", "printSDWASrc0Sel": "select", "printSDWASrc1Sel": "select",
+    "printSDWADstUnused": "unused",
+}
 SIGNED_OFFSETS = frozenset({"printFlatOffset", "printOffset"})
 ACCUMULATOR_BIT = 9  # of a register field: AGPR rather than VGPR
 
@@ -115,7 +125,16 @@ def shape_of(tablegen: TableGen, record: Record, pseudo: Record | None, signed: 
         if found.kind == "kimm":
             used = Access.READ
         operands.append(ShapeOperand(name, used, found, _segments(positions[name])))
+    if any(operand.operand_class.dwords == 2 for operand in operands):
+        operands = [_only_newbcast(operand) for operand in operands]
     return _share_accumulator_bit(operands)
+
+
+def _only_newbcast(operand: ShapeOperand) -> ShapeOperand:
+    """DPP of 64-bit operands knows fewer controls (AMDGPU::isLegalDPALU_DPPControl)."""
+    if operand.operand_class.kind != "dpp":
+        return operand
+    return operand._replace(operand_class=operand.operand_class._replace(kind="dpp64"))
 
 
 def _access(record: Record, pseudo: Record | None, encoded: object) -> dict[str, Access]:

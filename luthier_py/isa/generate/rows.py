@@ -232,6 +232,7 @@ def _template(record: Record, name: str, named: set[str], behaviour: set[str],
         rest = " " + rest
     if "VOPC" in named and {"VCC", "VCC_LO"} & set(record["Defs"]):
         rest = rest.replace(" $", " $vcc, $", 1)
+    rest = rest.replace(",$format $soffset", ", $soffset$format")  # printed after soffset
     if VCC_AFTER_SRC1.match(name):
         rest = re.sub(r"\$src1(_modifiers)?\b", r"\g<0>, $vcc", rest, count=1)
     if VCC_AFTER_VDST.match(name):
