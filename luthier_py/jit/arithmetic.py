@@ -15,7 +15,7 @@ import ast
 import operator
 from collections.abc import Callable
 
-from luthier_py.jit.builder import Builder, constant, llvm
+from luthier_py.jit.builder import Builder, constant, llvm, mangled
 from luthier_py.tool.intrinsic import Operand, Value
 from luthier_py.tool.types import BOOL, F32, F64, I32, I64, U32, U64, Kind, Pointer, Scalar, Type
 
@@ -94,8 +94,7 @@ def explicit(ir: Builder, operand: Operand, type: Type) -> Value:
     into = llvm(target)
     if Kind.FLOAT in (source.kind, target.kind) and source.kind is not target.kind and target.kind is not Kind.FLOAT:
         letter = "s" if target.kind is Kind.SIGNED else "u"
-        suffix = "f32" if source.bits == 32 else "f64"
-        return ir.call(f"llvm.fpto{letter}i.sat.{into}.{suffix}", target, (operand,), operand.lane)
+        return ir.call(f"llvm.fpto{letter}i.sat.{into}.{mangled(source)}", target, (operand,), operand.lane)
     if source.bits == target.bits and source.is_integer and target.is_integer:
         return Value(target, operand.text, operand.lane)
     return ir.emit(target, f"{_cast(source, target)} {llvm(source)} {operand.text} to {into}", operand.lane)
@@ -329,7 +328,7 @@ def absolute(ir: Builder, operand: Operand) -> Operand:
     if isinstance(operand.type, Pointer) or operand.type.kind is Kind.BOOL:
         raise ValueError(f"abs is not allowed on {operand.type}; only on numbers")
     if operand.type.kind is Kind.FLOAT:
-        return ir.call(f"llvm.fabs.f{operand.type.bits}", operand.type, (operand,), operand.lane)
+        return ir.call(f"llvm.fabs.{mangled(operand.type)}", operand.type, (operand,), operand.lane)
     if operand.type.kind is Kind.UNSIGNED:
         return operand
     negative = compare(ir, ast.Lt(), operand, 0)

@@ -49,11 +49,15 @@ class Builder:
     def line(self, text: str) -> None:
         self.block.lines.append(text)
 
-    def emit(self, type: Type, instruction: str, lane: bool) -> Value:
+    def raw(self, instruction: str) -> str:
+        """An instruction with a result; its name."""
         self._count += 1
         name = f"%t{self._count}"
         self.line(f"{name} = {instruction}")
-        return Value(type, name, lane)
+        return name
+
+    def emit(self, type: Type, instruction: str, lane: bool) -> Value:
+        return Value(type, self.raw(instruction), lane)
 
     def jump(self, target: IrBlock) -> None:
         self._close(f"br label %{target.label}")
@@ -114,6 +118,13 @@ def llvm(type: Type) -> str:
     if type.kind is Kind.FLOAT:
         return "float" if type.bits == 32 else "double"
     return f"i{type.bits}"
+
+
+def mangled(type: Type) -> str:
+    """A type in the name of an LLVM intrinsic."""
+    if isinstance(type, Pointer):
+        return "p1"
+    return f"f{type.bits}" if type.kind is Kind.FLOAT else f"i{type.bits}"
 
 
 def constant(type: Type, number: int | float | bool) -> Value:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from luthier_py.jit import arithmetic
-from luthier_py.jit.builder import Builder, IrBlock, llvm
+from luthier_py.jit.builder import Builder, IrBlock, llvm, mangled
 from luthier_py.jit.scope import Differs, Scope
 from luthier_py.jit.source import MISSING
 from luthier_py.tool.hook import Device, Hook, Parameter
@@ -293,6 +293,9 @@ class Lowering:
     def value(self, operand: Operand, type: Type) -> Value:
         return arithmetic.implicit(self._ir, operand, type)
 
+    def typed(self, operand: Operand) -> Value:
+        return arithmetic.typed(operand)
+
     def integer(self, operand: Operand) -> Value:
         value = arithmetic.typed(operand)
         if not (isinstance(value.type, Scalar) and value.type.is_integer):
@@ -308,11 +311,17 @@ class Lowering:
     def emit(self, type: Type, instruction: str) -> Value:
         return self._ir.emit(type, instruction, lane=False)
 
+    def raw(self, instruction: str) -> str:
+        return self._ir.raw(instruction)
+
     def call(self, function: str, result: Type, *args: Value) -> Value:
         return self._ir.call(function, result, args, lane=False)
 
     def llvm(self, type: Type) -> str:
         return llvm(type)
+
+    def mangled(self, type: Type) -> str:
+        return mangled(type)
 
     def refuse(self, message: str) -> NoReturn:
         self._expressions.refuse(self._node, message)

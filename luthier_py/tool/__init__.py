@@ -8,6 +8,13 @@ from luthier_py.tool.intrinsic import Effects, Intrinsic, Ir, Operand, Result, V
 from luthier_py.tool.mutator import Mutator, Stretch
 from luthier_py.tool.options import Option
 from luthier_py.tool.types import (
+    BOOL,
+    F32,
+    F64,
+    I32,
+    I64,
+    U32,
+    U64,
     Kind,
     Lane,
     LaneType,
@@ -26,9 +33,9 @@ from luthier_py.tool.types import (
 from luthier_py.tool.variables import Element, Variable, WaveVariable
 
 __all__ = [
-    "Arg", "Constant", "Destination", "Device", "Edits", "Effects", "Element", "Hook", "Insertion", "Intrinsic", "Ir",
-    "Kind", "Lane", "LaneType", "Lanes", "LaunchResult", "Mutator", "Operand", "Option", "Parameter", "Place",
-    "Pointer", "Result", "RuntimeArg", "Scalar", "Signature", "Stretch", "Tool", "Type", "Value", "Variable",
-    "WaveVariable", "bool_", "device", "f32", "f64", "hook", "i32", "i64", "intrinsic", "intrinsics", "load_tool",
-    "ptr", "tools", "u32", "u64", "visit",
+    "BOOL", "F32", "F64", "I32", "I64", "U32", "U64", "Arg", "Constant", "Destination", "Device", "Edits", "Effects",
+    "Element", "Hook", "Insertion", "Intrinsic", "Ir", "Kind", "Lane", "LaneType", "Lanes", "LaunchResult", "Mutator",
+    "Operand", "Option", "Parameter", "Place", "Pointer", "Result", "RuntimeArg", "Scalar", "Signature", "Stretch",
+    "Tool", "Type", "Value", "Variable", "WaveVariable", "bool_", "device", "f32", "f64", "hook", "i32", "i64",
+    "intrinsic", "intrinsics", "load_tool", "ptr", "tools", "u32", "u64", "visit",
 ]

@@ -56,8 +56,11 @@ class Ir(Protocol):
     def value(self, operand: Operand, type: Type) -> Value:
         """``operand`` as ``type``: literals adapt, small integers widen; anything else is refused."""
 
+    def typed(self, operand: Operand) -> Value:
+        """``operand`` as it is; literals become i32, f32 or bool_."""
+
     def integer(self, operand: Operand) -> Value:
-        """``operand`` if it is an integer (literals become i32); refused otherwise."""
+        """``operand`` if it is an integer; refused otherwise."""
 
     def convert(self, operand: Operand, type: Type) -> Value:
         """``operand`` turned into ``type``, as by calling the type."""
@@ -68,11 +71,17 @@ class Ir(Protocol):
     def emit(self, type: Type, instruction: str) -> Value:
         """One LLVM instruction that yields a ``type``."""
 
+    def raw(self, instruction: str) -> str:
+        """One LLVM instruction whose result has no type in device code; its name."""
+
     def call(self, function: str, result: Type, *args: Value) -> Value:
         """A call of an LLVM intrinsic."""
 
     def llvm(self, type: Type) -> str:
         """LLVM's name of a type: i32, float, ptr addrspace(1)."""
+
+    def mangled(self, type: Type) -> str:
+        """A type in the name of an LLVM intrinsic: i32, f32, p1."""
 
     def refuse(self, message: str) -> NoReturn:
         """Raise HookError at the call."""

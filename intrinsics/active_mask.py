@@ -1,0 +1,13 @@
+"""active_mask(): one bit for each active lane."""
+
+from __future__ import annotations
+
+from luthier_py.tool import Ir, Result, Value, intrinsic
+
+from .lanes import mask_of
+
+
+@intrinsic(result=Result.UNIFORM)
+def active_mask(ir: Ir) -> Value:
+    """u64 with the bits of the active lanes."""
+    return mask_of(ir, True)

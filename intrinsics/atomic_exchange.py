@@ -1,0 +1,13 @@
+"""atomic_exchange(pointer, value): stores a value and yields the old one, at once."""
+
+from __future__ import annotations
+
+from luthier_py.tool import Ir, Operand, Result, Value, intrinsic
+
+from .memory import read_modify_write
+
+
+@intrinsic(result=Result.LANE)
+def atomic_exchange(ir: Ir, pointer: Operand, value: Operand) -> Value:
+    """``*pointer = value`` at once; yields the old value."""
+    return read_modify_write(ir, "xchg", pointer, value)

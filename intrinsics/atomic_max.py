@@ -1,0 +1,13 @@
+"""atomic_max(pointer, value): ``*pointer = max(*pointer, value)`` at once; yields the old value."""
+
+from __future__ import annotations
+
+from luthier_py.tool import Ir, Operand, Result, Value, intrinsic
+
+from .memory import is_signed, read_modify_write
+
+
+@intrinsic(result=Result.LANE)
+def atomic_max(ir: Ir, pointer: Operand, value: Operand) -> Value:
+    """``*pointer = max(*pointer, value)`` at once; yields the old value."""
+    return read_modify_write(ir, "max" if is_signed(ir, pointer) else "umax", pointer, value)

@@ -1,0 +1,13 @@
+"""atomic_or(pointer, value): ``*pointer |= value`` at once; yields the old value."""
+
+from __future__ import annotations
+
+from luthier_py.tool import Ir, Operand, Result, Value, intrinsic
+
+from .memory import read_modify_write
+
+
+@intrinsic(result=Result.LANE)
+def atomic_or(ir: Ir, pointer: Operand, value: Operand) -> Value:
+    """``*pointer |= value`` at once; yields the old value."""
+    return read_modify_write(ir, "or", pointer, value)

@@ -1,0 +1,13 @@
+"""ballot(condition): one bit for each active lane in which a condition holds."""
+
+from __future__ import annotations
+
+from luthier_py.tool import Ir, Operand, Result, Value, intrinsic
+
+from .lanes import mask_of
+
+
+@intrinsic(result=Result.UNIFORM)
+def ballot(ir: Ir, condition: Operand) -> Value:
+    """u64 with the bits of the active lanes whose ``condition`` holds."""
+    return mask_of(ir, condition)

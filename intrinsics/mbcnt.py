@@ -1,0 +1,13 @@
+"""mbcnt(mask): how many bits of a mask belong to lanes below this one."""
+
+from __future__ import annotations
+
+from luthier_py.tool import U64, Ir, Operand, Result, Value, intrinsic
+
+from .lanes import bits_below
+
+
+@intrinsic(result=Result.LANE)
+def mbcnt(ir: Ir, mask: Operand) -> Value:
+    """u32: how many bits of a u64 ``mask`` belong to lanes below this one."""
+    return bits_below(ir, ir.value(mask, U64))

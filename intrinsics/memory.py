@@ -1,0 +1,28 @@
+"""What atomics share: they act on integers in global memory, relaxed, seen by the whole agent (the GPU)."""
+
+from __future__ import annotations
+
+from luthier_py.tool import Ir, Kind, Operand, Pointer, Scalar, Value
+
+ORDER = 'syncscope("agent") monotonic'
+
+
+def integer_place(ir: Ir, pointer: Operand) -> tuple[Value, Scalar]:
+    """The pointer, and the integer type that it points to; refused otherwise."""
+    if isinstance(pointer, Value) and isinstance(pointer.type, Pointer):
+        element = pointer.type.element
+        if isinstance(element, Scalar) and element.is_integer:
+            return pointer, element
+    ir.refuse("atomics need a pointer to u32, i32, u64 or i64 first")
+
+
+def is_signed(ir: Ir, pointer: Operand) -> bool:
+    return integer_place(ir, pointer)[1].kind is Kind.SIGNED
+
+
+def read_modify_write(ir: Ir, operation: str, pointer: Operand, value: Operand) -> Value:
+    """One of LLVM's atomicrmw operations; the old value."""
+    place, element = integer_place(ir, pointer)
+    operand = ir.value(value, element)
+    where = f"ptr addrspace(1) {place.text}, {ir.llvm(element)} {operand.text}"
+    return ir.emit(element, f"atomicrmw {operation} {where} {ORDER}")

@@ -1,0 +1,12 @@
+"""read_lane(x, lane): the value of one lane, in all lanes."""
+
+from __future__ import annotations
+
+from luthier_py.tool import U32, Ir, Operand, Result, Value, intrinsic
+
+
+@intrinsic(result=Result.UNIFORM, uniform=(1,))
+def read_lane(ir: Ir, x: Operand, lane: Operand) -> Value:
+    """``x`` of the lane with a number, which is the same in all lanes; active or not."""
+    value = ir.typed(x)
+    return ir.call(f"llvm.amdgcn.readlane.{ir.mangled(value.type)}", value.type, value, ir.value(lane, U32))
