@@ -32,7 +32,8 @@ _IN_WIDER = (Prim.ADD, Prim.SUB, Prim.MUL, Prim.DIV, Prim.SQRT, Prim.FLOOR, Prim
 class Emitter:
     """Lines of one module, with the function that is being written."""
 
-    def __init__(self) -> None:
+    def __init__(self, wave_size: int = 64) -> None:
+        self.wave_size = wave_size
         self.lines: list[str] = []
         self.declarations: set[str] = set()
         self.functions: list[str] = []
@@ -74,6 +75,10 @@ class Emitter:
         self.emit(text)
         return ""
 
+    def support(self, result: str, name: str, arguments: Iterable[tuple[str, str]]) -> str:
+        """A call of a support function (see engine)."""
+        return self.call(result, f"luthier_{name}_w{self.wave_size}", arguments)
+
     @contextmanager
     def diverted(self) -> Iterator[list[str]]:
         """Lines emitted inside go to the list given, not to the function."""
@@ -100,7 +105,8 @@ class LlvmOps:
     def __init__(self, emitter: Emitter, lanes: int = 0) -> None:
         self.emitter = emitter
         self.lanes = lanes
-        self.lane_numbers = ""  # the vector of lane numbers, where there is one
+        self.lane_numbers: Callable[[], str] = lambda: "0"
+        """Text of the vector of lane numbers."""
         self._types: dict[Type, str] = {}
 
     def name(self, type: Type) -> str:
@@ -239,11 +245,12 @@ def _count_zeros(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
 
 
 def _transcendental(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
-    return ops.intrinsic(f"luthier_{prim.name.lower()}_{ops.suffix(type)}", type, x)
+    name = ops.name(type)
+    return ops.value(type, ops.emitter.support(name, f"{prim.name.lower()}_{ops.suffix(type)}", [(name, str(x[0].ref))]))
 
 
 def _lane(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
-    return ops.value(U32, ops.lane_numbers)
+    return ops.value(U32, ops.lane_numbers())
 
 
 _LOWER: dict[Prim, Lower] = {

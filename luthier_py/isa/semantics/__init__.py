@@ -1,0 +1,14 @@
+"""What every instruction does, written once; see meaning for the form and algebra for the words."""
+
+from __future__ import annotations
+
+from luthier_py.isa.instruction import OpInfo
+from luthier_py.isa.semantics import compare, control, floats, lds, memory, scalar, vector
+from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, Signature, Slot, rows
+
+__all__ = ["Lanes", "Meaning", "Scalar", "Signature", "Slot", "compare", "control", "floats", "lds", "meaning", "memory", "rows", "scalar", "vector"]
+
+
+def meaning(op: OpInfo) -> Meaning | None:
+    """The row of ``op``'s operation; None if it has none yet."""
+    return rows().get(op.base)

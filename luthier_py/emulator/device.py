@@ -1,0 +1,77 @@
+"""The emulator as a Device: memory, modules, launches.
+
+In: the calls of runtime.Device. Out: the same effects as on a GPU, and a profile of each launch.
+Invariant: a kernel that goes wrong ends in a DeviceError that names the place; the process and the
+device live on.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from luthier_py.emulator.dispatch import Run
+from luthier_py.emulator.launch import mode_of, shape_of
+from luthier_py.emulator.memory import Memory, read_bytes, write_bytes
+from luthier_py.emulator.module import EmulatorModule
+from luthier_py.emulator.profile import LaunchProfile
+from luthier_py.emulator.translate import Settings
+from luthier_py.errors import Invalid
+from luthier_py.isa.target import Target
+from luthier_py.loader import load
+from luthier_py.runtime.device import Buffer, Dim3, KernelHandle
+
+
+class EmulatorDevice:
+    """Mutable: one emulated GPU. ``threads``: how many work-groups run at once."""
+
+    def __init__(self, target: Target, threads: int = 1, time_limit: float | None = None) -> None:
+        self._target = target
+        self.threads = max(threads, 1)
+        self.time_limit = time_limit
+        """Seconds that a launch may take; None for any."""
+        self.memory = Memory()
+        self.profile: LaunchProfile | None = None
+        """Of the last launch."""
+        self._lock = threading.Lock()
+
+    @property
+    def target(self) -> Target:
+        return self._target
+
+    def load(self, data: bytes, name: str = "<memory>") -> EmulatorModule:
+        code_object = load(data, name)
+        if code_object.target.name != self._target.name:
+            raise Invalid(f"{name}: compiled for {code_object.target.name}, but this device is a {self._target.name}")
+        return EmulatorModule(self.memory, code_object)
+
+    def alloc(self, size: int) -> Buffer:
+        return Buffer(self.memory.allocate(size, "buffer").address, size)
+
+    def free(self, buffer: Buffer) -> None:
+        self.memory.free(buffer.address)
+
+    def write(self, address: int, data: bytes) -> None:
+        self.memory.check(address, len(data))
+        write_bytes(address, data)
+
+    def read(self, address: int, size: int) -> bytes:
+        self.memory.check(address, size)
+        return read_bytes(address, size)
+
+    def synchronize(self) -> None:
+        """Launches have ended when ``launch`` returns."""
+
+    def launch(self, kernel: KernelHandle, grid: Dim3, block: Dim3, kernarg: bytes, lds_bytes: int = 0) -> None:
+        module = kernel.module
+        if not isinstance(module, EmulatorModule) or module.memory is not self.memory or not module.loaded:
+            raise Invalid(f"kernel {kernel.name} is not loaded on this device")
+        with self._lock:
+            shape = shape_of(kernel.record, self._target, grid, block, lds_bytes)
+            settings = Settings(shape.wave_size, mode_of(kernel.record.descriptor))
+            code = module.code(settings)
+            code.require(kernel.record.entry, kernel.name)
+            started = time.perf_counter()
+            with Run(self.memory, module, code, shape, kernarg, self.threads, self.time_limit) as run:
+                run.execute()
+                self.profile = run.profile(time.perf_counter() - started)

@@ -1,0 +1,83 @@
+"""Which instructions belong to a function: recursive descent from its entry.
+
+In: a decoder, bytes of code, an entry. Out: basic blocks. Calls are not followed: their targets are
+functions of their own, found when the call happens. Invariant: a block ends at every branch, call,
+barrier and sleep, so that a wave can stop and go on only at the start of a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from luthier_py.errors import Malformed
+from luthier_py.isa.instruction import Inst, OpFlag
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.control import Action
+
+_STOPS = OpFlag.TERMINATOR | OpFlag.CALL | OpFlag.BARRIER | OpFlag.END
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """Consecutive instructions that all run, or none; addresses are the object's own."""
+
+    start: int
+    end: int
+    insts: tuple[tuple[int, Inst], ...]
+
+
+def discover(decode: Callable[[int], Inst], entry: int) -> list[CodeBlock]:
+    """Blocks reachable from ``entry`` without calls, in address order; ``decode`` raises Malformed."""
+    insts: dict[int, Inst] = {}
+    leaders = {entry}
+    work = [entry]
+    while work:
+        pc = work.pop()
+        while pc not in insts:
+            inst = insts[pc] = decode(pc)
+            after = pc + inst.size_bytes
+            targets, falls = _ways(inst, pc)
+            for target in targets:
+                leaders.add(target)
+                work.append(target)
+            if _stops(inst):
+                leaders.add(after)
+            if not falls:
+                break
+            pc = after
+    return _blocks(insts, leaders)
+
+
+def _ways(inst: Inst, pc: int) -> tuple[list[int], bool]:
+    """Branch targets inside the function, and whether the next instruction can follow."""
+    flags = inst.op.flags
+    if OpFlag.END in flags:
+        return [], False
+    if OpFlag.CALL in flags:
+        return [], True
+    if OpFlag.BRANCH in flags:
+        target = inst.branch_target(pc)
+        return [] if target is None else [target], OpFlag.CONDITIONAL in flags
+    return [], OpFlag.INDIRECT not in flags
+
+
+def _stops(inst: Inst) -> bool:
+    return bool(inst.op.flags & _STOPS) or meaning(inst.op) in (Action.SLEEP, Action.BARRIER)
+
+
+def _blocks(insts: dict[int, Inst], leaders: set[int]) -> list[CodeBlock]:
+    blocks = []
+    current: list[tuple[int, Inst]] = []
+    end = -1
+    for pc in sorted(insts):
+        if current and (pc in leaders or pc != end):
+            blocks.append(CodeBlock(current[0][0], end, tuple(current)))
+            current = []
+        if pc < end:
+            raise Malformed(f"instructions overlap at 0x{pc:x}: code jumps into the middle of one")
+        current.append((pc, insts[pc]))
+        end = pc + insts[pc].size_bytes
+    if current:
+        blocks.append(CodeBlock(current[0][0], end, tuple(current)))
+    return blocks

@@ -1,0 +1,269 @@
+"""One launch: memory for its waves, workers that run them, counters, faults.
+
+In: a checked launch. Out: the kernel's effects on memory; counts. Work-groups start in order; one
+that has used up its turns is put aside for others, so that work-groups may wait for each other.
+Invariant: everything a launch takes is given back when it ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import threading
+import time
+from collections import deque
+from types import TracebackType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luthier_py.emulator.engine import scheduler_address
+from luthier_py.emulator.launch import (
+    PACKET_BYTES,
+    PRIVATE_BASE,
+    SHARED_BASE,
+    Places,
+    Shape,
+    dispatch_packet,
+    group_id_places,
+    user_sgprs,
+    wave_image,
+    work_item_rows,
+)
+from luthier_py.emulator.layout import (
+    AGPR_ROW,
+    GROUP,
+    LAUNCH,
+    SITE_BYTES,
+    WAVE,
+    WAVE_HEADER_BYTES,
+    WORKER,
+    Fault,
+    Outcome,
+    wave_stride,
+)
+from luthier_py.emulator.memory import Allocation, Memory, write_bytes
+from luthier_py.emulator.module import Code, EmulatorModule
+from luthier_py.emulator.profile import LaunchProfile
+from luthier_py.errors import DeviceError, Location
+
+SLICE = 2000        # backward branches of a wave before the next one gets its turn
+TURNS = 200         # rounds of a work-group before another work-group gets its turn
+MAX_RESIDENT = 1024  # work-groups of one worker that may wait at a time
+COUNTERS = 1 << 20
+SITES = 1 << 20
+QUEUE_BYTES = 256
+
+Words = NDArray[np.uint64]
+
+
+class Slot:
+    """Mutable: memory for one resident work-group."""
+
+    def __init__(self, run: Run, worker: Worker) -> None:
+        shape = run.shape
+        stride = wave_stride(shape.wave_size)
+        wave_bytes = stride * shape.waves
+        lds_bytes = -(-max(shape.lds_bytes, 1) // 4096) * 4096
+        scratch_bytes = shape.scratch_bytes * shape.wave_size
+        images_bytes = (len(run.images[0])) * shape.waves
+        self._memory = mmap.mmap(-1, 2 * wave_bytes + lds_bytes + scratch_bytes * shape.waves + 4096)
+        self.waves = -(-_address(self._memory) // 4096) * 4096
+        images = self.waves + wave_bytes
+        lds = -(-(images + wave_bytes) // 4096) * 4096
+        scratch = lds + lds_bytes
+        del images_bytes
+        for number in range(shape.waves):
+            own_scratch = scratch + number * scratch_bytes
+            image = run.image(number, scratch, own_scratch - scratch, {
+                "worker": worker.address, "lds": lds, "lds_bytes": shape.lds_bytes,
+                "scratch": own_scratch, "scratch_bytes": shape.scratch_bytes})
+            write_bytes(images + number * stride, image)
+        self.record = _record(GROUP, waves=self.waves, images=images, lds=lds)
+
+    @property
+    def address(self) -> int:
+        return self.record.ctypes.data
+
+
+class Worker:
+    """Mutable: one thread's share of a launch."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.counters: Words = np.zeros(COUNTERS, dtype=np.uint64)
+        self.sites = np.zeros(SITES * SITE_BYTES // 8, dtype=np.uint64)
+        code = run.code
+        self.record = _record(
+            WORKER, counters=self.counters.ctypes.data, sites=self.sites.ctypes.data,
+            allocations=run.allocations.ctypes.data, allocation_count=len(run.allocations),
+            code_base=run.module.base, table=code.table.ctypes.data, table_entries=len(code.table),
+            code_start=run.module.base + code.start, shared_base=SHARED_BASE, private_base=PRIVATE_BASE)
+        self.error: BaseException | None = None
+
+    @property
+    def address(self) -> int:
+        return self.record.ctypes.data
+
+    def work(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:
+            self.error = error
+            self.run.stop.set()
+
+    def _work(self) -> None:
+        run = self.run
+        waiting: deque[Slot] = deque()
+        slot = Slot(run, self)
+        starting = True
+        while not run.stop.is_set():
+            outcome = Outcome(run.native(self.address, run.record.ctypes.data, slot.address, TURNS))
+            if outcome is Outcome.FINISHED:
+                starting = False
+                if not waiting:
+                    return
+                slot = waiting.popleft()
+            elif outcome is Outcome.NEEDS_CODE:
+                pc = int(run.field(slot, "pc")) - run.module.base
+                run.code.require(pc, run.shape.record.name)
+            elif outcome is Outcome.FAULT:
+                raise run.fault(slot)
+            else:
+                run.check_time()
+                waiting.append(slot)
+                slot = Slot(run, self) if starting and len(waiting) < MAX_RESIDENT else waiting.popleft()
+
+
+class Run:
+    """Mutable: a launch in progress."""
+
+    def __init__(self, memory: Memory, module: EmulatorModule, code: Code, shape: Shape, kernarg: bytes,
+                 threads: int, time_limit: float | None) -> None:
+        self.memory, self.module, self.code, self.shape, self.kernarg = memory, module, code, shape, kernarg
+        self.stop = threading.Event()
+        self._deadline = None if time_limit is None else time.monotonic() + time_limit
+        self._taken: list[int] = []
+        self.places = self._place_arguments()
+        self._rows = work_item_rows(shape)
+        self.images = [wave_image(shape, 0, [], self._rows, 0, {})]
+        descriptor = shape.record.descriptor
+        x, y, z, self._system = group_id_places(descriptor)
+        row_bytes = 4 * shape.wave_size
+        total = descriptor.vgpr_count(shape.target)
+        vgprs = min(descriptor.accum_offset, total) if shape.target.unified_agprs else total
+        agprs = total - vgprs if shape.target.unified_agprs else AGPR_ROW
+        image_rows = self._rows.shape[1]
+        self.record = _record(
+            LAUNCH, total=shape.groups, count_x=shape.grid[0], count_y=shape.grid[1], sgpr_x=x, sgpr_y=y, sgpr_z=z,
+            waves=shape.waves, image_bytes=len(self.images[0]), vector_bytes=max(vgprs - image_rows, 0) * row_bytes,
+            agpr_bytes=agprs * row_bytes, lds_bytes=shape.lds_bytes, slice=SLICE)
+        self.allocations = memory.table()
+        self.native = ctypes.CFUNCTYPE(ctypes.c_uint64, *[ctypes.c_uint64] * 4)(scheduler_address(shape.wave_size))
+        self.workers = [Worker(self) for _ in range(min(threads, shape.groups))]
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for address in self._taken:
+            self.memory.free(address)
+
+    def _place_arguments(self) -> Places:
+        """Kernarg segment, dispatch packet and queue in device memory, which kernels may only read."""
+        size = max(len(self.kernarg), self.shape.record.descriptor.kernarg_size, 1)
+        kernarg = self._read_only(size, self.kernarg, "kernel arguments")
+        kernel_object = self.module.base + self.shape.record.descriptor_address
+        packet = self._read_only(PACKET_BYTES, dispatch_packet(self.shape, kernel_object, kernarg), "dispatch packet")
+        queue = bytearray(QUEUE_BYTES)
+        queue[0x40:0x48] = (SHARED_BASE >> 32).to_bytes(4, "little") + (PRIVATE_BASE >> 32).to_bytes(4, "little")
+        return Places(kernarg, packet, self._read_only(QUEUE_BYTES, bytes(queue), "queue"))
+
+    def _read_only(self, size: int, data: bytes, name: str) -> int:
+        address = self.memory.reserve(size)
+        self.memory.register(Allocation(address, size, name, writable=False))
+        self._taken.append(address)
+        write_bytes(address, data)
+        return address
+
+    def image(self, wave: int, scratch: int, scratch_offset: int, fields: dict[str, int]) -> bytes:
+        sgprs = user_sgprs(self.shape, self.places, scratch, self.kernarg)
+        sgprs += [0] * (self._system - len(sgprs))
+        if self.shape.record.descriptor.enable_private_segment:
+            sgprs.append(scratch_offset)
+        entry = self.module.base + self.shape.record.entry
+        return wave_image(self.shape, wave, sgprs, self._rows, entry, fields)
+
+    def execute(self) -> None:
+        """Run all work-groups; raises what the first worker that failed raised."""
+        if len(self.workers) == 1:
+            self.workers[0].work()
+        else:
+            threads = [threading.Thread(target=worker.work) for worker in self.workers]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        for worker in self.workers:
+            if worker.error is not None:
+                raise worker.error
+
+    def check_time(self) -> None:
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            raise DeviceError("no end within the time limit: the kernel may loop for ever",
+                              Location(self.shape.record.name))
+
+    def field(self, slot: Slot, name: str) -> int:
+        """A field of the wave that needs attention."""
+        wave = int(slot.record[GROUP["wave"] // 8])
+        address = slot.waves + wave * wave_stride(self.shape.wave_size) + WAVE[name]
+        return int(ctypes.c_uint64.from_address(address).value)
+
+    def fault(self, slot: Slot) -> DeviceError:
+        kind, kernel = Fault(self.field(slot, "fault_kind")), self.shape.record.name
+        if kind is Fault.JUMP:
+            pc = self.field(slot, "pc") - self.module.base
+            return DeviceError(f"jump to 0x{pc & (1 << 64) - 1:x}, which is not code", Location(kernel))
+        pc = self.code.numbers.sites[self.field(slot, "fault_site")]
+        lane, address = self.field(slot, "fault_lane"), self.field(slot, "fault_address")
+        group = int(slot.record[GROUP["index"] // 8])
+        what = f"lane {lane} of wave {int(slot.record[GROUP['wave'] // 8])} of work-group {group}: {self._what(kind, address)}"
+        return DeviceError(what, Location(kernel, pc, self.code.text(pc)))
+
+    def _what(self, kind: Fault, address: int) -> str:
+        if kind is Fault.LDS:
+            return f"LDS address 0x{address & 0xFFFFFFFF:x} is outside the work-group's {self.shape.lds_bytes} bytes"
+        if kind is Fault.SCRATCH:
+            return f"scratch address 0x{address & 0xFFFFFFFF:x} is outside the lane's {self.shape.scratch_bytes} bytes"
+        if kind is Fault.TRAP:
+            return "s_trap"
+        reason = {Fault.ADDRESS: "bad address", Fault.MISALIGNED: "misaligned address", Fault.READ_ONLY: "write to read-only memory at"}
+        return f"{reason[kind]} 0x{address:x}; {self.memory.nearest(address)}"
+
+    def profile(self, seconds: float) -> LaunchProfile:
+        numbers = self.code.numbers.counters
+        totals = sum((worker.counters[: len(numbers)] for worker in self.workers), np.zeros(len(numbers), np.uint64))
+        counts: dict[int, int] = {}
+        lanes: dict[int, int] = {}
+        for (is_lanes, pcs), total in zip(numbers, totals.tolist(), strict=True):
+            if total or not is_lanes:
+                into = lanes if is_lanes else counts
+                for pc in pcs:
+                    if total:
+                        into[pc] = into.get(pc, 0) + total
+        shape = self.shape
+        return LaunchProfile(shape.record.name, shape.groups, shape.groups * shape.waves, counts, lanes, seconds, self.code.insts)
+
+
+def _record(fields: dict[str, int], **values: int) -> Words:
+    record: Words = np.zeros(len(fields), dtype=np.uint64)
+    for name, value in values.items():
+        record[fields[name] // 8] = value
+    return record
+
+
+def _address(memory: mmap.mmap) -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(memory))
+
+
+__all__ = ["WAVE_HEADER_BYTES", "Run"]

@@ -1,0 +1,103 @@
+"""LLVM IR to callable code, through a cache on disk.
+
+In: IR text. Out: machine code in this process. Support functions (native, atomics, scheduler) are
+compiled when generated code first mentions them. Invariant: the cache key is everything that the
+machine code depends on, so a stale entry cannot be met; a damaged one is compiled again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from luthier_py import llvm
+from luthier_py.emulator.native import definition
+from luthier_py.emulator.scheduler import scheduler
+from luthier_py.emulator.transcendental import transcendental
+from luthier_py.isa.semantics.algebra import Prim
+
+_SUPPORT = re.compile(r"@(luthier_\w+)")
+_ready: dict[tuple[str, int], llvm.HostCode] = {}
+
+
+@cache
+def cache_folder() -> Path | None:
+    """Where machine code is kept; None switches the cache off (LUTHIER_CACHE=off)."""
+    named = os.environ.get("LUTHIER_CACHE")
+    if named == "off":
+        return None
+    base = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "luthier-py"
+    folder = base / "host"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder
+
+
+def compile_function(ir: str, wave_size: int) -> llvm.HostCode:
+    """Generated code, with the support functions it calls made known first."""
+    _require(ir, wave_size)
+    return llvm.HostCode(_object(ir, optimise=False))
+
+
+def scheduler_address(wave_size: int) -> int:
+    name = f"luthier_run_{wave_size}"
+    if (name, wave_size) not in _ready:
+        _ready[name, wave_size] = llvm.HostCode(_object(scheduler(wave_size), optimise=True))
+    return _ready[name, wave_size].address("luthier_run")
+
+
+def _require(ir: str, wave_size: int) -> None:
+    """Compile and publish the support functions that ``ir`` calls.
+
+    Their symbols are global to the process, so they end in the wave size they are made for.
+    """
+    ending = f"_w{wave_size}"
+    for symbol in sorted(set(_SUPPORT.findall(ir))):
+        name = symbol.removesuffix(ending)
+        with llvm.LOCK:
+            if (name, wave_size) in _ready:
+                continue
+            text = _definition(name, wave_size)
+            _require(text.replace(f"@{symbol}(", "@(", 1), wave_size)
+            _ready[name, wave_size] = llvm.HostCode(_object(text, optimise=True))
+            llvm.host_symbol(symbol, _ready[name, wave_size].address(symbol))
+
+
+def _definition(name: str, wave_size: int) -> str:
+    family = name.split("_")[1].upper()
+    text = transcendental(name) if family in Prim.__members__ else definition(name, wave_size)
+    return _SUPPORT.sub(rf"@\1_w{wave_size}", text)
+
+
+def _object(ir: str, optimise: bool) -> bytes:
+    folder = cache_folder()
+    if folder is None:
+        return llvm.host_object(ir, optimise)
+    key = hashlib.sha256(f"{llvm.host_identity()} {optimise}\n{ir}".encode()).hexdigest()
+    path = folder / f"{key}.o"
+    try:
+        data = path.read_bytes()
+        digest, code = data[:32], data[32:]
+        if hashlib.sha256(code).digest() == digest:
+            return code
+    except OSError:
+        pass
+    code = llvm.host_object(ir, optimise)
+    _keep(path, hashlib.sha256(code).digest() + code)
+    return code
+
+
+def _keep(path: Path, data: bytes) -> None:
+    """Write all or nothing; a full disk is nobody's problem here."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(data)
+        os.replace(file.name, path)
+    except OSError:
+        pass

@@ -1,0 +1,164 @@
+"""The state in which a kernel's waves begin.
+
+In: a kernel descriptor and a launch's shape. Out: images of a work-group's waves: scalar registers,
+EXEC, MODE, work-item ids. Source: AMDGPUUsage, "Initial Kernel Execution State", "Kernel Prolog",
+"Kernel Dispatch". Invariant: registers that nothing sets are 0.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luthier_py.emulator.layout import SCALARS, WAVE, WAVE_HEADER_BYTES, Status, row_offset
+from luthier_py.errors import Invalid, Unsupported
+from luthier_py.isa.registers import EXEC, MODE
+from luthier_py.isa.target import Target
+from luthier_py.loader import KernelDescriptor, KernelRecord
+from luthier_py.runtime.device import Dim3
+
+DYNAMIC_STACK_BYTES = 16384  # of a lane, for kernels whose stack has no known bound
+MAX_GROUP = 1024
+SHARED_BASE, PRIVATE_BASE = 1 << 48, 2 << 48  # apertures: above every host address
+PACKET_BYTES = 64
+# Scratch buffer resource, dwords 1 to 3: swizzled, no limit, thread id added, stride of 64 lanes, elements of 4 bytes.
+SWIZZLE = 1 << 31
+ADD_TID = 1 << 23
+_RESOURCE_3 = ADD_TID | 3 << 21 | 1 << 19
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """One launch of one kernel, checked."""
+
+    record: KernelRecord
+    target: Target
+    grid: Dim3
+    block: Dim3
+    lds_bytes: int       # of a work-group, static and dynamic
+    scratch_bytes: int   # of a lane
+    wave_size: int
+    waves: int           # of a work-group
+
+    @property
+    def groups(self) -> int:
+        x, y, z = self.grid
+        return x * y * z
+
+
+def shape_of(record: KernelRecord, target: Target, grid: Dim3, block: Dim3, dynamic_lds: int) -> Shape:
+    """Invalid for what no device would start."""
+    descriptor = record.descriptor
+    items = block[0] * block[1] * block[2]
+    if min(*grid, *block) < 1:
+        raise Invalid(f"kernel {record.name}: grid {grid} and block {block} must be positive")
+    limit = min(int(record.metadata.get(".max_flat_workgroup_size", MAX_GROUP)), MAX_GROUP)
+    if items > limit:
+        raise Invalid(f"kernel {record.name}: a work-group of {items} work-items exceeds its limit of {limit}")
+    lds = descriptor.group_segment_fixed_size + dynamic_lds
+    if lds > target.lds_bytes or dynamic_lds < 0:
+        raise Invalid(f"kernel {record.name}: {lds} bytes of LDS, but a work-group can have {target.lds_bytes}")
+    scratch = descriptor.private_segment_fixed_size
+    if descriptor.uses_dynamic_stack or record.metadata.get(".uses_dynamic_stack"):
+        scratch += DYNAMIC_STACK_BYTES
+    wave_size = 32 if descriptor.enable_wavefront_size32 else 64
+    return Shape(record, target, grid, block, lds, -(-scratch // 4) * 4, wave_size, -(-items // wave_size))
+
+
+def mode_of(descriptor: KernelDescriptor) -> int:
+    """MODE as the hardware loads it: rounding, denormals, DX10_CLAMP, IEEE."""
+    if descriptor.float_round_mode_32 or descriptor.float_round_mode_16_64:
+        raise Unsupported("a kernel that does not round to nearest even")
+    return (descriptor.float_denorm_mode_32 << 4 | descriptor.float_denorm_mode_16_64 << 6
+            | int(descriptor.enable_dx10_clamp) << 8 | int(descriptor.enable_ieee_mode) << 9)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Device addresses that initial registers hold."""
+
+    kernarg: int
+    packet: int
+    queue: int
+
+
+def user_sgprs(shape: Shape, places: Places, scratch: int, kernarg: bytes) -> list[int]:
+    """User SGPRs from s0 on; ``scratch`` is where the launch's scratch memory begins."""
+    descriptor = shape.record.descriptor
+    words: list[int] = []
+
+    def pair(value: int) -> list[int]:
+        return [value & 0xFFFFFFFF, value >> 32]
+
+    if descriptor.enable_sgpr_private_segment_buffer:
+        words += [scratch & 0xFFFFFFFF, (scratch >> 32 & 0xFFFF) | SWIZZLE, 0xFFFFFFFF, _RESOURCE_3]
+    for enabled, value in (
+        (descriptor.enable_sgpr_dispatch_ptr, places.packet),
+        (descriptor.enable_sgpr_queue_ptr, places.queue),
+        (descriptor.enable_sgpr_kernarg_segment_ptr, places.kernarg),
+        (descriptor.enable_sgpr_dispatch_id, 0),
+        (descriptor.enable_sgpr_flat_scratch_init, scratch),
+    ):
+        words += pair(value) if enabled else []
+    if descriptor.enable_sgpr_private_segment_size:
+        words.append(shape.scratch_bytes)
+    start, count = 4 * descriptor.kernarg_preload_offset, descriptor.kernarg_preload_length
+    preloaded = kernarg[start : start + 4 * count].ljust(4 * count, b"\0")
+    words += struct.unpack(f"<{count}I", preloaded)
+    user = descriptor.user_sgpr_count
+    if len(words) > user:
+        raise Invalid(f"kernel {shape.record.name}: {len(words)} user SGPRs are enabled, but only {user} counted")
+    return words + [0] * (user - len(words))
+
+
+def group_id_places(descriptor: KernelDescriptor) -> tuple[int, int, int, int]:
+    """Byte offsets in the wave of the work-group ids x, y, z; and the index of the next system SGPR."""
+    index = descriptor.user_sgpr_count
+    places = []
+    for enabled in (descriptor.enable_sgpr_workgroup_id_x, descriptor.enable_sgpr_workgroup_id_y,
+                    descriptor.enable_sgpr_workgroup_id_z):
+        places.append(4 * index if enabled else WAVE["ignored"])
+        index += int(enabled)
+    return places[0], places[1], places[2], index + int(descriptor.enable_sgpr_workgroup_info)
+
+
+def work_item_rows(shape: Shape) -> NDArray[np.uint32]:
+    """The first VGPRs of every wave of a work-group: (waves, rows, lanes)."""
+    x, y, _ = shape.block
+    number = np.arange(shape.waves * shape.wave_size, dtype=np.uint32).reshape(shape.waves, shape.wave_size)
+    ids = number % x, number // x % y, number // (x * y)
+    wanted = shape.record.descriptor.enable_vgpr_workitem_id + 1
+    if shape.target.packed_work_item_ids:
+        packed = ids[0] | (ids[1] << 10) | (ids[2] << 20)
+        return packed[:, None, :].astype(np.uint32)
+    return np.stack(ids[:wanted], axis=1).astype(np.uint32)
+
+
+def wave_image(shape: Shape, wave: int, sgprs: list[int], rows: NDArray[np.uint32], entry: int,
+               fields: dict[str, int]) -> bytes:
+    """Header and first rows of a wave; ``fields`` are fields of layout.WAVE."""
+    scalars = np.zeros(SCALARS, dtype=np.uint32)
+    scalars[: len(sgprs)] = sgprs
+    x, y, z = shape.block
+    active = min(x * y * z - wave * shape.wave_size, shape.wave_size)
+    mask = (1 << active) - 1
+    scalars[EXEC], scalars[EXEC + 1] = mask & 0xFFFFFFFF, mask >> 32
+    scalars[MODE] = mode_of(shape.record.descriptor)
+    header = bytearray(WAVE_HEADER_BYTES)
+    header[: 4 * SCALARS] = scalars.tobytes()
+    for name, value in {**fields, "pc": entry, "status": int(Status.JUMP)}.items():
+        struct.pack_into("<Q", header, WAVE[name], value)
+    assert row_offset(0, shape.wave_size) == WAVE_HEADER_BYTES
+    return bytes(header) + rows[wave].tobytes()
+
+
+def dispatch_packet(shape: Shape, kernel_object: int, kernarg: int) -> bytes:
+    """An AQL kernel dispatch packet (HSA Platform System Architecture Specification, 2.9.6)."""
+    items = [groups * size for groups, size in zip(shape.grid, shape.block, strict=True)]
+    dimensions = max(axis + 1 for axis in range(3) if axis == 0 or items[axis] > 1)
+    return struct.pack(
+        "<HHHHHHIIIIIQQQQ", 2, dimensions, *shape.block, 0, *items, shape.scratch_bytes, shape.lds_bytes,
+        kernel_object, kernarg, 0, 0)

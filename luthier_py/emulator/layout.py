@@ -1,0 +1,136 @@
+"""The memory that generated code, native support code and Python share.
+
+In: nothing. Out: byte offsets of fields. Everything is little endian; every field of these
+records is a u64 unless said otherwise. Invariant: this file alone knows where anything lies.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from luthier_py.isa.registers import EXEC, MODE, SCC
+
+CHUNK = 16
+"""Lanes that generated code handles at once: a DPP row, two AVX2 registers of dwords."""
+
+# A wave: scalar registers, then fields, then rows of vector registers.
+SCALARS = 132  # dwords, by index in the scalar file; SCC and MODE among them
+assert max(EXEC + 1, SCC, MODE) < SCALARS
+
+
+def sgpr_offset(index: int) -> int:
+    return 4 * index
+
+
+def _fields(start: int, *names: str) -> dict[str, int]:
+    return {name: start + 8 * i for i, name in enumerate(names)}
+
+
+WAVE = _fields(
+    SCALARS * 4,
+    "pc",             # absolute address to go on at
+    "status",         # Status, as of the last return
+    "budget",         # backward branches until the wave gives way
+    "worker",         # address of the Worker that runs it
+    "lds", "lds_bytes",
+    "scratch",        # address of this wave's private memory: rows of one dword of every lane
+    "scratch_bytes",  # of one lane
+    "fault_site", "fault_lane", "fault_address", "fault_kind",
+    "ignored",        # where work-group ids go that the kernel does not ask for
+)
+WAVE_HEADER_BYTES = 1024
+assert max(WAVE.values()) < WAVE_HEADER_BYTES
+AGPR_ROW = 256
+"""AGPRs are rows from here on, whatever accum_offset is: an instruction names the file."""
+
+
+def row_offset(row: int, wave_size: int) -> int:
+    return WAVE_HEADER_BYTES + row * wave_size * 4
+
+
+VECTOR_ROWS = 512
+TEMPORARY_ROW = VECTOR_ROWS
+"""Rows past the registers, for addresses and halves."""
+TEMPORARY_ROWS = 8
+
+
+def wave_stride(wave_size: int) -> int:
+    """Distance of two waves: a whole number of pages and a cache line, so that their rows do not collide in the cache."""
+    return -(-row_offset(VECTOR_ROWS + TEMPORARY_ROWS, wave_size) // 4096) * 4096 + 64
+
+
+# What a worker (one thread's share of a launch) hands to generated code.
+WORKER = _fields(
+    0,
+    "counters",      # address of u64 counters, see translate
+    "sites",         # address of Site records
+    "allocations", "allocation_count",  # address of Allocation records, ascending
+    "code_base",     # load address of the module's address 0
+    "table", "table_entries",           # function to enter for each dword of code, 0 where unknown
+    "code_start",    # absolute address of the table's first dword
+    "shared_base", "private_base",      # apertures
+    "clock",
+)
+WORKER_BYTES = 8 * len(WORKER)
+
+SITE = _fields(0, "base", "end")  # a memory instruction's last allocation; empty where base == end
+SITE_BYTES = 16
+ALLOCATION = _fields(0, "base", "end", "writable")
+ALLOCATION_BYTES = 24
+
+
+class Status(IntEnum):
+    """Why a generated function returned."""
+
+    DONE = 0
+    BARRIER = 1   # go on at pc when all waves are here
+    JUMP = 2      # go on at pc, in whatever function that is
+    YIELD = 3     # budget used up, or s_sleep
+    FAULT = 4     # see fault_*
+
+
+class Fault(IntEnum):
+    ADDRESS = 1    # no allocation there
+    MISALIGNED = 2
+    READ_ONLY = 3
+    LDS = 4        # outside the work-group's LDS
+    SCRATCH = 5    # outside the lane's private memory
+    JUMP = 6       # pc outside the module's code
+    TRAP = 7
+
+
+# One launch, and one resident work-group of it.
+LAUNCH = _fields(
+    0,
+    "next",                  # index of the next work-group to start; workers take it atomically
+    "total", "count_x", "count_y",
+    "sgpr_x", "sgpr_y", "sgpr_z",  # byte offset in the wave of each work-group id, or of a field nobody reads
+    "waves",                 # of a work-group
+    "image_bytes",           # of a wave's initial image: header and work-item ids
+    "vector_bytes",          # bytes after the image to clear: the other VGPRs
+    "agpr_bytes",            # bytes of AGPR rows to clear
+    "lds_bytes",
+    "slice",                 # backward branches of a wave before the next one gets its turn
+)
+LAUNCH_BYTES = 8 * len(LAUNCH)
+GROUP = _fields(
+    0,
+    "active",                # whether a work-group is in it
+    "left",                  # waves that have not ended
+    "waiting",               # waves at the barrier
+    "waves",                 # address of the first wave; the others follow at wave_stride
+    "images",                # address of their initial images, at the same stride
+    "lds",
+    "wave",                  # the wave that needs attention
+    "index",                 # of the work-group in the launch
+)
+GROUP_BYTES = 8 * len(GROUP)
+
+
+class Outcome(IntEnum):
+    """Why the native scheduler came back."""
+
+    FINISHED = 0     # no work-group is left to start, and this one is done
+    TIRED = 1        # turns used up
+    FAULT = 2        # wave ``wave`` of the group
+    NEEDS_CODE = 3   # no function is known for pc of wave ``wave``

@@ -1,0 +1,149 @@
+"""Device memory: one reserved range of this process, and the table of what is allocated in it.
+
+In: allocations and frees by the host. Out: addresses, which are host addresses, and a sorted table
+that native code searches. Invariant: allocations never touch: at least GAP bytes that belong to
+nobody lie between two, so an access past an end is never an access of a neighbour.
+"""
+
+from __future__ import annotations
+
+import bisect
+import ctypes
+import mmap
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luthier_py.emulator.layout import ALLOCATION_BYTES
+from luthier_py.errors import DeviceError, Invalid
+
+ALIGNMENT = 256
+GAP = 256
+_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
+_LARGEST, _SMALLEST = 1 << 37, 1 << 28
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    address: int
+    size: int
+    name: str
+    writable: bool = True
+
+    @property
+    def end(self) -> int:
+        return self.address + self.size
+
+    def __str__(self) -> str:
+        return f"{self.name} (0x{self.address:x}, {self.size} bytes)"
+
+
+class Memory:
+    """Mutable: the device's memory."""
+
+    def __init__(self) -> None:
+        self._range = _reserve()
+        self._start = ctypes.addressof(ctypes.c_char.from_buffer(self._range))
+        self._size = len(self._range)
+        self._blocks: list[tuple[int, int]] = []        # (start, end) taken, gaps not included, sorted
+        self._allocations: dict[int, Allocation] = {}   # by address
+        self._high_water = self._start
+        self.version = 0
+        """Changes with the table, so that caches of it can be dropped."""
+
+    def allocate(self, size: int, name: str, alignment: int = ALIGNMENT) -> Allocation:
+        """Zeroed memory that kernels may read and write."""
+        start = self.reserve(size, alignment)
+        return self.register(Allocation(start, size, name))
+
+    def reserve(self, size: int, alignment: int = ALIGNMENT) -> int:
+        """Zeroed memory that kernels cannot touch until parts of it are registered."""
+        if size < 0:
+            raise Invalid(f"cannot allocate {size} bytes")
+        start = self._hole(max(size, 1), alignment)
+        bisect.insort(self._blocks, (start, start + max(size, 1)))
+        if start < self._high_water:
+            ctypes.memset(start, 0, size)
+        self._high_water = max(self._high_water, start + size)
+        return start
+
+    def register(self, allocation: Allocation) -> Allocation:
+        self._allocations[allocation.address] = allocation
+        self.version += 1
+        return allocation
+
+    def free(self, address: int) -> None:
+        """Give back what ``allocate`` or ``reserve`` gave, with every allocation in it."""
+        place = bisect.bisect_left(self._blocks, (address, 0))
+        if place == len(self._blocks) or self._blocks[place][0] != address:
+            raise Invalid(f"0x{address:x} is not the address of an allocation")
+        _, end = self._blocks.pop(place)
+        for inner in [a for a in self._allocations if address <= a < end]:
+            del self._allocations[inner]
+        self.version += 1
+
+    def check(self, address: int, size: int) -> None:
+        """Invalid unless the host may read or write these bytes."""
+        found = self.find(address)
+        if found is None or address + size > found.end or size < 0:
+            raise Invalid(f"{size} bytes at 0x{address:x} are not inside an allocation; {self.nearest(address)}")
+
+    def find(self, address: int) -> Allocation | None:
+        return next((a for a in self._allocations.values() if a.address <= address < max(a.end, a.address + 1)), None)
+
+    def nearest(self, address: int) -> str:
+        """Words about the allocation that is closest to ``address``."""
+        if not self._allocations:
+            return "nothing is allocated"
+
+        def distance(a: Allocation) -> int:
+            return max(a.address - address, address - a.end + 1, 0)
+
+        closest = min(self._allocations.values(), key=distance)
+        if address >= closest.end:
+            return f"{address - closest.end} bytes past the end of {closest}"
+        if address < closest.address:
+            return f"{closest.address - address} bytes before {closest}"
+        return f"{address - closest.address} bytes into {closest}"
+
+    def table(self) -> NDArray[np.uint64]:
+        """Records of layout.ALLOCATION, ascending."""
+        rows = sorted((a.address, a.end, int(a.writable)) for a in self._allocations.values() if a.size)
+        table = np.array(rows, dtype=np.uint64).reshape(-1, ALLOCATION_BYTES // 8)
+        return np.ascontiguousarray(table)
+
+    def _hole(self, size: int, alignment: int) -> int:
+        """First place after the others if there is room, else between them."""
+        align = max(alignment, ALIGNMENT)
+        limit = self._start + self._size - GAP
+        last = self._blocks[-1][1] if self._blocks else self._start
+        candidates = [last, self._start, *(end for _, end in self._blocks)]
+        for before in candidates:
+            start = -(-(before + GAP) // align) * align
+            place = bisect.bisect_left(self._blocks, (start, 0))
+            following = self._blocks[place][0] if place < len(self._blocks) else limit + GAP
+            clear = place == 0 or self._blocks[place - 1][1] + GAP <= start
+            if clear and start + size + GAP <= following and start + size <= limit:
+                return start
+        raise DeviceError(f"out of device memory: no room for {size} bytes")
+
+
+def _reserve() -> mmap.mmap:
+    """Address space that costs nothing until it is touched; less of it where the process is limited."""
+    size = _LARGEST
+    while True:
+        try:
+            return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE)
+        except OSError as error:
+            if size == _SMALLEST:
+                raise DeviceError(f"cannot reserve {size} bytes of address space for device memory") from error
+            size //= 2
+
+
+def read_bytes(address: int, size: int) -> bytes:
+    return ctypes.string_at(address, size)
+
+
+def write_bytes(address: int, data: bytes) -> None:
+    ctypes.memmove(address, data, len(data))

@@ -1,0 +1,489 @@
+"""Support functions that generated code calls: checked loads, stores and atomics of a whole wave.
+
+In: the name of a function, such as ``luthier_far_load_b64``. Out: its LLVM IR; see engine for how it
+gets compiled. Names are ``luthier_<addresses>_<operation>_<element>``:
+
+    near     addresses are base + a row of u32
+    far      addresses are base + two rows, low and high halves; flat: the same, and apertures are seen
+    lds      addresses are base + a row of u32, in the work-group's LDS
+    private  addresses are base + a row of u32, in the lane's scratch memory
+
+Every function takes (wave, exec, base, address row, data row, site) and returns false after it has
+noted a fault in the wave. Rows are read before they are written, lane by lane.
+
+Invariant: no byte is touched that was not checked to lie in an allocation, LDS, or scratch. A site
+remembers the allocation of its last access (``base``, ``end``), so one comparison of all lanes is
+the rule and the search the exception; lanes at consecutive or equal addresses, within a chunk,
+move as vectors.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from luthier_py.emulator.layout import ALLOCATION, ALLOCATION_BYTES, CHUNK, SITE, SITE_BYTES, WAVE, WORKER, Fault
+
+ELEMENTS = {"u8": 1, "i8": 1, "u16": 2, "i16": 2, "b8": 1, "b16": 2, "b32": 4, "b64": 8, "b96": 12, "b128": 16}
+WRITES, FLAT, ALIGNED = 1, 2, 4
+
+
+def _field(pointer: str, name: str, fields: dict[str, int]) -> str:
+    return f"getelementptr i8, ptr {pointer}, i64 {fields[name]}"
+
+
+@cache
+def definition(name: str, wave_size: int) -> str:
+    """LLVM IR that defines the function ``name`` (and declares what it needs)."""
+    if name == "luthier_resolve":
+        return _resolve(wave_size)
+    _, addresses, operation, *element = name.split("_")
+    if operation in ("load", "store"):
+        return _Move(name, addresses, operation == "store", element[0], wave_size).text()
+    from luthier_py.emulator.atomics import atomic
+
+    return atomic(name, addresses, "_".join(element), wave_size)
+
+
+HEADER = "define i1 @{name}(ptr %wave, i64 %exec, i64 %base, ptr %addresses, ptr %data, ptr %site)"
+RESOLVE = "declare ptr @luthier_resolve(ptr, i64, i64, ptr, i64, i64)\n"
+
+
+class _Move:
+    """Writes one load or store function."""
+
+    def __init__(self, name: str, addresses: str, store: bool, element: str, wave_size: int) -> None:
+        self.name = name
+        self.addresses = addresses
+        self.store = store
+        self.bytes = ELEMENTS[element]
+        self.words = max(self.bytes // 4, 1)
+        self.narrow = f"i{8 * self.bytes}" if self.bytes < 4 else ""
+        self.extend = "sext" if element[0] == "i" else "zext"
+        self.lanes = wave_size
+        self.row = 4 * wave_size
+        self.far = addresses in ("far", "flat")
+
+    def text(self) -> str:
+        body = [HEADER.format(name=self.name) + " {", "entry:"]
+        if self.addresses == "private":
+            body += self._lane_by_lane("entry")
+        else:
+            body += [*self._window(), *self._check(), *self._vectors(), *self._loop(), *self._lane_by_lane("slow")]
+        body += ["}"]
+        declarations = RESOLVE + "\n".join(
+            f"declare {kind} @llvm.{name}" for kind, name in (
+                (f"<{self.lanes} x i32>", f"usub.sat.v{self.lanes}i32(<{self.lanes} x i32>, <{self.lanes} x i32>)"),
+                ("i32", f"vector.reduce.or.v{self.lanes}i32(<{self.lanes} x i32>)"),
+                ("i64", "cttz.i64(i64, i1)"), ("i64", "smax.i64(i64, i64)"), ("i64", "smin.i64(i64, i64)"))) + "\n"
+        return declarations + "\n".join(body) + "\n"
+
+    def _window(self) -> list[str]:
+        """%pointer0: what offsets count from; %least, %most: smallest and largest offset allowed."""
+        if self.addresses == "lds":
+            return [
+                f"  %p.lds = {_field('%wave', 'lds', WAVE)}", "  %lds = load i64, ptr %p.lds",
+                f"  %p.bytes = {_field('%wave', 'lds_bytes', WAVE)}", "  %bytes = load i64, ptr %p.bytes",
+                "  %start = add i64 %lds, %base", "  %begin = add i64 0, %lds", "  %finish = add i64 %lds, %bytes",
+            ]
+        lines = [
+            f"  %p.begin = {_field('%site', 'base', SITE)}", "  %begin = load i64, ptr %p.begin",
+            f"  %p.finish = {_field('%site', 'end', SITE)}", "  %finish = load i64, ptr %p.finish",
+        ]
+        if not self.far:
+            return [*lines, "  %start = add i64 0, %base"]
+        return [
+            *lines, "  %first = call i64 @llvm.cttz.i64(i64 %exec, i1 false)",
+            f"  %inside = and i64 %first, {self.lanes - 1}",
+            f"  %p.highs = getelementptr i8, ptr %addresses, i64 {self.row}",
+            "  %p.high = getelementptr i32, ptr %p.highs, i64 %inside",
+            "  %high32 = load i32, ptr %p.high", "  %high = zext i32 %high32 to i64", "  %high64 = shl i64 %high, 32",
+            "  %start = add i64 %base, %high64",
+        ]
+
+    def _check(self) -> list[str]:
+        """Branch to %slow unless all active lanes are inside the window; else %bad is known to be empty."""
+        n, v = self.lanes, f"<{self.lanes} x i32>"
+        lines = [
+            "  %least64 = sub i64 %begin, %start", "  %least = call i64 @llvm.smax.i64(i64 %least64, i64 0)",
+            f"  %room = add i64 %start, {self.bytes}", "  %most64 = sub i64 %finish, %room",
+            "  %most = call i64 @llvm.smin.i64(i64 %most64, i64 4294967295)",
+            "  %possible = icmp sle i64 %least, %most",
+            "  br i1 %possible, label %check, label %slow", "check:",
+            f"  %offsets = load {v}, ptr %addresses, align 4",
+            "  %least32 = trunc i64 %least to i32", "  %span64 = sub i64 %most, %least", "  %span32 = trunc i64 %span64 to i32",
+            *_splat("least", n), *_splat("span", n),
+            f"  %inner = sub {v} %offsets, %least.v",
+            f"  %over = call {v} @llvm.usub.sat.v{n}i32({v} %inner, {v} %span.v)",
+        ]
+        wrong = "%over"
+        if self.far:
+            lines += [
+                f"  %highs = load {v}, ptr %p.highs, align 4", *_splat("high", n), f"  %other = xor {v} %highs, %high.v",
+                f"  %wrong = or {v} %over, %other",
+            ]
+            wrong = "%wrong"
+        mask = "bitcast i64 %exec" if n == 64 else "bitcast i32 %exec32"
+        lines += ["  %exec32 = trunc i64 %exec to i32"] if n == 32 else []
+        return [
+            *lines, f"  %full = icmp eq i64 %exec, {-1 if n == 64 else (1 << 32) - 1}",
+            "  br i1 %full, label %all, label %some", "all:",
+            f"  %bad.all = call i32 @llvm.vector.reduce.or.v{n}i32({v} {wrong})",
+            "  %ok.all = icmp eq i32 %bad.all, 0", "  br i1 %ok.all, label %pattern, label %slow", "some:",
+            f"  %mask = {mask} to <{n} x i1>", f"  %masked = select <{n} x i1> %mask, {v} {wrong}, {v} zeroinitializer",
+            f"  %bad.some = call i32 @llvm.vector.reduce.or.v{n}i32({v} %masked)",
+            "  %ok.some = icmp eq i32 %bad.some, 0", "  br i1 %ok.some, label %loop, label %slow",
+        ]
+
+    def _vectors(self) -> list[str]:
+        """Chunks whose lanes are consecutive, or (loads) all the same."""
+        n, v = self.lanes, f"<{self.lanes} x i32>"
+        firsts = ", ".join(f"i32 {lane - lane % CHUNK}" for lane in range(n))
+        steps = ", ".join(f"i32 {lane % CHUNK * self.bytes}" for lane in range(n))
+        lines = [
+            "pattern:", f"  %firsts = shufflevector {v} %offsets, {v} poison, {v} <{firsts}>",
+            f"  %deltas = sub {v} %offsets, %firsts", f"  %steps = xor {v} %deltas, <{steps}>",
+            f"  %uneven = call i32 @llvm.vector.reduce.or.v{n}i32({v} %steps)",
+            "  %even = icmp eq i32 %uneven, 0",
+        ]
+        if self.store:
+            lines += ["  br i1 %even, label %consecutive, label %loop"]
+        else:
+            lines += [
+                "  br i1 %even, label %consecutive, label %uneven.lanes", "uneven.lanes:",
+                f"  %varied = call i32 @llvm.vector.reduce.or.v{n}i32({v} %deltas)",
+                "  %same = icmp eq i32 %varied, 0", "  br i1 %same, label %uniform, label %loop",
+            ]
+        lines += ["consecutive:"]
+        for chunk in range(0, n, CHUNK):
+            lines += self._start(chunk, "c") + (self._store_chunk(chunk) if self.store else self._load_chunk(chunk))
+        lines += ["  ret i1 true"]
+        if not self.store:
+            lines += ["uniform:"]
+            for chunk in range(0, n, CHUNK):
+                lines += [*self._start(chunk, "u"), *self._load_same(chunk)]
+            lines += ["  ret i1 true"]
+        return lines
+
+    def _start(self, chunk: int, tag: str) -> list[str]:
+        return [
+            f"  %{tag}{chunk}.first = extractelement <{self.lanes} x i32> %offsets, i64 {chunk}",
+            f"  %{tag}{chunk}.wide = zext i32 %{tag}{chunk}.first to i64",
+            f"  %{tag}{chunk}.at = add i64 %start, %{tag}{chunk}.wide",
+            f"  %{tag}{chunk}.p = inttoptr i64 %{tag}{chunk}.at to ptr",
+        ]
+
+    def _place(self, name: str, word: int, chunk: int) -> str:
+        return f"  {name} = getelementptr i8, ptr %data, i64 {word * self.row + 4 * chunk}"
+
+    def _load_chunk(self, chunk: int) -> list[str]:
+        c, count = f"%c{chunk}", CHUNK * self.words
+        if self.narrow:
+            return [
+                f"  {c}.narrow = load <{CHUNK} x {self.narrow}>, ptr {c}.p, align 1",
+                f"  {c}.v = {self.extend} <{CHUNK} x {self.narrow}> {c}.narrow to <{CHUNK} x i32>",
+                self._place(f"{c}.d", 0, chunk), f"  store <{CHUNK} x i32> {c}.v, ptr {c}.d, align 4",
+            ]
+        lines = [f"  {c}.all = load <{count} x i32>, ptr {c}.p, align 1"]
+        for word in range(self.words):
+            picked = ", ".join(f"i32 {lane * self.words + word}" for lane in range(CHUNK))
+            lines += [
+                f"  {c}.v{word} = shufflevector <{count} x i32> {c}.all, <{count} x i32> poison, <{CHUNK} x i32> <{picked}>",
+                self._place(f"{c}.d{word}", word, chunk),
+                f"  store <{CHUNK} x i32> {c}.v{word}, ptr {c}.d{word}, align 4",
+            ]
+        return lines
+
+    def _load_same(self, chunk: int) -> list[str]:
+        lines = []
+        for word in range(self.words):
+            u = f"%u{chunk}.{word}"
+            lines += [
+                f"  {u}.p = getelementptr i8, ptr %u{chunk}.p, i64 {4 * word}", *self._load_word(f"{u}.x", f"{u}.p"),
+                f"  {u}.one = insertelement <{CHUNK} x i32> poison, i32 {u}.x, i64 0",
+                f"  {u}.v = shufflevector <{CHUNK} x i32> {u}.one, <{CHUNK} x i32> poison, <{CHUNK} x i32> zeroinitializer",
+                self._place(f"{u}.d", word, chunk), f"  store <{CHUNK} x i32> {u}.v, ptr {u}.d, align 4",
+            ]
+        return lines
+
+    def _store_chunk(self, chunk: int) -> list[str]:
+        c = f"%c{chunk}"
+        lines = []
+        for word in range(self.words):
+            lines += [self._place(f"{c}.d{word}", word, chunk), f"  {c}.v{word} = load <{CHUNK} x i32>, ptr {c}.d{word}, align 4"]
+        if self.narrow:
+            return [*lines, f"  {c}.narrow = trunc <{CHUNK} x i32> {c}.v0 to <{CHUNK} x {self.narrow}>",
+                    f"  store <{CHUNK} x {self.narrow}> {c}.narrow, ptr {c}.p, align 1"]
+        if self.words == 1:
+            return [*lines, f"  store <{CHUNK} x i32> {c}.v0, ptr {c}.p, align 1"]
+        joined, width = f"{c}.v0", CHUNK
+        for word in range(1, self.words):  # concatenate, then interleave
+            wide = CHUNK * (word + 1)
+            padded = ", ".join(f"i32 {i}" if i < CHUNK else "i32 poison" for i in range(width))
+            both = ", ".join(f"i32 {i}" for i in range(wide))
+            lines += [
+                f"  {c}.pad{word} = shufflevector <{CHUNK} x i32> {c}.v{word}, <{CHUNK} x i32> poison, <{width} x i32> <{padded}>",
+                f"  {c}.cat{word} = shufflevector <{width} x i32> {joined}, <{width} x i32> {c}.pad{word}, <{wide} x i32> <{both}>",
+            ]
+            joined, width = f"{c}.cat{word}", wide
+        order = ", ".join(f"i32 {word * CHUNK + lane}" for lane in range(CHUNK) for word in range(self.words))
+        return [*lines, f"  {c}.all = shufflevector <{width} x i32> {joined}, <{width} x i32> poison, <{width} x i32> <{order}>",
+                f"  store <{width} x i32> {c}.all, ptr {c}.p, align 1"]
+
+    def _load_word(self, name: str, pointer: str) -> list[str]:
+        if not self.narrow:
+            return [f"  {name} = load i32, ptr {pointer}, align 1"]
+        return [f"  {name}.n = load {self.narrow}, ptr {pointer}, align 1", f"  {name} = {self.extend} {self.narrow} {name}.n to i32"]
+
+    def _move_word(self, name: str, pointer: str, data: str) -> list[str]:
+        if not self.store:
+            return [*self._load_word(name, pointer), f"  store i32 {name}, ptr {data}, align 4"]
+        lines = [f"  {name} = load i32, ptr {data}, align 4"]
+        if not self.narrow:
+            return [*lines, f"  store i32 {name}, ptr {pointer}, align 1"]
+        return [*lines, f"  {name}.n = trunc i32 {name} to {self.narrow}", f"  store {self.narrow} {name}.n, ptr {pointer}, align 1"]
+
+    def _loop(self) -> list[str]:
+        """The lanes of EXEC, lowest first, all known to be inside the window."""
+        lines = [
+            *_each_lane("loop", ("%all", "%some", "%pattern", "%uneven.lanes"), "done"),
+            "  %l.a = getelementptr i32, ptr %addresses, i64 %loop.lane", "  %l.off = load i32, ptr %l.a, align 4",
+            "  %l.wide = zext i32 %l.off to i64", "  %l.at = add i64 %start, %l.wide", "  %l.p = inttoptr i64 %l.at to ptr",
+            "  %l.d = getelementptr i32, ptr %data, i64 %loop.lane",
+        ]
+        for word in range(self.words):
+            lines += [f"  %l.p{word} = getelementptr i8, ptr %l.p, i64 {4 * word}",
+                      f"  %l.d{word} = getelementptr i8, ptr %l.d, i64 {word * self.row}"]
+        lines += self._moves("l")
+        return [*lines, "  br label %loop.next", *_next_lane("loop", "done"), "done:", "  ret i1 true"]
+
+    def _moves(self, tag: str) -> list[str]:
+        """All words of one lane: loads before stores, since data and addresses may share rows."""
+        lines: list[str] = []
+        for word in range(self.words):
+            lines += self._move_word(f"%{tag}.x{word}", f"%{tag}.p{word}", f"%{tag}.d{word}")
+        return lines
+
+    def _lane_by_lane(self, label: str) -> list[str]:
+        """Resolve every address of its own: another allocation than last time, an aperture, or a fault."""
+        flags = (WRITES if self.store else 0) | (FLAT if self.addresses == "flat" else 0)
+        target = {"lds": 8, "private": 16}.get(self.addresses, flags)
+        size = min(self.bytes, 4)
+        lines = [] if label == "entry" else [f"{label}:"]
+        if label == "entry":
+            lines += ["  br label %slow", "slow:"]
+        lines += [
+            "  br label %scan", *_each_lane("scan", ("%slow",), "scanned"),
+            "  %s.a = getelementptr i32, ptr %addresses, i64 %scan.lane", "  %s.off = load i32, ptr %s.a, align 4",
+            "  %s.wide = zext i32 %s.off to i64",
+        ]
+        lines += self._slow_address("s")
+        for word in range(self.words):
+            lines += [
+                f"  %s.at{word} = add i64 %s.at, {4 * word}",
+                f"  %s.p{word} = call ptr @luthier_resolve(ptr %wave, i64 %s.at{word}, i64 {size}, ptr %site, i64 %scan.lane, i64 {target})",
+                f"  %s.null{word} = icmp eq ptr %s.p{word}, null",
+                f"  br i1 %s.null{word}, label %failed, label %s.good{word}", f"s.good{word}:",
+            ]
+        lines += ["  %s.d = getelementptr i32, ptr %data, i64 %scan.lane"]
+        for word in range(self.words):
+            lines += [f"  %s.d{word} = getelementptr i8, ptr %s.d, i64 {word * self.row}"]
+        lines += self._moves("s")
+        return [*lines, "  br label %scan.next", *_next_lane("scan", "scanned"), "scanned:", "  ret i1 true",
+                "failed:", "  ret i1 false"]
+
+    def _slow_address(self, tag: str) -> list[str]:
+        if not self.far:
+            return [f"  %{tag}.at = add i64 %base, %{tag}.wide"]
+        return [
+            f"  %{tag}.b = getelementptr i8, ptr %{tag}.a, i64 {self.row}", f"  %{tag}.hi = load i32, ptr %{tag}.b, align 4",
+            f"  %{tag}.hi64 = zext i32 %{tag}.hi to i64", f"  %{tag}.up = shl i64 %{tag}.hi64, 32",
+            f"  %{tag}.low = add i64 %base, %{tag}.wide", f"  %{tag}.at = add i64 %{tag}.low, %{tag}.up",
+        ]
+
+
+def _splat(name: str, lanes: int) -> list[str]:
+    """%name.v from %name32."""
+    v = f"<{lanes} x i32>"
+    return [f"  %{name}.one = insertelement {v} poison, i32 %{name}32, i64 0",
+            f"  %{name}.v = shufflevector {v} %{name}.one, {v} poison, {v} zeroinitializer"]
+
+
+def _each_lane(name: str, sources: tuple[str, ...], done: str) -> list[str]:
+    """Open a loop over the set bits of %exec; its body ends in a branch to ``name``.next."""
+    return [
+        f"{name}:", "  br label %" + f"{name}.test", f"{name}.test:",
+        f"  %{name}.left = phi i64 [ %exec, %{name} ], [ %{name}.rest, %{name}.next ]",
+        f"  %{name}.over = icmp eq i64 %{name}.left, 0", f"  br i1 %{name}.over, label %{done}, label %{name}.body",
+        f"{name}.body:", f"  %{name}.lane = call i64 @llvm.cttz.i64(i64 %{name}.left, i1 false)",
+    ]
+
+
+def _next_lane(name: str, done: str) -> list[str]:
+    return [
+        f"{name}.next:", f"  %{name}.less = add i64 %{name}.left, -1", f"  %{name}.rest = and i64 %{name}.left, %{name}.less",
+        f"  br label %{name}.test",
+    ]
+
+
+def _resolve(wave_size: int) -> str:
+    """(wave, address, bytes, site, lane, flags) -> host pointer, or null after noting the fault.
+
+    Flags: WRITES, FLAT, ALIGNED; 8: the address is an offset in LDS; 16: in scratch.
+    """
+    w = {name: _field("%wave", name, WAVE) for name in WAVE}
+    k = {name: _field("%worker", name, WORKER) for name in WORKER}
+    return f"""
+define ptr @luthier_resolve(ptr %wave, i64 %address, i64 %bytes, ptr %site, i64 %lane, i64 %flags) noinline {{
+entry:
+  %last = add i64 %address, %bytes
+  %less = add i64 %bytes, -1
+  %bits = and i64 %address, %less
+  %crooked = icmp ne i64 %bits, 0
+  %strict = trunc i64 %flags to i3
+  %aligned = icmp ugt i3 %strict, 3
+  %misaligned = and i1 %crooked, %aligned
+  br i1 %misaligned, label %unaligned, label %kind
+kind:
+  %p.worker = {w['worker']}
+  %worker = load ptr, ptr %p.worker
+  %lds.bit = and i64 %flags, 8
+  %is.lds = icmp ne i64 %lds.bit, 0
+  br i1 %is.lds, label %lds, label %kind2
+kind2:
+  %private.bit = and i64 %flags, 16
+  %is.private = icmp ne i64 %private.bit, 0
+  br i1 %is.private, label %private, label %global
+global:
+  %p.base = {_field('%site', 'base', SITE)}
+  %base = load i64, ptr %p.base
+  %p.end = {_field('%site', 'end', SITE)}
+  %end = load i64, ptr %p.end
+  %above = icmp uge i64 %address, %base
+  %below = icmp ule i64 %last, %end
+  %inside = and i1 %above, %below
+  br i1 %inside, label %found, label %flat
+flat:
+  %flat.bit = and i64 %flags, {FLAT}
+  %is.flat = icmp ne i64 %flat.bit, 0
+  br i1 %is.flat, label %apertures, label %search
+apertures:
+  %high = lshr i64 %address, 32
+  %p.shared = {k['shared_base']}
+  %shared = load i64, ptr %p.shared
+  %shared.high = lshr i64 %shared, 32
+  %p.private = {k['private_base']}
+  %private.base = load i64, ptr %p.private
+  %private.high = lshr i64 %private.base, 32
+  %to.lds = icmp eq i64 %high, %shared.high
+  br i1 %to.lds, label %lds, label %apertures2
+apertures2:
+  %to.private = icmp eq i64 %high, %private.high
+  br i1 %to.private, label %private, label %search
+lds:
+  %lds.offset = and i64 %address, 4294967295
+  %lds.last = add i64 %lds.offset, %bytes
+  %p.lds.bytes = {w['lds_bytes']}
+  %lds.bytes = load i64, ptr %p.lds.bytes
+  %lds.ok = icmp ule i64 %lds.last, %lds.bytes
+  %p.lds = {w['lds']}
+  %lds.base = load i64, ptr %p.lds
+  %lds.at = add i64 %lds.base, %lds.offset
+  %lds.pointer = inttoptr i64 %lds.at to ptr
+  br i1 %lds.ok, label %give.lds, label %bad.lds
+give.lds:
+  ret ptr %lds.pointer
+private:
+  %offset = and i64 %address, 4294967295
+  %offset.last = add i64 %offset, %bytes
+  %p.scratch.bytes = {w['scratch_bytes']}
+  %scratch.bytes = load i64, ptr %p.scratch.bytes
+  %private.ok = icmp ule i64 %offset.last, %scratch.bytes
+  br i1 %private.ok, label %swizzle, label %bad.private
+swizzle:
+  %in.word = and i64 %offset, 3
+  %word.last = add i64 %in.word, %bytes
+  %one.word = icmp ule i64 %word.last, 4
+  br i1 %one.word, label %give.private, label %unaligned
+give.private:
+  %word = lshr i64 %offset, 2
+  %row = mul i64 %word, {4 * wave_size}
+  %column = shl i64 %lane, 2
+  %cell = add i64 %row, %column
+  %byte = add i64 %cell, %in.word
+  %p.scratch = {w['scratch']}
+  %scratch = load ptr, ptr %p.scratch
+  %private.pointer = getelementptr i8, ptr %scratch, i64 %byte
+  ret ptr %private.pointer
+search:
+  %p.table = {k['allocations']}
+  %table = load ptr, ptr %p.table
+  %p.count = {k['allocation_count']}
+  %count = load i64, ptr %p.count
+  br label %halve
+halve:
+  %low = phi i64 [ 0, %search ], [ %low.next, %step ]
+  %size = phi i64 [ %count, %search ], [ %size.next, %step ]
+  %empty = icmp eq i64 %size, 0
+  br i1 %empty, label %bad.address, label %step
+step:
+  %half = lshr i64 %size, 1
+  %middle = add i64 %low, %half
+  %entry.at = mul i64 %middle, {ALLOCATION_BYTES}
+  %record = getelementptr i8, ptr %table, i64 %entry.at
+  %p.record.base = {_field('%record', 'base', ALLOCATION)}
+  %record.base = load i64, ptr %p.record.base
+  %p.record.end = {_field('%record', 'end', ALLOCATION)}
+  %record.end = load i64, ptr %p.record.end
+  %not.below = icmp uge i64 %address, %record.base
+  %not.above = icmp ule i64 %last, %record.end
+  %hit = and i1 %not.below, %not.above
+  %after = icmp uge i64 %address, %record.end
+  %beyond = add i64 %middle, 1
+  %low.next = select i1 %after, i64 %beyond, i64 %low
+  %taken = add i64 %half, 1
+  %size.up = sub i64 %size, %taken
+  %size.next = select i1 %after, i64 %size.up, i64 %half
+  br i1 %hit, label %hit.record, label %halve
+hit.record:
+  %p.writable = {_field('%record', 'writable', ALLOCATION)}
+  %writable = load i64, ptr %p.writable
+  %writes = and i64 %flags, {WRITES}
+  %lacking = icmp ugt i64 %writes, %writable
+  br i1 %lacking, label %read.only, label %remember
+remember:
+  store i64 %record.base, ptr %p.base
+  store i64 %record.end, ptr %p.end
+  br label %found
+found:
+  %pointer = inttoptr i64 %address to ptr
+  ret ptr %pointer
+bad.address:
+  br label %fault
+read.only:
+  br label %fault
+bad.lds:
+  br label %fault
+bad.private:
+  br label %fault
+unaligned:
+  br label %fault
+fault:
+  %kind.number = phi i64 [ {Fault.ADDRESS}, %bad.address ], [ {Fault.READ_ONLY}, %read.only ], [ {Fault.LDS}, %bad.lds ], [ {Fault.SCRATCH}, %bad.private ], [ {Fault.MISALIGNED}, %unaligned ]
+  %q.worker = {w['worker']}
+  %f.worker = load ptr, ptr %q.worker
+  %p.sites = {_field('%f.worker', 'sites', WORKER)}
+  %sites = load i64, ptr %p.sites
+  %site.at = ptrtoint ptr %site to i64
+  %site.offset = sub i64 %site.at, %sites
+  %number = udiv i64 %site.offset, {SITE_BYTES}
+  %p.f.site = {w['fault_site']}
+  store i64 %number, ptr %p.f.site
+  %p.f.lane = {w['fault_lane']}
+  store i64 %lane, ptr %p.f.lane
+  %p.f.address = {w['fault_address']}
+  store i64 %address, ptr %p.f.address
+  %p.f.kind = {w['fault_kind']}
+  store i64 %kind.number, ptr %p.f.kind
+  ret ptr null
+}}
+"""

@@ -1,0 +1,273 @@
+"""Operands of vector instructions: typed values in, typed results out, with all modifiers.
+
+In: an instruction and its signature. Out: for each source a reader that gives a typed value of one
+chunk, for each result a writer. What modifiers mean (abs, neg, clamp, omod, op_sel, SDWA selects,
+DPP controls) stands here once, for every instruction. Sources: AMD Instinct MI200 ISA, 6.2, 6.4, 6.5.
+
+Invariant: scalar operands are read when the instruction is put off, vector ones when it is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from luthier_py.emulator.dpp import Dpp
+from luthier_py.emulator.layout import AGPR_ROW
+from luthier_py.emulator.scalars import Scalars
+from luthier_py.emulator.strip import Chunk
+from luthier_py.errors import Unsupported
+from luthier_py.isa.instruction import SRC_EXECZ, SRC_SCC, SRC_VCCZ, Access, Inst, Operand, OperandKind
+from luthier_py.isa.registers import EXEC, VCC, Reg, RegFile
+from luthier_py.isa.semantics.algebra import BOOL, F16, F32, I8, I16, U8, U16, U32, U64, Kind, Type, Value, concat, high_half, select
+from luthier_py.isa.semantics.meaning import Slot
+
+# Bits of srcN_modifiers (LLVM, SISrcMods).
+NEG, ABS, OP_SEL, OP_SEL_HI = 1, 2, 4, 8
+SEXT = NEG           # SDWA, integers
+NEG_HI = ABS         # packed
+DESTINATION_HIGH = 8  # of src0_modifiers: op_sel of the destination
+
+SDWA_DWORD, SDWA_WORD = 6, 4
+UNUSED_PAD, UNUSED_SEXT, UNUSED_PRESERVE = 0, 1, 2
+
+
+def row_of(reg: Reg) -> int:
+    return reg.index + (AGPR_ROW if reg.file is RegFile.AGPR else 0)
+
+
+def field(inst: Inst, name: str, default: int = 0) -> int:
+    operand = inst.find(name)
+    return default if operand is None else operand.value
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What reading and writing operands depends on beside the instruction."""
+
+    scalars: Scalars
+    wave_size: int
+    apertures: dict[int, Value]      # operand encoding -> u64
+    flush_f32: bool                  # MODE flushes denormals
+    flush_f16_f64: bool
+
+
+class Raw:
+    """Bits of one operand before modifiers: vector rows, or a scalar taken when the instruction was put off."""
+
+    def __init__(self, operand: Operand | None, reg: Reg | None, bits: int, context: Context, dpp: Dpp | None = None) -> None:
+        self.dpp = dpp
+        self.row = row_of(reg) if reg is not None and reg.file is not RegFile.SGPR else None
+        self.constant = operand.value if operand is not None and operand.kind is OperandKind.CONSTANT else None
+        self.scalar: Value | None = None
+        if self.row is None and self.constant is None and operand is not None:
+            self.scalar = read_scalar(operand, max(bits, 32), context)
+
+    def read(self, chunk: Chunk, bits: int) -> Value:
+        """Unsigned, ``bits`` wide (32 or 64)."""
+        type = Type(Kind.UINT, bits)
+        if self.constant is not None:
+            return chunk.ops.constant(type, self.constant)
+        if self.scalar is not None:
+            return chunk.splat(self.scalar)
+        assert self.row is not None
+        if bits == 64:
+            if self.dpp is not None:
+                return concat(self.dpp.read(chunk, self.row + 1), self.dpp.read(chunk, self.row))
+            return chunk.pair(self.row)
+        return self.dpp.read(chunk, self.row) if self.dpp is not None else chunk.row(self.row)
+
+
+def read_scalar(operand: Operand, bits: int, context: Context) -> Value:
+    """A scalar register, constant, or special source as an unsigned value of ``bits``."""
+    type = Type(Kind.UINT, bits)
+    scalars = context.scalars
+    if operand.reg is not None:
+        value = scalars.read(operand.reg.index, min(operand.reg.dwords, -(-bits // 32)))
+    elif operand.kind in (OperandKind.CONSTANT, OperandKind.IMMEDIATE):
+        return scalars.ops.constant(type, operand.value)
+    elif operand.value == SRC_SCC:
+        value = scalars.scc()
+    elif operand.value in (SRC_VCCZ, SRC_EXECZ):
+        value = scalars.read(VCC if operand.value == SRC_VCCZ else EXEC, context.wave_size // 32).eq(0)
+    elif operand.value in context.apertures:
+        value = context.apertures[operand.value]
+        value = value if bits == 64 else high_half(value)
+    else:
+        raise Unsupported(f"source operand {operand.value}")
+    return value.to(type)
+
+
+class Source:
+    """One operand of the signature, ready to be read in a chunk."""
+
+    def __init__(self, slot: Slot, operand: Operand | None, reg: Reg | None, inst: Inst, context: Context) -> None:
+        self.type = slot.type
+        self.count = slot.count
+        self.mix = slot.name == "mix"
+        name = operand.name if operand is not None else ""
+        self.modifiers = field(inst, f"{name}_modifiers") if name else 0
+        self.sdwa = field(inst, f"{name}_sel", SDWA_DWORD) if name else SDWA_DWORD
+        self.bits = 64 if max(slot.type.bits * slot.count, 32) > 32 else 32
+        dpp = Dpp.of(inst) if name == "src0" else None
+        self.raw = Raw(operand, reg, self.bits, context, dpp)
+        self.flush = slot.type.kind is Kind.FLOAT and (context.flush_f32 if slot.type == F32 else context.flush_f16_f64)
+
+    def read(self, chunk: Chunk, element: int = 0) -> Value:
+        """The typed value; of packed operands the element for the low (0) or high (1) result."""
+        if self.count > 1:
+            return self._packed(chunk, element)
+        if self.mix:
+            return self._mixed(chunk)
+        value = self.raw.read(chunk, self.bits)
+        if self.sdwa != SDWA_DWORD:
+            value = self._sdwa(value)
+        elif self.type.bits == 16 and self.modifiers & OP_SEL:
+            value = value >> 16
+        if self.type.bits == 8 * (self.type.bits // 8) and self.type.bits < self.bits:
+            value = value.to(Type(Kind.UINT, self.type.bits))
+        sign = self.modifiers if self.sdwa == SDWA_DWORD or self.type.kind is Kind.FLOAT else 0
+        return self._finish(value, bool(sign & NEG), bool(sign & ABS))
+
+    def _finish(self, value: Value, negate: bool, absolute: bool) -> Value:
+        top = 1 << value.type.bits - 1
+        if absolute:
+            value = value & (top - 1)
+        if negate:
+            value = value ^ top
+        value = value.as_(self.type)
+        return flush_denormals(value) if self.flush else value
+
+    def _sdwa(self, value: Value) -> Value:
+        """A byte or half-word, extended to 32 bits by SEXT."""
+        bits, place = (16, 16 * (self.sdwa - SDWA_WORD)) if self.sdwa >= SDWA_WORD else (8, 8 * self.sdwa)
+        narrow = (value >> place).to(Type(Kind.UINT, bits))
+        signed = self.type.kind is not Kind.FLOAT and self.modifiers & SEXT
+        return (narrow.as_(narrow.type.signed) if signed else narrow).to(U32)
+
+    def _packed(self, chunk: Chunk, element: int) -> Value:
+        value = self.raw.read(chunk, self.bits)
+        if self.modifiers & (OP_SEL_HI if element else OP_SEL):
+            value = value >> self.bits // 2
+        value = value.to(Type(Kind.UINT, self.bits // 2))
+        if self.bits // 2 != self.type.bits:
+            raise Unsupported(f"packed operand of {self.type}")
+        return self._finish(value, bool(self.modifiers & (NEG_HI if element else NEG)), False)
+
+    def _mixed(self, chunk: Chunk) -> Value:
+        value = self.raw.read(chunk, 32)
+        negate, absolute = bool(self.modifiers & NEG), bool(self.modifiers & ABS)
+        if not self.modifiers & OP_SEL_HI:
+            return self._finish(value, negate, absolute)
+        half = (value >> 16 if self.modifiers & OP_SEL else value).to(U16).as_(F16).to(F32)
+        return self._finish(half.as_(U32), negate, absolute)
+
+
+def flush_denormals(value: Value) -> Value:
+    """Denormals to zero of the same sign."""
+    bits = value.as_(value.type.unsigned)
+    mantissa = {16: 10, 32: 23, 64: 52}[value.type.bits]
+    exponent = ((1 << value.type.bits - 1) - 1) & ~((1 << mantissa) - 1)
+    sign = bits & (1 << value.type.bits - 1)
+    return select((bits & exponent).eq(0), sign, bits).as_(value.type)
+
+
+class Result:
+    """One vector result of the signature, ready to be written in a chunk."""
+
+    def __init__(self, slot: Slot, operand: Operand, inst: Inst, context: Context) -> None:
+        assert operand.reg is not None
+        self.row = row_of(operand.reg)
+        self.type = slot.type
+        self.count = slot.count
+        self.keeps_high = inst.op.partial
+        self.high = bool(inst.op.partial and field(inst, "src0_modifiers") & DESTINATION_HIGH)
+        if inst.op.base.startswith(("V_FMA_MIX", "V_MAD_MIX")):
+            self.high = "MIXHI" in inst.op.base
+        self.clamp = bool(field(inst, "clamp"))
+        self.omod = field(inst, "omod")
+        self.sdwa = field(inst, "dst_sel", SDWA_DWORD)
+        self.unused = field(inst, "dst_unused")
+        self.dpp = Dpp.of(inst)
+        self.flush = slot.type.kind is Kind.FLOAT and (context.flush_f32 if slot.type == F32 else context.flush_f16_f64)
+
+    def write(self, chunk: Chunk, values: tuple[Value, ...]) -> None:
+        """``values``: one, or one for each packed element."""
+        words = [self._finish(value) for value in values]
+        if len(words) == 2 and words[0].type.bits == 16:
+            words = [concat(words[1], words[0])]
+        elif len(words) == 2:
+            words = [concat(words[1], words[0])]
+        word = words[0]
+        if self.dpp is not None:
+            word = self._keep_disabled(chunk, word)
+        if word.type.bits == 64:
+            chunk.write_pair(self.row, word)
+        else:
+            chunk.write_row(self.row, self._placed(chunk, word))
+
+    def _keep_disabled(self, chunk: Chunk, word: Value) -> Value:
+        """DPP leaves lanes alone whose source is out of range, or that the masks exclude."""
+        assert self.dpp is not None
+        writes = self.dpp.enabled(chunk)
+        if writes is None:
+            return word
+        old = chunk.pair(self.row) if word.type.bits == 64 else chunk.row(self.row)
+        return select(writes, word.to(old.type), old)
+
+    def _finish(self, value: Value) -> Value:
+        """Output modifiers, then bits of at least 16."""
+        if value.type.kind is Kind.FLOAT:
+            if self.omod:
+                value = value * (2.0, 4.0, 0.5)[self.omod - 1]
+            if self.clamp:
+                value = clamp_float(value)
+            if self.flush:
+                value = flush_denormals(value)
+        return value.as_(value.type.unsigned)
+
+    def _placed(self, chunk: Chunk, word: Value) -> Value:
+        """The whole 32-bit register after a result of 32 bits or less."""
+        if self.sdwa != SDWA_DWORD:
+            return self._sdwa(chunk, word)
+        if word.type.bits == 32:
+            return word
+        if not self.keeps_high:
+            return word.to(U32)
+        old = chunk.row(self.row)
+        if self.high:
+            return (old & 0xFFFF) | (word.to(U32) << 16)
+        return (old & 0xFFFF0000) | word.to(U32)
+
+    def _sdwa(self, chunk: Chunk, word: Value) -> Value:
+        bits, place = (16, 16 * (self.sdwa - SDWA_WORD)) if self.sdwa >= SDWA_WORD else (8, 8 * self.sdwa)
+        narrow = word.to(U16 if bits == 16 else U8)
+        if self.unused == UNUSED_SEXT:
+            return narrow.as_(I16 if bits == 16 else I8).to(U32) << place
+        placed = narrow.to(U32) << place
+        if self.unused == UNUSED_PAD:
+            return placed
+        return (chunk.row(self.row) & ~(((1 << bits) - 1) << place)) | placed
+
+
+def clamp_float(value: Value) -> Value:
+    """To 0..1; NaN gives 0 (DX10_CLAMP, which compute kernels set)."""
+    return select(value > 0.0, select(value < 1.0, value, 1.0), 0.0)
+
+
+def value_operands(inst: Inst) -> list[Operand]:
+    """Sources that carry values, in order; literals of MADMK and MADAK among them."""
+    return [operand for operand in inst.operands
+            if operand.name in ("src0", "src1", "src2") or (operand.name == "imm" and Access.READ in operand.access)]
+
+
+def scalar_operands(inst: Inst) -> list[Operand]:
+    """Sources of a scalar instruction, in order; SOPK comparisons read their sdst field."""
+    return [operand for operand in inst.operands
+            if operand.name in ("src0", "src1", "simm16") or (operand.name == "sdst" and operand.access is Access.READ)]
+
+
+def destinations(inst: Inst) -> list[Operand]:
+    return [operand for operand in inst.operands if Access.WRITE in operand.access]
+
+
+__all__ = ["BOOL", "U64", "Context", "Raw", "Result", "Source", "destinations", "read_scalar", "row_of", "scalar_operands", "value_operands"]

@@ -1,0 +1,44 @@
+"""What a launch did: how often each instruction ran, and in how many lanes.
+
+In: counters of a launch. Out: exact counts by address; the oracle of every counting tool.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from luthier_py.isa.instruction import Inst
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchProfile:
+    """Counts of one launch; addresses are those of the code object."""
+
+    kernel: str
+    groups: int
+    waves: int
+    counts: Mapping[int, int]
+    """Wave instructions by address."""
+    lanes: Mapping[int, int]
+    """Active lanes, summed over those executions."""
+    seconds: float
+    insts: Mapping[int, Inst]
+
+    @property
+    def total(self) -> int:
+        """Wave instructions."""
+        return sum(self.counts.values())
+
+    @property
+    def total_lanes(self) -> int:
+        """Instructions counted once for each active lane."""
+        return sum(self.lanes.values())
+
+    def opcodes(self) -> Counter[str]:
+        """Wave instructions by mnemonic."""
+        found: Counter[str] = Counter()
+        for pc, count in self.counts.items():
+            found[self.insts[pc].op.mnemonic] += count
+        return found

@@ -1,0 +1,227 @@
+"""Strips: runs of vector instructions, written as one loop over chunks of lanes.
+
+In: vector instructions, put off one by one. Out: a loop whose body does all of them for CHUNK
+lanes, with vector registers in SSA values between their first load and last store. Host code stays
+small (a chunk is two AVX2 registers) and values stay in registers; nothing here crosses chunks.
+
+Invariant: instructions of a strip look at no other chunk, and scalar code emitted while a strip
+is open comes before its loop. So scalar operands are taken when an instruction is put off, and
+masks that the strip computes (``pending``) settle it before scalar code may see them.
+
+EXEC is applied late: a value stays as computed, with the mask it was computed under, and is
+merged with the old value only for a reader under another mask, or for the final store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from luthier_py.emulator.emitter import Emitter, LlvmOps
+from luthier_py.emulator.layout import CHUNK, row_offset
+from luthier_py.emulator.scalars import Scalars
+from luthier_py.isa.semantics.algebra import BOOL, U32, U64, Type, Value
+
+FULL = "-1"
+_EVEN = ", ".join(f"i32 {2 * i}" for i in range(CHUNK))
+_ODD = ", ".join(f"i32 {2 * i + 1}" for i in range(CHUNK))
+_INTERLEAVED = ", ".join(f"i32 {i}, i32 {i + CHUNK}" for i in range(CHUNK))
+_NUMBERS = "<" + ", ".join(f"i32 {i}" for i in range(CHUNK)) + ">"
+_BITS = "<" + ", ".join(f"i32 {1 << i}" for i in range(CHUNK)) + ">"
+
+
+@dataclass(slots=True)
+class _Cell:
+    """A vector register in the loop body: ``value`` in the lanes of ``mask``, ``before`` in the others."""
+
+    value: Value
+    mask: str                # FULL, or the scalar mask's name
+    before: _Cell | None     # None with another mask than FULL: still in memory
+    written: bool
+
+
+class Chunk:
+    """What an instruction of a strip sees while its share of the loop body is written."""
+
+    def __init__(self, emitter: Emitter, wave_size: int, lane: str, pointer: str) -> None:
+        self.ops = LlvmOps(emitter, CHUNK)
+        self.ops.lane_numbers = self._number_lanes
+        self.mask = FULL
+        """EXEC of the instruction being written."""
+        self._emitter = emitter
+        self._wave_size = wave_size
+        self._cells: dict[int, _Cell] = {}
+        self._pairs: dict[int, tuple[Value, str]] = {}
+        self._splats: dict[tuple[object, Type], Value] = {}
+        self._masks: dict[str, Value] = {}
+        self.results: dict[int, Value] = {}
+        self.before_loop: list[str] = []
+        self._lane = lane        # name of the loop's first lane, i64
+        self._pointer = pointer  # name of the pointer to that lane in row 0
+
+    def row(self, row: int) -> Value:
+        """One dword of every lane; lanes outside EXEC may hold anything if this instruction's EXEC wrote it."""
+        cell = self._cell(row)
+        if cell.mask not in (FULL, self.mask):
+            cell = self._merged(row, cell)
+        return cell.value
+
+    def whole_row(self, row: int) -> Value:
+        """One dword of every lane, right in all lanes."""
+        cell = self._cell(row)
+        return (cell if cell.mask == FULL else self._merged(row, cell)).value
+
+    def pair(self, row: int) -> Value:
+        """Two rows as one u64."""
+        low, high = self.row(row), self.row(row + 1)
+        known = self._pairs.get(row)
+        if known is not None and known[1] == f"{low.ref} {high.ref}":
+            return known[0]
+        both = self._emitter.let(f"shufflevector <{CHUNK} x i32> {low.ref}, <{CHUNK} x i32> {high.ref}, <{2 * CHUNK} x i32> <{_INTERLEAVED}>")
+        value = self.ops.let(U64, f"bitcast <{2 * CHUNK} x i32> {both} to <{CHUNK} x i64>")
+        self._pairs[row] = value, f"{low.ref} {high.ref}"
+        return value
+
+    def write_row(self, row: int, value: Value) -> None:
+        """In the lanes of EXEC."""
+        before = self._cells.get(row)
+        if before is not None and before.mask == self.mask:
+            before = before.before
+        self._cells[row] = _Cell(value.as_(U32), self.mask, None if self.mask == FULL else before, True)
+
+    def write_pair(self, row: int, value: Value) -> None:
+        value = value.as_(U64)
+        halves = self._emitter.let(f"bitcast <{CHUNK} x i64> {value.ref} to <{2 * CHUNK} x i32>")
+        kind = f"<{2 * CHUNK} x i32>"
+        low, high = (self.ops.let(U32, f"shufflevector {kind} {halves}, {kind} poison, <{CHUNK} x i32> <{picked}>")
+                     for picked in (_EVEN, _ODD))
+        self.write_row(row, low)
+        self.write_row(row + 1, high)
+        self._pairs[row] = value, f"{low.ref} {high.ref}"
+
+    def splat(self, scalar: Value) -> Value:
+        """A scalar in every lane, made once, before the loop."""
+        key = scalar.ref, scalar.type
+        if key not in self._splats:
+            body, self._emitter.lines = self._emitter.lines, self.before_loop
+            self._splats[key] = self.ops.splat(scalar)
+            self._emitter.lines = body
+        return self._splats[key]
+
+    def lanes_of(self, mask: str) -> Value:
+        """This chunk's lanes of a scalar mask, as BOOL."""
+        if mask == FULL:
+            return self.ops.constant(BOOL, 1)
+        if mask not in self._masks:
+            kind = f"i{self._wave_size}"
+            lane = self._lane if self._wave_size == 64 else self._emitter.let(f"trunc i64 {self._lane} to {kind}")
+            moved = self._emitter.let(f"lshr {kind} {mask}, {lane}")
+            word = moved if self._wave_size == 32 else self._emitter.let(f"trunc {kind} {moved} to i32")
+            everywhere = self.ops.splat(Value(LlvmOps(self._emitter), U32, word))
+            picked = self._emitter.let(f"and <{CHUNK} x i32> {everywhere.ref}, {_BITS}")
+            self._masks[mask] = self.ops.let(BOOL, f"icmp ne <{CHUNK} x i32> {picked}, zeroinitializer")
+        return self._masks[mask]
+
+    def write_mask(self, index: int, value: Value) -> None:
+        """A lane mask result; lanes outside EXEC give 0."""
+        self.results[index] = value if self.mask == FULL else value & self.lanes_of(self.mask)
+
+    def finish(self) -> None:
+        """Store the rows that were written."""
+        for row in sorted(self._cells):
+            cell = self._cells[row]
+            if cell.written:
+                whole = cell if cell.mask == FULL else self._merged(row, cell)
+                self._emitter.emit(f"store <{CHUNK} x i32> {whole.value.ref}, ptr {self._address(row)}, align 64")
+
+    def _cell(self, row: int) -> _Cell:
+        if row not in self._cells:
+            self._cells[row] = self._loaded(row)
+        return self._cells[row]
+
+    def _merged(self, row: int, cell: _Cell) -> _Cell:
+        before = cell.before or self._loaded(row)
+        if before.mask != FULL:
+            before = self._merged(row, before)
+        name = self.ops.name(U32)
+        lanes = self.lanes_of(cell.mask)
+        value = self.ops.let(U32, f"select {self.ops.name(BOOL)} {lanes.ref}, {name} {cell.value.ref}, {name} {before.value.ref}")
+        self._cells[row] = _Cell(value, FULL, None, cell.written)
+        return self._cells[row]
+
+    def _loaded(self, row: int) -> _Cell:
+        value = self.ops.let(U32, f"load <{CHUNK} x i32>, ptr {self._address(row)}, align 64")
+        return _Cell(value, FULL, None, False)
+
+    def _address(self, row: int) -> str:
+        return self._emitter.let(f"getelementptr i8, ptr {self._pointer}, i64 {row_offset(row, self._wave_size)}")
+
+    def _number_lanes(self) -> str:
+        first = self.ops.splat(Value(LlvmOps(self._emitter), U32, self._emitter.let(f"trunc i64 {self._lane} to i32")))
+        return self._emitter.let(f"add <{CHUNK} x i32> {_NUMBERS}, {first.ref}")
+
+
+Write = Callable[[Chunk], None]
+
+
+class Strip:
+    """Mutable: the vector instructions of the current block that have been put off."""
+
+    def __init__(self, emitter: Emitter, wave: str, wave_size: int) -> None:
+        self._emitter = emitter
+        self._wave = wave
+        self._wave_size = wave_size
+        self._items: list[tuple[str, Write]] = []
+        self.masks: set[int] = set()
+        """Scalar registers where a mask result of the open strip will go."""
+
+    def add(self, exec_mask: Value, write: Write, masks: tuple[int, ...] = ()) -> None:
+        """Put off ``write``; it will write masks to the scalar registers ``masks``."""
+        text = str(exec_mask.ref)
+        all_ones = {str((1 << self._wave_size) - 1), FULL}
+        self._items.append((FULL if text in all_ones else text, write))
+        self.masks.update(masks)
+
+    def flush(self, scalars: Scalars) -> None:
+        """Write the loop and hand its masks to ``scalars``."""
+        if not self._items:
+            return
+        items, self._items = self._items, []
+        self.masks.clear()
+        scalars.pending = 0
+        emitter = self._emitter
+        names = {hint: emitter.label(hint) for hint in ("before", "lanes", "after")}
+        lane, pointer = f"%{names['lanes']}.lane", f"%{names['lanes']}.chunk"
+        with emitter.diverted() as body:
+            chunk = Chunk(emitter, self._wave_size, lane, pointer)
+            for mask, write in items:
+                chunk.mask = mask
+                write(chunk)
+            chunk.finish()
+            sums = {index: self._accumulate(value, lane, f"%{names['lanes']}.mask{index}") for index, value in chunk.results.items()}
+        emitter.begin(names["before"])
+        emitter.lines.extend(chunk.before_loop)
+        emitter.begin(names["lanes"])
+        self._head(names, lane, pointer, sums)
+        emitter.lines.extend(body)
+        emitter.emit(f"{lane}.next = add i64 {lane}, {CHUNK}")
+        emitter.branch(emitter.let(f"icmp ult i64 {lane}.next, {self._wave_size}"), names["lanes"], names["after"])
+        emitter.place(names["after"])
+        for index, total in sums.items():
+            scalars.write(index, Value(scalars.ops, Type(U32.kind, self._wave_size), total))
+
+    def _head(self, names: dict[str, str], lane: str, pointer: str, sums: dict[int, str]) -> None:
+        before, loop = names["before"], names["lanes"]
+        self._emitter.emit(f"{lane} = phi i64 [ 0, %{before} ], [ {lane}.next, %{loop} ]")
+        for index, total in sums.items():
+            self._emitter.emit(f"%{loop}.mask{index} = phi i{self._wave_size} [ 0, %{before} ], [ {total}, %{loop} ]")
+        self._emitter.emit(f"{pointer} = getelementptr i32, ptr {self._wave}, i64 {lane}")
+
+    def _accumulate(self, lanes: Value, lane: str, phi: str) -> str:
+        """OR a chunk's mask bits into the loop's running mask."""
+        kind = f"i{self._wave_size}"
+        bits = self._emitter.let(f"bitcast <{CHUNK} x i1> {lanes.ref} to i16")
+        wide = self._emitter.let(f"zext i16 {bits} to {kind}")
+        lane = lane if kind == "i64" else self._emitter.let(f"trunc i64 {lane} to {kind}")
+        placed = self._emitter.let(f"shl {kind} {wide}, {lane}")
+        return self._emitter.let(f"or {kind} {phi}, {placed}")

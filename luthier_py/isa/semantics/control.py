@@ -1,0 +1,88 @@
+"""Control flow, and instructions whose effect is not a value: waits, messages, hardware registers.
+
+In: nothing. Out: data rows; whoever runs or analyses code acts on them.
+Source: AMD Instinct MI200 ISA, chapter 4 and 12.5 (SOPP), 12.3 (SOPK).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from luthier_py.isa.semantics.meaning import declare
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """To the TARGET operand when ``register`` is zero, or is not; always without a register."""
+
+    register: str | None = None  # scc, vcc, exec
+    if_zero: bool = False
+
+
+class Action(Enum):
+    NOTHING = auto()   # no effect on results: waits, cache control, priorities, performance counters
+    END = auto()
+    BARRIER = auto()
+    SLEEP = auto()     # other waves get their turn
+    GETPC = auto()     # sdst = address of the next instruction
+    SETPC = auto()     # go to src0
+    SWAPPC = auto()    # both
+    CALL = auto()      # sdst = next, go to TARGET
+    TRAP = auto()
+    GETREG = auto()    # sdst = bits of a hardware register
+    SETREG = auto()    # bits of a hardware register = sdst
+    SETREG_IMM = auto()
+    CLOCK = auto()     # sdst = a clock
+
+
+class HardwareRegister(Enum):
+    """Numbers in the simm16 of s_getreg and s_setreg: [5:0] register, [10:6] offset, [15:11] size - 1."""
+
+    MODE = 1
+    STATUS = 2
+    TRAPSTS = 3
+    HW_ID = 4
+    GPR_ALLOC = 5
+    LDS_ALLOC = 6
+    IB_STS = 7
+    SH_MEM_BASES = 15
+
+
+declare("S_BRANCH", Branch())
+for _register in "scc", "vcc", "exec":
+    _zero, _nonzero = ("0", "1") if _register == "scc" else ("Z", "NZ")
+    declare(f"S_CBRANCH_{_register.upper()}{_zero}", Branch(_register, True))
+    declare(f"S_CBRANCH_{_register.upper()}{_nonzero}", Branch(_register, False))
+
+declare(
+    "S_NOP V_NOP S_WAITCNT S_SETPRIO S_SETHALT S_INCPERFLEVEL S_DECPERFLEVEL S_TTRACEDATA S_ICACHE_INV S_WAKEUP "
+    "S_DCACHE_INV S_DCACHE_INV_VOL S_DCACHE_WB S_DCACHE_WB_VOL S_SENDMSG BUFFER_WBINVL1 BUFFER_WBINVL1_VOL "
+    "BUFFER_INVL2 BUFFER_WBL2 DS_NOP V_CLREXCP S_INST_PREFETCH S_CLAUSE S_CODE_END",
+    Action.NOTHING,
+)
+declare("S_ENDPGM S_ENDPGM_SAVED", Action.END)
+declare("S_BARRIER", Action.BARRIER)
+declare("S_SLEEP", Action.SLEEP)
+declare("S_GETPC_B64", Action.GETPC)
+declare("S_SETPC_B64", Action.SETPC)
+declare("S_SWAPPC_B64", Action.SWAPPC)
+declare("S_CALL_B64", Action.CALL)
+declare("S_TRAP", Action.TRAP)
+declare("S_GETREG_B32", Action.GETREG)
+declare("S_SETREG_B32", Action.SETREG)
+declare("S_SETREG_IMM32_B32", Action.SETREG_IMM)
+declare("S_MEMTIME S_MEMREALTIME", Action.CLOCK)
+
+
+class CrossLane(Enum):
+    """Vector instructions that read or write registers of other lanes."""
+
+    READ_FIRST = auto()  # sdst = src0 in the lowest lane of EXEC, lane 0 if EXEC is 0
+    READ = auto()        # sdst = src0 in lane src1; EXEC does not matter
+    WRITE = auto()       # vdst in lane src1 = src0; EXEC does not matter
+
+
+declare("V_READFIRSTLANE_B32", CrossLane.READ_FIRST)
+declare("V_READLANE_B32", CrossLane.READ)
+declare("V_WRITELANE_B32", CrossLane.WRITE)

@@ -1,0 +1,68 @@
+"""Local data share (DS instructions), as data; lane permutations through LDS hardware among them.
+
+In: nothing. Out: rows. Source: AMD Instinct MI200 ISA, chapter 11 and 12.16.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from luthier_py.isa.semantics.meaning import declare
+from luthier_py.isa.semantics.memory import Atomic, Load, Modify, Store
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTwo:
+    """Two elements of ``dwords`` at offset0 and offset1, which count in ``stride`` bytes."""
+
+    dwords: int
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreTwo:
+    dwords: int
+    stride: int
+
+
+class Permute(Enum):
+    FORWARD = auto()   # vdst in lane addr / 4 = data0 of this lane; the highest lane wins
+    BACKWARD = auto()  # vdst = data0 of lane addr / 4, 0 if that lane is not in EXEC
+    SWIZZLE = auto()   # vdst = addr of the lane that the offset's pattern says
+
+
+for _bits, _words in ("32", 1), ("64", 2), ("96", 3), ("128", 4):
+    declare(f"DS_READ_B{_bits}", Load(_words))
+    declare(f"DS_WRITE_B{_bits}", Store(_words))
+for _word, _size, _signed in ("U8", 8, False), ("I8", 8, True), ("U16", 16, False), ("I16", 16, True):
+    declare(f"DS_READ_{_word}", Load(bits=_size, signed=_signed))
+    if _word != "I16":
+        declare(f"DS_READ_{_word}_D16", Load(bits=_size, signed=_signed, half="low"))
+        declare(f"DS_READ_{_word}_D16_HI", Load(bits=_size, signed=_signed, half="high"))
+for _word, _size in ("B8", 8), ("B16", 16):
+    declare(f"DS_WRITE_{_word}", Store(bits=_size))
+    declare(f"DS_WRITE_{_word}_D16_HI", Store(bits=_size, half="high"))
+for _words in 1, 2:
+    declare(f"DS_READ2_B{32 * _words}", LoadTwo(_words, 4 * _words))
+    declare(f"DS_READ2ST64_B{32 * _words}", LoadTwo(_words, 256 * _words))
+    declare(f"DS_WRITE2_B{32 * _words}", StoreTwo(_words, 4 * _words))
+    declare(f"DS_WRITE2ST64_B{32 * _words}", StoreTwo(_words, 256 * _words))
+declare("DS_PERMUTE_B32", Permute.FORWARD)
+declare("DS_BPERMUTE_B32", Permute.BACKWARD)
+declare("DS_SWIZZLE_B32", Permute.SWIZZLE)
+
+_ATOMICS = {
+    "ADD": (Modify.ADD, "u"), "SUB": (Modify.SUB, "u"), "RSUB": (Modify.RSUB, "u"), "INC": (Modify.INC, "u"),
+    "DEC": (Modify.DEC, "u"), "MIN_I": (Modify.MIN, "i"), "MAX_I": (Modify.MAX, "i"), "MIN_U": (Modify.MIN, "u"),
+    "MAX_U": (Modify.MAX, "u"), "AND": (Modify.AND, "b"), "OR": (Modify.OR, "b"), "XOR": (Modify.XOR, "b"),
+    "MSKOR": (Modify.MASK_OR, "b"), "CMPST": (Modify.COMPARE_SWAP, "b"), "ADD_F": (Modify.ADD, "f"),
+    "MIN_F": (Modify.MIN, "f"), "MAX_F": (Modify.MAX, "f"), "CMPST_F": (Modify.COMPARE_SWAP, "f"),
+}  # fmt: skip
+for _bits_ in 32, 64:
+    for _word, (_modify, _kind) in _ATOMICS.items():
+        _name, _type = _word.removesuffix("_I").removesuffix("_U").removesuffix("_F"), _kind.upper() + str(_bits_)
+        _row = Atomic(_modify, _kind.replace("b", "u"), _bits_)
+        declare(f"DS_{_name}_{_type}", _row)
+    declare(f"DS_WRXCHG_B{_bits_}", Atomic(Modify.SWAP, "u", _bits_))
+declare("DS_WRAP_B32", Atomic(Modify.WRAP))

@@ -1,0 +1,113 @@
+"""Global, flat, scratch, buffer and scalar memory: what is moved, as data.
+
+In: nothing. Out: Load, Store, Atomic rows. How an address is made follows from the instruction's
+format and operands (AMD Instinct MI200 ISA, chapters 8 and 9), and is its reader's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from luthier_py.isa.semantics.meaning import declare
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Memory to vdst (sdst): ``dwords`` of 32 bits, or one element of less than 32 bits."""
+
+    dwords: int = 1
+    bits: int = 32
+    signed: bool = False
+    half: str = ""      # "low", "high": d16, into that half of the register; the other half stays
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """vdata (data0) to memory."""
+
+    dwords: int = 1
+    bits: int = 32
+    half: str = ""      # "high": the element is in the high half of the register
+
+
+class Modify(Enum):
+    """What an atomic leaves in memory, of the old value and the data."""
+
+    ADD = auto()
+    SUB = auto()
+    RSUB = auto()     # data - old
+    INC = auto()      # old >= data ? 0 : old + 1
+    DEC = auto()      # old == 0 or old > data ? data : old - 1
+    MIN = auto()      # by the kind of the type; floats: minnum
+    MAX = auto()
+    AND = auto()
+    OR = auto()
+    XOR = auto()
+    SWAP = auto()
+    COMPARE_SWAP = auto()  # old == compare ? data : old
+    MASK_OR = auto()  # (old & ~data0) | data1
+    WRAP = auto()     # old >= data0 ? old - data0 : old + data1
+
+
+@dataclass(frozen=True, slots=True)
+class Atomic:
+    """Read-modify-write of one element in each lane, in lane order; returns the old value if OpFlag.ATOMIC_RETURN."""
+
+    modify: Modify
+    kind: str = "u"   # u, i, f, or p: two packed f16
+    bits: int = 32
+
+
+WIDTHS = {"DWORD": 1, "DWORDX2": 2, "DWORDX3": 3, "DWORDX4": 4}
+_NARROW = {"UBYTE": (8, False), "SBYTE": (8, True), "USHORT": (16, False), "SSHORT": (16, True)}
+_D16 = {"UBYTE_D16": (8, False), "SBYTE_D16": (8, True), "SHORT_D16": (16, False)}
+_ATOMICS = {
+    "ADD": (Modify.ADD, "u"), "SUB": (Modify.SUB, "u"), "INC": (Modify.INC, "u"), "DEC": (Modify.DEC, "u"),
+    "SMIN": (Modify.MIN, "i"), "SMAX": (Modify.MAX, "i"), "UMIN": (Modify.MIN, "u"), "UMAX": (Modify.MAX, "u"),
+    "AND": (Modify.AND, "u"), "OR": (Modify.OR, "u"), "XOR": (Modify.XOR, "u"), "SWAP": (Modify.SWAP, "u"),
+    "CMPSWAP": (Modify.COMPARE_SWAP, "u"),
+}  # fmt: skip
+
+for _space in "GLOBAL", "FLAT", "SCRATCH", "BUFFER":
+    for _word, _count in WIDTHS.items():
+        declare(f"{_space}_LOAD_{_word}", Load(_count))
+        declare(f"{_space}_STORE_{_word}", Store(_count))
+    for _word, (_bits, _signed) in _NARROW.items():
+        declare(f"{_space}_LOAD_{_word}", Load(bits=_bits, signed=_signed))
+    for _word, (_bits, _signed) in _D16.items():
+        declare(f"{_space}_LOAD_{_word}", Load(bits=_bits, signed=_signed, half="low"))
+        declare(f"{_space}_LOAD_{_word}_HI", Load(bits=_bits, signed=_signed, half="high"))
+    for _word, _bits in ("BYTE", 8), ("SHORT", 16):
+        declare(f"{_space}_STORE_{_word}", Store(bits=_bits))
+        declare(f"{_space}_STORE_{_word}_D16_HI", Store(bits=_bits, half="high"))
+
+for _space in "GLOBAL", "FLAT", "BUFFER":
+    for _word, (_modify, _kind) in _ATOMICS.items():
+        declare(f"{_space}_ATOMIC_{_word}", Atomic(_modify, _kind))
+        declare(f"{_space}_ATOMIC_{_word}_X2", Atomic(_modify, _kind, 64))
+    declare(f"{_space}_ATOMIC_ADD_F32", Atomic(Modify.ADD, "f"))
+    declare(f"{_space}_ATOMIC_PK_ADD_F16", Atomic(Modify.ADD, "p"))
+    for _word, _modify in ("ADD", Modify.ADD), ("MIN", Modify.MIN), ("MAX", Modify.MAX):
+        declare(f"{_space}_ATOMIC_{_word}_F64", Atomic(_modify, "f", 64))
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarLoad:
+    """``dwords`` from sbase + offsets to sdst; ``buffer``: sbase is a resource, and what is out of its range reads 0."""
+
+    dwords: int
+    buffer: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarStore:
+    dwords: int
+
+
+for _count in 1, 2, 4, 8, 16:
+    _suffix = f"X{_count}" if _count > 1 else ""
+    declare(f"S_LOAD_DWORD{_suffix}", ScalarLoad(_count))
+    declare(f"S_BUFFER_LOAD_DWORD{_suffix}", ScalarLoad(_count, buffer=True))
+    if _count <= 4:
+        declare(f"S_STORE_DWORD{_suffix}", ScalarStore(_count))

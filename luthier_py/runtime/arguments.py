@@ -1,0 +1,75 @@
+"""Kernel arguments: values to the bytes of the kernarg segment.
+
+In: a kernel's metadata, a value for each visible argument, the launch's shape. Out: the segment,
+with the hidden arguments of code object version 5 filled in (AMDGPUUsage, "Code Object V5 Metadata").
+Hidden arguments that only a runtime can give (printf and hostcall buffers, heap, queue) stay 0.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+
+from luthier_py.errors import Invalid
+from luthier_py.loader import KernelArg, KernelRecord
+from luthier_py.runtime.device import Buffer, Dim3
+
+Argument = Buffer | int | float | bytes | np.generic
+
+POINTERS = ("global_buffer", "dynamic_shared_pointer")
+_FLOATS = {2: "<e", 4: "<f", 8: "<d"}
+_AXES = "xyz"
+
+
+def pack_arguments(record: KernelRecord, values: Sequence[Argument], grid: Dim3, block: Dim3, lds_bytes: int = 0) -> bytes:
+    """The kernarg segment. Buffers give their addresses; NumPy scalars and bytes must have the argument's size."""
+    visible = [arg for arg in record.args if not arg.hidden]
+    if len(values) != len(visible):
+        names = ", ".join(arg.name or arg.value_kind for arg in visible)
+        raise Invalid(f"kernel {record.name} takes {len(visible)} arguments ({names}), not {len(values)}")
+    size = max([record.descriptor.kernarg_size, *(arg.offset + arg.size for arg in record.args)], default=0)
+    segment = bytearray(size)
+    for arg, value in zip(visible, values, strict=True):
+        segment[arg.offset : arg.offset + arg.size] = _pack(record, arg, value)
+    for arg in record.args:
+        if arg.hidden:
+            number = hidden_value(arg.value_kind, grid, block, lds_bytes)
+            segment[arg.offset : arg.offset + arg.size] = number.to_bytes(arg.size, "little")
+    return bytes(segment)
+
+
+def _pack(record: KernelRecord, arg: KernelArg, value: Argument) -> bytes:
+    where = f"kernel {record.name}, argument {arg.name or f'at offset {arg.offset}'}"
+    if isinstance(value, Buffer):
+        if arg.value_kind not in POINTERS and arg.size != 8:
+            raise Invalid(f"{where}: a buffer is given, but it takes {arg.size} bytes by value")
+        return value.address.to_bytes(arg.size, "little")
+    if isinstance(value, np.generic):
+        value = value.tobytes()
+    if isinstance(value, bytes):
+        if len(value) != arg.size:
+            raise Invalid(f"{where}: {len(value)} bytes are given, but it takes {arg.size}")
+        return value
+    if isinstance(value, float):
+        if arg.size not in _FLOATS or arg.value_kind in POINTERS:
+            raise Invalid(f"{where}: a float is given, but it takes {arg.value_kind} of {arg.size} bytes")
+        return struct.pack(_FLOATS[arg.size], value)
+    try:
+        return int(value).to_bytes(arg.size, "little", signed=value < 0)
+    except OverflowError:
+        raise Invalid(f"{where}: {value} does not fit in {arg.size} bytes") from None
+
+
+def hidden_value(kind: str, grid: Dim3, block: Dim3, lds_bytes: int = 0) -> int:
+    """What a hidden argument of ``kind`` holds; 0 for those that this launch does not have."""
+    for axis, (groups, items) in enumerate(zip(grid, block, strict=True)):
+        for name, number in (("block_count", groups), ("group_size", items)):
+            if kind == f"hidden_{name}_{_AXES[axis]}":
+                return number
+    if kind == "hidden_grid_dims":
+        return max(axis + 1 for axis in range(3) if axis == 0 or grid[axis] * block[axis] > 1)
+    if kind == "hidden_dynamic_lds_size":
+        return lds_bytes
+    return 0
