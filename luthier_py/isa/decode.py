@@ -230,7 +230,7 @@ def match_order(table: Table) -> list[list[tuple[int, dict[int, int]]]]:
     groups: dict[tuple[int, int, int], dict[int, int]] = {}
     prefixes: dict[tuple[int, int, int], set[int]] = {}
     for number, row in enumerate(table.rows):
-        key = (table.ranks[row.size_bytes, row.namespace], -row.mask.bit_count(), row.mask)
+        key = (table.ranks[row.namespace], -row.mask.bit_count(), row.mask)
         groups.setdefault(key, {})[row.value] = number
         prefixes.setdefault(key, set()).update(_matching(row.mask >> PREFIX_SHIFT & 0x1FF, row.value >> PREFIX_SHIFT & 0x1FF))
     order: list[list[tuple[int, dict[int, int]]]] = [[] for _ in range(512)]

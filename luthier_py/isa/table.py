@@ -83,7 +83,7 @@ class Table:
 
     records: Records
     rows: tuple[Row, ...]
-    ranks: dict[tuple[int, int], int]  # (size, namespace number) -> rank
+    ranks: dict[int, int]  # namespace number -> rank
 
 
 def table_key(name: str, wave_size: int) -> str:
@@ -115,8 +115,8 @@ def load_table(name: str, wave_size: int) -> Table:
         chosen += records.row_lines[position:position + count]
         position += count
     rows = json.loads(f"[{','.join(chosen)}]")
-    numbers = {name: number for number, name in enumerate(records.namespaces)}
-    ranks = {(size, numbers[space]): rank for rank, (size, space) in enumerate(entry["order"]) if space in numbers}
+    order = {namespace: rank for rank, namespace in enumerate(entry["order"])}
+    ranks = {number: order[namespace] for number, namespace in enumerate(records.namespaces) if namespace in order}
     return Table(records, tuple(Row(*row) for row in rows), ranks)
 
 

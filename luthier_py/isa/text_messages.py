@@ -1,4 +1,4 @@
-"""Text of hardware registers (s_getreg, s_setreg) and messages (s_sendmsg).
+"""Text of hardware registers (s_getreg, s_setreg), messages (s_sendmsg) and dependency hints (s_delay_alu).
 
 In: the 16-bit immediate. Out: LLVM's spelling. Sources: AMD ISA manuals (S_GETREG_B32, S_SENDMSG) and
 AMDGPUAsmUtils.cpp for which names exist on which generation; a name that does not exist prints as a number.
@@ -73,4 +73,33 @@ def _message_details(number: int, operation: int, stream: int) -> str | None:
     return "" if not operation and not stream else None
 
 
-MESSAGES: dict[str, Handler] = {"printHwreg": _hardware_register, "printSendMsg": _message}
+DELAYS = ("NO_DEP", "VALU_DEP_1", "VALU_DEP_2", "VALU_DEP_3", "VALU_DEP_4", "TRANS32_DEP_1", "TRANS32_DEP_2",
+          "TRANS32_DEP_3", "FMA_ACCUM_CYCLE_1", "SALU_CYCLE_1", "SALU_CYCLE_2", "SALU_CYCLE_3")
+SKIPS = ("SAME", "NEXT", "SKIP_1", "SKIP_2", "SKIP_3", "SKIP_4")
+
+
+def _delay(line: Line, place: int, _: str) -> str:
+    value = line.inst.fields[place]
+    first, skip, second = value & 15, value >> 4 & 7, value >> 7 & 15
+    shown = [f"{name}({names[bits] if bits < len(names) else '/* invalid */'})"
+             for name, names, bits in (("instid0", DELAYS, first), ("instskip", SKIPS, skip),
+                                       ("instid1", DELAYS, second)) if bits]
+    return " | ".join(shown) or "0"
+
+
+# s_waitcnt_depctr, s_wait_alu: name, first bit, width; a field of all ones waits for nothing and is not shown.
+DEPENDENCIES = (("hold_cnt", 7, 1), ("sa_sdst", 0, 1), ("va_vdst", 12, 4), ("va_sdst", 9, 3), ("va_ssrc", 8, 1),
+                ("va_vcc", 1, 1), ("vm_vsrc", 2, 3))
+
+
+def _dependency_counters(line: Line, place: int, _: str) -> str:
+    value = line.inst.fields[place]
+    shown = [f"depctr_{name}({value >> first & (1 << width) - 1})" for name, first, width in DEPENDENCIES
+             if value >> first & (1 << width) - 1 != (1 << width) - 1]
+    return " ".join(shown)
+
+
+MESSAGES: dict[str, Handler] = {
+    "printHwreg": _hardware_register, "printSendMsg": _message, "printSDelayALU": _delay,
+    "printDepCtr": _dependency_counters,
+}

@@ -22,7 +22,7 @@ class Row(NamedTuple):
     base: str
     format: str
     size_bytes: int
-    namespace: str                       # LLVM's decoder table
+    namespace: str                       # LLVM's decoder table: instruction size and namespace
     mask: int
     value: int
     fill: int                            # bits that are don't-care when decoding, but that LLVM's assembler sets
@@ -70,7 +70,7 @@ class Generation(NamedTuple):
 def rows_of(tablegen: TableGen, features: frozenset[str], cache: dict[tuple[str, Generation], list[Row]]) -> list[Row]:
     """All rows of one target, twins removed, in record order. ``cache`` is shared between the calls."""
     generation = Generation.of(features)
-    rank = {key: index for index, key in enumerate(decoder_order(features))}
+    rank = {f"{size} {space}": index for index, (size, space) in enumerate(decoder_order(features))}
     best: dict[tuple[int, int], Row] = {}
     for name, record in tablegen.select(features):
         if (name, generation) not in cache:
@@ -80,7 +80,7 @@ def rows_of(tablegen: TableGen, features: frozenset[str], cache: dict[tuple[str,
             old = best.get(key)
             # gfx9 DS records come twice: the one that reads M0 is gfx8's. Else the earlier decoder table wins.
             if old is None or name == old.record + "_gfx9" or \
-                    rank[row.size_bytes, row.namespace] < rank[old.size_bytes, old.namespace]:
+                    rank[row.namespace] < rank[old.namespace]:
                 best[key] = row
     return sorted(best.values(), key=lambda row: (row.record, row.value))
 
@@ -107,7 +107,7 @@ def _rows(tablegen: TableGen, generation: Generation, name: str, record: Record)
     flags, counters, spaces = _effects(base, format_name, named, behaviour, shape, generation)
     row = Row(
         name, _template(record, name, named, behaviour, shape), base, format_name, _size(record, shape, named),
-        record["DecoderNamespace"], mask, value, _fill(name, named, record, shape), shape, tuple(record["Uses"]),
+        f"{record['Size']} {record['DecoderNamespace']}", mask, value, _fill(name, named, record, shape), shape, tuple(record["Uses"]),
         tuple(record["Defs"]), flags.value, counters.value, spaces.value, _partial(base, named, record, pseudo),
     )
     return _expand_dpp8(row)

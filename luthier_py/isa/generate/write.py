@@ -32,13 +32,13 @@ class Numbered(Generic[T]):
 
 def render(tablegen: TableGen) -> dict[str, bytes]:
     """The table files, by name."""
-    tables: dict[str, tuple[list[list[Any]], list[Row]]] = {}
+    tables: dict[str, tuple[list[str], list[Row]]] = {}
     cache: dict[tuple[str, Generation], list[Row]] = {}
     for target in targets():
         for wave_size in target.wave_sizes:
             features = tablegen.features(target.name, wave_size)
             tables[table_key(target.name, wave_size)] = (
-                [list(key) for key in decoder_order(features)], rows_of(tablegen, features, cache))
+                [f"{size} {space}" for size, space in decoder_order(features)], rows_of(tablegen, features, cache))
     distinct = sorted({row for _, rows in tables.values() for row in rows},
                       key=lambda row: (row.format, row.base, row.record, row.value, repr(row)))
     line_of = {row: line for line, row in enumerate(distinct)}
