@@ -75,7 +75,7 @@ class HostCode:
     def __init__(self, code: bytes) -> None:
         with LOCK:
             llvm = binding()
-            machine = _host_machine()
+            machine = _new_host_machine()  # the engine owns it
             self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
             self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
             self._engine.finalize_object()
@@ -114,6 +114,10 @@ def host_identity() -> str:
 
 @cache
 def _host_machine() -> Any:
+    return _new_host_machine()
+
+
+def _new_host_machine() -> Any:
     llvm = binding()
     cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     target = llvm.Target.from_default_triple()
