@@ -226,17 +226,16 @@ def _shift(ir: Builder, op: ast.operator, left: Operand, right: Operand) -> Valu
 def _divide(ir: Builder, a: Value, b: Value) -> tuple[Value, Value]:
     """Quotient and remainder, rounded towards minus infinity; never undefined."""
     assert isinstance(a.type, Scalar)
+    b = _not_zero(ir, b)
     if a.type.kind is Kind.UNSIGNED:
-        divisor = _positive(ir, b)
-        return _emit(ir, "udiv", a, divisor), _emit(ir, "urem", a, divisor)
+        return _emit(ir, "udiv", a, b), _emit(ir, "urem", a, b)
     zero, minus = constant(a.type, 0), constant(a.type, -1)
     power = int(b.text) if b.text.isdigit() else 0
     if power and power & (power - 1) == 0:
         shifted = _emit(ir, "ashr", a, constant(a.type, power.bit_length() - 1))
         return shifted, _emit(ir, "and", a, constant(a.type, power - 1))
     size_a, size_b = (_select(ir, compare(ir, ast.Lt(), x, zero), _emit(ir, "sub", zero, x), x) for x in (a, b))
-    divisor = _positive(ir, size_b)
-    quotient, rest = _emit(ir, "udiv", size_a, divisor), _emit(ir, "urem", size_a, divisor)
+    quotient, rest = _emit(ir, "udiv", size_a, size_b), _emit(ir, "urem", size_a, size_b)
     opposite = compare(ir, ast.Lt(), _emit(ir, "xor", a, b), zero)
     inexact = _select(ir, compare(ir, ast.NotEq(), rest, zero), minus, zero)
     below = _emit(ir, "add", _emit(ir, "sub", zero, quotient), inexact)
@@ -244,9 +243,9 @@ def _divide(ir: Builder, a: Value, b: Value) -> tuple[Value, Value]:
     return floor, _emit(ir, "sub", a, _emit(ir, "mul", floor, b))
 
 
-def _positive(ir: Builder, divisor: Value) -> Value:
-    """Never zero."""
-    if divisor.text.isdigit():
+def _not_zero(ir: Builder, divisor: Value) -> Value:
+    """``divisor``, or one where it is zero."""
+    if divisor.text.isdigit() and int(divisor.text):
         return divisor
     zero, one = constant(divisor.type, 0), constant(divisor.type, 1)
     return _select(ir, compare(ir, ast.Eq(), divisor, zero), one, divisor)

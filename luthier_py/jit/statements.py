@@ -258,8 +258,11 @@ class Statements(Expressions):
         if not isinstance(step, int) or step == 0:
             self.refuse(call, "the step of range must be a constant, and not zero")
         with self.at(call):
-            bounds = bounds[:2] if len(bounds) > 1 else [0, bounds[0]]
-            start, stop = arithmetic.unify(self.ir, *bounds)
+            low, high = bounds[:2] if len(bounds) > 1 else (0, bounds[0])
+            known = self.scope.locals.get(node.target.id) if isinstance(node.target, ast.Name) else None
+            if known is not None and not isinstance(low, Value) and not isinstance(high, Value):
+                low = arithmetic.literal(low, known.type)
+            start, stop = arithmetic.unify(self.ir, low, high)
             return start, arithmetic.trips(self.ir, start, stop, step), step
 
     def jump_out(self, node: ast.Break | ast.Continue) -> None:
