@@ -5,10 +5,10 @@ from luthier_py.isa.instruction import (
     Counter,
     Effects,
     Inst,
-    OpFlag,
     Operand,
     OperandInfo,
     OperandKind,
+    OpFlag,
     OpInfo,
     Space,
 )

@@ -18,7 +18,7 @@ from luthier_py.isa.constants import LITERAL, float_format, inline_codes, litera
 from luthier_py.isa.decode import mnemonic_of
 from luthier_py.isa.encode import register_field
 from luthier_py.isa.errata import M0_IS_NOT_ON_CONSTANT_BUS
-from luthier_py.isa.instruction import OpFlag, OperandInfo, OpInfo
+from luthier_py.isa.instruction import OperandInfo, OpFlag, OpInfo
 from luthier_py.isa.operands import VECTOR
 from luthier_py.isa.registers import M0, VCC, Reg, RegFile, RegSet
 from luthier_py.isa.table import Row
@@ -105,7 +105,8 @@ class Assembler:
             raise Invalid(f"{name}: {_clearest(reasons)}")
         return best[1:]
 
-    def _fields(self, op: OpInfo, operands: tuple[Value, ...], modifiers: dict[str, int]) -> tuple[list[int], int | None]:
+    def _fields(self, op: OpInfo, operands: tuple[Value, ...],
+                modifiers: dict[str, int]) -> tuple[list[int], int | None]:
         syntax = Syntax.of(op.template)
         missing = len(syntax.operands) - len(operands)
         if missing < 0 or missing > syntax.optional_last:
@@ -137,12 +138,14 @@ class Assembler:
         if op.implicit_reads.overlaps(RegSet.of(self.vcc)):
             scalars.add(self.vcc)
         if len(scalars) + (literal is not None) > self.target.constant_bus_limit:
-            raise Invalid(f"{op.mnemonic} reads more than {self.target.constant_bus_limit} scalar registers or literals")
+            most = self.target.constant_bus_limit
+            raise Invalid(f"{op.mnemonic} reads more than {most} scalar registers or literals")
 
 
 def _clearest(reasons: list[str]) -> str:
     """The reason of the candidate that came furthest: not a wrong number of operands, if there is another."""
-    return next((reason for reason in reversed(reasons) if " takes " not in reason and " wants " not in reason), reasons[-1])
+    close = [reason for reason in reasons if " takes " not in reason and " wants " not in reason]
+    return (close or reasons)[-1]
 
 
 def _cache_policy(op: OpInfo, modifiers: dict[str, int]) -> dict[str, int]:

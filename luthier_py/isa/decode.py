@@ -18,10 +18,10 @@ from luthier_py.isa.instruction import (
     Access,
     Counter,
     Inst,
-    OpFlag,
     Operand,
     OperandInfo,
     OperandKind,
+    OpFlag,
     OpInfo,
     Space,
 )
@@ -232,7 +232,8 @@ def match_order(table: Table) -> list[list[tuple[int, dict[int, int]]]]:
     for number, row in enumerate(table.rows):
         key = (table.ranks[row.namespace], -row.mask.bit_count(), row.mask)
         groups.setdefault(key, {})[row.value] = number
-        prefixes.setdefault(key, set()).update(_matching(row.mask >> PREFIX_SHIFT & 0x1FF, row.value >> PREFIX_SHIFT & 0x1FF))
+        matching = _matching(row.mask >> PREFIX_SHIFT & 0x1FF, row.value >> PREFIX_SHIFT & 0x1FF)
+        prefixes.setdefault(key, set()).update(matching)
     order: list[list[tuple[int, dict[int, int]]]] = [[] for _ in range(512)]
     for key in sorted(groups):
         for prefix in prefixes[key]:

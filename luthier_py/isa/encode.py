@@ -74,9 +74,8 @@ def replace_fields(target: Target, inst: Inst, changes: dict[int, int], literal:
     """``inst``'s bytes with some fields (by place) and, if given, the literal replaced."""
     op = inst.op
     word = int.from_bytes(inst.raw[:op.size_bytes], "little")
-    for place, value in changes.items():
-        info = op.operands[place]
-        for first, width, _ in info.segments:
+    for place in changes:
+        for first, width, _ in op.operands[place].segments:
             word &= ~(((1 << width) - 1) << first)
     for place, value in changes.items():
         word |= place_field(op, op.operands[place], value)
@@ -104,7 +103,7 @@ def rename(target: Target, inst: Inst, renamed: Callable[[Operand], int]) -> dic
 
 def register_field(target: Target, op: OpInfo, info: OperandInfo, reg: Reg, half: int = 0) -> int:
     """The field value that names ``reg``; Invalid if this operand cannot name it."""
-    kind, index = info.kind, reg.index
+    kind = info.kind
     letter = "SVA"[reg.file]
     if letter not in info.files and kind not in ("bool", "sdwavcc"):
         raise Invalid(f"{op.mnemonic}: {info.name} cannot be {reg}, it takes registers of kind {info.files or '-'}")

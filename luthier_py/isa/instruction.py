@@ -142,7 +142,8 @@ class Operand:
     kind: OperandKind
     access: Access
     reg: Reg | None = None   # for REGISTER
-    value: int = 0           # CONSTANT: bits at the operand's width; IMMEDIATE, TARGET: the field; SPECIAL: operand encoding
+    value: int = 0           # CONSTANT: bits at the operand's width; IMMEDIATE, TARGET: the field; SPECIAL: operand
+                             # encoding; REGISTER: 1 for the high half of a 16-bit operand
     type: str = ""           # as in OperandInfo
 
 

@@ -78,7 +78,8 @@ class InstructionSet:
 
     @cached_property
     def _assembler(self) -> Assembler:
-        return Assembler(self.target, self.wave_size, self._decoder.table.rows, lambda row: self._decoder.format(row).op)
+        rows = self._decoder.table.rows
+        return Assembler(self.target, self.wave_size, rows, lambda row: self._decoder.format(row).op)
 
 
 @cache

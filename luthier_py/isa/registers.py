@@ -133,7 +133,8 @@ class RegSet:
         for reg in self:
             joins = run is not None and run.file == reg.file and run.index + run.dwords == reg.index
             plain = reg.file is not RegFile.SGPR or not (reg.index in SPECIAL_NAMES and reg.index % 2 == 0)
-            if joins and plain and run is not None and (reg.file is not RegFile.SGPR or reg.index not in (M0, SCC, MODE)):
+            single = reg.file is RegFile.SGPR and reg.index in (M0, SCC, MODE)
+            if joins and plain and run is not None and not single:
                 run = Reg(run.file, run.index, run.dwords + 1)
             else:
                 if run is not None:

@@ -57,6 +57,7 @@ class Target:
     store_counter: bool = False              # stores count on VS_CNT
     gds_modifier: bool = True                # DS instructions have a meaningful gds bit
     sc_cache_bits: bool = False              # cache policy reads sc0, sc1, nt instead of glc, slc, scc
+    shift64_bug: bool = False                # 64-bit shifts misread an amount in register 8n+7
     scc_cache_bit: bool = False              # cache policy has scc (sc1)
 
     @property
@@ -129,9 +130,9 @@ _GFX906 = replace(_GFX9, name="gfx906", elf_mach=0x2F, sramecc=True)
 _GFX90A = replace(
     _GFX906, name="gfx90a", elf_mach=0x3F, vgprs=_only64(8, 512), vgpr_total_limit=512, has_agprs=True,
     unified_agprs=True, aligned_vgprs=True, max_waves_per_simd=8, packed_work_item_ids=True, kernarg_preload=True,
-    gds_modifier=False, scc_cache_bit=True)
+    gds_modifier=False, scc_cache_bit=True, shift64_bug=True)
 _GFX942 = replace(
-    _GFX90A, name="gfx942", elf_mach=0x4C, architected_flat_scratch=True, sc_cache_bits=True)
+    _GFX90A, name="gfx942", elf_mach=0x4C, architected_flat_scratch=True, sc_cache_bits=True, shift64_bug=False)
 _GFX1010 = Target(
     "gfx1010", 0x33, _both(8, 1024), generation=10, sgpr_limit=106, sgpr_granule=128, max_waves_per_simd=20,
     simds=4, xnack=True, null_encoding=125, flat_scratch_operands=False, vop3_literals=True, store_counter=True,

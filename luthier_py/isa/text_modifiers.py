@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from luthier_py.isa.instruction import Inst, OpFlag
+from luthier_py.isa.instruction import Counter, Inst, OpFlag
 from luthier_py.isa.target import Target
+from luthier_py.isa.waitcnt import decode_waitcnt, read_waitcnt
 
 
 class Line:
@@ -191,21 +192,13 @@ def _sdwa_unused(line: Line, place: int, _: str) -> str:
     return f"dst_unused:{SDWA_UNUSED[line.inst.fields[place]]}"
 
 
+COUNTERS = {Counter.VM: "vmcnt", Counter.EXP: "expcnt", Counter.LGKM: "lgkmcnt"}
+
+
 def _wait_counts(line: Line, place: int, _: str) -> str:
-    names = ("vmcnt", "expcnt", "lgkmcnt")
-    counts = wait_counts(line.target, line.inst.fields[place])
-    most = wait_counts(line.target, 0xFFFF)
-    shown = [f"{name}({count})" for name, count, top in zip(names, counts, most, strict=True)
-             if count != top or counts == most]
-    return " ".join(shown)
-
-
-def wait_counts(target: Target, bits: int) -> tuple[int, int, int]:
-    """s_waitcnt's immediate as (vmcnt, expcnt, lgkmcnt); all ones wait for nothing."""
-    if target.generation >= 11:
-        return bits >> 10 & 63, bits & 7, bits >> 4 & 63
-    lgkm = bits >> 8 & (63 if target.generation >= 10 else 15)
-    return bits & 15 | (bits >> 14 & 3) << 4, bits >> 4 & 7, lgkm
+    immediate = line.inst.fields[place]
+    shown = decode_waitcnt(line.target, immediate) or read_waitcnt(line.target, immediate)
+    return " ".join(f"{name}({shown[counter]})" for counter, name in COUNTERS.items() if counter in shown)
 
 
 def _hexadecimal(line: Line, place: int, _: str) -> str:

@@ -48,14 +48,20 @@ def encode_waitcnt(target: Target, counts: Mapping[Counter, int]) -> int:
 
 def decode_waitcnt(target: Target, immediate: int) -> dict[Counter, int]:
     """Counts that s_waitcnt with ``immediate`` waits for."""
+    limits = _layout(target)
+    return {counter: count for counter, count in read_waitcnt(target, immediate).items()
+            if count < _limit(limits[counter])}
+
+
+def read_waitcnt(target: Target, immediate: int) -> dict[Counter, int]:
+    """All counts in the immediate of s_waitcnt, those that wait for nothing too."""
     counts = {}
     for counter, segments in _layout(target).items():
         count = position = 0
         for first, width in segments:
             count |= (immediate >> first & (1 << width) - 1) << position
             position += width
-        if count < _limit(segments):
-            counts[counter] = count
+        counts[counter] = count
     return counts
 
 

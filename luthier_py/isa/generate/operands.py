@@ -71,7 +71,8 @@ def operand_class(tablegen: TableGen, name: str, signed: int) -> OperandClass:
             return OperandClass("imm", 0, type_name, printer, width)
         kind = next(kind for prefix, kind in CLASSES if class_name.startswith(prefix))
     if kind in ("imm", "branch", "kimm", "dpp8fi"):
-        return OperandClass(kind, 0, type_name, printer, signed if decoder == "decodeSMEMOffset" else 16 * (kind == "branch"))
+        width = signed if decoder == "decodeSMEMOffset" else 16 * (kind == "branch")
+        return OperandClass(kind, 0, type_name, printer, width)
     if kind in ("bool", "sdwavcc"):
         return OperandClass(kind, 0, type_name, printer, 0)
     bits = FIXED_WIDTH.get(decoder) or _width(decoder, class_name)

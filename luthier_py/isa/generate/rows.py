@@ -67,7 +67,8 @@ class Generation(NamedTuple):
                 "MTBUF": self.buffer_offset_bits}.get(format_name, 0)
 
 
-def rows_of(tablegen: TableGen, features: frozenset[str], cache: dict[tuple[str, Generation], list[Row]]) -> list[Row]:
+def rows_of(tablegen: TableGen, features: frozenset[str],
+            cache: dict[tuple[str, Generation], list[Row]]) -> list[Row]:
     """All rows of one target, twins removed, in record order. ``cache`` is shared between the calls."""
     generation = Generation.of(features)
     rank = {f"{size} {space}": index for index, (size, space) in enumerate(decoder_order(features))}
