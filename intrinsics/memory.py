@@ -1,10 +1,14 @@
-"""What atomics share: they act on integers in global memory, relaxed, seen by the whole agent (the GPU)."""
+"""What atomics share: they act on integers in global memory, relaxed, seen by the whole agent (the GPU).
+
+The memory is taken to be the GPU's own and coarse-grained, as tool variables are; then every atomic is one instruction.
+"""
 
 from __future__ import annotations
 
 from luthier_py.tool import Ir, Kind, Operand, Pointer, Scalar, Value
 
 ORDER = 'syncscope("agent") monotonic'
+OWN_MEMORY = "!amdgpu.no.remote.memory !0, !amdgpu.no.fine.grained.memory !0"
 
 
 def integer_place(ir: Ir, pointer: Operand) -> tuple[Value, Scalar]:
@@ -25,4 +29,4 @@ def read_modify_write(ir: Ir, operation: str, pointer: Operand, value: Operand) 
     place, element = integer_place(ir, pointer)
     operand = ir.value(value, element)
     where = f"ptr addrspace(1) {place.text}, {ir.llvm(element)} {operand.text}"
-    return ir.emit(element, f"atomicrmw {operation} {where} {ORDER}")
+    return ir.emit(element, f"atomicrmw {operation} {where} {ORDER}, {OWN_MEMORY}")

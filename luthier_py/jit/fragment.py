@@ -6,6 +6,8 @@ middle of somebody else's kernel (stack, calls, absolute addresses, the end of t
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from luthier_py.errors import Unsupported
 from luthier_py.isa import NO_REGS, Inst, InstructionSet, OpFlag, Reg, RegFile, Space
 from luthier_py.jit.convention import Seat
@@ -49,11 +51,27 @@ def decoded(code: bytes, isa: InstructionSet) -> tuple[Inst, ...]:
 
 
 def without_last_wait(instrs: tuple[Inst, ...]) -> tuple[Inst, ...]:
-    """LLVM drains all memory counters at the end; only loads need that, whose registers the hook gives back."""
-    loads = any(inst.op.counters and _loads(inst) for inst in instrs)
-    while instrs and not loads and instrs[-1].op.flags & OpFlag.WAIT:
+    """LLVM drains the memory counters at the end; only loads need that, whose registers the hook gives back."""
+    while instrs and instrs[-1].op.flags & OpFlag.WAIT and _loads_are_done(instrs[:-1], instrs[-1].raw):
         instrs = instrs[:-1]
     return instrs
+
+
+def _loads_are_done(instrs: tuple[Inst, ...], wait: bytes) -> bool:
+    """Whether every load is followed by the same wait already, on all ways to the end."""
+    last = max((i for i, inst in enumerate(instrs) if _loads(inst)), default=-1)
+    if last < 0:
+        return True
+    waited = next((i for i, inst in enumerate(instrs) if i > last and inst.raw == wait), None)
+    if waited is None:
+        return False
+    starts = {at: i for i, at in enumerate(accumulate((inst.size_bytes for inst in instrs), initial=0))}
+    jumps = [
+        (i, starts[target])
+        for (at, i), inst in zip(starts.items(), instrs, strict=False)
+        if (target := inst.branch_target(at)) is not None and target in starts
+    ]
+    return all((source < waited) == (target <= waited) for source, target in jumps)
 
 
 def _loads(inst: Inst) -> bool:

@@ -19,6 +19,8 @@ from luthier_py.tool.edits import Constant
 from luthier_py.tool.hook import Hook, Lanes
 from luthier_py.tool.types import BOOL
 
+# !0 is for metadata that says no more than that it is there.
+TAIL = ('attributes #0 = { nounwind "no-jump-tables"="true" }', "!0 = !{}")
 MAX_DWORDS = 16  # of all parameters, or of all results, in one register file
 
 
@@ -51,7 +53,7 @@ def module(hooks: list[HookIr]) -> str:
     """One LLVM module; the functions are called h0, h1, ..."""
     declarations = sorted(frozenset().union(*(hook.declarations for hook in hooks)))
     functions = [hook.function.replace("@hook(", f"@h{i}(", 1) for i, hook in enumerate(hooks)]
-    return "\n".join([*declarations, *functions, 'attributes #0 = { nounwind "no-jump-tables"="true" }', ""])
+    return "\n".join([*declarations, *functions, *TAIL, ""])
 
 
 def _function(

@@ -14,7 +14,7 @@ from typing import Any
 
 from luthier_py import llvm
 from luthier_py.jit.frontend import HookIr, hook_ir, module
-from luthier_py.tool import Hook, Kind
+from luthier_py.tool import Hook
 
 WIDTH = 8  # bytes that a number takes in the buffers
 
@@ -67,5 +67,3 @@ def _callable(code: llvm.HostCode, index: int, hook: Hook, ir: HookIr) -> Callab
     call.code = code  # type: ignore[attr-defined]  # keeps the machine code alive
     return call
 
-
-__all__ = ["Kind", "on_host"]

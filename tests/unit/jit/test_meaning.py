@@ -205,13 +205,16 @@ def random_expression(rng: random.Random, depth: int, kind: str) -> str:
     """An expression over x and y of one integer type."""
     if depth == 0 or rng.random() < 0.1:
         return rng.choice(["x", "y", "z", f"{kind}({rng.choice(INTERESTING)})", str(rng.randrange(1, 100))])
+
     def part() -> str:
         return random_expression(rng, depth - 1, kind)
+
     choice = rng.randrange(10)
     if choice < 6:
         return f"({part()} {rng.choice(['+', '-', '*', '//', '%', '&', '|', '^', '<<', '>>'])} {kind}({part()}))"
     if choice == 6:
-        return f"({part()} if {part()} {rng.choice(['<', '<=', '==', '!=', '>', '>='])} {kind}({part()}) else {kind}({part()}))"
+        comparison = f"{part()} {rng.choice(['<', '<=', '==', '!=', '>', '>='])} {kind}({part()})"
+        return f"({part()} if {comparison} else {kind}({part()}))"
     if choice == 7:
         return f"{rng.choice(['min', 'max'])}({kind}({part()}), {part()})"
     return f"{rng.choice(['-', '~', '+'])}{kind}({part()})"
@@ -246,9 +249,9 @@ def test_random_programs(tmp_path: Path) -> None:
     spec.loader.exec_module(module)
     hooks = [value for value in vars(module).values() if isinstance(value, Hook)]
     assert len(hooks) == 60
-    for hook, compiled in zip(hooks, on_host(hooks), strict=True):
-        for args in samples(hook, 25, seed=3):
-            assert compiled(*args) == plain(run(hook, *args)), (hook.name, args)
+    for made, compiled in zip(hooks, on_host(hooks), strict=True):
+        for args in samples(made, 25, seed=3):
+            assert compiled(*args) == plain(run(made, *args)), (made.name, args)
 
 
 def test_conversions_of_floats_stay_in_range(compiled: dict[str, Any]) -> None:
