@@ -21,6 +21,8 @@ app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
 )
 
+FILE_COLUMNS = 180  # of tables that go to a file or a pipe
+
 File = Annotated[Path, typer.Argument(help="a code object (ELF for AMDGPU)", metavar="FILE")]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON for programs")]
 ToolName = Annotated[str, typer.Option("-t", "--tool", help="a tool's name, or a .py file that defines one; `none` inserts nothing")]
@@ -158,4 +160,7 @@ def _show(what: Any, as_json: bool) -> None:
     if as_json:
         print(json.dumps(what, indent=2))
     else:
-        Console(highlight=False).print(what)
+        console = Console(highlight=False)
+        if not console.is_terminal:
+            console.width = FILE_COLUMNS
+        console.print(what)

@@ -29,8 +29,8 @@ Counter = Callable[[LaunchProfile], Any]
 
 # What the emulator counted, put as the tool reports it.
 CHECKS: tuple[tuple[str, Mapping[str, str], str, Counter], ...] = (
-    ("instr_count", {"level": "wave"}, "instructions", lambda p: p.instructions),
-    ("instr_count", {"level": "thread"}, "instructions", lambda p: p.lane_instructions),
+    ("instr_count", {"level": "wave"}, "instructions", lambda p: p.total),
+    ("instr_count", {"level": "thread"}, "instructions", lambda p: p.total_lanes),
     ("opcode_histogram", {"level": "wave"}, "opcodes", lambda p: p.opcodes()),
     ("opcode_histogram", {"level": "thread"}, "opcodes", lambda p: p.lane_opcodes()),
 )
@@ -161,9 +161,9 @@ def try_sample(sample: Any) -> Row:
         identical = all(np.array_equal(a.view(np.uint8), original.outputs[n].view(np.uint8)) for n, a in ran.outputs.items())
         total = sum(got.values()) if isinstance(got, dict) else got
         label = tool_label(name, options)
-        trials.append(Trial(label, total, got == count(profile), identical, device.profile.instructions, ran.cloned))
+        trials.append(Trial(label, total, got == count(profile), identical, device.profile.total, ran.cloned))
     unchanged = instrument(code, load_tool("none"), sample.name).data == code
-    return Row(sample.name, profile.instructions, correct, unchanged, tuple(trials))
+    return Row(sample.name, profile.total, correct, unchanged, tuple(trials))
 
 
 def measure(sample: Any) -> Speed:
@@ -175,7 +175,7 @@ def measure(sample: Any) -> Speed:
         start = time.perf_counter()
         run_original(device, code, launch)
         seconds.append(time.perf_counter() - start)
-    return Speed(sample.name, device.profile.instructions, min(seconds[1:]))
+    return Speed(sample.name, device.profile.total, min(seconds[1:]))
 
 
 def tool_label(name: str, options: Mapping[str, str]) -> str:

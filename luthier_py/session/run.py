@@ -18,7 +18,8 @@ from luthier_py.errors import Invalid
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.loader import KernelRecord
 from luthier_py.pipeline import Instrumented
-from luthier_py.runtime import Allocation, Device, Module, pack_arguments
+from luthier_py.runtime import Buffer as DeviceBuffer
+from luthier_py.runtime import Device, Module, pack_arguments
 from luthier_py.session.specs import Argument, Buffer, Scalar
 from luthier_py.tool import LaunchResult, Tool
 
@@ -94,14 +95,14 @@ def execute(device: Device, module: Module, kernel: str, launch: Launch) -> dict
     """Upload, launch, wait, download."""
     handle = module.kernel(kernel)
     check_arguments(handle.record, launch.arguments)
-    buffers: dict[int, Allocation] = {}
+    buffers: dict[int, DeviceBuffer] = {}
     try:
-        values: list[int | np.generic] = []
+        values: list[DeviceBuffer | np.generic] = []
         for number, argument in enumerate(launch.arguments):
             if isinstance(argument, Buffer):
                 buffers[number] = device.alloc(max(1, argument.data.nbytes))
                 device.write(buffers[number].address, argument.data.tobytes())
-                values.append(buffers[number].address)
+                values.append(buffers[number])
             else:
                 values.append(argument.data)
         kernarg = pack_arguments(handle.record, values, launch.grid, launch.block)
@@ -117,7 +118,7 @@ def execute(device: Device, module: Module, kernel: str, launch: Launch) -> dict
             device.free(place)
 
 
-def _download(device: Device, place: Allocation, argument: Buffer) -> NDArray[Any]:
+def _download(device: Device, place: DeviceBuffer, argument: Buffer) -> NDArray[Any]:
     data = np.frombuffer(device.read(place.address, argument.data.nbytes), argument.data.dtype)
     return data.reshape(argument.data.shape)
 

@@ -1,0 +1,82 @@
+"""Groups, pins and pools: where a fragment's registers go."""
+
+from __future__ import annotations
+
+import pytest
+
+from luthier_py.errors import Location, OutOfRegisters
+from luthier_py.inject.allocate import Pin, Pool, fragment_groups, place
+from luthier_py.inject.weave import general_registers
+from luthier_py.isa import VCC, RegFile, RegSet, instruction_set, sgpr, target, vgpr
+
+ISA = instruction_set(target("gfx90a"))
+GENERAL = general_registers(ISA)
+
+
+def pool(*regs):
+    return Pool(RegSet.of(*regs), Location("k"))
+
+
+def registers(instrs):
+    reads, writes = RegSet(), RegSet()
+    for inst in instrs:
+        reads, writes = reads | inst.reads, writes | inst.writes
+    return (reads | writes) & GENERAL, writes & GENERAL
+
+
+def test_pool_takes_the_lowest_aligned_run():
+    free = pool(sgpr(3, 2), sgpr(8, 2), vgpr(7))
+    assert free.take(RegFile.SGPR, 2) == sgpr(8, 2)  # s[3:4] is not even
+    assert free.take(RegFile.SGPR) == sgpr(3)
+    assert free.take(RegFile.VGPR) == vgpr(7)
+    with pytest.raises(OutOfRegisters, match="kernel k"):
+        free.take(RegFile.SGPR, 2)
+
+
+def test_registers_of_one_tuple_stay_together():
+    code = [ISA.make("s_mov_b64", sgpr(0, 2), 0), ISA.make("s_mov_b32", sgpr(4), sgpr(1))]
+    groups = fragment_groups(code, [], GENERAL)
+    assert [(g.low, g.high) for g in groups] == [(0, 2), (4, 5)]
+    used, written = registers(code)
+    placed = place(groups, used, written, [], pool(sgpr(10, 8)))
+    pair, lone = placed(sgpr(0, 2)), placed(sgpr(4))
+    assert pair.index % 2 == 0 and not RegSet.of(pair).overlaps(RegSet.of(lone))
+    assert placed(sgpr(1)).index == pair.index + 1
+
+
+def test_special_registers_are_never_renamed():
+    code = [ISA.make("v_cmp_eq_u32_e32", sgpr(VCC, 2), vgpr(0), vgpr(1))]
+    assert all(g.file is RegFile.VGPR for g in fragment_groups(code, [], GENERAL))
+
+
+def test_a_read_only_argument_is_used_where_it_lives():
+    code = [ISA.make("s_add_u32", sgpr(2), sgpr(0), 1)]
+    used, written = registers(code)
+    pin = Pin(sgpr(0), sgpr(30), writable=False)
+    placed = place(fragment_groups(code, [sgpr(0)], GENERAL), used, written, [pin], pool(sgpr(8, 4)))
+    assert placed(sgpr(0)) == sgpr(30) and placed.granted == {pin}
+
+
+def test_an_argument_that_is_overwritten_is_copied_unless_its_home_gets_the_result():
+    code = [ISA.make("s_add_u32", sgpr(0), sgpr(0), 1)]
+    used, written = registers(code)
+    groups = lambda: fragment_groups(code, [sgpr(0)], GENERAL)  # noqa: E731
+    kept = place(groups(), used, written, [Pin(sgpr(0), sgpr(30), writable=False)], pool(sgpr(8, 4)))
+    assert kept(sgpr(0)) == sgpr(8) and not kept.granted
+    both = [Pin(sgpr(0), sgpr(30), writable=True), Pin(sgpr(0), sgpr(30), writable=True)]
+    assert place(groups(), used, written, both, pool(sgpr(8, 4)))(sgpr(0)) == sgpr(30)
+
+
+def test_two_groups_never_share_a_home():
+    code = [ISA.make("s_add_u32", sgpr(4), sgpr(0), sgpr(2))]
+    used, written = registers(code)
+    pins = [Pin(sgpr(0), sgpr(30), False), Pin(sgpr(2), sgpr(30), False)]
+    placed = place(fragment_groups(code, [sgpr(0), sgpr(2)], GENERAL), used, written, pins, pool(sgpr(8, 4)))
+    assert len({placed(sgpr(i)) for i in (0, 2, 4)}) == 3
+
+
+def test_a_misaligned_home_is_not_granted():
+    code = [ISA.make("s_mov_b64", sgpr(2, 2), sgpr(0, 2))]
+    used, written = registers(code)
+    placed = place(fragment_groups(code, [], GENERAL), used, written, [Pin(sgpr(0, 2), sgpr(31, 2), False)], pool(sgpr(8, 8)))
+    assert not placed.granted and placed(sgpr(0, 2)).index % 2 == 0

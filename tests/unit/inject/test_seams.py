@@ -1,0 +1,54 @@
+"""Wait states between application and inserted code."""
+
+from __future__ import annotations
+
+from luthier_py.inject.model import Clone, Item
+from luthier_py.inject.seams import settle
+from luthier_py.isa import instruction_set, sgpr, target, vgpr
+
+ISA = instruction_set(target("gfx90a"))
+
+
+def items(*made):
+    return [Item(inst) for inst in made]
+
+
+def text(clone):
+    return [ISA.text(item.inst) for item in clone.items]
+
+
+def test_a_scalar_that_a_vector_instruction_wrote_waits_before_memory_reads_it():
+    code = items(
+        ISA.make("v_readfirstlane_b32", sgpr(4), vgpr(0)),
+        ISA.make("global_load_dword", vgpr(1), vgpr(2), sgpr(4, 2)),
+    )
+    clone = Clone(None, "f", code, {})
+    settle(ISA, clone)
+    assert text(clone)[1] == "s_nop 4"  # five wait states (Vega ISA, table of manually inserted wait states)
+
+
+def test_distance_that_is_there_already_counts():
+    code = items(
+        ISA.make("v_readfirstlane_b32", sgpr(4), vgpr(0)), *(ISA.make("s_mov_b32", sgpr(8), 0) for _ in range(3)),
+        ISA.make("global_load_dword", vgpr(1), vgpr(2), sgpr(4, 2)),
+    )
+    clone = Clone(None, "f", code, {})
+    settle(ISA, clone)
+    assert text(clone)[4] == "s_nop 1"
+
+
+def test_every_way_in_is_looked_at_and_branches_reach_the_wait():
+    load = Item(ISA.make("global_load_dword", vgpr(1), vgpr(2), sgpr(4, 2)))
+    code = [
+        Item(ISA.make("v_readfirstlane_b32", sgpr(4), vgpr(0))), Item(ISA.make("s_cbranch_scc1", 0), jump=0x40),
+        *items(*(ISA.make("s_mov_b32", sgpr(8), 0) for _ in range(8))), load,
+    ]
+    clone = Clone(None, "f", code, {0x40: load})
+    settle(ISA, clone)
+    assert text(clone)[-2] == "s_nop 3" and clone.labels[0x40] is clone.items[-2]
+
+
+def test_nothing_is_inserted_without_a_hazard():
+    clone = Clone(None, "f", items(*(ISA.make("s_mov_b32", sgpr(i), 0) for i in range(4))), {})
+    settle(ISA, clone)
+    assert len(clone.items) == 4
