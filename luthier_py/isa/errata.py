@@ -37,11 +37,20 @@ FLAGS: dict[str, OpFlag] = {
     "S_RFE_B64": OpFlag.INDIRECT | OpFlag.TERMINATOR,
     "S_RFE_RESTORE_B64": OpFlag.INDIRECT | OpFlag.TERMINATOR,
     "S_CBRANCH_G_FORK": OpFlag.INDIRECT | OpFlag.TERMINATOR,
+    "S_CBRANCH_I_FORK": OpFlag.INDIRECT | OpFlag.TERMINATOR,
     "S_CBRANCH_JOIN": OpFlag.INDIRECT | OpFlag.TERMINATOR,
+    # Read, change and write in one step, but not marked so.
+    **{
+        name: OpFlag.ATOMIC | OpFlag.ATOMIC_RETURN
+        for name in ("DS_APPEND", "DS_CONSUME", "DS_WRXCHG2_B32", "DS_WRXCHG2_B64", "DS_WRXCHG2ST64_B32",
+                     "DS_WRXCHG2ST64_B64")
+    },
     # Lane select comes from a scalar; EXEC is not looked at (Vega ISA 12.11, V_READLANE_B32).
     "V_READLANE_B32": OpFlag.IGNORES_EXEC,
     "V_WRITELANE_B32": OpFlag.IGNORES_EXEC,
-    # From here on vector operands are relative to M0 until S_SET_GPR_IDX_OFF (Vega ISA 3.? "VGPR indexing").
+    # From here on vector operands are relative to M0 until S_SET_GPR_IDX_OFF (Vega ISA 3.8, VGPR indexing).
+    # S_SETVSKIP makes the hardware skip them altogether (12.4).
+    "S_SETVSKIP": OpFlag.INDEXES_REGISTERS,
     "S_SET_GPR_IDX_ON": OpFlag.INDEXES_REGISTERS,
     "S_SET_GPR_IDX_OFF": OpFlag.INDEXES_REGISTERS,
     "S_SET_GPR_IDX_MODE": OpFlag.INDEXES_REGISTERS,
@@ -61,6 +70,9 @@ READS_ANY = frozenset({"S_MOVRELS_B32", "S_MOVRELS_B64", "S_MOVRELSD_2_B32", "V_
                        "V_MOVRELSD_2_B32"})
 WRITES_ANY = frozenset({"S_MOVRELD_B32", "S_MOVRELD_B64", "S_MOVRELSD_2_B32", "V_MOVRELD_B32", "V_MOVRELSD_B32",
                         "V_MOVRELSD_2_B32"})
+
+# DS instructions that only move data between lanes (12.13, "does not access LDS memory").
+NO_MEMORY = frozenset({"DS_PERMUTE_B32", "DS_BPERMUTE_B32", "DS_SWIZZLE_B32", "DS_NOP"})
 
 # Messages count on LGKM_CNT, which LLVM handles in C++ (SIInsertWaitcnts), not in the record.
 COUNTERS: dict[str, Counter] = {"S_SENDMSG": Counter.LGKM, "S_SENDMSGHALT": Counter.LGKM}

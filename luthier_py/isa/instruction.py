@@ -61,7 +61,8 @@ class OpFlag(Flag):
     PACKED = auto()
     DPP = auto()
     SDWA = auto()
-    INDEXES_REGISTERS = auto()  # s_set_gpr_idx_*, *_movrel*: operands here, or from here on, are relative to M0
+    INDEXES_REGISTERS = auto()  # s_set_gpr_idx_*, *_movrel*, s_setvskip: vector operands here, or from here on,
+                                # are relative to M0 (or skipped): nothing may be inserted that relies on them
 
 
 class Counter(Flag):

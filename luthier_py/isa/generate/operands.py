@@ -145,6 +145,8 @@ def _access(record: Record, pseudo: Record | None, encoded: object) -> dict[str,
     access: dict[str, Access] = {}
     for left, right in re.findall(r"\$(\w+) = \$(\w+)", constraints):
         out, source = (left, right) if left in outputs else (right, left)
+        if source == "old":  # DPP: whether the old value stays depends on the modifiers, see effects_of
+            continue
         if source not in encoded:  # type: ignore[operator]
             access[out] = Access.READ
         elif out not in encoded:  # type: ignore[operator]

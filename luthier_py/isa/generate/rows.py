@@ -107,9 +107,11 @@ def _rows(tablegen: TableGen, generation: Generation, name: str, record: Record)
     }
     flags, counters, spaces = _effects(base, format_name, named, behaviour, shape, generation)
     row = Row(
-        name, _template(record, name, named, behaviour, shape), base, format_name, _size(record, shape, named),
-        f"{record['Size']} {record['DecoderNamespace']}", mask, value, _fill(name, named, record, shape), shape, tuple(record["Uses"]),
-        tuple(record["Defs"]), flags.value, counters.value, spaces.value, _partial(base, named, record, pseudo),
+        record=name, template=_template(record, name, named, behaviour, shape), base=base, format=format_name,
+        size_bytes=_size(record, shape, named), namespace=f"{record['Size']} {record['DecoderNamespace']}", mask=mask,
+        value=value, fill=_fill(name, named, record, shape), shape=shape, reads=tuple(record["Uses"]),
+        writes=tuple(record["Defs"]), flags=flags.value, counters=counters.value, spaces=spaces.value,
+        partial=_partial(base, named, record, pseudo),
     )
     return _expand_dpp8(row)
 
@@ -177,6 +179,8 @@ def _flags(base: str, format_name: str, named: set[str], behaviour: set[str],
         flags |= OpFlag.VALU
     if "DS" in named:
         flags |= OpFlag.GDS if "GWS" in named else OpFlag.LDS
+        if OpFlag.MAY_LOAD not in flags:  # LLVM calls plain stores atomic too
+            flags &= ~OpFlag.ATOMIC
     if "IsMAI" in named and "ACCVGPR" not in base:  # matrix operations take all lanes (CDNA2 ISA 7.1)
         flags |= OpFlag.MATRIX
     if OpFlag.MATRIX in flags:
@@ -190,7 +194,7 @@ def _flags(base: str, format_name: str, named: set[str], behaviour: set[str],
 
 def _spaces(format_name: str, base: str, named: set[str], shape: tuple[ShapeOperand, ...]) -> Space:
     if format_name == "DS":
-        return Space.GDS if "GWS" in named else Space.LDS
+        return Space.NONE if base in errata.NO_MEMORY else Space.GDS if "GWS" in named else Space.LDS
     names = {operand.name for operand in shape}
     if format_name == "SMRD":
         return Space.SCALAR if "sbase" in names else Space.NONE
@@ -208,8 +212,8 @@ def _spaces(format_name: str, base: str, named: set[str], shape: tuple[ShapeOper
 
 def _partial(base: str, named: set[str], record: Record, pseudo: Record | None) -> bool:
     constraints = record.get("Constraints") or (pseudo or {}).get("Constraints") or ""
-    if "$vdst_in" in constraints and "DPP" not in named:  # d16 loads, mixlo, mixhi, v_writelane
-        return True
+    if "DPP" not in named and ("$vdst_in" in constraints or "_D16" in base and "$vdata_in" in constraints):
+        return True  # d16 loads, mixlo, mixhi, v_writelane
     return "VOP3_OPSEL" in named and base not in errata.FULL_RESULT_WITH_OP_SEL
 
 
@@ -218,6 +222,8 @@ def _fill(name: str, named: set[str], record: Record, shape: tuple[ShapeOperand,
     names = {operand.name for operand in shape}
     if name.startswith("V_CMPX_") and "VOP3" in named and re.search(r"_gfx1\d", name):
         return 0x7E
+    if name.startswith(("V_ACCVGPR_READ", "V_ACCVGPR_WRITE")):
+        return 1 << 59 | 1 << 60 | 1 << 14
     if "VOP3P" not in named or "DPP" in named or all(operand != "op_sel_hi" for operand, _ in record["In"]):
         return 0
     return sum(1 << bit for source, bit in (("src0", 59), ("src1", 60), ("src2", 14)) if source not in names)
