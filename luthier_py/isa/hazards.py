@@ -26,7 +26,7 @@ _M0 = RegSet.of(sgpr(M0))
 _MEMORY = OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
 MATRIX_RESULT = 20   # 16 passes and 3 after a 32x32, 19; gfx950 needs one more
 MATRIX_SOURCE_C = 15
-LOOK_BACK = 20          # instructions to look back at; no row is longer
+WINDOW = 20          # instructions to look back at; no row is longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +144,13 @@ def states_of(inst: Inst) -> int:
 def wait_states(isa: InstructionSet, before: Sequence[Inst], inst: Inst) -> int:
     """Wait states that are missing between the end of ``before`` and ``inst``; 0 when it may follow at once.
 
-    ``before`` is what runs just before, oldest first; the last LOOK_BACK of it are looked at.
+    ``before`` is what runs just before, oldest first; the last WINDOW of it are looked at.
     """
     rows = [(row, consumed) for row in HAZARDS if row.where(isa.target) and (consumed := row.consumed(inst))]
     missing = _soft_clause(isa.target, before, inst)
     passed = 0
     for earlier in reversed(before):
-        if passed >= LOOK_BACK or not rows:
+        if passed >= WINDOW or not rows:
             break
         for row, consumed in rows:
             if row.states - passed > missing and row.produced(earlier).overlaps(consumed):
