@@ -38,7 +38,15 @@ class LaunchProfile:
 
     def opcodes(self) -> Counter[str]:
         """Wave instructions by mnemonic."""
+        return self._by_opcode(self.counts)
+
+    def lane_opcodes(self) -> Counter[str]:
+        """Instructions by mnemonic, counted once for each active lane."""
+        return self._by_opcode(self.lanes)
+
+    def _by_opcode(self, counts: Mapping[int, int]) -> Counter[str]:
         found: Counter[str] = Counter()
-        for pc, count in self.counts.items():
-            found[self.insts[pc].op.mnemonic] += count
+        for pc, count in counts.items():
+            if count:
+                found[self.insts[pc].op.mnemonic] += count
         return found

@@ -14,7 +14,7 @@ from luthier_py.inject.model import Clone, Item, Target
 from luthier_py.inject.patch import ENTRY_ALIGN_BYTES, Chunk, Fixup, FixupKind
 from luthier_py.isa import InstructionSet, OperandKind
 
-REACH_BYTES = 4 * 32767        # s_branch: signed 16-bit dwords (AMD ISA, SOPP)
+REACH_BYTES = range(-4 * 32768, 4 * 32768)  # of s_branch: signed 16-bit dwords (AMD ISA, SOPP)
 ISLAND_STEP_BYTES = 4 * 28000  # leaves room for islands that come later
 
 
@@ -84,7 +84,7 @@ def _target_name(item: Item) -> str:
 
 
 def _first_out_of_reach(jumps: dict[Item, Item], offsets: dict[Item, int]) -> Item | None:
-    far = (item for item, to in jumps.items() if abs(_distance(item, to, offsets)) > REACH_BYTES)
+    far = (item for item, to in jumps.items() if _distance(item, to, offsets) not in REACH_BYTES)
     return next(far, None)
 
 

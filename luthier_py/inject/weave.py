@@ -19,6 +19,7 @@ from luthier_py.inject.allocate import Pin, Placement, Pool, fragment_groups, pl
 from luthier_py.inject.model import Item, Reference, Target
 from luthier_py.inject.patch import FixupKind
 from luthier_py.isa import EXEC, M0, SCC, VCC, Inst, InstructionSet, OperandKind, Reg, RegFile, RegSet, sgpr
+from luthier_py.isa.hazards import unsafe_shift_amount
 from luthier_py.jit import Payload, Slot
 from luthier_py.tool import Element, Insertion, Lanes, Variable, WaveVariable
 
@@ -114,6 +115,23 @@ class Weaver:
             if home is not None and home.file is slot.reg.file and is_general(home):
                 yield Pin(slot.reg, home, writable=True)
 
+    def placement(self) -> Placement:
+        """Places for the fragment's registers, none of which the hardware gets wrong."""
+        payload, general = self.payload, general_registers(self.isa)
+        slots = [slot.reg for slot in (*payload.params, *payload.results)]
+        used = (payload.reads | payload.writes | RegSet.of(*slots)) & general
+        free, pins, banned = self.pool.free, list(self.pins()), RegSet()
+        while True:
+            self.pool = Pool(free - banned, self.site.where)
+            kept = [pin for pin in pins if not banned.overlaps(RegSet.of(pin.home))]
+            groups = fragment_groups(payload.instrs, slots, general)
+            placement = place(groups, used, payload.writes & general, kept, self.pool)
+            renamed = (rename(self.isa, inst, placement) for inst in payload.instrs)
+            wrong = RegSet.of(*(r for i in renamed if unsafe_shift_amount(self.isa.target, i) and (r := i["src0"].reg)))
+            if not wrong:
+                return placement
+            banned |= wrong
+
     def argument(self, slot: Slot, value: object, placement: Placement) -> None:
         reg = placement(slot.reg)
         if isinstance(value, (Variable, Element)):
@@ -185,11 +203,7 @@ def weave(
         raise EditConflict(f"hook {insertion.hook.name} runs with its own EXEC and cannot take vector registers", site.where)
     if site.wait is not None:
         weaver.emit("s_waitcnt", site.wait)
-    general = general_registers(isa)
-    slots = [s.reg for s in (*payload.params, *payload.results)]
-    groups = fragment_groups(payload.instrs, slots, general)
-    used = (payload.reads | payload.writes | RegSet.of(*slots)) & general
-    placement = place(groups, used, payload.writes & general, list(weaver.pins()), weaver.pool)
+    placement = weaver.placement()
     needs_carry = any(isinstance(v, (Variable, Element)) for v in insertion.runtime_args)
     weaver.save(payload.writes | (RegSet.of(sgpr(SCC)) if needs_carry else RegSet()))
     ordered = sorted(zip(payload.params, insertion.runtime_args), key=lambda p: isinstance(p[1], (Variable, Element)))

@@ -148,7 +148,7 @@ def try_sample(sample: Any) -> Row:
     launch = launch_of(sample)
     device = EmulatorDevice(load(code, sample.name).target)
     original = run_original(device, code, launch)
-    profile = device.profile
+    profile = profile_of(device)
     expected = sample.reference([_value(a) for a in launch.arguments])
     correct = all(sample.agrees(got, want) for got, want in zip(original.outputs.values(), expected, strict=True))
     trials = []
@@ -161,9 +161,15 @@ def try_sample(sample: Any) -> Row:
         identical = all(np.array_equal(a.view(np.uint8), original.outputs[n].view(np.uint8)) for n, a in ran.outputs.items())
         total = sum(got.values()) if isinstance(got, dict) else got
         label = tool_label(name, options)
-        trials.append(Trial(label, total, got == count(profile), identical, device.profile.total, ran.cloned))
+        trials.append(Trial(label, total, got == count(profile), identical, profile_of(device).total, ran.cloned))
     unchanged = instrument(code, load_tool("none"), sample.name).data == code
     return Row(sample.name, profile.total, correct, unchanged, tuple(trials))
+
+
+def profile_of(device: EmulatorDevice) -> LaunchProfile:
+    """Of the last launch."""
+    assert device.profile is not None
+    return device.profile
 
 
 def measure(sample: Any) -> Speed:
@@ -175,7 +181,7 @@ def measure(sample: Any) -> Speed:
         start = time.perf_counter()
         run_original(device, code, launch)
         seconds.append(time.perf_counter() - start)
-    return Speed(sample.name, device.profile.total, min(seconds[1:]))
+    return Speed(sample.name, profile_of(device).total, min(seconds[1:]))
 
 
 def tool_label(name: str, options: Mapping[str, str]) -> str:
