@@ -41,10 +41,11 @@ def clone_everything(obj: CodeObject, suffix: str) -> Patch:
         name = kernel.name + suffix
         chunks.append(Chunk(name, obj.read(kernel.entry, symbol.size)))
         kernels.append(NewKernel(name, name, kernel.descriptor, kernel.name, metadata={".vgpr_spill_count": 7}))
-    distance = (Fixup(0, FixupKind.REL32_LO, "hits" + suffix, 4, 4), Fixup(4, FixupKind.REL32_HI, "hits" + suffix, 12, 4))
+    hits = f"hits{suffix}"
+    distance = (Fixup(0, FixupKind.REL32_LO, hits, 4, 4), Fixup(4, FixupKind.REL32_HI, hits, 12, 4))
     chunks.append(Chunk("helper" + suffix, bytes(8), distance, align=4))
     variables = (
-        NewVariable("hits" + suffix, 8, 8), NewVariable("words" + suffix, 16, 16, bytes(range(16))),
+        NewVariable(hits, 8, 8), NewVariable("words" + suffix, 16, 16, bytes(range(16))),
         NewVariable("big" + suffix, 1 << 20, 4096),
     )
     return Patch(tuple(chunks), tuple(kernels), variables)
@@ -62,7 +63,8 @@ def linked(request: pytest.FixtureRequest, require_tool: Tool, tmp_path_factory:
 def test_readelf_accepts_it(linked: Linked, require_tool: Tool) -> None:
     text = readelf(require_tool("llvm-readelf-22"), linked.path, "-a", "-W", "--hash-symbols", "--gnu-hash-table")
     for kernel in linked.old.kernels:
-        assert len(re.findall(rf" {re.escape(kernel.name)}\.luthier\.kd\n", text)) == 5  # two tables, two hashes, the note
+        places = re.findall(rf" {re.escape(kernel.name)}\.luthier\.kd\n", text)
+        assert len(places) == 5  # two symbol tables, two hash tables, the note
 
 
 def test_only_headers_and_dynamic_entries_change(linked: Linked) -> None:

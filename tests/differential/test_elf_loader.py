@@ -125,14 +125,16 @@ def test_kernels_equal_what_objdump_says_of_descriptors(
             check_directive(obj, kernel.name, name, int(value))
 
 
-RENAMED = {
-    "fp16_overflow": "fp16_ovfl", "wavefront_size32": "enable_wavefront_size32", "dx10_clamp": "enable_dx10_clamp",
-    "ieee_mode": "enable_ieee_mode", "memory_ordered": "mem_ordered", "forward_progress": "fwd_progress",
-    "workgroup_processor_mode": "wgp_mode", "system_vgpr_workitem_id": "enable_vgpr_workitem_id",
-    "system_sgpr_workgroup_id_x": "enable_sgpr_workgroup_id_x", "system_sgpr_workgroup_id_y": "enable_sgpr_workgroup_id_y",
-    "system_sgpr_workgroup_id_z": "enable_sgpr_workgroup_id_z", "system_sgpr_workgroup_info": "enable_sgpr_workgroup_info",
-    "user_sgpr_kernarg_preload_length": "kernarg_preload_length",
-    "user_sgpr_kernarg_preload_offset": "kernarg_preload_offset", "round_robin_scheduling": "enable_wg_rr_en",
+RENAMED = {  # .amdhsa_ directive -> field
+    "fp16_overflow": "fp16_ovfl",
+    "wavefront_size32": "enable_wavefront_size32",
+    "dx10_clamp": "enable_dx10_clamp",
+    "ieee_mode": "enable_ieee_mode",
+    "memory_ordered": "mem_ordered",
+    "forward_progress": "fwd_progress",
+    "workgroup_processor_mode": "wgp_mode",
+    "round_robin_scheduling": "enable_wg_rr_en",
+    "system_vgpr_workitem_id": "enable_vgpr_workitem_id",
     "system_sgpr_private_segment_wavefront_offset": "enable_private_segment",
     "exception_fp_ieee_invalid_op": "enable_exception_ieee_754_fp_invalid_operation",
     "exception_fp_denorm_src": "enable_exception_fp_denormal_source",
@@ -141,10 +143,13 @@ RENAMED = {
     "exception_fp_ieee_underflow": "enable_exception_ieee_754_fp_underflow",
     "exception_fp_ieee_inexact": "enable_exception_ieee_754_fp_inexact",
     "exception_int_div_zero": "enable_exception_int_divide_by_zero",
-    "enable_private_segment": "enable_private_segment",
-    **{f"user_sgpr_{name}": f"enable_sgpr_{name}" for name in (
-        "private_segment_buffer", "dispatch_ptr", "queue_ptr", "kernarg_segment_ptr", "dispatch_id", "flat_scratch_init",
-        "private_segment_size")},
+    **{f"user_sgpr_kernarg_preload_{name}": f"kernarg_preload_{name}" for name in ("length", "offset")},
+    **{f"system_sgpr_workgroup_{name}": f"enable_sgpr_workgroup_{name}" for name in ("id_x", "id_y", "id_z", "info")},
+    **{
+        f"user_sgpr_{name}": f"enable_sgpr_{name}"
+        for name in ("private_segment_buffer", "dispatch_ptr", "queue_ptr", "kernarg_segment_ptr", "dispatch_id",
+                     "flat_scratch_init", "private_segment_size")
+    },
 }
 UNSTORED = {"reserve_vcc", "reserve_flat_scratch", "reserve_xnack_mask"}  # the assembler's, added to a count
 
