@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from luthier_py.inject.model import Clone, Item
 from luthier_py.isa import Inst, InstructionSet, OpFlag
-from luthier_py.isa.hazards import LOOK_BACK, wait_states
+from luthier_py.isa.hazards import WINDOW, wait_states
 
 MAX_PATHS = 64
 NOP_STATES = 16  # s_nop waits for SIMM16[3:0] + 1 states (AMD ISA, SOPP)
@@ -21,11 +21,11 @@ NOP_STATES = 16  # s_nop waits for SIMM16[3:0] + 1 states (AMD ISA, SOPP)
 def settle(isa: InstructionSet, clone: Clone) -> None:
     """Insert what is missing (mutates ``clone``)."""
     previous = _predecessors(clone)
-    since = LOOK_BACK  # items since the last inserted one
+    since = WINDOW  # items since the last inserted one
     out: list[Item] = []
     for item in clone.items:
         since = 0 if item.inserted else since + 1
-        states = _missing(isa, item, previous) if since <= LOOK_BACK else 0
+        states = _missing(isa, item, previous) if since <= WINDOW else 0
         while states > 0:
             nop = Item(isa.make("s_nop", min(states, NOP_STATES) - 1))
             out.append(nop)
@@ -45,7 +45,7 @@ def _paths(item: Item, previous: dict[Item, list[Item]]) -> Iterator[list[Inst]]
     found = 0
     while open_paths and found < MAX_PATHS:
         at, tail = open_paths.pop()
-        befores = previous[at] if len(tail) < LOOK_BACK else []
+        befores = previous[at] if len(tail) < WINDOW else []
         if not befores:
             found += 1
             yield tail[::-1]
