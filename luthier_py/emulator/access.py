@@ -6,20 +6,42 @@ and leaves by %fault when a check fails. Sources: AMD Instinct MI200 ISA, chapte
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from luthier_py.emulator.layout import SITE_BYTES, TEMPORARY_ROW, row_offset
+from luthier_py.emulator.buffers import scalar_buffer_load, vector_buffer
+from luthier_py.emulator.layout import SITE_BYTES, TEMPORARY_ROW, WAVE, ZERO_ROW, row_offset
 from luthier_py.emulator.operands import field, read_scalar, row_of
 from luthier_py.emulator.strip import Chunk
 from luthier_py.errors import Unsupported
-from luthier_py.isa.instruction import Inst, OpFlag, Operand, OperandKind, Space
-from luthier_py.isa.registers import M0
+from luthier_py.isa.instruction import Inst, OpFlag, Operand, OperandKind
+from luthier_py.isa.registers import Reg
 from luthier_py.isa.semantics.algebra import U32, U64, Kind, Type, Value
 from luthier_py.isa.semantics.lds import LoadTwo, StoreTwo
-from luthier_py.isa.semantics.memory import Atomic, Load, ScalarLoad, ScalarStore, Store
+from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarLoad, ScalarStore, Store
 
 if TYPE_CHECKING:
     from luthier_py.emulator.translate import Translator
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One call of a support function: what to do with which rows."""
+
+    operation: str          # load, store or atomic, and the element: "load_b64"
+    data: int               # row of the data
+    second: int | None = None  # atomics: row of the value compared with
+    result: int | None = None  # atomics: row for the old values
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where: see native for the kinds."""
+
+    kind: str
+    base: Value
+    row: int
+    mask: Value
 
 
 class Access:
@@ -35,26 +57,41 @@ class Access:
             self._load(inst, row)
         elif isinstance(row, Store):
             self._store(inst, row)
-        elif isinstance(row, LoadTwo):
-            for i, name in enumerate(("offset0", "offset1")):
-                target = row_of(_reg(inst["vdst"])) + i * row.dwords
-                self._call("lds_load", f"b{32 * row.dwords}", inst, target, field(inst, name) * row.stride)
-        elif isinstance(row, StoreTwo):
-            for i, name in enumerate(("offset0", "offset1")):
-                source = row_of(_reg(inst[f"data{i}"]))
-                self._call("lds_store", f"b{32 * row.dwords}", inst, source, field(inst, name) * row.stride)
         elif isinstance(row, Atomic):
             self._atomic(inst, row)
+        elif isinstance(row, LoadTwo):
+            self._load_two(inst, row)
+        elif isinstance(row, StoreTwo):
+            for name, data in (("offset0", "data0"), ("offset1", "data1")):
+                move = Move(f"store_b{32 * row.dwords}", row_of(register(inst[data])))
+                self.call(move, self._lds(inst, field(inst, name) * row.stride))
 
     # Vector memory
 
+    def _load_two(self, inst: Inst, row: LoadTwo) -> None:
+        """Through temporary rows where the first result would overwrite the addresses of the second."""
+        target = row_of(register(inst["vdst"]))
+        overlap = target <= row_of(register(inst["addr"])) < target + row.dwords
+        first = TEMPORARY_ROW if overlap else target
+        self.call(Move(f"load_b{32 * row.dwords}", first), self._lds(inst, field(inst, "offset0") * row.stride))
+        self.call(Move(f"load_b{32 * row.dwords}", target + row.dwords), self._lds(inst, field(inst, "offset1") * row.stride))
+        if overlap:
+            self._copy(TEMPORARY_ROW, target, row.dwords)
+
+    def _copy(self, source: int, target: int, rows: int) -> None:
+        def write(chunk: Chunk) -> None:
+            for i in range(rows):
+                chunk.write_row(target + i, chunk.row(source + i))
+
+        self.t.strip.add(self.t.exec(), write)
+
     def _load(self, inst: Inst, row: Load) -> None:
-        target = row_of(_reg(inst.find("vdst") or inst["vdata"]))
+        target = row_of(register(inst.find("vdst") or inst["vdata"]))
         element = f"b{32 * row.dwords}" if row.bits == 32 else f"{'i' if row.signed else 'u'}{row.bits}"
         if not row.half:
-            self._call(f"{self._space(inst)}_load", element, inst, target, None)
+            self._vector(inst, Move(f"load_{element}", target), row.dwords * row.bits // 8)
             return
-        self._call(f"{self._space(inst)}_load", element, inst, TEMPORARY_ROW, None)
+        self._vector(inst, Move(f"load_{element}", TEMPORARY_ROW), row.bits // 8)
 
         def merge(chunk: Chunk) -> None:
             old, new = chunk.row(target), chunk.row(TEMPORARY_ROW)
@@ -64,46 +101,72 @@ class Access:
         self.t.strip.add(self.t.exec(), merge)
 
     def _store(self, inst: Inst, row: Store) -> None:
-        source = row_of(_reg(inst.find("vdata") or inst["data0"]))
-        element = f"b{32 * row.dwords}" if row.bits == 32 else f"b{row.bits}"
+        source = row_of(register(inst.find("vdata") or inst["data0"]))
         if row.half == "high":
-            self.t.strip.add(self.t.exec(), lambda chunk: chunk.write_row(TEMPORARY_ROW, chunk.row(source) >> 16))
+            data = source
+            self.t.strip.add(self.t.exec(), lambda chunk: chunk.write_row(TEMPORARY_ROW, chunk.row(data) >> 16))
             source = TEMPORARY_ROW
-        self._call(f"{self._space(inst)}_store", element, inst, source, None)
+        element = f"b{32 * row.dwords}" if row.bits == 32 else f"b{row.bits}"
+        self._vector(inst, Move(f"store_{element}", source), row.dwords * row.bits // 8)
 
     def _atomic(self, inst: Inst, row: Atomic) -> None:
-        raise Unsupported(f"the emulator does not know {inst.op.mnemonic}")
+        data = row_of(register(inst.find("vdata") or inst["data0"]))
+        second = inst.find("data1")
+        other = row_of(register(second)) if second is not None else data + row.bits // 32
+        if row.modify is Modify.COMPARE_SWAP and second is not None:
+            data, other = other, data  # DS: the first is compared, the second stored
+        target = inst.find("vdst") or inst["vdata"] if OpFlag.ATOMIC_RETURN in inst.op.flags else None
+        result = TEMPORARY_ROW if target is None else row_of(register(target))
+        operation = f"atomic_{row.modify.name.lower()}_{row.kind}{row.bits}"
+        has_second = row.modify in (Modify.COMPARE_SWAP, Modify.MASK_OR, Modify.WRAP)
+        self._vector(inst, Move(operation, data, other if has_second else ZERO_ROW, result), row.bits // 8)
 
-    def _space(self, inst: Inst) -> str:
-        """Which family of support functions serves the instruction."""
-        name = inst.op.base.split("_", 1)[0]
-        if name == "GLOBAL":
-            return "near" if _present(inst.find("saddr")) else "far"
-        if name in ("FLAT", "SCRATCH", "BUFFER"):
-            return {"FLAT": "flat", "SCRATCH": "private", "BUFFER": "buffer"}[name]
+    def _vector(self, inst: Inst, move: Move, size: int) -> None:
+        """Make the addresses, then move ``size`` bytes for each lane."""
+        family = inst.op.base.split("_", 1)[0]
+        if family == "BUFFER":
+            vector_buffer(self, inst, move, size)
+        elif family == "DS":
+            self.call(move, self._lds(inst, field(inst, "offset")))
+        elif family == "SCRATCH":
+            self.call(move, self._scratch(inst))
+        else:
+            self.call(move, self._global(inst, "flat" if family == "FLAT" else "far"))
+
+    def _lds(self, inst: Inst, offset: int) -> Addresses:
         if field(inst, "gds"):
             raise Unsupported("global data share")
-        return "lds"
+        return Addresses("lds", self.t.ops.constant(U64, offset), row_of(register(inst["addr"])), self.mask())
 
-    def _call(self, function: str, element: str, inst: Inst, data: int, offset: int | None) -> None:
-        """Call a support function; ``offset`` replaces the instruction's offset field."""
-        emitter, ops = self.t.emitter, self.t.ops
-        offset = field(inst, "offset") if offset is None else offset
-        base = ops.constant(U64, offset)
-        vaddr = inst.find("vaddr") or inst.find("addr")
-        if function.startswith("near"):
-            base = read_scalar(inst["saddr"], 64, self.t.context) + offset
-        elif function.startswith(("private", "buffer")):
-            raise Unsupported(f"the emulator does not know {inst.op.mnemonic}")
-        mask = self.t.exec().to(U64)
-        self.t._settle()
-        assert vaddr is not None
+    def _global(self, inst: Inst, kind: str) -> Addresses:
+        base = self.t.ops.constant(U64, field(inst, "offset"))
+        saddr = inst.find("saddr")
+        if saddr is not None and present(saddr):
+            return Addresses("near", read_scalar(saddr, 64, self.t.context) + base, row_of(register(inst["vaddr"])), self.mask())
+        return Addresses(kind, base, row_of(register(inst["vaddr"])), self.mask())
+
+    def _scratch(self, inst: Inst) -> Addresses:
+        base = self.t.ops.constant(U64, field(inst, "offset"))
+        vaddr, saddr = inst.find("vaddr"), inst.find("saddr")
+        if saddr is not None and present(saddr):
+            base = base + read_scalar(saddr, 32, self.t.context).to(U64)
+        row = row_of(register(vaddr)) if vaddr is not None and present(vaddr) else ZERO_ROW
+        return Addresses("private", base, row, self.mask())
+
+    def mask(self) -> Value:
+        return self.t.exec().to(U64)
+
+    def call(self, move: Move, where: Addresses) -> None:
+        """Call the support function."""
+        self.t.settle()
         arguments = [
-            ("ptr", "%wave"), ("i64", str(mask.ref)), ("i64", str(base.ref)),
-            ("ptr", self.row_pointer(row_of(_reg(vaddr)))), ("ptr", self.row_pointer(data)), ("ptr", self.site()),
+            ("ptr", "%wave"), ("i64", str(where.mask.ref)), ("i64", str(where.base.ref)),
+            ("ptr", self.row_pointer(where.row)), ("ptr", self.row_pointer(move.data)),
         ]
-        done = emitter.support("i1", f"{function}_{element}", arguments)
-        self.check(done)
+        if move.second is not None and move.result is not None:
+            arguments += [("ptr", self.row_pointer(move.second)), ("ptr", self.row_pointer(move.result))]
+        arguments.append(("ptr", self.site()))
+        self.check(self.t.emitter.support("i1", f"{where.kind}_{move.operation}", arguments))
 
     def row_pointer(self, row: int) -> str:
         return self.t.emitter.let(f"getelementptr i8, ptr %wave, i64 {row_offset(row, self.t.wave_size)}")
@@ -120,59 +183,75 @@ class Access:
         self.t.emitter.branch(ok, after, "fault")
         self.t.emitter.place(after)
 
-    def fault_here(self) -> None:
-        raise Unsupported("s_trap")
+    def trap(self) -> None:
+        """Stop here, with a fault of its own kind (already in the wave)."""
+        number = len(self.t.numbers.sites)
+        self.t.numbers.sites.append(self.t.pc)
+        self.t.emitter.emit(f"store i64 {number}, ptr {self.t.field('fault_site')}")
+        self.t.emitter.emit("br label %fault")
 
-    def clock(self) -> Value:
-        return self.t.ops.let(U64, "load i64, ptr %clock")
+    def field_value(self, name: str) -> Value:
+        """A field of the wave."""
+        assert name in WAVE
+        return self.t.ops.let(U64, f"load i64, ptr {self.t.field(name)}")
 
     # Scalar memory
 
     def _scalar(self, inst: Inst, row: ScalarLoad | ScalarStore) -> None:
-        if isinstance(row, ScalarStore) or row.buffer:
-            raise Unsupported(f"the emulator does not know {inst.op.mnemonic}")
-        address = read_scalar(inst["sbase"], 64, self.t.context)
+        offset = self.t.ops.constant(U64, field(inst, "offset"))
         soffset = inst.find("soffset")
-        if soffset is not None and _present(soffset):
-            address = address + read_scalar(soffset, 32, self.t.context).to(U64)
-        address = (address + field(inst, "offset")) & ~3
-        self._resolve(address, 4 * row.dwords)
-        target = _reg(inst["sdst"]).index
-        emitter = self.t.emitter
-        pointer = emitter.let(f"inttoptr i64 {address.ref} to ptr")
-        step = min(row.dwords, 2)
+        if soffset is not None and present(soffset):
+            offset = offset + read_scalar(soffset, 32, self.t.context).to(U64)
+        if isinstance(row, ScalarLoad) and row.buffer:
+            scalar_buffer_load(self, inst, offset, row.dwords)
+            return
+        address = (read_scalar(inst["sbase"], 64, self.t.context) + offset) & ~3
+        pointer = self.resolve(address, self.t.ops.constant(U64, 4 * row.dwords), isinstance(row, ScalarStore))
+        data = register(inst.find("sdst") or inst["sdata"]).index
+        if isinstance(row, ScalarLoad):
+            self.load_words(pointer, data, row.dwords)
+            return
+        for i in range(row.dwords):
+            place = self.t.emitter.let(f"getelementptr i8, ptr {pointer}, i64 {4 * i}")
+            self.t.emitter.emit(f"store i32 {self.t.scalars.read(data + i).ref}, ptr {place}, align 4")
+
+    def load_words(self, pointer: str, target: int, dwords: int) -> None:
+        """Consecutive memory to consecutive scalar registers, two at a time."""
+        step = min(dwords, 2)
         values = []
-        for i in range(0, row.dwords, step):
-            place = emitter.let(f"getelementptr i8, ptr {pointer}, i64 {4 * i}")
+        for i in range(0, dwords, step):
+            place = self.t.emitter.let(f"getelementptr i8, ptr {pointer}, i64 {4 * i}")
             values.append(self.t.ops.let(Type(Kind.UINT, 32 * step), f"load i{32 * step}, ptr {place}, align 4"))
         for i, value in enumerate(values):
             self.t.scalars.write(target + i * step, value)
 
-    def _resolve(self, address: Value, size: int) -> None:
-        """Check an access that is the same for all lanes; the search only if it is not where the last was."""
+    def resolve(self, address: Value, size: Value, writes: bool = False) -> str:
+        """A checked pointer for an access that is the same for all lanes; searched for if it is not where the last was."""
         emitter = self.t.emitter
-        self.t._settle()
+        self.t.settle()
         site = self.site()
         base = emitter.let(f"load i64, ptr {site}")
         end = emitter.let(f"load i64, ptr {emitter.let(f'getelementptr i8, ptr {site}, i64 8')}")
-        last = emitter.let(f"add i64 {address.ref}, {size}")
+        last = emitter.let(f"add i64 {address.ref}, {size.ref}")
         above, below = emitter.let(f"icmp uge i64 {address.ref}, {base}"), emitter.let(f"icmp ule i64 {last}, {end}")
         known, search = emitter.label("known"), emitter.label("search")
         emitter.branch(emitter.let(f"and i1 {above}, {below}"), known, search)
         emitter.place(search)
-        arguments = [("ptr", "%wave"), ("i64", str(address.ref)), ("i64", str(size)), ("ptr", site), ("i64", "0"), ("i64", "0")]
+        arguments = [("ptr", "%wave"), ("i64", str(address.ref)), ("i64", str(size.ref)), ("ptr", site), ("i64", "0"),
+                     ("i64", str(int(writes)))]
         found = emitter.support("ptr", "resolve", arguments)
         emitter.branch(emitter.let(f"icmp ne ptr {found}, null"), known, "fault")
         emitter.place(known)
+        return emitter.let(f"inttoptr i64 {address.ref} to ptr")
 
 
-def _reg(operand: Operand):  # type: ignore[no-untyped-def]
+def register(operand: Operand) -> Reg:
     assert operand.reg is not None
     return operand.reg
 
 
-def _present(operand: Operand | None) -> bool:
-    return operand is not None and operand.kind is not OperandKind.ABSENT
+def present(operand: Operand) -> bool:
+    return operand.kind is not OperandKind.ABSENT
 
 
-__all__ = ["M0", "U32", "Access", "OpFlag", "Space"]
+__all__ = ["U32", "Access", "Addresses", "Move", "present", "register"]

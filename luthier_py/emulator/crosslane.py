@@ -26,7 +26,7 @@ def cross_lane(t: Translator, inst: Inst, row: CrossLane) -> None:
     if row is CrossLane.WRITE:
         value = read_scalar(source, 32, t.context)
         lane = _lane(t, inst)
-        t._settle()
+        t.settle()
         t.emitter.emit(f"store i32 {value.ref}, ptr {_element(t, row_of(target.reg), lane)}, align 4")
         return
     if source.reg is None or source.reg.file is RegFile.SGPR:
@@ -37,7 +37,7 @@ def cross_lane(t: Translator, inst: Inst, row: CrossLane) -> None:
         lane = select(mask.eq(0), 0, ctz(mask))
     else:
         lane = _lane(t, inst)
-    t._settle()
+    t.settle()
     pointer = _element(t, row_of(source.reg), lane)
     t.scalars.write(target.reg.index, t.ops.let(U32, f"load i32, ptr {pointer}, align 4"))
 

@@ -51,7 +51,10 @@ def row_offset(row: int, wave_size: int) -> int:
 VECTOR_ROWS = 512
 TEMPORARY_ROW = VECTOR_ROWS
 """Rows past the registers, for addresses and halves."""
+ZERO_ROW = TEMPORARY_ROW + 6
 TEMPORARY_ROWS = 8
+TEMPORARY_MASK = 130
+"""Index in the scalar file of a pair that is no register."""
 
 
 def wave_stride(wave_size: int) -> int:

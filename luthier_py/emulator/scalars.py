@@ -17,6 +17,9 @@ from luthier_py.isa.registers import SCC
 from luthier_py.isa.semantics.algebra import U32, U64, Type, Value
 
 
+Known = tuple[dict[int, Value], dict[int, Value], Value | None, set[int]]
+
+
 class Scalars:
     """Mutable: the registers of the block being written; ``wave`` is the wave's pointer.
 
@@ -99,6 +102,14 @@ class Scalars:
         self._words.clear()
         self._pairs.clear()
         self._scc = None
+
+    def save(self) -> Known:
+        """What is known here, for ``restore`` after code that may not have run."""
+        return dict(self._words), dict(self._pairs), self._scc, set(self._dirty)
+
+    def restore(self, known: Known) -> None:
+        words, pairs, self._scc, dirty = known
+        self._words, self._pairs, self._dirty = dict(words), dict(pairs), set(dirty)
 
     def address(self, index: int) -> str:
         return self._emitter.let(f"getelementptr i8, ptr {self._wave}, i64 {sgpr_offset(index)}")

@@ -21,7 +21,7 @@ from luthier_py.emulator.layout import WAVE, WORKER, Fault, Status
 from luthier_py.emulator.matrix import matrix
 from luthier_py.emulator.operands import Context, Result, Source, destinations, read_scalar, scalar_operands, value_operands
 from luthier_py.emulator.scalars import Scalars
-from luthier_py.emulator.strip import Chunk, Strip
+from luthier_py.emulator.strip import Chunk, Strip, Write
 from luthier_py.errors import Location, Unsupported
 from luthier_py.isa.instruction import Inst, OpFlag, OperandKind
 from luthier_py.isa.registers import EXEC, M0, MODE, VCC
@@ -65,7 +65,7 @@ class Translator:
         self.numbers = numbers
         self.wave_size = settings.wave_size
         self.emitter = Emitter(self.wave_size)
-        self.scalars = Scalars(self.emitter, "%wave", self._settle)
+        self.scalars = Scalars(self.emitter, "%wave", self.settle)
         self.strip = Strip(self.emitter, "%wave", self.wave_size)
         self.ops = self.scalars.ops
         self.mask = Type(Kind.UINT, self.wave_size)
@@ -113,7 +113,7 @@ class Translator:
         """Pointer to a field of the wave."""
         return self._at("%wave", WAVE[name])
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         self.strip.flush(self.scalars)
 
     def exec(self) -> Value:
@@ -121,7 +121,7 @@ class Translator:
 
     def finish_state(self) -> None:
         """Bring the wave's memory up to date."""
-        self._settle()
+        self.settle()
         self.scalars.flush()
 
     # Blocks
@@ -245,7 +245,7 @@ class Translator:
         self._put_off(sources, results, compute, any(slot.count > 1 for slot in row.signature.results))
 
     def _put_off(self, sources: list[Source | int], results: list[Result | int], compute: object, packed: bool) -> None:
-        mask = self.exec()
+        self.exec()  # may settle the strip, so that masks in it become known
         known = {source: str(self.scalars.read(source, self.wave_size // 32).ref)
                  for source in sources if isinstance(source, int) and source not in self.strip.masks}
 
@@ -272,8 +272,11 @@ class Translator:
                 else:
                     result.write(chunk, output if isinstance(output, tuple) else (output,))
 
-        masks = tuple(result for result in results if isinstance(result, int))
-        self.strip.add(mask, write, masks)
+        self.put_off(write, *(result for result in results if isinstance(result, int)))
+
+    def put_off(self, write: Write, *masks: int) -> None:
+        """Add to the strip; ``write`` gives mask results for the scalar registers ``masks``."""
+        self.strip.add(self.exec(), write, masks)
         for index in masks:
             self.scalars.pending |= ((1 << self.wave_size // 32) - 1) << index
 
@@ -344,12 +347,12 @@ class Translator:
             self.scalars.write(target, after)
             self.leave(Status.JUMP, self.absolute(inst.branch_target(self.pc) or 0))
         elif row is Action.CLOCK:
-            self.scalars.write(target, self.access.clock())
+            self.scalars.write(target, self.ops.let(U64, "load i64, ptr %clock"))
         elif row in (Action.GETREG, Action.SETREG, Action.SETREG_IMM):
             self._hardware_register(inst, row, target)
         elif row is Action.TRAP:
             self.emitter.emit(f"store i64 {Fault.TRAP}, ptr {self.field('fault_kind')}")
-            self.access.fault_here()
+            self.access.trap()
 
     def _hardware_register(self, inst: Inst, row: Action, target: int) -> None:
         control = next(o.value for o in inst.operands if o.kind is OperandKind.IMMEDIATE and o.name == "simm16")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from luthier_py.isa.semantics.algebra import Value, select
 from luthier_py.isa.semantics.meaning import declare
 
 
@@ -57,6 +58,37 @@ class Atomic:
     modify: Modify
     kind: str = "u"   # u, i, f, or p: two packed f16
     bits: int = 32
+
+
+def modified(modify: Modify, old: Value, data: Value, second: Value) -> Value:
+    """What is left in memory; ``second`` is the value compared with, or the other operand. Of one type."""
+    if modify is Modify.ADD:
+        return old + data
+    if modify is Modify.SUB:
+        return old - data
+    if modify is Modify.RSUB:
+        return data - old
+    if modify is Modify.INC:
+        return select(old >= data, 0, old + 1)
+    if modify is Modify.DEC:
+        return select(old.eq(0) | (old > data), data, old - 1)
+    if modify is Modify.MIN:
+        return select(data < old, data, old)
+    if modify is Modify.MAX:
+        return select(data > old, data, old)
+    if modify is Modify.AND:
+        return old & data
+    if modify is Modify.OR:
+        return old | data
+    if modify is Modify.XOR:
+        return old ^ data
+    if modify is Modify.SWAP:
+        return data
+    if modify is Modify.COMPARE_SWAP:
+        return select(old.eq(second), data, old)
+    if modify is Modify.MASK_OR:
+        return (old & ~data) | second
+    return select(old >= data, old - data, old + second)  # WRAP
 
 
 WIDTHS = {"DWORD": 1, "DWORDX2": 2, "DWORDX3": 3, "DWORDX4": 4}

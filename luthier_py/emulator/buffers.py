@@ -1,0 +1,158 @@
+"""Buffer resources: MUBUF addressing, the scratch resource, and scalar buffer loads.
+
+In: a buffer instruction. Out: addresses for the support functions, or a direct access of scratch.
+Source: AMD Instinct MI200 ISA, 9.1 (addressing, range checking, swizzling) and 8.2.1.2.
+Invariant: what a resource's range check rejects reads 0 and writes nothing, as in hardware; what it
+lets through is still checked against allocations.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from luthier_py.emulator.layout import TEMPORARY_MASK, TEMPORARY_ROW, ZERO_ROW
+from luthier_py.emulator.operands import field, read_scalar, row_of
+from luthier_py.emulator.strip import Chunk
+from luthier_py.errors import Unsupported
+from luthier_py.isa.instruction import Inst, OperandKind
+from luthier_py.isa.semantics.algebra import BOOL, U32, U64, Value, maximum, minimum, select
+
+if TYPE_CHECKING:
+    from luthier_py.emulator.access import Access, Move
+
+_ADDRESS_ROW = TEMPORARY_ROW + 2  # a pair; the rows before it may hold data
+_ADD_TID = 1 << 23
+
+
+def vector_buffer(access: Access, inst: Inst, move: Move, size: int) -> None:
+    """One buffer instruction that moves ``size`` bytes for each lane."""
+    if "_LDS" in inst.op.record or field(inst, "lds"):
+        raise Unsupported("buffer instructions between memory and LDS")
+    t = access.t
+    srsrc = inst["srsrc"]
+    assert srsrc.reg is not None
+    words = [t.scalars.read(srsrc.reg.index + i) for i in range(4)]
+    soffset = read_scalar(inst["soffset"], 32, t.context).to(U64)
+    scratch, general, done = (t.emitter.label(hint) for hint in ("scratch", "buffer", "moved"))
+    mask = access.mask()
+    t.settle()
+    known = t.scalars.save()
+    t.emitter.branch(str((words[3] & _ADD_TID).ne(0).ref), scratch, general)
+    t.emitter.place(scratch)
+    _in_scratch(access, inst, move, words, soffset, mask)
+    t.settle()
+    t.emitter.emit(f"br label %{done}")
+    t.emitter.place(general)
+    t.scalars.restore(known)
+    _in_buffer(access, inst, move, words, soffset, size)
+    t.settle()
+    t.scalars.restore(known)
+    t.emitter.emit(f"br label %{done}")
+    t.emitter.place(done)
+
+
+def _rows(inst: Inst) -> tuple[int, int]:
+    """Rows of index and offset; ZERO_ROW for what the instruction does not have."""
+    vaddr = inst.find("vaddr")
+    indexed, offset = "IDXEN" in inst.op.record or "BOTHEN" in inst.op.record, "OFFEN" in inst.op.record or "BOTHEN" in inst.op.record
+    if vaddr is None or vaddr.kind is OperandKind.ABSENT or not (indexed or offset):
+        return ZERO_ROW, ZERO_ROW
+    assert vaddr.reg is not None
+    first = row_of(vaddr.reg)
+    return (first if indexed else ZERO_ROW), (first + indexed if offset else ZERO_ROW)
+
+
+def _base(words: list[Value]) -> Value:
+    """48 bits of address."""
+    return words[0].to(U64) | ((words[1] & 0xFFFF).to(U64) << 32)
+
+
+def _in_scratch(access: Access, inst: Inst, move: Move, words: list[Value], soffset: Value, mask: Value) -> None:
+    """The resource that the kernel was started with: swizzled so that a dword of all lanes is a row."""
+    from luthier_py.emulator.access import Addresses
+
+    own = access.field_value("scratch")
+    lanes = access.t.wave_size.bit_length() - 1
+    base = ((_base(words) + soffset - own) >> lanes) + field(inst, "offset")
+    access.call(move, Addresses("private", base, _rows(inst)[1], mask))
+
+
+def _in_buffer(access: Access, inst: Inst, move: Move, words: list[Value], soffset: Value, size: int) -> None:
+    from luthier_py.emulator.access import Addresses
+
+    t = access.t
+    index_row, offset_row = _rows(inst)
+    base = _base(words) + soffset
+    stride = (words[1] >> 16) & 0x3FFF
+    raw = stride.eq(0)
+    swizzled = (words[1] >> 31).ne(0)
+    records = words[2].to(U64)
+    raw_room = select(records > soffset, records - soffset, 0)
+    element = t.ops.constant(U32, 2) << ((words[3] >> 19) & 3)
+    index_stride = t.ops.constant(U32, 8) << ((words[3] >> 21) & 3)
+
+    def write(chunk: Chunk) -> None:
+        index, offset = chunk.row(index_row), chunk.row(offset_row) + field(inst, "offset")
+        wide_stride = chunk.splat(stride).to(U64)
+        linear = index.to(U64) * wide_stride + offset.to(U64)
+        e, s = chunk.splat(element), chunk.splat(index_stride)
+        in_element, in_stride = offset & (e - 1), index & (s - 1)
+        blocks = (index - in_stride).to(U64) * wide_stride + (offset - in_element).to(U64) * s.to(U64)
+        woven = blocks + (in_stride * e + in_element).to(U64)
+        is_woven, is_raw = chunk.splat(swizzled), chunk.splat(raw)
+        inside_raw = offset.to(U64) + size <= chunk.splat(raw_room)
+        inside = select(is_raw, inside_raw, index.to(U64) < chunk.splat(records))
+        chunk.write_pair(_ADDRESS_ROW, chunk.splat(base) + select(is_woven, woven, linear))
+        chunk.write_mask(TEMPORARY_MASK, inside)
+
+    t.put_off(write, TEMPORARY_MASK)
+    if move.operation.startswith("load") or move.result not in (None, TEMPORARY_ROW):
+        target = move.data if move.result is None else move.result
+        rows = max(size // 4, 1)
+
+        def clear(chunk: Chunk) -> None:
+            for row in range(target, target + rows):
+                chunk.write_row(row, chunk.ops.constant(U32, 0))
+
+        if move.result is None:
+            t.put_off(clear)
+    inside = t.scalars.read(TEMPORARY_MASK, t.wave_size // 32).to(U64)
+    access.call(move, Addresses("far", t.ops.constant(U64, 0), _ADDRESS_ROW, inside))
+
+
+def scalar_buffer_load(access: Access, inst: Inst, offset: Value, dwords: int) -> None:
+    """Dwords outside the resource's range read 0."""
+    t = access.t
+    sbase, sdst = inst["sbase"].reg, inst["sdst"].reg
+    assert sbase is not None and sdst is not None
+    words = [t.scalars.read(sbase.index + i) for i in range(3)]
+    stride = (words[1] >> 16) & 0x3FFF
+    records = words[2].to(U64)
+    size = select(stride.eq(0), records, records * stride.to(U64))
+    offset = offset & ~3
+    room = select(size > offset, size - offset, 0)
+    count = minimum(room >> 2, dwords)
+    address = _base(words) + offset
+    nothing = count.eq(0)
+    known, after = t.emitter.label("some"), t.emitter.label("loaded")
+    t.settle()
+    pointer = t.emitter.let("alloca i64, align 8")
+    place = select(nothing, t.ops.let(U64, f"ptrtoint ptr {pointer} to i64"), address)
+    t.emitter.branch(str(nothing.ref), after, known)
+    t.emitter.place(known)
+    access.resolve(address, maximum(count, 1) << 2)
+    t.emitter.emit(f"br label %{after}")
+    t.emitter.place(after)
+    at = t.emitter.let(f"inttoptr i64 {place.ref} to ptr")
+    lanes = ", ".join(f"i64 {i}" for i in range(dwords))
+    vector = f"<{dwords} x i64>"
+    first = t.emitter.let(f"insertelement {vector} poison, i64 {count.ref}, i64 0")
+    limits = t.emitter.let(f"shufflevector {vector} {first}, {vector} poison, <{dwords} x i32> zeroinitializer")
+    mask = t.emitter.let(f"icmp ult {vector} <{lanes}>, {limits}")
+    data = t.emitter.call(f"<{dwords} x i32>", f"llvm.masked.load.v{dwords}i32.p0",
+                          [("ptr", f"align 4 {at}"), (f"<{dwords} x i1>", mask), (f"<{dwords} x i32>", "zeroinitializer")])
+    for i in range(dwords):
+        t.scalars.write(sdst.index + i, t.ops.let(U32, f"extractelement <{dwords} x i32> {data}, i64 {i}"))
+
+
+__all__ = ["BOOL", "scalar_buffer_load", "vector_buffer"]
