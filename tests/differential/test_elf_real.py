@@ -45,7 +45,7 @@ def check_object(obj: CodeObject) -> None:
 
 def check_patched(old: CodeObject, path: Path, readelf_tool: str, comgr: Comgr) -> None:
     like = old.kernels[:3]
-    chunks = tuple(Chunk(f"{kernel.name}.luthier", old.read(kernel.entry, 256)) for kernel in like)
+    chunks = tuple(Chunk(f"{kernel.name}.luthier", old.read(kernel.entry, 4)) for kernel in like)
     kernels = tuple(
         NewKernel(chunk.name, chunk.name, kernel.descriptor, kernel.name)
         for chunk, kernel in zip(chunks, like, strict=True)
