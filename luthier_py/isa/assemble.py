@@ -202,7 +202,9 @@ def _number_field(op: OpInfo, info: OperandInfo, value: int | float) -> int:
     if not isinstance(value, int):
         raise Invalid(f"{op.mnemonic}: {info.name} must be an integer, not {value}")
     width = max(at + bits for _, bits, at in info.segments)
-    low, high = (-(1 << info.signed - 1), (1 << info.signed - 1) - 1) if info.signed else (0, (1 << width) - 1)
+    low, high = 0, (1 << (-info.signed if info.signed < 0 else width)) - 1
+    if info.signed > 0:
+        low, high = -(1 << info.signed - 1), (1 << info.signed - 1) - 1
     if not low <= value <= high:
         raise Invalid(f"{op.mnemonic}: {info.name} must be between {low} and {high}, not {value}")
     return value % (1 << width)

@@ -13,10 +13,8 @@ from luthier_py.errors import Invalid
 from luthier_py.isa.constants import LITERAL, LITERAL64
 from luthier_py.isa.instruction import Inst, Operand, OperandInfo, OpInfo
 from luthier_py.isa.operands import ACCUMULATOR, HIGH_HALF, VECTOR, excluded
-from luthier_py.isa.registers import M0, TTMP0, Reg, RegFile
+from luthier_py.isa.registers import EXEC, FLAT_SCRATCH, M0, TTMP0, VCC, XNACK_MASK, Reg, RegFile
 from luthier_py.isa.target import Target
-
-MISALIGNABLE = 3  # dwords from which scalar tuples start at multiples of four
 
 
 def encode(target: Target, op: OpInfo, fields: Sequence[int], literal: int | None = None) -> bytes:
@@ -32,7 +30,7 @@ def encode(target: Target, op: OpInfo, fields: Sequence[int], literal: int | Non
 
 def place_field(op: OpInfo, info: OperandInfo, value: int) -> int:
     """``value`` at the bits of its field; negative values are taken as two's complement of signed fields."""
-    if value < 0 and info.signed:
+    if value < 0 < info.signed:
         value += 1 << info.signed
     placed = covered = 0
     for first, width, at in info.segments:
@@ -52,7 +50,7 @@ def _check_shared_bits(op: OpInfo, word: int, values: dict[int, int]) -> None:
     """Data operands of loads and stores share one bit that says AGPR: they cannot differ."""
     for place, value in values.items():
         info = op.operands[place]
-        if read_field(info, word) != value % (1 << info.signed if info.signed else 1 << 64):
+        if read_field(info, word) != value % (1 << info.signed if info.signed > 0 else 1 << 64):
             raise Invalid(f"{op.mnemonic}: {info.name} must be of the same register file as the other data operands")
 
 
@@ -116,17 +114,23 @@ def register_field(target: Target, op: OpInfo, info: OperandInfo, reg: Reg, half
 
 
 def _scalar_field(target: Target, op: OpInfo, info: OperandInfo, reg: Reg) -> int:
-    alignment = min(reg.dwords, 4) if reg.dwords != MISALIGNABLE else 4
-    if reg.index % alignment and reg.dwords > 1:
+    alignment = 1 if reg.dwords == 1 else 2 if reg.dwords == 2 else 4
+    if reg.index % alignment:
         raise Invalid(f"{op.mnemonic}: {info.name} cannot be {reg}, it must start at a multiple of {alignment}")
-    if excluded(info, reg.index):
-        raise Invalid(f"{op.mnemonic}: {info.name} cannot be {reg}")
-    if reg.index == M0:
-        return target.m0_encoding
-    last = TTMP0 + 15 if reg.index >= TTMP0 else TTMP0 - 1
-    if reg.index + reg.dwords - 1 > (127 if reg.index > TTMP0 + 15 else last):
-        raise Invalid(f"{op.mnemonic}: {info.name} cannot be {reg}, no operand names it")
-    return reg.index
+    if excluded(info, reg.index) or not _is_scalar_operand(target, reg):
+        raise Invalid(f"{op.mnemonic}: {info.name} cannot be {reg}, no operand names it here")
+    return target.m0_encoding if reg.index == M0 else reg.index
+
+
+def _is_scalar_operand(target: Target, reg: Reg) -> bool:
+    """Whether ``reg`` lies in one piece of the operand numbers: SGPRs, trap registers, or a special pair."""
+    end = reg.index + reg.dwords
+    if reg.index < target.sgpr_limit:
+        return end <= target.sgpr_limit
+    if TTMP0 <= reg.index < TTMP0 + 16:
+        return end <= TTMP0 + 16
+    pairs = (VCC, EXEC, *((FLAT_SCRATCH, XNACK_MASK) if target.flat_scratch_operands else ()))
+    return reg.dwords == 1 if reg.index == M0 else reg.dwords <= 2 and reg.index & ~1 in pairs
 
 
 def _vector_field(target: Target, op: OpInfo, info: OperandInfo, reg: Reg, half: int) -> int:

@@ -138,7 +138,7 @@ HAZARDS = (
 
 def states_of(inst: Inst) -> int:
     """Wait states that ``inst`` itself is worth."""
-    return inst["simm16"].value + 1 if inst.op.base == "S_NOP" else 1
+    return (inst["simm16"].value & 15) + 1 if inst.op.base == "S_NOP" else 1
 
 
 def wait_states(isa: InstructionSet, before: Sequence[Inst], inst: Inst) -> int:

@@ -96,7 +96,7 @@ class OperandInfo:
     kind: str        # operand class of the table (see operands)
     type: str        # LLVM's OperandType, decides how constants expand ("OPERAND_REG_IMM_FP32", ...)
     printer: str     # LLVM's PrintMethod, see text
-    signed: int      # width of a signed field, 0 for unsigned
+    signed: int      # width of a signed field; 0: unsigned; negative: unsigned, so many bits may be set
     files: str       # register files that it may name: any of V, S, A; L for lds_direct; m, e, h: not M0, EXEC, EXEC_HI
     aligned: bool    # vector tuples start at even registers, on targets that want it
     segments: tuple[tuple[int, int, int], ...]  # (first bit of the encoding, width, first bit of the field)

@@ -154,7 +154,7 @@ class OperandReader:
         return self._scalar_register(info, value & 0x7F if value & 0x80 else VCC, self.lane_mask_dwords)
 
     def _immediate(self, info: OperandInfo, value: int) -> Operand:
-        if info.signed and value >> (info.signed - 1) & 1:
+        if info.signed > 0 and value >> (info.signed - 1) & 1:
             value -= 1 << info.signed
         return self._special(info, OperandKind.IMMEDIATE, value)
 

@@ -30,7 +30,7 @@ class OperandClass(NamedTuple):
     dwords: int    # 0: not a register, or as wide as the wave's lane mask
     type: str      # LLVM's OperandType
     printer: str   # LLVM's PrintMethod
-    signed: int    # width of a signed field, 0 for unsigned
+    signed: int    # width of a signed field; 0: unsigned; negative: unsigned, so many bits may be set
     files: str = ""  # register files it may name: any of V, S, A; L for lds_direct; m, e, h: not M0, EXEC, EXEC_HI
     aligned: int = 0  # tuples start at even registers, on targets that want it
 

@@ -48,7 +48,7 @@ class Generation(NamedTuple):
 
     smem_offset_bits: int     # signed
     buffer_offset_bits: int   # 0: unsigned
-    flat_offset_bits: int     # of the flat segment
+    flat_offset_bits: int     # of the flat segment; negative: unsigned, and the field's highest bit must be 0
     global_offset_bits: int   # of the global and scratch segments
     store_counter: bool
 
@@ -58,7 +58,8 @@ class Generation(NamedTuple):
         if "GFX12Insts" in features:
             return Generation(24, 24, 24, 24, True)
         gfx10 = "GFX10Insts" in features
-        return Generation(21, 0, 0, 12 if gfx10 and "GFX11Insts" not in features else 13, gfx10)
+        bits = 12 if gfx10 and "GFX11Insts" not in features else 13
+        return Generation(21, 0, 1 - bits, bits, gfx10)
 
     def signed_offset(self, format_name: str, named: set[str]) -> int:
         if format_name == "FLAT":
