@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from luthier_py.errors import HookError
 from luthier_py.jit import arithmetic
 from luthier_py.jit.builder import Builder, IrBlock, llvm, mangled
 from luthier_py.jit.scope import Differs, Scope
@@ -271,7 +272,10 @@ class Expressions:
             outer, inner = self.scope.source.constant(node.value), self.type_of(node.slice)
             if inner is None or not hasattr(outer, "__class_getitem__"):
                 return None
-            found = outer[inner]
+            try:
+                found = outer[inner]
+            except HookError as error:
+                self.refuse(node, error.message.partition(": ")[2])
         else:
             found = self.scope.source.constant(node)
         found = found.of if isinstance(found, LaneType) else found

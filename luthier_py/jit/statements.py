@@ -266,10 +266,7 @@ class Statements(Expressions):
             return start, arithmetic.trips(self.ir, start, stop, step), step
 
     def jump_out(self, node: ast.Break | ast.Continue) -> None:
-        scope = self.scope
-        if not scope.loops:
-            self.refuse(node, "this is outside of a loop")
-        loop = scope.loops[-1]
+        scope, loop = self.scope, self.scope.loops[-1]
         if scope.region != loop.region:
             self.differs.add(loop.key)
         if isinstance(node, ast.Break):
@@ -278,19 +275,20 @@ class Statements(Expressions):
 
     def return_(self, node: ast.Return) -> None:
         scope = self.scope
-        found = self.values(node.value) if node.value is not None else ()
-        if isinstance(node.value, ast.Constant) and node.value.value is None:
-            found = ()
+        if node.value is None or isinstance(node.value, ast.Constant) and node.value.value is None:
+            found: tuple[Operand, ...] = ()
+        else:
+            found = self.values(node.value)
         if len(found) != len(scope.results):
             self.refuse(node, f"{len(found)} values are returned, but {len(scope.results)} are declared")
         for i, (slot, result, operand) in enumerate(zip(scope.results, scope.signature.results, found, strict=True)):
             named = f"result {i}" if len(found) > 1 else "the result"
-            value = self.passed(node, named, result, operand)
+            passed = self.passed(node, named, result, operand)
             if scope.region != scope.root:
                 named += ", returned by some of the lanes only,"
-                value = self.passed(node, named, result, replace(value, lane=True))
-            self.ir.put(slot, value)
-            if value.lane:
+                passed = self.passed(node, named, result, replace(passed, lane=True))
+            self.ir.put(slot, passed)
+            if passed.lane:
                 self.differs.add(scope.result_key(i))
         self.ir.jump(scope.done)
 

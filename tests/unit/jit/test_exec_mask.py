@@ -1,0 +1,78 @@
+"""The proof that EXEC comes back: idioms of compilers pass, slips do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from luthier_py.isa import EXEC, VCC, Inst, instruction_set, sgpr, target, vgpr
+from luthier_py.jit.exec_mask import restores_exec
+
+E, V = sgpr(EXEC, 2), sgpr(VCC, 2)
+COMPARE = ("v_cmp_eq_u32_e32", V, 0, vgpr(0))
+SAVE = ("s_and_saveexec_b64", sgpr(2, 2), V)
+RESTORE = ("s_or_b64", E, E, sgpr(2, 2))
+WORK = ("v_mov_b32_e32", vgpr(1), 0)
+
+LOOP = [
+    ("s_mov_b64", sgpr(4, 2), 0),
+    COMPARE,
+    ("s_or_b64", sgpr(4, 2), V, sgpr(4, 2)),
+    ("s_andn2_b64", E, E, sgpr(4, 2)),
+    ("s_cbranch_execnz", -4),
+]
+IF_ELSE = [
+    COMPARE, SAVE, ("s_xor_b64", sgpr(2, 2), E, sgpr(2, 2)), WORK,
+    ("s_or_saveexec_b64", sgpr(4, 2), sgpr(2, 2)), ("s_xor_b64", E, E, sgpr(4, 2)), WORK,
+    ("s_or_b64", E, E, sgpr(4, 2)),
+]
+
+
+def made(*lines: tuple[Any, ...]) -> list[Inst]:
+    isa = instruction_set(target("gfx90a"), 64)
+    return [isa.make(*line) for line in lines]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [],
+        [WORK],
+        [COMPARE, SAVE, WORK, RESTORE],
+        [COMPARE, SAVE, ("s_cbranch_execz", 1), WORK, RESTORE],
+        [*LOOP, ("s_or_b64", E, E, sgpr(4, 2))],
+        [COMPARE, SAVE, *LOOP, ("s_or_b64", E, E, sgpr(4, 2)), RESTORE],
+        IF_ELSE,
+        [("s_mov_b64", sgpr(2, 2), E), ("s_mov_b64", E, -1), WORK, ("s_mov_b64", E, sgpr(2, 2))],
+        [("s_not_b64", E, E), WORK, ("s_not_b64", E, E)],
+        [COMPARE, SAVE, ("s_cbranch_execz", 1), WORK, ("s_mov_b64", E, sgpr(2, 2))],
+    ],
+    ids=["nothing", "no write", "if", "if with branch", "loop", "loop in if", "if else", "all lanes", "not", "move"],
+)
+def test_what_compilers_do_restores_exec(lines: list[tuple[Any, ...]]) -> None:
+    assert restores_exec(made(*lines))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [("s_mov_b64", E, 1)],
+        [COMPARE, SAVE, WORK],
+        [COMPARE, SAVE, ("s_mov_b32", sgpr(2), 7), RESTORE],
+        [COMPARE, SAVE, ("s_cbranch_execz", 2), WORK, RESTORE],
+        LOOP,
+        [*LOOP, ("s_or_b64", E, E, sgpr(2, 2))],
+        IF_ELSE[:-1],
+        [("s_or_b64", E, E, V)],
+        [("s_add_u32", sgpr(EXEC), sgpr(EXEC), 0)],
+        [("s_not_b64", E, E), WORK],
+    ],
+    ids=["one", "not restored", "clobbered", "branch over", "loop", "wrong mask", "if else", "vcc", "add", "not"],
+)
+def test_slips_are_seen(lines: list[tuple[Any, ...]]) -> None:
+    assert not restores_exec(made(*lines))
+
+
+def test_a_lost_high_half_is_seen() -> None:
+    assert not restores_exec(made(("s_mov_b32", sgpr(EXEC + 1), 0)))

@@ -1,0 +1,243 @@
+"""What is not device Python is refused with file, line, what it is, and what is allowed."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from luthier_py.errors import HookError
+from luthier_py.jit.frontend import hook_ir
+from luthier_py.tool import Hook
+
+HEADER = """\
+import math
+from luthier_py.tool import Lane, bool_, device, f32, f64, hook, i32, i64, ptr, u32, u64
+from luthier_py.intrinsics import atomic_add, lane_id, read_lane, popcount, as_bits, read_first_lane, atomic_cas
+
+SIZE = 12
+NAME = "twelve"
+
+@device
+def twice(x: u32) -> u32:
+    return x + x
+
+@device
+def endless(x: u32) -> u32:
+    return endless(x)
+
+@device
+def nothing(x: u32) -> None:
+    pass
+
+@hook
+def other(x: u32) -> u32:
+    return x
+
+@hook
+"""
+FIRST = HEADER.count("\n") + 1  # line of the def
+numbers = itertools.count()
+
+
+def load(tmp_path: Path, text: str) -> ModuleType:
+    name = f"refused_{next(numbers)}"
+    path = tmp_path / f"{name}.py"
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def compile_text(tmp_path: Path, text: str) -> None:
+    hook = load(tmp_path, HEADER + text).h
+    assert isinstance(hook, Hook)
+    hook_ir(hook, (None,) * len(hook.signature.parameters), 64)
+
+
+U = "def h(x: u32, y: i32, z: f32, p: ptr[u32], q: Lane[u32]) -> u32:\n    "
+
+REFUSED = [
+    # text, line after the def, what the message says
+    (U + "return x ** 2", 1, r"\*\* is not allowed in device code; allowed are \+ - \*"),
+    (U + "return x @ x", 1, "@ is not allowed"),
+    (U + "return x + y", 1, "u32 and i32 do not mix; convert one"),
+    (U + "return x / 2", 1, "/ is for floats; use //"),
+    (U + "return u32(z // 2)", 1, "// is not allowed on floats"),
+    (U + "return u32(z % 2)", 1, "% is not allowed on floats"),
+    (U + "return u32(z << 2)", 1, "<< is not allowed on f32"),
+    (U + "return x << 32", 1, "u32 can be shifted by 0 to 31"),
+    (U + "return x << z", 1, "the amount of a shift must be an integer"),
+    (U + "return x // 0", 1, "// by zero"),
+    (U + "return 1 // 0", 1, "zero"),
+    (U + "return 1 << 5000", 1, "does not fit"),
+    (U + "return ~z", 1, "~ is not allowed on floats"),
+    (U + "return -(x < 3)", 1, "not allowed on bool_"),
+    (U + "return (x < 3) + (x < 4)", 1, r"\+ is not allowed on bool_; compare first, or convert"),
+    (U + "return x < 3", 1, "this is bool_, not u32; convert it"),
+    (U + "return y", 1, "this is i32, not u32; convert it, as in u32"),
+    (U + "return 2.5", 1, "2.5 is not a u32"),
+    (U + "return True", 1, "True is not a u32"),
+    (U + "return -1", 1, "-1 does not fit into u32"),
+    (U + "return x + 5000000000", 1, "5000000000 does not fit into u32"),
+    (U + "return 'a'", 1, "'a' is not allowed in device code; only numbers are"),
+    (U + "return NAME", 1, "NAME is str; only int, float and bool constants"),
+    (U + "return unknown", 1, "unknown is unknown here; device code sees its parameters"),
+    (U + "return math.sqrt(z)", 1, r"math.sqrt cannot be called in device code; mark functions .* with @device"),
+    (U + "return other(x)", 1, "other cannot be called"),
+    (U + "return print(x)", 1, "print cannot be called"),
+    (U + "return len(p)", 1, "len cannot be called"),
+    (U + "return twice(x, x)", 1, "twice takes 1 arguments, 2 given"),
+    (U + "return twice(x=x)", 1, "only plain positional arguments"),
+    (U + "return twice(*[x])", 1, "only plain positional arguments"),
+    (U + "return twice(y)", 1, "this is i32, not u32"),
+    (U + "return endless(x)", -11, "endless calls itself; recursion is not allowed"),
+    (U + "return nothing(x)", 1, "0 values are returned, but 1 are declared"),
+    (U + "x = nothing(x)\n    return x", 1, "1 names are assigned, but there are 0 values"),
+    (U + "return nothing(x) + 1", 1, "one value is needed here; this gives none"),
+    (U + "return u32(x, x)", 1, "u32 takes one argument"),
+    (U + "return min(x)", 1, "min and max take two numbers or more"),
+    (U + "return abs(p)", 1, r"abs is not allowed on ptr\[u32\]"),
+    (U + "return abs(x < 1)", 1, "abs is not allowed on bool_"),
+    (U + "return popcount(z)", 1, "an integer is needed here, not f32"),
+    (U + "return popcount(x, x)", 1, "popcount takes 1 arguments, 2 given"),
+    (U + "return as_bits(x)", 1, "as_bits needs an f32 or f64"),
+    (U + "return atomic_add(x, 1)", 1, "atomics need a pointer to u32, i32, u64 or i64 first"),
+    (U + "return atomic_add(p, y)", 1, "this is i32, not u32"),
+    (U + "return x[0]", 1, r"`x` is no pointer; only ptr\[T\] can be indexed"),
+    (U + "return p[z]", 1, "an index must be an integer, not f32"),
+    (U + "return p[0:1]", 1, "slices are not allowed"),
+    (U + "return p[0, 1]", 1, "slices are not allowed"),
+    (U + "return p", 1, r"this is ptr\[u32\], not u32"),
+    (U + "return u32(p)", 1, r"a pointer becomes an integer as u64\(pointer\)"),
+    (U + "return p * 2", 1, r"\* is not allowed on pointers|not a ptr"),
+    (U + "return p < p", 1, r"ptr\[u32\] cannot be compared so"),
+    (U + "p[0] = y\n    return x", 1, "this is i32, not u32"),
+    (U + "p.x = 1\n    return x", 1, "only names and pointer"),
+    (U + "return p.x", 1, "p.x is unknown here"),
+    (U + "return [x]", 1, r"`\[x\]` is not allowed in device code; allowed are numbers"),
+    (U + "return {x: x}", 1, "is not allowed in device code"),
+    (U + "return (lambda: x)()", 1, "cannot be called in device code"),
+    (U + "return f'{x}'", 1, "is not allowed in device code"),
+    (U + "return (a := x)", 1, "is not allowed in device code"),
+    (U + "return x if p else y", 1, "a pointer is no condition"),
+    (U + "return x if z else y", 1, "u32 and i32 do not mix"),
+    (U + "return x is x", 1, "this comparison is not allowed in device code; allowed are =="),
+    (U + "return x in p", 1, "this comparison is not allowed"),
+    (U + "a = x\n    a = z\n    return a", 2, "a is u32, since it was first assigned: this is f32"),
+    (U + "a: u64 = x\n    a: u32 = x\n    return x", 2, "a is u64 already; a local keeps its type"),
+    (U + "a: u64\n    return x", 1, "a is declared without a value"),
+    (U + "a: str = x\n    return x", 1, "`str` is not a device type"),
+    (U + "a: ptr[bool_] = p\n    return x", 1, r"ptr\[bool_\] is not a type"),
+    (U + "a, b = x\n    return x", 1, "2 names are assigned, but there are 1 values"),
+    (U + "if x > 3:\n        a = x\n    return a", 3, "a may have no value here"),
+    (U + "while x > 3:\n        a = x\n        x -= 1\n    return a", 4, "a may have no value here"),
+    (U + "for i in range(x):\n        pass\n    return i", 3, "i may have no value here"),
+    (U + "a += 1\n    return a", 1, "a may have no value here"),
+    (U + "if x > 3:\n        return x", 0, "it may end without returning a value"),
+    (U + "return", 1, "0 values are returned, but 1 are declared"),
+    (U + "return x, x", 1, "2 values are returned, but 1 are declared"),
+    (U + "return None", 1, "0 values are returned"),
+    (U + "for i in p:\n        pass\n    return x", 1, r"for runs over range\(...\) only"),
+    (U + "for i in range(0, x, 0):\n        pass\n    return x", 1, "the step of range must be a constant"),
+    (U + "for i in range(0, x, x):\n        pass\n    return x", 1, "the step of range must be a constant"),
+    (U + "for i in range():\n        pass\n    return x", 1, "range takes one to three integers"),
+    (U + "for i in range(z):\n        pass\n    return x", 1, "0 is not a|range runs over integers"),
+    (U + "for i in range(x):\n        pass\n    else:\n        pass\n    return x", 1, "else of a loop is not allowed"),
+    (U + "while x:\n        x -= 1\n    else:\n        pass\n    return x", 1, "else of a loop is not allowed"),
+    (U + "with p:\n        pass\n    return x", 1, "`with` is not allowed in device code; allowed are assignments"),
+    (U + "try:\n        pass\n    finally:\n        pass\n    return x", 1, "`try` is not allowed"),
+    (U + "assert x\n    return x", 1, "`assert` is not allowed"),
+    (U + "import os\n    return x", 1, "`import` is not allowed"),
+    (U + "global SIZE\n    return x", 1, "`global` is not allowed"),
+    (U + "def f():\n        pass\n    return x", 1, "`functiondef` is not allowed"),
+    (U + "del x\n    return x", 1, "`delete` is not allowed"),
+    (U + "x\n    return x", 1, "this statement has no effect"),
+    (U + "raise ValueError", 1, "`raise` is not allowed"),
+    # what differs between lanes
+    (U + "return q", 1, r"the result differs between lanes, .* declare it Lane\[u32\], or .* read_first_lane"),
+    (U + "return x + q", 1, "differs between lanes"),
+    (U + "return lane_id()", 1, "differs between lanes"),
+    (U + "return atomic_add(p, 1)", 1, "differs between lanes"),
+    (U + "return p[q]", 1, "differs between lanes"),
+    (U + "return twice(q)", 1, "argument x of twice differs between lanes"),
+    (U + "return read_lane(x, q)", 1, "argument 2 of read_lane must be the same in all lanes"),
+    (U + "if q > 3:\n        return x\n    return x + 1", 2, "returned by some of the lanes only"),
+    (U + "a = x\n    if q > 3:\n        a = x + 1\n    return a", 4, "differs between lanes"),
+    (U + "a = x\n    while a < q:\n        a += 1\n    return a", 4, "differs between lanes"),
+    (U + "a = x\n    while True:\n        if q == 3:\n            break\n        a += 1\n    return a", 6, "differs"),
+    (U + "a = x\n    for i in range(q):\n        a += 1\n    return a", 4, "differs between lanes"),
+    (U + "return x if q > 2 else x + 1", 1, "differs between lanes"),
+    (U + "return u32(x > 2 and q > 2)", 1, "differs between lanes"),
+    (U + "return u32(1 < x < q)", 1, "differs between lanes"),
+    (U + "a = x\n    b = x\n    for i in range(9):\n        b = a\n        a = q\n    return b", 6, "differs"),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"), REFUSED, ids=[text[len(U) :].split("\n")[0] for text, *_ in REFUSED]
+)
+def test_refused(text: str, line: int, message: str, tmp_path: Path) -> None:
+    with pytest.raises(HookError, match=rf"^{tmp_path}/refused_\d+\.py:{FIRST + line}: \w+: .*({message})"):
+        compile_text(tmp_path, text)
+
+
+ACCEPTED = [
+    "if q > 3:\n        p[0] = x\n    return x",
+    "if q > 3:\n        a = x * 2\n        p[q] = a\n    return x",
+    "for i in range(9):\n        if q == 3:\n            continue\n        p[i] = x\n    return x",
+    "a = x\n    if x > 3:\n        a = x + 1\n    return a",
+    "a = x\n    while True:\n        a += 1\n        if a > 100:\n            break\n    return a",
+    "return read_first_lane(q) + SIZE",
+    "while True:\n        if x > 3:\n            return x\n        x += 1",
+    "if x > 3:\n        a = x\n    else:\n        return x\n    return a",
+    "\"\"\"A docstring.\"\"\"\n    pass\n    return x",
+    "a: Lane[u32] = q\n    p[a] = u32(u64(p) >> 3)\n    (p + 3)[x] += 1\n    return (p - x)[0]",
+    "r = ptr[u64](u64(p))\n    r[0] ^= 1\n    return x",
+    "for i in range(4):\n        for j in range(i):\n            p[j] = u32(i)\n    return x",
+]
+
+
+@pytest.mark.parametrize("text", ACCEPTED, ids=lambda text: text.split("\n")[0])
+def test_accepted(text: str, tmp_path: Path) -> None:
+    compile_text(tmp_path, U + text)
+
+
+def test_a_single_lane_cannot_differ(tmp_path: Path) -> None:
+    text = '@hook(lanes="one")\ndef h(p: ptr[u32]) -> u32:\n    return atomic_add(p, 1)\n'
+    hook_ir(load(tmp_path, HEADER[: HEADER.rindex("@hook")] + text).h, (None,), 64)
+
+
+def test_without_source(tmp_path: Path) -> None:
+    names: dict[str, Hook] = {}
+    exec("from luthier_py.tool import hook, u32\n@hook\ndef h(x: u32) -> u32:\n    return x\n", names)
+    with pytest.raises(HookError, match=r"<string>:2: h: its source cannot be read; device code must be a def"):
+        hook_ir(names["h"], (None,), 64)
+
+
+def test_bool_parameters_need_constants(tmp_path: Path) -> None:
+    hook = load(tmp_path, HEADER + "def h(x: u32, flag: bool_) -> u32:\n    return x if flag else x + 1\n").h
+    hook_ir(hook, (None, True), 64)
+    with pytest.raises(HookError, match="flag is bool_ and needs a compile-time True or False"):
+        hook_ir(hook, (None, None), 64)
+
+
+def test_too_many_parameters(tmp_path: Path) -> None:
+    names = ", ".join(f"x{i}: u64" for i in range(9))
+    hook = load(tmp_path, HEADER + f"def h({names}) -> None:\n    pass\n").h
+    with pytest.raises(HookError, match="too many parameters or results; 16 dwords at most"):
+        hook_ir(hook, (None,) * 9, 64)
+
+
+def test_constants_are_read_when_compiled(tmp_path: Path) -> None:
+    module = load(tmp_path, HEADER + "def h(x: u32) -> u32:\n    return x + SIZE\n")
+    before = hook_ir(module.h, (None,), 64)
+    module.SIZE = 13
+    assert hook_ir(module.h, (None,), 64) != before
