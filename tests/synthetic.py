@@ -1,13 +1,12 @@
 """Code objects put together from instructions, for tests that want exactly this code and no compiler.
 
-In: functions as lists of rows; a row is a label ("loop:"), raw bytes, or a mnemonic with operands, where a string stands for
-the label that a branch goes to, or for a function in the adds behind s_getpc. Out: CodeObject.
+In: functions as lists of rows; a row is a label ("loop:"), raw bytes, or a mnemonic with operands, where a string at
+the end is the label that a branch goes to, or the function whose address the adds behind s_getpc make. Out: CodeObject.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Union
 
 from luthier_py.isa import Inst, InstructionSet, Reg, instruction_set, target
 from luthier_py.loader import (
@@ -26,8 +25,8 @@ from luthier_py.loader import (
 )
 from luthier_py.loader.elf import Elf
 
-Operand = Union[Reg, int, float, str]
-Row = Union[str, bytes, tuple[str, "Operand"], tuple[str, "Operand", "Operand"], Sequence[Operand]]
+Operand = Reg | int | float | str
+Row = str | bytes | Sequence[Operand]
 
 TEXT = 0x1000
 ALIGN = 256
@@ -36,7 +35,7 @@ LITERAL = 0x7FFFFFFF  # forces a literal where a label will be filled in
 
 
 def assemble(isa: InstructionSet, rows: Sequence[Row], at: int, labels: dict[str, int]) -> bytes:
-    """Bytes of ``rows`` at an address. Labels met are put into ``labels``; those not met yet give wrong code of the right size."""
+    """Bytes of ``rows`` at an address. Labels are collected; code that needs a later one is wrong, but of the right size."""
     code, base = bytearray(), at
     for row in rows:
         pc = at + len(code)

@@ -3,10 +3,11 @@
 In: the supergraph. Out: a :class:`Pending` before every instruction. Invariant: a register that an outstanding
 operation may still write (for exports: read) is pending; it stops being so only when every path has waited for it.
 
-Each counter is a queue. Operations that finish in order are kept by age, the number of later ones that raised
-the counter: waiting for `counter <= n` finishes those of age n and more. Scalar loads, messages and FLAT (which counts
-on two counters) finish in any order; while one of them may be outstanding only a wait for 0 says anything
-(LLVM: SIInsertWaitcnts, counterOutOfOrder). Where paths meet a register has the least of its ages.
+Operations that raise a counter either finish in the order in which they were issued, or in any order: scalar loads,
+messages, and FLAT, which counts on two counters (LLVM: SIInsertWaitcnts, counterOutOfOrder). The former are kept by
+age, the number of later ones of their kind: `counter <= n` leaves at most n of them, so those of age n and more are
+done, whatever else is outstanding. The latter only a wait for 0 finishes. Where paths meet a register has the
+least of its ages.
 """
 
 from __future__ import annotations
@@ -26,11 +27,10 @@ OLDEST = 63  # ages from here on are not told apart; no counter has more than si
 
 
 class Queue(NamedTuple):
-    """Packed sets of registers: by age, and of operations that finish in any order."""
+    """Packed sets of registers: by age, and those of operations that finish in any order."""
 
     ages: tuple[int, ...]
     unordered: int
-    mixed: bool  # an operation that finishes in any order may be outstanding
 
     @property
     def registers(self) -> int:
@@ -40,7 +40,7 @@ class Queue(NamedTuple):
         return found
 
 
-EMPTY = Queue((), 0, False)
+EMPTY = Queue((), 0)
 Queues = tuple[Queue, ...]  # one for each of COUNTERS
 NONE_PENDING: Queues = (EMPTY,) * len(COUNTERS)
 
@@ -63,13 +63,22 @@ class Pending:
             found |= self.queues[COUNTERS.index(counter)].registers if counter in COUNTERS else 0
         return unpack(found)
 
+    def after(self, isa: InstructionSet, inst: Inst) -> Pending:
+        """What is outstanding once ``inst`` has been issued."""
+        return Pending(after(isa, inst, self.queues))
+
+    def join(self, other: Pending) -> Pending:
+        """What may be outstanding where two paths meet."""
+        return Pending(_join(self.queues, other.queues))
+
     def counts_for(self, regs: RegSet) -> dict[Counter, int]:
         """The highest counts whose wait makes ``regs`` ready; empty if they are."""
         wanted, counts = pack(regs), {}
         for counter, queue in zip(COUNTERS, self.queues, strict=True):
-            if queue.registers & wanted:
-                in_order = not queue.mixed and not queue.unordered & wanted
-                counts[counter] = next(a for a, r in enumerate(queue.ages) if r & wanted) if in_order else 0
+            if queue.unordered & wanted:
+                counts[counter] = 0
+            elif queue.registers & wanted:
+                counts[counter] = next(age for age, regs in enumerate(queue.ages) if regs & wanted)
         return counts
 
     def immediate_for(self, isa: InstructionSet, regs: RegSet) -> int | None:
@@ -83,7 +92,7 @@ class Waits:
 
     def __init__(self, isa: InstructionSet, graph: Graph) -> None:
         self.isa, self.graph = isa, graph
-        unknown = Queue((), everything(isa), True)
+        unknown = Queue((), everything(isa))
         boundary: list[Queues | None] = [None] * len(graph.nodes)
         for index in graph.kernels:
             boundary[index] = NONE_PENDING
@@ -132,7 +141,7 @@ def after(isa: InstructionSet, inst: Inst, queues: Queues) -> Queues:
 
 
 def _in_order(inst: Inst, counter: Counter) -> bool:
-    """Whether an operation finishes after all earlier ones of its kind."""
+    """Whether an operation finishes after all earlier ones that raise this counter and finish in order."""
     op = inst.op
     if counter is Counter.VM:
         return Counter.LGKM not in op.counters  # FLAT may end in LDS or in memory
@@ -140,23 +149,20 @@ def _in_order(inst: Inst, counter: Counter) -> bool:
 
 
 def _waited(queue: Queue, count: int) -> Queue:
-    if count == 0:
-        return EMPTY
-    return queue if queue.mixed else Queue(queue.ages[:count], 0, False)
+    return Queue(queue.ages[:count], queue.unordered) if count else EMPTY
 
 
 def _issued(queue: Queue, regs: int, in_order: bool) -> Queue:
     if not in_order:
-        return Queue(queue.ages, queue.unordered | regs, True)
-    return Queue(_youngest([(regs,), (0, *queue.ages)]), queue.unordered, queue.mixed)
+        return Queue(queue.ages, queue.unordered | regs)
+    return Queue(_youngest([(regs,), (0, *queue.ages)]), queue.unordered)
 
 
 def _join(a: Queues, b: Queues) -> Queues:
     if a == b:
         return a
     return tuple(
-        Queue(_youngest([x.ages, y.ages]), x.unordered | y.unordered, x.mixed or y.mixed)
-        for x, y in zip(a, b, strict=True)
+        Queue(_youngest([x.ages, y.ages]), x.unordered | y.unordered) for x, y in zip(a, b, strict=True)
     )
 
 

@@ -1,7 +1,7 @@
 """A tiny wave machine that runs random programs: the oracle for liveness. It knows nothing of luthier_py.
 
-In: a program as a list of operations (tuples; strings are labels), starting values, and a function that destroys registers before
-each step. Out: everything that can be seen from outside. Four lanes, four vector registers, a few scalars.
+In: a program as a list of operations (tuples; strings are labels), starting values, and a function that destroys
+registers before each step. Out: everything that can be seen from outside. Four lanes, a few registers.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from luthier_py.isa import EXEC, SCC, VCC, RegSet, sgpr, vgpr
 VECTORS = range(3)
 MASKS = {"exec": sgpr(EXEC, 2), "vcc": sgpr(VCC, 2), "m0": sgpr(0, 2), "m2": sgpr(2, 2), "m34": sgpr(34, 2)}
 SCALARS = {"s8": sgpr(8), "s40": sgpr(40), "p6": sgpr(6), "p7": sgpr(7), "p30": sgpr(30), "p31": sgpr(31)}
+CALL = ("getpc", "addlo", "addhi", "swappc")
 JUNK = 0xDEAD
 
 BRANCHES = {
@@ -101,10 +102,10 @@ class Author:
     def wild(self) -> Operation:
         """Mask operations as no compiler makes them."""
         rng = self.rng
-        logic = ("and", "or", "xor", "andn2", "orn2", "nor")
+        logic, saves = ("and", "or", "xor", "andn2", "orn2", "nor"), ("and", "or", "xor", "andn2", "andn1", "orn2")
         return rng.choice((
             lambda: ("logic", rng.choice(logic), rng.choice(tuple(MASKS)), self.source(), self.source()),
-            lambda: ("save", rng.choice(("and", "or", "xor", "andn2", "andn1", "orn2")), self.save_mask(), self.source()),
+            lambda: ("save", rng.choice(saves), self.save_mask(), self.source()),
             lambda: ("mov", rng.choice(tuple(MASKS)), self.source()),
             lambda: ("half", rng.choice(tuple(MASKS)), rng.randrange(16)),
             lambda: ("cmpx", self.vector(), self.vector()),
@@ -148,16 +149,14 @@ class Author:
     def call(self, depth: int) -> list[Operation | str]:
         again = self.label()
         jump: list[Operation | str] = [("scmp", self.scalar(), 2), (self.rng.choice(("scc0", "scc1", "vccz")), again)]
-        return [again, ("getpc",), ("addlo",), ("addhi",), ("swappc",), *(jump if self.rng.random() < 0.3 else [])]
+        return [again, *((name,) for name in CALL), *(jump if self.rng.random() < 0.3 else [])]
 
 
 def programs(rng: random.Random) -> tuple[list[Operation | str], list[Operation | str]]:
     author = Author(rng)
     shown = [("store", 0, 1), ("vset", 0, "s8"), ("vset", 1, "s40"), ("store", 0, 1)]
     kernel = [*author.body(3), *author.body(3), *shown, ("end",)]
-    function = author.body(2)
-    if any(row[0] == "swappc" for row in function if not isinstance(row, str)):
-        function = [row for row in function if isinstance(row, str) or row[0] not in ("getpc", "addlo", "addhi", "swappc")]
+    function = [row for row in author.body(2) if isinstance(row, str) or row[0] not in CALL]  # it has no stack
     return kernel, ["function", *function, ("setpc",)]
 
 
