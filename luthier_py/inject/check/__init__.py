@@ -11,8 +11,8 @@ What is proved, for every clone:
 * state: through each run of inserted instructions a register holds the application's value, a saved flag,
   a subset of the application's EXEC, or something unknown (`state`).
   At the end of the run every scalar that the application may read holds the application's value again,
-  EXEC is the application's, and no vector register that it may read was written, nor one that a load
-  still owes, unless the insertion declared it.
+  EXEC is the application's, and no vector register that it may read was written, nor was anything
+  while a load still owed it, unless the insertion declared it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from luthier_py.analysis import Facts
+from luthier_py.analysis import Facts, Pending
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.inject.check.concrete import Concrete
 from luthier_py.inject.check.state import APP, State, transfer
@@ -89,20 +89,20 @@ class _Checker:
     def before(self, instr: Instr, previous: RegSet) -> _Duty:
         facts = self.facts
         return _Duty(
-            facts.live_before(instr), facts.live_before_all_lanes(instr), facts.pending_before(instr).registers,
+            facts.live_before(instr), facts.live_before_all_lanes(instr), facts.pending_before(instr),
             previous | self.declared.before.get(instr, RegSet()), not instr.inst.op.flags & OpFlag.END,
         )
 
     def after(self, instr: Instr) -> _Duty:
         facts = self.facts
         return _Duty(
-            facts.live_after(instr), facts.live_after_all_lanes(instr), facts.pending_after(instr).registers,
+            facts.live_after(instr), facts.live_after_all_lanes(instr), facts.pending_after(instr),
             self.declared.after.get(instr, RegSet()), True,
         )
 
     def inserted(self, start: int, end: int, duty: _Duty) -> None:
         """Every path from ``start`` reaches ``end`` with the application's state intact."""
-        states: dict[int, State] = {start: State()}
+        states: dict[int, State] = {start: State(duty.pending)}
         work = [start]
         while work:
             pc = work.pop()
@@ -111,7 +111,7 @@ class _Checker:
             inst = self.code[pc]
             if inst.op.flags & (OpFlag.END | OpFlag.CALL | OpFlag.INDIRECT | OpFlag.BARRIER):
                 raise self.fail("an inserted instruction leaves the inserted code", pc)
-            out = transfer(inst, states[pc])
+            out = transfer(self.isa, inst, states[pc])
             for to in self.successors(pc, inst):
                 if not start <= to <= end:
                     raise self.fail("an inserted branch leaves the inserted code", pc)
@@ -137,8 +137,7 @@ class _Checker:
             if reg.index not in (EXEC, EXEC + 1, MODE) and state.get(reg.index) != (APP, reg.index):
                 raise self.fail(f"{reg} is live and not restored", pc)
         lost = (state.narrow_writes & owed) | (state.wide_writes & (duty.live_all - duty.declared))
-        scalars = RegSet(sgpr=sum(1 << i for i in state.scalars))
-        lost |= (scalars | state.narrow_writes | state.wide_writes) & duty.pending
+        lost |= state.raced | (state.pending.registers - duty.pending.registers)
         if lost:
             raise self.fail(f"{lost} is still needed and overwritten", pc)
 
@@ -203,6 +202,6 @@ class _Duty:
 
     live: RegSet
     live_all: RegSet
-    pending: RegSet
+    pending: Pending
     declared: RegSet
     exec_matters: bool

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from luthier_py.isa import EXEC, SCC, Inst, OpFlag, Operand, OperandKind, RegFile, RegSet
+from luthier_py.analysis import Pending
+from luthier_py.isa import EXEC, SCC, Inst, InstructionSet, OpFlag, Operand, OperandKind, RegFile, RegSet
 
 Value = tuple[object, ...]
 APP, FLAG, MASK = "app", "flag", "mask"
@@ -18,8 +19,10 @@ UNKNOWN: Value = ("unknown",)
 
 @dataclass(slots=True)
 class State:
-    """Scalar values by index; what is missing is the application's own. Vector writes so far."""
+    """Scalar values by index; what is missing is the application's own. Vector writes and outstanding loads so far."""
 
+    pending: Pending
+    raced: RegSet = field(default_factory=RegSet)          # written while a load still owed them
     scalars: dict[int, Value] = field(default_factory=dict)
     narrow_writes: RegSet = field(default_factory=RegSet)  # under EXEC or less
     wide_writes: RegSet = field(default_factory=RegSet)    # under some other EXEC
@@ -28,12 +31,15 @@ class State:
         return self.scalars.get(index, (APP, index))
 
     def copy(self) -> State:
-        return State(dict(self.scalars), self.narrow_writes, self.wide_writes)
+        return State(self.pending, self.raced, dict(self.scalars), self.narrow_writes, self.wide_writes)
 
     def meet(self, other: State) -> State:
         keys = self.scalars.keys() | other.scalars.keys()
         scalars = {k: self.get(k) if self.get(k) == other.get(k) else _meet(self.get(k), other.get(k)) for k in keys}
-        return State(scalars, self.narrow_writes | other.narrow_writes, self.wide_writes | other.wide_writes)
+        return State(
+            self.pending.join(other.pending), self.raced | other.raced, scalars,
+            self.narrow_writes | other.narrow_writes, self.wide_writes | other.wide_writes,
+        )
 
     @property
     def narrow(self) -> bool:
@@ -52,9 +58,11 @@ def _meet(a: Value, b: Value) -> Value:
     return UNKNOWN
 
 
-def transfer(inst: Inst, state: State) -> State:
+def transfer(isa: InstructionSet, inst: Inst, state: State) -> State:
     """The state after one inserted instruction."""
     new = state.copy()
+    new.raced |= inst.writes & state.pending.registers
+    new.pending = state.pending.after(isa, inst)
     vectors = RegSet(vgpr=inst.writes.vgpr, agpr=inst.writes.agpr)
     if state.narrow and not inst.op.flags & OpFlag.IGNORES_EXEC:
         new.narrow_writes |= vectors
