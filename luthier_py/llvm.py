@@ -6,7 +6,9 @@ the process, so every function here that touches it holds ``LOCK``.
 
 from __future__ import annotations
 
+import itertools
 import threading
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -72,17 +74,18 @@ def _amdgpu_machine(cpu: str, wave_size: int) -> Any:
 class HostCode:
     """Machine code for this computer, callable as long as the object lives."""
 
-    def __init__(self, code: bytes) -> None:
+    def __init__(self, code: bytes, exports: Iterable[str], imports: Mapping[str, int]) -> None:
+        """Link an object: ``exports`` are functions of it, ``imports`` addresses of what it calls."""
         with LOCK:
-            llvm = binding()
-            machine = _new_host_machine()  # the engine owns it
-            self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-            self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-            self._engine.finalize_object()
+            library = binding().JITLibraryBuilder().add_object_img(code).add_current_process()
+            for name, address in imports.items():
+                library.import_symbol(name, address)
+            for name in exports:
+                library.export_symbol(name)
+            self._tracker = library.link(_linker(), f"luthier{next(_library_numbers)}")
 
     def address(self, name: str) -> int:
-        with LOCK:
-            address: int = self._engine.get_function_address(name)
+        address: int = self._tracker[name]
         return address
 
 
@@ -100,12 +103,6 @@ def host_object(ir: str, optimise: bool) -> bytes:
         return code
 
 
-def host_symbol(name: str, address: int) -> None:
-    """Make ``name`` known to host modules that declare it; it must stay valid for the life of the process."""
-    with LOCK:
-        binding().add_symbol(name, address)
-
-
 def host_identity() -> str:
     """What host code depends on beside its IR: LLVM's version and this processor."""
     llvm = binding()
@@ -114,11 +111,15 @@ def host_identity() -> str:
 
 @cache
 def _host_machine() -> Any:
-    return _new_host_machine()
-
-
-def _new_host_machine() -> Any:
     llvm = binding()
     cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     target = llvm.Target.from_default_triple()
-    return target.create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic", jit=True)
+    return target.create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small")
+
+
+@cache
+def _linker() -> Any:
+    return binding().create_lljit_compiler(use_jit_link=True)
+
+
+_library_numbers = itertools.count()

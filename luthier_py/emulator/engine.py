@@ -39,34 +39,32 @@ def cache_folder() -> Path | None:
     return folder
 
 
-def compile_function(ir: str, wave_size: int) -> llvm.HostCode:
-    """Generated code, with the support functions it calls made known first."""
-    _require(ir, wave_size)
-    return llvm.HostCode(_object(ir, optimise=False))
+def compile_function(name: str, ir: str, wave_size: int) -> llvm.HostCode:
+    """Generated code that defines ``name``, linked with the support functions it calls."""
+    return llvm.HostCode(_object(ir, optimise=False), [name], _imports(ir, wave_size))
 
 
 def scheduler_address(wave_size: int) -> int:
-    name = f"luthier_run_{wave_size}"
-    if (name, wave_size) not in _ready:
-        _ready[name, wave_size] = llvm.HostCode(_object(scheduler(wave_size), optimise=True))
-    return _ready[name, wave_size].address("luthier_run")
+    name = "luthier_run"
+    with llvm.LOCK:
+        if (name, wave_size) not in _ready:
+            _ready[name, wave_size] = llvm.HostCode(_object(scheduler(wave_size), optimise=True), [name], {})
+    return _ready[name, wave_size].address(name)
 
 
-def _require(ir: str, wave_size: int) -> None:
-    """Compile and publish the support functions that ``ir`` calls.
+def _imports(ir: str, wave_size: int, defined: str = "") -> dict[str, int]:
+    """Addresses of the support functions that ``ir`` calls; compiled if this is the first call of them."""
+    return {symbol: _support(symbol, wave_size) for symbol in set(_SUPPORT.findall(ir)) - {defined}}
 
-    Their symbols are global to the process, so they end in the wave size they are made for.
-    """
-    ending = f"_w{wave_size}"
-    for symbol in sorted(set(_SUPPORT.findall(ir))):
-        name = symbol.removesuffix(ending)
-        with llvm.LOCK:
-            if (name, wave_size) in _ready:
-                continue
+
+def _support(symbol: str, wave_size: int) -> int:
+    name = symbol.removesuffix(f"_w{wave_size}")
+    with llvm.LOCK:
+        if (name, wave_size) not in _ready:
             text = _definition(name, wave_size)
-            _require(text.replace(f"@{symbol}(", "@(", 1), wave_size)
-            _ready[name, wave_size] = llvm.HostCode(_object(text, optimise=True))
-            llvm.host_symbol(symbol, _ready[name, wave_size].address(symbol))
+            imports = _imports(text, wave_size, symbol)
+            _ready[name, wave_size] = llvm.HostCode(_object(text, optimise=True), [symbol], imports)
+    return _ready[name, wave_size].address(symbol)
 
 
 def _definition(name: str, wave_size: int) -> str:

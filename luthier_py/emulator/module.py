@@ -63,7 +63,7 @@ class Code:
     def _translate(self, blocks: list[CodeBlock], pc: int) -> None:
         name = f"gpu_{pc:x}"
         ir = Translator(name, blocks, self.settings, self.numbers).translate()
-        engine = compile_function(ir, self.settings.wave_size)
+        engine = compile_function(name, ir, self.settings.wave_size)
         self._engines.append(engine)
         address = engine.address(name)
         for block in blocks:

@@ -61,6 +61,7 @@ class Raw:
         self.scalar: Value | None = None
         if self.row is None and self.constant is None and operand is not None:
             self.scalar = read_scalar(operand, max(bits, 32), context)
+        self.halves = () if self.scalar is None or bits < 64 else (self.scalar.to(U32), high_half(self.scalar))
 
     def read(self, chunk: Chunk, bits: int) -> Value:
         """Unsigned, ``bits`` wide (32 or 64)."""
@@ -75,6 +76,15 @@ class Raw:
                 return concat(self.dpp.read(chunk, self.row + 1), self.dpp.read(chunk, self.row))
             return chunk.pair(self.row)
         return self.dpp.read(chunk, self.row) if self.dpp is not None else chunk.row(self.row)
+
+    def read_half(self, chunk: Chunk, high: int) -> Value:
+        """One dword of a pair."""
+        if self.constant is not None:
+            return chunk.ops.constant(U32, self.constant >> 32 * high)
+        if self.scalar is not None:
+            return chunk.splat(self.halves[high])
+        assert self.row is not None
+        return chunk.row(self.row + high)
 
 
 def read_scalar(operand: Operand, bits: int, context: Context) -> Value:
@@ -145,12 +155,12 @@ class Source:
         return (narrow.as_(narrow.type.signed) if signed else narrow).to(U32)
 
     def _packed(self, chunk: Chunk, element: int) -> Value:
-        value = self.raw.read(chunk, self.bits)
-        if self.modifiers & (OP_SEL_HI if element else OP_SEL):
-            value = value >> self.bits // 2
-        value = value.to(Type(Kind.UINT, self.bits // 2))
-        if self.bits // 2 != self.type.bits:
-            raise Unsupported(f"packed operand of {self.type}")
+        high = bool(self.modifiers & (OP_SEL_HI if element else OP_SEL))
+        if self.type.bits == 32:
+            value = self.raw.read_half(chunk, high)
+        else:
+            value = self.raw.read(chunk, 32)
+            value = (value >> 16 if high else value).to(U16)
         return self._finish(value, bool(self.modifiers & (NEG_HI if element else NEG)), False)
 
     def _mixed(self, chunk: Chunk) -> Value:
@@ -193,11 +203,11 @@ class Result:
     def write(self, chunk: Chunk, values: tuple[Value, ...]) -> None:
         """``values``: one, or one for each packed element."""
         words = [self._finish(value) for value in values]
-        if len(words) == 2 and words[0].type.bits == 16:
-            words = [concat(words[1], words[0])]
-        elif len(words) == 2:
-            words = [concat(words[1], words[0])]
-        word = words[0]
+        if len(words) == 2 and words[0].type.bits == 32:
+            chunk.write_row(self.row, words[0])
+            chunk.write_row(self.row + 1, words[1])
+            return
+        word = words[0] if len(words) == 1 else concat(words[1], words[0])
         if self.dpp is not None:
             word = self._keep_disabled(chunk, word)
         if word.type.bits == 64:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from luthier_py.emulator.emitter import Emitter, LlvmOps
-from luthier_py.emulator.layout import CHUNK, row_offset
+from luthier_py.emulator.layout import CHUNK, VECTOR_ROWS, row_offset
 from luthier_py.emulator.scalars import Scalars
 from luthier_py.isa.semantics.algebra import BOOL, U32, U64, Type, Value
 
@@ -126,11 +126,11 @@ class Chunk:
         """A lane mask result; lanes outside EXEC give 0."""
         self.results[index] = value if self.mask == FULL else value & self.lanes_of(self.mask)
 
-    def finish(self) -> None:
-        """Store the rows that were written."""
+    def finish(self, live: int) -> None:
+        """Store the rows that were written and can be read again."""
         for row in sorted(self._cells):
             cell = self._cells[row]
-            if cell.written:
+            if cell.written and (row >= VECTOR_ROWS or live >> row & 1):
                 whole = cell if cell.mask == FULL else self._merged(row, cell)
                 self._emitter.emit(f"store <{CHUNK} x i32> {whole.value.ref}, ptr {self._address(row)}, align 64")
 
@@ -140,7 +140,8 @@ class Chunk:
         return self._cells[row]
 
     def _merged(self, row: int, cell: _Cell) -> _Cell:
-        before = cell.before or self._loaded(row)
+        # Volatile keeps LLVM from making a masked store of this, which is ten times slower on AMD's hosts.
+        before = cell.before or self._loaded(row, "volatile ")
         if before.mask != FULL:
             before = self._merged(row, before)
         name = self.ops.name(U32)
@@ -149,8 +150,8 @@ class Chunk:
         self._cells[row] = _Cell(value, FULL, None, cell.written)
         return self._cells[row]
 
-    def _loaded(self, row: int) -> _Cell:
-        value = self.ops.let(U32, f"load <{CHUNK} x i32>, ptr {self._address(row)}, align 64")
+    def _loaded(self, row: int, volatile: str = "") -> _Cell:
+        value = self.ops.let(U32, f"load {volatile}<{CHUNK} x i32>, ptr {self._address(row)}, align 64")
         return _Cell(value, FULL, None, False)
 
     def _address(self, row: int) -> str:
@@ -172,6 +173,8 @@ class Strip:
         self._wave = wave
         self._wave_size = wave_size
         self._items: list[tuple[str, Write]] = []
+        self.live = -1
+        """Rows that can be read after the last instruction that was put off."""
         self.masks: set[int] = set()
         """Scalar registers where a mask result of the open strip will go."""
 
@@ -197,7 +200,7 @@ class Strip:
             for mask, write in items:
                 chunk.mask = mask
                 write(chunk)
-            chunk.finish()
+            chunk.finish(self.live)
             sums = {index: self._accumulate(value, lane, f"%{names['lanes']}.mask{index}") for index, value in chunk.results.items()}
         emitter.begin(names["before"])
         emitter.lines.extend(chunk.before_loop)

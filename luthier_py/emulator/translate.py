@@ -18,6 +18,7 @@ from luthier_py.emulator.crosslane import cross_lane, permute
 from luthier_py.emulator.discover import CodeBlock
 from luthier_py.emulator.emitter import Emitter
 from luthier_py.emulator.layout import WAVE, WORKER, Fault, Status
+from luthier_py.emulator.liveness import live_rows
 from luthier_py.emulator.matrix import matrix
 from luthier_py.emulator.operands import Context, Result, Source, destinations, read_scalar, scalar_operands, value_operands
 from luthier_py.emulator.scalars import Scalars
@@ -74,6 +75,7 @@ class Translator:
         self.pc = 0
         self.next_pc = 0
         self.starts = {block.start for block in blocks}
+        self.live = live_rows(blocks)
 
     def translate(self) -> str:
         """The function's text; Unsupported if any instruction of it is."""
@@ -277,6 +279,7 @@ class Translator:
     def put_off(self, write: Write, *masks: int) -> None:
         """Add to the strip; ``write`` gives mask results for the scalar registers ``masks``."""
         self.strip.add(self.exec(), write, masks)
+        self.strip.live = self.live[self.pc]
         for index in masks:
             self.scalars.pending |= ((1 << self.wave_size // 32) - 1) << index
 

@@ -137,10 +137,8 @@ lanes("V_MAD_LEGACY_F32", "f32 f32 f32 -> f32", lambda a, b, c: _zero_wins(a, b)
 
 
 def _reciprocal_root(a: Value) -> Value:
-    """One rounding for f32: the root is taken in double precision."""
-    if a.type == F64:
-        return 1.0 / sqrt(a)
-    return (1.0 / sqrt(a.to(F64))).to(a.type)
+    """Within one unit in the last place, as in hardware."""
+    return 1.0 / sqrt(a)
 
 
 # Exponent and mantissa. Everything narrower than f64 goes through f64, which has no denormals there.
