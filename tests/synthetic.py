@@ -35,7 +35,7 @@ LITERAL = 0x7FFFFFFF  # forces a literal where a label will be filled in
 
 
 def assemble(isa: InstructionSet, rows: Sequence[Row], at: int, labels: dict[str, int]) -> bytes:
-    """Bytes of ``rows`` at an address. Labels are collected; code that needs a later one is wrong, but of the right size."""
+    """Bytes of ``rows`` at an address. Labels are collected; code that needs a later one is only of the right size."""
     code, base = bytearray(), at
     for row in rows:
         pc = at + len(code)

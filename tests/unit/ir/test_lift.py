@@ -1,0 +1,177 @@
+"""Discovery of blocks: from entries along branches, and what makes a function incomplete."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from synthetic import Row, build
+
+from luthier_py.errors import CheckFailed, Invalid
+from luthier_py.ir import Block, Ending, Function, Program, lift, verify
+from luthier_py.isa import EXEC, instruction_set, sgpr, target, vgpr
+
+END: Row = ("s_endpgm",)
+NOP: Row = ("s_nop", 0)
+UNDEFINED = b"\xff\xff\xff\xff"
+
+
+def lifted(*rows: Row, **functions: list[Row]) -> Program:
+    program = lift(build({"k": list(rows), **functions}))
+    verify(program)
+    return program
+
+
+def kernel(*rows: Row) -> Function:
+    return lifted(*rows).kernel("k").function
+
+
+def shape(function: Function) -> list[tuple[int, int, Ending, list[int]]]:
+    """Per block: first instruction, instructions, ending, successors; addresses relative to the function."""
+    return [
+        (b.address - function.address, len(b.instrs), b.ending, [s - function.address for s in b.successors])
+        for b in function.blocks
+    ]
+
+
+def test_straight_code_is_one_block() -> None:
+    function = kernel(NOP, ("v_mov_b32", vgpr(0), 1), END)
+    assert shape(function) == [(0, 3, Ending.END, [])]
+    assert function.kernel and function.incomplete is None and function.size_bytes == 12
+
+
+def test_a_conditional_branch_has_its_target_first() -> None:
+    function = kernel(("s_cbranch_scc0", "end"), NOP, "end:", END)
+    assert shape(function) == [
+        (0, 1, Ending.CONDITIONAL, [8, 4]), (4, 1, Ending.FALLTHROUGH, [8]), (8, 1, Ending.END, []),
+    ]
+
+
+def test_a_loop() -> None:
+    function = kernel(NOP, "again:", NOP, ("s_cbranch_scc1", "again"), END)
+    assert shape(function) == [
+        (0, 1, Ending.FALLTHROUGH, [4]), (4, 2, Ending.CONDITIONAL, [4, 12]), (12, 1, Ending.END, []),
+    ]
+
+
+def test_a_branch_to_the_next_instruction_has_one_successor() -> None:
+    function = kernel(("s_cbranch_scc1", "next"), "next:", END)
+    assert shape(function) == [(0, 1, Ending.CONDITIONAL, [4]), (4, 1, Ending.END, [])]
+
+
+def test_padding_is_not_decoded() -> None:
+    function = kernel(("s_branch", "end"), UNDEFINED, UNDEFINED, "end:", END, UNDEFINED)
+    assert shape(function) == [(0, 1, Ending.BRANCH, [12]), (12, 1, Ending.END, [])]
+    assert function.incomplete is None
+
+
+def test_block_lookup_by_address() -> None:
+    function = kernel(NOP, ("s_branch", "end"), UNDEFINED, "end:", END)
+    assert function.block(function.address + 4) is function.blocks[0]
+    with pytest.raises(Invalid):
+        function.block(function.address + 8)
+
+
+@pytest.mark.parametrize(("rows", "reason"), [
+    ((NOP, UNDEFINED, END), "no instruction at 0x1004"),
+    ((NOP, NOP), "control runs off the function's end at 0x1008"),
+    ((("s_cbranch_scc0", -100), END), "is outside the function"),
+    ((("s_branch", 100),), "is outside the function"),
+    ((("s_cbranch_scc0", -1), END), None),
+    ((("s_mov_b32", sgpr(0), 0x12345678), ("s_cbranch_scc0", -2), END), "overlap"),
+    ((("s_setpc_b64", sgpr(0, 2)),), "the indirect jump at 0x1000 may go anywhere"),
+    ((("s_cbranch_scc0", 0),), "is outside the function"),
+    ((("s_cbranch_g_fork", sgpr(0, 2), sgpr(2, 2)), END), "forks control"),
+])
+def test_what_cannot_be_followed_is_incomplete(rows: tuple[Row, ...], reason: str | None) -> None:
+    function = lifted(*rows).kernel("k").function
+    assert reason in (function.incomplete or "") if reason else function.incomplete is None
+
+
+def test_a_literal_that_is_jumped_into_may_also_be_no_instruction() -> None:
+    literal: Row = ("v_mov_b32", vgpr(0), 0x7FFFFFF0)
+    function = kernel(("s_mov_b32", sgpr(0), 0xFFFFFFFF), literal, ("s_cbranch_scc0", -2), END)
+    assert function.incomplete is not None and function.blocks == ()
+
+
+def test_an_incomplete_kernel_does_not_hide_others() -> None:
+    program = lift(build({"broken": [UNDEFINED], "k": [NOP, END]}, kernels=("broken", "k")))
+    verify(program)
+    assert program.kernel("broken").function.incomplete
+    assert program.kernel("k").function.incomplete is None
+
+
+def test_only_what_is_chosen_is_lifted() -> None:
+    obj = build({"a": [END], "b": [END]}, kernels=("a", "b"))
+    program = lift(obj, ["b"])
+    assert [function.name for function in program.functions] == ["b"]
+    with pytest.raises(Invalid, match="no kernel a was lifted"):
+        program.kernel("a")
+    with pytest.raises(Invalid, match="no kernel c"):
+        lift(obj, ["c"])
+
+
+def test_no_kernels_is_an_empty_program() -> None:
+    program = lift(build({"k": [END]}), [])
+    verify(program)
+    assert program.functions == () and program.isa.target.name == "gfx90a"
+
+
+def test_kernels_that_share_code_share_the_function() -> None:
+    obj = build({"a": [END]}, kernels=("a",))
+    record = obj.kernels[0]
+    alias = type(record)("b", "b.kd", 0, record.descriptor, record.entry, {}, ())
+    program = lift(replace(obj, kernels=(record, alias), _kernels={"a": record, "b": alias}))
+    verify(program)
+    assert program.kernel("a").function is program.kernel("b").function
+
+
+def test_kernarg_preload_has_a_second_entry() -> None:
+    rows: list[Row] = [("s_branch", "loaded"), *[NOP] * 63, "loaded:", ("v_mov_b32", vgpr(0), 0), END]
+    function = lift(build({"k": rows}, preload=2)).kernel("k").function
+    assert function.entries == (function.address, function.address + 256)
+    assert [block.address - function.address for block in function.blocks] == [0, 256]
+    assert lift(build({"k": rows})).kernel("k").function.entries == (function.address,)
+
+
+def test_without_symbol_sizes_the_next_function_is_the_end() -> None:
+    program = lift(build({"k": [NOP, NOP], "f": [END]}, sizes=False))
+    assert program.kernel("k").function.incomplete == "control runs off the function's end at 0x1100"
+
+
+def test_wave_size_comes_from_the_descriptor() -> None:
+    rows: list[Row] = [("s_and_saveexec_b32", sgpr(0), sgpr(2)), END]
+    program = lift(build({"k": rows}, gpu="gfx1030", wave_size=32))
+    verify(program)
+    assert program.kernel("k").function.isa is instruction_set(target("gfx1030"), 32)
+    instr = program.kernel("k").function.blocks[0].instrs[0]
+    assert instr.inst.writes.sgpr >> EXEC & 3 == 1
+
+
+def test_program_points_are_identities() -> None:
+    program = lifted(NOP, NOP, END)
+    function = program.kernel("k").function
+    first, second, _ = function.instrs
+    assert first != second and first.raw == second.raw
+    assert program.function_of(first) is function and program.block_of(first) is function.blocks[0]
+
+
+def test_verify_finds_what_is_wrong() -> None:
+    program = lifted(("s_cbranch_scc0", "end"), NOP, "end:", END)
+    function = program.kernel("k").function
+    first, *rest = function.blocks
+    for wrong in (
+        Block(first.address, first.instrs, first.successors[:1], first.ending),
+        Block(first.address, first.instrs, first.successors, Ending.END),
+        Block(first.address, rest[0].instrs, first.successors, first.ending),
+        Block(first.address + 4, first.instrs, first.successors, first.ending),
+    ):
+        with pytest.raises(CheckFailed):
+            verify(with_blocks(program, function, (wrong, *rest)))
+
+
+def with_blocks(program: Program, function: Function, blocks: tuple[Block, ...]) -> Program:
+    changed = Function(function.name, function.address, True, function.isa, function.entries, blocks, ())
+    kernels = tuple(type(k)(k.name, k.record, changed) for k in program.kernels)
+    places = {instr: (changed, block) for block in blocks for instr in block.instrs}
+    return Program(program.obj, program.isa, kernels, (changed,), frozenset(), {changed: ()}, places)
