@@ -32,6 +32,7 @@ class Move:
     data: int               # row of the data
     second: int | None = None  # atomics: row of the value compared with
     result: int | None = None  # atomics: row for the old values
+    distance: int = 0          # pairs: bytes from the first element to the second
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,30 +61,19 @@ class Access:
         elif isinstance(row, Atomic):
             self._atomic(inst, row)
         elif isinstance(row, LoadTwo):
-            self._load_two(inst, row)
+            target = row_of(register(inst["vdst"]))
+            self._two(inst, row, "load", target, target + row.dwords)
         elif isinstance(row, StoreTwo):
-            for name, data in (("offset0", "data0"), ("offset1", "data1")):
-                move = Move(f"store_b{32 * row.dwords}", row_of(register(inst[data])))
-                self.call(move, self._lds(inst, field(inst, name) * row.stride))
+            self._two(inst, row, "store", *(row_of(register(inst[name])) for name in ("data0", "data1")))
 
     # Vector memory
 
-    def _load_two(self, inst: Inst, row: LoadTwo) -> None:
-        """Through temporary rows where the first result would overwrite the addresses of the second."""
-        target = row_of(register(inst["vdst"]))
-        overlap = target <= row_of(register(inst["addr"])) < target + row.dwords
-        first = TEMPORARY_ROW if overlap else target
-        self.call(Move(f"load_b{32 * row.dwords}", first), self._lds(inst, field(inst, "offset0") * row.stride))
-        self.call(Move(f"load_b{32 * row.dwords}", target + row.dwords), self._lds(inst, field(inst, "offset1") * row.stride))
-        if overlap:
-            self._copy(TEMPORARY_ROW, target, row.dwords)
-
-    def _copy(self, source: int, target: int, rows: int) -> None:
-        def write(chunk: Chunk) -> None:
-            for i in range(rows):
-                chunk.write_row(target + i, chunk.row(source + i))
-
-        self.t.strip.add(self.t.exec(), write)
+    def _two(self, inst: Inst, row: LoadTwo | StoreTwo, operation: str, first: int, second: int) -> None:
+        """Both elements in one call, the one at the lower address first."""
+        low, high = (field(inst, name) * row.stride for name in ("offset0", "offset1"))
+        if high < low:
+            low, high, first, second = high, low, second, first
+        self.call(Move(f"{operation}_pb{32 * row.dwords}", first, second, distance=high - low), self._lds(inst, low))
 
     def _load(self, inst: Inst, row: Load) -> None:
         target = row_of(register(inst.find("vdst") or inst["vdata"]))
@@ -163,9 +153,11 @@ class Access:
             ("ptr", "%wave"), ("i64", str(where.mask.ref)), ("i64", str(where.base.ref)),
             ("ptr", self.row_pointer(where.row)), ("ptr", self.row_pointer(move.data)),
         ]
-        if move.second is not None and move.result is not None:
-            arguments += [("ptr", self.row_pointer(move.second)), ("ptr", self.row_pointer(move.result))]
-        arguments.append(("ptr", self.site()))
+        second = self.row_pointer(ZERO_ROW if move.second is None else move.second)
+        if move.result is not None:
+            arguments += [("ptr", second), ("ptr", self.row_pointer(move.result)), ("ptr", self.site())]
+        else:
+            arguments += [("ptr", self.site()), ("i64", str(move.distance)), ("ptr", second)]
         self.check(self.t.emitter.support("i1", f"{where.kind}_{move.operation}", arguments))
 
     def row_pointer(self, row: int) -> str:

@@ -41,14 +41,14 @@ def cache_folder() -> Path | None:
 
 def compile_function(name: str, ir: str, wave_size: int) -> llvm.HostCode:
     """Generated code that defines ``name``, linked with the support functions it calls."""
-    return llvm.HostCode(_object(ir, optimise=False), [name], _imports(ir, wave_size))
+    return llvm.HostCode(object_code(ir, optimise=False), [name], _imports(ir, wave_size))
 
 
 def scheduler_address(wave_size: int) -> int:
     name = "luthier_run"
     with llvm.LOCK:
         if (name, wave_size) not in _ready:
-            _ready[name, wave_size] = llvm.HostCode(_object(scheduler(wave_size), optimise=True), [name], {})
+            _ready[name, wave_size] = llvm.HostCode(object_code(scheduler(wave_size), optimise=True), [name], {})
     return _ready[name, wave_size].address(name)
 
 
@@ -63,7 +63,7 @@ def _support(symbol: str, wave_size: int) -> int:
         if (name, wave_size) not in _ready:
             text = _definition(name, wave_size)
             imports = _imports(text, wave_size, symbol)
-            _ready[name, wave_size] = llvm.HostCode(_object(text, optimise=True), [symbol], imports)
+            _ready[name, wave_size] = llvm.HostCode(object_code(text, optimise=True), [symbol], imports)
     return _ready[name, wave_size].address(symbol)
 
 
@@ -73,7 +73,7 @@ def _definition(name: str, wave_size: int) -> str:
     return _SUPPORT.sub(rf"@\1_w{wave_size}", text)
 
 
-def _object(ir: str, optimise: bool) -> bytes:
+def object_code(ir: str, optimise: bool) -> bytes:
     folder = cache_folder()
     if folder is None:
         return llvm.host_object(ir, optimise)

@@ -8,8 +8,10 @@ gets compiled. Names are ``luthier_<addresses>_<operation>_<element>``:
     lds      addresses are base + a row of u32, in the work-group's LDS
     private  addresses are base + a row of u32, in the lane's scratch memory
 
-Every function takes (wave, exec, base, address row, data row, site) and returns false after it has
-noted a fault in the wave. Rows are read before they are written, lane by lane.
+Every function takes (wave, exec, base, address row, data row, site, distance, second data row) and
+returns false after it has noted a fault in the wave. Elements ``pb32`` and ``pb64`` are pairs: the second
+element lies ``distance`` bytes (>= 0) after the first, and has rows of its own; other elements ignore
+the last two. Rows are read before they are written, lane by lane.
 
 Invariant: no byte is touched that was not checked to lie in an allocation, LDS, or scratch. A site
 remembers the allocation of its last access (``base``, ``end``), so one comparison of all lanes is
@@ -44,7 +46,8 @@ def definition(name: str, wave_size: int) -> str:
     return atomic(name, addresses, "_".join(element), wave_size)
 
 
-HEADER = "define i1 @{name}(ptr %wave, i64 %exec, i64 %base, ptr %addresses, ptr %data, ptr %site)"
+HEADER = ("define i1 @{name}(ptr %wave, i64 %exec, i64 %base, ptr %addresses, ptr %data, ptr %site, i64 %distance, "
+          "ptr %data2)")
 RESOLVE = "declare ptr @luthier_resolve(ptr, i64, i64, ptr, i64, i64)\n"
 
 
@@ -55,8 +58,11 @@ class _Move:
         self.name = name
         self.addresses = addresses
         self.store = store
+        self.pair = element.startswith("p")
+        element = element.removeprefix("p")
         self.bytes = ELEMENTS[element]
         self.words = max(self.bytes // 4, 1)
+        self.parts = (0, 1) if self.pair else (0,)
         self.narrow = f"i{8 * self.bytes}" if self.bytes < 4 else ""
         self.extend = "sext" if element[0] == "i" else "zext"
         self.lanes = wave_size
@@ -105,7 +111,8 @@ class _Move:
         n, v = self.lanes, f"<{self.lanes} x i32>"
         lines = [
             "  %least64 = sub i64 %begin, %start", "  %least = call i64 @llvm.smax.i64(i64 %least64, i64 0)",
-            f"  %room = add i64 %start, {self.bytes}", "  %most64 = sub i64 %finish, %room",
+            f"  %room1 = add i64 %start, {self.bytes}", f"  %room = add i64 %room1, {'%distance' if self.pair else 0}",
+            "  %most64 = sub i64 %finish, %room",
             "  %most = call i64 @llvm.smin.i64(i64 %most64, i64 4294967295)",
             "  %possible = icmp sle i64 %least, %most",
             "  br i1 %possible, label %check, label %slow", "check:",
@@ -153,63 +160,63 @@ class _Move:
                 f"  %varied = call i32 @llvm.vector.reduce.or.v{n}i32({v} %deltas)",
                 "  %same = icmp eq i32 %varied, 0", "  br i1 %same, label %uniform, label %loop",
             ]
-        lines += ["consecutive:"]
-        for chunk in range(0, n, CHUNK):
-            lines += self._start(chunk, "c") + (self._store_chunk(chunk) if self.store else self._load_chunk(chunk))
-        lines += ["  ret i1 true"]
-        if not self.store:
-            lines += ["uniform:"]
+        for label, move in ("consecutive", self._store_chunk if self.store else self._load_chunk), ("uniform", self._load_same):
+            if label == "uniform" and self.store:
+                break
+            lines += [f"{label}:"]
             for chunk in range(0, n, CHUNK):
-                lines += [*self._start(chunk, "u"), *self._load_same(chunk)]
+                for part in self.parts:
+                    tag = f"{label[0]}{chunk}.{part}"
+                    lines += [*self._start(chunk, tag, part), *move(tag, chunk, part)]
             lines += ["  ret i1 true"]
         return lines
 
-    def _start(self, chunk: int, tag: str) -> list[str]:
+    def _start(self, chunk: int, tag: str, part: int) -> list[str]:
         return [
-            f"  %{tag}{chunk}.first = extractelement <{self.lanes} x i32> %offsets, i64 {chunk}",
-            f"  %{tag}{chunk}.wide = zext i32 %{tag}{chunk}.first to i64",
-            f"  %{tag}{chunk}.at = add i64 %start, %{tag}{chunk}.wide",
-            f"  %{tag}{chunk}.p = inttoptr i64 %{tag}{chunk}.at to ptr",
+            f"  %{tag}.first = extractelement <{self.lanes} x i32> %offsets, i64 {chunk}",
+            f"  %{tag}.wide = zext i32 %{tag}.first to i64", f"  %{tag}.near = add i64 %start, %{tag}.wide",
+            f"  %{tag}.at = add i64 %{tag}.near, {'%distance' if part else 0}",
+            f"  %{tag}.p = inttoptr i64 %{tag}.at to ptr",
         ]
 
-    def _place(self, name: str, word: int, chunk: int) -> str:
-        return f"  {name} = getelementptr i8, ptr %data, i64 {word * self.row + 4 * chunk}"
+    def _place(self, name: str, word: int, chunk: int, part: int) -> str:
+        return f"  {name} = getelementptr i8, ptr %data{2 if part else ''}, i64 {word * self.row + 4 * chunk}"
 
-    def _load_chunk(self, chunk: int) -> list[str]:
-        c, count = f"%c{chunk}", CHUNK * self.words
+    def _load_chunk(self, tag: str, chunk: int, part: int) -> list[str]:
+        c, count = f"%{tag}", CHUNK * self.words
         if self.narrow:
             return [
                 f"  {c}.narrow = load <{CHUNK} x {self.narrow}>, ptr {c}.p, align 1",
                 f"  {c}.v = {self.extend} <{CHUNK} x {self.narrow}> {c}.narrow to <{CHUNK} x i32>",
-                self._place(f"{c}.d", 0, chunk), f"  store <{CHUNK} x i32> {c}.v, ptr {c}.d, align 4",
+                self._place(f"{c}.d", 0, chunk, part), f"  store <{CHUNK} x i32> {c}.v, ptr {c}.d, align 4",
             ]
         lines = [f"  {c}.all = load <{count} x i32>, ptr {c}.p, align 1"]
         for word in range(self.words):
             picked = ", ".join(f"i32 {lane * self.words + word}" for lane in range(CHUNK))
             lines += [
                 f"  {c}.v{word} = shufflevector <{count} x i32> {c}.all, <{count} x i32> poison, <{CHUNK} x i32> <{picked}>",
-                self._place(f"{c}.d{word}", word, chunk),
+                self._place(f"{c}.d{word}", word, chunk, part),
                 f"  store <{CHUNK} x i32> {c}.v{word}, ptr {c}.d{word}, align 4",
             ]
         return lines
 
-    def _load_same(self, chunk: int) -> list[str]:
+    def _load_same(self, tag: str, chunk: int, part: int) -> list[str]:
         lines = []
         for word in range(self.words):
-            u = f"%u{chunk}.{word}"
+            u = f"%{tag}.{word}"
             lines += [
-                f"  {u}.p = getelementptr i8, ptr %u{chunk}.p, i64 {4 * word}", *self._load_word(f"{u}.x", f"{u}.p"),
+                f"  {u}.p = getelementptr i8, ptr %{tag}.p, i64 {4 * word}", *self._load_word(f"{u}.x", f"{u}.p"),
                 f"  {u}.one = insertelement <{CHUNK} x i32> poison, i32 {u}.x, i64 0",
                 f"  {u}.v = shufflevector <{CHUNK} x i32> {u}.one, <{CHUNK} x i32> poison, <{CHUNK} x i32> zeroinitializer",
-                self._place(f"{u}.d", word, chunk), f"  store <{CHUNK} x i32> {u}.v, ptr {u}.d, align 4",
+                self._place(f"{u}.d", word, chunk, part), f"  store <{CHUNK} x i32> {u}.v, ptr {u}.d, align 4",
             ]
         return lines
 
-    def _store_chunk(self, chunk: int) -> list[str]:
-        c = f"%c{chunk}"
+    def _store_chunk(self, tag: str, chunk: int, part: int) -> list[str]:
+        c = f"%{tag}"
         lines = []
         for word in range(self.words):
-            lines += [self._place(f"{c}.d{word}", word, chunk), f"  {c}.v{word} = load <{CHUNK} x i32>, ptr {c}.d{word}, align 4"]
+            lines += [self._place(f"{c}.d{word}", word, chunk, part), f"  {c}.v{word} = load <{CHUNK} x i32>, ptr {c}.d{word}, align 4"]
         if self.narrow:
             return [*lines, f"  {c}.narrow = trunc <{CHUNK} x i32> {c}.v0 to <{CHUNK} x {self.narrow}>",
                     f"  store <{CHUNK} x {self.narrow}> {c}.narrow, ptr {c}.p, align 1"]
@@ -248,19 +255,26 @@ class _Move:
             *_each_lane("loop", ("%all", "%some", "%pattern", "%uneven.lanes"), "done"),
             "  %l.a = getelementptr i32, ptr %addresses, i64 %loop.lane", "  %l.off = load i32, ptr %l.a, align 4",
             "  %l.wide = zext i32 %l.off to i64", "  %l.at = add i64 %start, %l.wide", "  %l.p = inttoptr i64 %l.at to ptr",
-            "  %l.d = getelementptr i32, ptr %data, i64 %loop.lane",
         ]
-        for word in range(self.words):
-            lines += [f"  %l.p{word} = getelementptr i8, ptr %l.p, i64 {4 * word}",
-                      f"  %l.d{word} = getelementptr i8, ptr %l.d, i64 {word * self.row}"]
+        for part in self.parts:
+            lines += [f"  %l{part}.p = getelementptr i8, ptr %l.p, i64 {'%distance' if part else 0}"]
+            for word in range(self.words):
+                lines += [f"  %l{part}.p{word} = getelementptr i8, ptr %l{part}.p, i64 {4 * word}"]
+            lines += self._data_places(f"l{part}", "loop", part)
         lines += self._moves("l")
         return [*lines, "  br label %loop.next", *_next_lane("loop", "done"), "done:", "  ret i1 true"]
 
+    def _data_places(self, tag: str, loop: str, part: int) -> list[str]:
+        lines = [f"  %{tag}.d = getelementptr i32, ptr %data{2 if part else ''}, i64 %{loop}.lane"]
+        return lines + [f"  %{tag}.d{word} = getelementptr i8, ptr %{tag}.d, i64 {word * self.row}" for word in range(self.words)]
+
     def _moves(self, tag: str) -> list[str]:
-        """All words of one lane: loads before stores, since data and addresses may share rows."""
+        """All words of one lane, in order; the lane's address has been read."""
         lines: list[str] = []
-        for word in range(self.words):
-            lines += self._move_word(f"%{tag}.x{word}", f"%{tag}.p{word}", f"%{tag}.d{word}")
+        for part in self.parts:
+            for word in range(self.words):
+                t = f"%{tag}{part}"
+                lines += self._move_word(f"{t}.x{word}", f"{t}.p{word}", f"{t}.d{word}")
         return lines
 
     def _lane_by_lane(self, label: str) -> list[str]:
@@ -277,16 +291,18 @@ class _Move:
             "  %s.wide = zext i32 %s.off to i64",
         ]
         lines += self._slow_address("s")
-        for word in range(self.words):
-            lines += [
-                f"  %s.at{word} = add i64 %s.at, {4 * word}",
-                f"  %s.p{word} = call ptr @luthier_resolve(ptr %wave, i64 %s.at{word}, i64 {size}, ptr %site, i64 %scan.lane, i64 {target})",
-                f"  %s.null{word} = icmp eq ptr %s.p{word}, null",
-                f"  br i1 %s.null{word}, label %failed, label %s.good{word}", f"s.good{word}:",
-            ]
-        lines += ["  %s.d = getelementptr i32, ptr %data, i64 %scan.lane"]
-        for word in range(self.words):
-            lines += [f"  %s.d{word} = getelementptr i8, ptr %s.d, i64 {word * self.row}"]
+        for part in self.parts:
+            s = f"s{part}"
+            lines += [f"  %{s}.at = add i64 %s.at, {'%distance' if part else 0}"]
+            for word in range(self.words):
+                lines += [
+                    f"  %{s}.at{word} = add i64 %{s}.at, {4 * word}",
+                    f"  %{s}.p{word} = call ptr @luthier_resolve(ptr %wave, i64 %{s}.at{word}, i64 {size}, ptr %site, "
+                    f"i64 %scan.lane, i64 {target})",
+                    f"  %{s}.null{word} = icmp eq ptr %{s}.p{word}, null",
+                    f"  br i1 %{s}.null{word}, label %failed, label %{s}.good{word}", f"{s}.good{word}:",
+                ]
+            lines += self._data_places(s, "scan", part)
         lines += self._moves("s")
         return [*lines, "  br label %scan.next", *_next_lane("scan", "scanned"), "scanned:", "  ret i1 true",
                 "failed:", "  ret i1 false"]

@@ -1,0 +1,23 @@
+"""What the emulator makes of a kernel: its machine code for this computer, to be looked at.
+
+In: a code object, a kernel. Out: the bytes of each host function, by the address of the GPU function it stands for.
+"""
+
+from __future__ import annotations
+
+from luthier_py import llvm
+from luthier_py.emulator.device import EmulatorDevice
+from luthier_py.emulator.discover import discover
+from luthier_py.emulator.engine import object_code
+from luthier_py.emulator.launch import mode_of
+from luthier_py.emulator.translate import Numbers, Settings, Translator
+from luthier_py.loader import CodeObject
+
+
+def host_code(obj: CodeObject, kernel: str) -> bytes:
+    """Machine code of ``kernel``'s own function, without those that it calls."""
+    record = obj.kernel(kernel)
+    settings = Settings(record.descriptor.wave_size, mode_of(record.descriptor))
+    code = EmulatorDevice(obj.target).load(obj.data, obj.name).code(settings)
+    ir = Translator(f"gpu_{record.entry:x}", discover(code.decode, record.entry), settings, Numbers()).translate()
+    return llvm.text_section(object_code(ir, optimise=False))
