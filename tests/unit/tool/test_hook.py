@@ -1,0 +1,178 @@
+"""Hooks, device functions and intrinsics as objects: signatures, and what is refused when they are declared."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import luthier_py
+from luthier_py import intrinsics as builtin
+from luthier_py import tool
+from luthier_py.errors import HookError, Invalid
+from luthier_py.tool import (
+    F32,
+    U32,
+    U64,
+    Effects,
+    Intrinsic,
+    Ir,
+    Lane,
+    Lanes,
+    Parameter,
+    Pointer,
+    Result,
+    Tool,
+    Value,
+    bool_,
+    device,
+    f32,
+    hook,
+    intrinsic,
+    intrinsics,
+    ptr,
+    u32,
+    u64,
+)
+
+
+class Example(Tool):
+    @hook
+    def add(count: u64, n: Lane[u32], p: ptr[u32]) -> u64:
+        return count
+
+    @hook(lanes="one")
+    def two(x: f32, flag: bool_) -> tuple[u32, f32]:
+        return 1, x
+
+    @hook
+    @staticmethod
+    def three() -> None:
+        pass
+
+
+@device
+def double(x: u32) -> u32:
+    return 2 * x
+
+
+def test_signatures() -> None:
+    add, two = Example.add, Example.two
+    assert (add.name, add.lanes) == ("add", Lanes.ACTIVE)
+    assert add.place == f"{__file__}:{add.function.__code__.co_firstlineno}"
+    assert add.signature.parameters == (
+        Parameter("count", U64, False), Parameter("n", U32, True), Parameter("p", Pointer(U32), False),
+    )
+    assert add.signature.results == (Parameter("", U64, False),)
+    assert two.lanes is Lanes.ONE and [r.type for r in two.signature.results] == [U32, F32]
+    assert Example.three.signature.results == () and Example().add is add
+
+
+def test_device_functions_run_on_the_host() -> None:
+    assert double(21) == 42
+
+
+def declare(text: str) -> None:
+    exec(compile(text, "declared.py", "exec", dont_inherit=True), dict(vars(tool)))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("@hook\ndef h(x) -> None: pass", "declared.py:1: h: parameter x has no type; annotate it, as in `x: u32`"),
+        ("@hook\ndef h(x: u32): pass", "declared.py:1: h: the result has no type; annotate it"),
+        ("@hook\ndef h(x: int) -> None: pass", "declared.py:1: h: x: int is not a device type; use u32 i32"),
+        ("@hook\ndef h(x: u32) -> int: pass", "h: result: int is not a device type"),
+        ("@hook\ndef h(x: u32) -> tuple[u32, str]: pass", "h: 1: str is not a device type"),
+        ("@hook\ndef h(x: 'u33') -> None: pass", "annotation 'u33' cannot be read: name 'u33' is not defined"),
+        ("@hook\ndef h(x: 'ptr[bool_]') -> None: pass", r"declared.py:1: h: ptr\[bool_\] is not a type"),
+        ("@hook\ndef h(x: u32 = 3) -> None: pass", "parameter x: only plain positional parameters without defaults"),
+        ("@hook\ndef h(*x: u32) -> None: pass", "parameter x: only plain positional parameters"),
+        ("@hook\ndef h(*, x: u32) -> None: pass", "parameter x: only plain positional parameters"),
+        ("@hook(lanes='two')\ndef h() -> None: pass", "declared.py:1: lanes='two' is unknown; choose one of active"),
+        ("@hook(lanes='one')\ndef h(x: Lane[u32]) -> None: pass", r"has a single lane; x cannot be Lane\[u32\]"),
+        ("@hook(lanes='one')\ndef h() -> Lane[u32]: pass", "a single lane; its result cannot be"),
+        ("@hook\ndef h() -> bool_: pass", "a hook cannot return bool_"),
+        ("hook(3)", "@hook marks a function, not int"),
+        ("@device\nclass A: pass", "@device marks a function, not type"),
+    ],
+)
+def test_wrong_signatures(text: str, message: str) -> None:
+    with pytest.raises(HookError, match=message):
+        declare(text)
+
+
+def test_types_of_an_enclosing_function() -> None:
+    number = u32
+
+    @hook
+    def h(x: number) -> number:  # type: ignore[valid-type]
+        return x + number(1)
+
+    assert h.signature.parameters[0].type == U32
+
+
+def test_intrinsics_are_device_code() -> None:
+    assert builtin.atomic_add.effects == Effects(Result.LANE)
+    assert builtin.read_lane.effects.uniform == (1,) and builtin.read_lane.arity == 2
+    for name in builtin.__all__:
+        one = getattr(builtin, name)
+        assert isinstance(one, Intrinsic) and one.name == name and one.__doc__
+        with pytest.raises(HookError, match=f"{name} is device code: call it from a @hook"):
+            one()
+
+
+@intrinsic(result=Result.UNIFORM)
+def answer(ir: Ir) -> Value:
+    """42"""
+    return ir.value(42, U32)
+
+
+def test_anybody_registers_intrinsics_by_the_same_door(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = SimpleNamespace(answer=answer, again=answer, other=3)
+    entries: list[Any] = [SimpleNamespace(value="theirs", load=lambda: module)]
+    room = sys.modules["luthier_py.tool.intrinsic"]
+    monkeypatch.setattr(room, "entry_points", lambda group: entries if group == "luthier_py.intrinsics" else [])
+    intrinsics.cache_clear()
+    assert intrinsics() == {"answer": answer}
+    twin = SimpleNamespace(answer=Intrinsic(answer.lower, answer.effects))
+    entries.append(SimpleNamespace(value="more", load=lambda: twin))
+    intrinsics.cache_clear()
+    with pytest.raises(Invalid, match="intrinsic answer is registered twice, the second time by more"):
+        intrinsics()
+    intrinsics.cache_clear()
+
+
+def test_importing_tools_does_not_load_llvm() -> None:
+    script = "import sys, luthier_py.tool, luthier_py.jit; sys.exit('llvmlite' in sys.modules)"
+    root = Path(luthier_py.__file__).parent.parent
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=root)
+
+
+def test_type_checkers_see_plain_python(tmp_path: Path) -> None:
+    if not any(d.metadata["Name"] == "mypy" for d in importlib.metadata.distributions()):
+        pytest.skip("mypy is not installed")
+    script = tmp_path / "typed_tool.py"
+    script.write_text(
+        "from __future__ import annotations\n"
+        "from luthier_py.tool import Lane, Mutator, Option, Tool, Variable, WaveVariable, device, hook, ptr, u32, u64\n"
+        "@device\ndef twice(x: u32) -> u32:\n    return x + x\n"
+        "class Mine(Tool):\n"
+        "    total = Variable(u64)\n    count = WaveVariable(u64)\n    level = Option('wave')\n"
+        "    @hook\n    def add(count: u64, n: u32, x: Lane[u32], p: ptr[u32]) -> u64:\n"
+        "        p[x] = twice(n)\n        (p + 1)[0] += u32(p[n] + u64(p))\n        return count + u64(n) * 3\n"
+        "    def instrument(self, m: Mutator) -> None:\n"
+        "        for kernel in m.kernels:\n            m.at_exit(kernel, self.add, self.count, into=self.count)\n"
+        "        print(self.level.upper())\n"
+    )
+    root = Path(luthier_py.__file__).parent.parent
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), str(script)],
+        capture_output=True, text=True, cwd=root,
+    )
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,291 @@
+"""Recording edits on real programs: what is kept, where, and what is refused with the tool's file and line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from luthier_py.analysis import Facts, analyse
+from luthier_py.errors import EditConflict, HookError
+from luthier_py.ir import Block, Ending, Program, lift
+from luthier_py.isa import EXEC, SCC, VCC, Operand, OperandKind, OpFlag, agpr, sgpr, vgpr
+from luthier_py.loader import load
+from luthier_py.tool import (
+    Edits,
+    Lane,
+    Mutator,
+    Place,
+    Tool,
+    Variable,
+    WaveVariable,
+    bool_,
+    f32,
+    hook,
+    i32,
+    ptr,
+    u32,
+    u64,
+    visit,
+)
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+
+
+@hook
+def add(count: u64, n: u32) -> u64:
+    return count + n
+
+
+@hook
+def nothing() -> None:
+    pass
+
+
+@hook
+def take(x: u32, y: f32, flag: bool_) -> None:
+    pass
+
+
+@hook
+def lanes(x: Lane[u32], y: Lane[u64]) -> Lane[u32]:
+    return x
+
+
+@hook
+def two(p: ptr[u64], mask: u64) -> tuple[u64, u32]:
+    return mask, 1
+
+
+@hook(lanes="one")
+def flush(total: ptr[u64], count: u64) -> None:
+    total[0] = count
+
+
+TOTAL, BINS = Variable(u64, name="total"), Variable(u32, 8, name="bins")
+COUNT, SMALL = WaveVariable(u64), WaveVariable(i32)
+NAMED = re.compile(r"^\S*test_mutator.py:\d+: ")
+
+
+def read(name: str) -> tuple[Program, Facts]:
+    program = lift(load((DATA / f"{name}.co").read_bytes(), name))
+    return program, analyse(program)
+
+
+@pytest.fixture(scope="module")
+def reduce() -> tuple[Program, Facts]:
+    return read("reduce")
+
+
+@pytest.fixture
+def m(reduce: tuple[Program, Facts]) -> Mutator:
+    return Mutator(*reduce)
+
+
+def blocks(m: Mutator) -> list[Block]:
+    return [block for function in m.functions() for block in function.blocks]
+
+
+def test_what_is_kept(m: Mutator) -> None:
+    block = blocks(m)[0]
+    first, second = block.instrs[:2]
+    m.before(second, add, COUNT, 7, into=COUNT)
+    m.after(first, nothing)
+    m.before(first, two, TOTAL, sgpr(EXEC, 2), into=(COUNT, sgpr(4)))
+    edits = m.edits((BINS,))
+    kept = [(i.places, i.hook, i.args, i.into, i.order) for i in edits.insertions]
+    assert kept == [
+        (((second, Place.BEFORE),), add, (COUNT, 7), (COUNT,), 0),
+        (((first, Place.AFTER),), nothing, (), (), 1),
+        (((first, Place.BEFORE),), two, (TOTAL, sgpr(EXEC, 2)), (COUNT, sgpr(4)), 2),
+    ]
+    assert edits.insertions[0].constants == (None, 7) and edits.insertions[0].runtime_args == (COUNT,)
+    assert edits.variables == (BINS, TOTAL) and edits.wave_variables == (COUNT,)
+
+
+def test_no_edits(m: Mutator) -> None:
+    assert m.edits() == Edits((), (), ())
+
+
+def test_blocks_and_stretches(m: Mutator) -> None:
+    for block in blocks(m):
+        stretches = m.stretches(block)
+        assert [i for s in stretches for i in s.instrs] == list(block.instrs)
+        for stretch in stretches:
+            for instr in stretch.instrs[:-1]:
+                assert not instr.inst.writes.overlaps(sgpr_set())
+        m.at_block(block, add, COUNT, 1, into=COUNT, anywhere=True)
+        places = m.edits().insertions[-1].places
+        assert places == tuple((i, Place.BEFORE) for i in stretches[0].instrs)
+        m.at_block(block, add, COUNT, 1, into=COUNT)
+        assert m.edits().insertions[-1].places == ((block.instrs[0], Place.BEFORE),)
+        m.at_block(block, flush, TOTAL, COUNT, anywhere=True)
+        assert len(m.edits().insertions[-1].places) == len(block.instrs)
+
+
+def sgpr_set() -> Any:
+    from luthier_py.isa import RegSet
+
+    return RegSet.of(sgpr(EXEC, 2))
+
+
+def test_the_range_ends_at_a_call() -> None:
+    m = Mutator(*read("device_call"))
+    called = [b for b in blocks(m) if any(i.inst.op.flags & OpFlag.CALL for i in b.instrs)]
+    assert called
+    for block in called:
+        m.at_block(block, flush, TOTAL, COUNT, anywhere=True)
+        instrs = [instr for instr, _ in m.edits().insertions[-1].places]
+        assert [bool(i.inst.op.flags & OpFlag.CALL) for i in instrs] == [False] * (len(instrs) - 1) + [True]
+
+
+def test_entry_and_exit(m: Mutator) -> None:
+    (kernel,) = m.kernels
+    m.at_entry(kernel, nothing)
+    assert m.edits().insertions[0].instr is kernel.function.blocks[0].instrs[0]
+    for _ in range(2):  # recorded once
+        m.at_exit(kernel, flush, TOTAL, COUNT)
+    ends = [b.instrs[-1] for b in blocks(m) if b.ending is Ending.END]
+    assert ends and [i.instr for i in m.edits().insertions[1:]] == ends
+
+
+def test_functions_return() -> None:
+    m = Mutator(*read("device_call"))
+    callee = next(f for f in m.functions() if not f.kernel)
+    assert set(m.functions(m.kernels[0])) <= set(m.functions())
+    m.at_entry(callee, nothing)
+    m.at_exit(callee, nothing)
+    first, *returns = (i.instr for i in m.edits().insertions)
+    assert first.pc == callee.address and returns
+    assert all(i.inst.op.flags & OpFlag.INDIRECT for i in returns)
+
+
+def test_values_become_what_parameters_hold(m: Mutator) -> None:
+    instr = blocks(m)[0].instrs[0]
+
+    def operand(kind: OperandKind, value: int, reg: Any = None) -> Operand:
+        return Operand("src0", kind, instr.inst.operands[0].access, reg, value)
+
+    one = operand(OperandKind.CONSTANT, 0x3F800000)
+    m.before(instr, take, operand(OperandKind.IMMEDIATE, -4), one, True)
+    m.before(instr, take, operand(OperandKind.REGISTER, 0, sgpr(9)), 1, False)
+    m.before(instr, take, sgpr(SCC), 2.5, True)
+    m.before(instr, two, BINS_AS_U64[1], COUNT, into=(sgpr(VCC, 2), sgpr(3)))
+    kept = [i.args for i in m.edits().insertions]
+    assert kept == [(2**32 - 4, 1.0, True), (sgpr(9), 1.0, False), (sgpr(SCC), 2.5, True), (BINS_AS_U64[1], COUNT)]
+    assert m.edits().variables == (BINS_AS_U64,)
+
+
+BINS_AS_U64 = Variable(u64, 2, name="wide")
+
+
+@pytest.mark.parametrize(
+    ("used", "args", "into", "message"),
+    [
+        (add, (COUNT,), COUNT, "hook add has 2 arguments, 1 given; declared at .*test_mutator.py:"),
+        (add, (COUNT, 1), None, r"hook add has 1 results \(into=\), 0 given"),
+        (nothing, (), COUNT, r"hook nothing has 0 results \(into=\), 1 given"),
+        (two, (TOTAL, COUNT), (COUNT, COUNT), r"result 1 \(u32\) cannot go into"),
+        (two, (TOTAL, COUNT), (sgpr(4, 2), sgpr(4, 2)), "is 2 dwords wide, u32 is 1"),
+        (add, (COUNT, -1), COUNT, "n: u32 cannot hold -1"),
+        (add, (COUNT, 2**32), COUNT, "n: u32 cannot hold 4294967296"),
+        (add, (COUNT, 1.5), COUNT, "n: u32 cannot take float 1.5; give a Python number, a register"),
+        (add, (COUNT, "3"), COUNT, "n: u32 cannot take str '3'"),
+        (add, (COUNT, None), COUNT, "n: u32 cannot take NoneType None"),
+        (add, (SMALL, 1), COUNT, r"count: u64 cannot take WaveVariable\(.*: i32\); declare it count: i32"),
+        (add, (TOTAL, 1), COUNT, r"count: u64 cannot take Variable\(total: u64\); declare it count: ptr\[u64\]"),
+        (two, (BINS, COUNT), (COUNT, sgpr(1)), r"p: ptr\[u64\] cannot take Variable\(bins: u32\)"),
+        (two, (BINS[1], COUNT), (COUNT, sgpr(1)), r"p: ptr\[u64\] cannot take"),
+        (two, (2**64, COUNT), (COUNT, sgpr(1)), r"p: ptr\[u64\] cannot hold"),
+        (add, (sgpr(4), 1), COUNT, "s4 is 1 dwords wide, u64 is 2"),
+        (add, (vgpr(4, 2), 1), COUNT, r"v\[4:5\] does not fit; give an SGPR \(or declare it Lane\[u64\]\)"),
+        (lanes, (sgpr(4), vgpr(2, 2)), vgpr(1), r"s4 does not fit; give a VGPR \(or declare it u32\)"),
+        (lanes, (agpr(4), vgpr(2, 2)), vgpr(1), "a4 is an AGPR; only SGPRs and VGPRs"),
+        (lanes, (COUNT, vgpr(2, 2)), vgpr(1), r"x: Lane\[u32\] cannot take WaveVariable"),
+        (lanes, (1, 2), COUNT, r"the result \(u32\) cannot go into WaveVariable"),
+        (lanes, (1, 2), sgpr(1), "s1 does not fit; give a VGPR"),
+        (lanes, (1, 2), 5, "the result .* cannot go into 5; give a WaveVariable or a register"),
+        (add, (COUNT, 1), sgpr(EXEC, 2), "exec; only plain SGPRs, VCC and VGPRs may be written"),
+        (add, (COUNT, 1), sgpr(VCC - 1, 2), "only plain SGPRs"),
+        (add, (COUNT, 1), SMALL, "its type must be i32"),
+        (take, (1, 2, sgpr(4)), None, "flag: bool_ takes a compile-time True or False only, not s4"),
+        (take, (1, 2, 3), None, "flag: bool_ takes True or False, not 3"),
+        (take, (1, float("nan"), True), None, "cannot be NaN"),
+        (take, (1, 1e300, True), None, "too large for f32"),
+        (take, (sgpr(129), 1.0, True), None, "x: u32 cannot take mode"),
+        (take, (Operand("saddr", OperandKind.ABSENT, None), 1, True), None, "operand saddr; it is neither"),  # type: ignore[arg-type]
+    ],
+)
+def test_refused_calls(m: Mutator, used: Any, args: Any, into: Any, message: str) -> None:
+    with pytest.raises(HookError, match=message) as caught:
+        m.before(blocks(m)[0].instrs[0], used, *args, into=into)
+    assert NAMED.match(str(caught.value))
+    assert m.edits().insertions == ()
+
+
+def test_two_results_need_two_places(m: Mutator) -> None:
+    @hook
+    def same(x: u32) -> tuple[u32, u32]:
+        return x, x
+
+    with pytest.raises(HookError, match="two results go into one place"):
+        m.before(blocks(m)[0].instrs[0], same, 1, into=(sgpr(1), sgpr(1)))
+
+
+def test_only_hooks_are_called(m: Mutator) -> None:
+    with pytest.raises(HookError, match=r"test_mutator.py:\d+: <function .*> is not a hook; mark the function with"):
+        m.before(blocks(m)[0].instrs[0], add.function)  # type: ignore[arg-type]
+
+
+def test_refused_places(m: Mutator) -> None:
+    block = blocks(m)[0]
+    with pytest.raises(EditConflict, match="nothing can be inserted after the branch or end of a block"):
+        m.after(block.instrs[-1], nothing)
+    other, _ = read("reduce")
+    with pytest.raises(EditConflict, match="is not of this program"):
+        m.before(other.kernels[0].function.blocks[0].instrs[0], nothing)
+    with pytest.raises(HookError, match="leaves the place open, but the value of s4 depends on it"):
+        m.at_block(block, add, COUNT, sgpr(4), into=COUNT, anywhere=True)
+    m.at_block(block, two, TOTAL, sgpr(EXEC, 2), into=(COUNT, sgpr(4)))
+
+
+def test_incomplete_functions_are_not_edited(reduce: tuple[Program, Facts]) -> None:
+    program, facts = reduce
+    function = replace(program.functions[0], incomplete="unknown opcode at 0x100")
+    places = {i: (function, b) for b in function.blocks for i in b.instrs}
+    m = Mutator(replace(program, functions=(function,), _places=places), facts)
+    with pytest.raises(EditConflict, match=r"test_mutator.py:\d+: .* cannot be edited: unknown opcode at 0x100"):
+        m.before(function.blocks[0].instrs[0], nothing)
+    empty = replace(function, blocks=())
+    with pytest.raises(EditConflict, match="has no code that can be edited"):
+        m.at_entry(empty, nothing)
+
+
+def test_a_function_that_loops_to_its_entry_has_no_entry_point(reduce: tuple[Program, Facts]) -> None:
+    program, facts = reduce
+    function = program.functions[0]
+    first, *rest = function.blocks
+    looping = replace(function, blocks=(first, *(replace(b, successors=(first.address,)) for b in rest)))
+    with pytest.raises(EditConflict, match="loops back to its first instruction"):
+        Mutator(program, facts).at_entry(looping, nothing)
+
+
+class Counting(Tool):
+    total = Variable(u64)
+    spare = Variable(u32)
+    count = WaveVariable(u64)
+
+    def instrument(self, m: Mutator) -> None:
+        for block in m.functions()[0].blocks:
+            m.at_block(block, add, self.count, len(block.instrs), into=self.count, anywhere=True)
+
+
+def test_visit(reduce: tuple[Program, Facts]) -> None:
+    edits = visit(Counting(), *reduce)
+    assert edits.variables == Counting.variables and edits.wave_variables == (Counting.count,)
+    assert len(edits.insertions) == len(reduce[0].functions[0].blocks)
+    with pytest.raises(NotImplementedError):
+        visit(Tool(), *reduce)
