@@ -79,6 +79,7 @@ def instrument(
     tool: ToolName,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="default: FILE with .luthier before its suffix")] = None,
     option: ToolOptions = None,
+    keep_going: Annotated[bool, typer.Option("--keep-going", help="leave kernels alone that cannot be instrumented")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a copy of FILE with instrumented clones of its kernels beside the originals."""
@@ -86,11 +87,14 @@ def instrument(
     from luthier_py.report.instrumented import instrumented_facts, instrumented_table
     from luthier_py.session.files import write_file
 
-    made = run_pipeline(file.read_bytes(), _tool(tool, option), str(file))
+    made = run_pipeline(file.read_bytes(), _tool(tool, option), str(file), keep_going=keep_going)
     path = output or file.with_suffix(f".luthier{file.suffix}")
     write_file(path, made.data)
     facts = instrumented_facts(made, str(path))
     _show(facts if as_json else instrumented_table(facts), as_json)
+    if tool != "none" and made.data == made.obj.data:
+        print(f"luthier: tool {tool} inserted nothing", file=sys.stderr)
+        raise typer.Exit(Exit.NOTHING_OBSERVED)
 
 
 @app.command()

@@ -123,3 +123,10 @@ def _linker() -> Any:
 
 
 _library_numbers = itertools.count()
+
+
+def text_section(code: bytes) -> bytes:
+    """The machine code in an object file."""
+    with LOCK:
+        sections = binding().ObjectFileRef.from_data(code).sections()
+        return b"".join(bytes(section.data()) for section in sections if section.is_text())

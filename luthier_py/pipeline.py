@@ -10,14 +10,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from luthier_py.analysis import Facts, analyse
+from luthier_py.errors import Unsupported
 from luthier_py.inject.apply import inject
-from luthier_py.inject.model import Patched
 from luthier_py.inject.check import Linked, check
+from luthier_py.inject.model import Patched
 from luthier_py.ir import Program, lift
 from luthier_py.jit import compile_hooks
 from luthier_py.link import Patch, link
 from luthier_py.loader import CodeObject, load
-from luthier_py.tool import Edits, Tool, visit
+from luthier_py.tool import Edits, Refusal, Tool, visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +32,28 @@ class Instrumented:
     edits: Edits
     patched: Patched
 
+    @property
+    def refused(self) -> tuple[Refusal, ...]:
+        """Kernels that the tool asked for and that were left alone."""
+        return self.edits.refused + self.patched.refused
 
-def instrument(code: bytes, tool: Tool, name: str = "<memory>", kernels: Iterable[str] | None = None) -> Instrumented:
-    """Instrument the chosen kernels (all of them by default); raises LuthierError, and then nothing was made."""
+
+def instrument(
+    code: bytes, tool: Tool, name: str = "<memory>", kernels: Iterable[str] | None = None, keep_going: bool = False
+) -> Instrumented:
+    """Instrument the chosen kernels (all of them by default); raises LuthierError, and then nothing was made.
+
+    With ``keep_going`` kernels that cannot be served are left alone and listed in ``refused``.
+    """
     obj = load(code, name)
     program = lift(obj, kernels)
     facts = analyse(program)
     edits = visit(tool, program, facts)
+    if edits.refused and not keep_going:
+        first = edits.refused[0]
+        raise Unsupported(f"kernel {first.kernel} cannot be instrumented: {first.reason}", first.where)
     payloads = compile_hooks(edits, program.isa)
-    patched = inject(program, facts, edits, payloads)
+    patched = inject(program, facts, edits, payloads, keep_going)
     data = link(obj, Patch(patched.chunks, patched.kernels, patched.variables))
     prove(program, facts, patched, data)
     return Instrumented(data, obj, program, facts, edits, patched)

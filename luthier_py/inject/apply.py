@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from luthier_py.analysis import Facts
-from luthier_py.errors import Location, Unsupported
+from luthier_py.errors import EditConflict, Location, OutOfRegisters, Unsupported
 from luthier_py.inject import relax, resources
 from luthier_py.inject.allocate import Pool
 from luthier_py.inject.clone import Cloner
@@ -24,18 +24,29 @@ from luthier_py.inject.weave import Site, general_registers, scalar_move, weave
 from luthier_py.ir import Function, Instr, Kernel, Program
 from luthier_py.isa import OpFlag, Reg, RegSet
 from luthier_py.jit import Payload, PayloadKey, payload_key
-from luthier_py.tool import Edits, Insertion, Lanes, Place, WaveVariable
+from luthier_py.tool import Edits, Insertion, Lanes, Place, Refusal, WaveVariable
 
 SUFFIX = ".luthier"  # names of instrumented kernels
 
 __all__ = ["SUFFIX", "ClonedKernel", "Patched", "SourceMap", "inject"]
 
 
-def inject(program: Program, facts: Facts, edits: Edits, payloads: Mapping[PayloadKey, Payload]) -> Patched:
-    """Raises OutOfRegisters, EditConflict, Unsupported; then nothing has happened."""
+def inject(
+    program: Program, facts: Facts, edits: Edits, payloads: Mapping[PayloadKey, Payload], keep_going: bool = False
+) -> Patched:
+    """Raises OutOfRegisters, EditConflict, Unsupported, and then nothing has happened; with ``keep_going`` the
+    component of kernels that caused it is refused instead."""
     edited = {program.function_of(insertion.instr).address for insertion in edits.insertions}
     wanted = [k for k in program.kernels if any(f.address in edited for f in program.reachable(k.function))]
-    parts = [_component(program, facts, edits, payloads, c) for c in resources.components(program, wanted)]
+    parts: list[Patched] = []
+    refused: list[Refusal] = []
+    for component in resources.components(program, wanted):
+        try:
+            parts.append(_component(program, facts, edits, payloads, component))
+        except (OutOfRegisters, EditConflict, Unsupported) as error:
+            if not keep_going:
+                raise
+            refused += [Refusal(k.name, error.message, error.where or Location(k.name)) for k in component.kernels]
     return Patched(
         chunks=tuple(chunk for part in parts for chunk in part.chunks),
         kernels=tuple(kernel for part in parts for kernel in part.kernels),
@@ -48,6 +59,7 @@ def inject(program: Program, facts: Facts, edits: Edits, payloads: Mapping[Paylo
             {i: regs for part in parts for i, regs in part.declared.after.items()},
         ),
         report=tuple(row for part in parts for row in part.report),
+        refused=tuple(refused),
     )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from luthier_py.ir import Function, Instr
 from luthier_py.isa import Inst, RegSet
+from luthier_py.tool import Refusal
 from luthier_py.inject.patch import Chunk, FixupKind, NewKernel, NewVariable
 
 
@@ -109,6 +110,7 @@ class Patched:
     maps: tuple[SourceMap, ...]
     declared: Declared
     report: tuple[ClonedKernel, ...]
+    refused: tuple[Refusal, ...] = ()
 
 
 

@@ -1,19 +1,22 @@
-"""Disassembly in llvm-objdump's line format.
+"""Disassembly: llvm-objdump's line format, basic blocks with live registers, and the emulator's host code.
 
-In: a code object. Out: lines equal to those of `llvm-objdump -d` for every function that is asked for.
+In: a code object. Out: lines; the plain form equals those of `llvm-objdump -d` for every function that is asked for.
 """
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator
 
 from luthier_py.analysis import analyse, live_notes
-from luthier_py.errors import Invalid, Malformed
+from luthier_py.emulator.host import host_code
+from luthier_py.errors import Invalid, Malformed, Unsupported
 from luthier_py.ir import format_program, lift
 from luthier_py.isa import InstructionSet, instruction_set
 from luthier_py.loader import CodeObject, Symbol, SymbolType
 
 TEXT_COLUMNS = 59
+HOSTS = {"x86_64": ("CS_ARCH_X86", "CS_MODE_64"), "aarch64": ("CS_ARCH_AARCH64", "CS_MODE_LITTLE_ENDIAN")}
 
 
 def disassemble(obj: CodeObject, kernel: str | None = None) -> Iterator[str]:
@@ -37,6 +40,21 @@ def disassemble_blocks(obj: CodeObject, kernel: str | None = None) -> Iterator[s
     """Functions as basic blocks, with what is live at the head of each."""
     program = lift(obj, None if kernel is None else [kernel])
     yield from format_program(program, live_notes(analyse(program))).splitlines()
+
+
+def disassemble_host(obj: CodeObject, kernel: str | None = None) -> Iterator[str]:
+    """What the emulator runs for each kernel (or one), as this computer's assembly; addresses count from 0."""
+    import capstone
+
+    machine = platform.machine()
+    if machine not in HOSTS:
+        raise Unsupported(f"host code for {machine} cannot be shown; capstone is used for {' and '.join(HOSTS)}")
+    reader = capstone.Cs(*(getattr(capstone, name) for name in HOSTS[machine]))
+    for name in [kernel] if kernel is not None else [k.name for k in obj.kernels]:
+        yield ""
+        yield f"<{name}> on {machine}:"
+        for inst in reader.disasm(host_code(obj, name), 0):
+            yield f"\t{f'{inst.mnemonic} {inst.op_str}'.strip().ljust(TEXT_COLUMNS)}// {inst.address:06X}"
 
 
 def wave_size(obj: CodeObject, function: Symbol) -> int:

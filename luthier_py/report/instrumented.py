@@ -23,6 +23,7 @@ def instrumented_facts(made: Instrumented, path: str) -> Facts:
         "identical": made.data == made.obj.data,
         "sites": len(made.edits.insertions),
         "kernels": [cloned_facts(row) for row in made.patched.report],
+        "refused": [{"kernel": r.kernel, "reason": r.reason, "where": str(r.where)} for r in made.refused],
     }
 
 
@@ -39,15 +40,16 @@ def cloned_facts(row: ClonedKernel) -> Facts:
 
 
 def instrumented_table(facts: Facts) -> Group:
+    refused = [Text(f"refused: {r['kernel']}: {r['reason']} [{r['where']}]") for r in facts["refused"]]
     if facts["identical"]:
-        return Group(Text(f"{facts['output']}: nothing inserted; identical to the input"))
+        return Group(*refused, Text(f"{facts['output']}: nothing inserted; identical to the input"))
     table = Table("kernel", "clone", box=None, pad_edge=False)
     for column in ("sites", "code bytes", "SGPRs", "VGPRs", "waves/SIMD"):
         table.add_column(column, justify="right")
     for k in facts["kernels"]:
         pairs = (change(*k[key]) for key in ("code_bytes", "sgprs", "vgprs", "waves_per_simd"))
         table.add_row(k["name"], k["clone"], str(k["sites"]), *pairs)
-    return Group(Text(f"{facts['output']}: {facts['bytes_before']} -> {facts['bytes_after']} bytes, {facts['sites']} sites"), table)
+    return Group(Text(f"{facts['output']}: {facts['bytes_before']} -> {facts['bytes_after']} bytes, {facts['sites']} sites"), table, *refused)
 
 
 def change(before: int, after: int) -> str:

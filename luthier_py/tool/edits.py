@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
+from luthier_py.errors import Location
 from luthier_py.ir import Instr
 from luthier_py.isa import Reg
 from luthier_py.tool.hook import Hook
@@ -55,9 +56,19 @@ class Insertion:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """A kernel that a tool asked for and that cannot be edited."""
+
+    kernel: str
+    reason: str
+    where: Location
+
+
+@dataclass(frozen=True, slots=True)
 class Edits:
     """Everything that one tool wants of one program."""
 
     insertions: tuple[Insertion, ...]
     variables: tuple[Variable, ...]
     wave_variables: tuple[WaveVariable, ...]
+    refused: tuple[Refusal, ...] = ()

@@ -14,10 +14,10 @@ from typing import TypeVar
 
 from luthier_py.analysis import Facts
 from luthier_py.errors import EditConflict, HookError, Location
-from luthier_py.ir import Block, CallSite, Ending, Function, Instr, Kernel, Program
+from luthier_py.ir import Block, CallSite, Ending, Function, Instr, Kernel, Program, by_address
 from luthier_py.isa import EXEC, OpFlag, Reg, RegFile
 from luthier_py.tool.arguments import argument, destination
-from luthier_py.tool.edits import Arg, Destination, Edits, Insertion, Place
+from luthier_py.tool.edits import Arg, Destination, Edits, Insertion, Place, Refusal
 from luthier_py.tool.hook import Hook, Lanes
 from luthier_py.tool.variables import Element, Variable, WaveVariable
 
@@ -50,17 +50,28 @@ class Mutator:
         self.facts = facts
         self._insertions: list[Insertion] = []
         self._exits: set[tuple[object, ...]] = set()
+        self._refused: dict[str, Refusal] = {}
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        return self.program.kernels
+        """Kernels that can be edited with all that they reach; the others are kept as refused, with the reason."""
+        return tuple(kernel for kernel in self.program.kernels if not self._refuses(kernel))
 
     def functions(self, kernel: Kernel | None = None) -> tuple[Function, ...]:
-        """The functions that a kernel reaches, its own body among them; without a kernel, all functions once.
+        """The functions that a kernel reaches, its own body among them; without a kernel, those of all, each once.
 
         Kernels share the functions that they call: what is inserted there runs for each of them.
         """
-        return self.program.functions if kernel is None else self.program.reachable(kernel.function)
+        if kernel is not None:
+            return self.program.reachable(kernel.function)
+        return by_address({f for k in self.kernels for f in self.program.reachable(k.function)})
+
+    def _refuses(self, kernel: Kernel) -> bool:
+        broken = [f for f in self.program.reachable(kernel.function) if f.incomplete]
+        if broken:
+            where = Location(kernel.name, broken[0].address)
+            self._refused[kernel.name] = Refusal(kernel.name, f"{broken[0].name}: {broken[0].incomplete}", where)
+        return bool(broken)
 
     def stretches(self, block: Block) -> tuple[Stretch, ...]:
         """The block cut where EXEC changes: within a stretch the same lanes are active."""
@@ -127,6 +138,7 @@ class Mutator:
             tuple(self._insertions),
             _once([*variables, *globals_used]),
             _once([*wave_variables, *(v for v in used if isinstance(v, WaveVariable))]),
+            tuple(self._refused.values()),
         )
 
     def _may_end(self, site: CallSite) -> bool:

@@ -34,11 +34,9 @@ class InstrCount(Tool):
     def instrument(self, m: Mutator) -> None:
         for function in m.functions():
             for block in function.blocks:
-                if self.level == "wave":
-                    m.at_block(block, self.add, self.count, len(block.instrs), into=self.count, anywhere=True)
-                    continue
-                for stretch in m.stretches(block):
-                    m.at_stretch(stretch, self.add_lanes, self.count, len(stretch.instrs), into=self.count, anywhere=True)
+                pieces, add = (m.runs(block), self.add) if self.level == "wave" else (m.stretches(block), self.add_lanes)
+                for piece in pieces:
+                    m.at_stretch(piece, add, self.count, len(piece.instrs), into=self.count, anywhere=True)
         for kernel in m.kernels:
             m.at_exit(kernel, self.flush, self.instructions, self.count)
 

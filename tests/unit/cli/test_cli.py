@@ -1,0 +1,260 @@
+"""The command line as a user meets it: output, exit codes, one line for each error."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from luthier_py import cli
+from luthier_py.loader import load
+from luthier_py.samples import sample
+
+
+@pytest.fixture
+def luthier(monkeypatch, capsys):
+    """Run the command; gives (exit code, stdout, stderr)."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["luthier", *map(str, arguments)])
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else 1
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+def path(name):
+    return sample(name).path
+
+
+SAXPY = ["--kernel", "saxpy", "--grid", "4", "--block", "256"]
+SAXPY_ARGS = ["u32=1000", "f32=0.7", "in:f32[1000]=random:1", "inout:f32[1000]=random:2"]
+
+
+def test_info(luthier):
+    code, out, _ = luthier("info", path("matmul"))
+    assert code == 0 and "gfx90a" in out and "matmul" in out
+    code, out, _ = luthier("info", path("matmul"), "--json")
+    facts = json.loads(out)
+    assert facts["kernels"][0]["lds_bytes"] == 2048 and len(facts["kernels"][0]["arguments"]) == 4
+
+
+@pytest.mark.parametrize("name", ["vector_add", "nbody", "device_call", "function_pointers", "scratch"])
+def test_disasm_prints_what_llvm_objdump_prints(luthier, require_tool, name):
+    code, out, _ = luthier("disasm", path(name))
+    assert code == 0
+    command = [require_tool("llvm-objdump-22"), "-d", str(path(name))]
+    theirs = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    ours = [line for line in out.splitlines() if line.startswith("\t")]
+    assert ours and set(ours) <= set(theirs)
+    padding = [line for line in theirs if line.startswith("\t") and line not in set(ours)]
+    assert all(line.startswith(("\ts_nop 0", "\ts_code_end")) for line in padding)  # between functions, and behind the last
+
+
+def test_disasm_blocks(luthier):
+    code, out, _ = luthier("disasm", path("reduce"), "--blocks", "--kernel", "reduce")
+    assert code == 0 and ".bb1:" in out and "live" in out
+
+
+def test_disasm_host(luthier):
+    code, out, _ = luthier("disasm", path("vector_add"), "--host")
+    assert code == 0 and "<vector_add> on" in out and out.count("ret") >= 1 and len(out.splitlines()) > 50
+
+
+def test_the_empty_tool_reproduces_the_file(luthier, tmp_path):
+    code, out, _ = luthier("instrument", path("nbody"), "-t", "none", "-o", tmp_path / "copy.co")
+    assert code == 0 and "identical" in out
+    assert (tmp_path / "copy.co").read_bytes() == path("nbody").read_bytes()
+
+
+def test_instrument_writes_original_and_clone(luthier, tmp_path):
+    code, out, _ = luthier("instrument", path("nbody"), "-t", "instr_count", "-o", tmp_path / "nbody.co", "--json")
+    assert code == 0
+    facts = json.loads(out)
+    names = [k.name for k in load((tmp_path / "nbody.co").read_bytes()).kernels]
+    assert names == ["nbody", "nbody.luthier"] and facts["kernels"][0]["clone"] == "nbody.luthier"
+    assert [p.name for p in tmp_path.iterdir()] == ["nbody.co"]  # nothing temporary is left
+
+
+def test_run_saves_outputs(luthier, tmp_path):
+    code, out, _ = luthier("run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "--save", tmp_path / "out")
+    assert code == 0 and "verdict" in out
+    got = np.load(tmp_path / "out" / "arg3.npy")
+    x, y = (np.random.default_rng(seed).random(1000).astype(np.float32) for seed in (1, 2))
+    np.testing.assert_allclose(got, np.float32(0.7) * x + y, rtol=1e-6)
+
+
+def test_run_with_a_tool(luthier):
+    code, out, _ = luthier("run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "-t", "instr_count")
+    assert code == 0 and "kernel 0 - saxpy - #workgroups 4, kernel instructions 400, total instructions 400" in out
+    code, out, _ = luthier("run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "-t", "instr_count", "-O", "level=thread", "--json")
+    assert code == 0 and json.loads(out)["tool"]["report"]["instructions"] == 25192
+
+
+def test_a_tool_that_inserts_nothing_is_exit_code_3(luthier, tmp_path):
+    (tmp_path / "idle.py").write_text(
+        "from luthier_py import Tool\nclass Idle(Tool):\n    def instrument(self, m):\n        pass\n")
+    code, _, err = luthier("run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "-t", tmp_path / "idle.py")
+    assert code == 3 and "observed nothing" in err
+
+
+def test_the_readme_s_tool_runs(luthier, tmp_path):
+    """The tool that the README shows whole, with the command that it shows."""
+    root = path("saxpy").parents[2]
+    text = (root / "README.md").read_text()
+    start = text.index("    from luthier_py import Mutator")
+    block = text[start : text.index("Save it as")]
+    (tmp_path / "count.py").write_text("\n".join(line[4:] for line in block.splitlines()))
+    code, out, _ = luthier("run", path("saxpy"), *SAXPY, "-t", tmp_path / "count.py", *SAXPY_ARGS)
+    assert code == 0 and "400" in out
+
+
+def test_tools(luthier):
+    code, out, _ = luthier("tools")
+    assert code == 0 and "instr_count" in out and "opcode_histogram" in out
+    code, out, _ = luthier("tools", "--json")
+    assert {"none", "instr_count", "opcode_histogram"} <= {tool["name"] for tool in json.loads(out)}
+
+
+# -- bad input: one clear line, exit code 1 ------------------------------------------------------
+
+
+def fails(result, *words):
+    code, _, err = result
+    assert code == 1, err
+    assert err.count("\n") == 1 and err.startswith("luthier: "), err
+    for word in words:
+        assert word in err, err
+
+
+def damaged(tmp_path, name, change):
+    data = bytearray(path(name).read_bytes())
+    change(data)
+    out = tmp_path / f"{name}.bad.co"
+    out.write_bytes(data)
+    return out
+
+
+def test_no_such_file(luthier, tmp_path):
+    fails(luthier("info", tmp_path / "none.co"), "none.co", "No such file")
+
+
+@pytest.mark.parametrize("size", [0, 3, 63, 64, 500, 5000])
+def test_truncated_elf(luthier, tmp_path, size):
+    file = tmp_path / "short.co"
+    file.write_bytes(path("nbody").read_bytes()[:size])
+    fails(luthier("info", file), "short.co")
+
+
+def test_wrong_machine(luthier, tmp_path):
+    file = damaged(tmp_path, "nbody", lambda d: struct.pack_into("<H", d, 18, 62))
+    fails(luthier("info", file), "machine", "AMD")
+
+
+def test_descriptor_outside_the_file(luthier, tmp_path):
+    def move(data):
+        symbol = load(bytes(data)).symbol("nbody.kd")
+        entry = struct.pack("<QQ", symbol.address, symbol.size)
+        at = bytes(data).find(entry)
+        while at >= 0:
+            if data[at - 4] & 15 == 1:  # st_info of a symbol table entry: STT_OBJECT
+                struct.pack_into("<Q", data, at, 0x7FFF_0000)
+            at = bytes(data).find(entry, at + 1)
+
+    fails(luthier("info", damaged(tmp_path, "nbody", move)), "nbody.kd", "0x7fff0000")
+
+
+def unknown_opcode(data):
+    obj = load(bytes(data))
+    entry = obj.kernel("vector_add").entry
+    segment = next(s for s in obj.segments if s.load and s.address <= entry < s.address + s.file_size)
+    struct.pack_into("<I", data, segment.offset + entry - segment.address + 16, 0xFFFF_FFFF)
+
+
+def test_unknown_opcode_when_instrumenting(luthier, tmp_path):
+    file = damaged(tmp_path, "vector_add", unknown_opcode)
+    command = ["instrument", file, "-t", "instr_count", "-o", tmp_path / "o.co"]
+    fails(luthier(*command), "vector_add", "0x1910")
+    assert not (tmp_path / "o.co").exists()
+    code, out, _ = luthier(*command, "--keep-going")
+    assert code == 3 and "refused: vector_add" in out
+
+
+def test_unknown_opcode_when_running(luthier, tmp_path):
+    file = damaged(tmp_path, "vector_add", unknown_opcode)
+    arguments = ["in:f32[64]=ones", "in:f32[64]=ones", "out:f32[64]"]
+    fails(luthier("run", file, "--kernel", "vector_add", "--grid", 1, "--block", 64, *arguments), "vector_add")
+
+
+def test_missing_kernel(luthier):
+    fails(luthier("run", path("nbody"), "--kernel", "nobody", "--grid", 1, "--block", 64), "nobody", "nbody")
+    fails(luthier("disasm", path("nbody"), "--kernel", "nobody"), "nobody")
+
+
+def test_wrong_number_of_arguments(luthier):
+    fails(luthier("run", path("saxpy"), *SAXPY, "u32=1"), "saxpy", "takes 4 arguments")
+
+
+@pytest.mark.parametrize("position, text, words", [
+    (2, "u32=5", ["argument 2", "buffer"]),
+    (0, "in:f32[4]=ones", ["argument 0", "scalar"]),
+    (0, "f64=1", ["argument 0", "4 bytes"]),
+    (0, "u32=banana", ["banana"]),
+    (0, "u32=-1", ["u32=-1"]),
+    (2, "in:f33[4]=ones", ["f33"]),
+    (2, "in:f32[1000]=sometimes", ["sometimes"]),
+    (2, "in:f32[1000]", ["needs"]),
+    (2, "in:f32[1000]=file:/nowhere.npy", ["/nowhere.npy"]),
+    (2, "whatever", ["whatever", "in:f32[1024]=random:1"]),
+])
+def test_wrong_arguments(luthier, position, text, words):
+    arguments = [*SAXPY_ARGS]
+    arguments[position] = text
+    fails(luthier("run", path("saxpy"), *SAXPY, *arguments), *words)
+
+
+def test_out_of_bounds_pointer_in_a_kernel(luthier):
+    """n says 1000, the buffer has 900 elements: lane, address, instruction and place are named."""
+    arguments = ["u32=1000", "f32=0.7", "in:f32[900]=random:1", "inout:f32[1000]=random:2"]
+    fails(luthier("run", path("saxpy"), *SAXPY, *arguments), "saxpy", "pc 0x1954", "global_load_dword", "lane", "0x")
+
+
+@pytest.mark.parametrize("grid, block, word", [("0", "64", "--grid"), ("1", "2048", "1024"), ("1,2,3,4", "64", "--grid"), ("x", "64", "--grid")])
+def test_wrong_shape(luthier, grid, block, word):
+    fails(luthier("run", path("saxpy"), "--kernel", "saxpy", "--grid", grid, "--block", block, *SAXPY_ARGS), word)
+
+
+def test_unknown_tool_and_option(luthier):
+    fails(luthier("instrument", path("nbody"), "-t", "nothing_like_it"), "nothing_like_it", "instr_count")
+    fails(luthier("instrument", path("nbody"), "-t", "instr_count", "-O", "level=galaxy"), "level", "wave, thread")
+    fails(luthier("instrument", path("nbody"), "-t", "instr_count", "-O", "depth=1"), "depth")
+    fails(luthier("instrument", path("nbody"), "-t", "instr_count", "-O", "level"), "NAME=VALUE")
+
+
+def test_unknown_device(luthier):
+    fails(luthier("run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "--device", "abacus"), "abacus", "emulator")
+
+
+def test_a_hook_that_is_not_device_python(luthier, tmp_path):
+    (tmp_path / "bad.py").write_text(
+        "from luthier_py import Tool, hook, u32\n"
+        "class Bad(Tool):\n"
+        "    @hook\n"
+        "    def f(x: u32) -> None:\n"
+        "        print(x)\n"
+        "    def instrument(self, m):\n"
+        "        m.at_entry(m.kernels[0], self.f, 1)\n")
+    fails(luthier("instrument", path("nbody"), "-t", tmp_path / "bad.py"), "bad.py:5", "print")
+
+
+def test_output_that_cannot_be_written(luthier, tmp_path):
+    fails(luthier("instrument", path("nbody"), "-t", "none", "-o", tmp_path / "no" / "folder.co"), "No such file")
