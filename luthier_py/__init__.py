@@ -10,36 +10,34 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from luthier_py.errors import LuthierError as LuthierError
-    from luthier_py.isa import EXEC as EXEC, M0 as M0, SCC as SCC, VCC as VCC, OpFlag as OpFlag
-    from luthier_py.isa import Reg as Reg, RegFile as RegFile, RegSet as RegSet, sgpr as sgpr, vgpr as vgpr
-    from luthier_py.loader import load as load
-    from luthier_py.pipeline import Instrumented as Instrumented, instrument as instrument
-    from luthier_py.tool import Lane as Lane, LaunchResult as LaunchResult, Mutator as Mutator, Option as Option
-    from luthier_py.tool import Tool as Tool, Variable as Variable, WaveVariable as WaveVariable
-    from luthier_py.tool import bool_ as bool_, device as device, f32 as f32, f64 as f64, hook as hook
-    from luthier_py.tool import i32 as i32, i64 as i64, ptr as ptr, u32 as u32, u64 as u64
-
-_ROOMS = {
-    "errors": ("LuthierError",),
-    "isa": ("EXEC", "M0", "SCC", "VCC", "OpFlag", "Reg", "RegFile", "RegSet", "sgpr", "vgpr"),
-    "loader": ("load",),
-    "pipeline": ("Instrumented", "instrument"),
-    "tool": (
-        "Lane", "LaunchResult", "Mutator", "Option", "Tool", "Variable", "WaveVariable", "bool_", "device", "f32", "f64",
-        "hook", "i32", "i64", "ptr", "u32", "u64",
-    ),
-}
-_PLACES = {name: room for room, names in _ROOMS.items() for name in names}
+    from luthier_py.errors import LuthierError
+    from luthier_py.isa import EXEC, M0, SCC, VCC, OpFlag, Reg, RegFile, RegSet, sgpr, vgpr
+    from luthier_py.loader import load
+    from luthier_py.pipeline import Instrumented, instrument
+    from luthier_py.tool import (
+        Lane, LaunchResult, Mutator, Option, Tool, Variable, WaveVariable,
+        bool_, device, f32, f64, hook, i32, i64, ptr, u32, u64,
+    )
 
 __version__ = "0.1.0"
-__all__ = [*sorted(_PLACES), "__version__"]
+__all__ = [
+    "EXEC", "M0", "SCC", "VCC", "Instrumented", "Lane", "LaunchResult", "LuthierError", "Mutator", "OpFlag", "Option",
+    "Reg", "RegFile", "RegSet", "Tool", "Variable", "WaveVariable", "bool_", "device", "f32", "f64", "hook", "i32",
+    "i64", "instrument", "load", "ptr", "sgpr", "u32", "u64", "vgpr",
+]
+_ROOMS = {
+    "errors": {"LuthierError"},
+    "isa": {"EXEC", "M0", "SCC", "VCC", "OpFlag", "Reg", "RegFile", "RegSet", "sgpr", "vgpr"},
+    "loader": {"load"},
+    "pipeline": {"Instrumented", "instrument"},
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in __all__:
         raise AttributeError(f"module luthier_py has no attribute {name}")
-    value = getattr(import_module(f"luthier_py.{_PLACES[name]}"), name)
+    room = next((room for room, names in _ROOMS.items() if name in names), "tool")
+    value = getattr(import_module(f"luthier_py.{room}"), name)
     globals()[name] = value
     return value
 

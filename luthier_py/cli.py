@@ -1,6 +1,7 @@
 """The command line: arguments in, one call, text or JSON out. No logic lives here.
 
-Exit codes: 0 the run did what was asked; 1 an error, one line on stderr; 2 wrong usage; 3 a tool was asked for and observed nothing.
+Exit codes: 0 the run did what was asked; 1 an error, one line on stderr; 2 wrong usage; 3 a tool was asked for
+and observed nothing.
 """
 
 from __future__ import annotations
@@ -18,15 +19,22 @@ from luthier_py.errors import Invalid, LuthierError
 
 app = typer.Typer(
     help="Instrument AMD GPU code objects with Python, and run them on a GPU or on an emulator.",
-    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 
 FILE_COLUMNS = 180  # of tables that go to a file or a pipe
 
 File = Annotated[Path, typer.Argument(help="a code object (ELF for AMDGPU)", metavar="FILE")]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON for programs")]
-ToolName = Annotated[str, typer.Option("-t", "--tool", help="a tool's name, or a .py file that defines one; `none` inserts nothing")]
-ToolOptions = Annotated[list[str] | None, typer.Option("-O", "--option", help="an option of the tool, NAME=VALUE; may be repeated")]
+ToolName = Annotated[
+    str, typer.Option("-t", "--tool", help="a tool's name, or a .py file that defines one; `none` inserts nothing")
+]
+ToolOptions = Annotated[
+    list[str] | None, typer.Option("-O", "--option", help="an option of the tool, NAME=VALUE; may be repeated")
+]
 
 
 class Exit(IntEnum):
@@ -43,7 +51,9 @@ def main() -> None:
         print(f"luthier: {error}", file=sys.stderr)
         sys.exit(Exit.ERROR)
     except OSError as error:
-        print(f"luthier: {error.filename}: {error.strerror}" if error.filename else f"luthier: {error}", file=sys.stderr)
+        print(
+            f"luthier: {error.filename}: {error.strerror}" if error.filename else f"luthier: {error}", file=sys.stderr
+        )
         sys.exit(Exit.ERROR)
 
 
@@ -77,9 +87,13 @@ def disasm(
 def instrument(
     file: File,
     tool: ToolName,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="default: FILE with .luthier before its suffix")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="default: FILE with .luthier before its suffix")
+    ] = None,
     option: ToolOptions = None,
-    keep_going: Annotated[bool, typer.Option("--keep-going", help="leave kernels alone that cannot be instrumented")] = False,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="leave kernels alone that cannot be instrumented")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a copy of FILE with instrumented clones of its kernels beside the originals."""
@@ -104,7 +118,8 @@ def run(
     grid: Annotated[str, typer.Option("--grid", help="work-groups, X[,Y,Z]")],
     block: Annotated[str, typer.Option("--block", help="work-items of a work-group, X[,Y,Z]")],
     arguments: Annotated[
-        list[str] | None, typer.Argument(help="in:f32[1024]=random:1, inout:u32[512]=arange, out:f32[1024], i32=7", metavar="ARG")
+        list[str] | None,
+        typer.Argument(help="in:f32[1024]=random:1, inout:u32[512]=arange, out:f32[1024], i32=7", metavar="ARG"),
     ] = None,
     tool: ToolName = "none",
     option: ToolOptions = None,
@@ -116,7 +131,9 @@ def run(
     from luthier_py.report.launched import launch_table
     from luthier_py.session import Launch, launch_facts, launch_file, parse_argument, parse_dim, save_outputs
 
-    launch = Launch(kernel, parse_dim(grid, "--grid"), parse_dim(block, "--block"), tuple(map(parse_argument, arguments or [])))
+    launch = Launch(
+        kernel, parse_dim(grid, "--grid"), parse_dim(block, "--block"), tuple(map(parse_argument, arguments or []))
+    )
     done = launch_file(file, launch, None if tool == "none" else _tool(tool, option), device)
     saved = save_outputs(done, save) if save else {}
     facts = launch_facts(done, launch, {k: str(v) for k, v in saved.items()})

@@ -19,15 +19,36 @@ def demo_table(demo: Any) -> Group:
 def _kernels(demo: Any) -> Table:
     table = Table(title="instr_count, block level", title_justify="left", box=None, pad_edge=False)
     table.add_column("kernel")
-    for column in ("by tool", "by emulator", "equal", "NumPy", "bits", "sites", "code bytes", "growth", "overhead", "SGPRs", "VGPRs"):
+    for column in (
+        "by tool",
+        "by emulator",
+        "equal",
+        "NumPy",
+        "bits",
+        "sites",
+        "code bytes",
+        "growth",
+        "overhead",
+        "SGPRs",
+        "VGPRs",
+    ):
         table.add_column(column, justify="right")
     for row in demo.rows:
         trial = row.trials[0]
         kernel = trial.cloned
         table.add_row(
-            row.kernel, f"{trial.counted}", f"{row.instructions}", yes(trial.equal), yes(row.correct), yes(trial.identical),
-            str(kernel.sites), change(kernel.bytes_before, kernel.bytes_after), f"{kernel.bytes_after / kernel.bytes_before:.2f}x",
-            f"{row.overhead(0):.2f}x", change(kernel.before.sgprs, kernel.after.sgprs), change(kernel.before.vgprs, kernel.after.vgprs),
+            row.kernel,
+            f"{trial.counted}",
+            f"{row.instructions}",
+            yes(trial.equal),
+            yes(row.correct),
+            yes(trial.identical),
+            str(kernel.sites),
+            change(kernel.bytes_before, kernel.bytes_after),
+            f"{kernel.bytes_after / kernel.bytes_before:.2f}x",
+            f"{row.overhead(0):.2f}x",
+            change(kernel.before.sgprs, kernel.after.sgprs),
+            change(kernel.before.vgprs, kernel.after.vgprs),
         )
     return table
 
@@ -50,10 +71,11 @@ def _of(flags: Any) -> str:
 
 
 def _speed(demo: Any) -> list[Text]:
-    return [
-        Text(f"emulator, {s.kernel}: {s.instructions} wave instructions in {s.seconds:.3f} s, {s.instructions / s.seconds / 1e6:.0f} M/s")
-        for s in demo.speeds
-    ]
+    lines = []
+    for s in demo.speeds:
+        rate = s.instructions / s.seconds / 1e6
+        lines.append(f"emulator, {s.kernel}: {s.instructions} wave instructions in {s.seconds:.3f} s, {rate:.0f} M/s")
+    return list(map(Text, lines))
 
 
 def yes(flag: bool) -> str:
@@ -66,7 +88,7 @@ def verdict(demo: Any) -> Text:
         return Text(f"verdict: FAILED for {', '.join(failed)}")
     trials = sum(len(row.trials) for row in demo.rows)
     return Text(
-        f"verdict: passed; {len(demo.rows)} kernels, {trials} instrumented runs: every count equals the emulator's, every output "
-        f"buffer is bit-identical to the original kernel's and agrees with NumPy; block-level counting costs {demo.overhead(0):.2f}x "
-        "executed instructions"
+        f"verdict: passed; {len(demo.rows)} kernels, {trials} instrumented runs: every count equals the emulator's, "
+        "every output buffer is bit-identical to the original kernel's and agrees with NumPy; block-level counting "
+        f"costs {demo.overhead(0):.2f}x executed instructions"
     )

@@ -40,7 +40,9 @@ def _kernel(obj: CodeObject, kernel: KernelRecord) -> Facts:
         "private_bytes": descriptor.private_segment_fixed_size,
         "kernarg_bytes": descriptor.kernarg_size,
         "arguments": [
-            {"name": a.name, "offset": a.offset, "size": a.size, "kind": a.value_kind} for a in kernel.args if not a.hidden
+            {"name": a.name, "offset": a.offset, "size": a.size, "kind": a.value_kind}
+            for a in kernel.args
+            if not a.hidden
         ],
     }
 
@@ -55,10 +57,23 @@ def info_table(facts: Facts) -> Group:
         table.add_column(column, justify="right")
     table.add_column("arguments")
     for k in facts["kernels"]:
-        arguments = " ".join(f"{a['name'] or '?'}:{a['size']}{'*' if 'buffer' in a['kind'] else ''}" for a in k["arguments"])
+        arguments = " ".join(
+            f"{a['name'] or '?'}:{a['size']}{'*' if 'buffer' in a['kind'] else ''}" for a in k["arguments"]
+        )
         table.add_row(
-            k["name"], f"0x{k['entry']:x}", *map(str, (
-                k["sgprs"], k["vgprs"], k["waves_per_simd"], k["lds_bytes"], k["private_bytes"], k["kernarg_bytes"],
-            )), arguments,
+            k["name"],
+            f"0x{k['entry']:x}",
+            *map(
+                str,
+                (
+                    k["sgprs"],
+                    k["vgprs"],
+                    k["waves_per_simd"],
+                    k["lds_bytes"],
+                    k["private_bytes"],
+                    k["kernarg_bytes"],
+                ),
+            ),
+            arguments,
         )
     return Group(head, table)

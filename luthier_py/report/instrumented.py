@@ -49,7 +49,11 @@ def instrumented_table(facts: Facts) -> Group:
     for k in facts["kernels"]:
         pairs = (change(*k[key]) for key in ("code_bytes", "sgprs", "vgprs", "waves_per_simd"))
         table.add_row(k["name"], k["clone"], str(k["sites"]), *pairs)
-    return Group(Text(f"{facts['output']}: {facts['bytes_before']} -> {facts['bytes_after']} bytes, {facts['sites']} sites"), table, *refused)
+    return Group(
+        Text(f"{facts['output']}: {facts['bytes_before']} -> {facts['bytes_after']} bytes, {facts['sites']} sites"),
+        table,
+        *refused,
+    )
 
 
 def change(before: int, after: int) -> str:

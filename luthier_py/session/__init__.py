@@ -19,8 +19,22 @@ from luthier_py.session.specs import Argument, Buffer, Scalar, parse_argument
 from luthier_py.tool import Tool
 
 __all__ = [
-    "Argument", "Buffer", "Dim", "Done", "Instrumented", "Launch", "Ran", "Scalar", "launch_facts", "launch_file", "open_device",
-    "parse_argument", "parse_dim", "run_instrumented", "run_original", "save_outputs",
+    "Argument",
+    "Buffer",
+    "Dim",
+    "Done",
+    "Instrumented",
+    "Launch",
+    "Ran",
+    "Scalar",
+    "launch_facts",
+    "launch_file",
+    "open_device",
+    "parse_argument",
+    "parse_dim",
+    "run_instrumented",
+    "run_original",
+    "save_outputs",
 ]
 
 MAX_WORKITEMS = 1024  # of a work-group (AMDGPUUsage, "amdgpu-flat-work-group-size")
@@ -67,4 +81,3 @@ def save_outputs(done: Done, folder: Path) -> dict[int, Path]:
         paths[number] = folder / f"arg{number}.npy"
         write_array(paths[number], data)
     return paths
-

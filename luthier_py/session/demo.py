@@ -41,10 +41,10 @@ class Trial:
     """One tool on one kernel."""
 
     tool: str
-    counted: int                   # by the tool; the sum over opcodes for a histogram
-    equal: bool                    # to the emulator's count, opcode by opcode
-    identical: bool                # application buffers, bit for bit, to those of the original kernel
-    executed: int                  # wave instructions of the instrumented run
+    counted: int  # by the tool; the sum over opcodes for a histogram
+    equal: bool  # to the emulator's count, opcode by opcode
+    identical: bool  # application buffers, bit for bit, to those of the original kernel
+    executed: int  # wave instructions of the instrumented run
     cloned: ClonedKernel
 
 
@@ -53,9 +53,9 @@ class Row:
     """One kernel."""
 
     kernel: str
-    instructions: int              # wave instructions of the original run, by the emulator
-    correct: bool                  # outputs as NumPy computes them
-    unchanged: bool                # the empty tool reproduces the file
+    instructions: int  # wave instructions of the original run, by the emulator
+    correct: bool  # outputs as NumPy computes them
+    unchanged: bool  # the empty tool reproduces the file
     trials: tuple[Trial, ...]
 
     @property
@@ -95,19 +95,31 @@ class Demo:
             "passed": self.passed,
             "kernels": [
                 {
-                    "kernel": row.kernel, "instructions": row.instructions, "correct": row.correct, "unchanged": row.unchanged,
+                    "kernel": row.kernel,
+                    "instructions": row.instructions,
+                    "correct": row.correct,
+                    "unchanged": row.unchanged,
                     "tools": [
                         {
-                            "tool": t.tool, "counted": t.counted, "equal": t.equal, "identical": t.identical,
-                            "sites": t.cloned.sites, "overhead": round(row.overhead(i), 3),
+                            "tool": t.tool,
+                            "counted": t.counted,
+                            "equal": t.equal,
+                            "identical": t.identical,
+                            "sites": t.cloned.sites,
+                            "overhead": round(row.overhead(i), 3),
                         }
                         for i, t in enumerate(row.trials)
                     ],
                 }
                 for row in self.rows
             ],
-            "overhead": {tool_label(name, options): round(self.overhead(i), 3) for i, (name, options, *_) in enumerate(CHECKS)},
-            "speed": [{"kernel": s.kernel, "instructions": s.instructions, "seconds": round(s.seconds, 4)} for s in self.speeds],
+            "overhead": {
+                tool_label(name, options): round(self.overhead(i), 3) for i, (name, options, *_) in enumerate(CHECKS)
+            },
+            "speed": [
+                {"kernel": s.kernel, "instructions": s.instructions, "seconds": round(s.seconds, 4)}
+                for s in self.speeds
+            ],
         }
 
 
@@ -158,7 +170,9 @@ def try_sample(sample: Any) -> Row:
         ran = run_instrumented(device, made, tool, launch)
         assert ran.cloned is not None
         got = ran.report[key]
-        identical = all(np.array_equal(a.view(np.uint8), original.outputs[n].view(np.uint8)) for n, a in ran.outputs.items())
+        identical = all(
+            np.array_equal(a.view(np.uint8), original.outputs[n].view(np.uint8)) for n, a in ran.outputs.items()
+        )
         total = sum(got.values()) if isinstance(got, dict) else got
         label = tool_label(name, options)
         trials.append(Trial(label, total, got == count(profile), identical, profile_of(device).total, ran.cloned))

@@ -18,7 +18,12 @@ def launch_facts(done: Done, launch: Launch, saved: dict[int, str]) -> Facts:
         "grid": list(launch.grid),
         "block": list(launch.block),
         "outputs": [
-            {"argument": n, "spec": launch.arguments[n].text, "first": data.ravel()[:SHOWN].tolist(), "file": saved.get(n)}
+            {
+                "argument": n,
+                "spec": launch.arguments[n].text,
+                "first": data.ravel()[:SHOWN].tolist(),
+                "file": saved.get(n),
+            }
             for n, data in done.ran.outputs.items()
         ],
         "device_instructions": done.ran.counted,

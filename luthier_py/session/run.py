@@ -73,7 +73,7 @@ def run_original(device: Device, code: bytes, launch: Launch) -> Ran:
 
 
 def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Launch, index: int = 0) -> Ran:
-    """Launch the instrumented clone, or the original where the tool inserted nothing, and ask the tool for its report."""
+    """Launch the clone, or the original where the tool inserted nothing, and ask the tool for its report."""
     cloned = next((row for row in made.patched.report if row.name == launch.kernel), None)
     module = device.load(made.data)
     try:
@@ -128,12 +128,11 @@ def check_arguments(record: KernelRecord, arguments: Sequence[Argument]) -> None
     wanted = [a for a in record.args if not a.value_kind.startswith("hidden_")]
     if len(wanted) != len(arguments):
         raise Invalid(f"kernel {record.name} takes {len(wanted)} arguments, not {len(arguments)}")
-    for number, (formal, actual) in enumerate(zip(wanted, arguments)):
+    for number, (formal, actual) in enumerate(zip(wanted, arguments, strict=True)):
         is_buffer = formal.value_kind in ("global_buffer", "dynamic_shared_pointer")
         if is_buffer != isinstance(actual, Buffer):
             kind = "a buffer (like in:f32[1024]=zeros)" if is_buffer else "a scalar (like i32=7)"
             raise Invalid(f"kernel {record.name}: argument {number} is {kind}, not `{actual.text}`")
         if isinstance(actual, Scalar) and actual.data.nbytes != formal.size:
-            raise Invalid(
-                f"kernel {record.name}: argument {number} has {formal.size} bytes, `{actual.text}` has {actual.data.nbytes}"
-            )
+            sizes = f"has {formal.size} bytes, `{actual.text}` has {actual.data.nbytes}"
+            raise Invalid(f"kernel {record.name}: argument {number} {sizes}")

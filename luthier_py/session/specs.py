@@ -25,9 +25,17 @@ from luthier_py.errors import Invalid
 TYPES: dict[str, np.dtype[Any]] = {
     name: np.dtype(kind)
     for name, kind in {
-        "f16": "<f2", "f32": "<f4", "f64": "<f8",
-        "i8": "<i1", "i16": "<i2", "i32": "<i4", "i64": "<i8",
-        "u8": "<u1", "u16": "<u2", "u32": "<u4", "u64": "<u8",
+        "f16": "<f2",
+        "f32": "<f4",
+        "f64": "<f8",
+        "i8": "<i1",
+        "i16": "<i2",
+        "i32": "<i4",
+        "i64": "<i8",
+        "u8": "<u1",
+        "u16": "<u2",
+        "u32": "<u4",
+        "u64": "<u8",
     }.items()
 }
 MAX_BUFFER_BYTES = 1 << 34
@@ -75,9 +83,13 @@ def parse_argument(text: str) -> Argument:
         for n in shape:
             count *= n
         if count * dtype.itemsize > MAX_BUFFER_BYTES:
-            raise Invalid(f"argument `{text}`: buffer of {count * dtype.itemsize} bytes is too large; the limit is 16 GiB")
+            raise Invalid(
+                f"argument `{text}`: buffer of {count * dtype.itemsize} bytes is too large; the limit is 16 GiB"
+            )
         if init is None and direction != "out":
-            raise Invalid(f"argument `{text}`: an {direction} buffer needs `=zeros|ones|arange|const:V|random[:SEED]|file:PATH`")
+            raise Invalid(
+                f"argument `{text}`: an {direction} buffer needs `=zeros|ones|arange|const:V|random[:SEED]|file:PATH`"
+            )
         return Buffer(text, Direction(direction), _initial(init or "zeros", shape, dtype, text))
     if match := _SCALAR.fullmatch(text):
         dtype = _dtype(match[1], text)
@@ -115,7 +127,10 @@ def _initial(init: str, shape: tuple[int, ...], dtype: np.dtype[Any], text: str)
         return _random(rest, shape, dtype, text)
     if kind == "file":
         return _from_file(rest, shape, dtype, text)
-    raise Invalid(f"argument `{text}`: unknown initial value {init}; one of zeros ones arange const:V random[:SEED[:LOW:HIGH]] file:PATH")
+    raise Invalid(
+        f"argument `{text}`: unknown initial value {init}; "
+        "one of zeros ones arange const:V random[:SEED[:LOW:HIGH]] file:PATH"
+    )
 
 
 def _random(rest: str, shape: tuple[int, ...], dtype: np.dtype[Any], text: str) -> NDArray[Any]:

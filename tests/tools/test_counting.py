@@ -39,7 +39,7 @@ def test_outputs_agree_with_numpy(sample, original):
     _, _, launch, outputs, _ = original
     expected = sample.reference([argument.data for argument in launch.arguments])
     assert len(outputs) == len(expected)
-    for got, want in zip(outputs.values(), expected):
+    for got, want in zip(outputs.values(), expected, strict=True):
         assert sample.agrees(got, want)
 
 

@@ -10,7 +10,9 @@ class InstrCount(Tool):
     """Executed instructions of each launch, counted once per basic block."""
 
     name = "instr_count"
-    level = Option("wave", choices=("wave", "thread"), help="count an instruction once per wave, or once per active lane")
+    level = Option(
+        "wave", choices=("wave", "thread"), help="count an instruction once per wave, or once per active lane"
+    )
 
     instructions = Variable(u64)
     count = WaveVariable(u64)
@@ -34,7 +36,9 @@ class InstrCount(Tool):
     def instrument(self, m: Mutator) -> None:
         for function in m.functions():
             for block in function.blocks:
-                pieces, add = (m.runs(block), self.add) if self.level == "wave" else (m.stretches(block), self.add_lanes)
+                pieces, add = (
+                    (m.runs(block), self.add) if self.level == "wave" else (m.stretches(block), self.add_lanes)
+                )
                 for piece in pieces:
                     m.at_stretch(piece, add, self.count, len(piece.instrs), into=self.count, anywhere=True)
         for kernel in m.kernels:

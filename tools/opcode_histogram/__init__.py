@@ -12,7 +12,9 @@ class OpcodeHistogram(Tool):
     """Executions of each opcode, counted once per basic block."""
 
     name = "opcode_histogram"
-    level = Option("wave", choices=("wave", "thread"), help="count an instruction once per wave, or once per active lane")
+    level = Option(
+        "wave", choices=("wave", "thread"), help="count an instruction once per wave, or once per active lane"
+    )
 
     @hook(lanes="one")
     def count(executions: ptr[u64]) -> None:
@@ -28,8 +30,9 @@ class OpcodeHistogram(Tool):
         self.total: Counter[str] = Counter()
 
     def instrument(self, m: Mutator) -> None:
-        """One counter for each piece of code that runs as a whole: its opcodes are known, its executions are counted."""
-        pieces = [s for f in m.functions() for b in f.blocks for s in (m.stretches(b) if self.level == "thread" else m.runs(b))]
+        """A counter for each piece of code that runs as a whole: its opcodes are known, its executions are counted."""
+        cut = m.stretches if self.level == "thread" else m.runs
+        pieces = [piece for function in m.functions() for block in function.blocks for piece in cut(block)]
         self.pieces = [Counter(i.inst.op.mnemonic for i in piece.instrs) for piece in pieces]
         if not pieces:
             return

@@ -57,7 +57,9 @@ def test_disasm_prints_what_llvm_objdump_prints(luthier, require_tool, name):
     ours = [line for line in out.splitlines() if line.startswith("\t")]
     assert ours and set(ours) <= set(theirs)
     padding = [line for line in theirs if line.startswith("\t") and line not in set(ours)]
-    assert all(line.startswith(("\ts_nop 0", "\ts_code_end")) for line in padding)  # between functions, and behind the last
+    assert all(
+        line.startswith(("\ts_nop 0", "\ts_code_end")) for line in padding
+    )  # between functions, and behind the last
 
 
 def test_disasm_blocks(luthier):
@@ -96,13 +98,16 @@ def test_run_saves_outputs(luthier, tmp_path):
 def test_run_with_a_tool(luthier):
     code, out, _ = luthier("run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "-t", "instr_count")
     assert code == 0 and "kernel 0 - saxpy - #workgroups 4, kernel instructions 400, total instructions 400" in out
-    code, out, _ = luthier("run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "-t", "instr_count", "-O", "level=thread", "--json")
+    code, out, _ = luthier(
+        "run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "-t", "instr_count", "-O", "level=thread", "--json"
+    )
     assert code == 0 and json.loads(out)["tool"]["report"]["instructions"] == 25192
 
 
 def test_a_tool_that_inserts_nothing_is_exit_code_3(luthier, tmp_path):
     (tmp_path / "idle.py").write_text(
-        "from luthier_py import Tool\nclass Idle(Tool):\n    def instrument(self, m):\n        pass\n")
+        "from luthier_py import Tool\nclass Idle(Tool):\n    def instrument(self, m):\n        pass\n"
+    )
     code, _, err = luthier("run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "-t", tmp_path / "idle.py")
     assert code == 3 and "observed nothing" in err
 
@@ -204,18 +209,21 @@ def test_wrong_number_of_arguments(luthier):
     fails(luthier("run", path("saxpy"), *SAXPY, "u32=1"), "saxpy", "takes 4 arguments")
 
 
-@pytest.mark.parametrize("position, text, words", [
-    (2, "u32=5", ["argument 2", "buffer"]),
-    (0, "in:f32[4]=ones", ["argument 0", "scalar"]),
-    (0, "f64=1", ["argument 0", "4 bytes"]),
-    (0, "u32=banana", ["banana"]),
-    (0, "u32=-1", ["u32=-1"]),
-    (2, "in:f33[4]=ones", ["f33"]),
-    (2, "in:f32[1000]=sometimes", ["sometimes"]),
-    (2, "in:f32[1000]", ["needs"]),
-    (2, "in:f32[1000]=file:/nowhere.npy", ["/nowhere.npy"]),
-    (2, "whatever", ["whatever", "in:f32[1024]=random:1"]),
-])
+@pytest.mark.parametrize(
+    "position, text, words",
+    [
+        (2, "u32=5", ["argument 2", "buffer"]),
+        (0, "in:f32[4]=ones", ["argument 0", "scalar"]),
+        (0, "f64=1", ["argument 0", "4 bytes"]),
+        (0, "u32=banana", ["banana"]),
+        (0, "u32=-1", ["u32=-1"]),
+        (2, "in:f33[4]=ones", ["f33"]),
+        (2, "in:f32[1000]=sometimes", ["sometimes"]),
+        (2, "in:f32[1000]", ["needs"]),
+        (2, "in:f32[1000]=file:/nowhere.npy", ["/nowhere.npy"]),
+        (2, "whatever", ["whatever", "in:f32[1024]=random:1"]),
+    ],
+)
 def test_wrong_arguments(luthier, position, text, words):
     arguments = [*SAXPY_ARGS]
     arguments[position] = text
@@ -228,7 +236,10 @@ def test_out_of_bounds_pointer_in_a_kernel(luthier):
     fails(luthier("run", path("saxpy"), *SAXPY, *arguments), "saxpy", "pc 0x1954", "global_load_dword", "lane", "0x")
 
 
-@pytest.mark.parametrize("grid, block, word", [("0", "64", "--grid"), ("1", "2048", "1024"), ("1,2,3,4", "64", "--grid"), ("x", "64", "--grid")])
+@pytest.mark.parametrize(
+    "grid, block, word",
+    [("0", "64", "--grid"), ("1", "2048", "1024"), ("1,2,3,4", "64", "--grid"), ("x", "64", "--grid")],
+)
 def test_wrong_shape(luthier, grid, block, word):
     fails(luthier("run", path("saxpy"), "--kernel", "saxpy", "--grid", grid, "--block", block, *SAXPY_ARGS), word)
 
@@ -252,7 +263,8 @@ def test_a_hook_that_is_not_device_python(luthier, tmp_path):
         "    def f(x: u32) -> None:\n"
         "        print(x)\n"
         "    def instrument(self, m):\n"
-        "        m.at_entry(m.kernels[0], self.f, 1)\n")
+        "        m.at_entry(m.kernels[0], self.f, 1)\n"
+    )
     fails(luthier("instrument", path("nbody"), "-t", tmp_path / "bad.py"), "bad.py:5", "print")
 
 

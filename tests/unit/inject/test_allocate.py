@@ -78,5 +78,7 @@ def test_two_groups_never_share_a_home():
 def test_a_misaligned_home_is_not_granted():
     code = [ISA.make("s_mov_b64", sgpr(2, 2), sgpr(0, 2))]
     used, written = registers(code)
-    placed = place(fragment_groups(code, [], GENERAL), used, written, [Pin(sgpr(0, 2), sgpr(31, 2), False)], pool(sgpr(8, 8)))
+    placed = place(
+        fragment_groups(code, [], GENERAL), used, written, [Pin(sgpr(0, 2), sgpr(31, 2), False)], pool(sgpr(8, 8))
+    )
     assert not placed.granted and placed(sgpr(0, 2)).index % 2 == 0

@@ -8,7 +8,7 @@ import pytest
 
 from luthier_py.errors import CheckFailed
 from luthier_py.inject.check import Linked, check
-from luthier_py.isa import EXEC, OpFlag, RegSet, sgpr, vgpr
+from luthier_py.isa import EXEC, OpFlag, RegSet, sgpr
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument, prove
 from luthier_py.samples import sample
@@ -73,8 +73,11 @@ def test_a_clobbered_live_register_is_found():
 def test_exec_must_come_back():
     patch = Patch("matmul", "opcode_histogram")
     source = patch.made.patched.maps[0]
-    restore = next(at for at, inst, own in patch.sites(source)
-                   if not own and inst.op.base == "S_MOV_B64" and inst["sdst"].reg == sgpr(EXEC, 2) and inst["src0"].reg)
+    restore = next(
+        at
+        for at, inst, own in patch.sites(source)
+        if not own and inst.op.base == "S_MOV_B64" and inst["sdst"].reg == sgpr(EXEC, 2) and inst["src0"].reg
+    )
     patch.put(source, restore, patch.isa.make("s_mov_b64", sgpr(EXEC, 2), -1))
     with pytest.raises(CheckFailed, match="EXEC is not restored"):
         patch.check()
@@ -92,7 +95,9 @@ def test_a_vector_register_of_an_inactive_lane_counts():
         hidden = (facts.live_before_all_lanes(following) - facts.live_before(following)).vgpr
         if hidden:
             lane = hidden.bit_length() - 1
-            patch.put(source, at, patch.isa.with_registers(inst, lambda o, r=lane: r if o.name == "vdst" else o.reg.index))
+            patch.put(
+                source, at, patch.isa.with_registers(inst, lambda o, r=lane: r if o.name == "vdst" else o.reg.index)
+            )
             with pytest.raises(CheckFailed, match=f"v{lane} is still needed and overwritten"):
                 patch.check()
             return
@@ -136,14 +141,19 @@ def test_random_damage_is_found_when_it_matters():
         patch = Patch(name, "instr_count", level="thread")
         source = rng.choice(patch.made.patched.maps)
         own = sorted((offset, instr) for instr, offset in source.instructions.items())
-        sums = [(at, i) for at, i, mine in patch.sites(source) if not mine and i.op.base == "S_ADDC_U32" and at < own[-1][0]]
+        sums = [
+            (at, i) for at, i, mine in patch.sites(source) if not mine and i.op.base == "S_ADDC_U32" and at < own[-1][0]
+        ]
         at, inst = rng.choice(sums)
         following = next(instr for offset, instr in own if offset > at)
         if not any(offset == at + inst.size_bytes for offset, _ in own):
             continue
         new = sgpr(rng.randrange(0, 40))
         patch.put(source, at, patch.isa.make("s_addc_u32", new, new, 0))
-        if new in patch.made.facts.live_before(following) or new in patch.made.facts.pending_before(following).registers:
+        if (
+            new in patch.made.facts.live_before(following)
+            or new in patch.made.facts.pending_before(following).registers
+        ):
             with pytest.raises(CheckFailed):
                 patch.check()
             found += 1
@@ -175,4 +185,3 @@ def test_declared_writes_are_allowed_and_others_are_not(tmp_path):
     made.patched.declared.after.clear()
     with pytest.raises(CheckFailed, match="still needed|not restored"):
         prove(made.program, made.facts, made.patched, made.data)
-

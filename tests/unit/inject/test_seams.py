@@ -29,7 +29,8 @@ def test_a_scalar_that_a_vector_instruction_wrote_waits_before_memory_reads_it()
 
 def test_distance_that_is_there_already_counts():
     code = items(
-        ISA.make("v_readfirstlane_b32", sgpr(4), vgpr(0)), *(ISA.make("s_mov_b32", sgpr(8), 0) for _ in range(3)),
+        ISA.make("v_readfirstlane_b32", sgpr(4), vgpr(0)),
+        *(ISA.make("s_mov_b32", sgpr(8), 0) for _ in range(3)),
         ISA.make("global_load_dword", vgpr(1), vgpr(2), sgpr(4, 2)),
     )
     clone = Clone(None, "f", code, {})
@@ -40,8 +41,10 @@ def test_distance_that_is_there_already_counts():
 def test_every_way_in_is_looked_at_and_branches_reach_the_wait():
     load = Item(ISA.make("global_load_dword", vgpr(1), vgpr(2), sgpr(4, 2)))
     code = [
-        Item(ISA.make("v_readfirstlane_b32", sgpr(4), vgpr(0))), Item(ISA.make("s_cbranch_scc1", 0), jump=0x40),
-        *items(*(ISA.make("s_mov_b32", sgpr(8), 0) for _ in range(8))), load,
+        Item(ISA.make("v_readfirstlane_b32", sgpr(4), vgpr(0))),
+        Item(ISA.make("s_cbranch_scc1", 0), jump=0x40),
+        *items(*(ISA.make("s_mov_b32", sgpr(8), 0) for _ in range(8))),
+        load,
     ]
     clone = Clone(None, "f", code, {0x40: load})
     settle(ISA, clone)
