@@ -1,0 +1,17 @@
+"""Lifted samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from luthier_py.ir import Program, lift
+from luthier_py.loader import load
+
+
+@pytest.fixture(scope="session")
+def sample_programs() -> list[Program]:
+    """Each kernel of each sample, lifted on its own."""
+    objects = [load(path.read_bytes(), path.name) for path in sorted((Path(__file__).parents[2] / "data").glob("*.co"))]
+    return [lift(obj, [kernel.name]) for obj in objects for kernel in obj.kernels]

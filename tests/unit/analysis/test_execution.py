@@ -1,0 +1,108 @@
+"""EXEC: constants, stretches; and registers of functions and of a wave's start."""
+
+from __future__ import annotations
+
+from synthetic import Row, build
+
+from luthier_py.analysis import Facts, analyse, initial_registers, touched
+from luthier_py.ir import Instr, Program, lift
+from luthier_py.isa import EXEC, M0, VCC, RegSet, instruction_set, sgpr, target, vgpr
+from luthier_py.loader import KernelDescriptor
+
+END: Row = ("s_endpgm",)
+NOP: Row = ("s_nop", 0)
+E, V = sgpr(EXEC, 2), sgpr(VCC, 2)
+FULL = (1 << 64) - 1
+
+
+def lifted(*rows: Row, **functions: list[Row]) -> Program:
+    return lift(build({"k": list(rows), **functions}))
+
+
+def solved(*rows: Row) -> tuple[Facts, list[Instr]]:
+    program = lifted(*rows)
+    return analyse(program), list(program.kernel("k").function.instrs)
+
+
+def constants(*rows: Row) -> list[int | None]:
+    facts, instrs = solved(*rows)
+    return [facts.exec_constant(instr) for instr in instrs]
+
+
+def test_exec_is_not_known_when_a_wave_starts() -> None:
+    assert constants(NOP, END) == [None, None]
+
+
+def test_exec_is_known_from_one_write_to_the_next() -> None:
+    assert constants(("s_mov_b64", E, -1), NOP, ("s_mov_b64", E, 1), ("s_and_b64", E, E, V), END) == \
+        [None, FULL, FULL, 1, None]
+
+
+def test_exec_is_known_where_paths_agree() -> None:
+    rows: list[Row] = [("s_mov_b64", E, -1), ("s_cbranch_scc0", "end"), ("s_mov_b64", E, -1), "end:", END]
+    assert constants(*rows)[-1] == FULL
+    rows[2] = ("s_mov_b64", E, 0)
+    assert constants(*rows)[-1] is None
+
+
+def test_half_of_exec_is_not_enough() -> None:
+    assert constants(("s_mov_b64", E, -1), ("s_mov_b32", sgpr(EXEC), -1), END)[-1] is None
+
+
+def test_stretches_end_where_exec_is_written_and_at_calls() -> None:
+    program = lifted(NOP, ("s_and_saveexec_b64", sgpr(4, 2), V), NOP, ("s_call_b64", sgpr(30, 2), "f"), NOP, NOP, END,
+                     f=[("s_setpc_b64", sgpr(30, 2))])
+    (block,) = program.kernel("k").function.blocks
+    assert analyse(program).stretches(block) == ((0, 2), (2, 4), (4, 7))
+    program = lifted(NOP, ("s_branch", "end"), "end:", ("v_cmpx_lt_u32", V, vgpr(0), vgpr(1)), END)
+    facts = analyse(program)
+    assert [facts.stretches(b) for b in program.kernel("k").function.blocks] == [((0, 2),), ((0, 1), (1, 2))]
+
+
+def test_touched_registers() -> None:
+    chain: list[Row] = [("s_getpc_b64", sgpr(6, 2)), ("s_add_u32", sgpr(6), sgpr(6), "f"),
+                        ("s_addc_u32", sgpr(7), sgpr(7), "f"), ("s_swappc_b64", sgpr(30, 2), sgpr(6, 2))]
+    program = lifted(*chain, END, f=[("v_mov_b32", vgpr(3), sgpr(40)), ("s_setpc_b64", sgpr(30, 2))])
+    facts, kernel = analyse(program), program.kernel("k").function
+    assert str(facts.touched([kernel])) == "s[6:7] s[30:31] exec scc mode"
+    assert str(facts.touched(program.reachable(kernel))) == "s[6:7] s[30:31] s40 exec scc mode v3"
+
+
+def test_an_indexed_register_may_be_any() -> None:
+    program = lifted(("s_set_gpr_idx_on", sgpr(0), 1), ("v_mov_b32", vgpr(0), vgpr(1)), ("s_set_gpr_idx_off",), END)
+    assert vgpr(0, 256) in touched(program.functions) and sgpr(M0) in touched(program.functions)
+
+
+def test_what_is_not_known_touches_everything() -> None:
+    program = lifted(b"\xff\xff\xff\xff")
+    assert RegSet.of(vgpr(0, 256), sgpr(0, 100), sgpr(EXEC, 2)) - touched(program.functions) == RegSet()
+
+
+def test_registers_that_a_wave_starts_with() -> None:
+    descriptor = KernelDescriptor(bytes(64)).replace(
+        user_sgpr_count=6, enable_sgpr_workgroup_id_x=1, enable_sgpr_workgroup_id_z=1, enable_private_segment=1,
+        enable_vgpr_workitem_id=1,
+    )
+    always = RegSet.of(sgpr(EXEC, 2), sgpr(M0))
+    assert initial_registers(target("gfx900"), descriptor) - always == RegSet.of(sgpr(0, 9), vgpr(0, 2), sgpr(129))
+    packed = initial_registers(target("gfx90a"), descriptor)
+    assert vgpr(0) in packed and vgpr(1) not in packed
+    assert sgpr(8) not in initial_registers(target("gfx942"), descriptor)  # scratch is set up by the hardware
+    assert sgpr(6) not in initial_registers(target("gfx1200"), descriptor)  # ids come in TTMPs
+
+
+def test_the_kernel_entry_reads_nothing_that_is_not_there(sample_programs: list[Program]) -> None:
+    """Of scalar registers that no callee saves for its caller."""
+    for program in sample_programs:
+        facts = analyse(program)
+        for kernel in program.kernels:
+            live = facts.live_before(kernel.function.blocks[0].instrs[0])
+            assert not live & RegSet.of(sgpr(0, 30)) - facts.initial(kernel), (kernel.name, str(live))
+
+
+def test_wave32_exec_is_one_register() -> None:
+    isa = instruction_set(target("gfx1030"), 32)
+    rows: list[Row] = [("s_mov_b32", sgpr(EXEC), -1), ("v_mov_b32", vgpr(1), 0), END]
+    program = lift(build({"k": rows}, gpu="gfx1030", wave_size=32))
+    facts, (_, second, _) = analyse(program), program.kernel("k").function.instrs
+    assert program.isa is isa and facts.exec_constant(second) == 0xFFFFFFFF
