@@ -19,15 +19,16 @@ def launch_table(facts: Facts) -> Group:
         values = np.array2string(np.array(out["first"]), separator=" ", formatter={"float_kind": lambda v: f"{v:.6g}"})
         where = f" -> {out['file']}" if out["file"] else ""
         lines.append(f"argument {out['argument']} ({out['spec']}): {values[:-1]} ...]{where}")
+    executed = facts["device_instructions"]
+    work = "" if executed is None else f", {executed} wave instructions executed"
     if tool := facts.get("tool"):
         lines += tool["text"].splitlines()
         if kernel := tool["kernel"]:
             lines.append(
                 f"verdict: 1 launch, instrumented by {tool['name']}: {kernel['sites']} sites, "
                 f"{change(*kernel['code_bytes'])} bytes of code, SGPRs {change(*kernel['sgprs'])}, "
-                f"VGPRs {change(*kernel['vgprs'])}, waves/SIMD {change(*kernel['waves_per_simd'])}, "
-                f"{facts['device_instructions']} wave instructions executed"
+                f"VGPRs {change(*kernel['vgprs'])}, waves/SIMD {change(*kernel['waves_per_simd'])}{work}"
             )
     else:
-        lines.append(f"verdict: 1 launch, not instrumented, {facts['device_instructions']} wave instructions executed")
+        lines.append(f"verdict: 1 launch, not instrumented{work}")
     return Group(*map(Text, lines))

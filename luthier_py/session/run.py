@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import Invalid
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.loader import KernelRecord
@@ -67,7 +68,7 @@ def run_original(device: Device, code: bytes, launch: Launch) -> Ran:
     """Launch the kernel as it is."""
     module = device.load(code)
     try:
-        return Ran(execute(device, module, launch.kernel, launch))
+        return Ran(execute(device, module, launch.kernel, launch), counted=counted(device))
     finally:
         module.unload()
 
@@ -79,16 +80,21 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
     try:
         outputs = execute(device, module, cloned.clone if cloned else launch.kernel, launch)
         if cloned is None:
-            return Ran(outputs)
+            return Ran(outputs, counted=counted(device))
         memory = {}
         for variable in made.edits.variables:
             place = module.variable(variable.name)
             memory[variable.name] = device.read(place.address, place.size)
         result = LaunchResult(index, launch.kernel, launch.grid, launch.block, memory)
         report = tool.report(result)
-        return Ran(outputs, report, tool.text(result, report), cloned)
+        return Ran(outputs, report, tool.text(result, report), cloned, counted(device))
     finally:
         module.unload()
+
+
+def counted(device: Device) -> int | None:
+    """Wave instructions of the last launch, where the device counts them itself."""
+    return device.profile.total if isinstance(device, EmulatorDevice) and device.profile else None
 
 
 def execute(device: Device, module: Module, kernel: str, launch: Launch) -> dict[int, NDArray[Any]]:
