@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fixed_width import plain, run
+from hook_files import INTERESTING, KINDS, load_text, random_function
 from on_host import on_host
 
 from luthier_py.tool import Hook, Scalar, bool_, device, f32, f64, hook, i32, i64, u32, u64
@@ -167,7 +166,6 @@ def bits(a: u32, b: u32) -> tuple[u32, u32, u32, u32, u32, u32]:
 
 
 HOOKS = [value for value in list(globals().values()) if isinstance(value, Hook)]
-INTERESTING = [0, 1, 2, 3, 5, 7, 8, 31, 32, 63, 64, 100, 255, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63]
 
 
 @pytest.fixture(scope="module")
@@ -201,53 +199,12 @@ def test_device_code_means_what_python_means(hook: Hook, compiled: dict[str, Any
         assert all(map(same, got, want)), (hook.name, args, got, want)
 
 
-def random_expression(rng: random.Random, depth: int, kind: str) -> str:
-    """An expression over x and y of one integer type."""
-    if depth == 0 or rng.random() < 0.1:
-        return rng.choice(["x", "y", "z", f"{kind}({rng.choice(INTERESTING)})", str(rng.randrange(1, 100))])
-
-    def part() -> str:
-        return random_expression(rng, depth - 1, kind)
-
-    choice = rng.randrange(10)
-    if choice < 6:
-        return f"({part()} {rng.choice(['+', '-', '*', '//', '%', '&', '|', '^', '<<', '>>'])} {kind}({part()}))"
-    if choice == 6:
-        comparison = f"{part()} {rng.choice(['<', '<=', '==', '!=', '>', '>='])} {kind}({part()})"
-        return f"({part()} if {comparison} else {kind}({part()}))"
-    if choice == 7:
-        return f"{rng.choice(['min', 'max'])}({kind}({part()}), {part()})"
-    return f"{rng.choice(['-', '~', '+'])}{kind}({part()})"
-
-
-def random_hook(rng: random.Random, name: str) -> str:
-    kind = rng.choice(["u32", "i32", "u64", "i64"])
-    lines = [
-        "@hook", f"def {name}(x: {kind}, y: {kind}) -> {kind}:", f"    z = {kind}(1)",
-        f"    for i in range({rng.randrange(1, 4)}):",
-        f"        z = {kind}({random_expression(rng, 3, kind)})",
-        f"        if {kind}({random_expression(rng, 2, kind)}) > z:",
-        f"            x = {kind}({random_expression(rng, 2, kind)})",
-        rng.choice(["            continue", "            break", "            y += 1", "            return x ^ y"]),
-        f"        y ^= {kind}({random_expression(rng, 2, kind)})",
-        f"    return {kind}({random_expression(rng, 3, kind)})", "",
-    ]
-    return "\n".join(lines)
-
-
 def test_random_programs(tmp_path: Path) -> None:
-    rng = random.Random(20)
-    text = "from luthier_py.tool import hook, i32, i64, u32, u64\n\n" + "\n".join(
-        random_hook(rng, f"r{i}") for i in range(60)
-    )
-    path = tmp_path / "random_hooks.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location("random_hooks", path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["random_hooks"] = module
-    spec.loader.exec_module(module)
-    hooks = [value for value in vars(module).values() if isinstance(value, Hook)]
+    rng, texts = random.Random(20), ["from luthier_py.tool import hook, i32, i64, u32, u64", ""]
+    for i in range(60):
+        kind = rng.choice(KINDS)
+        texts.append(random_function(rng, f"@hook\ndef r{i}(x: {kind}, y: {kind}) -> {kind}:", kind))
+    hooks = [value for value in vars(load_text(tmp_path, "\n".join(texts))).values() if isinstance(value, Hook)]
     assert len(hooks) == 60
     for made, compiled in zip(hooks, on_host(hooks), strict=True):
         for args in samples(made, 25, seed=3):

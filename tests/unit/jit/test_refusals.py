@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-import itertools
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from hook_files import load_text
 
 from luthier_py.errors import HookError
 from luthier_py.jit.frontend import hook_ir
@@ -41,23 +38,10 @@ def other(x: u32) -> u32:
 @hook
 """
 FIRST = HEADER.count("\n") + 1  # line of the def
-numbers = itertools.count()
-
-
-def load(tmp_path: Path, text: str) -> ModuleType:
-    name = f"refused_{next(numbers)}"
-    path = tmp_path / f"{name}.py"
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def compile_text(tmp_path: Path, text: str) -> None:
-    hook = load(tmp_path, HEADER + text).h
+    hook = load_text(tmp_path, HEADER + text).h
     assert isinstance(hook, Hook)
     hook_ir(hook, (None,) * len(hook.signature.parameters), 64)
 
@@ -185,7 +169,7 @@ REFUSED = [
     ("text", "line", "message"), REFUSED, ids=[text[len(U) :].split("\n")[0] for text, *_ in REFUSED]
 )
 def test_refused(text: str, line: int, message: str, tmp_path: Path) -> None:
-    with pytest.raises(HookError, match=rf"^{tmp_path}/refused_\d+\.py:{FIRST + line}: \w+: .*({message})"):
+    with pytest.raises(HookError, match=rf"^{tmp_path}/written_\d+\.py:{FIRST + line}: \w+: .*({message})"):
         compile_text(tmp_path, text)
 
 
@@ -212,7 +196,7 @@ def test_accepted(text: str, tmp_path: Path) -> None:
 
 def test_a_single_lane_cannot_differ(tmp_path: Path) -> None:
     text = '@hook(lanes="one")\ndef h(p: ptr[u32]) -> u32:\n    return atomic_add(p, 1)\n'
-    hook_ir(load(tmp_path, HEADER[: HEADER.rindex("@hook")] + text).h, (None,), 64)
+    hook_ir(load_text(tmp_path, HEADER[: HEADER.rindex("@hook")] + text).h, (None,), 64)
 
 
 def test_without_source(tmp_path: Path) -> None:
@@ -223,7 +207,7 @@ def test_without_source(tmp_path: Path) -> None:
 
 
 def test_bool_parameters_need_constants(tmp_path: Path) -> None:
-    hook = load(tmp_path, HEADER + "def h(x: u32, flag: bool_) -> u32:\n    return x if flag else x + 1\n").h
+    hook = load_text(tmp_path, HEADER + "def h(x: u32, flag: bool_) -> u32:\n    return x if flag else x + 1\n").h
     hook_ir(hook, (None, True), 64)
     with pytest.raises(HookError, match="flag is bool_ and needs a compile-time True or False"):
         hook_ir(hook, (None, None), 64)
@@ -231,13 +215,13 @@ def test_bool_parameters_need_constants(tmp_path: Path) -> None:
 
 def test_too_many_parameters(tmp_path: Path) -> None:
     names = ", ".join(f"x{i}: u64" for i in range(9))
-    hook = load(tmp_path, HEADER + f"def h({names}) -> None:\n    pass\n").h
+    hook = load_text(tmp_path, HEADER + f"def h({names}) -> None:\n    pass\n").h
     with pytest.raises(HookError, match="too many parameters or results; 16 dwords at most"):
         hook_ir(hook, (None,) * 9, 64)
 
 
 def test_constants_are_read_when_compiled(tmp_path: Path) -> None:
-    module = load(tmp_path, HEADER + "def h(x: u32) -> u32:\n    return x + SIZE\n")
+    module = load_text(tmp_path, HEADER + "def h(x: u32) -> u32:\n    return x + SIZE\n")
     before = hook_ir(module.h, (None,), 64)
     module.SIZE = 13
     assert hook_ir(module.h, (None,), 64) != before

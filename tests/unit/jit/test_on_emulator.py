@@ -1,0 +1,222 @@
+"""Per-lane device code as it runs: compiled, inlined, executed by the emulator; against Python, lane by lane.
+
+The hooks run at the entry of the vector-add sample, one wave of it, in as many lanes as the work-group has items. There
+v0 holds the work-item's number.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fixed_width import plain, run
+from hook_files import KINDS, load_text, random_function
+
+from luthier_py.analysis import analyse
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.inject.apply import inject
+from luthier_py.intrinsics import (
+    active_mask,
+    all_,
+    any_,
+    atomic_add,
+    atomic_cas,
+    atomic_exchange,
+    atomic_max,
+    atomic_min,
+    ballot,
+    count_trailing_zeros,
+    is_first_lane,
+    lane_id,
+    mbcnt,
+    popcount,
+    read_first_lane,
+    read_lane,
+    wave_size,
+)
+from luthier_py.ir import lift
+from luthier_py.isa import vgpr
+from luthier_py.jit import compile_hooks
+from luthier_py.link import Patch, link
+from luthier_py.loader import load
+from luthier_py.runtime import pack_arguments
+from luthier_py.tool import Hook, Lane, Mutator, Tool, Variable, device, hook, i32, ptr, u32, u64, visit
+
+KERNEL = Path(__file__).resolve().parents[2] / "data" / "vector_add.co"
+LANES = 64
+
+
+def observe(hooks: Sequence[Hook], lanes: int, words: int) -> tuple[int, ...]:
+    """Call every hook as ``hook(out, work-item number)`` at kernel entry; what they left in ``out``."""
+    out = Variable(u32, words, name="observed")
+
+    class Observer(Tool):
+        def instrument(self, m: Mutator) -> None:
+            for one in hooks:
+                m.at_entry(m.kernels[0], one, out, vgpr(0))
+
+    program = lift(load(KERNEL.read_bytes(), KERNEL.name))
+    facts = analyse(program)
+    edits = visit(Observer(), program, facts)
+    patched = inject(program, facts, edits, compile_hooks(edits, program.isa))
+    emulator = EmulatorDevice(program.obj.target)
+    module = emulator.load(link(program.obj, Patch(patched.chunks, patched.kernels, patched.variables)))
+    handle = module.kernel(patched.report[0].clone)
+    buffers = [emulator.alloc(4 * LANES) for _ in range(3)]
+    kernarg = pack_arguments(handle.record, [b.address for b in buffers], (1, 1, 1), (lanes, 1, 1))
+    emulator.launch(handle, (1, 1, 1), (lanes, 1, 1), kernarg)
+    place = module.variable("observed")
+    found: tuple[int, ...] = struct.unpack(f"<{words}I", emulator.read(place.address, place.size))
+    return found
+
+
+@hook
+def masks(out: ptr[u32], x: Lane[u32]) -> None:
+    third = ballot(x % 3 == 1)
+    out[x] = lane_id()
+    out[x + 64] = mbcnt(third)
+    out[x + 128] = popcount(active_mask())
+    out[x + 192] = u32(is_first_lane()) + 2 * u32(any_(x == 20)) + 4 * u32(all_(x < 39)) + 8 * u32(any_(x > 99))
+    out[x + 256] = read_lane(x * 3, 5) + read_first_lane(x + 7) * 1000
+    out[x + 320] = count_trailing_zeros(third) + wave_size()
+
+
+@pytest.mark.parametrize("lanes", [64, 40, 7])
+def test_masks_and_lanes(lanes: int) -> None:
+    found = observe([masks], lanes, 6 * LANES)
+    active = range(lanes)
+    for x in active:
+        marks = int(x == 0) + 2 * (lanes > 20) + 4 * (lanes <= 39)
+        want = [x, sum(y % 3 == 1 for y in range(x)), lanes, marks, 15 + 7000 if lanes > 5 else None, 1 + 64]
+        assert [found[x + LANES * k] for k in range(6)] == want
+    assert not any(found[x + LANES * k] for k in range(6) for x in range(lanes, LANES))
+
+
+@hook
+def first_of_branch(out: ptr[u32], x: Lane[u32]) -> None:
+    if x % 4 == 3:
+        out[x] = read_first_lane(x) + popcount(active_mask()) * 100
+    else:
+        k = u32(0)
+        while k < x % 5:
+            k += 1
+            out[x] = read_first_lane(x) + popcount(active_mask()) * 100 + k * 10000
+    out[x + 64] = popcount(active_mask())
+
+
+def test_lanes_in_branches_and_loops() -> None:
+    found = observe([first_of_branch], LANES, 2 * LANES)
+    odd = [x for x in range(LANES) if x % 4 == 3]
+    for x in range(LANES):
+        if x in odd:
+            want = odd[0] + 100 * len(odd)
+        else:
+            trips = x % 5
+            there = [y for y in range(LANES) if y not in odd and y % 5 >= trips]
+            want = there[0] + 100 * len(there) + 10000 * trips if trips else 0
+        assert found[x] == want, x
+        assert found[x + LANES] == LANES  # all lanes are back
+
+
+@hook
+def atomics(out: ptr[u32], x: Lane[u32]) -> None:
+    old = atomic_add(out, x)
+    atomic_max(out + 1, x * 5)
+    atomic_min(out + 2, 0)
+    atomic_exchange(out + 3, 77)
+    if x == 9:
+        atomic_cas(out + 3, 77, 78)
+    if old == 0:
+        atomic_add(out + 4, 1)
+    atomic_add(out + 5, popcount(active_mask()))
+
+
+def test_atomics_take_every_lane() -> None:
+    found = observe([atomics], LANES, 8)
+    assert found[:4] == (sum(range(LANES)), 63 * 5, 0, 78)
+    assert 1 <= found[4] <= 2 and found[5] == LANES * LANES
+
+
+@device
+def search(x: Lane[u32], y: Lane[u32]) -> Lane[u32]:
+    for i in range(y % 50):
+        if x == 1:
+            return i
+        if x % 2 == 0:
+            x //= 2
+            continue
+        for j in range(x % 3):
+            if j == 1:
+                break
+            x += 1
+        x = 3 * x + 1
+    return x
+
+
+@device
+def signed(x: Lane[u32], y: Lane[u32]) -> Lane[u32]:
+    a, b = i32(x) - 1000, i32(y) % 17 - 8
+    if a < 0 and b != 0 or a > 5000:
+        return u32(a // b + a % b)
+    return u32(abs(b) << 3) if a > b > -5 else u32(min(a, b, 7))
+
+
+@device
+def forever(x: Lane[u32], y: Lane[u32]) -> Lane[u32]:
+    n = y % 31
+    while True:
+        n += 3
+        if n > 60 + x % 20:
+            break
+        if n == 33:
+            return n * 7
+    return n
+
+
+HOOK = """
+@hook
+def h{i}(out: ptr[u32], x: Lane[u32]) -> None:
+    y = u64({name}({kind}(x * 2654435761), {kind}(x * 40503 + 12345)))
+    out[x + {low}] = u32(y)
+    out[x + {high}] = u32(y >> 32)
+"""
+
+
+def check_lane_functions(functions: Sequence[Any], folder: Path, lanes: int = LANES) -> None:
+    """Each lane computes what Python computes for it."""
+    source = Path(sys.modules[functions[0].function.__module__].__file__ or "").stem
+    names = ", ".join(function.name for function in functions)
+    sys.path.append(str(folder))
+    texts = [f"from {source} import {names}\nfrom luthier_py.tool import Lane, hook, i32, i64, ptr, u32, u64\n"]
+    for i, function in enumerate(functions):
+        kind = function.signature.parameters[0].type
+        texts.append(HOOK.format(i=i, name=function.name, kind=kind, low=2 * i * LANES, high=(2 * i + 1) * LANES))
+    module = load_text(folder, "\n".join(texts))
+    hooks = [getattr(module, f"h{i}") for i in range(len(functions))]
+    found = observe(hooks, lanes, 2 * LANES * len(functions))
+    for i, function in enumerate(functions):
+        kind = function.signature.parameters[0].type
+        for x in range(lanes):
+            want = u64(plain(run(function, kind(u32(x * 2654435761)), kind(u32(x * 40503 + 12345)))))
+            low, high = found[2 * i * LANES + x], found[(2 * i + 1) * LANES + x]
+            assert low | high << 32 == want, (function.name, x)
+
+
+@pytest.mark.parametrize("lanes", [64, 33])
+def test_lanes_compute_what_python_does(tmp_path: Path, lanes: int) -> None:
+    check_lane_functions([search, signed, forever], tmp_path, lanes)
+
+
+def test_random_lane_programs(tmp_path: Path) -> None:
+    rng, texts = random.Random(5), ["from luthier_py.tool import Lane, device, i32, i64, u32, u64", ""]
+    for i in range(16):
+        kind = rng.choice(KINDS)
+        header = f"@device\ndef r{i}(x: Lane[{kind}], y: Lane[{kind}]) -> Lane[{kind}]:"
+        texts.append(random_function(rng, header, kind))
+    module = load_text(tmp_path, "\n".join(texts))
+    check_lane_functions([getattr(module, f"r{i}") for i in range(16)], tmp_path)
