@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from luthier_py.errors import Invalid
 from luthier_py.isa.constants import LITERAL, float_format, inline_codes, literal_bits, width_of
 from luthier_py.isa.decode import mnemonic_of
-from luthier_py.isa.encode import register_field
+from luthier_py.isa.encode import number_field, register_field
 from luthier_py.isa.errata import M0_IS_NOT_ON_CONSTANT_BUS
 from luthier_py.isa.instruction import OperandInfo, OpFlag, OpInfo
 from luthier_py.isa.operands import VECTOR
@@ -168,7 +168,7 @@ def _field(request: Request, op: OpInfo, place: int, given: dict[str, Value]) ->
     if info.name in given and not info.name.endswith("_modifiers"):
         return _operand_field(request, op, place, given[info.name])
     if info.name in request.modifiers:
-        return int(request.modifiers[info.name])
+        return number_field(op, info, request.modifiers[info.name])
     if info.name in DEFAULTS:
         return DEFAULTS[info.name]
     if info.name.endswith("_modifiers"):
@@ -191,23 +191,11 @@ def _operand_field(request: Request, op: OpInfo, place: int, value: Value) -> in
     if value is None:
         raise Invalid(f"{op.mnemonic}: {info.name} must be given")
     if not info.access.value:
-        return _number_field(op, info, value)
+        return number_field(op, info, value)
     if info.kind == "kimm":
         request.literal = _bits(op, info, value)
         return request.literal
     return _constant_field(request, op, place, _bits(op, info, value))
-
-
-def _number_field(op: OpInfo, info: OperandInfo, value: int | float) -> int:
-    if not isinstance(value, int):
-        raise Invalid(f"{op.mnemonic}: {info.name} must be an integer, not {value}")
-    width = max(at + bits for _, bits, at in info.segments)
-    low, high = 0, (1 << (-info.signed if info.signed < 0 else width)) - 1
-    if info.signed > 0:
-        low, high = -(1 << info.signed - 1), (1 << info.signed - 1) - 1
-    if not low <= value <= high:
-        raise Invalid(f"{op.mnemonic}: {info.name} must be between {low} and {high}, not {value}")
-    return value % (1 << width)
 
 
 def _bits(op: OpInfo, info: OperandInfo, value: int | float) -> int:

@@ -28,10 +28,21 @@ def encode(target: Target, op: OpInfo, fields: Sequence[int], literal: int | Non
     return word.to_bytes(op.size_bytes, "little") + _literal_bytes(target, op, fields, literal)
 
 
+def number_field(op: OpInfo, info: OperandInfo, value: int | float) -> int:
+    """The field that says ``value``: signed fields as two's complement. Invalid when it does not fit."""
+    if not isinstance(value, int):
+        raise Invalid(f"{op.mnemonic}: {info.name} must be an integer, not {value}")
+    width = max(at + bits for _, bits, at in info.segments)
+    low, high = 0, (1 << (-info.signed if info.signed < 0 else width)) - 1
+    if info.signed > 0:
+        low, high = -(1 << info.signed - 1), (1 << info.signed - 1) - 1
+    if not low <= value <= high:
+        raise Invalid(f"{op.mnemonic}: {info.name} must be between {low} and {high}, not {value}")
+    return value % (1 << width)
+
+
 def place_field(op: OpInfo, info: OperandInfo, value: int) -> int:
-    """``value`` at the bits of its field; negative values are taken as two's complement of signed fields."""
-    if value < 0 < info.signed:
-        value += 1 << info.signed
+    """``value``, as the field has it, at its bits of the encoding."""
     placed = covered = 0
     for first, width, at in info.segments:
         mask = (1 << width) - 1
@@ -50,7 +61,7 @@ def _check_shared_bits(op: OpInfo, word: int, values: dict[int, int]) -> None:
     """Data operands of loads and stores share one bit that says AGPR: they cannot differ."""
     for place, value in values.items():
         info = op.operands[place]
-        if read_field(info, word) != value % (1 << info.signed if info.signed > 0 else 1 << 64):
+        if read_field(info, word) != value:
             raise Invalid(f"{op.mnemonic}: {info.name} must be of the same register file as the other data operands")
 
 

@@ -1,7 +1,7 @@
 """Wait states: how far apart two instructions must be where the hardware does not check.
 
-In: the instructions before a place, and the one that comes next. Out: how many wait states are missing
-between them. Sources: GCNHazardRecognizer.cpp of LLVM 22 (the constants in each row), and the "Manually
+In: instructions in the order in which they run. Out: how many wait states are missing before each, given what the
+ones before it still owe. Sources: GCNHazardRecognizer.cpp of LLVM 22 (the constants in each row), and the "Manually
 Inserted Wait States" table of AMD's Vega and CDNA2 ISA manuals. gfx10+ checks registers in hardware and has
 no rows here. Invariant: never too few; matrix rows take the longest case of the generation.
 
@@ -10,15 +10,15 @@ Every instruction is one wait state, ``s_nop n`` is n + 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias
 
-from luthier_py.isa.instruction import Inst, OperandKind, OpFlag
+from luthier_py.isa.instruction import Inst, OperandKind, OpFlag, OpInfo
 from luthier_py.isa.instruction_set import InstructionSet
 from luthier_py.isa.registers import EXEC, M0, NO_REGS, VCC, RegFile, RegSet, sgpr
 from luthier_py.isa.target import Target
-
-Registers = Callable[[Inst], RegSet]
 
 _EXEC = RegSet.of(sgpr(EXEC, 2))
 _VCC = RegSet.of(sgpr(VCC, 2))
@@ -26,114 +26,192 @@ _M0 = RegSet.of(sgpr(M0))
 _MEMORY = OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
 MATRIX_RESULT = 20   # 16 passes and 3 after a 32x32, 19; gfx950 needs one more
 MATRIX_SOURCE_C = 15
-WINDOW = 20          # instructions to look back at; no row is longer
 
 
 @dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a hazard: the operations that take part, and the registers by which each of them does."""
+
+    takes_part: Callable[[OpInfo], bool]
+    registers: Callable[[Inst], RegSet]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Hazard:
-    """``states`` are needed between a producer and a consumer that share registers."""
+    """``states`` are needed between a producer and a consumer that share registers.
+
+    With ``clause`` they are needed as long as all instructions between the two are of this kind.
+    """
 
     name: str
     states: int
-    produced: Registers  # registers by which an earlier instruction endangers a later one
-    consumed: Registers  # registers by which a later instruction is endangered
+    produced: Side
+    consumed: Side
     where: Callable[[Target], bool] = lambda target: target.generation == 9
+    clause: OpFlag = OpFlag.NONE
 
 
-def _vector_of(registers: RegSet) -> RegSet:
+def _vectors(registers: RegSet) -> RegSet:
     return RegSet(0, registers.vgpr, registers.agpr)
 
 
-def _scalar_of(registers: RegSet) -> RegSet:
+def _scalars(registers: RegSet) -> RegSet:
     return RegSet(registers.sgpr, 0, 0)
 
 
-def _is(inst: Inst, flags: OpFlag) -> bool:
-    return bool(inst.op.flags & flags)
+def _kind(flags: OpFlag, but: OpFlag = OpFlag.NONE) -> Callable[[OpInfo], bool]:
+    return lambda op: bool(op.flags & flags) and not op.flags & but
 
 
-def _when(flags: OpFlag, registers: Registers) -> Registers:
-    return lambda inst: registers(inst) if _is(inst, flags) else NO_REGS
+def _named(*bases: str) -> Callable[[OpInfo], bool]:
+    return lambda op: op.base in bases
+
+
+def _writes(takes_part: Callable[[OpInfo], bool], only: RegSet | None = None) -> Side:
+    """By vector registers that are written, or by those of ``only``."""
+    return Side(takes_part, (lambda i: _vectors(i.writes)) if only is None else lambda i: i.writes & only)
+
+
+def _reads(takes_part: Callable[[OpInfo], bool]) -> Side:
+    return Side(takes_part, lambda i: _vectors(i.reads))
+
+
+def _touches(takes_part: Callable[[OpInfo], bool]) -> Side:
+    return Side(takes_part, lambda i: _vectors(i.reads | i.writes))
+
+
+def _always(takes_part: Callable[[OpInfo], bool], registers: RegSet) -> Side:
+    """By some registers, whatever the operands are."""
+    return Side(takes_part, lambda i: registers)
 
 
 def _lane_select(inst: Inst) -> RegSet:
-    operand = inst.find("src1") if inst.op.base in ("V_READLANE_B32", "V_WRITELANE_B32") else None
-    return RegSet.of(operand.reg) if operand is not None and operand.reg is not None else NO_REGS
-
-
-def _plain_valu(registers: Registers) -> Registers:
-    """VALU but for matrix operations."""
-    return lambda inst: registers(inst) if _is(inst, OpFlag.VALU) and not _is(inst, OpFlag.MATRIX) else NO_REGS
+    reg = inst["src1"].reg
+    return NO_REGS if reg is None else RegSet.of(reg)
 
 
 def _wide_store_data(inst: Inst) -> RegSet:
     """Data of a store of more than 64 bits, which is read late."""
-    if not _is(inst, OpFlag.VMEM) or not _is(inst, OpFlag.MAY_STORE):
-        return NO_REGS
     data = [operand.reg for operand in inst.operands if operand.name == "vdata" and operand.reg is not None]
     return RegSet.of(*(reg for reg in data if reg.dwords > 2))
 
 
 def _m0_reader(inst: Inst) -> RegSet:
     """What reads M0 other than as an ordinary scalar source: messages, indexing, LDS and GDS by M0."""
-    special = _is(inst, OpFlag.INDEXES_REGISTERS | _MEMORY) or inst.op.base in ("S_SENDMSG", "S_SENDMSGHALT")
-    direct = any(operand.kind is OperandKind.SPECIAL for operand in inst.operands)
-    return inst.reads & _M0 if special or direct else NO_REGS
+    special = _reads_m0_specially(inst.op) or any(operand.kind is OperandKind.SPECIAL for operand in inst.operands)
+    return inst.reads & _M0 if special else NO_REGS
 
 
-_FMA64 = frozenset({"V_FMA_F64", "V_FMAC_F64", "V_ADD_F64", "V_MUL_F64", "V_MAX_F64", "V_MIN_F64"})
+def _hardware_register(inst: Inst) -> RegSet:
+    """The hardware register that s_setreg or s_getreg names, as a register number."""
+    return RegSet(sgpr=1 << (inst["simm16"].value & 63))
+
+
+_VALU = _kind(OpFlag.VALU)
+_PLAIN_VALU = _kind(OpFlag.VALU, but=OpFlag.MATRIX)
+_VMEM = _kind(OpFlag.VMEM)
+_MATRIX = _kind(OpFlag.MATRIX)
+_SETREG = _named("S_SETREG_B32", "S_SETREG_IMM32_B32")
+_LANE_ACCESS = _named("V_READLANE_B32", "V_WRITELANE_B32", "V_READFIRSTLANE_B32")
+_USES_VECTORS = _kind(OpFlag.VALU | _MEMORY)
+_VALU_SCALARS = Side(_VALU, lambda i: _scalars(i.writes))
+
+
+def _reads_m0_specially(op: OpInfo) -> bool:
+    return bool(op.flags & (OpFlag.INDEXES_REGISTERS | _MEMORY)) or op.base in ("S_SENDMSG", "S_SENDMSGHALT")
+
+
+def _divides(op: OpInfo) -> bool:
+    return op.base.startswith("V_DIV_FMAS")
+
+
+def _stores(op: OpInfo) -> bool:
+    return bool(op.flags & OpFlag.VMEM and op.flags & OpFlag.MAY_STORE)
+
+
+def _is_double_matrix(op: OpInfo) -> bool:
+    return bool(op.flags & OpFlag.MATRIX) and "_F64_" in op.base
+
+
+def _clause(kind: OpFlag) -> tuple[Hazard, Hazard]:
+    """Under XNACK loads in a row may be replayed together, so none of them may write what another reads
+    (GCNHazardRecognizer::checkSoftClauseHazards)."""
+    part = _kind(kind)
+    reads, writes = Side(part, lambda i: i.reads - _EXEC), Side(part, lambda i: i.writes)
+    return (Hazard("clause writes, then reads", 1, writes, reads, lambda target: target.xnack, kind),
+            Hazard("clause reads, then writes", 1, reads, writes, lambda target: target.xnack, kind))
+
+
+_FMA64 = _named("V_FMA_F64", "V_FMAC_F64", "V_ADD_F64", "V_MUL_F64", "V_MAX_F64", "V_MIN_F64")
 _ANY = RegSet(sgpr=1)  # a register that stands for "whatever the registers are"
 
-
-def _double_matrix(inst: Inst) -> RegSet:
-    return _ANY if _is(inst, OpFlag.MATRIX) and "_F64_" in inst.op.base else NO_REGS
-
-
-def _hardware_register(*bases: str) -> Registers:
-    """The hardware register that s_setreg or s_getreg names, as a register number."""
-    def registers(inst: Inst) -> RegSet:
-        return RegSet(sgpr=1 << (inst["simm16"].value & 63)) if inst.op.base in bases else NO_REGS
-    return registers
-
-
-_SETREG = ("S_SETREG_B32", "S_SETREG_IMM32_B32")
-
 HAZARDS = (
-    Hazard("VALU writes SGPR, VMEM reads it", 5, _when(OpFlag.VALU, lambda i: _scalar_of(i.writes)),
-           _when(OpFlag.VMEM, lambda i: _scalar_of(i.reads) - _EXEC)),
-    Hazard("VALU writes VCC, v_div_fmas", 4, _when(OpFlag.VALU, lambda i: i.writes & _VCC),
-           lambda i: i.reads & _VCC if i.op.base.startswith("V_DIV_FMAS") else NO_REGS),
-    Hazard("VALU writes SGPR, lane select", 4, _when(OpFlag.VALU, lambda i: _scalar_of(i.writes)), _lane_select),
-    Hazard("VALU writes VGPR, DPP reads it", 2, _when(OpFlag.VALU, lambda i: _vector_of(i.writes)),
-           _when(OpFlag.DPP, lambda i: _vector_of(i.reads))),
-    Hazard("VALU writes EXEC, DPP", 5, _when(OpFlag.VALU, lambda i: i.writes & _EXEC),
-           _when(OpFlag.DPP, lambda i: _EXEC)),
-    Hazard("s_setreg, s_getreg", 2, _hardware_register(*_SETREG), _hardware_register("S_GETREG_B32")),
-    Hazard("s_setreg, s_setreg", 2, _hardware_register(*_SETREG), _hardware_register(*_SETREG)),
-    Hazard("SALU writes M0, special reader", 1, _when(OpFlag.SALU, lambda i: i.writes & _M0), _m0_reader),
-    Hazard("wide store, VALU overwrites data", 1, _wide_store_data,
-           _when(OpFlag.VALU, lambda i: _vector_of(i.writes))),
-    Hazard("VALU writes VGPR, matrix reads it", 2, _plain_valu(lambda i: _vector_of(i.writes)),
-           _when(OpFlag.MATRIX, lambda i: _vector_of(i.reads))),
-    Hazard("VALU writes EXEC, matrix", 4, _plain_valu(lambda i: i.writes & _EXEC),
-           _when(OpFlag.MATRIX, lambda i: _EXEC)),
-    Hazard("matrix result, any use", MATRIX_RESULT, _when(OpFlag.MATRIX, lambda i: _vector_of(i.writes)),
-           _when(OpFlag.VALU | _MEMORY, lambda i: _vector_of(i.reads | i.writes))),
-    Hazard("matrix source, VALU overwrites it", MATRIX_SOURCE_C, _when(OpFlag.MATRIX, lambda i: _vector_of(i.reads)),
-           _plain_valu(lambda i: _vector_of(i.writes))),
-    Hazard("f64 matrix, f64 arithmetic", 2, _double_matrix, lambda i: _ANY if i.op.base in _FMA64 else NO_REGS),
-    Hazard("DOT result, any use", 3, _when(OpFlag.DOT, lambda i: _vector_of(i.writes)),
-           _when(OpFlag.VALU | _MEMORY, lambda i: _vector_of(i.reads | i.writes))),
-    Hazard("TRANS result, VALU", 1, _when(OpFlag.TRANS, lambda i: _vector_of(i.writes)),
-           _when(OpFlag.VALU, lambda i: _vector_of(i.reads)), lambda target: target.sc_cache_bits),
-    Hazard("VALU writes SGPR, VALU reads it", 2, _when(OpFlag.VALU, lambda i: _scalar_of(i.writes)),
-           _when(OpFlag.VALU, lambda i: _scalar_of(i.reads) - _EXEC), lambda target: target.sc_cache_bits),
-    Hazard("VALU writes EXEC, lane access", 4, _when(OpFlag.VALU, lambda i: i.writes & _EXEC),
-           lambda i: _EXEC if "LANE_B32" in i.op.base else NO_REGS, lambda target: target.sc_cache_bits),
-    Hazard("VALU writes VGPR, lane read", 1, _when(OpFlag.VALU, lambda i: _vector_of(i.writes)),
-           lambda i: _vector_of(i.reads) if "LANE_B32" in i.op.base else NO_REGS,
+    Hazard("VALU writes SGPR, VMEM reads it", 5, _VALU_SCALARS, Side(_VMEM, lambda i: _scalars(i.reads) - _EXEC)),
+    Hazard("VALU writes VCC, v_div_fmas", 4, _writes(_VALU, _VCC), _always(_divides, _VCC)),
+    Hazard("VALU writes SGPR, lane select", 4, _VALU_SCALARS,
+           Side(_named("V_READLANE_B32", "V_WRITELANE_B32"), _lane_select)),
+    Hazard("VALU writes VGPR, DPP reads it", 2, _writes(_VALU), _reads(_kind(OpFlag.DPP))),
+    Hazard("VALU writes EXEC, DPP", 5, _writes(_VALU, _EXEC), _always(_kind(OpFlag.DPP), _EXEC)),
+    Hazard("s_setreg, s_getreg", 2, Side(_SETREG, _hardware_register), Side(_named("S_GETREG_B32"), _hardware_register)),
+    Hazard("s_setreg, s_setreg", 2, Side(_SETREG, _hardware_register), Side(_SETREG, _hardware_register)),
+    Hazard("SALU writes M0, special reader", 1, _writes(_kind(OpFlag.SALU), _M0), Side(lambda op: True, _m0_reader)),
+    Hazard("wide store, VALU overwrites data", 1, Side(_stores, _wide_store_data), _writes(_VALU)),
+    Hazard("VALU writes VGPR, matrix reads it", 2, _writes(_PLAIN_VALU), _reads(_MATRIX)),
+    Hazard("VALU writes EXEC, matrix", 4, _writes(_PLAIN_VALU, _EXEC), _always(_MATRIX, _EXEC)),
+    Hazard("matrix result, any use", MATRIX_RESULT, _writes(_MATRIX), _touches(_USES_VECTORS)),
+    Hazard("matrix source, VALU overwrites it", MATRIX_SOURCE_C, _reads(_MATRIX), _writes(_PLAIN_VALU)),
+    Hazard("f64 matrix, f64 arithmetic", 2, _always(_is_double_matrix, _ANY), _always(_FMA64, _ANY)),
+    Hazard("DOT result, any use", 3, _writes(_kind(OpFlag.DOT)), _touches(_USES_VECTORS)),
+    Hazard("TRANS result, VALU", 1, _writes(_kind(OpFlag.TRANS)), _reads(_VALU), lambda target: target.sc_cache_bits),
+    Hazard("VALU writes SGPR, VALU reads it", 2, _VALU_SCALARS, Side(_VALU, lambda i: _scalars(i.reads) - _EXEC),
            lambda target: target.sc_cache_bits),
+    Hazard("VALU writes EXEC, lane access", 4, _writes(_VALU, _EXEC), _always(_LANE_ACCESS, _EXEC),
+           lambda target: target.sc_cache_bits),
+    Hazard("VALU writes VGPR, lane read", 1, _writes(_VALU), _reads(_LANE_ACCESS), lambda target: target.sc_cache_bits),
+    *_clause(OpFlag.SMEM),
+    *_clause(OpFlag.VMEM),
 )
+
+Owed: TypeAlias = Mapping[tuple[Hazard, int], RegSet]  # hazard and wait states that are left -> registers
+NOTHING_OWED: Owed = {}
+
+
+def produced(isa: InstructionSet, inst: Inst) -> Owed:
+    """What ``inst`` owes to whatever comes right behind it."""
+    return {(row, row.states): regs for row in _rows(isa, inst.op)[0] if (regs := row.produced.registers(inst))}
+
+
+def missing(isa: InstructionSet, owed: Owed, inst: Inst) -> int:
+    """Wait states that are missing where ``inst`` comes next; 0 when it may follow at once."""
+    if not owed:
+        return 0
+    consumed = {row: row.consumed.registers(inst) for row in _rows(isa, inst.op)[1]}
+    return max((states for (row, states), regs in owed.items() if row in consumed and regs.overlaps(consumed[row])),
+               default=0)
+
+
+def waited(owed: Owed, states: int) -> Owed:
+    """What is owed after so many wait states in which nothing happens; they end every clause."""
+    return {(row, left - states): regs for (row, left), regs in owed.items() if left > states and not row.clause}
+
+
+def passed(owed: Owed, inst: Inst) -> Owed:
+    """What the instructions before ``inst`` owe behind it."""
+    if not owed:
+        return owed
+    states = states_of(inst)
+    after = waited(owed, states)
+    after |= {(row, left): regs for (row, left), regs in owed.items() if row.clause & inst.op.flags}
+    return after
+
+
+def joined(*all_owed: Owed) -> Owed:
+    """What is owed where paths meet."""
+    found: dict[tuple[Hazard, int], RegSet] = {}
+    for owed in all_owed:
+        for key, regs in owed.items():
+            found[key] = found[key] | regs if key in found else regs
+    return found
 
 
 def states_of(inst: Inst) -> int:
@@ -141,37 +219,20 @@ def states_of(inst: Inst) -> int:
     return (inst["simm16"].value & 15) + 1 if inst.op.base == "S_NOP" else 1
 
 
-def wait_states(isa: InstructionSet, before: Sequence[Inst], inst: Inst) -> int:
-    """Wait states that are missing between the end of ``before`` and ``inst``; 0 when it may follow at once.
-
-    ``before`` is what runs just before, oldest first; the last WINDOW of it are looked at.
-    """
-    rows = [(row, consumed) for row in HAZARDS if row.where(isa.target) and (consumed := row.consumed(inst))]
-    missing = _soft_clause(isa.target, before, inst)
-    passed = 0
-    for earlier in reversed(before):
-        if passed >= WINDOW or not rows:
-            break
-        for row, consumed in rows:
-            if row.states - passed > missing and row.produced(earlier).overlaps(consumed):
-                missing = row.states - passed
-        passed += states_of(earlier)
-    return missing
+def wait_states(isa: InstructionSet, before: Iterable[Inst], inst: Inst) -> int:
+    """Wait states that are missing between the end of ``before``, in the order in which it runs, and ``inst``."""
+    owed = NOTHING_OWED
+    for earlier in before:
+        owed = joined(passed(owed, earlier), produced(isa, earlier))
+    return missing(isa, owed, inst)
 
 
-def _soft_clause(target: Target, before: Sequence[Inst], inst: Inst) -> int:
-    """1 when ``inst`` must not join the loads before it: under XNACK they may be replayed together, so none of
-    them may write what another reads (GCNHazardRecognizer::checkSoftClauseHazards)."""
-    kind = inst.op.flags & (OpFlag.SMEM | OpFlag.VMEM)
-    if not kind or not target.xnack:
-        return 0
-    reads, writes = inst.reads - _EXEC, inst.writes
-    for earlier in reversed(before):
-        if not earlier.op.flags & kind:
-            return 0
-        if earlier.writes.overlaps(reads) or writes.overlaps(earlier.reads - _EXEC):
-            return 1
-    return 0
+@cache
+def _rows(isa: InstructionSet, op: OpInfo) -> tuple[tuple[Hazard, ...], tuple[Hazard, ...]]:
+    """Hazards that an operation may produce, and those that it may run into."""
+    here = [row for row in HAZARDS if row.where(isa.target)]
+    return (tuple(row for row in here if row.produced.takes_part(op)),
+            tuple(row for row in here if row.consumed.takes_part(op)))
 
 
 def unsafe_shift_amount(target: Target, inst: Inst) -> bool:

@@ -12,7 +12,7 @@ from functools import cache, cached_property
 from luthier_py.errors import Invalid
 from luthier_py.isa.assemble import Assembler, Value
 from luthier_py.isa.decode import Decoder
-from luthier_py.isa.encode import encode, rename, replace_fields
+from luthier_py.isa.encode import encode, number_field, rename, replace_fields
 from luthier_py.isa.instruction import Inst, Operand, OpInfo
 from luthier_py.isa.table import load_table
 from luthier_py.isa.target import Target
@@ -73,7 +73,7 @@ class InstructionSet:
             return self.decode(replace_fields(self.target, inst, {}, value))
         for place, info in enumerate(inst.op.operands):
             if info.name == name or (name == "literal" and info.kind == "kimm"):
-                return self.decode(replace_fields(self.target, inst, {place: value}))
+                return self.decode(replace_fields(self.target, inst, {place: number_field(inst.op, info, value)}))
         raise Invalid(f"{inst.op.mnemonic} has no field {name}")
 
     @cached_property

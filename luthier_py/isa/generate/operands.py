@@ -8,6 +8,7 @@ tie or to carry a constant is folded into the access of another operand, or drop
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 from luthier_py.isa.generate.tablegen import Record, TableGen
@@ -50,18 +51,17 @@ CLASSES = (
 )
 
 
+@cache
 def operand_class(tablegen: TableGen, name: str, signed: int) -> OperandClass:
     """The class of an operand declared as ``name``; ``signed`` is the width of offsets of its instruction."""
-    definition = tablegen.definitions.get(name)
+    definition = tablegen.operands.get(name)
     if definition is None:
         return OperandClass("imm", 0, "OPERAND_IMMEDIATE", "printOperand", 0)
-    decoder = definition.get("DecoderMethod") or ""
-    printer = _printer(definition.get("PrintMethod") or "printOperand")
-    type_name = definition.get("OperandType") or "OPERAND_REGISTER"
-    register_class = definition.get("RegClass")
-    class_name: str = register_class["def"] if isinstance(register_class, dict) else definition["!name"]
+    decoder: str = definition["DecoderMethod"]
+    printer = _printer(definition["PrintMethod"])
+    type_name, class_name = definition["OperandType"], definition["RegClass"]
     kind = next((kind for prefix, kind in DECODERS if decoder.startswith(prefix)), None)
-    superclasses = set(definition["!superclasses"])
+    superclasses = set(definition["superclasses"])
     if kind is None:
         registers = {"RegisterOperand", "RegisterClass", "RegClassByHwMode"} & superclasses
         if not registers and not decoder.startswith("DecodeVReg"):
@@ -109,10 +109,7 @@ def _printer(method: str) -> str:
 
 
 def shape_of(tablegen: TableGen, record: Record, pseudo: Record | None, signed: int) -> tuple[ShapeOperand, ...]:
-    positions: dict[str, list[tuple[int, int]]] = {}
-    for bit, source in enumerate(record["Inst"]):
-        if isinstance(source, list):
-            positions.setdefault(source[0], []).append((bit, source[1]))
+    positions = {name: tuple(map(tuple, segments)) for name, segments in record["fields"].items()}
     declared = [(name, Access.WRITE, kind) for name, kind in record["Out"]]
     declared += [(name, Access.READ, kind) for name, kind in record["In"]]
     access = _access(record, pseudo, positions.keys())
@@ -125,7 +122,7 @@ def shape_of(tablegen: TableGen, record: Record, pseudo: Record | None, signed: 
         used = direction | access.get(name, Access.NONE) if register else Access.NONE
         if found.kind == "kimm":
             used = Access.READ
-        operands.append(ShapeOperand(name, used, found, _segments(positions[name])))
+        operands.append(ShapeOperand(name, used, found, positions[name]))
     if any(operand.operand_class.dwords == 2 for operand in operands):
         operands = [_only_newbcast(operand) for operand in operands]
     return _share_accumulator_bit(operands)
@@ -152,17 +149,6 @@ def _access(record: Record, pseudo: Record | None, encoded: object) -> dict[str,
         elif out not in encoded:  # type: ignore[operator]
             access[source] = Access.WRITE
     return access
-
-
-def _segments(bits: list[tuple[int, int]]) -> tuple[Segment, ...]:
-    segments: list[list[int]] = []
-    for bit, field_bit in sorted(bits):
-        last = segments[-1] if segments else None
-        if last and last[0] + last[1] == bit and last[2] + last[1] == field_bit:
-            last[1] += 1
-        else:
-            segments.append([bit, 1, field_bit])
-    return tuple((first, width, field) for first, width, field in segments)
 
 
 def _share_accumulator_bit(operands: list[ShapeOperand]) -> tuple[ShapeOperand, ...]:

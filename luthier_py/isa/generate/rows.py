@@ -91,28 +91,23 @@ def _rows(tablegen: TableGen, generation: Generation, name: str, record: Record)
     found = tablegen.pseudo_of(record)
     pseudo_name, pseudo = found if found else (name, None)
     named = set(record["flags"]) | set(pseudo["flags"] if pseudo else ())
-    named |= {tablegen.flag_bits[bit] for bit, on in enumerate(record["TSFlags"]) if on and bit in tablegen.flag_bits}
+    named |= {tablegen.flag_bits[bit] for bit in record["TSFlags"] if bit in tablegen.flag_bits}
     format_name = next((f for f in FORMATS if f in named), "OTHER")
     base = base_name(pseudo_name, format_name)
     shape = shape_of(tablegen, record, pseudo, generation.signed_offset(format_name, named))
     if base in errata.READS_OWN_DESTINATION:
         shape = tuple(o._replace(access=Access.READ | Access.WRITE) if o.name == "sdst" else o for o in shape)
-    mask = value = 0
-    for bit, source in enumerate(record["Inst"]):
-        if isinstance(source, int):
-            mask |= 1 << bit
-            value |= source << bit
     behaviour = {
         key for key in ("mayLoad", "mayStore", "hasSideEffects", "isTerminator", "IsSingle")
-        if (record.get(key) if record.get(key) is not None else (pseudo or {}).get(key))
+        if record.get(key, (pseudo or {}).get(key))
     }
     flags, counters, spaces = _effects(base, format_name, named, behaviour, shape, generation)
     row = Row(
         record=name, template=_template(record, name, named, behaviour, shape), base=base, format=format_name,
-        size_bytes=_size(record, shape, named), namespace=f"{record['Size']} {record['DecoderNamespace']}", mask=mask,
-        value=value, fill=_fill(name, named, record, shape), shape=shape, reads=tuple(record["Uses"]),
-        writes=tuple(record["Defs"]), flags=flags.value, counters=counters.value, spaces=spaces.value,
-        partial=_partial(base, named, record, pseudo),
+        size_bytes=_size(record, named), namespace=f"{record['Size']} {record['DecoderNamespace']}",
+        mask=record["mask"], value=record["value"], fill=_fill(name, named, record, shape), shape=shape,
+        reads=tuple(record["Uses"]), writes=tuple(record["Defs"]), flags=flags.value, counters=counters.value,
+        spaces=spaces.value, partial=_partial(base, named, record, pseudo),
     )
     return _expand_dpp8(row)
 
@@ -133,7 +128,7 @@ def base_name(pseudo: str, format_name: str) -> str:
     return name.removesuffix("_RTN")
 
 
-def _size(record: Record, shape: tuple[ShapeOperand, ...], named: set[str]) -> int:
+def _size(record: Record, named: set[str]) -> int:
     size: int = record["Size"]
     addresses = sum(1 for name, _ in record["In"] if re.fullmatch(r"vaddr\d", name))
     if "MIMG" in named and addresses > 1:  # non-sequential addresses follow, four to a dword

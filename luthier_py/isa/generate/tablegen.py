@@ -1,8 +1,8 @@
 """LLVM's TableGen facts: processors, predicates, which records a target decodes, and in what order.
 
-In: ``records/llvm-records.json.xz``, a reduced ``llvm-tblgen --dump-json AMDGPU.td`` of LLVM 22.1.8
-(Apache-2.0 WITH LLVM-exception). Out: for a processor and wave size, its features and its real
-instruction records with a priority. Invariant: nothing here knows about our tables.
+In: ``records/records.json.xz``: what the generator needs of ``llvm-tblgen --dump-json AMDGPU.td`` of LLVM
+22.1.8 (see records/README.md). Out: for a processor and wave size, its features and its real instruction
+records. Invariant: nothing here knows about our tables.
 """
 
 from __future__ import annotations
@@ -11,85 +11,65 @@ import json
 import lzma
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-RECORDS = Path(__file__).parent / "records"
+RECORDS = Path(__file__).parent / "records" / "records.json.xz"
 Record = dict[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TableGen:
-    """All records: ``instructions`` by name, other ``definitions`` by name."""
+    """The records file, as it is."""
 
-    instructions: dict[str, Record]
-    definitions: dict[str, Record]
-    processors: dict[str, Record]
-    flag_bits: dict[int, str]  # TSFlags bit -> name
-
-    @cached_property
-    def pseudos(self) -> dict[str, str]:
-        """PseudoInstr key -> the name of the pseudo, which carries what real records leave out."""
-        found: dict[str, str] = {}
-        for name, record in self.instructions.items():
-            if record["isPseudo"] and record.get("PseudoInstr"):
-                found.setdefault(record["PseudoInstr"], name)
-        return found
-
-    def pseudo_of(self, record: Record) -> tuple[str, Record] | None:
-        name = self.pseudos.get(record.get("PseudoInstr") or "")
-        return None if name is None else (name, self.instructions[name])
+    instructions: dict[str, Record]         # real instructions, those that can be decoded
+    pseudos: dict[str, Record]              # what real records leave to their pseudo
+    operands: dict[str, Record]             # operand and register classes that instructions name
+    predicates: dict[str, list[Any]]        # name -> [operator, feature or nested condition, ...]
+    implied: dict[str, list[str]]           # feature -> features that it implies
+    processors: dict[str, list[str]]        # name -> features
+    flag_bits: dict[int, str]               # TSFlags bit -> name
 
     def features(self, processor: str, wave_size: int) -> frozenset[str]:
         """Names of the subtarget features (without the "Feature" prefix), closed under implication."""
-        pending = [f["def"] for f in self.processors[processor]["Features"]]
+        pending = list(self.processors[processor])
         closed: set[str] = set()
         while pending:
             feature = pending.pop()
             if feature not in closed:
                 closed.add(feature)
-                pending += [f["def"] for f in self.definitions[feature]["Implies"]]
-        if not any(feature.startswith("FeatureWavefrontSize") for feature in closed):
-            closed.add(f"FeatureWavefrontSize{wave_size}")
-        if "FeatureGFX12Insts" in closed:
-            closed.add("FeatureRealTrue16Insts")  # what compilers emit; LLVM's tools want it asked for
-        return frozenset(feature.removeprefix("Feature") for feature in closed)
+                pending += self.implied[feature]
+        if not any(feature.startswith("WavefrontSize") for feature in closed):
+            closed.add(f"WavefrontSize{wave_size}")
+        if "GFX12Insts" in closed:
+            closed.add("RealTrue16Insts")  # what compilers emit; LLVM's tools want it asked for
+        return frozenset(closed)
 
     def select(self, features: frozenset[str]) -> Iterator[tuple[str, Record]]:
         """The real records that a target with ``features`` decodes."""
-        order = {key: index for index, key in enumerate(decoder_order(features))}
+        spaces = set(decoder_order(features))
+        holds = {name: _evaluate(condition, features) for name, condition in self.predicates.items()}
         for name, record in self.instructions.items():
-            if record["isPseudo"] or record["isCodeGenOnly"] or record.get("isAsmParserOnly") or not record["Inst"]:
-                continue
-            if (record["Size"], record["DecoderNamespace"]) not in order:
-                continue
-            if all(self._holds(predicate, features) for predicate in record["Predicates"]):
+            if (record["Size"], record["DecoderNamespace"]) in spaces and \
+                    all(holds.get(predicate, True) for predicate in record["Predicates"]):
                 yield name, record
 
-    def _holds(self, name: str, features: frozenset[str]) -> bool:
-        predicate = self.definitions[name]
-        condition = predicate.get("AssemblerCondDag")
-        if not predicate.get("AssemblerMatcherPredicate") or condition is None:
-            return True
-        return _evaluate(condition, features)
+    def pseudo_of(self, record: Record) -> tuple[str, Record] | None:
+        name = record.get("pseudo")
+        return None if name is None else (name, self.pseudos[name])
 
 
 def load() -> TableGen:
-    data = json.loads(lzma.open(RECORDS / "llvm-records.json.xz").read())
-    bits = json.loads((RECORDS / "tsflags.json").read_text())
-    definitions: dict[str, Record] = data["D"]
-    processors = {definitions[name]["Name"]: definitions[name] for name in data["io"]["ProcessorModel"]}
-    return TableGen(data["I"], definitions, processors, {int(bit): name for bit, name in bits.items()})
+    data = json.loads(lzma.open(RECORDS).read())
+    return TableGen(
+        data["instructions"], data["pseudos"], data["operands"], data["predicates"], data["features"],
+        data["processors"], {int(bit): name for bit, name in data["tsflags"].items()},
+    )
 
 
-def _evaluate(condition: Record, features: frozenset[str]) -> bool:
-    values = [
-        _evaluate(argument, features) if argument.get("kind") == "dag"
-        else argument["def"].removeprefix("Feature") in features
-        for argument, _ in condition["args"]
-    ]
-    operator = condition["operator"]["def"]
+def _evaluate(condition: list[Any], features: frozenset[str]) -> bool:
+    operator, *arguments = condition
+    values = [_evaluate(a, features) if isinstance(a, list) else a in features for a in arguments]
     if operator == "not":
         return not values[0]
     return all(values) if operator == "all_of" else any(values)

@@ -39,11 +39,12 @@ def render(tablegen: TableGen) -> dict[str, bytes]:
             features = tablegen.features(target.name, wave_size)
             tables[table_key(target.name, wave_size)] = (
                 [f"{size} {space}" for size, space in decoder_order(features)], rows_of(tablegen, features, cache))
-    distinct = sorted({row for _, rows in tables.values() for row in rows},
-                      key=lambda row: (row.format, row.base, row.record, row.value, repr(row)))
+    objects = {id(row): row for _, rows in tables.values() for row in rows}  # most are shared between targets
+    distinct = sorted(set(objects.values()), key=lambda row: (row.format, row.base, row.record, row.value, repr(row)))
     line_of = {row: line for line, row in enumerate(distinct)}
+    line_of_object = {number: line_of[row] for number, row in objects.items()}
     index = (
-        f"{key} {_json({'order': order, 'runs': _runs(sorted(line_of[row] for row in rows))})}"
+        f"{key} {_json({'order': order, 'runs': _runs(sorted(line_of_object[id(row)] for row in rows))})}"
         for key, (order, rows) in tables.items()
     )
     return {RECORDS_FILE: compress(_records(distinct)), INDEX_FILE: compress("\n".join(index))}
