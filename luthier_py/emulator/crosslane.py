@@ -1,14 +1,16 @@
 """Instructions that read or write registers of other lanes.
 
 In: an instruction and its row. Out: IR on the wave's memory, after everything put off is written.
+Sources: AMD Instinct MI200 ISA, V_READLANE and its like, 11.4 (DS permutes), 12.16 (DS_SWIZZLE).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from luthier_py.emulator.operands import Raw, read_scalar, row_of
-from luthier_py.emulator.layout import row_offset
+from luthier_py.emulator.layout import TEMPORARY_ROW, row_offset
+from luthier_py.emulator.operands import field, read_scalar, row_of
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.registers import RegFile
@@ -18,6 +20,8 @@ from luthier_py.isa.semantics.lds import Permute
 
 if TYPE_CHECKING:
     from luthier_py.emulator.translate import Translator
+
+_ROTATE, _QUAD = 0xC000, 0x8000  # modes of the swizzle pattern
 
 
 def cross_lane(t: Translator, inst: Inst, row: CrossLane) -> None:
@@ -47,12 +51,105 @@ def _lane(t: Translator, inst: Inst) -> Value:
 
 
 def _element(t: Translator, row: int, lane: Value) -> str:
-    base = t.emitter.let(f"getelementptr i8, ptr %wave, i64 {row_offset(row, t.wave_size)}")
-    return t.emitter.let(f"getelementptr i32, ptr {base}, i64 {lane.ref}")
+    return t.emitter.let(f"getelementptr i32, ptr {_row(t, row)}, i64 {lane.ref}")
+
+
+def _row(t: Translator, row: int) -> str:
+    return t.emitter.let(f"getelementptr i8, ptr %wave, i64 {row_offset(row, t.wave_size)}")
 
 
 def permute(t: Translator, inst: Inst, row: Permute) -> None:
-    raise Unsupported(f"the emulator does not know {inst.op.mnemonic}")
+    """Lanes outside EXEC give 0 to those that read them."""
+    target = inst["vdst"].reg
+    assert target is not None
+    if row is Permute.SWIZZLE:
+        _swizzle(t, inst, row_of(target))
+        return
+    address, data = inst["addr"].reg, inst["data0"].reg
+    assert address is not None and data is not None
+    mask = t.exec().to(U64)
+    t.settle()
+    arguments = [("ptr", "%wave"), ("i64", str(mask.ref)), ("i64", str(field(inst, "offset"))),
+                 ("ptr", _row(t, row_of(address))), ("ptr", _row(t, row_of(data))), ("ptr", _row(t, TEMPORARY_ROW))]
+    t.emitter.support("void", "permute" if row is Permute.FORWARD else "bpermute", arguments)
+    t.put_off(lambda chunk: chunk.write_row(row_of(target), chunk.row(TEMPORARY_ROW)))
 
 
-__all__ = ["Raw", "cross_lane", "permute"]
+def _swizzle(t: Translator, inst: Inst, target: int) -> None:
+    source = inst["addr"].reg
+    assert source is not None
+    sources = swizzle_sources(field(inst, "offset"), t.wave_size)
+    whole, mask = shuffle_row(t, row_of(source), sources)
+    place = _row(t, TEMPORARY_ROW)
+    vector = f"<{t.wave_size} x i32>"
+    kept = t.emitter.let(f"select <{t.wave_size} x i1> {mask}, {vector} {whole}, {vector} zeroinitializer")
+    t.emitter.emit(f"store {vector} {kept}, ptr {place}, align 64")
+    t.put_off(lambda chunk: chunk.write_row(target, chunk.row(TEMPORARY_ROW)))
+
+
+def shuffle_row(t: Translator, row: int, sources: Sequence[int | None]) -> tuple[str, str]:
+    """A row of the whole wave with lanes moved, and which of them came from a lane of EXEC."""
+    lanes = t.wave_size
+    mask = t.exec()
+    t.settle()
+    vector, flags = f"<{lanes} x i32>", f"<{lanes} x i1>"
+    picked = ", ".join(f"i32 {lanes if source is None else source}" for source in sources)
+    whole = t.emitter.let(f"load {vector}, ptr {_row(t, row)}, align 64")
+    active = t.emitter.let(f"bitcast i{lanes} {mask.ref} to {flags}")
+    moved = t.emitter.let(f"shufflevector {vector} {whole}, {vector} zeroinitializer, {vector} <{picked}>")
+    return moved, t.emitter.let(f"shufflevector {flags} {active}, {flags} zeroinitializer, {vector} <{picked}>")
+
+
+def swizzle_sources(pattern: int, lanes: int) -> list[int]:
+    """For each lane the lane that DS_SWIZZLE reads."""
+    if pattern & 0xE000 == _ROTATE:
+        amount = pattern >> 5 & 31
+        amount = -amount if pattern >> 10 & 1 else amount
+        keep = pattern & 31
+        return [(lane & ~31) | (lane & keep) | ((lane + amount) & ~keep & 31) for lane in range(lanes)]
+    if pattern & 0xE000 == 0xE000:
+        raise Unsupported("the FFT mode of ds_swizzle")
+    if pattern & _QUAD:
+        return [(lane & ~3) | (pattern >> 2 * (lane & 3) & 3) for lane in range(lanes)]
+    and_mask, or_mask, xor_mask = pattern & 31, pattern >> 5 & 31, pattern >> 10 & 31
+    return [(lane & ~31) | (((lane & 31 & and_mask) | or_mask) ^ xor_mask) for lane in range(lanes)]
+
+
+def permutation(name: str, wave_size: int) -> str:
+    """Support functions (wave, exec, offset, addresses, data, result): bpermute reads lanes, permute writes them."""
+    forward = name == "luthier_permute"
+    shift = wave_size - 1
+    clear = f"  call void @llvm.memset.p0.i64(ptr %result, i8 0, i64 {4 * wave_size}, i1 false)"
+    return f"""
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+define void @{name}(ptr %wave, i64 %exec, i64 %offset, ptr %addresses, ptr %data, ptr %result) {{
+entry:
+{clear}
+  br label %lane
+lane:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
+  %p.address = getelementptr i32, ptr %addresses, i64 %i
+  %address32 = load i32, ptr %p.address
+  %address64 = zext i32 %address32 to i64
+  %address = add i64 %address64, %offset
+  %number = lshr i64 %address, 2
+  %other = and i64 %number, {shift}
+  %giver = add i64 {'%i' if forward else '%other'}, 0
+  %taker = add i64 {'%other' if forward else '%i'}, 0
+  %bit = lshr i64 %exec, %giver
+  %active = trunc i64 %bit to i1
+  br i1 %active, label %move, label %next
+move:
+  %p.data = getelementptr i32, ptr %data, i64 %giver
+  %value = load i32, ptr %p.data
+  %p.result = getelementptr i32, ptr %result, i64 %taker
+  store i32 %value, ptr %p.result
+  br label %next
+next:
+  %i.next = add i64 %i, 1
+  %more = icmp ult i64 %i.next, {wave_size}
+  br i1 %more, label %lane, label %done
+done:
+  ret void
+}}
+"""

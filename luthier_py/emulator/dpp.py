@@ -1,24 +1,31 @@
-"""Data parallel primitives: a source that comes from another lane of the row.
+"""Data parallel primitives: a source that comes from another lane.
 
 In: the DPP fields of an instruction. Out: the source operand as each lane sees it, and which lanes
-are written. Source: AMD Instinct MI200 ISA, 6.6. A row is 16 lanes, which is a chunk, so all but the
-wave-wide controls stay inside a chunk.
+are written. Source: AMD Instinct MI200 ISA, 6.6. A row is 16 lanes, which is a chunk: most controls
+stay inside it. For the others the whole row is moved, before the strip, to a temporary one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from luthier_py.emulator.layout import CHUNK
-from luthier_py.emulator.strip import Chunk
+from luthier_py.emulator.layout import CHUNK, TEMPORARY_ROW, row_offset
+from luthier_py.emulator.strip import FULL, Chunk
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.semantics.algebra import BOOL, U32, Prim, Value, select
 
+if TYPE_CHECKING:
+    from luthier_py.emulator.translate import Translator
+
 _ALL = 0xF
+_MOVED_ROW = TEMPORARY_ROW + 4  # a pair
+_CROSSING = range(0x130, 0x140)
+_BROADCAST_15, _BROADCAST_31 = 0x142, 0x143
 
 
-def lane_sources(control: int) -> tuple[int | None, ...]:
+def row_sources(control: int) -> tuple[int | None, ...]:
     """For each lane of a row the lane it reads, None where that is outside the row."""
     lanes = range(CHUNK)
     if control <= 0xFF:  # quad_perm
@@ -36,7 +43,19 @@ def lane_sources(control: int) -> tuple[int | None, ...]:
         return tuple(lane ^ 7 for lane in lanes)
     if 0x150 <= control <= 0x15F:  # row_newbcast
         return (amount,) * CHUNK
-    raise Unsupported(f"dpp_ctrl 0x{control:x} (it crosses rows)")
+    raise Unsupported(f"dpp_ctrl 0x{control:x}")
+
+
+def wave_sources(control: int, lanes: int) -> tuple[int | None, ...]:
+    """The same for controls that cross rows, for all lanes of a wave."""
+    if control == _BROADCAST_15:  # the last lane of a row, to the next row
+        return tuple(lane // CHUNK * CHUNK - 1 if lane >= CHUNK else None for lane in range(lanes))
+    if control == _BROADCAST_31:  # lane 31, to the upper half
+        return tuple(31 if lane >= 32 else None for lane in range(lanes))
+    step, wraps = {0x130: (1, False), 0x134: (1, True), 0x138: (-1, False), 0x13C: (-1, True)}.get(control, (0, False))
+    if not step:
+        raise Unsupported(f"dpp_ctrl 0x{control:x}")
+    return tuple((lane + step) % lanes if wraps or 0 <= lane + step < lanes else None for lane in range(lanes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +64,27 @@ class Dpp:
     row_mask: int
     bank_mask: int
     bound_control: bool
+    moved_from: int | None = None  # first row of the source, if it was moved to _MOVED_ROW
+    valid: str = ""                # then: the scalar mask of lanes that have a source in EXEC
 
     @staticmethod
-    def of(inst: Inst) -> Dpp | None:
+    def of(t: Translator, inst: Inst, source_row: int | None, rows: int) -> Dpp | None:
+        """The instruction's DPP controls; its source's rows are moved now if they cross rows of lanes."""
         if OpFlag.DPP not in inst.op.flags:
             return None
-        control, rows, banks, bound = (inst[name].value for name in ("dpp_ctrl", "row_mask", "bank_mask", "bound_ctrl"))
-        lane_sources(control)  # refuses what is not supported
-        return Dpp(control, rows, banks, bool(bound))
+        control, row_mask, banks, bound = (inst[name].value for name in ("dpp_ctrl", "row_mask", "bank_mask", "bound_ctrl"))
+        if control in _CROSSING or control in (_BROADCAST_15, _BROADCAST_31):
+            assert source_row is not None
+            valid = _move(t, source_row, rows, wave_sources(control, t.wave_size))
+            return Dpp(control, row_mask, banks, bool(bound), source_row, valid)
+        row_sources(control)  # refuses what is not supported
+        return Dpp(control, row_mask, banks, bool(bound))
 
     def read(self, chunk: Chunk, row: int) -> Value:
-        """The row's values moved between lanes; 0 where the source is outside the row or not in EXEC."""
-        value = chunk.whole_row(row)
-        moved = _shuffle(chunk, value, self.control)
+        """The row's values moved between lanes; 0 where the source is out of range or not in EXEC."""
+        if self.moved_from is not None:
+            return chunk.row(_MOVED_ROW + row - self.moved_from)
+        moved = _shuffle(chunk, chunk.whole_row(row), self.control)
         valid = self._valid(chunk)
         return moved if valid is None else select(valid, moved, 0)
 
@@ -70,13 +97,15 @@ class Dpp:
         return enabled
 
     def _valid(self, chunk: Chunk) -> Value | None:
-        """Lanes whose source is inside the row and in EXEC."""
-        sources = lane_sources(self.control)
+        """Lanes whose source is in range and in EXEC."""
+        if self.moved_from is not None:
+            return chunk.lanes_of(self.valid)
+        sources = row_sources(self.control)
         valid = None
         if None in sources:
             flags = ", ".join("i1 false" if source is None else "i1 true" for source in sources)
             valid = chunk.ops.value(BOOL, f"<{flags}>")
-        if chunk.mask == "-1":
+        if chunk.mask == FULL:
             return valid
         active = _shuffle(chunk, chunk.lanes_of(chunk.mask), self.control)
         return active if valid is None else valid & active
@@ -90,7 +119,21 @@ class Dpp:
 
 
 def _shuffle(chunk: Chunk, value: Value, control: int) -> Value:
+    """Lanes without a source read poison: every user replaces it by a select that does not look at it."""
     name = chunk.ops.name(value.type)
-    picked = ", ".join("i32 poison" if source is None else f"i32 {source}" for source in lane_sources(control))
-    # A lane without a source reads poison; it is always replaced by a select that does not look at it.
+    picked = ", ".join("i32 poison" if source is None else f"i32 {source}" for source in row_sources(control))
     return chunk.ops.let(value.type, f"shufflevector {name} {value.ref}, {name} poison, <{CHUNK} x i32> <{picked}>")
+
+
+def _move(t: Translator, row: int, rows: int, sources: tuple[int | None, ...]) -> str:
+    """Move whole rows to _MOVED_ROW, zeros for lanes without an active source; the mask of those with one."""
+    from luthier_py.emulator.crosslane import shuffle_row
+
+    vector, flags = f"<{t.wave_size} x i32>", f"<{t.wave_size} x i1>"
+    mask = ""
+    for i in range(rows):
+        moved, mask = shuffle_row(t, row + i, sources)
+        kept = t.emitter.let(f"select {flags} {mask}, {vector} {moved}, {vector} zeroinitializer")
+        place = t.emitter.let(f"getelementptr i8, ptr %wave, i64 {row_offset(_MOVED_ROW + i, t.wave_size)}")
+        t.emitter.emit(f"store {vector} {kept}, ptr {place}, align 64")
+    return t.emitter.let(f"bitcast {flags} {mask} to i{t.wave_size}")

@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 
 from luthier_py import llvm
+from luthier_py.emulator.crosslane import permutation
+from luthier_py.emulator.matrix import matrix_function
 from luthier_py.emulator.native import definition
 from luthier_py.emulator.scheduler import scheduler
 from luthier_py.emulator.transcendental import transcendental
@@ -68,8 +70,15 @@ def _support(symbol: str, wave_size: int) -> int:
 
 
 def _definition(name: str, wave_size: int) -> str:
-    family = name.split("_")[1].upper()
-    text = transcendental(name) if family in Prim.__members__ else definition(name, wave_size)
+    family = name.split("_")[1]
+    if family.upper() in Prim.__members__:
+        text = transcendental(name)
+    elif family in ("permute", "bpermute"):
+        text = permutation(name, wave_size)
+    elif family == "matrix":
+        text = matrix_function(name)
+    else:
+        text = definition(name, wave_size)
     return _SUPPORT.sub(rf"@\1_w{wave_size}", text)
 
 

@@ -1,2 +1,167 @@
+"""Matrix instructions: one support function for each shape.
+
+In: an MFMA instruction. Out: a call; and the IR of the function called, which works on chunks of a
+row of D: one element of A for all lanes, times a chunk of B. Products are added in the order of the
+depth, each step rounded once; hardware does not say what it does. EXEC does not matter.
+"""
+
 from __future__ import annotations
-def matrix(t, inst, row): raise NotImplementedError
+
+from typing import TYPE_CHECKING
+
+from luthier_py.emulator.emitter import Emitter, LlvmOps
+from luthier_py.emulator.layout import CHUNK, TEMPORARY_ROW, row_offset
+from luthier_py.emulator.operands import field, row_of
+from luthier_py.errors import Unsupported
+from luthier_py.isa.instruction import Inst
+from luthier_py.isa.semantics import rows
+from luthier_py.isa.semantics.algebra import F16, F32, F64, I8, I32, U8, U16, U32, U64, Type, Value, concat, fma
+from luthier_py.isa.semantics.matrix import WAVE, Matrix
+
+if TYPE_CHECKING:
+    from luthier_py.emulator.translate import Translator
+
+_RESULT = {"f32": F32, "f16": F32, "bf16": F32, "i8": I32, "f64": F64}
+_ELEMENT_BITS = {"f32": 32, "f16": 16, "bf16": 16, "i8": 8, "f64": 64}
+
+
+def matrix(t: Translator, inst: Inst, shape: Matrix) -> None:
+    """Call the function of the shape."""
+    if field(inst, "cbsz") or field(inst, "abid") or field(inst, "blgp"):
+        raise Unsupported(f"{inst.op.mnemonic} with cbsz, abid or blgp")
+    t.settle()
+    pointers = [_place(t, inst, name) for name in ("src0", "src1")]
+    stride = 4 * t.wave_size
+    if inst["src2"].reg is None:
+        pointers.append(_constant(t, inst, shape))
+        stride = 0
+    else:
+        pointers.append(_place(t, inst, "src2"))
+    arguments = [("ptr", pointer) for pointer in (*pointers, _place(t, inst, "vdst"))]
+    t.emitter.support("void", f"matrix_{inst.op.base.removeprefix('V_MFMA_').lower()}", [*arguments, ("i64", str(stride))])
+
+
+def _row_pointer(t: Translator, row: int) -> str:
+    return t.emitter.let(f"getelementptr i8, ptr %wave, i64 {row_offset(row, t.wave_size)}")
+
+
+def _place(t: Translator, inst: Inst, name: str) -> str:
+    reg = inst[name].reg
+    assert reg is not None
+    return _row_pointer(t, row_of(reg))
+
+
+def _constant(t: Translator, inst: Inst, shape: Matrix) -> str:
+    """A row (two for f64) that holds an inline constant in every lane."""
+    for i in range(2 if shape.kind == "f64" else 1):
+        bits = inst["src2"].value >> 32 * i & 0xFFFFFFFF
+        pointer = _row_pointer(t, TEMPORARY_ROW + i)
+        t.emitter.emit(f"store <{WAVE} x i32> splat (i32 {bits}), ptr {pointer}, align 64")
+    return _row_pointer(t, TEMPORARY_ROW)
+
+
+def matrix_function(name: str) -> str:
+    """IR of (a, b, c, d, stride of c's rows in bytes)."""
+    shape = rows()["V_MFMA_" + name.removeprefix("luthier_matrix_").upper()]
+    return _Function(name, shape).text()
+
+
+class _Function:
+    """Writes one shape's function."""
+
+    def __init__(self, name: str, shape: Matrix) -> None:
+        self.name = name
+        self.shape = shape
+        self.emitter = Emitter()
+        self.ops = LlvmOps(self.emitter, CHUNK)
+        self.type = _RESULT[shape.kind]
+        self.bytes = self.type.bits // 8
+
+    def text(self) -> str:
+        emitter = self.emitter
+        emitter.place("entry")
+        element = self.ops.name(self.type).split("x ")[1].rstrip(">")
+        for name in ("a", "b"):
+            emitter.emit(f"%{name}.wide = alloca [{self.shape.per_lane * WAVE} x {element}], align 64")
+            for number in range(self.shape.per_lane):
+                for lane in range(0, WAVE, CHUNK):
+                    value = self._widened(name, number, lane)
+                    emitter.emit(f"store {self.ops.name(self.type)} {value.ref}, ptr {self._wide(name, number, lane)}, align 4")
+        for register in range(self.shape.result_registers):
+            for lane in range(0, WAVE, CHUNK):
+                self._write(register, lane, self._product(register, lane))
+        emitter.emit("ret void")
+        emitter.define(f"void @{self.name}(ptr %a, ptr %b, ptr %c, ptr %d, i64 %stride)")
+        return emitter.module()
+
+    def _at(self, pointer: str, offset: int | str) -> str:
+        return self.emitter.let(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+
+    def _wide(self, name: str, number: int, lane: int) -> str:
+        return self._at(f"%{name}.wide", (number * WAVE + lane) * self.bytes)
+
+    def _load(self, type: Type, pointer: str) -> Value:
+        return self.ops.let(type, f"load {self.ops.name(type)}, ptr {pointer}, align 4")
+
+    def _widened(self, name: str, number: int, lane: int) -> Value:
+        """Element ``number`` of a chunk of lanes of A or B, in the type of D."""
+        kind, bits = self.shape.kind, _ELEMENT_BITS[self.shape.kind]
+        row, place = divmod(number * bits, 32)
+        word = self._load(U32, self._at(f"%{name}", row * 4 * WAVE + 4 * lane))
+        if kind == "f64":
+            return concat(self._load(U32, self._at(f"%{name}", 4 * WAVE + 4 * lane)), word).as_(F64)
+        if kind == "f32":
+            return word.as_(F32)
+        if kind == "bf16":
+            return (word & 0xFFFF0000 if place else word << 16).as_(F32)
+        if kind == "f16":
+            return (word >> place).to(U16).as_(F16).to(F32)
+        return (word >> place).to(U8).as_(I8).to(I32)
+
+    def _product(self, register: int, lane: int) -> Value:
+        """A chunk of D."""
+        places = [self.shape.result(register, lane + i) for i in range(CHUNK)]
+        total = self._addend(register, lane)
+        for k in range(self.shape.depth):
+            lanes_a = [self.shape.source(row, k, block)[0] for row, _, block in places]
+            lanes_b = [self.shape.source(column, k, block)[0] for _, column, block in places]
+            element = self.shape.source(0, k, 0)[1]
+            a, b = self._lanes("a", element, lanes_a), self._lanes("b", element, lanes_b)
+            total = a * b + total if self.type == I32 else fma(a, b, total)
+        return total
+
+    def _lanes(self, name: str, element: int, lanes: list[int]) -> Value:
+        """An element of the given lanes: one for all, a chunk as it lies, or a chunk rearranged."""
+        if len(set(lanes)) == 1:
+            scalar = LlvmOps(self.emitter)
+            pointer = self._wide(name, element, lanes[0])
+            return self.ops.splat(scalar.let(self.type, f"load {scalar.name(self.type)}, ptr {pointer}, align 4"))
+        first = lanes[0] // CHUNK * CHUNK
+        chunk = self._load(self.type, self._wide(name, element, first))
+        if lanes == list(range(first, first + CHUNK)):
+            return chunk
+        vector = self.ops.name(self.type)
+        picked = ", ".join(f"i32 {lane - first}" for lane in lanes)
+        return self.ops.let(self.type, f"shufflevector {vector} {chunk.ref}, {vector} poison, <{CHUNK} x i32> <{picked}>")
+
+    def _addend(self, register: int, lane: int) -> Value:
+        words = self.type.bits // 32
+        parts = []
+        for i in range(words):
+            row = self.emitter.let(f"mul i64 %stride, {register * words + i}")
+            base = self._at("%c", row)
+            if words == 2:  # a constant's second half is a row of its own
+                constant = self.emitter.let("icmp eq i64 %stride, 0")
+                extra = self.emitter.let(f"select i1 {constant}, i64 {4 * WAVE * i}, i64 0")
+                base = self._at(base, extra)
+            parts.append(self._load(U32, self._at(base, 4 * lane)))
+        whole = parts[0] if words == 1 else concat(parts[1], parts[0])
+        return whole.as_(self.type)
+
+    def _write(self, register: int, lane: int, value: Value) -> None:
+        words = self.type.bits // 32
+        bits = value.as_(U64 if words == 2 else U32)
+        for i in range(words):
+            word = bits if words == 1 else (bits >> 32 * i).to(U32)
+            place = self._at("%d", (register * words + i) * 4 * WAVE + 4 * lane)
+            self.emitter.emit(f"store {self.ops.name(U32)} {word.ref}, ptr {place}, align 4")

@@ -110,7 +110,8 @@ def read_scalar(operand: Operand, bits: int, context: Context) -> Value:
 class Source:
     """One operand of the signature, ready to be read in a chunk."""
 
-    def __init__(self, slot: Slot, operand: Operand | None, reg: Reg | None, inst: Inst, context: Context) -> None:
+    def __init__(self, slot: Slot, operand: Operand | None, reg: Reg | None, inst: Inst, context: Context,
+                 dpp: Dpp | None) -> None:
         self.type = slot.type
         self.count = slot.count
         self.mix = slot.name == "mix"
@@ -118,8 +119,7 @@ class Source:
         self.modifiers = field(inst, f"{name}_modifiers") if name else 0
         self.sdwa = field(inst, f"{name}_sel", SDWA_DWORD) if name else SDWA_DWORD
         self.bits = 64 if max(slot.type.bits * slot.count, 32) > 32 else 32
-        dpp = Dpp.of(inst) if name == "src0" else None
-        self.raw = Raw(operand, reg, self.bits, context, dpp)
+        self.raw = Raw(operand, reg, self.bits, context, dpp if name == "src0" else None)
         self.flush = slot.type.kind is Kind.FLOAT and (context.flush_f32 if slot.type == F32 else context.flush_f16_f64)
 
     def read(self, chunk: Chunk, element: int = 0) -> Value:
@@ -184,7 +184,7 @@ def flush_denormals(value: Value) -> Value:
 class Result:
     """One vector result of the signature, ready to be written in a chunk."""
 
-    def __init__(self, slot: Slot, operand: Operand, inst: Inst, context: Context) -> None:
+    def __init__(self, slot: Slot, operand: Operand, inst: Inst, context: Context, dpp: Dpp | None) -> None:
         assert operand.reg is not None
         self.row = row_of(operand.reg)
         self.type = slot.type
@@ -197,7 +197,7 @@ class Result:
         self.omod = field(inst, "omod")
         self.sdwa = field(inst, "dst_sel", SDWA_DWORD)
         self.unused = field(inst, "dst_unused")
-        self.dpp = Dpp.of(inst)
+        self.dpp = dpp
         self.flush = slot.type.kind is Kind.FLOAT and (context.flush_f32 if slot.type == F32 else context.flush_f16_f64)
 
     def write(self, chunk: Chunk, values: tuple[Value, ...]) -> None:

@@ -1,7 +1,84 @@
-"""exp2, log2, sin and cos of vectors, as LLVM IR (polynomials in double precision)."""
+"""exp2, log2, sin and cos of vectors of f32, as support functions.
+
+In: a name such as ``luthier_exp2_v16f32``. Out: LLVM IR. All is computed in double precision, with
+polynomials good to about 1e-11, and rounded once, so results are almost always correctly rounded.
+Invariant: special values as in IEEE 754; sin and cos take turns, not radians.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Callable, Sequence
+
+from luthier_py.emulator.emitter import Emitter, LlvmOps
+from luthier_py.isa.semantics.algebra import F32, F64, I64, U64, Prim, Value, fma, is_nan, rint, select
+
+_NAME = re.compile(r"luthier_(\w+)_v(\d+)f32")
+
 
 def transcendental(name: str) -> str:
-    raise NotImplementedError(name)
+    """The definition of a support function."""
+    match = _NAME.fullmatch(name)
+    assert match is not None, name
+    emitter = Emitter()
+    ops = LlvmOps(emitter, int(match[2]))
+    vector = ops.name(F32)
+    result = _FUNCTIONS[Prim[match[1].upper()]](ops.value(F32, "%x").to(F64)).to(F32)
+    emitter.emit(f"ret {vector} {result.ref}")
+    emitter.define(f"{vector} @{name}({vector} %x)")
+    return emitter.module()
+
+
+def _polynomial(x: Value, coefficients: Sequence[float]) -> Value:
+    """Horner's rule, highest power first."""
+    total = x.lift(coefficients[0])
+    for coefficient in coefficients[1:]:
+        total = fma(total, x, x.lift(coefficient))
+    return total
+
+
+_EXP2 = [math.log(2) ** k / math.factorial(k) for k in range(10, -1, -1)]
+_LOG2 = [2 / (math.log(2) * k) for k in range(15, -1, -2)]
+_SINE = [(-1) ** k * (2 * math.pi) ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(9, -1, -1)]
+
+
+def _exp2(x: Value) -> Value:
+    near = select(x < -200.0, -200.0, select(x > 200.0, 200.0, x))
+    whole = rint(near)
+    scale = ((whole.to(I64) + 1023) << 52).as_(F64)
+    return _polynomial(near - whole, _EXP2) * scale
+
+
+def _log2(x: Value) -> Value:
+    """Doubles made of floats are never denormal."""
+    bits = x.as_(U64)
+    mantissa = ((bits & 0xFFFFFFFFFFFFF) | 0x3FF0000000000000).as_(F64)
+    exponent = ((bits >> 52) & 0x7FF).as_(I64) - 1023
+    large = mantissa > math.sqrt(2)
+    mantissa = select(large, mantissa * 0.5, mantissa)
+    exponent = exponent + select(large, exponent.lift(1), 0)
+    s = (mantissa - 1.0) / (mantissa + 1.0)
+    result = fma(_polynomial(s * s, _LOG2), s, exponent.to(F64))
+    infinity = float("inf")
+    result = select(x.eq(infinity), infinity, result)
+    result = select(x.eq(0.0), -infinity, result)
+    return select((x < 0.0) | is_nan(x), float("nan"), result)
+
+
+def _sine_of_quarter(turns: Value) -> Value:
+    """Of -1/4 to 1/4 turns."""
+    return _polynomial(turns * turns, _SINE) * turns
+
+
+def _sin(x: Value) -> Value:
+    turns = x - rint(x)
+    folded = select(abs(turns) > 0.25, select(turns < 0.0, -0.5 - turns, 0.5 - turns), turns)
+    return _sine_of_quarter(folded)
+
+
+def _cos(x: Value) -> Value:
+    return _sine_of_quarter(0.25 - abs(x - rint(x)))
+
+
+_FUNCTIONS: dict[Prim, Callable[[Value], Value]] = {Prim.EXP2: _exp2, Prim.LOG2: _log2, Prim.SIN: _sin, Prim.COS: _cos}

@@ -16,11 +16,12 @@ from luthier_py.emulator import layout
 from luthier_py.emulator.access import Access
 from luthier_py.emulator.crosslane import cross_lane, permute
 from luthier_py.emulator.discover import CodeBlock
+from luthier_py.emulator.dpp import Dpp
 from luthier_py.emulator.emitter import Emitter
 from luthier_py.emulator.layout import WAVE, WORKER, Fault, Status
 from luthier_py.emulator.liveness import live_rows
 from luthier_py.emulator.matrix import matrix
-from luthier_py.emulator.operands import Context, Result, Source, destinations, read_scalar, scalar_operands, value_operands
+from luthier_py.emulator.operands import Context, Result, Source, destinations, read_scalar, row_of, scalar_operands, value_operands
 from luthier_py.emulator.scalars import Scalars
 from luthier_py.emulator.strip import Chunk, Strip, Write
 from luthier_py.errors import Location, Unsupported
@@ -219,6 +220,7 @@ class Translator:
         operands = iter(value_operands(inst))
         targets = iter(destinations(inst))
         old = next((d for d in destinations(inst) if d.name == "vdst"), None)
+        dpp = self._dpp(inst)
         sources: list[Source | int] = []
         for slot in row.signature.sources:
             operand = None if slot.special else next(operands, None)
@@ -228,7 +230,7 @@ class Translator:
             else:
                 reg = operand.reg if operand is not None else old.reg if old is not None else None
                 typed = slot if slot.type.bits else Slot(slot.name, row.signature.results[0].type)
-                sources.append(Source(typed, operand, reg, inst, self.context))
+                sources.append(Source(typed, operand, reg, inst, self.context, dpp))
         for mask in [source for source in sources if isinstance(source, int)]:
             if mask not in self.strip.masks:
                 self.scalars.read(mask, self.wave_size // 32)
@@ -241,10 +243,15 @@ class Translator:
             if slot.type is BOOL:
                 results.append(operand.reg.index if operand is not None and operand.reg is not None else VCC)
             elif operand is not None:
-                results.append(Result(slot, operand, inst, self.context))
+                results.append(Result(slot, operand, inst, self.context, dpp))
         saturate = row.saturating is not None and any(isinstance(r, Result) and r.clamp for r in results)
         compute = row.saturating if saturate and row.saturating is not None else row.compute
         self._put_off(sources, results, compute, any(slot.count > 1 for slot in row.signature.results))
+
+    def _dpp(self, inst: Inst) -> Dpp | None:
+        source = inst.find("src0")
+        reg = source.reg if source is not None else None
+        return Dpp.of(self, inst, None if reg is None else row_of(reg), 1 if reg is None else reg.dwords)
 
     def _put_off(self, sources: list[Source | int], results: list[Result | int], compute: object, packed: bool) -> None:
         self.exec()  # may settle the strip, so that masks in it become known

@@ -1,10 +1,65 @@
-"""Matrix instructions (MFMA), as data."""
+"""Matrix instructions (MFMA), as data: shapes, and where each element lies.
+
+In: nothing. Out: Matrix rows. D = C + A * B for ``blocks`` independent products. Source: AMD Instinct
+MI200 ISA, chapter 7 and 12.13, and AMD's matrix instruction calculator for the layouts.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from luthier_py.isa.semantics.meaning import declare
+
+WAVE = 64
+
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
+    """D (rows x columns) += A (rows x depth) * B (depth x columns), in each of ``blocks`` blocks."""
+
     rows: int
+    columns: int
+    depth: int
+    blocks: int
+    kind: str        # of A and B: f32, f16, bf16, i8, f64; D is f32, i32 or f64
+    per_lane: int    # consecutive elements of the depth that one lane holds
+
+    @property
+    def result_registers(self) -> int:
+        """Elements of D in each lane."""
+        return self.rows * self.columns * self.blocks // WAVE
+
+    def source(self, number: int, k: int, block: int) -> tuple[int, int]:
+        """(lane, element) of A[number][k] or B[k][number]."""
+        size = self.rows
+        lane = number + size * block
+        return lane + size * self.blocks * (k // self.per_lane), k % self.per_lane
+
+    def result(self, register: int, lane: int) -> tuple[int, int, int]:
+        """(row, column, block) of the element of D in ``register`` of ``lane``."""
+        group, column = divmod(lane, self.columns)
+        if self.kind == "f64":
+            if self.rows == 4:
+                return lane // 16, column, group % 4
+            return 4 * register + group, column, 0
+        if self.rows == 4:
+            return register, column, group
+        groups = WAVE // self.columns
+        per_block = self.rows * self.columns // WAVE
+        inside = register % per_block
+        return inside % 4 + 4 * group + 4 * groups * (inside // 4), column, register // per_block
+
+
+# Depth of the shapes (32x32, 16x16, 4x4) with many blocks, and of those with one block.
+_KINDS = {"F32": ("f32", 1), "F16": ("f16", 4), "BF16": ("bf16", 2), "BF16_1K": ("bf16", 4), "I8": ("i8", 4)}
+for _word, (_kind, _per_lane) in _KINDS.items():
+    _out = "I32" if _kind == "i8" else "F32"
+    for _size in 32, 16, 4:
+        _blocks = WAVE // _size
+        declare(f"V_MFMA_{_out}_{_size}X{_size}X{_per_lane}{_word}",
+                Matrix(_size, _size, _per_lane, _blocks, _kind, _per_lane))
+        if _size > 4:
+            _depth = _per_lane * _blocks
+            declare(f"V_MFMA_{_out}_{_size}X{_size}X{_depth}{_word}", Matrix(_size, _size, _depth, 1, _kind, _per_lane))
+declare("V_MFMA_F64_16X16X4F64", Matrix(16, 16, 4, 1, "f64", 1))
+declare("V_MFMA_F64_4X4X4F64", Matrix(4, 4, 4, 4, "f64", 1))
