@@ -11,7 +11,7 @@ from itertools import accumulate
 from luthier_py.errors import Unsupported
 from luthier_py.isa import NO_REGS, Inst, InstructionSet, OpFlag, Reg, RegFile, Space
 from luthier_py.jit.convention import Seat
-from luthier_py.jit.exec_mask import restores_exec
+from luthier_py.jit.exec_mask import follow_exec
 from luthier_py.jit.payload import Payload, Slot
 from luthier_py.tool.hook import Hook, Lanes
 
@@ -29,7 +29,7 @@ def payload(
     """Check and describe the code of ``hook``."""
     instrs = without_last_wait(decoded(code, isa))
     _check(hook, instrs)
-    if hook.lanes is Lanes.ACTIVE and not restores_exec(instrs):
+    if hook.lanes is Lanes.ACTIVE and not follow_exec(instrs, isa.wave_size).restored:
         message = "may change which lanes are active; simplify its control flow"
         raise Unsupported(f"{hook.place}: hook {hook.name} {message}")
     reads = writes = NO_REGS

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from luthier_py.isa import EXEC, VCC, Inst, instruction_set, sgpr, target, vgpr
-from luthier_py.jit.exec_mask import restores_exec
+from luthier_py.jit.exec_mask import ExecProof, follow_exec
 
 E, V = sgpr(EXEC, 2), sgpr(VCC, 2)
 COMPARE = ("v_cmp_eq_u32_e32", V, 0, vgpr(0))
@@ -51,7 +51,7 @@ def made(*lines: tuple[Any, ...]) -> list[Inst]:
     ids=["nothing", "no write", "if", "if with branch", "loop", "loop in if", "if else", "all lanes", "not", "move"],
 )
 def test_what_compilers_do_restores_exec(lines: list[tuple[Any, ...]]) -> None:
-    assert restores_exec(made(*lines))
+    assert follow_exec(made(*lines), 64).restored
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,18 @@ def test_what_compilers_do_restores_exec(lines: list[tuple[Any, ...]]) -> None:
     ids=["one", "not restored", "clobbered", "branch over", "loop", "wrong mask", "if else", "vcc", "add", "not"],
 )
 def test_slips_are_seen(lines: list[tuple[Any, ...]]) -> None:
-    assert not restores_exec(made(*lines))
+    assert not follow_exec(made(*lines), 64).restored
 
 
 def test_a_lost_high_half_is_seen() -> None:
-    assert not restores_exec(made(("s_mov_b32", sgpr(EXEC + 1), 0)))
+    lost = [("s_mov_b32", sgpr(EXEC + 1), 0)]
+    assert not follow_exec(made(*lost), 64).restored and follow_exec(made(*lost), 32).restored
+    assert not follow_exec(made(COMPARE, SAVE, ("s_mov_b32", sgpr(3), 7), RESTORE), 64).restored
+
+
+def test_where_more_lanes_run() -> None:
+    everything = made(("s_mov_b64", sgpr(2, 2), E), ("s_mov_b64", E, -1), WORK, ("s_mov_b64", E, sgpr(2, 2)), WORK)
+    assert follow_exec(everything, 64) == ExecProof(True, frozenset({2, 3}))
+    assert follow_exec(made(*IF_ELSE), 64) == ExecProof(True, frozenset())
+    one = made(("s_mov_b64", sgpr(2, 2), E), ("s_mov_b64", E, 1), WORK, ("s_mov_b64", E, sgpr(2, 2)))
+    assert follow_exec(one, 64) == ExecProof(True, frozenset({2, 3}))
