@@ -74,8 +74,7 @@ def _component(
     weaver = _ComponentWeaver(program, facts, edits, payloads, component)
     names = {f.address: f.name + SUFFIX for f in component.functions}
     clones = [weaver.clone(function, names) for function in component.functions]
-    for clone in clones:
-        settle(program.isa, clone)
+    settle(program.isa, clones)
     placed = [relax.place(program.isa, clone, names) for clone in clones]
     used = resources.used_by(item for clone in clones for item in clone.items)
     kernels = tuple(_new_kernel(program, kernel, used, names) for kernel in component.kernels)

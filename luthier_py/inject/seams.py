@@ -1,78 +1,117 @@
 """Wait states where inserted code meets application code.
 
 In: a clone whose inner sequences (the application's own, each fragment's own) are free of hazards.
-Out: the same clone with `s_nop`s. Invariant: on every path the data hazards of `isa.hazards` keep their
-distance; nothing is inserted where the distance is there already.
+Out: the same clone with `s_nop`s. Invariant: on every path the data hazards of `isa.hazards` keep their distance;
+nothing is inserted between two of the application's instructions, nor where the distance is there already.
+
+What is owed is followed forward through the items, until no way into an item adds to it. Where code comes in that
+the clone does not see (its entry, the return of a call) everything is owed that some item of any clone produces.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from luthier_py.inject.model import Clone, Item
 from luthier_py.isa import Inst, InstructionSet, OpFlag
-from luthier_py.isa.hazards import WINDOW, wait_states
+from luthier_py.isa.hazards import Owed, joined, missing, passed, produced, waited
 
-MAX_PATHS = 64
 NOP_STATES = 16  # s_nop waits for SIMM16[3:0] + 1 states (AMD ISA, SOPP)
 
 
-def settle(isa: InstructionSet, clone: Clone) -> None:
-    """Insert what is missing (mutates ``clone``)."""
-    previous = _predecessors(clone)
-    since = WINDOW  # items since the last inserted one
+@dataclass(frozen=True, slots=True)
+class Debts:
+    """What is owed at a place, by who owes it."""
+
+    application: Owed = field(default_factory=dict)
+    inserted: Owed = field(default_factory=dict)
+
+    def join(self, other: Debts) -> Debts:
+        return Debts(joined(self.application, other.application), joined(self.inserted, other.inserted))
+
+
+def settle(isa: InstructionSet, clones: Sequence[Clone]) -> None:
+    """Insert what is missing (mutates ``clones``, which may call each other)."""
+    outside = _anything(isa, clones) if len(clones) > 1 else Debts()
+    for clone in clones:
+        _settle(isa, clone, _waits(isa, clone, outside))
+
+
+def _settle(isa: InstructionSet, clone: Clone, waits: Mapping[Item, int]) -> None:
+    if not waits:
+        return
     out: list[Item] = []
+    first: dict[Item, Item] = {}  # who waits -> the first nop before it
     for item in clone.items:
-        since = 0 if item.inserted else since + 1
-        states = _missing(isa, item, previous) if since <= WINDOW else 0
-        while states > 0:
-            nop = Item(isa.make("s_nop", min(states, NOP_STATES) - 1))
-            out.append(nop)
-            _stand_before(clone, item, nop, previous)
-            states -= NOP_STATES
-        out.append(item)
+        nops = [Item(isa.make("s_nop", states - 1)) for states in _pieces(waits.get(item, 0))]
+        if nops:
+            first[item] = nops[0]
+        out += [*nops, item]
+    for item in out:
+        if isinstance(item.jump, Item):
+            item.jump = first.get(item.jump, item.jump)
+    clone.labels.update({address: first[item] for address, item in clone.labels.items() if item in first})
     clone.items = out
 
 
-def _missing(isa: InstructionSet, item: Item, previous: dict[Item, list[Item]]) -> int:
-    return max((wait_states(isa, path, item.inst) for path in _paths(item, previous)), default=0)
+def _pieces(states: int) -> list[int]:
+    whole, rest = divmod(states, NOP_STATES)
+    return [NOP_STATES] * whole + [rest] * bool(rest)
 
 
-def _paths(item: Item, previous: dict[Item, list[Item]]) -> Iterator[list[Inst]]:
-    """Instruction sequences that may run just before ``item``, oldest first, up to the window's length."""
-    open_paths: list[tuple[Item, list[Inst]]] = [(item, [])]
-    found = 0
-    while open_paths and found < MAX_PATHS:
-        at, tail = open_paths.pop()
-        befores = previous[at] if len(tail) < WINDOW else []
-        if not befores:
-            found += 1
-            yield tail[::-1]
-        open_paths += [(before, [*tail, before.inst]) for before in befores]
+def _waits(isa: InstructionSet, clone: Clone, outside: Debts) -> dict[Item, int]:
+    """The wait states that items need before them."""
+    targets = {item: item.jump if isinstance(item.jump, Item) else clone.labels[item.jump]
+               for item in clone.items if item.jump is not None}
+    into = dict.fromkeys(targets.values(), Debts())
+    into[clone.items[0]] = outside
+    waits: dict[Item, int] = {}
+    stable = False
+    while not stable:
+        stable, debts = True, Debts()
+        for item in clone.items:
+            if item in into:
+                debts = into[item] = into[item].join(debts)
+            states, debts = _through(isa, item, debts)
+            if states:
+                waits[item] = max(states, waits.get(item, 0))
+            if item in targets:
+                known = into[targets[item]]
+                into[targets[item]] = new = known.join(debts)
+                stable = stable and new == known
+            flags = item.inst.op.flags
+            if flags & OpFlag.CALL:
+                debts = outside
+            elif flags & OpFlag.TERMINATOR and not flags & OpFlag.CONDITIONAL:
+                debts = Debts()
+    return waits
 
 
-def _predecessors(clone: Clone) -> dict[Item, list[Item]]:
-    previous: dict[Item, list[Item]] = defaultdict(list)
-    last: Item | None = None
-    for item in clone.items:
-        if last is not None:
-            previous[item].append(last)
-        flags = item.inst.op.flags
-        if item.jump is not None:
-            to = item.jump if isinstance(item.jump, Item) else clone.labels[item.jump]
-            previous[to].append(item)
-        leaves = flags & OpFlag.TERMINATOR and not flags & OpFlag.CONDITIONAL
-        last = None if leaves else item
-    return previous
+def _through(isa: InstructionSet, item: Item, debts: Debts) -> tuple[int, Debts]:
+    """Wait states before an item, and what is owed behind it."""
+    inst = item.inst
+    states = missing(isa, debts.inserted, inst)
+    if item.inserted:
+        states = max(states, missing(isa, debts.application, inst))
+    own = produced(isa, inst)
+    if not (own or debts.application or debts.inserted):
+        return states, debts
+    application, inserted = (_behind(isa, owed, inst, states) for owed in (debts.application, debts.inserted))
+    if item.inserted:
+        return states, Debts(application, joined(inserted, own))
+    return states, Debts(joined(application, own), inserted)
 
 
-def _stand_before(clone: Clone, item: Item, nop: Item, previous: dict[Item, list[Item]]) -> None:
-    """Whoever came to ``item`` comes to ``nop`` now."""
-    previous[nop], previous[item] = previous[item], [nop]
-    for address, labelled in clone.labels.items():
-        if labelled is item:
-            clone.labels[address] = nop
-    for before in previous[nop]:
-        if before.jump is item:
-            before.jump = nop
+def _behind(isa: InstructionSet, owed: Owed, inst: Inst, states: int) -> Owed:
+    return passed(isa, waited(owed, states) if states else owed, inst)
+
+
+def _anything(isa: InstructionSet, clones: Iterable[Clone]) -> Debts:
+    """All that items of ``clones`` owe right behind them, at once."""
+    debts = Debts()
+    for item in (item for clone in clones for item in clone.items):
+        own = produced(isa, item.inst)
+        if own:
+            debts = debts.join(Debts(inserted=own) if item.inserted else Debts(own))
+    return debts

@@ -10,7 +10,7 @@ Every instruction is one wait state, ``s_nop n`` is n + 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
@@ -40,7 +40,7 @@ class Side:
 class Hazard:
     """``states`` are needed between a producer and a consumer that share registers.
 
-    With ``clause`` they are needed as long as all instructions between the two are of this kind.
+    In a ``clause`` they are needed as long as all instructions between the two could be producers.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Hazard:
     produced: Side
     consumed: Side
     where: Callable[[Target], bool] = lambda target: target.generation == 9
-    clause: OpFlag = OpFlag.NONE
+    clause: bool = False
 
 
 def _vectors(registers: RegSet) -> RegSet:
@@ -138,8 +138,8 @@ def _clause(kind: OpFlag) -> tuple[Hazard, Hazard]:
     (GCNHazardRecognizer::checkSoftClauseHazards)."""
     part = _kind(kind)
     reads, writes = Side(part, lambda i: i.reads - _EXEC), Side(part, lambda i: i.writes)
-    return (Hazard("clause writes, then reads", 1, writes, reads, lambda target: target.xnack, kind),
-            Hazard("clause reads, then writes", 1, reads, writes, lambda target: target.xnack, kind))
+    return (Hazard("clause writes, then reads", 1, writes, reads, lambda target: target.xnack, True),
+            Hazard("clause reads, then writes", 1, reads, writes, lambda target: target.xnack, True))
 
 
 _FMA64 = _named("V_FMA_F64", "V_FMAC_F64", "V_ADD_F64", "V_MUL_F64", "V_MAX_F64", "V_MIN_F64")
@@ -172,8 +172,7 @@ HAZARDS = (
     *_clause(OpFlag.VMEM),
 )
 
-Owed: TypeAlias = Mapping[tuple[Hazard, int], RegSet]  # hazard and wait states that are left -> registers
-NOTHING_OWED: Owed = {}
+Owed: TypeAlias = dict[tuple[Hazard, int], RegSet]  # hazard and wait states that are left -> registers
 
 
 def produced(isa: InstructionSet, inst: Inst) -> Owed:
@@ -191,23 +190,22 @@ def missing(isa: InstructionSet, owed: Owed, inst: Inst) -> int:
 
 
 def waited(owed: Owed, states: int) -> Owed:
-    """What is owed after so many wait states in which nothing happens; they end every clause."""
+    """What is left after so many wait states; waiting ends every clause."""
     return {(row, left - states): regs for (row, left), regs in owed.items() if left > states and not row.clause}
 
 
-def passed(owed: Owed, inst: Inst) -> Owed:
-    """What the instructions before ``inst`` owe behind it."""
+def passed(isa: InstructionSet, owed: Owed, inst: Inst) -> Owed:
+    """What instructions before ``inst`` owe behind it."""
     if not owed:
         return owed
-    states = states_of(inst)
-    after = waited(owed, states)
-    after |= {(row, left): regs for (row, left), regs in owed.items() if row.clause & inst.op.flags}
-    return after
+    producing = _rows(isa, inst.op)[0]
+    kept = {key: regs for key, regs in owed.items() if key[0].clause and key[0] in producing}
+    return waited(owed, states_of(inst)) | kept
 
 
 def joined(*all_owed: Owed) -> Owed:
     """What is owed where paths meet."""
-    found: dict[tuple[Hazard, int], RegSet] = {}
+    found: Owed = {}
     for owed in all_owed:
         for key, regs in owed.items():
             found[key] = found[key] | regs if key in found else regs
@@ -221,9 +219,9 @@ def states_of(inst: Inst) -> int:
 
 def wait_states(isa: InstructionSet, before: Iterable[Inst], inst: Inst) -> int:
     """Wait states that are missing between the end of ``before``, in the order in which it runs, and ``inst``."""
-    owed = NOTHING_OWED
+    owed: Owed = {}
     for earlier in before:
-        owed = joined(passed(owed, earlier), produced(isa, earlier))
+        owed = joined(passed(isa, owed, earlier), produced(isa, earlier))
     return missing(isa, owed, inst)
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from luthier_py.inject.model import Clone, Item
 from luthier_py.inject.seams import settle
+from luthier_py.ir import Instr
 from luthier_py.isa import instruction_set, sgpr, target, vgpr
 
 ISA = instruction_set(target("gfx90a"))
+
+
+APPLICATION = Instr(0, ISA.make("s_nop", 0))  # for items of the application: they have an origin
 
 
 def items(*made):
@@ -23,7 +27,7 @@ def test_a_scalar_that_a_vector_instruction_wrote_waits_before_memory_reads_it()
         ISA.make("global_load_dword", vgpr(1), vgpr(2), sgpr(4, 2)),
     )
     clone = Clone(None, "f", code, {})
-    settle(ISA, clone)
+    settle(ISA, [clone])
     assert text(clone)[1] == "s_nop 4"  # five wait states (Vega ISA, table of manually inserted wait states)
 
 
@@ -34,7 +38,7 @@ def test_distance_that_is_there_already_counts():
         ISA.make("global_load_dword", vgpr(1), vgpr(2), sgpr(4, 2)),
     )
     clone = Clone(None, "f", code, {})
-    settle(ISA, clone)
+    settle(ISA, [clone])
     assert text(clone)[4] == "s_nop 1"
 
 
@@ -47,11 +51,43 @@ def test_every_way_in_is_looked_at_and_branches_reach_the_wait():
         load,
     ]
     clone = Clone(None, "f", code, {0x40: load})
-    settle(ISA, clone)
+    settle(ISA, [clone])
     assert text(clone)[-2] == "s_nop 3" and clone.labels[0x40] is clone.items[-2]
 
 
 def test_nothing_is_inserted_without_a_hazard():
     clone = Clone(None, "f", items(*(ISA.make("s_mov_b32", sgpr(i), 0) for i in range(4))), {})
-    settle(ISA, clone)
+    settle(ISA, [clone])
     assert len(clone.items) == 4
+
+
+def test_two_instructions_of_the_application_are_its_own_business():
+    code = items(
+        ISA.make("v_readfirstlane_b32", sgpr(4), vgpr(0)),
+        ISA.make("global_load_dword", vgpr(1), vgpr(2), sgpr(4, 2)),
+    )
+    for item in code:
+        item.origin = APPLICATION
+    clone = Clone(None, "f", code, {})
+    settle(ISA, [clone])
+    assert len(clone.items) == 2
+
+
+def test_a_loop_carries_what_is_owed_back_to_its_head():
+    head = Item(ISA.make("global_load_dword", vgpr(1), vgpr(2), sgpr(4, 2)))
+    code = [
+        head,
+        Item(ISA.make("v_readfirstlane_b32", sgpr(4), vgpr(0))),
+        Item(ISA.make("s_cbranch_scc1", 0), jump=0x40),
+        Item(ISA.make("s_endpgm")),
+    ]
+    clone = Clone(None, "f", code, {0x40: head})
+    settle(ISA, [clone])
+    assert text(clone)[0] == "s_nop 3" and clone.labels[0x40] is clone.items[0]
+
+
+def test_a_function_may_be_entered_behind_anything_of_the_others():
+    caller = Clone(None, "k", items(ISA.make("v_readfirstlane_b32", sgpr(4), vgpr(0)), ISA.make("s_endpgm")), {})
+    callee = Clone(None, "f", items(ISA.make("global_load_dword", vgpr(1), vgpr(2), sgpr(4, 2))), {})
+    settle(ISA, [caller, callee])
+    assert text(callee)[0] == "s_nop 4"
