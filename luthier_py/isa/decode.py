@@ -31,7 +31,6 @@ from luthier_py.isa.table import Row, ShapeOperand, Table
 from luthier_py.isa.target import Target
 
 PREFIX_SHIFT = 23
-LONGEST = 20  # bytes: 12 and a literal of 8
 LITERAL_KINDS = frozenset({"src", "srcA", "srcAV", "src16", "src16lo"})
 ALL_SGPRS = RegSet(sgpr=(1 << 106) - 1)
 ALL_VGPRS = RegSet(vgpr=(1 << 256) - 1)
@@ -86,9 +85,10 @@ class Decoder:
         self.registers = _implicit_registers(target, wave_size)
         self.formats: dict[int, Format] = {}
         self.by_prefix = match_order(table)
+        self.longest = max(table.sizes)  # bytes, without a literal
 
     def decode(self, data: bytes | memoryview, offset: int = 0) -> Inst:
-        word = int.from_bytes(data[offset:offset + LONGEST], "little")
+        word = int.from_bytes(data[offset:offset + self.longest], "little")
         for mask, rows in self.by_prefix[word >> PREFIX_SHIFT & 0x1FF]:
             row = rows.get(word & mask)
             if row is not None:
@@ -102,9 +102,8 @@ class Decoder:
         size, literal = form.size, None
         for k in form.literals:
             if fields[k] == LITERAL or fields[k] == LITERAL64 and self.target.literals64:
-                literal_size = 4 if fields[k] == LITERAL else 8
-                literal = word >> 8 * form.size & (1 << 8 * literal_size) - 1
-                size = form.size + literal_size
+                size = form.size + (4 if fields[k] == LITERAL else 8)
+                literal = int.from_bytes(data[offset + form.size:offset + size], "little")
         raw = bytes(data[offset:offset + size])
         if len(raw) < size:
             raise Malformed(f"{form.op.mnemonic} is cut off: {len(raw)} of {size} bytes are there")

@@ -84,6 +84,7 @@ class Table:
     records: Records
     rows: tuple[Row, ...]
     ranks: dict[int, int]  # namespace number -> rank
+    sizes: frozenset[int]  # of the decoder tables, in bytes
 
 
 def table_key(name: str, wave_size: int) -> str:
@@ -117,7 +118,8 @@ def load_table(name: str, wave_size: int) -> Table:
     rows = json.loads(f"[{','.join(chosen)}]")
     order = {namespace: rank for rank, namespace in enumerate(entry["order"])}
     ranks = {number: order[namespace] for number, namespace in enumerate(records.namespaces) if namespace in order}
-    return Table(records, tuple(Row(*row) for row in rows), ranks)
+    sizes = frozenset(int(namespace.split()[0]) for namespace in entry["order"])
+    return Table(records, tuple(Row(*row) for row in rows), ranks, sizes)
 
 
 def _index_entry(key: str) -> dict[str, Any] | None:
