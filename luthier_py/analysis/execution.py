@@ -41,7 +41,7 @@ class ExecState(NamedTuple):
 
 
 START = ExecState(None, _EXEC_BIT, False, False)
-UNKNOWN = ExecState(None, 0, True, True)
+UNKNOWN = ExecState(None, 0, False, False)  # code that is not known keeps to the ABI, where both modes are off
 
 
 def exec_states(isa: InstructionSet, graph: Graph) -> list[ExecState]:

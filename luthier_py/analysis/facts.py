@@ -11,7 +11,7 @@ from functools import cached_property
 
 from luthier_py.analysis.cfg import Graph, supergraph
 from luthier_py.analysis.effects import unpack
-from luthier_py.analysis.execution import exec_states, step, stretches
+from luthier_py.analysis.execution import ExecState, exec_states, step, stretches
 from luthier_py.analysis.liveness import Live, Liveness
 from luthier_py.analysis.registers import initial_registers, touched
 from luthier_py.analysis.waits import Pending, Waits
@@ -87,11 +87,22 @@ class Facts:
 
     def exec_constant(self, instr: Instr) -> int | None:
         """EXEC before ``instr``, if it is the same whenever control gets there."""
+        return self._state(instr).value
+
+    def obstacle(self, instr: Instr, after: bool = False) -> str | None:
+        """Why no vector code may be inserted before (after) ``instr``; None where it may."""
+        state = self._state(instr)
+        state = step(self.program.isa, instr.inst, state) if after else state
+        if state.indexed:
+            return "VGPR operands may be relative to M0 here (s_set_gpr_idx_on)"
+        return "vector instructions may be skipped here (s_setvskip)" if state.skipping else None
+
+    def _state(self, instr: Instr) -> ExecState:
         node, place = self._graph.places[instr]
         state = self._states[node]
         for earlier in self._graph.nodes[node].instrs[:place]:
             state = step(self.program.isa, earlier.inst, state)
-        return state.value
+        return state
 
     def stretches(self, block: Block) -> tuple[tuple[int, int], ...]:
         """Index ranges of ``block`` with one value of EXEC; what writes EXEC, and every call, ends its stretch."""

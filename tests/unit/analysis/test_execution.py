@@ -59,6 +59,19 @@ def test_stretches_end_where_exec_is_written_and_at_calls() -> None:
     assert [facts.stretches(b) for b in program.kernel("k").function.blocks] == [((0, 2),), ((0, 1), (1, 2))]
 
 
+def test_where_vector_code_has_no_place() -> None:
+    skip: Row = ("s_setvskip", sgpr(0), 1)
+    facts, instrs = solved(("s_set_gpr_idx_on", sgpr(0), 1), NOP, ("s_set_gpr_idx_off",), skip, END)
+    assert [(facts.obstacle(i) or "-").split("(")[-1] for i in instrs] == \
+        ["-", "s_set_gpr_idx_on)", "s_set_gpr_idx_on)", "-", "s_setvskip)"]
+    assert "s_set_gpr_idx_on" in (facts.obstacle(instrs[0], after=True) or "")
+    mode = 1 | 27 << 6  # hwreg(HW_REG_MODE, 27, 1)
+    facts, instrs = solved(("s_setreg_b32", mode, sgpr(0)), END)
+    assert facts.obstacle(instrs[0]) is None and facts.obstacle(instrs[1]) is not None
+    facts, instrs = solved(("s_setreg_b32", 1 | 4 << 6 | 3 << 11, sgpr(0)), END)  # denormals
+    assert facts.obstacle(instrs[1]) is None
+
+
 def test_touched_registers() -> None:
     chain: list[Row] = [("s_getpc_b64", sgpr(6, 2)), ("s_add_u32", sgpr(6), sgpr(6), "f"),
                         ("s_addc_u32", sgpr(7), sgpr(7), "f"), ("s_swappc_b64", sgpr(30, 2), sgpr(6, 2))]

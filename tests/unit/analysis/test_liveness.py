@@ -161,7 +161,7 @@ def test_after_a_call_is_after_its_return() -> None:
 
 def test_a_callee_that_is_not_known_may_read_everything() -> None:
     rows: list[Row] = [NOP, ("s_swappc_b64", sgpr(30, 2), sgpr(6, 2)), ("v_mov_b32", vgpr(5), 0), END]
-    assert live(vgpr(200), *rows) == "AAA."
+    assert live(vgpr(200), *rows) == "AA.."
     assert live(sgpr(99), *rows) == "AA.."
 
 
@@ -178,3 +178,15 @@ def test_nothing_is_live_at_the_end() -> None:
 def test_vector_instructions_that_may_be_skipped_kill_nothing() -> None:
     skip: Row = ("s_setvskip", sgpr(0), 1)
     assert live(vgpr(1), NOP, skip, put(1), use(1), END) == "AAAA."
+    assert live(sgpr(SCC), NOP, skip, ("s_cselect_b32", sgpr(1), 0, 1), END) == "AAA."
+
+
+def test_a_trap_handler_may_look_at_the_queue() -> None:
+    assert live(sgpr(1), NOP, ("s_trap", 2), END) == "AA."
+
+
+def test_permutes_read_and_keep_other_lanes() -> None:
+    rows: list[Row] = [NOP, put(1), ("v_permlane64_b32", vgpr(1), vgpr(1)), use(1), END]
+    program = lift(build({"k": rows}, gpu="gfx1100"))
+    facts, instrs = analyse(program), list(program.kernel("k").function.instrs)
+    assert vgpr(1) in facts.live_before_all_lanes(instrs[0])
