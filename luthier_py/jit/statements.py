@@ -242,6 +242,8 @@ class Statements(Expressions):
             scope.loops.pop()
         if not ir.block.closed:
             ir.jump(loop.next)
+        if not loop.exits and not any(isinstance(inner, ast.Return) for inner in ast.walk(node)):
+            self.refuse(node, "this loop never ends; leave it with break or return")
         if loop.exits:
             scope.assigned = set.intersection(*loop.exits)
             ir.start(loop.done)

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hook_files import load_text
 
 from luthier_py import llvm
-from luthier_py.isa import InstructionSet, instruction_set, target
+from luthier_py.isa import InstructionSet, OpFlag, instruction_set, target
 from luthier_py.jit import PayloadKey, cache, compile, compile_hooks, compile_keys, payload_key
 from luthier_py.tool import Constant, Edits, Hook, Insertion, Place, Variable, WaveVariable, f32, hook, ptr, u32, u64
 
@@ -160,3 +161,10 @@ def test_two_small_hooks_compile_in_milliseconds(isa: InstructionSet, calls: lis
         times.append(time.perf_counter() - start)
     assert len(calls) == 6
     assert min(times) < 0.1  # 0.006 where this was written; room for busy machines
+
+
+def test_the_example_of_the_manual(isa: InstructionSet, tmp_path: Path) -> None:
+    manual = (Path(llvm.__file__).parent.parent / "docs" / "device-python.md").read_text()
+    example = load_text(tmp_path, manual.split("```python\n")[1].partition("```")[0])
+    made = compile_keys(keys(key(example.trace, None, None, None)), isa)[key(example.trace, None, None, None)]
+    assert sum(bool(inst.op.flags & OpFlag.ATOMIC) for inst in made.instrs) == 1

@@ -136,6 +136,7 @@ REFUSED = [
     (U + "for i in range(z):\n        pass\n    return x", 1, "0 is not a|range runs over integers"),
     (U + "for i in range(x):\n        pass\n    else:\n        pass\n    return x", 1, "else of a loop is not allowed"),
     (U + "while x:\n        x -= 1\n    else:\n        pass\n    return x", 1, "else of a loop is not allowed"),
+    (U + "while True:\n        x += 1", 1, "this loop never ends; leave it with break or return"),
     (U + "with p:\n        pass\n    return x", 1, "`with` is not allowed in device code; allowed are assignments"),
     (U + "try:\n        pass\n    finally:\n        pass\n    return x", 1, "`try` is not allowed"),
     (U + "assert x\n    return x", 1, "`assert` is not allowed"),

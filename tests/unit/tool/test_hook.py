@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -176,3 +177,8 @@ def test_type_checkers_see_plain_python(tmp_path: Path) -> None:
         capture_output=True, text=True, cwd=root,
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_every_intrinsic_is_in_the_manual() -> None:
+    manual = (Path(luthier_py.__file__).parent.parent / "docs" / "device-python.md").read_text()
+    assert [name for name in builtin.__all__ if not re.search(rf"[`| ]{name}[(` ]", manual)] == []
