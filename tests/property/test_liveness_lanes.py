@@ -224,7 +224,7 @@ def numbered(program: Program) -> dict[int, Instr]:
     return found
 
 
-@settings(max_examples=250, deadline=None, derandomize=True)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.integers(0, 1 << 32))
 def test_what_is_called_dead_can_be_destroyed(seed: int) -> None:
     kernel, function = programs(random.Random(seed))

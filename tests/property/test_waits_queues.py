@@ -96,7 +96,7 @@ def program(rng: random.Random) -> list[Row]:
     return [*rows, ("s_endpgm",)]
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.integers(0, 1 << 32))
 def test_outstanding_loads_are_pending(seed: int) -> None:
     rng = random.Random(seed)
