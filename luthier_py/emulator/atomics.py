@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from luthier_py.emulator.emitter import Emitter, LlvmOps
 from luthier_py.emulator.layout import SITE, WAVE
+from luthier_py.emulator.resolve import ALIGNED, FLAT, IN_LDS, WRITES
 from luthier_py.isa.semantics.algebra import Kind, Type
 from luthier_py.isa.semantics.memory import Modify, modified
 
-WRITES, FLAT, ALIGNED = 1, 2, 4
-IN_LDS = 8
 
 _HOST = {
     (Modify.ADD, "u"): "add", (Modify.SUB, "u"): "sub", (Modify.INC, "u"): "uinc_wrap", (Modify.DEC, "u"): "udec_wrap",

@@ -12,6 +12,7 @@ import mmap
 import threading
 import time
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 
 import numpy as np
@@ -48,7 +49,7 @@ from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.errors import DeviceError, Location
 
 SLICE = 2000        # backward branches of a wave before the next one gets its turn
-TURNS = 200         # rounds of a work-group before another work-group gets its turn
+ROUNDS = 200         # rounds of a work-group before another work-group gets its turn
 MAX_RESIDENT = 1024  # work-groups of one worker that may wait at a time
 COUNTERS = 1 << 20
 SITES = 1 << 20
@@ -66,13 +67,11 @@ class Slot:
         wave_bytes = stride * shape.waves
         lds_bytes = -(-max(shape.lds_bytes, 1) // 4096) * 4096
         scratch_bytes = shape.scratch_bytes * shape.wave_size
-        images_bytes = (len(run.images[0])) * shape.waves
         self._memory = mmap.mmap(-1, 2 * wave_bytes + lds_bytes + scratch_bytes * shape.waves + 4096)
         self.waves = -(-_address(self._memory) // 4096) * 4096
         images = self.waves + wave_bytes
         lds = -(-(images + wave_bytes) // 4096) * 4096
         scratch = lds + lds_bytes
-        del images_bytes
         for number in range(shape.waves):
             own_scratch = scratch + number * scratch_bytes
             image = run.image(number, scratch, own_scratch - scratch, {
@@ -99,18 +98,20 @@ class Worker:
             allocations=run.allocations.ctypes.data, allocation_count=len(run.allocations),
             code_base=run.module.base, table=code.table.ctypes.data, table_entries=len(code.table),
             code_start=run.module.base + code.start, shared_base=SHARED_BASE, private_base=PRIVATE_BASE)
-        self.error: BaseException | None = None
 
     @property
     def address(self) -> int:
         return self.record.ctypes.data
 
     def work(self) -> None:
+        """Run work-groups until none is left; whatever goes wrong stops the other workers too."""
+        ended = False
         try:
             self._work()
-        except BaseException as error:
-            self.error = error
-            self.run.stop.set()
+            ended = True
+        finally:
+            if not ended:
+                self.run.stop.set()
 
     def _work(self) -> None:
         run = self.run
@@ -118,7 +119,7 @@ class Worker:
         slot = Slot(run, self)
         starting = True
         while not run.stop.is_set():
-            outcome = Outcome(run.native(self.address, run.record.ctypes.data, slot.address, TURNS))
+            outcome = Outcome(run.native(self.address, run.record.ctypes.data, slot.address, ROUNDS))
             if outcome is Outcome.FINISHED:
                 starting = False
                 if not waiting:
@@ -146,7 +147,6 @@ class Run:
         self._taken: list[int] = []
         self.places = self._place_arguments()
         self._rows = work_item_rows(shape)
-        self.images = [wave_image(shape, 0, [], self._rows, 0, {})]
         descriptor = shape.record.descriptor
         x, y, z, self._system = group_id_places(descriptor)
         row_bytes = 4 * shape.wave_size
@@ -156,7 +156,7 @@ class Run:
         image_rows = self._rows.shape[1]
         self.record = _record(
             LAUNCH, total=shape.groups, count_x=shape.grid[0], count_y=shape.grid[1], sgpr_x=x, sgpr_y=y, sgpr_z=z,
-            waves=shape.waves, image_bytes=len(self.images[0]), vector_bytes=max(vgprs - image_rows, 0) * row_bytes,
+            waves=shape.waves, image_bytes=WAVE_HEADER_BYTES + image_rows * row_bytes, vector_bytes=max(vgprs - image_rows, 0) * row_bytes,
             agpr_bytes=agprs * row_bytes, lds_bytes=shape.lds_bytes, slice=SLICE)
         self.allocations = memory.table()
         self.native = ctypes.CFUNCTYPE(ctypes.c_uint64, *[ctypes.c_uint64] * 4)(scheduler_address(shape.wave_size))
@@ -198,15 +198,10 @@ class Run:
         """Run all work-groups; raises what the first worker that failed raised."""
         if len(self.workers) == 1:
             self.workers[0].work()
-        else:
-            threads = [threading.Thread(target=worker.work) for worker in self.workers]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-        for worker in self.workers:
-            if worker.error is not None:
-                raise worker.error
+            return
+        with ThreadPoolExecutor(len(self.workers)) as pool:
+            for future in [pool.submit(worker.work) for worker in self.workers]:
+                future.result()
 
     def check_time(self) -> None:
         if self._deadline is not None and time.monotonic() > self._deadline:
@@ -264,6 +259,3 @@ def _record(fields: dict[str, int], **values: int) -> Words:
 
 def _address(memory: mmap.mmap) -> int:
     return ctypes.addressof(ctypes.c_char.from_buffer(memory))
-
-
-__all__ = ["WAVE_HEADER_BYTES", "Run"]

@@ -23,11 +23,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from luthier_py.emulator.layout import ALLOCATION, ALLOCATION_BYTES, CHUNK, SITE, SITE_BYTES, WAVE, WORKER, Fault
+from luthier_py.emulator.atomics import atomic
+from luthier_py.emulator.layout import CHUNK, SITE, WAVE
+from luthier_py.emulator.resolve import FLAT, IN_LDS, IN_SCRATCH, WRITES, resolve
 
 ELEMENTS = {"u8": 1, "i8": 1, "u16": 2, "i16": 2, "b8": 1, "b16": 2, "b32": 4, "b64": 8, "b96": 12, "b128": 16}
-WRITES, FLAT, ALIGNED = 1, 2, 4
-
 
 def _field(pointer: str, name: str, fields: dict[str, int]) -> str:
     return f"getelementptr i8, ptr {pointer}, i64 {fields[name]}"
@@ -37,12 +37,10 @@ def _field(pointer: str, name: str, fields: dict[str, int]) -> str:
 def definition(name: str, wave_size: int) -> str:
     """LLVM IR that defines the function ``name`` (and declares what it needs)."""
     if name == "luthier_resolve":
-        return _resolve(wave_size)
+        return resolve(wave_size)
     _, addresses, operation, *element = name.split("_")
     if operation in ("load", "store"):
         return _Move(name, addresses, operation == "store", element[0], wave_size).text()
-    from luthier_py.emulator.atomics import atomic
-
     return atomic(name, addresses, "_".join(element), wave_size)
 
 
@@ -280,7 +278,7 @@ class _Move:
     def _lane_by_lane(self, label: str) -> list[str]:
         """Resolve every address of its own: another allocation than last time, an aperture, or a fault."""
         flags = (WRITES if self.store else 0) | (FLAT if self.addresses == "flat" else 0)
-        target = {"lds": 8, "private": 16}.get(self.addresses, flags)
+        target = {"lds": IN_LDS, "private": IN_SCRATCH}.get(self.addresses, flags)
         size = min(self.bytes, 4)
         lines = [] if label == "entry" else [f"{label}:"]
         if label == "entry":
@@ -339,167 +337,3 @@ def _next_lane(name: str, done: str) -> list[str]:
         f"{name}.next:", f"  %{name}.less = add i64 %{name}.left, -1", f"  %{name}.rest = and i64 %{name}.left, %{name}.less",
         f"  br label %{name}.test",
     ]
-
-
-def _resolve(wave_size: int) -> str:
-    """(wave, address, bytes, site, lane, flags) -> host pointer, or null after noting the fault.
-
-    Flags: WRITES, FLAT, ALIGNED; 8: the address is an offset in LDS; 16: in scratch.
-    """
-    w = {name: _field("%wave", name, WAVE) for name in WAVE}
-    k = {name: _field("%worker", name, WORKER) for name in WORKER}
-    return f"""
-define ptr @luthier_resolve(ptr %wave, i64 %address, i64 %bytes, ptr %site, i64 %lane, i64 %flags) noinline {{
-entry:
-  %last = add i64 %address, %bytes
-  %less = add i64 %bytes, -1
-  %bits = and i64 %address, %less
-  %crooked = icmp ne i64 %bits, 0
-  %strict = trunc i64 %flags to i3
-  %aligned = icmp ugt i3 %strict, 3
-  %misaligned = and i1 %crooked, %aligned
-  br i1 %misaligned, label %unaligned, label %kind
-kind:
-  %p.worker = {w['worker']}
-  %worker = load ptr, ptr %p.worker
-  %lds.bit = and i64 %flags, 8
-  %is.lds = icmp ne i64 %lds.bit, 0
-  br i1 %is.lds, label %lds, label %kind2
-kind2:
-  %private.bit = and i64 %flags, 16
-  %is.private = icmp ne i64 %private.bit, 0
-  br i1 %is.private, label %private, label %global
-global:
-  %p.base = {_field('%site', 'base', SITE)}
-  %base = load i64, ptr %p.base
-  %p.end = {_field('%site', 'end', SITE)}
-  %end = load i64, ptr %p.end
-  %above = icmp uge i64 %address, %base
-  %below = icmp ule i64 %last, %end
-  %inside = and i1 %above, %below
-  br i1 %inside, label %found, label %flat
-flat:
-  %flat.bit = and i64 %flags, {FLAT}
-  %is.flat = icmp ne i64 %flat.bit, 0
-  br i1 %is.flat, label %apertures, label %search
-apertures:
-  %high = lshr i64 %address, 32
-  %p.shared = {k['shared_base']}
-  %shared = load i64, ptr %p.shared
-  %shared.high = lshr i64 %shared, 32
-  %p.private = {k['private_base']}
-  %private.base = load i64, ptr %p.private
-  %private.high = lshr i64 %private.base, 32
-  %to.lds = icmp eq i64 %high, %shared.high
-  br i1 %to.lds, label %lds, label %apertures2
-apertures2:
-  %to.private = icmp eq i64 %high, %private.high
-  br i1 %to.private, label %private, label %search
-lds:
-  %lds.offset = and i64 %address, 4294967295
-  %lds.last = add i64 %lds.offset, %bytes
-  %p.lds.bytes = {w['lds_bytes']}
-  %lds.bytes = load i64, ptr %p.lds.bytes
-  %lds.ok = icmp ule i64 %lds.last, %lds.bytes
-  %p.lds = {w['lds']}
-  %lds.base = load i64, ptr %p.lds
-  %lds.at = add i64 %lds.base, %lds.offset
-  %lds.pointer = inttoptr i64 %lds.at to ptr
-  br i1 %lds.ok, label %give.lds, label %bad.lds
-give.lds:
-  ret ptr %lds.pointer
-private:
-  %offset = and i64 %address, 4294967295
-  %offset.last = add i64 %offset, %bytes
-  %p.scratch.bytes = {w['scratch_bytes']}
-  %scratch.bytes = load i64, ptr %p.scratch.bytes
-  %private.ok = icmp ule i64 %offset.last, %scratch.bytes
-  br i1 %private.ok, label %swizzle, label %bad.private
-swizzle:
-  %in.word = and i64 %offset, 3
-  %word.last = add i64 %in.word, %bytes
-  %one.word = icmp ule i64 %word.last, 4
-  br i1 %one.word, label %give.private, label %unaligned
-give.private:
-  %word = lshr i64 %offset, 2
-  %row = mul i64 %word, {4 * wave_size}
-  %column = shl i64 %lane, 2
-  %cell = add i64 %row, %column
-  %byte = add i64 %cell, %in.word
-  %p.scratch = {w['scratch']}
-  %scratch = load ptr, ptr %p.scratch
-  %private.pointer = getelementptr i8, ptr %scratch, i64 %byte
-  ret ptr %private.pointer
-search:
-  %p.table = {k['allocations']}
-  %table = load ptr, ptr %p.table
-  %p.count = {k['allocation_count']}
-  %count = load i64, ptr %p.count
-  br label %halve
-halve:
-  %low = phi i64 [ 0, %search ], [ %low.next, %step ]
-  %size = phi i64 [ %count, %search ], [ %size.next, %step ]
-  %empty = icmp eq i64 %size, 0
-  br i1 %empty, label %bad.address, label %step
-step:
-  %half = lshr i64 %size, 1
-  %middle = add i64 %low, %half
-  %entry.at = mul i64 %middle, {ALLOCATION_BYTES}
-  %record = getelementptr i8, ptr %table, i64 %entry.at
-  %p.record.base = {_field('%record', 'base', ALLOCATION)}
-  %record.base = load i64, ptr %p.record.base
-  %p.record.end = {_field('%record', 'end', ALLOCATION)}
-  %record.end = load i64, ptr %p.record.end
-  %not.below = icmp uge i64 %address, %record.base
-  %not.above = icmp ule i64 %last, %record.end
-  %hit = and i1 %not.below, %not.above
-  %after = icmp uge i64 %address, %record.end
-  %beyond = add i64 %middle, 1
-  %low.next = select i1 %after, i64 %beyond, i64 %low
-  %taken = add i64 %half, 1
-  %size.up = sub i64 %size, %taken
-  %size.next = select i1 %after, i64 %size.up, i64 %half
-  br i1 %hit, label %hit.record, label %halve
-hit.record:
-  %p.writable = {_field('%record', 'writable', ALLOCATION)}
-  %writable = load i64, ptr %p.writable
-  %writes = and i64 %flags, {WRITES}
-  %lacking = icmp ugt i64 %writes, %writable
-  br i1 %lacking, label %read.only, label %remember
-remember:
-  store i64 %record.base, ptr %p.base
-  store i64 %record.end, ptr %p.end
-  br label %found
-found:
-  %pointer = inttoptr i64 %address to ptr
-  ret ptr %pointer
-bad.address:
-  br label %fault
-read.only:
-  br label %fault
-bad.lds:
-  br label %fault
-bad.private:
-  br label %fault
-unaligned:
-  br label %fault
-fault:
-  %kind.number = phi i64 [ {Fault.ADDRESS}, %bad.address ], [ {Fault.READ_ONLY}, %read.only ], [ {Fault.LDS}, %bad.lds ], [ {Fault.SCRATCH}, %bad.private ], [ {Fault.MISALIGNED}, %unaligned ]
-  %q.worker = {w['worker']}
-  %f.worker = load ptr, ptr %q.worker
-  %p.sites = {_field('%f.worker', 'sites', WORKER)}
-  %sites = load i64, ptr %p.sites
-  %site.at = ptrtoint ptr %site to i64
-  %site.offset = sub i64 %site.at, %sites
-  %number = udiv i64 %site.offset, {SITE_BYTES}
-  %p.f.site = {w['fault_site']}
-  store i64 %number, ptr %p.f.site
-  %p.f.lane = {w['fault_lane']}
-  store i64 %lane, ptr %p.f.lane
-  %p.f.address = {w['fault_address']}
-  store i64 %address, ptr %p.f.address
-  %p.f.kind = {w['fault_kind']}
-  store i64 %kind.number, ptr %p.f.kind
-  ret ptr null
-}}
-"""
