@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 from luthier_py.errors import HookError, Invalid
-from luthier_py.tool.types import Scalar, Type
+from luthier_py.tool.types import Type
 
 GROUP = "luthier_py.intrinsics"
 
@@ -120,7 +120,3 @@ def intrinsics() -> dict[str, Intrinsic]:
             if found.setdefault(value.name, value) is not value:
                 raise Invalid(f"intrinsic {value.name} is registered twice, the second time by {entry.value}")
     return found
-
-
-def is_integer(type: Type) -> bool:
-    return isinstance(type, Scalar) and type.is_integer
