@@ -35,7 +35,7 @@ from luthier_py.tool.variables import Element, Variable, WaveVariable
 __all__ = [
     "BOOL", "F32", "F64", "I32", "I64", "U32", "U64", "Arg", "Constant", "Destination", "Device", "Edits", "Effects",
     "Element", "Hook", "Insertion", "Intrinsic", "Ir", "Kind", "Lane", "LaneType", "Lanes", "LaunchResult", "Mutator",
-    "Operand", "Option", "Parameter", "Place", "Pointer", "Refusal", "Result", "RuntimeArg", "Scalar", "Signature", "Stretch",
-    "Tool", "Type", "Value", "Variable", "WaveVariable", "bool_", "device", "f32", "f64", "hook", "i32", "i64",
-    "intrinsic", "intrinsics", "load_tool", "ptr", "tools", "u32", "u64", "visit",
+    "Operand", "Option", "Parameter", "Place", "Pointer", "Refusal", "Result", "RuntimeArg", "Scalar", "Signature",
+    "Stretch", "Tool", "Type", "Value", "Variable", "WaveVariable", "bool_", "device", "f32", "f64", "hook", "i32",
+    "i64", "intrinsic", "intrinsics", "load_tool", "ptr", "tools", "u32", "u64", "visit",
 ]
