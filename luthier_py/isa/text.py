@@ -77,7 +77,7 @@ def operand_text(line: Line, place: int) -> str:
     if operand.kind is OperandKind.CONSTANT:
         return _constant_text(line, info, operand, field)
     if operand.kind in (OperandKind.SPECIAL, OperandKind.ABSENT):
-        return "null" if field & 0xFF == line.target.null_encoding else SOURCES[operand.value]
+        return "null" if operand.value == line.target.null_encoding else SOURCES[operand.value]
     if operand.kind is OperandKind.TARGET:
         return str(field)
     return _integer_text(field, 32) if info.type == "OPERAND_IMMEDIATE" else str(operand.value)
