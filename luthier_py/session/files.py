@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 def write_file(path: Path, data: bytes) -> None:
     """Replace ``path`` by ``data`` in one step; raises OSError and leaves what was there."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as out:
             out.write(data)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)  # there only if something failed
 
 
 def write_array(path: Path, data: NDArray[Any]) -> None:
