@@ -16,12 +16,15 @@ from luthier_py.emulator.strip import Chunk
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst, OpFlag, Operand, OperandKind
 from luthier_py.isa.registers import Reg
-from luthier_py.isa.semantics.algebra import U32, U64, Kind, Type, Value
+from luthier_py.isa.semantics.algebra import U64, Kind, Type, Value
 from luthier_py.isa.semantics.lds import LoadTwo, StoreTwo
 from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarLoad, ScalarStore, Store
 
 if TYPE_CHECKING:
     from luthier_py.emulator.translate import Translator
+
+
+MEMORY_ROWS = (Load, Store, Atomic, ScalarLoad, ScalarStore, LoadTwo, StoreTwo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +247,3 @@ def register(operand: Operand) -> Reg:
 
 def present(operand: Operand) -> bool:
     return operand.kind is not OperandKind.ABSENT
-
-
-__all__ = ["U32", "Access", "Addresses", "Move", "present", "register"]

@@ -15,7 +15,7 @@ from luthier_py.emulator.operands import field, read_scalar, row_of
 from luthier_py.emulator.strip import Chunk
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst, OperandKind
-from luthier_py.isa.semantics.algebra import BOOL, U32, U64, Value, maximum, minimum, select
+from luthier_py.isa.semantics.algebra import U32, U64, Value, maximum, minimum, select
 
 if TYPE_CHECKING:
     from luthier_py.emulator.access import Access, Move
@@ -153,6 +153,3 @@ def scalar_buffer_load(access: Access, inst: Inst, offset: Value, dwords: int) -
                           [("ptr", f"align 4 {at}"), (f"<{dwords} x i1>", mask), (f"<{dwords} x i32>", "zeroinitializer")])
     for i in range(dwords):
         t.scalars.write(sdst.index + i, t.ops.let(U32, f"extractelement <{dwords} x i32> {data}, i64 {i}"))
-
-
-__all__ = ["BOOL", "scalar_buffer_load", "vector_buffer"]

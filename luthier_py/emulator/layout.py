@@ -52,7 +52,7 @@ VECTOR_ROWS = 512
 TEMPORARY_ROW = VECTOR_ROWS
 """Rows past the registers, for addresses and halves."""
 ZERO_ROW = TEMPORARY_ROW + 6
-TEMPORARY_ROWS = 8
+TEMPORARY_ROWS = 16
 TEMPORARY_MASK = 130
 """Index in the scalar file of a pair that is no register."""
 
@@ -72,7 +72,6 @@ WORKER = _fields(
     "table", "table_entries",           # function to enter for each dword of code, 0 where unknown
     "code_start",    # absolute address of the table's first dword
     "shared_base", "private_base",      # apertures
-    "clock",
 )
 WORKER_BYTES = 8 * len(WORKER)
 

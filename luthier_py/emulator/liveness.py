@@ -20,6 +20,8 @@ EVERYTHING = -1
 
 def live_rows(blocks: list[CodeBlock]) -> dict[int, int]:
     """Bit mask of the rows live after the instruction at each address."""
+    if any(OpFlag.INDEXES_REGISTERS in inst.op.flags for block in blocks for _, inst in block.insts):
+        return {pc: EVERYTHING for block in blocks for pc, _ in block.insts}
     starts = {block.start for block in blocks}
     before = dict.fromkeys(starts, 0)
     changed = True

@@ -19,7 +19,7 @@ from luthier_py.errors import DeviceError, Invalid, Location, LuthierError, Malf
 from luthier_py.isa import instruction_set
 from luthier_py.isa.instruction import Inst
 from luthier_py.llvm import HostCode
-from luthier_py.loader import CodeObject, KernelRecord, RelocationKind, SegmentFlag
+from luthier_py.loader import CodeObject, RelocationKind, SegmentFlag
 from luthier_py.runtime.device import Buffer, KernelHandle
 
 _PAGE = 4096
@@ -62,7 +62,7 @@ class Code:
 
     def _translate(self, blocks: list[CodeBlock], pc: int) -> None:
         name = f"gpu_{pc:x}"
-        ir = Translator(name, blocks, self.settings, self.numbers).translate()
+        ir = Translator(name, blocks, pc, self.settings, self.numbers).translate()
         engine = compile_function(name, ir, self.settings.wave_size)
         self._engines.append(engine)
         address = engine.address(name)
@@ -152,6 +152,3 @@ class EmulatorModule:
     def _check(self) -> None:
         if not self.loaded:
             raise DeviceError(f"{self.object.name} was unloaded")
-
-
-__all__ = ["Code", "EmulatorModule", "KernelRecord"]

@@ -18,7 +18,7 @@ from luthier_py.emulator.strip import Chunk
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import SRC_EXECZ, SRC_SCC, SRC_VCCZ, Access, Inst, Operand, OperandKind
 from luthier_py.isa.registers import EXEC, VCC, Reg, RegFile
-from luthier_py.isa.semantics.algebra import BOOL, F16, F32, I8, I16, U8, U16, U32, U64, Kind, Type, Value, concat, high_half, select
+from luthier_py.isa.semantics.algebra import F16, F32, I8, I16, U8, U16, U32, Kind, Type, Value, concat, high_half, select
 from luthier_py.isa.semantics.meaning import Slot
 
 # Bits of srcN_modifiers (LLVM, SISrcMods).
@@ -49,6 +49,10 @@ class Context:
     apertures: dict[int, Value]      # operand encoding -> u64
     flush_f32: bool                  # MODE flushes denormals
     flush_f16_f64: bool
+
+    def flushes(self, type: Type) -> bool:
+        """Whether denormals of a float type become zeros."""
+        return type.kind is Kind.FLOAT and (self.flush_f32 if type == F32 else self.flush_f16_f64)
 
 
 class Raw:
@@ -111,7 +115,7 @@ class Source:
     """One operand of the signature, ready to be read in a chunk."""
 
     def __init__(self, slot: Slot, operand: Operand | None, reg: Reg | None, inst: Inst, context: Context,
-                 dpp: Dpp | None) -> None:
+                 dpp: Dpp | None, flushes: bool) -> None:
         self.type = slot.type
         self.count = slot.count
         self.mix = slot.name == "mix"
@@ -120,7 +124,7 @@ class Source:
         self.sdwa = field(inst, f"{name}_sel", SDWA_DWORD) if name else SDWA_DWORD
         self.bits = 64 if max(slot.type.bits * slot.count, 32) > 32 else 32
         self.raw = Raw(operand, reg, self.bits, context, dpp if name == "src0" else None)
-        self.flush = slot.type.kind is Kind.FLOAT and (context.flush_f32 if slot.type == F32 else context.flush_f16_f64)
+        self.flush = flushes and context.flushes(slot.type)
 
     def read(self, chunk: Chunk, element: int = 0) -> Value:
         """The typed value; of packed operands the element for the low (0) or high (1) result."""
@@ -184,7 +188,8 @@ def flush_denormals(value: Value) -> Value:
 class Result:
     """One vector result of the signature, ready to be written in a chunk."""
 
-    def __init__(self, slot: Slot, operand: Operand, inst: Inst, context: Context, dpp: Dpp | None) -> None:
+    def __init__(self, slot: Slot, operand: Operand, inst: Inst, context: Context, dpp: Dpp | None,
+                 flushes: bool) -> None:
         assert operand.reg is not None
         self.row = row_of(operand.reg)
         self.type = slot.type
@@ -198,7 +203,7 @@ class Result:
         self.sdwa = field(inst, "dst_sel", SDWA_DWORD)
         self.unused = field(inst, "dst_unused")
         self.dpp = dpp
-        self.flush = slot.type.kind is Kind.FLOAT and (context.flush_f32 if slot.type == F32 else context.flush_f16_f64)
+        self.flush = flushes and context.flushes(slot.type)
 
     def write(self, chunk: Chunk, values: tuple[Value, ...]) -> None:
         """``values``: one, or one for each packed element."""
@@ -278,6 +283,3 @@ def scalar_operands(inst: Inst) -> list[Operand]:
 
 def destinations(inst: Inst) -> list[Operand]:
     return [operand for operand in inst.operands if Access.WRITE in operand.access]
-
-
-__all__ = ["BOOL", "U64", "Context", "Raw", "Result", "Source", "destinations", "read_scalar", "row_of", "scalar_operands", "value_operands"]

@@ -75,6 +75,21 @@ declare("S_SETREG_IMM32_B32", Action.SETREG_IMM)
 declare("S_MEMTIME S_MEMREALTIME", Action.CLOCK)
 
 
+class Indexing(Enum):
+    """Operands relative to M0: a region of vector instructions, or one scalar move."""
+
+    ON = auto()            # M0[7:0] = src0, and from here on the operands that the mask names are relative
+    OFF = auto()
+    READ_SCALAR = auto()   # sdst = SGPR[src0 + M0]
+    WRITE_SCALAR = auto()  # SGPR[sdst + M0] = src0
+
+
+declare("S_SET_GPR_IDX_ON", Indexing.ON)
+declare("S_SET_GPR_IDX_OFF", Indexing.OFF)
+declare("S_MOVRELS_B32 S_MOVRELS_B64", Indexing.READ_SCALAR)
+declare("S_MOVRELD_B32 S_MOVRELD_B64", Indexing.WRITE_SCALAR)
+
+
 class CrossLane(Enum):
     """Vector instructions that read or write registers of other lanes."""
 

@@ -7,6 +7,8 @@ DX10_CLAMP set, as compute kernels have them. The sign of a NaN that an operatio
 
 from __future__ import annotations
 
+from functools import cache
+
 from luthier_py.isa.semantics.algebra import (
     F16,
     F32,
@@ -192,6 +194,47 @@ def ldexp(a: Value, exponent: Value) -> Value:
 lanes("V_LDEXP_F32", "f32 i32 -> f32", ldexp)
 lanes("V_LDEXP_F16", "f16 i16 -> f16", ldexp)
 lanes("V_LDEXP_F64", "f64 i32 -> f64", ldexp)
+
+
+_PI_BITS = 1280
+
+
+@cache
+def _two_over_pi() -> tuple[int, ...]:
+    """2 / pi in words of 64 bits, most significant first, the binary point before the first."""
+    unit = 1 << _PI_BITS + 64
+
+    def arctan_of_inverse(x: int) -> int:
+        term = unit // x
+        total, divisor, sign = term, 1, 1
+        while term:
+            term //= x * x
+            divisor, sign = divisor + 2, -sign
+            total += sign * (term // divisor)
+        return total
+
+    pi = 4 * (4 * arctan_of_inverse(5) - arctan_of_inverse(239))
+    fraction = (2 * unit << _PI_BITS) // pi
+    return tuple(fraction >> _PI_BITS - 64 * (i + 1) & 0xFFFFFFFFFFFFFFFF for i in range(_PI_BITS // 64))
+
+
+def _trig_preop(a: Value, segment: Value) -> Value:
+    """53 bits of 2 / pi, for the argument reduction of ``a``: the segment's, farther down for large arguments."""
+    exponent = _biased_exponent(a)
+    start = (segment & 31) * 53 + maximum(exponent - 1077, 0)
+    word, bit = (start >> 6), (start & 63).to(U64)
+    high = low = bit.lift(0)
+    words = (*_two_over_pi(), 0)
+    for i in range(len(words) - 1):
+        here = word.eq(i)
+        high, low = select(here, words[i], high), select(here, words[i + 1], low)
+    below = select(bit.eq(0), 0, low >> ((64 - bit) & 63))
+    bits = ((high << bit) | below) >> 11
+    scale = select(exponent >= 1968, -start + 128, -start) - 53
+    return ldexp(bits.to(F64), scale)
+
+
+lanes("V_TRIG_PREOP_F64", "f64 i32 -> f64", _trig_preop)
 
 
 # Division in steps (MI200 ISA, V_DIV_SCALE, V_DIV_FMAS, V_DIV_FIXUP).

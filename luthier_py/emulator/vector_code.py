@@ -1,0 +1,123 @@
+"""Vector instructions that work lane by lane, put off into the open strip.
+
+In: an instruction and its Lanes row. Out: an item of the strip that reads the operands, computes,
+and writes the results, once for each chunk of lanes. Invariant: everything scalar is taken now.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from luthier_py.emulator.dpp import Dpp
+from luthier_py.emulator.indexing import relocated, write_back
+from luthier_py.emulator.operands import Result, Source, destinations, row_of, value_operands
+from luthier_py.emulator.strip import Chunk
+from luthier_py.errors import Unsupported
+from luthier_py.isa.instruction import Inst, OpFlag
+from luthier_py.isa.registers import EXEC, VCC
+from luthier_py.isa.semantics.algebra import BOOL, Value
+from luthier_py.isa.semantics.meaning import Compute, Lanes, Slot
+
+if TYPE_CHECKING:
+    from luthier_py.emulator.translate import Translator
+
+# Mask operands are the index of a scalar register.
+Sources = list[Source | int]
+Results = list[Result | int]
+Taken = Value | tuple[Value, Value]
+
+
+def lanes(t: Translator, inst: Inst, row: Lanes) -> None:
+    """Put off one instruction."""
+    if OpFlag.IGNORES_EXEC in inst.op.flags:
+        raise Unsupported(f"{inst.op.mnemonic} ignores EXEC")
+    index = t.index
+    if index is not None:
+        inst = relocated(t, inst, index)
+    dpp = _dpp(t, inst)
+    sources, results = _sources(t, inst, row, dpp), _results(t, inst, row, dpp)
+    for source in sources:
+        if isinstance(source, int) and source not in t.strip.masks:
+            t.scalars.read(source, t.wave_size // 32)
+    t.exec()  # these reads may settle the strip, so that masks in it become known
+    known = {source: str(t.scalars.read(source, t.wave_size // 32).ref)
+             for source in sources if isinstance(source, int) and source not in t.strip.masks}
+    saturates = any(isinstance(result, Result) and result.clamp for result in results)
+    compute = row.saturating if saturates and row.saturating is not None else row.compute
+    packed = any(slot.count > 1 for slot in row.signature.results)
+    t.put_off(_Item(sources, results, compute, packed, known).write, *(r for r in results if isinstance(r, int)))
+    if index is not None:
+        write_back(t, inst, index)
+
+
+def _dpp(t: Translator, inst: Inst) -> Dpp | None:
+    source = inst.find("src0")
+    reg = source.reg if source is not None else None
+    return Dpp.of(t, inst, None if reg is None else row_of(reg), 1 if reg is None else reg.dwords)
+
+
+def _sources(t: Translator, inst: Inst, row: Lanes, dpp: Dpp | None) -> Sources:
+    operands = iter(value_operands(inst))
+    old = next((operand for operand in destinations(inst) if operand.name == "vdst"), None)
+    sources: Sources = []
+    for slot in row.signature.sources:
+        operand = None if slot.special else next(operands, None)
+        if slot.type is BOOL:
+            sources.append(VCC if operand is None or operand.reg is None else operand.reg.index)
+            continue
+        reg = operand.reg if operand is not None else old.reg if old is not None else None
+        typed = slot if slot.type.bits else Slot(slot.name, row.signature.results[0].type)
+        sources.append(Source(typed, operand, reg, inst, t.context, dpp, row.flushes))
+    return sources
+
+
+def _results(t: Translator, inst: Inst, row: Lanes, dpp: Dpp | None) -> Results:
+    targets = iter(destinations(inst))
+    results: Results = []
+    for slot in row.signature.results:
+        operand = None if slot.name == "exec" else next(targets, None)
+        if slot.name == "exec":
+            results.append(EXEC)
+        elif slot.type is BOOL:
+            results.append(VCC if operand is None or operand.reg is None else operand.reg.index)
+        else:
+            assert operand is not None
+            results.append(Result(slot, operand, inst, t.context, dpp, row.flushes))
+    return results
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """An instruction of a strip. ``known``: scalar masks, as text, that the strip does not compute itself."""
+
+    sources: Sources
+    results: Results
+    compute: Compute
+    packed: bool
+    known: dict[int, str]
+
+    def write(self, chunk: Chunk) -> None:
+        outputs: tuple[Taken, ...]
+        if self.packed:
+            outputs = ((self.compute(*self._take(chunk, 0)), self.compute(*self._take(chunk, 1))),)
+        else:
+            output = self.compute(*self._take(chunk, None))
+            outputs = output if isinstance(output, tuple) else (output,)
+        for result, value in zip(self.results, outputs, strict=True):
+            if isinstance(result, int):
+                chunk.write_mask(result, cast(Value, value))
+            else:
+                result.write(chunk, value if isinstance(value, tuple) else (value,))
+
+    def _take(self, chunk: Chunk, element: int | None) -> list[Taken]:
+        """Operands; of packed ones the element, or both where the result is not packed."""
+        taken: list[Taken] = []
+        for source in self.sources:
+            if isinstance(source, int):
+                taken.append(chunk.lanes_of(self.known[source]) if source in self.known else chunk.results[source])
+            elif source.count > 1 and element is None:
+                taken.append((source.read(chunk, 0), source.read(chunk, 1)))
+            else:
+                taken.append(source.read(chunk, element or 0))
+        return taken
