@@ -14,7 +14,7 @@ from luthier_py.emulator.layout import SITE_BYTES, TEMPORARY_ROW, WAVE, ZERO_ROW
 from luthier_py.emulator.operands import field, read_scalar, row_of
 from luthier_py.emulator.strip import Chunk
 from luthier_py.errors import Unsupported
-from luthier_py.isa.instruction import Inst, OpFlag, Operand, OperandKind
+from luthier_py.isa.instruction import Inst, Operand, OperandKind, OpFlag
 from luthier_py.isa.registers import Reg
 from luthier_py.isa.semantics.algebra import U64, Kind, Type, Value
 from luthier_py.isa.semantics.lds import LoadTwo, StoreTwo

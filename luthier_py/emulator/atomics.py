@@ -15,7 +15,6 @@ from luthier_py.emulator.resolve import ALIGNED, FLAT, IN_LDS, WRITES
 from luthier_py.isa.semantics.algebra import Kind, Type
 from luthier_py.isa.semantics.memory import Modify, modified
 
-
 _HOST = {
     (Modify.ADD, "u"): "add", (Modify.SUB, "u"): "sub", (Modify.INC, "u"): "uinc_wrap", (Modify.DEC, "u"): "udec_wrap",
     (Modify.MIN, "u"): "umin", (Modify.MAX, "u"): "umax", (Modify.MIN, "i"): "min", (Modify.MAX, "i"): "max",

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from luthier_py.isa.semantics.algebra import BOOL, F16, F32, F64, I32, U32, U64, Kind, Prim, Type, Value
+from luthier_py.isa.semantics.algebra import BOOL, F16, F32, F64, U32, Kind, Prim, Type, Value
 
 _FLOAT_NAME = {16: "half", 32: "float", 64: "double"}
 _STRUCT = {16: "<e", 32: "<f", 64: "<d"}

@@ -18,7 +18,21 @@ from luthier_py.emulator.strip import Chunk
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import SRC_EXECZ, SRC_SCC, SRC_VCCZ, Access, Inst, Operand, OperandKind
 from luthier_py.isa.registers import EXEC, VCC, Reg, RegFile
-from luthier_py.isa.semantics.algebra import F16, F32, I8, I16, U8, U16, U32, Kind, Type, Value, concat, high_half, select
+from luthier_py.isa.semantics.algebra import (
+    F16,
+    F32,
+    I8,
+    I16,
+    U8,
+    U16,
+    U32,
+    Kind,
+    Type,
+    Value,
+    concat,
+    high_half,
+    select,
+)
 from luthier_py.isa.semantics.meaning import Slot
 
 # Bits of srcN_modifiers (LLVM, SISrcMods).

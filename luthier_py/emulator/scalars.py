@@ -16,7 +16,6 @@ from luthier_py.emulator.layout import sgpr_offset
 from luthier_py.isa.registers import SCC
 from luthier_py.isa.semantics.algebra import U32, U64, Type, Value
 
-
 Known = tuple[dict[int, Value], dict[int, Value], Value | None, set[int]]
 
 

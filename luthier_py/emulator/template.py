@@ -5,7 +5,7 @@ In: text in which two lines stand for more:
     %value = get record.field of %pointer      load the u64 field
     put record.field of %pointer, %value       store it
 
-and ``$name`` stands for a number. Out: LLVM IR. Invariant: records and fields are those of layout.
+and ``$name`` stands for a number or a type. Out: LLVM IR. Invariant: records and fields are those of layout.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _GET = re.compile(r"^ *(%[\w.]+) = get (\w+)\.(\w+) of (%[\w.]+)$", re.MULTILINE
 _PUT = re.compile(r"^ *put (\w+)\.(\w+) of (%[\w.]+), (\S+)$", re.MULTILINE)
 
 
-def expand(text: str, **numbers: int) -> str:
+def expand(text: str, **numbers: int | str) -> str:
     """The IR that ``text`` stands for."""
     count = itertools.count()
 

@@ -1,0 +1,164 @@
+"""LLVM IR that native puts together: the parts of loads and stores that do not depend on the element.
+
+In: nothing. Out: text for template.expand. $n: lanes; $v: a row, as a vector; $flags: a mask, as a
+vector; $row: bytes of a row; $bytes: of an element; $distance: of a pair's second element.
+"""
+
+from __future__ import annotations
+
+HEADER = """
+declare ptr @luthier_resolve(ptr, i64, i64, ptr, i64, i64)
+declare i64 @llvm.cttz.i64(i64, i1)
+declare i64 @llvm.smax.i64(i64, i64)
+declare i64 @llvm.smin.i64(i64, i64)
+declare $v @llvm.usub.sat.v${n}i32($v, $v)
+declare i32 @llvm.vector.reduce.or.v${n}i32($v)
+
+define i1 @$name(ptr %wave, i64 %exec, i64 %base, ptr %addresses, ptr %data, ptr %site, i64 %distance, ptr %data2) {
+entry:
+  %exec.bits = bitcast i64 %exec to <64 x i1>
+  %mask = shufflevector <64 x i1> %exec.bits, <64 x i1> poison, <$n x i32> <$numbers>
+"""
+
+LDS_WINDOW = """
+  %begin = get wave.lds of %wave
+  %lds.bytes = get wave.lds_bytes of %wave
+  %finish = add i64 %begin, %lds.bytes
+  %start = add i64 %begin, %base
+"""
+
+SITE_WINDOW = """
+  %begin = get site.base of %site
+  %finish = get site.end of %site
+"""
+
+# The high half of the first active lane's address; the others must agree.
+FAR_START = """
+  %first = call i64 @llvm.cttz.i64(i64 %exec, i1 false)
+  %first.lane = and i64 %first, $lane_bits
+  %p.highs = getelementptr i8, ptr %addresses, i64 $row
+  %p.high = getelementptr i32, ptr %p.highs, i64 %first.lane
+  %high = load i32, ptr %p.high, align 4
+  %high.wide = zext i32 %high to i64
+  %high.bits = shl i64 %high.wide, 32
+  %start = add i64 %base, %high.bits
+"""
+
+# Branches to %slow unless every active lane lies inside the window; to %pattern if EXEC is full, else to %loop.
+CHECK = """
+  %least.signed = sub i64 %begin, %start
+  %least = call i64 @llvm.smax.i64(i64 %least.signed, i64 0)
+  %last = add i64 %start, $bytes
+  %very.last = add i64 %last, $distance
+  %most.signed = sub i64 %finish, %very.last
+  %most = call i64 @llvm.smin.i64(i64 %most.signed, i64 4294967295)
+  %possible = icmp sle i64 %least, %most
+  br i1 %possible, label %check, label %slow
+check:
+  %offsets = load $v, ptr %addresses, align 4
+  %least32 = trunc i64 %least to i32
+  %least.one = insertelement $v poison, i32 %least32, i64 0
+  %least.all = shufflevector $v %least.one, $v poison, $v zeroinitializer
+  %span = sub i64 %most, %least
+  %span32 = trunc i64 %span to i32
+  %span.one = insertelement $v poison, i32 %span32, i64 0
+  %span.all = shufflevector $v %span.one, $v poison, $v zeroinitializer
+  %inner = sub $v %offsets, %least.all
+  %over = call $v @llvm.usub.sat.v${n}i32($v %inner, $v %span.all)
+"""
+
+HIGH_HALVES = """
+  %highs = load $v, ptr %p.highs, align 4
+  %high.one = insertelement $v poison, i32 %high, i64 0
+  %high.all = shufflevector $v %high.one, $v poison, $v zeroinitializer
+  %different = xor $v %highs, %high.all
+  %wrong = or $v %over, %different
+"""
+
+DECIDE = """
+  %full = icmp eq i64 %exec, $all
+  br i1 %full, label %all, label %some
+all:
+  %bad.all = call i32 @llvm.vector.reduce.or.v${n}i32($v %wrong)
+  %ok.all = icmp eq i32 %bad.all, 0
+  br i1 %ok.all, label %pattern, label %slow
+some:
+  %active = select $flags %mask, $v %wrong, $v zeroinitializer
+  %bad.some = call i32 @llvm.vector.reduce.or.v${n}i32($v %active)
+  %ok.some = icmp eq i32 %bad.some, 0
+  br i1 %ok.some, label %loop, label %slow
+"""
+
+PATTERN = """
+pattern:
+  %firsts = shufflevector $v %offsets, $v poison, $v <FIRSTS>
+  %deltas = sub $v %offsets, %firsts
+  %uneven = xor $v %deltas, <STEPS>
+  %any.uneven = call i32 @llvm.vector.reduce.or.v${n}i32($v %uneven)
+  %even = icmp eq i32 %any.uneven, 0
+"""
+
+ONLY_CONSECUTIVE = """
+  br i1 %even, label %consecutive, label %loop
+"""
+
+ALSO_UNIFORM = """
+  br i1 %even, label %consecutive, label %perhaps.uniform
+perhaps.uniform:
+  %any.delta = call i32 @llvm.vector.reduce.or.v${n}i32($v %deltas)
+  %same = icmp eq i32 %any.delta, 0
+  br i1 %same, label %uniform, label %loop
+"""
+
+PRIVATE = """
+  %first = call i64 @llvm.cttz.i64(i64 %exec, i1 false)
+  %first.lane = and i64 %first, $lane_bits
+  %p.offset = getelementptr i32, ptr %addresses, i64 %first.lane
+  %offset32 = load i32, ptr %p.offset, align 4
+  %offset.one = insertelement $v poison, i32 %offset32, i64 0
+  %offset.all = shufflevector $v %offset.one, $v poison, $v zeroinitializer
+  %offsets = load $v, ptr %addresses, align 4
+  %different = xor $v %offsets, %offset.all
+  %active = select $flags %mask, $v %different, $v zeroinitializer
+  %any.different = call i32 @llvm.vector.reduce.or.v${n}i32($v %active)
+  %same = icmp eq i32 %any.different, 0
+  %offset.wide = zext i32 %offset32 to i64
+  %offset = add i64 %base, %offset.wide
+  %in.word = and i64 %offset, 3
+  %aligned = icmp eq i64 %in.word, 0
+  %scratch.bytes = get wave.scratch_bytes of %wave
+  %last = add i64 %offset, $bytes
+  %starts = icmp ult i64 %offset, %scratch.bytes
+  %ends = icmp ule i64 %last, %scratch.bytes
+  %inside = and i1 %starts, %ends
+  %even = and i1 %same, %aligned
+  %easy = and i1 %even, %inside
+  br i1 %easy, label %rows, label %slow
+rows:
+  %scratch.at = get wave.scratch of %wave
+  %scratch = inttoptr i64 %scratch.at to ptr
+  %cell = mul i64 %offset, $n
+  %cells = getelementptr i8, ptr %scratch, i64 %cell
+"""
+
+SLOW_ADDRESS = """
+  %s.a = getelementptr i32, ptr %addresses, i64 %scan.lane
+  %s.off = load i32, ptr %s.a, align 4
+  %s.wide = zext i32 %s.off to i64
+  %s.near = add i64 %base, %s.wide
+"""
+
+SLOW_HIGH = """
+  %s.b = getelementptr i8, ptr %s.a, i64 $row
+  %s.hi = load i32, ptr %s.b, align 4
+  %s.hi64 = zext i32 %s.hi to i64
+  %s.up = shl i64 %s.hi64, 32
+  %s.at = add i64 %s.near, %s.up
+"""
+
+SLOW_END = """
+scanned:
+  ret i1 true
+failed:
+  ret i1 false
+"""
