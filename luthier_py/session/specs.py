@@ -11,6 +11,7 @@ In: one string per kernel argument. Out: NumPy arrays and scalars. Grammar::
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from enum import Enum
@@ -106,7 +107,8 @@ def _dtype(name: str, text: str) -> np.dtype[Any]:
 def _number(value: str, dtype: np.dtype[Any], text: str) -> np.generic:
     try:
         number = float(value) if dtype.kind == "f" else int(value, 0)
-        if dtype.kind != "f" and not np.iinfo(dtype).min <= number <= np.iinfo(dtype).max:
+        limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+        if math.isfinite(number) and not limits.min <= number <= limits.max:
             raise ValueError
         result: np.generic = dtype.type(number)
     except (ValueError, OverflowError):

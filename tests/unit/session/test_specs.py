@@ -1,0 +1,101 @@
+"""Kernel arguments as text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from luthier_py.errors import Invalid
+from luthier_py.session import parse_dim
+from luthier_py.session.specs import TYPES, Buffer, Direction, Scalar, parse_argument
+
+
+@pytest.mark.parametrize("text, direction, shape, first", [
+    ("in:f32[8]=ones", Direction.IN, (8,), 1.0),
+    ("inout:u32[2,3]=arange", Direction.INOUT, (2, 3), 0),
+    ("out:f64[4]", Direction.OUT, (4,), 0.0),
+    ("out:i8[4]=const:-3", Direction.OUT, (4,), -3),
+    ("in:u16[4]=const:0xffff", Direction.IN, (4,), 65535),
+])
+def test_buffers(text, direction, shape, first):
+    argument = parse_argument(text)
+    assert isinstance(argument, Buffer) and argument.direction is direction
+    assert argument.data.shape == shape and argument.data.ravel()[0] == first
+    assert argument.is_output == (direction is not Direction.IN)
+
+
+def test_arange_counts_through_rows():
+    assert parse_argument("in:i32[2,3]=arange").data.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_random_is_numpy_s_and_repeatable():
+    floats = parse_argument("in:f32[100]=random:5").data
+    assert np.array_equal(floats, np.random.default_rng(5).uniform(0, 1, 100).astype(np.float32))
+    assert np.array_equal(floats, parse_argument("in:f32[100]=random:5").data)
+    small = parse_argument("in:u8[1000]=random:1:10:20").data
+    assert small.min() == 10 and small.max() == 19
+    signed = parse_argument("in:f64[1000]=random:1:-2:2").data
+    assert -2 <= signed.min() < 0 < signed.max() < 2
+
+
+def test_file(tmp_path):
+    data = np.arange(6, dtype=np.int16).reshape(2, 3)
+    np.save(tmp_path / "x.npy", data)
+    assert np.array_equal(parse_argument(f"in:i16[2,3]=file:{tmp_path}/x.npy").data, data)
+    with pytest.raises(Invalid, match="holds int16"):
+        parse_argument(f"in:i32[2,3]=file:{tmp_path}/x.npy")
+    (tmp_path / "x.npy").write_bytes(b"no array")
+    with pytest.raises(Invalid, match="cannot read"):
+        parse_argument(f"in:i16[2,3]=file:{tmp_path}/x.npy")
+
+
+def test_pickled_files_are_refused(tmp_path):
+    np.save(tmp_path / "o.npy", np.array([{}]), allow_pickle=True)
+    with pytest.raises(Invalid, match="cannot read"):
+        parse_argument(f"in:i32[1]=file:{tmp_path}/o.npy")
+
+
+@pytest.mark.parametrize("text, value", [
+    ("i32=-7", -7), ("u64=0xffffffffffffffff", 2**64 - 1), ("f32=0.5", 0.5), ("f16=inf", float("inf")),
+])
+def test_scalars(text, value):
+    argument = parse_argument(text)
+    assert isinstance(argument, Scalar) and argument.data == value
+    assert argument.data.dtype == TYPES[text.partition("=")[0]]
+
+
+@given(st.sampled_from(sorted(TYPES)), st.integers(-(2**70), 2**70))
+def test_integers_fit_or_are_refused(name, value):
+    info = np.iinfo(TYPES[name]) if TYPES[name].kind != "f" else np.finfo(TYPES[name])
+    if info.min <= value <= info.max:
+        assert parse_argument(f"{name}={value}") is not None
+    else:
+        with pytest.raises(Invalid):
+            parse_argument(f"{name}={value}")
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_an_argument_or_one_clear_line(text):
+    try:
+        parse_argument(text)
+    except Invalid as error:
+        assert "argument" in error.message
+
+
+@pytest.mark.parametrize("text", [
+    "in:f32[8]", "in:f32[]=ones", "in:f32[-1]=ones", "in:f33[1]=ones", "both:f32[1]=ones", "in:f32[1]=random:x",
+    "in:f32[1]=random:1:2", "in:u8[4]=random:1:5:5", "in:u8[1]=const:256", "f32=", "=", "in:f64[99999999999]=zeros",
+])
+def test_refused(text):
+    with pytest.raises(Invalid):
+        parse_argument(text)
+
+
+def test_dimensions():
+    assert parse_dim("7", "--grid") == (7, 1, 1)
+    assert parse_dim("0x10,2,3", "--block") == (16, 2, 3)
+    for bad in ("", "0", "-1", "1,2,3,4", "a", "1,,2", "99999999999"):
+        with pytest.raises(Invalid, match="--grid"):
+            parse_dim(bad, "--grid")
