@@ -104,11 +104,16 @@ def _dtype(name: str, text: str) -> np.dtype[Any]:
     return TYPES[name]
 
 
+def fits(number: float, dtype: np.dtype[Any]) -> bool:
+    if dtype.kind == "f":
+        return abs(number) <= float(np.finfo(dtype).max)
+    return int(np.iinfo(dtype).min) <= number <= int(np.iinfo(dtype).max)
+
+
 def _number(value: str, dtype: np.dtype[Any], text: str) -> np.generic:
     try:
-        number = float(value) if dtype.kind == "f" else int(value, 0)
-        limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
-        if math.isfinite(number) and not limits.min <= number <= limits.max:
+        number: float = float(value) if dtype.kind == "f" else int(value, 0)
+        if math.isfinite(number) and not fits(number, dtype):
             raise ValueError
         result: np.generic = dtype.type(number)
     except (ValueError, OverflowError):
