@@ -10,7 +10,7 @@ and aligned. A group is pinned onto the home of an argument or a result when tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from luthier_py.errors import Location, OutOfRegisters
@@ -21,24 +21,27 @@ from luthier_py.isa import Inst, OperandKind, Reg, RegFile, RegSet
 class Pool:
     """Free registers at one place, in order of preference. ``take`` uses them up (mutates)."""
 
-    free: RegSet                      # may be used without asking
-    where: Location
+    free: RegSet
+    where: Callable[[], Location]
     taken: RegSet = field(default_factory=RegSet)
 
     def is_free(self, reg: Reg) -> bool:
         return reg in self.free and not self.taken.overlaps(RegSet.of(reg))
 
-    def take(self, file: RegFile, dwords: int = 1, align: int | None = None) -> Reg:
-        """The lowest free run of ``dwords`` registers."""
-        step = align or tuple_alignment(file, dwords)
-        mask = self.free.mask(file) & ~self.taken.mask(file)
-        want = (1 << dwords) - 1
-        for index in range(0, mask.bit_length(), step):
-            if (mask >> index) & want == want:
+    def take(self, file: RegFile, dwords: int = 1, align: int = 0, phase: int = 0) -> Reg:
+        """The lowest free run of ``dwords`` registers; it starts ``phase`` above a multiple of ``align``."""
+        align = align or tuple_alignment(file, dwords)
+        runs = mask = self.free.mask(file) & ~self.taken.mask(file)
+        for offset in range(1, dwords):
+            runs &= mask >> offset
+        while runs:
+            index = (runs & -runs).bit_length() - 1
+            if index % align == phase:
                 return self.claim(Reg(file, index, dwords))
+            runs &= runs - 1
         raise OutOfRegisters(
             f"no {dwords} consecutive free {file.name}s for an inserted call; insert less here, or choose another place",
-            self.where,
+            self.where(),
         )
 
     def claim(self, reg: Reg) -> Reg:
@@ -53,19 +56,22 @@ def tuple_alignment(file: RegFile, dwords: int) -> int:
     return 2 if dwords == 2 or file is not RegFile.SGPR else 4
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Group:
-    """Registers of a fragment that must keep their distances: ``[low, high)`` of one file."""
+    """Registers of a fragment that must keep their distances, and their phase: ``[low, high)`` of one file."""
 
     file: RegFile
     low: int
     high: int
     align: int = 1
-    base: int | None = None  # where ``low`` goes
 
     @property
     def dwords(self) -> int:
         return self.high - self.low
+
+    @property
+    def phase(self) -> int:
+        return self.low % self.align
 
 
 def fragment_groups(instrs: Sequence[Inst], extra: Iterable[Reg], general: RegSet) -> list[Group]:
@@ -80,14 +86,9 @@ def fragment_groups(instrs: Sequence[Inst], extra: Iterable[Reg], general: RegSe
         align = tuple_alignment(file, dwords)
         last = groups[-1] if groups else None
         if last is not None and last.file is file and index < last.high:
-            last.high = max(last.high, index + dwords)
+            groups[-1] = Group(file, last.low, max(last.high, index + dwords), max(last.align, align))
         else:
-            last = Group(file, index, index + dwords)
-            groups.append(last)
-        last.align = max(last.align, align)
-    for group in groups:  # keep LLVM's own phase: a tuple inside a group sits at its aligned index
-        shift = group.low % group.align
-        group.low -= shift
+            groups.append(Group(file, index, index + dwords, align))
     return groups
 
 
@@ -102,49 +103,36 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """A renaming: old (file, index) to new index, and the wishes that were granted."""
+    """A renaming: old (file, index) to new index; what is not in it stays where it is."""
 
-    rename: dict[tuple[RegFile, int], int]
-    granted: frozenset[Pin]
+    renamed: dict[tuple[RegFile, int], int]
 
     def __call__(self, reg: Reg) -> Reg:
-        return Reg(reg.file, self.rename.get((reg.file, reg.index), reg.index), reg.dwords)
+        return Reg(reg.file, self.renamed.get((reg.file, reg.index), reg.index), reg.dwords)
 
 
-def place(groups: Sequence[Group], used: RegSet, written: RegSet, pins: Sequence[Pin], pool: Pool) -> Placement:
+def place(groups: Sequence[Group], used: RegSet, written: RegSet, pins: Iterable[Pin], pool: Pool) -> Placement:
     """Give every group a place; ``used`` and ``written`` are the fragment's registers that are named and written."""
-    granted: set[Pin] = set()
+    bases: dict[Group, int] = {}
     homes = RegSet()
     for pin in pins:
         group = next((g for g in groups if g.file is pin.slot.file and g.low <= pin.slot.index < g.high), None)
-        if group is None or pin.home.file is not pin.slot.file:
+        if group is None or group in bases or (not pin.writable and written.overlaps(RegSet.of(pin.slot))):
             continue
         base = pin.home.index - (pin.slot.index - group.low)
-        if group.base is not None:
-            if group.base == base and _may_write(pin, written):
-                granted.add(pin)
-            continue
         rest = _rest(group, used, pin.slot, base)
-        clash = homes.overlaps(RegSet.of(pin.home)) or pool.taken.overlaps(RegSet.of(pin.home))
-        if base < 0 or base % group.align or clash or not _may_write(pin, written):
-            continue
-        if all(pool.is_free(reg) for reg in rest):
-            group.base = base
+        clash = (homes | pool.taken).overlaps(RegSet.of(pin.home))
+        if base >= 0 and base % group.align == group.phase and not clash and all(map(pool.is_free, rest)):
+            bases[group] = base
             homes |= RegSet.of(pin.home)
             for reg in rest:
                 pool.claim(reg)
-            granted.add(pin)
     for group in groups:
-        if group.base is None:
-            group.base = pool.take(group.file, group.dwords, group.align).index
-    rename = {
-        (g.file, index): (g.base or 0) + index - g.low for g in groups for index in range(g.low, g.high)
-    }
-    return Placement(rename, frozenset(granted))
-
-
-def _may_write(pin: Pin, written: RegSet) -> bool:
-    return pin.writable or not written.overlaps(RegSet.of(pin.slot))
+        if group not in bases:
+            bases[group] = pool.take(group.file, group.dwords, group.align, group.phase).index
+    return Placement({
+        (g.file, index): base + index - g.low for g, base in bases.items() for index in range(g.low, g.high)
+    })
 
 
 def _rest(group: Group, used: RegSet, slot: Reg, base: int) -> list[Reg]:

@@ -5,19 +5,22 @@ Out: a Clone. Invariant: leaving out inserted items gives the original instructi
 and each of them means what it meant: branches go to the clone of their block, literals of getpc chains
 keep the address that they build, except that a direct call goes to the clone of its callee.
 
+A kernel starts with its prologue, which clears wave variables; branches back to its first block do not run it again. A
+second entry (kernarg preload) is 256 bytes behind the first one: then the clone starts with a stub for each.
+
 An indirect call may reach any function whose address is taken, and function pointers keep pointing at
 originals. So a short compare chain in front of it maps originals to clones; any other address is called as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from luthier_py.errors import Location, Unsupported
+from luthier_py.errors import Location, OutOfRegisters, Unsupported
 from luthier_py.inject.allocate import Pool
-from luthier_py.inject.model import Clone, Item, Reference, Target
+from luthier_py.inject.model import PLACEHOLDER, Clone, Item, Reference, Target, made, part
 from luthier_py.inject.patch import FixupKind
-from luthier_py.inject.weave import PLACEHOLDER, part
+from luthier_py.inject.weave import scalar_move
 from luthier_py.ir import Function, Instr, PcBuilder, Program
 from luthier_py.isa import Inst, InstructionSet, OpFlag, OperandKind, Reg, RegFile
 
@@ -25,38 +28,55 @@ Inserted = Mapping[Instr, Sequence[Item]]
 
 
 class Cloner:
-    """Clones one function (mutable: collects items)."""
+    """Clones the functions of one component, one after the other (mutable: collects items)."""
 
     def __init__(
-        self,
-        program: Program,
-        function: Function,
-        cloned: Mapping[int, str],
-        pool_at: Callable[[Instr], Pool],
+        self, program: Program, names: Mapping[int, str], pool_at: Callable[[Instr], Pool], homes: Iterable[Reg],
+        before: Inserted, after: Inserted,
     ) -> None:
         self.isa: InstructionSet = program.isa
-        self.program = program
-        self.function = function
-        self.cloned = cloned
-        self.pool_at = pool_at
+        self.program, self.names, self.pool_at = program, names, pool_at
+        self.homes, self.before, self.after = tuple(homes), before, after
+        self.pointed = sorted(program.address_taken & names.keys())
+
+    def clone(self, function: Function) -> Clone:
         self.blocks = {block.address for block in function.blocks}
-        self.calls = {call.instr: call for call in program.calls(function)}
+        self.calls = {call.instr: call for call in self.program.calls(function)}
         self.builders: dict[Instr, PcBuilder] = {}
         for builder in function.pc_builders:
             self.builders[builder.lo] = self.builders[builder.hi] = builder
         self.items: list[Item] = []
-        self.own: dict[Instr, Item] = {}
-
-    def run(self, name: str, before: Inserted, after: Inserted) -> Clone:
+        self.getpcs: dict[Instr, Item] = {}
+        if function.kernel:
+            self.prologue(function)
         labels: dict[int, Item] = {}
-        for block in self.function.blocks:
+        for block in function.blocks:
             start = len(self.items)
             for instr in block.instrs:
-                self.items += before.get(instr, ())
+                self.items += self.before.get(instr, ())
                 self.application(instr)
-                self.items += after.get(instr, ())
+                self.items += self.after.get(instr, ())
             labels[block.address] = self.items[start]
-        return Clone(self.function, name, self.items, labels)
+        return Clone(function, self.names[function.address], self.items, labels)
+
+    def prologue(self, function: Function) -> None:
+        """What a wave runs first, once."""
+        for entry in function.entries:
+            start = len(self.items)
+            for home in self.homes:
+                self.add(scalar_move(home.dwords), home, 0)
+            if len(function.entries) > 1:
+                self.items.append(Item(made(self.isa, "s_branch", 0), jump=entry))
+                if entry != function.entries[-1]:
+                    self.pad(start, function.entries[1] - function.entries[0])
+
+    def pad(self, start: int, size_bytes: int) -> None:
+        """Make the items from ``start`` on so long."""
+        have = sum(item.inst.size_bytes for item in self.items[start:])
+        if have > size_bytes:
+            raise OutOfRegisters("too many wave variables for a kernel with preloaded arguments; use fewer")
+        for _ in range(have, size_bytes, 4):
+            self.add("s_nop", 0)
 
     def application(self, instr: Instr) -> None:
         """Append what stands for ``instr``."""
@@ -65,13 +85,15 @@ class Cloner:
         if flags & OpFlag.BRANCH:
             jump = inst.branch_target(instr.pc)
         elif flags & OpFlag.CALL and inst.branch_target(instr.pc) is not None:
-            raise Unsupported("s_call_b64 in an instrumented function", Location(None, instr.pc, self.isa.text(inst)))
+            message = "a function that calls with s_call_b64, which reaches 128 KiB, cannot be moved; leave its kernels out"
+            raise Unsupported(message, Location(self.program.function_of(instr).name, instr.pc, self.isa.text(inst)))
         elif instr in self.builders:
             inst, reference = self.rebuilt(instr, self.builders[instr])
-        elif instr in self.calls and self.calls[instr].indirect:
+        elif instr in self.calls and self.calls[instr].indirect and self.pointed:
             inst = self.dispatch(instr)
         item = Item(inst, origin=instr, jump=jump, reference=reference)
-        self.own[instr] = item
+        if inst.op.base == "S_GETPC_B64":
+            self.getpcs[instr] = item
         self.items.append(item)
 
     def rebuilt(self, instr: Instr, builder: PcBuilder) -> tuple[Inst, Reference]:
@@ -81,12 +103,12 @@ class Cloner:
         dst, src = instr.inst["sdst"].reg, instr.inst["src0"].reg
         assert dst is not None and src is not None
         half = FixupKind.REL32_LO if low else FixupKind.REL32_HI
-        return self.isa.make(op, dst, src, PLACEHOLDER), Reference(half, self.target(builder), self.own[builder.getpc])
+        return made(self.isa, op, dst, src, PLACEHOLDER), Reference(half, self.target(builder), self.getpcs[builder.getpc])
 
     def target(self, builder: PcBuilder) -> Target:
         if builder.value in self.blocks and builder.branch is not None:
             return Target(block=builder.value)
-        if builder.call is not None and builder.value in self.cloned:
+        if builder.call is not None and builder.value in self.names:
             return Target(function=builder.value)
         return Target(address=builder.value)
 
@@ -105,7 +127,7 @@ class Cloner:
         self.add("s_ashr_i32", sign, low, 31)
         self.add("s_cmp_lg_u32", sign, high)
         self.items.append(Item(isa.make("s_cbranch_scc1", 0), jump=join))  # farther than 2 GiB: not ours
-        for address in sorted(self.program.address_taken & self.cloned.keys()):
+        for address in self.pointed:
             original, clone = Target(address=address), Target(function=address)
             self.refer(getpc, FixupKind.REL32_LO, original, "s_cmp_eq_u32", low)
             self.refer(getpc, FixupKind.REL32_LO, clone, "s_cselect_b32", low, last=low)
@@ -115,14 +137,14 @@ class Cloner:
         return isa.with_registers(instr.inst, lambda o: base.index if o.name == "src0" else _index(o.reg))
 
     def add(self, mnemonic: str, *operands: Reg | int) -> Item:
-        item = Item(self.isa.make(mnemonic, *operands))
+        item = Item(made(self.isa, mnemonic, *operands))
         self.items.append(item)
         return item
 
     def refer(self, base: Item, half: FixupKind, target: Target, op: str, reg: Reg, last: Reg | None = None) -> None:
         """An instruction with one linked literal: ``op reg, literal`` or ``op reg, literal, last``."""
         operands = (reg, PLACEHOLDER) if last is None else (reg, PLACEHOLDER, last)
-        self.items.append(Item(self.isa.make(op, *operands), reference=Reference(half, target, base)))
+        self.items.append(Item(made(self.isa, op, *operands), reference=Reference(half, target, base)))
 
 
 def _index(reg: Reg | None) -> int:

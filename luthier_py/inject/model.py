@@ -7,12 +7,25 @@ what they refer to. Nothing here knows an address, so items can be added anywher
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 
-from luthier_py.ir import Function, Instr
-from luthier_py.isa import Inst, RegSet
-from luthier_py.tool import Refusal
 from luthier_py.inject.patch import Chunk, FixupKind, NewKernel, NewVariable
+from luthier_py.ir import Function, Instr
+from luthier_py.isa import Inst, InstructionSet, Reg, RegSet
+from luthier_py.tool import Refusal
+
+PLACEHOLDER = 0x7FFFFFFF  # forces a literal; link writes the real one
+
+
+@lru_cache(maxsize=1 << 16, typed=True)
+def made(isa: InstructionSet, mnemonic: str, *operands: Reg | int) -> Inst:
+    """An instruction to insert; those that are equal are shared."""
+    return isa.make(mnemonic, *operands)
+
+
+def part(reg: Reg, offset: int, dwords: int = 1) -> Reg:
+    return Reg(reg.file, reg.index + offset, dwords)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +70,6 @@ class Clone:
     name: str
     items: list[Item]
     labels: dict[int, Item]
-    aligned: dict[int, int] = field(default_factory=dict)  # block address -> fixed offset (kernarg preload entry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +123,3 @@ class Patched:
     declared: Declared
     report: tuple[ClonedKernel, ...]
     refused: tuple[Refusal, ...] = ()
-
-
-

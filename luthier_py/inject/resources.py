@@ -7,14 +7,14 @@ no instruction of its component, and a descriptor only grows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from luthier_py.analysis import Facts
-from luthier_py.errors import Location
+from luthier_py.errors import Location, Unsupported
 from luthier_py.inject.allocate import Pool
-from luthier_py.inject.model import Item, Resources
-from luthier_py.inject.weave import general_registers
+from luthier_py.inject.model import Clone, Resources
+from luthier_py.inject.fragment import general_registers
 from luthier_py.ir import Function, Kernel, Program
 from luthier_py.isa import Reg, RegFile, RegSet, Target
 from luthier_py.loader import KernelDescriptor
@@ -45,35 +45,60 @@ def components(program: Program, wanted: Iterable[Kernel]) -> list[Component]:
 
 
 def wave_homes(
-    program: Program, facts: Facts, component: Component, variables: Sequence[WaveVariable]
+    program: Program, facts: Facts, component: Component, variables: Iterable[WaveVariable]
 ) -> dict[WaveVariable, Reg]:
     """A scalar register for each wave variable that the component never touches."""
+    ordered = sorted(variables, key=lambda v: (-v.type.dwords, v.name))
+    if ordered:
+        _check_calls(program, component)
     untouched = general_registers(program.isa) - facts.touched(component.functions)
-    pool = Pool(RegSet(sgpr=untouched.sgpr), Location(component.kernels[0].name))
-    return {v: pool.take(RegFile.SGPR, v.type.dwords) for v in sorted(variables, key=lambda v: -v.type.dwords)}
+    pool = Pool(RegSet(sgpr=untouched.sgpr), lambda: Location(component.kernels[0].name))
+    return {v: pool.take(RegFile.SGPR, v.type.dwords) for v in ordered}
 
 
-def used_by(items: Iterable[Item]) -> RegSet:
+def _check_calls(program: Program, component: Component) -> None:
+    for function in component.functions:
+        for site in program.calls(function):
+            if site.unknown:
+                raise Unsupported(
+                    "wave variables do not survive this call of code that is not known; count with a Variable instead",
+                    Location(function.name, site.instr.pc, program.isa.text(site.instr.inst)),
+                )
+
+
+def used_by(clones: Iterable[Clone]) -> RegSet:
     """Registers that some item names."""
-    used = RegSet()
-    for item in items:
-        used |= item.inst.reads | item.inst.writes
-    return used
+    masks = [0, 0, 0]
+    for inst in {item.inst for clone in clones for item in clone.items}:
+        for regs in (inst.reads, inst.writes):
+            masks[0] |= regs.sgpr
+            masks[1] |= regs.vgpr
+            masks[2] |= regs.agpr
+    return RegSet(*masks)
 
 
 def grown(target: Target, descriptor: KernelDescriptor, used: RegSet) -> KernelDescriptor:
-    """``descriptor`` with room for all registers in ``used``."""
-    sgprs = (used.sgpr & ((1 << target.sgpr_limit) - 1)).bit_length()
-    if sgprs + target.extra_sgprs > descriptor.sgpr_count(target):
-        descriptor = descriptor.with_sgpr_count(target, sgprs + target.extra_sgprs)
-    vgprs, agprs = used.vgpr.bit_length(), used.agpr.bit_length()
-    if target.unified_agprs:
-        if vgprs > descriptor.accum_offset:
-            descriptor = descriptor.with_accum_offset(vgprs)
-        vgprs = descriptor.accum_offset + agprs if agprs else vgprs
-    if max(vgprs, agprs) > descriptor.vgpr_count(target):
-        descriptor = descriptor.with_vgpr_count(target, max(vgprs, agprs))
+    """``descriptor`` with room for all registers in ``used``; AGPRs that it had stay, wherever they start now."""
+    had = descriptor.vgpr_count(target) - descriptor.accum_offset
+    if target.unified_agprs and used.vgpr.bit_length() > descriptor.accum_offset:
+        descriptor = descriptor.with_accum_offset(used.vgpr.bit_length())
+        if used.agpr:
+            descriptor = descriptor.with_vgpr_count(target, descriptor.accum_offset + max(had, used.agpr.bit_length()))
+    wanted = counts(target, descriptor, used)
+    if wanted[".sgpr_count"] > descriptor.sgpr_count(target):
+        descriptor = descriptor.with_sgpr_count(target, wanted[".sgpr_count"])
+    if wanted[".vgpr_count"] > descriptor.vgpr_count(target):
+        descriptor = descriptor.with_vgpr_count(target, wanted[".vgpr_count"])
     return descriptor
+
+
+def counts(target: Target, descriptor: KernelDescriptor, used: RegSet) -> dict[str, int]:
+    """What the metadata says of ``used`` (AMDGPUUsage, "Code Object V3 Metadata"), as LLVM counts it."""
+    sgprs = (used.sgpr & ((1 << target.sgpr_limit) - 1)).bit_length() + target.extra_sgprs
+    vgprs, agprs = used.vgpr.bit_length(), used.agpr.bit_length()
+    if target.unified_agprs and agprs:
+        vgprs = descriptor.accum_offset + agprs
+    return {".sgpr_count": sgprs, ".vgpr_count": max(vgprs, agprs)}
 
 
 def occupancy(target: Target, descriptor: KernelDescriptor) -> Resources:

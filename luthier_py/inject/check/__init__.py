@@ -63,7 +63,11 @@ class _Checker:
         self.place = {instr: base + offset for instr, offset in source.instructions.items()}
         self.labels = {block: base + offset for block, offset in source.labels.items()}
         self.pcs = [*sorted(self.code), base + at]
+        self.base = base
         self.calls = {c.instr: c for c in program.calls(source.function)}
+        self.builders = {instr: b for b in source.function.pc_builders for instr in (b.lo, b.hi)}
+        others = self.code.keys() - set(self.place.values()) - set(self.labels.values())
+        self.islands = {pc for pc in others if self.code[pc].op.base == "S_BRANCH"}
 
     def fail(self, what: str, pc: int) -> CheckFailed:
         text = self.isa.text(self.code[pc]) if pc in self.code else None
@@ -73,6 +77,7 @@ class _Checker:
         order = [self.place[i] for block in self.function.blocks for i in block.instrs]
         if order != sorted(order) or len(order) != len(self.place):
             raise self.fail("the clone does not hold the original instructions in order", self.pcs[0])
+        self.prologue()
         labels = [self.labels[b.address] for b in self.function.blocks]
         for block, label, following in zip(self.function.blocks, labels, [*labels[1:], self.pcs[-1]]):
             start, previous = label, RegSet()
@@ -83,6 +88,12 @@ class _Checker:
                 previous = self.declared.after.get(instr, RegSet())
             if not block.instrs[-1].inst.op.flags & OpFlag.TERMINATOR:
                 self.inserted(start, following, self.after(block.instrs[-1]))
+
+    def prologue(self) -> None:
+        """From where control comes in to the first block, or for kernels with two entries to either."""
+        for entry in self.function.entries:
+            start = self.base + entry - self.function.address
+            self.inserted(start, self.labels[entry], self.before(self.function.block(entry).instrs[0], RegSet()))
 
     # -- state -----------------------------------------------------------------------------------
 
@@ -159,14 +170,13 @@ class _Checker:
 
     def follow(self, target: int | None) -> int | None:
         """Where a branch ends after islands."""
-        inserted = self.code.keys() - set(self.place.values())
-        while target in inserted and target not in self.labels.values() and self.code[target].op.base == "S_BRANCH":
+        while target in self.islands:
             target = self.code[target].branch_target(target)
         return target
 
     def rebuilt(self, instr: Instr) -> bool:
         """Whether the getpc chain that ``instr`` ends (or starts to add) builds the right address."""
-        builder = next((b for b in self.function.pc_builders if instr in (b.lo, b.hi)), None)
+        builder = self.builders.get(instr)
         if builder is None:
             return False
         getpc = self.place[builder.getpc]

@@ -6,10 +6,9 @@ import struct
 
 import pytest
 
-from luthier_py.inject.model import Clone, Item, Reference, Target
+from luthier_py.inject.model import PLACEHOLDER, Clone, Item, Reference, Target
 from luthier_py.inject.patch import Fixup, FixupKind
 from luthier_py.inject.relax import REACH_BYTES, place
-from luthier_py.inject.weave import PLACEHOLDER
 from luthier_py.isa import instruction_set, sgpr, target
 
 ISA = instruction_set(target("gfx90a"))
