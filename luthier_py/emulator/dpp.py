@@ -122,7 +122,7 @@ def _shuffle(chunk: Chunk, value: Value, control: int) -> Value:
     """Lanes without a source read poison: every user replaces it by a select that does not look at it."""
     name = chunk.ops.name(value.type)
     picked = ", ".join("i32 poison" if source is None else f"i32 {source}" for source in row_sources(control))
-    return chunk.ops.let(value.type, f"shufflevector {name} {value.ref}, {name} poison, <{CHUNK} x i32> <{picked}>")
+    return chunk.ops.let(value.type, f"shufflevector {name} {chunk.ops.text(value)}, {name} poison, <{CHUNK} x i32> <{picked}>")
 
 
 def _move(t: Translator, row: int, rows: int, sources: tuple[int | None, ...]) -> str:

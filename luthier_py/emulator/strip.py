@@ -20,12 +20,10 @@ from dataclasses import dataclass
 from luthier_py.emulator.emitter import Emitter, LlvmOps
 from luthier_py.emulator.layout import CHUNK, VECTOR_ROWS, row_offset
 from luthier_py.emulator.scalars import Scalars
-from luthier_py.isa.semantics.algebra import BOOL, U32, U64, Type, Value
+from luthier_py.emulator.vectors import VectorOps
+from luthier_py.isa.semantics.algebra import BOOL, U32, U64, Type, Value, select
 
 FULL = "-1"
-_EVEN = ", ".join(f"i32 {2 * i}" for i in range(CHUNK))
-_ODD = ", ".join(f"i32 {2 * i + 1}" for i in range(CHUNK))
-_INTERLEAVED = ", ".join(f"i32 {i}, i32 {i + CHUNK}" for i in range(CHUNK))
 _NUMBERS = "<" + ", ".join(f"i32 {i}" for i in range(CHUNK)) + ">"
 _BITS = "<" + ", ".join(f"i32 {1 << i}" for i in range(CHUNK)) + ">"
 
@@ -44,14 +42,14 @@ class Chunk:
     """What an instruction of a strip sees while its share of the loop body is written."""
 
     def __init__(self, emitter: Emitter, wave_size: int, lane: str, pointer: str) -> None:
-        self.ops = LlvmOps(emitter, CHUNK)
+        self.ops = VectorOps(emitter, CHUNK)
         self.ops.lane_numbers = self._number_lanes
         self.mask = FULL
         """EXEC of the instruction being written."""
         self._emitter = emitter
         self._wave_size = wave_size
         self._cells: dict[int, _Cell] = {}
-        self._pairs: dict[int, tuple[Value, str]] = {}
+        self._pairs: dict[int, tuple[Value, tuple[object, object]]] = {}
         self._splats: dict[tuple[object, Type], Value] = {}
         self._masks: dict[str, Value] = {}
         self.results: dict[int, Value] = {}
@@ -75,12 +73,9 @@ class Chunk:
         """Two rows as one u64."""
         low, high = self.row(row), self.row(row + 1)
         known = self._pairs.get(row)
-        if known is not None and known[1] == f"{low.ref} {high.ref}":
-            return known[0]
-        both = self._emitter.let(f"shufflevector <{CHUNK} x i32> {low.ref}, <{CHUNK} x i32> {high.ref}, <{2 * CHUNK} x i32> <{_INTERLEAVED}>")
-        value = self.ops.let(U64, f"bitcast <{2 * CHUNK} x i32> {both} to <{CHUNK} x i64>")
-        self._pairs[row] = value, f"{low.ref} {high.ref}"
-        return value
+        if known is None or known[1] != (low.ref, high.ref):
+            known = self._pairs[row] = self.ops.joined(low, high), (low.ref, high.ref)
+        return known[0]
 
     def write_row(self, row: int, value: Value) -> None:
         """In the lanes of EXEC."""
@@ -91,13 +86,10 @@ class Chunk:
 
     def write_pair(self, row: int, value: Value) -> None:
         value = value.as_(U64)
-        halves = self._emitter.let(f"bitcast <{CHUNK} x i64> {value.ref} to <{2 * CHUNK} x i32>")
-        kind = f"<{2 * CHUNK} x i32>"
-        low, high = (self.ops.let(U32, f"shufflevector {kind} {halves}, {kind} poison, <{CHUNK} x i32> <{picked}>")
-                     for picked in (_EVEN, _ODD))
+        low, high = self.ops.halves(value)
         self.write_row(row, low)
         self.write_row(row + 1, high)
-        self._pairs[row] = value, f"{low.ref} {high.ref}"
+        self._pairs[row] = value, (low.ref, high.ref)
 
     def splat(self, scalar: Value) -> Value:
         """A scalar in every lane, made once, before the loop."""
@@ -144,9 +136,7 @@ class Chunk:
         before = cell.before or self._loaded(row)
         if before.mask != FULL:
             before = self._merged(row, before)
-        name = self.ops.name(U32)
-        lanes = self.lanes_of(cell.mask)
-        value = self.ops.let(U32, f"select {self.ops.name(BOOL)} {lanes.ref}, {name} {cell.value.ref}, {name} {before.value.ref}")
+        value = select(self.lanes_of(cell.mask), cell.value, before.value)
         self._cells[row] = _Cell(value, FULL, None, cell.written)
         return self._cells[row]
 
@@ -201,7 +191,8 @@ class Strip:
                 chunk.mask = mask
                 write(chunk)
             chunk.finish(self.live)
-            sums = {index: self._accumulate(value, lane, f"%{names['lanes']}.mask{index}") for index, value in chunk.results.items()}
+            sums = {index: self._accumulate(chunk.ops.text(value), lane, f"%{names['lanes']}.mask{index}")
+                    for index, value in chunk.results.items()}
         emitter.begin(names["before"])
         emitter.lines.extend(chunk.before_loop)
         emitter.begin(names["lanes"])
@@ -220,10 +211,10 @@ class Strip:
             self._emitter.emit(f"%{loop}.mask{index} = phi i{self._wave_size} [ 0, %{before} ], [ {total}, %{loop} ]")
         self._emitter.emit(f"{pointer} = getelementptr i32, ptr {self._wave}, i64 {lane}")
 
-    def _accumulate(self, lanes: Value, lane: str, phi: str) -> str:
+    def _accumulate(self, flags: str, lane: str, phi: str) -> str:
         """OR a chunk's mask bits into the loop's running mask."""
         kind = f"i{self._wave_size}"
-        bits = self._emitter.let(f"bitcast <{CHUNK} x i1> {lanes.ref} to i16")
+        bits = self._emitter.let(f"bitcast <{CHUNK} x i1> {flags} to i16")
         wide = self._emitter.let(f"zext i16 {bits} to {kind}")
         lane = lane if kind == "i64" else self._emitter.let(f"trunc i64 {lane} to {kind}")
         placed = self._emitter.let(f"shl {kind} {wide}, {lane}")
