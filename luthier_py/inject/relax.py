@@ -2,12 +2,15 @@
 
 In: a Clone. Out: a Chunk (bytes and fixups) and the offset of every item. Invariant: every direct branch
 reaches its target; where 16 bits of displacement do not suffice it goes through islands, lone `s_branch`es
-that need no register and no SCC and are jumped over by the code around them.
+that need no register and no SCC. Islands stand together in groups, which the code around them jumps over, and
+all branches that go the same way share them: so a function of any size is laid out in few passes.
 """
 
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from dataclasses import dataclass
 
 from luthier_py.inject.model import Clone, Item, Target
@@ -15,7 +18,8 @@ from luthier_py.inject.patch import ENTRY_ALIGN_BYTES, Chunk, Fixup, FixupKind
 from luthier_py.isa import InstructionSet, OperandKind
 
 REACH_BYTES = range(-4 * 32768, 4 * 32768)  # of s_branch: signed 16-bit dwords (AMD ISA, SOPP)
-ISLAND_STEP_BYTES = 4 * 28000  # leaves room for islands that come later
+STEP_BYTES = 4 * 28000   # from a branch to an island, at most: leaves room for islands that come later
+GROUP_BYTES = 4 * 7000   # from one group of islands to the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +35,8 @@ def place(isa: InstructionSet, clone: Clone, names: dict[int, str]) -> Placed:
     items = list(clone.items)
     jumps = {i: i.jump if isinstance(i.jump, Item) else clone.labels[i.jump] for i in items if i.jump is not None}
     offsets = _offsets(items)
-    while (far := _first_out_of_reach(jumps, offsets)) is not None:
-        _insert_island(isa, items, jumps, offsets, far)
+    while far := [i for i, to in jumps.items() if _distance(i, to, offsets) not in REACH_BYTES]:
+        items = _with_islands(isa, items, jumps, offsets, far)
         offsets = _offsets(items)
     code = bytearray()
     fixups: list[Fixup] = []
@@ -83,18 +87,40 @@ def _target_name(item: Item) -> str:
     return next(o.name for o in item.inst.operands if o.kind is OperandKind.TARGET)
 
 
-def _first_out_of_reach(jumps: dict[Item, Item], offsets: dict[Item, int]) -> Item | None:
-    far = (item for item, to in jumps.items() if _distance(item, to, offsets) not in REACH_BYTES)
-    return next(far, None)
+def _with_islands(
+    isa: InstructionSet, items: list[Item], jumps: dict[Item, Item], offsets: dict[Item, int], far: list[Item]
+) -> list[Item]:
+    """The items with islands, through which the branches in ``far`` go now (changes ``jumps``)."""
+    groups = _group_places(items, offsets)
+    places = [offsets[item] for item in groups]
+    islands: dict[tuple[Item, Item], Item] = {}
+    for item in far:
+        at, destination = offsets[item], jumps[item]
+        forward = offsets[destination] > at
+        number = bisect_right(places, at + STEP_BYTES) - 1 if forward else bisect_left(places, at - STEP_BYTES)
+        key = groups[number], destination
+        if key not in islands:
+            islands[key] = Item(isa.make("s_branch", 0))
+            jumps[islands[key]] = destination
+        jumps[item] = islands[key]
+    standing: dict[Item, list[Item]] = defaultdict(list)
+    for (group, _), island in islands.items():
+        standing[group].append(island)
+    out: list[Item] = []
+    for item in items:
+        if item in standing:
+            over = Item(isa.make("s_branch", 0))
+            jumps[over] = item
+            out += [over, *standing[item]]
+        out.append(item)
+    return out
 
 
-def _insert_island(
-    isa: InstructionSet, items: list[Item], jumps: dict[Item, Item], offsets: dict[Item, int], far: Item
-) -> None:
-    """Send ``far`` to a new island one step closer to its destination."""
-    forward = offsets[jumps[far]] > offsets[far]
-    wanted = offsets[far] + (ISLAND_STEP_BYTES if forward else -ISLAND_STEP_BYTES)
-    at = max(i for i, item in enumerate(items) if offsets[item] <= wanted)
-    over, island = Item(isa.make("s_branch", 0)), Item(isa.make("s_branch", 0))
-    jumps[over], jumps[island], jumps[far] = items[at], jumps[far], island
-    items[at:at] = [over, island]
+def _group_places(items: list[Item], offsets: dict[Item, int]) -> list[Item]:
+    """Items before which islands may stand."""
+    found, last = [], 0
+    for item in items:
+        if offsets[item] >= last + GROUP_BYTES:
+            found.append(item)
+            last = offsets[item]
+    return found

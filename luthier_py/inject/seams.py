@@ -10,8 +10,9 @@ the clone does not see (its entry, the return of a call) everything is owed that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from luthier_py.inject.model import Clone, Item
 from luthier_py.isa import Inst, InstructionSet, OpFlag
@@ -64,39 +65,55 @@ def _waits(isa: InstructionSet, clone: Clone, outside: Debts) -> dict[Item, int]
     """The wait states that items need before them."""
     targets = {item: item.jump if isinstance(item.jump, Item) else clone.labels[item.jump]
                for item in clone.items if item.jump is not None}
+    own = [produced(isa, item.inst) for item in clone.items]
     into = dict.fromkeys(targets.values(), Debts())
     into[clone.items[0]] = outside
+    runs = _runs(clone.items, into)
+    todo = dict.fromkeys(runs)  # in the order in which they stand
     waits: dict[Item, int] = {}
-    stable = False
-    while not stable:
-        stable, debts = True, Debts()
-        for item in clone.items:
-            if item in into:
-                debts = into[item] = into[item].join(debts)
-            states, debts = _through(isa, item, debts)
+    while todo:
+        head = next(iter(todo))
+        del todo[head]
+        debts = into[head]
+        for number in runs[head]:
+            item = clone.items[number]
+            states, debts = _through(isa, item, own[number], debts)
             if states:
                 waits[item] = max(states, waits.get(item, 0))
             if item in targets:
-                known = into[targets[item]]
-                into[targets[item]] = new = known.join(debts)
-                stable = stable and new == known
+                _flow_into(targets[item], debts, into, todo)
             flags = item.inst.op.flags
             if flags & OpFlag.CALL:
                 debts = outside
             elif flags & OpFlag.TERMINATOR and not flags & OpFlag.CONDITIONAL:
                 debts = Debts()
+        if runs[head].stop < len(clone.items):
+            _flow_into(clone.items[runs[head].stop], debts, into, todo)
     return waits
 
 
-def _through(isa: InstructionSet, item: Item, debts: Debts) -> tuple[int, Debts]:
-    """Wait states before an item, and what is owed behind it."""
+def _runs(items: Sequence[Item], heads: Collection[Item]) -> dict[Item, range]:
+    """Stretches of items that are entered at their heads only."""
+    starts = [number for number, item in enumerate(items) if item in heads]
+    return {items[a]: range(a, b) for a, b in pairwise([*starts, len(items)])}
+
+
+def _flow_into(head: Item, debts: Debts, into: dict[Item, Debts], todo: dict[Item, None]) -> None:
+    old = into[head]
+    new = old.join(debts)
+    if new != old:
+        into[head] = new
+        todo[head] = None
+
+
+def _through(isa: InstructionSet, item: Item, own: Owed, debts: Debts) -> tuple[int, Debts]:
+    """Wait states before an item, and what is owed behind it; ``own`` is what it owes itself."""
+    if not (own or debts.application or debts.inserted):
+        return 0, debts
     inst = item.inst
     states = missing(isa, debts.inserted, inst)
     if item.inserted:
         states = max(states, missing(isa, debts.application, inst))
-    own = produced(isa, inst)
-    if not (own or debts.application or debts.inserted):
-        return states, debts
     application, inserted = (_behind(isa, owed, inst, states) for owed in (debts.application, debts.inserted))
     if item.inserted:
         return states, Debts(application, joined(inserted, own))

@@ -7,7 +7,7 @@ no wave variable.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from luthier_py.analysis import Facts
@@ -48,7 +48,7 @@ class Sites:
     facts: Facts
     general: RegSet
 
-    def of(self, insertion: Insertion, fragment: Fragment) -> list[Site]:
+    def of(self, insertion: Insertion, fragment: Fragment) -> Iterator[Site]:
         """The places of an insertion, those that have the least to save first; EditConflict if there is none."""
         lanes, writes = insertion.hook.lanes, fragment.payload.writes & SAVED
         vector = any(inst.op.flags & VECTOR for inst in fragment.payload.instrs)
@@ -58,9 +58,9 @@ class Sites:
             why = self.facts.obstacle(instr, after=place is Place.AFTER)
             message = f"hook {insertion.hook.name} uses vector registers, and {why}; insert it somewhere else"
             raise EditConflict(message, self.where(instr))
-        if len(places) > 1:
+        if len(places) > 1 and writes:
             places.sort(key=lambda p: (writes & self.live(p[0], p[1], lanes)).sgpr.bit_count())
-        return [self.site(instr, place, insertion, fragment) for instr, place in places[:MOST_PLACES]]
+        return (self.site(instr, place, insertion, fragment) for instr, place in places[:MOST_PLACES])
 
     def live(self, instr: Instr, place: Place, lanes: Lanes) -> RegSet:
         facts = self.facts

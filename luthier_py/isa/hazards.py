@@ -203,13 +203,11 @@ def passed(isa: InstructionSet, owed: Owed, inst: Inst) -> Owed:
     return waited(owed, states_of(inst)) | kept
 
 
-def joined(*all_owed: Owed) -> Owed:
+def joined(a: Owed, b: Owed) -> Owed:
     """What is owed where paths meet."""
-    found: Owed = {}
-    for owed in all_owed:
-        for key, regs in owed.items():
-            found[key] = found[key] | regs if key in found else regs
-    return found
+    if not a or not b:
+        return a or b
+    return {**a, **{key: a[key] | regs if key in a else regs for key, regs in b.items()}}
 
 
 def states_of(inst: Inst) -> int:
