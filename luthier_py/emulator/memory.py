@@ -40,12 +40,13 @@ class Allocation:
 
 
 class Memory:
-    """Mutable: the device's memory."""
+    """Mutable: the device's memory. ``place``: address and size of memory to use, where it is not to be reserved here."""
 
-    def __init__(self) -> None:
-        self._range = _reserve()
-        self._start = ctypes.addressof(ctypes.c_char.from_buffer(self._range))
-        self._size = len(self._range)
+    def __init__(self, place: tuple[int, int] | None = None) -> None:
+        if place is None:
+            self._range = _reserve()
+            place = ctypes.addressof(ctypes.c_char.from_buffer(self._range)), len(self._range)
+        self._start, self._size = place
         self._blocks: list[tuple[int, int]] = []        # (start, end) taken, gaps not included, sorted
         self._allocations: dict[int, Allocation] = {}   # by address
         self._high_water = self._start
@@ -109,7 +110,7 @@ class Memory:
 
     def table(self) -> NDArray[np.uint64]:
         """Records of layout.ALLOCATION, ascending."""
-        rows = sorted((a.address, a.end, int(a.writable)) for a in self._allocations.values() if a.size)
+        rows = sorted((a.address, a.end, int(a.writable)) for a in tuple(self._allocations.values()) if a.size)
         table = np.array(rows, dtype=np.uint64).reshape(-1, ALLOCATION_BYTES // 8)
         return np.ascontiguousarray(table)
 

@@ -1,0 +1,235 @@
+/* The device: a worker process, an arena that both sides map at the same address, and tickets.
+ *
+ * Everything that a stream has the worker do gets the next ticket; the worker does it in this order and writes
+ * the last ticket that is done to the arena's first page. Waiting needs no message.
+ */
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "luthier.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+/* The arena begins with this; memory that is given out begins after CONTROL_BYTES. */
+struct control {
+    _Atomic uint64_t completed;
+    _Atomic uint32_t bell;    /* changes with completed */
+    _Atomic int32_t failure;  /* hipError_t of the first launch that failed */
+    uint64_t stamps[(CONTROL_BYTES - 16) / 8];
+};
+
+enum { STAMPS = (CONTROL_BYTES - 16) / 8, HIGH_FD = 200 };
+static const uintptr_t PLACES[] = {0x200000000000, 0x300000000000, 0x100000000000, 0x400000000000};
+static const size_t LARGEST = (size_t)1 << 38, SMALLEST = (size_t)1 << 30;
+
+struct device_facts facts;
+static struct wire wire = {.fd = -1};
+static struct control *control;
+static size_t arena_bytes;
+static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t submitting = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t stamping = PTHREAD_MUTEX_INITIALIZER;
+static enum { COLD, READY, BROKEN } state;
+static hipError_t broken = hipErrorNoDevice;
+static _Atomic uint64_t submitted;
+static _Thread_local hipError_t last_error;
+static uint64_t *free_stamps[STAMPS];
+static unsigned free_stamp_count, next_stamp;
+
+hipError_t note(hipError_t error)
+{
+    if (error != hipSuccess)
+        last_error = error;
+    return error;
+}
+
+hipError_t hipPeekAtLastError(void) { return last_error; }
+
+hipError_t hipGetLastError(void)
+{
+    hipError_t error = last_error;
+    last_error = hipSuccess;
+    return error;
+}
+
+/* A child of fork has neither the worker nor a right to the parent's: like a GPU, it cannot be used there. */
+static void after_fork(void)
+{
+    wire_close(&wire);
+    if (state == READY) {
+        state = BROKEN;
+        broken = hipErrorNotInitialized;
+    }
+    pthread_mutex_init(&starting, NULL);
+    pthread_mutex_init(&submitting, NULL);
+    pthread_mutex_init(&stamping, NULL);
+}
+
+/* Address space that costs nothing until it is touched, where the worker can have it too. */
+static int make_arena(void)
+{
+    int fd = memfd_create("luthier-arena", MFD_CLOEXEC);
+    for (size_t bytes = LARGEST; fd >= 0 && bytes >= SMALLEST; bytes /= 2) {
+        if (ftruncate(fd, (off_t)bytes) < 0)
+            continue;
+        for (size_t i = 0; i < sizeof PLACES / sizeof *PLACES; i++) {
+            void *place = mmap((void *)PLACES[i], bytes, PROT_READ | PROT_WRITE,
+                               MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, 0);
+            if (place == (void *)PLACES[i]) {
+                control = place;
+                arena_bytes = bytes;
+                return descriptor_above(fd, HIGH_FD);
+            }
+            if (place != MAP_FAILED)
+                munmap(place, bytes);
+        }
+    }
+    say("luthier: cannot reserve device memory: %s", strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* The reply to OPEN; it stays in memory, since facts point into it. */
+static bool read_facts(const struct reply *reply)
+{
+    struct cursor cursor = {reply->data, reply->data + reply->bytes, false};
+    facts.compute_units = take32(&cursor);
+    facts.wave_size = take32(&cursor);
+    facts.lds_bytes = take32(&cursor);
+    facts.max_threads = take32(&cursor);
+    facts.memory_bytes = take64(&cursor);
+    for (int i = 0; i < 2; i++) {
+        facts.properties_bytes[i] = take32(&cursor);
+        facts.properties[i] = take(&cursor, facts.properties_bytes[i]);
+    }
+    facts.attribute_count = take32(&cursor);
+    facts.attributes = take(&cursor, 8 * (size_t)facts.attribute_count);
+    facts.name_bytes = take32(&cursor);
+    facts.name = take(&cursor, facts.name_bytes);
+    return !cursor.bad;
+}
+
+static hipError_t start(void)
+{
+    static bool registered;
+    if (!registered)
+        registered = pthread_atfork(NULL, NULL, after_fork) == 0;
+    int fd = make_arena();
+    if (fd < 0)
+        return hipErrorOutOfMemory;
+    bool started = wire_start(&wire, "device", fd);
+    close(fd);
+    if (!started)
+        return hipErrorNoDevice;
+    uint64_t place[2] = {(uintptr_t)control, arena_bytes};
+    struct reply reply;
+    if (!wire_call(&wire, MESSAGE_OPEN, &(struct part){place, sizeof place}, 1, &reply)) {
+        say("luthier: the worker process ended before it answered");
+        return hipErrorNoDevice;
+    }
+    if (reply.status)
+        return (hipError_t)reply.status;
+    return read_facts(&reply) ? hipSuccess : hipErrorUnknown;
+}
+
+hipError_t device_ready(void)
+{
+    pthread_mutex_lock(&starting);
+    if (state == COLD) {
+        broken = start();
+        state = broken == hipSuccess ? READY : BROKEN;
+    }
+    hipError_t error = state == READY ? hipSuccess : broken;
+    pthread_mutex_unlock(&starting);
+    return error;
+}
+
+bool in_arena(const void *address)
+{
+    return control && (uintptr_t)address - (uintptr_t)control < arena_bytes;
+}
+
+uint64_t device_submitted(void) { return submitted; }
+
+bool device_done(uint64_t ticket) { return !control || control->completed >= ticket; }
+
+/* A failed launch is final: every later wait and copy reports it, as after a fault on a GPU. */
+static hipError_t failure(void) { return control ? (hipError_t)control->failure : hipSuccess; }
+
+hipError_t device_wait(uint64_t ticket)
+{
+    const struct timespec patience = {.tv_nsec = 100 * 1000 * 1000};
+    while (!device_done(ticket)) {
+        uint32_t bell = control->bell;
+        if (device_done(ticket))
+            break;
+        syscall(SYS_futex, &control->bell, FUTEX_WAIT, bell, &patience, NULL, 0);
+        if (!device_done(ticket) && wire_gone(&wire)) {
+            say("luthier: the worker process has ended");
+            return hipErrorLaunchFailure;
+        }
+    }
+    return failure();
+}
+
+hipError_t device_submit(uint32_t code, const struct part *parts, int count, uint64_t *ticket)
+{
+    pthread_mutex_lock(&submitting);
+    bool sent = wire_send(&wire, code, parts, count);
+    if (sent)
+        *ticket = ++submitted;
+    pthread_mutex_unlock(&submitting);
+    return sent ? hipSuccess : hipErrorLaunchFailure;
+}
+
+hipError_t device_call(uint32_t code, const struct part *parts, int count, struct reply *reply)
+{
+    hipError_t error = device_ready();
+    if (error != hipSuccess)
+        return error;
+    if (!wire_call(&wire, code, parts, count, reply))
+        return hipErrorUnknown;
+    if (reply->status == 0)
+        return hipSuccess;
+    free(reply->data);
+    return (hipError_t)reply->status;
+}
+
+uint64_t *stamp_take(void)
+{
+    pthread_mutex_lock(&stamping);
+    uint64_t *stamp = free_stamp_count ? free_stamps[--free_stamp_count]
+                      : next_stamp < STAMPS ? &control->stamps[next_stamp++] : NULL;
+    pthread_mutex_unlock(&stamping);
+    return stamp;
+}
+
+void stamp_give(uint64_t *stamp)
+{
+    pthread_mutex_lock(&stamping);
+    free_stamps[free_stamp_count++] = stamp;
+    pthread_mutex_unlock(&stamping);
+}
+
+uint64_t nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+hipError_t hipDeviceSynchronize(void)
+{
+    hipError_t error = device_ready();
+    return note(error ? error : device_wait(device_submitted()));
+}

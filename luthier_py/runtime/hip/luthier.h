@@ -1,0 +1,152 @@
+/* What the files of this library share: the types of its ABI, and its own state.
+ *
+ * The library is thin: memory lives in an arena that the worker maps at the same address, so copies are plain
+ * memmove; launches are messages, executed in the order of their tickets. See docs/runtime.md.
+ */
+#ifndef LUTHIER_H
+#define LUTHIER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "errors.h"    /* generated from errors.txt: hipError_t */
+#include "protocol.h"  /* generated from protocol.py: message codes */
+#include "wire.h"
+
+/* Types of the ABI. */
+struct dim3 { uint32_t x, y, z; };
+struct extent { size_t width, height, depth; };
+struct position { size_t x, y, z; };
+struct pitched { void *address; size_t pitch, width, height; };
+struct copy3d {
+    void *from_array; struct position from_at; struct pitched from;
+    void *to_array; struct position to_at; struct pitched to;
+    struct extent extent; int kind;
+};
+struct pointer_attributes { int type, device; void *device_address, *host_address; int managed; unsigned flags; };
+struct function_attributes {
+    int binary_version, cache_mode; size_t const_bytes, local_bytes;
+    int max_dynamic_lds, max_threads, registers, carveout, ptx_version; size_t shared_bytes;
+};
+struct stream;
+struct event;
+struct graph;
+struct fat_binary;
+struct kernel;
+struct module;
+typedef struct stream *stream_t;
+typedef struct event *event_t;
+typedef void (*stream_callback)(stream_t stream, hipError_t status, void *data);
+struct launch_config {
+    struct dim3 grid, block; size_t lds_bytes; stream_t stream; void *attributes; unsigned attribute_count;
+};
+struct driver_launch_config {
+    unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, lds_bytes; stream_t stream;
+    void *attributes; unsigned attribute_count;
+};
+
+#define API __attribute__((visibility("default")))
+#include "functions.h" /* generated from functions.txt */
+
+/* device.c: the worker, the arena, tickets. */
+struct device_facts {
+    uint32_t compute_units, wave_size, lds_bytes, max_threads;
+    uint64_t memory_bytes;
+    const char *name;                    /* counted by name_bytes */
+    uint32_t name_bytes;
+    const void *properties[2];           /* hipDeviceProp_t before and since HIP 6 */
+    uint32_t properties_bytes[2];
+    const int32_t *attributes;           /* pairs of number and value */
+    uint32_t attribute_count;
+};
+extern struct device_facts facts;
+hipError_t device_ready(void);           /* start the worker if need be; 0 when it is there */
+hipError_t device_wait(uint64_t ticket); /* until everything up to this ticket has run */
+bool device_done(uint64_t ticket);
+uint64_t device_submitted(void);
+hipError_t device_submit(uint32_t code, const struct part *parts, int count, uint64_t *ticket);
+hipError_t device_call(uint32_t code, const struct part *parts, int count, struct reply *reply);
+bool in_arena(const void *address);
+uint64_t *stamp_take(void);              /* a word that the worker can write a time to; NULL when there is none */
+void stamp_give(uint64_t *stamp);
+uint64_t nanoseconds(void);
+hipError_t note(hipError_t error);       /* remember as this thread's last error */
+hipError_t not_supported(const char *name, atomic_flag *said);
+
+/* memory.c */
+enum kind { KIND_DEVICE, KIND_HOST, KIND_MANAGED, KIND_VARIABLE };
+struct allocation { uintptr_t address; size_t bytes; enum kind kind; unsigned flags; };
+hipError_t memory_allocate(void **address, size_t bytes, enum kind kind, unsigned flags);
+void memory_add(struct allocation allocation);
+bool memory_remove(uintptr_t address);
+bool memory_find(const void *address, struct allocation *found);
+bool memory_valid(const void *address, size_t bytes); /* host memory, or inside one allocation */
+
+/* modules.c */
+struct argument { uint32_t offset, bytes; };
+struct kernel {
+    struct module *module;
+    uint32_t index;
+    char *name;
+    uint32_t kernarg_bytes, lds_bytes, private_bytes, vgprs, sgprs, max_threads, argument_count;
+    struct argument *arguments;
+};
+struct variable { char *name; void *address; size_t bytes; };
+struct module {
+    uint32_t id, kernel_count, variable_count;
+    struct kernel *kernels;
+    struct variable *variables;
+};
+hipError_t module_load(struct module **module, const void *image, size_t bytes);
+hipError_t module_unload(struct module *module);
+struct kernel *module_kernel(const struct module *module, const char *name);
+struct variable *module_variable(const struct module *module, const char *name);
+size_t image_bytes(const void *image);   /* of an ELF file or a bundle in memory; 0 for anything else */
+
+/* registry.c */
+hipError_t function_kernel(const void *function, struct kernel **kernel);
+hipError_t symbol_variable(const void *symbol, struct variable *variable);
+
+/* operations.c: what streams carry out and graphs keep. */
+enum operation_kind { OPERATION_LAUNCH, OPERATION_COPY, OPERATION_FILL, OPERATION_CALL };
+struct operation {
+    enum operation_kind kind;
+    union {
+        struct { struct kernel *kernel; struct dim3 grid, block; uint32_t lds_bytes, bytes; void *kernarg; } launch;
+        struct { void *to; const void *from; size_t to_pitch, from_pitch, width, height; } copy;
+        struct { void *to; uint32_t value, element; size_t pitch, count, height; } fill;
+        struct { void (*function)(void *); void *data; } call;
+    };
+};
+hipError_t perform(stream_t stream, const struct operation *operation);
+hipError_t perform_now(stream_t stream, const struct operation *operation);
+hipError_t launch(struct kernel *kernel, struct dim3 grid, struct dim3 block, size_t lds_bytes, stream_t stream,
+                  void **args, void **extra);
+
+/* streams.c */
+struct stream {
+    uint32_t magic;
+    unsigned flags;
+    int priority;
+    uint64_t id;
+    _Atomic uint64_t last;   /* ticket of the last thing put on it */
+    struct graph *capture;   /* what is being recorded, or NULL */
+    struct stream *captured; /* the next stream that is captured into the same graph */
+    pthread_mutex_t lock;
+    pthread_cond_t idle;
+    unsigned calls;          /* host functions that have not returned */
+};
+struct stream *stream_of(stream_t handle); /* NULL if it is none */
+hipError_t stream_wait(struct stream *stream);
+hipError_t stream_settle(struct stream *stream); /* until its host functions have returned */
+uint64_t stream_horizon(struct stream *stream);  /* the ticket that the next thing on it comes after */
+
+/* graphs.c */
+hipError_t graph_append(struct graph *graph, const struct operation *operation);
+void graph_join(struct graph *graph, struct stream *stream);  /* capture this stream too */
+void graph_leave(struct stream *stream);
+
+#endif

@@ -1,0 +1,324 @@
+/* Device, host and managed memory: all of it in the arena, so that every address is good on both sides. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "luthier.h"
+
+enum { PITCH = 256 };
+enum { TYPE_HOST = ABI_MAJOR > 5 ? 1 : 0, TYPE_DEVICE = ABI_MAJOR > 5 ? 2 : 1, TYPE_MANAGED = ABI_MAJOR > 5 ? 3 : 1 };
+
+static struct allocation *table; /* by address */
+static size_t table_count, table_room;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Index of the first allocation that begins after `address`. */
+static size_t after(uintptr_t address)
+{
+    size_t low = 0, high = table_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (table[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void memory_add(struct allocation allocation)
+{
+    pthread_mutex_lock(&lock);
+    if (table_count == table_room) {
+        size_t room = table_room ? 2 * table_room : 64;
+        struct allocation *larger = realloc(table, room * sizeof *table);
+        if (!larger) {
+            pthread_mutex_unlock(&lock);
+            return;
+        }
+        table = larger;
+        table_room = room;
+    }
+    size_t place = after(allocation.address);
+    memmove(table + place + 1, table + place, (table_count - place) * sizeof *table);
+    table[place] = allocation;
+    table_count++;
+    pthread_mutex_unlock(&lock);
+}
+
+bool memory_remove(uintptr_t address)
+{
+    pthread_mutex_lock(&lock);
+    size_t place = after(address);
+    bool found = place > 0 && table[place - 1].address == address;
+    if (found) {
+        memmove(table + place - 1, table + place, (table_count - place) * sizeof *table);
+        table_count--;
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+bool memory_find(const void *address, struct allocation *found)
+{
+    pthread_mutex_lock(&lock);
+    size_t place = after((uintptr_t)address);
+    bool inside = place > 0 && (uintptr_t)address - table[place - 1].address < table[place - 1].bytes;
+    if (inside)
+        *found = table[place - 1];
+    pthread_mutex_unlock(&lock);
+    return inside;
+}
+
+bool memory_valid(const void *address, size_t bytes)
+{
+    struct allocation found;
+    if (!address)
+        return bytes == 0;
+    if (!in_arena(address))
+        return true;
+    return memory_find(address, &found) && bytes <= found.bytes - ((uintptr_t)address - found.address);
+}
+
+hipError_t memory_allocate(void **address, size_t bytes, enum kind kind, unsigned flags)
+{
+    if (!address)
+        return hipErrorInvalidValue;
+    *address = NULL;
+    if (bytes == 0)
+        return device_ready();
+    uint64_t size = bytes;
+    struct reply reply;
+    hipError_t error = device_call(MESSAGE_ALLOCATE, &(struct part){&size, sizeof size}, 1, &reply);
+    if (error)
+        return error;
+    struct cursor cursor = {reply.data, reply.data + reply.bytes, false};
+    *address = (void *)(uintptr_t)take64(&cursor);
+    free(reply.data);
+    memory_add((struct allocation){(uintptr_t)*address, bytes, kind, flags});
+    return hipSuccess;
+}
+
+static hipError_t memory_free(void *address)
+{
+    struct allocation found;
+    hipError_t error = device_ready();
+    if (error || !address)
+        return error;
+    if (!memory_find(address, &found) || found.address != (uintptr_t)address || found.kind > KIND_MANAGED)
+        return hipErrorInvalidValue;
+    error = device_wait(device_submitted());
+    memory_remove(found.address);
+    uint64_t place = found.address;
+    struct reply reply;
+    hipError_t freed = device_call(MESSAGE_FREE, &(struct part){&place, sizeof place}, 1, &reply);
+    if (!freed)
+        free(reply.data);
+    return error ? error : freed;
+}
+
+hipError_t hipMalloc(void **address, size_t bytes) { return note(memory_allocate(address, bytes, KIND_DEVICE, 0)); }
+
+hipError_t hipExtMallocWithFlags(void **address, size_t bytes, unsigned flags)
+{
+    return note(memory_allocate(address, bytes, KIND_DEVICE, flags));
+}
+
+hipError_t hipMallocManaged(void **address, size_t bytes, unsigned flags)
+{
+    return note(memory_allocate(address, bytes, KIND_MANAGED, flags));
+}
+
+hipError_t hipHostMalloc(void **address, size_t bytes, unsigned flags)
+{
+    return note(memory_allocate(address, bytes, KIND_HOST, flags));
+}
+
+hipError_t hipMallocHost(void **address, size_t bytes) { return hipHostMalloc(address, bytes, 0); }
+
+hipError_t hipMallocPitch(void **address, size_t *pitch, size_t width, size_t height)
+{
+    if (!pitch || (height && width > SIZE_MAX / 2 / height))
+        return note(hipErrorInvalidValue);
+    *pitch = (width + PITCH - 1) / PITCH * PITCH;
+    return hipMalloc(address, *pitch * height);
+}
+
+hipError_t hipMemAllocPitch(void **address, size_t *pitch, size_t width, size_t height, unsigned element_bytes)
+{
+    (void)element_bytes;
+    return hipMallocPitch(address, pitch, width, height);
+}
+
+hipError_t hipMalloc3D(struct pitched *pitched, struct extent extent)
+{
+    if (!pitched)
+        return note(hipErrorInvalidValue);
+    pitched->width = extent.width;
+    pitched->height = extent.height;
+    return hipMallocPitch(&pitched->address, &pitched->pitch, extent.width, extent.height * extent.depth);
+}
+
+hipError_t hipFree(void *address) { return note(memory_free(address)); }
+hipError_t hipHostFree(void *address) { return note(memory_free(address)); }
+
+/* The pool of a device: allocation in stream order, by waiting for the stream. */
+static char pool;
+
+hipError_t hipDeviceGetDefaultMemPool(void **result, int device)
+{
+    if (!result || device)
+        return note(hipErrorInvalidValue);
+    *result = &pool;
+    return hipSuccess;
+}
+
+hipError_t hipDeviceGetMemPool(void **result, int device) { return hipDeviceGetDefaultMemPool(result, device); }
+hipError_t hipDeviceSetMemPool(int device, void *which) { return note(device || !which ? hipErrorInvalidValue : hipSuccess); }
+hipError_t hipMemPoolTrimTo(void *which, size_t bytes) { return (void)bytes, note(which ? hipSuccess : hipErrorInvalidValue); }
+
+hipError_t hipMemPoolCreate(void **result, const void *properties)
+{
+    if (!result || !properties)
+        return note(hipErrorInvalidValue);
+    *result = malloc(1);
+    return note(*result ? hipSuccess : hipErrorOutOfMemory);
+}
+
+hipError_t hipMemPoolDestroy(void *which)
+{
+    if (!which || which == &pool)
+        return note(hipErrorInvalidValue);
+    free(which);
+    return hipSuccess;
+}
+
+hipError_t hipMemPoolSetAttribute(void *which, int attribute, void *value)
+{
+    (void)attribute;
+    return note(which && value ? hipSuccess : hipErrorInvalidValue);
+}
+
+hipError_t hipMemPoolGetAttribute(void *which, int attribute, void *value)
+{
+    enum { FIRST_WIDE = 4 }; /* attributes before it are int, those from it on uint64_t */
+    if (!which || !value)
+        return note(hipErrorInvalidValue);
+    memset(value, 0, attribute < FIRST_WIDE ? sizeof(int) : sizeof(uint64_t));
+    return hipSuccess;
+}
+
+hipError_t hipMallocAsync(void **address, size_t bytes, stream_t stream)
+{
+    return stream_of(stream) ? hipMalloc(address, bytes) : note(hipErrorInvalidHandle);
+}
+
+hipError_t hipMallocFromPoolAsync(void **address, size_t bytes, void *which, stream_t stream)
+{
+    return which ? hipMallocAsync(address, bytes, stream) : note(hipErrorInvalidValue);
+}
+
+hipError_t hipFreeAsync(void *address, stream_t stream)
+{
+    return stream_of(stream) ? hipFree(address) : note(hipErrorInvalidHandle);
+}
+
+hipError_t hipHostGetDevicePointer(void **device_address, void *host_address, unsigned flags)
+{
+    struct allocation found;
+    (void)flags;
+    if (!device_address || !memory_find(host_address, &found) || found.kind == KIND_DEVICE)
+        return note(hipErrorInvalidValue);
+    *device_address = host_address;
+    return hipSuccess;
+}
+
+hipError_t hipHostGetFlags(unsigned *flags, void *address)
+{
+    struct allocation found;
+    if (!flags || !memory_find(address, &found) || found.kind != KIND_HOST)
+        return note(hipErrorInvalidValue);
+    *flags = found.flags;
+    return hipSuccess;
+}
+
+hipError_t hipPointerGetAttributes(struct pointer_attributes *attributes, const void *address)
+{
+    struct allocation found;
+    if (!attributes)
+        return note(hipErrorInvalidValue);
+    memset(attributes, 0, sizeof *attributes);
+    if (!memory_find(address, &found)) {
+        attributes->device = ABI_MAJOR > 5 ? -2 : 0;
+        return ABI_MAJOR > 5 && address ? hipSuccess : note(hipErrorInvalidValue);
+    }
+    bool on_device = found.kind == KIND_DEVICE || found.kind == KIND_VARIABLE;
+    attributes->type = on_device ? TYPE_DEVICE : found.kind == KIND_MANAGED ? TYPE_MANAGED : TYPE_HOST;
+    attributes->device_address = (void *)address;
+    attributes->host_address = on_device ? NULL : (void *)address;
+    attributes->managed = found.kind == KIND_MANAGED;
+    attributes->flags = found.flags;
+    return hipSuccess;
+}
+
+hipError_t hipPointerGetAttribute(void *data, int attribute, void *address)
+{
+    enum { MEMORY_TYPE = 2, DEVICE_POINTER, HOST_POINTER, IS_MANAGED = 8, ORDINAL, RANGE_START = 11, RANGE_SIZE };
+    struct pointer_attributes all;
+    struct allocation found;
+    if (!data || !memory_find(address, &found))
+        return note(hipErrorInvalidValue);
+    hipPointerGetAttributes(&all, address);
+    switch (attribute) {
+    case MEMORY_TYPE: memcpy(data, &all.type, sizeof all.type); return hipSuccess;
+    case DEVICE_POINTER: memcpy(data, &all.device_address, sizeof(void *)); return hipSuccess;
+    case HOST_POINTER: memcpy(data, &all.host_address, sizeof(void *)); return hipSuccess;
+    case IS_MANAGED: memcpy(data, &(bool){all.managed}, sizeof(bool)); return hipSuccess;
+    case ORDINAL: memcpy(data, &all.device, sizeof all.device); return hipSuccess;
+    case RANGE_START: memcpy(data, &found.address, sizeof found.address); return hipSuccess;
+    case RANGE_SIZE: memcpy(data, &found.bytes, sizeof found.bytes); return hipSuccess;
+    default: return note(hipErrorInvalidValue);
+    }
+}
+
+hipError_t hipMemGetInfo(size_t *free_bytes, size_t *total_bytes)
+{
+    hipError_t error = device_ready();
+    if (error || !free_bytes || !total_bytes)
+        return note(error ? error : hipErrorInvalidValue);
+    size_t used = 0;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < table_count; i++)
+        used += table[i].kind != KIND_HOST ? table[i].bytes : 0;
+    pthread_mutex_unlock(&lock);
+    *total_bytes = facts.memory_bytes;
+    *free_bytes = used < facts.memory_bytes ? facts.memory_bytes - used : 0;
+    return hipSuccess;
+}
+
+hipError_t hipMemPtrGetInfo(void *address, size_t *bytes)
+{
+    void *base;
+    return hipMemGetAddressRange(&base, bytes, address);
+}
+
+hipError_t hipMemGetAddressRange(void **base, size_t *bytes, void *address)
+{
+    struct allocation found;
+    if (!base || !bytes || !memory_find(address, &found))
+        return note(hipErrorInvalidValue);
+    *base = (void *)found.address;
+    *bytes = found.bytes;
+    return hipSuccess;
+}
+
+hipError_t hipMemPrefetchAsync(const void *address, size_t bytes, int device, stream_t stream)
+{
+    (void)device;
+    return note(!stream_of(stream) ? hipErrorInvalidHandle : memory_valid(address, bytes) ? hipSuccess : hipErrorInvalidValue);
+}
+
+hipError_t hipMemAdvise(const void *address, size_t bytes, int advice, int device)
+{
+    (void)advice, (void)device;
+    return note(memory_valid(address, bytes) ? hipSuccess : hipErrorInvalidValue);
+}

@@ -1,0 +1,248 @@
+/* Code objects: loaded by the worker, which says what is in them; found here by name. */
+#include <elf.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "luthier.h"
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+static size_t elf_bytes(const char *image)
+{
+    Elf64_Ehdr head;
+    memcpy(&head, image, sizeof head);
+    size_t end = larger(head.e_shoff + (size_t)head.e_shnum * head.e_shentsize,
+                        head.e_phoff + (size_t)head.e_phnum * head.e_phentsize);
+    for (unsigned i = 0; i < head.e_shnum; i++) {
+        Elf64_Shdr section;
+        memcpy(&section, image + head.e_shoff + (size_t)i * head.e_shentsize, sizeof section);
+        if (section.sh_type != SHT_NOBITS)
+            end = larger(end, section.sh_offset + section.sh_size);
+    }
+    for (unsigned i = 0; i < head.e_phnum; i++) {
+        Elf64_Phdr segment;
+        memcpy(&segment, image + head.e_phoff + (size_t)i * head.e_phentsize, sizeof segment);
+        end = larger(end, segment.p_offset + segment.p_filesz);
+    }
+    return end;
+}
+
+/* Clang documentation, "ClangOffloadBundler": count, then offset, size, length of the name, name of each entry. */
+static size_t bundle_bytes(const char *image, size_t magic)
+{
+    uint64_t count, entry[3];
+    memcpy(&count, image + magic, sizeof count);
+    size_t at = magic + sizeof count, end = at;
+    for (uint64_t i = 0; i < count; i++) {
+        memcpy(entry, image + at, sizeof entry);
+        at += sizeof entry + entry[2];
+        end = larger(larger(end, at), entry[0] + entry[1]);
+    }
+    return end;
+}
+
+static size_t compressed_bytes(const char *image)
+{
+    uint16_t version;
+    uint32_t narrow;
+    uint64_t wide;
+    memcpy(&version, image + 4, sizeof version);
+    memcpy(&narrow, image + 8, sizeof narrow);
+    memcpy(&wide, image + 8, sizeof wide);
+    return version == 2 ? narrow : version == 3 ? wide : 0;
+}
+
+size_t image_bytes(const void *image)
+{
+    static const char bundle[] = "__CLANG_OFFLOAD_BUNDLE__";
+    if (memcmp(image, ELFMAG, SELFMAG) == 0)
+        return elf_bytes(image);
+    if (memcmp(image, "CCOB", 4) == 0)
+        return compressed_bytes(image);
+    return memcmp(image, bundle, sizeof bundle - 1) == 0 ? bundle_bytes(image, sizeof bundle - 1) : 0;
+}
+
+static char *take_name(struct cursor *cursor)
+{
+    uint32_t bytes = take32(cursor);
+    const char *text = take(cursor, bytes);
+    return text ? strndup(text, bytes) : NULL;
+}
+
+static void read_kernel(struct cursor *cursor, struct module *module, struct kernel *kernel)
+{
+    kernel->module = module;
+    kernel->index = (uint32_t)(kernel - module->kernels);
+    kernel->name = take_name(cursor);
+    kernel->kernarg_bytes = take32(cursor);
+    kernel->lds_bytes = take32(cursor);
+    kernel->private_bytes = take32(cursor);
+    kernel->vgprs = take32(cursor);
+    kernel->sgprs = take32(cursor);
+    kernel->max_threads = take32(cursor);
+    kernel->argument_count = take32(cursor);
+    size_t bytes = kernel->argument_count * sizeof *kernel->arguments;
+    const void *arguments = take(cursor, bytes);
+    kernel->arguments = arguments ? malloc(bytes + 1) : NULL;
+    if (kernel->arguments)
+        memcpy(kernel->arguments, arguments, bytes);
+    else
+        kernel->argument_count = 0;
+}
+
+static void read_variable(struct cursor *cursor, struct variable *variable)
+{
+    variable->name = take_name(cursor);
+    variable->address = (void *)(uintptr_t)take64(cursor);
+    variable->bytes = take64(cursor);
+    if (variable->bytes)
+        memory_add((struct allocation){(uintptr_t)variable->address, variable->bytes, KIND_VARIABLE, 0});
+}
+
+static void discard(struct module *module)
+{
+    for (uint32_t i = 0; module->kernels && i < module->kernel_count; i++) {
+        free(module->kernels[i].name);
+        free(module->kernels[i].arguments);
+    }
+    for (uint32_t i = 0; module->variables && i < module->variable_count; i++) {
+        memory_remove((uintptr_t)module->variables[i].address);
+        free(module->variables[i].name);
+    }
+    free(module->kernels);
+    free(module->variables);
+    free(module);
+}
+
+static struct module *read_module(const struct reply *reply)
+{
+    struct cursor cursor = {reply->data, reply->data + reply->bytes, false};
+    struct module *module = calloc(1, sizeof *module);
+    if (!module)
+        return NULL;
+    module->id = take32(&cursor);
+    module->kernel_count = take32(&cursor);
+    module->variable_count = take32(&cursor);
+    module->kernels = calloc(module->kernel_count + 1u, sizeof *module->kernels);
+    module->variables = calloc(module->variable_count + 1u, sizeof *module->variables);
+    for (uint32_t i = 0; module->kernels && i < module->kernel_count; i++)
+        read_kernel(&cursor, module, &module->kernels[i]);
+    for (uint32_t i = 0; module->variables && i < module->variable_count; i++)
+        read_variable(&cursor, &module->variables[i]);
+    if (cursor.bad || !module->kernels || !module->variables) {
+        discard(module);
+        return NULL;
+    }
+    return module;
+}
+
+hipError_t module_load(struct module **module, const void *image, size_t bytes)
+{
+    struct reply reply;
+    hipError_t error = device_call(MESSAGE_LOAD, &(struct part){image, bytes}, 1, &reply);
+    if (error)
+        return error;
+    *module = read_module(&reply);
+    free(reply.data);
+    return *module ? hipSuccess : hipErrorUnknown;
+}
+
+hipError_t module_unload(struct module *module)
+{
+    struct reply reply;
+    hipError_t error = device_wait(device_submitted());
+    hipError_t unloaded = device_call(MESSAGE_UNLOAD, &(struct part){&module->id, sizeof module->id}, 1, &reply);
+    if (!unloaded)
+        free(reply.data);
+    discard(module);
+    return error ? error : unloaded;
+}
+
+struct kernel *module_kernel(const struct module *module, const char *name)
+{
+    for (uint32_t i = 0; i < module->kernel_count; i++)
+        if (strcmp(module->kernels[i].name, name) == 0)
+            return &module->kernels[i];
+    return NULL;
+}
+
+struct variable *module_variable(const struct module *module, const char *name)
+{
+    for (uint32_t i = 0; i < module->variable_count; i++)
+        if (strcmp(module->variables[i].name, name) == 0)
+            return &module->variables[i];
+    return NULL;
+}
+
+hipError_t hipModuleLoadData(struct module **module, const void *image)
+{
+    if (!module || !image)
+        return note(hipErrorInvalidValue);
+    size_t bytes = image_bytes(image);
+    return note(bytes ? module_load(module, image, bytes) : hipErrorInvalidImage);
+}
+
+hipError_t hipModuleLoadDataEx(struct module **module, const void *image, unsigned count, void *options, void **values)
+{
+    (void)count, (void)options, (void)values;
+    return hipModuleLoadData(module, image);
+}
+
+hipError_t hipModuleLoadFatBinary(struct module **module, const void *image) { return hipModuleLoadData(module, image); }
+
+hipError_t hipModuleLoad(struct module **module, const char *file)
+{
+    struct stat facts_of_file;
+    if (!module || !file)
+        return note(hipErrorInvalidValue);
+    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return note(hipErrorFileNotFound);
+    size_t bytes = fstat(fd, &facts_of_file) == 0 ? (size_t)facts_of_file.st_size : 0;
+    void *image = bytes ? mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    close(fd);
+    if (image == MAP_FAILED)
+        return note(hipErrorInvalidImage);
+    hipError_t error = module_load(module, image, bytes);
+    munmap(image, bytes);
+    return note(error);
+}
+
+hipError_t hipModuleUnload(struct module *module) { return note(module ? module_unload(module) : hipErrorInvalidHandle); }
+
+hipError_t hipModuleGetFunction(struct kernel **kernel, struct module *module, const char *name)
+{
+    if (!kernel || !name)
+        return note(hipErrorInvalidValue);
+    if (!module)
+        return note(hipErrorInvalidHandle);
+    *kernel = module_kernel(module, name);
+    return note(*kernel ? hipSuccess : hipErrorNotFound);
+}
+
+hipError_t hipModuleGetFunctionCount(unsigned *count, struct module *module)
+{
+    if (!count || !module)
+        return note(hipErrorInvalidValue);
+    *count = module->kernel_count;
+    return hipSuccess;
+}
+
+hipError_t hipModuleGetGlobal(void **address, size_t *bytes, struct module *module, const char *name)
+{
+    if (!module || !name)
+        return note(module ? hipErrorInvalidValue : hipErrorInvalidHandle);
+    const struct variable *found = module_variable(module, name);
+    if (!found)
+        return note(hipErrorNotFound);
+    if (address)
+        *address = found->address;
+    if (bytes)
+        *bytes = found->bytes;
+    return hipSuccess;
+}

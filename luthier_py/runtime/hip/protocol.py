@@ -1,0 +1,38 @@
+"""Messages between a program's side (C) and its worker (Python): codes and sizes, for both.
+
+A message is code and byte count (two u32), then its content; a reply is status (i32, a hipError_t) and byte count, then
+its content. Everything is little endian. Contents are listed with the codes.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+CONTROL_BYTES = 1 << 16
+"""Start of the arena: u64 last ticket done, u32 bell (a futex), i32 failure, then words for times of events."""
+
+STATUS_OK, STATUS_INVALID_VALUE, STATUS_OUT_OF_MEMORY, STATUS_NOT_INITIALIZED, STATUS_INVALID_IMAGE = 0, 1, 2, 3, 200
+STATUS_NO_DEVICE, STATUS_NO_BINARY, STATUS_ILLEGAL_ADDRESS, STATUS_LAUNCH_FAILURE = 100, 209, 700, 719
+STATUS_NOT_SUPPORTED, STATUS_UNKNOWN = 801, 999
+
+
+class Message(IntEnum):
+    """Requests; those from FIRST_TICKET on have no reply, and are carried out in their order."""
+
+    OPEN = 1  # u64 address and size of the arena -> device_facts (device.c reads them)
+    ALLOCATE = 2  # u64 bytes -> u64 address
+    FREE = 3  # u64 address
+    LOAD = 4  # a code object or bundle -> module (modules.c reads it)
+    UNLOAD = 5  # u32 module
+    OCCUPANCY = 6  # u32 module, kernel, work-items, dynamic LDS bytes -> u32 work-groups of a compute unit
+    LAUNCH = 16  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes; then the kernarg segment
+    STAMP = 17  # u64 address of the word that gets the time
+
+
+FIRST_TICKET = Message.LAUNCH
+
+
+def header() -> str:
+    """protocol.h."""
+    lines = [f"#define MESSAGE_{message.name} {message.value}u" for message in Message]
+    return "\n".join([*lines, f"#define CONTROL_BYTES {CONTROL_BYTES}u", ""])

@@ -1,0 +1,63 @@
+"""The memory that a program and its worker share, at the same addresses.
+
+In: the arena's descriptor, its address and size. Out: a range for the emulator's Memory, and the words through which
+the program learns what is done.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+
+from luthier_py.errors import DeviceError
+from luthier_py.runtime.hip.protocol import CONTROL_BYTES
+
+ARENA_FD = 4
+_MAP_FIXED_NOREPLACE = 0x100000
+_FUTEX_WAKE = 1
+_EVERYBODY = 2**31 - 1
+_SYS_FUTEX = {"x86_64": 202, "aarch64": 98}
+
+
+class Arena:
+    """Mutable: the shared mapping."""
+
+    def __init__(self, address: int, size: int) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._libc.mmap.restype = ctypes.c_void_p
+        self._libc.mmap.argtypes = [
+            ctypes.c_void_p,
+            ctypes.c_size_t,
+            ctypes.c_int,
+            ctypes.c_int,
+            ctypes.c_int,
+            ctypes.c_long,
+        ]
+        flags = mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", 0x4000) | _MAP_FIXED_NOREPLACE
+        got = self._libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, ARENA_FD, 0)
+        if got != address:
+            raise DeviceError(f"cannot map device memory at 0x{address:x}: {os.strerror(ctypes.get_errno())}")
+        self.address = address + CONTROL_BYTES
+        self.size = size - CONTROL_BYTES
+        self._done = ctypes.c_uint64.from_address(address)
+        self._bell = ctypes.c_uint32.from_address(address + 8)
+        self._failure = ctypes.c_int32.from_address(address + 12)
+        self._futex = _SYS_FUTEX.get(os.uname().machine)
+
+    def done(self, ticket: int) -> None:
+        """Everything up to ``ticket`` is carried out."""
+        self._done.value = ticket
+        self._bell.value = (self._bell.value + 1) & 0xFFFFFFFF
+        if self._futex is not None:
+            bell = ctypes.c_void_p(ctypes.addressof(self._bell))
+            self._libc.syscall(ctypes.c_long(self._futex), bell, _FUTEX_WAKE, _EVERYBODY, None, None, 0)
+
+    def fail(self, status: int) -> None:
+        """Launches go wrong from here on; the first reason stays."""
+        if self._failure.value == 0:
+            self._failure.value = status
+
+    @property
+    def failed(self) -> bool:
+        return self._failure.value != 0

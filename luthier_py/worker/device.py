@@ -1,0 +1,234 @@
+"""The emulator as a program's device.
+
+In: messages of runtime.hip.protocol. Out: memory from the arena, loaded code objects, launches in the order of their
+tickets, on a thread of their own. Invariant: after a launch has failed no later one starts, and the program is told.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import queue
+import struct
+import threading
+import time
+
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.emulator.module import EmulatorModule
+from luthier_py.errors import DeviceError, Invalid, LuthierError, Unsupported
+from luthier_py.isa import Target, target
+from luthier_py.loader import KernelRecord, SymbolType, unbundle
+from luthier_py.runtime import hidden_value
+from luthier_py.runtime.device import Dim3
+from luthier_py.runtime.hip import protocol
+from luthier_py.runtime.hip.protocol import Message
+from luthier_py.worker import properties
+from luthier_py.worker.arena import Arena
+from luthier_py.worker.wire import Request, say
+
+VARIABLE = "LUTHIER_DEVICE"
+_LAUNCH = struct.Struct("<9I")
+_ELF = b"\x7fELF"
+
+
+class NoBinary(Unsupported):
+    """A program has no code for this device."""
+
+    status = protocol.STATUS_NO_BINARY
+
+
+class OutOfMemory(DeviceError):
+    """The arena is full."""
+
+    status = protocol.STATUS_OUT_OF_MEMORY
+
+
+class DeviceService:
+    """Mutable: one program's device."""
+
+    def __init__(self) -> None:
+        self.target = chosen_target(os.environ.get(VARIABLE, ""))
+        self._modules: dict[int, EmulatorModule] = {}
+        self._queue: queue.SimpleQueue[Request] = queue.SimpleQueue()
+        self._next_module = 1
+
+    def answer(self, request: Request) -> bytes | None:
+        content = request.content
+        if request.code >= protocol.FIRST_TICKET:
+            self._queue.put(request)
+            return None
+        if request.code == Message.OPEN:
+            return self._open(*struct.unpack("<QQ", content))
+        if request.code == Message.ALLOCATE:
+            return struct.pack("<Q", self._allocate(*struct.unpack("<Q", content)))
+        if request.code == Message.FREE:
+            self.device.memory.free(*struct.unpack("<Q", content))
+            return b""
+        if request.code == Message.LOAD:
+            return self._load(content)
+        if request.code == Message.UNLOAD:
+            self._modules.pop(*struct.unpack("<I", content)).unload()
+            return b""
+        if request.code == Message.OCCUPANCY:
+            return struct.pack("<I", self._occupancy(*struct.unpack("<4I", content)))
+        raise Invalid(f"message {request.code} is unknown")
+
+    def _open(self, address: int, size: int) -> bytes:
+        self.arena = Arena(address, size)
+        self.device = EmulatorDevice(self.target, os.cpu_count() or 1, place=(self.arena.address, self.arena.size))
+        threading.Thread(target=self._run, daemon=True).start()
+        return describe(self.target)
+
+    def _allocate(self, size: int) -> int:
+        try:
+            return self.device.alloc(size).address
+        except DeviceError as error:
+            raise OutOfMemory(error.message) from None
+
+    def _load(self, image: bytes) -> bytes:
+        module = self.device.load(self._code_for_this(image), "code object")
+        number, self._next_module = self._next_module, self._next_module + 1
+        self._modules[number] = module
+        return describe_module(number, module, self.target)
+
+    def _code_for_this(self, image: bytes) -> bytes:
+        """An ELF file is taken as it is; from a bundle the first object for this target."""
+        if image[:4] == _ELF:
+            return image
+        found = []
+        for member in unbundle(image, "fat binary"):
+            name = member.triple.rpartition("--")[2]
+            if name.partition(":")[0] == self.target.name:
+                return member.data
+            found.append(name)
+        raise NoBinary(
+            f"the program has code for {', '.join(found) or 'no GPU'}, but the device is {self.target.name}; "
+            f"compile it with --offload-arch={self.target.name}, or set {VARIABLE}"
+        )
+
+    def _record(self, module: int, kernel: int) -> KernelRecord:
+        return self._modules[module].object.kernels[kernel]
+
+    def _occupancy(self, module: int, kernel: int, items: int, dynamic_lds: int) -> int:
+        descriptor = self._record(module, kernel).descriptor
+        wave = 32 if descriptor.enable_wavefront_size32 else 64
+        lds = descriptor.group_segment_fixed_size + dynamic_lds
+        waves = self.target.waves_for(
+            descriptor.vgpr_count(self.target), descriptor.sgpr_count(self.target), lds, items, wave
+        )
+        groups = waves * self.target.simds // -(-items // wave)
+        return min(groups, self.target.lds_bytes // lds) if lds else groups
+
+    def _run(self) -> None:
+        """The launch thread."""
+        ticket = 0
+        while True:
+            request = self._queue.get()
+            ticket += 1
+            try:
+                if not self.arena.failed:
+                    self._carry_out(request)
+            except LuthierError as error:
+                say(error)
+                self.arena.fail(
+                    protocol.STATUS_ILLEGAL_ADDRESS if "address" in error.message else protocol.STATUS_LAUNCH_FAILURE
+                )
+            finally:
+                self.arena.done(ticket)
+
+    def _carry_out(self, request: Request) -> None:
+        if request.code == Message.STAMP:
+            ctypes.c_uint64.from_address(*struct.unpack("<Q", request.content)).value = time.monotonic_ns()
+            return
+        module, kernel, *shape, lds = _LAUNCH.unpack_from(request.content)
+        grid, block = (shape[0], shape[1], shape[2]), (shape[3], shape[4], shape[5])
+        record = self._record(module, kernel)
+        kernarg = with_hidden(record, request.content[_LAUNCH.size :], grid, block, lds)
+        self.device.launch(self._modules[module].kernel(record.name), grid, block, kernarg, lds)
+
+
+def chosen_target(text: str) -> Target:
+    """The target that LUTHIER_DEVICE=emulator:TARGET names."""
+    kind, _, name = text.partition(":")
+    if kind != "emulator" or not name:
+        given = f"`{text}` names none" if text else "it is not set"
+        raise Invalid(
+            f"no device: set {VARIABLE} to emulator:TARGET, for example the --offload-arch of your program; {given}"
+        )
+    return target(name)
+
+
+def with_hidden(record: KernelRecord, kernarg: bytes, grid: Dim3, block: Dim3, lds: int) -> bytes:
+    """The kernarg segment with the arguments that the runtime fills in."""
+    size = max([len(kernarg), *(arg.offset + arg.size for arg in record.args)])
+    segment = bytearray(kernarg.ljust(size, b"\0"))
+    for arg in record.args:
+        if arg.hidden:
+            segment[arg.offset : arg.offset + arg.size] = hidden_value(arg.value_kind, grid, block, lds).to_bytes(
+                arg.size, "little"
+            )
+    return bytes(segment)
+
+
+def describe(of: Target) -> bytes:
+    """The reply to OPEN."""
+    values = properties.properties(of)
+    head = struct.pack(
+        "<4IQ",
+        properties.COMPUTE_UNITS,
+        of.wave_sizes[0],
+        of.lds_bytes,
+        properties.MAX_THREADS,
+        properties.MEMORY_BYTES,
+    )
+    pairs = properties.attributes(values)
+    forms = [properties.pack(layout, values) for layout in (properties.LAYOUT_R0000, properties.LAYOUT_R0600)]
+    numbers = [number for pair in pairs for number in pair]
+    return b"".join(
+        [
+            head,
+            *(_counted(form) for form in forms),
+            struct.pack(f"<I{len(numbers)}i", len(pairs), *numbers),
+            _counted(properties.device_name(of).encode()),
+        ]
+    )
+
+
+def describe_module(number: int, module: EmulatorModule, of: Target) -> bytes:
+    """The reply to LOAD: kernels and variables."""
+    kernels = module.object.kernels
+    variables = [
+        s
+        for s in module.object.symbols
+        if s.defined and s.type == SymbolType.OBJECT and s.size and not s.name.endswith(".kd")
+    ]
+    parts = [struct.pack("<3I", number, len(kernels), len(variables))]
+    for record in kernels:
+        descriptor = record.descriptor
+        visible = [arg for arg in record.args if not arg.hidden]
+        threads = min(
+            int(record.metadata.get(".max_flat_workgroup_size", properties.MAX_THREADS)), properties.MAX_THREADS
+        )
+        size = max([descriptor.kernarg_size, *(arg.offset + arg.size for arg in record.args)])
+        parts += [
+            _counted(record.name.encode()),
+            struct.pack(
+                "<7I",
+                size,
+                descriptor.group_segment_fixed_size,
+                descriptor.private_segment_fixed_size,
+                descriptor.vgpr_count(of),
+                descriptor.sgpr_count(of),
+                threads,
+                len(visible),
+            ),
+            *(struct.pack("<2I", arg.offset, arg.size) for arg in visible),
+        ]
+    for symbol in variables:
+        place = module.variable(symbol.name)
+        parts += [_counted(symbol.name.encode()), struct.pack("<2Q", place.address, place.size)]
+    return b"".join(parts)
+
+
+def _counted(data: bytes) -> bytes:
+    return struct.pack("<I", len(data)) + data

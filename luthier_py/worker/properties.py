@@ -1,0 +1,150 @@
+"""What the emulated device says of itself, in the forms that HIP programs ask for.
+
+In: a Target. Out: the two layouts of hipDeviceProp_t (before HIP 6, and since), attributes by number.
+Source: the HIP 5.2 and 7.1 headers. Invariant: fields that are not known here are zero.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+
+from luthier_py.isa import Target
+
+COMPUTE_UNITS = 16
+MAX_THREADS = 1024
+MEMORY_BYTES = 16 << 30
+_CLOCK_KHZ, _LARGEST = 1_000_000, 2**31 - 1
+_SIZES = {"i": 4, "q": 8, "c": 1}
+
+# name, with its type (c char, i int, q size_t or pointer) and count.
+LAYOUT_R0000 = """
+ name:256c totalGlobalMem:q sharedMemPerBlock:q regsPerBlock:i warpSize:i maxThreadsPerBlock:i maxThreadsDim:3i
+maxGridSize:3i clockRate:i memoryClockRate:i memoryBusWidth:i totalConstMem:q major:i minor:i multiProcessorCount:i
+l2CacheSize:i maxThreadsPerMultiProcessor:i computeMode:i clockInstructionRate:i arch:i concurrentKernels:i
+pciDomainID:i pciBusID:i pciDeviceID:i maxSharedMemoryPerMultiProcessor:q isMultiGpuBoard:i canMapHostMemory:i
+gcnArch:i gcnArchName:256c integrated:i cooperativeLaunch:i cooperativeMultiDeviceLaunch:i maxTexture1DLinear:i
+maxTexture1D:i maxTexture2D:2i maxTexture3D:3i hdpMemFlushCntl:q hdpRegFlushCntl:q memPitch:q textureAlignment:q
+texturePitchAlignment:q kernelExecTimeoutEnabled:i ECCEnabled:i tccDriver:i unmatched:4i isLargeBar:i asicRevision:i
+managedMemory:i directManagedMemAccessFromHost:i concurrentManagedAccess:i pageableMemoryAccess:i
+pageableMemoryAccessUsesHostPageTables:i
+"""
+LAYOUT_R0600 = """
+ name:256c uuid:16c luid:8c luidDeviceNodeMask:i totalGlobalMem:q sharedMemPerBlock:q regsPerBlock:i warpSize:i
+memPitch:q maxThreadsPerBlock:i maxThreadsDim:3i maxGridSize:3i clockRate:i totalConstMem:q major:i minor:i
+textureAlignment:q texturePitchAlignment:q deviceOverlap:i multiProcessorCount:i kernelExecTimeoutEnabled:i
+integrated:i canMapHostMemory:i computeMode:i textures:25i surfaces:13i surfaceAlignment:q concurrentKernels:i
+ECCEnabled:i pciBusID:i pciDeviceID:i pciDomainID:i tccDriver:i asyncEngineCount:i unifiedAddressing:i
+memoryClockRate:i memoryBusWidth:i l2CacheSize:i persistingL2CacheMaxSize:i maxThreadsPerMultiProcessor:i
+streamPrioritiesSupported:i globalL1CacheSupported:i localL1CacheSupported:i sharedMemPerMultiprocessor:q
+regsPerMultiprocessor:i managedMemory:i isMultiGpuBoard:i multiGpuBoardGroupID:i hostNativeAtomicSupported:i
+singleToDoublePrecisionPerfRatio:i pageableMemoryAccess:i concurrentManagedAccess:i computePreemptionSupported:i
+canUseHostPointerForRegisteredMem:i cooperativeLaunch:i cooperativeMultiDeviceLaunch:i sharedMemPerBlockOptin:q
+pageableMemoryAccessUsesHostPageTables:i directManagedMemAccessFromHost:i maxBlocksPerMultiProcessor:i
+accessPolicyMaxWindowSize:i reservedSharedMemPerBlock:q hostRegisterSupported:i sparseHipArraySupported:i
+hostRegisterReadOnlySupported:i timelineSemaphoreInteropSupported:i memoryPoolsSupported:i gpuDirectRDMASupported:i
+gpuDirectRDMAFlushWritesOptions:i gpuDirectRDMAWritesOrdering:i memoryPoolSupportedHandleTypes:i
+deferredMappingHipArraySupported:i ipcEventSupported:i clusterLaunch:i unifiedFunctionPointers:i reserved:95i
+gcnArchName:256c maxSharedMemoryPerMultiProcessor:q clockInstructionRate:i arch:i hdpMemFlushCntl:q
+hdpRegFlushCntl:q unmatched:4i isLargeBar:i asicRevision:i
+"""
+# hipDeviceAttribute_t: number and property; an index where the property is an array.
+ATTRIBUTES = """
+ 2:asyncEngineCount 3:canMapHostMemory 5:clockRate 6:computeMode 8:concurrentKernels 9:concurrentManagedAccess
+10:cooperativeLaunch 11:cooperativeMultiDeviceLaunch 13:directManagedMemAccessFromHost 16:integrated
+17:isMultiGpuBoard 18:kernelExecTimeoutEnabled 19:l2CacheSize 23:major 24:managedMemory
+25:maxBlocksPerMultiProcessor 26:maxThreadsDim.0 27:maxThreadsDim.1 28:maxThreadsDim.2 29:maxGridSize.0
+30:maxGridSize.1 31:maxGridSize.2 56:maxThreadsPerBlock 57:maxThreadsPerMultiProcessor 58:memPitch 59:memoryBusWidth
+60:memoryClockRate 61:minor 63:multiProcessorCount 65:pageableMemoryAccess 66:pageableMemoryAccessUsesHostPageTables
+67:pciBusID 68:pciDeviceID 69:pciDomainID 71:regsPerBlock 72:regsPerMultiprocessor 74:sharedMemPerBlock
+75:sharedMemPerBlockOptin 76:sharedMemPerMultiprocessor 78:streamPrioritiesSupported 82:texturePitchAlignment
+83:totalConstMem 84:totalGlobalMem 85:unifiedAddressing 87:warpSize 88:memoryPoolsSupported 90:hostRegisterSupported
+10000:clockInstructionRate 10002:maxSharedMemoryPerMultiProcessor 10011:isLargeBar 10012:asicRevision
+10014:imageSupport 10015:multiProcessorCount 10016:fineGrainSupport 10017:clockInstructionRate 10018:xccs
+"""
+
+
+def properties(target: Target) -> dict[str, int | bytes | tuple[int, ...]]:
+    """Values by HIP's names for them."""
+    wave = target.wave_sizes[0]
+    registers = target.wave_registers(wave).per_simd * target.simds * wave
+    digits = target.name.removeprefix("gfx")
+    return {
+        "name": device_name(target).encode(),
+        "gcnArchName": architecture(target).encode(),
+        "uuid": b"LUTHIER-EMULATOR",
+        "totalGlobalMem": MEMORY_BYTES,
+        "sharedMemPerBlock": target.lds_bytes,
+        "sharedMemPerMultiprocessor": target.lds_bytes,
+        "maxSharedMemoryPerMultiProcessor": target.lds_bytes,
+        "sharedMemPerBlockOptin": target.lds_bytes,
+        "regsPerBlock": registers,
+        "regsPerMultiprocessor": registers,
+        "warpSize": wave,
+        "maxThreadsPerBlock": MAX_THREADS,
+        "maxThreadsDim": (MAX_THREADS,) * 3,
+        "maxGridSize": (_LARGEST, 65536, 65536),
+        "clockRate": _CLOCK_KHZ,
+        "memoryClockRate": _CLOCK_KHZ,
+        "memoryBusWidth": 64,
+        "totalConstMem": _LARGEST,
+        "major": int(digits[:-2]),
+        "minor": int(digits[-2], 16),
+        "multiProcessorCount": COMPUTE_UNITS,
+        "l2CacheSize": 4 << 20,
+        "clockInstructionRate": _CLOCK_KHZ,
+        "maxThreadsPerMultiProcessor": target.simds * target.max_waves_per_simd * wave,
+        "concurrentKernels": 1,
+        "canMapHostMemory": 1,
+        "maxBlocksPerMultiProcessor": target.simds * target.max_waves_per_simd,
+        "cooperativeLaunch": 1,
+        "memPitch": _LARGEST,
+        "textureAlignment": 256,
+        "texturePitchAlignment": 256,
+        "managedMemory": 1,
+        "concurrentManagedAccess": 1,
+        "directManagedMemAccessFromHost": 1,
+        "unifiedAddressing": 1,
+        "memoryPoolsSupported": 1,
+        "asyncEngineCount": 1,
+        "streamPrioritiesSupported": 1,
+        "isLargeBar": 1,
+        "fineGrainSupport": 1,
+        "xccs": 1,
+        "arch": (1 << 19) - 1,
+    }
+
+
+def device_name(target: Target) -> str:
+    return f"Luthier-py emulator ({target.name})"
+
+
+def architecture(target: Target) -> str:
+    """The target with the settings that it has, as HIP spells it."""
+    return target.name + (":sramecc-" if target.sramecc else "") + (":xnack-" if target.xnack else "")
+
+
+def pack(layout: str, values: dict[str, int | bytes | tuple[int, ...]]) -> bytes:
+    """A C structure: every field at its natural alignment, its size a multiple of 8."""
+    data = bytearray()
+    for name, count_text, kind in re.findall(r"(\w+):(\d*)([ciq])", layout):
+        count, size = int(count_text or 1), _SIZES[kind]
+        data += bytes(-len(data) % size)
+        value = values.get(name, 0)
+        if kind == "c":
+            data += (value if isinstance(value, bytes) else b"")[:count].ljust(count, b"\0")
+        else:
+            numbers = value if isinstance(value, tuple) else (int(value or 0),) * min(count, 1)
+            data += struct.pack(f"<{count}{kind}", *(*numbers, *(0,) * (count - len(numbers))))
+    return bytes(data + bytes(-len(data) % 8))
+
+
+def attributes(values: dict[str, int | bytes | tuple[int, ...]]) -> list[tuple[int, int]]:
+    """(number, value); what does not fit an int is cut to the largest."""
+    rows = []
+    for number, name, index in re.findall(r"(\d+):(\w+)\.?(\d?)", ATTRIBUTES):
+        value = values.get(name, 0)
+        if isinstance(value, tuple):
+            value = value[int(index)]
+        rows.append((int(number), min(int(value), _LARGEST)))
+    return rows

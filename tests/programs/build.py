@@ -1,0 +1,119 @@
+"""HIP programs, host and device code, from source to executable with clang-22 alone.
+
+In: a .hip file, targets, a folder of HIP headers, a folder with libamdhip64. Out: an executable. The steps are those of
+clang's own driver; the fat binary is written here, since the driver's bundler comes with another package.
+Headers: LUTHIER_HIP_INCLUDE, ROCm's, Debian's libamdhip64-dev, or those that the PyPI package triton carries.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import struct
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+HERE = Path(__file__).parent
+COMPILER = "clang++-22"
+MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
+ALIGN = 4096
+
+
+def header_folders() -> list[Path]:
+    """Where HIP headers are on this machine, the best first."""
+    places = [Path(p) for p in os.environ.get("LUTHIER_HIP_INCLUDE", "").split(os.pathsep) if p]
+    places += [Path("/opt/rocm/include"), Path("/usr/include")]
+    places += sorted((Path.home() / ".cache" / "luthier" / "hip-headers").glob("*"))
+    spec = importlib.util.find_spec("triton")
+    if spec is not None and spec.origin is not None:
+        places.append(Path(spec.origin).parent / "backends" / "amd" / "include")
+    return [place for place in places if (place / "hip" / "hip_runtime.h").exists()]
+
+
+def hip_major(headers: Path) -> int:
+    """The HIP release that these headers belong to."""
+    for line in (headers / "hip" / "hip_version.h").read_text().splitlines():
+        if line.startswith("#define HIP_VERSION_MAJOR"):
+            return int(line.split()[2])
+    raise ValueError(f"{headers}: hip_version.h names no version")
+
+
+def options(headers: Path) -> list[str]:
+    return [
+        "-x",
+        "hip",
+        "-std=c++17",
+        "-O2",
+        "-nogpulib",
+        "-nogpuinc",
+        "-w",
+        "-D__HIP_PLATFORM_AMD__",
+        "-D__AMDGCN_WAVEFRONT_SIZE=64",
+        "-isystem",
+        str(headers),
+        "-include",
+        "hip/hip_runtime.h",
+        "-include",
+        str(HERE / "device_library.h"),
+    ]
+
+
+def bundle(objects: dict[str, bytes]) -> bytes:
+    """A fat binary: code objects by target name (Clang documentation, "ClangOffloadBundler")."""
+    entries = [("host-x86_64-unknown-linux-gnu", b"")]
+    entries += [(f"hipv4-amdgcn-amd-amdhsa--{name}", data) for name, data in objects.items()]
+    table = MAGIC + struct.pack("<Q", len(entries))
+    place = ALIGN
+    body = bytearray()
+    for name, data in entries:
+        table += struct.pack("<3Q", place + len(body), len(data), len(name)) + name.encode()
+        body += data.ljust(-(-len(data) // ALIGN) * ALIGN, b"\0")
+    return table.ljust(place, b"\0") + bytes(body)
+
+
+def build(
+    source: Path, output: Path, headers: Path, libraries: Path, targets: Sequence[str], extra: Sequence[str] = ()
+) -> Path:
+    """Compile and link; raises CalledProcessError with the compiler's words."""
+    objects = {}
+    for name in targets:
+        code = output.with_suffix(f".{name}.co")
+        run(
+            COMPILER,
+            *options(headers),
+            f"--offload-arch={name}",
+            "--cuda-device-only",
+            "--no-gpu-bundle-output",
+            *extra,
+            str(source),
+            "-o",
+            str(code),
+        )
+        objects[name] = code.read_bytes()
+    fat = output.with_suffix(".hipfb")
+    fat.write_bytes(bundle(objects))
+    host = output.with_suffix(".o")
+    run(
+        COMPILER,
+        *options(headers),
+        f"--offload-arch={targets[0]}",
+        "--cuda-host-only",
+        "-Xclang",
+        "-fcuda-include-gpubinary",
+        "-Xclang",
+        str(fat),
+        *extra,
+        "-c",
+        str(source),
+        "-o",
+        str(host),
+    )
+    run(COMPILER, str(host), "-o", str(output), f"-L{libraries}", f"-l:libamdhip64.so.{hip_major(headers)}", "-pthread")
+    return output
+
+
+def run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")

@@ -1,0 +1,17 @@
+// What HIP's headers expect of the device library for work-item ids, so that programs need no device bitcode.
+// Included after hip/hip_runtime.h, for device code only.
+#pragma once
+#ifdef __HIP_DEVICE_COMPILE__
+#define LUTHIER_ID(name, x, y, z)                                                                     \
+    extern "C" __device__ inline __attribute__((const, used)) size_t name(unsigned axis)              \
+    {                                                                                                 \
+        return axis == 0 ? x : axis == 1 ? y : z;                                                     \
+    }
+LUTHIER_ID(__ockl_get_local_id, __builtin_amdgcn_workitem_id_x(), __builtin_amdgcn_workitem_id_y(), __builtin_amdgcn_workitem_id_z())
+LUTHIER_ID(__ockl_get_group_id, __builtin_amdgcn_workgroup_id_x(), __builtin_amdgcn_workgroup_id_y(), __builtin_amdgcn_workgroup_id_z())
+LUTHIER_ID(__ockl_get_local_size, __builtin_amdgcn_workgroup_size_x(), __builtin_amdgcn_workgroup_size_y(), __builtin_amdgcn_workgroup_size_z())
+LUTHIER_ID(__ockl_get_num_groups, __builtin_amdgcn_grid_size_x() / __builtin_amdgcn_workgroup_size_x(),
+           __builtin_amdgcn_grid_size_y() / __builtin_amdgcn_workgroup_size_y(),
+           __builtin_amdgcn_grid_size_z() / __builtin_amdgcn_workgroup_size_z())
+#undef LUTHIER_ID
+#endif

@@ -1,0 +1,72 @@
+"""HIP programs as test subjects: built once for each source, run on the emulator alone or under a tool."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from luthier_py.runtime.hip import runtime_folder
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAMS = ROOT / "tests" / "programs"
+TARGET = "gfx90a"
+SECONDS = 60
+
+
+def _builder() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("program_builder", PROGRAMS / "build.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["program_builder"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+builder = _builder()
+HEADERS = {builder.hip_major(path): path for path in reversed(builder.header_folders())}
+
+
+@pytest.fixture(scope="session")
+def program(require_tool: Callable[[str], str], request: pytest.FixtureRequest) -> Callable[..., Path]:
+    """``program(name, major)``: tests/programs/NAME.hip as an executable, made with that HIP release's headers."""
+    require_tool("clang++-22")
+    require_tool("cc")
+    if not HEADERS:
+        missing = "no HIP headers: install libamdhip64-dev or set LUTHIER_HIP_INCLUDE"
+        (pytest.fail if os.environ.get("LUTHIER_REQUIRE_TOOLS") == "1" else pytest.skip)(missing)
+    folder = request.config.cache.mkdir("programs")
+
+    def make(name: str, major: int | None = None, targets: tuple[str, ...] = (TARGET,)) -> Path:
+        major = major or max(HEADERS)
+        if major not in HEADERS:
+            pytest.skip(f"no headers of HIP {major}")
+        source = PROGRAMS / f"{name}.hip"
+        texts = [source, *sorted(PROGRAMS.glob("*.h")), PROGRAMS / "build.py"]
+        digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in texts) + repr((major, targets)).encode())
+        output = Path(folder) / f"{name}-{digest.hexdigest()[:16]}"
+        if not output.exists():
+            builder.build(source, output, HEADERS[major], runtime_folder(), targets)
+        return output
+
+    return make
+
+
+def run_program(*command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run on the emulator; never longer than SECONDS."""
+    settings = {"LUTHIER_DEVICE": f"emulator:{TARGET}", "LD_LIBRARY_PATH": str(runtime_folder()), **environment}
+    return subprocess.run(
+        [str(part) for part in command], env={**os.environ, **settings}, capture_output=True, text=True, timeout=SECONDS
+    )
+
+
+@pytest.fixture
+def run() -> Callable[..., subprocess.CompletedProcess[str]]:
+    return run_program
