@@ -48,6 +48,7 @@ class Target:
     architected_flat_scratch: bool = False   # the hardware sets up scratch; no FLAT_SCRATCH SGPRs to initialise
     architected_sgprs: bool = False          # work-group ids come in TTMP registers
     kernarg_preload: bool = False
+    first_ttmp: int = 108                    # operand number of ttmp0; gfx8 has TBA and TMA before it
     m0_encoding: int = 124                   # operand numbers that gfx11 swapped
     null_encoding: int | None = None
     flat_scratch_operands: bool = True       # operands 102..105 are FLAT_SCRATCH and XNACK_MASK
@@ -126,6 +127,7 @@ def _both(granule32: int, per_simd32: int) -> tuple[tuple[int, WaveRegisters], .
 
 
 _GFX9 = Target("gfx900", 0x2C, _only64(4, 256), xnack=True)
+_GFX8 = replace(_GFX9, name="gfx801", elf_mach=0x28, generation=8, first_ttmp=112)
 _GFX906 = replace(_GFX9, name="gfx906", elf_mach=0x2F, sramecc=True)
 _GFX90A = replace(
     _GFX906, name="gfx90a", elf_mach=0x3F, vgprs=_only64(8, 512), vgpr_total_limit=512, has_agprs=True,
@@ -156,6 +158,8 @@ def _like(row: Target, **machs: int) -> list[Target]:
 
 
 _TARGETS = (
+    *_like(_GFX8, gfx801=0x28, gfx810=0x2B),
+    *_like(replace(_GFX8, xnack=False), gfx802=0x29, gfx803=0x2A, gfx805=0x3C),
     *_like(_GFX9, gfx900=0x2C, gfx902=0x2D, gfx904=0x2E, gfx909=0x31, gfx90c=0x32, gfx9_generic=0x51),
     _GFX906, replace(_GFX906, name="gfx908", elf_mach=0x30, has_agprs=True), _GFX90A,
     *_like(_GFX942, gfx942=0x4C, gfx9_4_generic=0x5F),

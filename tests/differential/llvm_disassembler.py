@@ -1,6 +1,6 @@
 """LLVM's disassembler as an oracle, in a child process, because it crashes on some words.
 
-As a program: ``llvm_disassembler.py LIBRARY CPU`` reads words in hexadecimal, one a line, and answers
+As a program: ``llvm_disassembler.py LIBRARY CPU FEATURES`` reads words in hexadecimal, one a line, and answers
 ``length<TAB>text`` for each; length 0 means that there is no instruction. As a module: :func:`disassemble`.
 """
 
@@ -15,13 +15,13 @@ CRASHED = (-1, "")
 ROOM = 512
 
 
-def disassemble(tool: str, cpu: str, words: list[bytes]) -> list[tuple[int, str]]:
+def disassemble(tool: str, cpu: str, words: list[bytes], features: str = "") -> list[tuple[int, str]]:
     """(length, text) of each word as the libLLVM that ``tool`` is linked to reads it; CRASHED where that crashed."""
     library = library_of(tool)
     found: list[tuple[int, str]] = []
     while len(found) < len(words):
         lines = "".join(f"{word.hex()}\n" for word in words[len(found):])
-        command = [sys.executable, __file__, library, cpu]
+        command = [sys.executable, __file__, library, cpu, features]
         child = subprocess.run(command, input=lines, capture_output=True, text=True)
         for line in child.stdout.splitlines():
             length, _, text = line.partition("\t")
@@ -39,7 +39,7 @@ def library_of(tool: str) -> str:
     return found.group(1)
 
 
-def _serve(library: str, cpu: str) -> None:
+def _serve(library: str, cpu: str, features: str) -> None:
     llvm = ctypes.CDLL(library)
     for part in ("TargetInfo", "Target", "TargetMC", "Disassembler"):
         getattr(llvm, f"LLVMInitializeAMDGPU{part}")()
@@ -47,7 +47,7 @@ def _serve(library: str, cpu: str) -> None:
     llvm.LLVMDisasmInstruction.restype = ctypes.c_size_t
     llvm.LLVMDisasmInstruction.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64,
                                            ctypes.c_char_p, ctypes.c_size_t]
-    machine = llvm.LLVMCreateDisasmCPUFeatures(b"amdgcn-amd-amdhsa", cpu.encode(), b"", None, 0, None, None)
+    machine = llvm.LLVMCreateDisasmCPUFeatures(b"amdgcn-amd-amdhsa", cpu.encode(), features.encode(), None, 0, None, None)
     llvm.LLVMSetDisasmOptions(ctypes.c_void_p(machine), ctypes.c_uint64(2))  # immediates in hexadecimal
     text = ctypes.create_string_buffer(ROOM)
     for line in sys.stdin:

@@ -85,6 +85,7 @@ def decoder_order(features: Iterable[str]) -> list[tuple[int, str]]:
     gfx11 = "GFX11Insts" in have and not gfx12
     gfx10 = "GFX10Insts" in have and "GFX11Insts" not in have
     gfx9 = "GFX9Insts" in have and "GFX10Insts" not in have
+    gfx8 = "VolcanicIslands" in have or gfx9
     gfx950, gfx940, gfx90a = "GFX950Insts" in have, "GFX940Insts" in have, "GFX90AInsts" in have
     gfx10_b = "GFX10_BEncoding" in have
     recent = [
@@ -96,11 +97,11 @@ def decoder_order(features: Iterable[str]) -> list[tuple[int, str]]:
         12: [*recent[5:7], *recent[1:5], (gfx12, "GFX12W64")],
         8: [
             (gfx10_b, "GFX10_B"), ("UnpackedD16VMem" in have, "GFX80_UNPACKED"), (gfx950, "GFX950"),
-            ("FmaMixInsts" in have, "GFX9_DL"), (gfx940, "GFX940"), (gfx90a, "GFX90A"), (gfx9, "GFX8"), (gfx9, "GFX9"),
+            ("FmaMixInsts" in have, "GFX9_DL"), (gfx940, "GFX940"), (gfx90a, "GFX90A"), (gfx8, "GFX8"), (gfx9, "GFX9"),
             *recent, (gfx11, "GFX11W64"), (gfx12, "GFX12W64"),
         ],
         4: [
-            (gfx9, "GFX8"), (True, "AMDGPU"), (gfx9, "GFX9"), (gfx950, "GFX950"), (gfx90a, "GFX90A"),
+            (gfx8, "GFX8"), (True, "AMDGPU"), (gfx9, "GFX9"), (gfx950, "GFX950"), (gfx90a, "GFX90A"),
             (gfx10_b, "GFX10_B"), recent[0], *recent[5:7], *recent[1:5],
         ],
     }
