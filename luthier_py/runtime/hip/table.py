@@ -58,10 +58,6 @@ def stubs(rows: tuple[Function, ...]) -> str:
         for row in rows
         if not row.signature and not row.alias_of
     ]
-    return not_supported("{row.name}", &said);\n}}\n'
-        for row in rows
-        if not row.signature and not row.alias_of
-    ]
     return "\n".join(['#include "luthier.h"\n', *body])
 
 
