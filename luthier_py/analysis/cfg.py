@@ -127,7 +127,7 @@ def _targets(
     at_end = node.end == len(node.block.instrs)
     if node.call is None:
         targets = set(after[node.index])
-        unknown = node.block.ending in (Ending.INDIRECT, Ending.NO_RETURN)
+        unknown = node.block.ending is Ending.INDIRECT  # a trap at the end of the code is the end of the wave
     else:
         known = [callee for callee in node.call.targets if callee.blocks and not callee.incomplete]
         targets = {first[callee, callee.address] for callee in known}

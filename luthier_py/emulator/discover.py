@@ -52,7 +52,7 @@ def discover(decode: Callable[[int], Inst], entry: int) -> list[CodeBlock]:
 def _ways(inst: Inst, pc: int) -> tuple[list[int], bool]:
     """Branch targets inside the function, and whether the next instruction can follow."""
     flags = inst.op.flags
-    if OpFlag.END in flags:
+    if OpFlag.END in flags or meaning(inst.op) is Action.TRAP:
         return [], False
     if OpFlag.CALL in flags:
         return [], True
