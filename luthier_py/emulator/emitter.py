@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from luthier_py.isa.semantics.algebra import BOOL, F16, F32, F64, U32, Kind, Prim, Type, Value
+from luthier_py.isa.semantics.algebra import BOOL, F16, F32, F64, U32, Kind, Prim, Type, Value, select
 
 _FLOAT_NAME = {16: "half", 32: "float", 64: "double"}
 _STRUCT = {16: "<e", 32: "<f", 64: "<d"}
@@ -215,6 +215,8 @@ def _resize(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
 
 def _convert(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
     source = x[0].type
+    if source == F64 and type == F16:
+        return _odd_f32(x[0]).to(F16)
     if source.kind is Kind.FLOAT and type.kind is Kind.FLOAT:
         word = "fpext" if type.bits > source.bits else "fptrunc"
         return ops.let(type, f"{word} {ops.name(source)} {x[0].ref} to {ops.name(type)}")
@@ -224,6 +226,15 @@ def _convert(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
         return ops.intrinsic(f"llvm.fpto{sign}i.sat.{ops.suffix(type)}.{ops.suffix(value.type)}", type, [value])
     word = "sitofp" if source.kind is Kind.SINT else "uitofp"
     return ops.let(type, f"{word} {ops.name(source)} {x[0].ref} to {ops.name(type)}")
+
+
+def _odd_f32(wide: Value) -> Value:
+    """f64 to f32, rounded to odd, so that rounding once more is as rounding once (hosts have no f64 to f16)."""
+    near = wide.to(F32)
+    back = near.to(F64)
+    bits = near.as_(U32)
+    below = select(abs(back) > abs(wide), bits - 1, bits)
+    return select(back.ne(wide), below | 1, bits).as_(F32)
 
 
 def _fma(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:

@@ -135,6 +135,8 @@ class Source:
         self.mix = slot.name == "mix"
         name = operand.name if operand is not None else ""
         self.modifiers = field(inst, f"{name}_modifiers") if name else 0
+        if self.count > 1 and (inst.op.format != "VOP3P" or not name):
+            self.modifiers |= OP_SEL_HI  # no op_sel: the elements as they lie
         self.sdwa = field(inst, f"{name}_sel", SDWA_DWORD) if name else SDWA_DWORD
         self.bits = 64 if max(slot.type.bits * slot.count, 32) > 32 else 32
         self.raw = Raw(operand, reg, self.bits, context, dpp if name == "src0" else None)

@@ -320,7 +320,7 @@ def _normalized(a: Value, type: Type) -> Value:
     top = float((1 << type.bits - signed) - 1)
     low = -1.0 if signed else 0.0
     wide = a.to(F32)
-    clamped = select(wide > low, select(wide < 1.0, wide, 1.0), select(is_nan(wide), 0.0, low))
+    clamped = select(wide > low, select(wide < 1.0, wide, 1.0), select(is_nan(wide), wide.lift(0.0), low))
     return rint(clamped * top).to(type)
 
 

@@ -1,0 +1,145 @@
+"""A bench for single instructions: assemble, run one wave on chosen registers, look at the registers.
+
+In: instructions, register contents, memory. Out: the wave's state after them. It drives the translator
+directly, without code objects, launches or the scheduler, so a failure points at the instruction.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luthier_py.emulator.discover import discover
+from luthier_py.emulator.engine import compile_function
+from luthier_py.emulator.layout import (
+    AGPR_ROW,
+    ALLOCATION_BYTES,
+    SITE_BYTES,
+    TEMPORARY_ROWS,
+    VECTOR_ROWS,
+    WAVE,
+    WORKER,
+    Status,
+    row_offset,
+)
+from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE
+from luthier_py.emulator.translate import Numbers, Settings, Translator
+from luthier_py.isa import EXEC, SCC, VCC, Inst, instruction_set, sgpr, target
+
+Row = NDArray[Any]
+FULL = (1 << 64) - 1
+DENORMALS = 0xF0
+MODE = DENORMALS | 0x300  # denormals kept, DX10_CLAMP, IEEE
+ISA = instruction_set(target("gfx90a"), 64)
+CODE_BASE = 0x7000_0000_0000
+
+
+@dataclass
+class Setup:
+    """What a wave finds."""
+
+    vgprs: Mapping[int, Row] = field(default_factory=dict)   # 64 dwords, or 64 quadwords for a pair
+    agprs: Mapping[int, Row] = field(default_factory=dict)
+    sgprs: Mapping[int, int] = field(default_factory=dict)   # dwords
+    exec_mask: int = FULL
+    vcc: int = 0
+    scc: int = 0
+    mode: int = MODE
+    lds: Row | None = None
+    scratch_bytes: int = 0                                   # of a lane
+    memory: Sequence[Row] = ()                               # arrays that may be accessed
+
+
+class State:
+    """Registers after the run."""
+
+    def __init__(self, memory: NDArray[np.uint8], status: int, scratch: Row) -> None:
+        self._memory = memory
+        self.status = Status(status)
+        self.scratch = scratch
+
+    def sgpr(self, index: int, dwords: int = 1) -> int:
+        return int.from_bytes(self._memory[4 * index : 4 * (index + dwords)].tobytes(), "little")
+
+    @property
+    def scc(self) -> int:
+        return self.sgpr(SCC)
+
+    @property
+    def vcc(self) -> int:
+        return self.sgpr(VCC, 2)
+
+    @property
+    def exec_mask(self) -> int:
+        return self.sgpr(EXEC, 2)
+
+    def vgpr(self, index: int, kind: type = np.uint32) -> Row:
+        low = self._row(index)
+        if np.dtype(kind).itemsize == 8:
+            return (low.astype(np.uint64) | self._row(index + 1).astype(np.uint64) << np.uint64(32)).view(kind)
+        return low.view(kind)
+
+    def agpr(self, index: int) -> Row:
+        return self._row(index + AGPR_ROW)
+
+    def fault(self) -> tuple[int, int, int]:
+        """(kind, lane, address)."""
+        kind, lane, address = (self._memory[WAVE[f"fault_{name}"] :][:8].view(np.uint64)[0]
+                               for name in ("kind", "lane", "address"))
+        return int(kind), int(lane), int(address)
+
+    def _row(self, row: int) -> Row:
+        start = row_offset(row, 64)
+        return self._memory[start : start + 256].view(np.uint32)
+
+
+def run(code: Sequence[Inst], setup: Setup | None = None, **changes: Any) -> State:
+    """Run ``code``, then leave by s_setpc, after which every register counts; keyword arguments are fields of Setup."""
+    setup = setup or Setup(**changes)
+    raw = b"".join(inst.raw for inst in [*code, ISA.make("s_setpc_b64", sgpr(100, 2))])
+    blocks = discover(lambda pc: ISA.decode(raw, pc), 0)
+    numbers = Numbers()
+    ir = Translator("gpu_test", blocks, 0, Settings(64, setup.mode), numbers).translate()
+    engine = compile_function("gpu_test", ir, 64)
+    space = np.zeros(row_offset(VECTOR_ROWS + TEMPORARY_ROWS, 64) + 64, np.uint8)
+    wave = space[-space.ctypes.data % 64 :]
+    counters = np.zeros(max(len(numbers.counters), 1), np.uint64)
+    sites = np.zeros(max(len(numbers.sites), 1) * SITE_BYTES // 8, np.uint64)
+    rows = sorted((array.ctypes.data, array.ctypes.data + array.nbytes, 1) for array in setup.memory)
+    allocations = np.array(rows, np.uint64).reshape(-1, ALLOCATION_BYTES // 8)
+    worker = np.zeros(len(WORKER), np.uint64)
+    for name, value in {
+        "counters": counters.ctypes.data, "sites": sites.ctypes.data, "allocations": allocations.ctypes.data,
+        "allocation_count": len(rows), "code_base": CODE_BASE, "shared_base": SHARED_BASE, "private_base": PRIVATE_BASE,
+    }.items():
+        worker[WORKER[name] // 8] = value
+    scratch = np.zeros(max(setup.scratch_bytes, 4) * 64, np.uint8)
+    _fill(wave, setup, worker, scratch)
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(engine.address("gpu_test"))
+    status = function(wave.ctypes.data)
+    return State(wave, status, scratch)
+
+
+def _fill(wave: NDArray[np.uint8], setup: Setup, worker: Row, scratch: Row) -> None:
+    words = wave[:1024].view(np.uint32)
+    masks = {EXEC: setup.exec_mask, VCC: setup.vcc}
+    scalars = {**{i + w: m >> 32 * w & 0xFFFFFFFF for i, m in masks.items() for w in (0, 1)}, SCC: setup.scc, **setup.sgprs}
+    for index, value in scalars.items():
+        words[index] = value
+    fields = {"pc": CODE_BASE, "budget": 1 << 40, "worker": worker.ctypes.data, "scratch": scratch.ctypes.data,
+              "scratch_bytes": setup.scratch_bytes}
+    if setup.lds is not None:
+        fields |= {"lds": setup.lds.ctypes.data, "lds_bytes": setup.lds.nbytes}
+    for name, value in fields.items():
+        wave[WAVE[name] :][:8].view(np.uint64)[0] = value
+    for base, registers in ((0, setup.vgprs), (AGPR_ROW, setup.agprs)):
+        for index, values in registers.items():
+            words_of_lane = np.ascontiguousarray(values).view(np.uint32).reshape(64, -1)
+            for word in range(words_of_lane.shape[1]):
+                start = row_offset(base + index + word, 64)
+                wave[start : start + 256].view(np.uint32)[:] = words_of_lane[:, word]
