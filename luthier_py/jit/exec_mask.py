@@ -2,16 +2,17 @@
 
 In: instructions that are entered at the first one and left behind the last one. Out: ExecProof. EXEC and all masks made
 from it are computed bit by bit, so one lane is followed alone, through every way that it may take: a comparison gives
-its bit either value where the lane is active, and 0 elsewhere; a branch on EXEC or VCC being zero tells the lane that
-its bit is 0. A bit is 0, 1 or ANY: what scalar arithmetic leaves. Lanes of the low and of the high half are followed,
-active at the beginning and not: all lanes are like one of these four.
+its bit either value where the lane is active, and 0 elsewhere; any other instruction gives it either value; a branch
+on EXEC or VCC being zero tells the lane that its bit is 0. A bit is 0, 1 or ANY: what was there at the beginning. Only
+bits from which EXEC may be made are kept. Lanes of the low and of the high half are followed, active at the beginning
+and not: all lanes are like one of these four.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, product
 
 from luthier_py.isa import EXEC, VCC, Access, Inst, Operand, OperandKind, OpFlag, Reg, RegFile
 
@@ -76,12 +77,13 @@ def follow_exec(instrs: Sequence[Inst], wave_size: int) -> ExecProof:
 def _states(instrs: Sequence[Inst], half: int, before: int) -> set[tuple[int, int]] | None:
     """Positions that a lane reaches, with its bit of EXEC there; None when there are too many ways."""
     starts = {at: i for i, at in enumerate(accumulate((inst.size_bytes for inst in instrs), initial=0))}
-    places = list(starts)
+    places, needed = list(starts), _needed(instrs, starts, half)
     todo: list[tuple[int, Bits]] = [(0, {EXEC + half: before})]
     seen: set[tuple[int, frozenset[tuple[int, int]]]] = set()
     found: set[tuple[int, int]] = set()
     while todo:
         at, bits = todo.pop()
+        bits = {index: bit for index, bit in bits.items() if needed[at] >> index & 1}
         state = (at, frozenset(bits.items()))
         if state in seen:
             continue
@@ -93,6 +95,25 @@ def _states(instrs: Sequence[Inst], half: int, before: int) -> set[tuple[int, in
             target = instrs[at].branch_target(places[at])
             todo += _step(instrs[at], at, None if target is None else starts[target], bits, half)
     return found
+
+
+def _needed(instrs: Sequence[Inst], starts: dict[int, int], half: int) -> list[int]:
+    """For each position, the dwords of the SGPR file that EXEC at a later place may depend on."""
+    own, places = 1 << EXEC + half, list(starts)
+    needed, grew = [own] * (len(instrs) + 1), True
+    while grew:
+        grew = False
+        for at in reversed(range(len(instrs))):
+            inst, target = instrs[at], instrs[at].branch_target(places[at])
+            before = needed[at + 1]
+            if target is not None:
+                before = needed[starts[target]] | (before if inst.op.flags & OpFlag.CONDITIONAL else 0)
+                before |= 1 << ZERO_TESTS[inst.op.base][0] + half if inst.op.base in ZERO_TESTS else 0
+            elif inst.writes.sgpr & before:
+                before = before & ~inst.writes.sgpr | inst.reads.sgpr
+            grew = grew or before | own != needed[at]
+            needed[at] = before | own
+    return needed
 
 
 def _step(inst: Inst, at: int, target: int | None, bits: Bits, half: int) -> Iterator[tuple[int, Bits]]:
@@ -119,8 +140,8 @@ def _effects(inst: Inst, bits: Bits, half: int) -> Iterator[Bits]:
     after = {index: bit for index, bit in bits.items() if not inst.writes.sgpr >> index & 1}
     name = base.removeprefix("S_").rpartition("_")[0]  # AND of S_AND_B64, AND_SAVEEXEC of S_AND_SAVEEXEC_B64
     active = bits.get(EXEC + half, ANY)
+    masks = [i for i in {*targets, VCC + half, EXEC + half} if i >= 0 and inst.writes.sgpr >> i & 1]
     if base.startswith("V_CMP"):
-        masks = [i for i in (*targets, VCC + half, EXEC + half) if inst.writes.sgpr >> i & 1]
         for bit in (0, 1) if active else (0,):
             yield {**after, **dict.fromkeys(masks, bit)}
         return
@@ -132,7 +153,9 @@ def _effects(inst: Inst, bits: Bits, half: int) -> Iterator[Bits]:
         after[targets[0]], after[EXEC + half] = active, LOGIC[name.removesuffix("_SAVEEXEC")](sources[0], active)
     elif name.endswith("_WREXEC"):
         after[targets[0]] = after[EXEC + half] = LOGIC[name.removesuffix("_WREXEC")](sources[0], active)
-    yield {index: bit for index, bit in after.items() if bit != ANY}
+    unknown = [index for index in masks if after.get(index, ANY) == ANY]
+    for chosen in product((0, 1), repeat=len(unknown)):
+        yield {**after, **dict(zip(unknown, chosen, strict=True))}
 
 
 def _place(reg: Reg, half: int) -> int:

@@ -19,8 +19,9 @@ from luthier_py.tool.edits import Constant
 from luthier_py.tool.hook import Hook, Lanes
 from luthier_py.tool.types import BOOL
 
+# Code goes inline at every place of a hook: small goes before unrolled.
 # !0 is for metadata that says no more than that it is there.
-TAIL = ('attributes #0 = { nounwind "no-jump-tables"="true" }', "!0 = !{}")
+TAIL = ('attributes #0 = { nounwind optsize "no-jump-tables"="true" }', "!0 = !{}")
 MAX_DWORDS = 16  # of all parameters, or of all results, in one register file
 
 
