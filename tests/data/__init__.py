@@ -112,6 +112,31 @@ SAMPLES: tuple[Sample, ...] = (
         ("u32=500", "in:u32[500]=random:1", "out:u32[500]"),
         references.scratch,
     ),
+    Sample(
+        "transpose", (2, 2, 1), (32, 8, 1),
+        ("u32=64", "in:u32[64,64]=random:1", "out:u32[64,64]"),
+        references.transpose,
+    ),
+    Sample(
+        "transpose_padded", (2, 2, 1), (32, 8, 1),
+        ("u32=64", "in:u32[64,64]=random:1", "out:u32[64,64]"),
+        references.transpose,
+    ),
+    Sample(
+        "reduce_strided", (8, 1, 1), (256, 1, 1),
+        ("in:u32[2048]=random:1", "out:u32[8]"),
+        references.reduce_words,
+    ),
+    Sample(
+        "reduce_padded", (8, 1, 1), (256, 1, 1),
+        ("in:u32[2048]=random:1", "out:u32[8]"),
+        references.reduce_words,
+    ),
+    Sample(
+        "lds_widths", (1, 1, 1), (64, 1, 1),
+        ("u32=8", "in:u32[64]=random:1:0:1700", "out:u32[64]"),
+        references.lds_widths,
+    ),
 )
 
 

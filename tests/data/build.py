@@ -21,6 +21,8 @@ OPTIONS = (
     "-x hip --offload-arch=gfx90a --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 "
     "-mcode-object-version=5 -fuse-cuid=none"
 ).split()
+LINES = ("reduce_padded", "reduce_strided", "transpose", "transpose_padded")  # with line tables, to show source lines
+LINE_OPTIONS = ("-gline-tables-only", "-fdebug-compilation-dir=.")
 
 
 def clang() -> str:
@@ -32,7 +34,8 @@ def build(folder: Path) -> list[Path]:
     objects = []
     for source in sorted(SOURCES.glob("*.hip")):
         target = folder / f"{source.stem}.co"
-        subprocess.run([clang(), *OPTIONS, source.name, "-o", str(target.resolve())], cwd=SOURCES, check=True)
+        options = [*OPTIONS, *(LINE_OPTIONS if source.stem in LINES else ())]
+        subprocess.run([clang(), *options, source.name, "-o", str(target.resolve())], cwd=SOURCES, check=True)
         target.chmod(0o644)  # the linker makes it executable
         objects.append(target)
     return objects

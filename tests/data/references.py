@@ -38,6 +38,21 @@ def reduce(inputs: Inputs) -> list[Array]:
     return [partial[:, 0]]
 
 
+def reduce_words(inputs: Inputs) -> list[Array]:
+    return [inputs[0].reshape(-1, 256).sum(axis=1, dtype=np.uint32)]
+
+
+def transpose(inputs: Inputs) -> list[Array]:
+    return [inputs[1].T.copy()]
+
+
+def lds_widths(inputs: Inputs) -> list[Array]:
+    """Loads of bytes that are all 1: one of a byte, one of a half, and 15 of words."""
+    unit, addresses, _ = inputs
+    loaded = np.uint32(0x01 + 0x0101 + 15 * 0x01010101)
+    return [np.where(addresses * unit < 12288, loaded, np.uint32(0))]
+
+
 def matmul(inputs: Inputs) -> list[Array]:
     _, a, b, _ = inputs
     return [(a.astype(np.float64) @ b.astype(np.float64)).astype(np.float32)]
