@@ -248,7 +248,11 @@ def _is_denormal(a: Value) -> Value:
 
 
 def _div_scale(a: Value, denominator: Value, numerator: Value) -> tuple[Value, Value]:
-    """Scale ``a``, which is the denominator or the numerator; the flag says that the quotient needs scaling back."""
+    """Scale ``a``, which is the denominator or the numerator; the flag says that the quotient needs scaling back.
+
+    Where both 1 / denominator and the quotient are denormal the manual scales the denominator up, to infinity;
+    what the division needs, and so what is done here, is to scale it down.
+    """
     far, tiny, scale = (96, 23, 64) if a.type == F32 else (768, 53, 128)
     up, down = a * 2.0**scale, a * 2.0**-scale
     is_denominator, is_numerator = (
@@ -263,7 +267,7 @@ def _div_scale(a: Value, denominator: Value, numerator: Value) -> tuple[Value, V
     scaled = select(small_numerator, up, a)
     scaled = select(small_quotient, select(is_numerator, up, a), scaled)
     scaled = select(small_reciprocal, down, scaled)
-    scaled = select(small_reciprocal & small_quotient, select(is_denominator, up, a), scaled)
+    scaled = select(small_reciprocal & small_quotient, select(is_denominator, down, a), scaled)
     scaled = select(denormal, up, scaled)
     scaled = select(huge, select(is_denominator, up, a), scaled)
     flag = ~zero & (huge | (~denormal & small_quotient))
@@ -271,8 +275,11 @@ def _div_scale(a: Value, denominator: Value, numerator: Value) -> tuple[Value, V
 
 
 def _div_fmas(a: Value, b: Value, c: Value, scaled: Value) -> Value:
-    exact = fma(a, b, c)
-    return select(scaled, exact * (2.0**32 if a.type == F32 else 2.0**64), exact)
+    """The scaled quotient is far from 1, so its exponent says which way to scale it back; f32 rounds once."""
+    power, bias = (64, 127) if a.type == F32 else (128, 1023)
+    wide = fma(a.to(F64), b.to(F64), c.to(F64))
+    factor = select(_biased_exponent(c) > bias, wide.lift(2.0**power), 2.0**-power)
+    return select(scaled, (wide * factor).to(a.type), fma(a, b, c))
 
 
 def _div_fixup(quotient: Value, denominator: Value, numerator: Value) -> Value:
@@ -289,6 +296,7 @@ def _div_fixup(quotient: Value, denominator: Value, numerator: Value) -> Value:
     distance = _biased_exponent(numerator) - _biased_exponent(denominator)
     result = signed(abs(quotient))
     result = select(distance < -far, signed(zero), result)
+    result = select(distance > {16: 16, 32: 128, 64: 1024}[bits.bits], signed(inf), result)
     result = select(abs(denominator).eq(infinity) | numerator.eq(0.0), signed(zero), result)
     result = select(denominator.eq(0.0) | abs(numerator).eq(infinity), signed(inf), result)
     nothing = (denominator.eq(0.0) & numerator.eq(0.0)) | (abs(denominator).eq(infinity) & abs(numerator).eq(infinity))
