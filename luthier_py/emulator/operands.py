@@ -36,10 +36,9 @@ from luthier_py.isa.semantics.algebra import (
 from luthier_py.isa.semantics.meaning import Slot
 
 # Bits of srcN_modifiers (LLVM, SISrcMods).
-NEG, ABS, OP_SEL, OP_SEL_HI = 1, 2, 4, 8
-SEXT = NEG           # SDWA, integers
-NEG_HI = ABS         # packed
-DESTINATION_HIGH = 8  # of src0_modifiers: op_sel of the destination
+NEG, ABS, OP_SEL, OP_SEL_HI, SEXT = 1, 2, 4, 8, 16
+NEG_HI = ABS                  # packed
+DESTINATION_HIGH = OP_SEL_HI  # of src0_modifiers, not packed: op_sel of the destination
 
 SDWA_DWORD, SDWA_WORD = 6, 4
 UNUSED_PAD, UNUSED_SEXT, UNUSED_PRESERVE = 0, 1, 2
@@ -155,8 +154,7 @@ class Source:
             value = value >> 16
         if self.type.bits == 8 * (self.type.bits // 8) and self.type.bits < self.bits:
             value = value.to(Type(Kind.UINT, self.type.bits))
-        sign = self.modifiers if self.sdwa == SDWA_DWORD or self.type.kind is Kind.FLOAT else 0
-        return self._finish(value, bool(sign & NEG), bool(sign & ABS))
+        return self._finish(value, bool(self.modifiers & NEG), bool(self.modifiers & ABS))
 
     def _finish(self, value: Value, negate: bool, absolute: bool) -> Value:
         top = 1 << value.type.bits - 1
@@ -171,8 +169,7 @@ class Source:
         """A byte or half-word, extended to 32 bits by SEXT."""
         bits, place = (16, 16 * (self.sdwa - SDWA_WORD)) if self.sdwa >= SDWA_WORD else (8, 8 * self.sdwa)
         narrow = (value >> place).to(Type(Kind.UINT, bits))
-        signed = self.type.kind is not Kind.FLOAT and self.modifiers & SEXT
-        return (narrow.as_(narrow.type.signed) if signed else narrow).to(U32)
+        return (narrow.as_(narrow.type.signed) if self.modifiers & SEXT else narrow).to(U32)
 
     def _packed(self, chunk: Chunk, element: int) -> Value:
         high = bool(self.modifiers & (OP_SEL_HI if element else OP_SEL))

@@ -32,9 +32,9 @@ def lanes(t: Translator, inst: Inst, row: Lanes) -> None:
     """Put off one instruction."""
     if OpFlag.IGNORES_EXEC in inst.op.flags:
         raise Unsupported(f"{inst.op.mnemonic} ignores EXEC")
-    index = t.index
+    written, index = inst, t.index
     if index is not None:
-        inst = relocated(t, inst, index)
+        inst = relocated(t, written, index)
     dpp = _dpp(t, inst)
     sources, results = _sources(t, inst, row, dpp), _results(t, inst, row, dpp)
     for source in sources:
@@ -48,7 +48,7 @@ def lanes(t: Translator, inst: Inst, row: Lanes) -> None:
     packed = any(slot.count > 1 for slot in row.signature.results)
     t.put_off(_Item(sources, results, compute, packed, known).write, *(r for r in results if isinstance(r, int)))
     if index is not None:
-        write_back(t, inst, index)
+        write_back(t, written, index)
 
 
 def _dpp(t: Translator, inst: Inst) -> Dpp | None:
