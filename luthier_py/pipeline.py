@@ -18,7 +18,7 @@ from luthier_py.ir import Program, lift
 from luthier_py.jit import compile_hooks
 from luthier_py.link import Patch, link
 from luthier_py.loader import CodeObject, load
-from luthier_py.tool import Edits, Refusal, Tool, visit
+from luthier_py.tool import Edits, Place, Refusal, Tool, visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,7 @@ def instrument(
     if edits.refused and not keep_going:
         first = edits.refused[0]
         raise Unsupported(f"kernel {first.kernel} cannot be instrumented: {first.reason}", first.where)
+    facts = facts.with_reads(edits.reads(Place.BEFORE), edits.reads(Place.AFTER))
     payloads = compile_hooks(edits, program.isa)
     patched = inject(program, facts, edits, payloads, keep_going)
     data = link(obj, Patch(patched.chunks, patched.kernels, patched.variables))

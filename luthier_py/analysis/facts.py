@@ -6,7 +6,9 @@ code lifts it anew. Solutions are computed for the whole program once; details o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from copy import copy
 from functools import cached_property
 
 from luthier_py.analysis.cfg import Graph, supergraph
@@ -26,10 +28,32 @@ class Facts:
         self.program = program
         self._graph: Graph = supergraph(program)
         self._states = exec_states(program.isa, self._graph)
+        self._reads: Mapping[Instr, RegSet] = {}
+
+    def with_reads(self, before: Mapping[Instr, RegSet], after: Mapping[Instr, RegSet]) -> Facts:
+        """Facts of a program where somebody else reads registers, too, before and after some instructions."""
+        reads: dict[Instr, RegSet] = defaultdict(RegSet, before)
+        for instr, regs in after.items():
+            for following in self._following(instr):
+                reads[following] |= regs
+        if not reads:
+            return self
+        facts = copy(self)
+        facts.__dict__.pop("_liveness", None)
+        facts._reads = reads
+        return facts
+
+    def _following(self, instr: Instr) -> Iterable[Instr]:
+        """Instructions that may come next in the same function; for a call, once it has returned."""
+        node, place = self._graph.places[instr]
+        instrs = self._graph.nodes[node].instrs
+        if place + 1 < len(instrs):
+            return (instrs[place + 1],)
+        return (self._graph.nodes[number].instrs[0] for number in self._graph.after[node])
 
     @cached_property
     def _liveness(self) -> Liveness:
-        return Liveness(self.program.isa, self._graph, self._states)
+        return Liveness(self.program.isa, self._graph, self._states, self._reads)
 
     @cached_property
     def _waits(self) -> Waits:

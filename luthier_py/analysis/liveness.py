@@ -28,10 +28,11 @@ from operator import or_
 from typing import NamedTuple
 
 from luthier_py.analysis.cfg import Graph, solve
-from luthier_py.analysis.effects import SCALARS, Effect, effect, everything
+from luthier_py.analysis.effects import SCALARS, Effect, effect, everything, pack
 from luthier_py.analysis.execution import EXEC_BITS, ExecState, step
 from luthier_py.analysis.lanes import Lanes, LaneState, Segment
-from luthier_py.isa import InstructionSet
+from luthier_py.ir import Instr
+from luthier_py.isa import InstructionSet, RegSet
 
 
 class Live(NamedTuple):
@@ -59,9 +60,12 @@ class Summary(NamedTuple):
 class Liveness:
     """The solution; sets inside a node are worked out when first asked for, then kept."""
 
-    def __init__(self, isa: InstructionSet, graph: Graph, states: Sequence[ExecState]) -> None:
+    def __init__(
+        self, isa: InstructionSet, graph: Graph, states: Sequence[ExecState], reads: Mapping[Instr, RegSet]
+    ) -> None:
+        """``reads``: what others read before instructions, in the lanes that are active there."""
         self.graph = graph
-        self.effects = [_effects(isa, graph, index, state) for index, state in enumerate(states)]
+        self.effects = [_effects(isa, graph, index, state, reads) for index, state in enumerate(states)]
         self.lanes = Lanes(isa, graph)
         self.summaries = [
             [_summary(each[segment.start : segment.end]) for segment in segments]
@@ -151,9 +155,14 @@ def _union(sets: Iterable[int]) -> int:
     return reduce(or_, sets, 0)
 
 
-def _effects(isa: InstructionSet, graph: Graph, index: int, state: ExecState) -> tuple[Effect, ...]:
+def _effects(
+    isa: InstructionSet, graph: Graph, index: int, state: ExecState, reads: Mapping[Instr, RegSet]
+) -> tuple[Effect, ...]:
     found = []
     for instr in graph.nodes[index].instrs:
-        found.append(effect(isa, instr.inst, state))
+        each = effect(isa, instr.inst, state)
+        if instr in reads:
+            each = each._replace(reads=each.reads | pack(reads[instr]))
+        found.append(each)
         state = step(isa, instr.inst, state)
     return tuple(found)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from luthier_py.errors import Location
 from luthier_py.ir import Instr
-from luthier_py.isa import Reg
+from luthier_py.isa import Reg, RegSet
 from luthier_py.tool.hook import Hook
 from luthier_py.tool.variables import Element, Variable, WaveVariable
 
@@ -72,3 +72,13 @@ class Edits:
     variables: tuple[Variable, ...]
     wave_variables: tuple[WaveVariable, ...]
     refused: tuple[Refusal, ...] = ()
+
+    def reads(self, place: Place) -> dict[Instr, RegSet]:
+        """Registers of the application that hooks take as arguments before (after) instructions."""
+        found: dict[Instr, RegSet] = {}
+        for insertion in self.insertions:
+            regs = [arg for arg in insertion.args if isinstance(arg, Reg)]
+            for instr, side in insertion.places:
+                if regs and side is place:
+                    found[instr] = found.get(instr, RegSet()) | RegSet.of(*regs)
+        return found

@@ -15,7 +15,7 @@ from typing import TypeVar
 from luthier_py.analysis import Facts
 from luthier_py.errors import EditConflict, HookError, Location
 from luthier_py.ir import Block, CallSite, Ending, Function, Instr, Kernel, Program, by_address
-from luthier_py.isa import EXEC, OpFlag, Reg, RegFile
+from luthier_py.isa import EXEC, OpFlag, Reg, RegFile, RegSet, sgpr
 from luthier_py.tool.arguments import argument, destination
 from luthier_py.tool.edits import Arg, Destination, Edits, Insertion, Place, Refusal
 from luthier_py.tool.hook import Hook, Lanes
@@ -108,6 +108,7 @@ class Mutator:
         instrs = _before_first_call(stretch.instrs) if anywhere else stretch.instrs[:1]
         if anywhere:
             _check_independent((*args, *_tuple(into)))
+            instrs = _while_exec_stays(instrs) if sgpr(EXEC, 2) in args else instrs
         self._record([(instr, Place.BEFORE) for instr in instrs], hook, args, into)
 
     def at_entry(self, where: Kernel | Function, hook: Hook, *args: object, into: object = None) -> None:
@@ -211,6 +212,14 @@ def _before_first_call(instrs: tuple[Instr, ...]) -> tuple[Instr, ...]:
     """Instructions that surely run when the first one does: up to the first call, which may not come back."""
     for at, instr in enumerate(instrs):
         if instr.inst.op.flags & OpFlag.CALL:
+            return instrs[: at + 1]
+    return instrs
+
+
+def _while_exec_stays(instrs: tuple[Instr, ...]) -> tuple[Instr, ...]:
+    """Instructions before which EXEC is what it is before the first one."""
+    for at, instr in enumerate(instrs):
+        if instr.inst.writes.overlaps(RegSet.of(sgpr(EXEC, 2))):
             return instrs[: at + 1]
     return instrs
 
