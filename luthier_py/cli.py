@@ -125,18 +125,28 @@ def run(
     option: ToolOptions = None,
     device: Annotated[str, typer.Option("--device", help="`emulator`, or `hip` for the first AMD GPU")] = "emulator",
     save: Annotated[Path | None, typer.Option("--save", help="folder for the out and inout buffers, as .npy")] = None,
+    report: Annotated[Path | None, typer.Option("--report", help="folder for the files of the tool's report")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Launch one kernel, with a tool in it or without."""
     from luthier_py.report.launched import launch_table
-    from luthier_py.session import Launch, launch_facts, launch_file, parse_argument, parse_dim, save_outputs
+    from luthier_py.session import (
+        Launch,
+        launch_facts,
+        launch_file,
+        parse_argument,
+        parse_dim,
+        save_outputs,
+        save_report,
+    )
 
     launch = Launch(
         kernel, parse_dim(grid, "--grid"), parse_dim(block, "--block"), tuple(map(parse_argument, arguments or []))
     )
     done = launch_file(file, launch, None if tool == "none" else _tool(tool, option), device)
     saved = save_outputs(done, save) if save else {}
-    facts = launch_facts(done, launch, {k: str(v) for k, v in saved.items()})
+    files = save_report(done, report) if report else []
+    facts = launch_facts(done, launch, {k: str(v) for k, v in saved.items()}, list(map(str, files)))
     _show(facts if as_json else launch_table(facts), as_json)
     if not done.observed:
         print(f"luthier: tool {tool} observed nothing in kernel {kernel}", file=sys.stderr)

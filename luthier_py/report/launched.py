@@ -23,6 +23,7 @@ def launch_table(facts: Facts) -> Group:
     work = "" if executed is None else f", {executed} wave instructions executed"
     if tool := facts.get("tool"):
         lines += tool["text"].splitlines()
+        lines += [f"report -> {file}" for file in tool["files"]]
         if kernel := tool["kernel"]:
             lines.append(
                 f"verdict: 1 launch, instrumented by {tool['name']}: {kernel['sites']} sites, "

@@ -13,7 +13,7 @@ from luthier_py.loader import CodeObject, load
 from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.runtime import Device
 from luthier_py.session.facts import launch_facts
-from luthier_py.session.files import write_array
+from luthier_py.session.files import write_array, write_file
 from luthier_py.session.run import Dim, Done, Launch, Ran, run_instrumented, run_original
 from luthier_py.session.specs import Argument, Buffer, Scalar, parse_argument
 from luthier_py.tool import Tool
@@ -35,6 +35,7 @@ __all__ = [
     "run_instrumented",
     "run_original",
     "save_outputs",
+    "save_report",
 ]
 
 MAX_WORKITEMS = 1024  # of a work-group (AMDGPUUsage, "amdgpu-flat-work-group-size")
@@ -81,3 +82,14 @@ def save_outputs(done: Done, folder: Path) -> dict[int, Path]:
         paths[number] = folder / f"arg{number}.npy"
         write_array(paths[number], data)
     return paths
+
+
+def save_report(done: Done, folder: Path) -> list[Path]:
+    """The files that the tool makes of its report; none where it observed nothing."""
+    if done.tool is None or done.ran.result is None:
+        return []
+    files = done.tool.files(done.ran.result, done.ran.report)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        write_file(folder / name, content)
+    return [folder / name for name in files]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from luthier_py.report.instrumented import cloned_facts
@@ -11,7 +12,7 @@ Facts = dict[str, Any]
 SHOWN = 6  # values of each output buffer
 
 
-def launch_facts(done: Done, launch: Launch, saved: dict[int, str]) -> Facts:
+def launch_facts(done: Done, launch: Launch, saved: dict[int, str], files: Sequence[str] = ()) -> Facts:
     """JSON-ready facts of one launch."""
     facts: Facts = {
         "kernel": launch.kernel,
@@ -33,6 +34,7 @@ def launch_facts(done: Done, launch: Launch, saved: dict[int, str]) -> Facts:
             "name": done.tool.name,
             "report": done.ran.report,
             "text": done.ran.text,
+            "files": list(files),
             "observed": done.observed,
             "kernel": cloned_facts(done.ran.cloned) if done.ran.cloned else None,
         }

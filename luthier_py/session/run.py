@@ -46,6 +46,7 @@ class Ran:
     text: str = ""
     cloned: ClonedKernel | None = None
     counted: int | None = None  # wave instructions, where the device counts them itself
+    result: LaunchResult | None = None  # what the report was made from
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
             memory[variable.name] = device.read(place.address, place.size)
         result = LaunchResult(index, launch.kernel, launch.grid, launch.block, memory)
         report = tool.report(result)
-        return Ran(outputs, report, tool.text(result, report), cloned, counted(device))
+        return Ran(outputs, report, tool.text(result, report), cloned, counted(device), result)
     finally:
         module.unload()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -77,6 +78,11 @@ class Tool:
         """What to print of a launch for people; by default one line for each item of the report."""
         items = report.items() if isinstance(report, Mapping) else [(self.name, report)]
         return "\n".join(f"{name} = {value}" for name, value in items)
+
+    def files(self, launch: LaunchResult, report: Any) -> Mapping[str, bytes]:
+        """What to keep of a launch where files are asked for: content by file name; by default its data and text."""
+        data, text = json.dumps(report, indent=2), self.text(launch, report)
+        return {f"{self.name}.json": f"{data}\n".encode(), f"{self.name}.txt": f"{text}\n".encode()}
 
 
 def visit(tool: Tool, program: Program, facts: Facts) -> Edits:

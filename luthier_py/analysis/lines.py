@@ -1,0 +1,96 @@
+"""Source lines of instructions, from the line tables that compilers leave with -g or -gline-tables-only.
+
+In: a code object. Out: a source line for each address that has one. Invariant: line tables are hints; an object without
+them, or with tables that cannot be read, has no lines, and that is no error.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+from luthier_py.loader import CodeObject
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    file: str  # as the compiler was given it, below its working directory
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLines:
+    """Lines by address. ``addresses`` ascend; each one's line holds up to the next."""
+
+    addresses: tuple[int, ...]
+    lines: tuple[SourceLine | None, ...]
+
+    def at(self, pc: int) -> SourceLine | None:
+        place = bisect_right(self.addresses, pc) - 1
+        return self.lines[place] if place >= 0 else None
+
+    def __bool__(self) -> bool:
+        return bool(self.addresses)
+
+
+def source_lines(obj: CodeObject) -> SourceLines:
+    """All lines of ``obj``; none if it has no line tables that can be read."""
+    from elftools.common.exceptions import DWARFError, ELFError
+    from elftools.construct import ConstructError
+
+    # What pyelftools raises for tables that are not what they should be.
+    unreadable = (
+        DWARFError, ELFError, ConstructError, ArithmeticError, AssertionError, AttributeError, LookupError,
+        NotImplementedError, RecursionError, TypeError, ValueError, zlib.error,
+    )  # fmt: skip
+    try:
+        found = dict(_rows(obj.data))
+    except unreadable:
+        found = {}
+    addresses = sorted(found)
+    return SourceLines(tuple(addresses), tuple(found[address] for address in addresses))
+
+
+def _rows(data: bytes) -> Iterator[tuple[int, SourceLine | None]]:
+    """Addresses from which a line holds; the last row of an address wins, the end of a sequence has no line."""
+    from elftools.elf.elffile import ELFFile
+
+    elf = ELFFile(BytesIO(data))
+    if elf.get_section_by_name(".debug_line") is None:
+        return
+    dwarf = elf.get_dwarf_info()
+    for unit in dwarf.iter_CUs():
+        program = dwarf.line_program_for_CU(unit)
+        if program is None:
+            continue
+        folder = unit.get_top_DIE().attributes.get("DW_AT_comp_dir")
+        files = _files(program.header, folder.value if folder is not None else b"")
+        for entry in program.get_entries():
+            state = entry.state
+            if state is not None:
+                known = state.line and not state.end_sequence and state.file in files
+                yield state.address, SourceLine(files[state.file], state.line) if known else None
+
+
+def _files(header: Any, folder: bytes) -> dict[int, str]:
+    """Paths by number (DWARF 5: files and folders count from 0, folder 0 is the compiler's; before: from 1)."""
+    old = header["version"] < 5
+    folders = [*([folder] if old else []), *header["include_directory"]]
+    paths = {}
+    for number, entry in enumerate(header["file_entry"], start=1 if old else 0):
+        inside = folders[entry.dir_index] if entry.dir_index < len(folders) else b""
+        path = posixpath.join(_text(folder), _text(inside), _text(entry.name))
+        paths[number] = posixpath.normpath(path)
+    return paths
+
+
+def _text(name: bytes | str) -> str:
+    return name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)

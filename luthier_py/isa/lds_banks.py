@@ -1,0 +1,164 @@
+"""The banks of LDS: which lanes an access serves in one cycle, and which words stand in each other's way.
+
+In: a target, and decoded DS instructions. Out: the rule by which an instruction takes cycles, as data. The model: an
+access of a wave is served in groups of lanes; a bank gives one of its words in a cycle, to all lanes of the group that
+want it; so a group takes as many cycles as its busiest bank has different words to give. Lanes that modify a word
+(atomics) take a cycle each. Invariant: a group without conflicts takes one cycle.
+
+No manual says all of this. Each row names its sources; docs/bank-conflicts.md says where they disagree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+
+from luthier_py.isa.instruction import Inst
+from luthier_py.isa.semantics import rows
+from luthier_py.isa.semantics.lds import LoadTwo, StoreTwo
+from luthier_py.isa.semantics.memory import Atomic, Load, Store
+from luthier_py.isa.target import Target
+
+
+class Way(Enum):
+    """What an access does to the words that it meets."""
+
+    READ = "read"
+    WRITE = "write"
+    ATOMIC = "atomic"
+
+
+class Evidence(Enum):
+    """How well a row is known."""
+
+    MEASURED = "measured"      # on the hardware, by the source
+    DOCUMENTED = "documented"  # said by AMD
+    ASSUMED = "assumed"        # from a relative of the target
+
+
+SOURCES = {
+    "isa": "AMD ISA manuals (Vega to CDNA3: 32 banks in a compute unit; RDNA: 64 banks in a work-group processor, two "
+           "sets of 32), chapter Data Share",
+    "opencl": "AMD Accelerated Parallel Processing OpenCL Programming Guide, LDS: conflicts are determined for each "
+              "half wavefront; for each quarter with 64-bit accesses",
+    "ck": "https://rocm.docs.amd.com/projects/composable_kernel/en/latest/conceptual/ck_tile/hardware/"
+          "lds_bank_conflicts.html: ds_write_b128 in eight groups of eight neighbours",
+    "triton": "https://github.com/triton-lang/triton/pull/11365: groups of ds_read_b128 on MI300 and MI350",
+    "rocroller": "https://github.com/ROCm/rocm-libraries/pull/2157: relative widths; 64 banks on gfx950 for "
+                 "ds_read_b64 and ds_read_b128 only",
+    "hipkittens": "HipKittens, analysis/paper_experiments/phases: measured on MI350 for ds_read_b64, b96, b128 and "
+                  "ds_write_b64",
+    "llvm": "https://github.com/llvm/llvm-project/pull/219063 and /220632: 64 banks on gfx950 and gfx12.5, else 32",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """How accesses of one kind are served."""
+
+    parities: tuple[int, ...]
+    """Masks of lane numbers: lanes for which all masks have the same parity of bits are served together."""
+    banks: int
+    evidence: Evidence
+    sources: tuple[str, ...]
+
+    def group(self, lane: int) -> int:
+        """Number of the group that serves ``lane``."""
+        return sum((bin(lane & mask).count("1") & 1) << bit for bit, mask in enumerate(self.parities))
+
+    def groups(self, wave_size: int) -> tuple[tuple[int, ...], ...]:
+        """The lanes of each group."""
+        found: dict[int, list[int]] = {}
+        for lane in range(wave_size):
+            found.setdefault(self.group(lane), []).append(lane)
+        return tuple(map(tuple, found.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class BankModel:
+    """The services of a target, for reads and writes by dwords of a lane; atomics are served as writes are."""
+
+    name: str
+    reads: tuple[Service, Service, Service, Service]
+    writes: tuple[Service, Service, Service, Service]
+
+    def service(self, way: Way, dwords: int) -> Service:
+        return (self.reads if way is Way.READ else self.writes)[dwords - 1]
+
+
+@dataclass(frozen=True, slots=True)
+class LdsAccess:
+    """What one DS instruction does, in each lane: for each offset, ``dwords`` from the lane's address on.
+
+    A pair (read2, write2) is two accesses, one after the other.
+    """
+
+    way: Way
+    dwords: int
+    offsets_bytes: tuple[int, ...]
+
+
+# Groups as parity masks: halves, quarters, eighths of neighbours; and the two orders of 128-bit reads.
+HALVES, QUARTERS, EIGHTHS = (0x20,), (0x20, 0x10), (0x20, 0x10, 0x08)
+CROSSED_EIGHTHS = (0x20, 0x08, 0x14)   # 0-3 with 20-23, 4-7 with 16-19, 8-11 with 28-31, 12-15 with 24-27, ...
+CROSSED_QUARTERS = (0x20, 0x1C)        # 0-3, 12-15, 20-23 and 24-27, ...
+
+_WORD = Service(HALVES, 32, Evidence.DOCUMENTED, ("isa", "opencl"))
+_TWO = Service(QUARTERS, 32, Evidence.DOCUMENTED, ("opencl", "rocroller"))
+_WRITE_FOUR = Service(EIGHTHS, 32, Evidence.DOCUMENTED, ("ck", "rocroller"))
+_WRITE_THREE = Service(EIGHTHS, 32, Evidence.ASSUMED, ("rocroller",))
+_READ_FOUR = Service(CROSSED_EIGHTHS, 32, Evidence.MEASURED, ("triton", "ck"))
+_READ_THREE = Service(CROSSED_EIGHTHS, 32, Evidence.ASSUMED, ("hipkittens", "rocroller"))
+_WRITES = (_WORD, _TWO, _WRITE_THREE, _WRITE_FOUR)
+
+GFX9 = BankModel("gfx9, CDNA 1 to 3", (_WORD, _TWO, _READ_THREE, _READ_FOUR), _WRITES)
+CDNA4 = BankModel(
+    "CDNA 4",
+    (
+        Service(HALVES, 32, Evidence.DOCUMENTED, ("rocroller",)),
+        Service(HALVES, 64, Evidence.MEASURED, ("hipkittens", "rocroller")),
+        Service(CROSSED_EIGHTHS, 32, Evidence.MEASURED, ("hipkittens", "rocroller")),
+        Service(CROSSED_QUARTERS, 64, Evidence.MEASURED, ("triton", "hipkittens", "rocroller")),
+    ),
+    (_WORD, Service(QUARTERS, 32, Evidence.MEASURED, ("hipkittens", "rocroller")), _WRITE_THREE, _WRITE_FOUR),
+)
+_RDNA = (
+    Service(HALVES, 32, Evidence.DOCUMENTED, ("isa", "llvm")),
+    Service(QUARTERS, 32, Evidence.ASSUMED, ("isa",)),
+    Service(EIGHTHS, 32, Evidence.ASSUMED, ("isa",)),
+    Service(EIGHTHS, 32, Evidence.ASSUMED, ("isa",)),
+)
+RDNA = BankModel("RDNA", _RDNA, _RDNA)
+_GFX1250 = (
+    Service(HALVES, 64, Evidence.ASSUMED, ("llvm",)),
+    Service(HALVES, 64, Evidence.ASSUMED, ("llvm",)),
+    Service(QUARTERS, 64, Evidence.ASSUMED, ("llvm",)),
+    Service(QUARTERS, 64, Evidence.ASSUMED, ("llvm",)),
+)
+GFX1250 = BankModel("gfx12.5", _GFX1250, _GFX1250)
+
+_BY_NAME = {"gfx950": CDNA4, "gfx1250": GFX1250, "gfx1251": GFX1250}
+
+
+@cache
+def bank_model(target: Target) -> BankModel:
+    """The bank model of a target."""
+    return _BY_NAME.get(target.name, GFX9 if target.generation == 9 else RDNA)
+
+
+def lds_access(inst: Inst) -> LdsAccess | None:
+    """What ``inst`` does to LDS at an address of its own for each lane; None when it is not such an instruction."""
+    addr, row = inst.find("addr"), rows().get(inst.op.base)
+    if not inst.op.base.startswith("DS_") or addr is None or addr.reg is None:
+        return None
+    if isinstance(row, LoadTwo | StoreTwo):
+        offsets = tuple(inst[name].value * row.stride for name in ("offset0", "offset1"))
+        return LdsAccess(Way.READ if isinstance(row, LoadTwo) else Way.WRITE, row.dwords, offsets)
+    offset = inst.find("offset")
+    offsets = (offset.value if offset is not None else 0,)
+    if isinstance(row, Load):
+        return LdsAccess(Way.READ, row.dwords, offsets)
+    if isinstance(row, Store):
+        return LdsAccess(Way.WRITE, row.dwords, offsets)
+    return LdsAccess(Way.ATOMIC, row.bits // 32, offsets) if isinstance(row, Atomic) else None

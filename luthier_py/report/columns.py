@@ -1,0 +1,26 @@
+"""Tables as plain text, and as CSV."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from io import StringIO
+from typing import Any
+
+
+def aligned(header: Sequence[str], rows: Iterable[Sequence[Any]], left: int) -> str:
+    """Lines of columns as wide as they need to be; the last ``left`` columns are texts, the others numbers."""
+    cells = [list(map(str, row)) for row in (header, *rows)]
+    widths = [max(len(row[at]) for row in cells) for at in range(len(header))]
+    adjust = [str.rjust] * (len(header) - left) + [str.ljust] * left
+    lines = ("  ".join(put(cell, w) for put, cell, w in zip(adjust, row, widths, strict=True)) for row in cells)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def comma_separated(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The rows with a header line, as RFC 4180 has it; None is empty."""
+    out = StringIO()
+    writer = csv.DictWriter(out, list(rows[0]) if rows else [])
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()

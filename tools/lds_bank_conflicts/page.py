@@ -1,0 +1,126 @@
+"""The files of a report: CSV, a page with annotated disassembly and source, and a plot of the worst instructions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from luthier_py import LaunchResult
+from luthier_py.ir import Function
+from luthier_py.report import plots
+from luthier_py.report.columns import comma_separated
+from luthier_py.report.html import Page, Picture, Row, Table, render
+
+if TYPE_CHECKING:
+    from . import LdsBankConflicts
+
+COLUMNS = ("accesses", "cycles", "conflict-free", "conflicts", "worst")
+Numbers = Mapping[str, Any]
+
+
+def files_of(tool: LdsBankConflicts, launch: LaunchResult, report: Mapping[str, Any]) -> dict[str, bytes]:
+    """Content by file name."""
+    files = {f"{tool.name}.csv": comma_separated(report["instructions"]).encode()}
+    pictures = [_plot(report["instructions"], tool.worst)] if plots.available() and tool.worst > 0 else []
+    for picture in pictures:
+        files[f"{tool.name}.png"] = picture.png
+    files[f"{tool.name}.html"] = render(_page(tool, launch, report, pictures)).encode()
+    return files
+
+
+def _plot(rows: Iterable[Numbers], count: int) -> Picture:
+    worst = sorted(rows, key=lambda row: (-row["conflict_cycles"], row["pc"]))[:count]
+    parts = {name: [row[f"{name}_cycles".replace("-", "_")] for row in worst] for name in ("conflict-free", "conflict")}
+    labels = [f"{row['pc']:#x} {row['instruction'].split()[0]}" for row in worst]
+    title = "LDS cycles of the worst instructions"
+    return Picture(title, plots.stacked_bars(labels, parts, title, "cycles"))
+
+
+def _page(tool: LdsBankConflicts, launch: LaunchResult, report: Mapping[str, Any], pictures: list[Picture]) -> Page:
+    total, by_pc = report["total"], {row["pc"]: row for row in report["instructions"]}
+    facts = (
+        ("kernel", launch.kernel),
+        ("work-groups x work-items", f"{launch.grid} x {launch.block}"),
+        ("target", f"{report['target']}, banks of {report['bank_model']}"),
+        *((name.replace("_", " "), str(number)) for name, number in total.items()),
+    )
+    functions = tool.program.reachable(tool.program.kernel(launch.kernel).function)
+    sources = [table for name in _files(by_pc.values()) if (table := _source(tool, name, by_pc.values())) is not None]
+    tables = [_summary(by_pc.values()), *sources, *(_listing(tool, f, by_pc) for f in functions)]
+    notes = [] if pictures else ["Install luthier-py[plot] for a plot of the worst instructions."]
+    notes += [f"Not counted: {row['instruction']} at {row['pc']:#x}." for row in report["not_counted"]]
+    return Page(f"LDS bank conflicts of {launch.kernel}", facts, tables, pictures, notes)
+
+
+def _summary(rows: Iterable[Numbers]) -> Table:
+    most = _most(rows)
+    found = tuple(
+        Row((f"{row['pc']:#x}", *_cells(row), f"{row['instruction']}  {row['source'] or ''}"), _heat(row, most),
+            link=f"pc{row['pc']:x}")
+        for row in rows
+    )  # fmt: skip
+    return Table("LDS instructions", ("pc", *COLUMNS, "instruction"), found, code=len(COLUMNS) + 1)
+
+
+def _listing(tool: LdsBankConflicts, function: Function, by_pc: Mapping[int, Numbers]) -> Table:
+    """The function's disassembly, with its source lines as headings."""
+    rows, most, before = [], _most(by_pc.values()), None
+    for instr in function.instrs:
+        source, numbers = tool.lines.at(instr.pc), by_pc.get(instr.pc)
+        if source is not None and source != before:
+            text = _text(tool, source.file)
+            shown = text[source.line - 1] if source.line <= len(text) else ""
+            rows.append(Row((f"{source}  {shown}",), heading=True))
+        before = source or before
+        cells = _cells(numbers) if numbers else ("",) * len(COLUMNS)
+        heat = _heat(numbers, most) if numbers else 0.0
+        text_ = tool.program.isa.text(instr.inst)
+        rows.append(Row((f"{instr.pc:#x}", *cells, text_), heat, name=f"pc{instr.pc:x}"))
+    return Table(f"Disassembly of {function.name}", ("pc", *COLUMNS, "instruction"), tuple(rows), len(COLUMNS) + 1)
+
+
+def _source(tool: LdsBankConflicts, file: str, rows: Iterable[Numbers]) -> Table | None:
+    """A source file with the sums of its lines; None when the file is not here."""
+    text = _text(tool, file)
+    sums: dict[int, Counter[str]] = {}
+    for row in rows:
+        name, _, line = (row["source"] or "").rpartition(":")
+        if name == file:
+            numbers = {key: row[key] for key in ("accesses", "cycles", "conflict_free_cycles", "conflict_cycles")}
+            sums.setdefault(int(line), Counter()).update(numbers)
+    if not text:
+        return None
+    most = max((line["conflict_cycles"] for line in sums.values()), default=0)
+    found = []
+    for number, shown in enumerate(text, start=1):
+        line = sums.get(number)
+        cells = _cells(line)[:-1] if line else ("",) * (len(COLUMNS) - 1)
+        found.append(Row((str(number), *cells, shown), line["conflict_cycles"] / most if line and most else 0.0))
+    return Table(f"Source {file}", ("line", *COLUMNS[:-1], "text"), tuple(found), len(COLUMNS))
+
+
+def _text(tool: LdsBankConflicts, file: str) -> list[str]:
+    """The lines of a source file below the option's folder; none when it cannot be read."""
+    try:
+        return (Path(tool.sources) / file).read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+
+
+def _files(rows: Iterable[Numbers]) -> list[str]:
+    return sorted({row["source"].rpartition(":")[0] for row in rows if row["source"]})
+
+
+def _cells(row: Numbers) -> tuple[str, ...]:
+    numbers = (row["accesses"], row["cycles"], row["conflict_free_cycles"], row["conflict_cycles"])
+    return (*map(str, numbers), f"{row['worst_way']}-way" if row["worst_way"] else "")
+
+
+def _most(rows: Iterable[Numbers]) -> int:
+    return max((row["conflict_cycles"] for row in rows), default=0)
+
+
+def _heat(row: Numbers, most: int) -> float:
+    return row["conflict_cycles"] / most if most else 0.0
