@@ -228,12 +228,12 @@ class _Move:
             return "  br label %slow\n"
         text = PRIVATE
         for word in range(self.words):
-            source, target = f"%scratch{word}", f"%data{word}"
+            source, target = f"%scratch{word}", f"%row{word}"
             if self.store:
                 source, target = target, source
             text += f"""
   %scratch{word} = getelementptr i8, ptr %cells, i64 {word * self.row}
-  %data{word} = getelementptr i8, ptr %data, i64 {word * self.row}
+  %row{word} = getelementptr i8, ptr %data, i64 {word * self.row}
   %new{word} = load $v, ptr {source}, align 4
   %old{word} = load $v, ptr {target}, align 4
   %kept{word} = select $flags %mask, $v %new{word}, $v %old{word}

@@ -1,0 +1,117 @@
+"""Matrix instructions against NumPy's matmul, with elements placed as AMD's lab notes on matrix cores say.
+
+There the lanes of a wave are threads (x, y) with x below the size of a block: A[x][k], B[k][x], and D's
+rows in steps of four over registers and y.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from waves import ISA, run
+
+from luthier_py.errors import Unsupported
+from luthier_py.isa import agpr, vgpr
+
+RNG = np.random.default_rng(3)
+# name, size, depth, blocks, elements of a lane, kind
+SHAPES = [
+    ("f32_32x32x1f32", 32, 1, 2, 1, "f32"), ("f32_32x32x2f32", 32, 2, 1, 1, "f32"), ("f32_16x16x1f32", 16, 1, 4, 1, "f32"),
+    ("f32_16x16x4f32", 16, 4, 1, 1, "f32"), ("f32_4x4x1f32", 4, 1, 16, 1, "f32"),
+    ("f32_32x32x4f16", 32, 4, 2, 4, "f16"), ("f32_32x32x8f16", 32, 8, 1, 4, "f16"), ("f32_16x16x4f16", 16, 4, 4, 4, "f16"),
+    ("f32_16x16x16f16", 16, 16, 1, 4, "f16"), ("f32_4x4x4f16", 4, 4, 16, 4, "f16"),
+    ("f32_32x32x2bf16", 32, 2, 2, 2, "bf16"), ("f32_32x32x4bf16", 32, 4, 1, 2, "bf16"), ("f32_16x16x8bf16", 16, 8, 1, 2, "bf16"),
+    ("f32_16x16x2bf16", 16, 2, 4, 2, "bf16"), ("f32_4x4x2bf16", 4, 2, 16, 2, "bf16"),
+    ("f32_32x32x4bf16_1k", 32, 4, 2, 4, "bf16"), ("f32_32x32x8bf16_1k", 32, 8, 1, 4, "bf16"),
+    ("f32_16x16x4bf16_1k", 16, 4, 4, 4, "bf16"), ("f32_16x16x16bf16_1k", 16, 16, 1, 4, "bf16"), ("f32_4x4x4bf16_1k", 4, 4, 16, 4, "bf16"),
+    ("i32_32x32x4i8", 32, 4, 2, 4, "i8"), ("i32_32x32x8i8", 32, 8, 1, 4, "i8"), ("i32_16x16x4i8", 16, 4, 4, 4, "i8"),
+    ("i32_16x16x16i8", 16, 16, 1, 4, "i8"), ("i32_4x4x4i8", 4, 4, 16, 4, "i8"),
+    ("f64_16x16x4f64", 16, 4, 1, 1, "f64"), ("f64_4x4x4f64", 4, 4, 4, 1, "f64"),
+]  # fmt: skip
+
+
+def values(kind, shape):
+    if kind == "i8":
+        return RNG.integers(-128, 128, shape).astype(np.int8)
+    if kind == "f16":
+        return RNG.normal(size=shape).astype(np.float16)
+    numbers = RNG.normal(size=shape).astype(np.float64 if kind == "f64" else np.float32)
+    if kind == "bf16":
+        numbers = (numbers.view(np.uint32) & 0xFFFF0000).view(np.float32)
+    return numbers
+
+
+def place_source(matrix, size, blocks, per_lane, kind):
+    """(block, row, k) -> what each lane's registers hold."""
+    depth = matrix.shape[2]
+    lanes = np.zeros((64, per_lane), matrix.dtype)
+    for b, i, k in itertools.product(range(blocks), range(size), range(depth)):
+        lanes[i + size * (b + blocks * (k // per_lane)), k % per_lane] = matrix[b, i, k]
+    if kind == "bf16":
+        lanes = (lanes.view(np.uint32) >> 16).astype(np.uint16)
+    raw = np.ascontiguousarray(lanes)
+    width = raw.nbytes // 64
+    return raw.view(np.uint64 if width == 8 else np.uint32).reshape(64, -1)[:, 0] if width <= 8 else raw
+
+
+def result_place(size, kind, i, j, b):
+    """(lane, register) of D[i][j] of block b."""
+    if kind == "f64":
+        return (j + 16 * (i % 4), i // 4) if size == 16 else (j + 4 * b + 16 * i, 0)
+    if size == 4:
+        return j + 4 * b, i
+    groups = 64 // size
+    return j + size * (i // 4 % groups), i % 4 + 4 * (i // (4 * groups)) + size * size // 64 * b
+
+
+@pytest.mark.parametrize("name,size,depth,blocks,per_lane,kind", SHAPES, ids=[shape[0] for shape in SHAPES])
+@pytest.mark.parametrize("accumulators", [False, True])
+def test_shape(name, size, depth, blocks, per_lane, kind, accumulators):
+    a, b = values(kind, (blocks, size, depth)), values(kind, (blocks, size, depth))  # b: [block][column][k]
+    out = {"i8": np.int32, "f64": np.float64}.get(kind, np.float32)
+    c = RNG.integers(-1000, 1000, (blocks, size, size)).astype(out)
+    registers = size * size * blocks // 64
+    rows = np.zeros((registers, 64), out)
+    for block, i, j in itertools.product(range(blocks), range(size), range(size)):
+        lane, register = result_place(size, kind, i, j, block)
+        rows[register, lane] = c[block, i, j]
+    words = 2 if out is np.float64 else 1
+    source_words = 2 if per_lane * {"f32": 4, "f16": 2, "bf16": 2, "i8": 1, "f64": 8}[kind] == 8 else 1
+    file = agpr if accumulators else vgpr
+    bits = rows.view(np.uint64 if words == 2 else np.uint32)
+    placed = {64 + words * r: bits[r] for r in range(registers)}
+    sources = {0: place_source(a, size, blocks, per_lane, kind), 4: place_source(b, size, blocks, per_lane, kind)}
+    whole = file(64, registers * words)
+    state = run([ISA.make(f"v_mfma_{name}", whole, vgpr(0, source_words), vgpr(4, source_words), whole)],
+                vgprs={**sources, **({} if accumulators else placed)}, agprs=placed if accumulators else {}, exec_mask=0)
+    exact = np.float64 if kind != "i8" else np.int64
+    expected = c.astype(exact) + np.einsum("bik,bjk->bij", a.astype(exact), b.astype(exact))
+    actual = np.zeros_like(expected)
+    for block, i, j in itertools.product(range(blocks), range(size), range(size)):
+        lane, register = result_place(size, kind, i, j, block)
+        low = (state.agpr if accumulators else state.vgpr)(64 + words * register)[lane : lane + 1]
+        if words == 2:
+            high = (state.agpr if accumulators else state.vgpr)(65 + 2 * register)[lane : lane + 1]
+            low = np.array([int(low[0]) | int(high[0]) << 32], np.uint64)
+        actual[block, i, j] = low.view(out)[0]
+    if kind == "i8":
+        np.testing.assert_array_equal(actual, expected)
+    else:
+        np.testing.assert_allclose(actual, expected, rtol=1e-12 if kind == "f64" else 1e-5, atol=1e-12 if kind == "f64" else 1e-3)
+
+
+def test_constant_addend():
+    a, b = values("f32", (1, 16, 4)), values("f32", (1, 16, 4))
+    state = run([ISA.make("v_mfma_f32_16x16x4f32", vgpr(8, 4), vgpr(0), vgpr(4), 1.0)],
+                vgprs={0: place_source(a, 16, 1, 1, "f32"), 4: place_source(b, 16, 1, 1, "f32")})
+    expected = 1 + a[0].astype(np.float64) @ b[0].T
+    actual = np.array([[state.vgpr(8 + r, np.float32)[lane] for lane, r in [result_place(16, "f32", i, j, 0)]][0]
+                       for i in range(16) for j in range(16)]).reshape(16, 16)
+    np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_broadcast_modifiers_are_refused():
+    with pytest.raises(Unsupported, match="cbsz"):
+        run([ISA.make("v_mfma_f32_16x16x1f32", vgpr(8, 16), vgpr(0), vgpr(4), 0, cbsz=1)])
