@@ -14,6 +14,7 @@ from dataclasses import replace
 from luthier_py.errors import Malformed
 from luthier_py.isa.constants import LITERAL, LITERAL64, literal_bits
 from luthier_py.isa.errata import READS_ANY, WRITES_ANY
+from luthier_py.isa.images import size_image
 from luthier_py.isa.instruction import (
     Access,
     Counter,
@@ -27,7 +28,7 @@ from luthier_py.isa.instruction import (
 )
 from luthier_py.isa.operands import OperandReader
 from luthier_py.isa.registers import EXEC, FLAT_SCRATCH, M0, MODE, NO_REGS, SCC, VCC, RegSet, sgpr
-from luthier_py.isa.table import Row, ShapeOperand, Table
+from luthier_py.isa.table import ImageInfo, Row, ShapeOperand, Table
 from luthier_py.isa.target import Target
 
 PREFIX_SHIFT = 23
@@ -57,9 +58,9 @@ class Slot(dict[int, Operand]):
 class Format:
     """How to take one row's instructions apart; made when the row is first met."""
 
-    __slots__ = ("dmask", "literals", "op", "plain", "shared_literal", "signed", "size", "slots", "split", "vdst_y")
+    __slots__ = ("image", "literals", "op", "plain", "shared_literal", "signed", "size", "slots", "split", "vdst_y")
 
-    def __init__(self, op: OpInfo, reader: OperandReader) -> None:
+    def __init__(self, op: OpInfo, reader: OperandReader, image: ImageInfo | None) -> None:
         self.op = op
         self.size = op.size_bytes
         self.plain = tuple((info.segments[0][0], (1 << info.segments[0][1]) - 1) for info in op.operands)
@@ -68,10 +69,9 @@ class Format:
         self.slots = tuple(Slot(reader, info) for info in op.operands)
         self.literals = op.literals
         self.signed = op.base.endswith("_I64")
-        names = [info.name for info in op.operands]
         kinds = [info.kind for info in op.operands]
         self.shared_literal = kinds.index("kimm") if "kimm" in kinds else None
-        self.dmask = names.index("dmask") if "dmask" in names else None
+        self.image = image
         self.vdst_y = kinds.index("dstY") if "dstY" in kinds else None
 
 
@@ -85,7 +85,7 @@ class Decoder:
         self.registers = _implicit_registers(target, wave_size)
         self.formats: dict[int, Format] = {}
         self.by_prefix = match_order(table)
-        self.longest = max(table.sizes)  # bytes, without a literal
+        self.longest = max((row.mask.bit_length() + 7) // 8 for row in table.rows)  # bytes that tell rows apart
 
     def decode(self, data: bytes | memoryview, offset: int = 0) -> Inst:
         word = int.from_bytes(data[offset:offset + self.longest], "little")
@@ -96,6 +96,8 @@ class Decoder:
         else:
             raise Malformed(f"0x{word & 0xFFFFFFFF:08x} is not an instruction of {self.target.name}")
         form = self.formats.get(row) or self.format(row)
+        if form.size > self.longest:
+            word = int.from_bytes(data[offset:offset + form.size], "little")
         fields = [word >> first & mask for first, mask in form.plain]
         for k, segments in form.split:
             fields[k] = sum((word >> first & (1 << width) - 1) << at for first, width, at in segments)
@@ -119,26 +121,13 @@ class Decoder:
             else:
                 found = [self._with_literal(form, slot, value, literal)
                          for slot, value in zip(form.slots, fields, strict=True)]
+            if form.image is not None:
+                size_image(found, form.image, self.target)
         except Malformed as error:
             raise Malformed(f"{form.op.mnemonic}: {error.message}") from None
-        if form.dmask is not None:
-            self._size_image_data(found, fields[form.dmask])
         if form.vdst_y is not None:
             found[form.vdst_y] = _second_destination(found, form.vdst_y)
         return tuple(found)
-
-    def _size_image_data(self, found: list[Operand], dmask: int) -> None:
-        """Image data is as wide as dmask has bits, half that for packed D16, one more with TFE (gfx9 ISA, MIMG)."""
-        values = {operand.name: operand.value for operand in found if operand.kind is OperandKind.IMMEDIATE}
-        dwords = max(1, dmask.bit_count())
-        if values.get("d16"):
-            dwords = (dwords + 1) // 2
-        dwords += values.get("tfe", 0)
-        for k, operand in enumerate(found):
-            if operand.name in ("vdata", "vdst") and operand.reg is not None and operand.reg.dwords < dwords:
-                if operand.reg.index & 1 and self.target.aligned_vgprs:
-                    raise Malformed(f"{operand.name}: tuples start at even registers")
-                found[k] = replace(operand, reg=replace(operand.reg, dwords=dwords))
 
     def _with_literal(self, form: Format, slot: Slot, value: int, literal: int) -> Operand:
         if not slot.takes_literal or value != LITERAL and (value != LITERAL64 or not self.target.literals64):
@@ -150,7 +139,9 @@ class Decoder:
     def format(self, row_number: int) -> Format:
         """The row's format, made on first use."""
         if row_number not in self.formats:
-            self.formats[row_number] = Format(self._op(row_number), self.reader)
+            number = self.table.rows[row_number].image
+            image = self.table.records.images[number] if number >= 0 else None
+            self.formats[row_number] = Format(self._op(row_number), self.reader, image)
         return self.formats[row_number]
 
     def _op(self, row_number: int) -> OpInfo:

@@ -74,8 +74,21 @@ WRITES_ANY = frozenset({"S_MOVRELD_B32", "S_MOVRELD_B64", "S_MOVRELSD_2_B32", "V
 # DS instructions that only move data between lanes (12.13, "does not access LDS memory").
 NO_MEMORY = frozenset({"DS_PERMUTE_B32", "DS_BPERMUTE_B32", "DS_SWIZZLE_B32", "DS_NOP"})
 
-# Messages count on LGKM_CNT, which LLVM handles in C++ (SIInsertWaitcnts), not in the record.
-COUNTERS: dict[str, Counter] = {"S_SENDMSG": Counter.LGKM, "S_SENDMSGHALT": Counter.LGKM}
+# Messages, and barriers that write SCC, count on LGKM_CNT (KM_CNT on gfx12), which LLVM handles in C++
+# (SIInsertWaitcnts, updateEventWaitcntAfter), not in the record.
+COUNTERS: dict[str, Counter] = {
+    name: Counter.LGKM
+    for name in ("S_SENDMSG", "S_SENDMSGHALT", "S_SENDMSG_RTN_B32", "S_SENDMSG_RTN_B64",
+                 "S_BARRIER_SIGNAL_ISFIRST_IMM", "S_BARRIER_SIGNAL_ISFIRST_M0", "S_BARRIER_LEAVE")
+}
+# Cache control that is waited for as a store is (the same place, getVmemWaitEventType).
+COUNTED_AS_STORES = frozenset({"GLOBAL_WB", "GLOBAL_WBINV"})
+
+# They read LDS and write memory: stores, as far as temporal hints go (isAsyncStore, isTensorStore).
+STORES_FROM_LDS = frozenset({
+    "TENSOR_STORE_FROM_LDS", "TENSOR_STORE_FROM_LDS_D2",
+    *(f"GLOBAL_STORE_ASYNC_FROM_LDS_B{bits}" for bits in (8, 32, 64, 128)),
+})
 
 # Results of 16 bits that leave the other half of a gfx9 VGPR alone (GCNSubtarget::zeroesHigh16BitsOfDest: the
 # second group of opcodes, "some instructions changed to preserving the high bits"); all take op_sel.

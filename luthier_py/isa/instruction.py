@@ -66,13 +66,22 @@ class OpFlag(Flag):
 
 
 class Counter(Flag):
-    """Memory counters that an instruction raises (gfx9 names; later targets split them)."""
+    """Memory counters that an instruction raises. gfx12 renamed the first three and split off the others."""
 
     NONE = 0
-    VM = auto()
-    LGKM = auto()
+    VM = auto()      # vector memory, but for stores from gfx10 on
+    LGKM = auto()    # LDS, GDS, scalar memory and messages; from gfx12 on LDS only
     EXP = auto()
-    VS = auto()
+    VS = auto()      # vector stores, gfx10 on
+    SAMPLE = auto()  # gfx12: images with a sampler
+    BVH = auto()     # gfx12: ray intersection
+    KM = auto()      # gfx12: scalar memory and messages
+    ASYNC = auto()   # gfx1250: between memory and LDS
+    TENSOR = auto()  # gfx1250
+    X = auto()       # gfx1250: replay after a page fault; raised by all vector and scalar memory
+    LOAD = VM
+    DS = LGKM
+    STORE = VS
 
 
 class Space(Flag):

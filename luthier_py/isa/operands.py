@@ -43,6 +43,7 @@ class OperandReader:
     def __init__(self, target: Target, wave_size: int) -> None:
         self.target = target
         self.lane_mask_dwords = wave_size // 32
+        self.shared_file = target.unified_agprs  # so that loads and stores can name AGPRs
         self.last_sgpr = target.sgpr_limit - 1
         self.m0, self.null = target.m0_encoding, target.null_encoding
         self.pairs = {VCC, EXEC} | ({FLAT_SCRATCH, XNACK_MASK} if target.flat_scratch_operands else set())
@@ -55,7 +56,9 @@ class OperandReader:
             "dpp": self._enumerated, "dpp64": self._enumerated, "select": self._enumerated,
             "unused": self._enumerated,
         }
-        self.valid = {"dpp": _dpp_controls(target), "dpp64": NEW_BROADCASTS, "select": range(7), "unused": range(3)}
+        controls = _dpp_controls(target)
+        self.valid = {"dpp": controls, "dpp64": NEW_BROADCASTS if target.dpp64_broadcasts else controls,
+                      "select": range(7), "unused": range(3)}
 
     def read(self, info: OperandInfo, value: int) -> Operand:
         return self.methods[info.kind](info, value)
@@ -124,7 +127,7 @@ class OperandReader:
 
     def _vector(self, info: OperandInfo, value: int) -> Operand:
         file = RegFile.AGPR if value & ACCUMULATOR else RegFile.VGPR
-        if "VA"[file - 1] not in info.files:
+        if "VA"[file - 1] not in info.files or file is RegFile.AGPR and info.kind == "av" and not self.shared_file:
             raise self._reserved(info, value)
         return self._register(info, file, value & 0xFF, info.dwords)
 

@@ -42,6 +42,24 @@ class ShapeOperand(NamedTuple):
     segments: list[list[int]]  # [first bit of the encoding, width, first bit of the field]
 
 
+class ImageInfo(NamedTuple):
+    """What decides the widths of an image instruction's operands; see luthier_py.isa.images."""
+
+    data: int                 # dwords as the row has them
+    address: int
+    extra: int                # addresses that come whatever the dimension is
+    coordinates: int          # whether there are any
+    level: int                # one more address: level of detail, its clamp, or mip level
+    gradients: int            # whether there are any
+    packed_gradients: int     # always of 16 bits
+    a16_packs_gradients: int  # of 16 bits when the addresses are
+    gathers: int              # four texels whatever dmask says
+    packed_d16: int
+    separate: int             # an operand for each address
+    partly_separate: int      # the last of them takes what is left
+    sizes: list[list[int]]    # (data, address) that exist
+
+
 class Row(NamedTuple):
     """One line of the records file."""
 
@@ -61,6 +79,7 @@ class Row(NamedTuple):
     counters: int
     spaces: int
     partial: int
+    image: int   # number in the records' images; -1: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +89,7 @@ class Records:
     classes: tuple[OperandClass, ...]
     registers: list[list[str]]  # lists of LLVM's register names
     namespaces: list[str]
+    images: tuple[ImageInfo, ...]
     shape_lines: list[str]
     row_lines: list[str]
 
@@ -84,7 +104,6 @@ class Table:
     records: Records
     rows: tuple[Row, ...]
     ranks: dict[int, int]  # namespace number -> rank
-    sizes: frozenset[int]  # of the decoder tables, in bytes
 
 
 def table_key(name: str, wave_size: int) -> str:
@@ -118,8 +137,7 @@ def load_table(name: str, wave_size: int) -> Table:
     rows = json.loads(f"[{','.join(chosen)}]")
     order = {namespace: rank for rank, namespace in enumerate(entry["order"])}
     ranks = {number: order[namespace] for number, namespace in enumerate(records.namespaces) if namespace in order}
-    sizes = frozenset(int(namespace.split()[0]) for namespace in entry["order"])
-    return Table(records, tuple(Row(*row) for row in rows), ranks, sizes)
+    return Table(records, tuple(Row(*row) for row in rows), ranks)
 
 
 def _index_entry(key: str) -> dict[str, Any] | None:
@@ -137,4 +155,5 @@ def _records() -> Records:
     header = json.loads(first)
     shapes = header["shapes"]
     classes = tuple(OperandClass(*values) for values in header["classes"])
-    return Records(classes, header["registers"], header["namespaces"], lines[:shapes], lines[shapes:])
+    images = tuple(ImageInfo(*values) for values in header["images"])
+    return Records(classes, header["registers"], header["namespaces"], images, lines[:shapes], lines[shapes:])

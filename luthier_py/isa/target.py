@@ -30,6 +30,7 @@ class Target:
     elf_mach: int                            # EF_AMDGPU_MACH field of e_flags
     vgprs: tuple[tuple[int, WaveRegisters], ...]  # by wave size; the first is LLVM's default
     generation: int = 9
+    minor: int = 0                           # second number of the version: gfx1030 is 10.3
     sgpr_limit: int = 102                    # SGPRs that a wave can address, without VCC and what lies above
     sgpr_granule: int = 16                   # of allocation; gfx10+ gives every wave all of them
     sgpr_encoding_granule: int = 8           # of the kernel descriptor's count (ignored by gfx10+)
@@ -59,6 +60,7 @@ class Target:
     gds_modifier: bool = True                # DS instructions have a meaningful gds bit
     sc_cache_bits: bool = False              # cache policy reads sc0, sc1, nt instead of glc, slc, scc
     shift64_bug: bool = False                # 64-bit shifts misread an amount in register 8n+7
+    dpp64_broadcasts: bool = False           # DPP of 64-bit operands can only broadcast within a row
     scc_cache_bit: bool = False              # cache policy has scc (sc1)
 
     @property
@@ -132,25 +134,25 @@ _GFX906 = replace(_GFX9, name="gfx906", elf_mach=0x2F, sramecc=True)
 _GFX90A = replace(
     _GFX906, name="gfx90a", elf_mach=0x3F, vgprs=_only64(8, 512), vgpr_total_limit=512, has_agprs=True,
     unified_agprs=True, aligned_vgprs=True, max_waves_per_simd=8, packed_work_item_ids=True, kernarg_preload=True,
-    gds_modifier=False, scc_cache_bit=True, shift64_bug=True)
+    gds_modifier=False, scc_cache_bit=True, shift64_bug=True, dpp64_broadcasts=True)
 _GFX942 = replace(
-    _GFX90A, name="gfx942", elf_mach=0x4C, architected_flat_scratch=True, sc_cache_bits=True, shift64_bug=False)
+    _GFX90A, name="gfx942", elf_mach=0x4C, minor=4, architected_flat_scratch=True, sc_cache_bits=True, shift64_bug=False)
 _GFX1010 = Target(
-    "gfx1010", 0x33, _both(8, 1024), generation=10, sgpr_limit=106, sgpr_granule=128, max_waves_per_simd=20,
+    "gfx1010", 0x33, _both(8, 1024), generation=10, minor=1, sgpr_limit=106, sgpr_granule=128, max_waves_per_simd=20,
     simds=4, xnack=True, null_encoding=125, flat_scratch_operands=False, vop3_literals=True, store_counter=True,
     constant_bus_limit=2)
 _GFX1030 = replace(
-    _GFX1010, name="gfx1030", elf_mach=0x36, vgprs=_both(16, 1024), max_waves_per_simd=16, xnack=False)
+    _GFX1010, name="gfx1030", elf_mach=0x36, minor=3, vgprs=_both(16, 1024), max_waves_per_simd=16, xnack=False)
 _GFX1102 = replace(
-    _GFX1030, name="gfx1102", elf_mach=0x47, generation=11, packed_work_item_ids=True, architected_flat_scratch=True,
+    _GFX1030, name="gfx1102", elf_mach=0x47, generation=11, minor=0, packed_work_item_ids=True, architected_flat_scratch=True,
     m0_encoding=125, null_encoding=124)
 _GFX1100 = replace(_GFX1102, name="gfx1100", elf_mach=0x41, vgprs=_both(24, 1536))
 _GFX1200 = replace(
     _GFX1100, name="gfx1200", elf_mach=0x48, generation=12, architected_sgprs=True, gds_modifier=False)
 _GFX1250 = replace(
-    _GFX1200, name="gfx1250", elf_mach=0x49, vgprs=((32, WaveRegisters(16, 16, 1024)),), vgpr_limit=1024,
+    _GFX1200, name="gfx1250", elf_mach=0x49, minor=5, vgprs=((32, WaveRegisters(16, 16, 1024)),), vgpr_limit=1024,
     vgpr_total_limit=1024, aligned_vgprs=True, lds_bytes=327680, lds_granule=2048, xnack=True, sramecc=True,
-    kernarg_preload=True, literals64=True)
+    kernarg_preload=True, literals64=True, dpp64_broadcasts=True)
 
 
 def _like(row: Target, **machs: int) -> list[Target]:
@@ -163,7 +165,7 @@ _TARGETS = (
     *_like(_GFX9, gfx900=0x2C, gfx902=0x2D, gfx904=0x2E, gfx909=0x31, gfx90c=0x32, gfx9_generic=0x51),
     _GFX906, replace(_GFX906, name="gfx908", elf_mach=0x30, has_agprs=True), _GFX90A,
     *_like(_GFX942, gfx942=0x4C, gfx9_4_generic=0x5F),
-    replace(_GFX942, name="gfx950", elf_mach=0x4F, lds_bytes=163840, lds_granule=1280),
+    replace(_GFX942, name="gfx950", elf_mach=0x4F, minor=5, lds_bytes=163840, lds_granule=1280),
     *_like(_GFX1010, gfx1010=0x33, gfx1011=0x34, gfx1012=0x35, gfx1013=0x42, gfx10_1_generic=0x52),
     *_like(_GFX1030, gfx1030=0x36, gfx1031=0x37, gfx1032=0x38, gfx1033=0x39, gfx1034=0x3E, gfx1035=0x3D, gfx1036=0x45,
            gfx10_3_generic=0x53),

@@ -12,10 +12,12 @@ from collections.abc import Callable
 
 from luthier_py.isa.constants import FLOATS, INVERSE_TWO_PI, LITERAL, LITERAL64, constant_bits, inline_codes
 from luthier_py.isa.instruction import Inst, Operand, OperandInfo, OperandKind, OpInfo
-from luthier_py.isa.registers import SPECIAL_NAMES, TTMP0, VCC, Reg, RegFile
+from luthier_py.isa.registers import VCC, RegFile, sgpr
 from luthier_py.isa.target import Target
-from luthier_py.isa.text_messages import MESSAGES
-from luthier_py.isa.text_modifiers import MODIFIERS, NAMED, Line
+from luthier_py.isa.text_graphics import GRAPHICS, GRAPHICS_NAMED
+from luthier_py.isa.text_messages import MESSAGE_HANDLERS
+from luthier_py.isa.text_modifiers import MODIFIERS, NAMED, Handler, Line
+from luthier_py.isa.text_registers import register_text
 
 Part = str | Callable[[Line], str]
 SOURCES = {
@@ -31,7 +33,7 @@ class Printer:
 
     def __init__(self, target: Target, wave_size: int) -> None:
         self.target = target
-        self.vcc = register_text(Reg(RegFile.SGPR, VCC, wave_size // 32))
+        self.vcc = register_text(target, sgpr(VCC, wave_size // 32))
         self.compiled: dict[int, tuple[Part, ...]] = {}
 
     def text(self, inst: Inst) -> str:
@@ -43,6 +45,7 @@ class Printer:
 
     def _compile(self, op: OpInfo) -> tuple[Part, ...]:
         places = {info.name: k for k, info in enumerate(op.operands)}
+        named = {**NAMED, **GRAPHICS_NAMED}
         parts: list[Part] = []
         for text, name in re.findall(r"([^$]+)|\$(\w+)", op.template):
             if text:
@@ -51,14 +54,17 @@ class Printer:
                 parts.append(self.vcc)
             elif name in places:
                 parts.append(_handler(op.operands[places[name]], places[name], self.target))
-            elif name in NAMED:
-                parts.append(NAMED[name])
+            elif name in named:
+                parts.append(named[name])
         return tuple(parts)
+
+
+HANDLERS: dict[str, Handler] = {**MODIFIERS, **MESSAGE_HANDLERS, **GRAPHICS}
 
 
 def _handler(info: OperandInfo, place: int, target: Target) -> Callable[[Line], str]:
     kind, _, arguments = info.printer.partition(":")
-    handler = MODIFIERS.get(kind) or MESSAGES.get(kind)
+    handler = HANDLERS.get(kind)
     if handler is not None:
         return lambda line: handler(line, place, arguments)
     if kind in INPUT_MODIFIERS:
@@ -71,9 +77,9 @@ def operand_text(line: Line, place: int) -> str:
     """A register, constant, special source, branch displacement or plain number."""
     operand, info, field = line.inst.operands[place], line.inst.op.operands[place], line.inst.fields[place]
     if operand.reg is not None:
-        if info.kind in HALF_KINDS:
+        if info.kind in HALF_KINDS and operand.reg.file is RegFile.VGPR:
             return f"v{operand.reg.index}.{'h' if _high_half(line, operand) else 'l'}"
-        return register_text(operand.reg)
+        return register_text(line.target, operand.reg)
     if operand.kind is OperandKind.CONSTANT:
         return _constant_text(line, info, operand, field)
     if operand.kind in (OperandKind.SPECIAL, OperandKind.ABSENT):
@@ -87,15 +93,6 @@ def _high_half(line: Line, operand: Operand) -> bool:
     """The high half is said by the register field, or by op_sel bits that live in the source modifiers."""
     name, bit = ("src0", 8) if operand.name == "vdst" else (operand.name, 4)
     return bool(operand.value or line.value(f"{name}_modifiers") & bit)
-
-
-def register_text(reg: Reg) -> str:
-    if reg.file is RegFile.SGPR and TTMP0 <= reg.index < TTMP0 + 16:
-        first = reg.index - TTMP0
-        return f"ttmp{first}" if reg.dwords == 1 else f"ttmp[{first}:{first + reg.dwords - 1}]"
-    if reg.file is RegFile.SGPR and reg.index in SPECIAL_NAMES and reg.dwords == 1:
-        return SPECIAL_NAMES[reg.index]
-    return str(reg)
 
 
 def _constant_text(line: Line, info: OperandInfo, operand: Operand, field: int) -> str:
@@ -156,7 +153,7 @@ def _float_modifiers(line: Line, place: int) -> str:
     if modifiers & 2:
         text = f"|{text}|"
     if modifiers & 1:
-        constant = line.inst.operands[place + 1].kind is OperandKind.CONSTANT and not modifiers & 2
+        constant = line.inst.operands[place + 1].kind is OperandKind.CONSTANT and text[0] not in "|l"
         text = f"neg({text})" if constant else f"-{text}"
     return text
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from luthier_py.isa.instruction import Counter, Inst, OpFlag
+from luthier_py.isa.errata import STORES_FROM_LDS
+from luthier_py.isa.instruction import Counter, Inst, OpFlag, OpInfo
+from luthier_py.isa.names import DATA_FORMATS, NUMBER_FORMATS, unified_formats
 from luthier_py.isa.target import Target
 from luthier_py.isa.waitcnt import decode_waitcnt, read_waitcnt
 
@@ -72,10 +74,10 @@ IMPLIED_GLC = frozenset({"MUBUF", "FLAT", "SMRD"})  # formats whose returning at
 def cache_policy(line: Line, bits: int) -> str:
     """Bits: 1 glc, 2 slc, 4 dlc, 16 scc; CDNA3 calls them sc0, nt, sc1, but for scalar loads."""
     target, flags = line.target, line.inst.op.flags
-    if target.generation >= 12:
-        return _temporal_policy(line, bits)
     if OpFlag.ATOMIC_RETURN in flags and line.inst.op.format in IMPLIED_GLC:
         bits |= 1
+    if target.generation >= 12:
+        return _temporal_policy(line, bits)
     renamed = target.sc_cache_bits
     text = ""
     if bits & 1:
@@ -92,46 +94,76 @@ def cache_policy(line: Line, bits: int) -> str:
 SCOPES = ("", "SCOPE_SE", "SCOPE_DEV", "SCOPE_SYS")
 
 
+LOAD_HINTS = ("", "NT", "HT", "LU", "NT_RT", "RT_NT", "NT_HT")
+STORE_HINTS = ("", "NT", "HT", "WB", "NT_RT", "RT_NT", "NT_HT", "NT_WB")
+ATOMIC_HINTS = ("", "RETURN", "NT", "NT_RETURN")
+
+
 def _temporal_policy(line: Line, bits: int) -> str:
     """gfx12: temporal hint in the low three bits, scope above (RDNA4 ISA, memory scopes and temporal hints)."""
-    hint, scope, flags = bits & 7, bits >> 3 & 3, line.inst.op.flags
+    hint, scope = bits & 7, bits >> 3 & 3
     text = " scale_offset" if bits >> 11 & 1 else ""
-    if hint and OpFlag.ATOMIC in flags:
-        names = {1: "RETURN", 2: "NT", 3: "NT_RETURN"}
-        cascade = ("CASCADE_NT" if hint & 2 else "CASCADE_RT") if hint & 4 and scope >= 2 else hex(hint)
-        text += f" th:TH_ATOMIC_{names.get(hint, cascade)}"
-    elif hint:
-        store = OpFlag.MAY_STORE in flags and OpFlag.MAY_LOAD not in flags
-        third = "BYPASS" if scope == 3 else "WB" if store else "LU"
-        name = ("", "NT", "HT", third, "NT_RT", "RT_NT", "NT_HT", "NT_WB")[hint]
-        text += f" th:TH_{'STORE' if store else 'LOAD'}_{name}"
-    return text + (f" scope:{SCOPES[scope]}" if scope else "")
+    if hint:
+        text += f" th:{_hint(line.inst.op, hint, scope)}"
+    text += f" scope:{SCOPES[scope]}" if scope else ""
+    return text + (" nv" if bits & 32 else "")
 
 
-def _packed(line: Line, name: str, bit: int) -> str:
+def _hint(op: OpInfo, hint: int, scope: int) -> str:
+    if OpFlag.ATOMIC in op.flags:
+        cascade = ("CASCADE_NT" if hint & 2 else "CASCADE_RT") if scope >= 2 else hex(hint)
+        return f"TH_ATOMIC_{cascade if hint & 4 else ATOMIC_HINTS[hint]}"
+    stores = OpFlag.MAY_STORE in op.flags and (OpFlag.MAY_LOAD not in op.flags or op.base in STORES_FROM_LDS)
+    names = STORE_HINTS if stores else LOAD_HINTS
+    if hint >= len(names):
+        return hex(hint)
+    return f"TH_{'STORE' if stores else 'LOAD'}_{'BYPASS' if hint == 3 and scope == 3 else names[hint]}"
+
+
+SOURCES = ("src0", "src1", "src2")
+
+
+def _packed(line: Line, name: str, bit: int, destination: bool = False, tied: bool = False) -> str:
     """op_sel and its like: one bit of each source's modifiers, shown when one differs from the default."""
     op = line.inst.op
     names = {info.name for info in op.operands}
-    sources = [source for source in ("src0", "src1", "src2") if source in names]
-    default = 8 if bit == 8 else 0
-    modifiers = [line.value(f"{source}_modifiers", default) for source in sources]
-    destination = bit == 4 and op.format != "VOP3P" and bool({"vdst", "sdst"} & names) and bool(modifiers)
-    high_by_default = bit == 8 and OpFlag.PACKED in op.flags
-    bits = [int(bool(m & bit)) for m in modifiers]
-    if all(b == high_by_default for b in bits) and not (destination and modifiers[0] & 8):
+    default = bit == 8
+    values = [line.value(f"{source}_modifiers", 8 * default)
+              for source in (SOURCES if tied else _packed_sources(op, names))]
+    bits = [int(bool(value & bit)) for value in values]
+    high_by_default = default and OpFlag.PACKED in op.flags
+    if all(b == high_by_default for b in bits) and not (destination and values[0] & 8):
         return ""
     if destination:
-        bits.append(int(bool(modifiers[0] & 8)))
+        bits.append(int(bool(values[0] & 8)))
     return f" {name}:[{','.join(map(str, bits))}]"
+
+
+def _packed_sources(op: OpInfo, names: set[str]) -> tuple[str, ...]:
+    """Sources in order; all three for WMMA, and where src1 is missing between two others."""
+    if "src2" in names and ("src1" not in names or OpFlag.MATRIX in op.flags):
+        return SOURCES
+    return tuple(source for source in SOURCES if source in names)
+
+
+def _of_first_sources(line: Line, name: str, *bits: tuple[str, int]) -> str:
+    """op_sel with a meaning of its own, from bits of named modifiers."""
+    shown = [int(bool(line.value(modifiers) & bit)) for modifiers, bit in bits]
+    return f" {name}:[{','.join(map(str, shown))}]" if any(shown) else ""
 
 
 # Operands without bits of their own, by name: they show bits of the source modifiers, or of the opcode.
 NAMED: dict[str, Callable[[Line], str]] = {
     "op_sel": lambda line: _packed(line, "op_sel", 4),
+    "op_sel_with_dst": lambda line: _packed(line, "op_sel", 4, destination=True),
+    "op_sel_with_tied_dst": lambda line: _packed(line, "op_sel", 4, destination=True, tied=True),
+    "op_sel_byte": lambda line: _of_first_sources(line, "op_sel", ("src0_modifiers", 4), ("src0_modifiers", 8)),
+    "op_sel_permlane": lambda line: _of_first_sources(line, "op_sel", ("src0_modifiers", 4), ("src1_modifiers", 4)),
     "op_sel_hi": lambda line: _packed(line, "op_sel_hi", 8),
     "neg_lo": lambda line: _packed(line, "neg_lo", 1),
     "neg_hi": lambda line: _packed(line, "neg_hi", 2),
     "cpol": lambda line: cache_policy(line, 0),
+    "immX": lambda line: hex(line.mandatory_literal()),
 }
 
 
@@ -217,24 +249,46 @@ def _index_mode(line: Line, place: int, _: str) -> str:
     return f"gpr_idx({','.join(name for k, name in enumerate(('SRC0', 'SRC1', 'SRC2', 'DST')) if value >> k & 1)})"
 
 
+def _lookup_table(line: Line, place: int, _: str) -> str:
+    """v_bitop3's truth table."""
+    value = line.inst.fields[place]
+    return f" bitop3:{value if value <= 10 else hex(value)}" if value else ""
+
+
+def _index_key(line: Line, place: int, _: str) -> str:
+    value = line.inst.fields[place] & 7
+    return f" index_key:{value}" if value else ""
+
+
+def _matrix_names(name: str, *names: str) -> Handler:
+    """A field of WMMA with a name for each value; the first is the default."""
+    def text(line: Line, place: int, _: str) -> str:
+        value = line.inst.fields[place]
+        shown = f"MATRIX_{names[value]}" if value < len(names) else str(value)
+        return f" matrix_{name}:{shown}" if value else ""
+    return text
+
+
+MATRIX_FORMATS = ("FMT_FP8", "FMT_BF8", "FMT_FP6", "FMT_BF6", "FMT_FP4")
+SCALE_ROWS = ("SCALE_ROW0", "SCALE_ROW1")
+SCALE_FORMATS = ("SCALE_FMT_E8", "SCALE_FMT_E5M3", "SCALE_FMT_E4M3")
+
+
 def _image_address(line: Line, place: int, _: str) -> str:
     return (" a16" if line.target.generation == 9 else " r128") if line.inst.fields[place] else ""
 
 
-DATA_FORMATS = ("INVALID", "8", "16", "8_8", "32", "16_16", "10_11_11", "11_11_10", "10_10_10_2", "2_10_10_10",
-                "8_8_8_8", "32_32", "16_16_16_16", "32_32_32", "32_32_32_32", "RESERVED_15")
-NUMBER_FORMATS = ("UNORM", "SNORM", "USCALED", "SSCALED", "UINT", "SINT", "RESERVED_6", "FLOAT")
-
-
 def _buffer_format(line: Line, place: int, _: str) -> str:
-    """gfx9: data format in four bits, number format in three; the defaults (8, UNORM) are not shown."""
+    """Up to gfx9 data format in four bits and number format in three, later one number; defaults are not shown."""
     value = line.inst.fields[place]
     if line.target.generation >= 10:
-        return f" format:{value}" if value != 1 else ""
+        names = unified_formats(line.target)
+        shown = f"[BUF_FMT_{names[value]}]" if value < len(names) else str(value)
+        return f" format:{shown}" if value != 1 else ""
     data, number = value & 15, value >> 4
-    shown = [f"BUF_DATA_FORMAT_{DATA_FORMATS[data]}"] if data != 1 else []
-    shown += [f"BUF_NUM_FORMAT_{NUMBER_FORMATS[number]}"] if number else []
-    return f" format:[{','.join(shown)}]" if shown else ""
+    parts = [f"BUF_DATA_FORMAT_{DATA_FORMATS[data]}"] if data != 1 else []
+    parts += [f"BUF_NUM_FORMAT_{NUMBER_FORMATS[number]}"] if number else []
+    return f" format:[{','.join(parts)}]" if parts else ""
 
 
 def _swizzle(line: Line, place: int, _: str) -> str:
@@ -296,4 +350,9 @@ MODIFIERS: dict[str, Handler] = {
     "printR128A16": _image_address,
     "printFORMAT": _buffer_format,
     "printSwizzle": _swizzle,
+    "printBitOp3": _lookup_table,
+    **{f"printIndexKey{bits}bit": _index_key for bits in (8, 16, 32)},
+    **{f"printMatrix{side.upper()}FMT": _matrix_names(f"{side}_fmt", *MATRIX_FORMATS) for side in "ab"},
+    **{f"printMatrix{side.upper()}Scale": _matrix_names(f"{side}_scale", *SCALE_ROWS) for side in "ab"},
+    **{f"printMatrix{side.upper()}ScaleFmt": _matrix_names(f"{side}_scale_fmt", *SCALE_FORMATS) for side in "ab"},
 }

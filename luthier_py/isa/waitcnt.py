@@ -8,10 +8,13 @@ gives the counts back; a counter that is not waited for does not appear.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Counter, Inst, OpFlag
 from luthier_py.isa.target import Target
+
+if TYPE_CHECKING:
+    from luthier_py.isa.instruction_set import InstructionSet
 
 Segments = tuple[tuple[int, int], ...]  # (first bit, width), low part first
 
@@ -20,18 +23,25 @@ _GFX9: dict[Counter, Segments] = {
 }
 _GFX10: dict[Counter, Segments] = {**_GFX9, Counter.LGKM: ((8, 6),)}
 _GFX11: dict[Counter, Segments] = {Counter.EXP: ((0, 3),), Counter.LGKM: ((4, 6),), Counter.VM: ((10, 6),)}
-_LAYOUTS = {9: _GFX9, 10: _GFX10, 11: _GFX11}
+_LAYOUTS = {8: _GFX9, 9: _GFX9, 10: _GFX10, 11: _GFX11, 12: _GFX11}
 
-# Instructions of gfx10 and gfx11 that wait for one counter (SOPK; their sdst is null).
+# Instructions that wait for one counter: SOPK of gfx10 and gfx11 (their sdst is null), SOPP of gfx12.
 _SINGLE = {
     "S_WAITCNT_VSCNT": Counter.VS, "S_WAITCNT_VMCNT": Counter.VM,
     "S_WAITCNT_EXPCNT": Counter.EXP, "S_WAITCNT_LGKMCNT": Counter.LGKM,
+    **{f"S_WAIT_{counter.name}CNT": counter for counter in (
+        Counter.EXP, Counter.SAMPLE, Counter.BVH, Counter.KM, Counter.ASYNC, Counter.TENSOR, Counter.X)},
+    "S_WAIT_LOADCNT": Counter.LOAD, "S_WAIT_STORECNT": Counter.STORE, "S_WAIT_DSCNT": Counter.DS,
 }
+# gfx12: two counters in one immediate, the second in the low byte.
+_DOUBLE = {
+    "S_WAIT_LOADCNT_DSCNT": (Counter.LOAD, Counter.DS), "S_WAIT_STORECNT_DSCNT": (Counter.STORE, Counter.DS),
+}
+_WAITS = {counter: name for name, counter in _SINGLE.items() if name.startswith("S_WAIT_")}
+_WIDTHS = {Counter.EXP: 3, Counter.BVH: 3, Counter.KM: 5}  # of gfx12's counters; the others have 6 bits
 
 
 def _layout(target: Target) -> dict[Counter, Segments]:
-    if target.generation not in _LAYOUTS:
-        raise Unsupported(f"{target.name} has no s_waitcnt, but one wait instruction for each counter")
     return _LAYOUTS[target.generation]
 
 
@@ -69,10 +79,29 @@ def waits_for(target: Target, inst: Inst) -> dict[Counter, int]:
     """Counts that ``inst`` waits for; empty for instructions that wait for none of these counters."""
     if OpFlag.WAIT not in inst.op.flags:
         return {}
-    if inst.op.base == "S_WAITCNT":
+    base = inst.op.base
+    if base == "S_WAITCNT":
         return decode_waitcnt(target, inst["simm16"].value & 0xFFFF)
-    counter = _SINGLE.get(inst.op.base)
-    return {} if counter is None else {counter: inst["simm16"].value & 0x3F}
+    if base in _DOUBLE:
+        first, second = _DOUBLE[base]
+        return {first: inst["simm16"].value >> 8 & 0x3F, second: inst["simm16"].value & 0x3F}
+    counter = _SINGLE.get(base)
+    if counter is None:
+        return {}
+    width = _WIDTHS.get(counter, 6) if target.generation >= 12 else 6
+    return {counter: inst["simm16"].value & (1 << width) - 1}
+
+
+def wait_instructions(isa: InstructionSet, counts: Mapping[Counter, int]) -> list[Inst]:
+    """The fewest instructions that wait until each counter is at most its count."""
+    if isa.target.generation >= 12:
+        return [isa.make(_WAITS[counter], min(count, (1 << _WIDTHS.get(counter, 6)) - 1))
+                for counter, count in counts.items()]
+    together = {counter: count for counter, count in counts.items() if counter in _layout(isa.target)}
+    waits = [isa.make("s_waitcnt", encode_waitcnt(isa.target, together))] if together else []
+    if Counter.VS in counts:
+        waits.append(isa.make("s_waitcnt_vscnt", None, min(counts[Counter.VS], 63)))
+    return waits
 
 
 def _limit(segments: Segments) -> int:

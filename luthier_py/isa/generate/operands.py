@@ -8,6 +8,7 @@ tie or to carry a constant is folded into the access of another operand, or drop
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import cache
 from typing import NamedTuple
 
@@ -78,7 +79,7 @@ def operand_class(tablegen: TableGen, name: str, signed: int) -> OperandClass:
     bits = FIXED_WIDTH.get(decoder) or _width(decoder, class_name)
     files = next(files for prefix, files in FILES if class_name.startswith(prefix))
     files += "".join(letter for part, letter in EXCLUDED if re.search(part, class_name))
-    return OperandClass(kind, max(1, bits // 32), type_name, printer, 0, files, int("Align" in class_name))
+    return OperandClass(kind, max(1, bits // 32), type_name, printer, 0, files, int(bool(re.search("Align(Target|2)", class_name))))
 
 
 # Fields of which only some values mean something, by printer.
@@ -110,6 +111,8 @@ def _printer(method: str) -> str:
 
 def shape_of(tablegen: TableGen, record: Record, pseudo: Record | None, signed: int) -> tuple[ShapeOperand, ...]:
     positions = {name: tuple(map(tuple, segments)) for name, segments in record["fields"].items()}
+    if record.get("image") and "MIMG" in record["flags"]:
+        positions.update(_address_bytes(record, positions.keys()))
     declared = [(name, Access.WRITE, kind) for name, kind in record["Out"]]
     declared += [(name, Access.READ, kind) for name, kind in record["In"]]
     access = _access(record, pseudo, positions.keys())
@@ -126,6 +129,12 @@ def shape_of(tablegen: TableGen, record: Record, pseudo: Record | None, signed: 
     if any(operand.operand_class.dwords == 2 for operand in operands):
         operands = [_only_newbcast(operand) for operand in operands]
     return _share_accumulator_bit(operands)
+
+
+def _address_bytes(record: Record, encoded: Collection[str]) -> dict[str, tuple[Segment, ...]]:
+    """Image addresses after the first have a byte each behind the encoding (RDNA ISA, MIMG-NSA)."""
+    names = [name for name, _ in record["In"] if re.fullmatch(r"vaddr\d+", name) and name not in encoded]
+    return {name: ((8 * (record["Size"] + place), 8, 0),) for place, name in enumerate(names)}
 
 
 def _only_newbcast(operand: ShapeOperand) -> ShapeOperand:

@@ -29,7 +29,6 @@ FLAGS = {
 }
 REGISTER_CLASSES = ("S16ImmOperand", "RegisterOperand", "RegisterClass", "RegClassByHwMode")
 IMAGE = ("Gather4", "NumExtraArgs", "Gradients", "G16", "Coordinates", "LodOrClampOrMip", "BVH", "A16")
-DIMENSION = ("Encoding", "NumCoords", "NumGradients", "AsmSuffix")
 
 
 def reduce_records(dump: Json) -> Json:
@@ -56,7 +55,6 @@ def reduce_records(dump: Json) -> Json:
         "predicates": {name: _condition(dump[name]["AssemblerCondDag"]) for name in conditions
                        if dump[name].get("AssemblerMatcherPredicate") and dump[name].get("AssemblerCondDag")},
         "operands": {name: _operand(dump[name]) for name in kinds if name in dump},
-        "dimensions": [_fields(dump[name], DIMENSION) for name in dump["!instanceof"]["AMDGPUDimProps"]],
         "images": {name: _fields(dump[name], IMAGE) for name in dump["!instanceof"]["MIMGBaseOpcode"]},
         "image_sizes": _image_sizes(dump),
         "pseudos": {name: _common(dump[name]) for name in used},

@@ -8,7 +8,7 @@ Invariant: all reasoning about record names and LLVM's printing code happens her
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from luthier_py.isa import errata
 from luthier_py.isa.generate.operands import ShapeOperand, shape_of
@@ -33,6 +33,7 @@ class Row(NamedTuple):
     counters: int
     spaces: int
     partial: bool                        # writes a part of vdst whenever op_sel or a tie says so
+    image: tuple[Any, ...] | None        # luthier_py.isa.table.ImageInfo, hashable
 
 
 FORMATS = ("VOPD3", "VOP3P", "VINTERP", "VOP3", "SDWA", "DPP", "VOP1", "VOP2", "VOPC", "SOP1", "SOP2", "SOPC", "SOPK",
@@ -47,23 +48,32 @@ class Generation(NamedTuple):
     """All that a row depends on beyond its record: rows are shared between targets that agree here."""
 
     smem_offset_bits: int     # signed
-    buffer_offset_bits: int   # 0: unsigned
+    buffer_offset_bits: int   # 0: unsigned; negative: the field is signed, but must not be negative
     flat_offset_bits: int     # of the flat segment; negative: unsigned, and the field's highest bit must be 0
     global_offset_bits: int   # of the global and scratch segments
     store_counter: bool
+    a16_packs_gradients: bool
+    packed_d16: bool
+    split_counters: bool      # gfx12: one counter for each kind of memory operation
+    replay_counter: bool      # gfx1250: X_CNT
 
     @staticmethod
     def of(features: frozenset[str]) -> Generation:
         """AMD ISA manuals, SMEM, MUBUF and FLAT instruction formats."""
+        others = ("G16" not in features, "UnpackedD16VMem" not in features, "GFX12Insts" in features,
+                  "GFX1250Insts" in features)
         if "GFX12Insts" in features:
-            return Generation(24, 24, 24, 24, True)
+            return Generation(24, -23, 24, 24, True, *others)
         gfx10 = "GFX10Insts" in features
         bits = 12 if gfx10 and "GFX11Insts" not in features else 13
-        return Generation(21, 0, 1 - bits, bits, gfx10)
+        smem = 0 if "GFX9Insts" not in features and not gfx10 else 21
+        return Generation(smem, 0, 1 - bits, bits, gfx10, *others)
 
-    def signed_offset(self, format_name: str, named: set[str]) -> int:
+    def signed_offset(self, format_name: str, named: set[str], base: str) -> int:
         if format_name == "FLAT":
             return self.global_offset_bits if named & {"FlatGlobal", "FlatScratch"} else self.flat_offset_bits
+        if base.startswith("S_BUFFER_") and self.buffer_offset_bits:
+            return self.buffer_offset_bits
         return {"SMRD": self.smem_offset_bits, "MUBUF": self.buffer_offset_bits,
                 "MTBUF": self.buffer_offset_bits}.get(format_name, 0)
 
@@ -94,7 +104,7 @@ def _rows(tablegen: TableGen, generation: Generation, name: str, record: Record)
     named |= {tablegen.flag_bits[bit] for bit in record["TSFlags"] if bit in tablegen.flag_bits}
     format_name = next((f for f in FORMATS if f in named), "OTHER")
     base = base_name(pseudo_name, format_name)
-    shape = shape_of(tablegen, record, pseudo, generation.signed_offset(format_name, named))
+    shape = shape_of(tablegen, record, pseudo, generation.signed_offset(format_name, named, base))
     if base in errata.READS_OWN_DESTINATION:
         shape = tuple(o._replace(access=Access.READ | Access.WRITE) if o.name == "sdst" else o for o in shape)
     behaviour = {
@@ -104,12 +114,13 @@ def _rows(tablegen: TableGen, generation: Generation, name: str, record: Record)
     flags, counters, spaces = _effects(base, format_name, named, behaviour, shape, generation)
     row = Row(
         record=name, template=_template(record, name, named, behaviour, shape), base=base, format=format_name,
-        size_bytes=_size(record, named), namespace=f"{record['Size']} {record['DecoderNamespace']}",
+        size_bytes=_size(record, shape), namespace=f"{record['Size']} {record['DecoderNamespace']}",
         mask=record["mask"], value=record["value"], fill=_fill(name, named, record, shape), shape=shape,
         reads=tuple(record["Uses"]), writes=tuple(record["Defs"]), flags=flags.value, counters=counters.value,
         spaces=spaces.value, partial=_partial(base, named, record, pseudo),
+        image=_image(tablegen, record, generation),
     )
-    return _expand_dpp8(row)
+    return _expand_dpp8(_with_positive_offset(_with_exec_destination(row, named)))
 
 
 def base_name(pseudo: str, format_name: str) -> str:
@@ -118,6 +129,7 @@ def base_name(pseudo: str, format_name: str) -> str:
     if format_name == "SMRD":
         name = re.sub(r"(_SGPR_IMM|_SGPR|_IMM)(?=_RTN$|$)", "", name)
     elif format_name in ("MUBUF", "MTBUF"):
+        name = name.replace("_VBUFFER", "")
         name = re.sub(r"(_LDS)?_(OFFEN|IDXEN|BOTHEN|OFFSET|ADDR64)(?=_RTN$|$)", r"\1", name)
     elif format_name == "FLAT":
         name = re.sub(r"_(SADDR|SVS|ST)(?=_RTN$|$)", "", name)
@@ -128,12 +140,39 @@ def base_name(pseudo: str, format_name: str) -> str:
     return name.removesuffix("_RTN")
 
 
-def _size(record: Record, named: set[str]) -> int:
-    size: int = record["Size"]
-    addresses = sum(1 for name, _ in record["In"] if re.fullmatch(r"vaddr\d", name))
-    if "MIMG" in named and addresses > 1:  # non-sequential addresses follow, four to a dword
-        size += 4 * ((addresses + 2) // 4)
-    return size
+def _size(record: Record, shape: tuple[ShapeOperand, ...]) -> int:
+    """Addresses of images that do not follow each other have bytes behind the encoding, in whole dwords."""
+    end = max((first + width for operand in shape for first, width, _ in operand.segments), default=0)
+    return max(record["Size"], -(-end // 32) * 4)
+
+
+def _with_positive_offset(row: Row) -> Row:
+    """Offsets of gfx12 buffers have a sign bit that must be 0 (AMDGPUDisassembler: "must not be a negative")."""
+    for operand in row.shape:
+        if operand.operand_class.signed < -12 and row.format != "FLAT":
+            first, width, _ = operand.segments[-1]
+            return row._replace(mask=row.mask | 1 << first + width - 1)
+    return row
+
+
+def _image(tablegen: TableGen, record: Record, generation: Generation) -> tuple[Any, ...] | None:
+    """ImageInfo; None where the opcode says all, as for ray intersection."""
+    if "image" not in record or tablegen.images[record["image"][0]]["BVH"]:
+        return None
+    base, encoding, data, address = record["image"]
+    info = tablegen.images[base]
+    separate = encoding in ("MIMGEncGfx10NSA", "MIMGEncGfx11NSA", "MIMGEncGfx12")
+    sizes = tuple(map(tuple, tablegen.image_sizes[f"{base} {encoding}"]))
+    return (data, address, info["NumExtraArgs"], info["Coordinates"], info["LodOrClampOrMip"], info["Gradients"],
+            info["G16"], int(generation.a16_packs_gradients), info["Gather4"], int(generation.packed_d16),
+            int(separate), int(separate and encoding != "MIMGEncGfx10NSA"), sizes)
+
+
+def _with_exec_destination(row: Row, named: set[str]) -> Row:
+    """From gfx10 on v_cmpx in VOP3 must name EXEC where others have vdst (AMDGPUDisassembler: soft failure)."""
+    if row.base.startswith("V_CMPX_") and "VOP3" in named and re.search(r"_gfx1\d", row.record):
+        return row._replace(mask=row.mask | 0xFF, value=row.value | 0x7E)
+    return row
 
 
 def _effects(base: str, format_name: str, named: set[str], behaviour: set[str], shape: tuple[ShapeOperand, ...],
@@ -141,13 +180,34 @@ def _effects(base: str, format_name: str, named: set[str], behaviour: set[str], 
     flags = _flags(base, format_name, named, behaviour, shape)
     counters = errata.COUNTERS.get(base, Counter.NONE)
     if "VM_CNT" in named:
-        store_only = OpFlag.MAY_STORE in flags and OpFlag.MAY_LOAD not in flags or "IsAtomicNoRet" in named
-        counters |= Counter.VS if store_only and generation.store_counter else Counter.VM
+        counters |= _vector_counter(base, named, flags, generation)
     if "LGKM_CNT" in named:
         counters |= Counter.LGKM
     if "EXP_CNT" in named and format_name not in MEMORY_FORMATS:  # loads and stores hold EXP_CNT on gfx6 only
         counters |= Counter.EXP
+    if "ASYNC_CNT" in named:
+        counters |= Counter.ASYNC
+    if "TENSOR_CNT" in named:
+        counters |= Counter.TENSOR
+    if Counter.LGKM in counters and generation.split_counters and not named & {"DS", "FLAT"}:
+        counters = counters & ~Counter.LGKM | Counter.KM
+    if generation.replay_counter and flags & (OpFlag.VMEM | OpFlag.SMEM):
+        counters |= Counter.X
     return flags, counters, _spaces(format_name, base, named, shape)
+
+
+def _vector_counter(base: str, named: set[str], flags: OpFlag, generation: Generation) -> Counter:
+    """SIInsertWaitcnts, getVmemWaitEventType and getVmemType."""
+    if base in errata.COUNTED_AS_STORES:
+        return Counter.STORE
+    store_only = OpFlag.MAY_STORE in flags and OpFlag.MAY_LOAD not in flags or "IsAtomicNoRet" in named
+    if store_only and generation.store_counter:
+        return Counter.STORE
+    if generation.split_counters and "BVH" in base and named & {"VIMAGE", "MIMG"}:
+        return Counter.BVH
+    if generation.split_counters and "VSAMPLE" in named:
+        return Counter.SAMPLE
+    return Counter.VM
 
 
 TSFLAGS = {
@@ -214,10 +274,8 @@ def _partial(base: str, named: set[str], record: Record, pseudo: Record | None) 
 
 
 def _fill(name: str, named: set[str], record: Record, shape: tuple[ShapeOperand, ...]) -> int:
-    """Don't-care bits that LLVM's assembler sets: vdst of gfx10 v_cmpx, op_sel_hi of absent packed sources."""
+    """Don't-care bits that LLVM's assembler sets: op_sel_hi of absent packed sources."""
     names = {operand.name for operand in shape}
-    if name.startswith("V_CMPX_") and "VOP3" in named and re.search(r"_gfx1\d", name):
-        return 0x7E
     if name.startswith(("V_ACCVGPR_READ", "V_ACCVGPR_WRITE")):
         return 1 << 59 | 1 << 60 | 1 << 14
     if "VOP3P" not in named or "DPP" in named or all(operand != "op_sel_hi" for operand, _ in record["In"]):
@@ -230,18 +288,37 @@ def _template(record: Record, name: str, named: set[str], behaviour: set[str],
     """AsmString with what LLVM's printer adds in C++: encoding suffix and implicit vcc operands."""
     text = re.sub(r"\{([^|{}]*)(\|[^}]*)?\}", r"\1", record["AsmString"])
     mnemonic, rest = re.match(r"(\w+)(.*)", text, re.S).groups()  # type: ignore[union-attr]
-    if rest.startswith("$") and any(operand.operand_class.printer == "printVOPDst" for operand in shape):
-        mnemonic += _suffix(named, behaviour)
+    if rest.startswith("$") and any(operand.operand_class.printer in ("printVOPDst", "printVINTRPDst")
+                                    for operand in shape):
+        mnemonic += "_e32" if "VINTRP" in named else _suffix(named, behaviour)
         rest = " " + rest
     if "VOPC" in named and {"VCC", "VCC_LO"} & set(record["Defs"]):
         rest = rest.replace(" $", " $vcc, $", 1)
     rest = rest.replace(",$format $soffset", ", $soffset$format")  # printed after soffset
+    rest = re.sub(r"\[\$vaddr0, .*\$vaddr\d+\]", "$vaddr", rest)  # as many as are used
+    if "image" in record:
+        rest = rest.replace("$a16", " a16" if "_a16_" in name else "$a16" if "a16" in record["fields"] else "")
+    if "$op_sel" in rest:
+        rest = re.sub(r"\$op_sel\b", _op_sel(name, record, named, shape), rest)
     if VCC_AFTER_SRC1.match(name):
         rest = re.sub(r"\$src1(_modifiers)?\b", r"\g<0>, $vcc", rest, count=1)
     if VCC_AFTER_VDST.match(name):
         rest = rest.replace("$vdst", "$vdst, $vcc", 1)
     rest = re.sub(r"(?<![\w$])vcc(_lo)?(?!\w)", "$vcc", rest)
     return mnemonic + rest
+
+
+def _op_sel(name: str, record: Record, named: set[str], shape: tuple[ShapeOperand, ...]) -> str:
+    """Which of the meanings of op_sel (AMDGPUInstPrinter::printOpSel, printPackedModifier)."""
+    if re.match(r"V_CVT_(PK_)?F32_(BF8|FP8)_(fake16_|t16_)?e64.*_gfx12$", name):
+        return "$op_sel_byte"
+    if re.match(r"V_PERMLANEX?16_(VAR_)?B32_", name):
+        return "$op_sel_permlane"
+    encoded = {operand.name for operand in shape}
+    if "VOP3_OPSEL" not in named or not {"vdst", "sdst"} & encoded:
+        return "$op_sel"
+    tied = any(operand == "src2" for operand, _ in record["In"]) and "src2" not in encoded
+    return "$op_sel_with_tied_dst" if tied else "$op_sel_with_dst"
 
 
 def _suffix(named: set[str], behaviour: set[str]) -> str:

@@ -29,6 +29,8 @@ class TableGen:
     implied: dict[str, list[str]]           # feature -> features that it implies
     processors: dict[str, list[str]]        # name -> features
     flag_bits: dict[int, str]               # TSFlags bit -> name
+    images: dict[str, dict[str, int]]       # image operation -> what decides its operands' widths
+    image_sizes: dict[str, list[list[int]]]  # "operation encoding" -> (data, address) dwords that exist
 
     def features(self, processor: str, wave_size: int) -> frozenset[str]:
         """Names of the subtarget features (without the "Feature" prefix), closed under implication."""
@@ -64,6 +66,7 @@ def load() -> TableGen:
     return TableGen(
         data["instructions"], data["pseudos"], data["operands"], data["predicates"], data["features"],
         data["processors"], {int(bit): name for bit, name in data["tsflags"].items()},
+        data["images"], data["image_sizes"],
     )
 
 

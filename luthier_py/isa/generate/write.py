@@ -55,17 +55,18 @@ def _records(rows: list[Row]) -> str:
     shapes: Numbered[Any] = Numbered()
     registers: Numbered[Any] = Numbered()
     namespaces: Numbered[str] = Numbered()
+    images: Numbered[Any] = Numbered()
     lines = []
     for row in rows:
         shape = tuple((o.name, o.access.value, classes(o.operand_class), o.segments) for o in row.shape)
         lines.append(_json([
             row.record, row.template, row.base, row.format, row.size_bytes, namespaces(row.namespace), row.mask,
             row.value, row.fill, shapes(shape), registers(row.reads), registers(row.writes), row.flags, row.counters,
-            row.spaces, int(row.partial),
+            row.spaces, int(row.partial), -1 if row.image is None else images(row.image),
         ]))
     header = {
         "llvm": "22.1.8", "shapes": len(shapes.numbers), "classes": classes.values(), "registers": registers.values(),
-        "namespaces": namespaces.values(),
+        "namespaces": namespaces.values(), "images": images.values(),
     }
     return "\n".join([_json(header), *map(_json, shapes.values()), *lines])
 
