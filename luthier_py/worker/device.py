@@ -12,10 +12,11 @@ import queue
 import struct
 import threading
 import time
+from functools import partial
 
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.module import EmulatorModule
-from luthier_py.errors import DeviceError, Invalid, LuthierError, Unsupported
+from luthier_py.errors import DeviceError, Invalid
 from luthier_py.isa import Target, target
 from luthier_py.loader import KernelRecord, SymbolType, unbundle
 from luthier_py.runtime import hidden_value
@@ -24,23 +25,13 @@ from luthier_py.runtime.hip import protocol
 from luthier_py.runtime.hip.protocol import Message
 from luthier_py.worker import properties
 from luthier_py.worker.arena import Arena
-from luthier_py.worker.wire import Request, say
+from luthier_py.worker.edge import Refused, guarded, say
+from luthier_py.worker.wire import Request
 
 VARIABLE = "LUTHIER_DEVICE"
+SHARED_GROUPS = 16  # work-groups of a thread from which on threads pay
 _LAUNCH = struct.Struct("<9I")
 _ELF = b"\x7fELF"
-
-
-class NoBinary(Unsupported):
-    """A program has no code for this device."""
-
-    status = protocol.STATUS_NO_BINARY
-
-
-class OutOfMemory(DeviceError):
-    """The arena is full."""
-
-    status = protocol.STATUS_OUT_OF_MEMORY
 
 
 class DeviceService:
@@ -51,6 +42,7 @@ class DeviceService:
         self._modules: dict[int, EmulatorModule] = {}
         self._queue: queue.SimpleQueue[Request] = queue.SimpleQueue()
         self._next_module = 1
+        self._threads = os.cpu_count() or 1
 
     def answer(self, request: Request) -> bytes | None:
         content = request.content
@@ -75,7 +67,7 @@ class DeviceService:
 
     def _open(self, address: int, size: int) -> bytes:
         self.arena = Arena(address, size)
-        self.device = EmulatorDevice(self.target, os.cpu_count() or 1, place=(self.arena.address, self.arena.size))
+        self.device = EmulatorDevice(self.target, place=(self.arena.address, self.arena.size))
         threading.Thread(target=self._run, daemon=True).start()
         return describe(self.target)
 
@@ -83,7 +75,7 @@ class DeviceService:
         try:
             return self.device.alloc(size).address
         except DeviceError as error:
-            raise OutOfMemory(error.message) from None
+            raise Refused(error.message, protocol.STATUS_OUT_OF_MEMORY) from None
 
     def _load(self, image: bytes) -> bytes:
         module = self.device.load(self._code_for_this(image), "code object")
@@ -101,10 +93,11 @@ class DeviceService:
             if name.partition(":")[0] == self.target.name:
                 return member.data
             found.append(name)
-        raise NoBinary(
-            f"the program has code for {', '.join(found) or 'no GPU'}, but the device is {self.target.name}; "
-            f"compile it with --offload-arch={self.target.name}, or set {VARIABLE}"
+        say(
+            f"the program has code for {', '.join(found) or 'no GPU'}, but the device is {self.target.name}: "
+            f"compile it with --offload-arch={self.target.name}, or set {VARIABLE} to emulator:TARGET"
         )
+        raise Refused("no code for this device", protocol.STATUS_NO_BINARY)
 
     def _record(self, module: int, kernel: int) -> KernelRecord:
         return self._modules[module].object.kernels[kernel]
@@ -125,16 +118,14 @@ class DeviceService:
         while True:
             request = self._queue.get()
             ticket += 1
-            try:
-                if not self.arena.failed:
-                    self._carry_out(request)
-            except LuthierError as error:
-                say(error)
-                self.arena.fail(
-                    protocol.STATUS_ILLEGAL_ADDRESS if "address" in error.message else protocol.STATUS_LAUNCH_FAILURE
-                )
-            finally:
-                self.arena.done(ticket)
+            if not self.arena.failed:
+                self._note(guarded(partial(self._carry_out, request)))
+            self.arena.done(ticket)
+
+    def _note(self, outcome: None | Exception) -> None:
+        if isinstance(outcome, Exception):
+            bad_address = isinstance(outcome, DeviceError) and "address" in outcome.message
+            self.arena.fail(protocol.STATUS_ILLEGAL_ADDRESS if bad_address else protocol.STATUS_LAUNCH_FAILURE)
 
     def _carry_out(self, request: Request) -> None:
         if request.code == Message.STAMP:
@@ -144,6 +135,7 @@ class DeviceService:
         grid, block = (shape[0], shape[1], shape[2]), (shape[3], shape[4], shape[5])
         record = self._record(module, kernel)
         kernarg = with_hidden(record, request.content[_LAUNCH.size :], grid, block, lds)
+        self.device.threads = self._threads if grid[0] * grid[1] * grid[2] >= SHARED_GROUPS * self._threads else 1
         self.device.launch(self._modules[module].kernel(record.name), grid, block, kernarg, lds)
 
 

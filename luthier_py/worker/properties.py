@@ -33,7 +33,7 @@ LAYOUT_R0600 = """
  name:256c uuid:16c luid:8c luidDeviceNodeMask:i totalGlobalMem:q sharedMemPerBlock:q regsPerBlock:i warpSize:i
 memPitch:q maxThreadsPerBlock:i maxThreadsDim:3i maxGridSize:3i clockRate:i totalConstMem:q major:i minor:i
 textureAlignment:q texturePitchAlignment:q deviceOverlap:i multiProcessorCount:i kernelExecTimeoutEnabled:i
-integrated:i canMapHostMemory:i computeMode:i textures:25i surfaces:13i surfaceAlignment:q concurrentKernels:i
+integrated:i canMapHostMemory:i computeMode:i textures:26i surfaces:14i surfaceAlignment:q concurrentKernels:i
 ECCEnabled:i pciBusID:i pciDeviceID:i pciDomainID:i tccDriver:i asyncEngineCount:i unifiedAddressing:i
 memoryClockRate:i memoryBusWidth:i l2CacheSize:i persistingL2CacheMaxSize:i maxThreadsPerMultiProcessor:i
 streamPrioritiesSupported:i globalL1CacheSupported:i localL1CacheSupported:i sharedMemPerMultiprocessor:q

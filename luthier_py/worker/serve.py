@@ -6,18 +6,26 @@ reaches the program except as a status, with one line on stderr.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import socket
 import sys
+from functools import partial
 from typing import NoReturn, Protocol
 
 from luthier_py.errors import Invalid, LuthierError
 from luthier_py.runtime.hip import protocol
-from luthier_py.worker.wire import Request, Wire, say
+from luthier_py.runtime.hip.protocol import Message
+from luthier_py.worker.edge import Refused, guarded, say
+from luthier_py.worker.wire import Request, Wire
 
 SOCKET_FD = 3
 FIRST_FOREIGN_FD = 5  # open files of the program that happen to be inherited from here on are none of ours
+
+LARGE_BYTES = 1 << 20  # memory from this size on is fresh pages, so that zeroing what a launch takes costs nothing
+_MMAP_THRESHOLD = -3
+SWITCH_SECONDS = 1e-4  # short launches change threads often
 
 
 class Service(Protocol):
@@ -29,6 +37,9 @@ class Service(Protocol):
 def main(service: str) -> NoReturn:
     """Serve until the program's end of the socket closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    if hasattr(libc := ctypes.CDLL(None), "mallopt"):
+        libc.mallopt(_MMAP_THRESHOLD, LARGE_BYTES)
     os.closerange(FIRST_FOREIGN_FD, os.sysconf("SC_OPEN_MAX") if os.sysconf("SC_OPEN_MAX") < 1 << 16 else 1 << 16)
     wire = Wire(socket.socket(fileno=SOCKET_FD))
     try:
@@ -53,22 +64,22 @@ def open_service(name: str) -> Service:
 
 def serve(wire: Wire, service: Service) -> None:
     while (request := wire.receive()) is not None:
-        try:
-            content = service.answer(request)
-        except LuthierError as error:
-            say(error)
-            wire.reply(status_of(error))
-        else:
-            if content is not None:
-                wire.reply(protocol.STATUS_OK, content)
+        answer = guarded(partial(service.answer, request))
+        if isinstance(answer, Exception):
+            wire.reply(status_of(answer, request))
+        elif answer is not None:
+            wire.reply(protocol.STATUS_OK, answer)
+
+
+def status_of(error: Exception, request: Request) -> int:
+    if isinstance(error, Refused):
+        return error.status
+    if not isinstance(error, LuthierError):
+        return protocol.STATUS_UNKNOWN
+    return protocol.STATUS_INVALID_IMAGE if request.code == Message.LOAD else protocol.STATUS_INVALID_VALUE
 
 
 def refuse(wire: Wire) -> None:
     """There is no device: say so to the first question."""
     if wire.receive() is not None:
         wire.reply(protocol.STATUS_NO_DEVICE)
-
-
-def status_of(error: LuthierError) -> int:
-    status = getattr(error, "status", None)
-    return status if isinstance(status, int) else protocol.STATUS_INVALID_VALUE

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import socket
 import struct
-import sys
 from dataclasses import dataclass
 
 HEAD = struct.Struct("<II")
@@ -45,8 +44,3 @@ class Wire:
                 return None
             data += piece
         return bytes(data)
-
-
-def say(error: object) -> None:
-    """One line on stderr."""
-    print(f"luthier: {error}", file=sys.stderr, flush=True)

@@ -1,6 +1,9 @@
 // What HIP's headers expect of the device library for work-item ids, so that programs need no device bitcode.
 // Included after hip/hip_runtime.h, for device code only.
 #pragma once
+#ifndef __managed__
+#define __managed__ __attribute__((managed))
+#endif
 #ifdef __HIP_DEVICE_COMPILE__
 #define LUTHIER_ID(name, x, y, z)                                                                     \
     extern "C" __device__ inline __attribute__((const, used)) size_t name(unsigned axis)              \
