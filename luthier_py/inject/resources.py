@@ -52,6 +52,9 @@ def wave_homes(
     if ordered:
         _check_calls(program, component)
     untouched = general_registers(program.isa) - facts.touched(component.functions)
+    for kernel in component.kernels:  # what a wave is born with and a trap handler, say, still wants
+        for entry in kernel.function.entries:
+            untouched -= facts.live_before(kernel.function.block(entry).instrs[0])
     pool = Pool(RegSet(sgpr=untouched.sgpr), lambda: Location(component.kernels[0].name))
     return {v: pool.take(RegFile.SGPR, v.type.dwords) for v in ordered}
 
