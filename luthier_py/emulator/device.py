@@ -67,6 +67,7 @@ class EmulatorDevice:
         module = kernel.module
         if not isinstance(module, EmulatorModule) or module.memory is not self.memory or not module.loaded:
             raise Invalid(f"kernel {kernel.name} is not loaded on this device")
+        self.profile = None
         with self._lock:
             shape = shape_of(kernel.record, self._target, grid, block, lds_bytes)
             settings = Settings(shape.wave_size, mode_of(kernel.record.descriptor))

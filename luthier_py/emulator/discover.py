@@ -49,6 +49,31 @@ def discover(decode: Callable[[int], Inst], entry: int) -> list[CodeBlock]:
     return _blocks(insts, leaders)
 
 
+def direct_calls(blocks: list[CodeBlock]) -> set[int]:
+    """Functions called at an address that one block works out: s_getpc, s_add and s_addc of literals, s_swappc."""
+    found = set()
+    for block in blocks:
+        known: dict[int, int] = {}  # scalar register -> dword
+        carry = 0
+        for pc, inst in block.insts:
+            base, regs = inst.op.base, [operand.reg for operand in inst.operands]
+            after = pc + inst.size_bytes
+            if base == "S_SWAPPC_B64" and regs[1] is not None and {regs[1].index, regs[1].index + 1} <= known.keys():
+                found.add(known[regs[1].index] | known[regs[1].index + 1] << 32)
+            elif base == "S_CALL_B64":
+                found.add(inst.branch_target(pc) or 0)
+            if base == "S_GETPC_B64" and regs[0] is not None:
+                known |= {regs[0].index: after & 0xFFFFFFFF, regs[0].index + 1: after >> 32}
+            elif base in ("S_ADD_U32", "S_ADDC_U32") and regs[0] == regs[1] and inst.operands[2].reg is None:
+                total = known.get(regs[0].index, 0) + inst.operands[2].value + (carry if base == "S_ADDC_U32" else 0)
+                carry = total >> 32
+                if regs[0].index in known:
+                    known[regs[0].index] = total & 0xFFFFFFFF
+            else:
+                known = {index: value for index, value in known.items() if not inst.writes.sgpr >> index & 1}
+    return found
+
+
 def _ways(inst: Inst, pc: int) -> tuple[list[int], bool]:
     """Branch targets inside the function, and whether the next instruction can follow."""
     flags = inst.op.flags

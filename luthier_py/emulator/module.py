@@ -11,7 +11,7 @@ import threading
 
 import numpy as np
 
-from luthier_py.emulator.discover import CodeBlock, discover
+from luthier_py.emulator.discover import CodeBlock, direct_calls, discover
 from luthier_py.emulator.engine import compile_function
 from luthier_py.emulator.memory import Allocation, Memory, write_bytes
 from luthier_py.emulator.translate import Numbers, Settings, Translator
@@ -51,14 +51,20 @@ class Code:
         raise Malformed(f"0x{pc:x} is not an address of code")
 
     def require(self, pc: int, kernel: str) -> None:
-        """Make the table's entry for ``pc``; Unsupported or Malformed if its function cannot be translated."""
+        """Make the table's entry for ``pc`` and what it calls directly; Unsupported or Malformed if that cannot be."""
+        work = [pc]
         with self._lock:
-            if self.table[(pc - self.start) // 4]:
-                return
-            try:
-                self._translate(discover(self.decode, pc), pc)
-            except (Unsupported, Malformed) as error:
-                raise self._located(error, kernel, pc) from error
+            while work:
+                pc = work.pop()
+                place = (pc - self.start) // 4
+                if 0 <= place < len(self.table) and self.table[place]:
+                    continue
+                try:
+                    blocks = discover(self.decode, pc)
+                    self._translate(blocks, pc)
+                except (Unsupported, Malformed) as error:
+                    raise self._located(error, kernel, pc) from error
+                work += direct_calls(blocks)
 
     def _translate(self, blocks: list[CodeBlock], pc: int) -> None:
         name = f"gpu_{pc:x}"
