@@ -1,0 +1,180 @@
+"""What goes wrong in a kernel or a launch: one error that names the place, and a device that goes on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from launching import compile_hip, device, launch, run_sample
+
+from luthier_py.errors import DeviceError, Invalid, Malformed, Unsupported
+from luthier_py.runtime import pack_arguments
+from luthier_py.samples import SAMPLES, sample
+
+VECTOR_ADD = sample("vector_add")
+SOURCE = r"""
+KERNEL void store(u32 *p, u64 offset) { *(u32 *)((char *)p + offset + X * 4) = 7; }
+KERNEL void lds(u32 *out, u32 n) { SHARED u32 a[64]; a[X + n] = X; BARRIER out[X] = a[X]; }
+KERNEL void stack(u32 *out, u32 n) { volatile u32 a[8]; for (u32 i = 0; i < 8; ++i) a[i] = i; out[X] = a[n]; }
+KERNEL void forever(volatile u32 *p) { while (*p == 0) ; }
+KERNEL void trap(u32 *p) { if (X == 3) __builtin_trap(); p[X] = 1; }
+KERNEL void wild(u32 *p, void (*f)(u32)) { f(p[0]); }
+KERNEL void jumped(u32 *p, u64 f) { ((void (*)(u32 *))f)(p); }
+__attribute__((constant)) const u32 fixed[4] = {1, 2, 3, 4};
+KERNEL void constant(u64 where) { *(u32 *)where = 1; }
+"""
+
+
+@pytest.fixture(scope="module")
+def compiled(require_tool, tmp_path_factory):
+    return compile_hip(require_tool("clang-22"), tmp_path_factory.mktemp("failures"), SOURCE)
+
+
+def failure(data, kernel, values, **options):
+    dev = device(**options)
+    with pytest.raises(DeviceError) as caught:
+        launch(dev, data, kernel, values)
+    assert dev.profile is None
+    assert run_sample(dev, VECTOR_ADD), "the device still works"
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+@pytest.mark.parametrize("short", [1, 4, 5])
+def test_reading_past_a_buffer(short):
+    """vector_add on a buffer that is ``short`` bytes too small: the last lane is named."""
+    dev = device()
+    handle = dev.load(VECTOR_ADD.path.read_bytes()).kernel("vector_add")
+    size = 4 * 2048
+    a, b, c = dev.alloc(size), dev.alloc(size - short), dev.alloc(size)
+    with pytest.raises(DeviceError) as caught:
+        dev.launch(handle, VECTOR_ADD.grid, VECTOR_ADD.block, pack_arguments(handle.record, [a, b, c], VECTOR_ADD.grid, VECTOR_ADD.block))
+    error = caught.value
+    lane = 63 if short <= 4 else 62
+    element = 2047 if short <= 4 else 2046
+    assert error.where.kernel == "vector_add" and error.where.pc and error.where.text.startswith("global_load_dword")
+    assert f"lane {lane} of wave 3 of work-group 7" in str(error)
+    assert f"0x{b.address + 4 * element:x}" in str(error) and "buffer" in str(error)
+
+
+def test_writing_outside(compiled):
+    for offset, words in ((1 << 20, "past the end"), (-1024 & (1 << 64) - 1, "bad address")):
+        error = failure(compiled, "store", [np.zeros(64, np.uint32), offset])
+        assert words in str(error) and "lane 0 " in str(error) and "store" in error.where.text
+
+
+def test_null_pointer(compiled):
+    assert "bad address 0x0" in str(failure(compiled, "store", [0, 0]))
+
+
+def test_lds_outside(compiled):
+    error = failure(compiled, "lds", [np.zeros(64, np.uint32), 1])
+    assert "LDS address 0x100 is outside the work-group's 256 bytes" in str(error) and "lane 63" in str(error)
+
+
+def test_scratch_outside(compiled):
+    assert "scratch address" in str(failure(compiled, "stack", [np.zeros(64, np.uint32), 100000]))
+
+
+def test_an_endless_loop_ends_at_the_time_limit(compiled):
+    error = failure(compiled, "forever", [np.zeros(1, np.uint32)], time_limit=0.3)
+    assert "time limit" in str(error) and error.where.kernel == "forever"
+
+
+def test_trap(compiled):
+    error = failure(compiled, "trap", [np.zeros(64, np.uint32)])
+    assert "s_trap" in str(error) and error.where.text.startswith("s_trap")
+
+
+@pytest.mark.parametrize("to", [0, 8, 0x7FFF_0000_0000])
+def test_jump_out_of_the_code(compiled, to):
+    assert "not code" in str(failure(compiled, "jumped", [np.zeros(64, np.uint32), to]))
+
+
+def test_jump_into_data_or_odd_addresses(compiled):
+    dev = device()
+    module = dev.load(compiled)
+    start = module.object.kernel("jumped").entry
+    for to in (module.base + start + 2, module.base + start - (1 << 32)):
+        with pytest.raises((DeviceError, Malformed, Unsupported)):
+            launch_loaded(dev, module, "jumped", [dev.alloc(64), to])
+
+
+def launch_loaded(dev, module, name, values):
+    handle = module.kernel(name)
+    dev.launch(handle, (1, 1, 1), (64, 1, 1), pack_arguments(handle.record, values, (1, 1, 1), (64, 1, 1)))
+
+
+def test_writing_to_code_or_arguments(compiled):
+    dev = device()
+    module = dev.load(compiled)
+    with pytest.raises(DeviceError, match="read-only"):
+        launch_loaded(dev, module, "constant", [module.base + module.object.kernel("constant").entry])
+
+
+def test_launches_that_make_no_sense():
+    dev = device()
+    handle = dev.load(VECTOR_ADD.path.read_bytes()).kernel("vector_add")
+    for grid, block, lds in (((0, 1, 1), (64, 1, 1), 0), ((1, 1, 1), (2048, 1, 1), 0), ((1, 1, 1), (64, 1, 1), 1 << 20), ((1, 1, 1), (64, -1, 1), 0)):
+        with pytest.raises(Invalid, match="vector_add"):
+            dev.launch(handle, grid, block, bytes(280), lds)
+
+
+def test_modules_of_another_target_or_device():
+    dev = device()
+    data = bytearray(VECTOR_ADD.path.read_bytes())
+    handle = dev.load(bytes(data)).kernel("vector_add")
+    with pytest.raises(Invalid, match="not loaded on this device"):
+        device().launch(handle, (1, 1, 1), (64, 1, 1), bytes(280))
+    data[0x30] = 0x30  # e_flags: another processor
+    with pytest.raises((Invalid, Unsupported)):
+        dev.load(bytes(data))
+
+
+def test_unloaded_modules_and_unknown_names():
+    dev = device()
+    module = dev.load(VECTOR_ADD.path.read_bytes())
+    with pytest.raises(Invalid, match="no kernel"):
+        module.kernel("nobody")
+    with pytest.raises(Invalid, match="no variable"):
+        module.variable("nobody")
+    handle = module.kernel("vector_add")
+    module.unload()
+    with pytest.raises(Invalid):
+        dev.launch(handle, (1, 1, 1), (64, 1, 1), bytes(280))
+    with pytest.raises(DeviceError, match="unloaded"):
+        module.kernel("vector_add")
+
+
+def test_unsupported_instructions_are_named_before_anything_runs(require_tool, tmp_path):
+    source = """
+    DEVICE __attribute__((noinline)) void odd(u32 *p) { asm volatile("s_setvskip s0, 0"); p[0] = 1; }
+    KERNEL void k(u32 *p) { p[X] = 5; odd(p); }
+    """
+    data = compile_hip(require_tool("clang-22"), tmp_path, source)
+    dev = device()
+    out = np.zeros(64, np.uint32)
+    with pytest.raises(Unsupported, match="s_setvskip") as caught:
+        launch(dev, data, "k", [out])
+    assert caught.value.where.kernel == "k" and caught.value.where.pc and "s_setvskip" in caught.value.where.text
+    assert not out.any()
+
+
+def test_code_that_does_not_decode():
+    """A kernel whose first instruction is not one."""
+    data = bytearray(VECTOR_ADD.path.read_bytes())
+    start = data.index(bytes.fromhex("c20100c0") if bytes.fromhex("c20100c0") in data else data[2304:2308])
+    data[start : start + 4] = b"\xff\xff\xff\xff"
+    with pytest.raises(Malformed, match="vector_add"):
+        launch(device(), bytes(data), "vector_add", [np.zeros(64, np.float32)] * 3)
+
+
+def test_every_sample_fails_cleanly_without_buffers():
+    """All pointers null: an error, or nothing touched; never a crash."""
+    for one in SAMPLES:
+        dev = device(time_limit=20)
+        handle = dev.load(one.path.read_bytes()).kernel(one.kernel)
+        size = handle.record.descriptor.kernarg_size
+        try:
+            dev.launch(handle, one.grid, one.block, bytes(size))
+        except DeviceError as error:
+            assert error.where.kernel == one.kernel

@@ -1,0 +1,95 @@
+"""The state a kernel begins in (AMDGPUUsage, "Initial Kernel Execution State"), read back by kernels."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+from launching import compile_hip, device, launch
+
+from luthier_py.emulator.launch import Places, dispatch_packet, group_id_places, mode_of, shape_of, user_sgprs, work_item_rows
+from luthier_py.errors import Invalid, Unsupported
+from luthier_py.isa import target
+from luthier_py.loader import load
+from luthier_py.samples import sample
+
+TARGET = target("gfx90a")
+RECORD = load(sample("function_pointers").path.read_bytes()).kernel("function_pointers")
+
+
+def shape(grid=(2, 3, 4), block=(8, 4, 2), record=RECORD, lds=0):
+    return shape_of(record, TARGET, grid, block, lds)
+
+
+def test_user_sgprs_in_order():
+    """All that function_pointers asks for: V#, dispatch, queue, kernarg, dispatch id, flat scratch."""
+    sgprs = user_sgprs(shape(), Places(0x1111_2222_3333, 0x4444_5555_6666, 0x7777_8888_9999), 0xABCD_0000_1000, bytes(64))
+    assert sgprs == [0x1000, 0xABCD | 1 << 31, 0xFFFFFFFF, 0x00E80000, 0x5555_6666, 0x4444, 0x8888_9999, 0x7777, 0x2222_3333, 0x1111,
+                     0, 0, 0x1000, 0xABCD]
+    assert group_id_places(RECORD.descriptor) == (4 * 14, 4 * 15, 4 * 16, 17)
+
+
+def test_preloaded_arguments():
+    record = load(sample("vector_add").path.read_bytes()).kernel("vector_add")
+    descriptor = record.descriptor.replace(kernarg_preload_length=3, kernarg_preload_offset=1, user_sgpr_count=record.descriptor.user_sgpr_count + 3)
+    changed = type(record)(record.name, record.symbol, record.descriptor_address, descriptor, record.entry, record.metadata, record.args)
+    sgprs = user_sgprs(shape(record=changed), Places(0, 0, 0), 0, struct.pack("<6I", 1, 2, 3, 4, 5, 6))
+    assert sgprs[-3:] == [2, 3, 4]
+    short = descriptor.replace(user_sgpr_count=2)
+    broken = type(record)(record.name, record.symbol, record.descriptor_address, short, record.entry, record.metadata, record.args)
+    with pytest.raises(Invalid, match="user SGPRs"):
+        user_sgprs(shape(record=broken), Places(0, 0, 0), 0, b"")
+
+
+def test_work_item_ids_are_packed():
+    rows = work_item_rows(shape(block=(8, 4, 3)))
+    assert rows.shape == (2, 1, 64)
+    flat = rows.reshape(-1)
+    for item in range(96):
+        assert flat[item] == item % 8 | (item // 8 % 4) << 10 | (item // 32) << 20
+
+
+def test_dispatch_packet():
+    packet = dispatch_packet(shape(grid=(2, 3, 1), block=(16, 2, 1)), 0x1234, 0x5678)
+    header, setup, x, y, z, _, gx, gy, gz, private, group, kernel, kernarg = struct.unpack_from("<6H5I2Q", packet)
+    assert (header, setup, x, y, z, gx, gy, gz) == (2, 2, 16, 2, 1, 32, 6, 1)
+    assert (kernel, kernarg, group) == (0x1234, 0x5678, 0) and private == shape().scratch_bytes
+
+
+def test_mode():
+    descriptor = RECORD.descriptor
+    assert mode_of(descriptor) == 0x3F0
+    assert mode_of(descriptor.replace(float_denorm_mode_32=0)) == 0x3C0
+    with pytest.raises(Unsupported):
+        mode_of(descriptor.replace(float_round_mode_32=1))
+
+
+SOURCE = r"""
+typedef __attribute__((address_space(4))) const u8 *args;
+KERNEL void implicit(u32 *out) {
+  args a = (args)__builtin_amdgcn_implicitarg_ptr();
+  for (u32 i = 0; i < 3; ++i) out[i] = ((__attribute__((address_space(4))) const u32 *)a)[i];
+  for (u32 i = 0; i < 6; ++i) out[3 + i] = ((__attribute__((address_space(4))) const u16 *)(a + 12))[i];
+  out[9] = *(__attribute__((address_space(4))) const u16 *)(a + 64);
+  args p = (args)__builtin_amdgcn_dispatch_ptr();
+  out[10] = *(__attribute__((address_space(4))) const u16 *)(p + 4); out[11] = *(__attribute__((address_space(4))) const u32 *)(p + 12);
+}
+KERNEL void uninitialised(u32 *out) { SHARED u32 a[64]; u32 v; asm volatile("v_mov_b32 %0, v40" : "=v"(v) :: "v40"); out[X] = a[X] | v; a[X] = 7; }
+"""
+
+
+def test_hidden_arguments(require_tool, tmp_path):
+    out = np.zeros(16, np.uint32)
+    launch(device(), compile_hip(require_tool("clang-22"), tmp_path, SOURCE), "implicit", [out], (5, 6, 7), (8, 4, 2))
+    assert list(out[:12]) == [5, 6, 7, 8, 4, 2, 0, 0, 0, 3, 8, 40]
+
+
+def test_registers_and_lds_begin_as_zeros(require_tool, tmp_path):
+    """Reused memory included: results do not depend on what ran before."""
+    data = compile_hip(require_tool("clang-22"), tmp_path, SOURCE)
+    dev = device()
+    for _ in range(2):
+        out = np.ones(64, np.uint32)
+        launch(dev, data, "uninitialised", [out], (4, 1, 1))
+        assert not out.any()

@@ -1,0 +1,52 @@
+"""Kernel arguments to bytes."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+
+from luthier_py.errors import Invalid
+from luthier_py.loader import load
+from luthier_py.runtime import Buffer, hidden_value, pack_arguments
+from luthier_py.samples import sample
+
+SAXPY = load(sample("saxpy").path.read_bytes()).kernel("saxpy")
+GRID, BLOCK = (4, 2, 1), (256, 1, 1)
+X, Y = Buffer(0x1000, 64), Buffer(0x2000, 64)
+
+
+def test_values_and_hidden_arguments():
+    segment = pack_arguments(SAXPY, [7, 0.5, X, Y], GRID, BLOCK)
+    assert len(segment) == SAXPY.descriptor.kernarg_size
+    assert struct.unpack_from("<IfQQ", segment) == (7, 0.5, 0x1000, 0x2000)
+    hidden = {arg.value_kind: int.from_bytes(segment[arg.offset : arg.offset + arg.size], "little") for arg in SAXPY.args if arg.hidden}
+    assert [hidden[f"hidden_block_count_{axis}"] for axis in "xyz"] == [4, 2, 1]
+    assert [hidden[f"hidden_group_size_{axis}"] for axis in "xyz"] == [256, 1, 1]
+    assert [hidden[f"hidden_remainder_{axis}"] for axis in "xyz"] == [0, 0, 0]
+    assert hidden["hidden_grid_dims"] == 2
+
+
+def test_numpy_scalars_bytes_and_negative_integers():
+    same = [pack_arguments(SAXPY, [n, a, X, Y], GRID, BLOCK) for n, a in (
+        (7, 0.5), (np.uint32(7), np.float32(0.5)), (bytes([7, 0, 0, 0]), struct.pack("<f", 0.5)))]
+    assert same[0] == same[1] == same[2]
+    assert pack_arguments(SAXPY, [-1, 0.5, X, Y], GRID, BLOCK)[:4] == b"\xff" * 4
+
+
+@pytest.mark.parametrize("values,words", [
+    ([7, 0.5, X], "takes 4 arguments"), ([7, 0.5, X, Y, Y], "not 5"), ([1 << 32, 0.5, X, Y], "does not fit"),
+    ([X, 0.5, X, Y], "by value"), ([7, 0.5, 1.5, Y], "a float is given"), ([np.uint64(7), 0.5, X, Y], "8 bytes are given"),
+])  # fmt: skip
+def test_wrong_arguments(values, words):
+    with pytest.raises(Invalid, match=words) as caught:
+        pack_arguments(SAXPY, values, GRID, BLOCK)
+    assert "saxpy" in str(caught.value)
+
+
+def test_hidden_values():
+    assert hidden_value("hidden_grid_dims", (1, 1, 1), (64, 1, 1)) == 1
+    assert hidden_value("hidden_grid_dims", (1, 1, 2), (64, 1, 1)) == 3
+    assert hidden_value("hidden_dynamic_lds_size", (1, 1, 1), (1, 1, 1), 512) == 512
+    assert hidden_value("hidden_hostcall_buffer", (1, 1, 1), (1, 1, 1)) == 0
