@@ -1,4 +1,4 @@
-// Every shape of LDS access once, at addresses that the caller gives for each work-item of one wave.
+// Every shape of LDS access once, at addresses that the caller gives for each work-item.
 #include "device.h"
 
 #define LOAD(type, name, instruction)                                                                                  \
@@ -11,11 +11,11 @@ typedef u32 u32x2 __attribute__((ext_vector_type(2)));
 typedef u32 u32x3 __attribute__((ext_vector_type(3)));
 typedef u32 u32x4 __attribute__((ext_vector_type(4)));
 
-// A work-item's address is addresses[t] * unit bytes; it takes no part if that is 12 KiB or more. All bytes are 1, and
-// stores keep them so, whatever the addresses; what the atomics leave is not looked at.
+// A work-item's address is its element of addresses, times unit; it takes no part if that is 12 KiB or more. All bytes
+// are 1, and stores keep them so, whatever the addresses; what the atomics leave is not looked at.
 KERNEL void __launch_bounds__(64) lds_widths(u32 unit, const u32 *addresses, u32 *out) {
   __shared__ u32 words[4096];
-  u32 t = thread_x(), at = addresses[t] * unit, sum = 0;
+  u32 t = thread_x(), at = addresses[global_x()] * unit, sum = 0;
   for (u32 i = t; i < 4096; i += 64)
     words[i] = 0x01010101;
   sync_threads();
@@ -48,5 +48,5 @@ KERNEL void __launch_bounds__(64) lds_widths(u32 unit, const u32 *addresses, u32
     u32 old;
     asm volatile("ds_or_rtn_b32 %0, %1, %2\n\ts_waitcnt lgkmcnt(0)" : "=v"(old) : "v"(at), "v"(0) : "memory");
   }
-  out[t] = sum;
+  out[global_x()] = sum;
 }

@@ -29,28 +29,22 @@ class LdsBankConflicts(Tool):
 
     @hook
     def access(
-        counters: ptr[u64], address: Lane[u32], offset0: u32, offset1: u32, passes: u32, dwords: u32, bank_bits: u32,
-        address_bits: u32, shared: u32, parity0: u32, parity1: u32, parity2: u32,
+        counters: ptr[u64], address: Lane[u32], low: u32, passes: u32, dwords: u32, bank_bits: u32, address_bits: u32,
+        shared: u32, parity0: u32, parity1: u32, parity2: u32,
     ) -> None:
-        group = group_of(parity0, parity1, parity2)
-        cycles, free, worst = u32(0), u32(0), u32(0)
-        for i in range(passes):
-            word = (address + (offset1 if i != 0 else offset0)) >> 2
-            load = u32(0)
-            if dwords == 2 and all_(word & 1 == 0):  # lanes then share all of their words or none: one stands for all
-                load = load_of_bank(word >> 1, 1, bank_bits - 1, address_bits - 1, shared, group)
-            elif dwords == 4 and all_(word & 3 == 0):
-                load = load_of_bank(word >> 2, 1, bank_bits - 2, address_bits - 2, shared, group)
-            else:
-                load = load_of_bank(word, dwords, bank_bits, address_bits, shared, group)
-            spent, least, most = cycles_of(load, group)
-            cycles += spent
-            free += least
-            worst = max(worst, most)
+        """``low``: the offset's bits below a word. Whole words turn the banks round for all lanes: nothing changes."""
+        group, word, load = group_of(parity0, parity1, parity2), (address + low) >> 2, u32(0)
+        if dwords == 2 and all_(word & 1 == 0):  # lanes then share all of their words or none: one stands for all
+            load = load_of_bank(word >> 1, 1, bank_bits - 1, address_bits - 1, shared, group)
+        elif dwords == 4 and all_(word & 3 == 0):
+            load = load_of_bank(word >> 2, 1, bank_bits - 2, address_bits - 2, shared, group)
+        else:
+            load = load_of_bank(word, dwords, bank_bits, address_bits, shared, group)
+        cycles, free, worst = cycles_of(load, group)
         if is_first_lane():
             atomic_add(counters, u64(1))
-            atomic_add(counters + 1, u64(cycles))
-            atomic_add(counters + 2, u64(free))
+            atomic_add(counters + 1, u64(cycles * passes))
+            atomic_add(counters + 2, u64(free * passes))
             atomic_max(counters + 3, u64(worst))
 
     def __init__(self, **options: object) -> None:
@@ -69,13 +63,13 @@ class LdsBankConflicts(Tool):
             self.count(m, site.instr, site.access, number * len(COUNTERS))
 
     def count(self, m: Mutator, instr: Instr, access: LdsAccess, slot: int) -> None:
-        """Before the instruction, since it may overwrite its address."""
+        """Before the instruction, since it may overwrite its address. The offsets of a pair are whole words."""
         target, offsets = m.program.obj.target, access.offsets_bytes
         service = bank_model(target).service(access.way, access.dwords)
         parity0, parity1, parity2 = (*service.parities, 0, 0)[:3]
         m.before(
-            instr, self.access, self.counters[slot], instr.inst["addr"], offsets[0], offsets[-1], len(offsets),
-            access.dwords, service.banks.bit_length() - 1, address_bits(target), int(access.way is not Way.ATOMIC),
+            instr, self.access, self.counters[slot], instr.inst["addr"], offsets[0] & 3, len(offsets), access.dwords,
+            service.banks.bit_length() - 1, address_bits(target), int(access.way is not Way.ATOMIC),
             parity0, parity1, parity2,
         )  # fmt: skip
 

@@ -1,0 +1,215 @@
+"""Bank conflicts: equal to hand calculations, to a plain count over traced addresses for every sample, and harmless."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import defaultdict
+from dataclasses import replace
+from io import StringIO
+
+import numpy as np
+import pytest
+
+from luthier_py import EXEC, Lane, LaunchResult, Mutator, Tool, Variable, hook, ptr, sgpr, u32, u64
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.intrinsics import atomic_add, is_first_lane, lane_id, read_first_lane
+from luthier_py.ir import lift
+from luthier_py.isa.lds_banks import CDNA4, BankModel, Way
+from luthier_py.loader import load
+from luthier_py.pipeline import instrument
+from luthier_py.samples import FOLDER, sample
+from luthier_py.session import Done, save_report
+from luthier_py.session.demo import launch_of
+from luthier_py.session.run import run_instrumented, run_original
+from luthier_py.session.specs import Buffer, parse_argument
+from luthier_py.tool import load_tool
+
+ACCESSES = 6000  # that a trace has room for
+WORDS = 68       # of a traced access: site, EXEC, addresses
+HALVES = [range(32), range(32, 64)]
+QUARTERS = [range(start, start + 16) for start in (0, 16, 32, 48)]
+EIGHTHS = [range(start, start + 8) for start in range(0, 64, 8)]
+CROSSED = [[*range(a, a + 4), *range(b, b + 4)] for a, b in (
+    (0, 20), (4, 16), (8, 28), (12, 24), (32, 52), (36, 48), (40, 60), (44, 56))]  # fmt: skip
+
+
+class Trace(Tool):
+    """Writes down the lanes' addresses at every access."""
+
+    used = Variable(u32)
+    trace = Variable(u32, ACCESSES * WORDS)
+
+    @hook
+    def record(used: ptr[u32], trace: ptr[u32], site: u32, active: u64, address: Lane[u32]) -> None:
+        mine = u32(0)
+        if is_first_lane():
+            mine = atomic_add(used, u32(1))
+        at = read_first_lane(mine) * 68
+        trace[at] = site
+        trace[at + 1] = u32(active)
+        trace[at + 2] = u32(active >> 32)
+        trace[at + 4 + lane_id()] = address
+
+    def instrument(self, m: Mutator) -> None:
+        for function in m.functions():
+            for instr in function.instrs:
+                if instr.inst.op.base.startswith("DS_"):
+                    m.before(instr, self.record, self.used, self.trace, instr.pc, sgpr(EXEC, 2), instr.inst["addr"])
+
+    def report(self, launch: LaunchResult) -> list[tuple[int, dict[int, int]]]:
+        """For each access its instruction, and the address of each active lane."""
+        used = launch[self.used]
+        assert used <= ACCESSES
+        rows = np.array(launch[self.trace], dtype=np.uint32)[: used * WORDS].reshape(used, WORDS)
+        return [
+            (int(row[0]), {lane: int(row[4 + lane]) for lane in range(64) if row[1 + lane // 32] >> (lane % 32) & 1})
+            for row in rows
+        ]
+
+    def text(self, launch: LaunchResult, report: object) -> str:
+        return ""
+
+
+def shape(text: str) -> tuple[list, int, list[int], bool]:
+    """Groups, words of a lane, offsets in bytes, and whether lanes share words, from an instruction's text."""
+    name, fields = text.split()[0], dict(f.split(":") for f in text.replace(",", "").split() if f.startswith("offset"))
+    width = int(name.rpartition("_")[2][1:])
+    words, reads = max(width // 32, 1), "_read" in name
+    groups = {1: HALVES, 2: QUARTERS, 3: CROSSED if reads else EIGHTHS, 4: CROSSED if reads else EIGHTHS}[words]
+    if "2" in name.split("_")[1]:
+        stride = words * (256 if "st64" in name else 4)
+        return groups, words, [int(fields.get(f, 0)) * stride for f in ("offset0", "offset1")], True
+    return groups, words, [int(fields.get("offset", 0))], reads or "_write" in name
+
+
+def counted(text: str, addresses: dict[int, int], model: BankModel | None = None) -> tuple[int, int, int]:
+    """Cycles, those without conflicts, and the most of one group, word by word as the model says."""
+    groups, words, offsets, shared = shape(text)
+    found, count = [], 32
+    if model is not None:
+        service = model.service(Way.READ if "_read" in text else Way.WRITE, words)
+        groups, count = service.groups(64), service.banks
+    for offset in offsets:
+        for group in groups:
+            banks: dict[int, list[int]] = defaultdict(list)
+            for lane in set(group) & addresses.keys():
+                first = (addresses[lane] + offset) // 4
+                for word in range(first, first + words):
+                    banks[word % count].append(word)
+            if banks:
+                found.append(max(len(set(wanted) if shared else wanted) for wanted in banks.values()))
+    return sum(found), len(found), max(found)
+
+
+def run(sample, tool, launch=None):
+    code = sample.path.read_bytes()
+    device = EmulatorDevice(load(code, sample.name).target)
+    return run_instrumented(device, instrument(code, tool), tool, launch or launch_of(sample))
+
+
+def expected(sample, launch=None, model=None):
+    """What the tool should report, by instruction, from a trace."""
+    program = lift(load(sample.path.read_bytes()))
+    texts = {i.pc: program.isa.text(i.inst) for f in program.functions for i in f.instrs}
+    sums: dict[int, list[int]] = {pc: [0, 0, 0, 0] for pc, text in texts.items() if text.startswith("ds_")}
+    if sums:
+        for pc, addresses in run(sample, Trace(), launch).report:
+            if addresses:
+                cycles, free, most = counted(texts[pc], addresses, model)
+                so_far = sums[pc]
+                sums[pc] = [so_far[0] + 1, so_far[1] + cycles, so_far[2] + free, max(so_far[3], most)]
+    return sums
+
+
+def reported(ran):
+    names = ("accesses", "cycles", "conflict_free_cycles", "worst_way")
+    return {row["pc"]: [row[name] for name in names] for row in ran.report["instructions"]} if ran.report else {}
+
+
+def test_counts_are_those_of_the_addresses_and_outputs_stay(sample):
+    ran, code = run(sample, load_tool("lds_bank_conflicts")), sample.path.read_bytes()
+    original = run_original(EmulatorDevice(load(code).target), code, launch_of(sample))
+    assert {n: data.tobytes() for n, data in ran.outputs.items()} == {
+        n: data.tobytes() for n, data in original.outputs.items()}  # fmt: skip
+    assert reported(ran) == expected(sample)
+
+
+@pytest.mark.parametrize("model", [None, CDNA4], ids=["gfx90a", "other banks"])
+def test_every_shape_at_random_addresses(model, monkeypatch):
+    """Aligned or not, near or far; with lanes that take no part and lanes that share words."""
+    if model is not None:
+        monkeypatch.setattr("luthier_py.tools.lds_bank_conflicts.bank_model", lambda target: model)
+    one, rng = sample("lds_widths"), np.random.default_rng(1)
+    kinds = [(unit, most) for unit in (1, 4, 8, 16, 132, 256) for most in (4, 64, 20000 // unit)]
+    addresses = np.concatenate([unit * rng.integers(0, most, 128, dtype=np.uint32) for unit, most in kinds])
+    groups = addresses.size // 64
+    texts = ("u32=1", f"in:u32[{addresses.size}]=zeros", f"out:u32[{addresses.size}]")
+    arguments = tuple(map(parse_argument, texts))
+    assert isinstance(arguments[1], Buffer)
+    arguments = (arguments[0], replace(arguments[1], data=addresses), arguments[2])
+    launch = replace(launch_of(one), grid=(groups, 1, 1), arguments=arguments)
+    assert reported(run(one, load_tool("lds_bank_conflicts"), launch)) == expected(one, launch, model)
+
+
+def by_instruction(name):
+    report = run(sample(name), load_tool("lds_bank_conflicts", {"order": "pc"})).report
+    return [tuple(row[key] for key in ("accesses", "conflict_free_cycles", "cycles")) for row in report["instructions"]]
+
+
+def test_transpose_by_hand():
+    """4 groups x 4 waves x 4 rounds: rows are written in a cycle for each half wave, columns read in 32."""
+    waves = 4 * 4 * 4
+    assert by_instruction("transpose") == [(waves, 2 * waves, 2 * waves), (waves, 2 * waves, 2 * 32 * waves)]
+    assert by_instruction("transpose_padded") == [(waves, 2 * waves, 2 * waves)] * 2
+
+
+def test_reduction_by_hand():
+    """In 8 groups, for each level: waves that take part, half waves with work, and cycles: lanes of a half wave, at
+    a distance of 2 * step words, meet in one bank step * 2 at a time, as long as there are so many."""
+    levels = [(2, 4, 4 * 2), (1, 2, 2 * 4), (1, 1, 8), (1, 1, 8), (1, 1, 8), (1, 1, 4), (1, 1, 2), (1, 1, 1)]
+    waves, halves, cycles = (8 * sum(numbers) for numbers in zip(*levels, strict=True))
+    tree, first, last = (waves, halves, cycles), (8 * 4, 8 * 8, 8 * 8), (8, 8, 8)
+    assert by_instruction("reduce_strided") == [first, tree, tree, tree, last]
+    assert by_instruction("reduce_padded") == [first, *[(waves, halves, halves)] * 3, last]
+
+
+@pytest.fixture(scope="module")
+def report_files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    tool = load_tool("lds_bank_conflicts", {"sources": str(FOLDER)})
+    ran = run(sample("transpose"), tool)
+    paths = save_report(Done(FOLDER, ran, None, tool, None), folder)
+    return {path.suffix: path.read_bytes() for path in paths}, ran
+
+
+def test_the_report_as_data(report_files):
+    files, ran = report_files
+    assert json.loads(files[".json"]) == ran.report and files[".txt"].decode() == ran.text + "\n"
+    rows = list(csv.DictReader(StringIO(files[".csv"].decode())))
+    cycles = [(row["source"], row["cycles"]) for row in rows]
+    assert cycles == [("transpose.hip:11", "4096"), ("transpose.hip:8", "128")]
+    assert "32-way  0x1710  ds_read_b32 v4, v5   transpose.hip:11" in ran.text
+    assert ran.report["total"] == {
+        "accesses": 128, "cycles": 4224, "conflict_free_cycles": 256, "conflict_cycles": 3968}  # fmt: skip
+
+
+def test_the_page_shows_code_and_source(report_files):
+    files, _ = report_files
+    page = files[".html"].decode()
+    assert files[".png"].startswith(b"\x89PNG")
+    for text in ("s_barrier", "out[(column + k) * n + row + tx] = tile[tx][k];", "32-way", "#pc1710", 'id="pc1710"'):
+        assert text in page
+    assert "http" not in page and "<script" not in page
+
+
+def test_without_matplotlib_the_page_says_so(monkeypatch):
+    monkeypatch.setattr("luthier_py.report.plots.available", lambda: False)
+    tool = load_tool("lds_bank_conflicts")
+    ran = run(sample("reduce_padded"), tool)
+    files = tool.files(ran.result, ran.report)
+    assert "lds_bank_conflicts.png" not in files and b"luthier-py[plot]" in files["lds_bank_conflicts.html"]
+
+
+def test_a_kernel_without_lds_is_left_alone():
+    assert run(sample("saxpy"), load_tool("lds_bank_conflicts")).cloned is None

@@ -1,0 +1,53 @@
+"""Source lines: those that LLVM's symbolizer tells, and nothing worse than none for damaged tables."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from luthier_py.analysis.lines import SourceLine, source_lines
+from luthier_py.ir import lift
+from luthier_py.loader import load
+from luthier_py.samples import sample
+
+
+@pytest.mark.parametrize("name", ["transpose", "reduce_padded"])
+def test_lines_are_the_symbolizer_s(name: str, require_tool: Callable[[str], str]) -> None:
+    obj = load(sample(name).path.read_bytes())
+    lines = source_lines(obj)
+    pcs = [instr.pc for function in lift(obj).functions for instr in function.instrs]
+    command = [require_tool("llvm-symbolizer-22"), f"--obj={sample(name).path}", "--no-inlines", "--output-style=GNU"]
+    told = subprocess.run([*command, *map(hex, pcs)], capture_output=True, text=True, check=True).stdout.splitlines()
+    places = [line.replace("./", "").partition(" ")[0] for line in told if ":" in line]
+    assert len(places) == len(pcs)
+    for pc, place in zip(pcs, places, strict=True):
+        got = lines.at(pc)
+        assert place == str(got) if got else place.endswith((":0", ":?"))
+
+
+def test_known_lines() -> None:
+    lines = source_lines(load(sample("transpose").path.read_bytes()))
+    assert lines and lines.at(0x1710) == SourceLine("transpose.hip", 11)
+    assert lines.at(0) is None and lines.at(1 << 40) is None
+
+
+def test_objects_without_line_tables_have_no_lines() -> None:
+    lines = source_lines(load(sample("reduce").path.read_bytes()))
+    assert not lines and lines.at(0x1600) is None
+
+
+def test_damaged_tables_are_no_error() -> None:
+    obj = load(sample("transpose").path.read_bytes())
+    tables = [section for section in obj.sections if section.name.startswith(".debug")]
+    rng, unreadable = random.Random(1), 0
+    for _ in range(200):
+        data = bytearray(obj.data)
+        for _ in range(rng.choice((1, 4))):
+            section = rng.choice(tables)
+            data[section.offset + rng.randrange(section.size)] = rng.choice((0, 1, 0x7F, 0x80, 0xFF))
+        unreadable += not source_lines(replace(obj, data=bytes(data)))
+    assert 0 < unreadable < 200

@@ -1,0 +1,50 @@
+"""Pages, plots and tables of reports."""
+
+from __future__ import annotations
+
+import csv
+from io import StringIO
+
+from luthier_py.report.columns import aligned, comma_separated
+from luthier_py.report.html import Page, Picture, Row, Table, render
+from luthier_py.report.plots import available, stacked_bars
+
+
+def test_texts_of_programs_are_escaped() -> None:
+    evil = "<script>alert('x')</script>"
+    row = Row((evil, evil), 0.5, name='"><b>', link=evil)
+    table = Table(evil, (evil, "code"), (Row((evil,), heading=True), row), code=1, note=evil)
+    page = render(Page(evil, ((evil, evil),), [table], [Picture(evil, b"png")], [evil]))
+    assert "<script" not in page and "<b>" not in page and page.count("&lt;script&gt;") >= 10
+
+
+def test_heat_is_a_colour() -> None:
+    assert [Row((), heat).colour for heat in (0, -1)] == ["", ""]
+    assert [Row((), heat).colour for heat in (0.5, 1, 7)] == [
+        "hsl(16 90% 50% / 0.30)", "hsl(16 90% 50% / 0.60)", "hsl(16 90% 50% / 0.60)"]  # fmt: skip
+
+
+def test_rows_and_headings() -> None:
+    named, linked = Row(("0x10", "s_nop 0"), name="pc10"), Row(("0x10", "x"), link="pc10")
+    rows = (Row(("a.c:1  x = y;",), heading=True), named, linked)
+    page = render(Page("p", (("target", "t"),), [Table("t", ("pc", "instruction"), rows, code=1)]))
+    assert '<td colspan="2">a.c:1  x = y;</td>' in page and '<tr id="pc10">' in page
+    assert '<a href="#pc10">0x10</a>' in page and '<td class="code">s_nop 0</td>' in page
+
+
+def test_plots_are_png() -> None:
+    assert available()
+    png, again = (stacked_bars(["a", "b"], {"x": [1, 2], "y": [3, 4]}, "title", "cycles") for _ in range(2))
+    assert png.startswith(b"\x89PNG\r\n") and png == again
+
+
+def test_columns_line_up() -> None:
+    assert aligned(("n", "name"), [(1, "a"), (100, "bcd")], left=1) == "  n  name\n  1  a\n100  bcd"
+    assert aligned(("n",), [], left=0) == "n"
+
+
+def test_csv_can_be_read_back() -> None:
+    rows = [{"a": 1, "text": 'v1, "x"\n'}, {"a": None, "text": ""}]
+    read = list(csv.DictReader(StringIO(comma_separated(rows))))
+    assert read == [{"a": "1", "text": 'v1, "x"\n'}, {"a": "", "text": ""}]
+    assert comma_separated([]) == "\r\n"
