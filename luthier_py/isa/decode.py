@@ -58,7 +58,8 @@ class Slot(dict[int, Operand]):
 class Format:
     """How to take one row's instructions apart; made when the row is first met."""
 
-    __slots__ = ("image", "literals", "op", "plain", "shared_literal", "signed", "size", "slots", "split", "vdst_y")
+    __slots__ = ("image", "literals", "op", "plain", "shared_literal", "signed", "size", "slots", "split", "vdst_y",
+                 "wide_literal")
 
     def __init__(self, op: OpInfo, reader: OperandReader, image: ImageInfo | None) -> None:
         self.op = op
@@ -71,6 +72,7 @@ class Format:
         self.signed = op.base.endswith("_I64")
         kinds = [info.kind for info in op.operands]
         self.shared_literal = kinds.index("kimm") if "kimm" in kinds else None
+        self.wide_literal = any(info.kind == "kimm" and info.type.endswith("64") for info in op.operands)
         self.image = image
         self.vdst_y = kinds.index("dstY") if "dstY" in kinds else None
 
@@ -133,6 +135,8 @@ class Decoder:
         if not slot.takes_literal or value != LITERAL and (value != LITERAL64 or not self.target.literals64):
             return slot[value]
         info = slot.info
+        if form.shared_literal is not None and (value == LITERAL64) != form.wide_literal:
+            raise Malformed(f"{info.name}: a second literal")
         bits = literal if value == LITERAL64 else literal_bits(literal, info.type, form.signed)
         return Operand(info.name, OperandKind.CONSTANT, info.access, None, bits, info.type)
 

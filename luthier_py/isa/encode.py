@@ -13,7 +13,7 @@ from luthier_py.errors import Invalid
 from luthier_py.isa.constants import LITERAL, LITERAL64
 from luthier_py.isa.instruction import Inst, Operand, OperandInfo, OpInfo
 from luthier_py.isa.operands import ACCUMULATOR, HIGH_HALF, VECTOR, excluded
-from luthier_py.isa.registers import EXEC, FLAT_SCRATCH, M0, TTMP0, VCC, XNACK_MASK, Reg, RegFile
+from luthier_py.isa.registers import M0, Reg, RegFile
 from luthier_py.isa.target import Target
 
 
@@ -138,10 +138,9 @@ def _is_scalar_operand(target: Target, reg: Reg) -> bool:
     end = reg.index + reg.dwords
     if reg.index < target.sgpr_limit:
         return end <= target.sgpr_limit
-    if TTMP0 <= reg.index < TTMP0 + 16:
-        return end <= TTMP0 + 16
-    pairs = (VCC, EXEC, *((FLAT_SCRATCH, XNACK_MASK) if target.flat_scratch_operands else ()))
-    return reg.dwords == 1 if reg.index == M0 else reg.dwords <= 2 and reg.index & ~1 in pairs
+    if target.first_ttmp <= reg.index < M0:
+        return end <= M0
+    return reg.dwords == 1 if reg.index == M0 else reg.dwords <= 2 and reg.index & ~1 in target.scalar_pairs
 
 
 def _vector_field(target: Target, op: OpInfo, info: OperandInfo, reg: Reg, half: int) -> int:

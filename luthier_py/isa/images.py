@@ -76,8 +76,9 @@ def _address_dwords(image: ImageInfo, dimension: Dimension, a16: bool) -> int:
 def _widened(operand: Operand, dwords: int, target: Target) -> Operand:
     if operand.reg is None:
         return operand
-    if operand.reg.index + dwords > target.vgpr_limit:
-        raise Malformed(f"{operand.name}: {dwords} registers from {operand.reg.index} on exceed the vector register file")
-    if operand.name in ("vdata", "vdst") and dwords > 1 and operand.reg.index & 1 and target.aligned_vgprs:
+    first = operand.reg.index
+    if first + dwords > target.vgpr_limit:
+        raise Malformed(f"{operand.name}: {dwords} registers from {first} on exceed the vector register file")
+    if operand.name in ("vdata", "vdst") and dwords > 1 and first & 1 and target.aligned_vgprs:
         raise Malformed(f"{operand.name}: tuples start at even registers")
     return replace(operand, reg=replace(operand.reg, dwords=dwords))

@@ -101,8 +101,9 @@ EXPORT_TARGETS = (
     *(Name(32 + number, f"param{number}", _BEFORE_GFX11) for number in range(32)),
 )
 
-# s_waitcnt_depctr, s_wait_alu: name, first bit, width; all ones wait for nothing.
 class Dependency(NamedTuple):
+    """A field of s_waitcnt_depctr and s_wait_alu; all ones wait for nothing."""
+
     text: str
     first: int
     width: int
@@ -114,6 +115,10 @@ DEPENDENCIES = (
     Dependency("va_sdst", 9, 3), Dependency("va_ssrc", 8, 1), Dependency("va_vcc", 1, 1),
     Dependency("vm_vsrc", 2, 3),
 )
+
+# s_version
+VERSIONS = {0: "UC_VERSION_GFX7", 4: "UC_VERSION_GFX10", 6: "UC_VERSION_GFX11", 9: "UC_VERSION_GFX12"}
+VERSION_FLAGS = ((13, "UC_VERSION_W64_BIT"), (14, "UC_VERSION_W32_BIT"), (15, "UC_VERSION_MDP_BIT"))
 
 DATA_FORMATS = ("INVALID", "8", "16", "8_8", "32", "16_16", "10_11_11", "11_11_10", "10_10_10_2", "2_10_10_10",
                 "8_8_8_8", "32_32", "16_16_16_16", "32_32_32", "32_32_32_32", "RESERVED_15")

@@ -27,7 +27,7 @@ from luthier_py.isa.instruction import (
     OperandInfo,
     OperandKind,
 )
-from luthier_py.isa.registers import EXEC, FLAT_SCRATCH, M0, TTMP0, VCC, XNACK_MASK, Reg, RegFile
+from luthier_py.isa.registers import EXEC, M0, VCC, Reg, RegFile
 from luthier_py.isa.target import Target
 
 VECTOR = 256            # first vector register in nine-bit sources
@@ -46,7 +46,8 @@ class OperandReader:
         self.shared_file = target.unified_agprs  # so that loads and stores can name AGPRs
         self.last_sgpr = target.sgpr_limit - 1
         self.m0, self.null = target.m0_encoding, target.null_encoding
-        self.pairs = {VCC, EXEC} | ({FLAT_SCRATCH, XNACK_MASK} if target.flat_scratch_operands else set())
+        self.first_ttmp = target.first_ttmp
+        self.pairs = target.scalar_pairs
         self.methods = {
             "src": self._source, "srcA": self._accumulator_source, "srcAV": self._source, "av": self._vector,
             "vgpr": self._vector, "agpr": self._accumulator, "sgpr": self._scalar, "bool": self._lane_mask,
@@ -89,8 +90,8 @@ class OperandReader:
             if aligned + dwords > 106:
                 raise Malformed(f"{info.name}: {dwords} registers from s{aligned} on exceed the scalar register file")
             return self._register(info, RegFile.SGPR, aligned, dwords)
-        if TTMP0 <= value < TTMP0 + 16:
-            if aligned + dwords > TTMP0 + 16:
+        if self.first_ttmp <= value < M0:
+            if aligned + dwords > M0:
                 raise self._reserved(info, value)
             return self._register(info, RegFile.SGPR, aligned, dwords)
         if value == self.null and dwords <= 2:
@@ -116,7 +117,7 @@ class OperandReader:
             if "S" not in info.files or info.dwords > 2:
                 raise self._reserved(info, value)
             return self._special(info, OperandKind.SPECIAL, value)
-        if value == SRC_LDS_DIRECT and "L" in info.files and info.dwords == 1:
+        if value == SRC_LDS_DIRECT and "L" in info.files and info.dwords == 1 and not self.target.literals64:
             return self._special(info, OperandKind.SPECIAL, value)
         if "S" not in info.files:
             raise self._reserved(info, value)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from luthier_py.errors import Invalid
+from luthier_py.isa.registers import EXEC, FLAT_SCRATCH, TTMP0, VCC, XNACK_MASK
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,12 @@ class Target:
     @property
     def wave_sizes(self) -> tuple[int, ...]:
         return tuple(size for size, _ in self.vgprs)
+
+    @property
+    def scalar_pairs(self) -> frozenset[int]:
+        """First registers of the special pairs that scalar operands can name (gfx8: TBA and TMA too)."""
+        return frozenset({VCC, EXEC, *range(TTMP0, self.first_ttmp, 2),
+                          *((FLAT_SCRATCH, XNACK_MASK) if self.flat_scratch_operands else ())})
 
     @property
     def extra_sgprs(self) -> int:
@@ -136,7 +143,8 @@ _GFX90A = replace(
     unified_agprs=True, aligned_vgprs=True, max_waves_per_simd=8, packed_work_item_ids=True, kernarg_preload=True,
     gds_modifier=False, scc_cache_bit=True, shift64_bug=True, dpp64_broadcasts=True)
 _GFX942 = replace(
-    _GFX90A, name="gfx942", elf_mach=0x4C, minor=4, architected_flat_scratch=True, sc_cache_bits=True, shift64_bug=False)
+    _GFX90A, name="gfx942", elf_mach=0x4C, minor=4, architected_flat_scratch=True, sc_cache_bits=True,
+    shift64_bug=False)
 _GFX1010 = Target(
     "gfx1010", 0x33, _both(8, 1024), generation=10, minor=1, sgpr_limit=106, sgpr_granule=128, max_waves_per_simd=20,
     simds=4, xnack=True, null_encoding=125, flat_scratch_operands=False, vop3_literals=True, store_counter=True,
@@ -144,8 +152,8 @@ _GFX1010 = Target(
 _GFX1030 = replace(
     _GFX1010, name="gfx1030", elf_mach=0x36, minor=3, vgprs=_both(16, 1024), max_waves_per_simd=16, xnack=False)
 _GFX1102 = replace(
-    _GFX1030, name="gfx1102", elf_mach=0x47, generation=11, minor=0, packed_work_item_ids=True, architected_flat_scratch=True,
-    m0_encoding=125, null_encoding=124)
+    _GFX1030, name="gfx1102", elf_mach=0x47, generation=11, minor=0, packed_work_item_ids=True,
+    architected_flat_scratch=True, m0_encoding=125, null_encoding=124)
 _GFX1100 = replace(_GFX1102, name="gfx1100", elf_mach=0x41, vgprs=_both(24, 1536))
 _GFX1200 = replace(
     _GFX1100, name="gfx1200", elf_mach=0x48, generation=12, architected_sgprs=True, gds_modifier=False)

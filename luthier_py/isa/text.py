@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from luthier_py.isa.constants import FLOATS, INVERSE_TWO_PI, LITERAL, LITERAL64, constant_bits, inline_codes
+from luthier_py.isa.constants import FLOATS, INVERSE_TWO_PI, LITERAL, LITERAL64, constant_bits, inline_codes, width_of
 from luthier_py.isa.instruction import Inst, Operand, OperandInfo, OperandKind, OpInfo
 from luthier_py.isa.registers import VCC, RegFile, sgpr
 from luthier_py.isa.target import Target
@@ -96,10 +96,14 @@ def _high_half(line: Line, operand: Operand) -> bool:
 
 
 def _constant_text(line: Line, info: OperandInfo, operand: Operand, field: int) -> str:
+    if info.kind == "kimm" and info.type.endswith("64"):
+        return _literal64_text(info.type, operand.value)
     if info.kind == "kimm":
         return MODIFIERS[info.printer](line, line.inst.op.operands.index(info), "")
     code = field & 0xFF
-    if code in (LITERAL, LITERAL64) and info.kind.startswith("src"):
+    if code == LITERAL64 and line.target.literals64:
+        return _literal64_text(info.type, line.inst.literal or 0)
+    if code == LITERAL and info.kind.startswith("src"):
         literal = line.inst.literal if line.inst.literal is not None else line.mandatory_literal()
         return _literal_text(info.type, literal)
     return _inline_text(info.type, code)
@@ -126,12 +130,28 @@ def _literal_text(type_name: str, literal: int) -> str:
         return hex(literal) if code is None else _inline_text(type_name, code)
     if type_name.endswith("INT64"):
         return f"lit({hex(literal)})" if literal <= 64 else hex(literal)
-    if type_name.endswith("FP16") and "V2" not in type_name:
+    packed = "V2" in type_name and "32" not in type_name
+    if type_name.endswith(("FP16", "BF16")) and not packed:
         half = literal & 0xFFFF
-        return f"lit({hex(literal)})" if half in inline_codes(type_name) else hex(half)
-    if literal in inline_codes("OPERAND_REG_IMM_FP32"):
+        if half in inline_codes(type_name):
+            return f"lit({hex(literal)})"
+        return hex(literal if type_name.endswith("BF16") else half)
+    if literal in inline_codes(type_name if packed else "OPERAND_REG_IMM_FP32"):
         return f"lit({hex(literal)})"
-    return hex(literal & 0xFFFF if type_name.endswith("INT16") and "V2" not in type_name else literal)
+    return hex(literal & 0xFFFF if type_name.endswith("INT16") and not packed else literal)
+
+
+def _literal64_text(type_name: str, literal: int) -> str:
+    """A literal of 64 bits; narrower operands take its low part."""
+    if literal >> 32 == 0:
+        return f"lit64({hex(literal)})"
+    width = width_of(type_name)
+    code = inline_codes(type_name).get(literal & (1 << width) - 1)
+    if code is not None:
+        return _inline_text(type_name, code)
+    if type_name.endswith("FP64") and not literal & 0xFFFFFFFF:
+        return hex(literal >> 32)
+    return hex(literal & (1 << width) - 1)
 
 
 def _is_small(value: int, bits: int) -> bool:

@@ -13,6 +13,8 @@ from luthier_py.isa.names import (
     MESSAGE_SYSTEM,
     MESSAGES,
     SYSTEM_OPERATIONS,
+    VERSION_FLAGS,
+    VERSIONS,
     names_of,
 )
 from luthier_py.isa.target import Target
@@ -76,7 +78,19 @@ def _dependency_counters(line: Line, place: int, _: str) -> str:
     return " ".join(f"depctr_{row.text}({count})" for row, count in waited or counts)
 
 
+def _version(line: Line, place: int, _: str) -> str:
+    """s_version: the generation that the code was compiled for, and its wave sizes."""
+    value = line.inst.fields[place]
+    number, flags = value & 0xFF, [name for bit, name in VERSION_FLAGS if value >> bit & 1]
+    if value & 0x1F00:
+        return str(value) if value <= 64 else hex(value)
+    text = VERSIONS.get(number, str(number))
+    for place, flag in enumerate(flags):
+        text = f"({text})|{flag}" if place else f"{text}|{flag}"
+    return text
+
+
 MESSAGE_HANDLERS: dict[str, Handler] = {
     "printHwreg": _hardware_register, "printSendMsg": _message, "printSDelayALU": _delay,
-    "printDepCtr": _dependency_counters,
+    "printDepCtr": _dependency_counters, "printVersion": _version,
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Counter, Inst, OpFlag
 from luthier_py.isa.target import Target
 
@@ -23,7 +24,7 @@ _GFX9: dict[Counter, Segments] = {
 }
 _GFX10: dict[Counter, Segments] = {**_GFX9, Counter.LGKM: ((8, 6),)}
 _GFX11: dict[Counter, Segments] = {Counter.EXP: ((0, 3),), Counter.LGKM: ((4, 6),), Counter.VM: ((10, 6),)}
-_LAYOUTS = {8: _GFX9, 9: _GFX9, 10: _GFX10, 11: _GFX11, 12: _GFX11}
+_LAYOUTS = {8: {**_GFX9, Counter.VM: ((0, 4),)}, 9: _GFX9, 10: _GFX10, 11: _GFX11, 12: _GFX11}
 
 # Instructions that wait for one counter: SOPK of gfx10 and gfx11 (their sdst is null), SOPP of gfx12.
 _SINGLE = {
@@ -47,6 +48,8 @@ def _layout(target: Target) -> dict[Counter, Segments]:
 
 def encode_waitcnt(target: Target, counts: Mapping[Counter, int]) -> int:
     """The immediate that waits until each counter is at most its count; counters left out are not waited for."""
+    if target.generation >= 12:
+        raise Unsupported(f"{target.name} has no s_waitcnt, but one wait instruction for each counter")
     immediate = 0
     for counter, segments in _layout(target).items():
         left = min(counts.get(counter, _limit(segments)), _limit(segments))

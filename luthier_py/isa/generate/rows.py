@@ -47,7 +47,7 @@ VCC_AFTER_VDST = re.compile(r"V_(ADD|SUB|SUBREV)_CO_CI_U32_(e32|sdwa|dpp8?)_gfx1
 class Generation(NamedTuple):
     """All that a row depends on beyond its record: rows are shared between targets that agree here."""
 
-    smem_offset_bits: int     # signed
+    smem_offset_bits: int     # signed; negative: unsigned
     buffer_offset_bits: int   # 0: unsigned; negative: the field is signed, but must not be negative
     flat_offset_bits: int     # of the flat segment; negative: unsigned, and the field's highest bit must be 0
     global_offset_bits: int   # of the global and scratch segments
@@ -66,13 +66,13 @@ class Generation(NamedTuple):
             return Generation(24, -23, 24, 24, True, *others)
         gfx10 = "GFX10Insts" in features
         bits = 12 if gfx10 and "GFX11Insts" not in features else 13
-        smem = 0 if "GFX9Insts" not in features and not gfx10 else 21
+        smem = 21 if gfx10 or "GFX9Insts" in features else -20
         return Generation(smem, 0, 1 - bits, bits, gfx10, *others)
 
     def signed_offset(self, format_name: str, named: set[str], base: str) -> int:
         if format_name == "FLAT":
             return self.global_offset_bits if named & {"FlatGlobal", "FlatScratch"} else self.flat_offset_bits
-        if base.startswith("S_BUFFER_") and self.buffer_offset_bits:
+        if format_name == "SMRD" and "BUFFER" in base and self.buffer_offset_bits:
             return self.buffer_offset_bits
         return {"SMRD": self.smem_offset_bits, "MUBUF": self.buffer_offset_bits,
                 "MTBUF": self.buffer_offset_bits}.get(format_name, 0)
@@ -143,13 +143,14 @@ def base_name(pseudo: str, format_name: str) -> str:
 def _size(record: Record, shape: tuple[ShapeOperand, ...]) -> int:
     """Addresses of images that do not follow each other have bytes behind the encoding, in whole dwords."""
     end = max((first + width for operand in shape for first, width, _ in operand.segments), default=0)
-    return max(record["Size"], -(-end // 32) * 4)
+    size: int = record["Size"]
+    return max(size, -(-end // 32) * 4)
 
 
 def _with_positive_offset(row: Row) -> Row:
     """Offsets of gfx12 buffers have a sign bit that must be 0 (AMDGPUDisassembler: "must not be a negative")."""
     for operand in row.shape:
-        if operand.operand_class.signed < -12 and row.format != "FLAT":
+        if operand.operand_class.signed == -23:
             first, width, _ = operand.segments[-1]
             return row._replace(mask=row.mask | 1 << first + width - 1)
     return row

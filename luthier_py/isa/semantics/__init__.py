@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 from luthier_py.isa.instruction import OpInfo
-from luthier_py.isa.semantics import compare, control, floats, lds, matrix, memory, scalar, vector
+from luthier_py.isa.semantics import (
+    compare,
+    control,
+    conversions,
+    floats,
+    lds,
+    matrix,
+    memory,
+    scalar,
+    steps,
+    vector,
+)
 from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, Signature, Slot, rows
 
-__all__ = ["Lanes", "Meaning", "Scalar", "Signature", "Slot", "compare", "control", "floats", "lds", "matrix", "meaning", "memory", "rows", "scalar", "vector"]
+__all__ = [
+    "Lanes", "Meaning", "Scalar", "Signature", "Slot", "compare", "control", "conversions", "floats", "lds",
+    "matrix", "meaning", "memory", "rows", "scalar", "steps", "vector",
+]
 
 
 def meaning(op: OpInfo) -> Meaning | None:

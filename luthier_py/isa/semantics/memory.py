@@ -126,7 +126,7 @@ for _space in "GLOBAL", "FLAT", "BUFFER":
 
 @dataclass(frozen=True, slots=True)
 class ScalarLoad:
-    """``dwords`` from sbase + offsets to sdst; ``buffer``: sbase is a resource, and what is out of its range reads 0."""
+    """``dwords`` from sbase + offsets to sdst; ``buffer``: sbase is a resource, out of whose range all reads 0."""
 
     dwords: int
     buffer: bool = False
