@@ -135,7 +135,7 @@ class Access:
         base = self.t.ops.constant(U64, field(inst, "offset"))
         saddr = inst.find("saddr")
         if saddr is not None and present(saddr):
-            return Addresses("near", read_scalar(saddr, 64, self.t.context) + base, row_of(register(inst["vaddr"])), self.mask())
+            kind, base = "near", read_scalar(saddr, 64, self.t.context) + base
         return Addresses(kind, base, row_of(register(inst["vaddr"])), self.mask())
 
     def _scratch(self, inst: Inst) -> Addresses:
@@ -221,7 +221,7 @@ class Access:
             self.t.scalars.write(target + i * step, value)
 
     def resolve(self, address: Value, size: Value, writes: bool = False) -> str:
-        """A checked pointer for an access that is the same for all lanes; searched for if it is not where the last was."""
+        """A checked pointer for an access that all lanes share; searched for if it is not where the last was."""
         emitter = self.t.emitter
         self.t.settle()
         site = self.site()

@@ -54,7 +54,7 @@ def vector_buffer(access: Access, inst: Inst, move: Move, size: int) -> None:
 def _rows(inst: Inst) -> tuple[int, int]:
     """Rows of index and offset; ZERO_ROW for what the instruction does not have."""
     vaddr = inst.find("vaddr")
-    indexed, offset = "IDXEN" in inst.op.record or "BOTHEN" in inst.op.record, "OFFEN" in inst.op.record or "BOTHEN" in inst.op.record
+    indexed, offset = (any(word in inst.op.record for word in (own, "BOTHEN")) for own in ("IDXEN", "OFFEN"))
     if vaddr is None or vaddr.kind is OperandKind.ABSENT or not (indexed or offset):
         return ZERO_ROW, ZERO_ROW
     assert vaddr.reg is not None
@@ -149,7 +149,8 @@ def scalar_buffer_load(access: Access, inst: Inst, offset: Value, dwords: int) -
     first = t.emitter.let(f"insertelement {vector} poison, i64 {count.ref}, i64 0")
     limits = t.emitter.let(f"shufflevector {vector} {first}, {vector} poison, <{dwords} x i32> zeroinitializer")
     mask = t.emitter.let(f"icmp ult {vector} <{lanes}>, {limits}")
-    data = t.emitter.call(f"<{dwords} x i32>", f"llvm.masked.load.v{dwords}i32.p0",
-                          [("ptr", f"align 4 {at}"), (f"<{dwords} x i1>", mask), (f"<{dwords} x i32>", "zeroinitializer")])
+    kind = f"<{dwords} x i32>"
+    arguments = [("ptr", f"align 4 {at}"), (f"<{dwords} x i1>", mask), (kind, "zeroinitializer")]
+    data = t.emitter.call(kind, f"llvm.masked.load.v{dwords}i32.p0", arguments)
     for i in range(dwords):
-        t.scalars.write(sdst.index + i, t.ops.let(U32, f"extractelement <{dwords} x i32> {data}, i64 {i}"))
+        t.scalars.write(sdst.index + i, t.ops.let(U32, f"extractelement {kind} {data}, i64 {i}"))

@@ -56,21 +56,21 @@ def direct_calls(blocks: list[CodeBlock]) -> set[int]:
         known: dict[int, int] = {}  # scalar register -> dword
         carry = 0
         for pc, inst in block.insts:
-            base, regs = inst.op.base, [operand.reg for operand in inst.operands]
-            after = pc + inst.size_bytes
-            if base == "S_SWAPPC_B64" and regs[1] is not None and {regs[1].index, regs[1].index + 1} <= known.keys():
-                found.add(known[regs[1].index] | known[regs[1].index + 1] << 32)
-            elif base == "S_CALL_B64":
+            base = inst.op.base
+            first, second, *_ = *(operand.reg for operand in inst.operands), None, None
+            if base == "S_CALL_B64":
                 found.add(inst.branch_target(pc) or 0)
-            if base == "S_GETPC_B64" and regs[0] is not None:
-                known |= {regs[0].index: after & 0xFFFFFFFF, regs[0].index + 1: after >> 32}
-            elif base in ("S_ADD_U32", "S_ADDC_U32") and regs[0] == regs[1] and inst.operands[2].reg is None:
-                total = known.get(regs[0].index, 0) + inst.operands[2].value + (carry if base == "S_ADDC_U32" else 0)
-                carry = total >> 32
-                if regs[0].index in known:
-                    known[regs[0].index] = total & 0xFFFFFFFF
-            else:
-                known = {index: value for index, value in known.items() if not inst.writes.sgpr >> index & 1}
+            elif base == "S_SWAPPC_B64" and second is not None and {second.index, second.index + 1} <= known.keys():
+                found.add(known[second.index] | known[second.index + 1] << 32)
+            if base in ("S_ADD_U32", "S_ADDC_U32") and first is not None and first == second:
+                total = known.get(first.index, 0) + inst.operands[2].value + (carry if base == "S_ADDC_U32" else 0)
+                if first.index in known and inst.operands[2].reg is None:
+                    known[first.index], carry = total & 0xFFFFFFFF, total >> 32
+                    continue
+            known = {index: value for index, value in known.items() if not inst.writes.sgpr >> index & 1}
+            if base == "S_GETPC_B64" and first is not None:
+                after = pc + inst.size_bytes
+                known |= {first.index: after & 0xFFFFFFFF, first.index + 1: after >> 32}
     return found
 
 

@@ -156,7 +156,8 @@ class Run:
         image_rows = self._rows.shape[1]
         self.record = _record(
             LAUNCH, total=shape.groups, count_x=shape.grid[0], count_y=shape.grid[1], sgpr_x=x, sgpr_y=y, sgpr_z=z,
-            waves=shape.waves, image_bytes=WAVE_HEADER_BYTES + image_rows * row_bytes, vector_bytes=max(vgprs - image_rows, 0) * row_bytes,
+            waves=shape.waves, image_bytes=WAVE_HEADER_BYTES + image_rows * row_bytes,
+            vector_bytes=max(vgprs - image_rows, 0) * row_bytes,
             agpr_bytes=agprs * row_bytes, lds_bytes=shape.lds_bytes, slice=SLICE)
         self.allocations = memory.table()
         self.native = ctypes.CFUNCTYPE(ctypes.c_uint64, *[ctypes.c_uint64] * 4)(scheduler_address(shape.wave_size))
@@ -165,7 +166,8 @@ class Run:
     def __enter__(self) -> Run:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
         for address in self._taken:
             self.memory.free(address)
 
@@ -221,8 +223,8 @@ class Run:
             return DeviceError(f"jump to 0x{pc & (1 << 64) - 1:x}, which is not code", Location(kernel))
         pc = self.code.numbers.sites[self.field(slot, "fault_site")]
         lane, address = self.field(slot, "fault_lane"), self.field(slot, "fault_address")
-        group = int(slot.record[GROUP["index"] // 8])
-        what = f"lane {lane} of wave {int(slot.record[GROUP['wave'] // 8])} of work-group {group}: {self._what(kind, address)}"
+        wave, group = (int(slot.record[GROUP[name] // 8]) for name in ("wave", "index"))
+        what = f"lane {lane} of wave {wave} of work-group {group}: {self._what(kind, address)}"
         return DeviceError(what, Location(kernel, pc, self.code.text(pc)))
 
     def _what(self, kind: Fault, address: int) -> str:
@@ -232,8 +234,8 @@ class Run:
             return f"scratch address 0x{address & 0xFFFFFFFF:x} is outside the lane's {self.shape.scratch_bytes} bytes"
         if kind is Fault.TRAP:
             return "s_trap"
-        reason = {Fault.ADDRESS: "bad address", Fault.MISALIGNED: "misaligned address", Fault.READ_ONLY: "write to read-only memory at"}
-        return f"{reason[kind]} 0x{address:x}; {self.memory.nearest(address)}"
+        reason = {Fault.MISALIGNED: "misaligned address", Fault.READ_ONLY: "write to read-only memory at"}
+        return f"{reason.get(kind, 'bad address')} 0x{address:x}; {self.memory.nearest(address)}"
 
     def profile(self, seconds: float) -> LaunchProfile:
         numbers = self.code.numbers.counters
@@ -247,7 +249,8 @@ class Run:
                     if total:
                         into[pc] = into.get(pc, 0) + total
         shape = self.shape
-        return LaunchProfile(shape.record.name, shape.groups, shape.groups * shape.waves, counts, lanes, seconds, self.code.insts)
+        waves = shape.groups * shape.waves
+        return LaunchProfile(shape.record.name, shape.groups, waves, counts, lanes, seconds, self.code.insts)
 
 
 def _record(fields: dict[str, int], **values: int) -> Words:

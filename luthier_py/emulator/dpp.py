@@ -72,7 +72,8 @@ class Dpp:
         """The instruction's DPP controls; its source's rows are moved now if they cross rows of lanes."""
         if OpFlag.DPP not in inst.op.flags:
             return None
-        control, row_mask, banks, bound = (inst[name].value for name in ("dpp_ctrl", "row_mask", "bank_mask", "bound_ctrl"))
+        names = "dpp_ctrl", "row_mask", "bank_mask", "bound_ctrl"
+        control, row_mask, banks, bound = (inst[name].value for name in names)
         if control in _CROSSING or control in (_BROADCAST_15, _BROADCAST_31):
             assert source_row is not None
             valid = _move(t, source_row, rows, wave_sources(control, t.wave_size))
@@ -122,7 +123,8 @@ def _shuffle(chunk: Chunk, value: Value, control: int) -> Value:
     """Lanes without a source read poison: every user replaces it by a select that does not look at it."""
     name = chunk.ops.name(value.type)
     picked = ", ".join("i32 poison" if source is None else f"i32 {source}" for source in row_sources(control))
-    return chunk.ops.let(value.type, f"shufflevector {name} {chunk.ops.text(value)}, {name} poison, <{CHUNK} x i32> <{picked}>")
+    moved = f"shufflevector {name} {chunk.ops.text(value)}, {name} poison, <{CHUNK} x i32> <{picked}>"
+    return chunk.ops.let(value.type, moved)
 
 
 def _move(t: Translator, row: int, rows: int, sources: tuple[int | None, ...]) -> str:

@@ -17,7 +17,9 @@ from luthier_py.isa.semantics.algebra import BOOL, F16, F32, F64, U32, Kind, Pri
 _FLOAT_NAME = {16: "half", 32: "float", 64: "double"}
 _STRUCT = {16: "<e", 32: "<f", 64: "<d"}
 
-_INTEGER = {Prim.ADD: "add", Prim.SUB: "sub", Prim.MUL: "mul", Prim.AND: "and", Prim.OR: "or", Prim.XOR: "xor", Prim.SHL: "shl"}
+_INTEGER = {
+    Prim.ADD: "add", Prim.SUB: "sub", Prim.MUL: "mul", Prim.AND: "and", Prim.OR: "or", Prim.XOR: "xor", Prim.SHL: "shl",
+}  # fmt: skip
 _FLOAT = {Prim.ADD: "fadd", Prim.SUB: "fsub", Prim.MUL: "fmul", Prim.DIV: "fdiv"}
 _COMPARE = {Prim.EQ: ("eq", "oeq"), Prim.NE: ("ne", "une"), Prim.LT: ("lt", "olt"), Prim.LE: ("le", "ole")}
 _SIGNED_INTRINSIC = {Prim.MIN: "min", Prim.MAX: "max", Prim.ADD_SAT: "add.sat", Prim.SUB_SAT: "sub.sat"}
@@ -26,7 +28,8 @@ _UNARY_INTRINSIC = {
     Prim.POPCOUNT: "ctpop", Prim.REVERSE: "bitreverse",
 }  # fmt: skip
 TRANSCENDENTAL = (Prim.EXP2, Prim.LOG2, Prim.SIN, Prim.COS)
-_IN_WIDER = (Prim.ADD, Prim.SUB, Prim.MUL, Prim.DIV, Prim.SQRT, Prim.FLOOR, Prim.CEIL, Prim.TRUNC, Prim.RINT, *TRANSCENDENTAL)
+_IN_WIDER = (Prim.ADD, Prim.SUB, Prim.MUL, Prim.DIV, Prim.SQRT, Prim.FLOOR, Prim.CEIL, Prim.TRUNC, Prim.RINT,
+             *TRANSCENDENTAL)
 
 
 class Emitter:
@@ -148,7 +151,8 @@ class LlvmOps:
         element = scalar.ops.name(scalar.type)  # type: ignore[attr-defined]
         vector = self.name(scalar.type)
         first = self.emitter.let(f"insertelement {vector} poison, {element} {scalar.ref}, i64 0")
-        return self.let(scalar.type, f"shufflevector {vector} {first}, {vector} poison, <{self.lanes} x i32> zeroinitializer")
+        everywhere = f"shufflevector {vector} {first}, {vector} poison, <{self.lanes} x i32> zeroinitializer"
+        return self.let(scalar.type, everywhere)
 
     def apply(self, prim: Prim, type: Type, *operands: Value) -> Value:
         a = operands[0] if operands else None
@@ -158,7 +162,8 @@ class LlvmOps:
             return self.apply(prim, F64, *(x.to(F64) for x in operands)).to(F16)
         return _LOWER[prim](self, prim, type, operands)
 
-    def intrinsic(self, name: str, type: Type, operands: Iterable[Value], extra: tuple[tuple[str, str], ...] = ()) -> Value:
+    def intrinsic(self, name: str, type: Type, operands: Iterable[Value],
+                  extra: tuple[tuple[str, str], ...] = ()) -> Value:
         arguments = [(self.name(x.type), str(x.ref)) for x in operands]
         return self.value(type, self.emitter.call(self.name(type), name, [*arguments, *extra]))
 
@@ -256,8 +261,8 @@ def _count_zeros(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
 
 
 def _transcendental(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:
-    name = ops.name(type)
-    return ops.value(type, ops.emitter.support(name, f"{prim.name.lower()}_{ops.suffix(type)}", [(name, str(x[0].ref))]))
+    name, function = ops.name(type), f"{prim.name.lower()}_{ops.suffix(type)}"
+    return ops.value(type, ops.emitter.support(name, function, [(name, str(x[0].ref))]))
 
 
 def _lane(ops: LlvmOps, prim: Prim, type: Type, x: Operands) -> Value:

@@ -19,5 +19,6 @@ def host_code(obj: CodeObject, kernel: str) -> bytes:
     record = obj.kernel(kernel)
     settings = Settings(record.descriptor.wave_size, mode_of(record.descriptor))
     code = EmulatorDevice(obj.target).load(obj.data, obj.name).code(settings)
-    ir = Translator(f"gpu_{record.entry:x}", discover(code.decode, record.entry), record.entry, settings, Numbers()).translate()
-    return llvm.text_section(object_code(ir, optimise=False))
+    blocks = discover(code.decode, record.entry)
+    translator = Translator(f"gpu_{record.entry:x}", blocks, record.entry, settings, Numbers())
+    return llvm.text_section(object_code(translator.translate(), optimise=False))

@@ -46,9 +46,9 @@ def index_mode(t: Translator, inst: Inst, row: Indexing) -> None:
         source, target = inst["src0"].reg, inst["sdst"].reg
         assert source is not None and target is not None
         place = _scalar_place(t, source.index)
-        kind = f"i{32 * target.dwords}"
+        type = U32 if target.dwords == 1 else U64
         t.scalars.flush()
-        t.scalars.write(target.index, t.ops.let(U32 if target.dwords == 1 else U64, f"load {kind}, ptr {place}, align 4"))
+        t.scalars.write(target.index, t.ops.let(type, f"load {t.ops.name(type)}, ptr {place}, align 4"))
     elif row is Indexing.WRITE_SCALAR:
         target = inst["sdst"].reg
         assert target is not None

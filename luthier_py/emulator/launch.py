@@ -152,7 +152,8 @@ def wave_image(shape: Shape, wave: int, sgprs: list[int], rows: NDArray[np.uint3
     for name, value in {**fields, "pc": entry, "status": int(Status.JUMP)}.items():
         struct.pack_into("<Q", header, WAVE[name], value)
     assert row_offset(0, shape.wave_size) == WAVE_HEADER_BYTES
-    return bytes(header) + rows[wave].tobytes()
+    items: bytes = rows[wave].tobytes()
+    return bytes(header) + items
 
 
 def dispatch_packet(shape: Shape, kernel_object: int, kernarg: int) -> bytes:

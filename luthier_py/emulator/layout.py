@@ -58,7 +58,7 @@ TEMPORARY_MASK = 130
 
 
 def wave_stride(wave_size: int) -> int:
-    """Distance of two waves: a whole number of pages and a cache line, so that their rows do not collide in the cache."""
+    """Distance of two waves: pages and a cache line, so that their rows do not collide in the cache."""
     return -(-row_offset(VECTOR_ROWS + TEMPORARY_ROWS, wave_size) // 4096) * 4096 + 64
 
 

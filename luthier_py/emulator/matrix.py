@@ -38,7 +38,8 @@ def matrix(t: Translator, inst: Inst, shape: Matrix) -> None:
     else:
         pointers.append(_place(t, inst, "src2"))
     arguments = [("ptr", pointer) for pointer in (*pointers, _place(t, inst, "vdst"))]
-    t.emitter.support("void", f"matrix_{inst.op.base.removeprefix('V_MFMA_').lower()}", [*arguments, ("i64", str(stride))])
+    function = "matrix_" + inst.op.base.removeprefix("V_MFMA_").lower()
+    t.emitter.support("void", function, [*arguments, ("i64", str(stride))])
 
 
 def _row_pointer(t: Translator, row: int) -> str:
@@ -85,8 +86,8 @@ class _Function:
             emitter.emit(f"%{name}.wide = alloca [{self.shape.per_lane * WAVE} x {element}], align 64")
             for number in range(self.shape.per_lane):
                 for lane in range(0, WAVE, CHUNK):
-                    value = self._widened(name, number, lane)
-                    emitter.emit(f"store {self.ops.name(self.type)} {value.ref}, ptr {self._wide(name, number, lane)}, align 4")
+                    value, place = self._widened(name, number, lane), self._wide(name, number, lane)
+                    emitter.emit(f"store {self.ops.name(self.type)} {value.ref}, ptr {place}, align 4")
         for register in range(self.shape.result_registers):
             for lane in range(0, WAVE, CHUNK):
                 self._write(register, lane, self._product(register, lane))
@@ -141,8 +142,8 @@ class _Function:
         if lanes == list(range(first, first + CHUNK)):
             return chunk
         vector = self.ops.name(self.type)
-        picked = ", ".join(f"i32 {lane - first}" for lane in lanes)
-        return self.ops.let(self.type, f"shufflevector {vector} {chunk.ref}, {vector} poison, <{CHUNK} x i32> <{picked}>")
+        picked = f"<{CHUNK} x i32> <" + ", ".join(f"i32 {lane - first}" for lane in lanes) + ">"
+        return self.ops.let(self.type, f"shufflevector {vector} {chunk.ref}, {vector} poison, {picked}")
 
     def _addend(self, register: int, lane: int) -> Value:
         words = self.type.bits // 32

@@ -40,7 +40,7 @@ class Allocation:
 
 
 class Memory:
-    """Mutable: the device's memory. ``place``: address and size of memory to use, where it is not to be reserved here."""
+    """Mutable: the device's memory. ``place``: address and size of memory to use; without it, some is reserved."""
 
     def __init__(self, place: tuple[int, int] | None = None) -> None:
         if place is None:

@@ -81,9 +81,11 @@ def _located(inst: Inst, pc: int, mode: int) -> int:
 
 def _successors(block: CodeBlock) -> list[int]:
     pc, last = block.insts[-1]
-    following = []
-    if OpFlag.BRANCH in last.op.flags and OpFlag.CALL not in last.op.flags:
-        following.append(last.branch_target(pc) or 0)
-    always = OpFlag.BRANCH in last.op.flags and OpFlag.CONDITIONAL not in last.op.flags and OpFlag.CALL not in last.op.flags
-    leaves = OpFlag.END in last.op.flags or (OpFlag.INDIRECT in last.op.flags and OpFlag.CALL not in last.op.flags)
-    return following if always or leaves else [*following, block.end]
+    flags = last.op.flags
+    if OpFlag.CALL in flags:
+        return [block.end]
+    if flags & (OpFlag.END | OpFlag.INDIRECT):
+        return []
+    taken = [last.branch_target(pc) or 0] if OpFlag.BRANCH in flags else []
+    falls = OpFlag.BRANCH not in flags or OpFlag.CONDITIONAL in flags
+    return [*taken, block.end] if falls else taken

@@ -21,6 +21,7 @@ move as vectors.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 from luthier_py.emulator.atomics import atomic
@@ -78,8 +79,11 @@ class _Move:
         self.far = addresses in ("far", "flat")
 
     def text(self) -> str:
-        fast = self._private() if self.addresses == "private" else self._window() + self._check() + self._vectors() + self._loop()
-        numbers = {
+        if self.addresses == "private":
+            fast = self._private()
+        else:
+            fast = self._window() + self._check() + self._vectors() + self._loop()
+        numbers: dict[str, int | str] = {
             "n": self.lanes, "v": f"<{self.lanes} x i32>", "flags": f"<{self.lanes} x i1>", "row": self.row,
             "bytes": self.bytes, "distance": "%distance" if len(self.parts) > 1 else "0", "all": (1 << self.lanes) - 1,
             "lane_bits": self.lanes - 1, "name": self.name, "numbers": ", ".join(f"i32 {i}" for i in range(self.lanes)),
@@ -104,9 +108,10 @@ class _Move:
         text = PATTERN.replace("FIRSTS", firsts).replace("STEPS", steps)
         if self.store:
             return text + ONLY_CONSECUTIVE + self._chunks("consecutive", self._store_chunk)
-        return text + ALSO_UNIFORM + self._chunks("consecutive", self._load_chunk) + self._chunks("uniform", self._load_same)
+        text += ALSO_UNIFORM + self._chunks("consecutive", self._load_chunk)
+        return text + self._chunks("uniform", self._load_same)
 
-    def _chunks(self, label: str, move) -> str:  # type: ignore[no-untyped-def]
+    def _chunks(self, label: str, move: Callable[[str, int, int], str]) -> str:
         text = f"{label}:\n"
         for lane in range(0, self.lanes, CHUNK):
             for part in self.parts:
@@ -245,7 +250,9 @@ class _Move:
 
     def _lane_by_lane(self) -> str:
         """Resolve every address of its own: another allocation than last time, an aperture, or a fault."""
-        flags = {"lds": IN_LDS, "private": IN_SCRATCH, "flat": FLAT}.get(self.addresses, 0) | (WRITES if self.store else 0)
+        flags = {"lds": IN_LDS, "private": IN_SCRATCH, "flat": FLAT}.get(self.addresses, 0)
+        flags |= WRITES if self.store else 0
+        tail = f"i64 {min(self.bytes, 4)}, ptr %site, i64 %scan.lane, i64 {flags}"
         text = "slow:\n  br label %scan\n" + each_lane("scan", "scanned") + SLOW_ADDRESS
         text += SLOW_HIGH if self.far else "  %s.at = add i64 %s.near, 0\n"
         for part in self.parts:
@@ -254,7 +261,7 @@ class _Move:
             for word in range(self.words):
                 text += f"""
   %{s}.at{word} = add i64 %{s}.at, {4 * word}
-  %{s}.p{word} = call ptr @luthier_resolve(ptr %wave, i64 %{s}.at{word}, i64 {min(self.bytes, 4)}, ptr %site, i64 %scan.lane, i64 {flags})
+  %{s}.p{word} = call ptr @luthier_resolve(ptr %wave, i64 %{s}.at{word}, {tail})
   %{s}.null{word} = icmp eq ptr %{s}.p{word}, null
   br i1 %{s}.null{word}, label %failed, label %{s}.good{word}
 {s}.good{word}:

@@ -71,7 +71,7 @@ class Context:
 class Raw:
     """Bits of one operand before modifiers: vector rows, or a scalar taken when the instruction was put off."""
 
-    def __init__(self, operand: Operand | None, reg: Reg | None, bits: int, context: Context, dpp: Dpp | None = None) -> None:
+    def __init__(self, operand: Operand | None, reg: Reg | None, bits: int, context: Context, dpp: Dpp | None) -> None:
         self.dpp = dpp
         self.row = row_of(reg) if reg is not None and reg.file is not RegFile.SGPR else None
         self.constant = operand.value if operand is not None and operand.kind is OperandKind.CONSTANT else None

@@ -125,7 +125,8 @@ class Chunk:
             if cell.written and (row >= VECTOR_ROWS or live >> row & 1):
                 whole = cell if cell.mask == FULL else self._merged(row, cell)
                 # Volatile keeps LLVM from making a masked store of a merge: ten times slower on AMD's hosts.
-                self._emitter.emit(f"store volatile <{CHUNK} x i32> {whole.value.ref}, ptr {self._address(row)}, align 64")
+                value, place = f"<{CHUNK} x i32> {whole.value.ref}", self._address(row)
+                self._emitter.emit(f"store volatile {value}, ptr {place}, align 64")
 
     def _cell(self, row: int) -> _Cell:
         if row not in self._cells:

@@ -85,8 +85,9 @@ class VectorOps(LlvmOps):
         assert low is not None and high is not None
         if isinstance(high.ref, Literal) and high.ref.value == 0:
             return self.emitter.let(f"zext {self._words} {low.ref} to {self.name(U64)}")
-        order = ", ".join(f"i32 {i}, i32 {i + self.lanes}" for i in range(self.lanes))
-        both = self.emitter.let(f"shufflevector {self._words} {low.ref}, {self._words} {high.ref}, {self._double} <{order}>")
+        order = "<" + ", ".join(f"i32 {i}, i32 {i + self.lanes}" for i in range(self.lanes)) + ">"
+        pair = f"{self._words} {low.ref}, {self._words} {high.ref}"
+        both = self.emitter.let(f"shufflevector {pair}, {self._double} {order}")
         return self.emitter.let(f"bitcast {self._double} {both} to {self.name(U64)}")
 
     def halves(self, value: Value) -> tuple[Value, Value]:

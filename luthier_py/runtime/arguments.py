@@ -23,7 +23,8 @@ _FLOATS = {2: "<e", 4: "<f", 8: "<d"}
 _AXES = "xyz"
 
 
-def pack_arguments(record: KernelRecord, values: Sequence[Argument], grid: Dim3, block: Dim3, lds_bytes: int = 0) -> bytes:
+def pack_arguments(record: KernelRecord, values: Sequence[Argument], grid: Dim3, block: Dim3,
+                   lds_bytes: int = 0) -> bytes:
     """The kernarg segment. Buffers give their addresses; NumPy scalars and bytes must have the argument's size."""
     visible = [arg for arg in record.args if not arg.hidden]
     if len(values) != len(visible):

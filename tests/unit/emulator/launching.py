@@ -15,7 +15,16 @@ from luthier_py.runtime import pack_arguments
 from luthier_py.samples import Sample
 from luthier_py.session.specs import parse_argument
 
-FLAGS = ("-x", "hip", "--offload-arch=gfx90a", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpulib", "-nogpuinc", "-O2")
+FLAGS = (
+    "-x",
+    "hip",
+    "--offload-arch=gfx90a",
+    "--cuda-device-only",
+    "--no-gpu-bundle-output",
+    "-nogpulib",
+    "-nogpuinc",
+    "-O2",
+)
 HEADER = """
 #define KERNEL extern "C" __attribute__((global))
 #define DEVICE __attribute__((device))
@@ -30,14 +39,17 @@ typedef unsigned short u16; typedef short i16; typedef signed char i8; typedef _
 #define GZ __builtin_amdgcn_workgroup_id_z()
 #define DIM __builtin_amdgcn_workgroup_size_x()
 #define I (GX * DIM + X)
-#define BARRIER __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"); __builtin_amdgcn_s_barrier(); __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+#define FENCE(order) __builtin_amdgcn_fence(order, "workgroup")
+#define BARRIER FENCE(__ATOMIC_RELEASE); __builtin_amdgcn_s_barrier(); FENCE(__ATOMIC_ACQUIRE);
 """
 
 
 def compile_hip(clang: str, folder: Path, source: str, *flags: str) -> bytes:
     """A code object from HIP device code."""
     (folder / "k.hip").write_text(HEADER + source)
-    subprocess.run([clang, *FLAGS, *flags, str(folder / "k.hip"), "-o", str(folder / "k.co")], check=True, capture_output=True)
+    subprocess.run(
+        [clang, *FLAGS, *flags, str(folder / "k.hip"), "-o", str(folder / "k.co")], check=True, capture_output=True
+    )
     return (folder / "k.co").read_bytes()
 
 
@@ -45,7 +57,9 @@ def device(**options: Any) -> EmulatorDevice:
     return EmulatorDevice(target("gfx90a"), **options)
 
 
-def launch(dev: EmulatorDevice, data: bytes, kernel: str, values: Sequence[Any], grid=(1, 1, 1), block=(64, 1, 1), lds_bytes=0):
+def launch(
+    dev: EmulatorDevice, data: bytes, kernel: str, values: Sequence[Any], grid=(1, 1, 1), block=(64, 1, 1), lds_bytes=0
+):
     """Arrays become buffers; afterwards they hold what the kernel left in them."""
     module = dev.load(data, kernel)
     handle = module.kernel(kernel)
@@ -76,4 +90,6 @@ def run_sample(dev: EmulatorDevice, sample: Sample) -> bool:
     arrays = [value.copy() if isinstance(value, np.ndarray) else value for value in inputs]
     launch(dev, sample.path.read_bytes(), sample.kernel, arrays, sample.grid, sample.block)
     outputs = [array for array, value in zip(arrays, parsed, strict=True) if getattr(value, "is_output", False)]
-    return all(sample.agrees(actual, expected) for actual, expected in zip(outputs, sample.reference(inputs), strict=True))
+    return all(
+        sample.agrees(actual, expected) for actual, expected in zip(outputs, sample.reference(inputs), strict=True)
+    )

@@ -47,7 +47,12 @@ def test_reading_past_a_buffer(short):
     size = 4 * 2048
     a, b, c = dev.alloc(size), dev.alloc(size - short), dev.alloc(size)
     with pytest.raises(DeviceError) as caught:
-        dev.launch(handle, VECTOR_ADD.grid, VECTOR_ADD.block, pack_arguments(handle.record, [a, b, c], VECTOR_ADD.grid, VECTOR_ADD.block))
+        dev.launch(
+            handle,
+            VECTOR_ADD.grid,
+            VECTOR_ADD.block,
+            pack_arguments(handle.record, [a, b, c], VECTOR_ADD.grid, VECTOR_ADD.block),
+        )
     error = caught.value
     lane = 63 if short <= 4 else 62
     element = 2047 if short <= 4 else 2046
@@ -114,7 +119,12 @@ def test_writing_to_code_or_arguments(compiled):
 def test_launches_that_make_no_sense():
     dev = device()
     handle = dev.load(VECTOR_ADD.path.read_bytes()).kernel("vector_add")
-    for grid, block, lds in (((0, 1, 1), (64, 1, 1), 0), ((1, 1, 1), (2048, 1, 1), 0), ((1, 1, 1), (64, 1, 1), 1 << 20), ((1, 1, 1), (64, -1, 1), 0)):
+    for grid, block, lds in (
+        ((0, 1, 1), (64, 1, 1), 0),
+        ((1, 1, 1), (2048, 1, 1), 0),
+        ((1, 1, 1), (64, 1, 1), 1 << 20),
+        ((1, 1, 1), (64, -1, 1), 0),
+    ):
         with pytest.raises(Invalid, match="vector_add"):
             dev.launch(handle, grid, block, bytes(280), lds)
 

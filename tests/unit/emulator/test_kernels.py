@@ -38,7 +38,8 @@ SOURCE = r"""
 KERNEL void ids(u32 *out) {
   u32 w = DIM, h = __builtin_amdgcn_workgroup_size_y();
   u32 item = (Z * h + Y) * w + X, group = (GZ * 3 + GY) * 2 + GX;
-  out[group * w * h * __builtin_amdgcn_workgroup_size_z() + item] = X | Y << 4 | Z << 8 | GX << 12 | GY << 16 | GZ << 20;
+  u32 items = w * h * __builtin_amdgcn_workgroup_size_z();
+  out[group * items + item] = X | Y << 4 | Z << 8 | GX << 12 | GY << 16 | GZ << 20;
 }
 KERNEL void division(const i32 *a, const i32 *b, i32 *q, u32 *r, const i64 *c, const i64 *d, i64 *s, u64 *t) {
   u32 i = I;
@@ -64,7 +65,8 @@ KERNEL void switches(const u32 *in, u32 *out) {
   u32 x = in[I], y = 0;
   switch (x % 9) {
     case 0: y = x * 3; break; case 1: y = x ^ 0x55; break; case 2: while (x > 3) { x /= 3; ++y; } break;
-    case 3: y = __builtin_popcount(x); break; case 4: y = __builtin_clz(x | 1); break; case 5: y = __builtin_bitreverse32(x); break;
+    case 3: y = __builtin_popcount(x); break; case 4: y = __builtin_clz(x | 1); break;
+    case 5: y = __builtin_bitreverse32(x); break;
     case 6: for (u32 j = 0; j < x % 17; ++j) { if (j == 11) break; y += j * x; } break; default: y = 7;
   }
   out[I] = y;
@@ -80,7 +82,8 @@ KERNEL void votes(const u32 *in, u64 *ballots, u32 *shuffled) {
   u64 mask = __builtin_amdgcn_ballot_w64(in[i] & 1);
   if (X % 64 == 0) ballots[i / 64] = mask;
   u32 other = __builtin_amdgcn_ds_bpermute((X ^ 5) * 4, in[i]);
-  shuffled[i] = other + __builtin_amdgcn_readfirstlane(in[i]) + __builtin_amdgcn_mbcnt_hi(mask >> 32, __builtin_amdgcn_mbcnt_lo(mask, 0));
+  u32 below = __builtin_amdgcn_mbcnt_hi(mask >> 32, __builtin_amdgcn_mbcnt_lo(mask, 0));
+  shuffled[i] = other + __builtin_amdgcn_readfirstlane(in[i]) + below;
 }
 KERNEL void atomics(u32 *sum, u64 *wide, float *fsum, u32 *cas, const u32 *in) {
   u32 x = in[I];
@@ -135,8 +138,15 @@ def u32(*shape, low=0, high=1 << 32):
 def test_ids(compiled):
     out = np.zeros(2 * 3 * 2 * 4 * 3 * 5, np.uint32)
     launch(device(), compiled, "ids", [out], (2, 3, 2), (4, 3, 5))
-    expected = [x | y << 4 | z << 8 | gx << 12 | gy << 16 | gz << 20
-                for gz in range(2) for gy in range(3) for gx in range(2) for z in range(5) for y in range(3) for x in range(4)]
+    expected = [
+        x | y << 4 | z << 8 | gx << 12 | gy << 16 | gz << 20
+        for gz in range(2)
+        for gy in range(3)
+        for gx in range(2)
+        for z in range(5)
+        for y in range(3)
+        for x in range(4)
+    ]
     assert list(out) == expected
 
 
@@ -149,7 +159,9 @@ def test_division(compiled):
     launch(device(), compiled, "division", [a, b, q, r, c, d, s, t], (4, 1, 1))
     np.testing.assert_array_equal(q, (a.astype(np.float64) / b).astype(np.int64).astype(np.int32))
     np.testing.assert_array_equal(r, a.view(np.uint32) % b.view(np.uint32))
-    np.testing.assert_array_equal(s, [abs(int(x)) // abs(int(y)) * (1 if (x < 0) == (y < 0) else -1) for x, y in zip(c, d, strict=True)])
+    np.testing.assert_array_equal(
+        s, [abs(int(x)) // abs(int(y)) * (1 if (x < 0) == (y < 0) else -1) for x, y in zip(c, d, strict=True)]
+    )
     np.testing.assert_array_equal(t, c.view(np.uint64) % d.view(np.uint64))
 
 
@@ -187,7 +199,9 @@ def switched(x):
         return y
     if case == 6:
         return sum(j * x for j in range(min(x % 17, 11)))
-    return {0: x * 3, 1: x ^ 0x55, 3: x.bit_count(), 4: 32 - (x | 1).bit_length(), 5: int(f"{x:032b}"[::-1], 2)}.get(case, 7)
+    return {0: x * 3, 1: x ^ 0x55, 3: x.bit_count(), 4: 32 - (x | 1).bit_length(), 5: int(f"{x:032b}"[::-1], 2)}.get(
+        case, 7
+    )
 
 
 def test_divergent_switch(compiled):
@@ -216,7 +230,12 @@ def test_votes_and_shuffles(compiled):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_atomics(compiled, threads):
     data = u32(2048, high=1 << 20)
-    total, wide, fsum, cas = np.zeros(1, np.uint32), np.zeros(1, np.uint64), np.zeros(1, np.float32), np.zeros(1, np.uint32)
+    total, wide, fsum, cas = (
+        np.zeros(1, np.uint32),
+        np.zeros(1, np.uint64),
+        np.zeros(1, np.float32),
+        np.zeros(1, np.uint32),
+    )
     launch(device(threads=threads), compiled, "atomics", [total, wide, fsum, cas, data], (8, 1, 1), (256, 1, 1))
     assert total[0] == data.sum(dtype=np.uint32) and wide[0] == int(data.max()) << 20
     assert fsum[0] == (data & 3).sum()
@@ -258,7 +277,6 @@ def test_dynamic_lds(compiled):
 
 def test_arguments_by_value(compiled):
     out = np.zeros(64, np.uint64)
-    big = np.arange(20, dtype=np.uint32).tobytes() + np.float32(100).tobytes() + bytes(4 - 84 % 4 & 3) + np.uint64(1 << 40).tobytes()
     big = np.arange(20, dtype=np.uint32).tobytes() + np.float32(100).tobytes() + bytes(4) + np.uint64(1 << 40).tobytes()
     launch(device(), compiled, "by_value", [big, out])
     np.testing.assert_array_equal(out, np.arange(64) % 20 + 100 + (1 << 40))
@@ -285,7 +303,9 @@ def test_recursion(compiled):
 
 def test_flushed_denormals(require_tool, tmp_path):
     """Built to flush denormals: division switches MODE inside."""
-    source = "KERNEL void ratio(const float *a, const float *b, float *o) { o[X] = a[X] / b[X]; o[64 + X] = a[X] * 0.25f; }"
+    source = (
+        "KERNEL void ratio(const float *a, const float *b, float *o) { o[X] = a[X] / b[X]; o[64 + X] = a[X] * 0.25f; }"
+    )
     data = compile_hip(require_tool("clang-22"), tmp_path, source, "-fgpu-flush-denormals-to-zero")
     a, b = np.full(64, 2e-38, np.float32), RNG.uniform(0.1, 10, 64).astype(np.float32)
     out = np.zeros(128, np.float32)

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from launching import compile_hip, device, launch
 
-from luthier_py.emulator.launch import Places, dispatch_packet, group_id_places, mode_of, shape_of, user_sgprs, work_item_rows
+from luthier_py.emulator.launch import (
+    Places,
+    dispatch_packet,
+    group_id_places,
+    mode_of,
+    shape_of,
+    user_sgprs,
+    work_item_rows,
+)
 from luthier_py.errors import Invalid, Unsupported
 from luthier_py.isa import target
 from luthier_py.loader import load
@@ -24,20 +32,42 @@ def shape(grid=(2, 3, 4), block=(8, 4, 2), record=RECORD, lds=0):
 
 def test_user_sgprs_in_order():
     """All that function_pointers asks for: V#, dispatch, queue, kernarg, dispatch id, flat scratch."""
-    sgprs = user_sgprs(shape(), Places(0x1111_2222_3333, 0x4444_5555_6666, 0x7777_8888_9999), 0xABCD_0000_1000, bytes(64))
-    assert sgprs == [0x1000, 0xABCD | 1 << 31, 0xFFFFFFFF, 0x00E80000, 0x5555_6666, 0x4444, 0x8888_9999, 0x7777, 0x2222_3333, 0x1111,
-                     0, 0, 0x1000, 0xABCD]
+    sgprs = user_sgprs(
+        shape(), Places(0x1111_2222_3333, 0x4444_5555_6666, 0x7777_8888_9999), 0xABCD_0000_1000, bytes(64)
+    )
+    assert sgprs == [
+        0x1000,
+        0xABCD | 1 << 31,
+        0xFFFFFFFF,
+        0x00E80000,
+        0x5555_6666,
+        0x4444,
+        0x8888_9999,
+        0x7777,
+        0x2222_3333,
+        0x1111,
+        0,
+        0,
+        0x1000,
+        0xABCD,
+    ]
     assert group_id_places(RECORD.descriptor) == (4 * 14, 4 * 15, 4 * 16, 17)
 
 
 def test_preloaded_arguments():
     record = load(sample("vector_add").path.read_bytes()).kernel("vector_add")
-    descriptor = record.descriptor.replace(kernarg_preload_length=3, kernarg_preload_offset=1, user_sgpr_count=record.descriptor.user_sgpr_count + 3)
-    changed = type(record)(record.name, record.symbol, record.descriptor_address, descriptor, record.entry, record.metadata, record.args)
+    descriptor = record.descriptor.replace(
+        kernarg_preload_length=3, kernarg_preload_offset=1, user_sgpr_count=record.descriptor.user_sgpr_count + 3
+    )
+    changed = type(record)(
+        record.name, record.symbol, record.descriptor_address, descriptor, record.entry, record.metadata, record.args
+    )
     sgprs = user_sgprs(shape(record=changed), Places(0, 0, 0), 0, struct.pack("<6I", 1, 2, 3, 4, 5, 6))
     assert sgprs[-3:] == [2, 3, 4]
     short = descriptor.replace(user_sgpr_count=2)
-    broken = type(record)(record.name, record.symbol, record.descriptor_address, short, record.entry, record.metadata, record.args)
+    broken = type(record)(
+        record.name, record.symbol, record.descriptor_address, short, record.entry, record.metadata, record.args
+    )
     with pytest.raises(Invalid, match="user SGPRs"):
         user_sgprs(shape(record=broken), Places(0, 0, 0), 0, b"")
 
@@ -73,9 +103,16 @@ KERNEL void implicit(u32 *out) {
   for (u32 i = 0; i < 6; ++i) out[3 + i] = ((__attribute__((address_space(4))) const u16 *)(a + 12))[i];
   out[9] = *(__attribute__((address_space(4))) const u16 *)(a + 64);
   args p = (args)__builtin_amdgcn_dispatch_ptr();
-  out[10] = *(__attribute__((address_space(4))) const u16 *)(p + 4); out[11] = *(__attribute__((address_space(4))) const u32 *)(p + 12);
+  out[10] = *(__attribute__((address_space(4))) const u16 *)(p + 4);
+  out[11] = *(__attribute__((address_space(4))) const u32 *)(p + 12);
 }
-KERNEL void uninitialised(u32 *out) { SHARED u32 a[64]; u32 v; asm volatile("v_mov_b32 %0, v40" : "=v"(v) :: "v40"); out[X] = a[X] | v; a[X] = 7; }
+KERNEL void uninitialised(u32 *out) {
+  SHARED u32 a[64];
+  u32 v;
+  asm volatile("v_mov_b32 %0, v40" : "=v"(v) :: "v40");
+  out[X] = a[X] | v;
+  a[X] = 7;
+}
 """
 
 

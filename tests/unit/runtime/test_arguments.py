@@ -21,7 +21,11 @@ def test_values_and_hidden_arguments():
     segment = pack_arguments(SAXPY, [7, 0.5, X, Y], GRID, BLOCK)
     assert len(segment) == SAXPY.descriptor.kernarg_size
     assert struct.unpack_from("<IfQQ", segment) == (7, 0.5, 0x1000, 0x2000)
-    hidden = {arg.value_kind: int.from_bytes(segment[arg.offset : arg.offset + arg.size], "little") for arg in SAXPY.args if arg.hidden}
+    hidden = {
+        arg.value_kind: int.from_bytes(segment[arg.offset : arg.offset + arg.size], "little")
+        for arg in SAXPY.args
+        if arg.hidden
+    }
     assert [hidden[f"hidden_block_count_{axis}"] for axis in "xyz"] == [4, 2, 1]
     assert [hidden[f"hidden_group_size_{axis}"] for axis in "xyz"] == [256, 1, 1]
     assert [hidden[f"hidden_remainder_{axis}"] for axis in "xyz"] == [0, 0, 0]
@@ -37,7 +41,8 @@ def test_numpy_scalars_bytes_and_negative_integers():
 
 @pytest.mark.parametrize("values,words", [
     ([7, 0.5, X], "takes 4 arguments"), ([7, 0.5, X, Y, Y], "not 5"), ([1 << 32, 0.5, X, Y], "does not fit"),
-    ([X, 0.5, X, Y], "by value"), ([7, 0.5, 1.5, Y], "a float is given"), ([np.uint64(7), 0.5, X, Y], "8 bytes are given"),
+    ([X, 0.5, X, Y], "by value"),
+    ([7, 0.5, 1.5, Y], "a float is given"), ([np.uint64(7), 0.5, X, Y], "8 bytes are given"),
 ])  # fmt: skip
 def test_wrong_arguments(values, words):
     with pytest.raises(Invalid, match=words) as caught:

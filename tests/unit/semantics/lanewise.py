@@ -26,11 +26,72 @@ EDGES = {
          0x123456789ABCDEF0],
 }
 FLOAT_EDGES = {
-    16: [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 65504.0, 6e-8, -6e-8, 6.1e-5, math.inf, -math.inf, math.nan, 1024.5],
-    32: [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, -0.5, 3.4e38, -3.4e38, 1e-45, -1e-45, 1.2e-38, 1e-40, math.inf,
-         -math.inf, math.nan, 4294967296.0, 2147483648.0, -2147483649.0, 0.99999994, 8388609.0, 1e10, 1e-10],
-    64: [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 1.7e308, 5e-324, -5e-324, 2.3e-308, 1e-310, math.inf, -math.inf,
-         math.nan, 4294967296.0, -2147483649.0, 1e300, 1e-300],
+    16: [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        1.5,
+        2.5,
+        -2.5,
+        65504.0,
+        6e-8,
+        -6e-8,
+        6.1e-5,
+        math.inf,
+        -math.inf,
+        math.nan,
+        1024.5,
+    ],
+    32: [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        1.5,
+        2.5,
+        -2.5,
+        -0.5,
+        3.4e38,
+        -3.4e38,
+        1e-45,
+        -1e-45,
+        1.2e-38,
+        1e-40,
+        math.inf,
+        -math.inf,
+        math.nan,
+        4294967296.0,
+        2147483648.0,
+        -2147483649.0,
+        0.99999994,
+        8388609.0,
+        1e10,
+        1e-10,
+    ],
+    64: [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        2.5,
+        -2.5,
+        1.7e308,
+        5e-324,
+        -5e-324,
+        2.3e-308,
+        1e-310,
+        math.inf,
+        -math.inf,
+        math.nan,
+        4294967296.0,
+        -2147483649.0,
+        1e300,
+        1e-300,
+    ],
 }
 CODES = {16: "<e", 32: "<f", 64: "<d"}
 
@@ -98,7 +159,9 @@ def check(cases: Sequence[Case], floats: bool = False, mode: int = MODE, seeds: 
     places = []
     target = 32
     for case in cases:
-        operands = [vgpr(4 * i + {64: 0, 32: 2, 16: 3}[width], width // 32 or 1) for i, width in enumerate(case.sources)]
+        operands = [
+            vgpr(4 * i + {64: 0, 32: 2, 16: 3}[width], width // 32 or 1) for i, width in enumerate(case.sources)
+        ]
         dwords = 2 if case.result == 64 else 1
         target += target % 2
         code.append(ISA.make(case.name, vgpr(target, dwords), *operands, **case.modifiers))
@@ -124,4 +187,6 @@ def _compare(case: Case, actual: Any, values: list[dict[int, list[int]]], seed: 
         got = int(actual[lane])
         same = case.same or (lambda a, b: a == b)
         shown = ", ".join(f"0x{operand:x}" for operand in operands)
-        assert same(got, expected), f"{case.name}({shown}) {case.modifiers}: 0x{got:x}, not 0x{expected:x} (seed {seed})"
+        assert same(got, expected), (
+            f"{case.name}({shown}) {case.modifiers}: 0x{got:x}, not 0x{expected:x} (seed {seed})"
+        )

@@ -92,7 +92,8 @@ def test_class():
 
 CARRY_IN = 0x0123_4567_89AB_CDEF
 CARRIES = {
-    "v_add_co_u32": lambda a, b, c: a + b, "v_sub_co_u32": lambda a, b, c: a - b, "v_subrev_co_u32": lambda a, b, c: b - a,
+    "v_add_co_u32": lambda a, b, c: a + b, "v_sub_co_u32": lambda a, b, c: a - b,
+    "v_subrev_co_u32": lambda a, b, c: b - a,
     "v_addc_co_u32": lambda a, b, c: a + b + c, "v_subb_co_u32": lambda a, b, c: a - b - c,
     "v_subbrev_co_u32": lambda a, b, c: b - a - c,
 }  # fmt: skip
@@ -149,12 +150,32 @@ def test_select():
 @pytest.mark.parametrize("width", [32, 64])
 def test_division(width):
     """The steps that a compiler emits give the correctly rounded quotient, for every pair of special values."""
-    special = [0.0, -0.0, 1.0, -3.0, 7.0, 1e-40, 1e38, 3e38, 5e-324, 1e-310, 1e300, 1e-300, math.inf, -math.inf, math.nan, 0.1]
+    special = [
+        0.0,
+        -0.0,
+        1.0,
+        -3.0,
+        7.0,
+        1e-40,
+        1e38,
+        3e38,
+        5e-324,
+        1e-310,
+        1e300,
+        1e-300,
+        math.inf,
+        -math.inf,
+        math.nan,
+        0.1,
+    ]
     pairs = list(itertools.product(special, special))
     kind = {32: np.float32, 64: np.float64}[width]
     for start in range(0, len(pairs), LANES):
         chosen = (pairs + pairs)[start : start + LANES]
-        n, d = (np.array([bits_of(pair[i], width) for pair in chosen], np.uint32 if width == 32 else np.uint64) for i in (0, 1))
+        n, d = (
+            np.array([bits_of(pair[i], width) for pair in chosen], np.uint32 if width == 32 else np.uint64)
+            for i in (0, 1)
+        )
         state = run(division(width), vgprs={0: n, 2: d})
         with np.errstate(all="ignore"):
             expected = n.view(kind) / d.view(kind)
@@ -206,4 +227,6 @@ def test_swap_and_moves():
     state = run([ISA.make("v_swap_b32", vgpr(0), vgpr(2))], vgprs={0: row(a, 32), 2: row(b, 32)}, exec_mask=PARTIAL)
     for lane in range(LANES):
         active = PARTIAL >> lane & 1
-        assert (int(state.vgpr(0)[lane]), int(state.vgpr(2)[lane])) == ((b[lane], a[lane]) if active else (a[lane], b[lane]))
+        assert (int(state.vgpr(0)[lane]), int(state.vgpr(2)[lane])) == (
+            (b[lane], a[lane]) if active else (a[lane], b[lane])
+        )

@@ -18,14 +18,18 @@ from luthier_py.isa import agpr, vgpr
 RNG = np.random.default_rng(3)
 # name, size, depth, blocks, elements of a lane, kind
 SHAPES = [
-    ("f32_32x32x1f32", 32, 1, 2, 1, "f32"), ("f32_32x32x2f32", 32, 2, 1, 1, "f32"), ("f32_16x16x1f32", 16, 1, 4, 1, "f32"),
+    ("f32_32x32x1f32", 32, 1, 2, 1, "f32"),
+    ("f32_32x32x2f32", 32, 2, 1, 1, "f32"), ("f32_16x16x1f32", 16, 1, 4, 1, "f32"),
     ("f32_16x16x4f32", 16, 4, 1, 1, "f32"), ("f32_4x4x1f32", 4, 1, 16, 1, "f32"),
-    ("f32_32x32x4f16", 32, 4, 2, 4, "f16"), ("f32_32x32x8f16", 32, 8, 1, 4, "f16"), ("f32_16x16x4f16", 16, 4, 4, 4, "f16"),
+    ("f32_32x32x4f16", 32, 4, 2, 4, "f16"),
+    ("f32_32x32x8f16", 32, 8, 1, 4, "f16"), ("f32_16x16x4f16", 16, 4, 4, 4, "f16"),
     ("f32_16x16x16f16", 16, 16, 1, 4, "f16"), ("f32_4x4x4f16", 4, 4, 16, 4, "f16"),
-    ("f32_32x32x2bf16", 32, 2, 2, 2, "bf16"), ("f32_32x32x4bf16", 32, 4, 1, 2, "bf16"), ("f32_16x16x8bf16", 16, 8, 1, 2, "bf16"),
+    ("f32_32x32x2bf16", 32, 2, 2, 2, "bf16"),
+    ("f32_32x32x4bf16", 32, 4, 1, 2, "bf16"), ("f32_16x16x8bf16", 16, 8, 1, 2, "bf16"),
     ("f32_16x16x2bf16", 16, 2, 4, 2, "bf16"), ("f32_4x4x2bf16", 4, 2, 16, 2, "bf16"),
     ("f32_32x32x4bf16_1k", 32, 4, 2, 4, "bf16"), ("f32_32x32x8bf16_1k", 32, 8, 1, 4, "bf16"),
-    ("f32_16x16x4bf16_1k", 16, 4, 4, 4, "bf16"), ("f32_16x16x16bf16_1k", 16, 16, 1, 4, "bf16"), ("f32_4x4x4bf16_1k", 4, 4, 16, 4, "bf16"),
+    ("f32_16x16x4bf16_1k", 16, 4, 4, 4, "bf16"),
+    ("f32_16x16x16bf16_1k", 16, 16, 1, 4, "bf16"), ("f32_4x4x4bf16_1k", 4, 4, 16, 4, "bf16"),
     ("i32_32x32x4i8", 32, 4, 2, 4, "i8"), ("i32_32x32x8i8", 32, 8, 1, 4, "i8"), ("i32_16x16x4i8", 16, 4, 4, 4, "i8"),
     ("i32_16x16x16i8", 16, 16, 1, 4, "i8"), ("i32_4x4x4i8", 4, 4, 16, 4, "i8"),
     ("f64_16x16x4f64", 16, 4, 1, 1, "f64"), ("f64_4x4x4f64", 4, 4, 4, 1, "f64"),
@@ -84,8 +88,12 @@ def test_shape(name, size, depth, blocks, per_lane, kind, accumulators):
     placed = {64 + words * r: bits[r] for r in range(registers)}
     sources = {0: place_source(a, size, blocks, per_lane, kind), 4: place_source(b, size, blocks, per_lane, kind)}
     whole = file(64, registers * words)
-    state = run([ISA.make(f"v_mfma_{name}", whole, vgpr(0, source_words), vgpr(4, source_words), whole)],
-                vgprs={**sources, **({} if accumulators else placed)}, agprs=placed if accumulators else {}, exec_mask=0)
+    state = run(
+        [ISA.make(f"v_mfma_{name}", whole, vgpr(0, source_words), vgpr(4, source_words), whole)],
+        vgprs={**sources, **({} if accumulators else placed)},
+        agprs=placed if accumulators else {},
+        exec_mask=0,
+    )
     exact = np.float64 if kind != "i8" else np.int64
     expected = c.astype(exact) + np.einsum("bik,bjk->bij", a.astype(exact), b.astype(exact))
     actual = np.zeros_like(expected)
@@ -99,7 +107,9 @@ def test_shape(name, size, depth, blocks, per_lane, kind, accumulators):
     if kind == "i8":
         np.testing.assert_array_equal(actual, expected)
     else:
-        np.testing.assert_allclose(actual, expected, rtol=1e-12 if kind == "f64" else 1e-5, atol=1e-12 if kind == "f64" else 1e-3)
+        np.testing.assert_allclose(
+            actual, expected, rtol=1e-12 if kind == "f64" else 1e-5, atol=1e-12 if kind == "f64" else 1e-3
+        )
 
 
 def test_constant_addend():

@@ -15,8 +15,13 @@ M32, M64 = (1 << 32) - 1, FULL
 def logic(width):
     mask = (1 << width) - 1
     return {
-        "and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b, "nand": lambda a, b: ~(a & b) & mask,
-        "nor": lambda a, b: ~(a | b) & mask, "xnor": lambda a, b: ~(a ^ b) & mask, "andn2": lambda a, b: a & ~b,
+        "and": lambda a, b: a & b,
+        "or": lambda a, b: a | b,
+        "xor": lambda a, b: a ^ b,
+        "nand": lambda a, b: ~(a & b) & mask,
+        "nor": lambda a, b: ~(a | b) & mask,
+        "xnor": lambda a, b: ~(a ^ b) & mask,
+        "andn2": lambda a, b: a & ~b,
         "orn2": lambda a, b: a | ~b & mask,
     }
 
@@ -56,7 +61,10 @@ def many(cases):
             code += [ISA.make("s_mov_b32", sgpr(6 + w), b >> 32 * w & M32) for w in range(2)]
             out = 1 + name.endswith("64") if "bcnt" not in name and "flbit" not in name and "ff" not in name else 1
             operands = [sgpr(4, wide_a)] + ([sgpr(6, wide_b)] if wide_b else [])
-            code += [ISA.make(name, sgpr(20 + 4 * i, out), *operands), ISA.make("s_cselect_b32", sgpr(22 + 4 * i), 1, 0)]
+            code += [
+                ISA.make(name, sgpr(20 + 4 * i, out), *operands),
+                ISA.make("s_cselect_b32", sgpr(22 + 4 * i), 1, 0),
+            ]
             expected.append((name, a, b, out, result, scc))
         state = run(code)
         for i, (name, a, b, out, result, scc) in enumerate(expected):
@@ -74,12 +82,18 @@ def test_arithmetic():
     for a, b in pairs(32):
         x, y = signed(a, 32), signed(b, 32)
         cases += [
-            ("s_add_u32", a, b, 1, 1, a + b, int(a + b > M32)), ("s_sub_u32", a, b, 1, 1, a - b, int(a < b)),
-            ("s_add_i32", a, b, 1, 1, a + b, overflow(x + y)), ("s_sub_i32", a, b, 1, 1, a - b, overflow(x - y)),
-            ("s_mul_i32", a, b, 1, 1, a * b, None), ("s_mul_hi_u32", a, b, 1, 1, a * b >> 32, None),
-            ("s_mul_hi_i32", a, b, 1, 1, x * y >> 32, None), ("s_min_i32", a, b, 1, 1, min(x, y), int(x < y)),
-            ("s_max_u32", a, b, 1, 1, max(a, b), int(a > b)), ("s_min_u32", a, b, 1, 1, min(a, b), int(a < b)),
-            ("s_max_i32", a, b, 1, 1, max(x, y), int(x > y)), ("s_absdiff_i32", a, b, 1, 1, abs(signed(x - y, 32)), int(a != b)),
+            ("s_add_u32", a, b, 1, 1, a + b, int(a + b > M32)),
+            ("s_sub_u32", a, b, 1, 1, a - b, int(a < b)),
+            ("s_add_i32", a, b, 1, 1, a + b, overflow(x + y)),
+            ("s_sub_i32", a, b, 1, 1, a - b, overflow(x - y)),
+            ("s_mul_i32", a, b, 1, 1, a * b, None),
+            ("s_mul_hi_u32", a, b, 1, 1, a * b >> 32, None),
+            ("s_mul_hi_i32", a, b, 1, 1, x * y >> 32, None),
+            ("s_min_i32", a, b, 1, 1, min(x, y), int(x < y)),
+            ("s_max_u32", a, b, 1, 1, max(a, b), int(a > b)),
+            ("s_min_u32", a, b, 1, 1, min(a, b), int(a < b)),
+            ("s_max_i32", a, b, 1, 1, max(x, y), int(x > y)),
+            ("s_absdiff_i32", a, b, 1, 1, abs(signed(x - y, 32)), int(a != b)),
             ("s_lshl2_add_u32", a, b, 1, 1, (a << 2) + b, int((a << 2) + b > M32)),
             ("s_pack_ll_b32_b16", a, b, 1, 1, a & 0xFFFF | (b & 0xFFFF) << 16, None),
             ("s_pack_lh_b32_b16", a, b, 1, 1, a & 0xFFFF | b >> 16 << 16, None),
@@ -151,9 +165,12 @@ def test_unary():
                 (f"s_quadmask_b{width}", a, 0, w, 0, packed, int(a != 0)),
             ]
             if width == 32:
-                cases += [("s_sext_i32_i8", a, 0, 1, 0, signed(a, 8), None), ("s_sext_i32_i16", a, 0, 1, 0, signed(a, 16), None),
-                          ("s_abs_i32", a, 0, 1, 0, abs(signed(a, 32)), int(a != 0)),
-                          ("s_bitreplicate_b64_b32", a, 0, 1, 0, sum((a >> i & 1) * 3 << 2 * i for i in range(32)), None)]
+                cases += [
+                    ("s_sext_i32_i8", a, 0, 1, 0, signed(a, 8), None),
+                    ("s_sext_i32_i16", a, 0, 1, 0, signed(a, 16), None),
+                    ("s_abs_i32", a, 0, 1, 0, abs(signed(a, 32)), int(a != 0)),
+                    ("s_bitreplicate_b64_b32", a, 0, 1, 0, sum((a >> i & 1) * 3 << 2 * i for i in range(32)), None),
+                ]
     fixed = [(n, a, b, x, y, r & (M64 if n.endswith("b64_b32") else M64), s) for n, a, b, x, y, r, s in cases
              if not n.endswith("b64_b32")]
     many(fixed)
@@ -172,10 +189,16 @@ def test_comparisons():
         code, expected = [], []
         for name, compare in COMPARE.items():
             for kind, read in (("u32", lambda x: x), ("i32", lambda x: signed(x, 32))):
-                code += [ISA.make(f"s_cmp_{name}_{kind}", sgpr(4), sgpr(5)), ISA.make("s_cselect_b32", sgpr(20 + len(expected)), 1, 0)]
+                code += [
+                    ISA.make(f"s_cmp_{name}_{kind}", sgpr(4), sgpr(5)),
+                    ISA.make("s_cselect_b32", sgpr(20 + len(expected)), 1, 0),
+                ]
                 expected.append(int(compare(read(a), read(b))))
                 k = signed(b, 16) if kind == "i32" else b & 0xFFFF
-                code += [ISA.make(f"s_cmpk_{name}_{kind}", sgpr(4), k), ISA.make("s_cselect_b32", sgpr(20 + len(expected)), 1, 0)]
+                code += [
+                    ISA.make(f"s_cmpk_{name}_{kind}", sgpr(4), k),
+                    ISA.make("s_cselect_b32", sgpr(20 + len(expected)), 1, 0),
+                ]
                 expected.append(int(compare(read(a), k)))
         state = run(code, sgprs={4: a, 5: b})
         assert [state.sgpr(20 + i) for i in range(len(expected))] == expected
@@ -193,7 +216,9 @@ def test_saveexec():
         "nor": ~(a | e) & M64, "xnor": ~(a ^ e) & M64, "andn1": ~a & e, "orn1": ~a & M64 | e,
     }  # fmt: skip
     for name, value in new.items():
-        state = run([ISA.make(f"s_{name}_saveexec_b64", sgpr(8, 2), sgpr(4, 2))], exec_mask=e, sgprs={4: a & M32, 5: a >> 32})
+        state = run(
+            [ISA.make(f"s_{name}_saveexec_b64", sgpr(8, 2), sgpr(4, 2))], exec_mask=e, sgprs={4: a & M32, 5: a >> 32}
+        )
         assert (state.sgpr(8, 2), state.exec_mask, state.scc) == (e, value, int(value != 0)), name
     state = run([ISA.make("s_andn2_wrexec_b64", sgpr(8, 2), sgpr(4, 2))], exec_mask=e, sgprs={4: a & M32, 5: a >> 32})
     assert state.sgpr(8, 2) == state.exec_mask == a & ~e
@@ -224,13 +249,22 @@ def test_addk_and_special_sources():
 
 def test_halves_and_pairs_stay_consistent():
     """Writes of halves after pairs, and pairs over halves, in every order."""
-    state = run([
-        ISA.make("s_mov_b64", sgpr(4, 2), -1), ISA.make("s_mov_b32", sgpr(5), 1), ISA.make("s_mov_b64", sgpr(8, 2), sgpr(4, 2)),
-        ISA.make("s_mov_b32", sgpr(4), 2), ISA.make("s_mov_b64", sgpr(10, 2), sgpr(4, 2)),
-        ISA.make("s_mov_b64", sgpr(12, 2), 3), ISA.make("s_mov_b32", sgpr(13), 9), ISA.make("s_mov_b32", sgpr(14), sgpr(12)),
-        ISA.make("s_mov_b32", sgpr(VCC), 5), ISA.make("s_mov_b32", sgpr(VCC + 1), 6), ISA.make("s_mov_b64", sgpr(EXEC, 2), sgpr(VCC, 2)),
-        ISA.make("s_mov_b32", sgpr(M0), 77),
-    ])
+    state = run(
+        [
+            ISA.make("s_mov_b64", sgpr(4, 2), -1),
+            ISA.make("s_mov_b32", sgpr(5), 1),
+            ISA.make("s_mov_b64", sgpr(8, 2), sgpr(4, 2)),
+            ISA.make("s_mov_b32", sgpr(4), 2),
+            ISA.make("s_mov_b64", sgpr(10, 2), sgpr(4, 2)),
+            ISA.make("s_mov_b64", sgpr(12, 2), 3),
+            ISA.make("s_mov_b32", sgpr(13), 9),
+            ISA.make("s_mov_b32", sgpr(14), sgpr(12)),
+            ISA.make("s_mov_b32", sgpr(VCC), 5),
+            ISA.make("s_mov_b32", sgpr(VCC + 1), 6),
+            ISA.make("s_mov_b64", sgpr(EXEC, 2), sgpr(VCC, 2)),
+            ISA.make("s_mov_b32", sgpr(M0), 77),
+        ]
+    )
     assert state.sgpr(8, 2) == 0x1_FFFFFFFF
     assert state.sgpr(10, 2) == state.sgpr(4, 2) == 0x1_00000002
     assert (state.sgpr(12), state.sgpr(13), state.sgpr(14)) == (3, 9, 3)

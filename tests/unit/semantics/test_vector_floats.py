@@ -1,4 +1,4 @@
-"""Float vector instructions against Python's floats, rounded with NumPy; exact where IEEE 754 is."""
+"""Float vector instructions against exact arithmetic, rounded as IEEE 754 says."""
 
 from __future__ import annotations
 
@@ -6,52 +6,18 @@ import math
 from fractions import Fraction
 
 import numpy as np
+from ieee import exactly, rounded
 from lanewise import Case, bits_of, check, close, float_of, nan_or_equal, signed
 from waves import MODE
 
 QUIET = {16: 1 << 9, 32: 1 << 22, 64: 1 << 51}
-PAYLOAD = {16: 10, 32: 23, 64: 52}
 NAN = {16: 0x7E00, 32: 0x7FC00000, 64: 0x7FF8 << 48}
 
 
-def rounded(value: Fraction, width: int) -> int:
-    """The nearest float, ties to even: from the definition, not through another float format."""
-    exponent_bits, mantissa = {16: (5, 10), 32: (8, 23), 64: (11, 52)}[width]
-    bias = (1 << exponent_bits - 1) - 1
-    sign, value = (1 << width - 1, -value) if value < 0 else (0, value)
-    if value == 0:
-        return sign
-    exponent = max(_floor_log2(value), 1 - bias)
-    scaled = value / Fraction(2) ** (exponent - mantissa)
-    whole = scaled.numerator // scaled.denominator
-    rest = scaled - whole
-    whole += rest > Fraction(1, 2) or (rest == Fraction(1, 2) and whole & 1)
-    bits = whole + (exponent + bias - 1 << mantissa)
-    return sign | min(bits, ((1 << exponent_bits) - 1) << mantissa)
-
-
-def _floor_log2(value: Fraction) -> int:
-    guess = value.numerator.bit_length() - value.denominator.bit_length()
-    return guess if Fraction(2) ** guess <= value else guess - 1
-
-
-def exactly(width, compute, special):
-    """Round compute(fractions) once; ``special`` is IEEE arithmetic for zeros, infinities, NaN."""
-
-    def whole(*operands):
-        values = [float_of(operand, width) for operand in operands]
-        with np.errstate(all="ignore"):
-            shape = special(*(np.float64(value) for value in values))
-        if any(not math.isfinite(value) for value in values) or math.isnan(shape) or math.isinf(shape) and width == 64:
-            return bits_of(float(shape), width)
-        result = compute(*map(Fraction, values))
-        return bits_of(float(shape), width) & (1 << width - 1) if result == 0 else rounded(result, width)
-
-    return whole
-
-
 def arithmetic(name, width, count, compute, special=None, **modifiers):
-    return Case(name, (width,) * count, width, exactly(width, compute, special or compute), modifiers, nan_or_equal(width))
+    return Case(
+        name, (width,) * count, width, exactly(width, compute, special or compute), modifiers, nan_or_equal(width)
+    )
 
 
 def fused(a, b, c):
@@ -60,10 +26,6 @@ def fused(a, b, c):
     if math.isinf(product) and not (math.isinf(a) or math.isinf(b)):
         product = math.copysign(1.0, a) * math.copysign(1.0, b)  # finite in truth
     return product + c
-
-
-def suffix(name, width):
-    return f"{name}_f{width}" + ("_e32" if width < 64 else "")
 
 
 def test_arithmetic():
@@ -154,9 +116,18 @@ def whole(width, function):
 def test_rounding_to_integers():
     for width in 16, 32, 64:
         same = nan_or_equal(width)
-        check([Case(f"v_{name}_f{width}_e32", (width,), width, whole(width, function), {}, same)
-               for name, function in (("floor", math.floor), ("ceil", math.ceil), ("trunc", math.trunc), ("rndne", round))],
-              floats=True)
+        check(
+            [
+                Case(f"v_{name}_f{width}_e32", (width,), width, whole(width, function), {}, same)
+                for name, function in (
+                    ("floor", math.floor),
+                    ("ceil", math.ceil),
+                    ("trunc", math.trunc),
+                    ("rndne", round),
+                )
+            ],
+            floats=True,
+        )
 
 
 def fract(width):
@@ -227,11 +198,21 @@ def approximate(width, function):
 def test_reciprocals_and_roots():
     for width in 16, 32, 64:
         same = close(width, 0 if width == 64 else 1)
-        check([
-            Case(f"v_rcp_f{width}_e32", (width,), width, approximate(width, lambda a: 1 / a), {}, same),
-            Case(f"v_rsq_f{width}_e32", (width,), width, approximate(width, lambda a: 1 / np.sqrt(a)), {}, close(width, 2)),
-            Case(f"v_sqrt_f{width}_e32", (width,), width, approximate(width, np.sqrt), {}, same),
-        ], floats=True)
+        check(
+            [
+                Case(f"v_rcp_f{width}_e32", (width,), width, approximate(width, lambda a: 1 / a), {}, same),
+                Case(
+                    f"v_rsq_f{width}_e32",
+                    (width,),
+                    width,
+                    approximate(width, lambda a: 1 / np.sqrt(a)),
+                    {},
+                    close(width, 2),
+                ),
+                Case(f"v_sqrt_f{width}_e32", (width,), width, approximate(width, np.sqrt), {}, same),
+            ],
+            floats=True,
+        )
 
 
 def turns(function):
@@ -260,84 +241,6 @@ def near_zero(width):
     """As close, or both so small that the reference's pi is not exact."""
     same = close(width, 2)
     return lambda a, b: same(a, b) or max(abs(float_of(a, width)), abs(float_of(b, width))) < 1e-15
-
-
-def to_integer(width, result, is_signed, function=math.trunc):
-    low, high = (-(1 << result - 1), (1 << result - 1) - 1) if is_signed else (0, (1 << result) - 1)
-
-    def compute(a):
-        value = float_of(a, width)
-        if math.isnan(value):
-            return 0
-        if math.isinf(value):
-            return (high if value > 0 else low) & ((1 << result) - 1)
-        return max(low, min(high, function(value))) & ((1 << result) - 1)
-
-    return compute
-
-
-def from_integer(width, source, is_signed):
-    return lambda a: rounded(Fraction(signed(a, source) if is_signed else a), width)
-
-
-def test_conversions_from_floats():
-    check([
-        Case("v_cvt_i32_f32_e32", (32,), 32, to_integer(32, 32, True)), Case("v_cvt_u32_f32_e32", (32,), 32, to_integer(32, 32, False)),
-        Case("v_cvt_i32_f64_e32", (64,), 32, to_integer(64, 32, True)), Case("v_cvt_u32_f64_e32", (64,), 32, to_integer(64, 32, False)),
-        Case("v_cvt_i16_f16_e32", (16,), 16, to_integer(16, 16, True)), Case("v_cvt_u16_f16_e32", (16,), 16, to_integer(16, 16, False)),
-        Case("v_cvt_flr_i32_f32_e32", (32,), 32, to_integer(32, 32, True, math.floor)),
-        Case("v_cvt_f32_f16_e32", (16,), 32, resized(16, 32), {}, nan_or_equal(32)),
-        Case("v_cvt_f16_f32_e32", (32,), 16, resized(32, 16), {}, nan_or_equal(16)),
-        Case("v_cvt_f64_f32_e32", (32,), 64, resized(32, 64), {}, nan_or_equal(64)),
-        Case("v_cvt_f32_f64_e32", (64,), 32, resized(64, 32), {}, nan_or_equal(32)),
-        Case("v_cvt_pkrtz_f16_f32", (32, 32), 32, lambda a, b: toward_zero(a) | toward_zero(b) << 16, {}, pair_of_halves),
-        Case("v_cvt_pknorm_i16_f32", (32, 32), 32, lambda a, b: norm(a, 32767) | norm(b, 32767) << 16),
-        Case("v_cvt_pknorm_u16_f32", (32, 32), 32, lambda a, b: norm(a, 65535, 0) | norm(b, 65535, 0) << 16),
-    ], floats=True)
-
-
-def resized(source, result):
-    def compute(a):
-        value = float_of(a, source)
-        return rounded(Fraction(value), result) | (a >> source - 1) << result - 1 if math.isfinite(value) else bits_of(value, result)
-
-    return compute
-
-
-def toward_zero(a):
-    value = float_of(a, 32)
-    if not math.isfinite(value):
-        return bits_of(value, 16)
-    nearest = rounded(Fraction(value), 16) & 0x7FFF
-    while nearest and not float_of(nearest, 16) <= abs(value):
-        nearest -= 1
-    return nearest | (a >> 31) << 15
-
-
-def pair_of_halves(a, b):
-    same = nan_or_equal(16)
-    return same(a & 0xFFFF, b & 0xFFFF) and same(a >> 16, b >> 16)
-
-
-def norm(a, top, low=-1):
-    value = float_of(a, 32)
-    return round(float(np.float32(max(low, min(1, value))) * np.float32(top))) & 0xFFFF if not math.isnan(value) else 0
-
-
-def test_conversions_from_integers():
-    check([
-        Case("v_cvt_f32_i32_e32", (32,), 32, from_integer(32, 32, True)), Case("v_cvt_f32_u32_e32", (32,), 32, from_integer(32, 32, False)),
-        Case("v_cvt_f64_i32_e32", (32,), 64, from_integer(64, 32, True)), Case("v_cvt_f64_u32_e32", (32,), 64, from_integer(64, 32, False)),
-        Case("v_cvt_f16_i16_e32", (16,), 16, from_integer(16, 16, True)), Case("v_cvt_f16_u16_e32", (16,), 16, from_integer(16, 16, False)),
-        *(Case(f"v_cvt_f32_ubyte{i}_e32", (32,), 32, lambda a, i=i: bits_of(float(a >> 8 * i & 255), 32)) for i in range(4)),
-        Case("v_cvt_off_f32_i4_e32", (32,), 32, lambda a: bits_of(signed(a, 4) / 16, 32)),
-        Case("v_cvt_pk_u8_f32", (32, 32, 32), 32, insert_byte),
-    ])
-
-
-def insert_byte(a, b, c):
-    place = 8 * (b & 3)
-    return c & ~(255 << place) | to_integer(32, 8, False, round)(a) << place
 
 
 def test_modifiers():

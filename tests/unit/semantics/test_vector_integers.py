@@ -78,36 +78,55 @@ def test_logic_and_bits():
 
 
 def test_shifts():
-    check([
-        u32("v_lshlrev_b32_e32", 2, lambda a, b: b << (a & 31)), u32("v_lshrrev_b32_e32", 2, lambda a, b: b >> (a & 31)),
-        u32("v_ashrrev_i32_e32", 2, lambda a, b: signed(b, 32) >> (a & 31)),
-        Case("v_lshlrev_b64", (32, 64), 64, lambda a, b: b << (a & 63)),
-        Case("v_lshrrev_b64", (32, 64), 64, lambda a, b: b >> (a & 63)),
-        Case("v_ashrrev_i64", (32, 64), 64, lambda a, b: signed(b, 64) >> (a & 63)),
-        u16("v_lshlrev_b16_e32", 2, lambda a, b: b << (a & 15)), u16("v_lshrrev_b16_e32", 2, lambda a, b: b >> (a & 15)),
-        u16("v_ashrrev_i16_e32", 2, lambda a, b: signed(b, 16) >> (a & 15)),
-        u32("v_lshl_add_u32", 3, lambda a, b, c: (a << (b & 31)) + c), u32("v_add_lshl_u32", 3, lambda a, b, c: a + b << (c & 31)),
-        u32("v_lshl_or_b32", 3, lambda a, b, c: a << (b & 31) & M32 | c),
-    ])
+    check(
+        [
+            u32("v_lshlrev_b32_e32", 2, lambda a, b: b << (a & 31)),
+            u32("v_lshrrev_b32_e32", 2, lambda a, b: b >> (a & 31)),
+            u32("v_ashrrev_i32_e32", 2, lambda a, b: signed(b, 32) >> (a & 31)),
+            Case("v_lshlrev_b64", (32, 64), 64, lambda a, b: b << (a & 63)),
+            Case("v_lshrrev_b64", (32, 64), 64, lambda a, b: b >> (a & 63)),
+            Case("v_ashrrev_i64", (32, 64), 64, lambda a, b: signed(b, 64) >> (a & 63)),
+            u16("v_lshlrev_b16_e32", 2, lambda a, b: b << (a & 15)),
+            u16("v_lshrrev_b16_e32", 2, lambda a, b: b >> (a & 15)),
+            u16("v_ashrrev_i16_e32", 2, lambda a, b: signed(b, 16) >> (a & 15)),
+            u32("v_lshl_add_u32", 3, lambda a, b, c: (a << (b & 31)) + c),
+            u32("v_add_lshl_u32", 3, lambda a, b, c: a + b << (c & 31)),
+            u32("v_lshl_or_b32", 3, lambda a, b, c: a << (b & 31) & M32 | c),
+        ]
+    )
 
 
 def test_sums():
-    check([
-        u32("v_add_u32_e32", 2, lambda a, b: a + b), u32("v_sub_u32_e32", 2, lambda a, b: a - b),
-        u32("v_subrev_u32_e32", 2, lambda a, b: b - a), u32("v_add3_u32", 3, lambda a, b, c: a + b + c),
-        u32("v_add_u32_e64", 2, lambda a, b: min(a + b, M32), clamp=1), u32("v_sub_u32_e64", 2, lambda a, b: max(a - b, 0), clamp=1),
-        i32("v_add_i32", 2, lambda a, b: a + b), i32("v_sub_i32", 2, lambda a, b: a - b),
-        i32("v_add_i32", 2, lambda a, b: clamp(a + b, -(1 << 31), (1 << 31) - 1), clamp=1),
-        i32("v_sub_i32", 2, lambda a, b: clamp(a - b, -(1 << 31), (1 << 31) - 1), clamp=1),
-        u16("v_add_u16_e32", 2, lambda a, b: a + b), u16("v_sub_u16_e32", 2, lambda a, b: a - b),
-        u16("v_subrev_u16_e32", 2, lambda a, b: b - a), u16("v_add_u16_e64", 2, lambda a, b: min(a + b, 0xFFFF), clamp=1),
-        i16("v_add_i16", 2, lambda a, b: a + b), i16("v_sub_i16", 2, lambda a, b: clamp(a - b, -32768, 32767), clamp=1),
-        u32("v_sad_u8", 3, sad_u8), u32("v_msad_u8", 3, lambda a, b, c: sad_u8(a, b, c, True)),
-        u32("v_sad_hi_u8", 3, lambda a, b, c: (sad_u8(a, b, 0) << 16) + c),
-        u32("v_sad_u16", 3, lambda a, b, c: abs((a & 0xFFFF) - (b & 0xFFFF)) + abs((a >> 16) - (b >> 16)) + c),
-        u32("v_sad_u32", 3, lambda a, b, c: abs(a - b) + c),
-        u32("v_lerp_u8", 3, lambda a, b, c: sum(((a >> s & 255) + (b >> s & 255) + (c >> s & 1)) // 2 << s for s in (0, 8, 16, 24))),
-    ])
+    check(
+        [
+            u32("v_add_u32_e32", 2, lambda a, b: a + b),
+            u32("v_sub_u32_e32", 2, lambda a, b: a - b),
+            u32("v_subrev_u32_e32", 2, lambda a, b: b - a),
+            u32("v_add3_u32", 3, lambda a, b, c: a + b + c),
+            u32("v_add_u32_e64", 2, lambda a, b: min(a + b, M32), clamp=1),
+            u32("v_sub_u32_e64", 2, lambda a, b: max(a - b, 0), clamp=1),
+            i32("v_add_i32", 2, lambda a, b: a + b),
+            i32("v_sub_i32", 2, lambda a, b: a - b),
+            i32("v_add_i32", 2, lambda a, b: clamp(a + b, -(1 << 31), (1 << 31) - 1), clamp=1),
+            i32("v_sub_i32", 2, lambda a, b: clamp(a - b, -(1 << 31), (1 << 31) - 1), clamp=1),
+            u16("v_add_u16_e32", 2, lambda a, b: a + b),
+            u16("v_sub_u16_e32", 2, lambda a, b: a - b),
+            u16("v_subrev_u16_e32", 2, lambda a, b: b - a),
+            u16("v_add_u16_e64", 2, lambda a, b: min(a + b, 0xFFFF), clamp=1),
+            i16("v_add_i16", 2, lambda a, b: a + b),
+            i16("v_sub_i16", 2, lambda a, b: clamp(a - b, -32768, 32767), clamp=1),
+            u32("v_sad_u8", 3, sad_u8),
+            u32("v_msad_u8", 3, lambda a, b, c: sad_u8(a, b, c, True)),
+            u32("v_sad_hi_u8", 3, lambda a, b, c: (sad_u8(a, b, 0) << 16) + c),
+            u32("v_sad_u16", 3, lambda a, b, c: abs((a & 0xFFFF) - (b & 0xFFFF)) + abs((a >> 16) - (b >> 16)) + c),
+            u32("v_sad_u32", 3, lambda a, b, c: abs(a - b) + c),
+            u32(
+                "v_lerp_u8",
+                3,
+                lambda a, b, c: sum(((a >> s & 255) + (b >> s & 255) + (c >> s & 1)) // 2 << s for s in (0, 8, 16, 24)),
+            ),
+        ]
+    )
 
 
 def i24(value):
@@ -119,20 +138,27 @@ def u24(value):
 
 
 def test_products():
-    check([
-        u32("v_mul_lo_u32", 2, lambda a, b: a * b), u32("v_mul_hi_u32", 2, lambda a, b: a * b >> 32),
-        i32("v_mul_hi_i32", 2, lambda a, b: a * b >> 32),
-        u32("v_mul_i32_i24_e32", 2, lambda a, b: i24(a) * i24(b)), u32("v_mul_u32_u24_e32", 2, lambda a, b: u24(a) * u24(b)),
-        u32("v_mul_hi_i32_i24_e32", 2, lambda a, b: i24(a) * i24(b) >> 32),
-        u32("v_mul_hi_u32_u24_e32", 2, lambda a, b: u24(a) * u24(b) >> 32),
-        u32("v_mad_i32_i24", 3, lambda a, b, c: i24(a) * i24(b) + c), u32("v_mad_u32_u24", 3, lambda a, b, c: u24(a) * u24(b) + c),
-        u32("v_mad_u32_u24", 3, lambda a, b, c: min(u24(a) * u24(b) + c, M32), clamp=1),
-        Case("v_mad_u32_u16", (16, 16, 32), 32, lambda a, b, c: a * b + c),
-        Case("v_mad_i32_i16", (16, 16, 32), 32, lambda a, b, c: signed(a, 16) * signed(b, 16) + c),
-        u16("v_mul_lo_u16_e32", 2, lambda a, b: a * b), u16("v_mad_legacy_u16", 3, lambda a, b, c: a * b + c),
-        u16("v_mad_u16", 3, lambda a, b, c: a * b + c), i16("v_mad_i16", 3, lambda a, b, c: a * b + c),
-        u16("v_mad_u16", 3, lambda a, b, c: min(a * b + c, 0xFFFF), clamp=1),
-    ])
+    check(
+        [
+            u32("v_mul_lo_u32", 2, lambda a, b: a * b),
+            u32("v_mul_hi_u32", 2, lambda a, b: a * b >> 32),
+            i32("v_mul_hi_i32", 2, lambda a, b: a * b >> 32),
+            u32("v_mul_i32_i24_e32", 2, lambda a, b: i24(a) * i24(b)),
+            u32("v_mul_u32_u24_e32", 2, lambda a, b: u24(a) * u24(b)),
+            u32("v_mul_hi_i32_i24_e32", 2, lambda a, b: i24(a) * i24(b) >> 32),
+            u32("v_mul_hi_u32_u24_e32", 2, lambda a, b: u24(a) * u24(b) >> 32),
+            u32("v_mad_i32_i24", 3, lambda a, b, c: i24(a) * i24(b) + c),
+            u32("v_mad_u32_u24", 3, lambda a, b, c: u24(a) * u24(b) + c),
+            u32("v_mad_u32_u24", 3, lambda a, b, c: min(u24(a) * u24(b) + c, M32), clamp=1),
+            Case("v_mad_u32_u16", (16, 16, 32), 32, lambda a, b, c: a * b + c),
+            Case("v_mad_i32_i16", (16, 16, 32), 32, lambda a, b, c: signed(a, 16) * signed(b, 16) + c),
+            u16("v_mul_lo_u16_e32", 2, lambda a, b: a * b),
+            u16("v_mad_legacy_u16", 3, lambda a, b, c: a * b + c),
+            u16("v_mad_u16", 3, lambda a, b, c: a * b + c),
+            i16("v_mad_i16", 3, lambda a, b, c: a * b + c),
+            u16("v_mad_u16", 3, lambda a, b, c: min(a * b + c, 0xFFFF), clamp=1),
+        ]
+    )
 
 
 def median(a, b, c):
@@ -142,20 +168,40 @@ def median(a, b, c):
 def test_extremes():
     cases = []
     for maker, word in ((u32, "u32"), (i32, "i32")):
-        cases += [maker(f"v_min_{word}_e32", 2, min), maker(f"v_max_{word}_e32", 2, max), maker(f"v_min3_{word}", 3, min),
-                  maker(f"v_max3_{word}", 3, max), maker(f"v_med3_{word}", 3, median)]
+        cases += [
+            maker(f"v_min_{word}_e32", 2, min),
+            maker(f"v_max_{word}_e32", 2, max),
+            maker(f"v_min3_{word}", 3, min),
+            maker(f"v_max3_{word}", 3, max),
+            maker(f"v_med3_{word}", 3, median),
+        ]
     for maker, word in ((u16, "u16"), (i16, "i16")):
-        cases += [maker(f"v_min_{word}_e32", 2, min), maker(f"v_max_{word}_e32", 2, max), maker(f"v_min3_{word}", 3, min),
-                  maker(f"v_max3_{word}", 3, max), maker(f"v_med3_{word}", 3, median)]
+        cases += [
+            maker(f"v_min_{word}_e32", 2, min),
+            maker(f"v_max_{word}_e32", 2, max),
+            maker(f"v_min3_{word}", 3, min),
+            maker(f"v_max3_{word}", 3, max),
+            maker(f"v_med3_{word}", 3, median),
+        ]
     check(cases)
 
 
 def test_packing():
-    check([
-        u32("v_cvt_pk_u16_u32", 2, lambda a, b: min(a, 0xFFFF) | min(b, 0xFFFF) << 16),
-        i32("v_cvt_pk_i16_i32", 2, lambda a, b: clamp(a, -32768, 32767) & 0xFFFF | (clamp(b, -32768, 32767) & 0xFFFF) << 16),
-        u32("v_sat_pk_u8_i16_e32", 1, lambda a: clamp(signed(a, 16), 0, 255) | clamp(signed(a >> 16, 16), 0, 255) << 8),
-    ])
+    check(
+        [
+            u32("v_cvt_pk_u16_u32", 2, lambda a, b: min(a, 0xFFFF) | min(b, 0xFFFF) << 16),
+            i32(
+                "v_cvt_pk_i16_i32",
+                2,
+                lambda a, b: clamp(a, -32768, 32767) & 0xFFFF | (clamp(b, -32768, 32767) & 0xFFFF) << 16,
+            ),
+            u32(
+                "v_sat_pk_u8_i16_e32",
+                1,
+                lambda a: clamp(signed(a, 16), 0, 255) | clamp(signed(a >> 16, 16), 0, 255) << 8,
+            ),
+        ]
+    )
 
 
 def packed(name, count, compute, wrap=True, is_signed=False, **modifiers):
@@ -179,9 +225,14 @@ def test_packed():
         cases += [
             packed(f"v_pk_add_{word}", 2, lambda a, b: a + b, is_signed=is_signed),
             packed(f"v_pk_sub_{word}", 2, lambda a, b: a - b, is_signed=is_signed),
-            packed(f"v_pk_add_{word}", 2, lambda a, b, lo=low, hi=high: clamp(a + b, lo, hi), is_signed=is_signed, clamp=1),
-            packed(f"v_pk_sub_{word}", 2, lambda a, b, lo=low, hi=high: clamp(a - b, lo, hi), is_signed=is_signed, clamp=1),
-            packed(f"v_pk_min_{word}", 2, min, is_signed=is_signed), packed(f"v_pk_max_{word}", 2, max, is_signed=is_signed),
+            packed(
+                f"v_pk_add_{word}", 2, lambda a, b, lo=low, hi=high: clamp(a + b, lo, hi), is_signed=is_signed, clamp=1
+            ),
+            packed(
+                f"v_pk_sub_{word}", 2, lambda a, b, lo=low, hi=high: clamp(a - b, lo, hi), is_signed=is_signed, clamp=1
+            ),
+            packed(f"v_pk_min_{word}", 2, min, is_signed=is_signed),
+            packed(f"v_pk_max_{word}", 2, max, is_signed=is_signed),
             packed(f"v_pk_mad_{word}", 3, lambda a, b, c: a * b + c, is_signed=is_signed),
         ]
     cases += [

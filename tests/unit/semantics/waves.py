@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from luthier_py.emulator.discover import discover
 from luthier_py.emulator.engine import compile_function
+from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE
 from luthier_py.emulator.layout import (
     AGPR_ROW,
     ALLOCATION_BYTES,
@@ -27,7 +28,6 @@ from luthier_py.emulator.layout import (
     Status,
     row_offset,
 )
-from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE
 from luthier_py.emulator.translate import Numbers, Settings, Translator
 from luthier_py.isa import EXEC, SCC, VCC, Inst, instruction_set, sgpr, target
 
@@ -128,7 +128,11 @@ def run(code: Sequence[Inst], setup: Setup | None = None, **changes: Any) -> Sta
 def _fill(wave: NDArray[np.uint8], setup: Setup, worker: Row, scratch: Row) -> None:
     words = wave[:1024].view(np.uint32)
     masks = {EXEC: setup.exec_mask, VCC: setup.vcc}
-    scalars = {**{i + w: m >> 32 * w & 0xFFFFFFFF for i, m in masks.items() for w in (0, 1)}, SCC: setup.scc, **setup.sgprs}
+    scalars = {
+        **{i + w: m >> 32 * w & 0xFFFFFFFF for i, m in masks.items() for w in (0, 1)},
+        SCC: setup.scc,
+        **setup.sgprs,
+    }
     for index, value in scalars.items():
         words[index] = value
     fields = {"pc": CODE_BASE, "budget": 1 << 40, "worker": worker.ctypes.data, "scratch": scratch.ctypes.data,
