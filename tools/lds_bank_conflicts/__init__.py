@@ -12,7 +12,7 @@ from luthier_py.ir import Instr
 from luthier_py.isa import Target
 from luthier_py.isa.lds_banks import LdsAccess, Way, bank_model, lds_access
 
-from .device import cycles_of, group_of, load_of_bank
+from .device import cycles_of, group_of, load_of_word, load_of_words
 from .page import files_of
 from .results import COUNTERS, Site, report_of, text_of
 
@@ -34,12 +34,14 @@ class LdsBankConflicts(Tool):
     ) -> None:
         """``low``: the offset's bits below a word. Whole words turn the banks round for all lanes: nothing changes."""
         group, word, load = group_of(parity0, parity1, parity2), (address + low) >> 2, u32(0)
-        if dwords == 2 and all_(word & 1 == 0):  # lanes then share all of their words or none: one stands for all
-            load = load_of_bank(word >> 1, 1, bank_bits - 1, address_bits - 1, shared, group)
+        if dwords == 1:
+            load = load_of_word(word, bank_bits, address_bits, shared, group)
+        elif dwords == 2 and all_(word & 1 == 0):  # lanes then share all of their words or none: one stands for all
+            load = load_of_word(word >> 1, bank_bits - 1, address_bits - 1, shared, group)
         elif dwords == 4 and all_(word & 3 == 0):
-            load = load_of_bank(word >> 2, 1, bank_bits - 2, address_bits - 2, shared, group)
+            load = load_of_word(word >> 2, bank_bits - 2, address_bits - 2, shared, group)
         else:
-            load = load_of_bank(word, dwords, bank_bits, address_bits, shared, group)
+            load = load_of_words(word, dwords, bank_bits, address_bits, shared, group)
         cycles, free, worst = cycles_of(load, group)
         if is_first_lane():
             atomic_add(counters, u64(1))

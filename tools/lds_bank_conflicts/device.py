@@ -7,7 +7,7 @@ conflicts, and the worst group's. All groups are worked out at once, with masks 
 from __future__ import annotations
 
 from luthier_py import Lane, device, i32, i64, u32, u64
-from luthier_py.intrinsics import active_mask, ballot, lane_id, mbcnt, popcount
+from luthier_py.intrinsics import active_mask, any_, ballot, lane_id, mbcnt, popcount
 
 
 @device
@@ -29,7 +29,7 @@ def group_of(parity0: u32, parity1: u32, parity2: u32) -> Lane[u64]:
 
 
 @device
-def load_of_bank(
+def load_of_words(
     word: Lane[u32], dwords: u32, bank_bits: u32, address_bits: u32, shared: u32, group: Lane[u64]
 ) -> Lane[u32]:
     """How many words the bank of this lane's first word has to give to the group; its maximum is the group's cycles.
@@ -48,6 +48,17 @@ def load_of_bank(
     load = u32(0)
     for back in range(dwords):
         load += popcount(matching(word - back, word, bank_bits, group) & counts & ballot(taken > back))
+    return load
+
+
+@device
+def load_of_word(word: Lane[u32], bank_bits: u32, address_bits: u32, shared: u32, group: Lane[u64]) -> Lane[u32]:
+    """The same for one word (or aligned block of words) of each lane."""
+    meeting = matching(word, word, bank_bits, group)
+    load = popcount(meeting)
+    if shared != 0 and any_(load > 1):
+        row = word >> bank_bits
+        load = popcount(meeting & ballot(mbcnt(matching(row, row, address_bits - bank_bits, meeting)) == 0))
     return load
 
 
