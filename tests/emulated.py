@@ -38,7 +38,7 @@ def code_object(
     functions: Mapping[str, Sequence[Row]], kernels: Mapping[str, str] | Sequence[str] = ("k",), sgprs: int = 56,
     vgprs: int = 32, agprs: int = 0, lds_bytes: int = 4 * LANES, preload: int = 0,
 ) -> bytes:
-    """An object with these functions; ``kernels`` are functions, or names of kernels with the function that each runs."""
+    """An object with these functions; ``kernels`` are functions, or kernels with the function that each runs."""
     labels: dict[str, int] = {}
     for _ in range(2):  # the second time with all labels known
         at, chunks = 0, []

@@ -40,7 +40,7 @@ class Pool:
                 return self.claim(Reg(file, index, dwords))
             runs &= runs - 1
         raise OutOfRegisters(
-            f"no {dwords} consecutive free {file.name}s for an inserted call; insert less here, or choose another place",
+            f"no {dwords} consecutive free {file.name}s for an inserted call; use less in it, or choose another place",
             self.where(),
         )
 

@@ -76,9 +76,8 @@ def _component(
 ) -> Patched:
     for function in component.functions:
         if function.incomplete:
-            raise Unsupported(
-                f"{function.name} cannot be instrumented: {function.incomplete}", Location(function.name, function.address)
-            )
+            message = f"{function.name} cannot be instrumented: {function.incomplete}"
+            raise Unsupported(message, Location(function.name, function.address))
     used = {v for i in insertions for v in (*i.runtime_args, *i.into) if isinstance(v, WaveVariable)}
     homes = resources.wave_homes(program, facts, component, used)
     sites = Sites(program, facts, general_registers(program.isa) - RegSet.of(*homes.values()))
@@ -86,7 +85,8 @@ def _component(
     for insertion in insertions:
         weaver.add(insertion)
     names = {f.address: f.name + SUFFIX for f in component.functions}
-    cloner = Cloner(program, names, sites.before_call, homes.values(), weaver.items[Place.BEFORE], weaver.items[Place.AFTER])
+    before, after = weaver.items[Place.BEFORE], weaver.items[Place.AFTER]
+    cloner = Cloner(program, names, sites.before_call, homes.values(), before, after)
     clones = [cloner.clone(function) for function in component.functions]
     settle(program.isa, clones)
     placed = [relax.place(program.isa, clone, names) for clone in clones]

@@ -22,7 +22,7 @@ from luthier_py.inject.model import PLACEHOLDER, Clone, Item, Reference, Target,
 from luthier_py.inject.patch import FixupKind
 from luthier_py.inject.weave import scalar_move
 from luthier_py.ir import Function, Instr, PcBuilder, Program
-from luthier_py.isa import Inst, InstructionSet, OpFlag, OperandKind, Reg, RegFile
+from luthier_py.isa import Inst, InstructionSet, OperandKind, OpFlag, Reg, RegFile
 
 Inserted = Mapping[Instr, Sequence[Item]]
 
@@ -85,7 +85,7 @@ class Cloner:
         if flags & OpFlag.BRANCH:
             jump = inst.branch_target(instr.pc)
         elif flags & OpFlag.CALL and inst.branch_target(instr.pc) is not None:
-            message = "a function that calls with s_call_b64, which reaches 128 KiB, cannot be moved; leave its kernels out"
+            message = "a function that calls with s_call_b64 cannot be moved away from its callee; leave its kernel out"
             raise Unsupported(message, Location(self.program.function_of(instr).name, instr.pc, self.isa.text(inst)))
         elif instr in self.builders:
             inst, reference = self.rebuilt(instr, self.builders[instr])
@@ -103,7 +103,8 @@ class Cloner:
         dst, src = instr.inst["sdst"].reg, instr.inst["src0"].reg
         assert dst is not None and src is not None
         half = FixupKind.REL32_LO if low else FixupKind.REL32_HI
-        return made(self.isa, op, dst, src, PLACEHOLDER), Reference(half, self.target(builder), self.getpcs[builder.getpc])
+        reference = Reference(half, self.target(builder), self.getpcs[builder.getpc])
+        return made(self.isa, op, dst, src, PLACEHOLDER), reference
 
     def target(self, builder: PcBuilder) -> Target:
         if builder.value in self.blocks and builder.branch is not None:

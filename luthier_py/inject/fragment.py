@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import accumulate
 
 from luthier_py.inject.allocate import Group, Pin, Placement, Pool, fragment_groups, place
-from luthier_py.isa import M0, VCC, Inst, InstructionSet, OperandKind, Reg, RegFile, RegSet
+from luthier_py.isa import M0, VCC, Inst, InstructionSet, Reg, RegFile, RegSet
 from luthier_py.isa.hazards import unsafe_shift_amount
 from luthier_py.jit import Payload
 

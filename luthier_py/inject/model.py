@@ -84,7 +84,7 @@ class SourceMap:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """Registers of the application that insertions write on purpose, by the instruction that they stand before or after."""
+    """Registers of the application that insertions write on purpose, by the instruction that they stand at."""
 
     before: dict[Instr, RegSet]
     after: dict[Instr, RegSet]

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from luthier_py.analysis import Facts
 from luthier_py.errors import Location, Unsupported
 from luthier_py.inject.allocate import Pool
-from luthier_py.inject.model import Clone, Resources
 from luthier_py.inject.fragment import general_registers
+from luthier_py.inject.model import Clone, Resources
 from luthier_py.ir import Function, Kernel, Program
 from luthier_py.isa import Reg, RegFile, RegSet, Target
 from luthier_py.loader import KernelDescriptor

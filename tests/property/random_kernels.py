@@ -30,6 +30,10 @@ COUNTER = range(40, 48)       # trip counts, one for each nesting level
 SLOT_BYTES = 4 * (len(DATA) + len(SCALARS) + 2)
 INPUT_BYTES = 16              # of each lane
 PROBES = 24
+VECTOR = ["v_add_u32", "v_xor_b32", "v_sub_u32", "v_and_b32", "v_max_u32", "v_mul_lo_u32", "v_bfi_b32",
+          "v_cndmask_b32", "v_add_co_u32_e32", "v_addc_co_u32_e32", "v_lshlrev_b64", "v_mov_b32_sdwa"]
+SCALAR = ["s_add_u32", "s_addc_u32", "s_xor_b32", "s_mul_i32", "s_cselect_b32", "s_min_u32", "s_cmp_lt_u32", "s_lshr_b32",
+          "s_mov_b64", "s_bitcmp1_b32"]
 VCC_PAIR, EXEC_PAIR = sgpr(VCC, 2), sgpr(EXEC, 2)
 
 
@@ -77,7 +81,8 @@ def _begin(p: Program) -> None:
     p.emit("v_and_b32", OWN, 1023, vgpr(0))
     p.emit("v_lshl_add_u32", OWN, sgpr(6), 6, OWN)  # work-groups have 64 work-items
     p.emit("s_waitcnt", 0)
-    for pair, base, scale in ((INPUT, sgpr(20, 2), INPUT_BYTES), (PROBE, sgpr(22, 2), 0), (OUT, sgpr(18, 2), SLOT_BYTES)):
+    buffers = (INPUT, sgpr(20, 2), INPUT_BYTES), (PROBE, sgpr(22, 2), 0), (OUT, sgpr(18, 2), SLOT_BYTES)
+    for pair, base, scale in buffers:
         low, high = vgpr(pair.index), vgpr(pair.index + 1)
         p.emit("v_mov_b32", high, sgpr(base.index + 1))
         p.emit("v_mul_u32_u24", low, scale, OWN)
@@ -109,8 +114,7 @@ def _statements(p: Program, count: int) -> None:
 
 def _vector(p: Program) -> None:
     for _ in range(p.rng.randint(1, 4)):
-        name = p.rng.choice(["v_add_u32", "v_xor_b32", "v_sub_u32", "v_and_b32", "v_max_u32", "v_mul_lo_u32", "v_bfi_b32",
-                             "v_cndmask_b32", "v_add_co_u32_e32", "v_addc_co_u32_e32", "v_lshlrev_b64", "v_mov_b32_sdwa"])
+        name = p.rng.choice(VECTOR)
         if name == "v_bfi_b32":
             p.emit(name, p.v(), p.v(), p.v(), p.s())
         elif name == "v_cndmask_b32":
@@ -129,8 +133,7 @@ def _vector(p: Program) -> None:
 
 def _scalar(p: Program) -> None:
     for _ in range(p.rng.randint(1, 4)):
-        name = p.rng.choice(["s_add_u32", "s_addc_u32", "s_xor_b32", "s_mul_i32", "s_cselect_b32", "s_min_u32", "s_cmp_lt_u32",
-                             "s_lshr_b32", "s_mov_b64", "s_bitcmp1_b32"])
+        name = p.rng.choice(SCALAR)
         if name.startswith("s_cmp") or name.startswith("s_bitcmp"):
             p.emit(name, p.s(), p.s())
         elif name == "s_mov_b64":

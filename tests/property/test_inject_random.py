@@ -1,4 +1,4 @@
-"""Random kernels, random tools: instrumented on the emulator, the application notices nothing and every count is right."""
+"""Random kernels, random tools: on the emulator the application notices nothing, and every count is right."""
 
 from __future__ import annotations
 
@@ -100,9 +100,9 @@ class RandomTool(Tool):
             for instr in block.instrs:
                 if self.rng.random() < density:
                     self.at_instr(m, instr)
-        for kernel in m.kernels:
-            for slot, variable in enumerate((self.seen, self.lanes)):
-                m.at_exit(kernel, self.bump, self.totals[slot], variable)
+        for slot, variable in enumerate((self.seen, self.lanes)):
+            for each in m.kernels:
+                m.at_exit(each, self.bump, self.totals[slot], variable)
 
     def at_block(self, m, block) -> None:
         kind = self.rng.randrange(4)

@@ -79,7 +79,7 @@ class _Checker:
             raise self.fail("the clone does not hold the original instructions in order", self.pcs[0])
         self.prologue()
         labels = [self.labels[b.address] for b in self.function.blocks]
-        for block, label, following in zip(self.function.blocks, labels, [*labels[1:], self.pcs[-1]]):
+        for block, label, following in zip(self.function.blocks, labels, [*labels[1:], self.pcs[-1]], strict=True):
             start, previous = label, RegSet()
             for instr in block.instrs:
                 self.inserted(start, self.place[instr], self.before(instr, previous))
@@ -201,7 +201,8 @@ class _Checker:
         wanted = {a: self.linked.clones.get(a, a) for a in taken}
         wanted |= {a + far: a + far for a in taken for far in (4, 1 << 32, 1 << 40)}
         for address, expected in wanted.items():
-            got = Concrete(self.code, {pointer.index: address & 0xFFFFFFFF, pointer.index + 1: address >> 32}).run(start, pc)
+            registers = {pointer.index: address & 0xFFFFFFFF, pointer.index + 1: address >> 32}
+            got = Concrete(self.code, registers).run(start, pc)
             if got.get(called.index, 0) | got.get(called.index + 1, 0) << 32 != expected:
                 raise self.fail(f"a call of 0x{address:x} goes astray", pc)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from luthier_py.isa import SCC, Inst, OpFlag, Operand
+from luthier_py.isa import SCC, Inst, Operand, OpFlag
 
 
 class Concrete:

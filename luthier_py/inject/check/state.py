@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from luthier_py.analysis import Pending
-from luthier_py.isa import EXEC, SCC, Inst, InstructionSet, OpFlag, Operand, OperandKind, RegFile, RegSet
+from luthier_py.isa import EXEC, SCC, Inst, InstructionSet, Operand, OperandKind, OpFlag, RegFile, RegSet
 
 Value = tuple[object, ...]
 APP, FLAG, MASK = "app", "flag", "mask"

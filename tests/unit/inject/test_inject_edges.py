@@ -94,7 +94,8 @@ COUNTERS = {"total": Variable(u64, name="total"), "count": WaveVariable(u64)}
 
 def test_a_dead_register_that_a_hook_reads_is_not_scratch_for_another_one(bench):
     """v3 is overwritten before the program reads it: but at the marker a hook does."""
-    data = code_object({"k": [*POINTERS, ("v_mov_b32", V(3), 7), ("s_nop", 1), ("s_nop", 7), ("v_mov_b32", V(3), 1), END]})
+    rows = [*POINTERS, ("v_mov_b32", V(3), 7), ("s_nop", 1), ("s_nop", 7), ("v_mov_b32", V(3), 1), END]
+    data = code_object({"k": rows})
 
     def visit(tool, m):
         for instr in m.functions()[0].instrs:
@@ -153,7 +154,8 @@ def late(data: bytes, kernel: str) -> bytes:
     obj = load(data)
     record = obj.kernel(kernel)
     offset = obj.data.index(record.descriptor.raw)
-    moved = record.descriptor.replace(kernel_code_entry_byte_offset=record.descriptor.kernel_code_entry_byte_offset + 256)
+    entry = record.descriptor.kernel_code_entry_byte_offset
+    moved = record.descriptor.replace(kernel_code_entry_byte_offset=entry + 256)
     return obj.data[:offset] + moved.raw + obj.data[offset + 64 :]
 
 
@@ -194,7 +196,8 @@ def test_accumulation_registers_move_up_with_more_vector_registers(bench):
 def full(file, count):
     """Rows that write all registers of a file and read them again behind a marker."""
     write, add_ = ("s_mov_b32", "s_add_u32") if file is S else ("v_mov_b32", "v_add_u32")
-    return [*((write, file(i), 1) for i in range(count)), ("s_nop", 7), *((add_, file(0), file(0), file(i)) for i in range(count))]
+    each = range(count)
+    return [*((write, file(i), 1) for i in each), ("s_nop", 7), *((add_, file(0), file(0), file(i)) for i in each)]
 
 
 @pytest.mark.parametrize(("file", "count"), [(S, 102), (V, 256)])
@@ -219,8 +222,8 @@ def test_special_registers_that_are_live_come_back(bench):
             atomic_add(slot, u32(vcc) + scc + m0)
 
     rows = [*POINTERS, ("s_mov_b32", S(M0), 5), ("s_mov_b64", S(VCC, 2), 9), ("s_cmp_eq_u32", S(0), S(0)), ("s_nop", 7),
-            ("s_cselect_b32", S(8), 3, 4), ("s_mov_b32", S(9), S(VCC)), ("s_mov_b32", S(10), S(M0)), *stores(S(8), S(9), S(10)),
-            END]
+            ("s_cselect_b32", S(8), 3, 4), ("s_mov_b32", S(9), S(VCC)), ("s_mov_b32", S(10), S(M0)),
+            *stores(S(8), S(9), S(10)), END]
     data = code_object({"k": rows})
 
     def visit(tool, m):
@@ -246,7 +249,7 @@ def test_vector_code_is_not_put_where_registers_are_indexed(bench):
         marker = next(i for i in m.functions()[0].instrs if i.inst.op.base == "S_NOP")
         m.before(marker, everywhere, tool.rows)
 
-    with pytest.raises(EditConflict, match=r"hook everywhere uses vector registers.*s_set_gpr_idx_on.*somewhere else.*`s_nop 7`"):
+    with pytest.raises(EditConflict, match=r"hook everywhere uses vector registers.*s_set_gpr_idx_on.*`s_nop 7`"):
         instrumented(data, at_marker, rows=Variable(u64, LANES, name="rows"))
     tool, made = instrumented(
         data, lambda tool, m: m.at_block(m.functions()[0].blocks[0], everywhere, tool.rows, anywhere=True),
@@ -266,8 +269,13 @@ def test_vector_code_is_not_put_where_it_may_be_skipped():
             rows=Variable(u64, LANES, name="rows"))
 
 
-def chain(reg, name):
-    return [("s_getpc_b64", reg), ("s_add_u32", S(reg.index), S(reg.index), name), ("s_addc_u32", S(reg.index + 1), S(reg.index + 1), name)]
+def address(name):
+    """Rows that make the address of a function in s[40:41]."""
+    low, high = S(40), S(41)
+    return [("s_getpc_b64", S(40, 2)), ("s_add_u32", low, low, name), ("s_addc_u32", high, high, name)]
+
+
+SWAP = ("s_swappc_b64", S(30, 2), S(40, 2))
 
 
 CALLEE = [("s_add_u32", S(8), S(8), 5), ("s_setpc_b64", S(30, 2))]
@@ -275,7 +283,7 @@ CALLEE = [("s_add_u32", S(8), S(8), 5), ("s_setpc_b64", S(30, 2))]
 
 def test_code_between_the_parts_of_an_address(bench):
     """A call through s_getpc and adds, with hooks that use SCC between all of them."""
-    rows = [*POINTERS, ("s_mov_b32", S(8), 1), *chain(S(40, 2), "f"), ("s_swappc_b64", S(30, 2), S(40, 2)), *stores(S(8)), END]
+    rows = [*POINTERS, ("s_mov_b32", S(8), 1), *address("f"), SWAP, *stores(S(8)), END]
     data = code_object({"k": rows, "f": CALLEE})
 
     def visit(tool, m):
@@ -291,8 +299,8 @@ def test_code_between_the_parts_of_an_address(bench):
 
 
 def test_tail_calls_go_to_the_clone(bench):
-    tail = [("s_add_u32", S(8), S(8), 2), *chain(S(40, 2), "g"), ("s_setpc_b64", S(40, 2))]
-    rows = [*POINTERS, ("s_mov_b32", S(8), 1), *chain(S(40, 2), "f"), ("s_swappc_b64", S(30, 2), S(40, 2)), *stores(S(8)), END]
+    tail = [("s_add_u32", S(8), S(8), 2), *address("g"), ("s_setpc_b64", S(40, 2))]
+    rows = [*POINTERS, ("s_mov_b32", S(8), 1), *address("f"), SWAP, *stores(S(8)), END]
     data = code_object({"k": rows, "f": tail, "g": CALLEE})
     tool, made = instrumented(data, count_everything, **COUNTERS)
     before, ran = bench.run(data, "k"), bench.run(made.data, "k.luthier")
