@@ -14,6 +14,7 @@ from luthier_py.emulator.dispatch import Run
 from luthier_py.emulator.launch import mode_of, shape_of
 from luthier_py.emulator.memory import Memory, read_bytes, write_bytes
 from luthier_py.emulator.module import EmulatorModule
+from luthier_py.emulator.pool import Pool
 from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.emulator.translate import Settings
 from luthier_py.errors import Invalid
@@ -32,6 +33,7 @@ class EmulatorDevice:
         self.time_limit = time_limit
         """Seconds that a launch may take; None for any."""
         self.memory = Memory(place)
+        self._pool = Pool()
         self.profile: LaunchProfile | None = None
         """Of the last launch."""
         self._lock = threading.Lock()
@@ -74,6 +76,6 @@ class EmulatorDevice:
             code = module.code(settings)
             code.require(kernel.record.entry, kernel.name)
             started = time.perf_counter()
-            with Run(self.memory, module, code, shape, kernarg, self.threads, self.time_limit) as run:
+            with Run(self.memory, self._pool, module, code, shape, kernarg, self.threads, self.time_limit) as run:
                 run.execute()
                 self.profile = run.profile(time.perf_counter() - started)

@@ -8,7 +8,6 @@ Invariant: everything a launch takes is given back when it ends, however it ends
 from __future__ import annotations
 
 import ctypes
-import mmap
 import threading
 import time
 from collections import deque
@@ -24,18 +23,18 @@ from luthier_py.emulator.launch import (
     PRIVATE_BASE,
     SHARED_BASE,
     Places,
+    Residence,
     Shape,
     dispatch_packet,
     group_id_places,
-    user_sgprs,
-    wave_image,
+    image_stride,
+    wave_images,
     work_item_rows,
 )
 from luthier_py.emulator.layout import (
     AGPR_ROW,
     GROUP,
     LAUNCH,
-    SITE_BYTES,
     WAVE,
     WAVE_HEADER_BYTES,
     WORKER,
@@ -45,15 +44,15 @@ from luthier_py.emulator.layout import (
 )
 from luthier_py.emulator.memory import Allocation, Memory, write_bytes
 from luthier_py.emulator.module import Code, EmulatorModule
+from luthier_py.emulator.pool import Pool
 from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.errors import DeviceError, Location
 
 SLICE = 2000        # backward branches of a wave before the next one gets its turn
-ROUNDS = 200         # rounds of a work-group before another work-group gets its turn
+ROUNDS = 200        # rounds of a work-group before another work-group gets its turn
 MAX_RESIDENT = 1024  # work-groups of one worker that may wait at a time
-COUNTERS = 1 << 20
-SITES = 1 << 20
 QUEUE_BYTES = 256
+_LINE = 64
 
 Words = NDArray[np.uint64]
 
@@ -63,22 +62,17 @@ class Slot:
 
     def __init__(self, run: Run, worker: Worker) -> None:
         shape = run.shape
-        stride = wave_stride(shape.wave_size)
-        wave_bytes = stride * shape.waves
-        lds_bytes = -(-max(shape.lds_bytes, 1) // 4096) * 4096
-        scratch_bytes = shape.scratch_bytes * shape.wave_size
-        self._memory = mmap.mmap(-1, 2 * wave_bytes + lds_bytes + scratch_bytes * shape.waves + 4096)
-        self.waves = -(-_address(self._memory) // 4096) * 4096
-        images = self.waves + wave_bytes
-        lds = -(-(images + wave_bytes) // 4096) * 4096
-        scratch = lds + lds_bytes
-        for number in range(shape.waves):
-            own_scratch = scratch + number * scratch_bytes
-            image = run.image(number, scratch, own_scratch - scratch, {
-                "worker": worker.address, "lds": lds, "lds_bytes": shape.lds_bytes,
-                "scratch": own_scratch, "scratch_bytes": shape.scratch_bytes})
-            write_bytes(images + number * stride, image)
-        self.record = _record(GROUP, waves=self.waves, images=images, lds=lds)
+        waves = wave_stride(shape.wave_size) * shape.waves
+        images = image_stride(shape) * shape.waves
+        lds = -(-max(shape.lds_bytes, 1) // _LINE) * _LINE
+        scratch = shape.scratch_bytes * shape.wave_size
+        self.block = run.pool.take(waves + images + lds + scratch * shape.waves + _LINE)
+        self.waves = self.block.address
+        home = Residence(worker.address, self.waves + waves + images, self.waves + waves + images + lds, scratch)
+        entry = run.module.base + shape.record.entry
+        initial = wave_images(shape, run.places, run.kernarg, entry, home)
+        write_bytes(self.waves + waves, initial.tobytes())
+        self.record = _record(GROUP, waves=self.waves, images=self.waves + waves, lds=home.lds)
 
     @property
     def address(self) -> int:
@@ -90,14 +84,14 @@ class Worker:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.counters: Words = np.zeros(COUNTERS, dtype=np.uint64)
-        self.sites = np.zeros(SITES * SITE_BYTES // 8, dtype=np.uint64)
+        self.tally = run.code.take_tally()
         code = run.code
         self.record = _record(
-            WORKER, counters=self.counters.ctypes.data, sites=self.sites.ctypes.data,
+            WORKER, counters=self.tally.counters.ctypes.data, sites=self.tally.sites.ctypes.data,
             allocations=run.allocations.ctypes.data, allocation_count=len(run.allocations),
             code_base=run.module.base, table=code.table.ctypes.data, table_entries=len(code.table),
             code_start=run.module.base + code.start, shared_base=SHARED_BASE, private_base=PRIVATE_BASE)
+        self.slots: list[Slot] = []
 
     @property
     def address(self) -> int:
@@ -116,7 +110,7 @@ class Worker:
     def _work(self) -> None:
         run = self.run
         waiting: deque[Slot] = deque()
-        slot = Slot(run, self)
+        slot = self._new_slot()
         starting = True
         while not run.stop.is_set():
             outcome = Outcome(run.native(self.address, run.record.ctypes.data, slot.address, ROUNDS))
@@ -133,30 +127,41 @@ class Worker:
             else:
                 run.check_time()
                 waiting.append(slot)
-                slot = Slot(run, self) if starting and len(waiting) < MAX_RESIDENT else waiting.popleft()
+                slot = self._new_slot() if starting and len(waiting) < MAX_RESIDENT else waiting.popleft()
+
+    def _new_slot(self) -> Slot:
+        self.slots.append(Slot(self.run, self))
+        return self.slots[-1]
+
+    def leave(self) -> None:
+        """Give back what was taken."""
+        for slot in self.slots:
+            self.run.pool.give(slot.block)
+        self.run.code.give_tally(self.tally)
 
 
 class Run:
     """Mutable: a launch in progress."""
 
-    def __init__(self, memory: Memory, module: EmulatorModule, code: Code, shape: Shape, kernarg: bytes,
+    def __init__(self, memory: Memory, pool: Pool, module: EmulatorModule, code: Code, shape: Shape, kernarg: bytes,
                  threads: int, time_limit: float | None) -> None:
-        self.memory, self.module, self.code, self.shape, self.kernarg = memory, module, code, shape, kernarg
+        self.memory, self.pool, self.module, self.code = memory, pool, module, code
+        self.shape, self.kernarg = shape, kernarg
         self.stop = threading.Event()
         self._deadline = None if time_limit is None else time.monotonic() + time_limit
         self._taken: list[int] = []
         self.places = self._place_arguments()
-        self._rows = work_item_rows(shape)
         descriptor = shape.record.descriptor
-        x, y, z, self._system = group_id_places(descriptor)
+        x, y, z, _ = group_id_places(descriptor)
         row_bytes = 4 * shape.wave_size
         total = descriptor.vgpr_count(shape.target)
         vgprs = min(descriptor.accum_offset, total) if shape.target.unified_agprs else total
         agprs = total - vgprs if shape.target.unified_agprs else AGPR_ROW
-        image_rows = self._rows.shape[1]
+        image_rows = work_item_rows(shape).shape[1]
         self.record = _record(
             LAUNCH, total=shape.groups, count_x=shape.grid[0], count_y=shape.grid[1], sgpr_x=x, sgpr_y=y, sgpr_z=z,
-            waves=shape.waves, image_bytes=WAVE_HEADER_BYTES + image_rows * row_bytes,
+            waves=shape.waves, image_stride=image_stride(shape),
+            image_bytes=WAVE_HEADER_BYTES + image_rows * row_bytes,
             vector_bytes=max(vgprs - image_rows, 0) * row_bytes,
             agpr_bytes=agprs * row_bytes, lds_bytes=shape.lds_bytes, slice=SLICE)
         self.allocations = memory.table()
@@ -168,6 +173,8 @@ class Run:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
+        for worker in self.workers:
+            worker.leave()
         for address in self._taken:
             self.memory.free(address)
 
@@ -187,14 +194,6 @@ class Run:
         self._taken.append(address)
         write_bytes(address, data)
         return address
-
-    def image(self, wave: int, scratch: int, scratch_offset: int, fields: dict[str, int]) -> bytes:
-        sgprs = user_sgprs(self.shape, self.places, scratch, self.kernarg)
-        sgprs += [0] * (self._system - len(sgprs))
-        if self.shape.record.descriptor.enable_private_segment:
-            sgprs.append(scratch_offset)
-        entry = self.module.base + self.shape.record.entry
-        return wave_image(self.shape, wave, sgprs, self._rows, entry, fields)
 
     def execute(self) -> None:
         """Run all work-groups; raises what the first worker that failed raised."""
@@ -239,7 +238,8 @@ class Run:
 
     def profile(self, seconds: float) -> LaunchProfile:
         numbers = self.code.numbers.counters
-        totals = sum((worker.counters[: len(numbers)] for worker in self.workers), np.zeros(len(numbers), np.uint64))
+        tallies = [worker.tally.counters[: len(numbers)] for worker in self.workers]
+        totals = sum(tallies, np.zeros(len(numbers), np.uint64))
         counts: dict[int, int] = {}
         lanes: dict[int, int] = {}
         for (is_lanes, pcs), total in zip(numbers, totals.tolist(), strict=True):
@@ -258,7 +258,3 @@ def _record(fields: dict[str, int], **values: int) -> Words:
     for name, value in values.items():
         record[fields[name] // 8] = value
     return record
-
-
-def _address(memory: mmap.mmap) -> int:
-    return ctypes.addressof(ctypes.c_char.from_buffer(memory))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from luthier_py.emulator.layout import SCALARS, WAVE, WAVE_HEADER_BYTES, Status, row_offset
+from luthier_py.emulator.layout import WAVE, Status, row_offset
 from luthier_py.errors import Invalid, Unsupported
 from luthier_py.isa.registers import EXEC, MODE
 from luthier_py.isa.target import Target
@@ -137,23 +137,46 @@ def work_item_rows(shape: Shape) -> NDArray[np.uint32]:
     return np.stack(ids[:wanted], axis=1).astype(np.uint32)
 
 
-def wave_image(shape: Shape, wave: int, sgprs: list[int], rows: NDArray[np.uint32], entry: int,
-               fields: dict[str, int]) -> bytes:
-    """Header and first rows of a wave; ``fields`` are fields of layout.WAVE."""
-    scalars = np.zeros(SCALARS, dtype=np.uint32)
-    scalars[: len(sgprs)] = sgprs
+@dataclass(frozen=True, slots=True)
+class Residence:
+    """Where a resident work-group's waves find their things: addresses, and the same for all waves unless said."""
+
+    worker: int
+    lds: int
+    scratch: int           # of the first wave; the others follow
+    scratch_wave_bytes: int
+
+
+def wave_images(shape: Shape, places: Places, kernarg: bytes, entry: int, home: Residence) -> NDArray[np.uint8]:
+    """Header and first rows of every wave: (waves, bytes)."""
+    rows = work_item_rows(shape)
+    images = np.zeros((shape.waves, image_stride(shape)), dtype=np.uint8)
+    words = images.view(np.uint32)
+    numbers = np.arange(shape.waves, dtype=np.uint64)
+    offsets = numbers * np.uint64(home.scratch_wave_bytes)
+    user = user_sgprs(shape, places, home.scratch, kernarg)
+    words[:, : len(user)] = user
+    if shape.record.descriptor.enable_private_segment:
+        words[:, group_id_places(shape.record.descriptor)[3]] = offsets
     x, y, z = shape.block
-    active = min(x * y * z - wave * shape.wave_size, shape.wave_size)
-    mask = (1 << active) - 1
-    scalars[EXEC], scalars[EXEC + 1] = mask & 0xFFFFFFFF, mask >> 32
-    scalars[MODE] = mode_of(shape.record.descriptor)
-    header = bytearray(WAVE_HEADER_BYTES)
-    header[: 4 * SCALARS] = scalars.tobytes()
-    for name, value in {**fields, "pc": entry, "status": int(Status.JUMP)}.items():
-        struct.pack_into("<Q", header, WAVE[name], value)
-    assert row_offset(0, shape.wave_size) == WAVE_HEADER_BYTES
-    items: bytes = rows[wave].tobytes()
-    return bytes(header) + items
+    active = np.minimum(x * y * z - numbers.astype(np.int64) * shape.wave_size, shape.wave_size)
+    for lanes, image in zip(active.tolist(), words, strict=True):
+        image[EXEC], image[EXEC + 1] = ((1 << lanes) - 1) & 0xFFFFFFFF, ((1 << lanes) - 1) >> 32
+    words[:, MODE] = mode_of(shape.record.descriptor)
+    fields = {"pc": entry, "status": int(Status.JUMP), "worker": home.worker, "lds": home.lds,
+              "lds_bytes": shape.lds_bytes, "scratch": offsets + np.uint64(home.scratch),
+              "scratch_bytes": shape.scratch_bytes}
+    longs = images.view(np.uint64)
+    for name, value in fields.items():
+        longs[:, WAVE[name] // 8] = value
+    first = row_offset(0, shape.wave_size)
+    images[:, first : first + rows[0].nbytes] = rows.reshape(shape.waves, -1).view(np.uint8)
+    return images
+
+
+def image_stride(shape: Shape) -> int:
+    """Bytes of a wave's image: the header, and up to three rows of work-item ids."""
+    return row_offset(3, shape.wave_size)
 
 
 def dispatch_packet(shape: Shape, kernel_object: int, kernarg: int) -> bytes:

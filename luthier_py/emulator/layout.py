@@ -108,6 +108,7 @@ LAUNCH = _fields(
     "total", "count_x", "count_y",
     "sgpr_x", "sgpr_y", "sgpr_z",  # byte offset in the wave of each work-group id, or of a field nobody reads
     "waves",                 # of a work-group
+    "image_stride",          # distance of the images of two waves
     "image_bytes",           # of a wave's initial image: header and work-item ids
     "vector_bytes",          # bytes after the image to clear: the other VGPRs
     "agpr_bytes",            # bytes of AGPR rows to clear
@@ -121,7 +122,7 @@ GROUP = _fields(
     "left",                  # waves that have not ended
     "waiting",               # waves at the barrier
     "waves",                 # address of the first wave; the others follow at wave_stride
-    "images",                # address of their initial images, at the same stride
+    "images",                # address of their initial images
     "lds",
     "wave",                  # the wave that needs attention
     "index",                 # of the work-group in the launch

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import bisect
 import ctypes
+import itertools
 import mmap
+import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,9 +51,9 @@ class Memory:
         self._start, self._size = place
         self._blocks: list[tuple[int, int]] = []        # (start, end) taken, gaps not included, sorted
         self._allocations: dict[int, Allocation] = {}   # by address
+        self._addresses: list[int] = []                 # of allocations, sorted
         self._high_water = self._start
-        self.version = 0
-        """Changes with the table, so that caches of it can be dropped."""
+        self._lock = threading.RLock()
 
     def allocate(self, size: int, name: str, alignment: int = ALIGNMENT) -> Allocation:
         """Zeroed memory that kernels may read and write."""
@@ -62,27 +64,32 @@ class Memory:
         """Zeroed memory that kernels cannot touch until parts of it are registered."""
         if size < 0:
             raise Invalid(f"cannot allocate {size} bytes")
-        start = self._hole(max(size, 1), alignment)
-        bisect.insort(self._blocks, (start, start + max(size, 1)))
-        if start < self._high_water:
+        with self._lock:
+            start = self._hole(max(size, 1), alignment)
+            bisect.insort(self._blocks, (start, start + max(size, 1)))
+            used, self._high_water = self._high_water, max(self._high_water, start + size)
+        if start < used:
             ctypes.memset(start, 0, size)
-        self._high_water = max(self._high_water, start + size)
         return start
 
     def register(self, allocation: Allocation) -> Allocation:
-        self._allocations[allocation.address] = allocation
-        self.version += 1
+        with self._lock:
+            if allocation.address not in self._allocations:
+                bisect.insort(self._addresses, allocation.address)
+            self._allocations[allocation.address] = allocation
         return allocation
 
     def free(self, address: int) -> None:
         """Give back what ``allocate`` or ``reserve`` gave, with every allocation in it."""
-        place = bisect.bisect_left(self._blocks, (address, 0))
-        if place == len(self._blocks) or self._blocks[place][0] != address:
-            raise Invalid(f"0x{address:x} is not the address of an allocation")
-        _, end = self._blocks.pop(place)
-        for inner in [a for a in self._allocations if address <= a < end]:
-            del self._allocations[inner]
-        self.version += 1
+        with self._lock:
+            place = bisect.bisect_left(self._blocks, (address, 0))
+            if place == len(self._blocks) or self._blocks[place][0] != address:
+                raise Invalid(f"0x{address:x} is not the address of an allocation")
+            _, end = self._blocks.pop(place)
+            inside = slice(bisect.bisect_left(self._addresses, address), bisect.bisect_left(self._addresses, end))
+            for inner in self._addresses[inside]:
+                del self._allocations[inner]
+            del self._addresses[inside]
 
     def check(self, address: int, size: int) -> None:
         """Invalid unless the host may read or write these bytes."""
@@ -91,17 +98,22 @@ class Memory:
             raise Invalid(f"{size} bytes at 0x{address:x} are not inside an allocation; {self.nearest(address)}")
 
     def find(self, address: int) -> Allocation | None:
-        return next((a for a in self._allocations.values() if a.address <= address < max(a.end, a.address + 1)), None)
+        with self._lock:
+            place = bisect.bisect_right(self._addresses, address) - 1
+            found = self._allocations[self._addresses[place]] if place >= 0 else None
+        return found if found is not None and address < max(found.end, found.address + 1) else None
 
     def nearest(self, address: int) -> str:
         """Words about the allocation that is closest to ``address``."""
-        if not self._allocations:
+        with self._lock:
+            known = list(self._allocations.values())
+        if not known:
             return "nothing is allocated"
 
         def distance(a: Allocation) -> int:
             return max(a.address - address, address - a.end + 1, 0)
 
-        closest = min(self._allocations.values(), key=distance)
+        closest = min(known, key=distance)
         if address >= closest.end:
             return f"{address - closest.end} bytes past the end of {closest}"
         if address < closest.address:
@@ -110,7 +122,9 @@ class Memory:
 
     def table(self) -> NDArray[np.uint64]:
         """Records of layout.ALLOCATION, ascending."""
-        rows = sorted((a.address, a.end, int(a.writable)) for a in tuple(self._allocations.values()) if a.size)
+        with self._lock:
+            ordered = [self._allocations[address] for address in self._addresses]
+        rows = [(a.address, a.end, int(a.writable)) for a in ordered if a.size]
         table = np.array(rows, dtype=np.uint64).reshape(-1, ALLOCATION_BYTES // 8)
         return np.ascontiguousarray(table)
 
@@ -119,8 +133,7 @@ class Memory:
         align = max(alignment, ALIGNMENT)
         limit = self._start + self._size - GAP
         last = self._blocks[-1][1] if self._blocks else self._start
-        candidates = [last, self._start, *(end for _, end in self._blocks)]
-        for before in candidates:
+        for before in itertools.chain((last, self._start), (end for _, end in self._blocks)):
             start = -(-(before + GAP) // align) * align
             place = bisect.bisect_left(self._blocks, (start, 0))
             following = self._blocks[place][0] if place < len(self._blocks) else limit + GAP

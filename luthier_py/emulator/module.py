@@ -13,7 +13,9 @@ import numpy as np
 
 from luthier_py.emulator.discover import CodeBlock, direct_calls, discover
 from luthier_py.emulator.engine import compile_function
+from luthier_py.emulator.layout import SITE_BYTES
 from luthier_py.emulator.memory import Allocation, Memory, write_bytes
+from luthier_py.emulator.pool import Block
 from luthier_py.emulator.translate import Numbers, Settings, Translator
 from luthier_py.errors import DeviceError, Invalid, Location, LuthierError, Malformed, Unsupported
 from luthier_py.isa import instruction_set
@@ -23,6 +25,21 @@ from luthier_py.loader import CodeObject, RelocationKind, SegmentFlag
 from luthier_py.runtime.device import Buffer, KernelHandle
 
 _PAGE = 4096
+
+
+COUNTERS = SITES = 1 << 20  # of a module; address space, not memory, until they are used
+
+
+class Tally:
+    """Mutable: counters and site caches of one worker, zero whenever nobody uses them."""
+
+    def __init__(self) -> None:
+        self._blocks = Block(8 * COUNTERS), Block(SITE_BYTES * SITES)
+        self.counters, self.sites = (np.frombuffer(block.memory, dtype=np.uint64) for block in self._blocks)
+
+    def clear(self, numbers: Numbers) -> None:
+        self.counters[: len(numbers.counters)] = 0
+        self.sites[: len(numbers.sites) * SITE_BYTES // 8] = 0
 
 
 class Code:
@@ -41,6 +58,14 @@ class Code:
         self._engines: list[HostCode] = []
         self._lock = threading.Lock()
         self.insts: dict[int, Inst] = {}
+        self._idle: list[Tally] = []
+
+    def take_tally(self) -> Tally:
+        return self._idle.pop() if self._idle else Tally()
+
+    def give_tally(self, tally: Tally) -> None:
+        tally.clear(self.numbers)
+        self._idle.append(tally)
 
     def decode(self, pc: int) -> Inst:
         for extent, data in self._text.items():
@@ -69,6 +94,8 @@ class Code:
     def _translate(self, blocks: list[CodeBlock], pc: int) -> None:
         name = f"gpu_{pc:x}"
         ir = Translator(name, blocks, pc, self.settings, self.numbers).translate()
+        if max(len(self.numbers.counters), len(self.numbers.sites)) > COUNTERS:
+            raise Unsupported("more code than the emulator has counters for")
         engine = compile_function(name, ir, self.settings.wave_size)
         self._engines.append(engine)
         address = engine.address(name)

@@ -9,7 +9,7 @@ is to know, so it can be left and taken up again by its worker at any time.
 
 from __future__ import annotations
 
-from luthier_py.emulator.layout import AGPR_ROW, Fault, Outcome, Status, row_offset, wave_stride
+from luthier_py.emulator.layout import AGPR_ROW, ZERO_ROW, Fault, Outcome, Status, row_offset, wave_stride
 from luthier_py.emulator.template import expand
 
 
@@ -17,7 +17,8 @@ def scheduler(wave_size: int) -> str:
     """The module."""
     numbers = {member.name: int(member) for enum in (Outcome, Status) for member in enum if member.name != "FAULT"}
     return expand(_START + _RELEASE + _RUN, **numbers, FAULT_OUTCOME=Outcome.FAULT, BAD_JUMP=Fault.JUMP,
-                  stride=wave_stride(wave_size), agprs=row_offset(AGPR_ROW, wave_size))
+                  stride=wave_stride(wave_size), agprs=row_offset(AGPR_ROW, wave_size),
+                  zero_row=row_offset(ZERO_ROW, wave_size), row_bytes=4 * wave_size)
 
 
 _START = """
@@ -40,6 +41,7 @@ entry:
   %sgpr.y = get launch.sgpr_y of %launch
   %sgpr.z = get launch.sgpr_z of %launch
   %waves = get launch.waves of %launch
+  %image.stride = get launch.image_stride of %launch
   %image.bytes = get launch.image_bytes of %launch
   %vector.bytes = get launch.vector_bytes of %launch
   %agpr.bytes = get launch.agpr_bytes of %launch
@@ -57,7 +59,8 @@ entry:
 next:
   %i = phi i64 [ 0, %entry ], [ %i.next, %next ]
   %offset = mul i64 %i, $stride
-  %image.at = add i64 %images, %offset
+  %image.offset = mul i64 %i, %image.stride
+  %image.at = add i64 %images, %image.offset
   %image = inttoptr i64 %image.at to ptr
   %wave.at = add i64 %first, %offset
   %wave = inttoptr i64 %wave.at to ptr
@@ -66,6 +69,8 @@ next:
   call void @llvm.memset.p0.i64(ptr %vectors, i8 0, i64 %vector.bytes, i1 false)
   %accumulators = getelementptr i8, ptr %wave, i64 $agprs
   call void @llvm.memset.p0.i64(ptr %accumulators, i8 0, i64 %agpr.bytes, i1 false)
+  %zeros = getelementptr i8, ptr %wave, i64 $zero_row
+  call void @llvm.memset.p0.i64(ptr %zeros, i8 0, i64 $row_bytes, i1 false)
   %place.x = getelementptr i8, ptr %wave, i64 %sgpr.x
   store i32 %x32, ptr %place.x
   %place.y = getelementptr i8, ptr %wave, i64 %sgpr.y

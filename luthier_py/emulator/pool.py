@@ -1,0 +1,46 @@
+"""Host memory that launches use and give back: a launch should cost what it runs, not what it maps.
+
+In: sizes. Out: blocks of memory, page aligned, zero when new and as they were left when used again.
+Invariant: a block has one user at a time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import threading
+
+MAX_IDLE_BYTES = 1 << 28
+
+
+class Block:
+    """Anonymous memory of this process."""
+
+    def __init__(self, size: int) -> None:
+        self.memory = mmap.mmap(-1, size)
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
+        self.size = size
+
+
+class Pool:
+    """Mutable: idle blocks by size; sizes are powers of two."""
+
+    def __init__(self) -> None:
+        self._idle: dict[int, list[Block]] = {}
+        self._idle_bytes = 0
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> Block:
+        size = max(1 << (size - 1).bit_length(), mmap.PAGESIZE)
+        with self._lock:
+            if self._idle.get(size):
+                self._idle_bytes -= size
+                return self._idle[size].pop()
+        return Block(size)
+
+    def give(self, block: Block) -> None:
+        """Keep a block for the next launch, unless enough is kept."""
+        with self._lock:
+            if self._idle_bytes + block.size <= MAX_IDLE_BYTES:
+                self._idle.setdefault(block.size, []).append(block)
+                self._idle_bytes += block.size
