@@ -91,7 +91,7 @@ class OperandReader:
                 raise Malformed(f"{info.name}: {dwords} registers from s{aligned} on exceed the scalar register file")
             return self._register(info, RegFile.SGPR, aligned, dwords)
         if self.first_ttmp <= value < M0:
-            if aligned + dwords > M0:
+            if aligned + dwords > M0 or dwords == 3:  # LLVM has no class of three trap registers
                 raise self._reserved(info, value)
             return self._register(info, RegFile.SGPR, aligned, dwords)
         if value == self.null and dwords <= 2:

@@ -47,7 +47,8 @@ def _serve(library: str, cpu: str, features: str) -> None:
     llvm.LLVMDisasmInstruction.restype = ctypes.c_size_t
     llvm.LLVMDisasmInstruction.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint64, ctypes.c_uint64,
                                            ctypes.c_char_p, ctypes.c_size_t]
-    machine = llvm.LLVMCreateDisasmCPUFeatures(b"amdgcn-amd-amdhsa", cpu.encode(), features.encode(), None, 0, None, None)
+    machine = llvm.LLVMCreateDisasmCPUFeatures(
+        b"amdgcn-amd-amdhsa", cpu.encode(), features.encode(), None, 0, None, None)
     llvm.LLVMSetDisasmOptions(ctypes.c_void_p(machine), ctypes.c_uint64(2))  # immediates in hexadecimal
     text = ctypes.create_string_buffer(ROOM)
     for line in sys.stdin:

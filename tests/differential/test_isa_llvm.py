@@ -1,75 +1,51 @@
 """Our instruction set against LLVM 22: compiled kernels, random operands for every row, random words, assembly.
 
-Where LLVM accepts what we refuse, the reason must be one of REFUSALS: encodings that the hardware reserves
-but that LLVM's disassembler lets through. Words on which LLVM crashes are counted, not compared.
+A part runs always; LUTHIER_TEST_ISA=1 (``make test-isa``) takes every row and every opcode of every target.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import subprocess
-from collections import Counter
 
 import pytest
-from llvm_disassembler import CRASHED, disassemble
+from isa_agreement import Agreement, agreement, random_word, words_of_opcodes, words_of_rows
 
 from luthier_py.errors import Malformed
-from luthier_py.isa import instruction_set, target
+from luthier_py.isa import instruction_set, target, targets
 
-CPU = "gfx90a"
-ISA = instruction_set(target(CPU))
+ISA = instruction_set(target("gfx90a"))
 LINE = re.compile(r"\s+(\S.*?)\s*// [0-9A-F]+: ((?:[0-9A-F]{8} ?)+)")
-REFUSALS = re.compile("|".join((
-    "exceed the vector register file",                   # tuples beyond v255
-    "encoding 125 is reserved",                          # null, from gfx10 on
-    "encoding 23[01] is reserved",                       # src_flat_scratch_base, from gfx1250 on
-    "(sdst|vdst): operand encoding 2[35].",              # read-only sources as destinations
-    "src2: operand encoding (2[5-9].|[345]..) ",         # VGPRs as a lane mask
-    "src[01]: operand encoding (23[5-9]|25[1-5]) is",    # scalar conditions where none are wanted; literals
-    "(637|76[0-9]) is reserved",                         # scalars as an AGPR
-    "dst_unused: operand encoding 3",
-    "tuples start at even registers",                    # wide image data at an odd register
-)))
-LITERALS = (1, 0x3F800000, 0x11223344, 0x3C00, 0xFFFFFFFF, 0x3FF00000, 0x3E22F983)
-INTERESTING = (0, 1, 2, 4, 8, 102, 104, 106, 124, 126, 127, 128, 129, 193, 240, 242, 248, 251, 253, 256, 258, 260, 500)
+ALL = os.environ.get("LUTHIER_TEST_ISA") == "1"
+# One target of each kind, and the wave size that is not the default where tables differ.
+SOME = (("gfx803", 64), ("gfx900", 64), ("gfx908", 64), ("gfx90a", 64), ("gfx942", 64), ("gfx950", 64), ("gfx1010", 32),
+        ("gfx1030", 64), ("gfx1100", 32), ("gfx1150", 64), ("gfx1201", 32), ("gfx1250", 32))
+EVERY = tuple((row.name, size) for row in targets() for size in row.wave_sizes)
 
 
-def normal(text: str) -> str:
-    return " ".join(text.split(" ; Warning")[0].split())
+@pytest.mark.parametrize(("name", "wave_size"), EVERY if ALL else SOME)
+def test_random_operands_of_rows(name: str, wave_size: int, require_tool) -> None:
+    isa = instruction_set(target(name), wave_size)
+    words = words_of_rows(isa, 1, 2, 1) if ALL else words_of_rows(isa, 1, 1, 12)
+    found = agreement(require_tool("llvm-mc-22"), name, wave_size, words)
+    assert_exact(found)
+    assert found.both_accept > 0.4 * found.words
 
 
-@pytest.fixture(scope="module")
-def llvm(require_tool):
-    return lambda words: disassemble(require_tool("llvm-mc-22"), CPU, words)
+@pytest.mark.parametrize(("name", "wave_size"), EVERY if ALL else SOME)
+def test_random_words_of_every_opcode(name: str, wave_size: int, require_tool) -> None:
+    words = list(words_of_opcodes(2, 1, 1 if ALL else 128))
+    found = agreement(require_tool("llvm-mc-22"), name, wave_size, words)
+    assert_exact(found)
+    assert found.both_refuse > 0.2 * found.words
 
 
-def compare(words: list[bytes], answers: list[tuple[int, str]]) -> Counter[str]:
-    """Fails on the first real difference; returns how often what happened."""
-    seen: Counter[str] = Counter()
-    for word, (length, text) in zip(words, answers, strict=True):
-        seen[_compare_one(word, length, text)] += 1
-    return seen
-
-
-def _compare_one(word: bytes, length: int, text: str) -> str:
-    if (length, text) == CRASHED:
-        return "LLVM crashed"
-    try:
-        inst = ISA.decode(word)
-    except Malformed as error:
-        if length == 0:
-            return "both refuse"
-        if "/*" in text:
-            return "LLVM complains"
-        assert REFUSALS.search(str(error)), (word.hex(), text, str(error))
-        return "LLVM accepts what is reserved"
-    if "/*" in text or "image_atomic" in text or inst.op.base.startswith(("V_MADAK", "V_MADMK")):
-        return "not compared"  # LLVM prints the literal of v_madak as if it were a source encoding
-    assert length == len(inst.raw), (word.hex(), text, ISA.text(inst))
-    assert normal(text) == normal(ISA.text(inst)), word.hex()
-    assert ISA.decode(ISA.encode(inst.op, inst.fields, inst.literal)).fields == inst.fields
-    return "equal"
+def assert_exact(found: Agreement) -> None:
+    assert found.exact, "\n".join(found.differences[:20])
+    explained = sum(found.refusals.values()) + sum(found.defects.values())
+    assert explained < 0.15 * found.words, (found.refusals, found.defects)
 
 
 def test_compiled_kernels(sample, require_tool) -> None:
@@ -84,40 +60,11 @@ def test_compiled_kernels(sample, require_tool) -> None:
             assert ISA.encode(inst.op, inst.fields, inst.literal) == code
 
 
-def random_word(generator: random.Random, op) -> bytes:
-    """One instruction of ``op``: random bits, half of the operands from INTERESTING, then a literal."""
-    word = generator.getrandbits(8 * op.size_bytes)
-    for info in op.operands:
-        if generator.random() < 0.5:
-            value = generator.choice(INTERESTING)
-            for first, width, at in info.segments:
-                mask = (1 << width) - 1
-                word = word & ~(mask << first) | (value >> at & mask) << first
-    word = word & ~op.mask | op.value
-    return word.to_bytes(op.size_bytes, "little") + generator.choice(LITERALS).to_bytes(4, "little") + bytes(8)
-
-
-def test_random_operands_of_every_row(llvm) -> None:
-    generator = random.Random(1)
-    words = [random_word(generator, op) for op in ISA.ops]
-    seen = compare(words, llvm(words))
-    assert seen["equal"] > 1500 and seen["LLVM accepts what is reserved"] < 200
-
-
-def test_random_words(llvm) -> None:
-    """Every fourth half-word as the opcode half, the rest random: validity both ways."""
-    generator = random.Random(2)
-    words = [(generator.randrange(8) | high << 3).to_bytes(2, "little") for high in range(8192)]
-    words = [generator.randbytes(2) + word + generator.randbytes(8) + bytes(8) for word in words]
-    seen = compare(words, llvm(words))
-    assert seen["equal"] > 4000 and seen["both refuse"] > 2000
-
-
 def test_assembly(require_tool) -> None:
     """LLVM's assembler makes the same bytes of our text as our encoder makes of the fields, fixed fields and all."""
     generator = random.Random(3)
     texts, codes = [], []
-    for op in ISA.ops:
+    for op in ISA.ops[::1 if ALL else 2]:
         try:
             inst = ISA.decode(random_word(generator, op))
         except Malformed:
@@ -125,7 +72,7 @@ def test_assembly(require_tool) -> None:
         if inst.op is op:
             texts.append(ISA.text(inst))
             codes.append(ISA.encode(op, inst.fields, inst.literal))
-    done = subprocess.run([require_tool("llvm-mc-22"), "-triple=amdgcn", f"-mcpu={CPU}", "-show-encoding"],
+    done = subprocess.run([require_tool("llvm-mc-22"), "-triple=amdgcn", "-mcpu=gfx90a", "-show-encoding"],
                           input="\n".join(texts), capture_output=True, text=True)
     refused = {int(line) for line in re.findall(r"<stdin>:(\d+):\d+: error", done.stderr)}
     made = iter(re.findall(r"encoding: \[(.*?)\]", done.stdout))
@@ -136,4 +83,4 @@ def test_assembly(require_tool) -> None:
             # not printed, so not assembled: the low bit of scalar pairs, and modifiers of sources that have none
             assert assembled == code or ISA.text(ISA.decode(assembled)) == text
             equal += assembled == code
-    assert equal > 1000
+    assert equal > 0.3 * len(texts)
