@@ -15,8 +15,23 @@ if TYPE_CHECKING:
     from luthier_py.loader import load
     from luthier_py.pipeline import Instrumented, instrument
     from luthier_py.tool import (
-        Lane, LaunchResult, Mutator, Option, Tool, Variable, WaveVariable,
-        bool_, device, f32, f64, hook, i32, i64, ptr, u32, u64,
+        Lane,
+        LaunchResult,
+        Mutator,
+        Option,
+        Tool,
+        Variable,
+        WaveVariable,
+        bool_,
+        device,
+        f32,
+        f64,
+        hook,
+        i32,
+        i64,
+        ptr,
+        u32,
+        u64,
     )
 
 __version__ = "0.1.0"
