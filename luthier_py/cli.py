@@ -175,16 +175,52 @@ def demo(as_json: AsJson = False) -> None:
         raise typer.Exit(Exit.ERROR)
 
 
+@app.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def execute(
+    command: Annotated[list[str], typer.Argument(help="program and arguments, after --", metavar="-- PROGRAM [ARG]...")],
+    tool: Annotated[str | None, typer.Option("-t", "--tool", help="a tool's name, or a .py file that defines one")] = None,
+    option: ToolOptions = None,
+    device: Annotated[str | None, typer.Option("--device", help="emulator:TARGET; without it, the GPU")] = None,
+    kernels: Annotated[str | None, typer.Option("--kernels", help="regular expression: only kernels of such names")] = None,
+) -> None:
+    """Run a HIP program as it is, on a GPU or on the emulator, with a tool under it or without."""
+    from luthier_py.session.execute import execute as run_program
+
+    done = run_program(command, tool, _pairs(option), device, kernels)
+    if done.exit_code == 0 and tool is not None and not done.observed:
+        print(f"luthier: tool {tool} observed nothing", file=sys.stderr)
+        raise typer.Exit(Exit.NOTHING_OBSERVED)
+    raise typer.Exit(done.exit_code)
+
+
+@app.command()
+def build(
+    tool: Annotated[str, typer.Argument(help="a tool's name, or a .py file that defines one", metavar="TOOL")],
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="default: TOOL.so")] = None,
+    option: ToolOptions = None,
+) -> None:
+    """Make a library of a tool: LD_PRELOAD=./TOOL.so ./program."""
+    from luthier_py.session.execute import build_tool
+
+    path = output or Path(f"{Path(tool).stem}.so")
+    build_tool(tool, _pairs(option), path)
+    print(f"LD_PRELOAD={path.resolve()}")
+
+
 def _tool(name: str, options: list[str] | None) -> Any:
     from luthier_py.tool import load_tool
 
+    return load_tool(name, _pairs(options))
+
+
+def _pairs(options: list[str] | None) -> dict[str, str]:
     pairs = {}
     for text in options or []:
         key, equals, value = text.partition("=")
         if not equals:
             raise Invalid(f"option `{text}`: write NAME=VALUE")
         pairs[key] = value
-    return load_tool(name, pairs)
+    return pairs
 
 
 def _show(what: Any, as_json: bool) -> None:

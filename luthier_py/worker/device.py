@@ -7,6 +7,7 @@ tickets, on a thread of their own. Invariant: after a launch has failed no later
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import queue
 import struct
@@ -14,24 +15,25 @@ import threading
 import time
 from functools import partial
 
-from luthier_py.emulator import EmulatorDevice
+from luthier_py.emulator import EmulatorDevice, LaunchProfile
 from luthier_py.emulator.module import EmulatorModule
 from luthier_py.errors import DeviceError, Invalid
 from luthier_py.isa import Target, target
-from luthier_py.loader import KernelRecord, SymbolType, unbundle
+from luthier_py.loader import KernelRecord, SymbolType
 from luthier_py.runtime import hidden_value
 from luthier_py.runtime.device import Dim3
 from luthier_py.runtime.hip import protocol
 from luthier_py.runtime.hip.protocol import Message
-from luthier_py.worker import properties
+from luthier_py.worker import bundles, properties
 from luthier_py.worker.arena import Arena
-from luthier_py.worker.edge import Refused, guarded, say
+from luthier_py.worker.edge import Refused, guarded
 from luthier_py.worker.wire import Request
 
 VARIABLE = "LUTHIER_DEVICE"
+PROFILE = "LUTHIER_DEVICE_PROFILE"
+"""A file that gets one line of JSON for each launch: what the emulator itself counted."""
 SHARED_GROUPS = 16  # work-groups of a thread from which on threads pay
 _LAUNCH = struct.Struct("<9I")
-_ELF = b"\x7fELF"
 
 
 class DeviceService:
@@ -42,6 +44,7 @@ class DeviceService:
         self._modules: dict[int, EmulatorModule] = {}
         self._queue: queue.SimpleQueue[Request] = queue.SimpleQueue()
         self._next_module = 1
+        self._profile = os.environ.get(PROFILE)
         self._threads = os.cpu_count() or 1
 
     def answer(self, request: Request) -> bytes | None:
@@ -78,26 +81,10 @@ class DeviceService:
             raise Refused(error.message, protocol.STATUS_OUT_OF_MEMORY) from None
 
     def _load(self, image: bytes) -> bytes:
-        module = self.device.load(self._code_for_this(image), "code object")
+        module = self.device.load(bundles.code_for(image, self.target.name), "code object")
         number, self._next_module = self._next_module, self._next_module + 1
         self._modules[number] = module
         return describe_module(number, module, self.target)
-
-    def _code_for_this(self, image: bytes) -> bytes:
-        """An ELF file is taken as it is; from a bundle the first object for this target."""
-        if image[:4] == _ELF:
-            return image
-        found = []
-        for member in unbundle(image, "fat binary"):
-            name = member.triple.rpartition("--")[2]
-            if name.partition(":")[0] == self.target.name:
-                return member.data
-            found.append(name)
-        say(
-            f"the program has code for {', '.join(found) or 'no GPU'}, but the device is {self.target.name}: "
-            f"compile it with --offload-arch={self.target.name}, or set {VARIABLE} to emulator:TARGET"
-        )
-        raise Refused("no code for this device", protocol.STATUS_NO_BINARY)
 
     def _record(self, module: int, kernel: int) -> KernelRecord:
         return self._modules[module].object.kernels[kernel]
@@ -137,6 +124,8 @@ class DeviceService:
         kernarg = with_hidden(record, request.content[_LAUNCH.size :], grid, block, lds)
         self.device.threads = self._threads if grid[0] * grid[1] * grid[2] >= SHARED_GROUPS * self._threads else 1
         self.device.launch(self._modules[module].kernel(record.name), grid, block, kernarg, lds)
+        if self._profile is not None and self.device.profile is not None:
+            append_profile(self._profile, self.device.profile)
 
 
 def chosen_target(text: str) -> Target:
@@ -148,6 +137,17 @@ def chosen_target(text: str) -> Target:
             f"no device: set {VARIABLE} to emulator:TARGET, for example the --offload-arch of your program; {given}"
         )
     return target(name)
+
+
+def append_profile(path: str, profile: LaunchProfile) -> None:
+    row = {
+        "kernel": profile.kernel,
+        "instructions": profile.total,
+        "lanes": profile.total_lanes,
+        "opcodes": profile.opcodes(),
+    }
+    with open(path, "a") as file:
+        file.write(json.dumps(row) + "\n")
 
 
 def with_hidden(record: KernelRecord, kernarg: bytes, grid: Dim3, block: Dim3, lds: int) -> bytes:

@@ -124,8 +124,8 @@ def architecture(target: Target) -> str:
     return target.name + (":sramecc-" if target.sramecc else "") + (":xnack-" if target.xnack else "")
 
 
-def pack(layout: str, values: dict[str, int | bytes | tuple[int, ...]]) -> bytes:
-    """A C structure: every field at its natural alignment, its size a multiple of 8."""
+def pack(layout: str, values: dict[str, int | bytes | tuple[int, ...]], padded: bool = True) -> bytes:
+    """A C structure: every field at its natural alignment, its size a multiple of 8 if ``padded``."""
     data = bytearray()
     for name, count_text, kind in re.findall(r"(\w+):(\d*)([ciq])", layout):
         count, size = int(count_text or 1), _SIZES[kind]
@@ -136,7 +136,14 @@ def pack(layout: str, values: dict[str, int | bytes | tuple[int, ...]]) -> bytes
         else:
             numbers = value if isinstance(value, tuple) else (int(value or 0),) * min(count, 1)
             data += struct.pack(f"<{count}{kind}", *(*numbers, *(0,) * (count - len(numbers))))
-    return bytes(data + bytes(-len(data) % 8))
+    return bytes(data + bytes(-len(data) % 8 if padded else 0))
+
+
+def offset(layout: str, name: str) -> int:
+    """Where a field is."""
+    before, found, _ = f" {layout} ".replace("\n", " ").partition(f" {name}:")
+    assert found, name
+    return len(pack(before + f" {name}:c", {}, padded=False)) - 1
 
 
 def attributes(values: dict[str, int | bytes | tuple[int, ...]]) -> list[tuple[int, int]]:

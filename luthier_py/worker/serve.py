@@ -59,6 +59,10 @@ def open_service(name: str) -> Service:
         from luthier_py.worker.device import DeviceService
 
         return DeviceService()
+    if name == "tool":
+        from luthier_py.worker.instrumentation import ToolService
+
+        return ToolService()
     raise Invalid(f"there is no worker service {name}")
 
 

@@ -73,9 +73,10 @@ def bundle(objects: dict[str, bytes]) -> bytes:
 
 
 def build(
-    source: Path, output: Path, headers: Path, libraries: Path, targets: Sequence[str], extra: Sequence[str] = ()
+    source: Path, output: Path, headers: Path, libraries: Path, targets: Sequence[str], extra: Sequence[str] = (),
+    abi: int | None = None,
 ) -> Path:
-    """Compile and link; raises CalledProcessError with the compiler's words."""
+    """Compile and link, with libamdhip64.so.ABI (that of the headers by default); RuntimeError has the compiler's words."""
     objects = {}
     for name in targets:
         code = output.with_suffix(f".{name}.co")
@@ -109,7 +110,7 @@ def build(
         "-o",
         str(host),
     )
-    run(COMPILER, str(host), "-o", str(output), f"-L{libraries}", f"-l:libamdhip64.so.{hip_major(headers)}", "-pthread")
+    run(COMPILER, str(host), "-o", str(output), f"-L{libraries}", f"-l:libamdhip64.so.{abi or hip_major(headers)}", "-pthread")
     return output
 
 

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,74 +22,63 @@ from luthier_py.runtime.hip import protocol, table
 ABI_MAJORS = (5, 6, 7)
 """Of libamdhip64.so: programs built for ROCm 5, 6 and 7."""
 
+TOOL_LIBRARY = "libluthier_tool.so"
 HERE = Path(__file__).parent
 PACKAGE_ROOT = HERE.parent.parent.parent
-FLAGS = (
-    "-std=c11",
-    "-D_GNU_SOURCE",
-    "-O2",
-    "-fPIC",
-    "-shared",
-    "-pthread",
-    "-fvisibility=hidden",
-    "-Wall",
-    "-Wextra",
-    "-Werror",
-)
+WARNINGS = ("-Wall", "-Wextra", "-Werror")
+FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", *WARNINGS)
 LINK = ("-Wl,-z,defs", "-Wl,-Bsymbolic-functions", "-ldl")
+RUNTIME = (
+    "device", "graphs", "image", "launches", "memory", "modules", "operations", "properties", "registry", "streams", "wire",
+)  # fmt: skip
+TOOL = ("image", "interpose", "tool", "wire")
 
 
 def runtime_folder() -> Path:
     """A folder for LD_LIBRARY_PATH; raises Unsupported when there is no C compiler."""
     rows = table.functions()
-    generated = {
-        "errors.h": table.errors_header(),
-        "functions.h": table.declarations(rows),
-        "protocol.h": protocol.header(),
-        "missing.c": table.stubs(rows),
-        "hip.map": table.version_script(rows),
-    }
-    names = (
-        "device",
-        "graphs",
-        "launches",
-        "memory",
-        "modules",
-        "operations",
-        "properties",
-        "registry",
-        "streams",
-        "wire",
-    )
+    texts = {**headers(rows), "missing.c": table.stubs(rows), "hip.map": table.version_script(rows)}
 
     def compile_all(folder: Path) -> None:
-        sources = [str(HERE / f"{name}.c") for name in names]
-
         def one(major: int) -> None:
-            library = f"libamdhip64.so.{major}"
-            run_compiler(
-                [
-                    *FLAGS,
-                    f"-DABI_MAJOR={major}",
-                    f"-I{folder}",
-                    f"-I{HERE}",
-                    *definitions(),
-                    *sources,
-                    str(folder / "missing.c"),
-                    f"-Wl,-soname,{library}",
-                    f"-Wl,--version-script={folder / 'hip.map'}",
-                    *table.aliases(rows),
-                    *LINK,
-                    "-o",
-                    str(folder / library),
-                ]
-            )
+            name = f"libamdhip64.so.{major}"
+            script = f"-Wl,-soname,{name}", f"-Wl,--version-script={folder / 'hip.map'}"
+            compile_library(folder / name, RUNTIME, major, *script, *table.aliases(rows), str(folder / "missing.c"))
 
         with ThreadPoolExecutor() as pool:
             list(pool.map(one, ABI_MAJORS))
         (folder / "libamdhip64.so").symlink_to(f"libamdhip64.so.{ABI_MAJORS[-1]}")
+        (folder / "lib").symlink_to(".")  # so that the folder can be a ROCM_PATH
 
-    return build("hip", generated, [*sorted(HERE.glob("*.[ch]"))], compile_all)
+    return build("hip", texts, compile_all)
+
+
+def tool_library(tool: str | None = None, options: str = "") -> Path:
+    """A library for LD_PRELOAD: with a tool's name and options in it, or one that takes them from the environment."""
+    rows = table.functions()
+    baked = [f"-DLUTHIER_TOOL={_quoted(tool)}", f"-DLUTHIER_TOOL_OPTIONS={_quoted(options)}"] if tool else []
+    own = [row for row in rows if row.alias_of == "hipExtModuleLaunchKernel"]
+
+    def compile_all(folder: Path) -> None:
+        compile_library(folder / TOOL_LIBRARY, TOOL, ABI_MAJORS[-1], *baked, *table.aliases(tuple(own)))
+
+    return build("tool", {**headers(rows), "settings": repr(baked)}, compile_all) / TOOL_LIBRARY
+
+
+def headers(rows: tuple[table.Function, ...]) -> dict[str, str]:
+    return {"errors.h": table.errors_header(), "functions.h": table.declarations(rows), "protocol.h": protocol.header()}
+
+
+def compile_library(output: Path, names: tuple[str, ...], major: int, *extra: str) -> None:
+    sources = [str(HERE / f"{name}.c") for name in names]
+    include = f"-I{output.parent}", f"-I{HERE}"
+    run_compiler([*FLAGS, f"-DABI_MAJOR={major}", *include, *definitions(), *sources, *extra, *LINK, "-o", str(output)])
+
+
+def _quoted(text: str) -> str:
+    """A C string literal; anything unusual as an octal escape."""
+    plain = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ._-/=:")
+    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in text.encode()) + '"'
 
 
 def definitions() -> list[str]:
@@ -96,19 +86,11 @@ def definitions() -> list[str]:
     return [f'-DLUTHIER_PYTHON="{sys.executable}"', f'-DLUTHIER_ROOT="{PACKAGE_ROOT}"']
 
 
-def build(kind: str, generated: dict[str, str], sources: list[Path], compile_all: object) -> Path:
-    """The cached folder for these texts, made by ``compile_all(folder)`` if it is not there."""
-    assert callable(compile_all)
+def build(kind: str, texts: dict[str, str], compile_all: Callable[[Path], None]) -> Path:
+    """The cached folder for these texts and our sources, made by ``compile_all(folder)`` if it is not there."""
     digest = hashlib.sha256()
-    parts = [
-        *generated.values(),
-        *(path.read_text() for path in sources),
-        *FLAGS,
-        *LINK,
-        *definitions(),
-        Path(__file__).read_text(),
-    ]
-    for part in parts:
+    sources = [path.read_text() for path in (Path(__file__), *sorted(HERE.glob("*.[ch]")))]
+    for part in (*texts.values(), *sources, *definitions()):
         digest.update(part.encode() + b"\0")
     final = cache_folder() / "native" / f"{kind}-{digest.hexdigest()[:24]}"
     if final.is_dir():
@@ -116,7 +98,7 @@ def build(kind: str, generated: dict[str, str], sources: list[Path], compile_all
     final.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{kind}-", dir=final.parent))
     try:
-        for name, text in generated.items():
+        for name, text in texts.items():
             (draft / name).write_text(text)
         compile_all(draft)
         try:

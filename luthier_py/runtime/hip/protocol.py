@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+PROPERTIES_BYTES = 4096
 CONTROL_BYTES = 1 << 16
 """Start of the arena: u64 last ticket done, u32 bell (a futex), i32 failure, then words for times of events."""
 
@@ -25,8 +26,14 @@ class Message(IntEnum):
     LOAD = 4  # a code object or bundle -> module (modules.c reads it)
     UNLOAD = 5  # u32 module
     OCCUPANCY = 6  # u32 module, kernel, work-items, dynamic LDS bytes -> u32 work-groups of a compute unit
+    IMAGE = (
+        8  # u32 number, u32 form of the properties, hipDeviceProp_t in PROPERTIES_BYTES; then a code object or bundle
+    )
+    INSTRUMENT = 9  # u32 image; then a kernel's name -> clone (tool.c reads it), empty where the original is to run
+    FINISH = 10  # the program ends: u64 launches that it made -> nothing
     LAUNCH = 16  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes; then the kernarg segment
     STAMP = 17  # u64 address of the word that gets the time
+    RESULT = 18  # u32 image, launch, grid x y z, block x y z, name bytes; the kernel's name; then its variables' bytes
 
 
 FIRST_TICKET = Message.LAUNCH
@@ -35,4 +42,5 @@ FIRST_TICKET = Message.LAUNCH
 def header() -> str:
     """protocol.h."""
     lines = [f"#define MESSAGE_{message.name} {message.value}u" for message in Message]
-    return "\n".join([*lines, f"#define CONTROL_BYTES {CONTROL_BYTES}u", ""])
+    sizes = [f"#define CONTROL_BYTES {CONTROL_BYTES}u", f"#define PROPERTIES_BYTES {PROPERTIES_BYTES}u"]
+    return "\n".join([*lines, *sizes, ""])

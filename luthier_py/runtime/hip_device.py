@@ -1,0 +1,115 @@
+"""An AMD GPU as a Device, through hip-python; the emulator's HIP runtime library is served by the same code.
+
+In: the calls of runtime.Device. Out: the same through the HIP runtime. Invariant: every error of the runtime is a
+DeviceError that names the call. Hidden arguments are the runtime's to fill in.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from luthier_py.errors import DeviceError, Invalid, Unsupported
+from luthier_py.isa import Target, target
+from luthier_py.loader import CodeObject, load
+from luthier_py.runtime.device import Buffer, Dim3, KernelHandle
+
+_BUFFER_POINTER, _BUFFER_SIZE, _END = 1, 2, 3  # HIP_LAUNCH_PARAM_*
+
+
+class HipModule:
+    """A loaded code object."""
+
+    def __init__(self, device: HipDevice, code_object: CodeObject) -> None:
+        self.device = device
+        self.object = code_object
+        (self.handle,) = device.call("hipModuleLoadData", code_object.data)
+        self._functions: dict[str, Any] = {}
+
+    def kernel(self, name: str) -> KernelHandle:
+        return KernelHandle(name, self.object.kernel(name), self)
+
+    def variable(self, name: str) -> Buffer:
+        symbol = self.object.symbol(name)
+        if symbol is None or not symbol.defined:
+            raise Invalid(f"{self.object.name}: no variable {name}")
+        address, size = self.device.call("hipModuleGetGlobal", self.handle, name.encode())
+        return Buffer(int(address), int(size))
+
+    def function(self, name: str) -> Any:
+        if name not in self._functions:
+            (self._functions[name],) = self.device.call("hipModuleGetFunction", self.handle, name.encode())
+        return self._functions[name]
+
+    def unload(self) -> None:
+        self.device.call("hipModuleUnload", self.handle)
+
+
+class HipDevice:
+    """Mutable: the GPU of that number."""
+
+    def __init__(self, index: int = 0) -> None:
+        self._hip = _bindings()
+        (count,) = self.call("hipGetDeviceCount")
+        if not 0 <= index < count:
+            raise Invalid(f"GPU {index} is not there: the HIP runtime sees {count}")
+        self.call("hipSetDevice", index)
+        (properties,) = self.call("hipGetDeviceProperties", index)
+        self._target = target(str(properties.gcnArchName).partition(":")[0])
+
+    @property
+    def target(self) -> Target:
+        return self._target
+
+    def call(self, name: str, *arguments: Any) -> tuple[Any, ...]:
+        """A function of the runtime: its results without the error code."""
+        answer = getattr(self._hip, name)(*arguments)
+        error, *results = answer if isinstance(answer, tuple) else (answer,)
+        if int(error) != 0:
+            raise DeviceError(f"{name} gave {getattr(error, 'name', error)}")
+        return tuple(results)
+
+    def load(self, data: bytes, name: str = "<memory>") -> HipModule:
+        code_object = load(data, name)
+        if code_object.target.name != self._target.name:
+            raise Invalid(f"{name}: compiled for {code_object.target.name}, but this GPU is a {self._target.name}")
+        return HipModule(self, code_object)
+
+    def alloc(self, size: int) -> Buffer:
+        (address,) = self.call("hipMalloc", max(size, 1))
+        return Buffer(int(address), size)
+
+    def free(self, buffer: Buffer) -> None:
+        self.call("hipFree", buffer.address)
+
+    def write(self, address: int, data: bytes) -> None:
+        self.call("hipMemcpy", address, data, len(data), self._hip.hipMemcpyKind.hipMemcpyHostToDevice)
+
+    def read(self, address: int, size: int) -> bytes:
+        data = bytearray(size)
+        self.call("hipMemcpy", data, address, size, self._hip.hipMemcpyKind.hipMemcpyDeviceToHost)
+        return bytes(data)
+
+    def synchronize(self) -> None:
+        self.call("hipDeviceSynchronize")
+
+    def launch(self, kernel: KernelHandle, grid: Dim3, block: Dim3, kernarg: bytes, lds_bytes: int = 0) -> None:
+        module = kernel.module
+        if not isinstance(module, HipModule) or module.device is not self:
+            raise Invalid(f"kernel {kernel.name} is not loaded on this device")
+        explicit = max((arg.offset + arg.size for arg in kernel.record.args if not arg.hidden), default=0)
+        buffer = ctypes.create_string_buffer(kernarg[:explicit], max(explicit, 1))
+        size = ctypes.c_size_t(explicit)
+        extra = (ctypes.c_void_p * 5)(
+            _BUFFER_POINTER, ctypes.addressof(buffer), _BUFFER_SIZE, ctypes.addressof(size), _END
+        )
+        function = module.function(kernel.name)
+        self.call("hipModuleLaunchKernel", function, *grid, *block, lds_bytes, None, None, ctypes.addressof(extra))
+
+
+def _bindings() -> Any:
+    try:
+        from hip import hip
+    except ImportError as error:
+        raise Unsupported(f"GPUs are used through hip-python: pip install luthier-py[hip] ({error})") from None
+    return hip

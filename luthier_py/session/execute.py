@@ -1,0 +1,99 @@
+"""A program under a tool, on a device, in one call: the environment that makes it so, and what became of it.
+
+In: a command, a tool, a device. Out: the program's exit code and the tool's verdict. Invariant: the program itself is
+not changed, and its output and exit code are its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from luthier_py.errors import Invalid
+from luthier_py.runtime.hip import runtime_folder, tool_library
+from luthier_py.session.files import write_file
+from luthier_py.tool import load_tool
+
+SIGNALLED = 128  # a shell's exit code for a signal is this much more
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """``verdict`` is None where no tool was asked for, or where it could not start."""
+
+    exit_code: int
+    verdict: Mapping[str, Any] | None
+
+    @property
+    def observed(self) -> bool:
+        return self.verdict is not None and bool(self.verdict["reports"])
+
+
+def execute(
+    command: Sequence[str], tool: str | None, options: Mapping[str, str], device: str | None, kernels: str | None = None
+) -> Executed:
+    """Run ``command``. ``device``: emulator:TARGET, or None for what the program finds."""
+    if shutil.which(command[0]) is None:
+        raise Invalid(f"there is no program {command[0]}")
+    environment = {**os.environ, **device_environment(device)}
+    if tool is None:
+        return Executed(_run(command, environment), None)
+    load_tool(tool, options)  # what is wrong with it is said before the program starts
+    with tempfile.TemporaryDirectory() as folder:
+        verdict = Path(folder) / "verdict.json"
+        settings = {
+            "LD_PRELOAD": _first(str(tool_library()), environment.get("LD_PRELOAD"), " "),
+            "LUTHIER_TOOL": tool,
+            "LUTHIER_TOOL_OPTIONS": _lines(options),
+            "LUTHIER_VERDICT": str(verdict),
+            "LUTHIER_PYTHON": sys.executable,
+            **({"LUTHIER_KERNELS": kernels} if kernels else {}),
+        }
+        code = _run(command, {**environment, **settings})
+        return Executed(code, json.loads(verdict.read_text()) if verdict.exists() else None)
+
+
+def device_environment(device: str | None) -> dict[str, str]:
+    """What makes a program find the emulator in the runtime's place."""
+    if device is None:
+        return {}
+    if not device.startswith("emulator"):
+        raise Invalid(f"device {device} is unknown; give emulator:TARGET, or nothing for the GPU")
+    folder = str(runtime_folder())
+    libraries = _first(folder, os.environ.get("LD_LIBRARY_PATH"), os.pathsep)
+    return {"LUTHIER_DEVICE": device, "LD_LIBRARY_PATH": libraries, "ROCM_PATH": folder}
+
+
+def build_tool(tool: str, options: Mapping[str, str], output: Path) -> None:
+    """Write a library for LD_PRELOAD that has this tool in it."""
+    load_tool(tool, options)
+    name = str(Path(tool).resolve()) if tool.endswith(".py") else tool
+    write_file(output, tool_library(name, _lines(options)).read_bytes())
+    output.chmod(0o755)
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    with subprocess.Popen(command, env=environment) as process:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the program's
+        try:
+            code = process.wait()
+        finally:
+            signal.signal(signal.SIGINT, before)
+    return code if code >= 0 else SIGNALLED - code
+
+
+def _first(first: str, others: str | None, separator: str) -> str:
+    return f"{first}{separator}{others}" if others else first
+
+
+def _lines(options: Mapping[str, str]) -> str:
+    return "\n".join(f"{name}={value}" for name, value in options.items())

@@ -1,0 +1,61 @@
+"""The C libraries: built without a warning, kept by content, with the real library's names and versions."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from luthier_py.errors import Unsupported
+from luthier_py.runtime.hip import ABI_MAJORS, runtime_folder, table, tool_library
+
+
+@pytest.fixture
+def folder(require_tool: Callable[[str], str]) -> Path:
+    require_tool("cc")
+    return runtime_folder()
+
+
+def test_table_is_sound() -> None:
+    rows = table.functions()
+    names = [row.name for row in rows]
+    assert len(names) == len(set(names)) and len(names) > 500
+    known = {row.name for row in rows if row.signature}
+    assert {row.alias_of for row in rows if row.alias_of} <= known
+    versions = [tuple(map(int, row.version.removeprefix("hip_").split("."))) for row in rows]
+    assert versions == sorted(versions)
+
+
+@pytest.mark.parametrize("major", ABI_MAJORS)
+def test_exports(major: int, folder: Path, require_tool: Callable[[str], str]) -> None:
+    """Exactly the table's functions, each under its version."""
+    nm = require_tool("nm")
+    library = folder / f"libamdhip64.so.{major}"
+    lines = subprocess.run([nm, "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout
+    exported = {line.split()[-1] for line in lines.splitlines() if " T " in line}
+    assert exported == {f"{row.name}@@{row.version}" for row in table.functions()}
+
+
+def test_soname(folder: Path, require_tool: Callable[[str], str]) -> None:
+    readelf = require_tool("readelf")
+    for major in ABI_MAJORS:
+        path = folder / f"libamdhip64.so.{major}"
+        text = subprocess.run([readelf, "-d", path], capture_output=True, text=True, check=True).stdout
+        assert f"[libamdhip64.so.{major}]" in text
+
+
+def test_kept_by_content(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert runtime_folder() == folder
+    assert tool_library("a", "x=1") != tool_library("a", 'x="2"\n')
+    monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path))
+    assert tool_library().is_relative_to(tmp_path)
+
+
+def test_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(Unsupported, match="no-such-compiler.*apt install gcc"):
+        runtime_folder()
+    assert not [path for path in (tmp_path / "native").iterdir() if not path.name.startswith(".")]

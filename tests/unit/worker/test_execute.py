@@ -1,0 +1,51 @@
+"""luthier exec and luthier build: the short way to what test_preload sets up by hand."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+Program = Callable[..., Path]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+DEVICE = "emulator:gfx90a"
+
+
+def luthier(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from luthier_py.cli import main; main()", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, "LUTHIER_DEVICE": ""})
+
+
+def test_exec(program: Program) -> None:
+    done = luthier("exec", "-t", "instr_count", "-O", "level=thread", "--device", DEVICE, "--", program("vector_add"))
+    assert (done.returncode, done.stdout) == (0, "PASSED\n")
+    assert "kernel instructions 29192," in done.stderr and "verdict: 1 launches, 1 instrumented" in done.stderr
+
+
+def test_exec_without_a_tool(program: Program) -> None:
+    done = luthier("exec", "--device", DEVICE, "--", program("vector_add"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "PASSED\n", "")
+
+
+def test_exit_codes(program: Program) -> None:
+    nothing = luthier("exec", "-t", "instr_count", "--device", DEVICE, "--", "true")
+    assert nothing.returncode == 3 and "observed nothing" in nothing.stderr
+    assert luthier("exec", "-t", "instr_count", "--device", DEVICE, "--", "sh", "-c", "exit 7").returncode == 7
+    assert luthier("exec", "-t", "instr_count", "--device", DEVICE, "--", "sh", "-c", "kill -9 $$").returncode == 137
+    for wrong in (
+        ("-t", "no_such_tool", "--", "true"),
+        ("--device", "toaster", "--", "true"),
+        ("--", "no-such-program"),
+    ):
+        done = luthier("exec", *wrong)
+        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+
+
+def test_build(program: Program, run: Run, tmp_path: Path) -> None:
+    library = tmp_path / "count.so"
+    assert luthier("build", "instr_count", "-O", "level=thread", "-o", library).returncode == 0
+    done = run(program("vector_add"), LD_PRELOAD=str(library))
+    assert done.stdout == "PASSED\n" and "kernel instructions 29192," in done.stderr

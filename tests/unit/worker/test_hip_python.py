@@ -1,0 +1,51 @@
+"""hip-python, unmodified, on the emulator's HIP runtime: alone, and under a tool that is preloaded."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from luthier_py.runtime.hip import runtime_folder, tool_library
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+HERE = Path(__file__).resolve().parent
+PROGRAM = HERE / "hip_device_program.py"
+CODE = HERE.parents[1] / "data" / "vector_add.co"
+
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("hip") is None, reason="hip-python is not installed")
+
+
+@pytest.fixture(autouse=True)
+def compiler(require_tool: Callable[[str], str]) -> None:
+    require_tool("cc")
+
+
+def test_device_through_hip_python(run: Run) -> None:
+    done = run(sys.executable, PROGRAM, CODE, ROCM_PATH=str(runtime_folder()))
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["target"] == "gfx90a" and facts["right"]
+    unknown, too_much, no_gpu = facts["refused"]
+    assert "none" in unknown and "hipMemcpy gave hipErrorInvalidValue" in too_much and "sees 1" in no_gpu
+
+
+def test_tool_under_hip_python(run: Run, tmp_path: Path) -> None:
+    """The library is opened by hip-python itself, so the tool's functions come in through dlsym."""
+    profile, verdict = tmp_path / "profile", tmp_path / "verdict"
+    environment = {"ROCM_PATH": str(runtime_folder())}
+    run(sys.executable, PROGRAM, CODE, **environment, LUTHIER_DEVICE_PROFILE=str(profile))
+    counted = [json.loads(line)["instructions"] for line in profile.read_text().splitlines()]
+    done = run(
+        sys.executable, PROGRAM, CODE, **environment, LD_PRELOAD=str(tool_library()), LUTHIER_TOOL="instr_count",
+        LUTHIER_VERDICT=str(verdict),
+    )  # fmt: skip
+    assert done.returncode == 0 and json.loads(done.stdout)["right"], done.stderr
+    reports = json.loads(verdict.read_text())["reports"]
+    assert [row["report"]["instructions"] for row in reports] == counted and len(counted) == 2
