@@ -161,7 +161,8 @@ class KernelDescriptor:
     def vgpr_count(self, target: Target) -> int:
         """Vector registers of a wave as allocated; in a unified file AGPRs count too."""
         registers = target.wave_registers(self.wave_size)
-        return _round_up((self.granulated_workitem_vgpr_count + 1) * registers.encoding_granule, registers.granule)
+        count = (self.granulated_workitem_vgpr_count + 1) * registers.encoding_granule
+        return max(min(_round_up(count, registers.granule), target.vgpr_total_limit), count)
 
     def sgpr_count(self, target: Target) -> int:
         """SGPRs of a wave as allocated, VCC and the other special pairs included."""
