@@ -32,8 +32,8 @@ INPUT_BYTES = 16              # of each lane
 PROBES = 24
 VECTOR = ["v_add_u32", "v_xor_b32", "v_sub_u32", "v_and_b32", "v_max_u32", "v_mul_lo_u32", "v_bfi_b32",
           "v_cndmask_b32", "v_add_co_u32_e32", "v_addc_co_u32_e32", "v_lshlrev_b64", "v_mov_b32_sdwa"]
-SCALAR = ["s_add_u32", "s_addc_u32", "s_xor_b32", "s_mul_i32", "s_cselect_b32", "s_min_u32", "s_cmp_lt_u32", "s_lshr_b32",
-          "s_mov_b64", "s_bitcmp1_b32"]
+SCALAR = ["s_add_u32", "s_addc_u32", "s_xor_b32", "s_mul_i32", "s_cselect_b32", "s_min_u32", "s_cmp_lt_u32",
+          "s_lshr_b32", "s_mov_b64", "s_bitcmp1_b32"]
 VCC_PAIR, EXEC_PAIR = sgpr(VCC, 2), sgpr(EXEC, 2)
 
 

@@ -23,10 +23,12 @@ from dataclasses import dataclass
 from luthier_py.analysis import Facts, Pending
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.inject.check.concrete import Concrete
-from luthier_py.inject.check.state import APP, State, transfer
+from luthier_py.inject.check.state import APP, State, step
 from luthier_py.inject.model import Declared, SourceMap
 from luthier_py.ir import Instr, Program
 from luthier_py.isa import EXEC, MODE, Inst, InstructionSet, OpFlag, RegSet
+
+LEAVES = OpFlag.END | OpFlag.CALL | OpFlag.INDIRECT | OpFlag.BARRIER
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class _Checker:
         self.base = base
         self.calls = {c.instr: c for c in program.calls(source.function)}
         self.builders = {instr: b for b in source.function.pc_builders for instr in (b.lo, b.hi)}
+        self.joins = {target for pc, inst in self.code.items() if (target := inst.branch_target(pc)) is not None}
         others = self.code.keys() - set(self.place.values()) - set(self.labels.values())
         self.islands = {pc for pc in others if self.code[pc].op.base == "S_BRANCH"}
 
@@ -75,7 +78,7 @@ class _Checker:
 
     def run(self) -> None:
         order = [self.place[i] for block in self.function.blocks for i in block.instrs]
-        if order != sorted(order) or len(order) != len(self.place):
+        if order != sorted(order) or len(order) != len(self.place) or not self.code.keys() >= set(order):
             raise self.fail("the clone does not hold the original instructions in order", self.pcs[0])
         self.prologue()
         labels = [self.labels[b.address] for b in self.function.blocks]
@@ -113,32 +116,35 @@ class _Checker:
 
     def inserted(self, start: int, end: int, duty: _Duty) -> None:
         """Every path from ``start`` reaches ``end`` with the application's state intact."""
-        states: dict[int, State] = {start: State(duty.pending)}
-        work = [start]
+        if start == end:
+            return
+        met: dict[int, State] = {}  # at the end, and wherever else paths meet
+        work = [(start, State(duty.pending))]
         while work:
-            pc = work.pop()
-            if pc == end:
-                continue
-            inst = self.code[pc]
-            if inst.op.flags & (OpFlag.END | OpFlag.CALL | OpFlag.INDIRECT | OpFlag.BARRIER):
-                raise self.fail("an inserted instruction leaves the inserted code", pc)
-            out = transfer(self.isa, inst, states[pc])
-            for to in self.successors(pc, inst):
-                if not start <= to <= end:
-                    raise self.fail("an inserted branch leaves the inserted code", pc)
-                new = states[to].meet(out) if to in states else out
-                if to not in states or new != states[to]:
-                    states[to] = new
-                    work.append(to)
-        if end not in states:
+            pc, state = work.pop()
+            if pc == end or pc in self.joins:
+                known = met.get(pc)
+                state = state if known is None else known.meet(state)
+                if state == known or pc == end:
+                    met[pc] = state
+                    continue
+                met[pc], state = state, state.copy()
+            work += self.after_one(pc, state, start, end)
+        if end not in met:
             raise self.fail("inserted code does not come back", start)
-        if start != end:
-            self.settle(states[end], duty, start)
+        self.settle(met[end], duty, start)
 
-    def successors(self, pc: int, inst: Inst) -> list[int]:
-        target = inst.branch_target(pc)
-        following = [] if target is not None and not inst.op.flags & OpFlag.CONDITIONAL else [pc + inst.size_bytes]
-        return following + ([target] if target is not None else [])
+    def after_one(self, pc: int, state: State, start: int, end: int) -> list[tuple[int, State]]:
+        """Where control goes from one inserted instruction, and the state there (``state`` is used up)."""
+        inst = self.code.get(pc)
+        target = None if inst is None else inst.branch_target(pc)
+        if inst is None or inst.op.flags & LEAVES or (target is not None and not start <= target <= end):
+            raise self.fail("an inserted instruction leaves the inserted code", pc)
+        step(self.isa, inst, state)
+        if target is None:
+            return [(pc + inst.size_bytes, state)]
+        falls = [(pc + inst.size_bytes, state.copy())] if inst.op.flags & OpFlag.CONDITIONAL else []
+        return [*falls, (target, state)]
 
     def settle(self, state: State, duty: _Duty, pc: int) -> None:
         if duty.exec_matters and any(state.get(EXEC + half) != (APP, EXEC + half) for half in (0, 1)):

@@ -10,11 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from luthier_py.analysis import Pending
+from luthier_py.analysis.waits import NONE_PENDING
 from luthier_py.isa import EXEC, SCC, Inst, InstructionSet, Operand, OperandKind, OpFlag, RegFile, RegSet
 
 Value = tuple[object, ...]
 APP, FLAG, MASK = "app", "flag", "mask"
+Values = dict[int, Value]  # by register
 UNKNOWN: Value = ("unknown",)
+_PART_OF_EXEC: Values = {EXEC: (MASK, 0), EXEC + 1: (MASK, 1)}
 
 
 @dataclass(slots=True)
@@ -58,85 +61,78 @@ def _meet(a: Value, b: Value) -> Value:
     return UNKNOWN
 
 
-def transfer(isa: InstructionSet, inst: Inst, state: State) -> State:
-    """The state after one inserted instruction."""
-    new = state.copy()
-    new.raced |= inst.writes & state.pending.registers
-    new.pending = state.pending.after(isa, inst)
-    vectors = RegSet(vgpr=inst.writes.vgpr, agpr=inst.writes.agpr)
-    if state.narrow and not inst.op.flags & OpFlag.IGNORES_EXEC:
-        new.narrow_writes |= vectors
-    else:
-        new.wide_writes |= vectors
-    for reg in RegSet(sgpr=inst.writes.sgpr):
-        new.scalars[reg.index] = UNKNOWN
-    rule = RULES.get(inst.op.base)
-    if rule is not None:
-        rule(inst, state, new)
-    elif inst.op.base.startswith("V_CMPX") and state.narrow:
-        _set_exec(new, True)
-    return new
+def step(isa: InstructionSet, inst: Inst, state: State) -> None:
+    """Change ``state`` from before an inserted instruction to after it."""
+    writes, op = inst.writes, inst.op
+    vectors = RegSet(vgpr=writes.vgpr, agpr=writes.agpr)
+    narrow = state.narrow
+    if vectors and narrow and OpFlag.IGNORES_EXEC not in op.flags:
+        state.narrow_writes |= vectors
+    elif vectors:
+        state.wide_writes |= vectors
+    if state.pending.queues != NONE_PENDING:
+        state.raced |= writes & state.pending.registers
+    state.pending = state.pending.after(isa, inst)
+    rule = RULES.get(op.base)
+    known: Values = rule(inst, state) if rule is not None else {}
+    if op.base.startswith("V_CMPX") and narrow:
+        known = _PART_OF_EXEC
+    for reg in RegSet(sgpr=writes.sgpr):
+        state.scalars[reg.index] = known.get(reg.index, UNKNOWN)
 
 
 def _register(operand: Operand) -> int | None:
     return operand.reg.index if operand.reg is not None and operand.reg.file is RegFile.SGPR else None
 
 
-def _move(inst: Inst, old: State, new: State) -> None:
+def _move(inst: Inst, state: State) -> Values:
     to, source = _register(inst["sdst"]), _register(inst["src0"])
     reg = inst["sdst"].reg
-    if to is not None and source is not None and reg is not None:
-        for offset in range(reg.dwords):
-            new.scalars[to + offset] = old.get(source + offset)
+    if to is None or source is None or reg is None:
+        return {}
+    return {to + offset: state.get(source + offset) for offset in range(reg.dwords)}
 
 
-def _keep_flag(inst: Inst, old: State, new: State) -> None:
+def _keep_flag(inst: Inst, state: State) -> Values:
     to, chosen = _register(inst["sdst"]), [inst[n] for n in ("src0", "src1")]
     if to is not None and [(o.kind, o.value) for o in chosen] == [(OperandKind.CONSTANT, 1), (OperandKind.CONSTANT, 0)]:
-        new.scalars[to] = (FLAG, old.get(SCC))
+        return {to: (FLAG, state.get(SCC))}
+    return {}
 
 
-def _restore_flag(inst: Inst, old: State, new: State) -> None:
+def _restore_flag(inst: Inst, state: State) -> Values:
     kept, zero = _register(inst["src0"]), inst["src1"]
-    value = old.get(kept) if kept is not None else UNKNOWN
-    if value[0] == FLAG and zero.kind is OperandKind.CONSTANT and zero.value == 0:
-        new.scalars[SCC] = value[1]  # type: ignore[assignment]
+    value = state.get(kept) if kept is not None else UNKNOWN
+    if value[0] == FLAG and isinstance(value[1], tuple) and zero.kind is OperandKind.CONSTANT and zero.value == 0:
+        return {SCC: value[1]}
+    return {}
 
 
-def _set_exec(new: State, narrow: bool) -> None:
-    for half in (0, 1):
-        new.scalars[EXEC + half] = (MASK, half) if narrow else UNKNOWN
-
-
-def _save_exec(inst: Inst, old: State, new: State) -> None:
+def _save_exec(inst: Inst, state: State) -> Values:
     """sdst := EXEC; EXEC := EXEC and something."""
     to = _register(inst["sdst"])
-    if to is not None:
-        for half in (0, 1):
-            new.scalars[to + half] = old.get(EXEC + half)
-    _set_exec(new, old.narrow)
+    kept = {to + half: state.get(EXEC + half) for half in (0, 1)} if to is not None else {}
+    return {**kept, **_PART_OF_EXEC} if state.narrow else kept
 
 
-def _mask_logic(inst: Inst, old: State, new: State) -> None:
+def _mask_logic(inst: Inst, state: State) -> Values:
     """Logic on masks: a part of EXEC stays a part of it, and joins EXEC to give EXEC."""
     to = _register(inst["sdst"])
     sources = [_register(inst[n]) for n in ("src0", "src1")]
     if to is None:
-        return
-    values = [[old.get(s + half) if s is not None else UNKNOWN for half in (0, 1)] for s in sources]
+        return {}
+    values = [[state.get(s + half) if s is not None else UNKNOWN for half in (0, 1)] for s in sources]
     masks = [all(_is_mask(v[half], half) for half in (0, 1)) for v in values]
     whole = [all(v[half] == (APP, EXEC + half) for half in (0, 1)) for v in values]
     base = inst.op.base
     if base == "S_OR_B64" and all(masks) and any(whole):
-        result: list[Value] = [(APP, EXEC), (APP, EXEC + 1)]
-    elif (base == "S_AND_B64" and any(masks)) or (base == "S_ANDN2_B64" and masks[0]) or all(masks):
-        result = [(MASK, 0), (MASK, 1)]
-    else:
-        return
-    new.scalars[to], new.scalars[to + 1] = result
+        return {to: (APP, EXEC), to + 1: (APP, EXEC + 1)}
+    if (base == "S_AND_B64" and any(masks)) or (base == "S_ANDN2_B64" and masks[0]) or all(masks):
+        return {to: (MASK, 0), to + 1: (MASK, 1)}
+    return {}
 
 
-RULES: dict[str, Callable[[Inst, State, State], None]] = {
+RULES: dict[str, Callable[[Inst, State], Values]] = {
     "S_MOV_B32": _move, "S_MOV_B64": _move,
     "S_CSELECT_B32": _keep_flag, "S_CMP_LG_U32": _restore_flag,
     "S_AND_SAVEEXEC_B64": _save_exec,
