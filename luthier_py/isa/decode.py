@@ -42,11 +42,11 @@ class Slot(dict[int, Operand]):
 
     __slots__ = ("info", "reader", "takes_literal")
 
-    def __init__(self, reader: OperandReader, info: OperandInfo) -> None:
+    def __init__(self, reader: OperandReader, info: OperandInfo, takes_literal: bool) -> None:
         super().__init__()
         self.reader = reader
         self.info = info
-        self.takes_literal = info.kind in LITERAL_KINDS
+        self.takes_literal = takes_literal
 
     def __missing__(self, value: int) -> Operand:
         operand = self.reader.read(self.info, value)
@@ -67,11 +67,12 @@ class Format:
         self.plain = tuple((info.segments[0][0], (1 << info.segments[0][1]) - 1) for info in op.operands)
         self.split = tuple((k, info.segments) for k, info in enumerate(op.operands)
                            if len(info.segments) > 1 or info.segments[0][2])
-        self.slots = tuple(Slot(reader, info) for info in op.operands)
         self.literals = op.literals
         self.signed = op.base.endswith("_I64")
         kinds = [info.kind for info in op.operands]
         self.shared_literal = kinds.index("kimm") if "kimm" in kinds else None
+        self.slots = tuple(Slot(reader, info, k in op.literals or self.shared_literal is not None
+                                and info.kind in LITERAL_KINDS) for k, info in enumerate(op.operands))
         self.wide_literal = any(info.kind == "kimm" and info.type.endswith("64") for info in op.operands)
         self.image = image
         self.vdst_y = kinds.index("dstY") if "dstY" in kinds else None
@@ -106,6 +107,8 @@ class Decoder:
         size, literal = form.size, None
         for k in form.literals:
             if fields[k] == LITERAL or fields[k] == LITERAL64 and self.target.literals64:
+                if literal is not None and size != form.size + (4 if fields[k] == LITERAL else 8):
+                    raise Malformed(f"{form.op.mnemonic}: literals of two sizes")
                 size = form.size + (4 if fields[k] == LITERAL else 8)
                 literal = int.from_bytes(data[offset + form.size:offset + size], "little")
         raw = bytes(data[offset:offset + size])

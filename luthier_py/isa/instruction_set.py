@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
+from typing import TYPE_CHECKING
 
 from luthier_py.errors import Invalid
 from luthier_py.isa.assemble import Assembler, Value
@@ -17,6 +18,9 @@ from luthier_py.isa.instruction import Inst, Operand, OpInfo
 from luthier_py.isa.table import load_table
 from luthier_py.isa.target import Target
 from luthier_py.isa.text import Printer
+
+if TYPE_CHECKING:
+    from luthier_py.isa.scan import Scan, Scanner
 
 
 class InstructionSet:
@@ -36,6 +40,10 @@ class InstructionSet:
     def decode(self, data: bytes | memoryview, offset: int = 0) -> Inst:
         """The instruction at ``offset``; Malformed if there is none."""
         return self._decoder.decode(data, offset)
+
+    def scan(self, code: bytes | memoryview) -> Scan:
+        """All instructions of ``code`` at once, as arrays; what is none has the row UNKNOWN and one dword."""
+        return self._scanner.scan(code)
 
     def text(self, inst: Inst, pc: int | None = None) -> str:
         """LLVM's text; with ``pc``, a branch shows the address that it goes to instead of its displacement."""
@@ -75,6 +83,11 @@ class InstructionSet:
             if info.name == name or (name == "literal" and info.kind == "kimm"):
                 return self.decode(replace_fields(self.target, inst, {place: number_field(inst.op, info, value)}))
         raise Invalid(f"{inst.op.mnemonic} has no field {name}")
+
+    @cached_property
+    def _scanner(self) -> Scanner:
+        from luthier_py.isa.scan import Scanner  # needs NumPy, which takes as long to import as a table to load
+        return Scanner(self._decoder)
 
     @cached_property
     def _assembler(self) -> Assembler:

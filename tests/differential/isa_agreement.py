@@ -26,6 +26,7 @@ REFUSALS = {
     "operand encoding 12[45] is reserved": "null where the target or the operand has none",
     "operand encoding 23[01] is reserved": "src_flat_scratch_base, before gfx1250",
     "operand encoding 255 is reserved": "a literal where the encoding has no room for one",
+    "literals of two sizes": "literals of 4 and 8 bytes in one instruction",
     "a second literal": "a literal that is not the mandatory one",
     "(sdst|vdst|sdata): operand encoding 2[35]\\d ": "a read-only source as destination",
     "src2: operand encoding (2[5-9]\\d|[345]\\d\\d) ": "a vector register as a lane mask",

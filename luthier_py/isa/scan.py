@@ -1,0 +1,274 @@
+"""A whole text section at once: where instructions start, which rows they are, and their fields, as NumPy arrays.
+
+In: code. Out: Scan. How: what tells rows apart lies in a few bits, and which ones depends on the top nine. Those bits
+are the key of a hash table from keys to rows; the decoder fills it as new keys are met. Every dword of the code is
+looked up, whether an instruction starts there or not; then lengths are followed from the first.
+Invariant: boundaries, rows and fields are those that decoding one instruction after the other gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from luthier_py.errors import Malformed
+from luthier_py.isa.constants import LITERAL, LITERAL64
+from luthier_py.isa.decode import PREFIX_SHIFT, Decoder, Format, Slot
+from luthier_py.isa.instruction import OpInfo
+from luthier_py.isa.table import Row
+
+Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+UNKNOWN = -1          # no instruction: one dword
+NOT_MET = -2
+PROBES = 8
+DWORDS = 8            # of the longest encoding with its literal
+_FREE = np.uint64(0xFFFFFFFFFFFFFFFF)
+_MULTIPLIER = 0x9E3779B97F4A7C15
+_NOT_ASKED, _RIGHT, _RESERVED = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Instructions whose operands lie at the same bits."""
+
+    op: OpInfo         # one of their rows; names and segments of the operands are the same for all
+    positions: Array   # their places in Scan
+    values: Array      # raw field values, one row for each operand
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The instructions of one piece of code, in order."""
+
+    offsets: Array   # in bytes
+    sizes: Array     # in bytes, with literals
+    rows: Array      # row of the table, or UNKNOWN for a dword that starts no instruction
+    groups: tuple[Fields, ...]
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+
+class Scanner:
+    """Scans code of one target and wave size; what it learns stays."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        self.decoder = decoder
+        rows = decoder.table.rows
+        self.masks = _key_masks(rows)
+        self.sizes = np.array([row.size_bytes // 4 for row in rows] + [1], np.uint8)
+        self.shapes = np.array([row.shape for row in rows] + [-1], np.int16)
+        self.literals = np.full(len(rows) + 1, -1, np.int8)  # number of the literal pattern, when the row was met
+        self.patterns: list[tuple[tuple[int, int, int], ...]] = [()]
+        self.answers: dict[int, Array] = {}  # id of a slot -> whether its field values are right
+        self.keys = KeyTable(wide=bool(self.masks[2:].any()))
+
+    def scan(self, code: bytes | memoryview) -> Scan:
+        """``code`` from its first byte on; a tail that is shorter than a dword is left out."""
+        count = len(code) // 4
+        words = np.zeros(count + DWORDS, np.uint32)
+        words[:count] = np.frombuffer(code, "<u4", count)
+        rows = self._rows(words, count)
+        lengths = self._lengths(words, rows)
+        while True:
+            starts = _follow(lengths)
+            groups = tuple(self._groups(words, rows, starts))
+            wrong = [starts[group.positions[bad]] for group in groups if len(bad := self._reserved(group))]
+            wrong += [starts[-1:]] if count and starts[-1] + lengths[starts[-1]] > count else []
+            if not wrong:
+                return Scan(starts * 4, lengths[starts] * 4, rows[starts], groups)
+            rows[np.concatenate(wrong)], lengths[np.concatenate(wrong)] = UNKNOWN, 1
+
+    def _rows(self, words: Array, count: int) -> Array:
+        """The row of each dword, were it the first of an instruction."""
+        prefix = words[:count] >> np.uint32(PREFIX_SHIFT)
+        dwords = [words[k:count + k] & self.masks[k][prefix] for k in range(4 if self.keys.wide else 2)]
+        keys = [dwords[k + 1].astype(np.uint64) << np.uint64(32) | dwords[k] for k in range(0, len(dwords), 2)]
+        while True:
+            rows = self.keys.find(keys)
+            missing = np.flatnonzero(rows == NOT_MET)
+            if not len(missing):
+                return rows
+            for new in np.unique(np.stack([part[missing] for part in keys]), axis=1).T:
+                self._learn([int(part) for part in new])
+
+    def _learn(self, key: list[int]) -> None:
+        word = key[0] | (key[1] << 64 if len(key) > 1 else 0)
+        row = next((rows[word & mask] for mask, rows in self.decoder.by_prefix[word >> PREFIX_SHIFT & 0x1FF]
+                    if word & mask in rows), UNKNOWN)
+        self.keys.add(key, row)
+        if row != UNKNOWN and self.literals[row] < 0:
+            self.literals[row] = self._pattern(row)
+
+    def _pattern(self, row: int) -> int:
+        """Where the sources are whose fields may say that a literal follows."""
+        op = self.decoder.format(row).op
+        pattern = tuple((first // 32, first % 32, (1 << width) - 1)
+                        for first, width, _ in (op.operands[place].segments[0] for place in op.literals))
+        if pattern not in self.patterns:
+            self.patterns.append(pattern)
+        return self.patterns.index(pattern)
+
+    def _lengths(self, words: Array, rows: Array) -> Array:
+        """In dwords, with literals."""
+        lengths = self.sizes[rows]
+        kinds = self.literals[rows]
+        for number, pattern in enumerate(self.patterns[1:], 1):
+            here = np.flatnonzero(kinds == number)
+            extra = np.zeros(len(here), np.uint8)
+            for dword, shift, mask in pattern:
+                values = words[here + dword] >> np.uint32(shift) & np.uint32(mask)
+                extra[(values == LITERAL) & (extra == 0)] = 1
+                if self.decoder.target.literals64:
+                    extra[values == LITERAL64] = 2
+            lengths[here] += extra
+        return lengths
+
+    def _groups(self, words: Array, rows: Array, starts: Array) -> Iterator[Fields]:
+        shapes = self.shapes[rows[starts]]
+        order = np.argsort(shapes, kind="stable")
+        bounds = np.flatnonzero(np.diff(shapes[order], prepend=-2, append=-2))
+        for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+            positions = order[first:last]
+            row = int(rows[starts[positions[0]]])
+            if row != UNKNOWN:
+                op = self.decoder.format(row).op
+                yield Fields(op, positions, _extract(words, starts[positions], op))
+
+    def _reserved(self, group: Fields) -> Array:
+        """Places in the group where a field has a value that the decoder refuses."""
+        form = self.decoder.format(group.op.row)
+        if form.image is not None or form.shared_literal is not None:
+            return self._refused(form, group)
+        bad = np.zeros(len(group.positions), bool)
+        for slot, values in zip(form.slots, group.values, strict=True):
+            if slot.info.kind not in ("imm", "branch"):
+                bad |= self._asked(slot, values) == _RESERVED
+        if self.decoder.target.literals64 and len(group.op.literals) > 1:
+            sources = group.values[list(group.op.literals)]
+            bad |= (sources == LITERAL).any(axis=0) & (sources == LITERAL64).any(axis=0)
+        return np.flatnonzero(bad)
+
+    def _asked(self, slot: Slot, values: Array) -> Array:
+        known = self.answers.get(id(slot))
+        if known is None:
+            known = self.answers[id(slot)] = np.zeros(1 << 10, np.uint8)
+        answers = known[values]
+        for value in np.unique(values[answers == _NOT_ASKED]).tolist():
+            known[value] = _RIGHT if _is_right(slot, value, self.decoder.target.literals64) else _RESERVED
+        return known[values]
+
+    def _refused(self, form: Format, group: Fields) -> Array:
+        """The same for rows whose operands depend on each other: ask the decoder."""
+        bad = []
+        for place, fields in enumerate(group.values.T.tolist()):
+            try:
+                self.decoder.operands(form, fields, None)
+            except Malformed:
+                bad.append(place)
+        return np.array(bad, np.int64)
+
+
+class KeyTable:
+    """A hash table with open addressing from keys of one or two 64-bit parts to rows."""
+
+    def __init__(self, wide: bool, bits: int = 14) -> None:
+        self.wide = wide
+        self.bits = bits
+        self.keys = [np.full((1 << bits) + PROBES, _FREE, np.uint64) for _ in range(1 + wide)]
+        self.rows = np.full((1 << bits) + PROBES, NOT_MET, np.int32)
+
+    def find(self, keys: list[Array]) -> Array:
+        """The row of each key, or NOT_MET."""
+        mixed = keys[0] if not self.wide else keys[0] ^ keys[1] << np.uint64(7)
+        places = (mixed * np.uint64(_MULTIPLIER)) >> np.uint64(64 - self.bits)
+        rows = self._at(places, keys)
+        for probe in range(1, PROBES):
+            missing = np.flatnonzero(rows == NOT_MET)
+            if not len(missing):
+                break
+            rows[missing] = self._at(places[missing] + np.uint64(probe), [part[missing] for part in keys])
+        return rows
+
+    def _at(self, places: Array, keys: list[Array]) -> Array:
+        same = self.keys[0][places] == keys[0]
+        if self.wide:
+            same &= self.keys[1][places] == keys[1]
+        return np.where(same, self.rows[places], NOT_MET)
+
+    def add(self, key: list[int], row: int) -> None:
+        mixed = key[0] ^ (key[1] << 7 if self.wide else 0)
+        place = (mixed * _MULTIPLIER & (1 << 64) - 1) >> 64 - self.bits
+        free = np.flatnonzero(self.keys[0][place:place + PROBES] == _FREE)
+        if len(free):
+            for part, value in zip(self.keys, key, strict=True):
+                part[place + free[0]] = value
+            self.rows[place + free[0]] = row
+        else:
+            self._grow()
+            self.add(key, row)
+
+    def _grow(self) -> None:
+        used = np.flatnonzero(self.keys[0] != _FREE)
+        old = [([int(part[k]) for part in self.keys], int(self.rows[k])) for k in used]
+        KeyTable.__init__(self, self.wide, self.bits + 1)
+        for key, row in old:
+            self.add(key, row)
+
+
+def _key_masks(rows: tuple[Row, ...]) -> Array:
+    """For each dword and value of the top nine bits: the bits that any of the rows fixes."""
+    masks = np.zeros((4, 512), np.uint32)
+    for row in rows:
+        mask, value = row.mask >> PREFIX_SHIFT & 0x1FF, row.value >> PREFIX_SHIFT & 0x1FF
+        matching = (np.arange(512) & mask) == value
+        for dword in range(4):
+            masks[dword, matching] |= np.uint32(row.mask >> 32 * dword & 0xFFFFFFFF)
+    masks[0] |= np.uint32(0x1FF << PREFIX_SHIFT)
+    return masks
+
+
+def _is_right(slot: Slot, value: int, literals64: bool) -> bool:
+    if slot.takes_literal and (value == LITERAL or value == LITERAL64 and literals64):
+        return True
+    try:
+        slot[value]
+    except Malformed:
+        return False
+    return True
+
+
+def _follow(lengths: Array) -> Array:
+    """Starts of instructions, each at the end of the one before."""
+    steps, position = lengths.tobytes(), 0
+    starts: list[int] = []
+    append, end = starts.append, len(steps)
+    while position < end:
+        append(position)
+        position += steps[position]
+    return np.array(starts, np.int64)
+
+
+def _extract(words: Array, starts: Array, op: OpInfo) -> Array:
+    dwords = [words[starts + k] for k in range(op.size_bytes // 4)]
+    wide = any(width > 32 for info in op.operands for _, width, _ in info.segments)
+    values = np.zeros((len(op.operands), len(starts)), np.uint64 if wide else np.uint32)
+    for place, info in enumerate(op.operands):
+        for first, width, at in info.segments:
+            if width > 32:
+                values[place] |= _bits(dwords, first + 32, width - 32).astype(np.uint64) << np.uint64(at + 32)
+            values[place] |= _bits(dwords, first, min(width, 32)) << np.uint32(at)
+    return values
+
+
+def _bits(dwords: list[Array], first: int, width: int) -> Array:
+    """Bits that may lie across two dwords."""
+    shift = first % 32
+    low: Array = dwords[first // 32] >> np.uint32(shift)
+    if shift + width > 32:
+        low = low | dwords[first // 32 + 1] << np.uint32(32 - shift)
+    low &= np.uint32((1 << width) - 1)
+    return low
