@@ -76,7 +76,7 @@ def build(
     source: Path, output: Path, headers: Path, libraries: Path, targets: Sequence[str], extra: Sequence[str] = (),
     abi: int | None = None,
 ) -> Path:
-    """Compile and link, with libamdhip64.so.ABI (that of the headers by default); RuntimeError has the compiler's words."""
+    """Compile, and link libamdhip64.so.ABI (that of the headers by default); RuntimeError has the compiler's words."""
     objects = {}
     for name in targets:
         code = output.with_suffix(f".{name}.co")
@@ -110,7 +110,8 @@ def build(
         "-o",
         str(host),
     )
-    run(COMPILER, str(host), "-o", str(output), f"-L{libraries}", f"-l:libamdhip64.so.{abi or hip_major(headers)}", "-pthread")
+    library = f"-l:libamdhip64.so.{abi or hip_major(headers)}"
+    run(COMPILER, str(host), "-o", str(output), f"-L{libraries}", library, "-pthread")
     return output
 
 

@@ -39,3 +39,16 @@ def test_code_for_another_target(program: Program, run: Run) -> None:
 def test_no_python(program: Program, run: Run) -> None:
     done = run(program("vector_add"), LUTHIER_PYTHON="/no/such/python")
     assert done.returncode == 1 and "cannot start /no/such/python" in done.stderr
+
+
+@pytest.mark.parametrize("what", ("kernel", "fork", "early"))
+def test_what_programs_survive(what: str, program: Program, run: Run) -> None:
+    done = run(program("faults"), what)
+    assert (done.returncode, done.stdout) == (0, "PASSED\n")
+    assert ("bad address 0x0" in done.stderr and "store" in done.stderr) if what == "kernel" else not done.stderr
+
+
+def test_the_worker_ends_with_its_program(program: Program, run: Run) -> None:
+    """Killed while a kernel runs for ever: the pipe that the worker has inherited closes at once."""
+    done = run(program("faults"), "loop")
+    assert (done.returncode, done.stdout) == (-9, "running\n")

@@ -1,0 +1,56 @@
+// What programs survive: argv[1] is `kernel` for a bad address in a kernel, `fork` and `early` for a
+// child of fork after and before HIP is used, `loop` for a program that is killed while a kernel runs.
+#include <hip/hip_runtime.h>
+#include <csignal>
+#include <cstring>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "check.h"
+
+__global__ void store(int *to) { *to = 1; }
+
+__global__ void forever(volatile int *flag)
+{
+    while (*flag == 0)
+        __builtin_amdgcn_s_sleep(1);
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "none";
+    int *memory, count;
+    if (std::strcmp(what, "early") == 0) { // fork before HIP is used: the child has its own device
+        pid_t child = fork();
+        CHECK(hipMalloc(&memory, 4));
+        store<<<1, 1>>>(memory);
+        CHECK(hipDeviceSynchronize());
+        int status = 0;
+        REQUIRE(child == 0 || (waitpid(child, &status, 0) == child && status == 0));
+        return child ? passed() : 0;
+    }
+    CHECK(hipMalloc(&memory, 4));
+    CHECK(hipMemset(memory, 0, 4));
+    if (std::strcmp(what, "kernel") == 0) {
+        store<<<1, 1>>>(nullptr);
+        REQUIRE(hipDeviceSynchronize() == hipErrorIllegalAddress);
+        REQUIRE(hipMemcpy(&count, memory, 4, hipMemcpyDeviceToHost) == hipErrorIllegalAddress);
+    } else if (std::strcmp(what, "fork") == 0) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(hipGetDeviceCount(&count) == hipErrorNotInitialized ? 0 : 1);
+        int status;
+        REQUIRE(waitpid(child, &status, 0) == child && status == 0);
+        CHECK(hipDeviceSynchronize());
+        REQUIRE(waitpid(-1, &status, WNOHANG) == -1); // the worker is no child of the program
+    } else if (std::strcmp(what, "loop") == 0) {
+        forever<<<1, 1>>>(memory);
+        std::printf("running\n");
+        std::fflush(stdout);
+        raise(SIGKILL);
+    } else {
+        store<<<1, 1>>>(memory);
+        CHECK(hipMemcpy(&count, memory, 4, hipMemcpyDeviceToHost));
+        REQUIRE(count == 1);
+    }
+    return passed();
+}
