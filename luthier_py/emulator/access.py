@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from luthier_py.emulator.buffers import scalar_buffer_load, vector_buffer
 from luthier_py.emulator.layout import SITE_BYTES, TEMPORARY_ROW, WAVE, ZERO_ROW, row_offset
+from luthier_py.emulator.loads import ChunkLoad
 from luthier_py.emulator.operands import field, read_scalar, row_of
 from luthier_py.emulator.strip import Chunk
 from luthier_py.errors import Unsupported
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from luthier_py.emulator.translate import Translator
 
 
+_DWORDS = {"b32": 1, "b64": 2, "b96": 3, "b128": 4}
 MEMORY_ROWS = (Load, Store, Atomic, ScalarLoad, ScalarStore, LoadTwo, StoreTwo)
 
 
@@ -150,7 +152,17 @@ class Access:
         return self.t.exec().to(U64)
 
     def call(self, move: Move, where: Addresses) -> None:
-        """Call the support function."""
+        """For the lanes of EXEC: loads of whole dwords become part of the strip."""
+        words = _DWORDS.get(move.operation.removeprefix("load_").removeprefix("p"))
+        if move.operation.startswith("load_") and words is not None and where.kind != "private":
+            rows = (move.data,) if move.second is None else (move.data, move.second)
+            load = ChunkLoad(self.t, where, self.site(), words, rows, move.distance)
+            self.t.put_off(load.write)
+        else:
+            self.support(move, where)
+
+    def support(self, move: Move, where: Addresses) -> None:
+        """Call the support function for the lanes of ``where.mask``."""
         self.t.settle()
         arguments = [
             ("ptr", "%wave"), ("i64", str(where.mask.ref)), ("i64", str(where.base.ref)),

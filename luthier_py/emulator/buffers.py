@@ -117,7 +117,7 @@ def _in_buffer(access: Access, inst: Inst, move: Move, words: list[Value], soffs
         if move.result is None:
             t.put_off(clear)
     inside = t.scalars.read(TEMPORARY_MASK, t.wave_size // 32).to(U64)
-    access.call(move, Addresses("far", t.ops.constant(U64, 0), _ADDRESS_ROW, inside))
+    access.support(move, Addresses("far", t.ops.constant(U64, 0), _ADDRESS_ROW, inside))
 
 
 def scalar_buffer_load(access: Access, inst: Inst, offset: Value, dwords: int) -> None:

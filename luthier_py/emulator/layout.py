@@ -52,7 +52,9 @@ VECTOR_ROWS = 512
 TEMPORARY_ROW = VECTOR_ROWS
 """Rows past the registers, for addresses and halves."""
 ZERO_ROW = TEMPORARY_ROW + 6
-TEMPORARY_ROWS = 16
+LOADED_ROW = TEMPORARY_ROW + 16
+"""Eight rows for what loads give lane by lane, and two for their addresses."""
+TEMPORARY_ROWS = 26
 TEMPORARY_MASK = 130
 """Index in the scalar file of a pair that is no register."""
 

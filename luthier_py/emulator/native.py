@@ -56,18 +56,19 @@ def definition(name: str, wave_size: int) -> str:
     if name == "luthier_resolve":
         return resolve(wave_size)
     _, addresses, operation, *element = name.split("_")
-    if operation in ("load", "store"):
-        return _Move(name, addresses, operation == "store", element[0], wave_size).text()
+    if operation in ("load", "store", "gather"):
+        return _Move(name, addresses, operation, element[0], wave_size).text()
     return atomic(name, addresses, "_".join(element), wave_size)
 
 
 class _Move:
     """Writes one load or store function."""
 
-    def __init__(self, name: str, addresses: str, store: bool, element: str, wave_size: int) -> None:
+    def __init__(self, name: str, addresses: str, operation: str, element: str, wave_size: int) -> None:
         self.name = name
         self.addresses = addresses
-        self.store = store
+        self.store = operation == "store"
+        self.gather = operation == "gather"
         self.parts = (0, 1) if element.startswith("p") else (0,)
         element = element.removeprefix("p")
         self.bytes = ELEMENTS[element]
@@ -81,6 +82,8 @@ class _Move:
     def text(self) -> str:
         if self.addresses == "private":
             fast = self._private()
+        elif self.gather:
+            fast = "  br label %slow\n"
         else:
             fast = self._window() + self._check() + self._vectors() + self._loop()
         numbers: dict[str, int | str] = {
@@ -252,13 +255,14 @@ class _Move:
         """Resolve every address of its own: another allocation than last time, an aperture, or a fault."""
         flags = {"lds": IN_LDS, "private": IN_SCRATCH, "flat": FLAT}.get(self.addresses, 0)
         flags |= WRITES if self.store else 0
-        tail = f"i64 {min(self.bytes, 4)}, ptr %site, i64 %scan.lane, i64 {flags}"
+        size = self.bytes if self.addresses in ("near", "far", "lds") else min(self.bytes, 4)
+        tail = f"i64 {size}, ptr %site, i64 %scan.lane, i64 {flags}"
         text = "slow:\n  br label %scan\n" + each_lane("scan", "scanned") + SLOW_ADDRESS
         text += SLOW_HIGH if self.far else "  %s.at = add i64 %s.near, 0\n"
         for part in self.parts:
             s = f"s{part}"
             text += f"  %{s}.at = add i64 %s.at, {'%distance' if part else 0}\n"
-            for word in range(self.words):
+            for word in range(self.words if size <= 4 else 1):
                 text += f"""
   %{s}.at{word} = add i64 %{s}.at, {4 * word}
   %{s}.p{word} = call ptr @luthier_resolve(ptr %wave, i64 %{s}.at{word}, {tail})
@@ -266,6 +270,8 @@ class _Move:
   br i1 %{s}.null{word}, label %failed, label %{s}.good{word}
 {s}.good{word}:
 """
+            for word in range(1, self.words if size > 4 else 1):
+                text += f"  %{s}.p{word} = getelementptr i8, ptr %{s}.p0, i64 {4 * word}\n"
         return text + self._lane_data("s", "scan") + next_lane("scan") + SLOW_END
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from luthier_py.emulator.emitter import Emitter, LlvmOps
-from luthier_py.emulator.layout import CHUNK, VECTOR_ROWS, row_offset
+from luthier_py.emulator.layout import CHUNK, VECTOR_ROWS, WAVE, row_offset
 from luthier_py.emulator.scalars import Scalars
 from luthier_py.emulator.vectors import VectorOps
 from luthier_py.isa.semantics.algebra import BOOL, U32, U64, Type, Value, select
@@ -41,7 +41,11 @@ class _Cell:
 class Chunk:
     """What an instruction of a strip sees while its share of the loop body is written."""
 
-    def __init__(self, emitter: Emitter, wave_size: int, lane: str, pointer: str) -> None:
+    def __init__(self, emitter: Emitter, wave_size: int, lane: str, pointer: str, wave: str, label: str) -> None:
+        self.label = label
+        """Of the basic block that is being written; the loop's own at first."""
+        self._wave = wave
+        self._lds: tuple[str, str] | None = None
         self.ops = VectorOps(emitter, CHUNK)
         self.ops.lane_numbers = self._number_lanes
         self.mask = FULL
@@ -100,6 +104,43 @@ class Chunk:
             self._emitter.lines = body
         return self._splats[key]
 
+    def place(self, label: str) -> None:
+        """Begin a basic block inside the loop's body."""
+        self._emitter.place(label)
+        self.label = label
+
+    def before(self, expression: str) -> str:
+        """A value worked out before the loop."""
+        body, self._emitter.lines = self._emitter.lines, self.before_loop
+        name = self._emitter.let(expression)
+        self._emitter.lines = body
+        return name
+
+    def lds_bounds(self) -> tuple[str, str]:
+        """Addresses where the work-group's LDS begins and ends."""
+        if self._lds is None:
+            places = (WAVE["lds"], WAVE["lds_bytes"])
+            fields = [self.before(f"getelementptr i8, ptr {self._wave}, i64 {place}") for place in places]
+            begin, size = (self.before(f"load i64, ptr {field}") for field in fields)
+            self._lds = begin, self.before(f"add i64 {begin}, {size}")
+        return self._lds
+
+    def mask_bits(self) -> str:
+        """This chunk's bits of EXEC, as i32."""
+        kind = f"i{self._wave_size}"
+        lane = self._lane if self._wave_size == 64 else self._emitter.let(f"trunc i64 {self._lane} to {kind}")
+        moved = self._emitter.let(f"lshr {kind} {self.mask}, {lane}")
+        word = moved if self._wave_size == 32 else self._emitter.let(f"trunc {kind} {moved} to i32")
+        return self._emitter.let(f"and i32 {word}, {(1 << CHUNK) - 1}")
+
+    def mask_of_lanes(self) -> str:
+        """EXEC with only this chunk's lanes, as i64."""
+        mask = self.mask
+        if self._wave_size == 32 and mask != FULL:
+            mask = self._emitter.let(f"zext i32 {mask} to i64")
+        lanes = self._emitter.let(f"shl i64 {(1 << CHUNK) - 1}, {self._lane}")
+        return self._emitter.let(f"and i64 {mask}, {lanes}")
+
     def lanes_of(self, mask: str) -> Value:
         """This chunk's lanes of a scalar mask, as BOOL."""
         if mask == FULL:
@@ -125,7 +166,7 @@ class Chunk:
             if cell.written and (row >= VECTOR_ROWS or live >> row & 1):
                 whole = cell if cell.mask == FULL else self._merged(row, cell)
                 # Volatile keeps LLVM from making a masked store of a merge: ten times slower on AMD's hosts.
-                value, place = f"<{CHUNK} x i32> {whole.value.ref}", self._address(row)
+                value, place = f"<{CHUNK} x i32> {whole.value.ref}", self.address(row)
                 self._emitter.emit(f"store volatile {value}, ptr {place}, align 64")
 
     def _cell(self, row: int) -> _Cell:
@@ -142,10 +183,11 @@ class Chunk:
         return self._cells[row]
 
     def _loaded(self, row: int) -> _Cell:
-        value = self.ops.let(U32, f"load <{CHUNK} x i32>, ptr {self._address(row)}, align 64")
+        value = self.ops.let(U32, f"load <{CHUNK} x i32>, ptr {self.address(row)}, align 64")
         return _Cell(value, FULL, None, False)
 
-    def _address(self, row: int) -> str:
+    def address(self, row: int) -> str:
+        """Pointer to this chunk of a row."""
         return self._emitter.let(f"getelementptr i8, ptr {self._pointer}, i64 {row_offset(row, self._wave_size)}")
 
     def _number_lanes(self) -> str:
@@ -187,7 +229,7 @@ class Strip:
         names = {hint: emitter.label(hint) for hint in ("before", "lanes", "after")}
         lane, pointer = f"%{names['lanes']}.lane", f"%{names['lanes']}.chunk"
         with emitter.diverted() as body:
-            chunk = Chunk(emitter, self._wave_size, lane, pointer)
+            chunk = Chunk(emitter, self._wave_size, lane, pointer, self._wave, names["lanes"])
             for mask, write in items:
                 chunk.mask = mask
                 write(chunk)
@@ -197,7 +239,7 @@ class Strip:
         emitter.begin(names["before"])
         emitter.lines.extend(chunk.before_loop)
         emitter.begin(names["lanes"])
-        self._head(names, lane, pointer, sums)
+        self._head(names, lane, pointer, sums, chunk.label)
         emitter.lines.extend(body)
         emitter.emit(f"{lane}.next = add i64 {lane}, {CHUNK}")
         emitter.branch(emitter.let(f"icmp ult i64 {lane}.next, {self._wave_size}"), names["lanes"], names["after"])
@@ -205,11 +247,12 @@ class Strip:
         for index, total in sums.items():
             scalars.write(index, Value(scalars.ops, Type(U32.kind, self._wave_size), total))
 
-    def _head(self, names: dict[str, str], lane: str, pointer: str, sums: dict[int, str]) -> None:
+    def _head(self, names: dict[str, str], lane: str, pointer: str, sums: dict[int, str], last: str) -> None:
+        """The loop's variables; ``last`` is the label of its last basic block."""
         before, loop = names["before"], names["lanes"]
-        self._emitter.emit(f"{lane} = phi i64 [ 0, %{before} ], [ {lane}.next, %{loop} ]")
+        self._emitter.emit(f"{lane} = phi i64 [ 0, %{before} ], [ {lane}.next, %{last} ]")
         for index, total in sums.items():
-            self._emitter.emit(f"%{loop}.mask{index} = phi i{self._wave_size} [ 0, %{before} ], [ {total}, %{loop} ]")
+            self._emitter.emit(f"%{loop}.mask{index} = phi i{self._wave_size} [ 0, %{before} ], [ {total}, %{last} ]")
         self._emitter.emit(f"{pointer} = getelementptr i32, ptr {self._wave}, i64 {lane}")
 
     def _accumulate(self, flags: str, lane: str, phi: str) -> str:
