@@ -23,14 +23,16 @@ def pair(value):
     return {0: value & 0xFFFFFFFF, 1: value >> 32}
 
 
-# Byte offsets of the lanes: consecutive, equal, equal in groups of 16, strided, backwards, anywhere.
-
-
+# Byte offsets of the lanes: consecutive, equal, equal in groups of 16, strided, backwards, another
+# pattern in each 16 lanes, anywhere.
 OFFSETS = {
     "consecutive": lambda size: LANES * size,
     "same": lambda size: LANES * 0 + 64, "rows": lambda size: LANES // 16 * 256,
     "tiles": lambda size: LANES % 16 * size,
     "strided": lambda size: LANES * 2 * size, "backwards": lambda size: (63 - LANES) * size,
+    "mixed": lambda size: np.concatenate(
+        [LANES[:16] * 48, LANES[:16] * 0 + 32, LANES[:16] * size, LANES[:16] * size + np.uint64(4)]
+    ),
     "anywhere": lambda size: RNG.permutation(256).astype(np.uint64)[:64] * 16,
 }  # fmt: skip
 
