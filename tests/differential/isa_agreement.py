@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from llvm_disassembler import CRASHED, disassemble
 
 from luthier_py.errors import Malformed
-from luthier_py.isa import Inst, InstructionSet, OpFlag, OpInfo, instruction_set, target
+from luthier_py.isa import EXEC, Inst, InstructionSet, OpFlag, OpInfo, instruction_set, target
 
 # Why we refuse what LLVM's disassembler lets through without a word: pattern of our error -> reason.
 REFUSALS = {
@@ -34,6 +34,13 @@ REFUSALS = {
     "operand encoding (5[2-9]\\d|[67]\\d\\d) ": "AGPRs where none can be named",
     "rsrc: operand encoding 1[12]\\d ": "registers beyond the last one",
 }
+def accepted(inst: Inst) -> str | None:
+    """Why we accept what LLVM's disassembler calls a soft failure."""
+    if inst.op.base.startswith("V_CMPX_") and inst.op.format == "VOP3" and inst.raw[0] != EXEC:
+        return "v_cmpx whose unused vdst is not EXEC, as LLVM 15 made them"
+    return None
+
+
 LITERALS = (1, 0x3F800000, 0x11223344, 0x3C00, 0xFFFFFFFF, 0x3FF00000, 0x3E22F983)
 INTERESTING = (0, 1, 2, 4, 8, 102, 104, 106, 108, 124, 125, 126, 127, 128, 129, 193, 240, 242, 248, 251, 253, 255, 256,
                258, 260, 500)
@@ -76,6 +83,7 @@ class Agreement:
     encoded: int = 0              # of both_accept: our encoding of the fields decodes to the same again
     defects: Counter[str] = field(default_factory=Counter)   # of LLVM's text, not compared
     refusals: Counter[str] = field(default_factory=Counter)  # LLVM accepts without a word, we refuse
+    soft: Counter[str] = field(default_factory=Counter)      # LLVM calls it a soft failure, we accept
     complaints: int = 0           # LLVM accepts with a comment that something is invalid, we refuse
     differences: list[str] = field(default_factory=list)
 
@@ -93,7 +101,9 @@ class Agreement:
         except Malformed as error:
             self._refused(word, length, text, str(error))
             return
-        if length == 0:
+        if length == 0 and (reason := accepted(inst)) is not None:
+            self.soft[reason] += 1
+        elif length == 0:
             self._differs("LLVM refuses", word, text, isa.text(inst))
         else:
             self.both_accept += 1
