@@ -92,6 +92,7 @@ struct fat_binary *__hipRegisterFatBinary(const void *wrapper)
     struct fat_binary *binary = REAL(__hipRegisterFatBinary)(wrapper);
     if (binary && content && content->magic == WRAPPER_MAGIC)
         remember(binary, image_new(content->image, 0), NULL);
+    tool_prepare();
     return binary;
 }
 

@@ -46,6 +46,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wire wire = {.fd = -1};
 static enum { COLD, READY, BROKEN } state;
 static uint32_t next_image = 1;
+static bool used; /* something was launched */
 static atomic_ulong launches;
 static atomic_bool active = true;
 static unsigned long first_launch, last_launch = -1ul;
@@ -71,7 +72,7 @@ static void after_fork(void)
 {
     wire_close(&wire);
     if (state == READY)
-        state = BROKEN; /* nor can the child use its parent's GPU */
+        state = used ? BROKEN : COLD; /* nor can the child use a GPU that its parent has used */
     pthread_mutex_init(&lock, NULL);
 }
 
@@ -100,6 +101,13 @@ static bool ready(void)
         registered = true;
     }
     return state == READY;
+}
+
+void tool_prepare(void)
+{
+    pthread_mutex_lock(&lock);
+    ready();
+    pthread_mutex_unlock(&lock);
 }
 
 struct image *image_new(const void *data, size_t bytes)
@@ -330,6 +338,7 @@ bool tool_launch(struct image *image, const char *name, const struct shape *shap
     if (!image || !active || index < first_launch || index > last_launch || capturing(shape->stream))
         return false;
     pthread_mutex_lock(&lock);
+    used = true;
     struct patched *kernel = ready() ? find(image, name) : NULL;
     pthread_mutex_unlock(&lock);
     if (!kernel || !kernel->clone)

@@ -21,6 +21,7 @@ struct shape { struct dim3 grid, block; unsigned lds_bytes; stream_t stream; voi
 
 /* Launch the clone of an image's kernel; false when the original is to run instead. */
 bool tool_launch(struct image *image, const char *kernel, const struct shape *shape, hipError_t *error);
+void tool_prepare(void); /* start the worker, while the program starts */
 void tool_active(bool active); /* by hipProfilerStart and hipProfilerStop */
 
 #endif

@@ -98,7 +98,7 @@ def test_kernels_and_launch_range(program: Program, run: Run, tmp_path: Path) ->
     _, verdict = tooled(run, program("bitonic_sort"), tmp_path, START_GRID_NUM="3", END_GRID_NUM="5")
     assert [row["launch"] for row in verdict["reports"]] == [3, 4, 5]
     _, verdict = tooled(run, program("vector_add"), tmp_path, ACTIVE_FROM_START="0")
-    assert verdict is None  # nothing was asked of the tool, so it was never started
+    assert verdict["reports"] == [] and verdict["launches"] == 1
 
 
 @pytest.mark.parametrize("mutator, report", [("raise RuntimeError('x')", "pass"), ("pass", "return 1 // 0")])
@@ -123,3 +123,9 @@ def test_unknown_tool(program: Program, run: Run, tmp_path: Path) -> None:
     done, _ = tooled(run, program("vector_add"), tmp_path, "no_such_tool")
     assert (done.returncode, done.stdout) == (0, "PASSED\n") and "no tool is called no_such_tool" in done.stderr
     assert len(done.stderr.splitlines()) <= 2
+
+
+def test_child_of_an_early_fork_is_counted_too(program: Program, run: Run, tmp_path: Path) -> None:
+    done = run(program("faults"), "early", LD_PRELOAD=str(tool_library()), LUTHIER_TOOL="instr_count")
+    assert (done.returncode, done.stdout) == (0, "PASSED\n")
+    assert done.stderr.count("verdict: 1 launches, 1 instrumented") == 2
