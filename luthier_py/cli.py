@@ -177,11 +177,11 @@ def demo(as_json: AsJson = False) -> None:
 
 @app.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 def execute(
-    command: Annotated[list[str], typer.Argument(help="program and arguments, after --", metavar="-- PROGRAM [ARG]...")],
-    tool: Annotated[str | None, typer.Option("-t", "--tool", help="a tool's name, or a .py file that defines one")] = None,
+    command: Annotated[list[str], typer.Argument(help="what to run, after --", metavar="-- PROGRAM [ARG]...")],
+    tool: Annotated[str | None, typer.Option("-t", "--tool", help="a tool's name, or a .py file with one")] = None,
     option: ToolOptions = None,
     device: Annotated[str | None, typer.Option("--device", help="emulator:TARGET; without it, the GPU")] = None,
-    kernels: Annotated[str | None, typer.Option("--kernels", help="regular expression: only kernels of such names")] = None,
+    kernels: Annotated[str | None, typer.Option("--kernels", help="regular expression: only kernels like this")] = None,
 ) -> None:
     """Run a HIP program as it is, on a GPU or on the emulator, with a tool under it or without."""
     from luthier_py.session.execute import execute as run_program

@@ -12,6 +12,7 @@ from luthier_py.errors import Invalid
 from luthier_py.loader import CodeObject, load
 from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.runtime import Device
+from luthier_py.runtime.hip_device import HipDevice
 from luthier_py.session.facts import launch_facts
 from luthier_py.session.files import write_array, write_file
 from luthier_py.session.run import Dim, Done, Launch, Ran, run_instrumented, run_original
@@ -54,10 +55,12 @@ def launch_file(file: Path, launch: Launch, tool: Tool | None, device_name: str)
 
 
 def open_device(name: str, obj: CodeObject) -> Device:
-    """``emulator``: a device for the object's own target."""
+    """``emulator``: a device for the object's own target. ``hip``: the first AMD GPU."""
     if name == "emulator":
         return EmulatorDevice(obj.target)
-    raise Invalid(f"device {name} is not available; the only one is emulator")
+    if name == "hip":
+        return HipDevice()
+    raise Invalid(f"device {name} is not available; there are emulator and hip")
 
 
 def parse_dim(text: str, option: str) -> Dim:

@@ -28,9 +28,9 @@ PACKAGE_ROOT = HERE.parent.parent.parent
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", *WARNINGS)
 LINK = ("-Wl,-z,defs", "-Wl,-Bsymbolic-functions", "-ldl")
-RUNTIME = (
-    "device", "graphs", "image", "launches", "memory", "modules", "operations", "properties", "registry", "streams", "wire",
-)  # fmt: skip
+RUNTIME = tuple(
+    "device graphs image launches memory modules operations properties registry streams wire".split()
+)
 TOOL = ("image", "interpose", "tool", "wire")
 
 
