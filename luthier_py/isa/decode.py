@@ -26,6 +26,7 @@ from luthier_py.isa.instruction import (
     OpInfo,
     Space,
 )
+from luthier_py.isa.matrices import has_formats, size_sources
 from luthier_py.isa.operands import OperandReader
 from luthier_py.isa.registers import EXEC, FLAT_SCRATCH, M0, MODE, NO_REGS, SCC, VCC, RegSet, sgpr
 from luthier_py.isa.table import ImageInfo, Row, ShapeOperand, Table
@@ -58,7 +59,7 @@ class Slot(dict[int, Operand]):
 class Format:
     """How to take one row's instructions apart; made when the row is first met."""
 
-    __slots__ = ("image", "literals", "op", "plain", "shared_literal", "signed", "size", "slots", "split", "vdst_y",
+    __slots__ = ("formats", "image", "literals", "op", "plain", "shared_literal", "signed", "size", "slots", "split", "vdst_y",
                  "wide_literal")
 
     def __init__(self, op: OpInfo, reader: OperandReader, image: ImageInfo | None) -> None:
@@ -75,6 +76,7 @@ class Format:
                                 and info.kind in LITERAL_KINDS) for k, info in enumerate(op.operands))
         self.wide_literal = any(info.kind == "kimm" and info.type.endswith("64") for info in op.operands)
         self.image = image
+        self.formats = has_formats(op)
         self.vdst_y = kinds.index("dstY") if "dstY" in kinds else None
 
 
@@ -128,6 +130,8 @@ class Decoder:
                          for slot, value in zip(form.slots, fields, strict=True)]
             if form.image is not None:
                 size_image(found, form.image, self.target)
+            if form.formats:
+                size_sources(found)
         except Malformed as error:
             raise Malformed(f"{form.op.mnemonic}: {error.message}") from None
         if form.vdst_y is not None:

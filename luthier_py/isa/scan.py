@@ -141,7 +141,7 @@ class Scanner:
     def _reserved(self, group: Fields) -> Array:
         """Places in the group where a field has a value that the decoder refuses."""
         form = self.decoder.format(group.op.row)
-        if form.image is not None or form.shared_literal is not None:
+        if form.image is not None or form.formats or form.shared_literal is not None:
             return self._refused(form, group)
         bad = np.zeros(len(group.positions), bool)
         for slot, values in zip(form.slots, group.values, strict=True):

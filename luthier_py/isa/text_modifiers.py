@@ -127,11 +127,10 @@ def _packed(line: Line, name: str, bit: int, destination: bool = False, tied: bo
     """op_sel and its like: one bit of each source's modifiers, shown when one differs from the default."""
     op = line.inst.op
     names = {info.name for info in op.operands}
-    default = bit == 8
-    values = [line.value(f"{source}_modifiers", 8 * default)
+    values = [line.value(f"{source}_modifiers")
               for source in (SOURCES if tied else _packed_sources(op, names))]
     bits = [int(bool(value & bit)) for value in values]
-    high_by_default = default and OpFlag.PACKED in op.flags
+    high_by_default = bit == 8 and OpFlag.PACKED in op.flags
     if all(b == high_by_default for b in bits) and not (destination and values[0] & 8):
         return ""
     if destination:
@@ -351,6 +350,8 @@ MODIFIERS: dict[str, Handler] = {
     "printFORMAT": _buffer_format,
     "printSwizzle": _swizzle,
     "printBitOp3": _lookup_table,
+    "printOpSel": lambda line, place, _: _packed(line, "op_sel", 4, tied=True),
+    "printOpSelHi": lambda line, place, _: _packed(line, "op_sel_hi", 8, tied=True),
     **{f"printIndexKey{bits}bit": _index_key for bits in (8, 16, 32)},
     **{f"printMatrix{side.upper()}FMT": _matrix_names(f"{side}_fmt", *MATRIX_FORMATS) for side in "ab"},
     **{f"printMatrix{side.upper()}Scale": _matrix_names(f"{side}_scale", *SCALE_ROWS) for side in "ab"},

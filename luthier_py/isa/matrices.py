@@ -1,0 +1,31 @@
+"""How many registers the sources of f8f6f4 matrix operations take, which their number formats say.
+
+In: decoded operands. Out: the same with the widths of src0 and src1. Source: CDNA4 ISA, V_MFMA_*_F8F6F4 (CBSZ, BLGP);
+AMDGPUBaseInfo.cpp of LLVM 22, mfmaScaleF8F6F4FormatToNumRegs and its neighbour for WMMA.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from luthier_py.errors import Malformed
+from luthier_py.isa.instruction import Operand, OpInfo
+
+# Of an operand with 8-bit numbers: by format, in eighths of its registers.
+_EIGHTHS = {0: 8, 1: 8, 2: 6, 3: 6, 4: 4}
+_FORMATS = {"cbsz": "src0", "blgp": "src1", "matrix_a_fmt": "src0", "matrix_b_fmt": "src1"}
+
+
+def has_formats(op: OpInfo) -> bool:
+    return op.base.endswith("_F8F6F4")
+
+
+def size_sources(found: list[Operand]) -> None:
+    """Set the widths of src0 and src1 in ``found``."""
+    eighths = {_FORMATS[operand.name]: _EIGHTHS.get(operand.value) for operand in found if operand.name in _FORMATS}
+    for k, operand in enumerate(found):
+        if operand.name in eighths and operand.reg is not None:
+            parts = eighths[operand.name]
+            if parts is None:
+                raise Malformed(f"{operand.name}: no number format has this number")
+            found[k] = replace(operand, reg=replace(operand.reg, dwords=operand.reg.dwords * parts // 8))
