@@ -12,6 +12,10 @@ from luthier_py.isa.instruction import Counter, OpFlag
 # AMD "Vega" ISA, 12.1 SOP1 S_CMOV_B32 and 12.3 SOPK S_CMOVK_I32: "if (SCC) D = S0".
 READS_OWN_DESTINATION = frozenset({"S_CMOV_B32", "S_CMOV_B64", "S_CMOVK_I32"})
 
+# LLVM says that all of SOPC write SCC; these change how later instructions run, and nothing else
+# (Vega ISA 12.4: S_SETVSKIP, S_SET_GPR_IDX_ON).
+LEAVES_SCC_ALONE = frozenset({"S_SETVSKIP", "S_SET_GPR_IDX_ON"})
+
 # Flags that TableGen does not carry. Manual sections: SOPP (12.5) and SOP1 (12.2) of the Vega ISA.
 FLAGS: dict[str, OpFlag] = {
     "S_BARRIER": OpFlag.BARRIER,

@@ -116,57 +116,15 @@ def _rows(tablegen: TableGen, generation: Generation, name: str, record: Record)
         record=name, template=_template(record, name, named, behaviour, shape), base=base, format=format_name,
         size_bytes=_size(record, shape), namespace=f"{record['Size']} {record['DecoderNamespace']}",
         mask=record["mask"], value=record["value"], fill=_fill(name, named, record, shape), shape=shape,
-        reads=tuple(record["Uses"]), writes=tuple(record["Defs"]), flags=flags.value, counters=counters.value,
+        reads=tuple(record["Uses"]), writes=_written(base, record), flags=flags.value, counters=counters.value,
         spaces=spaces.value, partial=_partial(base, named, record, pseudo),
         image=_image(tablegen, record, generation),
     )
     return _expand_dpp8(_with_positive_offset(row))
 
 
-def base_name(pseudo: str, format_name: str) -> str:
-    """The operation's name, same in every encoding: encoding and address mode suffixes removed."""
-    name = re.sub(r"(_[a-z][a-z0-9]*)+$", "", pseudo)
-    if format_name == "SMRD":
-        name = re.sub(r"(_SGPR_IMM|_SGPR|_IMM)(?=_RTN$|$)", "", name)
-    elif format_name in ("MUBUF", "MTBUF"):
-        name = name.replace("_VBUFFER", "")
-        name = re.sub(r"(_LDS)?_(OFFEN|IDXEN|BOTHEN|OFFSET|ADDR64)(?=_RTN$|$)", r"\1", name)
-    elif format_name == "FLAT":
-        name = re.sub(r"_(SADDR|SVS|ST)(?=_RTN$|$)", "", name)
-    elif format_name in ("MIMG", "VIMAGE", "VSAMPLE"):
-        name = re.sub(r"_V\d+(_V\d+)?.*$", "", name)
-    elif format_name == "DS":
-        name = re.sub(r"_RTN(?=_|$)", "", name)
-    return name.removesuffix("_RTN")
-
-
-def _size(record: Record, shape: tuple[ShapeOperand, ...]) -> int:
-    """Addresses of images that do not follow each other have bytes behind the encoding, in whole dwords."""
-    end = max((first + width for operand in shape for first, width, _ in operand.segments), default=0)
-    size: int = record["Size"]
-    return max(size, -(-end // 32) * 4)
-
-
-def _with_positive_offset(row: Row) -> Row:
-    """Offsets of gfx12 buffers have a sign bit that must be 0 (AMDGPUDisassembler: "must not be a negative")."""
-    for operand in row.shape:
-        if operand.operand_class.signed == -23:
-            first, width, _ = operand.segments[-1]
-            return row._replace(mask=row.mask | 1 << first + width - 1)
-    return row
-
-
-def _image(tablegen: TableGen, record: Record, generation: Generation) -> tuple[Any, ...] | None:
-    """ImageInfo; None where the opcode says all, as for ray intersection."""
-    if "image" not in record or tablegen.images[record["image"][0]]["BVH"]:
-        return None
-    base, encoding, data, address = record["image"]
-    info = tablegen.images[base]
-    separate = encoding in ("MIMGEncGfx10NSA", "MIMGEncGfx11NSA", "MIMGEncGfx12")
-    sizes = tuple(map(tuple, tablegen.image_sizes[f"{base} {encoding}"]))
-    return (data, address, info["NumExtraArgs"], info["Coordinates"], info["LodOrClampOrMip"], info["Gradients"],
-            info["G16"], int(generation.a16_packs_gradients), info["Gather4"], int(generation.packed_d16),
-            int(separate), int(separate and encoding != "MIMGEncGfx10NSA"), sizes)
+def _written(base: str, record: Record) -> tuple[str, ...]:
+    return tuple(name for name in record["Defs"] if name != "SCC" or base not in errata.LEAVES_SCC_ALONE)
 
 
 def base_name(pseudo: str, format_name: str) -> str:
@@ -213,13 +171,6 @@ def _image(tablegen: TableGen, record: Record, generation: Generation) -> tuple[
     return (data, address, info["NumExtraArgs"], info["Coordinates"], info["LodOrClampOrMip"], info["Gradients"],
             info["G16"], int(generation.a16_packs_gradients), info["Gather4"], int(generation.packed_d16),
             int(separate), int(separate and encoding != "MIMGEncGfx10NSA"), sizes)
-
-
-def _with_exec_destination(row: Row, named: set[str]) -> Row:
-    """From gfx10 on v_cmpx in VOP3 must name EXEC where others have vdst (AMDGPUDisassembler: soft failure)."""
-    if row.base.startswith("V_CMPX_") and "VOP3" in named and re.search(r"_gfx1\d", row.record):
-        return row._replace(mask=row.mask | 0xFF, value=row.value | 0x7E)
-    return row
 
 
 def _effects(base: str, format_name: str, named: set[str], behaviour: set[str], shape: tuple[ShapeOperand, ...],
