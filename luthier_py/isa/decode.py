@@ -59,8 +59,8 @@ class Slot(dict[int, Operand]):
 class Format:
     """How to take one row's instructions apart; made when the row is first met."""
 
-    __slots__ = ("formats", "image", "literals", "op", "plain", "shared_literal", "signed", "size", "slots", "split", "vdst_y",
-                 "wide_literal")
+    __slots__ = ("formats", "image", "literals", "op", "plain", "shared_literal", "signed", "size", "slots", "split",
+                 "vdst_y", "wide_literal")
 
     def __init__(self, op: OpInfo, reader: OperandReader, image: ImageInfo | None) -> None:
         self.op = op
