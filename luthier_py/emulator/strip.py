@@ -233,7 +233,8 @@ class Strip:
             for mask, write in items:
                 chunk.mask = mask
                 write(chunk)
-            chunk.finish(self.live)
+            # A row that is not live in the lanes of the last mask may be in those of an earlier one.
+            chunk.finish(self.live if len({mask for mask, _ in items}) == 1 else -1)
             sums = {index: self._accumulate(chunk.ops.text(value), lane, f"%{names['lanes']}.mask{index}")
                     for index, value in chunk.results.items()}
         emitter.begin(names["before"])
