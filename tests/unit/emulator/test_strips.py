@@ -6,16 +6,15 @@ import struct
 
 from emulated import ISA, LANES, Bench, code_object
 
-from luthier_py.isa import EXEC, VCC, sgpr, vgpr
+from luthier_py.isa import EXEC, sgpr, vgpr
 
 
 def test_a_register_that_the_active_lanes_overwrite_later():
     """v2 is written by all lanes, then, in another block, again by half of them: the others keep their value."""
-    exec_mask, vcc = sgpr(EXEC, 2), sgpr(VCC, 2)
     rows = [
-        ("s_load_dwordx4", sgpr(0, 4), sgpr(4, 2), 0), ("s_waitcnt", 0), ("v_mov_b32", vgpr(2), 1),
-        ("v_cmp_gt_u32_e32", vcc, LANES // 2, vgpr(0)), ("s_and_saveexec_b64", sgpr(8, 2), vcc), ("v_mov_b32", vgpr(3), 5),
-        ("s_branch", "next"), "next:", ("v_mov_b32", vgpr(2), vgpr(3)), ("s_or_b64", exec_mask, exec_mask, sgpr(8, 2)),
+        ("s_load_dwordx4", sgpr(0, 4), sgpr(4, 2), 0), ("s_waitcnt", 0), ("s_mov_b64", sgpr(8, 2), sgpr(EXEC, 2)),
+        ("v_mov_b32", vgpr(2), 1), ("s_mov_b32", sgpr(EXEC + 1), 0), ("v_mov_b32", vgpr(3), 5), ("s_branch", "next"),
+        "next:", ("v_mov_b32", vgpr(2), vgpr(3)), ("s_mov_b64", sgpr(EXEC, 2), sgpr(8, 2)),
         ("v_lshlrev_b32", vgpr(4), 2, vgpr(0)), ISA.make("global_store_dword", vgpr(4), vgpr(2), sgpr(2, 2)).raw,
         ("s_endpgm",),
     ]
