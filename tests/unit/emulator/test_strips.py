@@ -18,5 +18,22 @@ def test_a_register_that_the_active_lanes_overwrite_later():
         ("v_lshlrev_b32", vgpr(4), 2, vgpr(0)), ISA.make("global_store_dword", vgpr(4), vgpr(2), sgpr(2, 2)).raw,
         ("s_endpgm",),
     ]
+    assert shown(rows) == (5,) * (LANES // 2) + (1,) * (LANES // 2)
+
+
+def test_a_register_that_v_writelane_wrote_in_a_lane_that_is_off():
+    rows = [
+        ("s_load_dwordx4", sgpr(0, 4), sgpr(4, 2), 0), ("s_waitcnt", 0), ("s_mov_b64", sgpr(8, 2), sgpr(EXEC, 2)),
+        ("v_mov_b32", vgpr(2), 1), ("s_mov_b32", sgpr(EXEC + 1), 0), ("s_movk_i32", sgpr(9), 7),
+        ("v_writelane_b32", vgpr(2), sgpr(9), 40), ("s_branch", "next"),
+        "next:", ("v_mov_b32", vgpr(2), 5), ("s_mov_b64", sgpr(EXEC, 2), -1),
+        ("v_lshlrev_b32", vgpr(4), 2, vgpr(0)), ISA.make("global_store_dword", vgpr(4), vgpr(2), sgpr(2, 2)).raw,
+        ("s_endpgm",),
+    ]
+    assert shown(rows) == (5,) * 32 + (1,) * 8 + (7,) + (1,) * 23
+
+
+def shown(rows):
+    """What every lane stored."""
     ran = Bench(bytes(64), bytes(4 * LANES)).run(code_object({"k": rows}), "k")
-    assert struct.unpack(f"<{LANES}I", ran.buffers[1]) == (5,) * (LANES // 2) + (1,) * (LANES // 2)
+    return struct.unpack(f"<{LANES}I", ran.buffers[1])
