@@ -7,12 +7,13 @@ the tool's file and line. Invariant: every recorded insertion is at an instructi
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
-from luthier_py.analysis import Facts
+from luthier_py.analysis import OUTSIDE, Facts, equally_often
 from luthier_py.errors import EditConflict, HookError, Location
 from luthier_py.ir import Block, CallSite, Ending, Function, Instr, Kernel, Program, by_address
 from luthier_py.isa import EXEC, OpFlag, Reg, RegFile, RegSet, sgpr
@@ -35,6 +36,17 @@ class Stretch:
     @property
     def instrs(self) -> tuple[Instr, ...]:
         return self.block.instrs[self.start : self.end]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Stretches of one function that a wave runs equally often until its end: what counts one counts all."""
+
+    stretches: tuple[Stretch, ...]
+
+    @property
+    def instrs(self) -> tuple[Instr, ...]:
+        return tuple(instr for stretch in self.stretches for instr in stretch.instrs)
 
 
 class Mutator:
@@ -84,6 +96,23 @@ class Mutator:
         edges = [0, *(cut for cut in cuts if cut < len(block.instrs)), len(block.instrs)]
         return tuple(Stretch(block, start, end) for start, end in pairwise(edges))
 
+    def regions(self, function: Function) -> tuple[Region, ...]:
+        """The runs of a function, those together that are executed equally often."""
+        runs = [run for block in function.blocks for run in self.runs(block)]
+        ending = {site.instr for site in self.program.calls(function) if self._may_end(site)}
+        first = {run.block.address: number for number, run in enumerate(runs) if run.start == 0}
+        flow = [(OUTSIDE, first[entry]) for entry in function.entries]
+        for number, run in enumerate(runs):
+            inside = run.end < len(run.block.instrs)
+            following = [number + 1] if inside else [first[address] for address in run.block.successors]
+            flow += [(number, to) for to in following]
+            if not following or run.instrs[-1] in ending:
+                flow.append((number, OUTSIDE))
+        members: dict[int, list[Stretch]] = defaultdict(list)
+        for run, group in zip(runs, equally_often(len(runs), flow), strict=True):
+            members[group].append(run)
+        return tuple(Region(tuple(stretches)) for stretches in members.values())
+
     def before(self, instr: Instr, hook: Hook, *args: object, into: object = None) -> None:
         """Call ``hook`` before ``instr`` each time that it runs."""
         self._record([(instr, Place.BEFORE)], hook, args, into)
@@ -109,6 +138,14 @@ class Mutator:
         if anywhere:
             _check_independent((*args, *_tuple(into)))
             instrs = _while_exec_stays(instrs) if sgpr(EXEC, 2) in args else instrs
+        self._record([(instr, Place.BEFORE) for instr in instrs], hook, args, into)
+
+    def at_region(self, region: Region, hook: Hook, *args: object, into: object = None) -> None:
+        """Call ``hook`` as often as each part of ``region`` runs, at the cheapest place in all of it."""
+        _check_independent((*args, *_tuple(into)))
+        if sgpr(EXEC, 2) in args:
+            raise HookError(f"{_caller()}: EXEC is not the same everywhere in a region; use at_stretch")
+        instrs = [instr for stretch in region.stretches for instr in _before_first_call(stretch.instrs)]
         self._record([(instr, Place.BEFORE) for instr in instrs], hook, args, into)
 
     def at_entry(self, where: Kernel | Function, hook: Hook, *args: object, into: object = None) -> None:

@@ -7,7 +7,7 @@ from luthier_py.intrinsics import active_mask, atomic_add, popcount
 
 
 class InstrCount(Tool):
-    """Executed instructions of each launch, counted once per basic block."""
+    """Executed instructions of each launch, counted once for all blocks that run equally often."""
 
     name = "instr_count"
     level = Option(
@@ -35,12 +35,12 @@ class InstrCount(Tool):
 
     def instrument(self, m: Mutator) -> None:
         for function in m.functions():
-            for block in function.blocks:
-                pieces, add = (
-                    (m.runs(block), self.add) if self.level == "wave" else (m.stretches(block), self.add_lanes)
-                )
-                for piece in pieces:
-                    m.at_stretch(piece, add, self.count, len(piece.instrs), into=self.count, anywhere=True)
+            if self.level == "wave":
+                for region in m.regions(function):
+                    m.at_region(region, self.add, self.count, len(region.instrs), into=self.count)
+                continue
+            for stretch in (stretch for block in function.blocks for stretch in m.stretches(block)):
+                m.at_stretch(stretch, self.add_lanes, self.count, len(stretch.instrs), into=self.count, anywhere=True)
         for kernel in m.kernels:
             m.at_exit(kernel, self.flush, self.instructions, self.count)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 from luthier_py import EXEC, LaunchResult, Mutator, Option, Tool, Variable, hook, ptr, sgpr, u64
 from luthier_py.intrinsics import atomic_add, popcount
+from luthier_py.ir import Instr
 
 
 class OpcodeHistogram(Tool):
-    """Executions of each opcode, counted once per basic block."""
+    """Executions of each opcode, counted once for all blocks that run equally often."""
 
     name = "opcode_histogram"
     level = Option(
@@ -30,18 +32,24 @@ class OpcodeHistogram(Tool):
         self.total: Counter[str] = Counter()
 
     def instrument(self, m: Mutator) -> None:
-        """A counter for each piece of code that runs as a whole: its opcodes are known, its executions are counted."""
-        cut = m.stretches if self.level == "thread" else m.runs
-        pieces = [piece for function in m.functions() for block in function.blocks for piece in cut(block)]
-        self.pieces = [Counter(i.inst.op.mnemonic for i in piece.instrs) for piece in pieces]
-        if not pieces:
-            return
-        self.executions = Variable(u64, len(pieces), name="OpcodeHistogram.executions")
-        for slot, piece in enumerate(pieces):
-            if self.level == "thread":
-                m.at_stretch(piece, self.count_lanes, self.executions[slot], sgpr(EXEC, 2), anywhere=True)
-            else:
-                m.at_stretch(piece, self.count, self.executions[slot], anywhere=True)
+        """A counter for all code that runs equally often: its opcodes are known, its executions are counted."""
+        functions = m.functions()
+        if self.level == "wave":
+            regions = [region for function in functions for region in m.regions(function)]
+            executions = self.count_pieces(region.instrs for region in regions)
+            for slot, region in enumerate(regions):
+                m.at_region(region, self.count, executions[slot])
+        else:
+            stretches = [s for function in functions for block in function.blocks for s in m.stretches(block)]
+            executions = self.count_pieces(stretch.instrs for stretch in stretches)
+            for slot, stretch in enumerate(stretches):
+                m.at_stretch(stretch, self.count_lanes, executions[slot], sgpr(EXEC, 2), anywhere=True)
+
+    def count_pieces(self, pieces: Iterable[tuple[Instr, ...]]) -> Variable:
+        """One counter for each piece of code."""
+        self.pieces = [Counter(instr.inst.op.mnemonic for instr in piece) for piece in pieces]
+        self.executions = Variable(u64, max(len(self.pieces), 1), name="OpcodeHistogram.executions")
+        return self.executions
 
     def report(self, launch: LaunchResult) -> dict[str, dict[str, int]]:
         opcodes: Counter[str] = Counter()

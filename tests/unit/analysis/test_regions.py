@@ -1,0 +1,66 @@
+"""Pieces that run equally often: by hand, and against random walks through random graphs."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from luthier_py.analysis import OUTSIDE, equally_often
+
+IN, OUT = OUTSIDE, OUTSIDE
+
+
+def groups(pieces, *flow):
+    found = {}
+    for piece, group in enumerate(equally_often(pieces, flow)):
+        found.setdefault(group, set()).add(piece)
+    return sorted(found.values(), key=min)
+
+
+def test_a_diamond_runs_its_ends_equally_often():
+    assert groups(4, (IN, 0), (0, 1), (0, 2), (1, 3), (2, 3), (3, OUT)) == [{0, 3}, {1}, {2}]
+
+
+def test_a_loop_runs_more_often_than_what_is_around_it():
+    assert groups(4, (IN, 0), (0, 1), (1, 2), (2, 1), (2, 3), (3, OUT)) == [{0, 3}, {1, 2}]
+
+
+def test_an_early_exit_separates():
+    assert groups(3, (IN, 0), (0, 1), (0, OUT), (1, 2), (2, OUT)) == [{0}, {1, 2}]
+
+
+def test_a_block_that_branches_to_itself():
+    assert groups(3, (IN, 0), (0, 1), (1, 1), (1, 2), (2, OUT)) == [{0, 2}, {1}]
+
+
+def test_what_never_comes_to_an_end_is_apart():
+    assert groups(4, (IN, 0), (0, 1), (0, 2), (2, 3), (3, 2), (1, OUT)) == [{0, 1}, {2, 3}]
+
+
+def walk(rng, following):
+    """Executions of each piece on one way from the outside to the outside; None if it takes too long."""
+    counts, at = Counter(), rng.choice(following[IN])
+    for _ in range(2000):
+        if at == OUT:
+            return counts
+        counts[at] += 1
+        at = rng.choice(following[at])
+    return None
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_random_walks_agree(seed):
+    rng = random.Random(seed)
+    pieces = rng.randint(1, 10)
+    flow = [(IN, 0)] + [(n, n + 1) for n in range(pieces - 1)] + [(pieces - 1, OUT)]
+    flow += [(rng.randrange(pieces), rng.randrange(-1, pieces)) for _ in range(rng.randint(0, 6))]
+    following = {}
+    for a, b in flow:
+        following.setdefault(a, []).append(b)
+    found = equally_often(pieces, flow)
+    walks = [counts for counts in (walk(rng, following) for _ in range(60)) if counts is not None]
+    for a in range(pieces):
+        for b in range(a):
+            assert found[a] != found[b] or all(counts[a] == counts[b] for counts in walks)
