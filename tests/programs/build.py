@@ -40,6 +40,8 @@ def hip_major(headers: Path) -> int:
 
 
 def options(headers: Path) -> list[str]:
+    """Naming a folder that the compiler searches anyway would change the order, and break <cmath>'s include_next."""
+    folder = [] if headers == Path("/usr/include") else ["-isystem", str(headers)]
     return [
         "-x",
         "hip",
@@ -50,8 +52,7 @@ def options(headers: Path) -> list[str]:
         "-w",
         "-D__HIP_PLATFORM_AMD__",
         "-D__AMDGCN_WAVEFRONT_SIZE=64",
-        "-isystem",
-        str(headers),
+        *folder,
         "-include",
         "hip/hip_runtime.h",
         "-include",
