@@ -29,6 +29,7 @@ Value = Reg | int | float | str | None
 ENCODING_SUFFIX = re.compile(r"_(e32|e64|sdwa|dpp|e64_dpp)$")
 SOURCE_CODES = {name: code for code, name in SOURCES.items()}
 CACHE_BITS = {"glc": 1, "sc0": 1, "slc": 2, "nt": 2, "dlc": 4, "scc": 16, "sc1": 16}
+HIGH_FOR_HIGH = 8  # bit of source modifiers: op_sel_hi
 # What a field is when it is not given: what assembly text without it means.
 DEFAULTS = {"row_mask": 0xF, "bank_mask": 0xF, "dst_sel": 6, "src0_sel": 6, "src1_sel": 6, "dst_unused": 2}
 
@@ -172,10 +173,16 @@ def _field(request: Request, op: OpInfo, place: int, given: dict[str, Value]) ->
     if info.name in DEFAULTS:
         return DEFAULTS[info.name]
     if info.name.endswith("_modifiers"):
-        return 8 if "$op_sel_hi" in op.template else 0
+        return default_modifiers(op, info)
     if info.access.value:
         raise Invalid(f"{op.mnemonic}: {info.name} is not given")
     return 0
+
+
+def default_modifiers(op: OpInfo, info: OperandInfo) -> int:
+    """Source modifiers where nothing is said: packed operations take the high half for the high result."""
+    covered = sum(((1 << width) - 1) << at for _, width, at in info.segments)
+    return HIGH_FOR_HIGH & covered if OpFlag.PACKED in op.flags and op.format == "VOP3P" else 0
 
 
 def _operand_field(request: Request, op: OpInfo, place: int, value: Value) -> int:

@@ -145,16 +145,17 @@ def _is_scalar_operand(target: Target, reg: Reg) -> bool:
 
 def _vector_field(target: Target, op: OpInfo, info: OperandInfo, reg: Reg, half: int) -> int:
     index = reg.index
-    if target.aligned_vgprs and reg.dwords > 1 and index % 2:
+    if info.aligned and target.aligned_vgprs and reg.dwords > 1 and index % 2:
         raise Invalid(f"{op.mnemonic}: {info.name} cannot be {reg}, tuples start at even registers on {target.name}")
     low = info.kind in ("v16lo", "src16lo")
-    limit = 128 if low else min(target.vgpr_limit, 256)
-    if index + reg.dwords > limit:
+    limit = 128 if low else 256
+    if index >= limit or index + reg.dwords > max(target.vgpr_limit, limit):
         raise Invalid(f"{op.mnemonic}: {info.name} cannot be {reg}, only {limit} registers can be named")
     if info.kind == "dstY":
         return index & ~1  # the lowest bit is the complement of the other destination's
     field = index | (half << 7 if low else half * HIGH_HALF)
-    if info.kind in ("src", "srcA", "srcAV", "src16", "src16lo"):
+    flagged = info.kind == "v16" and any(at <= 8 < at + width for _, width, at in info.segments)
+    if flagged or info.kind in ("src", "srcA", "srcAV", "src16", "src16lo"):
         field |= VECTOR
     if reg.file is RegFile.AGPR and info.kind in ("srcAV", "av"):
         field |= ACCUMULATOR

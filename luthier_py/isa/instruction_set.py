@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 from luthier_py.errors import Invalid
 from luthier_py.isa.assemble import Assembler, Value
+from luthier_py.isa.assembly import Parser
 from luthier_py.isa.decode import Decoder
 from luthier_py.isa.encode import encode, number_field, rename, replace_fields
 from luthier_py.isa.instruction import Inst, Operand, OpInfo
+from luthier_py.isa.listing import assemble_listing
 from luthier_py.isa.table import load_table
 from luthier_py.isa.target import Target
 from luthier_py.isa.text import Printer
@@ -67,6 +69,14 @@ class InstructionSet:
         op, fields, literal = self._assembler.assemble(name, operands, modifiers)
         return self.decode(encode(self.target, op, fields, literal))
 
+    def parse(self, text: str) -> Inst:
+        """One instruction in LLVM's syntax; Invalid with the column of what is wrong."""
+        return self._parser.parse(text)
+
+    def assemble(self, listing: str) -> bytes:
+        """A listing in LLVM's syntax: a line each, ``name:`` labels that branches may name, ``;`` comments."""
+        return assemble_listing(self._parser, listing)
+
     def with_registers(self, inst: Inst, rename_to: Callable[[Operand], int]) -> Inst:
         """``inst`` with the index of every register operand replaced by ``rename_to(operand)``.
 
@@ -88,6 +98,11 @@ class InstructionSet:
     def _scanner(self) -> Scanner:
         from luthier_py.isa.scan import Scanner  # needs NumPy, which takes as long to import as a table to load
         return Scanner(self._decoder)
+
+    @cached_property
+    def _parser(self) -> Parser:
+        rows = self._decoder.table.rows
+        return Parser(self.target, self.wave_size, rows, lambda row: self._decoder.format(row).op, self.decode)
 
     @cached_property
     def _assembler(self) -> Assembler:

@@ -50,6 +50,11 @@ def encode_waitcnt(target: Target, counts: Mapping[Counter, int]) -> int:
     """The immediate that waits until each counter is at most its count; counters left out are not waited for."""
     if target.generation >= 12:
         raise Unsupported(f"{target.name} has no s_waitcnt, but one wait instruction for each counter")
+    return encode_immediate(target, counts)
+
+
+def encode_immediate(target: Target, counts: Mapping[Counter, int]) -> int:
+    """The same where the instruction is of no use: gfx12 still decodes s_waitcnt."""
     immediate = 0
     for counter, segments in _layout(target).items():
         left = min(counts.get(counter, _limit(segments)), _limit(segments))

@@ -278,8 +278,11 @@ def _fill(name: str, named: set[str], record: Record, shape: tuple[ShapeOperand,
         return 0x7E
     if name.startswith(("V_ACCVGPR_READ", "V_ACCVGPR_WRITE")):
         return 1 << 59 | 1 << 60 | 1 << 14
-    if "VOP3P" not in named or "DPP" in named or all(operand != "op_sel_hi" for operand, _ in record["In"]):
+    if "VOP3P" not in named or "DPP" in named or "matrix_b_reuse" in names or named & {"IsMAI", "IsWMMA", "IsSWMMAC"}:
         return 0
+    if all(operand != "op_sel_hi" for operand, _ in record["In"]):
+        mask: int = record["mask"]
+        return (1 << 59 | 1 << 60 | 1 << 14) & ~mask
     return sum(1 << bit for source, bit in (("src0", 59), ("src1", 60), ("src2", 14)) if source not in names)
 
 

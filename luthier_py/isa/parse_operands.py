@@ -1,0 +1,152 @@
+"""One operand's text to the value of its field.
+
+In: a row, the operand's name and its token. Out: the field, and the literal that it needs, if any. Invariant: an
+inline constant is taken where there is one, unless lit() asks for a literal, as LLVM does; one literal for all.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, replace
+
+from luthier_py.errors import Invalid
+from luthier_py.isa.constants import LITERAL, LITERAL64, float_format, inline_codes, width_of
+from luthier_py.isa.encode import number_field, register_field
+from luthier_py.isa.instruction import OperandInfo, OpInfo
+from luthier_py.isa.operands import HIGH_HALF, VECTOR
+from luthier_py.isa.parse import BadText, Spelled, Token, spell
+from luthier_py.isa.registers import VCC, RegFile
+from luthier_py.isa.target import Target
+
+CONSTANTS = frozenset({"src", "srcA", "srcAV", "src16", "src16lo", "sdwa"})
+HALVES = frozenset({"v16", "v16lo", "src16", "src16lo"})
+SIZED_OTHERWISE = frozenset({"MIMG", "VIMAGE", "VSAMPLE"})  # other fields say how many registers there are
+
+
+@dataclass(slots=True)
+class Literal:
+    """The one literal of an instruction."""
+
+    value: int | None = None
+
+    def only(self, value: int, token: Token) -> int:
+        if self.value not in (None, value):
+            raise BadText(f"two different literals, 0x{self.value:x} and 0x{value:x}", token.column)
+        self.value = value
+        return value
+
+
+def operand_field(target: Target, op: OpInfo, literal: Literal, name: str, token: Token) -> int:
+    """The field of operand ``name`` that says what ``token`` says; BadText when it cannot."""
+    info = next((info for info in op.operands if info.name == name), None)
+    if info is None:
+        raise BadText(f"{op.mnemonic} has no operand {name}", token.column)
+    said = spell(target, token)
+    try:
+        if said.reg is not None:
+            return _register(target, op, info, said)
+        if said.source is not None:
+            return _source(target, op, info, said.source, token)
+        assert said.number is not None
+        if info.kind == "kimm":
+            return literal.only(_bits(info, said), token)
+        if info.kind in CONSTANTS and info.access.value:
+            return _constant(target, op, info, said, literal)
+        return _number(op, info, said)
+    except BadText:
+        raise
+    except Invalid as error:
+        raise BadText(error.message, token.column) from None
+
+
+def _register(target: Target, op: OpInfo, info: OperandInfo, said: Spelled) -> int:
+    reg = said.reg
+    assert reg is not None
+    if not info.access.value and info.kind in ("imm", "branch"):
+        raise BadText(f"{op.mnemonic}: {info.name} is a number, not {said.token.text}", said.token.column)
+    if said.half and info.kind not in HALVES:
+        raise BadText(f"{op.mnemonic}: {info.name} has no halves", said.token.column)
+    if (op.format in SIZED_OTHERWISE and info.name[:5] in ("vdata", "vaddr", "vdst")) or op.base.endswith("_F8F6F4"):
+        reg = replace(reg, dwords=info.dwords)
+    if info.kind == "sdwavcc" and reg.file is RegFile.SGPR and reg.index == VCC:
+        return 0
+    return register_field(target, op, info, reg, half=int(said.high and half_in_field(info)))
+
+
+def half_in_field(info: OperandInfo) -> bool:
+    """Whether the field itself has a bit for the high half; else op_sel says it."""
+    covered = sum(((1 << width) - 1) << at for _, width, at in info.segments)
+    return info.kind in ("v16lo", "src16lo") or bool(covered & HIGH_HALF)
+
+
+def _source(target: Target, op: OpInfo, info: OperandInfo, code: int, token: Token) -> int:
+    if info.kind in CONSTANTS:
+        return code | (VECTOR if info.kind == "sdwa" else 0)
+    if code == target.null_encoding and info.kind in ("sgpr", "bool", "sdwavcc"):
+        return code | (0x80 if info.kind == "sdwavcc" else 0)
+    raise BadText(f"{op.mnemonic}: {info.name} cannot be {token.text}", token.column)
+
+
+def _number(op: OpInfo, info: OperandInfo, said: Spelled) -> int:
+    value = said.number
+    if info.kind == "branch" or info.printer == "printU16ImmOperand":
+        if not isinstance(value, int) or not -0x8000 <= value <= 0xFFFF:
+            raise BadText(f"{op.mnemonic}: {info.name} must be a number of 16 bits", said.token.column)
+        return value & 0xFFFF
+    if info.kind not in ("imm", "dpp", "dpp64", "select", "unused"):
+        raise BadText(f"{op.mnemonic}: {info.name} must be a register", said.token.column)
+    assert value is not None
+    if isinstance(value, int) and value < 0 and not info.signed:
+        value &= (1 << max(at + width for _, width, at in info.segments)) - 1
+    return number_field(op, info, value)
+
+
+def _bits(info: OperandInfo, said: Spelled) -> int:
+    """A mandatory literal's bits."""
+    value, width = said.number, 64 if info.type.endswith("64") else 32
+    if isinstance(value, float):
+        layout = "d" if width == 64 else "e" if "16" in info.type else "f"
+        return int.from_bytes(struct.pack("<" + layout, value), "little")
+    assert value is not None
+    if width == 64 and not said.literal and value < 1 << 32:
+        value <<= 32  # without lit64() the high half
+    return value & (1 << width) - 1
+
+
+def _constant(target: Target, op: OpInfo, info: OperandInfo, said: Spelled, literal: Literal) -> int:
+    flag = VECTOR if info.kind == "sdwa" else 0
+    value = said.number
+    assert value is not None
+    width = width_of(info.type)
+    bits = _float_bits(info, value, said.token) if isinstance(value, float) else value & (1 << width) - 1
+    if not said.literal:
+        wide = bits << 32 if info.type.endswith("FP64") and not isinstance(value, float) and not -16 <= value <= 64 \
+            else bits
+        code = inline_codes(info.type).get(wide & (1 << width) - 1)
+        plain16 = info.type.endswith("INT16") and "V2" not in info.type  # only integers are inline there
+        if code is not None and not (plain16 and code > 208):
+            return code | flag
+    place = op.operands.index(info)
+    if place not in op.literals and all(other.kind != "kimm" for other in op.operands):
+        raise BadText(f"{op.mnemonic}: {info.name} takes no literal, and {said.token.text} is no inline constant",
+                      said.token.column)
+    signed64 = info.type.endswith("INT64") and target.literals64 and isinstance(value, int)
+    if said.literal == 64 or signed64 and (said.literal or value >= 1 << 31) or \
+            isinstance(value, int) and not -(1 << 31) <= value < 1 << 32:
+        if not target.literals64:
+            raise BadText(f"{said.token.text} has more than 32 bits", said.token.column)
+        literal.only(value & (1 << 64) - 1 if isinstance(value, int) else bits, said.token)
+        return LITERAL64
+    whole = bits >> 32 if isinstance(value, float) and width == 64 else \
+        bits if isinstance(value, float) else value & 0xFFFFFFFF
+    literal.only(whole, said.token)
+    return LITERAL | flag
+
+
+def _float_bits(info: OperandInfo, value: float, token: Token) -> int:
+    try:
+        if "BF16" in info.type:
+            return int.from_bytes(struct.pack("<f", value), "little") >> 16
+        return int.from_bytes(struct.pack("<" + float_format(info.type), value), "little")
+    except (OverflowError, struct.error):
+        raise BadText(f"{info.name} cannot hold {value}", token.column) from None

@@ -1,0 +1,124 @@
+"""Assembly text to instructions: what is read, where errors point, and listings with labels."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from luthier_py.errors import Invalid, Malformed
+from luthier_py.isa import instruction_set, target
+
+GFX90A, GFX1030, GFX1100, GFX1201 = (instruction_set(target(name)) for name in (
+    "gfx90a", "gfx1030", "gfx1100", "gfx1201"))
+
+
+@pytest.mark.parametrize(("isa", "text", "code"), [
+    (GFX90A, "s_add_u32 s4, s4, 12", "048c0480"),
+    (GFX90A, "  s_add_u32   s4 ,s4,0x12345678 ; comment", "04ff048078563412"),
+    (GFX90A, "v_add_f32 v1, v2, s3", "010001d102070000"),
+    (GFX90A, "v_add_f32_e64 v1, -v2, |v3| clamp mul:2", "018201d102070228"),
+    (GFX90A, "v_fma_f64 v[0:1], v[2:3], 1.0, v[4:5]", "0000ccd102e51104"),
+    (GFX90A, "s_waitcnt vmcnt(0) lgkmcnt(0)", "70008cbf"),
+    (GFX90A, "s_waitcnt vmcnt(0) & lgkmcnt(0)", "70008cbf"),
+    (GFX90A, "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 3", "010900ba03000000"),
+    (GFX90A, "s_endpgm", "000081bf"),
+    (GFX90A, "global_load_dword v1, v[2:3], off offset:-16 glc", "f09f51dc02007f01"),
+    (GFX90A, "buffer_load_dword v1, off, s[4:7], 0 offset:16", "100050e000010180"),
+    (GFX90A, "v_mov_b32_dpp v1, v2 row_shr:1 row_mask:0xf bank_mask:0xf", "fa02027e021101ff"),
+    (GFX90A, "v_mov_b32_sdwa v1, v2 dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE src0_sel:DWORD", "f902027e02150600"),
+    (GFX90A, "ds_swizzle_b32 v1, v2 offset:swizzle(SWAP,16)", "1f407ad802000001"),
+    (GFX90A, "v_cmp_lt_f64 vcc, 0x40080000, v[2:3]", "ff04c27c00000840"),
+    (GFX90A, "v_mfma_f32_32x32x8f16 a[0:15], v[32:33], v[34:35], a[0:15]", "0080ccd320450204"),
+    (GFX1030, "image_sample v[0:3], [v4, v9], s[0:7], s[8:11] dmask:0xf dim:SQ_RSRC_IMG_2D", "0a0f80f00400400009000000"),
+    (GFX1030, "tbuffer_load_format_x v1, off, s[4:7], 0 format:[BUF_FMT_32_FLOAT]", "0000b0e800010180"),
+    (GFX1030, "s_getreg_b32 s4, hwreg(HW_REG_HW_ID1)", "17f804b9"),
+    (GFX1030, "exp mrt0 v0, v1, off, v2 done vm", "0b1800f800010002"),
+    (GFX1100, "v_add_f16 v1.h, v2.l, v3.h", "020703 65".replace(" ", "")),
+    (GFX1100, "v_dual_add_f32 v0, v1, v2 :: v_dual_mul_f32 v3, v4, v5", "010506c9040b0200"),
+    (GFX1100, "s_delay_alu instid0(VALU_DEP_1) | instskip(NEXT) | instid1(SALU_CYCLE_1)", "910487bf"),
+    (GFX1100, "s_sendmsg_rtn_b32 s4, sendmsg(MSG_RTN_GET_REALTIME)", "834c84be"),
+    (GFX1201, "global_load_b32 v1, v[2:3], off offset:64 th:TH_LOAD_NT scope:SCOPE_DEV", "7c0005ee0100180002400000"),
+    (GFX1201, "s_wait_loadcnt 0x0", "0000c0bf"),
+])
+def test_golden(isa, text: str, code: str) -> None:
+    inst = isa.parse(text)
+    assert inst.raw.hex() == code
+    assert isa.parse(isa.text(inst)).raw == inst.raw
+
+
+@pytest.mark.parametrize(("text", "column", "reason"), [
+    ("s_frob s1", 1, "no instruction s_frob"),
+    ("s_add_u32 s1, s2", 16, "takes 3 operands, not 2"),
+    ("s_add_u32 s1, s2, s3, s4", 23, "takes 3 operands, not 4"),
+    ("s_add_u32 s1, q2, s3", 15, "'q2' is no register"),
+    ("s_add_u32 s1, s2, v3", 19, "registers of kind"),
+    ("s_mov_b64 s[3:4], 0", 11, "multiple of 2"),
+    ("global_load_dword v1, v[2:3], off offset:70000", 35, "between -4096 and 4095"),
+    ("global_load_dword v1, v[2:3], off bogus", 35, "no bogus"),
+    ("v_mov_b32 v1,", 14, "operand is missing"),
+    ("v_fma_f32 v0, v1, v2, 3.5", 23, "takes no literal"),
+    ("s_add_u32 s1, 0x12345, 0x54321", 24, "two different literals"),
+    ("s_waitcnt xcnt(0)", 10, "unknown counter"),
+    ("s_waitcnt vmcnt 0", 10, "cannot read"),
+    ("s_getreg_b32 s1, hwreg(HW_REG_FROB)", 24, "integer is expected"),
+    ("v_mov_b32_dpp v1, v2 quad_perm:0 row_mask:0xf bank_mask:0xf", 32, "list in brackets"),
+    ("", 1, "instruction is expected"),
+])
+def test_errors_point_at_the_column(text: str, column: int, reason: str) -> None:
+    with pytest.raises(Invalid, match=reason) as caught:
+        GFX90A.parse(text)
+    assert f"column {column}:" in str(caught.value)
+
+
+def test_listing() -> None:
+    code = GFX90A.assemble("""
+        s_mov_b32 s4, 10          ; counter
+    again: s_sub_u32 s4, s4, 1
+        s_cmp_lg_u32 s4, 0        // done?
+        s_cbranch_scc1 again
+        s_cbranch_scc0 done
+        s_nop 0
+    done:
+        s_endpgm
+    """)
+    assert [code[k:k + 4].hex() for k in range(12, 20, 4)] == ["fdff85bf", "010084bf"]
+    assert GFX90A.assemble("") == b""
+
+
+@pytest.mark.parametrize(("listing", "reason"), [
+    ("s_nop 0\ns_nop s1", "line 2, column 7: .*number"),
+    ("a: s_nop 0\na: s_nop 0", "line 2: label a is there twice"),
+    ("s_branch nowhere", "line 1, column 10: 'nowhere' is no"),
+])
+def test_listings_that_are_wrong(listing: str, reason: str) -> None:
+    with pytest.raises(Invalid, match=reason):
+        GFX90A.assemble(listing)
+
+
+@pytest.mark.parametrize("isa", [GFX90A, GFX1030, GFX1100, GFX1201], ids=lambda isa: isa.target.name)
+def test_what_is_printed_is_read(isa) -> None:
+    """Random instructions: what parses gives the same text again."""
+    generator, read = random.Random(5), 0
+    for op in isa.ops[::23]:
+        word = (op.value | generator.getrandbits(8 * op.size_bytes) & ~op.mask).to_bytes(op.size_bytes, "little")
+        try:
+            text = isa.text(isa.decode(word + bytes(12)))
+            again = isa.parse(text)
+        except (Malformed, Invalid):
+            continue
+        read += 1
+        assert isa.text(again) == text or "lit(" in text or ".l" in isa.text(again)  # a half that is not said
+    assert read > 50
+
+
+def test_nonsense_is_refused_and_nothing_else() -> None:
+    generator = random.Random(6)
+    pieces = ["v_add_f32", "s_mov_b64", "global_load_dword", "v1", "s[2:3]", ",", "[", ")", "offset:", "-", "|", "lit(",
+              "neg(", "::", "0x", "1.0", "off", "v[", "\"", "quad_perm:[", "exp", "hwreg(", "swizzle(", "a[3:1]"]
+    for _ in range(3000):
+        text = " ".join(generator.choices(pieces, k=generator.randrange(1, 8)))
+        try:
+            GFX90A.parse(text)
+        except Invalid:
+            continue
