@@ -2,7 +2,7 @@
 
 In: a .hip file, targets, a folder of HIP headers, a folder with libamdhip64. Out: an executable. The steps are those of
 clang's own driver; the fat binary is written here, since the driver's bundler comes with another package.
-Headers: LUTHIER_HIP_INCLUDE, ROCm's, Debian's libamdhip64-dev, or those that the PyPI package triton carries.
+Headers: LUTHIER_HIP_INCLUDE, ROCm's, or those that the PyPI package triton carries.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ALIGN = 4096
 def header_folders() -> list[Path]:
     """Where HIP headers are on this machine, the best first."""
     places = [Path(p) for p in os.environ.get("LUTHIER_HIP_INCLUDE", "").split(os.pathsep) if p]
-    places += [Path("/opt/rocm/include"), Path("/usr/include")]
+    places.append(Path("/opt/rocm/include"))
     places += sorted((Path.home() / ".cache" / "luthier" / "hip-headers").glob("*"))
     spec = importlib.util.find_spec("triton")
     if spec is not None and spec.origin is not None:
@@ -40,8 +40,6 @@ def hip_major(headers: Path) -> int:
 
 
 def options(headers: Path) -> list[str]:
-    """Naming a folder that the compiler searches anyway would change the order, and break <cmath>'s include_next."""
-    folder = [] if headers == Path("/usr/include") else ["-isystem", str(headers)]
     return [
         "-x",
         "hip",
@@ -52,7 +50,8 @@ def options(headers: Path) -> list[str]:
         "-w",
         "-D__HIP_PLATFORM_AMD__",
         "-D__AMDGCN_WAVEFRONT_SIZE=64",
-        *folder,
+        "-isystem",
+        str(headers),
         "-include",
         "hip/hip_runtime.h",
         "-include",
