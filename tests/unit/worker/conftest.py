@@ -40,7 +40,7 @@ def program(require_tool: Callable[[str], str], request: pytest.FixtureRequest) 
     require_tool("clang++-22")
     require_tool("cc")
     if not HEADERS:
-        missing = "no HIP headers: install ROCm or the PyPI package triton, which carries them, or set LUTHIER_HIP_INCLUDE"
+        missing = "no HIP headers: install ROCm, or triton from PyPI, which has them, or set LUTHIER_HIP_INCLUDE"
         (pytest.fail if os.environ.get("LUTHIER_REQUIRE_TOOLS") == "1" else pytest.skip)(missing)
     folder = request.config.cache.mkdir("programs")
 
