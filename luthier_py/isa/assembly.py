@@ -151,9 +151,10 @@ class Parser:
         return self._finish(draft, line)
 
     def _modifiers(self, draft: Draft, layout: Layout, modifiers: Sequence[Token], rest: Token) -> None:
-        """Set the fields that modifiers name; BadText for those of another form, or for missing words."""
+        """Set the fields that modifiers name; BadText for those of other forms, or missing words."""
         words = set(layout.words)
-        printed = {printed_name(self.target, draft.op, place): info.name for place, info in enumerate(draft.op.operands)}
+        op = draft.op
+        printed = {printed_name(self.target, op, place): info.name for place, info in enumerate(op.operands)}
         for token in modifiers:
             if token.text in words:
                 words.discard(token.text)
