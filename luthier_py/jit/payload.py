@@ -6,7 +6,7 @@ branches stay inside or lead to its end, and ``writes`` is everything that it ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from luthier_py.isa import Inst, Reg, RegSet
 from luthier_py.tool import Constant, Hook, Insertion
@@ -26,6 +26,10 @@ class PayloadKey:
 
     hook: Hook
     constants: tuple[Constant | None, ...]
+    text: str = field(init=False, repr=False)  # of the constants: 0.0 and -0.0 are equal, but not the same
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", repr(self.constants))
 
 
 @dataclass(frozen=True, slots=True)

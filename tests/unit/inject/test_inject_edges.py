@@ -7,7 +7,7 @@ import struct
 import pytest
 from emulated import ISA, LANES, Bench, code_object
 
-from luthier_py import Lane, Mutator, Tool, Variable, WaveVariable, hook, ptr, sgpr, u32, u64
+from luthier_py import Lane, Mutator, Tool, Variable, WaveVariable, f32, hook, ptr, sgpr, u32, u64
 from luthier_py.errors import EditConflict, OutOfRegisters, Unsupported
 from luthier_py.intrinsics import atomic_add, lane_id, popcount
 from luthier_py.isa import EXEC, M0, VCC, OpFlag, agpr, vgpr
@@ -324,3 +324,17 @@ def test_a_hook_beside_a_trap():
     tool, made = instrumented(data, count_everything, **COUNTERS)
     flags = [i.inst.op.flags for f in made.program.functions for i in f.instrs]
     assert made.patched.report[0].sites == len(flags) + 1 and not any(f & OpFlag.CALL for f in flags)
+
+
+def test_zero_and_minus_zero_are_two_constants(bench):
+    @hook(lanes="one")
+    def put(slot: ptr[f32], x: f32) -> None:
+        slot[0] = x
+
+    def visit(tool, m):
+        first = next(m.functions()[0].instrs)
+        m.before(first, put, tool.slots[0], 0.0)
+        m.before(first, put, tool.slots[1], -0.0)
+
+    tool, made = instrumented(code_object({"k": [("s_nop", 0), END]}), visit, slots=Variable(f32, 2, name="slots"))
+    assert str(bench.run(made.data, "k.luthier")[tool.slots]) == "(0.0, -0.0)"
