@@ -33,6 +33,7 @@ from luthier_py.isa.table import ImageInfo, Row, ShapeOperand, Table
 from luthier_py.isa.target import Target
 
 PREFIX_SHIFT = 23
+KEPT = 1 << 16  # instructions that a decoder remembers
 LITERAL_KINDS = frozenset({"src", "srcA", "srcAV", "src16", "src16lo"})
 ALL_SGPRS = RegSet(sgpr=(1 << 106) - 1)
 ALL_VGPRS = RegSet(vgpr=(1 << 256) - 1)
@@ -90,9 +91,45 @@ class Decoder:
         self.registers = _implicit_registers(target, wave_size)
         self.formats: dict[int, Format] = {}
         self.by_prefix = match_order(table)
+        self.short: dict[int, Inst] = {}  # by their first dword
+        self.long: dict[int, Inst] = {}   # by their first two
+        self.parts: dict[tuple[int, int], frozenset[int]] = {}
         self.longest = max((row.mask.bit_length() + 7) // 8 for row in table.rows)  # bytes that tell rows apart
 
     def decode(self, data: bytes | memoryview, offset: int = 0) -> Inst:
+        """The instruction at ``offset``; what has been met before is not taken apart again."""
+        start = data[offset:offset + 8]
+        word = int.from_bytes(start, "little")
+        found = self.short.get(word & 0xFFFFFFFF) or self.long.get(word)
+        if found is not None and len(found.raw) <= len(start):
+            return Inst(found.op, found.fields, found.literal, found.raw, found.operands)
+        inst = self._decode(data, offset)
+        self._keep(word, inst)
+        return inst
+
+    def _keep(self, word: int, inst: Inst) -> None:
+        """Remember by its first dword what that alone says, by its first two what these say."""
+        if len(self.long) + len(self.short) > KEPT:
+            self.long.clear()
+            self.short.clear()
+        if len(inst.raw) == 4 and self._is_said_by(word, 32):
+            self.short[word & 0xFFFFFFFF] = inst
+        elif len(inst.raw) <= 8 and self._is_said_by(word, 64):
+            self.long[word] = inst
+
+    def _is_said_by(self, word: int, bits: int) -> bool:
+        """Whether no row that agrees with the first ``bits`` of ``word`` looks at later ones."""
+        low = (1 << bits) - 1
+        for mask, rows in self.by_prefix[word >> PREFIX_SHIFT & 0x1FF]:
+            if mask >> bits:
+                parts = self.parts.get((id(rows), bits))
+                if parts is None:
+                    parts = self.parts[id(rows), bits] = frozenset(value & low for value in rows)
+                if word & mask & low in parts:
+                    return False
+        return True
+
+    def _decode(self, data: bytes | memoryview, offset: int) -> Inst:
         word = int.from_bytes(data[offset:offset + self.longest], "little")
         for mask, rows in self.by_prefix[word >> PREFIX_SHIFT & 0x1FF]:
             row = rows.get(word & mask)

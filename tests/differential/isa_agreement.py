@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import random
 import re
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from llvm_disassembler import CRASHED, disassemble
 
-from luthier_py.errors import Malformed
+from luthier_py.errors import Invalid, Malformed
 from luthier_py.isa import EXEC, Inst, InstructionSet, OpFlag, OpInfo, instruction_set, target
 
 # Why we refuse what LLVM's disassembler lets through without a word: pattern of our error -> reason.
@@ -189,3 +190,66 @@ def agreement(tool: str, name: str, wave_size: int, words: list[bytes]) -> Agree
     for word, (length, text) in zip(words, answers, strict=True):
         found.add(isa, word, length, text)
     return found
+
+
+# Text that LLVM 22.1.8's assembler reads in a way of its own: pattern -> reason.
+ASSEMBLER_DEFECTS = {
+    r"\|lit\(": "LLVM forgets lit() inside |...|",
+    r"lit64\(": "LLVM makes a literal of 32 bits of lit64() for a narrow operand",
+    r"s_barrier_\w+ (null|src_)": "LLVM takes special sources of barriers for numbers",
+    r"v_cndmask_b16": "LLVM takes the floats of v_cndmask_b16 for inline constants",
+    r"v_dual_.*::": "LLVM takes VOPD3 for pairs that VOPD can say, by register banks",
+}
+
+
+@dataclass
+class Assembled:
+    """Our text of random instructions, assembled by LLVM and by us."""
+
+    texts: int = 0
+    refused: int = 0          # by LLVM: what can be decoded need not be legal to write
+    equal: int = 0            # of the others: the same bytes
+    defects: Counter[str] = field(default_factory=Counter)
+    differences: list[str] = field(default_factory=list)
+
+
+def assembled(tool: str, name: str, wave_size: int, words: list[bytes]) -> Assembled:
+    """The text of each word that is an instruction, as LLVM and as we assemble it."""
+    isa = instruction_set(target(name), wave_size)
+    texts = []
+    for word in words:
+        try:
+            texts.append(isa.text(isa.decode(word)))
+        except Malformed:
+            continue
+    found = Assembled(len(texts))
+    for text, theirs in zip(texts, llvm_bytes(tool, isa, texts), strict=True):
+        if theirs is None:
+            found.refused += 1
+            continue
+        try:
+            ours = isa.parse(text).raw.hex()
+        except Invalid as error:
+            ours = str(error)
+        reason = next((reason for pattern, reason in ASSEMBLER_DEFECTS.items() if re.search(pattern, text)), None)
+        if ours == theirs.hex():
+            found.equal += 1
+        elif reason is not None:
+            found.defects[reason] += 1
+        else:
+            found.differences.append(f"{text}: LLVM {theirs.hex()} ours {ours}")
+    return found
+
+
+def llvm_bytes(tool: str, isa: InstructionSet, texts: list[str]) -> list[bytes | None]:
+    """What LLVM's assembler makes of each line; None where it refuses."""
+    listing = "\n".join(f"L{number}:\n{text}" for number, text in enumerate(texts))
+    command = [tool, "-triple=amdgcn", f"-mcpu={isa.target.name}", f"-mattr={features_of(isa)}", "-show-encoding"]
+    done = subprocess.run(command, input=listing, capture_output=True, text=True)
+    refused = {int(line) // 2 - 1 for line in re.findall(r"<stdin>:(\d+):\d+: error", done.stderr)}
+    made: list[bytes | None] = [None] * len(texts)
+    for part in re.split(r"(?m)^L(?=\d+:$)", done.stdout)[1:]:
+        number, encoding = int(part.split(":")[0]), re.search(r"encoding: \[(.*?)\]", part)
+        if number not in refused and encoding is not None:
+            made[number] = bytes(int(byte, 16) for byte in encoding.group(1).split(","))
+    return made
