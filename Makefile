@@ -1,5 +1,6 @@
 # make demo    see it work: sample kernels instrumented and run on the emulator
 # make test    all tests (those that compare with LLVM's own tools are skipped where these are missing)
+# make test-isa  every row and every opcode of every target against LLVM (a quarter of an hour)
 # make lint    ruff and mypy
 # make bench   speed of the emulator and of instrumentation
 # make samples compile the sample kernels again (needs clang-22)
@@ -10,13 +11,16 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench samples clean
+.PHONY: demo test test-isa lint bench samples clean
 
 demo: .venv/installed
 	$(BIN)/luthier demo
 
 test: .venv/installed-test
 	$(BIN)/python -m pytest $(ARGS)
+
+test-isa: .venv/installed-test
+	LUTHIER_TEST_ISA=1 $(BIN)/python -m pytest tests/differential/test_isa_llvm.py tests/unit/isa $(ARGS)
 
 lint: .venv/installed-test
 	$(BIN)/ruff check .

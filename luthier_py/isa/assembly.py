@@ -154,6 +154,7 @@ class Parser:
         """Set the fields that modifiers name; BadText for those of other forms, or missing words."""
         words = set(layout.words)
         op = draft.op
+        op = draft.op
         printed = {printed_name(self.target, op, place): info.name for place, info in enumerate(op.operands)}
         for token in modifiers:
             if token.text in words:
