@@ -8,6 +8,7 @@ llvm-objdump-22.
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,7 +27,7 @@ from luthier_py.isa.table import load_table  # noqa: E402
 from luthier_py.loader import load  # noqa: E402
 from luthier_py.samples import SAMPLES  # noqa: E402
 
-LLVM_MC, LLVM_OBJDUMP = "llvm-mc-22", "llvm-objdump-22"
+LLVM_MC, LLVM_OBJDUMP = (shutil.which(name) or name for name in ("llvm-mc-22", "llvm-objdump-22"))
 LOADS = "from luthier_py.isa import instruction_set, target; import sys, time; t = time.perf_counter(); " \
     "instruction_set(target(sys.argv[1])).decode(bytes(4) + bytes(24)); print(time.perf_counter() - t)"
 HEAD = """# The instruction set against LLVM 22.1.8

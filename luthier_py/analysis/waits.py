@@ -20,9 +20,11 @@ from typing import NamedTuple
 from luthier_py.analysis.cfg import Graph, solve
 from luthier_py.analysis.effects import everything, pack, unpack
 from luthier_py.isa import Counter, Inst, InstructionSet, OpFlag, RegSet
-from luthier_py.isa.waitcnt import encode_waitcnt, waits_for
+from luthier_py.isa.waitcnt import counters_of, encode_waitcnt, wait_instructions, waits_for
 
-COUNTERS = (Counter.VM, Counter.LGKM, Counter.EXP)  # VS counts stores, which write no register
+# VS counts stores, which write no register; X_CNT says nothing about results.
+COUNTERS = (Counter.VM, Counter.LGKM, Counter.EXP, Counter.SAMPLE, Counter.BVH, Counter.KM, Counter.ASYNC,
+            Counter.TENSOR)
 OLDEST = 63  # ages from here on are not told apart; no counter has more than six bits
 
 
@@ -87,6 +89,11 @@ class Pending:
         return encode_waitcnt(isa.target, counts) if counts else None
 
 
+def wait_for(isa: InstructionSet, pending: Pending, regs: RegSet) -> list[Inst]:
+    """The instructions that make ``regs`` ready: one s_waitcnt, or one for each counter from gfx12 on."""
+    return wait_instructions(isa, pending.counts_for(regs))
+
+
 class Waits:
     """The solution; what is pending inside a node is worked out when first asked for, then kept."""
 
@@ -97,7 +104,7 @@ class Waits:
         for index in graph.kernels:
             boundary[index] = NONE_PENDING
         for index in graph.arrives:
-            boundary[index] = (unknown,) * len(COUNTERS)
+            boundary[index] = tuple(unknown if counter in counters_of(isa.target) else EMPTY for counter in COUNTERS)
         states = solve(range(len(graph.nodes)), graph.successors, boundary, _join, self._flow)
         self.starts = [boundary[i] or NONE_PENDING if state is None else state for i, state in enumerate(states)]
         self.inside = cache(self._inside)
@@ -145,6 +152,8 @@ def _in_order(inst: Inst, counter: Counter) -> bool:
     op = inst.op
     if counter is Counter.VM:
         return Counter.LGKM not in op.counters  # FLAT may end in LDS or in memory
+    if counter in (Counter.SAMPLE, Counter.BVH):
+        return True
     return counter is Counter.LGKM and OpFlag.LDS in op.flags
 
 

@@ -194,6 +194,8 @@ def _operand_field(request: Request, op: OpInfo, place: int, value: Value) -> in
     if isinstance(value, str):
         if value in SOURCE_CODES and info.kind in ("src", "sdwa"):
             return SOURCE_CODES[value] | (VECTOR if info.kind == "sdwa" else 0)
+        if value == "null" and request.target.null_encoding is not None and info.kind in ("src", "sgpr", "bool"):
+            return request.target.null_encoding
         raise Invalid(f"{op.mnemonic}: {info.name} cannot be {value!r}")
     if value is None:
         raise Invalid(f"{op.mnemonic}: {info.name} must be given")

@@ -46,6 +46,14 @@ def _layout(target: Target) -> dict[Counter, Segments]:
     return _LAYOUTS[target.generation]
 
 
+def counters_of(target: Target) -> Counter:
+    """The counters that a target has."""
+    if (target.generation, target.minor) >= (12, 5):  # no images, no exports
+        return Counter.LOAD | Counter.STORE | Counter.DS | Counter.KM | Counter.ASYNC | Counter.TENSOR | Counter.X
+    found = Counter.VM | Counter.LGKM | Counter.EXP | (Counter.VS if target.store_counter else Counter.NONE)
+    return found | (Counter.SAMPLE | Counter.BVH | Counter.KM if target.generation >= 12 else Counter.NONE)
+
+
 def encode_waitcnt(target: Target, counts: Mapping[Counter, int]) -> int:
     """The immediate that waits until each counter is at most its count; counters left out are not waited for."""
     if target.generation >= 12:
@@ -108,7 +116,7 @@ def wait_instructions(isa: InstructionSet, counts: Mapping[Counter, int]) -> lis
     together = {counter: count for counter, count in counts.items() if counter in _layout(isa.target)}
     waits = [isa.make("s_waitcnt", encode_waitcnt(isa.target, together))] if together else []
     if Counter.VS in counts:
-        waits.append(isa.make("s_waitcnt_vscnt", None, min(counts[Counter.VS], 63)))
+        waits.append(isa.make("s_waitcnt_vscnt", "null", min(counts[Counter.VS], 63)))
     return waits
 
 

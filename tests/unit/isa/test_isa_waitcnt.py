@@ -1,0 +1,48 @@
+"""Wait counts of every generation: what is asked for is what the instructions wait for."""
+
+from __future__ import annotations
+
+import pytest
+
+from luthier_py.isa import Counter, instruction_set, target, targets
+from luthier_py.isa.waitcnt import counters_of, wait_instructions, waits_for
+
+
+@pytest.mark.parametrize("row", targets(), ids=lambda row: row.name)
+def test_instructions_wait_for_what_is_asked(row) -> None:
+    isa = instruction_set(row)
+    for count in (0, 2):
+        asked = {counter: count for counter in Counter if counter and counter in counters_of(row)}
+        found: dict[Counter, int] = {}
+        for inst in wait_instructions(isa, asked):
+            found |= waits_for(row, inst)
+        assert found == asked
+    assert wait_instructions(isa, {}) == []
+
+
+@pytest.mark.parametrize(("name", "counts", "text"), [
+    ("gfx90a", {Counter.VM: 3}, ["s_waitcnt vmcnt(3)"]),
+    ("gfx1030", {Counter.VM: 0, Counter.VS: 1}, ["s_waitcnt vmcnt(0)", "s_waitcnt_vscnt null, 0x1"]),
+    ("gfx1100", {Counter.VS: 0}, ["s_waitcnt_vscnt null, 0x0"]),
+    ("gfx1201", {Counter.LOAD: 0, Counter.KM: 0, Counter.BVH: 9},
+     ["s_wait_loadcnt 0x0", "s_wait_kmcnt 0x0", "s_wait_bvhcnt 0x7"]),
+    ("gfx1250", {Counter.TENSOR: 1}, ["s_wait_tensorcnt 0x1"]),
+])
+def test_text(name: str, counts: dict[Counter, int], text: list[str]) -> None:
+    isa = instruction_set(target(name))
+    assert [isa.text(inst) for inst in wait_instructions(isa, counts)] == text
+
+
+def test_counters_of_gfx12() -> None:
+    isa = instruction_set(target("gfx1250"))
+    raises = {text.split()[0]: isa.parse(text).op.counters for text in (
+        "s_load_b32 s4, s[6:7], 0x0", "ds_load_b32 v1, v2", "global_load_b32 v1, v[2:3], off",
+        "global_store_b32 v[2:3], v1, off", "flat_load_b32 v1, v[2:3]", "global_wb",
+        "global_load_async_to_lds_b32 v1, v[2:3], off")}
+    assert raises == {
+        "s_load_b32": Counter.KM | Counter.X, "ds_load_b32": Counter.DS, "global_load_b32": Counter.LOAD | Counter.X,
+        "global_store_b32": Counter.STORE | Counter.X, "flat_load_b32": Counter.LOAD | Counter.DS | Counter.X,
+        "global_wb": Counter.STORE | Counter.X, "global_load_async_to_lds_b32": Counter.ASYNC | Counter.X,
+    }
+    sample = "image_sample v[0:3], v4, s[0:7], s[8:11] dmask:0xf dim:SQ_RSRC_IMG_1D"
+    assert instruction_set(target("gfx1201")).parse(sample).op.counters is Counter.SAMPLE
