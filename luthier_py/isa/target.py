@@ -177,8 +177,10 @@ _TARGETS = (
     *_like(_GFX1010, gfx1010=0x33, gfx1011=0x34, gfx1012=0x35, gfx1013=0x42, gfx10_1_generic=0x52),
     *_like(_GFX1030, gfx1030=0x36, gfx1031=0x37, gfx1032=0x38, gfx1033=0x39, gfx1034=0x3E, gfx1035=0x3D, gfx1036=0x45,
            gfx10_3_generic=0x53),
-    *_like(_GFX1100, gfx1100=0x41, gfx1101=0x46, gfx1151=0x4A),
-    *_like(_GFX1102, gfx1102=0x47, gfx1103=0x44, gfx1150=0x43, gfx1152=0x55, gfx1153=0x58, gfx11_generic=0x54),
+    *_like(_GFX1100, gfx1100=0x41, gfx1101=0x46),
+    *_like(_GFX1102, gfx1102=0x47, gfx1103=0x44, gfx11_generic=0x54),
+    replace(_GFX1100, name="gfx1151", elf_mach=0x4A, minor=5),
+    *_like(replace(_GFX1102, minor=5), gfx1150=0x43, gfx1152=0x55, gfx1153=0x58),
     *_like(_GFX1200, gfx1200=0x48, gfx1201=0x4E, gfx12_generic=0x59),
     *_like(_GFX1250, gfx1250=0x49, gfx1251=0x5A),
 )
