@@ -90,7 +90,7 @@ class Pending:
 
 
 def wait_for(isa: InstructionSet, pending: Pending, regs: RegSet) -> list[Inst]:
-    """The instructions that make ``regs`` ready: one s_waitcnt, or one for each counter from gfx12 on."""
+    """The instructions that make ``regs`` ready: one s_waitcnt, or one per counter of a target that splits them."""
     return wait_instructions(isa, pending.counts_for(regs))
 
 
