@@ -18,7 +18,7 @@ from pathlib import Path
 from shutil import which
 from typing import Any
 
-os.environ["LUTHIER_CACHE"] = "off"
+os.environ["LUTHIER_CACHE_DIR"] = "off"
 
 import numpy as np
 from rich.console import Console

@@ -7,12 +7,7 @@ machine code depends on, so a stale entry cannot be met; a damaged one is compil
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
-import tempfile
-from functools import cache
-from pathlib import Path
 
 from luthier_py import llvm
 from luthier_py.emulator.crosslane import permutation
@@ -21,24 +16,11 @@ from luthier_py.emulator.native import definition
 from luthier_py.emulator.scheduler import scheduler
 from luthier_py.emulator.transcendental import transcendental
 from luthier_py.isa.semantics.algebra import Prim
+from luthier_py.storage import Shelf, cache_key
 
+_SHELF = Shelf("host", 1 << 30)
 _SUPPORT = re.compile(r"@(luthier_\w+)")
 _ready: dict[tuple[str, int], llvm.HostCode] = {}
-
-
-@cache
-def cache_folder() -> Path | None:
-    """Where machine code is kept; None switches the cache off (LUTHIER_CACHE=off)."""
-    named = os.environ.get("LUTHIER_CACHE")
-    if named == "off":
-        return None
-    base = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "luthier-py"
-    folder = base / "host"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return None
-    return folder
 
 
 def compile_function(name: str, ir: str, wave_size: int) -> llvm.HostCode:
@@ -83,28 +65,9 @@ def _definition(name: str, wave_size: int) -> str:
 
 
 def object_code(ir: str, optimise: bool) -> bytes:
-    folder = cache_folder()
-    if folder is None:
-        return llvm.host_object(ir, optimise)
-    key = hashlib.sha256(f"{llvm.host_identity()} {optimise}\n{ir}".encode()).hexdigest()
-    path = folder / f"{key}.o"
-    try:
-        data = path.read_bytes()
-        digest, code = data[:32], data[32:]
-        if hashlib.sha256(code).digest() == digest:
-            return code
-    except OSError:
-        pass
-    code = llvm.host_object(ir, optimise)
-    _keep(path, hashlib.sha256(code).digest() + code)
+    key = cache_key(llvm.host_identity(), str(optimise), ir)
+    code = _SHELF.read(key)
+    if code is None:
+        code = llvm.host_object(ir, optimise)
+        _SHELF.write(key, code)
     return code
-
-
-def _keep(path: Path, data: bytes) -> None:
-    """Write all or nothing; a full disk is nobody's problem here."""
-    try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(data)
-        os.replace(file.name, path)
-    except OSError:
-        pass

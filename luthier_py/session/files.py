@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import io
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from luthier_py.storage import write_file
 
-def write_file(path: Path, data: bytes) -> None:
-    """Replace ``path`` by ``data`` in one step; raises OSError and leaves what was there."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as out:
-            out.write(data)
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)  # there only if something failed
+__all__ = ["write_array", "write_file"]
 
 
 def write_array(path: Path, data: NDArray[Any]) -> None:
@@ -30,9 +19,3 @@ def write_array(path: Path, data: NDArray[Any]) -> None:
     buffer = io.BytesIO()
     np.save(buffer, data, allow_pickle=False)
     write_file(path, buffer.getvalue())
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

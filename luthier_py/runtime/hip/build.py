@@ -6,6 +6,7 @@ Invariant: a folder appears whole or not at all, and its name says everything th
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import shutil
@@ -14,10 +15,12 @@ import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 from luthier_py.errors import LuthierError, Unsupported
 from luthier_py.runtime.hip import protocol, table
+from luthier_py.storage import cache_folder
 
 ABI_MAJORS = (5, 6, 7)
 """Of libamdhip64.so: programs built for ROCm 5, 6 and 7."""
@@ -92,7 +95,7 @@ def build(kind: str, texts: dict[str, str], compile_all: Callable[[Path], None])
     sources = [path.read_text() for path in (Path(__file__), *sorted(HERE.glob("*.[ch]")))]
     for part in (*texts.values(), *sources, *definitions()):
         digest.update(part.encode() + b"\0")
-    final = cache_folder() / "native" / f"{kind}-{digest.hexdigest()[:24]}"
+    final = kept_folder() / f"{kind}-{digest.hexdigest()[:24]}"
     if final.is_dir():
         return final
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -125,9 +128,14 @@ def run_compiler(arguments: list[str]) -> None:
         raise LuthierError(f"{compiler} failed on the HIP runtime's sources: {message}")
 
 
-def cache_folder() -> Path:
-    """LUTHIER_CACHE_DIR, or luthier below the user's cache folder."""
-    chosen = os.environ.get("LUTHIER_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "luthier"
+def kept_folder() -> Path:
+    """Where libraries are kept: the user's cache, or for as long as this process lives."""
+    folder = cache_folder()
+    return folder / "native" if folder is not None else _own_folder()
+
+
+@cache
+def _own_folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="luthier-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

@@ -13,7 +13,7 @@ from hook_files import load_text
 
 from luthier_py import llvm
 from luthier_py.isa import InstructionSet, OpFlag, instruction_set, target
-from luthier_py.jit import PayloadKey, cache, compile, compile_hooks, compile_keys, payload_key
+from luthier_py.jit import PayloadKey, compile, compile_hooks, compile_keys, payload_key
 from luthier_py.tool import Constant, Edits, Hook, Insertion, Place, Variable, WaveVariable, f32, hook, ptr, u32, u64
 
 
@@ -114,15 +114,6 @@ def test_a_cache_that_cannot_be_used_is_no_error(
     monkeypatch.setenv("LUTHIER_CACHE_DIR", str(blocked / "below"))
     monkeypatch.setattr(compile, "_codes", {})
     assert compile_keys(keys(key(add, None, 5)), isa)
-
-
-def test_default_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("LUTHIER_CACHE_DIR")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert cache.folder() == Path("/somewhere/luthier")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", "/home/somebody")
-    assert cache.folder() == Path("/home/somebody/.cache/luthier")
 
 
 def test_float_constants(isa: InstructionSet, calls: list[str]) -> None:
