@@ -43,6 +43,10 @@ FLAGS: dict[str, OpFlag] = {
     "S_CBRANCH_G_FORK": OpFlag.INDIRECT | OpFlag.TERMINATOR,
     "S_CBRANCH_I_FORK": OpFlag.INDIRECT | OpFlag.TERMINATOR,
     "S_CBRANCH_JOIN": OpFlag.INDIRECT | OpFlag.TERMINATOR,
+    # Goes where a register says, relative to the PC (LLVM: isBranch without a target operand; gfx1250 ISA, SOP1).
+    "S_ADD_PC_I64": OpFlag.INDIRECT | OpFlag.TERMINATOR,
+    # Padding behind code (LLVM: isReturn; RDNA ISA, SOPP S_CODE_END).
+    "S_CODE_END": OpFlag.END | OpFlag.TERMINATOR,
     # Read, change and write in one step, but not marked so.
     **{
         name: OpFlag.ATOMIC | OpFlag.ATOMIC_RETURN
@@ -85,6 +89,9 @@ COUNTERS: dict[str, Counter] = {
     for name in ("S_SENDMSG", "S_SENDMSGHALT", "S_SENDMSG_RTN_B32", "S_SENDMSG_RTN_B64",
                  "S_BARRIER_SIGNAL_ISFIRST_IMM", "S_BARRIER_SIGNAL_ISFIRST_M0", "S_BARRIER_LEAVE")
 }
+# The record's named fields say LGKM_CNT, its TSFlags and its pseudo do not: only ASYNC_CNT rises (MCInstrDesc).
+COUNTED_ONLY_AS_ASYNC = frozenset({"DS_ATOMIC_ASYNC_BARRIER_ARRIVE_B64"})
+
 # Cache control that is waited for as a store is (the same place, getVmemWaitEventType).
 COUNTED_AS_STORES = frozenset({"GLOBAL_WB", "GLOBAL_WBINV"})
 

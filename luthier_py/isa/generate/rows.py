@@ -116,15 +116,19 @@ def _rows(tablegen: TableGen, generation: Generation, name: str, record: Record)
         record=name, template=_template(record, name, named, behaviour, shape), base=base, format=format_name,
         size_bytes=_size(record, shape), namespace=f"{record['Size']} {record['DecoderNamespace']}",
         mask=record["mask"], value=record["value"], fill=_fill(name, named, record, shape), shape=shape,
-        reads=tuple(record["Uses"]), writes=_written(base, record), flags=flags.value, counters=counters.value,
+        reads=tuple(record["Uses"]), writes=_written(base, format_name, record, shape), flags=flags.value, counters=counters.value,
         spaces=spaces.value, partial=_partial(base, named, record, pseudo),
         image=_image(tablegen, record, generation),
     )
     return _expand_dpp8(_with_positive_offset(row))
 
 
-def _written(base: str, record: Record) -> tuple[str, ...]:
-    return tuple(name for name in record["Defs"] if name != "SCC" or base not in errata.LEAVES_SCC_ALONE)
+def _written(base: str, format_name: str, record: Record, shape: tuple[ShapeOperand, ...]) -> tuple[str, ...]:
+    """Implicit results; gfx8's SDWA compares have a result operand without bits, which is always VCC."""
+    encoded = {operand.name for operand in shape}
+    hidden = format_name == "SDWA" and any(name == "sdst" and name not in encoded for name, _ in record["Out"])
+    names = dict.fromkeys([*record["Defs"], *["VCC"] * hidden])
+    return tuple(name for name in names if name != "SCC" or base not in errata.LEAVES_SCC_ALONE)
 
 
 def base_name(pseudo: str, format_name: str) -> str:
@@ -179,7 +183,7 @@ def _effects(base: str, format_name: str, named: set[str], behaviour: set[str], 
     counters = errata.COUNTERS.get(base, Counter.NONE)
     if "VM_CNT" in named:
         counters |= _vector_counter(base, named, flags, generation)
-    if "LGKM_CNT" in named:
+    if "LGKM_CNT" in named and base not in errata.COUNTED_ONLY_AS_ASYNC:
         counters |= Counter.LGKM
     if "EXP_CNT" in named and format_name not in MEMORY_FORMATS:  # loads and stores hold EXP_CNT on gfx6 only
         counters |= Counter.EXP
