@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from luthier_py.emulator.layout import TEMPORARY_ROW, row_offset
 from luthier_py.emulator.operands import field, read_scalar, row_of
 from luthier_py.errors import Unsupported
-from luthier_py.isa.instruction import Inst
+from luthier_py.isa.instruction import Inst, Operand
 from luthier_py.isa.registers import RegFile
 from luthier_py.isa.semantics.algebra import U32, U64, Value, ctz, select
 from luthier_py.isa.semantics.control import CrossLane
@@ -36,14 +36,24 @@ def cross_lane(t: Translator, inst: Inst, row: CrossLane) -> None:
     if source.reg is None or source.reg.file is RegFile.SGPR:
         t.scalars.write(target.reg.index, read_scalar(source, 32, t.context))
         return
-    if row is CrossLane.READ_FIRST:
-        mask = t.exec().to(U64)
-        lane = select(mask.eq(0), 0, ctz(mask))
-    else:
-        lane = _lane(t, inst)
+    lane = _first_lane(t) if row is CrossLane.READ_FIRST else _lane(t, inst)
+    t.scalars.write(target.reg.index, _read(t, row_of(source.reg), lane))
+
+
+def read_first(t: Translator, source: Operand) -> Value:
+    """A vector register in the lowest lane of EXEC."""
+    assert source.reg is not None
+    return _read(t, row_of(source.reg), _first_lane(t))
+
+
+def _first_lane(t: Translator) -> Value:
+    mask = t.exec().to(U64)
+    return select(mask.eq(0), 0, ctz(mask))
+
+
+def _read(t: Translator, row: int, lane: Value) -> Value:
     t.settle()
-    pointer = _element(t, row_of(source.reg), lane)
-    t.scalars.write(target.reg.index, t.ops.let(U32, f"load i32, ptr {pointer}, align 4"))
+    return t.ops.let(U32, f"load i32, ptr {_element(t, row, lane)}, align 4")
 
 
 def _lane(t: Translator, inst: Inst) -> Value:

@@ -88,7 +88,7 @@ def _ways(inst: Inst, pc: int) -> tuple[list[int], bool]:
 
 
 def _stops(inst: Inst) -> bool:
-    return bool(inst.op.flags & _STOPS) or meaning(inst.op) in (Action.SLEEP, Action.BARRIER)
+    return bool(inst.op.flags & _STOPS) or meaning(inst.op) in (Action.SLEEP, Action.BARRIER, Action.GRID_BARRIER)
 
 
 def _blocks(insts: dict[int, Inst], leaders: set[int]) -> list[CodeBlock]:

@@ -35,6 +35,7 @@ from luthier_py.emulator.layout import (
     AGPR_ROW,
     GROUP,
     LAUNCH,
+    MEETINGS,
     WAVE,
     WAVE_HEADER_BYTES,
     WORKER,
@@ -90,7 +91,8 @@ class Worker:
             WORKER, counters=self.tally.counters.ctypes.data, sites=self.tally.sites.ctypes.data,
             allocations=run.allocations.ctypes.data, allocation_count=len(run.allocations),
             code_base=run.module.base, table=code.table.ctypes.data, table_entries=len(code.table),
-            code_start=run.module.base + code.start, shared_base=SHARED_BASE, private_base=PRIVATE_BASE)
+            code_start=run.module.base + code.start, shared_base=SHARED_BASE, private_base=PRIVATE_BASE,
+            meetings=run.meetings.ctypes.data)
         self.slots: list[Slot] = []
 
     @property
@@ -165,6 +167,7 @@ class Run:
             vector_bytes=max(vgprs - image_rows, 0) * row_bytes,
             agpr_bytes=agprs * row_bytes, lds_bytes=shape.lds_bytes, slice=SLICE)
         self.allocations = memory.table()
+        self.meetings: Words = np.zeros(MEETINGS, dtype=np.uint64)
         self.native = ctypes.CFUNCTYPE(ctypes.c_uint64, *[ctypes.c_uint64] * 4)(scheduler_address(shape.wave_size))
         self.workers = [Worker(self) for _ in range(min(threads, shape.groups))]
 

@@ -35,6 +35,8 @@ WAVE = _fields(
     "lds", "lds_bytes",
     "scratch",        # address of this wave's private memory: rows of one dword of every lane
     "scratch_bytes",  # of one lane
+    "meeting",        # address of the count of waves that have come to a grid barrier
+    "expected",       # what it counts when this wave may go on
     "fault_site", "fault_lane", "fault_address", "fault_kind",
     "ignored",        # where work-group ids go that the kernel does not ask for
 )
@@ -74,6 +76,7 @@ WORKER = _fields(
     "table", "table_entries",           # function to enter for each dword of code, 0 where unknown
     "code_start",    # absolute address of the table's first dword
     "shared_base", "private_base",      # apertures
+    "meetings",      # address of a u64 for each global wave sync resource: waves that have come to its barriers
 )
 WORKER_BYTES = 8 * len(WORKER)
 
@@ -81,6 +84,10 @@ SITE = _fields(0, "base", "end")  # a memory instruction's last allocation; empt
 SITE_BYTES = 16
 ALLOCATION = _fields(0, "base", "end", "writable")
 ALLOCATION_BYTES = 24
+
+
+MEETINGS = 64
+"""Global wave sync resources of a launch."""
 
 
 class Status(IntEnum):
@@ -91,6 +98,7 @@ class Status(IntEnum):
     JUMP = 2      # go on at pc, in whatever function that is
     YIELD = 3     # budget used up, or s_sleep
     FAULT = 4     # see fault_*
+    MEETING = 5   # go on at pc when ``meeting`` counts ``expected``
 
 
 class Fault(IntEnum):

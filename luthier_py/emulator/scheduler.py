@@ -152,7 +152,17 @@ wave:
   %this = inttoptr i64 %wave.at to ptr
   %status = get wave.status of %this
   %idle = icmp ult i64 %status, $JUMP  ; ended, or at the barrier
-  br i1 %idle, label %after, label %turn
+  br i1 %idle, label %after, label %ready
+ready:
+  %meets = icmp eq i64 %status, $MEETING
+  br i1 %meets, label %meeting, label %turn
+meeting:  ; at a grid barrier: are all here?
+  %counter.at = get wave.meeting of %this
+  %counter = inttoptr i64 %counter.at to ptr
+  %came = load atomic i64, ptr %counter acquire, align 8
+  %expected = get wave.expected of %this
+  %alone = icmp ult i64 %came, %expected
+  br i1 %alone, label %after, label %turn
 turn:
   put wave.budget of %this, %slice
   br label %jump
@@ -182,7 +192,8 @@ call:
   %result64 = zext i32 %result to i64
   put wave.status of %this, %result64
   switch i64 %result64, label %fault [ i64 $DONE, label %ended  i64 $BARRIER, label %arrived
-                                       i64 $JUMP, label %go.on  i64 $YIELD, label %after ]
+                                       i64 $JUMP, label %go.on  i64 $YIELD, label %after
+                                       i64 $MEETING, label %after ]
 go.on:
   %jumps.next = add i64 %jumps, 1
   %enough = icmp ugt i64 %jumps.next, %slice

@@ -13,29 +13,32 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from luthier_py.emulator.access import MEMORY_ROWS, Access
-from luthier_py.emulator.crosslane import cross_lane, permute
+from luthier_py.emulator.crosslane import cross_lane, permute, read_first
 from luthier_py.emulator.discover import CodeBlock
 from luthier_py.emulator.emitter import Emitter
 from luthier_py.emulator.indexing import Index, index_mode
-from luthier_py.emulator.layout import WAVE, WORKER, Fault, Status
+from luthier_py.emulator.layout import MEETINGS, WAVE, WORKER, Fault, Status
 from luthier_py.emulator.liveness import live_rows
 from luthier_py.emulator.matrix import matrix
 from luthier_py.emulator.modes import flushes_f16_f64, flushes_f32, modes
 from luthier_py.emulator.operands import Context, destinations, read_scalar
+from luthier_py.emulator.operands import field as operand_field
 from luthier_py.emulator.scalar_code import hardware, scalar
 from luthier_py.emulator.scalars import Scalars
 from luthier_py.emulator.strip import Strip, Write
 from luthier_py.emulator.vector_code import lanes
 from luthier_py.errors import Location, Unsupported
 from luthier_py.isa.instruction import Inst
-from luthier_py.isa.registers import EXEC, VCC
+from luthier_py.isa.registers import EXEC, M0, VCC
 from luthier_py.isa.semantics import Lanes, Scalar, meaning
 from luthier_py.isa.semantics.algebra import U64, Value
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane, Indexing
 from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.matrix import Matrix
 
-_ENDINGS = (Action.END, Action.BARRIER, Action.SLEEP, Action.SETPC, Action.SWAPPC, Action.CALL, Action.TRAP)
+_ENDINGS = (
+    Action.END, Action.BARRIER, Action.GRID_BARRIER, Action.SLEEP, Action.SETPC, Action.SWAPPC, Action.CALL, Action.TRAP
+)
 _SHARED_BASE, _SHARED_LIMIT, _PRIVATE_BASE, _PRIVATE_LIMIT = 235, 236, 237, 238  # operand encodings
 _APERTURE_BYTES = 1 << 32
 
@@ -256,6 +259,9 @@ class Translator:
             self._leave(Status.DONE, after)
         elif row is Action.BARRIER:
             self._leave(Status.BARRIER, after)
+        elif row is Action.GRID_BARRIER:
+            self._meet(inst)
+            self._leave(Status.MEETING, after)
         elif row is Action.SLEEP:
             self._leave(Status.YIELD, after)
         elif row is Action.GETPC:
@@ -274,3 +280,16 @@ class Translator:
         elif row is Action.TRAP:
             self.emitter.emit(f"store i64 {Fault.TRAP}, ptr {self.field('fault_kind')}")
             self.access.trap()
+
+    def _meet(self, inst: Inst) -> None:
+        """Come to a grid barrier: the wave may go on when a multiple of the members have."""
+        members = read_first(self, inst["data0"]).to(U64) + 1
+        resource = (self.scalars.read(M0, 1) >> 16) + operand_field(inst, "offset")
+        number = (resource & (MEETINGS - 1)).to(U64)
+        base = self.emitter.let(f"load i64, ptr {self._at('%worker', WORKER['meetings'])}")
+        place = self.ops.value(U64, base) + (number << 3)
+        pointer = self.emitter.let(f"inttoptr i64 {place.ref} to ptr")
+        before = self.ops.let(U64, f"atomicrmw add ptr {pointer}, i64 1 seq_cst")
+        first = before - self.ops.let(U64, f"urem i64 {before.ref}, {members.ref}")
+        self.emitter.emit(f"store i64 {place.ref}, ptr {self.field('meeting')}")
+        self.emitter.emit(f"store i64 {(first + members).ref}, ptr {self.field('expected')}")

@@ -13,6 +13,7 @@ import queue
 import struct
 import threading
 import time
+from collections.abc import Mapping
 from functools import partial
 
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
@@ -33,7 +34,8 @@ VARIABLE = "LUTHIER_DEVICE"
 PROFILE = "LUTHIER_DEVICE_PROFILE"
 """A file that gets one line of JSON for each launch: what the emulator itself counted."""
 SHARED_GROUPS = 16  # work-groups of a thread from which on threads pay
-_LAUNCH = struct.Struct("<9I")
+_LAUNCH = struct.Struct("<10I")
+_GRID_SYNC_BYTES = 64
 
 
 class DeviceService:
@@ -118,12 +120,19 @@ class DeviceService:
         if request.code == Message.STAMP:
             ctypes.c_uint64.from_address(*struct.unpack("<Q", request.content)).value = time.monotonic_ns()
             return
-        module, kernel, *shape, lds = _LAUNCH.unpack_from(request.content)
+        module, kernel, *shape, lds, cooperative = _LAUNCH.unpack_from(request.content)
         grid, block = (shape[0], shape[1], shape[2]), (shape[3], shape[4], shape[5])
         record = self._record(module, kernel)
-        kernarg = with_hidden(record, request.content[_LAUNCH.size :], grid, block, lds)
+        place = self.device.alloc(_GRID_SYNC_BYTES) if cooperative else None
+        pointers = {}
+        if place is not None:
+            self.device.write(place.address, grid_sync(place.address, grid, block))
+            pointers["hidden_multigrid_sync_arg"] = place.address
+        kernarg = with_hidden(record, request.content[_LAUNCH.size :], grid, block, lds, pointers)
         self.device.threads = self._threads if grid[0] * grid[1] * grid[2] >= SHARED_GROUPS * self._threads else 1
         self.device.launch(self._modules[module].kernel(record.name), grid, block, kernarg, lds)
+        if place is not None:
+            self.device.free(place)
         if self._profile is not None and self.device.profile is not None:
             append_profile(self._profile, self.device.profile)
 
@@ -150,15 +159,27 @@ def append_profile(path: str, profile: LaunchProfile) -> None:
         file.write(json.dumps(row) + "\n")
 
 
-def with_hidden(record: KernelRecord, kernarg: bytes, grid: Dim3, block: Dim3, lds: int) -> bytes:
-    """The kernarg segment with the arguments that the runtime fills in."""
+def grid_sync(address: int, grid: Dim3, block: Dim3) -> bytes:
+    """What hidden_multigrid_sync_arg points to, for one grid alone (ROCm device libraries, ockl/src/cg.cl).
+
+    The words of the multi-grid barrier, number of this grid and of all, work-items before it and in all, the two words
+    of this grid's barrier, its work-groups; the multi-grid barrier stands behind it.
+    """
+    groups, items = (x * y * z for x, y, z in (grid, block))
+    layout = struct.Struct("<Q2I2Q2II4x")
+    return layout.pack(address + layout.size, 0, 1, 0, groups * items, 0, 0, groups)
+
+
+def with_hidden(
+    record: KernelRecord, kernarg: bytes, grid: Dim3, block: Dim3, lds: int, pointers: Mapping[str, int]
+) -> bytes:
+    """The kernarg segment with the arguments that the runtime fills in; ``pointers`` are those that this launch has."""
     size = max([len(kernarg), *(arg.offset + arg.size for arg in record.args)])
     segment = bytearray(kernarg.ljust(size, b"\0"))
     for arg in record.args:
         if arg.hidden:
-            segment[arg.offset : arg.offset + arg.size] = hidden_value(arg.value_kind, grid, block, lds).to_bytes(
-                arg.size, "little"
-            )
+            value = pointers.get(arg.value_kind) or hidden_value(arg.value_kind, grid, block, lds)
+            segment[arg.offset : arg.offset + arg.size] = value.to_bytes(arg.size, "little")
     return bytes(segment)
 
 

@@ -2,7 +2,8 @@
 
 In: a .hip file, targets, a folder of HIP headers, a folder with libamdhip64. Out: an executable. The steps are those of
 clang's own driver; the fat binary is written here, since the driver's bundler comes with another package.
-Headers: LUTHIER_HIP_INCLUDE, ROCm's, or those that the PyPI package triton carries.
+Headers: LUTHIER_HIP_INCLUDE, ROCm's, or those that the PyPI package triton carries. A source with the line LINKED gets
+AMD's own device library as well, which lies beside these headers.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ HERE = Path(__file__).parent
 COMPILER = "clang++-22"
 MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 ALIGN = 4096
+LINKED = "// Linked with ROCm's device library."
 
 
 def header_folders() -> list[Path]:
@@ -37,6 +39,44 @@ def hip_major(headers: Path) -> int:
         if line.startswith("#define HIP_VERSION_MAJOR"):
             return int(line.split()[2])
     raise ValueError(f"{headers}: hip_version.h names no version")
+
+
+def device_library(headers: Path) -> Path | None:
+    """ockl.bc: beside the headers as in the wheel and in ROCm, or where Debian's rocm-device-libs has it."""
+    folders = [headers.parent / "lib", headers.parent / "amdgcn" / "bitcode"]
+    folders.append(Path("/usr/lib/x86_64-linux-gnu/amdgcn/bitcode"))
+    return next((folder / "ockl.bc" for folder in folders if (folder / "ockl.bc").exists()), None)
+
+
+def target_constants(target: str, folder: Path) -> Path:
+    """The bitcode that tells the device library its target: what ROCm has as oclc_*.bc."""
+    digits = target.removeprefix("gfx")
+    version = int(digits[:-2]) * 1000 + int(digits[-2], 16) * 100 + int(digits[-1], 16)
+    wave_bits = 6 if version < 10000 else 5
+    values = (
+        ("ISA_version", "i32", version),
+        ("ABI_version", "i32", 600),
+        ("wavefrontsize64", "i8", int(wave_bits == 6)),
+        ("wavefrontsize_log2", "i32", wave_bits),
+    )
+    text = folder / f"oclc-{target}.ll"
+    attributes = "linkonce_odr hidden addrspace(4) constant"
+    lines = [f"@__oclc_{name} = {attributes} {kind} {value}\n" for name, kind, value in values]
+    text.write_text('target triple = "amdgcn-amd-amdhsa"\n' + "".join(lines))
+    output = text.with_suffix(".bc")
+    how = "--target=amdgcn-amd-amdhsa", "-nogpulib", "-w", "-x", "ir", "-emit-llvm", "-c"
+    run(COMPILER, *how, str(text), "-o", str(output))
+    return output
+
+
+def library_options(source: Path, headers: Path, target: str, folder: Path) -> list[str]:
+    if LINKED not in source.read_text():
+        return []
+    library = device_library(headers)
+    if library is None:
+        raise RuntimeError(f"{source.name} needs ROCm's device library, ockl.bc, and there is none beside {headers}")
+    files = library, target_constants(target, folder)
+    return [word for file in files for word in ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(file))]
 
 
 def options(headers: Path) -> list[str]:
@@ -86,6 +126,7 @@ def build(
             f"--offload-arch={name}",
             "--cuda-device-only",
             "--no-gpu-bundle-output",
+            *library_options(source, headers, name, output.parent),
             *extra,
             str(source),
             "-o",

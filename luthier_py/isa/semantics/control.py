@@ -1,7 +1,7 @@
 """Control flow, and instructions whose effect is not a value: waits, messages, hardware registers.
 
 In: nothing. Out: data rows; whoever runs or analyses code acts on them.
-Source: AMD Instinct MI200 ISA, chapter 4 and 12.5 (SOPP), 12.3 (SOPK).
+Source: AMD Instinct MI200 ISA, chapter 4, 12.5 (SOPP), 12.3 (SOPK), 12.13 (LDS & GDS: DS_GWS_BARRIER).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Action(Enum):
     NOTHING = auto()   # no effect on results: waits, cache control, priorities, performance counters
     END = auto()
     BARRIER = auto()
+    GRID_BARRIER = auto()  # of a launch's waves: data0 + 1 of them meet at global wave sync resource offset + M0[21:16]
     SLEEP = auto()     # other waves get their turn
     GETPC = auto()     # sdst = address of the next instruction
     SETPC = auto()     # go to src0
@@ -58,11 +59,12 @@ for _register in "scc", "vcc", "exec":
 declare(
     "S_NOP V_NOP S_WAITCNT S_SETPRIO S_SETHALT S_INCPERFLEVEL S_DECPERFLEVEL S_TTRACEDATA S_ICACHE_INV S_WAKEUP "
     "S_DCACHE_INV S_DCACHE_INV_VOL S_DCACHE_WB S_DCACHE_WB_VOL S_SENDMSG BUFFER_WBINVL1 BUFFER_WBINVL1_VOL "
-    "BUFFER_INVL2 BUFFER_WBL2 DS_NOP V_CLREXCP S_INST_PREFETCH S_CLAUSE S_CODE_END",
+    "BUFFER_INVL2 BUFFER_INV BUFFER_WBL2 DS_NOP V_CLREXCP S_INST_PREFETCH S_CLAUSE S_CODE_END",
     Action.NOTHING,
 )
 declare("S_ENDPGM S_ENDPGM_SAVED", Action.END)
 declare("S_BARRIER", Action.BARRIER)
+declare("DS_GWS_BARRIER", Action.GRID_BARRIER)
 declare("S_SLEEP", Action.SLEEP)
 declare("S_GETPC_B64", Action.GETPC)
 declare("S_SETPC_B64", Action.SETPC)

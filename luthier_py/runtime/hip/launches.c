@@ -32,26 +32,37 @@ static hipError_t pack(const struct kernel *kernel, void **args, void **extra, c
     return buffer || kernel->argument_count == 0 ? hipSuccess : hipErrorInvalidValue;
 }
 
-hipError_t launch(struct kernel *kernel, struct dim3 grid, struct dim3 block, size_t lds_bytes, stream_t stream,
-                  void **args, void **extra)
+hipError_t launch_prepare(const struct launch *l, struct operation *operation)
 {
+    const struct kernel *kernel = l->kernel;
+    struct dim3 grid = l->grid, block = l->block;
     if (!kernel)
         return hipErrorInvalidHandle;
     uint64_t threads = (uint64_t)block.x * block.y * block.z;
     if (!grid.x || !grid.y || !grid.z || !threads || block.x > facts.max_threads || block.y > facts.max_threads ||
         threads > kernel->max_threads || (uint64_t)grid.x * block.x > UINT32_MAX)
         return hipErrorInvalidConfiguration;
-    if (lds_bytes > facts.lds_bytes || kernel->lds_bytes + lds_bytes > facts.lds_bytes)
+    if (l->lds_bytes > facts.lds_bytes || kernel->lds_bytes + l->lds_bytes > facts.lds_bytes)
         return hipErrorInvalidValue;
     char *kernarg = calloc(1, kernel->kernarg_bytes + 1u);
     if (!kernarg)
         return hipErrorOutOfMemory;
-    struct operation operation = {
-        OPERATION_LAUNCH, .launch = {kernel, grid, block, (uint32_t)lds_bytes, kernel->kernarg_bytes, kernarg}};
-    hipError_t error = pack(kernel, args, extra, kernarg);
-    if (!error)
-        error = perform(stream, &operation);
-    free(kernarg);
+    *operation = (struct operation){OPERATION_LAUNCH, .launch = {l->kernel, grid, block, (uint32_t)l->lds_bytes,
+                                                                 l->cooperative, kernel->kernarg_bytes, kernarg}};
+    hipError_t error = pack(kernel, l->args, l->extra, kernarg);
+    if (error)
+        free(kernarg);
+    return error;
+}
+
+hipError_t launch(stream_t stream, const struct launch *l)
+{
+    struct operation operation;
+    hipError_t error = launch_prepare(l, &operation);
+    if (error)
+        return error;
+    error = perform(stream, &operation);
+    free(operation.launch.kernarg);
     return error;
 }
 
@@ -63,7 +74,7 @@ static hipError_t launch_function(const void *function, struct dim3 grid, struct
     if (!error && start)
         error = hipEventRecord(start, stream);
     if (!error)
-        error = launch(kernel, grid, block, lds_bytes, stream, args, NULL);
+        error = launch(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, false});
     if (!error && stop)
         error = hipEventRecord(stop, stream);
     return note(error);
@@ -92,7 +103,7 @@ hipError_t hipModuleLaunchKernel(struct kernel *kernel, unsigned grid_x, unsigne
                                  unsigned block_y, unsigned block_z, unsigned lds_bytes, stream_t stream, void **args, void **extra)
 {
     struct dim3 grid = {grid_x, grid_y, grid_z}, block = {block_x, block_y, block_z};
-    return note(launch(kernel, grid, block, lds_bytes, stream, args, extra));
+    return note(launch(stream, &(struct launch){kernel, grid, block, lds_bytes, args, extra, false}));
 }
 
 hipError_t hipDrvLaunchKernelEx(const struct driver_launch_config *c, struct kernel *kernel, void **args, void **extra)
@@ -115,7 +126,7 @@ hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, uns
     struct dim3 grid = {items_x / block_x, items_y / block_y, items_z / block_z};
     hipError_t error = start ? hipEventRecord(start, stream) : hipSuccess;
     if (!error)
-        error = launch(kernel, grid, block, lds_bytes, stream, args, extra);
+        error = launch(stream, &(struct launch){kernel, grid, block, lds_bytes, args, extra, false});
     if (!error && stop)
         error = hipEventRecord(stop, stream);
     return note(error);
@@ -154,7 +165,7 @@ static hipError_t launch_cooperative(struct kernel *kernel, struct dim3 grid, st
         return error;
     if ((uint64_t)grid.x * grid.y * grid.z > (uint64_t)blocks * facts.compute_units)
         return hipErrorCooperativeLaunchTooLarge;
-    return launch(kernel, grid, block, lds_bytes, stream, args, NULL);
+    return launch(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, true});
 }
 
 hipError_t hipLaunchCooperativeKernel(const void *function, struct dim3 grid, struct dim3 block, void **args, unsigned lds_bytes,
@@ -217,8 +228,8 @@ hipError_t hipLaunchByPtr(const void *function)
     struct kernel *kernel;
     void *extra[] = {BUFFER_POINTER, set_up, BUFFER_SIZE, &set_up_bytes, LAUNCH_END};
     hipError_t error = function_kernel(function, &kernel);
-    return note(error ? error : launch(kernel, configuration.grid, configuration.block, configuration.lds_bytes,
-                                       configuration.stream, NULL, extra));
+    struct launch all = {kernel, configuration.grid, configuration.block, configuration.lds_bytes, NULL, extra, false};
+    return note(error ? error : launch(configuration.stream, &all));
 }
 
 hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, struct kernel *kernel, int block_size, size_t lds_bytes)

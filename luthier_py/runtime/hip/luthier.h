@@ -115,7 +115,7 @@ enum operation_kind { OPERATION_LAUNCH, OPERATION_COPY, OPERATION_FILL, OPERATIO
 struct operation {
     enum operation_kind kind;
     union {
-        struct { struct kernel *kernel; struct dim3 grid, block; uint32_t lds_bytes, bytes; void *kernarg; } launch;
+        struct { struct kernel *kernel; struct dim3 grid, block; uint32_t lds_bytes, cooperative, bytes; void *kernarg; } launch;
         struct { void *to; const void *from; size_t to_pitch, from_pitch, width, height; } copy;
         struct { void *to; uint32_t value, element; size_t pitch, count, height; } fill;
         struct { void (*function)(void *); void *data; } call;
@@ -123,8 +123,11 @@ struct operation {
 };
 hipError_t perform(stream_t stream, const struct operation *operation);
 hipError_t perform_now(stream_t stream, const struct operation *operation);
-hipError_t launch(struct kernel *kernel, struct dim3 grid, struct dim3 block, size_t lds_bytes, stream_t stream,
-                  void **args, void **extra);
+struct launch {
+    struct kernel *kernel; struct dim3 grid, block; size_t lds_bytes; void **args, **extra; bool cooperative;
+};
+hipError_t launch_prepare(const struct launch *launch, struct operation *operation); /* its kernarg is the caller's to free */
+hipError_t launch(stream_t stream, const struct launch *launch);
 
 /* streams.c */
 struct stream {

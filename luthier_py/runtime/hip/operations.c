@@ -13,7 +13,7 @@ static hipError_t perform_launch(struct stream *stream, const struct operation *
     const struct kernel *kernel = operation->launch.kernel;
     struct dim3 grid = operation->launch.grid, block = operation->launch.block;
     uint32_t head[] = {kernel->module->id, kernel->index, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                       operation->launch.lds_bytes};
+                       operation->launch.lds_bytes, operation->launch.cooperative};
     struct part parts[] = {{head, sizeof head}, {operation->launch.kernarg, operation->launch.bytes}};
     uint64_t ticket;
     hipError_t error = device_submit(MESSAGE_LAUNCH, parts, 2, &ticket);

@@ -31,7 +31,7 @@ class Message(IntEnum):
     )
     INSTRUMENT = 9  # u32 image; then a kernel's name -> clone (tool.c reads it), empty where the original is to run
     FINISH = 10  # the program ends: u64 launches that it made -> nothing
-    LAUNCH = 16  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes; then the kernarg segment
+    LAUNCH = 16  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes, cooperative; then the kernarg segment
     STAMP = 17  # u64 address of the word that gets the time
     RESULT = 18  # u32 image, launch, grid x y z, block x y z, name bytes; the kernel's name; then its variables' bytes
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import NoReturn
 
 import pytest
 
@@ -40,14 +41,15 @@ def program(require_tool: Callable[[str], str], request: pytest.FixtureRequest) 
     require_tool("clang++-22")
     require_tool("cc")
     if not HEADERS:
-        missing = "no HIP headers: install ROCm, or triton from PyPI, which has them, or set LUTHIER_HIP_INCLUDE"
-        (pytest.fail if os.environ.get("LUTHIER_REQUIRE_TOOLS") == "1" else pytest.skip)(missing)
+        missing("no HIP headers: install ROCm, or triton from PyPI, which has them, or set LUTHIER_HIP_INCLUDE")
     folder = request.config.cache.mkdir("programs")
 
     def make(name: str, major: int | None = None, targets: tuple[str, ...] = (TARGET,)) -> Path:
         major = major or max(HEADERS)
         headers = HEADERS.get(major) or HEADERS[max(HEADERS)]
         source = PROGRAMS / f"{name}.hip"
+        if builder.LINKED in source.read_text() and builder.device_library(headers) is None:
+            missing("no device library (ockl.bc): install ROCm, rocm-device-libs, or triton from PyPI")
         texts = [source, *sorted(PROGRAMS.glob("*.h")), PROGRAMS / "build.py"]
         digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in texts) + repr((major, targets)).encode())
         output = Path(folder) / f"{name}-{digest.hexdigest()[:16]}"
@@ -56,6 +58,10 @@ def program(require_tool: Callable[[str], str], request: pytest.FixtureRequest) 
         return output
 
     return make
+
+
+def missing(words: str) -> NoReturn:
+    (pytest.fail if os.environ.get("LUTHIER_REQUIRE_TOOLS") == "1" else pytest.skip)(words)
 
 
 def run_program(*command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
