@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -136,6 +138,7 @@ def run(
         launch_file,
         parse_argument,
         parse_dim,
+        save_counts,
         save_outputs,
         save_report,
     )
@@ -143,9 +146,11 @@ def run(
     launch = Launch(
         kernel, parse_dim(grid, "--grid"), parse_dim(block, "--block"), tuple(map(parse_argument, arguments or []))
     )
-    done = launch_file(file, launch, None if tool == "none" else _tool(tool, option), device)
+    pairs = {**_pairs(option), **({"LUTHIER_REPORT": str(report)} if report else {})}
+    loaded = None if tool == "none" else _echoed(tool, pairs)
+    done = launch_file(file, launch, loaded, device)
     saved = save_outputs(done, save) if save else {}
-    files = save_report(done, report) if report else []
+    files = [*save_counts(done), *save_report(done)]
     facts = launch_facts(done, launch, {k: str(v) for k, v in saved.items()}, list(map(str, files)))
     _show(facts if as_json else launch_table(facts), as_json)
     if not done.observed:
@@ -207,10 +212,65 @@ def build(
     print(f"LD_PRELOAD={path.resolve()}")
 
 
+@app.command()
+def study(
+    file: Annotated[Path, typer.Argument(help="what to run, as TOML: docs/studies.md", metavar="FILE.toml")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="folder of results; default: FILE.study, here")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="runs at a time; default: as many as CPUs")] = None,
+    scheduler: Annotated[str | None, typer.Option("--scheduler", help="tcp://...: run on a Dask cluster")] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="make runs again that failed or took too long")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="show the runs, and make none")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run programs x arguments x tools x devices, repeated; goes on where it was left."""
+    from luthier_py.report.study import plan_table, study_text
+    from luthier_py.session.study import plan_study, run_study
+
+    plan = plan_study(file, output or Path(f"{file.stem}.study"), retry)
+    if dry_run:
+        _show(plan.facts() if as_json else plan_table(plan.facts()), as_json)
+        return
+    with _progress(len(plan.waiting)) as advance:
+        facts = run_study(plan, jobs, scheduler, lambda cell, outcome: advance())
+    if as_json:
+        _show(facts, as_json)
+    else:
+        print("\n".join([study_text(facts), *(f"-> {name}" for name in facts["files"])]))
+    if not facts["observed"]:
+        print("luthier: nothing was observed in any run", file=sys.stderr)
+        raise typer.Exit(Exit.NOTHING_OBSERVED)
+    if facts["differences"]:
+        print("luthier: counts or outputs differ between repeats", file=sys.stderr)
+        raise typer.Exit(Exit.ERROR)
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[], None]]:
+    """A bar on stderr, if that is a terminal; call what it gives when one more is done."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (BarColumn(), MofNCompleteColumn(), "runs", TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=total)
+        yield lambda: progress.advance(task)
+
+
 def _tool(name: str, options: list[str] | None) -> Any:
     from luthier_py.tool import load_tool
 
     return load_tool(name, _pairs(options))
+
+
+def _echoed(name: str, options: dict[str, str]) -> Any:
+    """The tool; its options are told on stderr."""
+    from luthier_py.tool import load_tool
+
+    loaded = load_tool(name, options)
+    print(loaded.echo(), file=sys.stderr)
+    return loaded
 
 
 def _pairs(options: list[str] | None) -> dict[str, str]:

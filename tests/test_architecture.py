@@ -185,7 +185,8 @@ def test_every_package_folder_is_installed() -> None:
 def test_every_import_is_a_declared_dependency() -> None:
     declared = project()["project"]
     extras = declared["optional-dependencies"]
-    names = distributions(declared["dependencies"], extras["hip"], extras["plot"])
+    of_users = [extra for name, extra in extras.items() if name != "test"]
+    names = distributions(declared["dependencies"], *of_users)
     known = {*sys.stdlib_module_names, "luthier_py", *(IMPORT_NAMES.get(name, name) for name in names)}
     used = {name.split(".")[0]: name_of(path) for path in product() for name in imports(path)}
     assert {name: path for name, path in used.items() if name not in known} == {}

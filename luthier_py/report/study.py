@@ -1,0 +1,133 @@
+"""A study's summary as text, as one HTML page, and as pictures. The facts come from `session.study`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.table import Table as RichTable
+
+from luthier_py.report.columns import aligned
+from luthier_py.report.html import Page, Picture, Row, Table, render
+from luthier_py.report.plots import available, ranges, stacked_bars
+
+Facts = dict[str, Any]
+HEADER = ("runs", "launches", "seconds", "least", "most", "x bare", "status", "program", "arguments", "tool", "device")
+TEXTS = 5  # of the header's columns, at its end
+NO_PLOTS = "Install luthier-py[study] for plots."
+
+
+def study_files(facts: Facts) -> dict[str, bytes]:
+    """Files by name: the summary as text and as a page, and a PNG for each figure."""
+    pictures = study_pictures(facts) if available() else {}
+    page = render(study_page(facts, pictures))
+    return {
+        "summary.txt": (study_text(facts) + "\n").encode(),
+        "index.html": page.encode(),
+        **{f"{name}.png": picture.png for name, picture in pictures.items()},
+    }
+
+
+def study_text(facts: Facts) -> str:
+    """All tables, one after the other."""
+    parts = [facts["title"], aligned(HEADER, map(_cells, facts["groups"]), left=TEXTS)]
+    for figure in facts["figures"]:
+        rows = [(*_numbers(figure, row["values"]), row["bar"]) for row in figure["rows"]]
+        parts.append(f"{_heading(figure)}\n{aligned((*figure['parts'], ''), rows, left=1)}")
+    for table in facts["tables"]:
+        rows = [(*map(_text, row["values"]), row["of"]) for row in table["rows"]]
+        left = 1 + _texts_at_end(table)
+        parts.append(f"{table['title']}\n{aligned((*table['columns'], ''), rows, left=left)}")
+    parts.append("\n".join(verdict(facts)))
+    return "\n\n".join(parts)
+
+
+def verdict(facts: Facts) -> list[str]:
+    """The last lines: how many runs came to what, and whether repeats agree."""
+    statuses = ", ".join(f"{count} {status}" for status, count in facts["statuses"].items())
+    lines = [*facts["failures"], *(f"repeats differ: {text}" for text in facts["differences"])]
+    repeated = any(group["runs"] > 1 for group in facts["groups"])
+    agree = "" if not repeated or facts["differences"] else "; all counts and outputs are equal in all repeats"
+    return [*lines, f"verdict: {facts['runs']} runs: {statuses}{agree}"]
+
+
+def study_pictures(facts: Facts) -> dict[str, Picture]:
+    """By name; a figure without data has none."""
+    made = {}
+    timed = [group for group in facts["groups"] if group["median_seconds"] is not None]
+    if timed:
+        names = [" ".join(filter(None, (g["program"], g["arguments"], g["tool"], g["device"]))) for g in timed]
+        numbers = [(g["least_seconds"], g["median_seconds"], g["most_seconds"]) for g in timed]
+        title = "Wall time: median, least and most of the repeats"
+        made["seconds"] = Picture(title, ranges(names, numbers, title, "seconds"))
+    for figure in facts["figures"]:
+        if figure["rows"]:
+            labels = [row["bar"] for row in figure["rows"]]
+            parts = {name: [row["values"][at] for row in figure["rows"]] for at, name in enumerate(figure["parts"])}
+            unit = figure["unit"] or ("%" if figure["share"] else "")
+            made[figure["name"]] = Picture(figure["title"], stacked_bars(labels, parts, figure["title"], unit))
+    return made
+
+
+def study_page(facts: Facts, pictures: dict[str, Picture]) -> Page:
+    numbers = len(HEADER) - TEXTS
+    times = [Row(tuple(map(str, _cells(group))), _heat(group)) for group in facts["groups"]]
+    tables = [Table("Runs", HEADER, tuple(times), code=numbers + 1)]
+    for figure in facts["figures"]:
+        rows = (Row((*_numbers(figure, row["values"]), row["bar"])) for row in figure["rows"])
+        tables.append(Table(_heading(figure), (*figure["parts"], ""), tuple(rows), code=len(figure["parts"])))
+    for table in facts["tables"]:
+        found = (Row((*map(_text, row["values"]), row["of"])) for row in table["rows"])
+        tables.append(Table(table["title"], (*table["columns"], ""), tuple(found), code=len(table["columns"])))
+    shown = [picture for name, picture in pictures.items() if name != "seconds"]
+    shown += [pictures["seconds"]] if "seconds" in pictures else []
+    statuses = tuple((status, str(count)) for status, count in facts["statuses"].items())
+    notes = [*verdict(facts), *([] if pictures else [NO_PLOTS])]
+    return Page(facts["title"], (("runs", str(facts["runs"])), *statuses), tables, shown, notes)
+
+
+def plan_table(facts: list[Facts]) -> RichTable:
+    """The runs of a study that has not been carried out."""
+    table = RichTable(*facts[0], box=None, pad_edge=False)
+    for row in facts:
+        table.add_row(*map(str, row.values()))
+    return table
+
+
+def _cells(group: Facts) -> tuple[Any, ...]:
+    seconds = (group[f"{name}_seconds"] for name in ("median", "least", "most"))
+    times = ("-" if value is None else f"{value:.3f}" for value in seconds)
+    ratio = "-" if group["ratio"] is None else f"{group['ratio']:.2f}"
+    statuses = group["statuses"]
+    status = next(iter(statuses)) if len(statuses) == 1 else ", ".join(f"{n} {name}" for name, n in statuses.items())
+    return (group["runs"], group["launches"], *times, ratio, status, *(group[c] for c in HEADER[-4:]))
+
+
+def _heat(group: Facts) -> float:
+    """Of runs that did not end well."""
+    well = sum(count for status, count in group["statuses"].items() if status in ("ok", "nothing observed"))
+    return float(1 - well / group["runs"])
+
+
+def _heading(figure: Facts) -> str:
+    unit = figure["unit"] or ("%" if figure["share"] else "")
+    return f"{figure['title']} ({unit})" if unit else str(figure["title"])
+
+
+def _numbers(figure: Facts, values: list[float]) -> list[str]:
+    return [f"{value:.1f}" if figure["share"] else _text(value) for value in values]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.2f}"
+    return "" if value is None else str(value)
+
+
+def _texts_at_end(table: Facts) -> int:
+    """How many of the last columns hold text."""
+    count = 0
+    for at in reversed(range(len(table["columns"]))):
+        if not any(isinstance(row["values"][at], str) for row in table["rows"]):
+            break
+        count += 1
+    return count

@@ -1,0 +1,133 @@
+"""The runs that a study asks for, each with a name that says all it depends on.
+
+In: a Study. Out: Cells, repeat by repeat, so that what is compared runs close together. Invariant: two cells have one
+identity exactly if they run the same: contents of files count, not their names, nor labels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from luthier_py.errors import Invalid
+from luthier_py.session.study.spec import GPU, Program, Study, ToolUse
+from luthier_py.tool import load_tool
+
+PACKAGE = Path(__file__).parents[2]
+SOURCES = (".py", ".c", ".h", ".txt")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One run. Plain data: it travels to other processes and machines as JSON."""
+
+    identity: str
+    program: str
+    arguments: str
+    tool: str
+    device: str
+    repeat: int
+    run: Mapping[str, Any]
+    """What is run: the fields of child.Run."""
+    timeout: float
+
+    @property
+    def group(self) -> tuple[str, str, str, str]:
+        """Of all repeats of the same."""
+        return self.program, self.arguments, self.tool, self.device
+
+
+def cells_of(study: Study) -> list[Cell]:
+    """All runs; Invalid where a program or a file of a tool is not there."""
+    return [
+        _cell(study, program, name, tool, device, repeat)
+        for repeat in range(study.repeat)
+        for program in study.programs
+        for name in program.arguments
+        for device in study.devices
+        for tool in study.tools
+    ]
+
+
+def _cell(study: Study, program: Program, arguments: str, tool: ToolUse, device: str, repeat: int) -> Cell:
+    executable = find_program(program, study.folder)
+    words = [*program.command[1:], *program.arguments[arguments]]
+    run = {
+        "command": [executable, *words],
+        "folder": str(study.folder),
+        "environment": dict(program.environment),
+        "tool": tool.tool,
+        "options": dict(tool.options),
+        "device": None if device == GPU else device,
+    }
+    contents = {
+        **run,
+        "command": [content_of(executable), *(content_of(word, study.folder) for word in words)],
+        "folder": None,
+        "tool": None if tool.tool is None else tool_content(tool.tool),
+        "repeat": repeat,
+        "version": our_content(),
+    }
+    identity = hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
+    return Cell(identity, program.name, arguments, tool.name, device, repeat, run, study.timeout)
+
+
+def search_path() -> str:
+    """Where programs are found: beside this Python first, so that `luthier` is ours."""
+    return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+
+
+def find_program(program: Program, folder: Path) -> str:
+    name = program.command[0]
+    found = shutil.which(str(folder / name) if os.sep in name else name, path=search_path())
+    if found is None:
+        raise Invalid(f"program {program.name}: there is no program {name}")
+    return found
+
+
+def content_of(word: str, folder: Path = Path()) -> str:
+    """For the name of a file its content's hash; any other word is itself."""
+    path = folder / word
+    try:
+        return _file_content(path, path.stat().st_mtime_ns) if path.is_file() else word
+    except (OSError, ValueError):  # a word that no file could be called
+        return word
+
+
+@cache
+def _file_content(path: Path, _changed: int) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return f"sha256:{digest.hexdigest()}"
+
+
+@cache
+def tool_content(name: str) -> str:
+    """The sources of a tool: its file, or all of its package."""
+    tool = type(load_tool(name))
+    path = Path(inspect.getfile(tool))
+    files = sorted(path.parent.glob("**/*.py")) if path.name == "__init__.py" else [path]
+    return f"{tool.__qualname__} {_joined(files)}"
+
+
+@cache
+def our_content() -> str:
+    """The version, and a hash of our own sources."""
+    return f"{version('luthier-py')} {_joined(sorted(p for p in PACKAGE.rglob('*') if p.suffix in SOURCES))}"
+
+
+def _joined(paths: list[Path]) -> str:
+    return hashlib.sha256(b"\0".join(re.sub(rb"\r\n", b"\n", path.read_bytes()) for path in paths)).hexdigest()

@@ -1,0 +1,57 @@
+"""One run, in a process of its own: ``python -m luthier_py.session.study.child FOLDER``.
+
+In: FOLDER/run.json; a pipe as stdin. Out: FOLDER/result.json; the program's own output goes where this process's goes.
+Invariant: when the pipe closes, whoever asked is gone, and the program ends too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from luthier_py.errors import LuthierError
+from luthier_py.session.execute import execute
+from luthier_py.session.files import write_file
+from luthier_py.tool import load_tool
+
+RUN, STARTED, RESULT = "run.json", "started", "result.json"
+
+
+def run(facts: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """``seconds`` are those of the program, with its tool's start and end; FOLDER/started says that they begin."""
+    os.environ.update(facts["environment"])
+    if facts["tool"] is not None:
+        load_tool(facts["tool"], facts["options"])  # imports are not the program's time
+    (folder / STARTED).touch()
+    started = time.perf_counter()
+    try:
+        done = execute(facts["command"], facts["tool"], facts["options"], facts["device"])
+    except (LuthierError, OSError) as error:
+        return {"error": str(error)}
+    seconds = time.perf_counter() - started
+    return {"exit_code": done.exit_code, "seconds": seconds, "verdict": done.verdict, "observed": done.observed}
+
+
+def end_with(pipe: int) -> None:
+    """Wait for the pipe's end; then this process and its program are killed."""
+    while os.read(pipe, 1):
+        pass
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def main(folder: Path) -> None:
+    pipe, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)  # a program that reads finds nothing
+    threading.Thread(target=end_with, args=(pipe,), daemon=True).start()
+    result = run(json.loads((folder / RUN).read_text()), folder)
+    write_file(folder / RESULT, json.dumps(result).encode())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,104 @@
+"""The keys of a TOML table, taken one by one.
+
+Invariant: a key that is missing, wrong or unknown is Invalid, and the message has its full name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from luthier_py.errors import Invalid
+
+T = TypeVar("T")
+Reader = Callable[[Any], T]
+"""From a TOML value; raises ValueError that says what to write."""
+
+_NEEDED: Any = object()
+
+
+class Keys:
+    """A table that is being read (mutable: remembers which keys were asked for)."""
+
+    def __init__(self, file: str, place: str, table: Mapping[str, Any]) -> None:
+        self.file, self.place, self.table = file, place, table
+        self.asked: list[str] = []
+
+    def take(self, key: str, reader: Reader[T], default: Any = _NEEDED) -> T:
+        """The value of a key, or what it is without."""
+        self.asked.append(key)
+        if key not in self.table:
+            if default is _NEEDED:
+                raise self.wrong(key, "is missing")
+            without: T = default
+            return without
+        try:
+            return reader(self.table[key])
+        except ValueError as error:
+            raise self.wrong(key, f"{error}, not {self.table[key]!r}") from None
+
+    def rows(self, key: str) -> Iterator[Keys]:
+        """Each table of an array of tables."""
+        self.asked.append(key)
+        found = self.table.get(key, [])
+        if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+            raise self.wrong(key, f"write [[{key}]]")
+        for at, row in enumerate(found):
+            yield Keys(self.file, f"{self.place}{key}[{at}].", row)
+
+    def done(self) -> None:
+        """Nothing else may be there."""
+        for key in self.table:
+            if key not in self.asked:
+                raise self.wrong(key, f"there is no such key; there are {', '.join(sorted(self.asked))}")
+
+    def wrong(self, key: str, message: str) -> Invalid:
+        return Invalid(f"{self.file}: {self.place}{key}: {message}")
+
+
+def text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError("give a text")
+    return value
+
+
+def flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("give true or false")
+    return value
+
+
+def whole(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError("give a whole number from 1 on")
+    return value
+
+
+def number(value: Any) -> float:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or value <= 0:
+        raise ValueError("give a number above 0")
+    return float(value)
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """One text, or a list."""
+    found = [value] if isinstance(value, str) else value
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise ValueError("give a list of texts")
+    return tuple(found)
+
+
+def text_lists(value: Any) -> dict[str, tuple[str, ...]]:
+    """Lists of texts by name; without names, their words are the name."""
+    if isinstance(value, dict):
+        return {name: texts(one) for name, one in value.items()}
+    if not isinstance(value, list) or not all(isinstance(one, list) for one in value):
+        raise ValueError("give a list of lists of texts, or a table of lists")
+    return {" ".join(words): words for words in map(texts, value)}
+
+
+def numbers_or_texts(value: Any) -> dict[str, str]:
+    """A table of single values, as texts."""
+    if not isinstance(value, dict) or not all(isinstance(one, (str, int, float)) for one in value.values()):
+        raise ValueError("give a table of texts and numbers")
+    return {name: str(one).lower() if isinstance(one, bool) else str(one) for name, one in value.items()}

@@ -1,0 +1,158 @@
+"""Cells are run: here by processes side by side, or by a Dask cluster on many machines.
+
+In: cells. Out: (cell, outcome) as each ends; an outcome is plain data. Invariant: whatever a program does, its
+outcome says so; when the caller stops asking, all that still runs is killed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from luthier_py.errors import Invalid, LuthierError
+from luthier_py.session.study.cells import Cell, search_path
+from luthier_py.session.study.child import RESULT, RUN, STARTED
+
+POLL_SECONDS = 0.01
+LAST_LINES = 5  # of a failed run's stderr, that are kept
+LAST_BYTES = 4096
+
+Outcome = dict[str, Any]
+
+
+class Status(str, Enum):
+    OK = "ok"
+    NOTHING = "nothing observed"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    ERROR = "error"  # ours
+
+
+class Running:
+    """A run that has started (mutable: owns a process and a folder)."""
+
+    def __init__(self, cell: Cell) -> None:
+        self.cell = cell
+        self.started: float | None = None
+        self.place = tempfile.TemporaryDirectory(prefix="luthier-study-")
+        self.folder = Path(self.place.name)
+        (self.folder / RUN).write_text(json.dumps(dict(cell.run)))
+        with (self.folder / "stdout").open("wb") as out, (self.folder / "stderr").open("wb") as err:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "luthier_py.session.study.child", str(self.folder)],
+                stdin=subprocess.PIPE, stdout=out, stderr=err, start_new_session=True,
+                cwd=cell.run["folder"], env={**os.environ, "PATH": search_path()},
+            )  # fmt: skip
+
+    def outcome(self) -> Outcome | None:
+        """What became of it; None while it runs in its time."""
+        if self.started is None and (self.folder / STARTED).exists():
+            self.started = time.monotonic()
+        late = self.started is not None and time.monotonic() - self.started > self.cell.timeout
+        if self.process.poll() is None and not late:
+            return None
+        result = self.folder / RESULT
+        if self.process.poll() == 0 and result.exists():
+            found = json.loads(result.read_text())
+        else:
+            found = {"timeout": True} if late else {"error": f"its process ended with {self.process.returncode}"}
+        self.stop()
+        return self._judged(found)
+
+    def stop(self) -> None:
+        """Kill what still runs, and all that it started in its group."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate()
+
+    def _judged(self, found: Outcome) -> Outcome:
+        status = _status(found, self.cell.run["tool"] is not None)
+        with (self.folder / "stdout").open("rb") as file:
+            digest = hashlib.sha256()
+            while block := file.read(1 << 20):
+                digest.update(block)
+        said = found.pop("error", None) or _last_lines(self.folder / "stderr")
+        self.place.cleanup()
+        return {
+            "exit_code": found.get("exit_code"),
+            "seconds": found.get("seconds"),
+            "verdict": found.get("verdict"),
+            "status": status.value,
+            "output_sha256": digest.hexdigest(),
+            "said": said if status in (Status.FAILED, Status.ERROR) else "",
+            "machine": socket.gethostname(),
+        }
+
+
+def run_cell(cell: Cell) -> Outcome:
+    """Run one cell to its end."""
+    running = Running(cell)
+    try:
+        while (outcome := running.outcome()) is None:
+            time.sleep(POLL_SECONDS)
+        return outcome
+    finally:
+        running.stop()
+
+
+def run_here(cells: Sequence[Cell], jobs: int) -> Iterator[tuple[Cell, Outcome]]:
+    """Run cells, ``jobs`` at a time, each by a process."""
+    waiting = list(reversed(cells))
+    running: list[Running] = []
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                running.append(Running(waiting.pop()))
+            for one in list(running):
+                if (outcome := one.outcome()) is not None:
+                    running.remove(one)
+                    yield one.cell, outcome
+            time.sleep(POLL_SECONDS)
+    finally:
+        for one in running:
+            one.stop()
+
+
+def run_on_cluster(cells: Sequence[Cell], scheduler: str) -> Iterator[tuple[Cell, Outcome]]:
+    """Run cells on the workers of a Dask scheduler, which see the same files under the same names."""
+    try:
+        from distributed import Client, as_completed
+    except ImportError:
+        raise LuthierError("--scheduler needs Dask: pip install luthier-py[study,distributed]") from None
+    try:
+        client = Client(scheduler)
+    except (OSError, ValueError) as error:
+        raise Invalid(f"--scheduler {scheduler}: {str(error) or 'no answer'}") from None
+    with client:
+        futures = {client.submit(run_cell, cell, pure=False): cell for cell in cells}
+        for future, outcome in as_completed(futures, with_results=True):
+            yield futures[future], outcome
+
+
+def _status(found: Outcome, with_tool: bool) -> Status:
+    if "timeout" in found:
+        return Status.TIMEOUT
+    if "error" in found:
+        return Status.ERROR
+    if found["exit_code"] != 0:
+        return Status.FAILED
+    return Status.NOTHING if with_tool and not found["observed"] else Status.OK
+
+
+def _last_lines(path: Path) -> str:
+    """The end of a file, as text."""
+    with path.open("rb") as file:
+        file.seek(max(path.stat().st_size - LAST_BYTES, 0))
+        lines = file.read().decode("utf-8", "replace").strip().splitlines()
+    return "\n".join(lines[-LAST_LINES:])

@@ -1,0 +1,218 @@
+"""A study as it is written: a TOML file, checked before anything runs.
+
+In: a path. Out: a Study. Invariant: what is wrong is Invalid, one line that names the file, the key, and what to write.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from luthier_py.errors import Invalid, LuthierError
+from luthier_py.session.study.keys import Keys, flag, number, numbers_or_texts, text, text_lists, texts, whole
+from luthier_py.tool import load_tool
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+BARE = "bare"  # name of the tool that is none
+GPU = "gpu"  # name of the device that the program finds by itself
+SECONDS = 600  # that a run may take
+COLUMNS = ("program", "arguments", "device", "kernel")  # that a figure can have a bar for
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    name: str
+    command: tuple[str, ...]
+    arguments: Mapping[str, tuple[str, ...]]
+    """By name; added to the command."""
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """A tool with its options; ``tool`` is None for the program alone."""
+
+    name: str
+    tool: str | None
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A tool's metric, summed over launches."""
+
+    tool: str
+    metric: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Horizontal bars, each made of parts; a part is a quantity, or one divided by another."""
+
+    name: str
+    title: str
+    unit: str
+    bars: tuple[str, ...]
+    parts: Mapping[str, tuple[Quantity, ...]]
+    programs: tuple[str, ...]
+    share: bool
+    """Parts as percentages of their bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemTable:
+    """A list in a tool's reports as a table: a row for each item, a column for each of some fields."""
+
+    title: str
+    tool: str
+    items: str
+    columns: tuple[str, ...]
+    programs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    title: str
+    folder: Path
+    devices: tuple[str, ...]
+    repeat: int
+    jobs: int | None
+    timeout: float
+    programs: tuple[Program, ...]
+    tools: tuple[ToolUse, ...]
+    figures: tuple[Figure, ...]
+    tables: tuple[ItemTable, ...]
+
+
+def read_study(path: Path) -> Study:
+    """The study in a file; raises OSError, or Invalid with the key that is wrong."""
+    try:
+        found = tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Invalid(f"{path}: no TOML: {error}") from None
+    keys = Keys(str(path), "", found)
+    folder = (path.parent / keys.take("folder", text, ".")).resolve()
+    if not folder.is_dir():
+        raise keys.wrong("folder", f"{folder} is no folder")
+    tools = [_tool(row, folder) for row in keys.rows("tool")]
+    if keys.take("bare", flag, not tools):
+        tools.insert(0, ToolUse(BARE, None, {}))
+    programs = tuple(map(_program, keys.rows("program")))
+    if not programs:
+        raise keys.wrong("program", "a study needs at least one, as [[program]]")
+    _distinct(keys, "tool", [tool.name for tool in tools])
+    _distinct(keys, "program", [program.name for program in programs])
+    study = Study(
+        title=keys.take("title", text, path.stem),
+        folder=folder,
+        devices=keys.take("devices", texts, (GPU,)),
+        repeat=keys.take("repeat", whole, 1),
+        jobs=keys.take("jobs", whole, None),
+        timeout=keys.take("timeout", number, SECONDS),
+        programs=programs,
+        tools=tuple(tools),
+        figures=tuple(_figure(row, tools, programs) for row in keys.rows("figure")),
+        tables=tuple(_items(row, tools, programs) for row in keys.rows("table")),
+    )
+    _distinct(keys, "figure", [figure.name for figure in study.figures])
+    keys.done()
+    return study
+
+
+def _program(keys: Keys) -> Program:
+    command = keys.take("command", texts)
+    if not command:
+        raise keys.wrong("command", "give a program and its arguments, as a list of texts")
+    program = Program(
+        name=keys.take("name", text, Path(command[0]).name),
+        command=command,
+        arguments=keys.take("arguments", text_lists, {"": ()}),
+        environment=keys.take("environment", numbers_or_texts, {}),
+    )
+    keys.done()
+    return program
+
+
+def _tool(keys: Keys, folder: Path) -> ToolUse:
+    tool, options = keys.take("tool", text), keys.take("options", numbers_or_texts, {})
+    name = keys.take("name", text, Path(tool).stem)
+    if ".py" in tool:
+        tool = str(folder / tool)
+    try:
+        load_tool(tool, options)
+    except LuthierError as error:
+        raise keys.wrong("options" if "option" in error.message else "tool", error.message) from None
+    keys.done()
+    return ToolUse(name, tool, options)
+
+
+def _figure(keys: Keys, tools: list[ToolUse], programs: tuple[Program, ...]) -> Figure:
+    name = keys.take("name", text)
+    parts = keys.take("parts", numbers_or_texts)
+    figure = Figure(
+        name=name,
+        title=keys.take("title", text, name),
+        unit=keys.take("unit", text, ""),
+        bars=_known(keys, "bars", ("program", "arguments"), COLUMNS),
+        parts={part: _quotient(keys, f"parts.{part}", words, tools) for part, words in parts.items()},
+        programs=_programs(keys, programs),
+        share=keys.take("share", flag, False),
+    )
+    if not name.replace("-", "").replace("_", "").isalnum():
+        raise keys.wrong("name", "give letters, digits, - and _: it becomes a file's name")
+    keys.done()
+    return figure
+
+
+def _quotient(keys: Keys, key: str, words: str, tools: list[ToolUse]) -> tuple[Quantity, ...]:
+    """``TOOL:METRIC``, or two of them with `` / `` between."""
+    found = []
+    for part in words.split(" / "):
+        tool, colon, metric = part.strip().partition(":")
+        if not colon or not metric or tool not in {known.name for known in tools}:
+            names = ", ".join(known.name for known in tools)
+            raise keys.wrong(key, f"`{words}`: write TOOL:METRIC, or TOOL:METRIC / TOOL:METRIC; tools are {names}")
+        found.append(Quantity(tool, metric))
+    if len(found) > 2:
+        raise keys.wrong(key, f"`{words}` divides more than once")
+    return tuple(found)
+
+
+def _items(keys: Keys, tools: list[ToolUse], programs: tuple[Program, ...]) -> ItemTable:
+    items = keys.take("items", text)
+    table = ItemTable(
+        title=keys.take("title", text, items),
+        tool=_known(keys, "tool", None, [tool.name for tool in tools])[0],
+        items=items,
+        columns=keys.take("columns", texts),
+        programs=_programs(keys, programs),
+    )
+    keys.done()
+    return table
+
+
+def _programs(keys: Keys, programs: tuple[Program, ...]) -> tuple[str, ...]:
+    names = tuple(program.name for program in programs)
+    return _known(keys, "programs", names, names)
+
+
+def _known(keys: Keys, key: str, default: tuple[str, ...] | None, known: Any) -> tuple[str, ...]:
+    """One or more of ``known``."""
+    found: tuple[str, ...] = keys.take(key, texts, *(() if default is None else (default,)))
+    for name in found:
+        if name not in known:
+            raise keys.wrong(key, f"there is no {name}; there are {', '.join(known)}")
+    return found
+
+
+def _distinct(keys: Keys, key: str, names: list[str]) -> None:
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise keys.wrong(key, f"two are called {name}; give one of them another `name`")

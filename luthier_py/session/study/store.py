@@ -1,0 +1,126 @@
+"""Where outcomes are kept while a study runs, and the data set that comes of them.
+
+In: outcomes, by identity of their cell. Out: files of the study's folder. Invariant: an outcome is on disk, whole,
+before the next one is waited for; so a study that was killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from luthier_py.errors import LuthierError
+from luthier_py.session.files import write_file
+from luthier_py.session.study.cells import Cell
+from luthier_py.session.study.runs import Outcome, Status
+
+CELLS, DATA = "cells", "results.parquet"
+COLUMNS = (
+    "cell program arguments tool options device repeat status exit_code seconds output_sha256 machine "
+    "launch kernel grid block metric count value text"
+).split()
+UNFINISHED = {Status.ERROR.value}
+UNHAPPY = UNFINISHED | {Status.FAILED.value, Status.TIMEOUT.value}
+
+
+class Store:
+    """The folder of a study's results."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def open(self) -> None:
+        (self.folder / CELLS).mkdir(parents=True, exist_ok=True)
+
+    def path(self, cell: Cell) -> Path:
+        return self.folder / CELLS / f"{cell.identity}.json"
+
+    def finished(self, cells: Sequence[Cell], retry: bool = False) -> dict[str, Outcome]:
+        """Outcomes that need not be found again; with ``retry`` failures and timeouts are not among them."""
+        outcomes = {cell.identity: self.read(cell) for cell in cells}
+        again = UNHAPPY if retry else UNFINISHED
+        return {name: one for name, one in outcomes.items() if one is not None and one["status"] not in again}
+
+    def read(self, cell: Cell) -> Outcome | None:
+        try:
+            found: Outcome = json.loads(self.path(cell).read_bytes())
+        except (OSError, ValueError):
+            return None
+        return found
+
+    def write(self, cell: Cell, outcome: Outcome) -> None:
+        write_file(self.path(cell), json.dumps(outcome).encode())
+
+
+def rows_of(cell: Cell, outcome: Outcome) -> Iterator[dict[str, Any]]:
+    """The long form: a row for each number or text of each launch's report; one row for a run without any."""
+    run = {
+        "cell": cell.identity,
+        "program": cell.program,
+        "arguments": cell.arguments,
+        "tool": cell.tool,
+        "options": ";".join(f"{name}={value}" for name, value in sorted(cell.run["options"].items())),
+        "device": cell.device,
+        "repeat": cell.repeat,
+        **{name: outcome[name] for name in ("status", "exit_code", "seconds", "output_sha256", "machine")},
+    }
+    empty = True
+    for report in reports_of(outcome):
+        launch = {"launch": report["launch"], "kernel": report["kernel"]}
+        launch |= {name: ",".join(map(str, report[name])) for name in ("grid", "block")}
+        for metric, value in leaves(report["report"]):
+            empty = False
+            yield {**run, **launch, "metric": metric, **_typed(value)}
+    if empty:
+        yield run
+
+
+def reports_of(outcome: Outcome) -> list[dict[str, Any]]:
+    verdict = outcome["verdict"]
+    return verdict["reports"] if verdict else []
+
+
+def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The numbers and texts of a report, named by the way to them: ``opcodes.v_add_u32``, ``instructions.0.pc``."""
+    if isinstance(value, (Mapping, list)):
+        items = value.items() if isinstance(value, Mapping) else enumerate(value)
+        for key, part in items:
+            yield from leaves(part, f"{name}.{key}" if name else str(key))
+    elif value is not None:
+        yield name, value
+
+
+def _typed(value: Any) -> dict[str, Any]:
+    """``count``: a whole number, exact. ``value``: any number. ``text``: anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return {"text": str(value)}
+    whole = isinstance(value, int) and -(2**63) <= value < 2**63
+    return {"count": value if whole else None, "value": float(value)}
+
+
+def require_parquet() -> None:
+    """Said before anything runs."""
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        raise LuthierError("a study's results are Parquet: pip install luthier-py[study]") from None
+
+
+def write_data(folder: Path, title: str, rows: Sequence[Mapping[str, Any]]) -> Path:
+    """All rows as one Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds = {"repeat": pa.int32(), "exit_code": pa.int32(), "seconds": pa.float64(), "launch": pa.int64(),
+             "count": pa.int64(), "value": pa.float64()}  # fmt: skip
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS],
+                       {"title": title, "luthier_py": version("luthier-py")})  # fmt: skip
+    table = pa.table({name: [row.get(name) for row in rows] for name in COLUMNS}, schema)
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    path = folder / DATA
+    write_file(path, sink.getvalue().to_pybytes())
+    return path

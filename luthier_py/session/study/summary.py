@@ -1,0 +1,171 @@
+"""What a study found: times, differences between repeats, and the numbers of its figures and tables.
+
+In: cells with their outcomes. Out: plain data for `report.study`. Invariant: counts come from one run of each kind, and
+whether all repeats agree with it is part of the result.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from statistics import median
+from typing import Any
+
+from luthier_py.session.study.cells import Cell
+from luthier_py.session.study.runs import Outcome, Status
+from luthier_py.session.study.spec import BARE, Figure, ItemTable, Quantity, Study
+from luthier_py.session.study.store import leaves, reports_of
+
+Facts = dict[str, Any]
+Run = tuple[Cell, Outcome]
+GROUP = ("program", "arguments", "tool", "device")
+SHOWN = 3  # differences of a group that are told
+
+
+def summarise(study: Study, runs: Sequence[Run]) -> Facts:
+    """JSON-ready."""
+    groups: dict[tuple[str, ...], list[Run]] = defaultdict(list)
+    for cell, outcome in runs:
+        groups[cell.group].append((cell, outcome))
+    rows = [_group(key, members) for key, members in groups.items()]
+    _add_ratios(rows)
+    good = [run for members in groups.values() if (run := _first_good(members)) is not None]
+    return {
+        "title": study.title,
+        "runs": len(runs),
+        "statuses": dict(Counter(outcome["status"] for _, outcome in runs)),
+        "observed": any(outcome["status"] == Status.OK.value and cell.tool != BARE for cell, outcome in runs)
+        or all(cell.tool == BARE for cell, _ in runs),
+        "groups": rows,
+        "differences": [f"{_name(row)}: {text}" for row in rows for text in row["differences"]],
+        "failures": [f"{_name(row)}: {text}" for row in rows for text in row["failures"]],
+        "figures": [_figure(figure, good) for figure in study.figures],
+        "tables": [_items(table, good) for table in study.tables],
+    }
+
+
+def _first_good(members: Sequence[Run]) -> Run | None:
+    return next((run for run in members if run[1]["status"] == Status.OK.value), None)
+
+
+def _name(row: Facts) -> str:
+    return " ".join(row[column] for column in GROUP if row[column])
+
+
+def _group(key: tuple[str, ...], members: Sequence[Run]) -> Facts:
+    outcomes = [outcome for _, outcome in members]
+    ended = [one for one in outcomes if one["status"] in (Status.OK.value, Status.NOTHING.value)]
+    seconds = sorted(one["seconds"] for one in ended)
+    return {
+        **dict(zip(GROUP, key, strict=True)),
+        "runs": len(outcomes),
+        "statuses": dict(Counter(one["status"] for one in outcomes)),
+        "launches": len(reports_of(ended[0])) if ended else 0,
+        "median_seconds": median(seconds) if seconds else None,
+        "least_seconds": seconds[0] if seconds else None,
+        "most_seconds": seconds[-1] if seconds else None,
+        "ratio": None,
+        "differences": list(_differences(ended)),
+        "failures": _failures(outcomes),
+    }
+
+
+def _failures(outcomes: Sequence[Outcome]) -> list[str]:
+    """Each kind of failure once, with what was said."""
+    texts: Counter[str] = Counter()
+    for one in outcomes:
+        if one["status"] not in (Status.OK.value, Status.NOTHING.value):
+            code = f", exit code {one['exit_code']}" if one["exit_code"] is not None else ""
+            last = one["said"].splitlines()[-1:]
+            texts[": ".join([f"{one['status']}{code}", *last])] += 1
+    return [f"{text} ({n} of {len(outcomes)} runs)" for text, n in texts.items()]
+
+
+def _differences(ended: Sequence[Outcome]) -> Iterator[str]:
+    """How later repeats differ from the first: in a count, or in the program's output."""
+    if not ended:
+        return
+    first = _counts(ended[0])
+    found = []
+    for other in map(_counts, ended[1:]):
+        changed = [key for key in {**first, **other} if first.get(key) != other.get(key)]
+        found += [f"{key}: {first.get(key)} and {other.get(key)}" for key in changed]
+    if len({one["output_sha256"] for one in ended}) > 1:
+        found.append("the program's output differs")
+    texts = list(dict.fromkeys(found))
+    yield from texts[:SHOWN]
+    if len(texts) > SHOWN:
+        yield f"and {len(texts) - SHOWN} more"
+
+
+def _counts(outcome: Outcome) -> dict[str, Any]:
+    return {
+        f"launch {row['launch']} of {row['kernel']}, {metric}": value
+        for row in reports_of(outcome)
+        for metric, value in leaves(row["report"])
+    }
+
+
+def _add_ratios(rows: Iterable[Facts]) -> None:
+    """Beside the same program without a tool."""
+    bare = {(row["program"], row["arguments"], row["device"]): row["median_seconds"]
+            for row in rows if row["tool"] == BARE}  # fmt: skip
+    for row in rows:
+        base = bare.get((row["program"], row["arguments"], row["device"]))
+        if base and row["median_seconds"]:
+            row["ratio"] = row["median_seconds"] / base
+
+
+def _figure(figure: Figure, runs: Sequence[Run]) -> Facts:
+    sums: dict[tuple[str, ...], dict[Quantity, float]] = {}
+    wanted = {quantity for part in figure.parts.values() for quantity in part}
+    for cell, outcome in runs:
+        if cell.program not in figure.programs:
+            continue
+        for row in reports_of(outcome):
+            bar = tuple(row["kernel"] if column == "kernel" else getattr(cell, column) for column in figure.bars)
+            for quantity in (one for one in wanted if one.tool == cell.tool):
+                of_bar = sums.setdefault(bar, {})
+                of_bar[quantity] = of_bar.get(quantity, 0) + _sum(row["report"], quantity.metric)
+    rows = [{"bar": " ".join(filter(None, bar)), "values": _parts(figure, found)} for bar, found in sums.items()]
+    names = list(figure.parts)
+    return {"name": figure.name, "title": figure.title, "unit": figure.unit, "share": figure.share,
+            "parts": names, "rows": rows}  # fmt: skip
+
+
+def _sum(report: Any, pattern: str) -> float:
+    """Of the numbers whose names are like ``pattern``."""
+    named = (value for metric, value in leaves(report) if fnmatchcase(metric, pattern))
+    return sum(value for value in named if isinstance(value, (int, float)))
+
+
+def _parts(figure: Figure, sums: Mapping[Quantity, float]) -> list[float]:
+    values = [_quotient([sums.get(quantity, 0) for quantity in part]) for part in figure.parts.values()]
+    total = sum(values)
+    return [100 * value / total if total else 0.0 for value in values] if figure.share else values
+
+
+def _quotient(numbers: Sequence[float]) -> float:
+    """A number, or one divided by another; 0 where there was nothing to divide by."""
+    top, *below = numbers
+    return top if not below else top / below[0] if below[0] else 0.0
+
+
+def _items(table: ItemTable, runs: Sequence[Run]) -> Facts:
+    rows = []
+    for cell, outcome in runs:
+        if cell.tool != table.tool or cell.program not in table.programs:
+            continue
+        of = " ".join(filter(None, (cell.program, cell.arguments)))
+        for report in reports_of(outcome):
+            items = (item for item in _below(report["report"], table.items) if isinstance(item, Mapping))
+            rows += [{"of": of, "values": [item.get(column) for column in table.columns]} for item in items]
+    return {"title": table.title, "columns": list(table.columns), "rows": rows}
+
+
+def _below(report: Any, way: str) -> list[Any]:
+    """The list in a report to which a way like ``a.b`` leads."""
+    for key in way.split("."):
+        report = report.get(key) if isinstance(report, Mapping) else None
+    return report if isinstance(report, list) else []

@@ -1,0 +1,207 @@
+"""luthier study: whatever programs do is a row; what is done is not done again; killed studies go on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from luthier_py.cli import Exit
+from luthier_py.session.execute import device_environment
+
+Study = Callable[..., subprocess.CompletedProcess[str]]
+DEVICE = "emulator:gfx90a"
+COUNTED = """
+title = "a program"
+devices = ["emulator:gfx90a"]
+repeat = 2
+jobs = 2
+bare = true
+[[tool]]
+tool = "instr_count"
+[[program]]
+name = "reduction"
+command = ["{reduction}"]
+[[figure]]
+name = "counts"
+title = "Wave instructions"
+parts = {{ instructions = "instr_count:instructions" }}
+bars = ["program", "kernel"]
+"""
+SHELL = """
+timeout = 1
+[[program]]
+name = "good"
+command = ["sh", "-c", "echo $0 >> runs; echo out; echo $N", "good"]
+environment = { N = 3 }
+[[program]]
+name = "bad"
+command = ["sh", "-c", "echo $0 >> runs; echo first >&2; echo last words >&2; exit 7", "bad"]
+[[program]]
+name = "late"
+command = ["sh", "-c", "echo $0 >> runs; sleep 60", "late"]
+"""
+
+
+def data(folder: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(folder / "out" / "results.parquet").to_pylist()
+    return rows
+
+
+def runs_in(folder: Path) -> list[str]:
+    path = folder / "runs"
+    return sorted(path.read_text().split()) if path.exists() else []
+
+
+def test_programs_under_a_tool(
+    study: Study, summary: Callable[[], Any], program: Callable[..., Path], tmp_path: Path
+) -> None:
+    text = COUNTED.format(reduction=program("reduction"))
+    planned = study(text, "--dry-run")
+    assert planned.returncode == 0 and planned.stdout.count("to run") == 4 and not (tmp_path / "out").exists()
+    done = study(text)
+    assert done.returncode == 0, done.stderr
+    assert "verdict: 4 runs: 4 ok; all counts and outputs are equal in all repeats" in done.stdout
+    rows = data(tmp_path)
+    counts = {(r["program"], r["kernel"], r["repeat"]): r["count"] for r in rows if r["metric"] == "instructions"}
+    emulated = counted_by_the_emulator(program("reduction"), tmp_path / "profile")
+    assert counts == {("reduction", kernel, repeat): n for kernel, n in emulated.items() for repeat in (0, 1)}
+    assert len(emulated) == 2
+    launches = {(r["launch"], r["grid"], r["block"]) for r in rows if r["program"] == "reduction" and r["kernel"]}
+    assert launches == {(0, "8,1,1", "256,1,1"), (1, "8,1,1", "256,1,1")}
+    assert all(r["status"] == "ok" and r["exit_code"] == 0 and r["seconds"] > 0 and r["device"] == DEVICE for r in rows)
+    bare = [r for r in rows if r["tool"] == "bare"]
+    assert len(bare) == 2 and all(r["metric"] is None for r in bare) and len({r["output_sha256"] for r in rows}) == 1
+    facts = summary()
+    assert {row["bar"]: row["values"] for row in facts["figures"][0]["rows"]} == {
+        f"reduction {kernel}": [n] for kernel, n in emulated.items()}  # fmt: skip
+    assert [group["ratio"] for group in facts["groups"] if group["tool"] == "bare"] == [1]
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert page.count("data:image/png;base64,") == 2 and "reduce_sequential" in page
+    assert (tmp_path / "out" / "counts.png").read_bytes().startswith(b"\x89PNG")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "cells").iterdir()}
+    again = json.loads(study(text, "--json").stdout)
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "cells").iterdir()} == before
+    assert again["groups"] == facts["groups"] and data(tmp_path) == rows
+
+
+def counted_by_the_emulator(path: Path, profile: Path) -> dict[str, int]:
+    settings = {**device_environment(DEVICE), "LUTHIER_DEVICE_PROFILE": str(profile)}
+    subprocess.run([path], env={**os.environ, **settings}, check=True, capture_output=True)
+    return {row["kernel"]: row["instructions"] for row in map(json.loads, profile.read_text().splitlines())}
+
+
+def test_failures_and_timeouts_are_rows(study: Study, summary: Callable[[], Any], tmp_path: Path) -> None:
+    done = study(SHELL)
+    assert done.returncode == 0, done.stderr
+    assert "verdict: 3 runs: 1 ok, 1 failed, 1 timeout" in done.stdout
+    assert "bad bare gpu: failed, exit code 7: last words (1 of 1 runs)" in done.stdout
+    rows = {row["program"]: row for row in data(tmp_path)}
+    assert {name: (row["status"], row["exit_code"]) for name, row in rows.items()} == {
+        "good": ("ok", 0), "bad": ("failed", 7), "late": ("timeout", None)}  # fmt: skip
+    assert rows["good"]["output_sha256"] == hashlib.sha256(b"out\n3\n").hexdigest()
+    assert runs_in(tmp_path) == ["bad", "good", "late"]
+    study(SHELL)
+    assert runs_in(tmp_path) == ["bad", "good", "late"], "failures are results too"
+    study(SHELL, "--retry")
+    assert runs_in(tmp_path) == ["bad", "bad", "good", "late", "late"]
+    assert {group["program"]: group["statuses"] for group in summary()["groups"]} == {
+        "good": {"ok": 1}, "bad": {"failed": 1}, "late": {"timeout": 1}}  # fmt: skip
+
+
+def test_nothing_observed_is_exit_code_3(study: Study, tmp_path: Path) -> None:
+    nothing = '[[program]]\ncommand = ["true"]\n[[tool]]\ntool = "instr_count"\n'
+    done = study(nothing)
+    assert done.returncode == Exit.NOTHING_OBSERVED and "nothing was observed in any run" in done.stderr
+    assert [row["status"] for row in data(tmp_path)] == ["nothing observed"]
+    assert study('[[program]]\ncommand = ["true"]\n').returncode == 0, "no tool, nothing to observe"
+
+
+def test_repeats_that_differ_are_told(study: Study) -> None:
+    done = study('repeat = 2\n[[program]]\ncommand = ["sh", "-c", "date +%s%N"]\n')
+    assert done.returncode == Exit.ERROR and done.stderr.splitlines() == [
+        "luthier: counts or outputs differ between repeats"]  # fmt: skip
+    assert "repeats differ: sh bare gpu: the program's output differs" in done.stdout
+
+
+def test_a_wrong_file_is_one_line(study: Study, tmp_path: Path) -> None:
+    done = study('[[program]]\ncomand = ["true"]\n')
+    assert (done.returncode, done.stderr) == (1, "luthier: study.toml: program[0].command: is missing\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_device_that_is_not_there_is_a_row(study: Study, tmp_path: Path) -> None:
+    done = study('devices = ["toaster"]\n[[program]]\ncommand = ["true"]\n')
+    assert "error: device toaster is unknown" in done.stdout
+    assert [row["status"] for row in data(tmp_path)] == ["error"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_study_that_was_stopped_goes_on(how: signal.Signals, study: Study, tmp_path: Path) -> None:
+    text = """
+jobs = 1
+[[program]]
+name = "quick"
+command = ["sh", "-c", "echo $0 >> runs", "quick"]
+[[program]]
+name = "waits"
+command = ["sh", "-c", "echo $0 >> runs; echo $$ > pid; test -e go || exec sleep 60", "waits"]
+"""
+    (tmp_path / "study.toml").write_text(text)
+    command = [sys.executable, "-c", "from luthier_py.cli import main; main()", "study", "study.toml", "-o", "out"]
+    running = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"))
+    running.send_signal(how)
+    running.communicate(timeout=60)
+    assert running.returncode != 0
+    wait_until(lambda: not alive(int((tmp_path / "pid").read_text())))
+    assert len(list((tmp_path / "out" / "cells").iterdir())) == 1
+    (tmp_path / "go").touch()
+    done = study(text)
+    assert done.returncode == 0 and "verdict: 2 runs: 2 ok" in done.stdout
+    assert runs_in(tmp_path) == ["quick", "waits", "waits"]
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError("waited for a minute")
+
+
+def test_on_a_cluster(study: Study, summary: Callable[[], Any], tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, local_directory=tmp_path / "dask"
+    ) as cluster:
+        done = study(SHELL, "--scheduler", cluster.scheduler_address)
+    assert done.returncode == 0, done.stderr
+    assert {group["program"]: group["statuses"] for group in summary()["groups"]} == {
+        "good": {"ok": 1}, "bad": {"failed": 1}, "late": {"timeout": 1}}  # fmt: skip
+    assert runs_in(tmp_path) == ["bad", "good", "late"]
+
+
+def test_no_scheduler_there(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "1s")
+    done = study(SHELL, "--scheduler", "tcp://127.0.0.1:1")
+    assert done.returncode == 1 and "--scheduler tcp://127.0.0.1:1: " in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -1,0 +1,109 @@
+"""A study file that is wrong gives one line with the key; two runs are the same exactly if their contents are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from luthier_py.errors import Invalid
+from luthier_py.session.study.cells import cells_of
+from luthier_py.session.study.spec import read_study
+
+PROGRAM = '[[program]]\ncommand = ["sh"]\n'
+TOOL = '[[tool]]\ntool = "instr_count"\n'
+FIGURE = '[[figure]]\nname = "f"\n'
+
+
+def read(folder: Path, text: str):
+    (folder / "s.toml").write_text(text)
+    return read_study(folder / "s.toml")
+
+
+WRONG = [
+    ("a = ", "no TOML"),
+    ("", "program: a study needs at least one"),
+    ("repeat = 0\n" + PROGRAM, "repeat: give a whole number from 1 on, not 0"),
+    ("timeout = true\n" + PROGRAM, "timeout: give a number above 0, not True"),
+    ("bare = 1\n" + PROGRAM, "bare: give true or false, not 1"),
+    ("devices = 3\n" + PROGRAM, "devices: give a list of texts, not 3"),
+    ("repeats = 2\n" + PROGRAM, "repeats: there is no such key; there are bare, devices,"),
+    ('folder = "nowhere"\n' + PROGRAM, "nowhere is no folder"),
+    ("program = 3", "program: write [[program]]"),
+    ("[[program]]\n", "program[0].command: is missing"),
+    ("[[program]]\ncommand = []", "program[0].command: give a program"),
+    (PROGRAM + "[[program]]\ncommand = [1]", "program[1].command: give a list of texts, not [1]"),
+    (PROGRAM + "arguments = [1]", "program[0].arguments: give a list of lists of texts"),
+    (PROGRAM + "environment = [1]", "program[0].environment: give a table of texts and numbers"),
+    (PROGRAM + PROGRAM, "program: two are called sh"),
+    (PROGRAM + '[[tool]]\ntool = "no_such"', "tool[0].tool: no tool is called no_such"),
+    (PROGRAM + '[[tool]]\ntool = "x.py"', "x.py: no such tool file"),
+    (PROGRAM + TOOL + "options = { no = 1 }", "tool[0].options: tool instr_count has no option no"),
+    (PROGRAM + TOOL + TOOL, "tool: two are called instr_count"),
+    (PROGRAM + TOOL + FIGURE, "figure[0].parts: is missing"),
+    (PROGRAM + TOOL + FIGURE + 'parts = { a = "b" }', "figure[0].parts.a: `b`: write TOOL:METRIC"),
+    (PROGRAM + TOOL + FIGURE + 'parts = { a = "x:y" }', "tools are instr_count"),
+    (PROGRAM + TOOL + FIGURE + 'parts = {}\nbars = ["x"]', "figure[0].bars: there is no x; there are program,"),
+    (PROGRAM + TOOL + FIGURE + 'parts = {}\nprograms = ["x"]', "figure[0].programs: there is no x; there are sh"),
+    (PROGRAM + TOOL + '[[figure]]\nname = "../f"\nparts = {}', "figure[0].name: give letters"),
+    (PROGRAM + TOOL + '[[table]]\ntool = "x"\nitems = "a"\ncolumns = []', "table[0].tool: there is no x"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG)
+def test_errors_name_the_key(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(Invalid) as raised:
+        read(tmp_path, text)
+    line = str(raised.value)
+    assert message in line and line.startswith(str(tmp_path / "s.toml")) and "\n" not in line
+
+
+def test_every_combination(tmp_path: Path) -> None:
+    head = 'repeat = 2\nbare = true\ndevices = ["gpu", "emulator:x"]\n'
+    first = PROGRAM + 'arguments = [["1"], ["2", "3"]]\n'
+    second = PROGRAM + 'name = "b"\narguments = { small = ["4"] }\n'
+    cells = cells_of(read(tmp_path, head + first + second + TOOL))
+    assert len({cell.identity for cell in cells}) == len(cells) == 2 * 3 * 2 * 2
+    assert {(cell.program, cell.arguments) for cell in cells} == {("sh", "1"), ("sh", "2 3"), ("b", "small")}
+    assert {cell.run["device"] for cell in cells} == {None, "emulator:x"}
+    assert [cell.repeat for cell in cells] == [0] * 12 + [1] * 12, "what is compared runs close together"
+
+
+def identity(folder: Path, text: str) -> str:
+    [cell] = cells_of(read(folder, text))
+    return cell.identity
+
+
+def test_identity_is_by_content(tmp_path: Path) -> None:
+    script = '[[program]]\ncommand = ["sh", "script"]\n'
+    (tmp_path / "script").write_text("exit 0")
+    (tmp_path / "t.py").write_text("from luthier_py import Option, Tool\nclass T(Tool):\n    n = Option(0)\n")
+    first = identity(tmp_path, script)
+    (tmp_path / "same").write_text("exit 0")
+    assert identity(tmp_path, script.replace("script", "same")) == first, "another name"
+    assert identity(tmp_path, script + 'name = "label"\n') == first, "another label"
+    assert identity(tmp_path, "timeout = 1\n" + script) == first, "how long it may take"
+    others = {
+        identity(tmp_path, script + 'arguments = [["x"]]\n'),
+        identity(tmp_path, script + "environment = { N = 1 }\n"),
+        identity(tmp_path, 'devices = ["emulator:x"]\n' + script),
+        identity(tmp_path, script + TOOL),
+        identity(tmp_path, script + TOOL.replace("instr_count", "t.py")),
+        identity(tmp_path, script + TOOL.replace("instr_count", "t.py") + "options = { n = 1 }\n"),
+    }
+    (tmp_path / "script").write_text("exit 1")
+    others.add(identity(tmp_path, script))
+    assert len(others | {first}) == 8
+
+
+def test_an_edited_tool_is_another_tool(tmp_path: Path) -> None:
+    text = "from luthier_py import Tool\nclass T(Tool):\n    'T.'\n"
+    (tmp_path / "t.py").write_text(text)
+    (tmp_path / "u.py").write_text(text + "    x = 1\n")
+    tool = PROGRAM + '[[tool]]\ntool = "t.py"\n'
+    assert identity(tmp_path, tool) != identity(tmp_path, tool.replace("t.py", "u.py"))
+
+
+def test_a_program_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="program x: there is no program no-such"):
+        cells_of(read(tmp_path, '[[program]]\nname = "x"\ncommand = ["no-such"]\n'))
