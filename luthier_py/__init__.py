@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from luthier_py.loader import load
     from luthier_py.pipeline import Instrumented, instrument
     from luthier_py.tool import (
+        COUNT_WARP_LEVEL,
+        EXCLUDE_PRED_OFF,
         Lane,
         LaunchResult,
         Mutator,
@@ -36,9 +38,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "EXEC", "M0", "SCC", "VCC", "Instrumented", "Lane", "LaunchResult", "LuthierError", "Mutator", "OpFlag", "Option",
-    "Reg", "RegFile", "RegSet", "Tool", "Variable", "WaveVariable", "bool_", "device", "f32", "f64", "hook", "i32",
-    "i64", "instrument", "load", "ptr", "sgpr", "u32", "u64", "vgpr",
+    "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "EXEC", "M0", "SCC", "VCC", "Instrumented", "Lane", "LaunchResult",
+    "LuthierError", "Mutator", "OpFlag", "Option", "Reg", "RegFile", "RegSet", "Tool", "Variable", "WaveVariable",
+    "bool_", "device", "f32", "f64", "hook", "i32", "i64", "instrument", "load", "ptr", "sgpr", "u32", "u64", "vgpr",
 ]
 _ROOMS = {
     "errors": {"LuthierError"},

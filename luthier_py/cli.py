@@ -138,6 +138,7 @@ def run(
         launch_file,
         parse_argument,
         parse_dim,
+        save_counts,
         save_outputs,
         save_report,
     )
@@ -145,9 +146,11 @@ def run(
     launch = Launch(
         kernel, parse_dim(grid, "--grid"), parse_dim(block, "--block"), tuple(map(parse_argument, arguments or []))
     )
-    done = launch_file(file, launch, None if tool == "none" else _tool(tool, option), device)
+    pairs = {**_pairs(option), **({"LUTHIER_REPORT": str(report)} if report else {})}
+    loaded = None if tool == "none" else _echoed(tool, pairs)
+    done = launch_file(file, launch, loaded, device)
     saved = save_outputs(done, save) if save else {}
-    files = save_report(done, report) if report else []
+    files = [*save_counts(done), *save_report(done)]
     facts = launch_facts(done, launch, {k: str(v) for k, v in saved.items()}, list(map(str, files)))
     _show(facts if as_json else launch_table(facts), as_json)
     if not done.observed:
@@ -261,10 +264,13 @@ def _tool(name: str, options: list[str] | None) -> Any:
     return load_tool(name, _pairs(options))
 
 
-def _tool(name: str, options: list[str] | None) -> Any:
+def _echoed(name: str, options: dict[str, str]) -> Any:
+    """The tool; its options are told on stderr."""
     from luthier_py.tool import load_tool
 
-    return load_tool(name, _pairs(options))
+    loaded = load_tool(name, options)
+    print(loaded.echo(), file=sys.stderr)
+    return loaded
 
 
 def _pairs(options: list[str] | None) -> dict[str, str]:

@@ -6,8 +6,10 @@ copy unchanged, at their addresses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import ParamSpec, TypeVar
 
 from luthier_py.analysis import Facts, analyse
 from luthier_py.errors import Unsupported
@@ -20,6 +22,9 @@ from luthier_py.link import Patch, link
 from luthier_py.loader import CodeObject, load
 from luthier_py.tool import Edits, Place, Refusal, Tool, visit
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 @dataclass(frozen=True, slots=True)
 class Instrumented:
@@ -31,6 +36,10 @@ class Instrumented:
     facts: Facts
     edits: Edits
     patched: Patched
+    seconds: Mapping[str, float]
+    """By stage."""
+    cached: bool
+    """No hook had to be compiled."""
 
     @property
     def refused(self) -> tuple[Refusal, ...]:
@@ -41,23 +50,41 @@ class Instrumented:
 def instrument(
     code: bytes, tool: Tool, name: str = "<memory>", kernels: Iterable[str] | None = None, keep_going: bool = False
 ) -> Instrumented:
-    """Instrument the chosen kernels (all of them by default); raises LuthierError, and then nothing was made.
+    """Instrument the chosen kernels (all of them by default), as far as the tool's options choose them too; raises
+    LuthierError, and then nothing was made.
 
     With ``keep_going`` kernels that cannot be served are left alone and listed in ``refused``.
     """
+    clock = _Clock()
     obj = load(code, name)
-    program = lift(obj, kernels)
-    facts = analyse(program)
-    edits = visit(tool, program, facts)
+    chosen = [k for k in ((k.name for k in obj.kernels) if kernels is None else kernels) if tool.selection.kernel(k)]
+    program = clock.run("lift", lift, obj, chosen)
+    facts = clock.run("analyse", analyse, program)
+    edits = clock.run("visit", visit, tool, program, facts)
     if edits.refused and not keep_going:
         first = edits.refused[0]
         raise Unsupported(f"kernel {first.kernel} cannot be instrumented: {first.reason}", first.where)
     facts = facts.with_reads(edits.reads(Place.BEFORE), edits.reads(Place.AFTER))
-    payloads = compile_hooks(edits, program.isa)
-    patched = inject(program, facts, edits, payloads, keep_going)
-    data = link(obj, Patch(patched.chunks, patched.kernels, patched.variables))
-    prove(program, facts, patched, data)
-    return Instrumented(data, obj, program, facts, edits, patched)
+    compiled: set[str] = set()
+    payloads = clock.run("jit", compile_hooks, edits, program.isa, compiled)
+    patched = clock.run("inject", inject, program, facts, edits, payloads, keep_going)
+    data = clock.run("link", link, obj, Patch(patched.chunks, patched.kernels, patched.variables))
+    clock.run("check", prove, program, facts, patched, data)
+    return Instrumented(data, obj, program, facts, edits, patched, clock.seconds, not compiled)
+
+
+@dataclass(slots=True)
+class _Clock:
+    """Mutable: how long each stage took."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def run(self, stage: str, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        start = time.perf_counter()
+        try:
+            return work(*args, **kwargs)
+        finally:
+            self.seconds[stage] = time.perf_counter() - start
 
 
 def prove(program: Program, facts: Facts, patched: Patched, data: bytes) -> None:

@@ -20,27 +20,33 @@ from luthier_py.tool import Edits
 _codes: dict[str, bytes] = {}
 
 
-def compile_hooks(edits: Edits, isa: InstructionSet) -> dict[PayloadKey, Payload]:
-    """Payloads of all hooks that ``edits`` insert; raises HookError, Unsupported."""
-    return compile_keys(dict.fromkeys(map(payload_key, edits.insertions)), isa)
+def compile_hooks(edits: Edits, isa: InstructionSet, compiled: set[str] | None = None) -> dict[PayloadKey, Payload]:
+    """Payloads of all hooks that ``edits`` insert; raises HookError, Unsupported.
+
+    ``compiled`` gets the cache keys of those that were not in the cache.
+    """
+    return compile_keys(dict.fromkeys(map(payload_key, edits.insertions)), isa, compiled)
 
 
-def compile_keys(keys: dict[PayloadKey, None], isa: InstructionSet) -> dict[PayloadKey, Payload]:
+def compile_keys(
+    keys: dict[PayloadKey, None], isa: InstructionSet, compiled: set[str] | None = None
+) -> dict[PayloadKey, Payload]:
     """Payloads of the given hooks and constants, in one LLVM module."""
     irs = {key: hook_ir(key.hook, key.constants, isa.wave_size) for key in keys}
-    codes = _compiled({_name(ir, isa): ir for ir in irs.values()}, isa)
+    codes = _compiled({_name(ir, isa): ir for ir in irs.values()}, isa, compiled if compiled is not None else set())
     return {
         key: fragment.payload(key.hook, codes[_name(ir, isa)], ir.params, ir.results, isa) for key, ir in irs.items()
     }
 
 
-def _compiled(wanted: dict[str, HookIr], isa: InstructionSet) -> dict[str, bytes]:
+def _compiled(wanted: dict[str, HookIr], isa: InstructionSet, compiled: set[str]) -> dict[str, bytes]:
     """Code by cache key."""
     for name in wanted.keys() - _codes.keys():
         kept = cache.read(name)
         if kept is not None:
             _codes[name] = kept
     missing = [name for name in wanted if name not in _codes]
+    compiled.update(missing)
     if missing:
         text = module([wanted[name] for name in missing])
         made = functions(llvm.amdgpu_object(text, isa.target.name, isa.wave_size))

@@ -8,8 +8,6 @@ import numpy as np
 from rich.console import Group
 from rich.text import Text
 
-from luthier_py.report.instrumented import change
-
 Facts = dict[str, Any]
 
 
@@ -24,12 +22,6 @@ def launch_table(facts: Facts) -> Group:
     if tool := facts.get("tool"):
         lines += tool["text"].splitlines()
         lines += [f"report -> {file}" for file in tool["files"]]
-        if kernel := tool["kernel"]:
-            lines.append(
-                f"verdict: 1 launch, instrumented by {tool['name']}: {kernel['sites']} sites, "
-                f"{change(*kernel['code_bytes'])} bytes of code, SGPRs {change(*kernel['sgprs'])}, "
-                f"VGPRs {change(*kernel['vgprs'])}, waves/SIMD {change(*kernel['waves_per_simd'])}{work}"
-            )
-    else:
-        lines.append(f"verdict: 1 launch, not instrumented{work}")
-    return Group(*map(Text, lines))
+    verdict = facts["verdict"]["text"] if "verdict" in facts else "verdict: 1 launch, not instrumented"
+    first, *details = verdict.splitlines()
+    return Group(*map(Text, [*lines, f"{first}{work}", *details]))

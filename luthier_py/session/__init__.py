@@ -11,10 +11,12 @@ from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import Invalid
 from luthier_py.loader import CodeObject, load
 from luthier_py.pipeline import Instrumented, instrument
+from luthier_py.report.output import Output, write_report
+from luthier_py.report.verdict import Verdict
 from luthier_py.runtime import Device
 from luthier_py.runtime.hip_device import HipDevice
 from luthier_py.session.facts import launch_facts
-from luthier_py.session.files import write_array, write_file
+from luthier_py.session.files import write_array
 from luthier_py.session.run import Dim, Done, Launch, Ran, run_instrumented, run_original
 from luthier_py.session.specs import Argument, Buffer, Scalar, parse_argument
 from luthier_py.tool import Tool
@@ -35,6 +37,7 @@ __all__ = [
     "parse_dim",
     "run_instrumented",
     "run_original",
+    "save_counts",
     "save_outputs",
     "save_report",
 ]
@@ -50,8 +53,15 @@ def launch_file(file: Path, launch: Launch, tool: Tool | None, device_name: str)
     device = open_device(device_name, obj)
     if tool is None:
         return Done(file, run_original(device, code, launch), device, None, None)
+    verdict = Verdict(tool, launches=1)
+    selection = tool.selection
+    if not (selection.launch(0) and selection.active_from_start and selection.kernel(launch.kernel)):
+        return Done(file, run_original(device, code, launch), device, tool, verdict)
     made = instrument(code, tool, str(file), [launch.kernel])
-    return Done(file, run_instrumented(device, made, tool, launch), device, tool, made)
+    ran = run_instrumented(device, made, tool, launch)
+    verdict.made(made)
+    verdict.selected, verdict.instrumented = 1, int(ran.cloned is not None)
+    return Done(file, ran, device, tool, verdict)
 
 
 def open_device(name: str, obj: CodeObject) -> Device:
@@ -87,12 +97,18 @@ def save_outputs(done: Done, folder: Path) -> dict[int, Path]:
     return paths
 
 
-def save_report(done: Done, folder: Path) -> list[Path]:
-    """The files that the tool makes of its report; none where it observed nothing."""
-    if done.tool is None or done.ran.result is None:
+def save_report(done: Done) -> list[Path]:
+    """The files that LUTHIER_REPORT asks for; none where the tool observed nothing."""
+    if done.tool is None or done.ran.result is None or done.tool.selection.report is None:
         return []
-    files = done.tool.files(done.ran.result, done.ran.report)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in files.items():
-        write_file(folder / name, content)
-    return [folder / name for name in files]
+    return write_report(done.tool, done.tool.selection.report, done.ran.result, done.ran.report)
+
+
+def save_counts(done: Done) -> list[Path]:
+    """The file that LUTHIER_OUTPUT asks for."""
+    if done.tool is None or done.verdict is None or done.tool.selection.output is None:
+        return []
+    output = Output(done.tool)
+    if done.ran.result is not None:
+        output.launch(done.ran.result, done.ran.report, done.ran.text)
+    return output.counts(done.verdict)

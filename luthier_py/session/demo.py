@@ -27,13 +27,18 @@ from luthier_py.tool import load_tool
 SAMPLES_GROUP = "luthier_py.samples"
 Counter = Callable[[LaunchProfile], Any]
 
-# What the emulator counted, put as the tool reports it.
-CHECKS: tuple[tuple[str, Mapping[str, str], str, Counter], ...] = (
-    ("instr_count", {"level": "wave"}, "instructions", lambda p: p.total),
-    ("instr_count", {"level": "thread"}, "instructions", lambda p: p.total_lanes),
-    ("opcode_histogram", {"level": "wave"}, "opcodes", lambda p: p.opcodes()),
-    ("opcode_histogram", {"level": "thread"}, "opcodes", lambda p: p.lane_opcodes()),
-)
+WAVES = {"COUNT_WARP_LEVEL": "1"}
+LANES = {"COUNT_WARP_LEVEL": "0", "EXCLUDE_PRED_OFF": "1"}
+
+# Title, tool, options, item of its report; and what the emulator counted, put as the tool reports it.
+CHECKS: tuple[tuple[str, str, Mapping[str, str], str, Counter], ...] = (
+    ("instr_count, waves", "instr_count", WAVES, "instructions", lambda p: p.total),
+    ("instr_count, active lanes", "instr_count", LANES, "instructions", lambda p: p.total_lanes),
+    ("instr_count, waves, at every instruction", "instr_count", {**WAVES, "mode": "instruction"}, "instructions",
+     lambda p: p.total),
+    ("opcode_histogram, waves", "opcode_histogram", WAVES, "opcodes", lambda p: p.opcodes()),
+    ("opcode_histogram, active lanes", "opcode_histogram", LANES, "opcodes", lambda p: p.lane_opcodes()),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +119,7 @@ class Demo:
                 for row in self.rows
             ],
             "overhead": {
-                tool_label(name, options): round(self.overhead(i), 3) for i, (name, options, *_) in enumerate(CHECKS)
+                title: round(self.overhead(i), 3) for i, (title, *_) in enumerate(CHECKS)
             },
             "speed": [
                 {"kernel": s.kernel, "instructions": s.instructions, "seconds": round(s.seconds, 4)}
@@ -164,7 +169,7 @@ def try_sample(sample: Any) -> Row:
     expected = sample.reference([_value(a) for a in launch.arguments])
     correct = all(sample.agrees(got, want) for got, want in zip(original.outputs.values(), expected, strict=True))
     trials = []
-    for name, options, key, count in CHECKS:
+    for title, name, options, key, count in CHECKS:
         tool = load_tool(name, options)
         made = instrument(code, tool, sample.name)
         ran = run_instrumented(device, made, tool, launch)
@@ -174,8 +179,7 @@ def try_sample(sample: Any) -> Row:
             np.array_equal(a.view(np.uint8), original.outputs[n].view(np.uint8)) for n, a in ran.outputs.items()
         )
         total = sum(got.values()) if isinstance(got, dict) else got
-        label = tool_label(name, options)
-        trials.append(Trial(label, total, got == count(profile), identical, profile_of(device).total, ran.cloned))
+        trials.append(Trial(title, total, got == count(profile), identical, profile_of(device).total, ran.cloned))
     unchanged = instrument(code, load_tool("none"), sample.name).data == code
     return Row(sample.name, profile.total, correct, unchanged, tuple(trials))
 
@@ -196,10 +200,6 @@ def measure(sample: Any) -> Speed:
         run_original(device, code, launch)
         seconds.append(time.perf_counter() - start)
     return Speed(sample.name, profile_of(device).total, min(seconds[1:]))
-
-
-def tool_label(name: str, options: Mapping[str, str]) -> str:
-    return f"{name} {options['level']}"
 
 
 def _value(argument: Argument) -> Any:

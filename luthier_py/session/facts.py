@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from luthier_py.report.instrumented import cloned_facts
 from luthier_py.session.run import Done, Launch
 
 Facts = dict[str, Any]
@@ -35,7 +34,7 @@ def launch_facts(done: Done, launch: Launch, saved: dict[int, str], files: Seque
             "report": done.ran.report,
             "text": done.ran.text,
             "files": list(files),
-            "observed": done.observed,
-            "kernel": cloned_facts(done.ran.cloned) if done.ran.cloned else None,
         }
+    if done.verdict is not None:
+        facts["verdict"] = {**done.verdict.facts(), "text": done.verdict.text()}
     return facts

@@ -19,6 +19,7 @@ from luthier_py.errors import Invalid
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.loader import KernelRecord
 from luthier_py.pipeline import Instrumented
+from luthier_py.report.verdict import Verdict
 from luthier_py.runtime import Buffer as DeviceBuffer
 from luthier_py.runtime import Device, Module, pack_arguments
 from luthier_py.session.specs import Argument, Buffer, Scalar
@@ -51,18 +52,18 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """One launch from the command line."""
+    """One launch from the command line. ``verdict``: where a tool was asked for."""
 
     file: Path
     ran: Ran
     device: Device
     tool: Tool | None
-    made: Instrumented | None
+    verdict: Verdict | None
 
     @property
     def observed(self) -> bool:
         """Whether the run did what was asked: a tool that was named inserted something that ran."""
-        return self.tool is None or self.ran.cloned is not None
+        return self.verdict is None or self.verdict.observed
 
 
 def run_original(device: Device, code: bytes, launch: Launch) -> Ran:

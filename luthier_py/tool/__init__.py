@@ -7,6 +7,7 @@ from luthier_py.tool.hook import Device, Hook, Lanes, Parameter, Signature, devi
 from luthier_py.tool.intrinsic import Effects, Intrinsic, Ir, Operand, Result, Value, intrinsic, intrinsics
 from luthier_py.tool.mutator import Mutator, Region, Stretch
 from luthier_py.tool.options import Option
+from luthier_py.tool.selection import COUNT_WARP_LEVEL, EVERY_TOOL, EXCLUDE_PRED_OFF, LAUNCHES, OUTPUT, Selection
 from luthier_py.tool.types import (
     BOOL,
     F32,
@@ -33,9 +34,10 @@ from luthier_py.tool.types import (
 from luthier_py.tool.variables import Element, Variable, WaveVariable
 
 __all__ = [
-    "BOOL", "F32", "F64", "I32", "I64", "U32", "U64", "Arg", "Constant", "Destination", "Device", "Edits", "Effects",
-    "Element", "Hook", "Insertion", "Intrinsic", "Ir", "Kind", "Lane", "LaneType", "Lanes", "LaunchResult", "Mutator",
-    "Operand", "Option", "Parameter", "Place", "Pointer", "Refusal", "Region", "Result", "RuntimeArg", "Scalar",
+    "BOOL", "COUNT_WARP_LEVEL", "EVERY_TOOL", "EXCLUDE_PRED_OFF", "F32", "F64", "I32", "I64", "LAUNCHES", "OUTPUT",
+    "U32", "U64", "Arg", "Constant", "Destination", "Device", "Edits", "Effects", "Element", "Hook", "Insertion",
+    "Intrinsic", "Ir", "Kind", "Lane", "LaneType", "Lanes", "LaunchResult", "Mutator", "Operand", "Option",
+    "Parameter", "Place", "Pointer", "Refusal", "Region", "Result", "RuntimeArg", "Scalar", "Selection",
     "Signature", "Stretch", "Tool", "Type", "Value", "Variable", "WaveVariable", "bool_", "device", "f32", "f64",
     "hook", "i32", "i64", "intrinsic", "intrinsics", "load_tool", "ptr", "tools", "u32", "u64", "visit",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,6 +13,7 @@ from luthier_py.ir import Program
 from luthier_py.tool.edits import Edits
 from luthier_py.tool.mutator import Mutator
 from luthier_py.tool.options import Option
+from luthier_py.tool.selection import EVERY_TOOL, Selection, option_values
 from luthier_py.tool.variables import Variable, WaveVariable
 
 
@@ -37,13 +38,17 @@ class LaunchResult:
 class Tool:
     """Base of all tools. Variables, WaveVariables, Options and hooks are declared in the class body.
 
-    The first line of the docstring is the tool's description.
+    The first line of the docstring is the tool's description. ``aliases`` are other names that it is found by. A tool
+    that counts says how by taking COUNT_WARP_LEVEL and EXCLUDE_PRED_OFF, or what it can do of them, as options.
     """
 
     name: ClassVar[str] = ""
+    aliases: ClassVar[tuple[str, ...]] = ()
     variables: ClassVar[tuple[Variable, ...]] = ()
     wave_variables: ClassVar[tuple[WaveVariable, ...]] = ()
     options: ClassVar[Mapping[str, Option[Any]]] = {}
+    selection = Selection()
+    given: frozenset[str] = frozenset()  # names of options
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -52,19 +57,38 @@ class Tool:
         cls.variables = (*cls.variables, *(v for v in body if isinstance(v, Variable)))
         cls.wave_variables = (*cls.wave_variables, *(v for v in body if isinstance(v, WaveVariable)))
         cls.options = {**cls.options, **{o.name: o for o in body if isinstance(o, Option)}}
+        if taken := sorted({name.upper() for name in cls.options} & EVERY_TOOL.keys()):
+            raise Invalid(f"tool {cls.name} cannot have an option {taken[0]}: every tool has it already")
 
     def __init__(self, **options: Any) -> None:
         """Options as Python values or as text; Invalid when one is unknown or wrong."""
-        for name in options.keys() - self.options.keys():
-            raise Invalid(f"tool {self.name} has no option {name}; it has {', '.join(self.options) or 'none'}")
-        self._options = {
-            name: option.parse(options[name]) if name in options else option.initial()
-            for name, option in self.options.items()
-        }
+        self._options, self.given = option_values(self.name, self.options, options)
+        self.selection = Selection.of(self._options)
 
     @classmethod
     def description(cls) -> str:
         return (cls.__doc__ or "").strip().partition("\n")[0]
+
+    @property
+    def option_values(self) -> Mapping[str, Any]:
+        """Of all options, by name."""
+        return self._options
+
+    def echo(self) -> str:
+        """Each option with its value and meaning, those that were given with a mark, as NVBit's tools print them."""
+        options = {**self.options, **EVERY_TOOL}
+        width = max(map(len, options))
+        lines = [f"luthier: tool {self.name}, options (* given):"]
+        for name, option in options.items():
+            mark = "*" if name in self.given else " "
+            value = Option.show(self._options[name])
+            lines.append(f"  {mark} {name:>{width}} = {value}{' - ' if option.help else ''}{option.help}")
+        return "\n".join(lines)
+
+    def headline(self, launch: LaunchResult) -> str:
+        """How a line about a launch begins."""
+        name = self.selection.shown(launch.kernel)
+        return f"kernel {launch.index} - {name} - #workgroups {launch.workgroups}"
 
     def instrument(self, m: Mutator) -> None:
         """Record the edits; called once for each program."""
@@ -79,6 +103,10 @@ class Tool:
         items = report.items() if isinstance(report, Mapping) else [(self.name, report)]
         return "\n".join(f"{name} = {value}" for name, value in items)
 
+    def combined(self, reports: Sequence[Any]) -> Any | None:
+        """One report of several launches of a kernel; None where there is no such thing."""
+        return None
+
     def files(self, launch: LaunchResult, report: Any) -> Mapping[str, bytes]:
         """What to keep of a launch where files are asked for: content by file name; by default its data and text."""
         data, text = json.dumps(report, indent=2), self.text(launch, report)
@@ -87,6 +115,6 @@ class Tool:
 
 def visit(tool: Tool, program: Program, facts: Facts) -> Edits:
     """The edits that a tool wants of a program."""
-    mutator = Mutator(program, facts)
+    mutator = Mutator(program, facts, tool.selection)
     tool.instrument(mutator)
     return mutator.edits(tool.variables, tool.wave_variables)

@@ -37,10 +37,13 @@ def load_tool(name_or_path: str, options: Mapping[str, Any] | None = None) -> To
 
 def _registered(name: str) -> type[Tool]:
     entries = {entry.name: entry for entry in entry_points(group=GROUP)}
-    if name not in entries:
+    if name in entries:
+        return _checked(entries[name].load(), entries[name].value)
+    found = [tool for tool in tools().values() if name in tool.aliases]
+    if not found:
         known = ", ".join(sorted(entries)) or "none is installed"
         raise Invalid(f"no tool is called {name}; there are: {known}; or give the path of a .py file")
-    return _checked(entries[name].load(), entries[name].value)
+    return found[0]
 
 
 def _checked(loaded: object, source: str) -> type[Tool]:

@@ -1,7 +1,8 @@
 """What a tool sees in `instrument`: the program, and ways to record calls of hooks.
 
 In: a program and its facts. Out: Edits. Nothing is changed here; what is wrong with a call is said at once, with
-the tool's file and line. Invariant: every recorded insertion is at an instruction of a function that may be edited.
+the tool's file and line. Invariant: every recorded insertion is at an instruction of a function that may be edited, and
+but for entries and exits at one that the user's options choose (INSTR_BEGIN, INSTR_END).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeVar
 
@@ -20,6 +21,7 @@ from luthier_py.isa import EXEC, OpFlag, Reg, RegFile, RegSet, sgpr
 from luthier_py.tool.arguments import argument, destination
 from luthier_py.tool.edits import Arg, Destination, Edits, Insertion, Place, Refusal
 from luthier_py.tool.hook import Hook, Lanes
+from luthier_py.tool.selection import Selection
 from luthier_py.tool.variables import Element, Variable, WaveVariable
 
 V = TypeVar("V", Variable, WaveVariable)
@@ -52,14 +54,19 @@ class Region:
 class Mutator:
     """Records edits (mutable: collects them in order).
 
+    What ``blocks``, ``instrs``, ``stretches``, ``runs`` and ``regions`` give has only instructions that the user chose,
+    and calls before or after others are not recorded.
+
     Everywhere, ``args`` are one per parameter of the hook: a Python number is a compile-time constant; a Reg or an
     operand of an instruction is its value at the place; a Variable is its address; a WaveVariable is its value.
     ``into`` takes the results: WaveVariables, or registers of the application that the hook may change.
     """
 
-    def __init__(self, program: Program, facts: Facts) -> None:
+    def __init__(self, program: Program, facts: Facts, selection: Selection | None = None) -> None:
         self.program = program
         self.facts = facts
+        choose = Selection() if selection is None else selection
+        self._chosen = frozenset(i for f in program.functions for i in choose.instructions(tuple(f.instrs)))
         self._insertions: list[Insertion] = []
         self._exits: set[tuple[object, ...]] = set()
         self._refused: dict[str, Refusal] = {}
@@ -85,20 +92,29 @@ class Mutator:
             self._refused[kernel.name] = Refusal(kernel.name, f"{broken[0].name}: {broken[0].incomplete}", where)
         return bool(broken)
 
+    def instrs(self, function: Function) -> tuple[Instr, ...]:
+        """The function's instructions."""
+        return tuple(instr for instr in function.instrs if instr in self._chosen)
+
+    def blocks(self, function: Function) -> tuple[Block, ...]:
+        """The function's blocks; where only a part of one is chosen, a copy with that part."""
+        cut = [(block, tuple(i for i in block.instrs if i in self._chosen)) for block in function.blocks]
+        return tuple(
+            block if len(instrs) == len(block.instrs) else replace(block, instrs=instrs)
+            for block, instrs in cut if instrs
+        )
+
     def stretches(self, block: Block) -> tuple[Stretch, ...]:
         """The block cut where EXEC changes: within a stretch the same lanes are active."""
-        return tuple(Stretch(block, start, end) for start, end in self.facts.stretches(block))
+        return self._cut(Stretch(block, start, end) for start, end in self.facts.stretches(block))
 
     def runs(self, block: Block) -> tuple[Stretch, ...]:
         """The block cut behind calls that may end the wave: a run is executed as a whole or not at all."""
-        sites = {site.instr: site for site in self.program.calls(self.program.function_of(block.instrs[0]))}
-        cuts = [at + 1 for at, instr in enumerate(block.instrs) if instr in sites and self._may_end(sites[instr])]
-        edges = [0, *(cut for cut in cuts if cut < len(block.instrs)), len(block.instrs)]
-        return tuple(Stretch(block, start, end) for start, end in pairwise(edges))
+        return self._cut(self._runs(block))
 
     def regions(self, function: Function) -> tuple[Region, ...]:
         """The runs of a function, those together that are executed equally often."""
-        runs = [run for block in function.blocks for run in self.runs(block)]
+        runs = [run for block in function.blocks for run in self._runs(block)]
         ending = {site.instr for site in self.program.calls(function) if self._may_end(site)}
         first = {run.block.address: number for number, run in enumerate(runs) if run.start == 0}
         flow = [(OUTSIDE, first[entry]) for entry in function.entries]
@@ -111,7 +127,22 @@ class Mutator:
         members: dict[int, list[Stretch]] = defaultdict(list)
         for run, group in zip(runs, equally_often(len(runs), flow), strict=True):
             members[group].append(run)
-        return tuple(Region(tuple(stretches)) for stretches in members.values())
+        return tuple(Region(chosen) for stretches in members.values() if (chosen := self._cut(stretches)))
+
+    def _runs(self, block: Block) -> tuple[Stretch, ...]:
+        sites = {site.instr: site for site in self.program.calls(self.program.function_of(block.instrs[0]))}
+        cuts = [at + 1 for at, instr in enumerate(block.instrs) if instr in sites and self._may_end(sites[instr])]
+        edges = [0, *(cut for cut in cuts if cut < len(block.instrs)), len(block.instrs)]
+        return tuple(Stretch(block, start, end) for start, end in pairwise(edges))
+
+    def _cut(self, stretches: Iterable[Stretch]) -> tuple[Stretch, ...]:
+        """The chosen part of each stretch, which is in one piece."""
+        parts = []
+        for stretch in stretches:
+            inside = [at for at in range(stretch.start, stretch.end) if stretch.block.instrs[at] in self._chosen]
+            if inside:
+                parts.append(Stretch(stretch.block, inside[0], inside[-1] + 1))
+        return tuple(parts)
 
     def before(self, instr: Instr, hook: Hook, *args: object, into: object = None) -> None:
         """Call ``hook`` before ``instr`` each time that it runs."""
@@ -134,6 +165,7 @@ class Mutator:
         self, stretch: Stretch, hook: Hook, *args: object, into: object = None, anywhere: bool = False
     ) -> None:
         """Call ``hook`` where ``stretch`` begins, or ``anywhere`` in it that is cheapest."""
+        self._check_whole(stretch.instrs)
         instrs = _before_first_call(stretch.instrs) if anywhere else stretch.instrs[:1]
         if anywhere:
             _check_independent((*args, *_tuple(into)))
@@ -145,13 +177,14 @@ class Mutator:
         _check_independent((*args, *_tuple(into)))
         if sgpr(EXEC, 2) in args:
             raise HookError(f"{_caller()}: EXEC is not the same everywhere in a region; use at_stretch")
+        self._check_whole(region.instrs)
         instrs = [instr for stretch in region.stretches for instr in _before_first_call(stretch.instrs)]
         self._record([(instr, Place.BEFORE) for instr in instrs], hook, args, into)
 
     def at_entry(self, where: Kernel | Function, hook: Hook, *args: object, into: object = None) -> None:
         """Call ``hook`` once whenever a kernel's wave starts, or a function is entered."""
         function = where.function if isinstance(where, Kernel) else where
-        self._record([(self._entry(function), Place.BEFORE)], hook, args, into)
+        self._record([(self._entry(function), Place.BEFORE)], hook, args, into, always=True)
 
     def at_exit(self, where: Kernel | Function, hook: Hook, *args: object, into: object = None) -> None:
         """Call ``hook`` when a wave of a kernel ends, wherever that is; or when a function returns.
@@ -166,7 +199,7 @@ class Mutator:
             call = (block, hook, args, _tuple(into))
             if call not in self._exits:
                 self._exits.add(call)
-                self._record([(block.instrs[-1], Place.BEFORE)], hook, args, into)
+                self._record([(block.instrs[-1], Place.BEFORE)], hook, args, into, always=True)
 
     def edits(self, variables: Iterable[Variable] = (), wave_variables: Iterable[WaveVariable] = ()) -> Edits:
         """What was recorded, with the given variables and all that it names."""
@@ -194,7 +227,11 @@ class Mutator:
             raise EditConflict(f"{_caller()}: {message}", self._where(entry.instrs[0]))
         return entry.instrs[0]
 
-    def _record(self, places: list[tuple[Instr, Place]], hook: Hook, args: tuple[object, ...], into: object) -> None:
+    def _record(
+        self, places: list[tuple[Instr, Place]], hook: Hook, args: tuple[object, ...], into: object,
+        always: bool = False,
+    ) -> None:
+        """``always``: whether or not the user chose the instruction."""
         if not isinstance(hook, Hook):
             raise HookError(f"{_caller()}: {hook!r} is not a hook; mark the function with @hook")
         self._check_editable(places[0][0])
@@ -208,11 +245,17 @@ class Mutator:
             raise HookError(f"{_caller()}: hook {hook.name}: {error}; declared at {hook.place}") from error
         if len(set(results)) != len(results):
             raise HookError(f"{_caller()}: hook {hook.name}: two results go into one place")
-        self._insertions.append(Insertion(tuple(places), hook, checked, results, order))
+        if always or places[0][0] in self._chosen:
+            self._insertions.append(Insertion(tuple(places), hook, checked, results, order))
 
     def _check_count(self, hook: Hook, what: str, have: int, want: int) -> None:
         if have != want:
             raise HookError(f"{_caller()}: hook {hook.name} has {want} {what}, {have} given; declared at {hook.place}")
+
+    def _check_whole(self, instrs: tuple[Instr, ...]) -> None:
+        if len({instr in self._chosen for instr in instrs}) > 1:
+            message = "INSTR_BEGIN and INSTR_END choose only a part of this; take blocks from Mutator.blocks"
+            raise EditConflict(f"{_caller()}: {message}", self._where(instrs[0]))
 
     def _check_editable(self, instr: Instr) -> None:
         try:

@@ -18,21 +18,31 @@ BOOLEANS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false
 
 
 class Option(Generic[T]):
-    """``level = Option("wave", choices=("wave", "thread"), help="...")``; ``self.level`` is its value.
+    """``limit = Option(10, bounds=(0, 99), help="...")``; ``self.limit`` is its value.
 
-    The default decides the type. ``env`` names an environment variable that is used when nothing is given.
+    The default decides the type. ``env`` names an environment variable that is used when nothing is given. ``name`` is
+    how users spell it, without regard to case; by default as the attribute is called.
     """
 
-    __slots__ = ("default", "choices", "help", "env", "name")
+    __slots__ = ("default", "choices", "bounds", "help", "env", "name")
 
-    def __init__(self, default: T, *, choices: Sequence[T] = (), help: str = "", env: str = "") -> None:
-        self.default, self.choices, self.help, self.env = default, tuple(choices), help, env
-        self.name = ""
+    def __init__(
+        self,
+        default: T,
+        *,
+        choices: Sequence[T] = (),
+        bounds: tuple[T, T] | None = None,
+        help: str = "",
+        env: str = "",
+        name: str = "",
+    ) -> None:
+        self.default, self.choices, self.bounds = default, tuple(choices), bounds
+        self.help, self.env, self.name = help, env, name
         if choices and default not in choices:
             raise Invalid(f"option default {default!r} is not one of its choices {self.choices}")
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
+        self.name = self.name or name
 
     @overload
     def __get__(self, tool: None, owner: type) -> Option[T]: ...
@@ -44,27 +54,31 @@ class Option(Generic[T]):
         value: T = getattr(tool, "_options", {}).get(self.name, self.default)
         return value
 
-    def initial(self) -> T:
-        """The value when nothing is given: from the environment, else the default."""
-        text = os.environ.get(self.env) if self.env else None
-        return self.default if text is None else self.parse(text)
+    def only(self, *choices: T) -> Option[T]:
+        """The same option for a tool that can do just these; the first is the default."""
+        return Option(choices[0], choices=choices, help=self.help, env=self.env, name=self.name)
+
+    def environment(self) -> str | None:
+        """What the environment says, if it does."""
+        return os.environ.get(self.env) if self.env else None
 
     def parse(self, given: Any) -> T:
         """A value of the default's type; Invalid says what would do."""
         value: T | None = self._convert(given)
-        if value is None:
+        low, high = self.bounds or (None, None)
+        if value is None or (self.bounds and not low <= value <= high):  # type: ignore[operator]
             raise Invalid(f"option {self.name}={given}: give {self.expected()}")
         if self.choices and value not in self.choices:
-            raise Invalid(f"option {self.name}={given}: choose one of {', '.join(map(str, self.choices))}")
+            raise Invalid(f"option {self.name}={given}: choose {self.expected()}")
         return value
 
     def _convert(self, given: Any) -> Any:
         wanted: Any = type(self.default)
-        if not isinstance(given, str):
-            fits = isinstance(given, (int, float) if wanted is float else wanted)
-            return wanted(given) if fits and isinstance(given, bool) == (wanted is bool) else None
         if wanted is bool:
-            return BOOLEANS.get(given.lower())
+            return BOOLEANS.get(str(given).lower()) if isinstance(given, (str, bool, int)) else None
+        if not isinstance(given, str):
+            fits = isinstance(given, (int, float) if wanted is float else wanted) and not isinstance(given, bool)
+            return wanted(given) if fits else None
         try:
             return int(given, 0) if wanted is int else wanted(given)
         except ValueError:
@@ -73,5 +87,12 @@ class Option(Generic[T]):
     def expected(self) -> str:
         """What the option takes, for help texts."""
         if self.choices:
-            return "|".join(map(str, self.choices))
-        return {bool: "yes or no", int: "an integer", float: "a number", str: "text"}[type(self.default)]
+            return " or ".join(map(self.show, self.choices))
+        if self.bounds:
+            return f"a number from {self.bounds[0]} to {self.bounds[1]}"
+        return {bool: "0 or 1", int: "an integer", float: "a number", str: "text"}[type(self.default)]
+
+    @staticmethod
+    def show(value: Any) -> str:
+        """A value as it could be given."""
+        return str(int(value)) if isinstance(value, bool) else str(value)

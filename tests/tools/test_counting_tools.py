@@ -60,7 +60,7 @@ def test_instr_count_per_wave(original):
 
 
 def test_instr_count_per_active_lane(original):
-    _, ran = run(original, "instr_count", level="thread")
+    _, ran = run(original, "instr_count", COUNT_WARP_LEVEL=0, EXCLUDE_PRED_OFF=1)
     assert ran.report["instructions"] == original[-1].total_lanes
 
 
@@ -70,7 +70,7 @@ def test_opcode_histogram_per_wave(original):
 
 
 def test_opcode_histogram_per_active_lane(original):
-    _, ran = run(original, "opcode_histogram", level="thread")
+    _, ran = run(original, "opcode_histogram", COUNT_WARP_LEVEL=0, EXCLUDE_PRED_OFF=1)
     assert ran.report["opcodes"] == original[-1].lane_opcodes()
 
 

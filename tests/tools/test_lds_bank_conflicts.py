@@ -178,9 +178,9 @@ def test_reduction_by_hand():
 @pytest.fixture(scope="module")
 def report_files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
-    tool = load_tool("lds_bank_conflicts", {"sources": str(FOLDER)})
+    tool = load_tool("lds_bank_conflicts", {"sources": str(FOLDER), "LUTHIER_REPORT": str(folder)})
     ran = run(sample("transpose"), tool)
-    paths = save_report(Done(FOLDER, ran, None, tool, None), folder)
+    paths = save_report(Done(FOLDER, ran, None, tool, None))
     return {path.suffix: path.read_bytes() for path in paths}, ran
 
 

@@ -2,32 +2,65 @@
 
 from __future__ import annotations
 
-from luthier_py import LaunchResult, Mutator, Option, Tool, Variable, WaveVariable, hook, ptr, u32, u64
+from luthier_py import (
+    COUNT_WARP_LEVEL,
+    EXCLUDE_PRED_OFF,
+    EXEC,
+    LaunchResult,
+    Mutator,
+    Option,
+    Tool,
+    Variable,
+    WaveVariable,
+    hook,
+    ptr,
+    sgpr,
+    u32,
+    u64,
+)
 from luthier_py.intrinsics import active_mask, atomic_add, popcount
 
 
 class InstrCount(Tool):
-    """Executed instructions of each launch, counted once for all blocks that run equally often."""
+    """Executed instructions of each launch."""
 
     name = "instr_count"
-    level = Option(
-        "wave", choices=("wave", "thread"), help="count an instruction once per wave, or once per active lane"
+    aliases = ("instr_count_bb",)
+    mode = Option(
+        "block",
+        choices=("block", "instruction"),
+        help="insert once for all blocks that run equally often, or at every instruction: same numbers",
     )
+    per_wave = COUNT_WARP_LEVEL
+    active_only = EXCLUDE_PRED_OFF
 
     instructions = Variable(u64)
     count = WaveVariable(u64)
+    threads = WaveVariable(u32)  # that the wave was launched with
 
     @hook
     def add(count: u64, n: u32) -> u64:
         return count + n
 
     @hook
-    def add_lanes(count: u64, n: u32) -> u64:
-        return count + u64(popcount(active_mask()) * n)
+    def add_if_active(count: u64, n: u32, active: u64) -> u64:
+        return count + (n if active != 0 else 0)
+
+    @hook
+    def add_lanes(count: u64, n: u32, active: u64) -> u64:
+        return count + u64(popcount(active) * n)
+
+    @hook
+    def start() -> u32:
+        return popcount(active_mask())
 
     @hook(lanes="one")
     def flush(instructions: ptr[u64], count: u64) -> None:
         atomic_add(instructions, count)
+
+    @hook(lanes="one")
+    def flush_threads(instructions: ptr[u64], count: u64, threads: u32) -> None:
+        atomic_add(instructions, count * threads)
 
     def __init__(self, **options: object) -> None:
         super().__init__(**options)
@@ -35,21 +68,32 @@ class InstrCount(Tool):
 
     def instrument(self, m: Mutator) -> None:
         for function in m.functions():
-            if self.level == "wave":
+            if self.mode == "instruction":
+                for instr in m.instrs(function):
+                    m.before(instr, *self.adding(1), into=self.count)
+            elif self.active_only:
+                for stretch in (stretch for block in m.blocks(function) for stretch in m.stretches(block)):
+                    m.at_stretch(stretch, *self.adding(len(stretch.instrs)), into=self.count, anywhere=True)
+            else:
                 for region in m.regions(function):
-                    m.at_region(region, self.add, self.count, len(region.instrs), into=self.count)
-                continue
-            for stretch in (stretch for block in function.blocks for stretch in m.stretches(block)):
-                m.at_stretch(stretch, self.add_lanes, self.count, len(stretch.instrs), into=self.count, anywhere=True)
+                    m.at_region(region, *self.adding(len(region.instrs)), into=self.count)
         for kernel in m.kernels:
-            m.at_exit(kernel, self.flush, self.instructions, self.count)
+            if self.per_wave or self.active_only:
+                m.at_exit(kernel, self.flush, self.instructions, self.count)
+            else:  # each thread of the wave executed what the wave did
+                m.at_entry(kernel, self.start, into=self.threads)
+                m.at_exit(kernel, self.flush_threads, self.instructions, self.count, self.threads)
+
+    def adding(self, n: int) -> tuple[object, ...]:
+        """The hook that counts ``n`` instructions, and its arguments."""
+        if not self.active_only:
+            return self.add, self.count, n
+        return self.add_if_active if self.per_wave else self.add_lanes, self.count, n, sgpr(EXEC, 2)
 
     def report(self, launch: LaunchResult) -> dict[str, int]:
         self.total += launch[self.instructions]
         return {"instructions": launch[self.instructions], "total": self.total}
 
     def text(self, launch: LaunchResult, report: dict[str, int]) -> str:
-        return (
-            f"kernel {launch.index} - {launch.kernel} - #workgroups {launch.workgroups}, "
-            f"kernel instructions {report['instructions']}, total instructions {report['total']}"
-        )
+        counts = f"kernel instructions {report['instructions']}, total instructions {report['total']}"
+        return f"{self.headline(launch)}, {counts}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from luthier_py import Mutator, Tool
+from luthier_py import COUNT_WARP_LEVEL, EXCLUDE_PRED_OFF, Mutator, Tool
 
 
 class Nothing(Tool):
     """No insertions: the copy equals its input byte for byte."""
 
     name = "none"
+    per_wave = COUNT_WARP_LEVEL  # nothing is counted, however that is done
+    active_only = EXCLUDE_PRED_OFF
 
     def instrument(self, m: Mutator) -> None:
         """Nothing to insert."""

@@ -5,8 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from luthier_py import EXEC, LaunchResult, Mutator, Option, Tool, Variable, hook, ptr, sgpr, u64
-from luthier_py.intrinsics import atomic_add, popcount
+from luthier_py import (
+    COUNT_WARP_LEVEL,
+    EXCLUDE_PRED_OFF,
+    EXEC,
+    LaunchResult,
+    Mutator,
+    Tool,
+    Variable,
+    WaveVariable,
+    hook,
+    ptr,
+    sgpr,
+    u32,
+    u64,
+)
+from luthier_py.intrinsics import active_mask, atomic_add, popcount
 from luthier_py.ir import Instr
 
 
@@ -14,17 +28,31 @@ class OpcodeHistogram(Tool):
     """Executions of each opcode, counted once for all blocks that run equally often."""
 
     name = "opcode_histogram"
-    level = Option(
-        "wave", choices=("wave", "thread"), help="count an instruction once per wave, or once per active lane"
-    )
+    per_wave = COUNT_WARP_LEVEL
+    active_only = EXCLUDE_PRED_OFF
+
+    threads = WaveVariable(u32)  # that the wave was launched with
 
     @hook(lanes="one")
     def count(executions: ptr[u64]) -> None:
         atomic_add(executions, u64(1))
 
     @hook(lanes="one")
+    def count_if_active(executions: ptr[u64], active: u64) -> None:
+        if active != 0:
+            atomic_add(executions, u64(1))
+
+    @hook(lanes="one")
     def count_lanes(executions: ptr[u64], active: u64) -> None:
         atomic_add(executions, u64(popcount(active)))
+
+    @hook(lanes="one")
+    def count_threads(executions: ptr[u64], threads: u32) -> None:
+        atomic_add(executions, u64(threads))
+
+    @hook
+    def start() -> u32:
+        return popcount(active_mask())
 
     def __init__(self, **options: object) -> None:
         super().__init__(**options)
@@ -34,16 +62,23 @@ class OpcodeHistogram(Tool):
     def instrument(self, m: Mutator) -> None:
         """A counter for all code that runs equally often: its opcodes are known, its executions are counted."""
         functions = m.functions()
-        if self.level == "wave":
-            regions = [region for function in functions for region in m.regions(function)]
-            executions = self.count_pieces(region.instrs for region in regions)
-            for slot, region in enumerate(regions):
-                m.at_region(region, self.count, executions[slot])
-        else:
-            stretches = [s for function in functions for block in function.blocks for s in m.stretches(block)]
+        if self.active_only:
+            counting = self.count_if_active if self.per_wave else self.count_lanes
+            stretches = [s for function in functions for block in m.blocks(function) for s in m.stretches(block)]
             executions = self.count_pieces(stretch.instrs for stretch in stretches)
             for slot, stretch in enumerate(stretches):
-                m.at_stretch(stretch, self.count_lanes, executions[slot], sgpr(EXEC, 2), anywhere=True)
+                m.at_stretch(stretch, counting, executions[slot], sgpr(EXEC, 2), anywhere=True)
+            return
+        if not self.per_wave:
+            for kernel in m.kernels:
+                m.at_entry(kernel, self.start, into=self.threads)
+        regions = [region for function in functions for region in m.regions(function)]
+        executions = self.count_pieces(region.instrs for region in regions)
+        for slot, region in enumerate(regions):
+            if self.per_wave:
+                m.at_region(region, self.count, executions[slot])
+            else:
+                m.at_region(region, self.count_threads, executions[slot], self.threads)
 
     def count_pieces(self, pieces: Iterable[tuple[Instr, ...]]) -> Variable:
         """One counter for each piece of code."""
@@ -61,7 +96,7 @@ class OpcodeHistogram(Tool):
     def text(self, launch: LaunchResult, report: dict[str, dict[str, int]]) -> str:
         opcodes = report["opcodes"]
         head = (
-            f"kernel {launch.index} - {launch.kernel} - #workgroups {launch.workgroups}, "
-            f"kernel instructions {sum(opcodes.values())}, total instructions {sum(self.total.values())}"
+            f"{self.headline(launch)}, kernel instructions {sum(opcodes.values())}, "
+            f"total instructions {sum(self.total.values())}"
         )
         return "\n".join([head, *(f"  {mnemonic} = {n}" for mnemonic, n in opcodes.items())])

@@ -98,9 +98,8 @@ def test_run_saves_outputs(luthier, tmp_path):
 def test_run_with_a_tool(luthier):
     code, out, _ = luthier("run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "-t", "instr_count")
     assert code == 0 and "kernel 0 - saxpy - #workgroups 4, kernel instructions 400, total instructions 400" in out
-    code, out, _ = luthier(
-        "run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "-t", "instr_count", "-O", "level=thread", "--json"
-    )
+    lanes = ["-O", "count_warp_level=0", "-O", "EXCLUDE_PRED_OFF=1"]
+    code, out, _ = luthier("run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "-t", "instr_count", *lanes, "--json")
     assert code == 0 and json.loads(out)["tool"]["report"]["instructions"] == 25192
 
 
@@ -246,9 +245,10 @@ def test_wrong_shape(luthier, grid, block, word):
 
 def test_unknown_tool_and_option(luthier):
     fails(luthier("instrument", path("nbody"), "-t", "nothing_like_it"), "nothing_like_it", "instr_count")
-    fails(luthier("instrument", path("nbody"), "-t", "instr_count", "-O", "level=galaxy"), "level", "wave, thread")
-    fails(luthier("instrument", path("nbody"), "-t", "instr_count", "-O", "depth=1"), "depth")
-    fails(luthier("instrument", path("nbody"), "-t", "instr_count", "-O", "level"), "NAME=VALUE")
+    command = ["instrument", path("nbody"), "-t", "instr_count", "-O"]
+    fails(luthier(*command, "mode=galaxy"), "mode", "block or instruction")
+    fails(luthier(*command, "depth=1"), "depth")
+    fails(luthier(*command, "mode"), "NAME=VALUE")
 
 
 def test_unknown_device(luthier):

@@ -136,7 +136,7 @@ def test_options_take_text_and_values(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_LEVEL", "thread")
     assert Declared().level == "thread" and Declared(level="wave").level == "wave"
     monkeypatch.setenv("TEST_LEVEL", "all")
-    with pytest.raises(Invalid, match="option level=all: choose one of wave, thread"):
+    with pytest.raises(Invalid, match="option level=all: choose wave or thread"):
         Declared()
     assert isinstance(Declared.level, Option)
 
@@ -144,14 +144,15 @@ def test_options_take_text_and_values(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"level": "all"}, "option level=all: choose one of wave, thread"),
+        ({"level": "all"}, "option level=all: choose wave or thread"),
         ({"limit": "many"}, "option limit=many: give an integer"),
         ({"limit": 2.5}, "give an integer"),
         ({"limit": True}, "give an integer"),
         ({"ratio": "half"}, "option ratio=half: give a number"),
-        ({"loud": "perhaps"}, "option loud=perhaps: give yes or no"),
-        ({"loud": 1}, "give yes or no"),
-        ({"size": 1}, "tool Declared has no option size; it has level, limit, ratio, loud, title"),
+        ({"loud": "perhaps"}, "option loud=perhaps: give 0 or 1"),
+        ({"loud": 2}, "give 0 or 1"),
+        ({"loud": 1.0}, "give 0 or 1"),
+        ({"size": 1}, "tool Declared has no option size; it has level, limit, ratio, loud, title, START_GRID_NUM"),
     ],
 )
 def test_wrong_options(options: dict[str, Any], message: str) -> None:

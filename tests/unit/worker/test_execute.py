@@ -12,6 +12,7 @@ Program = Callable[..., Path]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 DEVICE = "emulator:gfx90a"
+LANES = ("-O", "COUNT_WARP_LEVEL=0", "-O", "EXCLUDE_PRED_OFF=1")
 
 
 def luthier(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -20,7 +21,7 @@ def luthier(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_exec(program: Program) -> None:
-    done = luthier("exec", "-t", "instr_count", "-O", "level=thread", "--device", DEVICE, "--", program("vector_add"))
+    done = luthier("exec", "-t", "instr_count", *LANES, "--device", DEVICE, "--", program("vector_add"))
     assert (done.returncode, done.stdout) == (0, "PASSED\n")
     assert "kernel instructions 29192," in done.stderr and "verdict: 1 launches, 1 instrumented" in done.stderr
 
@@ -46,6 +47,6 @@ def test_exit_codes(program: Program) -> None:
 
 def test_build(program: Program, run: Run, tmp_path: Path) -> None:
     library = tmp_path / "count.so"
-    assert luthier("build", "instr_count", "-O", "level=thread", "-o", library).returncode == 0
+    assert luthier("build", "instr_count", *LANES, "-o", library).returncode == 0
     done = run(program("vector_add"), LD_PRELOAD=str(library))
     assert done.stdout == "PASSED\n" and "kernel instructions 29192," in done.stderr

@@ -1,0 +1,126 @@
+"""The verdict that every run with a tool ends with.
+
+In: what became of each launch and each kernel, told as it happens. Out: a line for people, details where they are
+wanted, facts for programs. Invariant: nothing is dropped: launches = those that were not selected + those that ran as
+they are + those that were instrumented, and a kernel that was refused is named with the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from luthier_py.inject.model import ClonedKernel
+from luthier_py.pipeline import Instrumented
+from luthier_py.report.instrumented import change, cloned_facts
+from luthier_py.tool import Refusal, Tool
+
+Facts = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelVerdict:
+    """One instrumented kernel. ``seconds``: by stage of the pipeline; ``cached``: nothing had to be compiled."""
+
+    cloned: ClonedKernel
+    seconds: dict[str, float]
+    cached: bool
+
+    def facts(self) -> Facts:
+        return {**cloned_facts(self.cloned), "seconds": _rounded(self.seconds), "cached": self.cached}
+
+
+@dataclass(slots=True)
+class Verdict:
+    """Mutable: grows with a run."""
+
+    tool: Tool
+    launches: int = 0
+    """That the program made."""
+    selected: int = 0
+    """Of these, those that the options select."""
+    instrumented: int = 0
+    """Of these, those that ran with the tool in them."""
+    kernels: dict[str, KernelVerdict] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    """Reasons by kernel."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Of all instrumentation, by stage."""
+
+    @property
+    def observed(self) -> bool:
+        return self.instrumented > 0
+
+    @property
+    def sites(self) -> int:
+        return sum(kernel.cloned.sites for kernel in self.kernels.values())
+
+    def made(self, made: Instrumented) -> None:
+        """What the pipeline did with a code object."""
+        for stage, took in made.seconds.items():
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + took
+        for cloned in made.patched.report:
+            self.kernels[cloned.name] = KernelVerdict(cloned, dict(made.seconds), made.cached)
+        for refusal in made.refused:
+            self.refuse(refusal)
+
+    def refuse(self, refusal: Refusal) -> None:
+        self.refused[refusal.kernel] = f"{refusal.reason} [{refusal.where}]"
+
+    def facts(self) -> Facts:
+        """JSON-ready."""
+        return {
+            "tool": self.tool.name,
+            "launches": self.launches,
+            "selected": self.selected,
+            "instrumented": self.instrumented,
+            "observed": self.observed,
+            "sites": self.sites,
+            "seconds": _rounded(self.seconds),
+            "kernels": [kernel.facts() for kernel in self.kernels.values()],
+            "refused": [{"kernel": name, "reason": reason} for name, reason in self.refused.items()],
+        }
+
+    def text(self) -> str:
+        """One line; with TOOL_VERBOSE more, one for each kernel and each stage."""
+        parts = [
+            f"{_many(self.launches, 'launch', 'launches')}, {self.selected} selected, "
+            f"{self.instrumented} instrumented by {self.tool.name}",
+            f"{_many(len(self.kernels), 'kernel')}, {_many(self.sites, 'site')}, {len(self.refused)} refused",
+        ]
+        if self.kernels:
+            cached = sum(kernel.cached for kernel in self.kernels.values())
+            took = sum(self.seconds.values())
+            parts += [f"waves/SIMD {self._occupancy()}", f"instrumented in {took:.2f} s, {cached} from cache"]
+        lines = [f"verdict: {'; '.join(parts)}"]
+        shown = self.tool.selection.shown
+        lines += [f"  refused: {shown(name)}: {reason}" for name, reason in self.refused.items()]
+        if self.tool.selection.verbose:
+            lines += [line for name, kernel in self.kernels.items() for line in _details(shown(name), kernel)]
+        return "\n".join(lines)
+
+    def _occupancy(self) -> str:
+        """The worst change; the same for all kernels where nothing changed."""
+        pairs = {(kernel.cloned.before.waves, kernel.cloned.after.waves) for kernel in self.kernels.values()}
+        before, after = min(pairs, key=lambda pair: (pair[1] - pair[0], pair))
+        worst = " at worst" if len(pairs) > 1 else ""
+        return f"{change(before, after)}{worst}"
+
+
+def _details(name: str, kernel: KernelVerdict) -> list[str]:
+    cloned, stages = kernel.cloned, ", ".join(f"{stage} {took * 1e3:.1f}" for stage, took in kernel.seconds.items())
+    before, after = cloned.before, cloned.after
+    return [
+        f"  {name}: {_many(cloned.sites, 'site')}, {change(cloned.bytes_before, cloned.bytes_after)} bytes of code, "
+        f"SGPRs {change(before.sgprs, after.sgprs)}, VGPRs {change(before.vgprs, after.vgprs)}, "
+        f"waves/SIMD {change(before.waves, after.waves)}",
+        f"    ms: {stages}{'; hooks from cache' if kernel.cached else ''}",
+    ]
+
+
+def _rounded(seconds: dict[str, float]) -> dict[str, float]:
+    return {stage: round(took, 6) for stage, took in seconds.items()}
+
+
+def _many(count: int, one: str, many: str = "") -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"

@@ -1,0 +1,147 @@
+"""Options that every tool has: which launches, kernels and instructions, how to count, what to print and where.
+
+In: text or values, from ``-O NAME=VALUE``, keywords or the environment, all spelled alike. Out: a Selection. Names and
+meanings are those of NVBit's tools (tools/instr_count/instr_count.cu: intervals are half-open), but that names are
+printed as C++ by default. Invariant: a tool that cannot do what a counting option says refuses it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from luthier_py.errors import Invalid
+from luthier_py.tool.names import demangled
+from luthier_py.tool.options import Option
+
+T = TypeVar("T")
+
+NO_END = (1 << 32) - 1
+FORMS = (".txt", ".csv", ".json")
+
+
+def _every(name: str, default: T, help: str) -> Option[T]:
+    bounds: Any = (0, NO_END) if type(default) is int else None
+    return Option(default, bounds=bounds, help=help, env=name, name=name)
+
+
+def _table(*options: Option[Any]) -> Mapping[str, Option[Any]]:
+    return {option.name: option for option in options}
+
+
+COUNT_WARP_LEVEL = _every("COUNT_WARP_LEVEL", True, "1: count an instruction once per wave, 0: once per thread")
+EXCLUDE_PRED_OFF = _every(
+    "EXCLUDE_PRED_OFF", False, "1: without what EXEC turns off, 0: all instructions, all threads that were launched"
+)
+COUNTING = _table(COUNT_WARP_LEVEL, EXCLUDE_PRED_OFF)
+"""For tools that count: they take these, or what they can do of them (``Option.only``), into their class body."""
+
+LAUNCHES = _table(
+    _every("START_GRID_NUM", 0, "first launch to instrument; launches count from 0"),
+    _every("END_GRID_NUM", NO_END, "first launch not to instrument any more"),
+    _every("ACTIVE_FROM_START", True, "0: instrument only between hipProfilerStart and hipProfilerStop"),
+)
+CODE = _table(
+    _every("LUTHIER_KERNELS", "", "regular expression: only kernels with such names, mangled or not"),
+    _every("INSTR_BEGIN", 0, "first instruction of each function to instrument; they count from 0"),
+    _every("INSTR_END", NO_END, "first instruction of each function not to instrument any more"),
+)
+OUTPUT = _table(
+    _every("MANGLED_NAMES", False, "1: print names of kernels as they are in the code object, 0: as C++"),
+    _every("TOOL_VERBOSE", False, "1: more details"),
+    _every("LUTHIER_OUTPUT", "", f"{' or '.join(FORMS)} file for what each launch counted; otherwise the terminal"),
+    _every("LUTHIER_REPORT", "", "folder for the tool's own files, by kernel"),
+)
+EVERY_TOOL = {**LAUNCHES, **CODE, **OUTPUT}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a tool is to instrument, and what it prints."""
+
+    start_grid_num: int = 0
+    end_grid_num: int = NO_END
+    active_from_start: bool = True
+    kernels: str = ""
+    instr_begin: int = 0
+    instr_end: int = NO_END
+    mangled_names: bool = False
+    verbose: bool = False
+    output: Path | None = None
+    report: Path | None = None
+
+    def __post_init__(self) -> None:
+        _check_interval("START_GRID_NUM", self.start_grid_num, "END_GRID_NUM", self.end_grid_num)
+        _check_interval("INSTR_BEGIN", self.instr_begin, "INSTR_END", self.instr_end)
+        try:
+            re.compile(self.kernels)
+        except re.error as error:
+            raise Invalid(f"option LUTHIER_KERNELS={self.kernels}: give a regular expression: {error}") from None
+        if self.output is not None and self.output.suffix not in FORMS:
+            raise Invalid(f"option LUTHIER_OUTPUT={self.output}: give a file that ends in {' or '.join(FORMS)}")
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Selection:
+        """From values by option name."""
+        fields = {name.lower().removeprefix("luthier_").removeprefix("tool_"): values[name] for name in EVERY_TOOL}
+        for name in ("output", "report"):
+            fields[name] = Path(fields[name]) if fields[name] else None
+        return cls(**fields)
+
+    @property
+    def all_instructions(self) -> bool:
+        return self.instr_begin == 0 and self.instr_end == NO_END
+
+    def instructions(self, among: Sequence[T]) -> Sequence[T]:
+        """The chosen ones of a function's instructions."""
+        return among if self.all_instructions else among[self.instr_begin : self.instr_end]
+
+    def launch(self, index: int) -> bool:
+        """Whether a launch is to be instrumented, as far as its number goes."""
+        return self.start_grid_num <= index < self.end_grid_num
+
+    def kernel(self, symbol: str) -> bool:
+        """Whether a kernel is to be instrumented, as far as its name goes."""
+        return any(re.search(self.kernels, name) for name in (symbol, demangled(symbol)))
+
+    def shown(self, symbol: str) -> str:
+        """A kernel's name for people."""
+        return symbol if self.mangled_names else demangled(symbol)
+
+
+def _check_interval(first: str, begin: int, last: str, end: int) -> None:
+    if begin > end:
+        raise Invalid(f"option {last}={end}: give at least {first}, which is {begin}")
+
+
+def option_values(
+    tool: str, own: Mapping[str, Option[Any]], given: Mapping[str, Any]
+) -> tuple[dict[str, Any], frozenset[str]]:
+    """The value of each option of a tool, and which of them were given, here or by the environment."""
+    options = {**own, **EVERY_TOOL}
+    spelled = {name.lower(): name for name in options}
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        known = spelled.get(name.lower())
+        if known is None:
+            raise Invalid(_unknown(tool, name, own))
+        if known in found:
+            raise Invalid(f"option {known} is given twice")
+        found[known] = options[known].parse(value)
+    for name, option in {**COUNTING, **options}.items():
+        text = option.environment()
+        if text is not None and name not in options:
+            raise Invalid(_unknown(tool, name, own))
+        if text is not None and name not in found:
+            found[name] = option.parse(text)
+    return {name: found.get(name, option.default) for name, option in options.items()}, frozenset(found)
+
+
+def _unknown(tool: str, name: str, own: Mapping[str, Option[Any]]) -> str:
+    if name.upper() in COUNTING:
+        return f"tool {tool} does not count by {name.upper()}: leave it out"
+    return f"tool {tool} has no option {name}; it has {', '.join((*own, *EVERY_TOOL))}"
+
