@@ -20,7 +20,8 @@ test: .venv/installed-test
 	$(BIN)/python -m pytest $(ARGS)
 
 test-isa: .venv/installed-test
-	LUTHIER_TEST_ISA=1 $(BIN)/python -m pytest tests/differential/test_isa_llvm.py tests/unit/isa $(ARGS)
+	LUTHIER_TEST_ISA=1 $(BIN)/python -m pytest tests/differential/test_isa_llvm.py tests/differential/test_isa_effects_llvm.py \
+		tests/unit/isa $(ARGS)
 
 lint: .venv/installed-test
 	$(BIN)/ruff check .

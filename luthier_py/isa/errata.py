@@ -29,7 +29,7 @@ FLAGS: dict[str, OpFlag] = {
     **{
         f"S_WAIT_{counter}": OpFlag.WAIT
         for counter in ("LOADCNT", "STORECNT", "SAMPLECNT", "BVHCNT", "KMCNT", "DSCNT", "EXPCNT", "EVENT",
-                        "IDLE", "ALU", "ASYNCCNT", "TENSORCNT", "XCNT", "LOADCNT_DSCNT", "STORECNT_DSCNT")
+                        "IDLE", "ASYNCCNT", "TENSORCNT", "XCNT", "LOADCNT_DSCNT", "STORECNT_DSCNT")
     },
     "S_ENDPGM": OpFlag.END | OpFlag.TERMINATOR,
     "S_ENDPGM_SAVED": OpFlag.END | OpFlag.TERMINATOR,
@@ -109,5 +109,14 @@ FULL_RESULT_WITH_OP_SEL = frozenset({
     "V_ALIGNBIT_B32", "V_ALIGNBYTE_B32",
 })
 
+# The same place, for instructions without op_sel: these "changed to preserving the high bits" on gfx9 (gfx8 zeroes
+# them, and is taken for gfx9 here), and on gfx10 "all 16-bit instructions preserve". Which those are the generator
+# finds in the records of gfx11, where such results have register classes of their own, but for this one.
+KEEPS_HIGH_HALF = frozenset({"V_MADAK_F16", "V_MADMK_F16", "V_FMAMK_F16", "V_FMAAK_F16", "V_MAC_F16", "V_FMAC_F16"})
+SIXTEEN_BIT_RESULTS = frozenset({"V_INTERP_P2_F16"})
+
 # M0 as lane select is not counted against the constant bus (SIInstrInfo::verifyInstruction, "writelane").
 M0_IS_NOT_ON_CONSTANT_BUS = frozenset({"V_WRITELANE_B32"})
+
+# Shifts of 64 bits read one scalar even where others read two (RDNA ISA 6.2.1; GCNSubtarget::getConstantBusLimit).
+ONE_SCALAR_SOURCE = frozenset({"V_LSHLREV_B64", "V_LSHRREV_B64", "V_ASHRREV_I64"})

@@ -8,10 +8,11 @@ Invariant: all reasoning about record names and LLVM's printing code happens her
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, NamedTuple
 
 from luthier_py.isa import errata
-from luthier_py.isa.generate.operands import ShapeOperand, shape_of
+from luthier_py.isa.generate.operands import ShapeOperand, operand_class, shape_of
 from luthier_py.isa.generate.tablegen import Record, TableGen, decoder_order
 from luthier_py.isa.instruction import Access, Counter, OpFlag, Space
 
@@ -56,12 +57,13 @@ class Generation(NamedTuple):
     packed_d16: bool
     split_counters: bool      # gfx12: one counter for each kind of memory operation
     replay_counter: bool      # gfx1250: X_CNT
+    keeps_high_halves: bool   # gfx10: all results of 16 bits leave the other half alone
 
     @staticmethod
     def of(features: frozenset[str]) -> Generation:
         """AMD ISA manuals, SMEM, MUBUF and FLAT instruction formats."""
         others = ("G16" not in features, "UnpackedD16VMem" not in features, "GFX12Insts" in features,
-                  "GFX1250Insts" in features)
+                  "GFX1250Insts" in features, "GFX10Insts" in features and "GFX11Insts" not in features)
         if "GFX12Insts" in features:
             return Generation(24, -23, 24, 24, True, *others)
         gfx10 = "GFX10Insts" in features
@@ -116,8 +118,9 @@ def _rows(tablegen: TableGen, generation: Generation, name: str, record: Record)
         record=name, template=_template(record, name, named, behaviour, shape), base=base, format=format_name,
         size_bytes=_size(record, shape), namespace=f"{record['Size']} {record['DecoderNamespace']}",
         mask=record["mask"], value=record["value"], fill=_fill(name, named, record, shape), shape=shape,
-        reads=tuple(record["Uses"]), writes=_written(base, format_name, record, shape), flags=flags.value, counters=counters.value,
-        spaces=spaces.value, partial=_partial(base, named, record, pseudo),
+        reads=tuple(record["Uses"]), writes=_written(base, format_name, record, shape), flags=flags.value,
+        counters=counters.value, spaces=spaces.value,
+        partial=_partial(tablegen, generation, base, named, record, pseudo, shape),
         image=_image(tablegen, record, generation),
     )
     return _expand_dpp8(_with_positive_offset(row))
@@ -268,11 +271,28 @@ def _spaces(format_name: str, base: str, named: set[str], shape: tuple[ShapeOper
     return space
 
 
-def _partial(base: str, named: set[str], record: Record, pseudo: Record | None) -> bool:
+def _partial(tablegen: TableGen, generation: Generation, base: str, named: set[str], record: Record,
+             pseudo: Record | None, shape: tuple[ShapeOperand, ...]) -> bool:
+    """Whether a result leaves bits of its register as they were (GCNSubtarget::zeroesHigh16BitsOfDest)."""
     constraints = record.get("Constraints") or (pseudo or {}).get("Constraints") or ""
-    if "DPP" not in named and ("$vdst_in" in constraints or "_D16" in base and "$vdata_in" in constraints):
-        return True  # d16 loads, mixlo, mixhi, v_writelane
+    if any(name == "vdst_in" for name, _ in record["In"]) or "_D16" in base and "$vdata_in" in constraints:
+        return True  # d16 loads, mixlo, mixhi, v_writelane, v_cvt_sr_bf8_f32
+    if any(Access.WRITE in operand.access and operand.operand_class.kind in HALVES for operand in shape):
+        return True
+    if base in errata.KEEPS_HIGH_HALF or generation.keeps_high_halves and base in _sixteen_bit_results(tablegen):
+        return True
     return "VOP3_OPSEL" in named and base not in errata.FULL_RESULT_WITH_OP_SEL
+
+
+HALVES = ("v16", "v16lo")
+
+
+@cache
+def _sixteen_bit_results(tablegen: TableGen) -> frozenset[str]:
+    """Operations whose result has 16 bits, which records say from gfx11 on."""
+    found = {base_name(record["pseudo"], "") for record in tablegen.instructions.values() if "pseudo" in record
+             and any(operand_class(tablegen, str(kind), 0).kind in HALVES for _, kind in record["Out"])}
+    return frozenset(found) | errata.SIXTEEN_BIT_RESULTS
 
 
 def _fill(name: str, named: set[str], record: Record, shape: tuple[ShapeOperand, ...]) -> int:

@@ -115,3 +115,31 @@ def test_flags() -> None:
     assert OpFlag.MATRIX in matrix and OpFlag.IGNORES_EXEC in matrix
     assert OpFlag.MATRIX not in op("v_accvgpr_read_b32", V(1), A(1)).flags
     assert OpFlag.VALU not in op("buffer_load_dword", "off", S(4, 4), 0, lds=True).flags
+
+
+@pytest.mark.parametrize(("name", "text", "kept"), [
+    ("gfx1100", "v_add_f16 v1.l, v2.l, v3.l", "v1"),
+    ("gfx1201", "v_mov_b16 v1.h, v2.l", "v1"),
+    ("gfx1201", "v_cvt_sr_bf8_f32 v1, v2, v3 byte_sel:1 quad_perm:[0,1,2,3] row_mask:0xf bank_mask:0xf", "v1"),
+    ("gfx1030", "v_add_f16 v1, v2, v3", "v1"),
+    ("gfx1030", "v_cvt_f16_f32 v1, v2", "v1"),
+    ("gfx1030", "v_cvt_f32_f16 v1, v2", ""),
+    ("gfx1030", "v_pk_add_f16 v1, v2, v3", ""),
+    ("gfx900", "v_add_f16 v1, v2, v3", ""),
+    ("gfx900", "v_madak_f16 v1, v2, v3, 0x1234", "v1"),
+])
+def test_results_of_sixteen_bits(name: str, text: str, kept: str) -> None:
+    """Which keep the other half differs between generations (GCNSubtarget::zeroesHigh16BitsOfDest)."""
+    inst = instruction_set(target(name)).parse(text)
+    assert str(inst.partial_writes) == kept and str(inst.reads & inst.partial_writes) == kept
+
+
+def test_results_without_bits() -> None:
+    gfx8 = instruction_set(target("gfx803"))
+    inst = gfx8.parse("v_cmp_eq_f32 vcc, v1, v2 src0_sel:DWORD src1_sel:DWORD")
+    assert str(inst.writes) == "vcc"
+
+
+def test_what_leaves_for_an_address_in_a_register() -> None:
+    flags = instruction_set(target("gfx1250")).parse("s_add_pc_i64 s[4:5]").op.flags
+    assert OpFlag.INDIRECT | OpFlag.TERMINATOR in flags and OpFlag.CONDITIONAL not in flags
