@@ -16,8 +16,9 @@ from luthier_py.errors import Invalid
 
 LOCK = threading.RLock()
 
-# The optimizer that merges the lanes of an atomic into one: hooks say themselves who takes part.
-_OPTIONS = ("--amdgpu-atomic-optimizer-strategy=None",)
+# No optimizer that merges the lanes of an atomic into one: hooks say themselves who takes part. No two operations in
+# one instruction: their destinations share encoding bits, so that they could not be given other registers one by one.
+OPTIONS = ("--amdgpu-atomic-optimizer-strategy=None", "--amdgpu-enable-vopd=false")
 
 _AMDGPU_TRIPLE = "amdgcn-amd-amdpal"  # its amdgpu_cs functions are shader parts: they end by falling off their end
 
@@ -30,7 +31,7 @@ def binding() -> Any:
 
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
-        for option in _OPTIONS:
+        for option in OPTIONS:
             llvm.set_option("luthier", option)
         return llvm
 

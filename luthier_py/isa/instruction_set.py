@@ -83,7 +83,13 @@ class InstructionSet:
         Invalid if an operand cannot name its new register; implicit operands stay as they are.
         """
         changes = rename(self.target, inst, rename_to)
-        return self.decode(replace_fields(self.target, inst, changes)) if changes else inst
+        if not changes:
+            return inst
+        made = self.decode(replace_fields(self.target, inst, changes))
+        for old, new in zip(inst.operands, made.operands, strict=True):
+            if old.reg is not None and (new.reg is None or new.reg.index != rename_to(old)):  # VOPD's destinations
+                raise Invalid(f"{inst.op.mnemonic}: {old.name} cannot be register {rename_to(old)} beside the others")
+        return made
 
     def with_field(self, inst: Inst, name: str, value: int) -> Inst:
         """``inst`` with one field replaced: a modifier, a branch displacement, or "literal"."""

@@ -57,7 +57,7 @@ def _compiled(wanted: dict[str, HookIr], isa: InstructionSet, compiled: set[str]
 
 
 def _name(ir: HookIr, isa: InstructionSet) -> str:
-    return cache.key(ir.function, isa.target.name, str(isa.wave_size), _llvm_version())
+    return cache.key(ir.function, isa.target.name, str(isa.wave_size), *llvm.OPTIONS, _llvm_version())
 
 
 @memoize

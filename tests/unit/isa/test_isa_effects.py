@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from luthier_py.errors import Invalid
 from luthier_py.isa import Counter, OpFlag, Space, agpr, instruction_set, sgpr, target, vgpr
 
 ISA = instruction_set(target("gfx90a"))
@@ -143,3 +144,12 @@ def test_results_without_bits() -> None:
 def test_what_leaves_for_an_address_in_a_register() -> None:
     flags = instruction_set(target("gfx1250")).parse("s_add_pc_i64 s[4:5]").op.flags
     assert OpFlag.INDIRECT | OpFlag.TERMINATOR in flags and OpFlag.CONDITIONAL not in flags
+
+
+def test_two_destinations_in_one_instruction_are_renamed_together_or_not_at_all() -> None:
+    isa = instruction_set(target("gfx1100"))
+    both = isa.parse("v_dual_mov_b32 v1, v9 :: v_dual_mov_b32 v2, v8")
+    moved = isa.with_registers(both, lambda operand: operand.reg.index + 2)
+    assert str(moved.writes) == "v[3:4]"
+    with pytest.raises(Invalid, match="beside the others"):
+        isa.with_registers(both, lambda operand: 5 if operand.name == "vdstY" else operand.reg.index)

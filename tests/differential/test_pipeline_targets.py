@@ -1,0 +1,79 @@
+"""The sample kernels compiled for other targets: lifted, instrumented, checked and linked, as LLVM's tools see it.
+
+Nothing is run: the emulator knows one target. A part runs always; ``-m slow`` takes every sample on every target here.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from luthier_py.pipeline import Instrumented, instrument
+from luthier_py.samples import FOLDER, SAMPLES, Sample
+from luthier_py.tool import load_tool
+
+OPTIONS = "-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 -fuse-cuid=none".split()
+TARGETS = (
+    ("gfx803", 64), ("gfx906", 64), ("gfx908", 64), ("gfx942", 64), ("gfx950", 64), ("gfx1010", 32), ("gfx1030", 32),
+    ("gfx1030", 64), ("gfx1100", 32), ("gfx1100", 64), ("gfx1151", 32), ("gfx1201", 32), ("gfx1201", 64),
+)
+TOOLS = ("instr_count", "opcode_histogram")
+FEW = ("function_pointers", "histogram", "matmul")  # indirect calls and atomics, LDS, long loops
+Compiled = Callable[[str, str, int], bytes]
+
+
+@pytest.fixture(scope="module")
+def compiled(require_tool, tmp_path_factory) -> Iterator[Compiled]:
+    """Source name, target and wave size -> code object."""
+    clang, folder, known = require_tool("clang-22"), tmp_path_factory.mktemp("targets"), dict[object, bytes]()
+
+    def compile_for(source: str, target: str, wave_size: int) -> bytes:
+        key = source, target, wave_size
+        if key not in known:
+            out = folder / f"{source}.co"
+            size = ["-mwavefrontsize64"] * (wave_size == 64 and target.startswith("gfx1"))
+            subprocess.run([clang, *OPTIONS, f"--offload-arch={target}", *size, FOLDER / f"{source}.hip", "-o", out],
+                           check=True)
+            known[key] = out.read_bytes()
+        return known[key]
+
+    yield compile_for
+
+
+def tried(code: bytes, tool: str, tmp_path: Path, require_tool) -> Instrumented:
+    """Instrumented (which proves the patch), and read by LLVM's tools without a complaint."""
+    made = instrument(code, load_tool(tool))
+    path = tmp_path / "instrumented.co"
+    path.write_bytes(made.data)
+    read = subprocess.run([require_tool("llvm-readelf-22"), "-a", path], capture_output=True, text=True)
+    assert (read.returncode, read.stderr) == (0, "")
+    assert made.patched.report and all(row.sites > 0 for row in made.patched.report)
+    return made
+
+
+@pytest.mark.parametrize(("target", "wave_size"), TARGETS)
+@pytest.mark.parametrize("tool", TOOLS)
+def test_some_samples(target: str, wave_size: int, tool: str, compiled, tmp_path, require_tool) -> None:
+    source = FEW[(TARGETS.index((target, wave_size)) + TOOLS.index(tool)) % len(FEW)]
+    made = tried(compiled(source, target, wave_size), tool, tmp_path, require_tool)
+    assert (made.obj.target.name, made.program.isa.wave_size) == (target, wave_size)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("target", "wave_size"), TARGETS)
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+def test_every_sample(target: str, wave_size: int, sample: Sample, compiled, tmp_path, require_tool) -> None:
+    for tool in TOOLS:
+        tried(compiled(sample.name, target, wave_size), tool, tmp_path, require_tool)
+
+
+@pytest.mark.parametrize(("target", "wave_size"), [("gfx1030", 64), ("gfx1100", 32), ("gfx1201", 32)])
+def test_llvm_reads_the_clones(target: str, wave_size: int, compiled, tmp_path, require_tool) -> None:
+    """What was inserted is what LLVM's disassembler sees, instruction by instruction."""
+    made = tried(compiled("histogram", target, wave_size), "opcode_histogram", tmp_path, require_tool)
+    command = [require_tool("llvm-objdump-22"), "-d", "--disassemble-symbols=histogram.luthier"]
+    printed = subprocess.run([*command, tmp_path / "instrumented.co"], capture_output=True, text=True, check=True).stdout
+    assert "<unknown>" not in printed and printed.count("global_atomic_add") >= made.patched.report[0].sites
