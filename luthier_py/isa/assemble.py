@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from luthier_py.errors import Invalid
 from luthier_py.isa.constants import LITERAL, float_format, inline_codes, literal_bits, width_of
 from luthier_py.isa.decode import mnemonic_of
-from luthier_py.isa.encode import number_field, register_field
-from luthier_py.isa.errata import M0_IS_NOT_ON_CONSTANT_BUS
-from luthier_py.isa.instruction import OperandInfo, OpFlag, OpInfo
+from luthier_py.isa.encode import encode, number_field, register_field
+from luthier_py.isa.instruction import Inst, OperandInfo, OpFlag, OpInfo
+from luthier_py.isa.legal import why_illegal
 from luthier_py.isa.operands import VECTOR
-from luthier_py.isa.registers import M0, VCC, Reg, RegFile, RegSet
+from luthier_py.isa.registers import VCC, Reg, RegFile
 from luthier_py.isa.table import Row
 from luthier_py.isa.target import Target
 from luthier_py.isa.text import SOURCES
@@ -69,9 +69,11 @@ class Request:
 class Assembler:
     """Finds rows by name and fills in their fields."""
 
-    def __init__(self, target: Target, wave_size: int, rows: Sequence[Row], op_of: Callable[[int], OpInfo]) -> None:
+    def __init__(self, target: Target, wave_size: int, rows: Sequence[Row], op_of: Callable[[int], OpInfo],
+                 decode: Callable[[bytes], Inst]) -> None:
         self.target = target
         self.op_of = op_of
+        self.decode = decode
         self.vcc = Reg(RegFile.SGPR, VCC, wave_size // 32)
         self.by_name: dict[str, list[int]] = {}
         for number in sorted(range(len(rows)), key=lambda number: (rows[number].size_bytes, number)):
@@ -126,21 +128,11 @@ class Assembler:
         unknown = request.modifiers.keys() - {info.name for info in op.operands}
         if unknown:
             raise Invalid(f"{op.mnemonic} has no {', '.join(sorted(unknown))}")
-        self._check_constant_bus(op, given, request.literal)
-        return fields, None if any(info.kind == "kimm" for info in op.operands) else request.literal
-
-    def _check_constant_bus(self, op: OpInfo, given: dict[str, Value], literal: int | None) -> None:
-        if OpFlag.VALU not in op.flags:
-            return
-        scalars = {value for info in op.operands if info.kind in ("src", "sdwa", "bool") and info.access.value & 1
-                   for value in (given.get(info.name),) if isinstance(value, Reg) and value.file is RegFile.SGPR}
-        if op.base in M0_IS_NOT_ON_CONSTANT_BUS:
-            scalars.discard(Reg(RegFile.SGPR, M0))
-        if op.implicit_reads.overlaps(RegSet.of(self.vcc)):
-            scalars.add(self.vcc)
-        if len(scalars) + (literal is not None) > self.target.constant_bus_limit:
-            most = self.target.constant_bus_limit
-            raise Invalid(f"{op.mnemonic} reads more than {most} scalar registers or literals")
+        literal = None if any(info.kind == "kimm" for info in op.operands) else request.literal
+        reason = why_illegal(self.target, self.decode(encode(self.target, op, fields, literal)))
+        if reason is not None:
+            raise Invalid(f"{op.mnemonic} {reason}")
+        return fields, literal
 
 
 def _clearest(reasons: list[str]) -> str:

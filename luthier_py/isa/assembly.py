@@ -17,6 +17,7 @@ from luthier_py.isa.assemble import DEFAULTS, ENCODING_SUFFIX, default_modifiers
 from luthier_py.isa.decode import mnemonic_of
 from luthier_py.isa.encode import encode, number_field
 from luthier_py.isa.instruction import Inst, OpFlag, OpInfo
+from luthier_py.isa.legal import why_illegal
 from luthier_py.isa.parse import BadText, Line, Token, parse_line, spell
 from luthier_py.isa.parse_modifiers import (
     SPELLED,
@@ -281,6 +282,8 @@ class Parser:
         for name, index in draft.asked.items():
             if (found := inst[name].reg) is None or found.index != index:
                 raise BadText(f"{op.mnemonic}: {name} must be odd where the other is even", line.rest.column)
+        if (reason := why_illegal(self.target, inst)) is not None:
+            raise BadText(f"{op.mnemonic}: {reason}", line.rest.column + len(line.rest.text))
         if inst.op.base != op.base:
             raise BadText(f"{op.mnemonic}: this would be {inst.op.mnemonic}", line.rest.column)
         return inst

@@ -113,7 +113,7 @@ class InstructionSet:
     @cached_property
     def _assembler(self) -> Assembler:
         rows = self._decoder.table.rows
-        return Assembler(self.target, self.wave_size, rows, lambda row: self._decoder.format(row).op)
+        return Assembler(self.target, self.wave_size, rows, lambda row: self._decoder.format(row).op, self.decode)
 
 
 @cache

@@ -34,6 +34,7 @@ VECTOR = 256            # first vector register in nine-bit sources
 ACCUMULATOR = 512       # bit of ten-bit fields: AGPR
 HIGH_HALF = 512         # bit of ten-bit fields of 16-bit operands
 APERTURES = range(235, 240)
+SCRATCH_BASE = (230, 231)  # low and high half; 230 for both
 NO_ADDRESS = 0x7F       # gfx9 saddr that says "off"
 
 
@@ -80,7 +81,15 @@ class OperandReader:
     def _scalar(self, info: OperandInfo, value: int) -> Operand:
         return self._scalar_register(info, value, info.dwords)
 
+    def _is_read_only(self, value: int, dwords: int) -> bool:
+        """Whether a source of so many dwords shows what is no register: apertures, conditions, the scratch base."""
+        if value in SCRATCH_BASE:
+            return self.target.scratch_base_sources and dwords <= 2 and not (value & 1 and dwords == 2)
+        return (value in APERTURES or value in (SRC_VCCZ, SRC_EXECZ, SRC_SCC)) and dwords <= 2
+
     def _lane_mask(self, info: OperandInfo, value: int) -> Operand:
+        if info.access is Access.READ and self._is_read_only(value, self.lane_mask_dwords):
+            return self._special(info, OperandKind.SPECIAL, value)
         return self._scalar_register(info, value, self.lane_mask_dwords)
 
     def _scalar_register(self, info: OperandInfo, value: int, dwords: int) -> Operand:
@@ -94,8 +103,8 @@ class OperandReader:
             if aligned + dwords > M0 or dwords == 3:  # LLVM has no class of three trap registers
                 raise self._reserved(info, value)
             return self._register(info, RegFile.SGPR, aligned, dwords)
-        if value == self.null and dwords <= 2:
-            absent = Access.WRITE in info.access
+        absent = Access.WRITE in info.access
+        if value == self.null and (absent or dwords <= 2):
             return self._special(info, OperandKind.ABSENT if absent else OperandKind.SPECIAL, value)
         if excluded(info, M0 if value == self.m0 else value):
             raise self._reserved(info, value)
@@ -113,9 +122,7 @@ class OperandReader:
             if info.type == "OPERAND_REGISTER":
                 raise self._reserved(info, value)
             return self._special(info, OperandKind.CONSTANT, constant_bits(value, info.type))
-        if value in APERTURES or value in (SRC_VCCZ, SRC_EXECZ, SRC_SCC):
-            if "S" not in info.files or info.dwords > 2:
-                raise self._reserved(info, value)
+        if self._is_read_only(value, info.dwords) and "S" in info.files:
             return self._special(info, OperandKind.SPECIAL, value)
         if value == SRC_LDS_DIRECT and "L" in info.files and info.dwords == 1 and not self.target.literals64:
             return self._special(info, OperandKind.SPECIAL, value)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from luthier_py.errors import Invalid
 from luthier_py.isa.constants import LITERAL, LITERAL64, float_format, inline_codes, width_of
 from luthier_py.isa.encode import number_field, register_field
-from luthier_py.isa.instruction import OperandInfo, OpInfo
+from luthier_py.isa.instruction import Access, OperandInfo, OpInfo
 from luthier_py.isa.operands import HIGH_HALF, VECTOR
 from luthier_py.isa.parse import BadText, Spelled, Token, spell
 from luthier_py.isa.registers import VCC, RegFile
@@ -80,7 +80,7 @@ def half_in_field(info: OperandInfo) -> bool:
 
 
 def _source(target: Target, op: OpInfo, info: OperandInfo, code: int, token: Token) -> int:
-    if info.kind in CONSTANTS:
+    if info.kind in CONSTANTS or info.kind == "bool" and info.access is Access.READ:
         return code | (VECTOR if info.kind == "sdwa" else 0)
     if code == target.null_encoding and info.kind in ("sgpr", "bool", "sdwavcc"):
         return code | (0x80 if info.kind == "sdwavcc" else 0)

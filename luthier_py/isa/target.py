@@ -57,6 +57,8 @@ class Target:
     constant_bus_limit: int = 1              # scalar registers and literals that one vector instruction may read
     vop3_literals: bool = False              # 8-byte vector encodings take a literal
     literals64: bool = False
+    shared_dual_sources: bool = False        # both halves of a dual instruction can read the same register
+    scratch_base_sources: bool = False       # sources can name the base address of scratch
     store_counter: bool = False              # stores count on VS_CNT
     gds_modifier: bool = True                # DS instructions have a meaningful gds bit
     sc_cache_bits: bool = False              # cache policy reads sc0, sc1, nt instead of glc, slc, scc
@@ -160,7 +162,8 @@ _GFX1200 = replace(
 _GFX1250 = replace(
     _GFX1200, name="gfx1250", elf_mach=0x49, minor=5, vgprs=((32, WaveRegisters(16, 16, 1024)),), vgpr_limit=1024,
     vgpr_total_limit=1024, aligned_vgprs=True, lds_bytes=327680, lds_granule=2048, xnack=True, sramecc=True,
-    kernarg_preload=True, literals64=True, dpp64_broadcasts=True)
+    kernarg_preload=True, literals64=True, scratch_base_sources=True,
+    shared_dual_sources=True, dpp64_broadcasts=True)
 
 
 def _like(row: Target, **machs: int) -> list[Target]:

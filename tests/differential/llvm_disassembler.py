@@ -10,12 +10,13 @@ import ctypes
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 
 CRASHED = (-1, "")
 ROOM = 512
 
 
-def disassemble(tool: str, cpu: str, words: list[bytes], features: str = "") -> list[tuple[int, str]]:
+def disassemble(tool: str, cpu: str, words: Sequence[bytes], features: str = "") -> list[tuple[int, str]]:
     """(length, text) of each word as the libLLVM that ``tool`` is linked to reads it; CRASHED where that crashed."""
     library = library_of(tool)
     found: list[tuple[int, str]] = []

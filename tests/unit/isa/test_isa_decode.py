@@ -122,3 +122,22 @@ def test_wave_sizes() -> None:
     assert instruction_set(target("gfx1030")) is instruction_set(target("gfx1030"), 32)
     with pytest.raises(Invalid, match="no waves of 32"):
         instruction_set(target("gfx90a"), 32)
+
+
+@pytest.mark.parametrize(("name", "code", "text"), [
+    ("gfx1250", "e60184be", "s_mov_b64 s[4:5], src_flat_scratch_base_lo"),
+    ("gfx1250", "e70084be", "s_mov_b32 s4, src_flat_scratch_base_hi"),
+    ("gfx1100", "026022d5eab6ae037e4d9407",
+     "v_subrev_co_ci_u32_e64_dpp v2, s96, v126, v91, src_shared_base dpp8:[5,1,1,2,1,7,1,0] fi:1"),
+    ("gfx1030", "487f0bf47d00e048", "s_load_dwordx4 null, s[16:17], s36 offset:0x7d glc dlc"),
+])
+def test_sources_and_destinations_that_are_no_registers(name: str, code: str, text: str) -> None:
+    isa = instruction_set(target(name))
+    assert " ".join(isa.text(isa.decode(bytes.fromhex(code))).split()) == text
+
+
+@pytest.mark.parametrize(("name", "code"), [
+    ("gfx900", "e60184be"), ("gfx1250", "e70184be"), ("gfx900", "fb30b5d002013c06")])
+def test_reserved_ones_are_refused(name: str, code: str) -> None:
+    with pytest.raises(Malformed):
+        instruction_set(target(name)).decode(bytes.fromhex(code))

@@ -123,3 +123,27 @@ def test_nonsense_is_refused_and_nothing_else() -> None:
             GFX90A.parse(text)
         except Invalid:
             continue
+
+
+@pytest.mark.parametrize(("isa", "text", "reason"), [
+    (GFX90A, "v_add_f32_e64 v1, s2, s3", "reads more than 1 scalar"),
+    (GFX90A, "v_addc_co_u32_e64 v1, vcc, s2, v3, vcc", "reads more than 1 scalar"),
+    (GFX90A, "v_cndmask_b32_e32 v1, s2, v3, vcc", "reads more than 1 scalar"),
+    (GFX1030, "v_fma_f32 v1, s2, s3, 0x1234567", "reads more than 2 scalar"),
+    (GFX1030, "v_lshlrev_b64 v[0:1], s2, s[4:5]", "reads more than 1 scalar"),
+    (GFX1100, "v_dual_add_f32 v0, v1, v2 :: v_dual_mul_f32 v3, v5, v7", "src0 of both halves, v1 and v5, are in the"),
+    (GFX1100, "v_dual_add_f32 v0, v1, v2 :: v_dual_mul_f32 v3, v4, v6", "src1 of both halves"),
+    (GFX1100, "v_dual_fmac_f32 v0, v1, v2 :: v_dual_fmamk_f32 v3, v4, 0x11111, v8", "src2 of both halves"),
+])
+def test_what_can_be_encoded_need_not_be_legal(isa, text: str, reason: str) -> None:
+    with pytest.raises(Invalid, match=reason):
+        isa.parse(text)
+
+
+@pytest.mark.parametrize(("isa", "text"), [
+    (GFX90A, "v_add_f32_e64 v1, s2, s2"), (GFX1030, "v_add_f32_e64 v1, s2, s3"), (GFX1030, "v_add3_u32 v1, s2, null, s3"),
+    (GFX90A, "v_writelane_b32 v3, s4, m0"), (GFX1201, "v_dual_mov_b32 v0, v1 :: v_dual_mov_b32 v3, v5"),
+    (GFX1100, "v_dual_fmac_f32 v0, v1, v2 :: v_dual_fmamk_f32 v3, v4, 0x11111, v9"),
+])
+def test_legal_text_is_taken(isa, text: str) -> None:
+    assert isa.text(isa.parse(text)).startswith(text)
