@@ -3,6 +3,7 @@
 # make test-isa  every row and every opcode of every target against LLVM (a quarter of an hour)
 # make lint    ruff and mypy
 # make bench   speed of the emulator and of instrumentation
+# make studies the numbers and plots of docs/instruction-counts.md and docs/bank-conflicts.md, in build/studies
 # make samples compile the sample kernels again (needs clang-22)
 #
 # Only Python (3.10 or newer, with venv) and make are needed; everything else goes into .venv.
@@ -11,7 +12,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-isa lint bench samples clean
+.PHONY: demo test test-isa lint bench studies samples clean
 
 demo: .venv/installed
 	$(BIN)/luthier demo
@@ -29,6 +30,10 @@ lint: .venv/installed-test
 
 bench: .venv/installed
 	set -e; for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark; done
+
+studies: .venv/installed-test
+	set -e; for study in docs/studies/*.toml; do \
+	    $(BIN)/luthier study $$study -o build/studies/$$(basename $$study .toml); done
 
 samples:
 	$(PYTHON) tests/data/build.py

@@ -26,7 +26,18 @@ def stacked_bars(labels: Sequence[str], parts: Mapping[str, Sequence[float]], ti
     for name, values in parts.items():
         axes.barh(range(len(labels)), values, left=left, label=name)
         left = [a + b for a, b in zip(left, values, strict=True)]
-    axes.legend()
+    _legend(axes, parts)
+    return _png(figure)
+
+
+def grouped_bars(labels: Sequence[str], parts: Mapping[str, Sequence[float]], title: str, unit: str) -> bytes:
+    """For each label a bar for each of ``parts``, one below the other."""
+    figure, axes = _rows(labels, title, unit)
+    height = 0.8 / max(len(parts), 1)
+    for at, (name, values) in enumerate(parts.items()):
+        middle = height * (at - (len(parts) - 1) / 2)
+        axes.barh([row + middle for row in range(len(labels))], values, height, label=name)
+    _legend(axes, parts)
     return _png(figure)
 
 
@@ -50,6 +61,12 @@ def _rows(labels: Sequence[str], title: str, unit: str) -> tuple[Figure, Axes]:
     axes.set_xlabel(unit)
     axes.set_title(title)
     return figure, axes
+
+
+def _legend(axes: Axes, parts: Mapping[str, Sequence[float]]) -> None:
+    """Beside the bars; one part alone needs none."""
+    if len(parts) > 1:
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def _png(figure: Figure) -> bytes:

@@ -8,7 +8,7 @@ from rich.table import Table as RichTable
 
 from luthier_py.report.columns import aligned
 from luthier_py.report.html import Page, Picture, Row, Table, render
-from luthier_py.report.plots import available, ranges, stacked_bars
+from luthier_py.report.plots import available, grouped_bars, ranges, stacked_bars
 
 Facts = dict[str, Any]
 HEADER = ("runs", "launches", "seconds", "least", "most", "x bare", "status", "program", "arguments", "tool", "device")
@@ -55,7 +55,8 @@ def study_pictures(facts: Facts) -> dict[str, Picture]:
     made = {}
     timed = [group for group in facts["groups"] if group["median_seconds"] is not None]
     if timed:
-        names = [" ".join(filter(None, (g["program"], g["arguments"], g["tool"], g["device"]))) for g in timed]
+        telling = [c for c in HEADER[-4:] if c == "program" or len({group[c] for group in timed}) > 1]
+        names = [" ".join(filter(None, (group[column] for column in telling))) for group in timed]
         numbers = [(g["least_seconds"], g["median_seconds"], g["most_seconds"]) for g in timed]
         title = "Wall time: median, least and most of the repeats"
         made["seconds"] = Picture(title, ranges(names, numbers, title, "seconds"))
@@ -64,7 +65,8 @@ def study_pictures(facts: Facts) -> dict[str, Picture]:
             labels = [row["bar"] for row in figure["rows"]]
             parts = {name: [row["values"][at] for row in figure["rows"]] for at, name in enumerate(figure["parts"])}
             unit = figure["unit"] or ("%" if figure["share"] else "")
-            made[figure["name"]] = Picture(figure["title"], stacked_bars(labels, parts, figure["title"], unit))
+            bars = stacked_bars if figure["stack"] else grouped_bars
+            made[figure["name"]] = Picture(figure["title"], bars(labels, parts, figure["title"], unit))
     return made
 
 

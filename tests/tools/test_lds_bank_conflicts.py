@@ -24,7 +24,6 @@ from luthier_py.session.demo import launch_of
 from luthier_py.session.run import run_instrumented, run_original
 from luthier_py.session.specs import Buffer, parse_argument
 from luthier_py.tool import load_tool
-from luthier_py.tools.lds_bank_conflicts import study
 
 ACCESSES = 6000  # that a trace has room for
 WORDS = 68       # of a traced access: site, EXEC, addresses
@@ -210,17 +209,6 @@ def test_without_matplotlib_the_page_says_so(monkeypatch):
     ran = run(sample("reduce_padded"), tool)
     files = tool.files(ran.result, ran.report)
     assert "lds_bank_conflicts.png" not in files and b"luthier-py[plot]" in files["lds_bank_conflicts.html"]
-
-
-def test_the_study_page_shows_what_the_study_says():
-    page = (FOLDER.parents[1] / "docs" / "bank-conflicts.md").read_text()
-    for text in study.kernels(None):
-        assert all(f"    {line}\n" in page for line in text.splitlines())
-    head, *rows = [line.split() for line in page.split("By stride")[1].splitlines() if line.startswith("    ")]
-    assert tuple(head[1:]) == study.LOADS and [int(row[0]) for row in rows] == list(study.STRIDES)
-    for stride, *cycles in (map(int, row) for row in rows):
-        addresses = {lane: lane * stride * 4 % 12288 for lane in range(64)}
-        assert cycles == [counted(f"{name} v0, v1", addresses)[0] for name in study.LOADS]
 
 
 def test_a_kernel_without_lds_is_left_alone():

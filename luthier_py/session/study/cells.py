@@ -23,6 +23,7 @@ from typing import Any
 from luthier_py.errors import Invalid
 from luthier_py.session.study.spec import GPU, Program, Study, ToolUse
 from luthier_py.tool import load_tool
+from luthier_py.tool.selection import COUNTING, EVERY_TOOL
 
 PACKAGE = Path(__file__).parents[2]
 SOURCES = (".py", ".c", ".h", ".txt")
@@ -76,6 +77,7 @@ def _cell(study: Study, program: Program, arguments: str, tool: ToolUse, device:
         "command": [content_of(executable), *(content_of(word, study.folder) for word in words)],
         "folder": None,
         "tool": None if tool.tool is None else tool_content(tool.tool),
+        "set": {name: os.environ[name] for name in (*COUNTING, *EVERY_TOOL) if name in os.environ},
         "repeat": repeat,
         "version": our_content(),
     }

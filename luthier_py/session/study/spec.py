@@ -64,6 +64,8 @@ class Figure:
     programs: tuple[str, ...]
     share: bool
     """Parts as percentages of their bar."""
+    stack: bool
+    """Parts one after the other; otherwise each from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,7 @@ def _figure(keys: Keys, tools: list[ToolUse], programs: tuple[Program, ...]) -> 
         parts={part: _quotient(keys, f"parts.{part}", words, tools) for part, words in parts.items()},
         programs=_programs(keys, programs),
         share=keys.take("share", flag, False),
+        stack=keys.take("stack", flag, True),
     )
     if not name.replace("-", "").replace("_", "").isalnum():
         raise keys.wrong("name", "give letters, digits, - and _: it becomes a file's name")

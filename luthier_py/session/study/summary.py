@@ -129,9 +129,8 @@ def _figure(figure: Figure, runs: Sequence[Run]) -> Facts:
                 of_bar = sums.setdefault(bar, {})
                 of_bar[quantity] = of_bar.get(quantity, 0) + _sum(row["report"], quantity.metric)
     rows = [{"bar": " ".join(filter(None, bar)), "values": _parts(figure, found)} for bar, found in sums.items()]
-    names = list(figure.parts)
-    return {"name": figure.name, "title": figure.title, "unit": figure.unit, "share": figure.share,
-            "parts": names, "rows": rows}  # fmt: skip
+    told = {key: getattr(figure, key) for key in ("name", "title", "unit", "share", "stack")}
+    return {**told, "parts": list(figure.parts), "rows": rows}
 
 
 def _sum(report: Any, pattern: str) -> float:
