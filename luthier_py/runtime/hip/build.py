@@ -32,7 +32,8 @@ WARNINGS = ("-Wall", "-Wextra", "-Werror")
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", *WARNINGS)
 LINK = ("-Wl,-z,defs", "-Wl,-Bsymbolic-functions", "-ldl")
 RUNTIME = tuple(
-    "device graphs image launches memory modules operations properties registry streams wire".split()
+    "capture device executables graphs image launches memory modules nodes operations properties registry streams "
+    "wire".split()
 )
 TOOL = ("image", "interpose", "tool", "wire")
 

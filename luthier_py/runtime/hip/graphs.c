@@ -1,163 +1,343 @@
-/* Graphs at their simplest: what was captured on a stream, in its order, carried out again. */
+/* Graphs built node by node: what each kind of node is told, and asked. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "luthier.h"
+#include "graph.h"
 
-struct graph {
-    struct operation *operations;
-    size_t count, room;
-    stream_t origin;         /* the stream that it is captured from */
-    struct stream *captured; /* all streams that are captured into it */
-};
+enum { KIND_DEFAULT = 4 };
 
-enum { CAPTURE_NONE = 0, CAPTURE_ACTIVE = 1 };
+/* From parameters to operations; what they hold is the caller's. */
 
-static void *copied(const void *data, size_t bytes)
+static hipError_t launch_of(const struct launch_params *params, struct operation *operation)
 {
-    void *copy = malloc(bytes + 1);
-    return copy ? memcpy(copy, data, bytes) : NULL;
-}
-
-hipError_t graph_append(struct graph *graph, const struct operation *operation)
-{
-    if (graph->count == graph->room) {
-        size_t room = graph->room ? 2 * graph->room : 16;
-        struct operation *larger = realloc(graph->operations, room * sizeof *larger);
-        if (!larger)
-            return hipErrorOutOfMemory;
-        graph->operations = larger;
-        graph->room = room;
+    struct kernel *kernel;
+    if (!params)
+        return hipErrorInvalidValue;
+    hipError_t error = function_kernel(params->function, &kernel);
+    if (error && is_kernel(params->function)) {
+        kernel = params->function;
+        error = hipSuccess;
     }
-    struct operation kept = *operation;
-    if (kept.kind == OPERATION_LAUNCH && !(kept.launch.kernarg = copied(kept.launch.kernarg, kept.launch.bytes)))
-        return hipErrorOutOfMemory;
-    graph->operations[graph->count++] = kept;
+    struct launch launch = {kernel, params->grid, params->block, params->lds_bytes, params->args, params->extra, false};
+    return error ? error : launch_prepare(&launch, operation);
+}
+
+static hipError_t copy_of(const struct copy3d *params, struct operation *operation)
+{
+    return params ? copy3d_prepare(params, operation) : hipErrorInvalidValue;
+}
+
+static hipError_t line_of(void *to, const void *from, size_t bytes, int kind, struct operation *operation)
+{
+    return copy_prepare(&(struct transfer){to, from, bytes, bytes, 0, 0, bytes, 1, 1}, kind, operation);
+}
+
+static hipError_t fill_of(const struct fill_params *params, struct operation *operation)
+{
+    if (!params || (params->element != 1 && params->element != 2 && params->element != 4))
+        return hipErrorInvalidValue;
+    return fill_prepare(params->to, params->value, params->element, params->width, params->pitch, params->height, operation);
+}
+
+static hipError_t call_of(const struct call_params *params, struct operation *operation)
+{
+    if (!params || !params->function)
+        return hipErrorInvalidValue;
+    *operation = (struct operation){OPERATION_CALL, .call = {params->function, params->data}};
     return hipSuccess;
 }
 
-void graph_join(struct graph *graph, struct stream *stream)
+static hipError_t operation_of(const struct node_params *params, struct operation *operation)
 {
-    if (stream->capture == graph)
-        return;
-    stream->capture = graph;
-    stream->captured = graph->captured;
-    graph->captured = stream;
+    const void *content = params->content;
+    switch (params->type) {
+    case NODE_LAUNCH: return launch_of(content, operation);
+    case NODE_COPY: return copy_of((const void *)(params->content + 16), operation); /* after flags */
+    case NODE_FILL: return fill_of(content, operation);
+    case NODE_CALL: return call_of(content, operation);
+    default: return hipErrorNotSupported;
+    }
 }
 
-void graph_leave(struct stream *stream)
+/* A new node. `error`: of what was made before. */
+
+static bool good_place(struct node **node, const struct graph *graph, struct node *const *before, size_t count)
 {
-    struct stream **place = stream->capture ? &stream->capture->captured : NULL;
-    for (; place && *place; place = &(*place)->captured)
-        if (*place == stream) {
-            *place = stream->captured;
-            break;
-        }
-    stream->capture = NULL;
+    bool good = node && graph && (before || !count);
+    for (size_t i = 0; good && i < count; i++)
+        good = is_node(before[i]) && before[i]->graph == graph;
+    return good;
 }
 
-hipError_t hipGraphCreate(struct graph **graph, unsigned flags)
+static hipError_t add(struct node **node, struct graph *graph, struct node *const *before, size_t count,
+                      enum node_type type, hipError_t error, struct operation *operation)
 {
-    if (!graph || flags)
-        return note(hipErrorInvalidValue);
-    *graph = calloc(1, sizeof **graph);
-    return note(*graph ? hipSuccess : hipErrorOutOfMemory);
+    if (!error && !good_place(node, graph, before, count)) {
+        if (operation)
+            operation_discard(operation);
+        error = hipErrorInvalidValue;
+    }
+    return note(error ? error : graph_add(graph, type, operation, before, count, node));
 }
 
-hipError_t hipGraphDestroy(struct graph *graph)
+hipError_t hipGraphAddKernelNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
+                                 const struct launch_params *params)
 {
-    if (!graph)
-        return note(hipErrorInvalidValue);
-    for (size_t i = 0; i < graph->count; i++)
-        if (graph->operations[i].kind == OPERATION_LAUNCH)
-            free(graph->operations[i].launch.kernarg);
-    free(graph->operations);
-    free(graph);
-    return hipSuccess;
+    struct operation operation;
+    hipError_t error = launch_of(params, &operation);
+    return add(node, graph, before, count, NODE_LAUNCH, error, &operation);
 }
 
-hipError_t hipGraphExecDestroy(struct graph *executable) { return hipGraphDestroy(executable); }
-
-hipError_t hipStreamBeginCapture(stream_t handle, int mode)
+hipError_t hipGraphAddMemcpyNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
+                                 const struct copy3d *params)
 {
-    struct stream *stream = stream_of(handle);
-    (void)mode;
-    if (!stream || handle == NULL)
-        return note(stream ? hipErrorStreamCaptureUnsupported : hipErrorInvalidHandle);
-    if (stream->capture)
-        return note(hipErrorIllegalState);
-    struct graph *graph;
-    hipError_t error = hipGraphCreate(&graph, 0);
-    if (error)
-        return error;
-    graph->origin = handle;
-    graph_join(graph, stream);
-    return hipSuccess;
+    struct operation operation;
+    hipError_t error = copy_of(params, &operation);
+    return add(node, graph, before, count, NODE_COPY, error, &operation);
 }
 
-hipError_t hipStreamEndCapture(stream_t handle, struct graph **graph)
+hipError_t hipGraphAddMemcpyNode1D(struct node **node, struct graph *graph, struct node *const *before, size_t count,
+                                   void *to, const void *from, size_t bytes, int kind)
 {
-    struct stream *stream = stream_of(handle);
-    if (!stream || !graph)
-        return note(stream ? hipErrorInvalidValue : hipErrorInvalidHandle);
-    if (!stream->capture)
-        return note(hipErrorIllegalState);
-    if (stream->capture->origin != handle)
-        return note(hipErrorStreamCaptureUnmatched);
-    *graph = stream->capture;
-    while ((*graph)->captured)
-        graph_leave((*graph)->captured);
-    return hipSuccess;
+    struct operation operation;
+    hipError_t error = line_of(to, from, bytes, kind, &operation);
+    return add(node, graph, before, count, NODE_COPY, error, &operation);
 }
 
-hipError_t hipStreamIsCapturing(stream_t handle, int *status)
+hipError_t hipGraphAddMemcpyNodeToSymbol(struct node **node, struct graph *graph, struct node *const *before, size_t count,
+                                         const void *symbol, const void *from, size_t bytes, size_t offset, int kind)
 {
-    const struct stream *stream = stream_of(handle);
-    if (!stream || !status)
-        return note(stream ? hipErrorInvalidValue : hipErrorInvalidHandle);
-    *status = stream->capture ? CAPTURE_ACTIVE : CAPTURE_NONE;
-    return hipSuccess;
+    void *to;
+    hipError_t error = symbol_place(symbol, bytes, offset, &to);
+    return error ? note(error) : hipGraphAddMemcpyNode1D(node, graph, before, count, to, from, bytes, kind);
 }
 
-hipError_t hipStreamGetCaptureInfo(stream_t handle, int *status, unsigned long long *id)
+hipError_t hipGraphAddMemcpyNodeFromSymbol(struct node **node, struct graph *graph, struct node *const *before, size_t count,
+                                           void *to, const void *symbol, size_t bytes, size_t offset, int kind)
 {
-    hipError_t error = hipStreamIsCapturing(handle, status);
-    if (!error && id)
-        *id = (uintptr_t)stream_of(handle)->capture;
+    void *from;
+    hipError_t error = symbol_place(symbol, bytes, offset, &from);
+    return error ? note(error) : hipGraphAddMemcpyNode1D(node, graph, before, count, to, from, bytes, kind);
+}
+
+hipError_t hipGraphAddMemsetNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
+                                 const struct fill_params *params)
+{
+    struct operation operation;
+    hipError_t error = fill_of(params, &operation);
+    return add(node, graph, before, count, NODE_FILL, error, &operation);
+}
+
+hipError_t hipGraphAddHostNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
+                               const struct call_params *params)
+{
+    struct operation operation;
+    hipError_t error = call_of(params, &operation);
+    return add(node, graph, before, count, NODE_CALL, error, &operation);
+}
+
+hipError_t hipGraphAddEmptyNode(struct node **node, struct graph *graph, struct node *const *before, size_t count)
+{
+    return add(node, graph, before, count, NODE_EMPTY, hipSuccess, NULL);
+}
+
+static hipError_t add_event(struct node **node, struct graph *graph, struct node *const *before, size_t count, event_t event,
+                            enum node_type type)
+{
+    hipError_t error = add(node, graph, before, count, type, event ? hipSuccess : hipErrorInvalidValue, NULL);
+    if (!error)
+        (*node)->event = event;
     return error;
 }
 
-hipError_t hipThreadExchangeStreamCaptureMode(int *mode) { return note(mode ? hipSuccess : hipErrorInvalidValue); }
-
-hipError_t hipGraphInstantiateWithFlags(struct graph **executable, struct graph *graph, unsigned long long flags)
+hipError_t hipGraphAddEventRecordNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
+                                      event_t event)
 {
-    (void)flags;
-    if (!executable || !graph)
+    return add_event(node, graph, before, count, event, NODE_RECORD);
+}
+
+hipError_t hipGraphAddEventWaitNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
+                                    event_t event)
+{
+    return add_event(node, graph, before, count, event, NODE_WAIT);
+}
+
+hipError_t hipGraphAddChildGraphNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
+                                     struct graph *child)
+{
+    struct graph *copy;
+    hipError_t error = child ? graph_copy(&copy, child, false) : hipErrorInvalidValue;
+    if (error)
+        return note(error);
+    error = add(node, graph, before, count, NODE_GRAPH, hipSuccess, NULL);
+    if (error)
+        hipGraphDestroy(copy);
+    else
+        (*node)->child = copy;
+    return error;
+}
+
+hipError_t hipGraphAddNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
+                           const struct node_params *params)
+{
+    struct operation operation;
+    hipError_t error = params ? operation_of(params, &operation) : hipErrorInvalidValue;
+    return error ? note(error) : add(node, graph, before, count, (enum node_type)params->type, hipSuccess, &operation);
+}
+
+/* Changes: of a node of a graph, or of its copy in an executable. */
+
+static struct node *own(const struct graph *executable, struct node *node)
+{
+    return executable && is_node(node) ? node_in(executable, node) : NULL;
+}
+
+static hipError_t set(struct node *node, enum node_type type, hipError_t error, struct operation *operation)
+{
+    if (error)
+        return note(error);
+    if (is_node(node) && node->type == type) {
+        node_set(node, operation);
+        return hipSuccess;
+    }
+    operation_discard(operation);
+    return note(hipErrorInvalidValue);
+}
+
+hipError_t hipGraphKernelNodeSetParams(struct node *node, const struct launch_params *params)
+{
+    struct operation operation;
+    hipError_t error = launch_of(params, &operation);
+    return set(node, NODE_LAUNCH, error, &operation);
+}
+
+hipError_t hipGraphExecKernelNodeSetParams(struct graph *executable, struct node *node, const struct launch_params *params)
+{
+    return hipGraphKernelNodeSetParams(own(executable, node), params);
+}
+
+hipError_t hipGraphMemcpyNodeSetParams(struct node *node, const struct copy3d *params)
+{
+    struct operation operation;
+    hipError_t error = copy_of(params, &operation);
+    return set(node, NODE_COPY, error, &operation);
+}
+
+hipError_t hipGraphExecMemcpyNodeSetParams(struct graph *executable, struct node *node, const struct copy3d *params)
+{
+    return hipGraphMemcpyNodeSetParams(own(executable, node), params);
+}
+
+hipError_t hipGraphMemcpyNodeSetParams1D(struct node *node, void *to, const void *from, size_t bytes, int kind)
+{
+    struct operation operation;
+    hipError_t error = line_of(to, from, bytes, kind, &operation);
+    return set(node, NODE_COPY, error, &operation);
+}
+
+hipError_t hipGraphExecMemcpyNodeSetParams1D(struct graph *executable, struct node *node, void *to, const void *from,
+                                             size_t bytes, int kind)
+{
+    return hipGraphMemcpyNodeSetParams1D(own(executable, node), to, from, bytes, kind);
+}
+
+hipError_t hipGraphMemsetNodeSetParams(struct node *node, const struct fill_params *params)
+{
+    struct operation operation;
+    hipError_t error = fill_of(params, &operation);
+    return set(node, NODE_FILL, error, &operation);
+}
+
+hipError_t hipGraphExecMemsetNodeSetParams(struct graph *executable, struct node *node, const struct fill_params *params)
+{
+    return hipGraphMemsetNodeSetParams(own(executable, node), params);
+}
+
+hipError_t hipGraphHostNodeSetParams(struct node *node, const struct call_params *params)
+{
+    struct operation operation;
+    hipError_t error = call_of(params, &operation);
+    return set(node, NODE_CALL, error, &operation);
+}
+
+hipError_t hipGraphExecHostNodeSetParams(struct graph *executable, struct node *node, const struct call_params *params)
+{
+    return hipGraphHostNodeSetParams(own(executable, node), params);
+}
+
+hipError_t hipGraphNodeSetParams(struct node *node, const struct node_params *params)
+{
+    struct operation operation;
+    hipError_t error = params ? operation_of(params, &operation) : hipErrorInvalidValue;
+    return error ? note(error) : set(node, (enum node_type)params->type, hipSuccess, &operation);
+}
+
+hipError_t hipGraphExecNodeSetParams(struct graph *executable, struct node *node, const struct node_params *params)
+{
+    return hipGraphNodeSetParams(own(executable, node), params);
+}
+
+/* Questions. */
+
+static bool is_of(const struct node *node, enum node_type type, const void *answer)
+{
+    return is_node(node) && node->type == type && answer;
+}
+
+hipError_t hipGraphKernelNodeGetParams(struct node *node, struct launch_params *params)
+{
+    if (!is_of(node, NODE_LAUNCH, params))
         return note(hipErrorInvalidValue);
-    hipError_t error = hipGraphCreate(executable, 0);
-    for (size_t i = 0; i < graph->count && !error; i++)
-        error = graph_append(*executable, &graph->operations[i]);
-    return note(error);
+    struct kernel *kernel = node->operation.launch.kernel;
+    if (!node->args)
+        node->args = calloc(kernel->argument_count + 1u, sizeof *node->args);
+    if (!node->args)
+        return note(hipErrorOutOfMemory);
+    for (uint32_t i = 0; i < kernel->argument_count; i++)
+        node->args[i] = (char *)node->operation.launch.kernarg + kernel->arguments[i].offset;
+    *params = (struct launch_params){node->operation.launch.block, NULL, kernel, node->operation.launch.grid, node->args,
+                                     node->operation.launch.lds_bytes};
+    return hipSuccess;
 }
 
-hipError_t hipGraphInstantiate(struct graph **executable, struct graph *graph, void **error_node, char *log, size_t log_bytes)
+static struct pitched pitched_of(const void *address, const struct transfer *copy, size_t pitch, size_t slice)
 {
-    if (error_node)
-        *error_node = NULL;
-    if (log && log_bytes)
-        *log = 0;
-    return hipGraphInstantiateWithFlags(executable, graph, 0);
+    return (struct pitched){(void *)address, pitch, copy->width, pitch ? slice / pitch : 0};
 }
 
-hipError_t hipGraphUpload(struct graph *executable, stream_t handle)
+hipError_t hipGraphMemcpyNodeGetParams(struct node *node, struct copy3d *params)
 {
-    return note(executable && stream_of(handle) ? hipSuccess : hipErrorInvalidValue);
+    if (!is_of(node, NODE_COPY, params))
+        return note(hipErrorInvalidValue);
+    const struct transfer *copy = &node->operation.copy;
+    *params = (struct copy3d){
+        .from = pitched_of(copy->from, copy, copy->from_pitch, copy->from_slice),
+        .to = pitched_of(copy->to, copy, copy->to_pitch, copy->to_slice),
+        .extent = {copy->width, copy->height, copy->depth}, .kind = KIND_DEFAULT};
+    return hipSuccess;
 }
 
-hipError_t hipGraphLaunch(struct graph *executable, stream_t handle)
+hipError_t hipGraphMemsetNodeGetParams(struct node *node, struct fill_params *params)
 {
-    hipError_t error = executable ? hipSuccess : hipErrorInvalidValue;
-    for (size_t i = 0; !error && i < executable->count; i++)
-        error = perform(handle, &executable->operations[i]);
-    return note(error);
+    if (!is_of(node, NODE_FILL, params))
+        return note(hipErrorInvalidValue);
+    *params = (struct fill_params){node->operation.fill.to, node->operation.fill.element, node->operation.fill.height,
+                                   node->operation.fill.pitch, node->operation.fill.value, node->operation.fill.count};
+    return hipSuccess;
+}
+
+hipError_t hipGraphHostNodeGetParams(struct node *node, struct call_params *params)
+{
+    if (!is_of(node, NODE_CALL, params))
+        return note(hipErrorInvalidValue);
+    *params = (struct call_params){node->operation.call.function, node->operation.call.data};
+    return hipSuccess;
+}
+
+hipError_t hipGraphChildGraphNodeGetGraph(struct node *node, struct graph **graph)
+{
+    if (!is_of(node, NODE_GRAPH, graph))
+        return note(hipErrorInvalidValue);
+    *graph = node->child;
+    return hipSuccess;
 }

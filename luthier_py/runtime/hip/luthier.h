@@ -34,12 +34,19 @@ struct function_attributes {
 struct stream;
 struct event;
 struct graph;
+struct node;
 struct fat_binary;
 struct kernel;
 struct module;
 typedef struct stream *stream_t;
 typedef struct event *event_t;
 typedef void (*stream_callback)(stream_t stream, hipError_t status, void *data);
+struct nodes { struct node **at; size_t count, room; };
+struct launch_params { struct dim3 block; void **extra, *function; struct dim3 grid; void **args; unsigned lds_bytes; };
+struct fill_params { void *to; unsigned element; size_t height, pitch; unsigned value; size_t width; };
+struct call_params { void (*function)(void *); void *data; };
+struct node_params { int type, reserved[3]; char content[232]; };
+struct instantiate_params { struct node *bad; unsigned long long flags; int result; stream_t upload; };
 struct launch_config {
     struct dim3 grid, block; size_t lds_bytes; stream_t stream; void *attributes; unsigned attribute_count;
 };
@@ -89,7 +96,7 @@ bool memory_valid(const void *address, size_t bytes); /* host memory, or inside 
 struct argument { uint32_t offset, bytes; };
 struct kernel {
     struct module *module;
-    uint32_t index;
+    uint32_t magic, index;
     char *name;
     uint32_t kernarg_bytes, lds_bytes, private_bytes, vgprs, sgprs, max_threads, argument_count;
     struct argument *arguments;
@@ -102,6 +109,7 @@ struct module {
 };
 hipError_t module_load(struct module **module, const void *image, size_t bytes);
 hipError_t module_unload(struct module *module);
+bool is_kernel(const struct kernel *handle);
 struct kernel *module_kernel(const struct module *module, const char *name);
 struct variable *module_variable(const struct module *module, const char *name);
 size_t image_bytes(const void *image);   /* of an ELF file or a bundle in memory; 0 for anything else */
@@ -116,13 +124,20 @@ struct operation {
     enum operation_kind kind;
     union {
         struct { struct kernel *kernel; struct dim3 grid, block; uint32_t lds_bytes, cooperative, bytes; void *kernarg; } launch;
-        struct { void *to; const void *from; size_t to_pitch, from_pitch, width, height; } copy;
+        struct transfer {
+            void *to; const void *from; size_t to_pitch, from_pitch, to_slice, from_slice, width, height, depth;
+        } copy;
         struct { void *to; uint32_t value, element; size_t pitch, count, height; } fill;
         struct { void (*function)(void *); void *data; } call;
     };
 };
 hipError_t perform(stream_t stream, const struct operation *operation);
 hipError_t perform_now(stream_t stream, const struct operation *operation);
+hipError_t copy_prepare(const struct transfer *copy, int kind, struct operation *operation); /* checked */
+hipError_t copy3d_prepare(const struct copy3d *all, struct operation *operation);
+hipError_t fill_prepare(void *to, uint32_t value, uint32_t element, size_t count, size_t pitch, size_t height,
+                        struct operation *operation);
+hipError_t symbol_place(const void *symbol, size_t bytes, size_t offset, void **place);
 struct launch {
     struct kernel *kernel; struct dim3 grid, block; size_t lds_bytes; void **args, **extra; bool cooperative;
 };
@@ -138,6 +153,7 @@ struct stream {
     _Atomic uint64_t last;   /* ticket of the last thing put on it */
     struct graph *capture;   /* what is being recorded, or NULL */
     struct stream *captured; /* the next stream that is captured into the same graph */
+    struct nodes tails;      /* of what is recorded: the next node comes after these */
     pthread_mutex_t lock;
     pthread_cond_t idle;
     unsigned calls;          /* host functions that have not returned */
@@ -147,9 +163,11 @@ hipError_t stream_wait(struct stream *stream);
 hipError_t stream_settle(struct stream *stream); /* until its host functions have returned */
 uint64_t stream_horizon(struct stream *stream);  /* the ticket that the next thing on it comes after */
 
-/* graphs.c */
-hipError_t graph_append(struct graph *graph, const struct operation *operation);
-void graph_join(struct graph *graph, struct stream *stream);  /* capture this stream too */
-void graph_leave(struct stream *stream);
+/* nodes.c, capture.c */
+hipError_t nodes_add(struct nodes *nodes, struct node *const *more, size_t count);
+void nodes_clear(struct nodes *nodes);
+hipError_t capture_operation(struct stream *stream, const struct operation *operation);
+hipError_t capture_join(struct graph *graph, const struct nodes *after, struct stream *stream); /* capture this stream too */
+void capture_leave(struct stream *stream);
 
 #endif

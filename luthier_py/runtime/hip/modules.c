@@ -9,6 +9,10 @@
 
 #include "luthier.h"
 
+enum { KERNEL_MAGIC = 0x4b45524e };
+
+bool is_kernel(const struct kernel *handle) { return handle && handle->magic == KERNEL_MAGIC; }
+
 static char *take_name(struct cursor *cursor)
 {
     uint32_t bytes = take32(cursor);
@@ -19,6 +23,7 @@ static char *take_name(struct cursor *cursor)
 static void read_kernel(struct cursor *cursor, struct module *module, struct kernel *kernel)
 {
     kernel->module = module;
+    kernel->magic = KERNEL_MAGIC;
     kernel->index = (uint32_t)(kernel - module->kernels);
     kernel->name = take_name(cursor);
     kernel->kernarg_bytes = take32(cursor);

@@ -22,14 +22,13 @@ static hipError_t perform_launch(struct stream *stream, const struct operation *
     return error;
 }
 
-static hipError_t perform_copy(const struct operation *operation)
+static hipError_t perform_copy(const struct transfer *copy)
 {
-    char *to = operation->copy.to;
-    const char *from = operation->copy.from;
-    for (size_t row = 0; row < operation->copy.height; row++) {
-        memmove(to, from, operation->copy.width);
-        to += operation->copy.to_pitch;
-        from += operation->copy.from_pitch;
+    for (size_t z = 0; z < copy->depth; z++) {
+        char *to = (char *)copy->to + z * copy->to_slice;
+        const char *from = (const char *)copy->from + z * copy->from_slice;
+        for (size_t y = 0; y < copy->height; y++)
+            memmove(to + y * copy->to_pitch, from + y * copy->from_pitch, copy->width);
     }
     return hipSuccess;
 }
@@ -94,36 +93,48 @@ hipError_t perform_now(stream_t handle, const struct operation *operation)
     error = device_wait(stream_horizon(stream));
     if (error)
         return error;
-    return operation->kind == OPERATION_COPY ? perform_copy(operation) : perform_fill(operation);
+    return operation->kind == OPERATION_COPY ? perform_copy(&operation->copy) : perform_fill(operation);
 }
 
 hipError_t perform(stream_t handle, const struct operation *operation)
 {
     struct stream *stream = stream_of(handle);
     if (stream && stream->capture)
-        return graph_append(stream->capture, operation);
+        return capture_operation(stream, operation);
     return perform_now(handle, operation);
 }
 
 /* Copies. The kind says nothing that the addresses do not say, except that it must be one. */
 
-static hipError_t copy(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
-                       int kind, stream_t stream)
+hipError_t copy_prepare(const struct transfer *copy, int kind, struct operation *operation)
 {
     enum { KIND_DEFAULT = 4, KIND_DEVICE_TO_DEVICE_NO_CU = 1024 };
     hipError_t error = device_ready();
     if (error)
-        return note(error);
+        return error;
     if ((kind < 0 || kind > KIND_DEFAULT) && kind != KIND_DEVICE_TO_DEVICE_NO_CU)
-        return note(hipErrorInvalidMemcpyDirection);
-    if (width == 0 || height == 0)
+        return hipErrorInvalidMemcpyDirection;
+    *operation = (struct operation){OPERATION_COPY, .copy = *copy};
+    if (copy->width == 0 || copy->height == 0 || copy->depth == 0) {
+        operation->copy.depth = 0;
         return hipSuccess;
-    if (height > 1 && (width > to_pitch || width > from_pitch))
-        return note(hipErrorInvalidPitchValue);
-    if (!memory_valid(to, to_pitch * (height - 1) + width) || !memory_valid(from, from_pitch * (height - 1) + width))
-        return note(hipErrorInvalidValue);
-    struct operation operation = {OPERATION_COPY, .copy = {to, from, to_pitch, from_pitch, width, height}};
-    return note(perform(stream, &operation));
+    }
+    if (copy->height > 1 && (copy->width > copy->to_pitch || copy->width > copy->from_pitch))
+        return hipErrorInvalidPitchValue;
+    size_t rows = copy->height - 1, slices = copy->depth - 1;
+    if (!memory_valid(copy->to, slices * copy->to_slice + rows * copy->to_pitch + copy->width) ||
+        !memory_valid(copy->from, slices * copy->from_slice + rows * copy->from_pitch + copy->width))
+        return hipErrorInvalidValue;
+    return hipSuccess;
+}
+
+static hipError_t copy(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+                       int kind, stream_t stream)
+{
+    struct operation operation;
+    struct transfer all = {to, from, to_pitch, from_pitch, 0, 0, width, height, 1};
+    hipError_t error = copy_prepare(&all, kind, &operation);
+    return note(error || !operation.copy.depth ? error : perform(stream, &operation));
 }
 
 hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes, int kind, stream_t stream)
@@ -183,20 +194,27 @@ static char *corner(const struct pitched *pitched, struct position at, size_t z)
     return (char *)pitched->address + ((at.z + z) * pitched->height + at.y) * pitched->pitch + at.x;
 }
 
+hipError_t copy3d_prepare(const struct copy3d *all, struct operation *operation)
+{
+    const struct pitched *to = &all->to, *from = &all->from;
+    if (all->from_array || all->to_array)
+        return hipErrorNotSupported;
+    struct transfer copy = {corner(to, all->to_at, 0), corner(from, all->from_at, 0), to->pitch, from->pitch,
+                        to->pitch * to->height, from->pitch * from->height,
+                        all->extent.width, all->extent.height, all->extent.depth};
+    return copy_prepare(&copy, all->kind, operation);
+}
+
 hipError_t hipMemcpy3DAsync(const struct copy3d *all, stream_t stream)
 {
-    if (!all || all->from_array || all->to_array)
-        return note(all ? hipErrorNotSupported : hipErrorInvalidValue);
-    hipError_t error = hipSuccess;
-    for (size_t z = 0; z < all->extent.depth && !error; z++)
-        error = copy(corner(&all->to, all->to_at, z), all->to.pitch, corner(&all->from, all->from_at, z),
-                     all->from.pitch, all->extent.width, all->extent.height, all->kind, stream);
-    return error;
+    struct operation operation;
+    hipError_t error = all ? copy3d_prepare(all, &operation) : hipErrorInvalidValue;
+    return note(error || !operation.copy.depth ? error : perform(stream, &operation));
 }
 
 hipError_t hipMemcpy3D(const struct copy3d *all) { return hipMemcpy3DAsync(all, NULL); }
 
-static hipError_t symbol_place(const void *symbol, size_t bytes, size_t offset, char **place)
+hipError_t symbol_place(const void *symbol, size_t bytes, size_t offset, void **place)
 {
     struct variable found;
     hipError_t error = symbol_variable(symbol, &found);
@@ -210,7 +228,7 @@ static hipError_t symbol_place(const void *symbol, size_t bytes, size_t offset, 
 
 hipError_t hipMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset, int kind, stream_t stream)
 {
-    char *place;
+    void *place;
     hipError_t error = symbol_place(symbol, bytes, offset, &place);
     return error ? note(error) : hipMemcpyAsync(place, from, bytes, kind, stream);
 }
@@ -222,7 +240,7 @@ hipError_t hipMemcpyToSymbol(const void *symbol, const void *from, size_t bytes,
 
 hipError_t hipMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset, int kind, stream_t stream)
 {
-    char *place;
+    void *place;
     hipError_t error = symbol_place(symbol, bytes, offset, &place);
     return error ? note(error) : hipMemcpyAsync(to, place, bytes, kind, stream);
 }
@@ -234,17 +252,25 @@ hipError_t hipMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_
 
 /* Fills: `count` elements of 1, 2 or 4 bytes in each row. */
 
-static hipError_t fill(void *to, uint32_t value, uint32_t element, size_t count, size_t pitch, size_t height, stream_t stream)
+hipError_t fill_prepare(void *to, uint32_t value, uint32_t element, size_t count, size_t pitch, size_t height,
+                        struct operation *operation)
 {
     hipError_t error = device_ready();
     if (error)
-        return note(error);
+        return error;
     if (count == 0 || height == 0)
-        return hipSuccess;
-    if (count > SIZE_MAX / element || !to || !memory_valid(to, pitch * (height - 1) + count * element))
-        return note(hipErrorInvalidValue);
-    struct operation operation = {OPERATION_FILL, .fill = {to, value, element, pitch, count, height}};
-    return note(perform(stream, &operation));
+        height = count = 0;
+    else if (count > SIZE_MAX / element || !to || !memory_valid(to, pitch * (height - 1) + count * element))
+        return hipErrorInvalidValue;
+    *operation = (struct operation){OPERATION_FILL, .fill = {to, value, element, pitch, count, height}};
+    return hipSuccess;
+}
+
+static hipError_t fill(void *to, uint32_t value, uint32_t element, size_t count, size_t pitch, size_t height, stream_t stream)
+{
+    struct operation operation;
+    hipError_t error = fill_prepare(to, value, element, count, pitch, height, &operation);
+    return note(error || !operation.fill.count ? error : perform(stream, &operation));
 }
 
 hipError_t hipMemsetAsync(void *to, int value, size_t bytes, stream_t stream)

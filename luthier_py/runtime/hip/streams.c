@@ -17,6 +17,7 @@ struct event {
     uint64_t time;         /* nanoseconds, if it had happened when it was recorded */
     uint64_t *stamp;       /* else the worker writes the time here */
     struct graph *capture; /* it was recorded on a stream that was being captured */
+    struct nodes tails;    /* and what was before it there */
 };
 
 struct stream *stream_of(stream_t handle)
@@ -77,7 +78,7 @@ hipError_t hipStreamDestroy(stream_t handle)
     if (!stream || stream == &null_stream)
         return note(hipErrorInvalidHandle);
     stream_settle(stream);
-    graph_leave(stream);
+    capture_leave(stream);
     stream->magic = 0;
     pthread_mutex_destroy(&stream->lock);
     pthread_cond_destroy(&stream->idle);
@@ -207,6 +208,7 @@ hipError_t hipEventDestroy(event_t event)
         stamp_give(event->stamp);
     }
     event->magic = 0;
+    nodes_clear(&event->tails);
     free(event);
     return hipSuccess;
 }
@@ -217,8 +219,9 @@ hipError_t hipEventRecord(event_t event, stream_t handle)
     if (!is_event(event) || !stream)
         return note(hipErrorInvalidHandle);
     event->capture = stream->capture;
+    event->tails.count = 0;
     if (stream->capture)
-        return hipSuccess;
+        return note(nodes_add(&event->tails, stream->tails.at, stream->tails.count));
     stream_settle(stream);
     event->recorded = true;
     event->ticket = stream_horizon(stream);
@@ -273,10 +276,8 @@ hipError_t hipStreamWaitEvent(stream_t handle, event_t event, unsigned flags)
     (void)flags;
     if (!is_event(event) || !stream)
         return note(hipErrorInvalidHandle);
-    if (event->capture) {
-        graph_join(event->capture, stream); /* forked from a stream that is being captured: the same graph */
-        return hipSuccess;
-    }
+    if (event->capture) /* forked from a stream that is being captured: the same graph */
+        return note(capture_join(event->capture, &event->tails, stream));
     if (event->recorded && event->ticket > stream->last)
         stream->last = event->ticket;
     return hipSuccess;

@@ -17,7 +17,7 @@ Program = Callable[..., Path]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 PROGRAMS = sorted(path.stem for path in (Path(__file__).resolve().parents[2] / "programs").glob("*.hip"))
-CAPTURED = {"graphs"}  # launches that a graph replays run as they are
+CAPTURED = {"graphs", "graph_nodes"}  # launches that a graph replays run as they are
 
 BROKEN = """
 from luthier_py import LaunchResult, Mutator, Tool, Variable, hook, ptr, u64
