@@ -47,6 +47,7 @@ from luthier_py.emulator.memory import Allocation, Memory, write_bytes
 from luthier_py.emulator.module import Code, EmulatorModule
 from luthier_py.emulator.pool import Pool
 from luthier_py.emulator.profile import LaunchProfile
+from luthier_py.emulator.translate import Counted
 from luthier_py.errors import DeviceError, Location
 
 SLICE = 2000        # backward branches of a wave before the next one gets its turn
@@ -243,17 +244,14 @@ class Run:
         numbers = self.code.numbers.counters
         tallies = [worker.tally.counters[: len(numbers)] for worker in self.workers]
         totals = sum(tallies, np.zeros(len(numbers), np.uint64))
-        counts: dict[int, int] = {}
-        lanes: dict[int, int] = {}
-        for (is_lanes, pcs), total in zip(numbers, totals.tolist(), strict=True):
-            if total or not is_lanes:
-                into = lanes if is_lanes else counts
-                for pc in pcs:
-                    if total:
-                        into[pc] = into.get(pc, 0) + total
+        found: dict[Counted, dict[int, int]] = {what: {} for what in Counted}
+        for (what, pcs), total in zip(numbers, totals.tolist(), strict=True):
+            for pc in pcs if total else ():
+                found[what][pc] = found[what].get(pc, 0) + total
         shape = self.shape
         waves = shape.groups * shape.waves
-        return LaunchProfile(shape.record.name, shape.groups, waves, counts, lanes, seconds, self.code.insts)
+        return LaunchProfile(shape.record.name, shape.groups, waves, found[Counted.WAVES], found[Counted.LANES],
+                             found[Counted.ACTIVE_WAVES], seconds, self.code.insts)
 
 
 def _record(fields: dict[str, int], **values: int) -> Words:

@@ -23,6 +23,8 @@ class LaunchProfile:
     """Wave instructions by address."""
     lanes: Mapping[int, int]
     """Active lanes, summed over those executions."""
+    active: Mapping[int, int]
+    """Those of these executions that had an active lane."""
     seconds: float
     insts: Mapping[int, Inst]
 
@@ -36,6 +38,11 @@ class LaunchProfile:
         """Instructions counted once for each active lane."""
         return sum(self.lanes.values())
 
+    @property
+    def total_active(self) -> int:
+        """Wave instructions with an active lane."""
+        return sum(self.active.values())
+
     def opcodes(self) -> Counter[str]:
         """Wave instructions by mnemonic."""
         return self._by_opcode(self.counts)
@@ -43,6 +50,10 @@ class LaunchProfile:
     def lane_opcodes(self) -> Counter[str]:
         """Instructions by mnemonic, counted once for each active lane."""
         return self._by_opcode(self.lanes)
+
+    def active_opcodes(self) -> Counter[str]:
+        """Wave instructions with an active lane by mnemonic."""
+        return self._by_opcode(self.active)
 
     def _by_opcode(self, counts: Mapping[int, int]) -> Counter[str]:
         found: Counter[str] = Counter()

@@ -4,13 +4,14 @@ In: the basic blocks of a function. Out: the text of an LLVM function ``i32 name
 runs a wave from ``wave.pc`` until it has to give way, and returns a Status. Invariant: between
 blocks the wave's memory holds the whole state, so any block may be entered from outside.
 
-Counters: one per block counts its executions; one per stretch of instructions under one EXEC sums
-the active lanes.
+Counters: one per block counts its executions; two per stretch of instructions under one EXEC sum
+the active lanes, and the executions with any.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum, auto
 
 from luthier_py.emulator.access import MEMORY_ROWS, Access
 from luthier_py.emulator.crosslane import cross_lane, permute, read_first
@@ -43,12 +44,20 @@ _SHARED_BASE, _SHARED_LIMIT, _PRIVATE_BASE, _PRIVATE_LIMIT = 235, 236, 237, 238 
 _APERTURE_BYTES = 1 << 32
 
 
+class Counted(Enum):
+    """What a counter sums for each execution of its instructions."""
+
+    WAVES = auto()         # 1
+    ACTIVE_WAVES = auto()  # 1 if EXEC is not 0
+    LANES = auto()         # lanes in EXEC
+
+
 @dataclass(slots=True)
 class Numbers:
     """Mutable: numbers given out to counters and memory sites of one module."""
 
-    counters: list[tuple[bool, tuple[int, ...]]] = field(default_factory=list)
-    """(whether it sums lanes, the instructions it counts)."""
+    counters: list[tuple[Counted, tuple[int, ...]]] = field(default_factory=list)
+    """(what it sums, the instructions it counts)."""
     sites: list[int] = field(default_factory=list)
     """The instruction of each memory site."""
 
@@ -153,7 +162,7 @@ class Translator:
     # Blocks
 
     def _block(self, block: CodeBlock) -> None:
-        self._count(False, tuple(pc for pc, _ in block.insts), self.ops.constant(U64, 1))
+        self._count(Counted.WAVES, tuple(pc for pc, _ in block.insts), self.ops.constant(U64, 1))
         stretch: list[int] = []
         for pc, inst in block.insts:
             if not stretch:
@@ -162,7 +171,8 @@ class Translator:
             self.pc, self.next_pc = pc, pc + inst.size_bytes
             if inst.writes.sgpr >> EXEC & 3 or pc == block.insts[-1][0]:
                 active = self.ops.intrinsic(f"llvm.ctpop.i{self.wave_size}", stretch_exec.type, [stretch_exec])
-                self._count(True, tuple(stretch), active.to(U64))
+                self._count(Counted.LANES, tuple(stretch), active.to(U64))
+                self._count(Counted.ACTIVE_WAVES, tuple(stretch), stretch_exec.ne(0).to(U64))
                 stretch = []
             self._instruction(inst)
         if self.index is not None:
@@ -171,9 +181,9 @@ class Translator:
         if not (isinstance(row, Branch) or row in _ENDINGS):
             self._goto(block.end)
 
-    def _count(self, sums_lanes: bool, pcs: tuple[int, ...], amount: Value) -> None:
+    def _count(self, what: Counted, pcs: tuple[int, ...], amount: Value) -> None:
         number = len(self.numbers.counters)
-        self.numbers.counters.append((sums_lanes, pcs))
+        self.numbers.counters.append((what, pcs))
         place = self._at("%counters", 8 * number)
         old = self.emitter.let(f"load i64, ptr {place}")
         self.emitter.emit(f"store i64 {self.emitter.let(f'add i64 {old}, {amount.ref}')}, ptr {place}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,18 +11,38 @@ import pytest
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
+from luthier_py.samples import sample as sample_called
 from luthier_py.session.demo import launch_of
 from luthier_py.session.run import run_instrumented, run_original
+from luthier_py.session.specs import parse_argument
 from luthier_py.tool import load_tool
+
+LANES = 64
+# Per wave or per thread, all or those that EXEC leaves on: what the emulator counted, by opcode. All waves are full.
+LEVELS = {
+    (1, 0): lambda p: p.opcodes(),
+    (1, 1): lambda p: p.active_opcodes(),
+    (0, 0): lambda p: Counter({mnemonic: LANES * n for mnemonic, n in p.opcodes().items()}),
+    (0, 1): lambda p: p.lane_opcodes(),
+}
+
+
+def options(level):
+    return dict(zip(("COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF"), level, strict=True))
+
+
+def run_bare(sample, launch):
+    """Device, code, launch, outputs and what the emulator counted."""
+    code = sample.path.read_bytes()
+    device = EmulatorDevice(load(code, sample.name).target)
+    outputs = run_original(device, code, launch).outputs
+    return device, code, launch, outputs, device.profile
 
 
 @pytest.fixture
 def original(sample):
-    """The sample run as it is: device, launch, outputs and what the emulator counted."""
-    code, launch = sample.path.read_bytes(), launch_of(sample)
-    device = EmulatorDevice(load(code, sample.name).target)
-    outputs = run_original(device, code, launch).outputs
-    return device, code, launch, outputs, device.profile
+    """The sample run as it is."""
+    return run_bare(sample, launch_of(sample))
 
 
 def run(original, name, **options):
@@ -48,7 +69,7 @@ def test_the_empty_tool_reproduces_the_file(sample):
     assert instrument(code, load_tool("none")).data == code
 
 
-def test_instr_count_per_wave(original):
+def test_instr_count(original):
     tool, ran = run(original, "instr_count")
     profile, launch = original[-1], original[2]
     assert ran.report["instructions"] == profile.total
@@ -59,19 +80,75 @@ def test_instr_count_per_wave(original):
     )
 
 
-def test_instr_count_per_active_lane(original):
-    _, ran = run(original, "instr_count", COUNT_WARP_LEVEL=0, EXCLUDE_PRED_OFF=1)
-    assert ran.report["instructions"] == original[-1].total_lanes
+@pytest.mark.parametrize("level", LEVELS)
+def test_instr_count_at_every_level(original, level):
+    _, ran = run(original, "instr_count_bb", **options(level))
+    assert ran.report["instructions"] == sum(LEVELS[level](original[-1]).values())
 
 
-def test_opcode_histogram_per_wave(original):
-    _, ran = run(original, "opcode_histogram")
-    assert ran.report["opcodes"] == original[-1].opcodes()
+def at_every_instruction(bare, level):
+    _, ran = run(bare, "instr_count", mode="instruction", **options(level))
+    assert ran.report["instructions"] == sum(LEVELS[level](bare[-1]).values())
 
 
-def test_opcode_histogram_per_active_lane(original):
-    _, ran = run(original, "opcode_histogram", COUNT_WARP_LEVEL=0, EXCLUDE_PRED_OFF=1)
-    assert ran.report["opcodes"] == original[-1].lane_opcodes()
+def histogram(bare, level):
+    _, ran = run(bare, "opcode_histogram", **options(level))
+    assert ran.report["opcodes"] == LEVELS[level](bare[-1])
+
+
+def test_instr_count_at_every_instruction(original):
+    at_every_instruction(original, (1, 0))
+
+
+@pytest.mark.parametrize("level", [(1, 0), (0, 1)])
+def test_opcode_histogram(original, level):
+    histogram(original, level)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("check", [at_every_instruction, histogram])
+@pytest.mark.parametrize("name", ["bitonic_sort", "function_pointers"])
+def test_divergence_and_calls_at_every_level(name, check, level):
+    check(run_bare(sample_called(name), launch_of(sample_called(name))), level)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("check", [at_every_instruction, histogram])
+def test_every_sample_at_every_level(original, check, level):
+    check(original, level)
+
+
+@pytest.mark.parametrize("block", [40, 64, 100, 256])
+def test_threads_are_those_that_a_wave_was_launched_with(block):
+    """vector_add runs straight through: each instruction once for each work-item, where the last wave is not full."""
+    one = sample_called("vector_add")
+    texts = (f"in:f32[{3 * block}]=ones", f"in:f32[{3 * block}]=ones", f"out:f32[{3 * block}]")
+    arguments = tuple(map(parse_argument, texts))
+    bare = run_bare(one, replace(launch_of(one), grid=(3, 1, 1), block=(block, 1, 1), arguments=arguments))
+    instructions = len(bare[-1].counts)
+    for name, key in (("instr_count", "instructions"), ("opcode_histogram", "opcodes")):
+        report = run(bare, name, **options((0, 0)))[1].report[key]
+        assert (report if name == "instr_count" else sum(report.values())) == instructions * 3 * block
+
+
+@pytest.mark.parametrize("name, begin, end, level", [
+    ("device_call", 3, 17, (1, 0)), ("device_call", 5, 4096, (0, 1)), ("mandelbrot", 0, 4, (0, 0)),
+    ("mandelbrot", 5, 6, (1, 0)), ("mandelbrot", 20, 4096, (1, 0)), ("mandelbrot", 18, 30, (1, 1)),
+])  # fmt: skip
+def test_an_interval_of_instructions(name, begin, end, level):
+    """Instructions count from 0 in each function; only those from INSTR_BEGIN on and before INSTR_END are counted."""
+    bare, one = run_bare(sample_called(name), launch_of(sample_called(name))), sample_called(name)
+    program = instrument(one.path.read_bytes(), load_tool("none")).program
+    chosen = {instr.pc for f in program.functions for instr in list(f.instrs)[begin:end]}
+    profile = bare[-1]
+    part = replace(profile, **{kind: {pc: n for pc, n in getattr(profile, kind).items() if pc in chosen}
+                               for kind in ("counts", "lanes", "active")})  # fmt: skip
+    expected = LEVELS[level](part)
+    interval = {"INSTR_BEGIN": begin, "INSTR_END": end, **options(level)}
+    assert run(bare, "opcode_histogram", **interval)[1].report["opcodes"] == expected
+    for mode in ("block", "instruction"):
+        assert run(bare, "instr_count", mode=mode, **interval)[1].report["instructions"] == sum(expected.values())
 
 
 def test_counts_are_of_one_launch_and_totals_of_all(original):

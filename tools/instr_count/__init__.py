@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from luthier_py import (
     COUNT_WARP_LEVEL,
     EXCLUDE_PRED_OFF,
@@ -43,12 +45,12 @@ class InstrCount(Tool):
         return count + n
 
     @hook
-    def add_if_active(count: u64, n: u32, active: u64) -> u64:
-        return count + (n if active != 0 else 0)
+    def add_if_active(count: u64, n: u32, exec: u64, lanes: u64) -> u64:
+        return count + (n if exec & lanes != 0 else 0)
 
     @hook
-    def add_lanes(count: u64, n: u32, active: u64) -> u64:
-        return count + u64(popcount(active) * n)
+    def add_lanes(count: u64, n: u32, exec: u64, lanes: u64) -> u64:
+        return count + u64(popcount(exec & lanes) * n)
 
     @hook
     def start() -> u32:
@@ -70,13 +72,13 @@ class InstrCount(Tool):
         for function in m.functions():
             if self.mode == "instruction":
                 for instr in m.instrs(function):
-                    m.before(instr, *self.adding(1), into=self.count)
+                    m.before(instr, *self.adding(m, 1), into=self.count)
             elif self.active_only:
                 for stretch in (stretch for block in m.blocks(function) for stretch in m.stretches(block)):
-                    m.at_stretch(stretch, *self.adding(len(stretch.instrs)), into=self.count, anywhere=True)
+                    m.at_stretch(stretch, *self.adding(m, len(stretch.instrs)), into=self.count, anywhere=True)
             else:
                 for region in m.regions(function):
-                    m.at_region(region, *self.adding(len(region.instrs)), into=self.count)
+                    m.at_region(region, *self.adding(m, len(region.instrs)), into=self.count)
         for kernel in m.kernels:
             if self.per_wave or self.active_only:
                 m.at_exit(kernel, self.flush, self.instructions, self.count)
@@ -84,11 +86,13 @@ class InstrCount(Tool):
                 m.at_entry(kernel, self.start, into=self.threads)
                 m.at_exit(kernel, self.flush_threads, self.instructions, self.count, self.threads)
 
-    def adding(self, n: int) -> tuple[object, ...]:
-        """The hook that counts ``n`` instructions, and its arguments."""
+    def adding(self, m: Mutator, n: int) -> tuple[Any, ...]:
+        """The hook that counts ``n`` instructions, and its arguments. (A hook cannot ask whether EXEC is 0 by itself:
+        to LLVM, code that runs has a lane.)"""
         if not self.active_only:
             return self.add, self.count, n
-        return self.add_if_active if self.per_wave else self.add_lanes, self.count, n, sgpr(EXEC, 2)
+        hook = self.add_if_active if self.per_wave else self.add_lanes
+        return hook, self.count, n, sgpr(EXEC, 2), (1 << m.program.isa.wave_size) - 1
 
     def report(self, launch: LaunchResult) -> dict[str, int]:
         self.total += launch[self.instructions]

@@ -38,13 +38,13 @@ class OpcodeHistogram(Tool):
         atomic_add(executions, u64(1))
 
     @hook(lanes="one")
-    def count_if_active(executions: ptr[u64], active: u64) -> None:
-        if active != 0:
+    def count_if_active(executions: ptr[u64], exec: u64, lanes: u64) -> None:
+        if exec & lanes != 0:
             atomic_add(executions, u64(1))
 
     @hook(lanes="one")
-    def count_lanes(executions: ptr[u64], active: u64) -> None:
-        atomic_add(executions, u64(popcount(active)))
+    def count_lanes(executions: ptr[u64], exec: u64, lanes: u64) -> None:
+        atomic_add(executions, u64(popcount(exec & lanes)))
 
     @hook(lanes="one")
     def count_threads(executions: ptr[u64], threads: u32) -> None:
@@ -64,10 +64,11 @@ class OpcodeHistogram(Tool):
         functions = m.functions()
         if self.active_only:
             counting = self.count_if_active if self.per_wave else self.count_lanes
+            lanes = (1 << m.program.isa.wave_size) - 1
             stretches = [s for function in functions for block in m.blocks(function) for s in m.stretches(block)]
             executions = self.count_pieces(stretch.instrs for stretch in stretches)
             for slot, stretch in enumerate(stretches):
-                m.at_stretch(stretch, counting, executions[slot], sgpr(EXEC, 2), anywhere=True)
+                m.at_stretch(stretch, counting, executions[slot], sgpr(EXEC, 2), lanes, anywhere=True)
             return
         if not self.per_wave:
             for kernel in m.kernels:

@@ -63,12 +63,25 @@ def test_loops_calls_and_divergence(require_tool, tmp_path):
     assert count("v_nop") == (2, 128)
 
 
+def test_executions_without_a_lane():
+    """reduce: waves whose lanes all drop out run the branch that skips the work, and what leads to it."""
+    dev = device()
+    assert run_sample(dev, sample("reduce"))
+    profile = dev.profile
+    idle = {pc: n - profile.active.get(pc, 0) for pc, n in profile.counts.items()}
+    assert sum(idle.values()) == profile.total - profile.total_active > 0
+    assert all(0 <= n <= profile.counts[pc] for pc, n in idle.items())
+    assert all((profile.lanes.get(pc, 0) > 0) == (n > 0) for pc, n in profile.active.items())
+    skips = [pc for pc, inst in profile.insts.items() if inst.op.base == "S_CBRANCH_EXECZ" and idle.get(pc)]
+    assert skips and all(profile.lanes[pc] <= 64 * profile.active.get(pc, 0) for pc in skips)
+
+
 def test_counts_do_not_depend_on_threads():
     results = []
     for threads in 1, 2:
         dev = device(threads=threads)
         assert run_sample(dev, sample("mandelbrot"))
-        results.append((dict(dev.profile.counts), dict(dev.profile.lanes)))
+        results.append((dict(dev.profile.counts), dict(dev.profile.lanes), dict(dev.profile.active)))
     assert results[0] == results[1]
 
 
