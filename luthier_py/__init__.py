@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from luthier_py.isa import EXEC, M0, SCC, VCC, OpFlag, Reg, RegFile, RegSet, sgpr, vgpr
     from luthier_py.loader import load
     from luthier_py.pipeline import Instrumented, instrument
+    from luthier_py.session.attach import Attached, attach
     from luthier_py.tool import (
         COUNT_WARP_LEVEL,
         EXCLUDE_PRED_OFF,
@@ -38,15 +39,17 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "EXEC", "M0", "SCC", "VCC", "Instrumented", "Lane", "LaunchResult",
-    "LuthierError", "Mutator", "OpFlag", "Option", "Reg", "RegFile", "RegSet", "Tool", "Variable", "WaveVariable",
-    "bool_", "device", "f32", "f64", "hook", "i32", "i64", "instrument", "load", "ptr", "sgpr", "u32", "u64", "vgpr",
+    "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "EXEC", "M0", "SCC", "VCC", "Attached", "Instrumented", "Lane",
+    "LaunchResult", "LuthierError", "Mutator", "OpFlag", "Option", "Reg", "RegFile", "RegSet", "Tool", "Variable",
+    "WaveVariable", "attach", "bool_", "device", "f32", "f64", "hook", "i32", "i64", "instrument", "load", "ptr",
+    "sgpr", "u32", "u64", "vgpr",
 ]
 _ROOMS = {
     "errors": {"LuthierError"},
     "isa": {"EXEC", "M0", "SCC", "VCC", "OpFlag", "Reg", "RegFile", "RegSet", "sgpr", "vgpr"},
     "loader": {"load"},
     "pipeline": {"Instrumented", "instrument"},
+    "session.attach": {"Attached", "attach"},
 }
 
 

@@ -1,6 +1,6 @@
 """Compiled hooks on disk, by content.
 
-In: a text that decides what the code is. Out: code bytes, or None. Invariant: storage's, an entry is whole or not there.
+In: a text that decides what the code is. Out: code bytes, or None. Invariant: an entry is whole or not there.
 """
 
 from __future__ import annotations

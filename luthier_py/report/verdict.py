@@ -7,6 +7,7 @@ they are + those that were instrumented, and a kernel that was refused is named 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,11 +58,17 @@ class Verdict:
 
     def made(self, made: Instrumented) -> None:
         """What the pipeline did with a code object."""
-        for stage, took in made.seconds.items():
+        self.add(made.patched.report, made.refused, made.seconds, made.cached)
+
+    def add(
+        self, cloned: Iterable[ClonedKernel], refused: Iterable[Refusal], seconds: Mapping[str, float], cached: bool
+    ) -> None:
+        """What became of a code object: kernels that were instrumented, and those that were not."""
+        for stage, took in seconds.items():
             self.seconds[stage] = self.seconds.get(stage, 0.0) + took
-        for cloned in made.patched.report:
-            self.kernels[cloned.name] = KernelVerdict(cloned, dict(made.seconds), made.cached)
-        for refusal in made.refused:
+        for kernel in cloned:
+            self.kernels[kernel.name] = KernelVerdict(kernel, dict(seconds), cached)
+        for refusal in refused:
             self.refuse(refusal)
 
     def refuse(self, refusal: Refusal) -> None:

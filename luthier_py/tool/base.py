@@ -26,6 +26,8 @@ class LaunchResult:
     grid: tuple[int, int, int]    # work-groups
     block: tuple[int, int, int]   # work-items in a work-group
     memory: Mapping[str, bytes]   # by Variable.name
+    launches: int = 1             # that have added to the variables; this is the last of them
+    device: int = 0               # number of the GPU
 
     def __getitem__(self, variable: Variable) -> Any:
         return variable.decode(self.memory[variable.name])
@@ -47,6 +49,9 @@ class Tool:
     variables: ClassVar[tuple[Variable, ...]] = ()
     wave_variables: ClassVar[tuple[WaveVariable, ...]] = ()
     options: ClassVar[Mapping[str, Option[Any]]] = {}
+    per_launch = True
+    """Variables are cleared before each launch and read after it. Where False they grow, and are read when the program
+    or its module ends: launches wait for nothing, and those of several streams stay concurrent."""
     selection = Selection()
     given: frozenset[str] = frozenset()  # names of options
 

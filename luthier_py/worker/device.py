@@ -49,6 +49,11 @@ class DeviceService:
         self._profile = os.environ.get(PROFILE)
         self._threads = os.cpu_count() or 1
 
+    over = False
+
+    def ended(self) -> None:
+        """Nothing is left to be done: what runs is for nobody."""
+
     def answer(self, request: Request) -> bytes | None:
         content = request.content
         if request.code >= protocol.FIRST_TICKET:

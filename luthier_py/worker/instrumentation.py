@@ -1,152 +1,190 @@
 """A tool under a running program: patches its kernels, and reports what each launch counted.
 
-In: messages of runtime.hip.protocol from tool.c. Out: instrumented copies; the tool's text, a verdict at the end.
-Invariant: a kernel that cannot be instrumented is named once with the reason, and runs as it is.
+In: messages of runtime.hip.protocol from the preloaded library. Out: instrumented copies; the tool's text, a verdict at
+the end. Invariant: a kernel that cannot be instrumented is named once with the reason, and runs as it is; a tool or an
+output that fails says so once, and nothing more of it is tried.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import struct
-import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from luthier_py.errors import Invalid
-from luthier_py.inject.model import ClonedKernel
-from luthier_py.loader import SegmentFlag, SymbolType
-from luthier_py.pipeline import Instrumented, instrument
+from luthier_py.errors import Invalid, Location
+from luthier_py.report.output import Output
+from luthier_py.report.verdict import Verdict
 from luthier_py.runtime.hip import protocol
 from luthier_py.runtime.hip.protocol import Message
-from luthier_py.tool import LaunchResult, Variable, load_tool
+from luthier_py.storage import write_file
+from luthier_py.tool import LaunchResult, Refusal, Tool, Variable, load_tool
 from luthier_py.worker import bundles, properties
-from luthier_py.worker.edge import Refused, guarded, say
+from luthier_py.worker.edge import Refused, guarded, one_line, say
+from luthier_py.worker.patching import Copy, patch
 from luthier_py.worker.wire import Request
 
 TOOL, OPTIONS = "LUTHIER_TOOL", "LUTHIER_TOOL_OPTIONS"
-KERNELS, OUTPUT, VERDICT = "LUTHIER_KERNELS", "LUTHIER_OUTPUT", "LUTHIER_VERDICT"
-UNIT_ID = "__hip_cuid_"  # clang's mark of a compilation unit; nothing reads it
-MANAGED = ".managed"  # the initial value of a managed variable; the runtime has moved it
-_RESULT = struct.Struct("<9I")
+VERDICT, STRICT = "LUTHIER_VERDICT", "LUTHIER_STRICT"
+NOT_SELECTED, SELECTED = struct.pack("<I", 0), struct.pack("<I", 1)
+_RESULT = struct.Struct("<11I")
+_COUNTS = struct.Struct("<2Q")
 
 
 @dataclass(slots=True)
-class Verdict:
-    """Mutable: what became of a run."""
+class ToolRun:
+    """Mutable: one tool, and what it has told so far."""
 
-    tool: str
-    launches: int = 0
-    kernels: dict[str, ClonedKernel] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-    reports: list[dict[str, Any]] = field(default_factory=list)
+    tool: Tool
+    output: Output = field(init=False)
+    verdict: Verdict = field(init=False)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    failed: set[str] = field(default_factory=set)
 
-    def text(self) -> str:
-        sites = sum(kernel.sites for kernel in self.kernels.values())
-        refused = f", {len(self.refused)} refused" if self.refused else ""
-        return (
-            f"verdict: {self.launches} launches, {len(self.reports)} instrumented by {self.tool}; "
-            f"{len(self.kernels)} kernels, {sites} sites{refused}"
-        )
+    def __post_init__(self) -> None:
+        self.output, self.verdict = Output(self.tool), Verdict(self.tool)
+
+    def attempt(self, what: str, action: Callable[[], Any]) -> Any:
+        """The action's result; None where this kind of action failed, now or before."""
+        if what in self.failed:
+            return None
+        result = guarded(action, what)
+        if isinstance(result, Exception):
+            self.failed.add(what)
+            return None
+        return result
+
+    def report(self, result: LaunchResult) -> None:
+        self.verdict.instrumented += result.launches
+        row = {"launch": result.index, "kernel": result.kernel, "grid": result.grid, "block": result.block}
+        self.rows.append({**row, "launches": result.launches, "report": None})
+        name = type(self.tool).__name__
+        self.rows[-1]["report"] = report = self.attempt(f"{name}.report", partial(self.tool.report, result))
+        text = self.attempt(f"{name}.text", partial(self.tool.text, result, report)) if report is not None else None
+        if text is not None:
+            self.attempt("output", partial(self.output.launch, result, report, text))
 
     def facts(self) -> dict[str, Any]:
-        kernels = [{"kernel": name, "clone": k.clone, "sites": k.sites} for name, k in self.kernels.items()]
-        refused = [{"kernel": name, "reason": reason} for name, reason in self.refused.items()]
-        return {
-            "tool": self.tool,
-            "launches": self.launches,
-            "kernels": kernels,
-            "refused": refused,
-            "reports": self.reports,
-        }
+        return {**self.verdict.facts(), "reports": self.rows, "failed": sorted(self.failed)}
 
 
 class ToolService:
-    """Mutable: one program's tool."""
+    """Mutable: one program's tool: the environment's from the start, or the one that SETTINGS names."""
 
     def __init__(self) -> None:
-        lines = [line for line in os.environ.get(OPTIONS, "").splitlines() if line]
-        self.tool = load_tool(os.environ.get(TOOL, ""), dict(_option(line) for line in lines))
-        self.wanted = _pattern(os.environ.get(KERNELS, ""))
-        self.verdict = Verdict(self.tool.name)
-        self._code: dict[int, bytes] = {}
-        self._clones: dict[tuple[int, str], tuple[ClonedKernel, tuple[Variable, ...]]] = {}
+        self.strict = os.environ.get(STRICT, "0") not in ("", "0")
+        self._run: ToolRun | None = None
+        self._code: dict[tuple[int, int], bytes] = {}
+        self._variables: dict[tuple[int, int, str], tuple[Variable, ...]] = {}
+        if name := os.environ.get(TOOL):
+            self._run = open_tool(name, os.environ.get(OPTIONS, ""))
+
+    @property
+    def run(self) -> ToolRun:
+        if self._run is None:
+            raise Invalid(f"no tool: set {TOOL}")
+        return self._run
+
+    @property
+    def over(self) -> bool:
+        """Under LUTHIER_STRICT the first failure is the end, and of the program as well."""
+        return self.strict and self._run is not None and bool(self._run.failed)
 
     def answer(self, request: Request) -> bytes | None:
         content = request.content
+        if request.code == Message.SETTINGS:
+            return self._settings(content)
         if request.code == Message.IMAGE:
             self._image(content)
             return b""
         if request.code == Message.INSTRUMENT:
-            return self._instrument(int.from_bytes(content[:4], "little"), content[4:].decode())
+            image, device = struct.unpack_from("<2I", content)
+            return self._instrument(image, device, content[8:].decode())
         if request.code == Message.RESULT:
-            guarded(partial(self._result, content))
+            self.run.report(self._result(content))
             return None
+        if request.code == Message.VERDICT:
+            self._count(content)
+            return json.dumps(self.run.facts(), default=str).encode()
         if request.code == Message.FINISH:
-            self._finish(*struct.unpack("<Q", content))
+            self._count(content)
+            self.finish()
             return b""
         raise Invalid(f"message {request.code} is unknown")
 
+    def ended(self) -> None:
+        """The program is gone without a word: killed, or by exec or _exit. What it had counted is told."""
+        if self._run is not None and self._run.rows:
+            self.run.verdict.launches = self.run.verdict.selected = self.run.verdict.instrumented
+            self.finish()
+
+    def finish(self) -> None:
+        """The end of the run; Refused if anything of the tool has failed."""
+        run, self._run = self.run, None
+        run.attempt("output", partial(run.output.finish, run.verdict))
+        if path := os.environ.get(VERDICT):
+            text = json.dumps(run.facts(), default=str)
+            run.attempt(VERDICT, partial(write_file, Path(path), text.encode()))
+        if run.failed:
+            raise Refused("something failed", protocol.STATUS_UNKNOWN)
+
+    def _settings(self, content: bytes) -> bytes:
+        bytes_of_name = int.from_bytes(content[:4], "little")
+        name, options = content[4 : 4 + bytes_of_name].decode(), content[4 + bytes_of_name :].decode()
+        if name:
+            self._run = open_tool(name, options)
+        run = self.run
+        run.attempt("output", partial(print, run.tool.echo(), file=run.output.stream, flush=True))
+        chosen = run.tool.selection
+        return struct.pack(
+            "<2Q2I", chosen.start_grid_num, chosen.end_grid_num, chosen.active_from_start, run.tool.per_launch
+        )
+
+    def _count(self, content: bytes) -> None:
+        self.run.verdict.launches, self.run.verdict.selected = _COUNTS.unpack(content)
+
     def _image(self, content: bytes) -> None:
-        number, form = struct.unpack_from("<2I", content)
+        number, device, form = struct.unpack_from("<3I", content)
         layout = properties.LAYOUT_R0600 if form else properties.LAYOUT_R0000
-        start = 8 + properties.offset(layout, "gcnArchName")
+        start = 12 + properties.offset(layout, "gcnArchName")
         architecture = content[start : start + 256].split(b"\0")[0].decode("ascii", "replace")
-        self._code[number] = bundles.code_for(content[8 + protocol.PROPERTIES_BYTES :], architecture.partition(":")[0])
+        code = bundles.code_for(content[12 + protocol.PROPERTIES_BYTES :], architecture.partition(":")[0])
+        self._code[number, device] = code
 
-    def _instrument(self, image: int, kernel: str) -> bytes:
-        if not self.wanted.search(kernel):
-            return b""
-        made = guarded(partial(instrument, self._code[image], self.tool, "code object", [kernel], keep_going=True))
+    def _instrument(self, image: int, device: int, kernel: str) -> bytes:
+        run = self.run
+        if not run.tool.selection.kernel(kernel):
+            return NOT_SELECTED
+        name = run.tool.selection.shown(kernel)
+        made = guarded(partial(patch, self._code[image, device], run.tool, kernel), f"kernel {name} runs as it is")
         if isinstance(made, Exception):
-            self.verdict.refused[kernel] = str(made)
-            say(f"kernel {kernel} runs as it is")
+            run.verdict.refuse(Refusal(kernel, one_line(made), Location(kernel)))
             raise Refused("not instrumented", protocol.STATUS_UNKNOWN)
+        self._variables[image, device, kernel] = made.variables
+        run.verdict.add(() if made.cloned is None else (made.cloned,), made.refused, made.seconds, made.cached)
         for refusal in made.refused:
-            self.verdict.refused[refusal.kernel] = refusal.reason
-            say(f"kernel {refusal.kernel} runs as it is: {refusal.reason}")
-        cloned = next((row for row in made.patched.report if row.name == kernel), None)
-        if cloned is None:
-            return b""
-        self._clones[image, kernel] = cloned, made.edits.variables
-        return _describe(cloned, made)
+            say(f"kernel {run.tool.selection.shown(refusal.kernel)} runs as it is: {refusal.reason}")
+        return SELECTED if made.cloned is None else SELECTED + describe(made)
 
-    def _result(self, content: bytes) -> None:
-        image, index, *shape, name_bytes = _RESULT.unpack_from(content)
+    def _result(self, content: bytes) -> LaunchResult:
+        image, device, index, launches, *shape, name_bytes = _RESULT.unpack_from(content)
         at = _RESULT.size + name_bytes
         kernel = content[_RESULT.size : at].decode()
         memory = {}
-        self.verdict.kernels[kernel], variables = self._clones[image, kernel]
-        for variable in variables:
+        for variable in self._variables[image, device, kernel]:
             memory[variable.name] = content[at : at + variable.size_bytes]
             at += variable.size_bytes
         grid, block = (shape[0], shape[1], shape[2]), (shape[3], shape[4], shape[5])
-        result = LaunchResult(index, kernel, grid, block, memory)
-        row: dict[str, Any] = {"launch": index, "kernel": kernel, "grid": grid, "block": block}
-        self.verdict.reports.append(row)
-        row["report"] = report = self.tool.report(result)
-        self._print(self.tool.text(result, report))
-
-    def _finish(self, launches: int) -> None:
-        self.verdict.launches = launches
-        self._print(f"luthier: {self.verdict.text()}")
-        if path := os.environ.get(VERDICT):
-            guarded(partial(Path(path).write_text, json.dumps(self.verdict.facts(), default=str)))
-
-    def _print(self, text: str) -> None:
-        path = os.environ.get(OUTPUT)
-        if not path:
-            print(text, file=sys.stderr, flush=True)
-            return
-        guarded(partial(_append, Path(path), text))
+        return LaunchResult(index, kernel, grid, block, memory, launches, device)
 
 
-def _append(path: Path, text: str) -> None:
-    with path.open("a") as file:
-        file.write(text + "\n")
+def open_tool(name: str, options: str) -> ToolRun:
+    """``options``: one NAME=VALUE a line."""
+    return ToolRun(load_tool(name, dict(_option(line) for line in options.splitlines() if line)))
 
 
 def _option(line: str) -> tuple[str, str]:
@@ -156,24 +194,14 @@ def _option(line: str) -> tuple[str, str]:
     return name, value
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise Invalid(f"{KERNELS}: {text} is no regular expression: {error}") from None
-
-
-def _describe(cloned: ClonedKernel, made: Instrumented) -> bytes:
-    """The reply to INSTRUMENT: the clone's name, the code object, the tool's variables, those of the program."""
-    names = [variable.name.encode() for variable in made.edits.variables]
-    parts = [_counted(cloned.clone.encode()), _counted(made.data), struct.pack("<I", len(names)), *map(_counted, names)]
-    shared = [s for s in made.obj.symbols if s.defined and s.type == SymbolType.OBJECT and s.size]
-    shared = [s for s in shared if not s.name.endswith((".kd", MANAGED)) and not s.name.startswith(UNIT_ID)]
-    parts.append(struct.pack("<I", len(shared)))
-    for symbol in shared:
-        changes = any(s.load and s.flags & SegmentFlag.WRITE and s.address <= symbol.address < s.end
-                      for s in made.obj.segments)  # fmt: skip
-        parts += [_counted(symbol.name.encode()), struct.pack("<I", changes)]
+def describe(made: Copy) -> bytes:
+    """The clone's name, the code object, the tool's variables, those of the program."""
+    assert made.cloned is not None
+    names = [variable.name.encode() for variable in made.variables]
+    parts = [_counted(made.cloned.clone.encode()), _counted(made.data)]
+    parts += [struct.pack("<I", len(names)), *map(_counted, names), struct.pack("<I", len(made.shared))]
+    for name, changes in made.shared:
+        parts += [_counted(name.encode()), struct.pack("<I", changes)]
     return b"".join(parts)
 
 

@@ -11,16 +11,18 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from functools import partial
 from typing import NoReturn, Protocol
 
 from luthier_py.errors import Invalid, LuthierError
 from luthier_py.runtime.hip import protocol
 from luthier_py.runtime.hip.protocol import Message
-from luthier_py.worker.edge import Refused, guarded, say
+from luthier_py.worker.edge import Refused, guarded
 from luthier_py.worker.wire import Request, Wire
 
 SOCKET_FD = 3
+FILES = ("LUTHIER_OUTPUT", "LUTHIER_REPORT", "LUTHIER_VERDICT")  # `%p` in their names is the program's process
 FIRST_FOREIGN_FD = 5  # open files of the program that happen to be inherited from here on are none of ours
 
 LARGE_BYTES = 1 << 20  # memory from this size on is fresh pages, so that zeroing what a launch takes costs nothing
@@ -33,6 +35,15 @@ class Service(Protocol):
         """The reply's content; None for a message that has no reply."""
         ...
 
+    @property
+    def over(self) -> bool:
+        """Whether it goes no further, and so the program is not to either."""
+        ...
+
+    def ended(self) -> None:
+        """The program is gone."""
+        ...
+
 
 def main(service: str) -> NoReturn:
     """Serve until the program's end of the socket closes."""
@@ -42,16 +53,22 @@ def main(service: str) -> NoReturn:
         libc.mallopt(_MMAP_THRESHOLD, LARGE_BYTES)
     os.closerange(FIRST_FOREIGN_FD, os.sysconf("SC_OPEN_MAX") if os.sysconf("SC_OPEN_MAX") < 1 << 16 else 1 << 16)
     wire = Wire(socket.socket(fileno=SOCKET_FD))
-    try:
-        serve(wire, open_service(service))
-    except (ConnectionError, BrokenPipeError):
-        pass
-    except LuthierError as error:
-        say(error)
-        refuse(wire)
-    finally:
+    for name in FILES:
+        if name in os.environ:
+            os.environ[name] = os.environ[name].replace("%p", str(wire.program))
+    guarded(partial(_serve_all, wire, service))
+    with suppress(OSError, ValueError):
         sys.stdout.flush()
-        os._exit(0)  # a kernel may be running in another thread
+    os._exit(0)  # a kernel may be running in another thread
+
+
+def _serve_all(wire: Wire, name: str) -> None:
+    opened = guarded(partial(open_service, name))
+    with suppress(ConnectionError):
+        if isinstance(opened, Exception):
+            refuse(wire)
+        else:
+            serve(wire, opened)
 
 
 def open_service(name: str) -> Service:
@@ -67,12 +84,17 @@ def open_service(name: str) -> Service:
 
 
 def serve(wire: Wire, service: Service) -> None:
-    while (request := wire.receive()) is not None:
-        answer = guarded(partial(service.answer, request))
-        if isinstance(answer, Exception):
-            wire.reply(status_of(answer, request))
-        elif answer is not None:
-            wire.reply(protocol.STATUS_OK, answer)
+    try:
+        while not service.over and (request := wire.receive()) is not None:
+            answer = guarded(partial(service.answer, request))
+            if request.code < protocol.FIRST_TICKET:
+                wire.reply(*_reply(answer, request))
+    finally:
+        service.ended()
+
+
+def _reply(answer: bytes | None | Exception, request: Request) -> tuple[int, bytes]:
+    return (status_of(answer, request), b"") if isinstance(answer, Exception) else (protocol.STATUS_OK, answer or b"")
 
 
 def status_of(error: Exception, request: Request) -> int:

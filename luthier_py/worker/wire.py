@@ -10,6 +10,7 @@ import struct
 from dataclasses import dataclass
 
 HEAD = struct.Struct("<II")
+_CREDENTIALS = struct.Struct("3i")  # process, user, group
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,12 @@ class Wire:
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
+
+    @property
+    def program(self) -> int:
+        """The process that the worker is for."""
+        credentials = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        return int(_CREDENTIALS.unpack(credentials)[0])
 
     def receive(self) -> Request | None:
         """The next message; None when the program is gone."""

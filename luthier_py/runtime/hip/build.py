@@ -35,7 +35,7 @@ RUNTIME = tuple(
     "capture device executables graphs image launches memory modules nodes operations properties registry streams "
     "wire".split()
 )
-TOOL = ("image", "interpose", "tool", "wire")
+TOOL = ("copies", "counted", "graphed", "image", "interpose", "redirect", "tool", "wire")
 
 
 def runtime_folder() -> Path:

@@ -10,7 +10,7 @@
 #include <string.h>
 
 static void *(*next_dlsym)(void *, const char *);
-static void *_Atomic runtime; /* handle that the program itself opened libamdhip64 with, if it did */
+static void *_Atomic runtime; /* of dlopen, where the runtime was not linked to the program */
 
 __attribute__((constructor(101))) static void find_dlsym(void)
 {
@@ -23,9 +23,15 @@ __attribute__((constructor(101))) static void find_dlsym(void)
     }
 }
 
+void use_runtime(void *handle) { runtime = handle; }
+
+void *in_c_library(void) { return (void *)next_dlsym; }
+
 void *real_function(const char *name)
 {
-    void *function = runtime ? next_dlsym(runtime, name) : NULL;
+    void *function = before_redirection(name);
+    if (!function && runtime)
+        function = next_dlsym(runtime, name);
     return function ? function : next_dlsym(RTLD_NEXT, name);
 }
 
@@ -44,6 +50,10 @@ struct meaning { const void *key; struct image *image; char *name; };
 static struct meaning *table;
 static size_t count, room;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void before_fork(void) { pthread_mutex_lock(&lock); }
+static void after_fork(void) { pthread_mutex_unlock(&lock); }
+__attribute__((constructor)) static void survive_forks(void) { pthread_atfork(before_fork, after_fork, after_fork); }
 
 static struct meaning *place_of(struct meaning *in, size_t size, const void *key)
 {
@@ -191,8 +201,8 @@ static bool taken(const void *key, struct dim3 grid, struct dim3 block, size_t l
                   void **extra, bool cooperative, hipError_t *error)
 {
     struct meaning found = meaning_of(key);
-    struct shape shape = {grid, block, (unsigned)lds_bytes, stream, args, extra, cooperative};
-    return found.name && tool_launch(found.image, found.name, &shape, error);
+    struct launch_shape shape = {grid, block, (unsigned)lds_bytes, stream, args, extra, cooperative};
+    return tool_launch(found.image, found.name, &shape, error);
 }
 
 #define GRID(form) ((struct dim3){form##_x, form##_y, form##_z})
@@ -254,9 +264,7 @@ hipError_t hipDrvLaunchKernelEx(const struct driver_launch_config *c, struct ker
 static bool taken_between(const void *key, struct dim3 grid, struct dim3 block, size_t lds_bytes, stream_t stream, void **args,
                           void **extra, event_t start, event_t stop, hipError_t *error)
 {
-    if (!meaning_of(key).name)
-        return false;
-    if (start)
+    if (start && meaning_of(key).name)
         REAL(hipEventRecord)(start, stream);
     if (!taken(key, grid, block, lds_bytes, stream, args, extra, false, error))
         return false;
@@ -283,6 +291,8 @@ hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, uns
     if (whole && taken_between(kernel, (struct dim3){items_x / block_x, items_y / block_y, items_z / block_z}, GRID(block),
                                lds_bytes, stream, args, extra, start, stop, &error))
         return error;
+    if (!whole)
+        launches_seen++;
     return REAL(hipExtModuleLaunchKernel)(kernel, items_x, items_y, items_z, block_x, block_y, block_z, lds_bytes, stream, args,
                                           extra, start, stop, flags);
 }
@@ -310,7 +320,7 @@ hipError_t hipGetProcAddress(const char *symbol, void **function, int version, u
     return error;
 }
 
-static const struct { const char *name; void *function; } OWN[] = {
+const struct own_function OWN[] = {
 #define OURS(name) {#name, (void *)name}
     OURS(__hipRegisterFatBinary), OURS(__hipRegisterFunction), OURS(__hipRegisterVar), OURS(__hipRegisterManagedVar),
     OURS(hipModuleLoadData), OURS(hipModuleLoadDataEx),
@@ -320,6 +330,7 @@ static const struct { const char *name; void *function; } OWN[] = {
     OURS(hipExtLaunchKernel), OURS(hipExtModuleLaunchKernel), OURS(hipProfilerStart), OURS(hipProfilerStop),
     OURS(hipGetProcAddress),
 };
+const size_t OWN_COUNT = sizeof OWN / sizeof *OWN;
 
 /* A program that opens the runtime itself gets our functions for those of its names that we have. The last call is a
  * jump, so that RTLD_NEXT still means the caller's next. */
@@ -327,7 +338,7 @@ API void *dlsym(void *restrict handle, const char *restrict name)
 {
     if (handle != RTLD_NEXT && (strncmp(name, "hip", 3) == 0 || strncmp(name, "__hip", 5) == 0)) {
         void *theirs = next_dlsym(handle, name);
-        for (size_t i = 0; theirs && i < sizeof OWN / sizeof *OWN; i++)
+        for (size_t i = 0; theirs && i < OWN_COUNT; i++)
             if (strcmp(OWN[i].name, name) == 0) {
                 if (handle != RTLD_DEFAULT)
                     runtime = handle;

@@ -26,14 +26,14 @@ class Message(IntEnum):
     LOAD = 4  # a code object or bundle -> module (modules.c reads it)
     UNLOAD = 5  # u32 module
     OCCUPANCY = 6  # u32 module, kernel, work-items, dynamic LDS bytes -> u32 work-groups of a compute unit
-    IMAGE = (
-        8  # u32 number, u32 form of the properties, hipDeviceProp_t in PROPERTIES_BYTES; then a code object or bundle
-    )
-    INSTRUMENT = 9  # u32 image; then a kernel's name -> clone (tool.c reads it), empty where the original is to run
-    FINISH = 10  # the program ends: u64 launches that it made -> nothing
+    IMAGE = 8  # u32 number, device, form of hipDeviceProp_t, that in PROPERTIES_BYTES; then a code object or bundle
+    INSTRUMENT = 9  # u32 image, device; then a kernel's name -> clone (copies.c reads it), or u32 0: not selected
+    FINISH = 10  # the program or the tool ends: u64 launches seen, selected -> nothing; status: all went well
+    SETTINGS = 11  # u32 bytes, a tool's name; its options (none: those of the environment) -> settings (tool.h)
+    VERDICT = 12  # u64 launches seen, selected -> JSON
     LAUNCH = 16  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes, cooperative; then the kernarg segment
     STAMP = 17  # u64 address of the word that gets the time
-    RESULT = 18  # u32 image, launch, grid x y z, block x y z, name bytes; the kernel's name; then its variables' bytes
+    RESULT = 18  # u32 image, device, launch, launches, grid x y z, block x y z, name bytes; name; its variables' bytes
 
 
 FIRST_TICKET = Message.LAUNCH

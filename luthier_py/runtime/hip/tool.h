@@ -1,14 +1,43 @@
-/* The LD_PRELOAD tool: what its two files share. interpose.c catches calls, tool.c decides and launches clones. */
+/* The LD_PRELOAD tool: what its files share.
+ *
+ * interpose.c catches calls and hands launches to counted.c, graphs to graphed.c; copies.c has the instrumented copies of
+ * the program's code objects; tool.c speaks to the worker and knows what is selected; redirect.c stands before a
+ * runtime that was loaded without us.
+ */
 #ifndef LUTHIER_TOOL_H
 #define LUTHIER_TOOL_H
 
 #include "luthier.h"
 
-/* The runtime's own function of that name; NULL when there is none, or the process ends with one line. */
+enum { COPY_TO_HOST = 2, COPY_DEFAULT = 4 }; /* hipMemcpyKind */
+
+/* interpose.c: the runtime's own function of that name; NULL when there is none, or the process ends with one line. */
 void *real_function(const char *name);
 void *required_function(const char *name);
 #define REAL(name) ((__typeof__(&name))required_function(#name))
+struct own_function { const char *name; void *function; };
+extern const struct own_function OWN[];
+extern const size_t OWN_COUNT;
+void use_runtime(void *handle); /* of dlopen: REAL looks there first */
+void *in_c_library(void);       /* an address there */
 
+/* redirect.c: calls of the runtime come to OWN from now on, in all that is loaded and will be; false: no runtime. */
+bool redirect(void);
+void *before_redirection(const char *name); /* the runtime's own */
+
+/* tool.c */
+struct settings { uint64_t first, end; uint32_t active, per_launch; };
+extern struct settings settings; /* of the tool, once a launch was selected */
+void tool_prepare(void);            /* start the worker, while the program starts */
+void tool_active(bool active);      /* by hipProfilerStart and hipProfilerStop */
+bool tool_on(void);                 /* attached, and its worker is there */
+bool tool_selects(unsigned long index, unsigned long launches); /* any of these */
+bool tool_ask(uint32_t code, const struct part *parts, int count, struct reply *reply);
+void tool_tell(uint32_t code, const struct part *parts, int count);
+void tool_refused(void);            /* a kernel runs as it is that should not: the end under LUTHIER_STRICT */
+extern atomic_ulong launches_seen, launches_selected;
+
+/* copies.c: code objects of the program, and the copies of their kernels. */
 struct image;
 struct image *image_new(const void *data, size_t bytes); /* bytes 0: as many as its headers say; NULL if unknown */
 void image_loaded(struct image *image, struct module *module); /* it is this module of the program */
@@ -16,12 +45,47 @@ void image_unloaded(struct image *image);
 /* A variable of a registered fat binary: its host symbol, or for a managed one the pointer to its memory. */
 void image_variable(struct image *image, const char *name, void *symbol, bool managed);
 
-/* One launch, in whatever form it came. */
-struct shape { struct dim3 grid, block; unsigned lds_bytes; stream_t stream; void **args, **extra; bool cooperative; };
+struct launch_shape { struct dim3 grid, block; unsigned lds_bytes; stream_t stream; void **args, **extra; bool cooperative; };
+struct tool_variable { char *name; void *address; size_t bytes; };
 
+/* A variable of the program: where it is, and where the copy has it. `managed`: `here` is a pointer on the host. */
+struct shared { void *here, *there; size_t bytes; bool managed, changes; };
+
+/* A kernel on one device, once it was launched there; `clone` is NULL where the original is to run. */
+struct copy {
+    struct copy *next;
+    struct image *image;
+    char *name;
+    int device;
+    bool selected; /* by its name */
+    struct module *module;
+    struct kernel *clone;
+    struct tool_variable *variables;
+    uint32_t variable_count;
+    struct shared *shared;
+    uint32_t shared_count;
+    bool changes;             /* a launch may change a variable of the program */
+    unsigned long unread;     /* launches that have added to its variables since these were read */
+    unsigned long last_index; /* of these the last, and its shape */
+    struct dim3 last_grid, last_block;
+};
+struct copy *copy_of(struct image *image, const char *name, int device); /* the image is locked */
+hipError_t copy_shared(const struct copy *copy, bool back, stream_t stream);
+void image_lock(struct image *image);
+void image_unlock(struct image *image);
+void copies_collect(void); /* send what was not read yet */
+void copies_drop(void);    /* the tool goes: unload all copies */
+uint32_t image_number(const struct image *image);
+
+/* counted.c */
+int device_of(stream_t stream);
 /* Launch the clone of an image's kernel; false when the original is to run instead. */
-bool tool_launch(struct image *image, const char *kernel, const struct shape *shape, hipError_t *error);
-void tool_prepare(void); /* start the worker, while the program starts */
-void tool_active(bool active); /* by hipProfilerStart and hipProfilerStop */
+bool tool_launch(struct image *image, const char *kernel, const struct launch_shape *shape, hipError_t *error);
+hipError_t clear_variables(const struct copy *copy, stream_t stream);
+void note_launches(struct copy *copy, unsigned long index, unsigned long launches, const struct launch_shape *shape);
+void send_results(struct copy *copy); /* when the device has done its launches; its image is locked */
+
+/* graphed.c */
+bool capturing(stream_t stream);
 
 #endif

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import pytest
 
-from luthier_py.runtime.hip import runtime_folder
+from luthier_py.runtime.hip import runtime_folder, tool_library
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = ROOT / "tests" / "programs"
 TARGET = "gfx90a"
 SECONDS = 60
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def _builder() -> ModuleType:
@@ -75,3 +78,41 @@ def run_program(*command: str | Path, **environment: str) -> subprocess.Complete
 @pytest.fixture
 def run() -> Callable[..., subprocess.CompletedProcess[str]]:
     return run_program
+
+
+class Tooled(NamedTuple):
+    """A program that ran under a tool; ``verdict`` is None where there was none."""
+
+    code: int
+    out: str
+    err: str
+    verdict: Any
+
+
+@pytest.fixture
+def tooled(run: Run, tmp_path: Path) -> Callable[..., Tooled]:
+    """``tooled(program, *arguments, tool=..., NAME=value)``: with the tool preloaded."""
+
+    def under(*command: str | Path, tool: str | Path = "instr_count", **environment: str) -> Tooled:
+        verdict = tmp_path / "verdict.json"
+        verdict.unlink(missing_ok=True)
+        settings = {"LD_PRELOAD": str(tool_library()), "LUTHIER_TOOL": str(tool), "LUTHIER_VERDICT": str(verdict)}
+        done = run(*command, **{**settings, **environment})
+        found = json.loads(verdict.read_text()) if verdict.exists() else None
+        return Tooled(done.returncode, done.stdout, done.stderr, found)
+
+    return under
+
+
+@pytest.fixture
+def counted(run: Run, tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
+    """What the emulator itself counts of each launch of a program that runs alone."""
+
+    def alone(*command: str | Path, **environment: str) -> list[dict[str, Any]]:
+        profile = tmp_path / "profile"
+        profile.unlink(missing_ok=True)
+        done = run(*command, LUTHIER_DEVICE_PROFILE=str(profile), **environment)
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout
+        return [json.loads(line) for line in profile.read_text().splitlines()]
+
+    return alone

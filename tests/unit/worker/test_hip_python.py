@@ -49,3 +49,24 @@ def test_tool_under_hip_python(run: Run, tmp_path: Path) -> None:
     assert done.returncode == 0 and json.loads(done.stdout)["right"], done.stderr
     reports = json.loads(verdict.read_text())["reports"]
     assert [row["report"]["instructions"] for row in reports] == counted and len(counted) == 2
+
+
+@pytest.mark.parametrize("preloaded", (False, True))
+def test_attached_from_python(preloaded: bool, run: Run, tmp_path: Path) -> None:
+    """Same counts as preloaded. Modules from before run as they are, unless the library was there by then."""
+    profile = tmp_path / "profile"
+    library = {"LD_PRELOAD": str(tool_library())} if preloaded else {}
+    environment = {"ROCM_PATH": str(runtime_folder()), **library}
+    run(sys.executable, PROGRAM, CODE, **environment, LUTHIER_DEVICE_PROFILE=str(profile))
+    (one,) = {json.loads(line)["instructions"] for line in profile.read_text().splitlines()}
+    done = run(sys.executable, HERE / "attached_program.py", CODE, "instr_count", **environment)
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["right"] == [True] * 6
+    counts = [row["report"]["instructions"] for row in facts["first"]["reports"]]
+    assert counts == [one] * (3 if preloaded else 2) == [one] * facts["between"]
+    assert (facts["first"]["launches"], facts["first"]["instrumented"]) == (3, len(counts))
+    assert [row["report"]["instructions"] for row in facts["second"]] == [one]
+    assert "attached already" in facts["refused"] and "has no option none" in facts["refused"]
+    before = "luthier: kernels run as they are whose code was loaded before the tool came"
+    assert done.stderr.count(before) == (0 if preloaded else 1)

@@ -1,0 +1,286 @@
+/* Code objects of the program, and the instrumented copies of their kernels, one for each device that launches them.
+ *
+ * At a kernel's first launch its code object goes to the tool's worker, which puts the tool in; the copy is loaded with
+ * the runtime's own loader. The copy has variables of its own: the program's are copied into them before a launch, and
+ * back after it; a kernel whose code object has a variable that cannot be found in the program runs as it is.
+ */
+#include "tool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct symbol { struct symbol *next; char *name; void *address; bool managed; };
+struct told { struct told *next; int device; bool good; }; /* the worker has it for this device, or refuses it */
+
+struct image {
+    struct image *next;
+    uint32_t number;
+    void *data;
+    size_t bytes;
+    struct told *told;
+    struct module *module; /* where the program loaded it as one */
+    struct symbol *symbols;
+    struct copy *copies;
+    pthread_mutex_t lock; /* one launch at a time: variables are of one launch */
+};
+
+static struct image *images;
+static uint32_t last_number;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list, and of symbols */
+
+static void before_fork(void) { pthread_mutex_lock(&lock); }
+static void after_fork(void) { pthread_mutex_unlock(&lock); }
+__attribute__((constructor)) static void survive_forks(void) { pthread_atfork(before_fork, after_fork, after_fork); }
+
+void image_lock(struct image *image) { pthread_mutex_lock(&image->lock); }
+void image_unlock(struct image *image) { pthread_mutex_unlock(&image->lock); }
+uint32_t image_number(const struct image *image) { return image->number; }
+
+struct image *image_new(const void *data, size_t bytes)
+{
+    struct image *image = calloc(1, sizeof *image);
+    bytes = bytes ? bytes : data ? image_bytes(data) : 0;
+    if (!image || !bytes || !(image->data = malloc(bytes))) {
+        free(image);
+        return NULL;
+    }
+    memcpy(image->data, data, bytes);
+    image->bytes = bytes;
+    pthread_mutex_init(&image->lock, NULL);
+    pthread_mutex_lock(&lock);
+    image->number = ++last_number;
+    image->next = images;
+    images = image;
+    pthread_mutex_unlock(&lock);
+    return image;
+}
+
+void image_loaded(struct image *image, struct module *module)
+{
+    if (image)
+        image->module = module;
+}
+
+void image_variable(struct image *image, const char *name, void *address, bool managed)
+{
+    struct symbol *symbol = image ? malloc(sizeof *symbol) : NULL;
+    if (!symbol)
+        return;
+    pthread_mutex_lock(&lock);
+    *symbol = (struct symbol){image->symbols, strdup(name), address, managed};
+    image->symbols = symbol;
+    pthread_mutex_unlock(&lock);
+}
+
+static bool find_here(const struct image *image, const char *name, struct shared *shared)
+{
+    size_t bytes;
+    if (image->module)
+        return REAL(hipModuleGetGlobal)(&shared->here, &bytes, image->module, name) == hipSuccess;
+    for (const struct symbol *symbol = image->symbols; symbol; symbol = symbol->next)
+        if (strcmp(symbol->name, name) == 0) {
+            shared->managed = symbol->managed;
+            shared->here = symbol->address;
+            return symbol->managed || REAL(hipGetSymbolAddress)(&shared->here, symbol->address) == hipSuccess;
+        }
+    return false;
+}
+
+static char *take_text(struct cursor *cursor)
+{
+    uint32_t bytes = take32(cursor);
+    const char *text = take(cursor, bytes);
+    return text ? strndup(text, bytes) : NULL;
+}
+
+/* The program's variables, from the reply: name, and whether it can change. */
+static bool share(struct copy *copy, struct cursor *cursor)
+{
+    uint32_t count = take32(cursor);
+    copy->shared = calloc(count + 1u, sizeof *copy->shared);
+    for (uint32_t i = 0; copy->shared && i < count; i++) {
+        struct shared *shared = &copy->shared[copy->shared_count];
+        char *name = take_text(cursor);
+        bool changes = take32(cursor) != 0;
+        bool here = name && find_here(copy->image, name, shared);
+        bool there = here && REAL(hipModuleGetGlobal)(&shared->there, &shared->bytes, copy->module, name) == hipSuccess;
+        shared->changes = changes && !shared->managed;
+        copy->shared_count += there;
+        copy->changes |= there && shared->changes;
+        if (!there && changes)
+            say("luthier: kernel %s runs as it is: its code object has variable %s, which the program does not share",
+                copy->name, name ? name : "?");
+        free(name);
+        if (!there && changes)
+            return false;
+    }
+    return copy->shared && !cursor->bad;
+}
+
+hipError_t copy_shared(const struct copy *copy, bool back, stream_t stream)
+{
+    hipError_t error = hipSuccess;
+    for (uint32_t i = 0; !error && i < copy->shared_count; i++) {
+        const struct shared *s = &copy->shared[i];
+        if (!back)
+            error = REAL(hipMemcpyAsync)(s->there, s->here, s->bytes, COPY_DEFAULT, stream);
+        else if (s->changes)
+            error = REAL(hipMemcpyAsync)(s->here, s->there, s->bytes, COPY_DEFAULT, stream);
+    }
+    return error;
+}
+
+/* The worker chooses the code object for the device from its properties, in the form that this runtime has. */
+static bool send_image(struct image *image, int device)
+{
+    struct told *told = image->told;
+    while (told && told->device != device)
+        told = told->next;
+    if (told || !(told = calloc(1, sizeof *told)))
+        return told && told->good;
+    *told = (struct told){image->told, device, false};
+    image->told = told;
+    char properties[PROPERTIES_BYTES] = {0};
+    bool newer = real_function("hipGetDevicePropertiesR0600") != NULL;
+    hipError_t error = newer ? REAL(hipGetDevicePropertiesR0600)(properties, device)
+                             : REAL(hipGetDeviceProperties)(properties, device);
+    uint32_t head[3] = {image->number, (uint32_t)device, newer};
+    struct part parts[] = {{head, sizeof head}, {properties, sizeof properties}, {image->data, image->bytes}};
+    struct reply reply;
+    if (error || !image->data || !tool_ask(MESSAGE_IMAGE, parts, 3, &reply))
+        return false;
+    free(reply.data);
+    return told->good = reply.status == 0; /* if not, the worker has said why */
+}
+
+/* clone's name, code object; name of each variable of the tool; then the program's variables. */
+static bool read_clone(struct copy *copy, struct cursor *cursor)
+{
+    char *clone = take_text(cursor);
+    uint32_t code_bytes = take32(cursor);
+    const char *code_text = take(cursor, code_bytes);
+    uint32_t count = take32(cursor);
+    void *code = code_text ? malloc(code_bytes) : NULL; /* aligned, as a loader may expect */
+    bool good = clone && code && (copy->variables = calloc(count + 1u, sizeof *copy->variables));
+    if (good) {
+        memcpy(code, code_text, code_bytes);
+        good = REAL(hipModuleLoadData)(&copy->module, code) == hipSuccess &&
+               REAL(hipModuleGetFunction)(&copy->clone, copy->module, clone) == hipSuccess;
+    }
+    for (uint32_t i = 0; good && i < count; i++) {
+        struct tool_variable *variable = &copy->variables[copy->variable_count++];
+        variable->name = take_text(cursor);
+        good = variable->name && REAL(hipModuleGetGlobal)(&variable->address, &variable->bytes, copy->module,
+                                                          variable->name) == hipSuccess;
+    }
+    free(clone);
+    free(code);
+    if (!good)
+        say("luthier: kernel %s runs as it is: the runtime does not load its instrumented copy", copy->name);
+    return good && share(copy, cursor);
+}
+
+static void instrument(struct copy *copy)
+{
+    uint32_t head[] = {copy->image->number, (uint32_t)copy->device};
+    struct part parts[] = {{head, sizeof head}, {copy->name, strlen(copy->name)}};
+    struct reply reply = {-1, 0, NULL};
+    copy->selected = true;
+    if (!send_image(copy->image, copy->device) || !tool_ask(MESSAGE_INSTRUMENT, parts, 2, &reply)) {
+        tool_refused();
+        return;
+    }
+    struct cursor cursor = {reply.data, reply.data + reply.bytes, false};
+    copy->selected = reply.status != 0 || take32(&cursor) != 0;
+    bool good = reply.status == 0 && (cursor.at == cursor.end || read_clone(copy, &cursor));
+    free(reply.data);
+    if (!good) {
+        copy->clone = NULL;
+        tool_refused();
+    }
+}
+
+struct copy *copy_of(struct image *image, const char *name, int device)
+{
+    struct copy *copy = image->copies;
+    while (copy && (copy->device != device || strcmp(copy->name, name) != 0))
+        copy = copy->next;
+    if (copy || !(copy = calloc(1, sizeof *copy)))
+        return copy;
+    *copy = (struct copy){.next = image->copies, .image = image, .name = strdup(name), .device = device};
+    image->copies = copy;
+    int current = device;
+    REAL(hipGetDevice)(&current);
+    if (current != device)
+        REAL(hipSetDevice)(device);
+    instrument(copy);
+    if (current != device)
+        REAL(hipSetDevice)(current);
+    return copy;
+}
+
+static void drop(struct copy *copy)
+{
+    if (copy->module)
+        REAL(hipModuleUnload)(copy->module);
+    for (uint32_t i = 0; i < copy->variable_count; i++)
+        free(copy->variables[i].name);
+    free(copy->variables);
+    free(copy->shared);
+    free(copy->name);
+    free(copy);
+}
+
+/* With the image locked: everything that the tool knows of it, told and forgotten. */
+static void forget(struct image *image)
+{
+    for (struct copy *copy; (copy = image->copies);) {
+        image->copies = copy->next;
+        drop(copy);
+    }
+    for (struct told *told; (told = image->told);) {
+        image->told = told->next;
+        free(told);
+    }
+}
+
+void image_unloaded(struct image *image)
+{
+    image_lock(image);
+    for (struct copy *copy = image->copies; copy; copy = copy->next)
+        send_results(copy);
+    forget(image);
+    free(image->data);
+    image->data = NULL; /* handles that the program still has of it stay without meaning */
+    image->module = NULL;
+    image_unlock(image);
+}
+
+static struct image *first_image(void)
+{
+    pthread_mutex_lock(&lock);
+    struct image *first = images;
+    pthread_mutex_unlock(&lock);
+    return first;
+}
+
+void copies_collect(void)
+{
+    for (struct image *image = first_image(); image; image = image->next) {
+        image_lock(image);
+        for (struct copy *copy = image->copies; copy; copy = copy->next)
+            send_results(copy);
+        image_unlock(image);
+    }
+}
+
+void copies_drop(void)
+{
+    for (struct image *image = first_image(); image; image = image->next) {
+        image_lock(image);
+        if (image->copies)
+            REAL(hipDeviceSynchronize)();
+        forget(image);
+        image_unlock(image);
+    }
+}

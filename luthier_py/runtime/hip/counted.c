@@ -1,0 +1,121 @@
+/* Launches of clones, and what the tool's variables say after them.
+ *
+ * A tool that asks for each launch has its variables cleared before it and read after it, which waits for the stream. One
+ * that does not lets them grow: they are read when the program or its module ends, or when someone asks. Where the
+ * program's own variables change in a launch, the next one waits for it either way.
+ */
+#include "tool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Streams that are no handles: the default one, hipStreamLegacy and hipStreamPerThread. */
+static bool is_special(stream_t stream) { return (uintptr_t)stream <= 2; }
+
+int device_of(stream_t stream)
+{
+    int device = 0;
+    if (is_special(stream) || !real_function("hipStreamGetDevice") ||
+        REAL(hipStreamGetDevice)(stream, &device) != hipSuccess)
+        REAL(hipGetDevice)(&device);
+    return device;
+}
+
+hipError_t clear_variables(const struct copy *copy, stream_t stream)
+{
+    hipError_t error = hipSuccess;
+    for (uint32_t i = 0; !error && i < copy->variable_count; i++)
+        error = REAL(hipMemsetAsync)(copy->variables[i].address, 0, copy->variables[i].bytes, stream);
+    return error;
+}
+
+void note_launches(struct copy *copy, unsigned long index, unsigned long launches, const struct launch_shape *shape)
+{
+    copy->unread += launches;
+    copy->last_index = index;
+    copy->last_grid = shape->grid;
+    copy->last_block = shape->block;
+}
+
+static void send_values(struct copy *copy)
+{
+    size_t bytes = 0, at = 0;
+    for (uint32_t i = 0; i < copy->variable_count; i++)
+        bytes += copy->variables[i].bytes;
+    char *values = malloc(bytes + 1);
+    hipError_t error = values ? hipSuccess : hipErrorOutOfMemory;
+    for (uint32_t i = 0; !error && i < copy->variable_count; at += copy->variables[i++].bytes)
+        error = REAL(hipMemcpy)(values + at, copy->variables[i].address, copy->variables[i].bytes, COPY_TO_HOST);
+    struct dim3 grid = copy->last_grid, block = copy->last_block;
+    uint32_t head[] = {image_number(copy->image), (uint32_t)copy->device, (uint32_t)copy->last_index, (uint32_t)copy->unread,
+                       grid.x, grid.y, grid.z, block.x, block.y, block.z, (uint32_t)strlen(copy->name)};
+    struct part parts[] = {{head, sizeof head}, {copy->name, strlen(copy->name)}, {values, bytes}};
+    if (!error)
+        tool_tell(MESSAGE_RESULT, parts, 3);
+    free(values);
+    copy->unread = 0;
+}
+
+void send_results(struct copy *copy)
+{
+    if (!copy->unread)
+        return;
+    int current = copy->device;
+    REAL(hipGetDevice)(&current);
+    REAL(hipSetDevice)(copy->device);
+    if (REAL(hipDeviceSynchronize)() == hipSuccess) {
+        send_values(copy);
+        clear_variables(copy, NULL);
+    }
+    REAL(hipSetDevice)(current);
+}
+
+static hipError_t launch_clone(const struct copy *copy, const struct launch_shape *s)
+{
+    if (s->cooperative)
+        return REAL(hipModuleLaunchCooperativeKernel)(copy->clone, s->grid.x, s->grid.y, s->grid.z, s->block.x, s->block.y,
+                                                      s->block.z, s->lds_bytes, s->stream, s->args);
+    return REAL(hipModuleLaunchKernel)(copy->clone, s->grid.x, s->grid.y, s->grid.z, s->block.x, s->block.y, s->block.z,
+                                       s->lds_bytes, s->stream, s->args, s->extra);
+}
+
+/* False when it could not be begun, and the original is to run. */
+static bool launch_copy(struct copy *copy, const struct launch_shape *shape, unsigned long index, hipError_t *error)
+{
+    if (copy_shared(copy, false, shape->stream) ||
+        (settings.per_launch && clear_variables(copy, shape->stream)))
+        return false;
+    *error = launch_clone(copy, shape);
+    if (*error)
+        return true;
+    note_launches(copy, index, 1, shape);
+    *error = copy_shared(copy, true, shape->stream);
+    if (settings.per_launch || copy->changes) {
+        hipError_t done = REAL(hipStreamSynchronize)(shape->stream);
+        if (!done && settings.per_launch)
+            send_values(copy);
+    }
+    return true;
+}
+
+bool tool_launch(struct image *image, const char *kernel, const struct launch_shape *shape, hipError_t *error)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    if (capturing(shape->stream))
+        return false; /* it is launched when its graph is */
+    unsigned long index = launches_seen++;
+    if (!tool_selects(index, 1))
+        return false;
+    if (!image || !kernel) {
+        launches_selected++;
+        if (!atomic_flag_test_and_set(&said))
+            say("luthier: kernels run as they are whose code was loaded before the tool came, or in an unknown form");
+        return false;
+    }
+    image_lock(image);
+    struct copy *copy = copy_of(image, kernel, device_of(shape->stream));
+    launches_selected += copy && copy->selected;
+    bool launched = copy && copy->clone && launch_copy(copy, shape, index, error);
+    image_unlock(image);
+    return launched;
+}

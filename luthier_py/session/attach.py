@@ -1,0 +1,136 @@
+"""A tool under this very process: attached and detached while the program runs.
+
+In: a tool and its options. Out: a handle with what it has counted so far. The program may have used HIP before; kernels
+of modules that it loaded before run as they are, unless the tool's library was preloaded (LD_PRELOAD).
+Invariant: one tool at a time; after detach launches are the program's own again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+import json
+import os
+from collections.abc import Mapping
+from enum import IntEnum
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from luthier_py.errors import DeviceError, Invalid
+from luthier_py.runtime.hip import tool_library
+from luthier_py.tool import Tool, load_tool
+
+RUNTIME = "libamdhip64.so"
+
+
+class _Answer(IntEnum):
+    """Of luthier_tool_attach (runtime/hip/tool.c)."""
+
+    DONE = 0
+    ANOTHER_TOOL = 1
+    NO_RUNTIME = 2
+    NOT_STARTED = 3
+
+
+class Attached:
+    """A tool under this process (mutable: until it is detached). A context manager."""
+
+    def __init__(self) -> None:
+        self._final: Mapping[str, Any] | None = None
+
+    @property
+    def verdict(self) -> Mapping[str, Any]:
+        """What became of the launches so far: the facts of LUTHIER_VERDICT."""
+        return _ask_verdict() if self._final is None else self._final
+
+    @property
+    def reports(self) -> list[dict[str, Any]]:
+        """Of each launch so far: launch, kernel, grid, block, and the tool's report."""
+        return list(self.verdict["reports"])
+
+    def detach(self) -> None:
+        """Launches are the program's own from here on; verdict and reports stay."""
+        if self._final is not None:
+            return
+        try:
+            self._final = _ask_verdict()
+        finally:
+            _library().luthier_tool_detach()
+
+    def __enter__(self) -> Attached:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.detach()
+
+
+def attach(tool: str | type[Tool], **options: Any) -> Attached:
+    """Put a tool, by name, file or class, under all kernels that this process loads from now on.
+
+    Raises Invalid for a tool or options that make no sense, DeviceError where there is no HIP runtime.
+    """
+    name = tool if isinstance(tool, str) else _place_of(tool)
+    given = {key: str(int(value) if isinstance(value, bool) else value) for key, value in options.items()}
+    load_tool(name, given)
+    if name.partition(".py:")[1] or name.endswith(".py"):
+        name = str(Path(name).resolve())
+    text = "\n".join(f"{key}={value}" for key, value in given.items())
+    answer = _attach(name, text)
+    if answer == _Answer.NO_RUNTIME:
+        _load_runtime()
+        answer = _attach(name, text)
+    if answer == _Answer.ANOTHER_TOOL:
+        raise Invalid("a tool is attached already; detach it first")
+    if answer != _Answer.DONE:
+        raise DeviceError(f"tool {name} did not start; stderr says why")
+    return Attached()
+
+
+def _place_of(tool: type[Tool]) -> str:
+    """For the worker, which is another process."""
+    if tool.__module__ == "__main__":
+        raise Invalid(f"tool {tool.__name__}: put it into a file of its own; its worker cannot import this program")
+    return f"{inspect.getfile(tool)}:{tool.__name__}"
+
+
+def _attach(name: str, options: str) -> int:
+    return int(_library().luthier_tool_attach(name.encode(), options.encode()))
+
+
+def _ask_verdict() -> Mapping[str, Any]:
+    library = _library()
+    address = library.luthier_tool_verdict()
+    if not address:
+        raise DeviceError("the tool's worker has ended; stderr says why")
+    try:
+        found: Mapping[str, Any] = json.loads(ctypes.string_at(address))
+        return found
+    finally:
+        library.luthier_tool_free(address)
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    """The one that is preloaded, or one of our own."""
+    preloaded = ctypes.CDLL(None)
+    library = preloaded if hasattr(preloaded, "luthier_tool_attach") else ctypes.CDLL(str(tool_library()))
+    library.luthier_tool_attach.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
+    library.luthier_tool_verdict.restype = ctypes.c_void_p
+    library.luthier_tool_free.argtypes = [ctypes.c_void_p]
+    return library
+
+
+def _load_runtime() -> None:
+    """The runtime that the program will find, before it does."""
+    root = os.environ.get("ROCM_PATH")
+    for path in ([str(Path(root) / "lib" / RUNTIME)] if root else []) + [RUNTIME]:
+        try:
+            ctypes.CDLL(path)
+            return
+        except OSError:
+            continue
+    raise DeviceError(f"there is no {RUNTIME}; set ROCM_PATH or LD_LIBRARY_PATH")
