@@ -76,6 +76,7 @@ class Option(Generic[T]):
         wanted: Any = type(self.default)
         if wanted is bool:
             return BOOLEANS.get(str(given).lower()) if isinstance(given, (str, bool, int)) else None
+        given = os.fspath(given) if isinstance(given, os.PathLike) else given
         if not isinstance(given, str):
             fits = isinstance(given, (int, float) if wanted is float else wanted) and not isinstance(given, bool)
             return wanted(given) if fits else None

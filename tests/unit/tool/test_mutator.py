@@ -19,6 +19,7 @@ from luthier_py.tool import (
     Lane,
     Mutator,
     Place,
+    Selection,
     Tool,
     Variable,
     WaveVariable,
@@ -289,3 +290,46 @@ def test_visit(reduce: tuple[Program, Facts]) -> None:
     assert len(edits.insertions) == len(reduce[0].functions[0].blocks)
     with pytest.raises(NotImplementedError):
         visit(Tool(), *reduce)
+
+
+RANGES = [(0, 1), (1, 5), (3, 3), (4, 30), (20, 4096)]
+
+
+@pytest.mark.parametrize(("begin", "end"), RANGES)
+@pytest.mark.parametrize("name", ["device_call", "bitonic_sort"])
+def test_an_interval_of_each_function(name: str, begin: int, end: int) -> None:
+    """All that the Mutator gives has the chosen instructions, each once; what is called at others is not recorded."""
+    m = Mutator(*read(name), Selection(instr_begin=begin, instr_end=end))
+    for function in m.functions():
+        chosen = list(function.instrs)[begin:end]
+        given = [b.instrs for b in m.blocks(function)]
+        stretches = [s.instrs for block in m.blocks(function) for s in m.stretches(block)]
+        runs = [r.instrs for block in function.blocks for r in m.runs(block)]
+        regions = [region.instrs for region in m.regions(function)]
+        for parts in (given, stretches, runs, regions, [m.instrs(function)] if chosen else []):
+            assert all(parts) and sorted(i.pc for part in parts for i in part) == [i.pc for i in chosen]
+        for instr in function.instrs:
+            m.before(instr, nothing)
+        for block in m.blocks(function):
+            m.at_block(block, flush, TOTAL, COUNT, anywhere=True)
+        for region in m.regions(function):
+            m.at_region(region, flush, TOTAL, COUNT)
+        recorded = [i for i in m.edits().insertions if m.program.function_of(i.instr) is function]
+        assert [i.instr for i in recorded if i.hook is nothing] == chosen
+        assert {instr for i in recorded for instr, _ in i.places} <= set(chosen)
+
+
+def test_entry_and_exit_are_there_whatever_is_chosen(reduce: tuple[Program, Facts]) -> None:
+    m = Mutator(*reduce, Selection(instr_begin=2, instr_end=3))
+    m.at_entry(m.kernels[0], nothing)
+    m.at_exit(m.kernels[0], flush, TOTAL, COUNT)
+    assert len(m.edits().insertions) == 2
+
+
+def test_a_block_that_is_cut_is_not_counted_as_a_whole(reduce: tuple[Program, Facts]) -> None:
+    m = Mutator(*reduce, Selection(instr_begin=2, instr_end=6))
+    first, *_, last = blocks(m)
+    with pytest.raises(EditConflict, match="choose only a part of this; take blocks from Mutator.blocks"):
+        m.at_block(first, add, COUNT, len(first.instrs), into=COUNT)
+    m.at_block(last, add, COUNT, len(last.instrs), into=COUNT)  # outside: not recorded
+    assert m.edits().insertions == ()

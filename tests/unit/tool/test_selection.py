@@ -1,0 +1,137 @@
+"""Options that every tool has: spelling, where they come from, what they choose, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from luthier_py.errors import Invalid
+from luthier_py.tool import COUNT_WARP_LEVEL, EVERY_TOOL, EXCLUDE_PRED_OFF, Option, Selection, Tool, names
+from luthier_py.tool.names import demangled
+from luthier_py.tool.selection import COUNTING, NO_END
+
+MANGLED, PLAIN = "_Z10vector_addPKfS0_Pfj", "vector_add(float const*, float const*, float*, unsigned int)"
+
+
+class Counter(Tool):
+    """Counts."""
+
+    per_wave = COUNT_WARP_LEVEL
+    active = EXCLUDE_PRED_OFF
+    depth = Option(3)
+
+
+class WavesOnly(Tool):
+    per_wave = COUNT_WARP_LEVEL.only(True)
+    active = EXCLUDE_PRED_OFF.only(True)
+
+
+@pytest.fixture(autouse=True)
+def nothing_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*EVERY_TOOL, *COUNTING):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_nothing_given() -> None:
+    tool = Counter()
+    assert tool.selection == Selection() and tool.given == frozenset()
+    assert (tool.per_wave, tool.active, tool.depth) == (True, False, 3)
+    assert set(tool.option_values) == {*EVERY_TOOL, "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "depth"}
+
+
+def test_one_spelling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As keyword or text in any case, or as environment variable; what is given to the tool itself is stronger."""
+    for given in ({"COUNT_WARP_LEVEL": "0"}, {"count_warp_level": 0}, {"Count_Warp_Level": False}):
+        tool = Counter(**given)
+        assert not tool.per_wave and tool.given == {"COUNT_WARP_LEVEL"}
+    assert Counter(DEPTH="7").depth == 7
+    monkeypatch.setenv("COUNT_WARP_LEVEL", "0")
+    monkeypatch.setenv("START_GRID_NUM", "0x10")
+    tool = Counter(exclude_pred_off=1)
+    assert (tool.per_wave, tool.active, tool.selection.start_grid_num) == (False, True, 16)
+    assert tool.given == {"COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "START_GRID_NUM"}
+    assert Counter(COUNT_WARP_LEVEL=1, start_grid_num=2).selection.start_grid_num == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"START_GRID_NUM": "one"}, r"option START_GRID_NUM=one: give a number from 0 to 4294967295"),
+        ({"INSTR_BEGIN": -1}, r"option INSTR_BEGIN=-1: give a number from 0"),
+        ({"INSTR_END": 1 << 32}, "give a number from 0 to 4294967295"),
+        ({"INSTR_BEGIN": 5, "INSTR_END": 4}, "option INSTR_END=4: give at least INSTR_BEGIN, which is 5"),
+        ({"START_GRID_NUM": 2, "END_GRID_NUM": 1}, "option END_GRID_NUM=1: give at least START_GRID_NUM"),
+        ({"COUNT_WARP_LEVEL": "2"}, "option COUNT_WARP_LEVEL=2: give 0 or 1"),
+        ({"LUTHIER_KERNELS": "(("}, r"option LUTHIER_KERNELS=\(\(: give a regular expression"),
+        ({"LUTHIER_OUTPUT": "a.cvs"}, "option LUTHIER_OUTPUT=a.cvs: give a file that ends in .txt or .csv or .json"),
+        ({"TOOL_VERBOSE": "1", "tool_verbose": "1"}, "option TOOL_VERBOSE is given twice"),
+        ({"level": "wave"}, "tool Counter has no option level; it has COUNT_WARP_LEVEL, EXCLUDE_PRED_OFF, depth, STA"),
+    ],
+)
+def test_wrong_values(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(Invalid, match=message):
+        Counter(**options)
+
+
+def test_wrong_values_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("END_GRID_NUM", "last")
+    with pytest.raises(Invalid, match="option END_GRID_NUM=last: give a number from 0 to 4294967295"):
+        Counter()
+
+
+def test_a_tool_refuses_how_it_cannot_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Plain(Tool):
+        pass
+
+    with pytest.raises(Invalid, match="tool Plain does not count by COUNT_WARP_LEVEL: leave it out"):
+        Plain(count_warp_level=1)
+    assert WavesOnly(COUNT_WARP_LEVEL=1, EXCLUDE_PRED_OFF=1).per_wave and WavesOnly().active
+    with pytest.raises(Invalid, match="option EXCLUDE_PRED_OFF=0: choose 1"):
+        WavesOnly(exclude_pred_off="0")
+    monkeypatch.setenv("EXCLUDE_PRED_OFF", "0")
+    for tool, message in ((Plain, "tool Plain does not count by EXCLUDE_PRED_OFF"), (WavesOnly, "choose 1")):
+        with pytest.raises(Invalid, match=message):
+            tool()
+
+
+def test_a_tool_cannot_take_a_name_that_every_tool_has() -> None:
+    with pytest.raises(Invalid, match="tool Greedy cannot have an option INSTR_END: every tool has it already"):
+        type("Greedy", (Tool,), {"instr_end": Option(3)})
+
+
+def test_what_is_chosen() -> None:
+    some = Selection(start_grid_num=2, end_grid_num=4, instr_begin=1, instr_end=3)
+    assert [index for index in range(6) if some.launch(index)] == [2, 3]
+    assert list(some.instructions("abcdef")) == ["b", "c"] and not some.all_instructions
+    everything = Selection()
+    assert everything.launch(NO_END - 1) and everything.instructions("ab") == "ab" and everything.kernel("any")
+    for pattern in ("^_Z10vector", r"vector_add\(float", "add"):
+        assert Selection(kernels=pattern).kernel(MANGLED)
+    assert not Selection(kernels="^add").kernel(MANGLED)
+
+
+def test_names_of_kernels() -> None:
+    assert Selection().shown(MANGLED) == PLAIN and Selection(mangled_names=True).shown(MANGLED) == MANGLED
+    for plain in ("saxpy", "_Zwrong", "", "_Z"):
+        assert demangled(plain) == plain
+
+
+def test_without_the_c_library_names_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(names, "LIBRARY", "libnowhere.so")
+    names._library.cache_clear(), names.demangled.cache_clear()
+    try:
+        assert demangled(MANGLED) == MANGLED
+    finally:
+        names._library.cache_clear(), names.demangled.cache_clear()
+
+
+def test_the_echo_says_what_was_given_and_what_it_means(tmp_path: Path) -> None:
+    lines = Counter(count_warp_level=0, luthier_output=tmp_path / "o.csv").echo().splitlines()
+    assert lines[0] == "luthier: tool Counter, options (* given):" and len(lines) == 1 + 3 + len(EVERY_TOOL)
+    marked = [line for line in lines if line.startswith("  *")]
+    assert [line.split()[1:4] for line in marked] == [
+        ["COUNT_WARP_LEVEL", "=", "0"], ["LUTHIER_OUTPUT", "=", str(tmp_path / "o.csv")]]  # fmt: skip
+    for option in EVERY_TOOL.values():
+        assert any(f" {option.name} = " in line and line.endswith(option.help) for line in lines)
