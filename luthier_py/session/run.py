@@ -87,7 +87,7 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
         for variable in made.edits.variables:
             place = module.variable(variable.name)
             memory[variable.name] = device.read(place.address, place.size)
-        result = LaunchResult(index, launch.kernel, launch.grid, launch.block, memory)
+        result = LaunchResult(index, launch.kernel, launch.grid, launch.block, memory, notes=made.edits.notes)
         report = tool.report(result)
         return Ran(outputs, report, tool.text(result, report), cloned, counted(device), result)
     finally:

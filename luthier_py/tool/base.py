@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from luthier_py.analysis import Facts
@@ -28,6 +28,7 @@ class LaunchResult:
     memory: Mapping[str, bytes]   # by Variable.name
     launches: int = 1             # that have added to the variables; this is the last of them
     device: int = 0               # number of the GPU
+    notes: Any = None             # what the tool's `instrument` returned for this kernel's program
 
     def __getitem__(self, variable: Variable) -> Any:
         return variable.decode(self.memory[variable.name])
@@ -95,8 +96,9 @@ class Tool:
         name = self.selection.shown(launch.kernel)
         return f"kernel {launch.index} - {name} - #workgroups {launch.workgroups}"
 
-    def instrument(self, m: Mutator) -> None:
-        """Record the edits; called once for each program."""
+    def instrument(self, m: Mutator) -> Any:
+        """Record the edits; called once for each program, of which there may be many. What `report` and `files` need
+        to know of this one is returned, and comes back as ``launch.notes``."""
         raise NotImplementedError(f"tool {self.name} does not say what to instrument")
 
     def report(self, launch: LaunchResult) -> Any:
@@ -121,5 +123,5 @@ class Tool:
 def visit(tool: Tool, program: Program, facts: Facts) -> Edits:
     """The edits that a tool wants of a program."""
     mutator = Mutator(program, facts, tool.selection)
-    tool.instrument(mutator)
-    return mutator.edits(tool.variables, tool.wave_variables)
+    notes = tool.instrument(mutator)
+    return replace(mutator.edits(tool.variables, tool.wave_variables), notes=notes)

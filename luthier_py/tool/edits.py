@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from luthier_py.errors import Location
 from luthier_py.ir import Instr
@@ -72,6 +72,7 @@ class Edits:
     variables: tuple[Variable, ...]
     wave_variables: tuple[WaveVariable, ...]
     refused: tuple[Refusal, ...] = ()
+    notes: Any = None  # what the tool wants to know of this program when it reports
 
     def reads(self, place: Place) -> dict[Instr, RegSet]:
         """Registers of the application that hooks take as arguments before (after) instructions."""

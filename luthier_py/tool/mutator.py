@@ -231,7 +231,7 @@ class Mutator:
         self, places: list[tuple[Instr, Place]], hook: Hook, args: tuple[object, ...], into: object,
         always: bool = False,
     ) -> None:
-        """``always``: whether or not the user chose the instruction."""
+        """``always``: whether or not the user chose the instruction, but for when none is chosen."""
         if not isinstance(hook, Hook):
             raise HookError(f"{_caller()}: {hook!r} is not a hook; mark the function with @hook")
         self._check_editable(places[0][0])
@@ -245,7 +245,7 @@ class Mutator:
             raise HookError(f"{_caller()}: hook {hook.name}: {error}; declared at {hook.place}") from error
         if len(set(results)) != len(results):
             raise HookError(f"{_caller()}: hook {hook.name}: two results go into one place")
-        if always or places[0][0] in self._chosen:
+        if always and self._chosen or places[0][0] in self._chosen:
             self._insertions.append(Insertion(tuple(places), hook, checked, results, order))
 
     def _check_count(self, hook: Hook, what: str, have: int, want: int) -> None:

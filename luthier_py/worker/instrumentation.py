@@ -79,7 +79,7 @@ class ToolService:
         self.strict = os.environ.get(STRICT, "0") not in ("", "0")
         self._run: ToolRun | None = None
         self._code: dict[tuple[int, int], bytes] = {}
-        self._variables: dict[tuple[int, int, str], tuple[Variable, ...]] = {}
+        self._kept: dict[tuple[int, int, str], tuple[tuple[Variable, ...], Any]] = {}
         if name := os.environ.get(TOOL):
             self._run = open_tool(name, os.environ.get(OPTIONS, ""))
 
@@ -164,7 +164,7 @@ class ToolService:
         if isinstance(made, Exception):
             run.verdict.refuse(Refusal(kernel, one_line(made), Location(kernel)))
             raise Refused("not instrumented", protocol.STATUS_UNKNOWN)
-        self._variables[image, device, kernel] = made.variables
+        self._kept[image, device, kernel] = made.variables, made.notes
         run.verdict.add(() if made.cloned is None else (made.cloned,), made.refused, made.seconds, made.cached)
         for refusal in made.refused:
             say(f"kernel {run.tool.selection.shown(refusal.kernel)} runs as it is: {refusal.reason}")
@@ -175,11 +175,12 @@ class ToolService:
         at = _RESULT.size + name_bytes
         kernel = content[_RESULT.size : at].decode()
         memory = {}
-        for variable in self._variables[image, device, kernel]:
+        variables, notes = self._kept[image, device, kernel]
+        for variable in variables:
             memory[variable.name] = content[at : at + variable.size_bytes]
             at += variable.size_bytes
         grid, block = (shape[0], shape[1], shape[2]), (shape[3], shape[4], shape[5])
-        return LaunchResult(index, kernel, grid, block, memory, launches, device)
+        return LaunchResult(index, kernel, grid, block, memory, launches, device, notes)
 
 
 def open_tool(name: str, options: str) -> ToolRun:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.loader import CodeObject, SegmentFlag, SymbolType
@@ -29,15 +30,16 @@ class Copy:
     """Variables of the program, and whether they change."""
     seconds: Mapping[str, float]
     cached: bool
+    notes: Any = None
+    """What the tool keeps for its reports."""
 
 
 def patch(code: bytes, tool: Tool, kernel: str) -> Copy:
     """Raises LuthierError when nothing could be made."""
     made = instrument(code, tool, "code object", [kernel], keep_going=True)
     cloned = next((row for row in made.patched.report if row.name == kernel), None)
-    return Copy(
-        made.data, cloned, made.refused, made.edits.variables, shared_variables(made.obj), made.seconds, made.cached
-    )
+    edits, shared = made.edits, shared_variables(made.obj)
+    return Copy(made.data, cloned, made.refused, edits.variables, shared, made.seconds, made.cached, edits.notes)
 
 
 def shared_variables(obj: CodeObject) -> tuple[tuple[str, bool], ...]:

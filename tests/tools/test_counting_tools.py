@@ -161,6 +161,16 @@ def test_counts_are_of_one_launch_and_totals_of_all(original):
     assert [r["total"] for r in reports] == [profile.total * n for n in (1, 2, 3)]
 
 
+def test_one_tool_on_several_programs():
+    """What it keeps of one program does not meet another's counts, in whatever order they are launched."""
+    tool, names = load_tool("opcode_histogram"), ("transpose", "saxpy")
+    bare = {name: run_bare(sample_called(name), launch_of(sample_called(name))) for name in names}
+    made = {name: instrument(code, tool) for name, (_, code, *_) in bare.items()}
+    for name in (*names, *names):
+        device, _, launch, _, profile = bare[name]
+        assert run_instrumented(device, made[name], tool, launch).report["opcodes"] == profile.opcodes()
+
+
 def test_the_clone_executes_every_application_instruction_as_often(original):
     """The emulator's own counts of the clone: application instructions run exactly as often as in the original."""
     device, code, launch, _, profile = original

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from luthier_py import (
     COUNT_WARP_LEVEL,
@@ -22,6 +23,19 @@ from luthier_py import (
 )
 from luthier_py.intrinsics import active_mask, atomic_add, popcount
 from luthier_py.ir import Instr
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Code of one program that is counted together: the opcodes of each piece, and its executions on the device."""
+
+    opcodes: tuple[Counter[str], ...]
+    executions: Variable
+
+
+def pieces_of(pieces: Iterable[tuple[Instr, ...]]) -> Pieces:
+    opcodes = tuple(Counter(instr.inst.op.mnemonic for instr in piece) for piece in pieces)
+    return Pieces(opcodes, Variable(u64, max(len(opcodes), 1), name="OpcodeHistogram.executions"))
 
 
 class OpcodeHistogram(Tool):
@@ -56,40 +70,35 @@ class OpcodeHistogram(Tool):
 
     def __init__(self, **options: object) -> None:
         super().__init__(**options)
-        self.pieces: list[Counter[str]] = []  # opcodes of each counted piece of code
         self.total: Counter[str] = Counter()
 
-    def instrument(self, m: Mutator) -> None:
+    def instrument(self, m: Mutator) -> Pieces:
         """A counter for all code that runs equally often: its opcodes are known, its executions are counted."""
         functions = m.functions()
         if self.active_only:
             counting = self.count_if_active if self.per_wave else self.count_lanes
             lanes = (1 << m.program.isa.wave_size) - 1
             stretches = [s for function in functions for block in m.blocks(function) for s in m.stretches(block)]
-            executions = self.count_pieces(stretch.instrs for stretch in stretches)
+            pieces = pieces_of(stretch.instrs for stretch in stretches)
             for slot, stretch in enumerate(stretches):
-                m.at_stretch(stretch, counting, executions[slot], sgpr(EXEC, 2), lanes, anywhere=True)
-            return
+                m.at_stretch(stretch, counting, pieces.executions[slot], sgpr(EXEC, 2), lanes, anywhere=True)
+            return pieces
         if not self.per_wave:
             for kernel in m.kernels:
                 m.at_entry(kernel, self.start, into=self.threads)
         regions = [region for function in functions for region in m.regions(function)]
-        executions = self.count_pieces(region.instrs for region in regions)
+        pieces = pieces_of(region.instrs for region in regions)
         for slot, region in enumerate(regions):
             if self.per_wave:
-                m.at_region(region, self.count, executions[slot])
+                m.at_region(region, self.count, pieces.executions[slot])
             else:
-                m.at_region(region, self.count_threads, executions[slot], self.threads)
-
-    def count_pieces(self, pieces: Iterable[tuple[Instr, ...]]) -> Variable:
-        """One counter for each piece of code."""
-        self.pieces = [Counter(instr.inst.op.mnemonic for instr in piece) for piece in pieces]
-        self.executions = Variable(u64, max(len(self.pieces), 1), name="OpcodeHistogram.executions")
-        return self.executions
+                m.at_region(region, self.count_threads, pieces.executions[slot], self.threads)
+        return pieces
 
     def report(self, launch: LaunchResult) -> dict[str, dict[str, int]]:
         opcodes: Counter[str] = Counter()
-        for executions, piece in zip(launch[self.executions], self.pieces, strict=True):
+        pieces: Pieces = launch.notes
+        for executions, piece in zip(launch[pieces.executions], pieces.opcodes, strict=False):
             opcodes.update({mnemonic: n * executions for mnemonic, n in piece.items() if executions})
         self.total += opcodes
         return {"opcodes": dict(opcodes.most_common())}

@@ -324,6 +324,9 @@ def test_entry_and_exit_are_there_whatever_is_chosen(reduce: tuple[Program, Fact
     m.at_entry(m.kernels[0], nothing)
     m.at_exit(m.kernels[0], flush, TOTAL, COUNT)
     assert len(m.edits().insertions) == 2
+    m = Mutator(*reduce, Selection(instr_begin=2, instr_end=2))
+    m.at_exit(m.kernels[0], flush, TOTAL, COUNT)
+    assert m.edits().insertions == ()
 
 
 def test_a_block_that_is_cut_is_not_counted_as_a_whole(reduce: tuple[Program, Facts]) -> None:
