@@ -79,6 +79,13 @@ class Memory:
             self._allocations[allocation.address] = allocation
         return allocation
 
+    def unregister(self, address: int) -> None:
+        """Kernels can no longer touch what was registered at ``address``; its block stays."""
+        with self._lock:
+            if self._allocations.pop(address, None) is None:
+                raise Invalid(f"0x{address:x} is not the address of an allocation")
+            del self._addresses[bisect.bisect_left(self._addresses, address)]
+
     def free(self, address: int) -> None:
         """Give back what ``allocate`` or ``reserve`` gave, with every allocation in it."""
         with self._lock:

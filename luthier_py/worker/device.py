@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import ctypes
 import json
+import mmap
 import os
 import queue
 import struct
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
+from luthier_py.emulator.memory import Allocation
 from luthier_py.emulator.module import EmulatorModule
 from luthier_py.errors import DeviceError, Invalid
 from luthier_py.isa import Target, target
@@ -66,6 +69,14 @@ class DeviceService:
         if request.code == Message.FREE:
             self.device.memory.free(*struct.unpack("<Q", content))
             return b""
+        if request.code == Message.RESERVE:
+            return struct.pack("<Q", self._reserve(*struct.unpack("<Q", content)))
+        if request.code == Message.REGISTER:
+            self.device.memory.register(Allocation(*struct.unpack("<QQ", content), "registered host memory"))
+            return b""
+        if request.code == Message.UNREGISTER:
+            self.device.memory.unregister(*struct.unpack("<Q", content))
+            return b""
         if request.code == Message.LOAD:
             return self._load(content)
         if request.code == Message.UNLOAD:
@@ -82,10 +93,12 @@ class DeviceService:
         return describe(self.target)
 
     def _allocate(self, size: int) -> int:
-        try:
+        with full_memory():
             return self.device.alloc(size).address
-        except DeviceError as error:
-            raise Refused(error.message, protocol.STATUS_OUT_OF_MEMORY) from None
+
+    def _reserve(self, size: int) -> int:
+        with full_memory():
+            return self.device.memory.reserve(size, mmap.PAGESIZE)
 
     def _load(self, image: bytes) -> bytes:
         module = self.device.load(bundles.code_for(image, self.target.name), "code object")
@@ -140,6 +153,15 @@ class DeviceService:
             self.device.free(place)
         if self._profile is not None and self.device.profile is not None:
             append_profile(self._profile, self.device.profile)
+
+
+@contextmanager
+def full_memory() -> Iterator[None]:
+    """What does not fit is the program's to know, and no news."""
+    try:
+        yield
+    except DeviceError as error:
+        raise Refused(error.message, protocol.STATUS_OUT_OF_MEMORY) from None
 
 
 def chosen_target(text: str) -> Target:

@@ -106,6 +106,7 @@ def properties(target: Target) -> dict[str, int | bytes | tuple[int, ...]]:
         "directManagedMemAccessFromHost": 1,
         "unifiedAddressing": 1,
         "memoryPoolsSupported": 1,
+        "hostRegisterSupported": 1,
         "asyncEngineCount": 1,
         "streamPrioritiesSupported": 1,
         "isLargeBar": 1,

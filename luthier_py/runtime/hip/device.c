@@ -65,6 +65,7 @@ hipError_t hipGetLastError(void)
 static void after_fork(void)
 {
     wire_close(&wire);
+    pinned_after_fork();
     if (state == READY) {
         state = BROKEN;
         broken = hipErrorNotInitialized;
@@ -159,6 +160,8 @@ bool in_arena(const void *address)
     return control && (uintptr_t)address - (uintptr_t)control < arena_bytes;
 }
 
+size_t device_arena_bytes(void) { return arena_bytes; }
+
 uint64_t device_submitted(void) { return submitted; }
 
 bool device_done(uint64_t ticket) { return !control || control->completed >= ticket; }
@@ -203,6 +206,19 @@ hipError_t device_call(uint32_t code, const struct part *parts, int count, struc
         return hipSuccess;
     free(reply->data);
     return (hipError_t)reply->status;
+}
+
+hipError_t device_ask(uint32_t code, const uint64_t *question, int count, uint64_t *answer)
+{
+    struct reply reply;
+    hipError_t error = device_call(code, &(struct part){question, (size_t)count * sizeof *question}, 1, &reply);
+    if (error)
+        return error;
+    struct cursor cursor = {reply.data, reply.data + reply.bytes, false};
+    if (answer)
+        *answer = take64(&cursor);
+    free(reply.data);
+    return cursor.bad ? hipErrorUnknown : hipSuccess;
 }
 
 uint64_t *stamp_take(void)

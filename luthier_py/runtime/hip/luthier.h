@@ -35,6 +35,9 @@ struct stream;
 struct event;
 struct graph;
 struct node;
+struct pool;
+struct pool_properties;
+struct access;
 struct fat_binary;
 struct kernel;
 struct module;
@@ -76,7 +79,9 @@ bool device_done(uint64_t ticket);
 uint64_t device_submitted(void);
 hipError_t device_submit(uint32_t code, const struct part *parts, int count, uint64_t *ticket);
 hipError_t device_call(uint32_t code, const struct part *parts, int count, struct reply *reply);
+hipError_t device_ask(uint32_t code, const uint64_t *question, int count, uint64_t *answer); /* numbers for a number */
 bool in_arena(const void *address);
+size_t device_arena_bytes(void);
 uint64_t *stamp_take(void);              /* a word that the worker can write a time to; NULL when there is none */
 void stamp_give(uint64_t *stamp);
 uint64_t nanoseconds(void);
@@ -84,13 +89,25 @@ hipError_t note(hipError_t error);       /* remember as this thread's last error
 hipError_t not_supported(const char *name, atomic_flag *said);
 
 /* memory.c */
-enum kind { KIND_DEVICE, KIND_HOST, KIND_MANAGED, KIND_VARIABLE };
-struct allocation { uintptr_t address; size_t bytes; enum kind kind; unsigned flags; };
-hipError_t memory_allocate(void **address, size_t bytes, enum kind kind, unsigned flags);
+enum kind { KIND_DEVICE, KIND_HOST, KIND_MANAGED, KIND_VARIABLE, KIND_PINNED };
+struct allocation {
+    uintptr_t address; size_t bytes; enum kind kind; unsigned flags; struct pool *pool;
+    uintptr_t host; /* where the program sees it, if that is elsewhere; of what memory_find finds */
+};
+hipError_t memory_allocate(void **address, size_t bytes, enum kind kind, unsigned flags, struct pool *pool);
 void memory_add(struct allocation allocation);
 bool memory_remove(uintptr_t address);
+void memory_leave(const struct pool *pool);
 bool memory_find(const void *address, struct allocation *found);
 bool memory_valid(const void *address, size_t bytes); /* host memory, or inside one allocation */
+hipError_t memory_free(void *address);
+
+/* pinned.c: the program's own memory, registered. */
+uintptr_t pinned_device(const void *address, uintptr_t *start); /* its address on the device, or 0; of the range too */
+void pinned_after_fork(void);
+
+/* pools.c */
+void pool_count(struct pool *pool, int64_t bytes);
 
 /* modules.c */
 struct argument { uint32_t offset, bytes; };

@@ -58,13 +58,26 @@ bool memory_remove(uintptr_t address)
     return found;
 }
 
-bool memory_find(const void *address, struct allocation *found)
+/* What is left of a pool that is destroyed belongs to none. */
+void memory_leave(const struct pool *pool)
 {
     pthread_mutex_lock(&lock);
-    size_t place = after((uintptr_t)address);
-    bool inside = place > 0 && (uintptr_t)address - table[place - 1].address < table[place - 1].bytes;
-    if (inside)
+    for (size_t i = 0; i < table_count; i++)
+        if (table[i].pool == pool)
+            table[i].pool = NULL;
+    pthread_mutex_unlock(&lock);
+}
+
+bool memory_find(const void *address, struct allocation *found)
+{
+    uintptr_t host = 0, device = in_arena(address) ? (uintptr_t)address : pinned_device(address, &host);
+    pthread_mutex_lock(&lock);
+    size_t place = after(device);
+    bool inside = place > 0 && device - table[place - 1].address < table[place - 1].bytes;
+    if (inside) {
         *found = table[place - 1];
+        found->host = host;
+    }
     pthread_mutex_unlock(&lock);
     return inside;
 }
@@ -79,26 +92,24 @@ bool memory_valid(const void *address, size_t bytes)
     return memory_find(address, &found) && bytes <= found.bytes - ((uintptr_t)address - found.address);
 }
 
-hipError_t memory_allocate(void **address, size_t bytes, enum kind kind, unsigned flags)
+hipError_t memory_allocate(void **address, size_t bytes, enum kind kind, unsigned flags, struct pool *pool)
 {
     if (!address)
         return hipErrorInvalidValue;
     *address = NULL;
     if (bytes == 0)
         return device_ready();
-    uint64_t size = bytes;
-    struct reply reply;
-    hipError_t error = device_call(MESSAGE_ALLOCATE, &(struct part){&size, sizeof size}, 1, &reply);
+    uint64_t place;
+    hipError_t error = device_ask(MESSAGE_ALLOCATE, &(uint64_t){bytes}, 1, &place);
     if (error)
         return error;
-    struct cursor cursor = {reply.data, reply.data + reply.bytes, false};
-    *address = (void *)(uintptr_t)take64(&cursor);
-    free(reply.data);
-    memory_add((struct allocation){(uintptr_t)*address, bytes, kind, flags});
+    *address = (void *)(uintptr_t)place;
+    memory_add((struct allocation){place, bytes, kind, flags, pool, 0});
+    pool_count(pool, (int64_t)bytes);
     return hipSuccess;
 }
 
-static hipError_t memory_free(void *address)
+hipError_t memory_free(void *address)
 {
     struct allocation found;
     hipError_t error = device_ready();
@@ -108,29 +119,26 @@ static hipError_t memory_free(void *address)
         return hipErrorInvalidValue;
     error = device_wait(device_submitted());
     memory_remove(found.address);
-    uint64_t place = found.address;
-    struct reply reply;
-    hipError_t freed = device_call(MESSAGE_FREE, &(struct part){&place, sizeof place}, 1, &reply);
-    if (!freed)
-        free(reply.data);
+    pool_count(found.pool, -(int64_t)found.bytes);
+    hipError_t freed = device_ask(MESSAGE_FREE, &(uint64_t){found.address}, 1, NULL);
     return error ? error : freed;
 }
 
-hipError_t hipMalloc(void **address, size_t bytes) { return note(memory_allocate(address, bytes, KIND_DEVICE, 0)); }
+hipError_t hipMalloc(void **address, size_t bytes) { return note(memory_allocate(address, bytes, KIND_DEVICE, 0, NULL)); }
 
 hipError_t hipExtMallocWithFlags(void **address, size_t bytes, unsigned flags)
 {
-    return note(memory_allocate(address, bytes, KIND_DEVICE, flags));
+    return note(memory_allocate(address, bytes, KIND_DEVICE, flags, NULL));
 }
 
 hipError_t hipMallocManaged(void **address, size_t bytes, unsigned flags)
 {
-    return note(memory_allocate(address, bytes, KIND_MANAGED, flags));
+    return note(memory_allocate(address, bytes, KIND_MANAGED, flags, NULL));
 }
 
 hipError_t hipHostMalloc(void **address, size_t bytes, unsigned flags)
 {
-    return note(memory_allocate(address, bytes, KIND_HOST, flags));
+    return note(memory_allocate(address, bytes, KIND_HOST, flags, NULL));
 }
 
 hipError_t hipMallocHost(void **address, size_t bytes) { return hipHostMalloc(address, bytes, 0); }
@@ -161,81 +169,20 @@ hipError_t hipMalloc3D(struct pitched *pitched, struct extent extent)
 hipError_t hipFree(void *address) { return note(memory_free(address)); }
 hipError_t hipHostFree(void *address) { return note(memory_free(address)); }
 
-/* The pool of a device: allocation in stream order, by waiting for the stream. */
-static char pool;
-
-hipError_t hipDeviceGetDefaultMemPool(void **result, int device)
-{
-    if (!result || device)
-        return note(hipErrorInvalidValue);
-    *result = &pool;
-    return hipSuccess;
-}
-
-hipError_t hipDeviceGetMemPool(void **result, int device) { return hipDeviceGetDefaultMemPool(result, device); }
-hipError_t hipDeviceSetMemPool(int device, void *which) { return note(device || !which ? hipErrorInvalidValue : hipSuccess); }
-hipError_t hipMemPoolTrimTo(void *which, size_t bytes) { return (void)bytes, note(which ? hipSuccess : hipErrorInvalidValue); }
-
-hipError_t hipMemPoolCreate(void **result, const void *properties)
-{
-    if (!result || !properties)
-        return note(hipErrorInvalidValue);
-    *result = malloc(1);
-    return note(*result ? hipSuccess : hipErrorOutOfMemory);
-}
-
-hipError_t hipMemPoolDestroy(void *which)
-{
-    if (!which || which == &pool)
-        return note(hipErrorInvalidValue);
-    free(which);
-    return hipSuccess;
-}
-
-hipError_t hipMemPoolSetAttribute(void *which, int attribute, void *value)
-{
-    (void)attribute;
-    return note(which && value ? hipSuccess : hipErrorInvalidValue);
-}
-
-hipError_t hipMemPoolGetAttribute(void *which, int attribute, void *value)
-{
-    enum { FIRST_WIDE = 4 }; /* attributes before it are int, those from it on uint64_t */
-    if (!which || !value)
-        return note(hipErrorInvalidValue);
-    memset(value, 0, attribute < FIRST_WIDE ? sizeof(int) : sizeof(uint64_t));
-    return hipSuccess;
-}
-
-hipError_t hipMallocAsync(void **address, size_t bytes, stream_t stream)
-{
-    return stream_of(stream) ? hipMalloc(address, bytes) : note(hipErrorInvalidHandle);
-}
-
-hipError_t hipMallocFromPoolAsync(void **address, size_t bytes, void *which, stream_t stream)
-{
-    return which ? hipMallocAsync(address, bytes, stream) : note(hipErrorInvalidValue);
-}
-
-hipError_t hipFreeAsync(void *address, stream_t stream)
-{
-    return stream_of(stream) ? hipFree(address) : note(hipErrorInvalidHandle);
-}
-
 hipError_t hipHostGetDevicePointer(void **device_address, void *host_address, unsigned flags)
 {
     struct allocation found;
     (void)flags;
     if (!device_address || !memory_find(host_address, &found) || found.kind == KIND_DEVICE)
         return note(hipErrorInvalidValue);
-    *device_address = host_address;
+    *device_address = (char *)host_address + (found.host ? found.address - found.host : 0);
     return hipSuccess;
 }
 
 hipError_t hipHostGetFlags(unsigned *flags, void *address)
 {
     struct allocation found;
-    if (!flags || !memory_find(address, &found) || found.kind != KIND_HOST)
+    if (!flags || !memory_find(address, &found) || (found.kind != KIND_HOST && found.kind != KIND_PINNED))
         return note(hipErrorInvalidValue);
     *flags = found.flags;
     return hipSuccess;
@@ -253,7 +200,7 @@ hipError_t hipPointerGetAttributes(struct pointer_attributes *attributes, const 
     }
     bool on_device = found.kind == KIND_DEVICE || found.kind == KIND_VARIABLE;
     attributes->type = on_device ? TYPE_DEVICE : found.kind == KIND_MANAGED ? TYPE_MANAGED : TYPE_HOST;
-    attributes->device_address = (void *)address;
+    attributes->device_address = (char *)address + (found.host ? found.address - found.host : 0);
     attributes->host_address = on_device ? NULL : (void *)address;
     attributes->managed = found.kind == KIND_MANAGED;
     attributes->flags = found.flags;
@@ -274,7 +221,7 @@ hipError_t hipPointerGetAttribute(void *data, int attribute, void *address)
     case HOST_POINTER: memcpy(data, &all.host_address, sizeof(void *)); return hipSuccess;
     case IS_MANAGED: memcpy(data, &(bool){all.managed}, sizeof(bool)); return hipSuccess;
     case ORDINAL: memcpy(data, &all.device, sizeof all.device); return hipSuccess;
-    case RANGE_START: memcpy(data, &found.address, sizeof found.address); return hipSuccess;
+    case RANGE_START: memcpy(data, found.host ? &found.host : &found.address, sizeof found.address); return hipSuccess;
     case RANGE_SIZE: memcpy(data, &found.bytes, sizeof found.bytes); return hipSuccess;
     default: return note(hipErrorInvalidValue);
     }
@@ -288,7 +235,7 @@ hipError_t hipMemGetInfo(size_t *free_bytes, size_t *total_bytes)
     size_t used = 0;
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < table_count; i++)
-        used += table[i].kind != KIND_HOST ? table[i].bytes : 0;
+        used += table[i].kind != KIND_HOST && table[i].kind != KIND_PINNED ? table[i].bytes : 0;
     pthread_mutex_unlock(&lock);
     *total_bytes = facts.memory_bytes;
     *free_bytes = used < facts.memory_bytes ? facts.memory_bytes - used : 0;
@@ -306,7 +253,7 @@ hipError_t hipMemGetAddressRange(void **base, size_t *bytes, void *address)
     struct allocation found;
     if (!base || !bytes || !memory_find(address, &found))
         return note(hipErrorInvalidValue);
-    *base = (void *)found.address;
+    *base = (void *)(found.host ? found.host : found.address);
     *bytes = found.bytes;
     return hipSuccess;
 }

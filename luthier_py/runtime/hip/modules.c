@@ -48,7 +48,7 @@ static void read_variable(struct cursor *cursor, struct variable *variable)
     variable->address = (void *)(uintptr_t)take64(cursor);
     variable->bytes = take64(cursor);
     if (variable->bytes)
-        memory_add((struct allocation){(uintptr_t)variable->address, variable->bytes, KIND_VARIABLE, 0});
+        memory_add((struct allocation){(uintptr_t)variable->address, variable->bytes, KIND_VARIABLE, 0, NULL, 0});
 }
 
 static void discard(struct module *module)

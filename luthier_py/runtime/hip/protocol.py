@@ -31,6 +31,9 @@ class Message(IntEnum):
     FINISH = 10  # the program or the tool ends: u64 launches seen, selected -> nothing; status: all went well
     SETTINGS = 11  # u32 bytes, a tool's name; its options (none: those of the environment) -> settings (tool.h)
     VERDICT = 12  # u64 launches seen, selected -> JSON
+    RESERVE = 13  # u64 bytes -> u64 address of memory that kernels cannot touch yet
+    REGISTER = 14  # u64 address, bytes: they can touch this part of it
+    UNREGISTER = 15  # u64 address: no longer
     LAUNCH = 16  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes, cooperative; then the kernarg segment
     STAMP = 17  # u64 address of the word that gets the time
     RESULT = 18  # u32 image, device, launch, launches, grid x y z, block x y z, name bytes; name; its variables' bytes

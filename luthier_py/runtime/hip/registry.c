@@ -144,7 +144,7 @@ void __hipRegisterManagedVar(struct fat_binary *binary, void **pointer, void *in
 {
     void *managed = NULL;
     (void)align;
-    if (memory_allocate(&managed, bytes, KIND_MANAGED, 0) != hipSuccess)
+    if (memory_allocate(&managed, bytes, KIND_MANAGED, 0, NULL) != hipSuccess)
         return;
     memcpy(managed, initial, bytes);
     *pointer = managed;

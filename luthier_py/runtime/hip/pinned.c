@@ -1,0 +1,208 @@
+/* Memory of the program that it registers: its pages become pages of the arena, at the address that they have.
+ *
+ * The arena mirrors the program's address space in windows: a page of a window has one place in the arena, so ranges
+ * that share a page share its place too. Device addresses are those of the arena.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "luthier.h"
+
+struct registration { uintptr_t address; size_t bytes; unsigned flags; struct registration *next; };
+struct window { uintptr_t start, end, device; struct window *next; };
+struct range { uintptr_t start, end; };
+
+static struct registration *registrations;
+static struct window *windows;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static uintptr_t page_bytes(void) { return (uintptr_t)sysconf(_SC_PAGESIZE); }
+static uintptr_t down(uintptr_t address, uintptr_t unit) { return address / unit * unit; }
+static uintptr_t up(uintptr_t address, uintptr_t unit) { return down(address + unit - 1, unit); }
+
+static uintptr_t device_address(uintptr_t address)
+{
+    for (const struct window *w = windows; w; w = w->next)
+        if (w->start <= address && address < w->end)
+            return w->device + (address - w->start);
+    return 0;
+}
+
+static const struct registration *covering(uintptr_t start, uintptr_t end, const struct registration *but)
+{
+    for (const struct registration *r = registrations; r; r = r->next)
+        if (r != but && r->address < end && start < r->address + r->bytes)
+            return r;
+    return NULL;
+}
+
+uintptr_t pinned_device(const void *address, uintptr_t *start)
+{
+    pthread_mutex_lock(&lock);
+    const struct registration *r = covering((uintptr_t)address, (uintptr_t)address + 1, NULL);
+    *start = r ? r->address : 0;
+    uintptr_t device = r ? device_address((uintptr_t)address) : 0;
+    pthread_mutex_unlock(&lock);
+    return device;
+}
+
+/* The pages of a range that no other registration has: only its first and its last can be another's as well. */
+static struct range own_pages(uintptr_t start, size_t bytes, const struct registration *self)
+{
+    uintptr_t page = page_bytes();
+    struct range own = {down(start, page), up(start + bytes, page)};
+    if (covering(own.start, own.start + page, self))
+        own.start += page;
+    if (own.start < own.end && covering(own.end - page, own.end, self))
+        own.end -= page;
+    return own;
+}
+
+/* Whether all of a range is memory of this process alone: what is shared with others must stay so. */
+static bool is_private(struct range range)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[512], shared;
+    struct range found;
+    uintptr_t known = range.start;
+    bool good = maps != NULL;
+    while (good && known < range.end && fgets(line, sizeof line, maps)) {
+        if (sscanf(line, "%lx-%lx r%*c%*c%c", &found.start, &found.end, &shared) != 3 || found.end <= known)
+            continue;
+        good = found.start <= known && shared == 'p';
+        known = found.end;
+    }
+    if (maps)
+        fclose(maps);
+    return good && known >= range.end;
+}
+
+static hipError_t window_for(uintptr_t start, uintptr_t end)
+{
+    enum { WINDOWS = 64 };
+    uintptr_t unit = up(device_arena_bytes() / WINDOWS, page_bytes());
+    struct window *window = calloc(1, sizeof *window);
+    if (!window)
+        return hipErrorOutOfMemory;
+    *window = (struct window){down(start, unit), up(end, unit), 0, windows};
+    for (const struct window *w = windows; w; w = w->next)
+        if (w->start < window->end && window->start < w->end) { /* a range that crosses windows, one of which is there */
+            free(window);
+            return w->start <= start && end <= w->end ? hipSuccess : hipErrorOutOfMemory;
+        }
+    uint64_t bytes = window->end - window->start;
+    hipError_t error = device_ask(MESSAGE_RESERVE, &bytes, 1, &window->device);
+    if (error)
+        free(window);
+    else
+        windows = window;
+    return error;
+}
+
+/* From here on the program's pages are the arena's. */
+static hipError_t share(struct range pages)
+{
+    uintptr_t device = device_address(pages.start);
+    size_t bytes = pages.end - pages.start;
+    if (!bytes)
+        return hipSuccess;
+    memcpy((void *)device, (const void *)pages.start, bytes);
+    void *place = mremap((void *)device, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)pages.start);
+    return place == (void *)pages.start ? hipSuccess : hipErrorOutOfMemory;
+}
+
+/* From here on they are its own again. */
+static hipError_t give_back(struct range pages)
+{
+    size_t bytes = pages.end - pages.start;
+    if (!bytes || msync((void *)pages.start, bytes, MS_ASYNC) < 0) /* nothing, or no longer mapped */
+        return hipSuccess;
+    void *copy = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (copy == MAP_FAILED)
+        return hipErrorOutOfMemory;
+    memcpy(copy, (const void *)pages.start, bytes);
+    return mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)pages.start) == MAP_FAILED ? hipErrorUnmapFailed
+                                                                                                   : hipSuccess;
+}
+
+/* A child of fork must not write into its parent's memory. */
+void pinned_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    for (const struct registration *r = registrations; r; r = r->next)
+        give_back((struct range){down(r->address, page_bytes()), up(r->address + r->bytes, page_bytes())});
+    registrations = NULL;
+    windows = NULL;
+}
+
+static hipError_t add(uintptr_t start, size_t bytes, unsigned flags)
+{
+    struct range pages = own_pages(start, bytes, NULL);
+    if (covering(start, start + bytes, NULL))
+        return hipErrorHostMemoryAlreadyRegistered;
+    if (!is_private(pages))
+        return hipErrorInvalidValue;
+    struct registration *registration = malloc(sizeof *registration);
+    hipError_t error = registration ? window_for(down(start, page_bytes()), up(start + bytes, page_bytes())) : hipErrorOutOfMemory;
+    if (!error)
+        error = share(pages);
+    if (!error)
+        error = device_ask(MESSAGE_REGISTER, (uint64_t[]){device_address(start), bytes}, 2, NULL);
+    if (error) {
+        free(registration);
+        return error;
+    }
+    *registration = (struct registration){start, bytes, flags, registrations};
+    registrations = registration;
+    memory_add((struct allocation){device_address(start), bytes, KIND_PINNED, flags, NULL, 0});
+    return hipSuccess;
+}
+
+hipError_t hipHostRegister(void *address, size_t bytes, unsigned flags)
+{
+    enum { KNOWN_FLAGS = 0x8000000f };
+    uintptr_t start = (uintptr_t)address;
+    hipError_t error = device_ready();
+    if (error || !address || !bytes || start + bytes < start || flags & ~(unsigned)KNOWN_FLAGS)
+        return note(error ? error : hipErrorInvalidValue);
+    if (in_arena(address))
+        return note(hipErrorHostMemoryAlreadyRegistered);
+    pthread_mutex_lock(&lock);
+    error = add(start, bytes, flags);
+    pthread_mutex_unlock(&lock);
+    return note(error);
+}
+
+static hipError_t take_away(struct registration **place)
+{
+    struct registration *registration = *place;
+    uintptr_t device = device_address(registration->address);
+    struct range pages = own_pages(registration->address, registration->bytes, registration);
+    hipError_t error = give_back(pages);
+    if (error)
+        return error;
+    if (pages.start < pages.end)
+        madvise((void *)device_address(pages.start), pages.end - pages.start, MADV_REMOVE);
+    memory_remove(device);
+    *place = registration->next;
+    free(registration);
+    return device_ask(MESSAGE_UNREGISTER, (uint64_t[]){device}, 1, NULL);
+}
+
+hipError_t hipHostUnregister(void *address)
+{
+    hipError_t error = device_ready();
+    if (error || !address)
+        return note(error ? error : hipErrorInvalidValue);
+    error = device_wait(device_submitted());
+    pthread_mutex_lock(&lock);
+    struct registration **place = &registrations;
+    while (*place && (*place)->address != (uintptr_t)address)
+        place = &(*place)->next;
+    hipError_t removed = *place ? take_away(place) : hipErrorHostMemoryNotRegistered;
+    pthread_mutex_unlock(&lock);
+    return note(error ? error : removed);
+}

@@ -1,0 +1,145 @@
+/* Memory pools: allocation in stream order, by waiting for the stream; what an application asks of a pool is counted. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "luthier.h"
+
+enum attribute { /* hipMemPoolAttr: the first three are int, the others uint64_t */
+    REUSE_FIRST = 1, REUSE_LAST = 3, RELEASE_THRESHOLD, RESERVED_NOW, RESERVED_HIGH, USED_NOW, USED_HIGH, ATTRIBUTES
+};
+
+struct pool { uint64_t attributes[ATTRIBUTES]; };
+struct pool_properties { int allocation_type, handle_types, location_type, device; void *security; size_t most; };
+struct access { int location_type, device, flags; };
+
+enum { READ_WRITE = 3 };
+
+static struct pool own = {{[REUSE_FIRST] = 1, [REUSE_FIRST + 1] = 1, [REUSE_LAST] = 1}};
+static struct pool *current = &own;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void move(struct pool *pool, enum attribute now, int64_t bytes)
+{
+    pool->attributes[now] += (uint64_t)bytes;
+    if (pool->attributes[now] > pool->attributes[now + 1])
+        pool->attributes[now + 1] = pool->attributes[now];
+}
+
+void pool_count(struct pool *pool, int64_t bytes)
+{
+    if (!pool)
+        return;
+    pthread_mutex_lock(&lock);
+    move(pool, USED_NOW, bytes);
+    move(pool, RESERVED_NOW, bytes); /* nothing is kept for later */
+    pthread_mutex_unlock(&lock);
+}
+
+hipError_t hipDeviceGetDefaultMemPool(struct pool **pool, int device)
+{
+    if (!pool || device)
+        return note(pool ? hipErrorInvalidDevice : hipErrorInvalidValue);
+    *pool = &own;
+    return hipSuccess;
+}
+
+hipError_t hipDeviceGetMemPool(struct pool **pool, int device)
+{
+    hipError_t error = hipDeviceGetDefaultMemPool(pool, device);
+    if (!error)
+        *pool = current;
+    return error;
+}
+
+hipError_t hipDeviceSetMemPool(int device, struct pool *pool)
+{
+    if (device || !pool)
+        return note(pool ? hipErrorInvalidDevice : hipErrorInvalidValue);
+    current = pool;
+    return hipSuccess;
+}
+
+hipError_t hipMemPoolCreate(struct pool **pool, const struct pool_properties *properties)
+{
+    enum { PINNED = 1, ON_DEVICE = 1 };
+    if (!pool || !properties || properties->allocation_type != PINNED || properties->location_type != ON_DEVICE)
+        return note(hipErrorInvalidValue);
+    if (properties->device || properties->handle_types) /* pools that other processes see */
+        return note(properties->device ? hipErrorInvalidDevice : hipErrorNotSupported);
+    *pool = malloc(sizeof **pool);
+    if (!*pool)
+        return note(hipErrorOutOfMemory);
+    **pool = (struct pool){{[REUSE_FIRST] = 1, [REUSE_FIRST + 1] = 1, [REUSE_LAST] = 1}};
+    return hipSuccess;
+}
+
+hipError_t hipMemPoolDestroy(struct pool *pool)
+{
+    if (!pool || pool == &own)
+        return note(hipErrorInvalidValue);
+    if (current == pool)
+        current = &own;
+    memory_leave(pool);
+    free(pool);
+    return hipSuccess;
+}
+
+hipError_t hipMemPoolTrimTo(struct pool *pool, size_t bytes) { return (void)bytes, note(pool ? hipSuccess : hipErrorInvalidValue); }
+
+hipError_t hipMemPoolSetAttribute(struct pool *pool, int attribute, const void *value)
+{
+    if (!pool || !value || attribute < REUSE_FIRST || attribute >= ATTRIBUTES)
+        return note(hipErrorInvalidValue);
+    uint64_t wide = 0;
+    memcpy(&wide, value, attribute <= REUSE_LAST ? sizeof(int) : sizeof wide);
+    if (attribute == RESERVED_NOW || attribute == USED_NOW || ((attribute == RESERVED_HIGH || attribute == USED_HIGH) && wide))
+        return note(hipErrorInvalidValue); /* these are counted; the highest may only be set back */
+    pthread_mutex_lock(&lock);
+    pool->attributes[attribute] = attribute > RELEASE_THRESHOLD ? pool->attributes[attribute - 1] : wide;
+    pthread_mutex_unlock(&lock);
+    return hipSuccess;
+}
+
+hipError_t hipMemPoolGetAttribute(struct pool *pool, int attribute, void *value)
+{
+    if (!pool || !value || attribute < REUSE_FIRST || attribute >= ATTRIBUTES)
+        return note(hipErrorInvalidValue);
+    pthread_mutex_lock(&lock);
+    memcpy(value, &pool->attributes[attribute], attribute <= REUSE_LAST ? sizeof(int) : sizeof(uint64_t));
+    pthread_mutex_unlock(&lock);
+    return hipSuccess;
+}
+
+/* All devices see all memory, always. */
+hipError_t hipMemPoolSetAccess(struct pool *pool, const struct access *access, size_t count)
+{
+    bool good = pool && (access || !count);
+    for (size_t i = 0; good && i < count; i++)
+        good = access[i].flags == READ_WRITE;
+    return note(good ? hipSuccess : hipErrorInvalidValue);
+}
+
+hipError_t hipMemPoolGetAccess(int *flags, struct pool *pool, const void *location)
+{
+    if (!flags || !pool || !location)
+        return note(hipErrorInvalidValue);
+    *flags = READ_WRITE;
+    return hipSuccess;
+}
+
+hipError_t hipMallocFromPoolAsync(void **address, size_t bytes, struct pool *pool, stream_t stream)
+{
+    if (!stream_of(stream) || !pool)
+        return note(pool ? hipErrorInvalidHandle : hipErrorInvalidValue);
+    return note(memory_allocate(address, bytes, KIND_DEVICE, 0, pool));
+}
+
+hipError_t hipMallocAsync(void **address, size_t bytes, stream_t stream)
+{
+    return hipMallocFromPoolAsync(address, bytes, current, stream);
+}
+
+hipError_t hipFreeAsync(void *address, stream_t stream)
+{
+    return stream_of(stream) ? hipFree(address) : note(hipErrorInvalidHandle);
+}
