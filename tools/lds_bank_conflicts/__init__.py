@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from luthier_py import Lane, LaunchResult, Mutator, Option, Tool, Variable, hook, ptr, u32, u64
+from luthier_py import (
+    COUNT_WARP_LEVEL,
+    EXCLUDE_PRED_OFF,
+    Lane,
+    LaunchResult,
+    Mutator,
+    Option,
+    Tool,
+    Variable,
+    hook,
+    ptr,
+    u32,
+    u64,
+)
 from luthier_py.analysis.lines import source_lines
 from luthier_py.intrinsics import all_, atomic_add, atomic_max, is_first_lane
-from luthier_py.ir import Instr
 from luthier_py.isa import Target
-from luthier_py.isa.lds_banks import LdsAccess, Way, bank_model, lds_access
+from luthier_py.isa.lds_banks import Way, bank_model, lds_access
+from luthier_py.tool import Element
 
 from .device import cycles_of, group_of, load_of_word, load_of_words
 from .page import files_of
-from .results import COUNTERS, Site, report_of, text_of
+from .results import COUNTERS, Site, Sites, combined_of, report_of, text_of
 
 Report = dict[str, Any]
 
@@ -23,6 +36,8 @@ class LdsBankConflicts(Tool):
     """Cycles that bank conflicts cost at each LDS instruction, from the addresses that its lanes use."""
 
     name = "lds_bank_conflicts"
+    per_wave = COUNT_WARP_LEVEL.only(True)  # banks serve waves, and only lanes that are on
+    active_only = EXCLUDE_PRED_OFF.only(True)
     order = Option("cost", choices=("cost", "pc"), help="worst instruction first, or by address")
     worst = Option(10, help="instructions in the plot")
     sources = Option(".", help="folder below which source files are looked for")
@@ -49,45 +64,35 @@ class LdsBankConflicts(Tool):
             atomic_add(counters + 2, u64(free * passes))
             atomic_max(counters + 3, u64(worst))
 
-    def __init__(self, **options: object) -> None:
-        super().__init__(**options)
-        self.sites: list[Site] = []
+    def instrument(self, m: Mutator) -> Sites:
+        found = [(f, i, a) for f in m.functions() for i in m.instrs(f) if (a := lds_access(i.inst)) is not None]
+        lines = source_lines(m.program.obj)
+        sites = tuple(Site(function, instr, access, lines.at(instr.pc)) for function, instr, access in found)
+        counters = Variable(u64, len(COUNTERS) * max(len(sites), 1), name="LdsBankConflicts.counters")
+        for number, site in enumerate(sites):
+            self.count(m, site, counters[number * len(COUNTERS)])
+        return Sites(m.program, lines, sites, counters)
 
-    def instrument(self, m: Mutator) -> None:
-        self.program = m.program
-        self.lines = source_lines(m.program.obj)
-        found = [(f, i, access) for f in m.functions() for i in f.instrs if (access := lds_access(i.inst)) is not None]
-        self.sites = [Site(f, i, access, self.lines.at(i.pc)) for f, i, access in found]
-        if not self.sites:
-            return
-        self.counters = Variable(u64, len(COUNTERS) * len(self.sites), name="LdsBankConflicts.counters")
-        for number, site in enumerate(self.sites):
-            self.count(m, site.instr, site.access, number * len(COUNTERS))
-
-    def count(self, m: Mutator, instr: Instr, access: LdsAccess, slot: int) -> None:
+    def count(self, m: Mutator, site: Site, counters: Element) -> None:
         """Before the instruction, since it may overwrite its address. The offsets of a pair are whole words."""
-        target, offsets = m.program.obj.target, access.offsets_bytes
+        target, instr, access = m.program.obj.target, site.instr, site.access
+        offsets = access.offsets_bytes
         service = bank_model(target).service(access.way, access.dwords)
         parity0, parity1, parity2 = (*service.parities, 0, 0)[:3]
         m.before(
-            instr, self.access, self.counters[slot], instr.inst["addr"], offsets[0] & 3, len(offsets), access.dwords,
+            instr, self.access, counters, instr.inst["addr"], offsets[0] & 3, len(offsets), access.dwords,
             service.banks.bit_length() - 1, address_bits(target), int(access.way is not Way.ATOMIC),
             parity0, parity1, parity2,
         )  # fmt: skip
 
     def report(self, launch: LaunchResult) -> Report:
-        reached = self.program.reachable(self.program.kernel(launch.kernel).function)
-        counted = launch[self.counters]
-        size = len(COUNTERS)
-        counts = {
-            site: counted[size * number : size * (number + 1)]
-            for number, site in enumerate(self.sites)
-            if site.function in reached
-        }
-        return report_of(self.program, reached, counts, self.order == "cost")
+        return report_of(launch, self.order == "cost")
+
+    def combined(self, reports: Sequence[Report]) -> Report:
+        return combined_of(reports, self.order == "cost")
 
     def text(self, launch: LaunchResult, report: Report) -> str:
-        return text_of(launch, report)
+        return text_of(self.headline(launch), report)
 
     def files(self, launch: LaunchResult, report: Report) -> Mapping[str, bytes]:
         return {**super().files(launch, report), **files_of(self, launch, report)}

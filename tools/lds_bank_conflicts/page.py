@@ -13,6 +13,8 @@ from luthier_py.report import plots
 from luthier_py.report.columns import comma_separated
 from luthier_py.report.html import Page, Picture, Row, Table, render
 
+from .results import Sites
+
 if TYPE_CHECKING:
     from . import LdsBankConflicts
 
@@ -40,18 +42,20 @@ def _plot(rows: Iterable[Numbers], count: int) -> Picture:
 
 def _page(tool: LdsBankConflicts, launch: LaunchResult, report: Mapping[str, Any], pictures: list[Picture]) -> Page:
     total, by_pc = report["total"], {row["pc"]: row for row in report["instructions"]}
+    kernel, counted = tool.selection.shown(launch.kernel), launch.notes
+    shape = ("work-groups x work-items", f"{launch.grid} x {launch.block}")
     facts = (
-        ("kernel", launch.kernel),
-        ("work-groups x work-items", f"{launch.grid} x {launch.block}"),
+        ("kernel", kernel),
+        shape if report["launches"] == 1 else ("launches", str(report["launches"])),
         ("target", f"{report['target']}, banks of {report['bank_model']}"),
         *((name.replace("_", " "), str(number)) for name, number in total.items()),
     )
-    functions = tool.program.reachable(tool.program.kernel(launch.kernel).function)
     sources = [table for name in _files(by_pc.values()) if (table := _source(tool, name, by_pc.values())) is not None]
-    tables = [_summary(by_pc.values()), *sources, *(_listing(tool, f, by_pc) for f in functions)]
+    listings = [_listing(tool, counted, function, by_pc) for function in counted.reached(launch.kernel)]
+    tables = [_summary(by_pc.values()), *sources, *listings]
     notes = [] if pictures else ["Install luthier-py[plot] for a plot of the worst instructions."]
     notes += [f"Not counted: {row['instruction']} at {row['pc']:#x}." for row in report["not_counted"]]
-    return Page(f"LDS bank conflicts of {launch.kernel}", facts, tables, pictures, notes)
+    return Page(f"LDS bank conflicts of {kernel}", facts, tables, pictures, notes)
 
 
 def _summary(rows: Iterable[Numbers]) -> Table:
@@ -64,11 +68,11 @@ def _summary(rows: Iterable[Numbers]) -> Table:
     return Table("LDS instructions", ("pc", *COLUMNS, "instruction"), found, code=len(COLUMNS) + 1)
 
 
-def _listing(tool: LdsBankConflicts, function: Function, by_pc: Mapping[int, Numbers]) -> Table:
+def _listing(tool: LdsBankConflicts, counted: Sites, function: Function, by_pc: Mapping[int, Numbers]) -> Table:
     """The function's disassembly, with its source lines as headings."""
     rows, most, before = [], _most(by_pc.values()), None
     for instr in function.instrs:
-        source, numbers = tool.lines.at(instr.pc), by_pc.get(instr.pc)
+        source, numbers = counted.lines.at(instr.pc), by_pc.get(instr.pc)
         if source is not None and source != before:
             text = _text(tool, source.file)
             shown = text[source.line - 1] if source.line <= len(text) else ""
@@ -76,7 +80,7 @@ def _listing(tool: LdsBankConflicts, function: Function, by_pc: Mapping[int, Num
         before = source or before
         cells = _cells(numbers) if numbers else ("",) * len(COLUMNS)
         heat = _heat(numbers, most) if numbers else 0.0
-        text_ = tool.program.isa.text(instr.inst)
+        text_ = counted.program.isa.text(instr.inst)
         rows.append(Row((f"{instr.pc:#x}", *cells, text_), heat, name=f"pc{instr.pc:x}"))
     return Table(f"Disassembly of {function.name}", ("pc", *COLUMNS, "instruction"), tuple(rows), len(COLUMNS) + 1)
 

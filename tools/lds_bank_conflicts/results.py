@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from luthier_py import LaunchResult
-from luthier_py.analysis.lines import SourceLine
+from luthier_py import LaunchResult, Variable
+from luthier_py.analysis.lines import SourceLine, SourceLines
 from luthier_py.ir import Function, Instr, Program
 from luthier_py.isa import Space
-from luthier_py.isa.lds_banks import LdsAccess, bank_model
+from luthier_py.isa.lds_banks import LdsAccess, bank_model, lds_access
 from luthier_py.report.columns import aligned
 
+Report = dict[str, Any]
+SUMS = ("accesses", "cycles", "conflict_free_cycles", "conflict_cycles")
 COUNTERS = ("accesses", "cycles", "conflict_free_cycles", "worst_way")  # on the device, for each instruction
 
 
@@ -26,22 +28,58 @@ class Site:
     source: SourceLine | None
 
 
-def report_of(
-    program: Program, reached: Sequence[Function], counts: Mapping[Site, Sequence[int]], worst_first: bool
-) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Sites:
+    """What is counted in one program: ``counters`` has len(COUNTERS) elements for each site, in order."""
+
+    program: Program
+    lines: SourceLines
+    sites: tuple[Site, ...]
+    counters: Variable
+
+    def reached(self, kernel: str) -> tuple[Function, ...]:
+        """The functions that a kernel runs."""
+        return self.program.reachable(self.program.kernel(kernel).function)
+
+
+def report_of(launch: LaunchResult, worst_first: bool) -> Report:
     """JSON-ready. ``accesses``: executions of the instruction with an active lane; ``worst_way``: most cycles that one
     group of lanes took."""
-    rows = [_row(program, site, dict(zip(COUNTERS, numbers, strict=True))) for site, numbers in counts.items()]
-    if worst_first:
-        rows.sort(key=lambda row: (-row["conflict_cycles"], row["pc"]))
-    totals = ("accesses", "cycles", "conflict_free_cycles", "conflict_cycles")
+    counted: Sites = launch.notes
+    program, reached, size = counted.program, counted.reached(launch.kernel), len(COUNTERS)
+    values = launch[counted.counters]
+    rows = [
+        _row(program, site, dict(zip(COUNTERS, values[size * number : size * (number + 1)], strict=True)))
+        for number, site in enumerate(counted.sites) if site.function in reached
+    ]  # fmt: skip
     return {
         "target": program.obj.target.name,
         "bank_model": bank_model(program.obj.target).name,
-        "total": {name: sum(row[name] for row in rows) for name in totals},
-        "instructions": rows,
-        "not_counted": _not_counted(program, reached, {site.instr for site in counts}),
+        "launches": launch.launches,
+        **_totals(rows),
+        "instructions": _ordered(rows, worst_first),
+        "not_counted": _not_counted(program, reached),
     }
+
+
+def combined_of(reports: Sequence[Report], worst_first: bool) -> Report:
+    """Of several launches of one kernel: sums, and the worst of all."""
+    rows: dict[int, Report] = {}
+    for row in (row for report in reports for row in report["instructions"]):
+        so_far = rows.setdefault(row["pc"], {**row, **dict.fromkeys((*SUMS, "worst_way"), 0)})
+        so_far.update({name: so_far[name] + row[name] for name in SUMS})
+        so_far["worst_way"] = max(so_far["worst_way"], row["worst_way"])
+    found = list(rows.values())
+    launches = sum(report["launches"] for report in reports)
+    return {**reports[0], "launches": launches, **_totals(found), "instructions": _ordered(found, worst_first)}
+
+
+def _totals(rows: Sequence[Report]) -> Report:
+    return {"total": {name: sum(row[name] for row in rows) for name in SUMS}}
+
+
+def _ordered(rows: list[Report], worst_first: bool) -> list[Report]:
+    return sorted(rows, key=lambda row: (-row["conflict_cycles"] if worst_first else 0, row["pc"]))
 
 
 def _row(program: Program, site: Site, numbers: dict[str, int]) -> dict[str, Any]:
@@ -58,20 +96,20 @@ def _row(program: Program, site: Site, numbers: dict[str, int]) -> dict[str, Any
     }
 
 
-def _not_counted(program: Program, reached: Sequence[Function], counted: set[Instr]) -> list[dict[str, Any]]:
-    """Instructions that may touch LDS and are none of those that are counted (flat, loads to LDS, appends)."""
+def _not_counted(program: Program, reached: Sequence[Function]) -> list[Report]:
+    """Instructions that may touch LDS in ways that are not counted (flat, loads to LDS, appends)."""
     return [
         {"pc": instr.pc, "function": function.name, "instruction": program.isa.text(instr.inst)}
         for function in reached
         for instr in function.instrs
-        if instr.inst.op.spaces & Space.LDS and instr not in counted
+        if instr.inst.op.spaces & Space.LDS and lds_access(instr.inst) is None
     ]
 
 
-def text_of(launch: LaunchResult, report: Mapping[str, Any]) -> str:
+def text_of(headline: str, report: Mapping[str, Any]) -> str:
     total = report["total"]
     lines = [
-        f"kernel {launch.index} - {launch.kernel} - #workgroups {launch.workgroups}, LDS accesses {total['accesses']}, "
+        f"{headline}, LDS accesses {total['accesses']}, "
         f"cycles {total['cycles']}, without conflicts {total['conflict_free_cycles']} "
         f"({report['target']}: banks of {report['bank_model']})"
     ]
