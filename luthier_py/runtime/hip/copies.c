@@ -34,6 +34,7 @@ __attribute__((constructor)) static void survive_forks(void) { pthread_atfork(be
 
 void image_lock(struct image *image) { pthread_mutex_lock(&image->lock); }
 void image_unlock(struct image *image) { pthread_mutex_unlock(&image->lock); }
+bool image_module(const struct image *image) { return image && image->module; }
 uint32_t image_number(const struct image *image) { return image->number; }
 
 struct image *image_new(const void *data, size_t bytes)
@@ -209,11 +210,13 @@ struct copy *copy_of(struct image *image, const char *name, int device)
         return copy;
     *copy = (struct copy){.next = image->copies, .image = image, .name = strdup(name), .device = device};
     image->copies = copy;
+    hipError_t before = REAL(hipPeekAtLastError)();
     int current = device;
     REAL(hipGetDevice)(&current);
     if (current != device)
         REAL(hipSetDevice)(device);
     instrument(copy);
+    restore_error(before);
     if (current != device)
         REAL(hipSetDevice)(current);
     return copy;

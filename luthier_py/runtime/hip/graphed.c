@@ -1,8 +1,383 @@
-/* Graphs under a tool. */
+/* Graphs under a tool: beside each graph that is ready to launch a twin, in which clones stand in the kernels' place.
+ *
+ * The twin is made when the graph is instantiated, while its nodes are there; it gets every later change as well, and is
+ * launched instead when the tool selects the launch. Results are those of the whole graph: one for each kernel in it.
+ * Where there can be no twin (nodes that allocate), or it cannot be changed alike, the graph runs as it is.
+ */
 #include "tool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NODE_LAUNCH = 0, NODE_COPY = 1, NODE_GRAPH = 4, NODE_FROM_SYMBOL = 12, NODE_TO_SYMBOL = 13, PER_THREAD = 2 };
+
+struct graph_launch { struct node *node; struct copy *copy; struct launch_shape shape; bool off; };
+
+/* Of a program; `twin` is NULL where all of it runs as it is. */
+struct executable {
+    struct executable *next;
+    struct graph *graph, *twin;
+    struct graph_launch *launches;
+    size_t count;
+    bool copies; /* it has nodes that copy */
+};
+
+static struct executable *executables;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all this; one graph is prepared or launched at a time */
+static atomic_int captures;
+
+static void before_fork(void) { pthread_mutex_lock(&lock); }
+static void after_fork(void) { pthread_mutex_unlock(&lock); }
+__attribute__((constructor)) static void survive_forks(void) { pthread_atfork(before_fork, after_fork, after_fork); }
 
 bool capturing(stream_t stream)
 {
     int status = 0;
-    return stream && REAL(hipStreamIsCapturing)(stream, &status) == hipSuccess && status != 0;
+    return captures > 0 && stream && REAL(hipStreamIsCapturing)(stream, &status) == hipSuccess && status != 0;
+}
+
+#define BEGIN_CAPTURE(name)                                                                                               \
+    hipError_t name(stream_t stream, int mode)                                                                            \
+    {                                                                                                                     \
+        hipError_t error = REAL(name)(stream, mode);                                                                      \
+        captures += error == hipSuccess;                                                                                  \
+        return error;                                                                                                     \
+    }
+BEGIN_CAPTURE(hipStreamBeginCapture)
+BEGIN_CAPTURE(hipStreamBeginCapture_spt)
+
+hipError_t hipStreamBeginCaptureToGraph(stream_t stream, struct graph *graph, struct node *const *before, const void *edges,
+                                        size_t count, int mode)
+{
+    hipError_t error = REAL(hipStreamBeginCaptureToGraph)(stream, graph, before, edges, count, mode);
+    captures += error == hipSuccess;
+    return error;
+}
+
+#define END_CAPTURE(name)                                                                                                 \
+    hipError_t name(stream_t stream, struct graph **graph)                                                                \
+    {                                                                                                                     \
+        hipError_t error = REAL(name)(stream, graph);                                                                     \
+        captures -= error == hipSuccess;                                                                                  \
+        return error;                                                                                                     \
+    }
+END_CAPTURE(hipStreamEndCapture)
+END_CAPTURE(hipStreamEndCapture_spt)
+
+static struct executable *find(const struct graph *graph)
+{
+    struct executable *found = executables;
+    while (found && found->graph != graph)
+        found = found->next;
+    return found;
+}
+
+static bool add_launch(struct executable *to, struct node *node)
+{
+    struct graph_launch *larger = realloc(to->launches, (to->count + 1) * sizeof *larger);
+    if (!larger)
+        return false;
+    to->launches = larger;
+    larger[to->count++] = (struct graph_launch){.node = node};
+    return true;
+}
+
+/* The launches of a graph and of those that are nodes of it. */
+static bool list_launches(struct executable *to, struct graph *graph)
+{
+    size_t count = 0;
+    if (REAL(hipGraphGetNodes)(graph, NULL, &count) != hipSuccess)
+        return false;
+    struct node **nodes = calloc(count + 1, sizeof *nodes);
+    bool good = nodes && REAL(hipGraphGetNodes)(graph, nodes, &count) == hipSuccess;
+    for (size_t i = 0; good && i < count; i++) {
+        int type;
+        struct graph *child;
+        good = REAL(hipGraphNodeGetType)(nodes[i], &type) == hipSuccess;
+        to->copies |= good && (type == NODE_COPY || type == NODE_FROM_SYMBOL || type == NODE_TO_SYMBOL);
+        if (good && type == NODE_LAUNCH)
+            good = add_launch(to, nodes[i]);
+        else if (good && type == NODE_GRAPH)
+            good = REAL(hipGraphChildGraphNodeGetGraph)(nodes[i], &child) == hipSuccess && list_launches(to, child);
+    }
+    free(nodes);
+    return good;
+}
+
+/* Variables of the program are copied before and after the whole graph, so nothing in it may touch them besides. */
+static bool can_share(const struct executable *executable, const struct copy *copy)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    bool alone = !copy->changes && !(copy->shared_count && executable->copies);
+    if (!alone && !atomic_flag_test_and_set(&said))
+        say("luthier: kernel %s runs as it is in graphs: it comes with variables of the program", copy->name);
+    return alone;
+}
+
+/* Put the clone of a launch into the twin, or what the program wants there where there is none. */
+static void set_launch(struct executable *executable, struct graph_launch *launch, struct launch_params params)
+{
+    const char *name = NULL;
+    struct image *image = image_of(params.function, &name);
+    struct copy *copy = NULL;
+    if (image && name) {
+        image_lock(image);
+        copy = copy_of(image, name, device_of(NULL));
+        image_unlock(image);
+    }
+    launch->copy = copy && copy->clone && can_share(executable, copy) ? copy : NULL;
+    launch->shape = (struct launch_shape){.grid = params.grid, .block = params.block};
+    if (launch->copy)
+        params.function = launch->copy->clone;
+    if (REAL(hipGraphExecKernelNodeSetParams)(executable->twin, launch->node, &params) != hipSuccess)
+        launch->copy = NULL;
+}
+
+static void drop_twin(struct executable *executable)
+{
+    if (executable->twin)
+        REAL(hipGraphExecDestroy)(executable->twin);
+    executable->twin = NULL;
+}
+
+static hipError_t make_twin(struct graph **twin, struct graph *graph, unsigned long long flags)
+{
+    return flags ? REAL(hipGraphInstantiateWithFlags)(twin, graph, flags)
+                 : REAL(hipGraphInstantiate)(twin, graph, NULL, NULL, 0);
+}
+
+static void prepare(struct executable *executable, struct graph *graph, unsigned long long flags)
+{
+    hipError_t before = REAL(hipPeekAtLastError)();
+    drop_twin(executable);
+    executable->count = 0;
+    executable->copies = false;
+    if (!list_launches(executable, graph) || !executable->count || !tool_on())
+        return;
+    if (make_twin(&executable->twin, graph, flags) != hipSuccess) {
+        executable->twin = NULL;
+        restore_error(before);
+        say("luthier: a graph runs as it is: it cannot be instantiated twice");
+        return;
+    }
+    bool any = false;
+    for (size_t i = 0; i < executable->count; i++) {
+        struct graph_launch *launch = &executable->launches[i];
+        struct launch_params params;
+        if (REAL(hipGraphKernelNodeGetParams)(launch->node, &params) == hipSuccess)
+            set_launch(executable, launch, params);
+        any |= launch->copy != NULL;
+    }
+    restore_error(before);
+    if (!any)
+        drop_twin(executable);
+}
+
+static void adopt(struct graph *made, struct graph *graph, unsigned long long flags)
+{
+    struct executable *executable = calloc(1, sizeof *executable);
+    if (!executable)
+        return;
+    pthread_mutex_lock(&lock);
+    *executable = (struct executable){.next = executables, .graph = made};
+    executables = executable;
+    prepare(executable, graph, flags);
+    pthread_mutex_unlock(&lock);
+}
+
+hipError_t hipGraphInstantiate(struct graph **executable, struct graph *graph, struct node **bad, char *log, size_t log_bytes)
+{
+    hipError_t error = REAL(hipGraphInstantiate)(executable, graph, bad, log, log_bytes);
+    if (!error)
+        adopt(*executable, graph, 0);
+    return error;
+}
+
+hipError_t hipGraphInstantiateWithFlags(struct graph **executable, struct graph *graph, unsigned long long flags)
+{
+    hipError_t error = REAL(hipGraphInstantiateWithFlags)(executable, graph, flags);
+    if (!error)
+        adopt(*executable, graph, flags);
+    return error;
+}
+
+hipError_t hipGraphInstantiateWithParams(struct graph **executable, struct graph *graph, struct instantiate_params *params)
+{
+    hipError_t error = REAL(hipGraphInstantiateWithParams)(executable, graph, params);
+    if (!error)
+        adopt(*executable, graph, params->flags);
+    return error;
+}
+
+hipError_t hipGraphExecDestroy(struct graph *graph)
+{
+    pthread_mutex_lock(&lock);
+    for (struct executable **place = &executables, *found; (found = *place); place = &found->next)
+        if (found->graph == graph) {
+            *place = found->next;
+            drop_twin(found);
+            free(found->launches);
+            free(found);
+            break;
+        }
+    pthread_mutex_unlock(&lock);
+    return REAL(hipGraphExecDestroy)(graph);
+}
+
+void graphs_drop(void)
+{
+    pthread_mutex_lock(&lock);
+    for (struct executable *executable = executables; executable; executable = executable->next)
+        drop_twin(executable);
+    pthread_mutex_unlock(&lock);
+}
+
+/* For each copy of a kernel once, however many launches of it there are. */
+static bool is_first(const struct executable *executable, size_t index)
+{
+    const struct copy *copy = executable->launches[index].copy;
+    for (size_t i = 0; i < index; i++)
+        if (executable->launches[i].copy == copy)
+            return false;
+    return copy != NULL;
+}
+
+static bool is_first_of_image(const struct executable *executable, size_t index)
+{
+    const struct copy *copy = executable->launches[index].copy;
+    for (size_t i = 0; copy && i < index; i++)
+        if (executable->launches[i].copy && executable->launches[i].copy->image == copy->image)
+            return false;
+    return copy != NULL;
+}
+
+static hipError_t launch_twin(struct executable *executable, stream_t stream, unsigned long index)
+{
+    hipError_t error = hipSuccess;
+    for (size_t i = 0; !error && i < executable->count; i++) {
+        const struct graph_launch *launch = &executable->launches[i];
+        if (is_first(executable, i) && !(error = copy_shared(launch->copy, false, stream)) && settings.per_launch)
+            error = clear_variables(launch->copy, stream);
+    }
+    if (!error)
+        error = REAL(hipGraphLaunch)(executable->twin, stream);
+    for (size_t i = 0; !error && i < executable->count; i++) {
+        const struct graph_launch *launch = &executable->launches[i];
+        if (launch->copy && !launch->off)
+            note_launches(launch->copy, index, 1, &launch->shape);
+    }
+    if (error || !settings.per_launch || REAL(hipStreamSynchronize)(stream) != hipSuccess)
+        return error;
+    for (size_t i = 0; i < executable->count; i++)
+        if (is_first(executable, i))
+            send_values(executable->launches[i].copy);
+    return hipSuccess;
+}
+
+/* True when the twin was launched, with `error` as the call's result. */
+static bool taken(struct graph *graph, stream_t stream, hipError_t *error)
+{
+    if (capturing(stream))
+        return false;
+    pthread_mutex_lock(&lock);
+    struct executable *executable = find(graph);
+    size_t count = 0;
+    for (size_t i = 0; executable && i < executable->count; i++)
+        count += !executable->launches[i].off;
+    unsigned long index = atomic_fetch_add(&launches_seen, count);
+    bool take = count && tool_selects(index, count);
+    launches_selected += take ? count : 0;
+    take = take && executable->twin;
+    for (size_t i = 0; take && i < executable->count; i++)
+        if (is_first_of_image(executable, i))
+            image_lock(executable->launches[i].copy->image);
+    if (take)
+        *error = launch_twin(executable, stream, index);
+    for (size_t i = 0; take && i < executable->count; i++)
+        if (is_first_of_image(executable, i))
+            image_unlock(executable->launches[i].copy->image);
+    pthread_mutex_unlock(&lock);
+    return take;
+}
+
+hipError_t hipGraphLaunch(struct graph *executable, stream_t stream)
+{
+    hipError_t error;
+    return taken(executable, stream, &error) ? error : REAL(hipGraphLaunch)(executable, stream);
+}
+
+hipError_t hipGraphLaunch_spt(struct graph *executable, stream_t stream)
+{
+    stream_t own = stream ? stream : (stream_t)PER_THREAD;
+    hipError_t error;
+    return taken(executable, own, &error) ? error : REAL(hipGraphLaunch_spt)(executable, stream);
+}
+
+/* Changes to what is ready to launch, which the twin gets too. */
+
+hipError_t hipGraphExecUpdate(struct graph *graph, struct graph *from, struct node **bad, int *result)
+{
+    hipError_t error = REAL(hipGraphExecUpdate)(graph, from, bad, result);
+    pthread_mutex_lock(&lock);
+    struct executable *executable = error ? NULL : find(graph);
+    if (executable)
+        prepare(executable, from, 0);
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+hipError_t hipGraphExecKernelNodeSetParams(struct graph *graph, struct node *node, const struct launch_params *params)
+{
+    hipError_t error = REAL(hipGraphExecKernelNodeSetParams)(graph, node, params);
+    pthread_mutex_lock(&lock);
+    struct executable *executable = error ? NULL : find(graph);
+    for (size_t i = 0; executable && executable->twin && i < executable->count; i++)
+        if (executable->launches[i].node == node)
+            set_launch(executable, &executable->launches[i], *params);
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+hipError_t hipGraphNodeSetEnabled(struct graph *graph, struct node *node, unsigned on)
+{
+    hipError_t error = REAL(hipGraphNodeSetEnabled)(graph, node, on);
+    pthread_mutex_lock(&lock);
+    struct executable *executable = error ? NULL : find(graph);
+    if (executable && executable->twin && REAL(hipGraphNodeSetEnabled)(executable->twin, node, on) != hipSuccess)
+        drop_twin(executable);
+    for (size_t i = 0; executable && i < executable->count; i++)
+        if (executable->launches[i].node == node)
+            executable->launches[i].off = !on;
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+/* After a change of the program's; the twin goes when it does not take it. */
+#define CHANGE(name, parameters, ...)                                                                                     \
+    hipError_t name parameters                                                                                            \
+    {                                                                                                                     \
+        hipError_t error = REAL(name)(graph, __VA_ARGS__);                                                                \
+        pthread_mutex_lock(&lock);                                                                                        \
+        struct executable *executable = error ? NULL : find(graph);                                                       \
+        if (executable && executable->twin && REAL(name)(executable->twin, __VA_ARGS__) != hipSuccess)                    \
+            drop_twin(executable);                                                                                        \
+        pthread_mutex_unlock(&lock);                                                                                      \
+        return error;                                                                                                     \
+    }
+
+CHANGE(hipGraphExecMemcpyNodeSetParams, (struct graph *graph, struct node *node, const struct copy3d *params), node, params)
+CHANGE(hipGraphExecMemcpyNodeSetParams1D,
+       (struct graph *graph, struct node *node, void *to, const void *from, size_t bytes, int kind), node, to, from, bytes, kind)
+CHANGE(hipGraphExecMemsetNodeSetParams, (struct graph *graph, struct node *node, const struct fill_params *params), node, params)
+CHANGE(hipGraphExecHostNodeSetParams, (struct graph *graph, struct node *node, const struct call_params *params), node, params)
+
+hipError_t hipGraphExecNodeSetParams(struct graph *graph, struct node *node, const struct node_params *params)
+{
+    hipError_t error = REAL(hipGraphExecNodeSetParams)(graph, node, params);
+    pthread_mutex_lock(&lock);
+    struct executable *executable = error ? NULL : find(graph);
+    if (executable)
+        drop_twin(executable);
+    pthread_mutex_unlock(&lock);
+    return error;
 }

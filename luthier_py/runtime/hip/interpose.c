@@ -95,6 +95,13 @@ static struct meaning meaning_of(const void *key)
     return found;
 }
 
+struct image *image_of(const void *key, const char **name)
+{
+    struct meaning found = meaning_of(key);
+    *name = found.name;
+    return found.image;
+}
+
 struct fat_binary *__hipRegisterFatBinary(const void *wrapper)
 {
     enum { WRAPPER_MAGIC = 0x48495046 };
@@ -196,10 +203,42 @@ hipError_t hipGetFuncBySymbol(struct kernel **kernel, const void *function)
     return error;
 }
 
+/* A function in a graph, for which the graph may later show its handle. */
+static void expect_handle(const void *function)
+{
+    struct meaning found = meaning_of(function);
+    struct kernel *kernel;
+    if (!found.name || image_module(found.image) || !real_function("hipGetFuncBySymbol"))
+        return;
+    hipError_t before = REAL(hipPeekAtLastError)();
+    if (REAL(hipGetFuncBySymbol)(&kernel, function) == hipSuccess)
+        remember(kernel, found.image, found.name);
+    restore_error(before);
+}
+
+hipError_t hipGraphAddKernelNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
+                                 const struct launch_params *params)
+{
+    if (params)
+        expect_handle(params->function);
+    return REAL(hipGraphAddKernelNode)(node, graph, before, count, params);
+}
+
+hipError_t hipGraphKernelNodeSetParams(struct node *node, const struct launch_params *params)
+{
+    if (params)
+        expect_handle(params->function);
+    return REAL(hipGraphKernelNodeSetParams)(node, params);
+}
+
 /* True when the clone was launched, with `error` as the call's result. */
 static bool taken(const void *key, struct dim3 grid, struct dim3 block, size_t lds_bytes, stream_t stream, void **args,
                   void **extra, bool cooperative, hipError_t *error)
 {
+    if (capturing(stream)) {
+        expect_handle(key);
+        return false; /* it is launched when its graph is */
+    }
     struct meaning found = meaning_of(key);
     struct launch_shape shape = {grid, block, (unsigned)lds_bytes, stream, args, extra, cooperative};
     return tool_launch(found.image, found.name, &shape, error);
@@ -328,7 +367,13 @@ const struct own_function OWN[] = {
     OURS(hipLaunchKernel_spt), OURS(hipLaunchCooperativeKernel), OURS(hipLaunchCooperativeKernel_spt),
     OURS(hipLaunchKernelExC), OURS(hipModuleLaunchKernel), OURS(hipModuleLaunchCooperativeKernel), OURS(hipDrvLaunchKernelEx),
     OURS(hipExtLaunchKernel), OURS(hipExtModuleLaunchKernel), OURS(hipProfilerStart), OURS(hipProfilerStop),
-    OURS(hipGetProcAddress),
+    OURS(hipGetProcAddress), OURS(hipStreamBeginCapture), OURS(hipStreamBeginCapture_spt), OURS(hipStreamBeginCaptureToGraph),
+    OURS(hipStreamEndCapture), OURS(hipStreamEndCapture_spt), OURS(hipGraphInstantiate), OURS(hipGraphInstantiateWithFlags),
+    OURS(hipGraphInstantiateWithParams), OURS(hipGraphExecDestroy), OURS(hipGraphLaunch), OURS(hipGraphLaunch_spt),
+    OURS(hipGraphAddKernelNode),
+    OURS(hipGraphKernelNodeSetParams), OURS(hipGraphExecUpdate), OURS(hipGraphExecKernelNodeSetParams), OURS(hipGraphNodeSetEnabled),
+    OURS(hipGraphExecMemcpyNodeSetParams), OURS(hipGraphExecMemcpyNodeSetParams1D), OURS(hipGraphExecMemsetNodeSetParams),
+    OURS(hipGraphExecHostNodeSetParams), OURS(hipGraphExecNodeSetParams),
 };
 const size_t OWN_COUNT = sizeof OWN / sizeof *OWN;
 

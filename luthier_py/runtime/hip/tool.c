@@ -247,6 +247,7 @@ int luthier_tool_attach(const char *tool, const char *options)
 void luthier_tool_detach(void)
 {
     end();
+    graphs_drop();
     copies_drop();
 }
 

@@ -21,6 +21,9 @@ extern const size_t OWN_COUNT;
 void use_runtime(void *handle); /* of dlopen: REAL looks there first */
 void *in_c_library(void);       /* an address there */
 
+/* What a function's address or a kernel's handle stands for. */
+struct image *image_of(const void *key, const char **name);
+
 /* redirect.c: calls of the runtime come to OWN from now on, in all that is loaded and will be; false: no runtime. */
 bool redirect(void);
 void *before_redirection(const char *name); /* the runtime's own */
@@ -42,6 +45,7 @@ struct image;
 struct image *image_new(const void *data, size_t bytes); /* bytes 0: as many as its headers say; NULL if unknown */
 void image_loaded(struct image *image, struct module *module); /* it is this module of the program */
 void image_unloaded(struct image *image);
+bool image_module(const struct image *image);                  /* it was loaded as a module */
 /* A variable of a registered fat binary: its host symbol, or for a managed one the pointer to its memory. */
 void image_variable(struct image *image, const char *name, void *symbol, bool managed);
 
@@ -83,9 +87,15 @@ int device_of(stream_t stream);
 bool tool_launch(struct image *image, const char *kernel, const struct launch_shape *shape, hipError_t *error);
 hipError_t clear_variables(const struct copy *copy, stream_t stream);
 void note_launches(struct copy *copy, unsigned long index, unsigned long launches, const struct launch_shape *shape);
+void send_values(struct copy *copy);  /* of launches that are done; its image is locked */
 void send_results(struct copy *copy); /* when the device has done its launches; its image is locked */
+void restore_error(hipError_t before); /* the program does not meet errors that we have met since then */
 
 /* graphed.c */
 bool capturing(stream_t stream);
+void graphs_drop(void);
+API __typeof__(hipGraphLaunch) hipGraphLaunch_spt;
+API __typeof__(hipStreamBeginCapture) hipStreamBeginCapture_spt;
+API __typeof__(hipStreamEndCapture) hipStreamEndCapture_spt;
 
 #endif
