@@ -97,6 +97,8 @@ def row_of(tool: Tool, result: LaunchResult, report: Any) -> Row:
         "kernel": tool.selection.shown(result.kernel),
         "grid": list(result.grid),
         "block": list(result.block),
+        "launches": result.launches,
+        "device": result.device,
         "report": report,
     }
 

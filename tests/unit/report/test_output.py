@@ -1,0 +1,110 @@
+"""Where reports go: the terminal, text, CSV, JSON, and folders for the tool's own files."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from luthier_py.report.output import Output, flat_rows
+from luthier_py.report.verdict import Verdict
+from luthier_py.tool import LaunchResult, Tool
+
+SYMBOL, NAME = "_Z3addPfi", "add(float*, int)"
+
+
+class Nested(Tool):
+    """Reports more than a number."""
+
+    def files(self, launch: LaunchResult, report: Any) -> Mapping[str, bytes]:
+        return {"report.json": json.dumps(report).encode()}
+
+
+class Summed(Nested):
+    def combined(self, reports: Sequence[Any]) -> Any:
+        return sum(reports)
+
+
+def launch(index: int, kernel: str = SYMBOL) -> LaunchResult:
+    return LaunchResult(index, kernel, (4, 2, 1), (64, 1, 1), {})
+
+
+def test_the_terminal() -> None:
+    tool, stream = Nested(), StringIO()
+    output = Output(tool, stream)
+    output.launch(launch(0), {"n": 1}, "one")
+    assert stream.getvalue() == "one\n"
+    assert output.finish(Verdict(tool)) == []
+    assert stream.getvalue().splitlines()[1].startswith("luthier: verdict: 0 launches")
+
+
+def test_text_is_appended_as_it_comes(tmp_path: Path) -> None:
+    path, stream = tmp_path / "out.txt", StringIO()
+    for _ in range(2):  # two runs
+        tool = Nested(LUTHIER_OUTPUT=path)
+        output = Output(tool, stream)
+        output.launch(launch(0), {}, "one\ntwo")
+        assert path.read_text().endswith("one\ntwo\n")
+        assert output.finish(Verdict(tool)) == [path]
+    kinds = [line.partition(":")[0] for line in path.read_text().splitlines()]
+    assert kinds == ["one", "two", "verdict"] * 2 and "one" not in stream.getvalue()
+
+
+def test_csv_has_a_row_for_each_launch(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    tool = Nested(LUTHIER_OUTPUT=path)
+    output = Output(tool, StringIO())
+    output.launch(launch(0), {"opcodes": {"s_nop": 1}, "rows": [1, 2]}, "")
+    output.launch(launch(3, "plain"), {"opcodes": {"s_endpgm": 5}, "rows": []}, "")
+    assert not path.exists()  # whole or not there
+    assert output.finish(Verdict(tool)) == [path]
+    first, second = csv.DictReader(StringIO(path.read_text()))
+    assert first == {"launch": "0", "kernel": NAME, "grid": "4x2x1", "block": "64x1x1", "launches": "1", "device": "0",
+                     "opcodes.s_nop": "1", "rows": "[1, 2]", "opcodes.s_endpgm": ""}  # fmt: skip
+    assert (second["kernel"], second["opcodes.s_nop"], second["opcodes.s_endpgm"]) == ("plain", "", "5")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_a_report_need_not_be_a_table() -> None:
+    rows = [{"launch": 0, "report": 7}, {"launch": 1, "report": None}]
+    assert flat_rows(rows) == [{"launch": 0, "report": 7}, {"launch": 1, "report": None}]
+
+
+def test_json_has_all(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    tool = Nested(LUTHIER_OUTPUT=path, mangled_names=1)
+    output = Output(tool, StringIO())
+    output.launch(launch(2), {"n": [1, {"x": 2}]}, "")
+    output.finish(Verdict(tool, launches=5))
+    facts = json.loads(path.read_text())
+    assert facts["tool"] == "Nested" and facts["options"]["MANGLED_NAMES"] is True and facts["verdict"]["launches"] == 5
+    assert facts["launches"] == [{"launch": 2, "kernel": SYMBOL, "grid": [4, 2, 1], "block": [64, 1, 1], "launches": 1,
+                                  "device": 0, "report": {"n": [1, {"x": 2}]}}]  # fmt: skip
+
+
+def test_files_of_each_launch_or_of_each_kernel(tmp_path: Path) -> None:
+    for tool, expected in (
+        (Nested(LUTHIER_REPORT=tmp_path / "each"), {"add/0": 10, "add/1": 20, "one": 7}),
+        (Summed(LUTHIER_REPORT=tmp_path / "sum"), {"add": 30, "one": 7}),
+    ):
+        output = Output(tool, StringIO())
+        for result, report in ((launch(0, "add"), 10), (launch(1, "add"), 20), (launch(2, "one"), 7)):
+            output.launch(result, report, "")
+        folder = tool.selection.report
+        assert folder is not None and not folder.exists()
+        written = output.finish(Verdict(tool))
+        assert {str(path.parent.relative_to(folder)): json.loads(path.read_text()) for path in written} == expected
+
+
+@pytest.mark.parametrize("kernel", ["a/../b", "x" * 300, "k<int>"])
+def test_any_kernel_has_a_folder(kernel: str, tmp_path: Path) -> None:
+    tool = Nested(LUTHIER_REPORT=tmp_path / "r")
+    output = Output(tool, StringIO())
+    output.launch(launch(0, kernel), 1, "")
+    (path,) = output.finish(Verdict(tool))
+    assert path.parent.parent == tmp_path / "r" and len(path.parent.name) < 120

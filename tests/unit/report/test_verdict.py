@@ -1,0 +1,103 @@
+"""What a run's verdict says, to people and to programs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from emulated import code_object
+
+from luthier_py import Mutator, Tool, Variable, hook, ptr, u64
+from luthier_py.errors import Location
+from luthier_py.intrinsics import atomic_add, lane_id
+from luthier_py.isa import sgpr
+from luthier_py.loader import load
+from luthier_py.pipeline import Instrumented, instrument
+from luthier_py.report.verdict import Verdict
+from luthier_py.samples import sample
+from luthier_py.tool import Refusal, load_tool
+
+STAGES = ["lift", "analyse", "visit", "jit", "inject", "link", "check"]
+
+
+@pytest.fixture(scope="module")
+def made() -> Instrumented:
+    return instrument(sample("saxpy").path.read_bytes(), load_tool("instr_count"))
+
+
+def test_nothing_happened() -> None:
+    verdict = Verdict(load_tool("instr_count"), launches=3)
+    assert not verdict.observed
+    assert verdict.text() == (
+        "verdict: 3 launches, 0 selected, 0 instrumented by instr_count; 0 kernels, 0 sites, 0 refused")
+
+
+def test_one_line(made: Instrumented) -> None:
+    verdict = Verdict(load_tool("instr_count"), launches=1, selected=1, instrumented=1)
+    verdict.made(replace(made, seconds={"jit": 0.25, "check": 0.5}, cached=True))
+    assert verdict.observed and verdict.text() == (
+        "verdict: 1 launch, 1 selected, 1 instrumented by instr_count; 1 kernel, 3 sites, 0 refused; waves/SIMD 8; "
+        "instrumented in 0.75 s, 1 from cache")
+
+
+def test_facts(made: Instrumented) -> None:
+    verdict = Verdict(load_tool("instr_count"), launches=7, selected=6, instrumented=5)
+    verdict.made(made)
+    facts = json.loads(json.dumps(verdict.facts()))
+    counts = [facts[name] for name in ("tool", "launches", "selected", "instrumented", "observed", "sites", "refused")]
+    assert counts == ["instr_count", 7, 6, 5, True, len(made.edits.insertions), []]
+    (kernel,) = facts["kernels"]
+    assert (kernel["name"], kernel["clone"], kernel["waves_per_simd"]) == ("saxpy", "saxpy.luthier", [8, 8])
+    assert list(kernel["seconds"]) == list(facts["seconds"]) == STAGES and all(facts["seconds"].values())
+    assert kernel["cached"] is made.cached
+
+
+def test_a_hook_is_compiled_once(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first time it is not from the cache, the second time it is; which numbers a hook adds is part of it."""
+    monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("luthier_py.jit.compile._codes", {})
+    code = sample("saxpy").path.read_bytes()
+    assert [instrument(code, load_tool("instr_count")).cached for _ in range(2)] == [False, True]
+    assert not instrument(code, load_tool("opcode_histogram")).cached
+
+
+class EveryWave(Tool):
+    """Wants vector registers at every kernel's first marker."""
+
+    rows = Variable(u64, 64)
+
+    @hook(lanes="all")
+    def note(rows: ptr[u64]) -> None:
+        atomic_add(rows + lane_id(), u64(1))
+
+    def instrument(self, m: Mutator) -> None:
+        for function in m.functions():
+            for instr in function.instrs:
+                if instr.inst.op.base == "S_NOP":
+                    m.before(instr, self.note, self.rows)
+
+
+def test_refusals_and_the_worst_occupancy() -> None:
+    """One kernel is full; one is served from what is free; verbose says more of each."""
+    writes = [("s_mov_b32", sgpr(i), 1) for i in range(102)]
+    reads = [("s_add_u32", sgpr(0), sgpr(0), sgpr(i)) for i in range(102)]
+    functions = {"full": [*writes, ("s_nop", 7), *reads, ("s_endpgm",)], "_Z4easyv": [("s_nop", 7), ("s_endpgm",)]}
+    data = code_object(functions, ("full", "_Z4easyv"), sgprs=102)
+    verdict = Verdict(EveryWave(tool_verbose=1), launches=2, selected=2, instrumented=1)
+    verdict.made(instrument(data, verdict.tool, kernels=["full", "_Z4easyv"], keep_going=True))
+    first, refused, easy, stages = verdict.text().splitlines()
+    assert "1 kernel, 1 site, 1 refused" in first
+    assert refused.startswith("  refused: full: ") and "s_nop 7" in refused
+    assert easy.startswith("  easy(): 1 site, ") and all(f"{stage} " in stages for stage in STAGES)
+    assert [row["kernel"] for row in verdict.facts()["refused"]] == ["full"]
+    verdict.refuse(Refusal("late", "no registers", Location("late", 16)))
+    assert verdict.refused["late"] == "no registers [kernel late, pc 0x10]"
+
+
+def test_kernels_that_are_not_selected_are_left_alone() -> None:
+    data = sample("saxpy").path.read_bytes()
+    assert instrument(data, load_tool("instr_count", {"LUTHIER_KERNELS": "nbody"})).data == data
+    made = instrument(data, load_tool("instr_count", {"LUTHIER_KERNELS": "^sax"}))
+    assert len(load(made.data).kernels) == 2
