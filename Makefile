@@ -3,6 +3,7 @@
 # make test-isa  every row and every opcode of every target against LLVM (a quarter of an hour)
 # make lint    ruff and mypy
 # make bench   speed of the emulator and of instrumentation
+# make programs compile the HIP programs of tests/programs into build/programs (needs clang-22 and HIP's headers)
 # make studies the numbers and plots of docs/instruction-counts.md and docs/bank-conflicts.md, in build/studies
 # make samples compile the sample kernels again (needs clang-22)
 #
@@ -12,7 +13,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-isa lint bench studies samples clean
+.PHONY: demo test test-isa lint bench programs studies samples clean
 
 demo: .venv/installed
 	$(BIN)/luthier demo
@@ -30,6 +31,9 @@ lint: .venv/installed-test
 
 bench: .venv/installed
 	set -e; for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark; done
+
+programs: .venv/installed
+	$(BIN)/python tests/programs/build.py build/programs
 
 studies: .venv/installed-test
 	set -e; for study in docs/studies/*.toml; do \

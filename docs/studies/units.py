@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from luthier_py import LaunchResult, Mutator, Tool, Variable, hook, ptr, u64
+from luthier_py import LaunchResult, Mutator, OpFlag, Tool, Variable, hook, ptr, u64
 from luthier_py.intrinsics import atomic_add
 
-UNITS = {"VOP": "VALU", "SOPP": "control", "SOP": "SALU", "SM": "SMEM", "DS": "LDS"}  # by how a format's name begins
+CONTROL = OpFlag.BRANCH | OpFlag.INDIRECT | OpFlag.BARRIER | OpFlag.WAIT | OpFlag.END
+UNITS = {  # the first that an instruction's flags meet
+    "control": CONTROL, "LDS": OpFlag.LDS, "VMEM": OpFlag.VMEM, "SMEM": OpFlag.SMEM, "SALU": OpFlag.SALU,
+    "VALU": OpFlag.VALU | OpFlag.MATRIX,
+}  # fmt: skip
 
 
 class Units(Tool):
@@ -17,20 +21,21 @@ class Units(Tool):
     def count(executions: ptr[u64]) -> None:
         atomic_add(executions, u64(1))
 
-    def instrument(self, m: Mutator) -> None:
+    def instrument(self, m: Mutator) -> tuple[Variable, list[Counter[str]]]:
         regions = [region for function in m.functions() for region in m.regions(function)]
-        self.units = [Counter(unit(instr.inst.op.format) for instr in region.instrs) for region in regions]
-        self.executions = Variable(u64, max(len(regions), 1), name="Units.executions")
+        units = [Counter(unit(instr.inst.op.flags) for instr in region.instrs) for region in regions]
+        executions = Variable(u64, max(len(regions), 1), name="Units.executions")
         for slot, region in enumerate(regions):
-            m.at_region(region, self.count, self.executions[slot])
+            m.at_region(region, self.count, executions[slot])
+        return executions, units
 
     def report(self, launch: LaunchResult) -> dict[str, dict[str, int]]:
+        executions, units = launch.notes
         total: Counter[str] = Counter()
-        for executions, units in zip(launch[self.executions], self.units, strict=True):
-            total.update({name: n * executions for name, n in units.items()})
+        for times, names in zip(launch[executions], units, strict=False):  # without code: one, for nothing
+            total.update({name: n * times for name, n in names.items()})
         return {"units": dict(total)}
 
 
-def unit(encoding: str) -> str:
-    """Of an encoding's instructions: what is none of the others goes to memory through the vector units."""
-    return next((name for start, name in UNITS.items() if encoding.startswith(start)), "VMEM")
+def unit(flags: OpFlag) -> str:
+    return next((name for name, meant in UNITS.items() if flags & meant), "other")

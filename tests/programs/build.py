@@ -2,18 +2,23 @@
 
 In: a .hip file, targets, a folder of HIP headers, a folder with libamdhip64. Out: an executable. The steps are those of
 clang's own driver; the fat binary is written here, since the driver's bundler comes with another package.
+As a command: FOLDER [NAME...].
 Headers: LUTHIER_HIP_INCLUDE, ROCm's, or those that the PyPI package triton carries. A source with the line LINKED gets
 AMD's own device library as well, which lies beside these headers.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import struct
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+import zstandard
 
 HERE = Path(__file__).parent
 COMPILER = "clang++-22"
@@ -112,11 +117,23 @@ def bundle(objects: dict[str, bytes]) -> bytes:
     return table.ljust(place, b"\0") + bytes(body)
 
 
+def compress(fat: bytes, version: int) -> bytes:
+    """A fat binary as --offload-compress leaves it (LLVM, OffloadBundler.cpp)."""
+    packed = zstandard.compress(fat)
+    digest = int.from_bytes(hashlib.md5(fat).digest()[:8], "little")
+    layout = {1: "<4sHHIQ", 2: "<4sHHIIQ", 3: "<4sHHQQQ"}[version]
+    sizes = (struct.calcsize(layout) + len(packed), len(fat))[version == 1 :]
+    return struct.pack(layout, b"CCOB", version, 1, *sizes, digest) + packed
+
+
 def build(
     source: Path, output: Path, headers: Path, libraries: Path, targets: Sequence[str], extra: Sequence[str] = (),
-    abi: int | None = None,
+    abi: int | None = None, compressed: int = 0,
 ) -> Path:
-    """Compile, and link libamdhip64.so.ABI (that of the headers by default); RuntimeError has the compiler's words."""
+    """Compile, and link libamdhip64.so.ABI (that of the headers by default); RuntimeError has the compiler's words.
+
+    ``compressed``: the version of compressed bundles to use, 0 for a plain one.
+    """
     objects = {}
     for name in targets:
         code = output.with_suffix(f".{name}.co")
@@ -134,7 +151,7 @@ def build(
         )
         objects[name] = code.read_bytes()
     fat = output.with_suffix(".hipfb")
-    fat.write_bytes(bundle(objects))
+    fat.write_bytes(compress(bundle(objects), compressed) if compressed else bundle(objects))
     host = output.with_suffix(".o")
     run(
         COMPILER,
@@ -160,3 +177,20 @@ def run(*command: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
+
+
+def build_programs(names: Sequence[str], folder: Path, targets: Sequence[str]) -> list[Path]:
+    """Programs of this folder, against the newest headers; RuntimeError where there are none."""
+    from luthier_py.runtime.hip import runtime_folder
+
+    found = header_folders()
+    if not found:
+        raise RuntimeError("no HIP headers: install ROCm, or triton from PyPI, or set LUTHIER_HIP_INCLUDE")
+    headers = max(found, key=hip_major)
+    folder.mkdir(parents=True, exist_ok=True)
+    return [build(HERE / f"{name}.hip", folder / name, headers, runtime_folder(), targets) for name in names]
+
+
+if __name__ == "__main__":
+    every = sorted(path.stem for path in HERE.glob("*.hip"))
+    build_programs(sys.argv[2:] or every, Path(sys.argv[1]), ("gfx90a",))

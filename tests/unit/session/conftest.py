@@ -1,8 +1,7 @@
-"""The HIP programs that tests of the worker build are subjects of studies too."""
+"""`luthier study` as a user types it; HIP programs are its subjects."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -11,13 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hip_programs import program
 
-_worker = Path(__file__).parents[1] / "worker" / "conftest.py"
-_spec = importlib.util.spec_from_file_location("programs_of_worker", _worker)
-assert _spec is not None and _spec.loader is not None
-_programs = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(_programs)
-program = _programs.program
+__all__ = ["program", "study", "summary"]
 MAIN = "from luthier_py.cli import main; main()"
 
 
