@@ -47,6 +47,17 @@ class Instrumented:
         return self.edits.refused + self.patched.refused
 
 
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a tool wants of a code object; nothing is made yet."""
+
+    obj: CodeObject
+    program: Program
+    facts: Facts
+    edits: Edits
+    seconds: Mapping[str, float]
+
+
 def instrument(
     code: bytes, tool: Tool, name: str = "<memory>", kernels: Iterable[str] | None = None, keep_going: bool = False
 ) -> Instrumented:
@@ -55,15 +66,28 @@ def instrument(
 
     With ``keep_going`` kernels that cannot be served are left alone and listed in ``refused``.
     """
+    planned = plan(code, tool, name, kernels)
+    if planned.edits.refused and not keep_going:
+        first = planned.edits.refused[0]
+        raise Unsupported(f"kernel {first.kernel} cannot be instrumented: {first.reason}", first.where)
+    return carry_out(planned, keep_going)
+
+
+def plan(code: bytes, tool: Tool, name: str = "<memory>", kernels: Iterable[str] | None = None) -> Planned:
+    """The tool's edits."""
     clock = _Clock()
     obj = load(code, name)
     chosen = [k for k in ((k.name for k in obj.kernels) if kernels is None else kernels) if tool.selection.kernel(k)]
     program = clock.run("lift", lift, obj, chosen)
     facts = clock.run("analyse", analyse, program)
     edits = clock.run("visit", visit, tool, program, facts)
-    if edits.refused and not keep_going:
-        first = edits.refused[0]
-        raise Unsupported(f"kernel {first.kernel} cannot be instrumented: {first.reason}", first.where)
+    return Planned(obj, program, facts, edits, clock.seconds)
+
+
+def carry_out(planned: Planned, keep_going: bool = False) -> Instrumented:
+    """The instrumented copy; ``keep_going`` as for instrument."""
+    clock = _Clock(dict(planned.seconds))
+    obj, program, facts, edits = planned.obj, planned.program, planned.facts, planned.edits
     facts = facts.with_reads(edits.reads(Place.BEFORE), edits.reads(Place.AFTER))
     compiled: set[str] = set()
     payloads = clock.run("jit", compile_hooks, edits, program.isa, compiled)

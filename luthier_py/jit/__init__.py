@@ -1,6 +1,7 @@
 """Hooks to payloads: device Python to LLVM IR to a fragment of machine code that inject inlines."""
 
 from luthier_py.jit.compile import compile_hooks, compile_keys
+from luthier_py.jit.fingerprint import fingerprint
 from luthier_py.jit.payload import Payload, PayloadKey, Slot, payload_key
 
-__all__ = ["Payload", "PayloadKey", "Slot", "compile_hooks", "compile_keys", "payload_key"]
+__all__ = ["Payload", "PayloadKey", "Slot", "compile_hooks", "compile_keys", "fingerprint", "payload_key"]

@@ -7,6 +7,7 @@ code is kept in the process and on disk under a hash of these.
 from __future__ import annotations
 
 from functools import cache as memoize
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 
 from luthier_py import llvm
@@ -32,7 +33,7 @@ def compile_keys(
     keys: dict[PayloadKey, None], isa: InstructionSet, compiled: set[str] | None = None
 ) -> dict[PayloadKey, Payload]:
     """Payloads of the given hooks and constants, in one LLVM module."""
-    irs = {key: hook_ir(key.hook, key.constants, isa.wave_size) for key in keys}
+    irs = {key: _ir(key, isa.wave_size) for key in keys}
     codes = _compiled({_name(ir, isa): ir for ir in irs.values()}, isa, compiled if compiled is not None else set())
     return {
         key: fragment.payload(key.hook, codes[_name(ir, isa)], ir.params, ir.results, isa) for key, ir in irs.items()
@@ -54,6 +55,16 @@ def _compiled(wanted: dict[str, HookIr], isa: InstructionSet, compiled: set[str]
             _codes[name] = made[f"h{i}"]
             cache.write(name, _codes[name])
     return {name: _codes[name] for name in wanted}
+
+
+def payload_name(key: PayloadKey, isa: InstructionSet) -> str:
+    """The cache key of its code: equal for equal code; raises HookError."""
+    return _name(_ir(key, isa.wave_size), isa)
+
+
+@lru_cache(maxsize=1 << 12)
+def _ir(key: PayloadKey, wave_size: int) -> HookIr:
+    return hook_ir(key.hook, key.constants, wave_size)
 
 
 def _name(ir: HookIr, isa: InstructionSet) -> str:

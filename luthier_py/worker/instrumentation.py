@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.errors import Invalid, Location
+from luthier_py.inject.model import ClonedKernel
 from luthier_py.report.output import Output
 from luthier_py.report.verdict import Verdict
 from luthier_py.runtime.hip import protocol
@@ -160,15 +161,16 @@ class ToolService:
         if not run.tool.selection.kernel(kernel):
             return NOT_SELECTED
         name = run.tool.selection.shown(kernel)
-        made = guarded(partial(patch, self._code[image, device], run.tool, kernel), f"kernel {name} runs as it is")
-        if isinstance(made, Exception):
-            run.verdict.refuse(Refusal(kernel, one_line(made), Location(kernel)))
+        copy = guarded(partial(patch, self._code[image, device], run.tool, kernel), f"kernel {name} runs as it is")
+        if isinstance(copy, Exception):
+            run.verdict.refuse(Refusal(kernel, one_line(copy), Location(kernel)))
             raise Refused("not instrumented", protocol.STATUS_UNKNOWN)
-        self._kept[image, device, kernel] = made.variables, made.notes
-        run.verdict.add(() if made.cloned is None else (made.cloned,), made.refused, made.seconds, made.cached)
+        made = copy.made
+        self._kept[image, device, kernel] = copy.variables, copy.notes
+        run.verdict.add(() if made.cloned is None else (made.cloned,), made.refused, copy.seconds, copy.cached)
         for refusal in made.refused:
             say(f"kernel {run.tool.selection.shown(refusal.kernel)} runs as it is: {refusal.reason}")
-        return SELECTED if made.cloned is None else SELECTED + describe(made)
+        return SELECTED if made.cloned is None else SELECTED + describe(copy, made.cloned)
 
     def _result(self, content: bytes) -> LaunchResult:
         image, device, index, launches, *shape, name_bytes = _RESULT.unpack_from(content)
@@ -195,13 +197,12 @@ def _option(line: str) -> tuple[str, str]:
     return name, value
 
 
-def describe(made: Copy) -> bytes:
+def describe(copy: Copy, cloned: ClonedKernel) -> bytes:
     """The clone's name, the code object, the tool's variables, those of the program."""
-    assert made.cloned is not None
-    names = [variable.name.encode() for variable in made.variables]
-    parts = [_counted(made.cloned.clone.encode()), _counted(made.data)]
-    parts += [struct.pack("<I", len(names)), *map(_counted, names), struct.pack("<I", len(made.shared))]
-    for name, changes in made.shared:
+    names = [variable.name.encode() for variable in copy.variables]
+    parts = [_counted(cloned.clone.encode()), _counted(copy.made.data)]
+    parts += [struct.pack("<I", len(names)), *map(_counted, names), struct.pack("<I", len(copy.shared))]
+    for name, changes in copy.shared:
         parts += [_counted(name.encode()), struct.pack("<I", changes)]
     return b"".join(parts)
 

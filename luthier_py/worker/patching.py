@@ -1,45 +1,99 @@
 """One kernel's code object with the tool in it, as a running program needs it.
 
 In: a code object, a tool, the kernel that is to be launched. Out: a Copy, which has no parts that only reports need.
+Invariant: a copy from the user's cache is the one that would be made now: its key has the code object, all edits with
+the compiled identity of their hooks, and this very installation.
 """
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
-from luthier_py.inject.model import ClonedKernel
+from luthier_py.errors import Location
+from luthier_py.inject.model import ClonedKernel, Resources
+from luthier_py.jit import fingerprint
 from luthier_py.loader import CodeObject, SegmentFlag, SymbolType
-from luthier_py.pipeline import instrument
+from luthier_py.pipeline import carry_out, plan
+from luthier_py.storage import Shelf, cache_key
 from luthier_py.tool import Refusal, Tool, Variable
 
 UNIT_ID = "__hip_cuid_"  # clang's mark of a compilation unit; nothing reads it
 MANAGED = ".managed"  # the initial value of a managed variable; the runtime has moved it
+SHELF = Shelf("copies", 1 << 30)
+_HEAD_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
-    """``cloned`` is None where the original is to run."""
+class Made:
+    """What the cache keeps. ``cloned`` is None where the original is to run."""
 
     data: bytes
     cloned: ClonedKernel | None
     refused: tuple[Refusal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """What is made, and what belongs to this run."""
+
+    made: Made
     variables: tuple[Variable, ...]
     shared: tuple[tuple[str, bool], ...]
     """Variables of the program, and whether they change."""
     seconds: Mapping[str, float]
     cached: bool
-    notes: Any = None
+    notes: Any
     """What the tool keeps for its reports."""
 
 
 def patch(code: bytes, tool: Tool, kernel: str) -> Copy:
     """Raises LuthierError when nothing could be made."""
-    made = instrument(code, tool, "code object", [kernel], keep_going=True)
-    cloned = next((row for row in made.patched.report if row.name == kernel), None)
-    edits, shared = made.edits, shared_variables(made.obj)
-    return Copy(made.data, cloned, made.refused, edits.variables, shared, made.seconds, made.cached, edits.notes)
+    planned = plan(code, tool, "code object", [kernel])
+    start = time.perf_counter()
+    key = cache_key(installation(), code, kernel, fingerprint(planned.edits, planned.program.isa))
+    kept = SHELF.read(key)
+    seconds = {**planned.seconds, "cache": time.perf_counter() - start}
+    if kept is not None:
+        made, cached = unpack(kept), True
+    else:
+        done = carry_out(planned, keep_going=True)
+        cloned = next((row for row in done.patched.report if row.name == kernel), None)
+        made, cached = Made(done.data, cloned, done.refused), done.cached
+        seconds.update(done.seconds)
+        SHELF.write(key, pack(made))
+    edits = planned.edits
+    return Copy(made, edits.variables, shared_variables(planned.obj), seconds, cached, edits.notes)
+
+
+@cache
+def installation() -> str:
+    """All files of this package as they are: another version makes other copies."""
+    root = Path(__file__).parent.parent
+    stats = {path: path.stat() for path in sorted(root.rglob("*")) if path.suffix in (".py", ".gz", ".json")}
+    return cache_key(*(f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in stats.items()))
+
+
+def pack(made: Made) -> bytes:
+    """Facts as JSON, their size before them, and the bytes."""
+    facts = {"cloned": asdict(made.cloned) if made.cloned else None, "refused": [asdict(r) for r in made.refused]}
+    head = json.dumps(facts).encode()
+    return len(head).to_bytes(_HEAD_BYTES, "little") + head + made.data
+
+
+def unpack(kept: bytes) -> Made:
+    end = _HEAD_BYTES + int.from_bytes(kept[:_HEAD_BYTES], "little")
+    facts = json.loads(kept[_HEAD_BYTES:end])
+    cloned, refused = facts["cloned"], facts["refused"]
+    if cloned is not None:
+        resources = {name: Resources(**cloned[name]) for name in ("before", "after")}
+        cloned = ClonedKernel(**{**cloned, **resources})
+    return Made(kept[end:], cloned, tuple(Refusal(**{**row, "where": Location(**row["where"])}) for row in refused))
 
 
 def shared_variables(obj: CodeObject) -> tuple[tuple[str, bool], ...]:
