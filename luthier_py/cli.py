@@ -35,8 +35,13 @@ ToolName = Annotated[
     str, typer.Option("-t", "--tool", help="a tool's name, or a .py file that defines one; `none` inserts nothing")
 ]
 ToolOptions = Annotated[
-    list[str] | None, typer.Option("-O", "--option", help="an option of the tool, NAME=VALUE; may be repeated")
+    list[str] | None,
+    typer.Option("-O", "--option", metavar="NAME=VALUE", help="of the tool: see `luthier tools`; may be repeated"),
 ]
+Output = Annotated[
+    Path | None, typer.Option("--output", metavar="FILE", help="what each launch counted, as .txt, .csv or .json")
+]
+Report = Annotated[Path | None, typer.Option("--report", metavar="DIR", help="folder for the tool's own files")]
 
 
 class Exit(IntEnum):
@@ -61,12 +66,12 @@ def main() -> None:
 
 @app.command()
 def info(file: File, as_json: AsJson = False) -> None:
-    """What a code object holds: target, kernels, registers, memory."""
-    from luthier_py.loader import load
-    from luthier_py.report.info import describe, info_table
+    """What a code object, or a fat binary or program with several, holds: target, kernels, registers, memory."""
+    from luthier_py.loader import load_all
+    from luthier_py.report.info import describe, info_tables
 
-    facts = describe(load(file.read_bytes(), str(file)))
-    _show(facts if as_json else info_table(facts), as_json)
+    facts = [describe(obj) for obj in load_all(file.read_bytes(), str(file))]
+    _show((facts if len(facts) > 1 else facts[0]) if as_json else info_tables(facts), as_json)
 
 
 @app.command()
@@ -76,13 +81,16 @@ def disasm(
     blocks: Annotated[bool, typer.Option("--blocks", help="as basic blocks with live registers")] = False,
     host: Annotated[bool, typer.Option("--host", help="the emulator's code for this computer")] = False,
 ) -> None:
-    """Machine code as text, in llvm-objdump's format."""
-    from luthier_py.loader import load
+    """Machine code as text, in llvm-objdump's format; of a code object, or of all in a fat binary or a program."""
+    from luthier_py.loader import load_all
     from luthier_py.report.disassembly import disassemble, disassemble_blocks, disassemble_host
 
     lines = disassemble_host if host else disassemble_blocks if blocks else disassemble
-    for line in lines(load(file.read_bytes(), str(file)), kernel):
-        print(line)
+    objects = load_all(file.read_bytes(), str(file))
+    having = [obj for obj in objects if kernel in (None, *(record.name for record in obj.kernels))]
+    for obj in having or objects:
+        for line in lines(obj, kernel):
+            print(line)
 
 
 @app.command()
@@ -102,8 +110,12 @@ def instrument(
     from luthier_py.pipeline import instrument as run_pipeline
     from luthier_py.report.instrumented import instrumented_facts, instrumented_table
     from luthier_py.session.files import write_file
+    from luthier_py.tool import LAUNCHES, OUTPUT
 
-    made = run_pipeline(file.read_bytes(), _tool(tool, option), str(file), keep_going=keep_going)
+    loaded = _tool(tool, option)
+    if pointless := sorted(loaded.given & {*LAUNCHES, *OUTPUT}):
+        raise Invalid(f"option {', '.join(pointless)}: is about launches, and this makes none; give it to run or exec")
+    made = run_pipeline(file.read_bytes(), loaded, str(file), keep_going=keep_going)
     path = output or file.with_suffix(f".luthier{file.suffix}")
     write_file(path, made.data)
     facts = instrumented_facts(made, str(path))
@@ -125,12 +137,19 @@ def run(
     ] = None,
     tool: ToolName = "none",
     option: ToolOptions = None,
-    device: Annotated[str, typer.Option("--device", help="`emulator`, or `hip` for the first AMD GPU")] = "emulator",
+    device: Annotated[
+        str, typer.Option("--device", help="`emulator`, `emulator:TARGET`, or `hip` for the first AMD GPU")
+    ] = "emulator",
     save: Annotated[Path | None, typer.Option("--save", help="folder for the out and inout buffers, as .npy")] = None,
-    report: Annotated[Path | None, typer.Option("--report", help="folder for the files of the tool's report")] = None,
+    output: Output = None,
+    report: Report = None,
     as_json: AsJson = False,
 ) -> None:
-    """Launch one kernel, with a tool in it or without."""
+    """Launch one kernel, with a tool in it or without.
+
+    For example: luthier run saxpy.co --kernel saxpy --grid 4 --block 256 -t instr_count u32=1000 f32=0.7
+    in:f32[1000]=random:1 inout:f32[1000]=random:2
+    """
     from luthier_py.report.launched import launch_table
     from luthier_py.session import (
         Launch,
@@ -146,8 +165,9 @@ def run(
     launch = Launch(
         kernel, parse_dim(grid, "--grid"), parse_dim(block, "--block"), tuple(map(parse_argument, arguments or []))
     )
-    pairs = {**_pairs(option), **({"LUTHIER_REPORT": str(report)} if report else {})}
-    loaded = None if tool == "none" else _echoed(tool, pairs)
+    options = _pairs(option, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
+    _check_taken(options, tool != "none")
+    loaded = _echoed(tool, options) if tool != "none" else None
     done = launch_file(file, launch, loaded, device)
     saved = save_outputs(done, save) if save else {}
     files = [*save_counts(done), *save_report(done)]
@@ -161,11 +181,11 @@ def run(
 @app.command()
 def tools(as_json: AsJson = False) -> None:
     """Installed tools and their options."""
-    from luthier_py.report.toolbox import toolbox_facts, toolbox_table
+    from luthier_py.report.toolbox import toolbox_facts, toolbox_text
     from luthier_py.tool import tools as installed
 
     facts = toolbox_facts(installed())
-    _show(facts if as_json else toolbox_table(facts), as_json)
+    _show(facts if as_json else toolbox_text(facts), as_json)
 
 
 @app.command()
@@ -182,16 +202,27 @@ def demo(as_json: AsJson = False) -> None:
 
 @app.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 def execute(
-    command: Annotated[list[str], typer.Argument(help="what to run, after --", metavar="-- PROGRAM [ARG]...")],
+    command: Annotated[list[str], typer.Argument(help="the program and its arguments, after --", metavar="PROGRAM")],
     tool: Annotated[str | None, typer.Option("-t", "--tool", help="a tool's name, or a .py file with one")] = None,
     option: ToolOptions = None,
     device: Annotated[str | None, typer.Option("--device", help="emulator:TARGET; without it, the GPU")] = None,
-    kernels: Annotated[str | None, typer.Option("--kernels", help="regular expression: only kernels like this")] = None,
+    kernels: Annotated[
+        str | None, typer.Option("--kernels", metavar="REGEX", help="only kernels with such names")
+    ] = None,
+    output: Output = None,
+    report: Report = None,
 ) -> None:
-    """Run a HIP program as it is, on a GPU or on the emulator, with a tool under it or without."""
+    """Run a HIP program as it is, on a GPU or on the emulator, with a tool under it or without.
+
+    For example: luthier exec -t instr_count --device emulator:TARGET -- ./app arguments
+
+    The exit code is the program's own; 3 if the tool observed nothing.
+    """
     from luthier_py.session.execute import execute as run_program
 
-    done = run_program(command, tool, _pairs(option), device, kernels)
+    options = _pairs(option, LUTHIER_KERNELS=kernels, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
+    _check_taken(options, tool is not None)
+    done = run_program(command, tool, options, device)
     if done.exit_code == 0 and tool is not None and not done.observed:
         print(f"luthier: tool {tool} observed nothing", file=sys.stderr)
         raise typer.Exit(Exit.NOTHING_OBSERVED)
@@ -201,10 +232,15 @@ def execute(
 @app.command()
 def build(
     tool: Annotated[str, typer.Argument(help="a tool's name, or a .py file that defines one", metavar="TOOL")],
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="default: TOOL.so")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="LIB", help="default: TOOL.so")
+    ] = None,
     option: ToolOptions = None,
 ) -> None:
-    """Make a library of a tool: LD_PRELOAD=./TOOL.so ./program."""
+    """Make a library of a tool for LD_PRELOAD.
+
+    For example: luthier build instr_count -o count.so && LD_PRELOAD=./count.so ./app arguments
+    """
     from luthier_py.session.execute import build_tool
 
     path = output or Path(f"{Path(tool).stem}.so")
@@ -273,12 +309,20 @@ def _echoed(name: str, options: dict[str, str]) -> Any:
     return loaded
 
 
-def _pairs(options: list[str] | None) -> dict[str, str]:
-    pairs = {}
+def _check_taken(options: dict[str, str], there_is_a_tool: bool) -> None:
+    if options and not there_is_a_tool:
+        raise Invalid(f"option {', '.join(options)}: there is no tool that could take it; give one with -t")
+
+
+def _pairs(options: list[str] | None, **more: Path | str | None) -> dict[str, str]:
+    """NAME=VALUE texts as a dictionary, with those of ``more`` that were given."""
+    pairs = {name: str(value) for name, value in more.items() if value}
     for text in options or []:
         key, equals, value = text.partition("=")
         if not equals:
             raise Invalid(f"option `{text}`: write NAME=VALUE")
+        if key in pairs:
+            raise Invalid(f"option {key} is given twice")
         pairs[key] = value
     return pairs
 

@@ -1,34 +1,57 @@
-"""Installed tools and their options, as data and as a table."""
+"""Installed tools and their options, as data and as lines."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rich.table import Table
+from rich.console import Group
+from rich.text import Text
 
-from luthier_py.tool import Tool
+from luthier_py.tool import EVERY_TOOL, Option, Tool
 
-Facts = list[dict[str, Any]]
+Facts = dict[str, Any]
 
 
 def toolbox_facts(tools: Mapping[str, type[Tool]]) -> Facts:
-    return [
-        {
-            "name": name,
-            "description": tool.description(),
-            "options": {
-                o.name: {"default": o.default, "expects": o.expected(), "environment": o.env, "help": o.help}
-                for o in tool.options.values()
-            },
+    return {
+        "tools": [
+            {
+                "name": name,
+                "aliases": list(tool.aliases),
+                "description": tool.description(),
+                "options": _options(tool.options),
+            }
+            for name, tool in sorted(tools.items())
+        ],
+        "every_tool": _options(EVERY_TOOL),
+    }
+
+
+def _options(options: Mapping[str, Option[Any]]) -> Facts:
+    return {
+        o.name: {
+            "default": o.default, "shown": Option.show(o.default), "expects": o.expected(),
+            "choices": list(o.choices), "environment": o.env, "help": o.help,
         }
-        for name, tool in sorted(tools.items())
-    ]
+        for o in options.values()
+    }  # fmt: skip
 
 
-def toolbox_table(facts: Facts) -> Table:
-    table = Table("tool", "what it does", "options", box=None, pad_edge=False)
-    for tool in facts:
-        options = "\n".join(f"{n}={o['default']}  ({o['expects']}) {o['help']}" for n, o in tool["options"].items())
-        table.add_row(tool["name"], tool["description"], options)
-    return table
+def toolbox_text(facts: Facts) -> Group:
+    """What is there, in the terminal's width."""
+    lines: list[Text] = []
+    width = max(len(name) for owner in (*facts["tools"], {"options": facts["every_tool"]}) for name in owner["options"])
+    for tool in facts["tools"]:
+        also = f" (also {', '.join(tool['aliases'])})" if tool["aliases"] else ""
+        lines += [Text(f"{tool['name']}{also}: {tool['description']}"), *_lines(tool["options"], width), Text()]
+    lines += [Text("every tool:"), *_lines(facts["every_tool"], width), Text()]
+    lines.append(Text("Give options as -O NAME=VALUE. Those in capitals are environment variables, too."))
+    return Group(*lines)
+
+
+def _lines(options: Facts, width: int) -> Iterator[Text]:
+    for name, option in options.items():
+        default = f" [{option['shown']}]" if option["shown"] else ""
+        takes = f"{option['expects']}; " if option["choices"] else ""
+        yield Text(f"  {name:<{width}}  {takes}{option['help']}{default}")

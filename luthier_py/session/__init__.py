@@ -9,6 +9,7 @@ from pathlib import Path
 
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import Invalid
+from luthier_py.isa import target
 from luthier_py.loader import CodeObject, load
 from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.report.output import Output, write_report
@@ -65,12 +66,13 @@ def launch_file(file: Path, launch: Launch, tool: Tool | None, device_name: str)
 
 
 def open_device(name: str, obj: CodeObject) -> Device:
-    """``emulator``: a device for the object's own target. ``hip``: the first AMD GPU."""
-    if name == "emulator":
-        return EmulatorDevice(obj.target)
+    """``emulator``: a device for the object's own target, or the one after a colon. ``hip``: the first AMD GPU."""
+    kind, colon, chosen = name.partition(":")
+    if kind == "emulator":
+        return EmulatorDevice(target(chosen) if colon else obj.target)
     if name == "hip":
         return HipDevice()
-    raise Invalid(f"device {name} is not available; there are emulator and hip")
+    raise Invalid(f"device {name} is not available; there are emulator, emulator:TARGET and hip")
 
 
 def parse_dim(text: str, option: str) -> Dim:

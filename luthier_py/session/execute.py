@@ -38,9 +38,7 @@ class Executed:
         return self.verdict is not None and bool(self.verdict["reports"])
 
 
-def execute(
-    command: Sequence[str], tool: str | None, options: Mapping[str, str], device: str | None, kernels: str | None = None
-) -> Executed:
+def execute(command: Sequence[str], tool: str | None, options: Mapping[str, str], device: str | None) -> Executed:
     """Run ``command``. ``device``: emulator:TARGET, or None for what the program finds."""
     if shutil.which(command[0]) is None:
         raise Invalid(f"there is no program {command[0]}")
@@ -56,7 +54,6 @@ def execute(
             "LUTHIER_TOOL_OPTIONS": _lines(options),
             "LUTHIER_VERDICT": str(verdict),
             "LUTHIER_PYTHON": sys.executable,
-            **({"LUTHIER_KERNELS": kernels} if kernels else {}),
         }
         code = _run(command, {**environment, **settings})
         return Executed(code, json.loads(verdict.read_text()) if verdict.exists() else None)

@@ -88,7 +88,7 @@ class Option(Generic[T]):
     def expected(self) -> str:
         """What the option takes, for help texts."""
         if self.choices:
-            return " or ".join(map(self.show, self.choices))
+            return f"{'only ' * (len(self.choices) == 1)}{' or '.join(map(self.show, self.choices))}"
         if self.bounds:
             return f"a number from {self.bounds[0]} to {self.bounds[1]}"
         return {bool: "0 or 1", int: "an integer", float: "a number", str: "text"}[type(self.default)]

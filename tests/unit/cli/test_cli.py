@@ -111,6 +111,59 @@ def test_a_tool_that_inserts_nothing_is_exit_code_3(luthier, tmp_path):
     assert code == 3 and "observed nothing" in err
 
 
+def test_options_are_echoed_with_their_meaning(luthier, monkeypatch):
+    monkeypatch.setenv("MANGLED_NAMES", "1")
+    _, _, err = luthier("run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "-t", "instr_count", "-O", "count_warp_level=0")
+    given = [line.split()[1:4] for line in err.splitlines() if line.startswith("  *")]
+    assert given == [["COUNT_WARP_LEVEL", "=", "0"], ["MANGLED_NAMES", "=", "1"]]
+    assert "1: count an instruction once per wave, 0: once per thread" in err
+
+
+@pytest.mark.parametrize(
+    "option", ["START_GRID_NUM=1", "END_GRID_NUM=0", "ACTIVE_FROM_START=0", "LUTHIER_KERNELS=nbody", "INSTR_BEGIN=999"]
+)
+def test_what_is_not_selected_runs_as_it_is(luthier, option, tmp_path):
+    command = ["run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "--save", tmp_path]
+    code, out, err = luthier(*command, "-t", "instr_count", "-O", option)
+    assert code == 3 and "0 instrumented by instr_count" in out and "observed nothing" in err
+    x, y = (np.random.default_rng(seed).random(1000).astype(np.float32) for seed in (1, 2))
+    np.testing.assert_allclose(np.load(tmp_path / "arg3.npy"), np.float32(0.7) * x + y, rtol=1e-6)
+
+
+def test_the_verdict_and_its_details(luthier):
+    command = ["run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "-t", "instr_count"]
+    code, out, _ = luthier(*command, "-O", "TOOL_VERBOSE=1")
+    verdict = out[out.index("verdict: ") :].splitlines()
+    assert verdict[0].startswith("verdict: 1 launch, 1 selected, 1 instrumented by instr_count; 1 kernel, 3 sites, ")
+    assert verdict[1].startswith("  saxpy: 3 sites, ") and "waves/SIMD 8" in verdict[1] and "check" in verdict[2]
+    facts = json.loads(luthier(*command, "--json")[1])["verdict"]
+    assert facts["observed"] and facts["kernels"][0]["waves_per_simd"] == [8, 8] and facts["seconds"]["inject"] > 0
+
+
+def test_counts_as_a_file(luthier, tmp_path):
+    command = ["run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "-t", "opcode_histogram", "--output"]
+    code, out, _ = luthier(*command, tmp_path / "o.csv")
+    assert code == 0 and f"-> {tmp_path / 'o.csv'}" in out
+    header, row = (tmp_path / "o.csv").read_text().splitlines()
+    assert header.startswith("launch,kernel,grid,block,") and row.startswith("0,saxpy,4x1x1,256x1x1,")
+    assert dict(zip(header.split(","), row.split(","), strict=True))["opcodes.s_endpgm"] == "16"
+    luthier(*command, tmp_path / "o.json")
+    assert json.loads((tmp_path / "o.json").read_text())["launches"][0]["report"]["opcodes"]["s_endpgm"] == 16
+    luthier(*command, tmp_path / "o.txt")
+    assert "  s_endpgm = 16\n" in (tmp_path / "o.txt").read_text()
+
+
+def test_options_that_nobody_could_follow(luthier, tmp_path):
+    run = ["run", path("saxpy"), *SAXPY, *SAXPY_ARGS]
+    fails(luthier(*run, "--output", tmp_path / "o.csv"), "LUTHIER_OUTPUT", "there is no tool", "-t")
+    fails(luthier(*run, "-t", "instr_count", "--output", tmp_path / "o.xls"), "o.xls", ".csv or .json")
+    fails(luthier(*run, "-t", "instr_count", "-O", "a=1", "-O", "a=1"), "option a is given twice")
+    fails(luthier(*run, "-t", "lds_bank_conflicts", "-O", "COUNT_WARP_LEVEL=0"), "COUNT_WARP_LEVEL=0", "only 1")
+    command = ["instrument", path("saxpy"), "-t", "instr_count", "-o", tmp_path / "o.co", "-O"]
+    fails(luthier(*command, "START_GRID_NUM=1"), "START_GRID_NUM", "launches")
+    assert luthier(*command, "INSTR_BEGIN=1")[0] == 0
+
+
 def test_the_readme_s_tool_runs(luthier, tmp_path):
     """The tool that the README shows whole, with the command that it shows."""
     root = path("saxpy").parents[2]
@@ -126,7 +179,10 @@ def test_tools(luthier):
     code, out, _ = luthier("tools")
     assert code == 0 and "instr_count" in out and "opcode_histogram" in out
     code, out, _ = luthier("tools", "--json")
-    assert {"none", "instr_count", "opcode_histogram"} <= {tool["name"] for tool in json.loads(out)}
+    facts = json.loads(out)
+    assert {"none", "instr_count", "opcode_histogram"} <= {tool["name"] for tool in facts["tools"]}
+    assert facts["every_tool"]["START_GRID_NUM"]["default"] == 0
+    assert facts["tools"][0]["aliases"] == ["instr_count_bb"]
 
 
 # -- bad input: one clear line, exit code 1 ------------------------------------------------------

@@ -88,10 +88,10 @@ def test_a_tool_refuses_how_it_cannot_count(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(Invalid, match="tool Plain does not count by COUNT_WARP_LEVEL: leave it out"):
         Plain(count_warp_level=1)
     assert WavesOnly(COUNT_WARP_LEVEL=1, EXCLUDE_PRED_OFF=1).per_wave and WavesOnly().active
-    with pytest.raises(Invalid, match="option EXCLUDE_PRED_OFF=0: choose 1"):
+    with pytest.raises(Invalid, match="option EXCLUDE_PRED_OFF=0: choose only 1"):
         WavesOnly(exclude_pred_off="0")
     monkeypatch.setenv("EXCLUDE_PRED_OFF", "0")
-    for tool, message in ((Plain, "tool Plain does not count by EXCLUDE_PRED_OFF"), (WavesOnly, "choose 1")):
+    for tool, message in ((Plain, "tool Plain does not count by EXCLUDE_PRED_OFF"), (WavesOnly, "choose only 1")):
         with pytest.raises(Invalid, match=message):
             tool()
 
