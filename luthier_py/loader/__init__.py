@@ -1,6 +1,6 @@
 """Bytes to :class:`CodeObject`: ELF, metadata, kernel descriptors, symbols, relocations; and offload bundles."""
 
-from luthier_py.loader.bundle import Member, unbundle
+from luthier_py.loader.bundle import Member, load_all, unbundle
 from luthier_py.loader.codeobject import CodeObject, KernelArg, KernelRecord, Setting, load
 from luthier_py.loader.descriptor import DESCRIPTOR_BYTES, KernelDescriptor
 from luthier_py.loader.elf import (
@@ -21,5 +21,5 @@ from luthier_py.loader.elf import (
 __all__ = [
     "DESCRIPTOR_BYTES", "Binding", "CodeObject", "KernelArg", "KernelDescriptor", "KernelRecord", "Member",
     "Relocation", "RelocationKind", "Section", "SectionFlag", "SectionType", "Segment", "SegmentFlag", "SegmentType",
-    "Setting", "Symbol", "SymbolType", "Visibility", "load", "unbundle",
+    "Setting", "Symbol", "SymbolType", "Visibility", "load", "load_all", "unbundle",
 ]

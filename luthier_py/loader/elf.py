@@ -249,7 +249,7 @@ def _check_identity(ident: bytes, kind: int, machine: int, name: str) -> None:
 
 _OTHER_FILES = (
     (b"__CLANG_OFFLOAD_BUNDLE__", "an offload bundle (luthier_py.loader.unbundle takes code objects out of it)"),
-    (b"CCOB", "a compressed offload bundle (clang-offload-bundler takes code objects out of it)"),
+    (b"CCOB", "a compressed offload bundle (luthier_py.loader.unbundle takes code objects out of it)"),
     (b"BC\xc0\xde", "LLVM bitcode (clang compiles and links it)"),
     (b"!<arch>\n", "an archive"),
 )

@@ -47,6 +47,10 @@ def _kernel(obj: CodeObject, kernel: KernelRecord) -> Facts:
     }
 
 
+def info_tables(all_facts: list[Facts]) -> Group:
+    return Group(*(info_table(facts) for facts in all_facts))
+
+
 def info_table(facts: Facts) -> Group:
     head = Text(
         f"{facts['file']}: {facts['target']}, code object v{facts['code_object_version']}, "

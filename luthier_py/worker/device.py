@@ -72,7 +72,8 @@ class DeviceService:
         if request.code == Message.RESERVE:
             return struct.pack("<Q", self._reserve(*struct.unpack("<Q", content)))
         if request.code == Message.REGISTER:
-            self.device.memory.register(Allocation(*struct.unpack("<QQ", content), "registered host memory"))
+            address, size = struct.unpack("<QQ", content)
+            self.device.memory.register(Allocation(address, size, "registered host memory"))
             return b""
         if request.code == Message.UNREGISTER:
             self.device.memory.unregister(*struct.unpack("<Q", content))

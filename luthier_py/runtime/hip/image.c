@@ -1,5 +1,6 @@
 /* How long a code object or a bundle in memory is: its loader is given an address and no size. */
 #include <elf.h>
+#include <link.h>
 #include <string.h>
 
 #include "luthier.h"
@@ -40,6 +41,28 @@ static size_t bundle_bytes(const char *image, size_t magic)
     return end;
 }
 
+struct segment { uintptr_t address; size_t left; };
+
+static int find_segment(struct dl_phdr_info *info, size_t size, void *data)
+{
+    struct segment *wanted = data;
+    (void)size;
+    for (unsigned i = 0; i < info->dlpi_phnum && !wanted->left; i++) {
+        uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr, inside = wanted->address - start;
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && wanted->address >= start && inside < info->dlpi_phdr[i].p_filesz)
+            wanted->left = info->dlpi_phdr[i].p_filesz - inside;
+    }
+    return wanted->left != 0;
+}
+
+/* Version 1 does not say how long it is: at most up to the end of what the program was loaded from. */
+static size_t loaded_bytes(const char *image)
+{
+    struct segment segment = {(uintptr_t)image, 0};
+    dl_iterate_phdr(find_segment, &segment);
+    return segment.left;
+}
+
 static size_t compressed_bytes(const char *image)
 {
     uint16_t version;
@@ -48,7 +71,7 @@ static size_t compressed_bytes(const char *image)
     memcpy(&version, image + 4, sizeof version);
     memcpy(&narrow, image + 8, sizeof narrow);
     memcpy(&wide, image + 8, sizeof wide);
-    return version == 2 ? narrow : version == 3 ? wide : 0;
+    return version == 1 ? loaded_bytes(image) : version == 2 ? narrow : version == 3 ? wide : 0;
 }
 
 size_t image_bytes(const void *image)

@@ -47,17 +47,18 @@ def program(require_tool: Callable[[str], str], request: pytest.FixtureRequest) 
         missing("no HIP headers: install ROCm, or triton from PyPI, which has them, or set LUTHIER_HIP_INCLUDE")
     folder = request.config.cache.mkdir("programs")
 
-    def make(name: str, major: int | None = None, targets: tuple[str, ...] = (TARGET,)) -> Path:
+    def make(name: str, major: int | None = None, targets: tuple[str, ...] = (TARGET,), compressed: int = 0) -> Path:
         major = major or max(HEADERS)
         headers = HEADERS.get(major) or HEADERS[max(HEADERS)]
         source = PROGRAMS / f"{name}.hip"
         if builder.LINKED in source.read_text() and builder.device_library(headers) is None:
             missing("no device library (ockl.bc): install ROCm, rocm-device-libs, or triton from PyPI")
         texts = [source, *sorted(PROGRAMS.glob("*.h")), PROGRAMS / "build.py"]
-        digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in texts) + repr((major, targets)).encode())
+        how = repr((major, targets, compressed)).encode()
+        digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in texts) + how)
         output = Path(folder) / f"{name}-{digest.hexdigest()[:16]}"
         if not output.exists():
-            builder.build(source, output, headers, runtime_folder(), targets, abi=major)
+            builder.build(source, output, headers, runtime_folder(), targets, abi=major, compressed=compressed)
         return output
 
     return make

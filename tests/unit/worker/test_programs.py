@@ -18,6 +18,12 @@ def test_every_abi(major: int, program: Program, run: Run) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "PASSED\n", "")
 
 
+@pytest.mark.parametrize("version", (1, 2, 3))
+def test_compressed_code(version: int, program: Program, run: Run) -> None:
+    done = run(program("vector_add", compressed=version))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "PASSED\n", "")
+
+
 def test_module_from_a_file(program: Program, run: Run) -> None:
     path = program("module_api")
     done = run(path, path.with_suffix(".gfx90a.co"))

@@ -1,0 +1,89 @@
+"""Compressed offload bundles: what clang --offload-compress writes.
+
+In: bytes in which a compressed bundle may begin. Out: the bundle that it holds, and where it ends. Layout (LLVM,
+OffloadBundler.cpp): ``CCOB``, u16 version, u16 method, from version 2 on the size of all, the bundle's size (both u32,
+from version 3 on u64), and the first half of the bundle's MD5. Invariant: never more memory than a file of that size
+can ask for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from dataclasses import dataclass
+from enum import IntEnum
+from mmap import mmap
+
+import zstandard
+
+from luthier_py.errors import Malformed, Unsupported
+
+MAGIC = b"CCOB"
+_HEADS = {1: struct.Struct("<4sHHIQ"), 2: struct.Struct("<4sHHIIQ"), 3: struct.Struct("<4sHHQQQ")}
+_STARTS = {0: b"\x78", 1: b"\x28\xb5\x2f\xfd"}  # what each method's data begin with
+_SMALL, _RATIO = 64 << 20, 256
+"""A bundle may have _SMALL bytes, or _RATIO times its compressed size: code compresses to a tenth, zeros to less."""
+
+
+class Method(IntEnum):
+    ZLIB = 0
+    ZSTD = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What stands before the compressed data."""
+
+    at: int
+    data_at: int
+    end: int
+    next_at: int  # where the next bundle may begin: version 1 does not say where it ends itself
+    size: int     # of the bundle
+    method: int
+    digest: int
+
+
+def head_at(data: bytes | mmap, at: int) -> Head | None:
+    """The head of the compressed bundle at ``at``; None where these bytes only look like one at first."""
+    version = int.from_bytes(data[at + 4 : at + 6], "little")
+    layout = _HEADS.get(version)
+    if layout is None or at + layout.size > len(data):
+        return None
+    _, _, method, *sizes, digest = layout.unpack_from(data, at)
+    start = at + layout.size
+    end = at + sizes[0] if version > 1 else len(data)
+    if method not in _STARTS or not data[start : start + 4].startswith(_STARTS[method]):
+        return None
+    return Head(at, start, end, end if version > 1 else start, sizes[-1], method, digest)
+
+
+def decompress(data: bytes | mmap, head: Head, name: str) -> bytes:
+    """The bundle; Malformed for anything but what the compiler wrote."""
+    what = f"{name}: compressed offload bundle at 0x{head.at:x}"
+    if not head.data_at < head.end <= len(data):
+        raise Malformed(f"{what}: it ends at 0x{head.end:x}, outside the file")
+    if head.size > max(_SMALL, _RATIO * (head.end - head.data_at)):
+        raise Malformed(f"{what}: {head.end - head.data_at} bytes claim to hold {head.size}")
+    packed = data[head.data_at : head.end]
+    try:
+        bundle = _unzip(packed, head.size + 1) if head.method == Method.ZLIB else _unzstd(packed, head.size + 1)
+    except (zlib.error, zstandard.ZstdError) as error:
+        raise Malformed(f"{what}: {error}") from None
+    if len(bundle) != head.size or int.from_bytes(hashlib.md5(bundle).digest()[:8], "little") != head.digest:
+        raise Malformed(f"{what}: its content is damaged")
+    return bundle
+
+
+def _unzip(packed: bytes, most: int) -> bytes:
+    return zlib.decompressobj().decompress(packed, most)
+
+
+def _unzstd(packed: bytes, most: int) -> bytes:
+    with zstandard.ZstdDecompressor().stream_reader(packed) as reader:
+        return reader.read(most)
+
+
+
+def unknown(name: str) -> Unsupported:
+    return Unsupported(f"{name}: a compressed offload bundle, but not of versions 1 to 3 with zlib or zstd")
