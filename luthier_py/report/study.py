@@ -11,7 +11,8 @@ from luthier_py.report.html import Page, Picture, Row, Table, render
 from luthier_py.report.plots import available, grouped_bars, ranges, stacked_bars
 
 Facts = dict[str, Any]
-HEADER = ("runs", "launches", "seconds", "least", "most", "x bare", "status", "program", "arguments", "tool", "device")
+HEADER = ("runs", "launches", "seconds", "least", "most", "x bare", "program", "arguments", "tool", "device", "status")
+NAMES = ("program", "arguments", "tool", "device")
 TEXTS = 5  # of the header's columns, at its end
 NO_PLOTS = "Install luthier-py[study] for plots."
 
@@ -55,7 +56,7 @@ def study_pictures(facts: Facts) -> dict[str, Picture]:
     made = {}
     timed = [group for group in facts["groups"] if group["median_seconds"] is not None]
     if timed:
-        telling = [c for c in HEADER[-4:] if c == "program" or len({group[c] for group in timed}) > 1]
+        telling = [c for c in NAMES if c == "program" or len({group[c] for group in timed}) > 1]
         names = [" ".join(filter(None, (group[column] for column in telling))) for group in timed]
         numbers = [(g["least_seconds"], g["median_seconds"], g["most_seconds"]) for g in timed]
         title = "Wall time: median, least and most of the repeats"
@@ -71,15 +72,13 @@ def study_pictures(facts: Facts) -> dict[str, Picture]:
 
 
 def study_page(facts: Facts, pictures: dict[str, Picture]) -> Page:
-    numbers = len(HEADER) - TEXTS
-    times = [Row(tuple(map(str, _cells(group))), _heat(group)) for group in facts["groups"]]
-    tables = [Table("Runs", HEADER, tuple(times), code=numbers + 1)]
+    tables = [Table("Runs", _texts_first(HEADER, TEXTS), tuple(map(_run_row, facts["groups"])), code=0)]
     for figure in facts["figures"]:
-        rows = (Row((*_numbers(figure, row["values"]), row["bar"])) for row in figure["rows"])
-        tables.append(Table(_heading(figure), (*figure["parts"], ""), tuple(rows), code=len(figure["parts"])))
+        rows = (Row((row["bar"], *_numbers(figure, row["values"]))) for row in figure["rows"])
+        tables.append(Table(_heading(figure), ("", *figure["parts"]), tuple(rows), code=0))
     for table in facts["tables"]:
-        found = (Row((*map(_text, row["values"]), row["of"])) for row in table["rows"])
-        tables.append(Table(table["title"], (*table["columns"], ""), tuple(found), code=len(table["columns"])))
+        found = (Row((row["of"], *map(_text, row["values"]))) for row in table["rows"])
+        tables.append(Table(table["title"], ("", *table["columns"]), tuple(found), code=0))
     shown = [picture for name, picture in pictures.items() if name != "seconds"]
     shown += [pictures["seconds"]] if "seconds" in pictures else []
     statuses = tuple((status, str(count)) for status, count in facts["statuses"].items())
@@ -101,13 +100,18 @@ def _cells(group: Facts) -> tuple[Any, ...]:
     ratio = "-" if group["ratio"] is None else f"{group['ratio']:.2f}"
     statuses = group["statuses"]
     status = next(iter(statuses)) if len(statuses) == 1 else ", ".join(f"{n} {name}" for name, n in statuses.items())
-    return (group["runs"], group["launches"], *times, ratio, status, *(group[c] for c in HEADER[-4:]))
+    return (group["runs"], group["launches"], *times, ratio, *(group[name] for name in NAMES), status)
 
 
-def _heat(group: Facts) -> float:
-    """Of runs that did not end well."""
+def _run_row(group: Facts) -> Row:
+    """As hot as runs of it did not end well."""
     well = sum(count for status, count in group["statuses"].items() if status in ("ok", "nothing observed"))
-    return float(1 - well / group["runs"])
+    return Row(tuple(map(str, _texts_first(_cells(group), TEXTS))), heat=1 - well / group["runs"])
+
+
+def _texts_first(cells: tuple[Any, ...], texts: int) -> tuple[Any, ...]:
+    """A page has names on the left, where text has numbers."""
+    return cells[-texts:] + cells[:-texts]
 
 
 def _heading(figure: Facts) -> str:

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.report.study import study_files
-from luthier_py.session.files import write_file
 from luthier_py.session.study.cells import Cell, cells_of
 from luthier_py.session.study.runs import Outcome, run_here, run_on_cluster
 from luthier_py.session.study.spec import Study, read_study
 from luthier_py.session.study.store import Store, require_parquet, rows_of, write_data
 from luthier_py.session.study.summary import summarise
+from luthier_py.storage import write_file
 
 __all__ = ["Plan", "plan_study", "run_study"]
 

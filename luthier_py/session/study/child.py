@@ -17,7 +17,7 @@ from typing import Any
 
 from luthier_py.errors import LuthierError
 from luthier_py.session.execute import execute
-from luthier_py.session.files import write_file
+from luthier_py.storage import write_file
 from luthier_py.tool import load_tool
 
 RUN, STARTED, RESULT = "run.json", "started", "result.json"

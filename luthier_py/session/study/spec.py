@@ -145,6 +145,8 @@ def _program(keys: Keys) -> Program:
 def _tool(keys: Keys, folder: Path) -> ToolUse:
     tool, options = keys.take("tool", text), keys.take("options", numbers_or_texts, {})
     name = keys.take("name", text, Path(tool).stem)
+    if name == BARE:
+        raise keys.wrong("name", f"{BARE} is the program without a tool")
     if ".py" in tool:
         tool = str(folder / tool)
     try:

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.errors import LuthierError
-from luthier_py.session.files import write_file
 from luthier_py.session.study.cells import Cell
 from luthier_py.session.study.runs import Outcome, Status
+from luthier_py.storage import write_file
 
 CELLS, DATA = "cells", "results.parquet"
 COLUMNS = (
     "cell program arguments tool options device repeat status exit_code seconds output_sha256 machine "
-    "launch kernel grid block metric count value text"
+    "launch launches kernel grid block metric count value text"
 ).split()
 UNFINISHED = {Status.ERROR.value}
 UNHAPPY = UNFINISHED | {Status.FAILED.value, Status.TIMEOUT.value}
@@ -69,7 +69,7 @@ def rows_of(cell: Cell, outcome: Outcome) -> Iterator[dict[str, Any]]:
     }
     empty = True
     for report in reports_of(outcome):
-        launch = {"launch": report["launch"], "kernel": report["kernel"]}
+        launch = {"launch": report["launch"], "launches": report.get("launches", 1), "kernel": report["kernel"]}
         launch |= {name: ",".join(map(str, report[name])) for name in ("grid", "block")}
         for metric, value in leaves(report["report"]):
             empty = False
@@ -114,8 +114,8 @@ def write_data(folder: Path, title: str, rows: Sequence[Mapping[str, Any]]) -> P
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = {"repeat": pa.int32(), "exit_code": pa.int32(), "seconds": pa.float64(), "launch": pa.int64(),
-             "count": pa.int64(), "value": pa.float64()}  # fmt: skip
+    whole = dict.fromkeys(("repeat", "exit_code", "launch", "launches", "count"), pa.int64())
+    kinds = {**whole, "seconds": pa.float64(), "value": pa.float64()}
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS],
                        {"title": title, "luthier_py": version("luthier-py")})  # fmt: skip
     table = pa.table({name: [row.get(name) for row in rows] for name in COLUMNS}, schema)

@@ -39,6 +39,7 @@ WRONG = [
     (PROGRAM + '[[tool]]\ntool = "no_such"', "tool[0].tool: no tool is called no_such"),
     (PROGRAM + '[[tool]]\ntool = "x.py"', "x.py: no such tool file"),
     (PROGRAM + TOOL + "options = { no = 1 }", "tool[0].options: tool instr_count has no option no"),
+    (PROGRAM + TOOL + 'name = "bare"', "tool[0].name: bare is the program without a tool"),
     (PROGRAM + TOOL + TOOL, "tool: two are called instr_count"),
     (PROGRAM + TOOL + FIGURE, "figure[0].parts: is missing"),
     (PROGRAM + TOOL + FIGURE + 'parts = { a = "b" }', "figure[0].parts.a: `b`: write TOOL:METRIC"),
