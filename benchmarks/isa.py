@@ -1,175 +1,225 @@
 """How far our instruction set agrees with LLVM 22's, target by target, and how fast it decodes beside llvm-objdump.
 
-``isa.py`` takes a part of every target and prints the tables; ``isa.py --all`` takes two random words for each of the
-65536 values of the opcode half-word and four for every row, and writes benchmarks/isa.md. Needs llvm-mc-22 and
-llvm-objdump-22.
+``isa.py`` takes a part of every target and prints the tables; ``isa.py --all`` takes a random word for each of the
+65536 values of the opcode half-word (two where there is one wave size), random operands for every row, and the sample
+kernels compiled for every target, and writes benchmarks/isa.md. ``--keep FOLDER`` keeps what is measured there and
+does not measure it again. Code of installed libraries is compared where LUTHIER_ROCM_LIBRARIES names them (see
+tests/differential/test_isa_real.py). Needs llvm-mc-22, llvm-objdump-22 and clang-22.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
+import zlib
 from collections import Counter
-from functools import cache
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "differential"))
+sys.path[:0] = [str(ROOT / "tests" / "differential"), str(ROOT / "benchmarks")]
 
-from isa_agreement import Agreement, Assembled, agreement, assembled, words_of_opcodes, words_of_rows  # noqa: E402
+from isa_agreement import agreement, assembled, texts_of  # noqa: E402
+from isa_libraries import corpus  # noqa: E402
+from isa_objects import compare, compiled, lines_of  # noqa: E402
+from isa_speed import speed  # noqa: E402
+from isa_words import words_of_opcodes, words_of_rows  # noqa: E402
 
-from luthier_py.isa import Target, instruction_set, target, targets  # noqa: E402
-from luthier_py.isa.table import load_table  # noqa: E402
-from luthier_py.loader import load  # noqa: E402
+from luthier_py.isa import InstructionSet, instruction_set, targets  # noqa: E402
 from luthier_py.samples import SAMPLES  # noqa: E402
 
-LLVM_MC, LLVM_OBJDUMP = (shutil.which(name) or name for name in ("llvm-mc-22", "llvm-objdump-22"))
-LOADS = "from luthier_py.isa import instruction_set, target; import sys, time; t = time.perf_counter(); " \
-    "instruction_set(target(sys.argv[1])).decode(bytes(4) + bytes(24)); print(time.perf_counter() - t)"
+LLVM_MC, LLVM_OBJDUMP, CLANG = (shutil.which(name) or name for name in ("llvm-mc-22", "llvm-objdump-22", "clang-22"))
+ASSEMBLY_OF_ONE_GENERATION = "lds_widths"  # this sample has inline assembly that gfx1250 lacks
+MEGABYTES = 20.0  # of code from each library
 HEAD = """# The instruction set against LLVM 22.1.8
 
-Written by `benchmarks/isa.py --all`. Words: random operands of every row, and random words for every value of the
-opcode half-word. Percentages are of what both accept (length, mnemonic, operands and full text, and whether encoding
-the fields decodes to the same again), of all words (validity), and of the lines that LLVM's assembler takes
-(assembled: the same bytes). Differences that have a reason are counted below, not as agreement or disagreement:
-"explained" is their share of all words. Of targets that share one table the first has every opcode, the others a part.
-"""
-TABLE = "| target | wave | words | length | mnemonic | text | encoded again | validity | assembled | explained " \
-    "| differ |\n" \
-    "|---|---|---|---|---|---|---|---|---|---|---|"
+Written by `benchmarks/isa.py --all`; nothing here is written by hand.
+
+## Words and lines
+
+Words: random operands for every row of the table, and random words for every value of the half-word that holds opcodes.
+Length, mnemonic, operands (registers: file, index, width), full text, and whether encoding the fields decodes to the
+same again, are percentages of the words that both accept. Validity (both accept, or both refuse) is a percentage of all
+words. "Assembled" is a percentage of the lines of our text that LLVM's assembler takes: ours makes the same bytes.
+Words and lines whose difference is explained below are in none of these, but in "explained", a percentage of all words
+and lines. A reason counts only where LLVM's assembler proves it: it refuses what LLVM's disassembler wrote, or makes
+something else of it. "Differ" counts what is left.
+
+| target | wave | words | length | mnemonic | operands | text | encoded | validity | lines | assembled | explained \
+| differ |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|"""
+KERNELS = """
+## The sample kernels, compiled by clang-22 for every target and wave size
+
+Every line of llvm-objdump-22: its text equal to ours, encode(decode(bytes)) and assemble(text) equal to the bytes.
+
+| target | wave | kernels | instructions | distinct | text | encoded | assembled | differ |
+|---|---|---|---|---|---|---|---|---|"""
+LIBRARIES = """
+## Code that no one here compiled
+
+Every line of llvm-objdump-22 of code objects inside libraries of Debian. "Other bits": an old compiler set don't-care
+bits that LLVM 22's assembler leaves; ours makes what LLVM's makes. "No code": zeros between functions that both
+assemblers refuse to write, and words that neither LLVM nor we can read.
+
+| library | target | wave | instructions | distinct | text | encoded | assembled | other bits | no code | differ |
+|---|---|---|---|---|---|---|---|---|---|---|"""
 
 
-def first_of_its_kind(row: Target) -> bool:
-    """Whether no target before it has the same rows."""
-    return next(other for other in targets() if rows_of(other) == rows_of(row)) is row
+class Kept:
+    """Measurements by name; a folder of JSON files, if there is one, makes them last."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def get(self, name: str, measure: Callable[[], Any]) -> Any:
+        if self.folder is None:
+            return measure()
+        file = self.folder / f"{name}.json"
+        if not file.exists():
+            file.write_text(json.dumps(measure()))
+        return json.loads(file.read_text())
 
 
-@cache
-def rows_of(row: Target) -> frozenset[str]:
-    return frozenset(op.record for op in load_table(row.name, row.wave_sizes[0]).rows)
+def every_isa() -> Iterator[InstructionSet]:
+    for row in targets():
+        for wave_size in row.wave_sizes:
+            yield instruction_set(row, wave_size)
 
 
-def measure(row: Target, wave_size: int, everything: bool) -> tuple[Agreement, Assembled]:
-    isa = instruction_set(row, wave_size)
-    everything = everything and first_of_its_kind(row)
-    words = words_of_rows(isa, 11, 4 if everything else 1, 1 if everything else 8)
-    lines = words_of_rows(isa, 12, 1, 1 if everything else 8)
-    first = wave_size == row.wave_sizes[0]
-    words += list(words_of_opcodes(13, 2 if everything and first else 1, 1 if everything and first else 16))
-    return agreement(LLVM_MC, row.name, wave_size, words), assembled(LLVM_MC, row.name, wave_size, lines)
+def name_of(isa: InstructionSet) -> str:
+    return f"{isa.target.name} | {isa.wave_size}"
+
+
+def words(isa: InstructionSet, everything: bool) -> dict[str, Any]:
+    """Words and lines of one instruction set, with seeds of its own."""
+    seed = zlib.crc32(name_of(isa).encode())
+    every = 1 if everything else 8
+    chosen = words_of_rows(isa, seed, 2 if everything else 1, every)
+    chosen += words_of_opcodes(seed + 1, 2 if everything and len(isa.target.wave_sizes) == 1 else 1,
+                               1 if everything else 16)
+    lines = texts_of(isa, words_of_rows(isa, seed + 2, 1, every))
+    return {"words": vars(agreement(LLVM_MC, isa, chosen)), "lines": vars(assembled(LLVM_MC, isa, lines))}
+
+
+def kernels(isa: InstructionSet, everything: bool) -> dict[str, Any]:
+    left_out = isa.target.literals64  # gfx1250 and its like
+    taken = [sample.path.with_suffix(".hip") for sample in (SAMPLES if everything else SAMPLES[:1])
+             if not (left_out and sample.name == ASSEMBLY_OF_ONE_GENERATION)]
+    with tempfile.TemporaryDirectory() as folder:
+        lines = Counter(line for source in taken
+                        for line in lines_of(LLVM_OBJDUMP, compiled(CLANG, source, isa, Path(folder)), isa))
+    return {"kernels": len(taken), **vars(compare(LLVM_MC, isa, lines))}
+
+
+def library(path: str) -> dict[str, Any]:
+    taken = corpus(LLVM_OBJDUMP, path, MEGABYTES)
+    return {"objects": taken.objects, "bytes": taken.code_bytes, "not_loaded": taken.not_loaded,
+            "not_scanned": taken.not_scanned,
+            "lines": {name_of(isa): vars(compare(LLVM_MC, isa, lines)) for isa, lines in taken.lines.items()}}
 
 
 def percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.2f}"
+    """Cut, not rounded: 100.00 means all."""
+    return f"{10000 * part // whole / 100:.2f}" if whole else "-"
 
 
-def line(row: Target, wave_size: int, found: Agreement, lines: Assembled) -> str:
-    explained = sum(found.refusals.values()) + sum(found.soft.values()) + sum(found.defects.values())
-    invalid = sum(text.startswith(("LLVM refuses", "we refuse")) for text in found.differences)
-    compared = found.both_accept
-    parts = [percent(part, compared) for part in (found.length, found.mnemonic, found.text, found.encoded)]
-    taken = lines.texts - lines.refused - sum(lines.defects.values())
-    return f"| {row.name} | {wave_size} | {found.words} | {' | '.join(parts)} | " \
-        f"{percent(found.words - invalid, found.words)} | {percent(lines.equal, taken)} | " \
-        f"{percent(explained, found.words)} | {len(found.differences) + len(lines.differences)} |"
+def words_row(name: str, both: dict[str, Any]) -> str:
+    found, lines = both["words"], both["lines"]
+    explained = sum(found["explained"].values())
+    cells = [name, found["words"],
+             *(percent(found[key], found["compared"]) for key in ("length", "mnemonic", "operands", "text", "encoded")),
+             percent(found["words"] - explained - found["validity"], found["words"] - explained), lines["lines"],
+             percent(lines["equal"], lines["compared"]),
+             f"{100 * (explained + sum(lines['explained'].values())) / (found['words'] + lines['lines']):.2f}",
+             len(found["differences"]) + len(lines["differences"])]
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def kernels_row(name: str, found: dict[str, Any]) -> str:
+    cells = [name, found["kernels"], found["lines"], found["distinct"],
+             *(percent(found[key], found["lines"]) for key in ("text", "encoded", "assembled")),
+             len(found["differences"])]
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def library_rows(path: str, measured: dict[str, Any]) -> list[str]:
+    rows = []
+    for name, found in measured["lines"].items():
+        code = found["lines"] - found["not_read"]
+        written = code - found["padding"]
+        cells = [os.path.basename(path), name, code, found["distinct"], percent(found["text"], code),
+                 percent(found["encoded"], written), percent(found["assembled"], written), found["other_bits"],
+                 found["padding"] + found["not_read"], len(found["differences"])]
+        rows.append(f"| {' | '.join(map(str, cells))} |")
+    return [*rows, f"\n{os.path.basename(path)}: {measured['objects']} objects, {measured['bytes']} bytes of code; "
+            f"not loaded: {measured['not_loaded']}; dwords that `scan` takes for no code: {measured['not_scanned']}."]
 
 
 def reasons(title: str, counts: Counter[str]) -> str:
-    rows = "\n".join(f"| {reason} | {count} |" for reason, count in counts.most_common())
-    return f"\n## {title}\n\n| reason | words |\n|---|---|\n{rows}\n"
+    rows = "\n".join(f"| {reason.replace('|', chr(92) + '|')} | {count} |" for reason, count in counts.most_common())
+    return f"\n### {title}\n\n| reason | count |\n|---|---|\n{rows}"
 
 
-def table(everything: bool) -> str:
-    output = [HEAD, TABLE]
-    refusals: Counter[str] = Counter()
-    soft: Counter[str] = Counter()
-    defects: Counter[str] = Counter()
-    different: list[str] = []
-    total = 0
-    for row in targets():
-        for wave_size in row.wave_sizes:
-            found, lines = measure(row, wave_size, everything)
-            output.append(line(row, wave_size, found, lines))
-            print(output[-1], flush=True)
-            refusals, soft = refusals + found.refusals, soft + found.soft
-            defects += found.defects + lines.defects
-            different += [f"{row.name}: {text}" for text in found.differences + lines.differences]
-            total += found.words
-    output.append(f"\n{total} words in all.")
-    output.append(reasons("LLVM's disassembler accepts, we refuse", refusals))
-    output.append(reasons("LLVM calls it a soft failure, we accept", soft))
-    output.append(reasons("LLVM prints or assembles it wrongly", defects))
+def shown(output: list[str], text: str) -> None:
+    output.append(text)
+    print(text, flush=True)
+
+
+def words_section(kept: Kept, everything: bool) -> list[str]:
+    output = [HEAD]
+    measured = []
+    print(HEAD)
+    for isa in every_isa():
+        both = kept.get(f"words-{isa.target.name}-{isa.wave_size}", lambda isa=isa: words(isa, everything))
+        measured.append(both)
+        shown(output, words_row(name_of(isa), both))
+    explained, misread, lenient = (sum((Counter(both[part][key]) for both in measured), Counter()) for part, key in (
+        ("words", "explained"), ("lines", "explained"), ("lines", "lenient")))
+    total, lines = (sum(both[part][part] for both in measured) for part in ("words", "lines"))
+    output.append(f"\n{total} words and {lines} lines in all.")
+    output.append(reasons("Words that LLVM's disassembler accepts, refuses or prints wrongly", explained))
+    output.append(reasons("Lines that LLVM's assembler reads wrongly", misread))
+    output.append(reasons("Lines that only LLVM's assembler refuses, by its message", lenient))
+    different = [text for both in measured for part in ("words", "lines") for text in both[part]["differences"]]
     if different:
-        output.append("\n## Differences\n\n" + "\n".join(f"* `{text}`" for text in different[:200]))
-    return "\n".join(output)
+        output.append("\n### Differences\n\n" + "\n".join(f"* `{text}`" for text in different[:200]))
+    return output
 
 
-def sample_code(instructions: int) -> bytes:
-    """Compiled code, repeated until it has so many instructions."""
-    code = b""
-    for sample in SAMPLES:
-        obj = load(sample.path.read_bytes())
-        code += b"".join(bytes(obj.read(text.start, len(text))) for text in obj.text_ranges)
-    once = len(instruction_set(target("gfx90a")).scan(code))
-    return code * -(-instructions // once)
-
-
-def best(runs: int, measured: object) -> float:
-    times = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        measured()  # type: ignore[operator]
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-def objdump_seconds(code: bytes) -> float:
-    with tempfile.TemporaryDirectory() as folder:
-        binary, source, obj = (Path(folder) / name for name in ("code.bin", "code.s", "code.o"))
-        binary.write_bytes(code)
-        source.write_text(f'.incbin "{binary}"\n')
-        subprocess.run([LLVM_MC, "-triple=amdgcn-amd-amdhsa", "-mcpu=gfx90a", "-filetype=obj", str(source), "-o",
-                        str(obj)], check=True)
-        command = [LLVM_OBJDUMP, "-d", str(obj)]
-        return best(3, lambda: subprocess.run(command, stdout=subprocess.DEVNULL, check=True))
-
-
-def speed() -> str:
-    isa = instruction_set(target("gfx90a"))
-    code = sample_code(1_000_000)
-    scan = isa.scan(code)
-    offsets = scan.offsets[scan.rows >= 0][:100_000].tolist()
-    insts = [isa.decode(code, offset) for offset in offsets]
-    rows = [
-        ("llvm-objdump -d", len(scan) / objdump_seconds(code)),
-        ("scan, all fields", len(scan) / best(5, lambda: isa.scan(code))),
-        ("decode, one at a time", len(offsets) / best(5, lambda: [isa.decode(code, offset) for offset in offsets])),
-        ("text, one at a time", len(offsets) / best(5, lambda: [isa.text(inst) for inst in insts])),
-    ]
-    loads = {name: min(float(subprocess.run([sys.executable, "-c", LOADS, name], capture_output=True, text=True,
-                                            check=True).stdout) for _ in range(3))
-             for name in ("gfx90a", "gfx1030", "gfx1100", "gfx1201", "gfx1250")}
-    lines = "\n".join(f"| {name} | {rate / 1e3:.0f} |" for name, rate in rows)
-    times = ", ".join(f"{name} {1e3 * seconds:.0f} ms" for name, seconds in loads.items())
-    return f"\n## Speed\n\n{len(scan)} instructions of gfx90a code, one core, in one run.\n\n" \
-        f"| what | thousand instructions a second |\n|---|---|\n{lines}\n\nTables load in: {times}.\n"
+def objects_sections(kept: Kept, everything: bool) -> list[str]:
+    output: list[str] = []
+    shown(output, KERNELS)
+    for isa in every_isa():
+        name = f"kernels-{isa.target.name}-{isa.wave_size}"
+        shown(output, kernels_row(name_of(isa), kept.get(name, lambda isa=isa: kernels(isa, everything))))
+    paths = [path for path in os.environ.get("LUTHIER_ROCM_LIBRARIES", "").split(":") if path]
+    if paths and everything:
+        shown(output, LIBRARIES)
+        for path in paths:
+            name = f"library-{os.path.basename(path)}"
+            for row in library_rows(path, kept.get(name, lambda path=path: library(path))):
+                shown(output, row)
+    return output
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", action="store_true", help="everything, and write benchmarks/isa.md")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep measurements here, and take those that are")
     options = parser.parse_args()
-    text = speed()
-    print(text)
-    text = table(options.all) + text
+    kept = Kept(options.keep)
+    output = [*words_section(kept, options.all), *objects_sections(kept, options.all)]
+    shown(output, kept.get("speed", lambda: speed(LLVM_MC, LLVM_OBJDUMP)))
     if options.all:
-        (ROOT / "benchmarks" / "isa.md").write_text(text)
-    else:
-        print(text)
+        (ROOT / "benchmarks" / "isa.md").write_text("\n".join(output) + "\n")
 
 
 if __name__ == "__main__":

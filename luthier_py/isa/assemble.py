@@ -13,7 +13,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from luthier_py.errors import Invalid
+from luthier_py.errors import Invalid, Malformed
 from luthier_py.isa.constants import LITERAL, float_format, inline_codes, literal_bits, width_of
 from luthier_py.isa.decode import mnemonic_of
 from luthier_py.isa.encode import encode, number_field, register_field
@@ -98,7 +98,7 @@ class Assembler:
                 break
             try:
                 fields, literal = self._fields(op, operands, dict(modifiers))
-            except Invalid as error:
+            except (Invalid, Malformed) as error:
                 reasons.append(error.message)
                 continue
             size = op.size_bytes + (4 if literal is not None else 0)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from luthier_py.errors import Invalid
+from luthier_py.errors import Invalid, Malformed
 from luthier_py.isa.assemble import DEFAULTS, ENCODING_SUFFIX, default_modifiers
 from luthier_py.isa.decode import mnemonic_of
 from luthier_py.isa.encode import encode, number_field
@@ -277,7 +277,7 @@ class Parser:
         literal = None if any(info.kind == "kimm" for info in op.operands) else draft.literal.value
         try:
             inst = self.decode(encode(self.target, op, fields, literal))
-        except Invalid as error:
+        except (Invalid, Malformed) as error:
             raise BadText(error.message, line.rest.column) from None
         for name, index in draft.asked.items():
             if (found := inst[name].reg) is None or found.index != index:

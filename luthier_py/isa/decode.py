@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 
 from luthier_py.errors import Malformed
 from luthier_py.isa.constants import LITERAL, LITERAL64, literal_bits
@@ -60,15 +62,15 @@ class Slot(dict[int, Operand]):
 class Format:
     """How to take one row's instructions apart; made when the row is first met."""
 
-    __slots__ = ("formats", "image", "literals", "op", "plain", "shared_literal", "signed", "size", "slots", "split",
-                 "vdst_y", "wide_literal")
+    __slots__ = ("depends", "formats", "image", "literals", "op", "plain", "shared_literal", "signed", "size", "slots",
+                 "split", "vdst_y", "wide_literal")
 
     def __init__(self, op: OpInfo, reader: OperandReader, image: ImageInfo | None) -> None:
         self.op = op
         self.size = op.size_bytes
         self.plain = tuple((info.segments[0][0], (1 << info.segments[0][1]) - 1) for info in op.operands)
-        self.split = tuple((k, info.segments) for k, info in enumerate(op.operands)
-                           if len(info.segments) > 1 or info.segments[0][2])
+        self.split = tuple((k, tuple((first, (1 << width) - 1, at) for first, width, at in info.segments))
+                           for k, info in enumerate(op.operands) if len(info.segments) > 1 or info.segments[0][2])
         self.literals = op.literals
         self.signed = op.base.endswith("_I64")
         kinds = [info.kind for info in op.operands]
@@ -79,6 +81,7 @@ class Format:
         self.image = image
         self.formats = has_formats(op)
         self.vdst_y = kinds.index("dstY") if "dstY" in kinds else None
+        self.depends = self.formats or image is not None or self.vdst_y is not None  # operands on each other
 
 
 class Decoder:
@@ -91,9 +94,12 @@ class Decoder:
         self.registers = _implicit_registers(target, wave_size)
         self.formats: dict[int, Format] = {}
         self.by_prefix = match_order(table)
+        self.telling = [reduce(or_, (mask for mask, _ in groups), 0x1FF << PREFIX_SHIFT) for groups in self.by_prefix]
+        self.met: dict[int, Format] = {}  # by the bits that tell rows of the prefix apart, and those of the prefix
         self.short: dict[int, Inst] = {}  # by their first dword
         self.long: dict[int, Inst] = {}   # by their first two
-        self.parts: dict[tuple[int, int], frozenset[int]] = {}
+        self.longer: dict[tuple[int, int], list[tuple[int, set[int]]]] = {}
+        self.literals64 = target.literals64
         self.longest = max((row.mask.bit_length() + 7) // 8 for row in table.rows)  # bytes that tell rows apart
 
     def decode(self, data: bytes | memoryview, offset: int = 0) -> Inst:
@@ -104,48 +110,51 @@ class Decoder:
         if found is not None and len(found.raw) <= len(start):
             return Inst(found.op, found.fields, found.literal, found.raw, found.operands)
         inst = self._decode(data, offset)
-        self._keep(word, inst)
-        return inst
-
-    def _keep(self, word: int, inst: Inst) -> None:
-        """Remember by its first dword what that alone says, by its first two what these say."""
+        size = len(inst.raw)
+        if size == 4 and self._is_said_by(word, 32):
+            self.short[word & 0xFFFFFFFF] = inst
+        elif size <= 8 and (self.longest <= 8 or self._is_said_by(word, 64)):
+            self.long[word] = inst
         if len(self.long) + len(self.short) > KEPT:
             self.long.clear()
             self.short.clear()
-        if len(inst.raw) == 4 and self._is_said_by(word, 32):
-            self.short[word & 0xFFFFFFFF] = inst
-        elif len(inst.raw) <= 8 and self._is_said_by(word, 64):
-            self.long[word] = inst
+        return inst
 
     def _is_said_by(self, word: int, bits: int) -> bool:
         """Whether no row that agrees with the first ``bits`` of ``word`` looks at later ones."""
-        low = (1 << bits) - 1
-        for mask, rows in self.by_prefix[word >> PREFIX_SHIFT & 0x1FF]:
-            if mask >> bits:
-                parts = self.parts.get((id(rows), bits))
-                if parts is None:
-                    parts = self.parts[id(rows), bits] = frozenset(value & low for value in rows)
-                if word & mask & low in parts:
-                    return False
+        prefix = word >> PREFIX_SHIFT & 0x1FF
+        longer = self.longer.get((prefix, bits))
+        if longer is None:
+            longer = self.longer[prefix, bits] = self._longer_rows(prefix, bits)
+        for mask, values in longer:
+            if word & mask in values:
+                return False
         return True
+
+    def _longer_rows(self, prefix: int, bits: int) -> list[tuple[int, set[int]]]:
+        """Of rows that look beyond so many bits: what these must be, as (mask, values)."""
+        low = (1 << bits) - 1
+        found: dict[int, set[int]] = {}
+        for mask, rows in self.by_prefix[prefix]:
+            if mask >> bits:
+                found.setdefault(mask & low, set()).update(value & low for value in rows)
+        return list(found.items())
 
     def _decode(self, data: bytes | memoryview, offset: int) -> Inst:
         word = int.from_bytes(data[offset:offset + self.longest], "little")
-        for mask, rows in self.by_prefix[word >> PREFIX_SHIFT & 0x1FF]:
-            row = rows.get(word & mask)
-            if row is not None:
-                break
-        else:
-            raise Malformed(f"0x{word & 0xFFFFFFFF:08x} is not an instruction of {self.target.name}")
-        form = self.formats.get(row) or self.format(row)
-        if form.size > self.longest:
-            word = int.from_bytes(data[offset:offset + form.size], "little")
+        key = word & self.telling[word >> PREFIX_SHIFT & 0x1FF]
+        form = self.met.get(key) or self._meet(word, key)
+        size, literal = form.size, None
+        if size > self.longest:
+            word = int.from_bytes(data[offset:offset + size], "little")
         fields = [word >> first & mask for first, mask in form.plain]
         for k, segments in form.split:
-            fields[k] = sum((word >> first & (1 << width) - 1) << at for first, width, at in segments)
-        size, literal = form.size, None
+            field = 0
+            for first, mask, at in segments:
+                field |= (word >> first & mask) << at
+            fields[k] = field
         for k in form.literals:
-            if fields[k] == LITERAL or fields[k] == LITERAL64 and self.target.literals64:
+            if fields[k] == LITERAL or fields[k] == LITERAL64 and self.literals64:
                 if literal is not None and size != form.size + (4 if fields[k] == LITERAL else 8):
                     raise Malformed(f"{form.op.mnemonic}: literals of two sizes")
                 size = form.size + (4 if fields[k] == LITERAL else 8)
@@ -154,6 +163,19 @@ class Decoder:
         if len(raw) < size:
             raise Malformed(f"{form.op.mnemonic} is cut off: {len(raw)} of {size} bytes are there")
         return Inst(form.op, tuple(fields), literal, raw, self.operands(form, fields, literal))
+
+    def _meet(self, word: int, key: int) -> Format:
+        """The format of the first row that ``word`` agrees with, kept by the bits that tell rows apart."""
+        for mask, rows in self.by_prefix[word >> PREFIX_SHIFT & 0x1FF]:
+            row = rows.get(word & mask)
+            if row is not None:
+                break
+        else:
+            raise Malformed(f"0x{word & 0xFFFFFFFF:08x} is not an instruction of {self.target.name}")
+        if len(self.met) > KEPT:
+            self.met.clear()
+        form = self.met[key] = self.format(row)
+        return form
 
     def operands(self, form: Format, fields: Sequence[int], literal: int | None) -> tuple[Operand, ...]:
         """Structured operands; Malformed for reserved values."""
@@ -165,15 +187,20 @@ class Decoder:
             else:
                 found = [self._with_literal(form, slot, value, literal)
                          for slot, value in zip(form.slots, fields, strict=True)]
-            if form.image is not None:
-                size_image(found, form.image, self.target)
-            if form.formats:
-                size_sources(found)
+            if form.depends:
+                self._depending(form, found)
         except Malformed as error:
             raise Malformed(f"{form.op.mnemonic}: {error.message}") from None
+        return tuple(found)
+
+    def _depending(self, form: Format, found: list[Operand]) -> None:
+        """Operands of which others say how many registers they are, or which."""
+        if form.image is not None:
+            size_image(found, form.image, self.target)
+        if form.formats:
+            size_sources(found)
         if form.vdst_y is not None:
             found[form.vdst_y] = _second_destination(found, form.vdst_y)
-        return tuple(found)
 
     def _with_literal(self, form: Format, slot: Slot, value: int, literal: int) -> Operand:
         if not slot.takes_literal or value != LITERAL and (value != LITERAL64 or not self.target.literals64):

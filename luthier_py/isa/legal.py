@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from luthier_py.isa.constants import LITERAL
 from luthier_py.isa.errata import M0_IS_NOT_ON_CONSTANT_BUS, ONE_SCALAR_SOURCE
-from luthier_py.isa.instruction import Access, Inst, OperandKind, OpFlag
+from luthier_py.isa.instruction import SRC_LDS_DIRECT, Access, Inst, OperandKind, OpFlag
 from luthier_py.isa.registers import M0, VCC, Reg, RegFile, RegSet, sgpr
 from luthier_py.isa.target import Target
 
@@ -36,7 +36,7 @@ def _scalar_sources(target: Target, inst: Inst) -> set[Reg | int]:
         if info.kind in SOURCES and Access.READ in info.access:
             if operand.reg is not None and operand.reg.file is RegFile.SGPR:
                 found.add(operand.reg)
-            elif operand.kind is OperandKind.SPECIAL and operand.value != target.null_encoding:
+            elif operand.kind is OperandKind.SPECIAL and operand.value not in (target.null_encoding, SRC_LDS_DIRECT):
                 found.add(operand.value)
     if inst.literal is not None or any(info.kind == "kimm" for info in op.operands):
         found.add(LITERAL)
