@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from luthier_py.report.instrumented import change
+from luthier_py.report.cloned import change
 
 
 def demo_table(demo: Any) -> Group:

@@ -8,8 +8,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from luthier_py.inject.model import ClonedKernel
 from luthier_py.pipeline import Instrumented
+from luthier_py.report.cloned import change, cloned_facts
 
 Facts = dict[str, Any]
 
@@ -24,18 +24,6 @@ def instrumented_facts(made: Instrumented, path: str) -> Facts:
         "sites": len(made.edits.insertions),
         "kernels": [cloned_facts(row) for row in made.patched.report],
         "refused": [{"kernel": r.kernel, "reason": r.reason, "where": str(r.where)} for r in made.refused],
-    }
-
-
-def cloned_facts(row: ClonedKernel) -> Facts:
-    return {
-        "name": row.name,
-        "clone": row.clone,
-        "sites": row.sites,
-        "code_bytes": [row.bytes_before, row.bytes_after],
-        "sgprs": [row.before.sgprs, row.after.sgprs],
-        "vgprs": [row.before.vgprs, row.after.vgprs],
-        "waves_per_simd": [row.before.waves, row.after.waves],
     }
 
 
@@ -54,8 +42,3 @@ def instrumented_table(facts: Facts) -> Group:
         table,
         *refused,
     )
-
-
-def change(before: int, after: int) -> str:
-    """One number when nothing changed."""
-    return str(before) if before == after else f"{before} -> {after}"

@@ -13,7 +13,7 @@ from typing import Any
 
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.pipeline import Instrumented
-from luthier_py.report.instrumented import change, cloned_facts
+from luthier_py.report.cloned import change, cloned_facts
 from luthier_py.tool import Refusal, Tool
 
 Facts = dict[str, Any]

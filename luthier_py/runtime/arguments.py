@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-
-import numpy as np
+from typing import TYPE_CHECKING, TypeAlias
 
 from luthier_py.errors import Invalid
 from luthier_py.loader import KernelArg, KernelRecord
 from luthier_py.runtime.device import Buffer, Dim3
 
-Argument = Buffer | int | float | bytes | np.generic
+if TYPE_CHECKING:
+    import numpy as np  # takes as long to import as everything else that a tool's worker needs
+
+Argument: TypeAlias = "Buffer | int | float | bytes | np.generic"
 
 POINTERS = ("global_buffer", "dynamic_shared_pointer")
 _FLOATS = {2: "<e", 4: "<f", 8: "<d"}
@@ -47,8 +49,8 @@ def _pack(record: KernelRecord, arg: KernelArg, value: Argument) -> bytes:
         if arg.value_kind not in POINTERS and arg.size != 8:
             raise Invalid(f"{where}: a buffer is given, but it takes {arg.size} bytes by value")
         return value.address.to_bytes(arg.size, "little")
-    if isinstance(value, np.generic):
-        value = value.tobytes()
+    if hasattr(value, "tobytes"):
+        value = bytes(value.tobytes())
     if isinstance(value, bytes):
         if len(value) != arg.size:
             raise Invalid(f"{where}: {len(value)} bytes are given, but it takes {arg.size}")

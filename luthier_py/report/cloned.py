@@ -1,0 +1,26 @@
+"""What became of one kernel, as data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from luthier_py.inject.model import ClonedKernel
+
+Facts = dict[str, Any]
+
+
+def cloned_facts(row: ClonedKernel) -> Facts:
+    return {
+        "name": row.name,
+        "clone": row.clone,
+        "sites": row.sites,
+        "code_bytes": [row.bytes_before, row.bytes_after],
+        "sgprs": [row.before.sgprs, row.after.sgprs],
+        "vgprs": [row.before.vgprs, row.after.vgprs],
+        "waves_per_simd": [row.before.waves, row.after.waves],
+    }
+
+
+def change(before: int, after: int) -> str:
+    """One number when nothing changed."""
+    return str(before) if before == after else f"{before} -> {after}"
