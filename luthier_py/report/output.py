@@ -57,7 +57,7 @@ class Output:
         if path.suffix == ".txt":
             _append(path, verdict.text())
         elif path.suffix == ".csv":
-            write_file(path, comma_separated(flat_rows(self.rows)).encode())
+            write_file(path, comma_separated(flat_rows(self.tool, self.rows)).encode())
         else:
             facts = {"tool": self.tool.name, "options": self.tool.option_values, "launches": self.rows}
             write_file(path, f"{json.dumps({**facts, 'verdict': verdict.facts()}, indent=2, default=str)}\n".encode())
@@ -103,13 +103,14 @@ def row_of(tool: Tool, result: LaunchResult, report: Any) -> Row:
     }
 
 
-def flat_rows(rows: Sequence[Mapping[str, Any]]) -> list[Row]:
+def flat_rows(tool: Tool, rows: Sequence[Mapping[str, Any]]) -> list[Row]:
     """Rows with one cell for each number, all with the same columns: ``report``'s fields under their own names, nested
     ones as ``opcodes.s_nop``; grids as ``4x1x1``; a list is one cell of JSON."""
     flat = []
     for row in rows:
         head = {key: "x".join(map(str, value)) if key in ("grid", "block") else value for key, value in row.items()}
-        flat.append({**{k: v for k, v in head.items() if k != "report"}, **_fields("", row["report"])})
+        del head["report"]
+        flat += [{**head, **_fields("", part)} for part in tool.rows(row["report"])]
     columns = dict.fromkeys(column for row in flat for column in row)
     return [{column: row.get(column) for column in columns} for row in flat]
 

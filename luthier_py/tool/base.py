@@ -110,6 +110,10 @@ class Tool:
         items = report.items() if isinstance(report, Mapping) else [(self.name, report)]
         return "\n".join(f"{name} = {value}" for name, value in items)
 
+    def rows(self, report: Any) -> Sequence[Any]:
+        """The report as rows of a table, which CSV is; by default it is one row."""
+        return [report]
+
     def combined(self, reports: Sequence[Any]) -> Any | None:
         """One report of several launches of a kernel; None where there is no such thing."""
         return None

@@ -88,6 +88,9 @@ class LdsBankConflicts(Tool):
     def report(self, launch: LaunchResult) -> Report:
         return report_of(launch, self.order == "cost")
 
+    def rows(self, report: Report) -> Sequence[Report]:
+        return report["instructions"]
+
     def combined(self, reports: Sequence[Report]) -> Report:
         return combined_of(reports, self.order == "cost")
 
