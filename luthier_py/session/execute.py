@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,19 +24,26 @@ from luthier_py.runtime.hip import runtime_folder, tool_library
 from luthier_py.session.files import write_file
 from luthier_py.tool import load_tool
 
+VERDICT = "LUTHIER_VERDICT"
+WORKER_SECONDS = 10  # that a worker gets to end after its program
 SIGNALLED = 128  # a shell's exit code for a signal is this much more
 
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """``verdict`` is None where no tool was asked for, or where it could not start."""
+    """``verdicts``: one for each process with a tool under it, in the order in which they ended."""
 
     exit_code: int
-    verdict: Mapping[str, Any] | None
+    verdicts: tuple[Mapping[str, Any], ...]
+
+    @property
+    def verdict(self) -> Mapping[str, Any] | None:
+        """Of the process that launched most."""
+        return max(self.verdicts, key=lambda facts: int(facts["launches"]), default=None)
 
     @property
     def observed(self) -> bool:
-        return self.verdict is not None and bool(self.verdict["reports"])
+        return any(facts["reports"] for facts in self.verdicts)
 
 
 def execute(command: Sequence[str], tool: str | None, options: Mapping[str, str], device: str | None) -> Executed:
@@ -44,19 +52,33 @@ def execute(command: Sequence[str], tool: str | None, options: Mapping[str, str]
         raise Invalid(f"there is no program {command[0]}")
     environment = {**os.environ, **device_environment(device)}
     if tool is None:
-        return Executed(_run(command, environment), None)
+        return Executed(_run(command, environment), ())
     load_tool(tool, options)  # what is wrong with it is said before the program starts
     with tempfile.TemporaryDirectory() as folder:
-        verdict = Path(folder) / "verdict.json"
         settings = {
             "LD_PRELOAD": _first(str(tool_library()), environment.get("LD_PRELOAD"), " "),
             "LUTHIER_TOOL": tool,
             "LUTHIER_TOOL_OPTIONS": _lines(options),
-            "LUTHIER_VERDICT": str(verdict),
+            VERDICT: str(Path(folder) / "%w.json"),
             "LUTHIER_PYTHON": sys.executable,
         }
-        code = _run(command, {**environment, **settings})
-        return Executed(code, json.loads(verdict.read_text()) if verdict.exists() else None)
+        done = Executed(_run(command, {**environment, **settings}), _verdicts(Path(folder)))
+    if (path := os.environ.get(VERDICT)) and done.verdict is not None:
+        write_file(Path(path), json.dumps(done.verdict).encode())
+    return done
+
+
+def _verdicts(folder: Path) -> tuple[Mapping[str, Any], ...]:
+    """What the workers have written; one whose program was killed may still be at it."""
+    patience = time.monotonic() + WORKER_SECONDS
+    ended: list[tuple[int, Mapping[str, Any]]] = []
+    for path in folder.glob("*.json"):
+        facts = json.loads(path.read_text())
+        while not facts["ended"] and time.monotonic() < patience and Path(f"/proc/{facts['worker']}").exists():
+            time.sleep(0.01)
+            facts = json.loads(path.read_text())
+        ended.append((path.stat().st_mtime_ns, facts))
+    return tuple(facts for _, facts in sorted(ended, key=lambda pair: pair[0]))
 
 
 def device_environment(device: str | None) -> dict[str, str]:

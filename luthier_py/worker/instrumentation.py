@@ -72,6 +72,12 @@ class ToolRun:
     def facts(self) -> dict[str, Any]:
         return {**self.verdict.facts(), "reports": self.rows, "failed": sorted(self.failed)}
 
+    def write_verdict(self, ended: bool) -> None:
+        """To LUTHIER_VERDICT; before the end it says who is going to write it."""
+        if path := os.environ.get(VERDICT):
+            text = json.dumps({**self.facts(), "worker": os.getpid(), "ended": ended}, default=str)
+            self.attempt(VERDICT, partial(write_file, Path(path), text.encode()))
+
 
 class ToolService:
     """Mutable: one program's tool: the environment's from the start, or the one that SETTINGS names."""
@@ -127,9 +133,7 @@ class ToolService:
         """The end of the run; Refused if anything of the tool has failed."""
         run, self._run = self.run, None
         run.attempt("output", partial(run.output.finish, run.verdict))
-        if path := os.environ.get(VERDICT):
-            text = json.dumps(run.facts(), default=str)
-            run.attempt(VERDICT, partial(write_file, Path(path), text.encode()))
+        run.write_verdict(ended=True)
         if run.failed:
             raise Refused("something failed", protocol.STATUS_UNKNOWN)
 
@@ -140,6 +144,7 @@ class ToolService:
             self._run = open_tool(name, options)
         run = self.run
         run.attempt("output", partial(print, run.tool.echo(), file=run.output.stream, flush=True))
+        run.write_verdict(ended=False)
         chosen = run.tool.selection
         return struct.pack(
             "<2Q2I", chosen.start_grid_num, chosen.end_grid_num, chosen.active_from_start, run.tool.per_launch

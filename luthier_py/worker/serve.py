@@ -22,7 +22,7 @@ from luthier_py.worker.edge import Refused, guarded
 from luthier_py.worker.wire import Request, Wire
 
 SOCKET_FD = 3
-FILES = ("LUTHIER_OUTPUT", "LUTHIER_REPORT", "LUTHIER_VERDICT")  # `%p` in their names is the program's process
+FILES = ("LUTHIER_OUTPUT", "LUTHIER_REPORT", "LUTHIER_VERDICT")  # in names: %p the program's process, %w this one
 FIRST_FOREIGN_FD = 5  # open files of the program that happen to be inherited from here on are none of ours
 
 LARGE_BYTES = 1 << 20  # memory from this size on is fresh pages, so that zeroing what a launch takes costs nothing
@@ -55,7 +55,7 @@ def main(service: str) -> NoReturn:
     wire = Wire(socket.socket(fileno=SOCKET_FD))
     for name in FILES:
         if name in os.environ:
-            os.environ[name] = os.environ[name].replace("%p", str(wire.program))
+            os.environ[name] = os.environ[name].replace("%p", str(wire.program)).replace("%w", str(os.getpid()))
     guarded(partial(_serve_all, wire, service))
     with suppress(OSError, ValueError):
         sys.stdout.flush()

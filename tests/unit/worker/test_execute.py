@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -15,9 +16,10 @@ DEVICE = "emulator:gfx90a"
 LANES = ("-O", "COUNT_WARP_LEVEL=0", "-O", "EXCLUDE_PRED_OFF=1")
 
 
-def luthier(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def luthier(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "from luthier_py.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, "LUTHIER_DEVICE": ""})
+    settings = {**os.environ, "LUTHIER_DEVICE": "", **environment}
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=settings)
 
 
 def test_exec(program: Program) -> None:
@@ -51,3 +53,13 @@ def test_build(program: Program, run: Run, tmp_path: Path) -> None:
     assert luthier("build", "instr_count", *LANES, "-o", library).returncode == 0
     done = run(program("vector_add"), LD_PRELOAD=str(library))
     assert done.stdout == "PASSED\n" and "kernel instructions 29192," in done.stderr
+
+
+def test_every_process_has_a_verdict(program: Program, tmp_path: Path) -> None:
+    """LUTHIER_VERDICT gets that of the process that launched most."""
+    verdict = tmp_path / "verdict.json"
+    bitonic, vector = program("bitonic_sort"), program("vector_add")
+    command = ("sh", "-c", f"{vector}; {bitonic}; {vector}")
+    done = luthier("exec", "-t", "instr_count", "--device", DEVICE, "--", *command, LUTHIER_VERDICT=str(verdict))
+    assert (done.returncode, done.stdout) == (0, 3 * "PASSED\n") and done.stderr.count("verdict: ") == 3
+    assert json.loads(verdict.read_text())["launches"] > 1

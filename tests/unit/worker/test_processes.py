@@ -1,4 +1,4 @@
-"""A tool under programs that fork, exec, take signals, end in the middle, load and unload; and how it counts over all."""
+"""A tool under programs that fork, exec, take signals, end in the middle, load and unload; how it counts over all."""
 
 from __future__ import annotations
 
