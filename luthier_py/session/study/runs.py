@@ -82,15 +82,13 @@ class Running:
             digest = hashlib.sha256()
             while block := file.read(1 << 20):
                 digest.update(block)
-        said = found.pop("error", None) or _last_lines(self.folder / "stderr")
+        said = found.get("error") or _last_lines(self.folder / "stderr")
         self.place.cleanup()
         return {
-            "exit_code": found.get("exit_code"),
-            "seconds": found.get("seconds"),
-            "verdict": found.get("verdict"),
+            **_lost(said if status in (Status.FAILED, Status.ERROR) else ""),
+            **{name: found.get(name) for name in ("exit_code", "seconds", "verdict")},
             "status": status.value,
             "output_sha256": digest.hexdigest(),
-            "said": said if status in (Status.FAILED, Status.ERROR) else "",
             "machine": socket.gethostname(),
         }
 
@@ -136,8 +134,15 @@ def run_on_cluster(cells: Sequence[Cell], scheduler: str) -> Iterator[tuple[Cell
         raise Invalid(f"--scheduler {scheduler}: {str(error) or 'no answer'}") from None
     with client:
         futures = {client.submit(run_cell, cell, pure=False): cell for cell in cells}
-        for future, outcome in as_completed(futures, with_results=True):
-            yield futures[future], outcome
+        for future in as_completed(futures):
+            lost = future.exception()
+            yield futures[future], _lost(str(lost)) if lost is not None else future.result()
+
+
+def _lost(said: str) -> Outcome:
+    """Of a run that nobody has seen end."""
+    nothing = dict.fromkeys(("exit_code", "seconds", "verdict", "output_sha256", "machine"))
+    return {**nothing, "status": Status.ERROR.value, "said": said}
 
 
 def _status(found: Outcome, with_tool: bool) -> Status:

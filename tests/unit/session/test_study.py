@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ import pytest
 
 from luthier_py.cli import Exit
 from luthier_py.session.execute import device_environment
+from luthier_py.session.study import plan_study
+from luthier_py.session.study.runs import run_on_cluster
 
-Study = Callable[..., subprocess.CompletedProcess[str]]
+Study = Callable[..., Any]
 DEVICE = "emulator:gfx90a"
 COUNTED = """
 title = "a program"
@@ -68,10 +71,10 @@ def test_programs_under_a_tool(
 ) -> None:
     text = COUNTED.format(reduction=program("reduction"))
     planned = study(text, "--dry-run")
-    assert planned.returncode == 0 and planned.stdout.count("to run") == 4 and not (tmp_path / "out").exists()
+    assert planned.code == 0 and planned.out.count("to run") == 4 and not (tmp_path / "out").exists()
     done = study(text)
-    assert done.returncode == 0, done.stderr
-    assert "verdict: 4 runs: 4 ok; all counts and outputs are equal in all repeats" in done.stdout
+    assert done.code == 0, done.err
+    assert "verdict: 4 runs: 4 ok; all counts and outputs are equal in all repeats" in done.out
     rows = data(tmp_path)
     counts = {(r["program"], r["kernel"], r["repeat"]): r["count"] for r in rows if r["metric"] == "instructions"}
     emulated = counted_by_the_emulator(program("reduction"), tmp_path / "profile")
@@ -90,7 +93,7 @@ def test_programs_under_a_tool(
     assert page.count("data:image/png;base64,") == 2 and "reduce_sequential" in page
     assert (tmp_path / "out" / "counts.png").read_bytes().startswith(b"\x89PNG")
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "cells").iterdir()}
-    again = json.loads(study(text, "--json").stdout)
+    again = json.loads(study(text, "--json").out)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "cells").iterdir()} == before
     assert again["groups"] == facts["groups"] and data(tmp_path) == rows
 
@@ -103,9 +106,9 @@ def counted_by_the_emulator(path: Path, profile: Path) -> dict[str, int]:
 
 def test_failures_and_timeouts_are_rows(study: Study, summary: Callable[[], Any], tmp_path: Path) -> None:
     done = study(SHELL)
-    assert done.returncode == 0, done.stderr
-    assert "verdict: 3 runs: 1 ok, 1 failed, 1 timeout" in done.stdout
-    assert "bad bare gpu: failed, exit code 7: last words (1 of 1 runs)" in done.stdout
+    assert done.code == 0, done.err
+    assert "verdict: 3 runs: 1 ok, 1 failed, 1 timeout" in done.out
+    assert "bad bare gpu: failed, exit code 7: last words (1 of 1 runs)" in done.out
     rows = {row["program"]: row for row in data(tmp_path)}
     assert {name: (row["status"], row["exit_code"]) for name, row in rows.items()} == {
         "good": ("ok", 0), "bad": ("failed", 7), "late": ("timeout", None)}  # fmt: skip
@@ -122,27 +125,27 @@ def test_failures_and_timeouts_are_rows(study: Study, summary: Callable[[], Any]
 def test_nothing_observed_is_exit_code_3(study: Study, tmp_path: Path) -> None:
     nothing = '[[program]]\ncommand = ["true"]\n[[tool]]\ntool = "instr_count"\n'
     done = study(nothing)
-    assert done.returncode == Exit.NOTHING_OBSERVED and "nothing was observed in any run" in done.stderr
+    assert done.code == Exit.NOTHING_OBSERVED and "nothing was observed in any run" in done.err
     assert [row["status"] for row in data(tmp_path)] == ["nothing observed"]
-    assert study('[[program]]\ncommand = ["true"]\n').returncode == 0, "no tool, nothing to observe"
+    assert study('[[program]]\ncommand = ["true"]\n').code == 0, "no tool, nothing to observe"
 
 
 def test_repeats_that_differ_are_told(study: Study) -> None:
     done = study('repeat = 2\n[[program]]\ncommand = ["sh", "-c", "date +%s%N"]\n')
-    assert done.returncode == Exit.ERROR and done.stderr.splitlines() == [
+    assert done.code == Exit.ERROR and done.err.splitlines() == [
         "luthier: counts or outputs differ between repeats"]  # fmt: skip
-    assert "repeats differ: sh bare gpu: the program's output differs" in done.stdout
+    assert "repeats differ: sh bare gpu: the program's output differs" in done.out
 
 
 def test_a_wrong_file_is_one_line(study: Study, tmp_path: Path) -> None:
     done = study('[[program]]\ncomand = ["true"]\n')
-    assert (done.returncode, done.stderr) == (1, "luthier: study.toml: program[0].command: is missing\n")
+    assert (done.code, done.err) == (1, "luthier: study.toml: program[0].command: is missing\n")
     assert not (tmp_path / "out").exists()
 
 
 def test_a_device_that_is_not_there_is_a_row(study: Study, tmp_path: Path) -> None:
     done = study('devices = ["toaster"]\n[[program]]\ncommand = ["true"]\n')
-    assert "error: device toaster is unknown" in done.stdout
+    assert "error: device toaster is unknown" in done.out
     assert [row["status"] for row in data(tmp_path)] == ["error"]
 
 
@@ -168,7 +171,7 @@ command = ["sh", "-c", "echo $0 >> runs; echo $$ > pid; test -e go || exec sleep
     assert len(list((tmp_path / "out" / "cells").iterdir())) == 1
     (tmp_path / "go").touch()
     done = study(text)
-    assert done.returncode == 0 and "verdict: 2 runs: 2 ok" in done.stdout
+    assert done.code == 0 and "verdict: 2 runs: 2 ok" in done.out
     assert runs_in(tmp_path) == ["quick", "waits", "waits"]
 
 
@@ -193,15 +196,29 @@ def test_on_a_cluster(study: Study, summary: Callable[[], Any], tmp_path: Path) 
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, local_directory=tmp_path / "dask"
     ) as cluster:
         done = study(SHELL, "--scheduler", cluster.scheduler_address)
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     assert {group["program"]: group["statuses"] for group in summary()["groups"]} == {
         "good": {"ok": 1}, "bad": {"failed": 1}, "late": {"timeout": 1}}  # fmt: skip
     assert runs_in(tmp_path) == ["bad", "good", "late"]
 
 
-def test_no_scheduler_there(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_whose_machine_died_is_a_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.toml").write_text('[[program]]\ncommand = ["true"]\n')
+    plan = plan_study(Path("s.toml"), tmp_path / "out")
+    broken = [replace(cell, run={**cell.run, "folder": "no-such-folder"}) for cell in plan.cells]
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None, local_directory=tmp_path / "dask"
+    ) as cluster:
+        [(_, outcome)] = run_on_cluster(broken, cluster.scheduler_address)
+    assert outcome["status"] == "error" and "no-such-folder" in outcome["said"] and outcome["exit_code"] is None
+
+
+def test_no_scheduler_there(study: Study) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "1s")
-    done = study(SHELL, "--scheduler", "tcp://127.0.0.1:1")
-    assert done.returncode == 1 and "--scheduler tcp://127.0.0.1:1: " in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    dask = pytest.importorskip("dask")
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
+        done = study(SHELL, "--scheduler", "tcp://127.0.0.1:1")
+    assert done.code == 1 and "--scheduler tcp://127.0.0.1:1: " in done.err
+    assert len(done.err.splitlines()) == 1
