@@ -24,15 +24,15 @@ from luthier_py.runtime.device import Buffer, Dim3, KernelHandle
 
 
 class EmulatorDevice:
-    """Mutable: one emulated GPU. ``threads``: how many work-groups run at once; ``place``: see Memory."""
+    """Mutable: one emulated GPU. ``threads``: how many work-groups run at once; ``memory``: what several share."""
 
     def __init__(self, target: Target, threads: int = 1, time_limit: float | None = None,
-                 place: tuple[int, int] | None = None) -> None:
+                 memory: Memory | None = None) -> None:
         self._target = target
         self.threads = max(threads, 1)
         self.time_limit = time_limit
         """Seconds that a launch may take; None for any."""
-        self.memory = Memory(place)
+        self.memory = memory or Memory()
         self._pool = Pool()
         self.profile: LaunchProfile | None = None
         """Of the last launch."""

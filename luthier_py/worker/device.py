@@ -11,15 +11,17 @@ import json
 import mmap
 import os
 import queue
+import re
 import struct
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
-from luthier_py.emulator.memory import Allocation
+from luthier_py.emulator.memory import Allocation, Memory
 from luthier_py.emulator.module import EmulatorModule
 from luthier_py.errors import DeviceError, Invalid
 from luthier_py.isa import Target, target
@@ -39,14 +41,23 @@ PROFILE = "LUTHIER_DEVICE_PROFILE"
 SHARED_GROUPS = 16  # work-groups of a thread from which on threads pay
 _LAUNCH = struct.Struct("<10I")
 _GRID_SYNC_BYTES = 64
+MAX_DEVICES = 16  # of runtime/hip/luthier.h
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A code object on one of the devices."""
+
+    module: EmulatorModule
+    device: EmulatorDevice
 
 
 class DeviceService:
-    """Mutable: one program's device."""
+    """Mutable: one program's devices. They share their memory, and run one launch at a time."""
 
     def __init__(self) -> None:
-        self.target = chosen_target(os.environ.get(VARIABLE, ""))
-        self._modules: dict[int, EmulatorModule] = {}
+        self.targets = chosen_targets(os.environ.get(VARIABLE, ""))
+        self._modules: dict[int, Loaded] = {}
         self._queue: queue.SimpleQueue[Request] = queue.SimpleQueue()
         self._next_module = 1
         self._profile = os.environ.get(PROFILE)
@@ -67,21 +78,21 @@ class DeviceService:
         if request.code == Message.ALLOCATE:
             return struct.pack("<Q", self._allocate(*struct.unpack("<Q", content)))
         if request.code == Message.FREE:
-            self.device.memory.free(*struct.unpack("<Q", content))
+            self.memory.free(*struct.unpack("<Q", content))
             return b""
         if request.code == Message.RESERVE:
             return struct.pack("<Q", self._reserve(*struct.unpack("<Q", content)))
         if request.code == Message.REGISTER:
             address, size = struct.unpack("<QQ", content)
-            self.device.memory.register(Allocation(address, size, "registered host memory"))
+            self.memory.register(Allocation(address, size, "registered host memory"))
             return b""
         if request.code == Message.UNREGISTER:
-            self.device.memory.unregister(*struct.unpack("<Q", content))
+            self.memory.unregister(*struct.unpack("<Q", content))
             return b""
         if request.code == Message.LOAD:
-            return self._load(content)
+            return self._load(int.from_bytes(content[:4], "little"), content[4:])
         if request.code == Message.UNLOAD:
-            self._modules.pop(*struct.unpack("<I", content)).unload()
+            self._modules.pop(*struct.unpack("<I", content)).module.unload()
             return b""
         if request.code == Message.OCCUPANCY:
             return struct.pack("<I", self._occupancy(*struct.unpack("<4I", content)))
@@ -89,36 +100,36 @@ class DeviceService:
 
     def _open(self, address: int, size: int) -> bytes:
         self.arena = Arena(address, size)
-        self.device = EmulatorDevice(self.target, place=(self.arena.address, self.arena.size))
+        self.memory = Memory((self.arena.address, self.arena.size))
+        self.devices = [EmulatorDevice(target, memory=self.memory) for target in self.targets]
         threading.Thread(target=self._run, daemon=True).start()
-        return describe(self.target)
+        return struct.pack("<I", len(self.targets)) + b"".join(map(describe, self.targets, range(len(self.targets))))
 
     def _allocate(self, size: int) -> int:
         with full_memory():
-            return self.device.alloc(size).address
+            return self.memory.allocate(size, "buffer").address
 
     def _reserve(self, size: int) -> int:
         with full_memory():
-            return self.device.memory.reserve(size, mmap.PAGESIZE)
+            return self.memory.reserve(size, mmap.PAGESIZE)
 
-    def _load(self, image: bytes) -> bytes:
-        module = self.device.load(bundles.code_for(image, self.target.name), "code object")
+    def _load(self, device: int, image: bytes) -> bytes:
+        target = self.targets[device]
+        module = self.devices[device].load(bundles.code_for(image, target.name), "code object")
         number, self._next_module = self._next_module, self._next_module + 1
-        self._modules[number] = module
-        return describe_module(number, module, self.target)
+        self._modules[number] = Loaded(module, self.devices[device])
+        return describe_module(number, module, target)
 
     def _record(self, module: int, kernel: int) -> KernelRecord:
-        return self._modules[module].object.kernels[kernel]
+        return self._modules[module].module.object.kernels[kernel]
 
     def _occupancy(self, module: int, kernel: int, items: int, dynamic_lds: int) -> int:
-        descriptor = self._record(module, kernel).descriptor
+        descriptor, target = self._record(module, kernel).descriptor, self._modules[module].device.target
         wave = 32 if descriptor.enable_wavefront_size32 else 64
         lds = descriptor.group_segment_fixed_size + dynamic_lds
-        waves = self.target.waves_for(
-            descriptor.vgpr_count(self.target), descriptor.sgpr_count(self.target), lds, items, wave
-        )
-        groups = waves * self.target.simds // -(-items // wave)
-        return min(groups, self.target.lds_bytes // lds) if lds else groups
+        waves = target.waves_for(descriptor.vgpr_count(target), descriptor.sgpr_count(target), lds, items, wave)
+        groups = waves * target.simds // -(-items // wave)
+        return min(groups, target.lds_bytes // lds) if lds else groups
 
     def _run(self) -> None:
         """The launch thread."""
@@ -142,18 +153,19 @@ class DeviceService:
         module, kernel, *shape, lds, cooperative = _LAUNCH.unpack_from(request.content)
         grid, block = (shape[0], shape[1], shape[2]), (shape[3], shape[4], shape[5])
         record = self._record(module, kernel)
-        place = self.device.alloc(_GRID_SYNC_BYTES) if cooperative else None
+        device = self._modules[module].device
+        place = device.alloc(_GRID_SYNC_BYTES) if cooperative else None
         pointers = {}
         if place is not None:
-            self.device.write(place.address, grid_sync(place.address, grid, block))
+            device.write(place.address, grid_sync(place.address, grid, block))
             pointers["hidden_multigrid_sync_arg"] = place.address
         kernarg = with_hidden(record, request.content[_LAUNCH.size :], grid, block, lds, pointers)
-        self.device.threads = self._threads if grid[0] * grid[1] * grid[2] >= SHARED_GROUPS * self._threads else 1
-        self.device.launch(self._modules[module].kernel(record.name), grid, block, kernarg, lds)
+        device.threads = self._threads if grid[0] * grid[1] * grid[2] >= SHARED_GROUPS * self._threads else 1
+        device.launch(self._modules[module].module.kernel(record.name), grid, block, kernarg, lds)
         if place is not None:
-            self.device.free(place)
-        if self._profile is not None and self.device.profile is not None:
-            append_profile(self._profile, self.device.profile)
+            device.free(place)
+        if self._profile is not None and device.profile is not None:
+            append_profile(self._profile, device.profile)
 
 
 @contextmanager
@@ -165,15 +177,17 @@ def full_memory() -> Iterator[None]:
         raise Refused(error.message, protocol.STATUS_OUT_OF_MEMORY) from None
 
 
-def chosen_target(text: str) -> Target:
-    """The target that LUTHIER_DEVICE=emulator:TARGET names."""
-    kind, _, name = text.partition(":")
-    if kind != "emulator" or not name:
-        given = f"`{text}` names none" if text else "it is not set"
+def chosen_targets(text: str) -> list[Target]:
+    """The targets of LUTHIER_DEVICE=emulator:TARGET[*COUNT][,...]: one device each, in that order."""
+    found = [re.fullmatch(r"emulator:([^*]+)(?:\*(\d{1,3}))?", part.strip()) for part in text.split(",")]
+    names = [match[1] for match in found if match for _ in range(int(match[2] or 1))]
+    if None in found or not 0 < len(names) <= MAX_DEVICES:
+        given = f"`{text}` is no such thing" if text else "it is not set"
         raise Invalid(
-            f"no device: set {VARIABLE} to emulator:TARGET, for example the --offload-arch of your program; {given}"
+            f"no device: set {VARIABLE} to emulator:TARGET, for example the --offload-arch of your program, or to at "
+            f"most {MAX_DEVICES} of them with commas (emulator:TARGET*2: two of a kind); {given}"
         )
-    return target(name)
+    return [target(name) for name in names]
 
 
 def append_profile(path: str, profile: LaunchProfile) -> None:
@@ -211,9 +225,9 @@ def with_hidden(
     return bytes(segment)
 
 
-def describe(of: Target) -> bytes:
-    """The reply to OPEN."""
-    values = properties.properties(of)
+def describe(of: Target, number: int) -> bytes:
+    """One device in the reply to OPEN."""
+    values = properties.properties(of, number)
     head = struct.pack(
         "<4IQ",
         properties.COMPUTE_UNITS,

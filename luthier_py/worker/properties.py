@@ -64,15 +64,16 @@ ATTRIBUTES = """
 """
 
 
-def properties(target: Target) -> dict[str, int | bytes | tuple[int, ...]]:
-    """Values by HIP's names for them."""
+def properties(target: Target, number: int) -> dict[str, int | bytes | tuple[int, ...]]:
+    """Values by HIP's names for them; ``number`` is the device's among all."""
     wave = target.wave_sizes[0]
     registers = target.wave_registers(wave).per_simd * target.simds * wave
     digits = target.name.removeprefix("gfx")
     return {
         "name": device_name(target).encode(),
         "gcnArchName": architecture(target).encode(),
-        "uuid": b"LUTHIER-EMULATOR",
+        "uuid": b"LUTHIER-EMULATO" + bytes([ord("R") + number]),
+        "pciBusID": number,
         "totalGlobalMem": MEMORY_BYTES,
         "sharedMemPerBlock": target.lds_bytes,
         "sharedMemPerMultiprocessor": target.lds_bytes,

@@ -31,7 +31,9 @@ enum { STAMPS = (CONTROL_BYTES - 16) / 8, HIGH_FD = 200 };
 static const uintptr_t PLACES[] = {0x200000000000, 0x300000000000, 0x100000000000, 0x400000000000};
 static const size_t LARGEST = (size_t)1 << 38, SMALLEST = (size_t)1 << 30;
 
-struct device_facts facts;
+static struct device_facts all_facts[MAX_DEVICES];
+static int count;
+static _Thread_local int current;
 static struct wire wire = {.fd = -1};
 static struct control *control;
 static size_t arena_bytes;
@@ -100,24 +102,32 @@ static int make_arena(void)
     return -1;
 }
 
+static void read_facts(struct cursor *cursor, struct device_facts *facts)
+{
+    facts->compute_units = take32(cursor);
+    facts->wave_size = take32(cursor);
+    facts->lds_bytes = take32(cursor);
+    facts->max_threads = take32(cursor);
+    facts->memory_bytes = take64(cursor);
+    for (int i = 0; i < 2; i++) {
+        facts->properties_bytes[i] = take32(cursor);
+        facts->properties[i] = take(cursor, facts->properties_bytes[i]);
+    }
+    facts->attribute_count = take32(cursor);
+    facts->attributes = take(cursor, 8 * (size_t)facts->attribute_count);
+    facts->name_bytes = take32(cursor);
+    facts->name = take(cursor, facts->name_bytes);
+}
+
 /* The reply to OPEN; it stays in memory, since facts point into it. */
-static bool read_facts(const struct reply *reply)
+static bool read_devices(const struct reply *reply)
 {
     struct cursor cursor = {reply->data, reply->data + reply->bytes, false};
-    facts.compute_units = take32(&cursor);
-    facts.wave_size = take32(&cursor);
-    facts.lds_bytes = take32(&cursor);
-    facts.max_threads = take32(&cursor);
-    facts.memory_bytes = take64(&cursor);
-    for (int i = 0; i < 2; i++) {
-        facts.properties_bytes[i] = take32(&cursor);
-        facts.properties[i] = take(&cursor, facts.properties_bytes[i]);
-    }
-    facts.attribute_count = take32(&cursor);
-    facts.attributes = take(&cursor, 8 * (size_t)facts.attribute_count);
-    facts.name_bytes = take32(&cursor);
-    facts.name = take(&cursor, facts.name_bytes);
-    return !cursor.bad;
+    uint32_t devices = take32(&cursor);
+    count = devices < MAX_DEVICES ? (int)devices : MAX_DEVICES;
+    for (int i = 0; i < count; i++)
+        read_facts(&cursor, &all_facts[i]);
+    return !cursor.bad && count > 0;
 }
 
 static hipError_t start(void)
@@ -140,7 +150,7 @@ static hipError_t start(void)
     }
     if (reply.status)
         return (hipError_t)reply.status;
-    return read_facts(&reply) ? hipSuccess : hipErrorUnknown;
+    return read_devices(&reply) ? hipSuccess : hipErrorUnknown;
 }
 
 hipError_t device_ready(void)
@@ -153,6 +163,17 @@ hipError_t device_ready(void)
     hipError_t error = state == READY ? hipSuccess : broken;
     pthread_mutex_unlock(&starting);
     return error;
+}
+
+int device_count(void) { return count; }
+int device_current(void) { return current; }
+void device_make_current(int device) { current = device; }
+const struct device_facts *device_facts(int device) { return &all_facts[device]; }
+
+hipError_t device_check(int device)
+{
+    hipError_t error = device_ready();
+    return error ? error : device >= 0 && device < count ? hipSuccess : hipErrorInvalidDevice;
 }
 
 bool in_arena(const void *address)

@@ -13,7 +13,7 @@ static hipError_t launch_of(const struct launch_params *params, struct operation
     struct kernel *kernel;
     if (!params)
         return hipErrorInvalidValue;
-    hipError_t error = function_kernel(params->function, &kernel);
+    hipError_t error = function_kernel(params->function, device_current(), &kernel);
     if (error && is_kernel(params->function)) {
         kernel = params->function;
         error = hipSuccess;
@@ -108,7 +108,7 @@ hipError_t hipGraphAddMemcpyNodeToSymbol(struct node **node, struct graph *graph
                                          const void *symbol, const void *from, size_t bytes, size_t offset, int kind)
 {
     void *to;
-    hipError_t error = symbol_place(symbol, bytes, offset, &to);
+    hipError_t error = symbol_place(symbol, device_current(), bytes, offset, &to);
     return error ? note(error) : hipGraphAddMemcpyNode1D(node, graph, before, count, to, from, bytes, kind);
 }
 
@@ -116,7 +116,7 @@ hipError_t hipGraphAddMemcpyNodeFromSymbol(struct node **node, struct graph *gra
                                            void *to, const void *symbol, size_t bytes, size_t offset, int kind)
 {
     void *from;
-    hipError_t error = symbol_place(symbol, bytes, offset, &from);
+    hipError_t error = symbol_place(symbol, device_current(), bytes, offset, &from);
     return error ? note(error) : hipGraphAddMemcpyNode1D(node, graph, before, count, to, from, bytes, kind);
 }
 

@@ -8,6 +8,8 @@
 /* hipModuleLaunchKernel's `extra`: pairs of a number and a value, ended by the last number. */
 static void *const BUFFER_POINTER = (void *)1, *const BUFFER_SIZE = (void *)2, *const LAUNCH_END = (void *)3;
 
+static const struct device_facts *facts_of(const struct kernel *kernel) { return device_facts(kernel->module->device); }
+
 static hipError_t pack(const struct kernel *kernel, void **args, void **extra, char *kernarg)
 {
     const void *buffer = NULL;
@@ -38,11 +40,12 @@ hipError_t launch_prepare(const struct launch *l, struct operation *operation)
     struct dim3 grid = l->grid, block = l->block;
     if (!kernel)
         return hipErrorInvalidHandle;
+    const struct device_facts *facts = facts_of(kernel);
     uint64_t threads = (uint64_t)block.x * block.y * block.z;
-    if (!grid.x || !grid.y || !grid.z || !threads || block.x > facts.max_threads || block.y > facts.max_threads ||
+    if (!grid.x || !grid.y || !grid.z || !threads || block.x > facts->max_threads || block.y > facts->max_threads ||
         threads > kernel->max_threads || (uint64_t)grid.x * block.x > UINT32_MAX)
         return hipErrorInvalidConfiguration;
-    if (l->lds_bytes > facts.lds_bytes || kernel->lds_bytes + l->lds_bytes > facts.lds_bytes)
+    if (l->lds_bytes > facts->lds_bytes || kernel->lds_bytes + l->lds_bytes > facts->lds_bytes)
         return hipErrorInvalidValue;
     char *kernarg = calloc(1, kernel->kernarg_bytes + 1u);
     if (!kernarg)
@@ -59,6 +62,10 @@ hipError_t launch(stream_t stream, const struct launch *l)
 {
     struct operation operation;
     hipError_t error = launch_prepare(l, &operation);
+    if (!error && l->kernel->module->device != stream_device(stream)) {
+        free(operation.launch.kernarg);
+        error = hipErrorInvalidHandle; /* loaded on another device */
+    }
     if (error)
         return error;
     error = perform(stream, &operation);
@@ -70,7 +77,7 @@ static hipError_t launch_function(const void *function, struct dim3 grid, struct
                                   stream_t stream, event_t start, event_t stop)
 {
     struct kernel *kernel;
-    hipError_t error = function_kernel(function, &kernel);
+    hipError_t error = function_kernel(function, stream_device(stream), &kernel);
     if (!error && start)
         error = hipEventRecord(start, stream);
     if (!error)
@@ -137,7 +144,7 @@ static hipError_t occupancy(struct kernel *kernel, int block_size, size_t lds_by
 {
     if (!kernel || !blocks || block_size < 1)
         return hipErrorInvalidValue;
-    if ((uint32_t)block_size > kernel->max_threads || lds_bytes > facts.lds_bytes) {
+    if ((uint32_t)block_size > kernel->max_threads || lds_bytes > facts_of(kernel)->lds_bytes) {
         *blocks = 0;
         return hipSuccess;
     }
@@ -163,7 +170,7 @@ static hipError_t launch_cooperative(struct kernel *kernel, struct dim3 grid, st
     hipError_t error = occupancy(kernel, (int)threads, lds_bytes, &blocks);
     if (error)
         return error;
-    if ((uint64_t)grid.x * grid.y * grid.z > (uint64_t)blocks * facts.compute_units)
+    if ((uint64_t)grid.x * grid.y * grid.z > (uint64_t)blocks * facts_of(kernel)->compute_units)
         return hipErrorCooperativeLaunchTooLarge;
     return launch(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, true});
 }
@@ -172,7 +179,7 @@ hipError_t hipLaunchCooperativeKernel(const void *function, struct dim3 grid, st
                                       stream_t stream)
 {
     struct kernel *kernel;
-    hipError_t error = function_kernel(function, &kernel);
+    hipError_t error = function_kernel(function, stream_device(stream), &kernel);
     return note(error ? error : launch_cooperative(kernel, grid, block, lds_bytes, stream, args));
 }
 
@@ -227,7 +234,7 @@ hipError_t hipLaunchByPtr(const void *function)
 {
     struct kernel *kernel;
     void *extra[] = {BUFFER_POINTER, set_up, BUFFER_SIZE, &set_up_bytes, LAUNCH_END};
-    hipError_t error = function_kernel(function, &kernel);
+    hipError_t error = function_kernel(function, stream_device(configuration.stream), &kernel);
     struct launch all = {kernel, configuration.grid, configuration.block, configuration.lds_bytes, NULL, extra, false};
     return note(error ? error : launch(configuration.stream, &all));
 }
@@ -247,7 +254,7 @@ hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *bloc
 hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function, int block_size, size_t lds_bytes)
 {
     struct kernel *kernel;
-    hipError_t error = function_kernel(function, &kernel);
+    hipError_t error = function_kernel(function, device_current(), &kernel);
     return note(error ? error : occupancy(kernel, block_size, lds_bytes, blocks));
 }
 
@@ -263,7 +270,7 @@ static hipError_t best_block(struct kernel *kernel, size_t lds_bytes, int limit,
 {
     if (!kernel || !grid_size || !block_size)
         return hipErrorInvalidValue;
-    int most = (int)kernel->max_threads, wave = (int)facts.wave_size, best = 0;
+    int most = (int)kernel->max_threads, wave = (int)facts_of(kernel)->wave_size, best = 0;
     if (limit > 0 && limit < most)
         most = limit;
     for (int size = most - most % wave; size >= wave; size -= wave) {
@@ -274,7 +281,7 @@ static hipError_t best_block(struct kernel *kernel, size_t lds_bytes, int limit,
         if (blocks * size > best) {
             best = blocks * size;
             *block_size = size;
-            *grid_size = blocks * (int)facts.compute_units;
+            *grid_size = blocks * (int)facts_of(kernel)->compute_units;
         }
     }
     return best ? hipSuccess : hipErrorInvalidValue;
@@ -295,7 +302,7 @@ hipError_t hipModuleOccupancyMaxPotentialBlockSizeWithFlags(int *grid_size, int 
 hipError_t hipOccupancyMaxPotentialBlockSize(int *grid_size, int *block_size, const void *function, size_t lds_bytes, int limit)
 {
     struct kernel *kernel;
-    hipError_t error = function_kernel(function, &kernel);
+    hipError_t error = function_kernel(function, device_current(), &kernel);
     return note(error ? error : best_block(kernel, lds_bytes, limit, grid_size, block_size));
 }
 
@@ -304,7 +311,7 @@ hipError_t hipFuncGetAttribute(int *value, int attribute, struct kernel *kernel)
     if (!value || !kernel)
         return note(value ? hipErrorInvalidDeviceFunction : hipErrorInvalidValue);
     int values[] = {(int)kernel->max_threads, (int)kernel->lds_bytes, 0, (int)kernel->private_bytes, (int)kernel->vgprs,
-                    30, 0, 0, (int)(facts.lds_bytes - kernel->lds_bytes), 0};
+                    30, 0, 0, (int)(facts_of(kernel)->lds_bytes - kernel->lds_bytes), 0};
     if (attribute < 0 || attribute >= (int)(sizeof values / sizeof *values))
         return note(hipErrorInvalidValue);
     *value = values[attribute];
@@ -314,11 +321,11 @@ hipError_t hipFuncGetAttribute(int *value, int attribute, struct kernel *kernel)
 hipError_t hipFuncGetAttributes(struct function_attributes *attributes, const void *function)
 {
     struct kernel *kernel;
-    hipError_t error = attributes ? function_kernel(function, &kernel) : hipErrorInvalidValue;
+    hipError_t error = attributes ? function_kernel(function, device_current(), &kernel) : hipErrorInvalidValue;
     if (error)
         return note(error);
     *attributes = (struct function_attributes){
-        .local_bytes = kernel->private_bytes, .max_dynamic_lds = (int)(facts.lds_bytes - kernel->lds_bytes),
+        .local_bytes = kernel->private_bytes, .max_dynamic_lds = (int)(facts_of(kernel)->lds_bytes - kernel->lds_bytes),
         .max_threads = (int)kernel->max_threads, .registers = (int)kernel->vgprs, .ptx_version = 30,
         .shared_bytes = kernel->lds_bytes};
     return hipSuccess;
@@ -327,7 +334,7 @@ hipError_t hipFuncGetAttributes(struct function_attributes *attributes, const vo
 static hipError_t known_function(const void *function)
 {
     struct kernel *kernel;
-    return note(function_kernel(function, &kernel));
+    return note(function_kernel(function, device_current(), &kernel));
 }
 
 hipError_t hipFuncSetAttribute(const void *function, int attribute, int value)

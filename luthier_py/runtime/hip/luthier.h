@@ -72,8 +72,13 @@ struct device_facts {
     const int32_t *attributes;           /* pairs of number and value */
     uint32_t attribute_count;
 };
-extern struct device_facts facts;
+enum { MAX_DEVICES = 16 };
 hipError_t device_ready(void);           /* start the worker if need be; 0 when it is there */
+int device_count(void);
+int device_current(void);                /* of this thread */
+void device_make_current(int device);
+hipError_t device_check(int device);     /* is there such a device? */
+const struct device_facts *device_facts(int device);
 hipError_t device_wait(uint64_t ticket); /* until everything up to this ticket has run */
 bool device_done(uint64_t ticket);
 uint64_t device_submitted(void);
@@ -91,7 +96,7 @@ hipError_t not_supported(const char *name, atomic_flag *said);
 /* memory.c */
 enum kind { KIND_DEVICE, KIND_HOST, KIND_MANAGED, KIND_VARIABLE, KIND_PINNED };
 struct allocation {
-    uintptr_t address; size_t bytes; enum kind kind; unsigned flags; struct pool *pool;
+    uintptr_t address; size_t bytes; enum kind kind; unsigned flags; int device; struct pool *pool;
     uintptr_t host; /* where the program sees it, if that is elsewhere; of what memory_find finds */
 };
 hipError_t memory_allocate(void **address, size_t bytes, enum kind kind, unsigned flags, struct pool *pool);
@@ -121,10 +126,11 @@ struct kernel {
 struct variable { char *name; void *address; size_t bytes; };
 struct module {
     uint32_t id, kernel_count, variable_count;
+    int device;
     struct kernel *kernels;
     struct variable *variables;
 };
-hipError_t module_load(struct module **module, const void *image, size_t bytes);
+hipError_t module_load(struct module **module, int device, const void *image, size_t bytes);
 hipError_t module_unload(struct module *module);
 bool is_kernel(const struct kernel *handle);
 struct kernel *module_kernel(const struct module *module, const char *name);
@@ -132,8 +138,8 @@ struct variable *module_variable(const struct module *module, const char *name);
 size_t image_bytes(const void *image);   /* of an ELF file or a bundle in memory; 0 for anything else */
 
 /* registry.c */
-hipError_t function_kernel(const void *function, struct kernel **kernel);
-hipError_t symbol_variable(const void *symbol, struct variable *variable);
+hipError_t function_kernel(const void *function, int device, struct kernel **kernel);
+hipError_t symbol_variable(const void *symbol, int device, struct variable *variable);
 
 /* operations.c: what streams carry out and graphs keep. */
 enum operation_kind { OPERATION_LAUNCH, OPERATION_COPY, OPERATION_FILL, OPERATION_CALL };
@@ -154,7 +160,7 @@ hipError_t copy_prepare(const struct transfer *copy, int kind, struct operation 
 hipError_t copy3d_prepare(const struct copy3d *all, struct operation *operation);
 hipError_t fill_prepare(void *to, uint32_t value, uint32_t element, size_t count, size_t pitch, size_t height,
                         struct operation *operation);
-hipError_t symbol_place(const void *symbol, size_t bytes, size_t offset, void **place);
+hipError_t symbol_place(const void *symbol, int device, size_t bytes, size_t offset, void **place);
 struct launch {
     struct kernel *kernel; struct dim3 grid, block; size_t lds_bytes; void **args, **extra; bool cooperative;
 };
@@ -165,7 +171,7 @@ hipError_t launch(stream_t stream, const struct launch *launch);
 struct stream {
     uint32_t magic;
     unsigned flags;
-    int priority;
+    int priority, device;
     uint64_t id;
     _Atomic uint64_t last;   /* ticket of the last thing put on it */
     struct graph *capture;   /* what is being recorded, or NULL */
@@ -176,6 +182,7 @@ struct stream {
     unsigned calls;          /* host functions that have not returned */
 };
 struct stream *stream_of(stream_t handle); /* NULL if it is none */
+int stream_device(stream_t handle);        /* the current one if it is none */
 hipError_t stream_wait(struct stream *stream);
 hipError_t stream_settle(struct stream *stream); /* until its host functions have returned */
 uint64_t stream_horizon(struct stream *stream);  /* the ticket that the next thing on it comes after */

@@ -104,7 +104,7 @@ hipError_t memory_allocate(void **address, size_t bytes, enum kind kind, unsigne
     if (error)
         return error;
     *address = (void *)(uintptr_t)place;
-    memory_add((struct allocation){place, bytes, kind, flags, pool, 0});
+    memory_add((struct allocation){place, bytes, kind, flags, device_current(), pool, 0});
     pool_count(pool, (int64_t)bytes);
     return hipSuccess;
 }
@@ -202,6 +202,7 @@ hipError_t hipPointerGetAttributes(struct pointer_attributes *attributes, const 
     attributes->type = on_device ? TYPE_DEVICE : found.kind == KIND_MANAGED ? TYPE_MANAGED : TYPE_HOST;
     attributes->device_address = (char *)address + (found.host ? found.address - found.host : 0);
     attributes->host_address = on_device ? NULL : (void *)address;
+    attributes->device = found.device;
     attributes->managed = found.kind == KIND_MANAGED;
     attributes->flags = found.flags;
     return hipSuccess;
@@ -235,10 +236,11 @@ hipError_t hipMemGetInfo(size_t *free_bytes, size_t *total_bytes)
     size_t used = 0;
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < table_count; i++)
-        used += table[i].kind != KIND_HOST && table[i].kind != KIND_PINNED ? table[i].bytes : 0;
+        if (table[i].kind != KIND_HOST && table[i].kind != KIND_PINNED && table[i].device == device_current())
+            used += table[i].bytes;
     pthread_mutex_unlock(&lock);
-    *total_bytes = facts.memory_bytes;
-    *free_bytes = used < facts.memory_bytes ? facts.memory_bytes - used : 0;
+    *total_bytes = device_facts(device_current())->memory_bytes;
+    *free_bytes = used < *total_bytes ? *total_bytes - used : 0;
     return hipSuccess;
 }
 

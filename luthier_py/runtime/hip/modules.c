@@ -42,13 +42,13 @@ static void read_kernel(struct cursor *cursor, struct module *module, struct ker
         kernel->argument_count = 0;
 }
 
-static void read_variable(struct cursor *cursor, struct variable *variable)
+static void read_variable(struct cursor *cursor, int device, struct variable *variable)
 {
     variable->name = take_name(cursor);
     variable->address = (void *)(uintptr_t)take64(cursor);
     variable->bytes = take64(cursor);
     if (variable->bytes)
-        memory_add((struct allocation){(uintptr_t)variable->address, variable->bytes, KIND_VARIABLE, 0, NULL, 0});
+        memory_add((struct allocation){(uintptr_t)variable->address, variable->bytes, KIND_VARIABLE, 0, device, NULL, 0});
 }
 
 static void discard(struct module *module)
@@ -66,12 +66,13 @@ static void discard(struct module *module)
     free(module);
 }
 
-static struct module *read_module(const struct reply *reply)
+static struct module *read_module(const struct reply *reply, int device)
 {
     struct cursor cursor = {reply->data, reply->data + reply->bytes, false};
     struct module *module = calloc(1, sizeof *module);
     if (!module)
         return NULL;
+    module->device = device;
     module->id = take32(&cursor);
     module->kernel_count = take32(&cursor);
     module->variable_count = take32(&cursor);
@@ -80,7 +81,7 @@ static struct module *read_module(const struct reply *reply)
     for (uint32_t i = 0; module->kernels && i < module->kernel_count; i++)
         read_kernel(&cursor, module, &module->kernels[i]);
     for (uint32_t i = 0; module->variables && i < module->variable_count; i++)
-        read_variable(&cursor, &module->variables[i]);
+        read_variable(&cursor, device, &module->variables[i]);
     if (cursor.bad || !module->kernels || !module->variables) {
         discard(module);
         return NULL;
@@ -88,13 +89,14 @@ static struct module *read_module(const struct reply *reply)
     return module;
 }
 
-hipError_t module_load(struct module **module, const void *image, size_t bytes)
+hipError_t module_load(struct module **module, int device, const void *image, size_t bytes)
 {
     struct reply reply;
-    hipError_t error = device_call(MESSAGE_LOAD, &(struct part){image, bytes}, 1, &reply);
+    uint32_t number = (uint32_t)device;
+    hipError_t error = device_call(MESSAGE_LOAD, (struct part[]){{&number, sizeof number}, {image, bytes}}, 2, &reply);
     if (error)
         return error;
-    *module = read_module(&reply);
+    *module = read_module(&reply, device);
     free(reply.data);
     return *module ? hipSuccess : hipErrorUnknown;
 }
@@ -131,7 +133,7 @@ hipError_t hipModuleLoadData(struct module **module, const void *image)
     if (!module || !image)
         return note(hipErrorInvalidValue);
     size_t bytes = image_bytes(image);
-    return note(bytes ? module_load(module, image, bytes) : hipErrorInvalidImage);
+    return note(bytes ? module_load(module, device_current(), image, bytes) : hipErrorInvalidImage);
 }
 
 hipError_t hipModuleLoadDataEx(struct module **module, const void *image, unsigned count, void *options, void **values)
@@ -155,7 +157,7 @@ hipError_t hipModuleLoad(struct module **module, const char *file)
     close(fd);
     if (image == MAP_FAILED)
         return note(hipErrorInvalidImage);
-    hipError_t error = module_load(module, image, bytes);
+    hipError_t error = module_load(module, device_current(), image, bytes);
     munmap(image, bytes);
     return note(error);
 }

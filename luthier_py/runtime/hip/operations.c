@@ -170,7 +170,10 @@ hipError_t hipMemcpyDtoDAsync(void *to, const void *from, size_t bytes, stream_t
 
 hipError_t hipMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes, stream_t stream)
 {
-    return to_device || from_device ? note(hipErrorInvalidDevice) : hipMemcpyAsync(to, from, bytes, 4, stream);
+    hipError_t error = device_check(to_device);
+    if (!error)
+        error = device_check(from_device);
+    return error ? note(error) : hipMemcpyAsync(to, from, bytes, 4, stream);
 }
 
 hipError_t hipMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes)
@@ -214,10 +217,10 @@ hipError_t hipMemcpy3DAsync(const struct copy3d *all, stream_t stream)
 
 hipError_t hipMemcpy3D(const struct copy3d *all) { return hipMemcpy3DAsync(all, NULL); }
 
-hipError_t symbol_place(const void *symbol, size_t bytes, size_t offset, void **place)
+hipError_t symbol_place(const void *symbol, int device, size_t bytes, size_t offset, void **place)
 {
     struct variable found;
-    hipError_t error = symbol_variable(symbol, &found);
+    hipError_t error = symbol_variable(symbol, device, &found);
     if (error)
         return error;
     if (offset > found.bytes || bytes > found.bytes - offset)
@@ -229,7 +232,7 @@ hipError_t symbol_place(const void *symbol, size_t bytes, size_t offset, void **
 hipError_t hipMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset, int kind, stream_t stream)
 {
     void *place;
-    hipError_t error = symbol_place(symbol, bytes, offset, &place);
+    hipError_t error = symbol_place(symbol, stream_device(stream), bytes, offset, &place);
     return error ? note(error) : hipMemcpyAsync(place, from, bytes, kind, stream);
 }
 
@@ -241,7 +244,7 @@ hipError_t hipMemcpyToSymbol(const void *symbol, const void *from, size_t bytes,
 hipError_t hipMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset, int kind, stream_t stream)
 {
     void *place;
-    hipError_t error = symbol_place(symbol, bytes, offset, &place);
+    hipError_t error = symbol_place(symbol, stream_device(stream), bytes, offset, &place);
     return error ? note(error) : hipMemcpyAsync(to, place, bytes, kind, stream);
 }
 

@@ -157,7 +157,7 @@ static hipError_t add(uintptr_t start, size_t bytes, unsigned flags)
     }
     *registration = (struct registration){start, bytes, flags, registrations};
     registrations = registration;
-    memory_add((struct allocation){device_address(start), bytes, KIND_PINNED, flags, NULL, 0});
+    memory_add((struct allocation){device_address(start), bytes, KIND_PINNED, flags, device_current(), NULL, 0});
     return hipSuccess;
 }
 

@@ -8,14 +8,14 @@ enum attribute { /* hipMemPoolAttr: the first three are int, the others uint64_t
     REUSE_FIRST = 1, REUSE_LAST = 3, RELEASE_THRESHOLD, RESERVED_NOW, RESERVED_HIGH, USED_NOW, USED_HIGH, ATTRIBUTES
 };
 
-struct pool { uint64_t attributes[ATTRIBUTES]; };
+struct pool { bool ready; uint64_t attributes[ATTRIBUTES]; };
 struct pool_properties { int allocation_type, handle_types, location_type, device; void *security; size_t most; };
 struct access { int location_type, device, flags; };
 
 enum { READ_WRITE = 3 };
 
-static struct pool own = {{[REUSE_FIRST] = 1, [REUSE_FIRST + 1] = 1, [REUSE_LAST] = 1}};
-static struct pool *current = &own;
+static struct pool own[MAX_DEVICES];       /* of each device */
+static struct pool *chosen[MAX_DEVICES];   /* instead of it */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void move(struct pool *pool, enum attribute now, int64_t bytes)
@@ -35,28 +35,42 @@ void pool_count(struct pool *pool, int64_t bytes)
     pthread_mutex_unlock(&lock);
 }
 
+static struct pool *prepared(struct pool *pool)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = REUSE_FIRST; !pool->ready && i <= REUSE_LAST; i++)
+        pool->attributes[i] = 1;
+    pool->ready = true;
+    pthread_mutex_unlock(&lock);
+    return pool;
+}
+
+static struct pool *pool_of(int device) { return chosen[device] ? chosen[device] : prepared(&own[device]); }
+
+static bool is_own(const struct pool *pool) { return pool >= own && pool < own + MAX_DEVICES; }
+
 hipError_t hipDeviceGetDefaultMemPool(struct pool **pool, int device)
 {
-    if (!pool || device)
-        return note(pool ? hipErrorInvalidDevice : hipErrorInvalidValue);
-    *pool = &own;
-    return hipSuccess;
+    hipError_t error = pool ? device_check(device) : hipErrorInvalidValue;
+    if (!error)
+        *pool = prepared(&own[device]);
+    return note(error);
 }
 
 hipError_t hipDeviceGetMemPool(struct pool **pool, int device)
 {
-    hipError_t error = hipDeviceGetDefaultMemPool(pool, device);
+    hipError_t error = pool ? device_check(device) : hipErrorInvalidValue;
     if (!error)
-        *pool = current;
-    return error;
+        *pool = pool_of(device);
+    return note(error);
 }
 
 hipError_t hipDeviceSetMemPool(int device, struct pool *pool)
 {
-    if (device || !pool)
-        return note(pool ? hipErrorInvalidDevice : hipErrorInvalidValue);
-    current = pool;
-    return hipSuccess;
+    hipError_t error = pool ? device_check(device) : hipErrorInvalidValue;
+    if (!error)
+        chosen[device] = pool;
+    return note(error);
 }
 
 hipError_t hipMemPoolCreate(struct pool **pool, const struct pool_properties *properties)
@@ -64,21 +78,23 @@ hipError_t hipMemPoolCreate(struct pool **pool, const struct pool_properties *pr
     enum { PINNED = 1, ON_DEVICE = 1 };
     if (!pool || !properties || properties->allocation_type != PINNED || properties->location_type != ON_DEVICE)
         return note(hipErrorInvalidValue);
-    if (properties->device || properties->handle_types) /* pools that other processes see */
-        return note(properties->device ? hipErrorInvalidDevice : hipErrorNotSupported);
-    *pool = malloc(sizeof **pool);
+    hipError_t error = device_check(properties->device);
+    if (error || properties->handle_types) /* pools that other processes see */
+        return note(error ? error : hipErrorNotSupported);
+    *pool = calloc(1, sizeof **pool);
     if (!*pool)
         return note(hipErrorOutOfMemory);
-    **pool = (struct pool){{[REUSE_FIRST] = 1, [REUSE_FIRST + 1] = 1, [REUSE_LAST] = 1}};
+    prepared(*pool);
     return hipSuccess;
 }
 
 hipError_t hipMemPoolDestroy(struct pool *pool)
 {
-    if (!pool || pool == &own)
+    if (!pool || is_own(pool))
         return note(hipErrorInvalidValue);
-    if (current == pool)
-        current = &own;
+    for (int i = 0; i < MAX_DEVICES; i++)
+        if (chosen[i] == pool)
+            chosen[i] = NULL;
     memory_leave(pool);
     free(pool);
     return hipSuccess;
@@ -136,7 +152,7 @@ hipError_t hipMallocFromPoolAsync(void **address, size_t bytes, struct pool *poo
 
 hipError_t hipMallocAsync(void **address, size_t bytes, stream_t stream)
 {
-    return hipMallocFromPoolAsync(address, bytes, current, stream);
+    return hipMallocFromPoolAsync(address, bytes, pool_of(stream_device(stream)), stream);
 }
 
 hipError_t hipFreeAsync(void *address, stream_t stream)

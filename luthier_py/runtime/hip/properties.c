@@ -1,4 +1,4 @@
-/* The one device: its properties, contexts that are always the same, and the names of errors. */
+/* Devices: their properties, contexts, one for each, access of one to another's memory; and the names of errors. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,14 +13,10 @@ static const struct { hipError_t value; const char *name, *text; } ERRORS[] = {
 #undef ERROR
 };
 
-static char context; /* of the device; its address is the handle */
-static unsigned device_flags;
-
-static hipError_t ready_for(int device)
-{
-    hipError_t error = device_ready();
-    return error ? error : device == 0 ? hipSuccess : hipErrorInvalidDevice;
-}
+static char contexts[MAX_DEVICES]; /* an address here is the handle of that device's context */
+static _Thread_local int pushed[16], pushed_count; /* devices below the current one */
+static unsigned device_flags[MAX_DEVICES];
+static atomic_bool sees[MAX_DEVICES][MAX_DEVICES];
 
 static hipError_t answer(int *place, int value)
 {
@@ -78,22 +74,29 @@ hipError_t hipGetDeviceCount(int *count)
 {
     hipError_t error = device_ready();
     if (count)
-        *count = error ? 0 : 1;
+        *count = error ? 0 : device_count();
     return note(count ? error : hipErrorInvalidValue);
 }
 
-hipError_t hipSetDevice(int device) { return note(ready_for(device)); }
+hipError_t hipSetDevice(int device)
+{
+    hipError_t error = device_check(device);
+    if (!error)
+        device_make_current(device);
+    return note(error);
+}
+
 hipError_t hipSetValidDevices(int *devices, int count) { return note(devices || !count ? hipSuccess : hipErrorInvalidValue); }
 
 hipError_t hipGetDevice(int *device)
 {
     hipError_t error = device_ready();
-    return error ? note(error) : answer(device, 0);
+    return error ? note(error) : answer(device, device_current());
 }
 
 hipError_t hipDeviceGet(int *device, int ordinal)
 {
-    hipError_t error = ready_for(ordinal);
+    hipError_t error = device_check(ordinal);
     return error ? note(error) : answer(device, ordinal);
 }
 
@@ -101,48 +104,56 @@ hipError_t hipChooseDevice(int *device, const void *properties) { return propert
 
 hipError_t hipDeviceGetName(char *name, int size, int device)
 {
-    hipError_t error = ready_for(device);
+    hipError_t error = device_check(device);
     if (error || !name || size < 1)
         return note(error ? error : hipErrorInvalidValue);
-    snprintf(name, (size_t)size, "%.*s", (int)facts.name_bytes, facts.name);
+    snprintf(name, (size_t)size, "%.*s", (int)device_facts(device)->name_bytes, device_facts(device)->name);
     return hipSuccess;
 }
 
 hipError_t hipDeviceGetUuid(char *uuid, int device)
 {
-    hipError_t error = ready_for(device);
+    hipError_t error = device_check(device);
     if (error || !uuid)
         return note(error ? error : hipErrorInvalidValue);
     memcpy(uuid, "LUTHIER-EMULATOR", 16);
+    uuid[15] = (char)(uuid[15] + device);
     return hipSuccess;
 }
 
 hipError_t hipDeviceGetPCIBusId(char *id, int size, int device)
 {
-    hipError_t error = ready_for(device);
+    hipError_t error = device_check(device);
     if (error || !id || size < 1)
         return note(error ? error : hipErrorInvalidValue);
-    snprintf(id, (size_t)size, "0000:00:00.0");
+    snprintf(id, (size_t)size, "0000:%02x:00.0", (unsigned)device);
     return hipSuccess;
 }
 
-hipError_t hipDeviceGetByPCIBusId(int *device, const char *id) { return id ? hipGetDevice(device) : note(hipErrorInvalidValue); }
+hipError_t hipDeviceGetByPCIBusId(int *device, const char *id)
+{
+    unsigned bus;
+    if (!id || sscanf(id, "%*x:%x:%*x.%*x", &bus) != 1)
+        return note(hipErrorInvalidValue);
+    return hipDeviceGet(device, (int)bus);
+}
 
 hipError_t hipDeviceTotalMem(size_t *bytes, int device)
 {
-    hipError_t error = ready_for(device);
+    hipError_t error = device_check(device);
     if (error || !bytes)
         return note(error ? error : hipErrorInvalidValue);
-    *bytes = facts.memory_bytes;
+    *bytes = device_facts(device)->memory_bytes;
     return hipSuccess;
 }
 
 hipError_t hipDeviceGetAttribute(int *value, int attribute, int device)
 {
-    hipError_t error = ready_for(device);
-    for (uint32_t i = 0; !error && i < facts.attribute_count; i++)
-        if (facts.attributes[2 * i] == attribute)
-            return answer(value, facts.attributes[2 * i + 1]);
+    hipError_t error = device_check(device);
+    const struct device_facts *facts = error ? NULL : device_facts(device);
+    for (uint32_t i = 0; facts && i < facts->attribute_count; i++)
+        if (facts->attributes[2 * i] == attribute)
+            return answer(value, facts->attributes[2 * i + 1]);
     return note(error ? error : hipErrorInvalidValue);
 }
 
@@ -155,10 +166,10 @@ hipError_t hipDeviceComputeCapability(int *major, int *minor, int device)
 
 static hipError_t properties_of(void *properties, int device, int form)
 {
-    hipError_t error = ready_for(device);
+    hipError_t error = device_check(device);
     if (error || !properties)
         return note(error ? error : hipErrorInvalidValue);
-    memcpy(properties, facts.properties[form], facts.properties_bytes[form]);
+    memcpy(properties, device_facts(device)->properties[form], device_facts(device)->properties_bytes[form]);
     return hipSuccess;
 }
 
@@ -171,11 +182,11 @@ hipError_t hipGetDeviceFlags(unsigned *flags)
 {
     if (!flags)
         return note(hipErrorInvalidValue);
-    *flags = device_flags;
+    *flags = device_flags[device_current()];
     return hipSuccess;
 }
 
-hipError_t hipSetDeviceFlags(unsigned flags) { return device_flags = flags, hipSuccess; }
+hipError_t hipSetDeviceFlags(unsigned flags) { return device_flags[device_current()] = flags, hipSuccess; }
 
 hipError_t hipDeviceGetStreamPriorityRange(int *least, int *greatest)
 {
@@ -202,52 +213,98 @@ hipError_t hipDeviceGetLimit(size_t *value, int limit)
 
 hipError_t hipDeviceSetLimit(int limit, size_t value) { return (void)value, note(limit ? hipErrorUnsupportedLimit : hipSuccess); }
 
-hipError_t hipDeviceCanAccessPeer(int *can, int device, int peer)
+/* Every device reaches all memory; what is switched on is only remembered. */
+static hipError_t check_peer(int device, int peer)
 {
-    return device || peer ? note(hipErrorInvalidDevice) : answer(can, 0);
+    hipError_t error = device_check(device);
+    return error ? error : device_check(peer);
 }
 
-hipError_t hipDeviceEnablePeerAccess(int peer, unsigned flags) { return (void)peer, (void)flags, note(hipErrorInvalidDevice); }
-hipError_t hipDeviceDisablePeerAccess(int peer) { return (void)peer, note(hipErrorPeerAccessNotEnabled); }
-
-static hipError_t give_context(void **result)
+hipError_t hipDeviceCanAccessPeer(int *can, int device, int peer)
 {
-    hipError_t error = device_ready();
+    hipError_t error = check_peer(device, peer);
+    return error ? note(error) : answer(can, device != peer);
+}
+
+hipError_t hipDeviceGetP2PAttribute(int *value, int attribute, int device, int peer)
+{
+    enum { PERFORMANCE_RANK, ACCESS_SUPPORTED, NATIVE_ATOMICS, ARRAY_ACCESS };
+    hipError_t error = check_peer(device, peer);
+    if (error || attribute < PERFORMANCE_RANK || attribute > ARRAY_ACCESS || device == peer)
+        return note(error ? error : hipErrorInvalidValue);
+    return answer(value, attribute == ACCESS_SUPPORTED || attribute == NATIVE_ATOMICS);
+}
+
+hipError_t hipDeviceEnablePeerAccess(int peer, unsigned flags)
+{
+    int device = device_current();
+    hipError_t error = check_peer(device, peer);
+    if (error || flags || device == peer)
+        return note(error ? error : flags ? hipErrorInvalidValue : hipErrorInvalidDevice);
+    return note(atomic_exchange(&sees[device][peer], true) ? hipErrorPeerAccessAlreadyEnabled : hipSuccess);
+}
+
+hipError_t hipDeviceDisablePeerAccess(int peer)
+{
+    hipError_t error = check_peer(device_current(), peer);
+    if (error)
+        return note(error);
+    return note(atomic_exchange(&sees[device_current()][peer], false) ? hipSuccess : hipErrorPeerAccessNotEnabled);
+}
+
+static hipError_t give_context(void **result, int device)
+{
+    hipError_t error = device_check(device);
     if (error || !result)
         return note(error ? error : hipErrorInvalidValue);
-    *result = &context;
+    *result = &contexts[device];
+    return hipSuccess;
+}
+
+static bool is_context(const void *which) { return (const char *)which >= contexts && (const char *)which < contexts + device_count(); }
+
+static hipError_t enter(const void *which, bool push)
+{
+    if (!is_context(which))
+        return note(which ? hipErrorInvalidContext : hipSuccess);
+    if (push && pushed_count < (int)(sizeof pushed / sizeof *pushed))
+        pushed[pushed_count++] = device_current();
+    device_make_current((int)((const char *)which - contexts));
     return hipSuccess;
 }
 
 hipError_t hipCtxCreate(void **result, unsigned flags, int device)
 {
     (void)flags;
-    return device ? note(hipErrorInvalidDevice) : give_context(result);
+    hipError_t error = give_context(result, device);
+    return error ? error : enter(*result, true);
 }
 
-static hipError_t check_context(const void *which) { return note(!which || which == &context ? hipSuccess : hipErrorInvalidContext); }
+hipError_t hipCtxDestroy(void *which) { return note(is_context(which) ? hipSuccess : hipErrorInvalidValue); }
+hipError_t hipCtxPushCurrent(void *which) { return enter(which, true); }
+hipError_t hipCtxSetCurrent(void *which) { return enter(which, false); }
 
-hipError_t hipCtxDestroy(void *which) { return which ? check_context(which) : note(hipErrorInvalidValue); }
-hipError_t hipCtxPushCurrent(void *which) { return check_context(which); }
-hipError_t hipCtxPopCurrent(void **result) { return result ? give_context(result) : hipSuccess; }
-hipError_t hipCtxSetCurrent(void *which) { return check_context(which); }
-hipError_t hipCtxGetCurrent(void **result) { return give_context(result); }
-hipError_t hipCtxGetDevice(int *device) { return hipGetDevice(device); }
-
-hipError_t hipDevicePrimaryCtxRetain(void **result, int device)
+hipError_t hipCtxPopCurrent(void **result)
 {
-    return device ? note(hipErrorInvalidDevice) : give_context(result);
+    hipError_t error = result ? give_context(result, device_current()) : hipSuccess;
+    if (!error && pushed_count)
+        device_make_current(pushed[--pushed_count]);
+    return error;
 }
 
-hipError_t hipDevicePrimaryCtxRelease(int device) { return note(ready_for(device)); }
-hipError_t hipDevicePrimaryCtxReset(int device) { return note(ready_for(device)); }
-hipError_t hipDevicePrimaryCtxSetFlags(int device, unsigned flags) { return (void)flags, note(ready_for(device)); }
+hipError_t hipCtxGetCurrent(void **result) { return give_context(result, device_current()); }
+hipError_t hipCtxGetDevice(int *device) { return hipGetDevice(device); }
+hipError_t hipDevicePrimaryCtxRetain(void **result, int device) { return give_context(result, device); }
+hipError_t hipDevicePrimaryCtxRelease(int device) { return note(device_check(device)); }
+hipError_t hipDevicePrimaryCtxReset(int device) { return note(device_check(device)); }
+hipError_t hipDevicePrimaryCtxSetFlags(int device, unsigned flags) { return (void)flags, note(device_check(device)); }
 
 hipError_t hipDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
 {
+    hipError_t error = device_check(device);
     if (flags)
         *flags = 0;
-    return device ? note(hipErrorInvalidDevice) : answer(active, 1);
+    return error ? note(error) : answer(active, 1);
 }
 
 /* Nothing profiles here; a tool that is preloaded sees these calls before us. */

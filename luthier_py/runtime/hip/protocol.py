@@ -20,10 +20,10 @@ STATUS_NOT_SUPPORTED, STATUS_UNKNOWN = 801, 999
 class Message(IntEnum):
     """Requests; those from FIRST_TICKET on have no reply, and are carried out in their order."""
 
-    OPEN = 1  # u64 address and size of the arena -> device_facts (device.c reads them)
+    OPEN = 1  # u64 address and size of the arena -> u32 devices, device_facts of each (device.c reads them)
     ALLOCATE = 2  # u64 bytes -> u64 address
     FREE = 3  # u64 address
-    LOAD = 4  # a code object or bundle -> module (modules.c reads it)
+    LOAD = 4  # u32 device; then a code object or bundle -> module (modules.c reads it)
     UNLOAD = 5  # u32 module
     OCCUPANCY = 6  # u32 module, kernel, work-items, dynamic LDS bytes -> u32 work-groups of a compute unit
     IMAGE = 8  # u32 number, device, form of hipDeviceProp_t, that in PROPERTIES_BYTES; then a code object or bundle

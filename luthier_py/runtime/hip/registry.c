@@ -14,8 +14,8 @@ struct wrapper { uint32_t magic, version; const void *image; void *unused; };
 
 struct fat_binary {
     const void *image;
-    struct module *module; /* once it is loaded */
-    hipError_t error;      /* why it cannot be */
+    struct module *modules[MAX_DEVICES]; /* once it is loaded there */
+    hipError_t errors[MAX_DEVICES];      /* why it cannot be */
 };
 
 struct entry { const void *key; struct fat_binary *binary; char *name; void *managed; size_t bytes; };
@@ -57,43 +57,45 @@ static void add(struct entry entry)
 }
 
 /* Give every managed variable of a module the address of its memory. */
-static void point_managed(struct fat_binary *binary)
+static void point_managed(const struct fat_binary *binary, const struct module *module)
 {
     for (size_t i = 0; i < entry_room; i++) {
         const struct entry *entry = &entries[i];
         if (!entry->key || entry->binary != binary || !entry->managed)
             continue;
-        const struct variable *pointer = module_variable(binary->module, entry->name);
+        const struct variable *pointer = module_variable(module, entry->name);
         if (pointer && pointer->bytes == sizeof entry->managed)
             memcpy(pointer->address, &entry->managed, sizeof entry->managed);
     }
 }
 
-static hipError_t loaded(struct fat_binary *binary)
+static hipError_t loaded(struct fat_binary *binary, int device)
 {
-    if (!binary->module && !binary->error) {
+    struct module **module = &binary->modules[device];
+    hipError_t *error = &binary->errors[device];
+    if (!*module && !*error) {
         size_t bytes = binary->image ? image_bytes(binary->image) : 0;
-        binary->error = bytes ? module_load(&binary->module, binary->image, bytes) : hipErrorInvalidImage;
-        if (!binary->error)
-            point_managed(binary);
+        *error = bytes ? module_load(module, device, binary->image, bytes) : hipErrorInvalidImage;
+        if (!*error)
+            point_managed(binary, *module);
     }
-    return binary->error;
+    return *error;
 }
 
-hipError_t function_kernel(const void *function, struct kernel **kernel)
+hipError_t function_kernel(const void *function, int device, struct kernel **kernel)
 {
     hipError_t error = device_ready();
     if (error)
         return error;
     pthread_mutex_lock(&lock);
     const struct entry *entry = entry_room ? slot(entries, entry_room, function) : NULL;
-    error = !function || !entry || !entry->key ? hipErrorInvalidDeviceFunction : loaded(entry->binary);
-    *kernel = error ? NULL : module_kernel(entry->binary->module, entry->name);
+    error = !function || !entry || !entry->key ? hipErrorInvalidDeviceFunction : loaded(entry->binary, device);
+    *kernel = error ? NULL : module_kernel(entry->binary->modules[device], entry->name);
     pthread_mutex_unlock(&lock);
     return error ? error : *kernel ? hipSuccess : hipErrorInvalidDeviceFunction;
 }
 
-hipError_t symbol_variable(const void *symbol, struct variable *variable)
+hipError_t symbol_variable(const void *symbol, int device, struct variable *variable)
 {
     hipError_t error = device_ready();
     if (error)
@@ -105,7 +107,8 @@ hipError_t symbol_variable(const void *symbol, struct variable *variable)
         error = hipErrorInvalidSymbol;
     else if (entry->managed)
         *variable = (struct variable){entry->name, entry->managed, entry->bytes};
-    else if (!(error = loaded(entry->binary)) && !(found = module_variable(entry->binary->module, entry->name)))
+    else if (!(error = loaded(entry->binary, device)) &&
+             !(found = module_variable(entry->binary->modules[device], entry->name)))
         error = hipErrorInvalidSymbol;
     if (found)
         *variable = *found;
@@ -167,7 +170,7 @@ hipError_t hipGetSymbolAddress(void **address, const void *symbol)
     struct variable found;
     if (!address)
         return note(hipErrorInvalidValue);
-    hipError_t error = symbol_variable(symbol, &found);
+    hipError_t error = symbol_variable(symbol, device_current(), &found);
     if (!error)
         *address = found.address;
     return note(error);
@@ -178,7 +181,7 @@ hipError_t hipGetSymbolSize(size_t *bytes, const void *symbol)
     struct variable found;
     if (!bytes)
         return note(hipErrorInvalidValue);
-    hipError_t error = symbol_variable(symbol, &found);
+    hipError_t error = symbol_variable(symbol, device_current(), &found);
     if (!error)
         *bytes = found.bytes;
     return note(error);
@@ -186,7 +189,7 @@ hipError_t hipGetSymbolSize(size_t *bytes, const void *symbol)
 
 hipError_t hipGetFuncBySymbol(struct kernel **kernel, const void *function)
 {
-    return note(kernel ? function_kernel(function, kernel) : hipErrorInvalidValue);
+    return note(kernel ? function_kernel(function, device_current(), kernel) : hipErrorInvalidValue);
 }
 
 const char *hipKernelNameRef(const struct kernel *kernel) { return kernel ? kernel->name : NULL; }
@@ -194,6 +197,5 @@ const char *hipKernelNameRef(const struct kernel *kernel) { return kernel ? kern
 const char *hipKernelNameRefByPtr(const void *function, stream_t stream)
 {
     struct kernel *kernel;
-    (void)stream;
-    return function_kernel(function, &kernel) == hipSuccess ? kernel->name : NULL;
+    return function_kernel(function, stream_device(stream), &kernel) == hipSuccess ? kernel->name : NULL;
 }

@@ -5,8 +5,8 @@
 
 enum { STREAM_MAGIC = 0x5354524d, EVENT_MAGIC = 0x45564e54, NON_BLOCKING = 1, DISABLE_TIMING = 2 };
 
-static struct stream null_stream = {
-    .magic = STREAM_MAGIC, .lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
+static struct stream null_streams[MAX_DEVICES] = {[0 ... MAX_DEVICES - 1] = {
+    .magic = STREAM_MAGIC, .lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER}};
 static _Atomic uint64_t next_id;
 
 struct event {
@@ -23,16 +23,24 @@ struct event {
 struct stream *stream_of(stream_t handle)
 {
     if ((uintptr_t)handle <= 2) /* the default stream, and its names hipStreamLegacy and hipStreamPerThread */
-        return &null_stream;
+        return &null_streams[device_current()];
     return handle->magic == STREAM_MAGIC ? handle : NULL;
+}
+
+static bool is_null(const struct stream *stream) { return stream >= null_streams && stream < null_streams + MAX_DEVICES; }
+
+int stream_device(stream_t handle)
+{
+    const struct stream *stream = stream_of(handle);
+    return !stream || is_null(stream) ? device_current() : stream->device;
 }
 
 /* Blocking streams and the default stream wait for each other. */
 uint64_t stream_horizon(struct stream *stream)
 {
-    if (stream == &null_stream)
+    if (is_null(stream))
         return device_submitted();
-    uint64_t last = stream->last, default_last = null_stream.last;
+    uint64_t last = stream->last, default_last = null_streams[stream->device].last;
     return stream->flags & NON_BLOCKING || last > default_last ? last : default_last;
 }
 
@@ -63,6 +71,7 @@ hipError_t hipStreamCreateWithPriority(stream_t *handle, unsigned flags, int pri
     stream->flags = flags;
     stream->priority = priority > 1 ? 1 : priority < -1 ? -1 : priority;
     stream->id = ++next_id;
+    stream->device = device_current();
     pthread_mutex_init(&stream->lock, NULL);
     pthread_cond_init(&stream->idle, NULL);
     *handle = stream;
@@ -75,7 +84,7 @@ hipError_t hipStreamCreateWithFlags(stream_t *handle, unsigned flags) { return h
 hipError_t hipStreamDestroy(stream_t handle)
 {
     struct stream *stream = stream_of(handle);
-    if (!stream || stream == &null_stream)
+    if (!stream || is_null(stream))
         return note(hipErrorInvalidHandle);
     stream_settle(stream);
     capture_leave(stream);
@@ -138,11 +147,11 @@ hipError_t hipStreamGetDevice(stream_t handle, int *device)
 {
     if (!stream_of(handle) || !device)
         return note(device ? hipErrorInvalidHandle : hipErrorInvalidValue);
-    *device = 0;
+    *device = stream_device(handle);
     return hipSuccess;
 }
 
-int hipGetStreamDeviceId(stream_t handle) { return stream_of(handle) ? 0 : -1; }
+int hipGetStreamDeviceId(stream_t handle) { return stream_of(handle) ? stream_device(handle) : -1; }
 
 hipError_t hipStreamAttachMemAsync(stream_t handle, void *address, size_t bytes, unsigned flags)
 {

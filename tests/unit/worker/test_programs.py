@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from luthier_py.errors import Invalid
+from luthier_py.worker.device import chosen_targets
+
 Program = Callable[..., Path]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -22,6 +25,18 @@ def test_every_abi(major: int, program: Program, run: Run) -> None:
 def test_compressed_code(version: int, program: Program, run: Run) -> None:
     done = run(program("vector_add", compressed=version))
     assert (done.returncode, done.stdout, done.stderr) == (0, "PASSED\n", "")
+
+
+@pytest.mark.parametrize("devices", ("emulator:gfx90a*3", "emulator:gfx906, emulator:gfx90a"))
+def test_several_devices(devices: str, program: Program, run: Run) -> None:
+    done = run(program("devices", targets=("gfx906", "gfx90a")), LUTHIER_DEVICE=devices)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "PASSED\n", "")
+
+
+@pytest.mark.parametrize("text", ("gfx90a", "emulator:gfx90a*", "emulator:gfx90a*17", "emulator:x,", "emulator:*2"))
+def test_devices_that_are_not_there(text: str) -> None:
+    with pytest.raises(Invalid, match="set LUTHIER_DEVICE to emulator:TARGET"):
+        chosen_targets(text)
 
 
 def test_module_from_a_file(program: Program, run: Run) -> None:
