@@ -50,7 +50,7 @@ class Tool:
     variables: ClassVar[tuple[Variable, ...]] = ()
     wave_variables: ClassVar[tuple[WaveVariable, ...]] = ()
     options: ClassVar[Mapping[str, Option[Any]]] = {}
-    per_launch = True
+    per_launch: bool | Option[bool] = True
     """Variables are cleared before each launch and read after it. Where False they grow, and are read when the program
     or its module ends: launches wait for nothing, and those of several streams stay concurrent."""
     selection = Selection()
@@ -94,6 +94,8 @@ class Tool:
     def headline(self, launch: LaunchResult) -> str:
         """How a line about a launch begins."""
         name = self.selection.shown(launch.kernel)
+        if launch.launches > 1:
+            return f"{launch.launches} launches until {launch.index} - {name}"
         return f"kernel {launch.index} - {name} - #workgroups {launch.workgroups}"
 
     def instrument(self, m: Mutator) -> Any:

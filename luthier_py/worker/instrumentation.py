@@ -147,7 +147,7 @@ class ToolService:
         run.write_verdict(ended=False)
         chosen = run.tool.selection
         return struct.pack(
-            "<2Q2I", chosen.start_grid_num, chosen.end_grid_num, chosen.active_from_start, run.tool.per_launch
+            "<2Q2I", chosen.start_grid_num, chosen.end_grid_num, chosen.active_from_start, bool(run.tool.per_launch)
         )
 
     def _count(self, content: bytes) -> None:

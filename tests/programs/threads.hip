@@ -1,5 +1,7 @@
 // Threads that launch at the same time, each on a stream of its own, and some of them a kernel of their own.
+// argv[1] is `host`: a kernel that waits for what the host does after it has launched it.
 #include <hip/hip_runtime.h>
+#include <cstring>
 #include <thread>
 #include <vector>
 #include "check.h"
@@ -34,8 +36,28 @@ static void work(int number)
     CHECK(hipStreamDestroy(stream));
 }
 
-int main()
+__global__ void wait_for_host(volatile int *flag)
 {
+    while (*flag == 0)
+        __builtin_amdgcn_s_sleep(1);
+    *flag = 2;
+}
+
+static void signal_a_kernel()
+{
+    volatile int *flag;
+    CHECK(hipHostMalloc((void **)&flag, sizeof(int), 0));
+    *flag = 0;
+    wait_for_host<<<1, 1>>>(flag);
+    *flag = 1;
+    CHECK(hipDeviceSynchronize());
+    REQUIRE(*flag == 2);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && std::strcmp(argv[1], "host") == 0)
+        signal_a_kernel();
     std::vector<std::thread> threads;
     for (int number = 0; number < 6; number++)
         threads.emplace_back(work, number);

@@ -35,6 +35,7 @@ class InstrCount(Tool):
     )
     per_wave = COUNT_WARP_LEVEL
     active_only = EXCLUDE_PRED_OFF
+    per_launch = Option(True, help="0: one count for all launches of a kernel, which wait for nothing then")
 
     instructions = Variable(u64)
     count = WaveVariable(u64)

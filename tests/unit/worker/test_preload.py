@@ -37,6 +37,18 @@ def test_counts(name: str, program: Program, tooled: Tooled, counted: Counted) -
         assert found == expected
 
 
+def test_one_count_for_all_launches(program: Program, tooled: Tooled, counted: Counted) -> None:
+    """Nothing waits: not even for a kernel that waits for the host."""
+    expected = Counter((row["kernel"], row["instructions"]) for row in counted(program("threads")))
+    done = tooled(program("threads"), "host", LUTHIER_TOOL_OPTIONS="per_launch=0")
+    assert (done.code, done.out) == (0, "PASSED\n"), done.out + done.err
+    rows = {row["kernel"]: row for row in done.verdict["reports"]}
+    assert len(rows) == len(done.verdict["reports"]) == 3
+    for kernel, instructions in total(expected).items():
+        assert rows[kernel]["report"]["instructions"] == instructions
+    assert sum(row["launches"] for row in rows.values()) == sum(expected.values()) + 1 == done.verdict["instrumented"]
+
+
 def total(counts: Counter[tuple[str, int]]) -> Counter[str]:
     """Instructions of each kernel."""
     return sum((Counter({kernel: count * times}) for (kernel, count), times in counts.items()), Counter[str]())
