@@ -13,6 +13,7 @@ import pytest
 from luthier_py import cli
 from luthier_py.loader import load
 from luthier_py.samples import sample
+from luthier_py.tool.selection import COUNTING, EVERY_TOOL
 
 
 @pytest.fixture
@@ -173,6 +174,21 @@ def test_the_readme_s_tool_runs(luthier, tmp_path):
     (tmp_path / "count.py").write_text("\n".join(line[4:] for line in block.splitlines()))
     code, out, _ = luthier("run", path("saxpy"), *SAXPY, "-t", tmp_path / "count.py", *SAXPY_ARGS)
     assert code == 0 and "400" in out
+
+
+def test_the_readme_has_every_option_with_its_default(luthier):
+    text = (path("saxpy").parents[2] / "README.md").read_text()
+    for name, option in {**COUNTING, **EVERY_TOOL}.items():
+        assert f"`{name}={option.show(option.default)}" in text or f" {name}={option.show(option.default)}`" in text
+
+
+def test_the_numbers_of_the_tool_s_page(luthier):
+    text = (path("saxpy").parents[2] / "tools" / "instr_count" / "README.md").read_text()
+    for wave, active in ((1, 0), (1, 1), (0, 0), (0, 1)):
+        options = ["-O", f"COUNT_WARP_LEVEL={wave}", "-O", f"EXCLUDE_PRED_OFF={active}"]
+        _, out, _ = luthier("run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "-t", "instr_count", *options, "--json")
+        (row,) = [line for line in text.splitlines() if line.startswith(f"| {wave} | {active} |")]
+        assert row.endswith(f"| {json.loads(out)['tool']['report']['instructions']} |")
 
 
 def test_tools(luthier):
