@@ -35,7 +35,7 @@ def run(facts: dict[str, Any], folder: Path) -> dict[str, Any]:
     except (LuthierError, OSError) as error:
         return {"error": str(error)}
     seconds = time.perf_counter() - started
-    return {"exit_code": done.exit_code, "seconds": seconds, "verdict": done.verdict, "observed": done.observed}
+    return {"exit_code": done.exit_code, "seconds": seconds, "verdicts": done.verdicts, "observed": done.observed}
 
 
 def end_with(pipe: int) -> None:

@@ -86,7 +86,7 @@ class Running:
         self.place.cleanup()
         return {
             **_lost(said if status in (Status.FAILED, Status.ERROR) else ""),
-            **{name: found.get(name) for name in ("exit_code", "seconds", "verdict")},
+            **{name: found.get(name) for name in ("exit_code", "seconds", "verdicts")},
             "status": status.value,
             "output_sha256": digest.hexdigest(),
             "machine": socket.gethostname(),
@@ -141,7 +141,7 @@ def run_on_cluster(cells: Sequence[Cell], scheduler: str) -> Iterator[tuple[Cell
 
 def _lost(said: str) -> Outcome:
     """Of a run that nobody has seen end."""
-    nothing = dict.fromkeys(("exit_code", "seconds", "verdict", "output_sha256", "machine"))
+    nothing = dict.fromkeys(("exit_code", "seconds", "verdicts", "output_sha256", "machine"))
     return {**nothing, "status": Status.ERROR.value, "said": said}
 
 

@@ -20,7 +20,7 @@ from luthier_py.storage import write_file
 CELLS, DATA = "cells", "results.parquet"
 COLUMNS = (
     "cell program arguments tool options device repeat status exit_code seconds output_sha256 machine "
-    "launch launches kernel grid block metric count value text"
+    "process launch launches kernel grid block metric count value text"
 ).split()
 UNFINISHED = {Status.ERROR.value}
 UNHAPPY = UNFINISHED | {Status.FAILED.value, Status.TIMEOUT.value}
@@ -69,7 +69,7 @@ def rows_of(cell: Cell, outcome: Outcome) -> Iterator[dict[str, Any]]:
     }
     empty = True
     for report in reports_of(outcome):
-        launch = {"launch": report["launch"], "launches": report.get("launches", 1), "kernel": report["kernel"]}
+        launch = {name: report[name] for name in ("process", "launch", "launches", "kernel")}
         launch |= {name: ",".join(map(str, report[name])) for name in ("grid", "block")}
         for metric, value in leaves(report["report"]):
             empty = False
@@ -79,8 +79,9 @@ def rows_of(cell: Cell, outcome: Outcome) -> Iterator[dict[str, Any]]:
 
 
 def reports_of(outcome: Outcome) -> list[dict[str, Any]]:
-    verdict = outcome["verdict"]
-    return verdict["reports"] if verdict else []
+    """Of all processes of a run; these have numbers by what they report, since which ends first is chance."""
+    processes = sorted((facts["reports"] for facts in outcome["verdicts"] or () if facts["reports"]), key=json.dumps)
+    return [{**row, "process": number} for number, rows in enumerate(processes) for row in rows]
 
 
 def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -114,7 +115,7 @@ def write_data(folder: Path, title: str, rows: Sequence[Mapping[str, Any]]) -> P
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    whole = dict.fromkeys(("repeat", "exit_code", "launch", "launches", "count"), pa.int64())
+    whole = dict.fromkeys(("repeat", "exit_code", "process", "launch", "launches", "count"), pa.int64())
     kinds = {**whole, "seconds": pa.float64(), "value": pa.float64()}
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS],
                        {"title": title, "luthier_py": version("luthier-py")})  # fmt: skip

@@ -61,7 +61,7 @@ def _group(key: tuple[str, ...], members: Sequence[Run]) -> Facts:
         **dict(zip(GROUP, key, strict=True)),
         "runs": len(outcomes),
         "statuses": dict(Counter(one["status"] for one in outcomes)),
-        "launches": sum(row.get("launches", 1) for row in reports_of(ended[0])) if ended else 0,
+        "launches": sum(row["launches"] for row in reports_of(ended[0])) if ended else 0,
         "median_seconds": median(seconds) if seconds else None,
         "least_seconds": seconds[0] if seconds else None,
         "most_seconds": seconds[-1] if seconds else None,
@@ -101,7 +101,7 @@ def _differences(ended: Sequence[Outcome]) -> Iterator[str]:
 
 def _counts(outcome: Outcome) -> dict[str, Any]:
     return {
-        f"launch {row['launch']} of {row['kernel']}, {metric}": value
+        f"process {row['process']}, launch {row['launch']} of {row['kernel']}, {metric}": value
         for row in reports_of(outcome)
         for metric, value in leaves(row["report"])
     }

@@ -20,7 +20,9 @@ import pytest
 from luthier_py.cli import Exit
 from luthier_py.session.execute import device_environment
 from luthier_py.session.study import plan_study
+from luthier_py.session.study.cells import Cell
 from luthier_py.session.study.runs import run_on_cluster
+from luthier_py.session.study.store import rows_of
 
 Study = Callable[..., Any]
 DEVICE = "emulator:gfx90a"
@@ -102,6 +104,22 @@ def counted_by_the_emulator(path: Path, profile: Path) -> dict[str, int]:
     settings = {**device_environment(DEVICE), "LUTHIER_DEVICE_PROFILE": str(profile)}
     subprocess.run([path], env={**os.environ, **settings}, check=True, capture_output=True)
     return {row["kernel"]: row["instructions"] for row in map(json.loads, profile.read_text().splitlines())}
+
+
+def test_processes_of_a_run_have_numbers_that_do_not_depend_on_which_ends_first() -> None:
+    def verdict(count: int) -> dict[str, Any]:
+        row = {"launch": 0, "launches": 1, "kernel": "k", "grid": [1, 1, 1], "block": [64, 1, 1]}
+        return {"reports": [{**row, "report": {"n": count, "text": "t", "none": None, "half": 0.5}}]}
+
+    def rows(*counts: int) -> list[dict[str, Any]]:
+        outcome = {"verdicts": [{"reports": []}, *map(verdict, counts)], "status": "ok", "exit_code": 0, "seconds": 1.0,
+                   "output_sha256": "", "machine": ""}  # fmt: skip
+        return list(rows_of(Cell("id", "p", "", "t", "d", 0, {"options": {}}, 1.0), outcome))
+
+    assert rows(3, 2**60) == rows(2**60, 3)
+    told = [(r["process"], r["metric"], r.get("count"), r.get("value"), r.get("text")) for r in rows(3, 2**60)]
+    assert told[3:] == [(1, "n", 3, 3.0, None), (1, "text", None, None, "t"), (1, "half", None, 0.5, None)]
+    assert told[0] == (0, "n", 2**60, float(2**60), None)
 
 
 def test_failures_and_timeouts_are_rows(study: Study, summary: Callable[[], Any], tmp_path: Path) -> None:
