@@ -62,7 +62,7 @@ class ToolRun:
     def report(self, result: LaunchResult) -> None:
         self.verdict.instrumented += result.launches
         row = {"launch": result.index, "kernel": result.kernel, "grid": result.grid, "block": result.block}
-        self.rows.append({**row, "launches": result.launches, "report": None})
+        self.rows.append({**row, "launches": result.launches, "device": result.device, "report": None})
         name = type(self.tool).__name__
         self.rows[-1]["report"] = report = self.attempt(f"{name}.report", partial(self.tool.report, result))
         text = self.attempt(f"{name}.text", partial(self.tool.text, result, report)) if report is not None else None

@@ -49,6 +49,18 @@ def test_one_count_for_all_launches(program: Program, tooled: Tooled, counted: C
     assert sum(row["launches"] for row in rows.values()) == sum(expected.values()) + 1 == done.verdict["instrumented"]
 
 
+@pytest.mark.parametrize("devices", ("emulator:gfx90a*2", "emulator:gfx906, emulator:gfx90a"))
+def test_several_devices(devices: str, program: Program, tooled: Tooled, counted: Counted) -> None:
+    """The device of the stream decides which code object is patched, and where the copy and its variables are."""
+    path = program("devices", targets=("gfx906", "gfx90a"))
+    expected = Counter((row["kernel"], row["instructions"]) for row in counted(path, LUTHIER_DEVICE=devices))
+    done = tooled(path, LUTHIER_DEVICE=devices)
+    assert (done.code, done.out) == (0, "PASSED\n"), done.out + done.err
+    rows = done.verdict["reports"]
+    assert Counter((row["kernel"], row["report"]["instructions"]) for row in rows) == expected
+    assert {row["device"] for row in rows} == {0, 1}
+
+
 def total(counts: Counter[tuple[str, int]]) -> Counter[str]:
     """Instructions of each kernel."""
     return sum((Counter({kernel: count * times}) for (kernel, count), times in counts.items()), Counter[str]())
