@@ -40,7 +40,7 @@ class Cell:
     device: str
     repeat: int
     run: Mapping[str, Any]
-    """What is run: the fields of child.Run."""
+    """What child.run is given."""
     timeout: float
 
     @property
@@ -109,11 +109,16 @@ def content_of(word: str, folder: Path = Path()) -> str:
 
 @cache
 def _file_content(path: Path, _changed: int) -> str:
+    return f"sha256:{file_hash(path)}"
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256, without holding the whole file."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):
             digest.update(block)
-    return f"sha256:{digest.hexdigest()}"
+    return digest.hexdigest()
 
 
 @cache

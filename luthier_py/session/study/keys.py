@@ -89,10 +89,10 @@ def texts(value: Any) -> tuple[str, ...]:
 
 
 def text_lists(value: Any) -> dict[str, tuple[str, ...]]:
-    """Lists of texts by name; without names, their words are the name."""
-    if isinstance(value, dict):
+    """Lists of texts by name, at least one; without names, their words are the name."""
+    if isinstance(value, dict) and value:
         return {name: texts(one) for name, one in value.items()}
-    if not isinstance(value, list) or not all(isinstance(one, list) for one in value):
+    if not isinstance(value, list) or not value or not all(isinstance(one, list) for one in value):
         raise ValueError("give a list of lists of texts, or a table of lists")
     return {" ".join(words): words for words in map(texts, value)}
 

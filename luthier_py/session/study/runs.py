@@ -6,7 +6,6 @@ outcome says so; when the caller stops asking, all that still runs is killed.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import signal
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.errors import Invalid, LuthierError
-from luthier_py.session.study.cells import Cell, search_path
+from luthier_py.session.study.cells import Cell, file_hash, search_path
 from luthier_py.session.study.child import RESULT, RUN, STARTED
 
 POLL_SECONDS = 0.01
@@ -78,17 +77,14 @@ class Running:
 
     def _judged(self, found: Outcome) -> Outcome:
         status = _status(found, self.cell.run["tool"] is not None)
-        with (self.folder / "stdout").open("rb") as file:
-            digest = hashlib.sha256()
-            while block := file.read(1 << 20):
-                digest.update(block)
+        printed = file_hash(self.folder / "stdout")
         said = found.get("error") or _last_lines(self.folder / "stderr")
         self.place.cleanup()
         return {
-            **_lost(said if status in (Status.FAILED, Status.ERROR) else ""),
+            **_lost("" if status in (Status.OK, Status.NOTHING) else said),
             **{name: found.get(name) for name in ("exit_code", "seconds", "verdicts")},
             "status": status.value,
-            "output_sha256": digest.hexdigest(),
+            "output_sha256": printed,
             "machine": socket.gethostname(),
         }
 

@@ -111,10 +111,13 @@ def read_study(path: Path) -> Study:
         raise keys.wrong("program", "a study needs at least one, as [[program]]")
     _distinct(keys, "tool", [tool.name for tool in tools])
     _distinct(keys, "program", [program.name for program in programs])
+    devices = keys.take("devices", texts, (GPU,))
+    if not devices:
+        raise keys.wrong("devices", f"name at least one: emulator:TARGET, or {GPU}")
     study = Study(
         title=keys.take("title", text, path.stem),
         folder=folder,
-        devices=keys.take("devices", texts, (GPU,)),
+        devices=devices,
         repeat=keys.take("repeat", whole, 1),
         jobs=keys.take("jobs", whole, None),
         timeout=keys.take("timeout", number, SECONDS),

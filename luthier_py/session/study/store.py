@@ -19,7 +19,7 @@ from luthier_py.storage import write_file
 
 CELLS, DATA = "cells", "results.parquet"
 COLUMNS = (
-    "cell program arguments tool options device repeat status exit_code seconds output_sha256 machine "
+    "cell program arguments tool options device repeat status exit_code seconds output_sha256 said machine "
     "process launch launches kernel grid block metric count value text"
 ).split()
 UNFINISHED = {Status.ERROR.value}
@@ -65,7 +65,7 @@ def rows_of(cell: Cell, outcome: Outcome) -> Iterator[dict[str, Any]]:
         "options": ";".join(f"{name}={value}" for name, value in sorted(cell.run["options"].items())),
         "device": cell.device,
         "repeat": cell.repeat,
-        **{name: outcome[name] for name in ("status", "exit_code", "seconds", "output_sha256", "machine")},
+        **{name: outcome[name] for name in ("status", "exit_code", "seconds", "output_sha256", "said", "machine")},
     }
     empty = True
     for report in reports_of(outcome):

@@ -113,7 +113,7 @@ def test_processes_of_a_run_have_numbers_that_do_not_depend_on_which_ends_first(
 
     def rows(*counts: int) -> list[dict[str, Any]]:
         outcome = {"verdicts": [{"reports": []}, *map(verdict, counts)], "status": "ok", "exit_code": 0, "seconds": 1.0,
-                   "output_sha256": "", "machine": ""}  # fmt: skip
+                   "output_sha256": "", "said": "", "machine": ""}  # fmt: skip
         return list(rows_of(Cell("id", "p", "", "t", "d", 0, {"options": {}}, 1.0), outcome))
 
     assert rows(3, 2**60) == rows(2**60, 3)
@@ -130,6 +130,7 @@ def test_failures_and_timeouts_are_rows(study: Study, summary: Callable[[], Any]
     rows = {row["program"]: row for row in data(tmp_path)}
     assert {name: (row["status"], row["exit_code"]) for name, row in rows.items()} == {
         "good": ("ok", 0), "bad": ("failed", 7), "late": ("timeout", None)}  # fmt: skip
+    assert rows["bad"]["said"] == "first\nlast words" and not rows["good"]["said"]
     assert rows["good"]["output_sha256"] == hashlib.sha256(b"out\n3\n").hexdigest()
     assert runs_in(tmp_path) == ["bad", "good", "late"]
     study(SHELL)

@@ -34,6 +34,8 @@ WRONG = [
     ("[[program]]\ncommand = []", "program[0].command: give a program"),
     (PROGRAM + "[[program]]\ncommand = [1]", "program[1].command: give a list of texts, not [1]"),
     (PROGRAM + "arguments = [1]", "program[0].arguments: give a list of lists of texts"),
+    (PROGRAM + "arguments = []", "program[0].arguments: give a list of lists of texts"),
+    ("devices = []\n" + PROGRAM, "devices: name at least one"),
     (PROGRAM + "environment = [1]", "program[0].environment: give a table of texts and numbers"),
     (PROGRAM + PROGRAM, "program: two are called sh"),
     (PROGRAM + '[[tool]]\ntool = "no_such"', "tool[0].tool: no tool is called no_such"),
