@@ -6,6 +6,7 @@
 #include "tool.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -35,6 +36,7 @@ static void stop_if_strict(void)
     if (!strict())
         return;
     say("luthier: stopped, since LUTHIER_STRICT is set");
+    fflush(NULL);
     _exit(1);
 }
 
