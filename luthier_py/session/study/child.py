@@ -1,4 +1,4 @@
-"""One run, in a process of its own: ``python -m luthier_py.session.study.child FOLDER``.
+"""One run, in a process of its own: ``python -c COMMAND FOLDER``.
 
 In: FOLDER/run.json; a pipe as stdin. Out: FOLDER/result.json; the program's own output goes where this process's goes.
 Invariant: when the pipe closes, whoever asked is gone, and the program ends too.
@@ -20,6 +20,7 @@ from luthier_py.session.execute import execute
 from luthier_py.storage import write_file
 from luthier_py.tool import load_tool
 
+COMMAND = f"from {__name__} import main; main()"
 RUN, STARTED, RESULT = "run.json", "started", "result.json"
 
 
@@ -45,13 +46,10 @@ def end_with(pipe: int) -> None:
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
-def main(folder: Path) -> None:
+def main() -> None:
+    folder = Path(sys.argv[1])
     pipe, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)  # a program that reads finds nothing
     threading.Thread(target=end_with, args=(pipe,), daemon=True).start()
     result = run(json.loads((folder / RUN).read_text()), folder)
     write_file(folder / RESULT, json.dumps(result).encode())
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

@@ -21,7 +21,7 @@ from typing import Any
 
 from luthier_py.errors import Invalid, LuthierError
 from luthier_py.session.study.cells import Cell, file_hash, search_path
-from luthier_py.session.study.child import RESULT, RUN, STARTED
+from luthier_py.session.study.child import COMMAND, RESULT, RUN, STARTED
 
 POLL_SECONDS = 0.01
 LAST_LINES = 5  # of a failed run's stderr, that are kept
@@ -49,7 +49,7 @@ class Running:
         (self.folder / RUN).write_text(json.dumps(dict(cell.run)))
         with (self.folder / "stdout").open("wb") as out, (self.folder / "stderr").open("wb") as err:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "luthier_py.session.study.child", str(self.folder)],
+                [sys.executable, "-c", COMMAND, str(self.folder)],
                 stdin=subprocess.PIPE, stdout=out, stderr=err, start_new_session=True,
                 cwd=cell.run["folder"], env={**os.environ, "PATH": search_path()},
             )  # fmt: skip
