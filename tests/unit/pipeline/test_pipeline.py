@@ -3,40 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from emulated import code_object
+from crowded import EASY, FULL, EveryWave, full_and_easy
 
-from luthier_py import Mutator, Tool, Variable, hook, ptr, u64
 from luthier_py.errors import OutOfRegisters
-from luthier_py.intrinsics import atomic_add, lane_id
-from luthier_py.isa import sgpr
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.tool import load_tool
-
-
-class EveryWave(Tool):
-    """Wants vector registers at every kernel's first marker."""
-
-    rows = Variable(u64, 64)
-
-    @hook(lanes="all")
-    def note(rows: ptr[u64]) -> None:
-        atomic_add(rows + lane_id(), u64(1))
-
-    def instrument(self, m: Mutator) -> None:
-        for function in m.functions():
-            for instr in function.instrs:
-                if instr.inst.op.base == "S_NOP":
-                    m.before(instr, self.note, self.rows)
-
-
-def full_kernel():
-    """A kernel that uses all SGPRs at its marker, beside one that has many to spare."""
-    writes = [("s_mov_b32", sgpr(i), 1) for i in range(102)]
-    reads = [("s_add_u32", sgpr(0), sgpr(0), sgpr(i)) for i in range(102)]
-    marker, end = ("s_nop", 7), ("s_endpgm",)
-    functions = {"full": [*writes, marker, *reads, end], "easy": [marker, end]}
-    return code_object(functions, ("full", "easy"), sgprs=102)
 
 
 def test_original_bytes_stay_where_they_are(sample):
@@ -54,15 +26,15 @@ def test_the_same_input_gives_the_same_bytes(sample):
 
 
 def test_one_kernel_that_cannot_be_served_stops_everything_or_is_left_alone():
-    data = full_kernel()
+    data = full_and_easy()
     with pytest.raises(OutOfRegisters, match=r"kernel full, pc 0x"):
-        instrument(data, EveryWave(), kernels=["full", "easy"])
-    made = instrument(data, EveryWave(), kernels=["full", "easy"], keep_going=True)
-    assert [(r.kernel, r.where.text) for r in made.refused] == [("full", "s_nop 7")]
+        instrument(data, EveryWave(), kernels=[FULL, EASY])
+    made = instrument(data, EveryWave(), kernels=[FULL, EASY], keep_going=True)
+    assert [(r.kernel, r.where.text) for r in made.refused] == [(FULL, "s_nop 7")]
     names = {kernel.name for kernel in load(made.data).kernels}
-    assert "easy.luthier" in names and "full.luthier" not in names
+    assert f"{EASY}.luthier" in names and f"{FULL}.luthier" not in names
 
 
 def test_only_chosen_kernels_are_cloned():
-    made = instrument(full_kernel(), EveryWave(), kernels=["easy"])
-    assert [row.name for row in made.patched.report] == ["easy"]
+    made = instrument(full_and_easy(), EveryWave(), kernels=[EASY])
+    assert [row.name for row in made.patched.report] == [EASY]

@@ -7,12 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from emulated import code_object
+from crowded import EASY, FULL, EveryWave, full_and_easy
 
-from luthier_py import Mutator, Tool, Variable, hook, ptr, u64
 from luthier_py.errors import Location
-from luthier_py.intrinsics import atomic_add, lane_id
-from luthier_py.isa import sgpr
 from luthier_py.loader import load
 from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.report.verdict import Verdict
@@ -63,30 +60,10 @@ def test_a_hook_is_compiled_once(tmp_path: Any, monkeypatch: pytest.MonkeyPatch)
     assert not instrument(code, load_tool("opcode_histogram")).cached
 
 
-class EveryWave(Tool):
-    """Wants vector registers at every kernel's first marker."""
-
-    rows = Variable(u64, 64)
-
-    @hook(lanes="all")
-    def note(rows: ptr[u64]) -> None:
-        atomic_add(rows + lane_id(), u64(1))
-
-    def instrument(self, m: Mutator) -> None:
-        for function in m.functions():
-            for instr in function.instrs:
-                if instr.inst.op.base == "S_NOP":
-                    m.before(instr, self.note, self.rows)
-
-
 def test_refusals_and_the_worst_occupancy() -> None:
     """One kernel is full; one is served from what is free; verbose says more of each."""
-    writes = [("s_mov_b32", sgpr(i), 1) for i in range(102)]
-    reads = [("s_add_u32", sgpr(0), sgpr(0), sgpr(i)) for i in range(102)]
-    functions = {"full": [*writes, ("s_nop", 7), *reads, ("s_endpgm",)], "_Z4easyv": [("s_nop", 7), ("s_endpgm",)]}
-    data = code_object(functions, ("full", "_Z4easyv"), sgprs=102)
     verdict = Verdict(EveryWave(tool_verbose=1), launches=2, selected=2, instrumented=1)
-    verdict.made(instrument(data, verdict.tool, kernels=["full", "_Z4easyv"], keep_going=True))
+    verdict.made(instrument(full_and_easy(), verdict.tool, kernels=[FULL, EASY], keep_going=True))
     first, refused, easy, stages = verdict.text().splitlines()
     assert "1 kernel, 1 site, 1 refused" in first
     assert refused.startswith("  refused: full: ") and "s_nop 7" in refused
