@@ -46,6 +46,7 @@ def verdict(facts: Facts) -> list[str]:
     """The last lines: how many runs came to what, and whether repeats agree."""
     statuses = ", ".join(f"{count} {status}" for status, count in facts["statuses"].items())
     lines = [*facts["failures"], *(f"repeats differ: {text}" for text in facts["differences"])]
+    lines += [f"figure {one['name']}: no run has {name}" for one in facts["figures"] for name in one["missing"]]
     repeated = any(group["runs"] > 1 for group in facts["groups"])
     agree = "" if not repeated or facts["differences"] else "; all counts and outputs are equal in all repeats"
     return [*lines, f"verdict: {facts['runs']} runs: {statuses}{agree}"]

@@ -120,23 +120,27 @@ def _add_ratios(rows: Iterable[Facts]) -> None:
 def _figure(figure: Figure, runs: Sequence[Run]) -> Facts:
     sums: dict[tuple[str, ...], dict[Quantity, float]] = {}
     wanted = {quantity for part in figure.parts.values() for quantity in part}
+    missing = set(wanted)
     for cell, outcome in runs:
         if cell.program not in figure.programs:
             continue
         for row in reports_of(outcome):
             bar = tuple(row["kernel"] if column == "kernel" else getattr(cell, column) for column in figure.bars)
             for quantity in (one for one in wanted if one.tool == cell.tool):
+                numbers = _numbers(row["report"], quantity.metric)
                 of_bar = sums.setdefault(bar, {})
-                of_bar[quantity] = of_bar.get(quantity, 0) + _sum(row["report"], quantity.metric)
+                of_bar[quantity] = of_bar.get(quantity, 0) + sum(numbers)
+                missing -= {quantity} if numbers else set()
     rows = [{"bar": " ".join(filter(None, bar)), "values": _parts(figure, found)} for bar, found in sums.items()]
     told = {key: getattr(figure, key) for key in ("name", "title", "unit", "share", "stack")}
-    return {**told, "parts": list(figure.parts), "rows": rows}
+    nowhere = sorted(f"{quantity.tool}:{quantity.metric}" for quantity in missing)
+    return {**told, "parts": list(figure.parts), "rows": rows, "missing": nowhere}
 
 
-def _sum(report: Any, pattern: str) -> float:
-    """Of the numbers whose names are like ``pattern``."""
+def _numbers(report: Any, pattern: str) -> list[float]:
+    """Those whose names are like ``pattern``."""
     named = (value for metric, value in leaves(report) if fnmatchcase(metric, pattern))
-    return sum(value for value in named if isinstance(value, (int, float)))
+    return [value for value in named if isinstance(value, (int, float))]
 
 
 def _parts(figure: Figure, sums: Mapping[Quantity, float]) -> list[float]:

@@ -40,7 +40,7 @@ command = ["{reduction}"]
 [[figure]]
 name = "counts"
 title = "Wave instructions"
-parts = {{ instructions = "instr_count:instructions" }}
+parts = {{ instructions = "instr_count:instructions", wrong = "instr_count:no.such" }}
 bars = ["program", "kernel"]
 """
 SHELL = """
@@ -77,6 +77,7 @@ def test_programs_under_a_tool(
     done = study(text)
     assert done.code == 0, done.err
     assert "verdict: 4 runs: 4 ok; all counts and outputs are equal in all repeats" in done.out
+    assert "figure counts: no run has instr_count:no.such\n" in done.out
     rows = data(tmp_path)
     counts = {(r["program"], r["kernel"], r["repeat"]): r["count"] for r in rows if r["metric"] == "instructions"}
     emulated = counted_by_the_emulator(program("reduction"), tmp_path / "profile")
@@ -89,7 +90,7 @@ def test_programs_under_a_tool(
     assert len(bare) == 2 and all(r["metric"] is None for r in bare) and len({r["output_sha256"] for r in rows}) == 1
     facts = summary()
     assert {row["bar"]: row["values"] for row in facts["figures"][0]["rows"]} == {
-        f"reduction {kernel}": [n] for kernel, n in emulated.items()}  # fmt: skip
+        f"reduction {kernel}": [n, 0] for kernel, n in emulated.items()}  # fmt: skip
     assert [group["ratio"] for group in facts["groups"] if group["tool"] == "bare"] == [1]
     page = (tmp_path / "out" / "index.html").read_text()
     assert page.count("data:image/png;base64,") == 2 and "reduce_sequential" in page
