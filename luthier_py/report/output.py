@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +29,7 @@ class Output:
     """Mutable: keeps what is to be written at the end. Text goes to ``stream`` where no file was asked for."""
 
     tool: Tool
-    stream: TextIO = sys.stderr
+    stream: TextIO = field(default_factory=lambda: sys.stderr)
     rows: list[Row] = field(default_factory=list)
     launches: list[tuple[LaunchResult, Any]] = field(default_factory=list)
 
@@ -65,19 +66,21 @@ class Output:
 
     def reports(self) -> list[Path]:
         """The tool's files for each kernel: of all its launches together, if the tool can, or of each."""
-        folder, by_kernel = self.tool.selection.report, dict[str, list[tuple[LaunchResult, Any]]]()
-        for result, report in self.launches:
-            by_kernel.setdefault(result.kernel, []).append((result, report))
-        written = []
-        for kernel, found in by_kernel.items():
+        folder = self.tool.selection.report
+        found: dict[tuple[str, int], list[tuple[LaunchResult, Any]]] = {}
+        for result, report in self.launches:  # code objects may have kernels of one name
+            found.setdefault((result.kernel, id(result.notes)), []).append((result, report))
+        written, taken = [], Counter[str]()
+        for (kernel, _), launches in found.items():
             assert folder is not None
-            results, reports = zip(*found, strict=True)
-            combined = self.tool.combined(reports) if len(reports) > 1 else None
-            if combined is not None or len(reports) == 1:
-                written += write_report(self.tool, folder / _name(kernel), results[0], combined or reports[0])
-            else:
-                for result, report in found:
-                    written += write_report(self.tool, folder / _name(kernel) / str(result.index), result, report)
+            taken[kernel] += 1
+            place = folder / _name(kernel, taken[kernel])
+            combined = self.tool.combined([report for _, report in launches]) if len(launches) > 1 else launches[0][1]
+            if combined is not None:
+                written += write_report(self.tool, place, launches[0][0], combined)
+                continue
+            for result, report in launches:
+                written += write_report(self.tool, place / str(result.index), result, report)
         return written
 
 
@@ -131,9 +134,8 @@ def _append(path: Path, text: str) -> None:
         file.write(text + "\n")
 
 
-def _name(kernel: str) -> str:
+def _name(kernel: str, number: int) -> str:
     """A folder's name: the kernel's, as far as file systems take it."""
-    plain = "".join(c if c.isalnum() or c in "_.-" else "_" for c in kernel)
-    return plain if plain == kernel and len(plain) <= LONGEST_NAME else (
-        f"{plain[:LONGEST_NAME]}-{hashlib.sha256(kernel.encode()).hexdigest()[:8]}"
-    )
+    plain = "".join(c if c.isalnum() or c in "_.-" else "_" for c in kernel)[:LONGEST_NAME]
+    name = plain if plain == kernel else f"{plain}-{hashlib.sha256(kernel.encode()).hexdigest()[:8]}"
+    return name if number == 1 else f"{name}-{number}"

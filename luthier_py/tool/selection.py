@@ -82,6 +82,8 @@ class Selection:
             raise Invalid(f"option LUTHIER_KERNELS={self.kernels}: give a regular expression: {error}") from None
         if self.output is not None and self.output.suffix not in FORMS:
             raise Invalid(f"option LUTHIER_OUTPUT={self.output}: give a file that ends in {' or '.join(FORMS)}")
+        if self.output is not None and not self.output.parent.is_dir():
+            raise Invalid(f"option LUTHIER_OUTPUT={self.output}: there is no folder {self.output.parent}")
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Selection:

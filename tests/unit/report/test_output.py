@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,16 @@ def test_files_of_each_launch_or_of_each_kernel(tmp_path: Path) -> None:
         assert folder is not None and not folder.exists()
         written = output.finish(Verdict(tool))
         assert {str(path.parent.relative_to(folder)): json.loads(path.read_text()) for path in written} == expected
+
+
+def test_kernels_of_one_name_are_kept_apart(tmp_path: Path) -> None:
+    """They come from two code objects, of which the tool keeps different notes."""
+    tool = Summed(LUTHIER_REPORT=tmp_path)
+    output = Output(tool, StringIO())
+    for index, notes in enumerate(("one", "other", "one")):
+        output.launch(replace(launch(index, "k"), notes=notes), index + 1, "")
+    files = {path.parent.name: json.loads(path.read_text()) for path in output.finish(Verdict(tool))}
+    assert files == {"k": 4, "k-2": 2}
 
 
 @pytest.mark.parametrize("kernel", ["a/../b", "x" * 300, "k<int>"])
