@@ -1,8 +1,8 @@
-"""Wait states where inserted code meets application code.
+"""Wait states, and waits for dependencies, where inserted code meets application code.
 
 In: a clone whose inner sequences (the application's own, each fragment's own) are free of hazards.
-Out: the same clone with `s_nop`s. Invariant: on every path the data hazards of `isa.hazards` keep their distance;
-nothing is inserted between two of the application's instructions, nor where the distance is there already.
+Out: the same clone with what `isa.owed` misses. Invariant: on every path data hazards keep their distance, or what
+ends them stands between; nothing is inserted for the application's instructions alone, nor where all is there already.
 
 What is owed is followed forward through the items, until no way into an item adds to it. Where code comes in that
 the clone does not see (its entry, the return of a call) everything is owed that some item of any clone produces.
@@ -11,25 +11,26 @@ the clone does not see (its entry, the return of a call) everything is owed that
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 from luthier_py.inject.model import Clone, Item
-from luthier_py.isa import Inst, InstructionSet, OpFlag
-from luthier_py.isa.hazards import Owed, joined, missing, passed, produced, waited
-
-NOP_STATES = 16  # s_nop waits for SIMM16[3:0] + 1 states (AMD ISA, SOPP)
+from luthier_py.isa import InstructionSet, OpFlag
+from luthier_py.isa.owed import NOTHING, Missing, Owed, missing, own, unknown
 
 
 @dataclass(frozen=True, slots=True)
 class Debts:
-    """What is owed at a place, by who owes it."""
+    """What is owed at a place: by the application alone, and by what was inserted, alone or together with it."""
 
-    application: Owed = field(default_factory=dict)
-    inserted: Owed = field(default_factory=dict)
+    application: Owed = NOTHING
+    inserted: Owed = NOTHING
+
+    def __bool__(self) -> bool:
+        return bool(self.application or self.inserted)
 
     def join(self, other: Debts) -> Debts:
-        return Debts(joined(self.application, other.application), joined(self.inserted, other.inserted))
+        return Debts(self.application.join(other.application), self.inserted.join(other.inserted))
 
 
 def settle(isa: InstructionSet, clones: Sequence[Clone]) -> None:
@@ -39,16 +40,16 @@ def settle(isa: InstructionSet, clones: Sequence[Clone]) -> None:
         _settle(isa, clone, _waits(isa, clone, outside))
 
 
-def _settle(isa: InstructionSet, clone: Clone, waits: Mapping[Item, int]) -> None:
+def _settle(isa: InstructionSet, clone: Clone, waits: Mapping[Item, Missing]) -> None:
     if not waits:
         return
     out: list[Item] = []
-    first: dict[Item, Item] = {}  # who waits -> the first nop before it
+    first: dict[Item, Item] = {}  # who waits -> the first wait before it
     for item in clone.items:
-        nops = [Item(isa.make("s_nop", states - 1)) for states in _pieces(waits.get(item, 0))]
-        if nops:
-            first[item] = nops[0]
-        out += [*nops, item]
+        new = [Item(inst) for inst in waits[item].instructions(isa, item.inst)] if item in waits else []
+        if new:
+            first[item] = new[0]
+        out += [*new, item]
     for item in out:
         if isinstance(item.jump, Item):
             item.jump = first.get(item.jump, item.jump)
@@ -56,30 +57,25 @@ def _settle(isa: InstructionSet, clone: Clone, waits: Mapping[Item, int]) -> Non
     clone.items = out
 
 
-def _pieces(states: int) -> list[int]:
-    whole, rest = divmod(states, NOP_STATES)
-    return [NOP_STATES] * whole + [rest] * bool(rest)
-
-
-def _waits(isa: InstructionSet, clone: Clone, outside: Debts) -> dict[Item, int]:
-    """The wait states that items need before them."""
+def _waits(isa: InstructionSet, clone: Clone, outside: Debts) -> dict[Item, Missing]:
+    """What items need before them."""
     targets = {item: item.jump if isinstance(item.jump, Item) else clone.labels[item.jump]
                for item in clone.items if item.jump is not None}
-    own = [produced(isa, item.inst) for item in clone.items]
+    owing = [own(isa, item.inst) for item in clone.items]
     into = dict.fromkeys(targets.values(), Debts())
     into[clone.items[0]] = outside
     runs = _runs(clone.items, into)
     todo = dict.fromkeys(runs)  # in the order in which they stand
-    waits: dict[Item, int] = {}
+    waits: dict[Item, Missing] = {}
     while todo:
         head = next(iter(todo))
         del todo[head]
         debts = into[head]
         for number in runs[head]:
             item = clone.items[number]
-            states, debts = _through(isa, item, own[number], debts)
-            if states:
-                waits[item] = max(states, waits.get(item, 0))
+            lacks, debts = _through(isa, item, owing[number], debts)
+            if lacks:
+                waits[item] = lacks.join(waits.get(item, lacks))
             if item in targets:
                 _flow_into(targets[item], debts, into, todo)
             flags = item.inst.op.flags
@@ -106,29 +102,36 @@ def _flow_into(head: Item, debts: Debts, into: dict[Item, Debts], todo: dict[Ite
         todo[head] = None
 
 
-def _through(isa: InstructionSet, item: Item, own: Owed, debts: Debts) -> tuple[int, Debts]:
-    """Wait states before an item, and what is owed behind it; ``own`` is what it owes itself."""
-    if not (own or debts.application or debts.inserted):
-        return 0, debts
+def _through(isa: InstructionSet, item: Item, owing: Owed, debts: Debts) -> tuple[Missing, Debts]:
+    """What is missing before an item, and what is owed behind it; ``owing`` is what it owes itself."""
+    if not (owing or debts):
+        return Missing(), debts
     inst = item.inst
-    states = missing(isa, debts.inserted, inst)
-    if item.inserted:
-        states = max(states, missing(isa, debts.application, inst))
-    application, inserted = (_behind(isa, owed, inst, states) for owed in (debts.application, debts.inserted))
-    if item.inserted:
-        return states, Debts(application, joined(inserted, own))
-    return states, Debts(joined(application, own), inserted)
+    lacks = missing(isa, (debts.inserted, *[debts.application] * item.inserted), inst)
+    application, inserted = debts.application, debts.inserted
+    for wait in lacks.instructions(isa, inst) if lacks else ():
+        application, inserted = application.behind(isa, wait), inserted.behind(isa, wait)
+    behind = Debts(application.behind(isa, inst), inserted.behind(isa, inst))
+    return lacks, behind.join(_made(isa, item, owing, Debts(application, inserted)))
 
 
-def _behind(isa: InstructionSet, owed: Owed, inst: Inst, states: int) -> Owed:
-    return passed(isa, waited(owed, states) if states else owed, inst)
+def _made(isa: InstructionSet, item: Item, owing: Owed, debts: Debts) -> Debts:
+    """What an item owes, alone or as one more link of what came before."""
+    application, inserted = debts.application.carried(isa, item.inst), debts.inserted.carried(isa, item.inst)
+    if item.inserted:
+        return Debts(NOTHING, owing.join(application).join(inserted))
+    return Debts(owing.join(application), inserted)
 
 
 def _anything(isa: InstructionSet, clones: Iterable[Clone]) -> Debts:
-    """All that items of ``clones`` owe right behind them, at once."""
-    debts = Debts()
-    for item in (item for clone in clones for item in clone.items):
-        own = produced(isa, item.inst)
-        if own:
-            debts = debts.join(Debts(inserted=own) if item.inserted else Debts(own))
-    return debts
+    """All that items of ``clones`` owe right behind them, at once, whatever comes before them."""
+    items = [item for clone in clones for item in clone.items]
+    debts = Debts(unknown(isa))
+    while True:
+        more = debts
+        for item in items:
+            if made := _made(isa, item, own(isa, item.inst), debts):
+                more = more.join(made)
+        if more == debts:
+            return debts
+        debts = more

@@ -26,6 +26,7 @@ _M0 = RegSet.of(sgpr(M0))
 _MEMORY = OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
 MATRIX_RESULT = 20   # 16 passes and 3 after a 32x32, 19; gfx950 needs one more
 MATRIX_SOURCE_C = 15
+_ANY = RegSet(sgpr=1)  # a register that stands for "whatever the registers are"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Hazard:
     states: int
     produced: Side
     consumed: Side
-    where: Callable[[Target], bool] = lambda target: target.generation == 9
+    where: Callable[[Target], bool] = lambda target: target.generation < 10
     clause: bool = False
 
 
@@ -113,12 +114,46 @@ _VMEM = _kind(OpFlag.VMEM)
 _MATRIX = _kind(OpFlag.MATRIX)
 _SETREG = _named("S_SETREG_B32", "S_SETREG_IMM32_B32")
 _LANE_ACCESS = _named("V_READLANE_B32", "V_WRITELANE_B32", "V_READFIRSTLANE_B32")
+_ACC_READ, _ACC_WRITE = _named("V_ACCVGPR_READ_B32"), _named("V_ACCVGPR_WRITE_B32")
+_TRAPSTS = RegSet(sgpr=1 << 3)
 _USES_VECTORS = _kind(OpFlag.VALU | _MEMORY)
 _VALU_SCALARS = Side(_VALU, lambda i: _scalars(i.writes))
 
 
 def _reads_m0_specially(op: OpInfo) -> bool:
     return bool(op.flags & (OpFlag.INDEXES_REGISTERS | _MEMORY)) or op.base in ("S_SENDMSG", "S_SENDMSGHALT")
+
+
+def _added(inst: Inst) -> RegSet:
+    """The third source of a matrix operation."""
+    reg = inst["src2"].reg
+    return NO_REGS if reg is None else RegSet.of(reg)
+
+
+def _is_gfx908(target: Target) -> bool:
+    return target.has_agprs and not target.unified_agprs
+
+
+def _is_gfx940(target: Target) -> bool:
+    return target.sc_cache_bits
+
+
+def _is_gfx950(target: Target) -> bool:
+    return target.sc_cache_bits and target.minor == 5
+
+
+def _shifts_result(op: OpInfo) -> bool:
+    """Results that may go to another part of their register (getDstSelForwardingOperand)."""
+    selects = op.partial and any(info.name == "op_sel" for info in op.operands)
+    return OpFlag.VALU in op.flags and (selects or OpFlag.SDWA in op.flags)
+
+
+def _permutes(op: OpInfo) -> bool:
+    return op.base.startswith("V_PERMLANE")
+
+
+def _any(op: OpInfo) -> bool:
+    return True
 
 
 def _divides(op: OpInfo) -> bool:
@@ -129,48 +164,72 @@ def _stores(op: OpInfo) -> bool:
     return bool(op.flags & OpFlag.VMEM and op.flags & OpFlag.MAY_STORE)
 
 
-def _is_double_matrix(op: OpInfo) -> bool:
+def is_double_matrix(op: OpInfo) -> bool:
     return bool(op.flags & OpFlag.MATRIX) and "_F64_" in op.base
 
 
-def _clause(kind: OpFlag) -> tuple[Hazard, Hazard]:
-    """Under XNACK loads in a row may be replayed together, so none of them may write what another reads
-    (GCNHazardRecognizer::checkSoftClauseHazards)."""
+def _clause(kind: OpFlag, where: Callable[[Target], bool]) -> tuple[Hazard, ...]:
+    """Under XNACK loads in a row may be replayed together, so none of them may write what another reads, nor what it
+    reads itself, and stores keep apart (GCNHazardRecognizer::checkSoftClauseHazards)."""
     part = _kind(kind)
     reads, writes = Side(part, lambda i: i.reads - _EXEC), Side(part, lambda i: i.writes)
-    return (Hazard("clause writes, then reads", 1, writes, reads, lambda target: target.xnack, True),
-            Hazard("clause reads, then writes", 1, reads, writes, lambda target: target.xnack, True))
+    return (Hazard("clause writes, then reads", 1, writes, reads, where, True),
+            Hazard("clause reads, then writes", 1, reads, writes, where, True),
+            Hazard("clause writes, then what must not be replayed", 1,
+                   Side(part, lambda i: _ANY if i.writes else NO_REGS),
+                   Side(part, lambda i: _ANY if _must_not_be_replayed(i) else NO_REGS), where, True),
+            Hazard("clause with what must not be replayed", 1, Side(part, lambda i: _ANY if _destroys(i) else NO_REGS),
+                   Side(part, lambda i: _ANY), where, True))
+
+
+def _destroys(inst: Inst) -> bool:
+    """Whether an instruction writes what it reads."""
+    return inst.writes.overlaps(inst.reads)
+
+
+def _must_not_be_replayed(inst: Inst) -> bool:
+    return OpFlag.MAY_STORE in inst.op.flags or _destroys(inst)
 
 
 _FMA64 = _named("V_FMA_F64", "V_FMAC_F64", "V_ADD_F64", "V_MUL_F64", "V_MAX_F64", "V_MIN_F64")
-_ANY = RegSet(sgpr=1)  # a register that stands for "whatever the registers are"
 
 HAZARDS = (
-    Hazard("VALU writes SGPR, VMEM reads it", 5, _VALU_SCALARS, Side(_VMEM, lambda i: _scalars(i.reads) - _EXEC)),
+    Hazard("VALU writes SGPR or EXEC, VMEM reads it", 5, _VALU_SCALARS, Side(_VMEM, lambda i: _scalars(i.reads))),
     Hazard("VALU writes VCC, v_div_fmas", 4, _writes(_VALU, _VCC), _always(_divides, _VCC)),
     Hazard("VALU writes SGPR, lane select", 4, _VALU_SCALARS,
            Side(_named("V_READLANE_B32", "V_WRITELANE_B32"), _lane_select)),
-    Hazard("VALU writes VGPR, DPP reads it", 2, _writes(_VALU), _reads(_kind(OpFlag.DPP))),
+    Hazard("VGPR is written, DPP reads it", 2, _writes(_any), _reads(_kind(OpFlag.DPP))),
     Hazard("VALU writes EXEC, DPP", 5, _writes(_VALU, _EXEC), _always(_kind(OpFlag.DPP), _EXEC)),
     Hazard("s_setreg, s_getreg", 2, Side(_SETREG, _hardware_register),
            Side(_named("S_GETREG_B32"), _hardware_register)),
     Hazard("s_setreg, s_setreg", 2, Side(_SETREG, _hardware_register), Side(_SETREG, _hardware_register)),
-    Hazard("SALU writes M0, special reader", 1, _writes(_kind(OpFlag.SALU), _M0), Side(lambda op: True, _m0_reader)),
+    Hazard("SALU writes M0, special reader", 1, _writes(_kind(OpFlag.SALU), _M0), Side(_any, _m0_reader)),
     Hazard("wide store, VALU overwrites data", 1, Side(_stores, _wide_store_data), _writes(_VALU)),
+    Hazard("wide store, VALU overwrites data", 2, Side(_stores, _wide_store_data), _writes(_VALU), _is_gfx940),
+    Hazard("s_setreg of TRAPSTS, s_rfe", 1, Side(_SETREG, lambda i: _hardware_register(i) & _TRAPSTS),
+           _always(_named("S_RFE_B64"), _TRAPSTS)),
     Hazard("VALU writes VGPR, matrix reads it", 2, _writes(_PLAIN_VALU), _reads(_MATRIX)),
     Hazard("VALU writes EXEC, matrix", 4, _writes(_PLAIN_VALU, _EXEC), _always(_MATRIX, _EXEC)),
     Hazard("matrix result, any use", MATRIX_RESULT, _writes(_MATRIX), _touches(_USES_VECTORS)),
-    Hazard("matrix source, VALU overwrites it", MATRIX_SOURCE_C, _reads(_MATRIX), _writes(_PLAIN_VALU)),
-    Hazard("f64 matrix, f64 arithmetic", 2, _always(_is_double_matrix, _ANY), _always(_FMA64, _ANY)),
-    Hazard("DOT result, any use", 3, _writes(_kind(OpFlag.DOT)), _touches(_USES_VECTORS)),
-    Hazard("TRANS result, VALU", 1, _writes(_kind(OpFlag.TRANS)), _reads(_VALU), lambda target: target.sc_cache_bits),
+    Hazard("matrix that is added, VALU overwrites it", MATRIX_SOURCE_C, Side(_MATRIX, _added), _writes(_PLAIN_VALU)),
+    Hazard("f64 matrix, f64 arithmetic", 2, _always(is_double_matrix, _ANY), _always(_FMA64, _ANY)),
+    Hazard("VALU writes VGPR, v_accvgpr_write", 2, _writes(_PLAIN_VALU), _reads(_ACC_WRITE), _is_gfx908),
+    Hazard("VALU writes EXEC, v_accvgpr_write", 4, _writes(_PLAIN_VALU, _EXEC), _always(_ACC_WRITE, _EXEC), _is_gfx908),
+    Hazard("v_accvgpr_write, its register is used", 3, _writes(_ACC_WRITE),
+           _touches(lambda op: _MATRIX(op) or _ACC_READ(op) or _ACC_WRITE(op)), _is_gfx908),
+    Hazard("v_accvgpr_read, memory reads its register", 2, _writes(_ACC_READ), _reads(_kind(_MEMORY)), _is_gfx908),
+    Hazard("DOT result, any use", 3, _writes(_kind(OpFlag.DOT)), _touches(_USES_VECTORS),
+           lambda target: target.unified_agprs),
+    Hazard("TRANS result, VALU", 1, _writes(_kind(OpFlag.TRANS)), _reads(_VALU), _is_gfx940),
+    Hazard("shifted result, VALU", 1, _writes(_shifts_result), _touches(_VALU), _is_gfx940),
     Hazard("VALU writes SGPR, VALU reads it", 2, _VALU_SCALARS, Side(_VALU, lambda i: _scalars(i.reads) - _EXEC),
-           lambda target: target.sc_cache_bits),
-    Hazard("VALU writes EXEC, lane access", 4, _writes(_VALU, _EXEC), _always(_LANE_ACCESS, _EXEC),
-           lambda target: target.sc_cache_bits),
-    Hazard("VALU writes VGPR, lane read", 1, _writes(_VALU), _reads(_LANE_ACCESS), lambda target: target.sc_cache_bits),
-    *_clause(OpFlag.SMEM),
-    *_clause(OpFlag.VMEM),
+           _is_gfx940),
+    Hazard("VALU writes EXEC, lane access", 4, _writes(_VALU, _EXEC), _always(_LANE_ACCESS, _EXEC), _is_gfx940),
+    Hazard("VALU writes VGPR, lane read", 1, _writes(_VALU), _reads(_LANE_ACCESS), _is_gfx940),
+    Hazard("VALU writes VGPR, v_permlane", 2, _writes(_VALU), _reads(_permutes), _is_gfx950),
+    Hazard("v_cmpx, v_permlane", 4, _writes(_VALU, _EXEC), _always(_permutes, _EXEC), _is_gfx950),
+    *_clause(OpFlag.SMEM, lambda target: target.xnack),
+    *_clause(OpFlag.VMEM, lambda target: target.xnack and target.generation < 10),
 )
 
 Owed: TypeAlias = dict[tuple[Hazard, int], RegSet]  # hazard and wait states that are left -> registers

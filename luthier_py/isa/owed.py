@@ -1,0 +1,91 @@
+"""What instructions owe to those behind them: wait states and open chains of hazards, followed along the code.
+
+In: instructions in the order in which they run. Out: what must stand before the next one. Invariant: whoever follows
+the code, one instruction after another, and joins where paths meet, misses no hazard of `hazards` and `hazards_cured`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from luthier_py.isa import hazards, hazards_cured
+from luthier_py.isa.hazards_cured import Chains, Cured
+from luthier_py.isa.instruction import Inst
+from luthier_py.isa.instruction_set import InstructionSet
+from luthier_py.isa.registers import NO_REGS, RegSet
+
+NOP_STATES = 16  # s_nop waits for SIMM16[3:0] + 1 states (AMD ISA, SOPP)
+_EVERY_SGPR = RegSet(sgpr=(1 << 108) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """What is owed at a place."""
+
+    states: hazards.Owed = field(default_factory=dict)
+    chains: Chains = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.states or self.chains)
+
+    def join(self, other: Owed) -> Owed:
+        return Owed(hazards.joined(self.states, other.states), _joined(self.chains, other.chains))
+
+    def behind(self, isa: InstructionSet, inst: Inst) -> Owed:
+        """What ``inst`` leaves of it."""
+        if not self:
+            return self
+        return Owed(hazards.passed(isa, self.states, inst), hazards_cured.left(self.chains, inst))
+
+    def carried(self, isa: InstructionSet, inst: Inst) -> Owed:
+        """Chains that go on with ``inst``."""
+        return Owed({}, hazards_cured.carried(isa, self.chains, inst)) if self.chains else NOTHING
+
+
+NOTHING = Owed()
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What must stand before an instruction: wait states, and what ends chains."""
+
+    states: int = 0
+    rows: frozenset[Cured] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.states or self.rows)
+
+    def join(self, other: Missing) -> Missing:
+        return Missing(max(self.states, other.states), self.rows | other.rows)
+
+    def instructions(self, isa: InstructionSet, inst: Inst) -> list[Inst]:
+        """Instructions that make up for it before ``inst``."""
+        whole, rest = divmod(self.states, NOP_STATES)
+        nops = [isa.make("s_nop", states - 1) for states in [NOP_STATES] * whole + [rest] * bool(rest)]
+        return nops + hazards_cured.cures_of(isa, self.rows, inst)
+
+
+def own(isa: InstructionSet, inst: Inst) -> Owed:
+    """What ``inst`` itself owes."""
+    return Owed(hazards.produced(isa, inst), hazards_cured.started(isa, inst))
+
+
+def missing(isa: InstructionSet, owed: Iterable[Owed], inst: Inst) -> Missing:
+    found = Missing()
+    for debt in owed:
+        if debt:
+            rows = hazards_cured.met(isa, debt.chains, inst)
+            found = found.join(Missing(hazards.missing(isa, debt.states, inst), frozenset(rows)))
+    return found
+
+
+def unknown(isa: InstructionSet) -> Owed:
+    """What code that nobody sees may owe where it is entered or left: compilers settle the rest there."""
+    return Owed({}, {(row, 1, 0): _EVERY_SGPR for row in hazards_cured.rows_of(isa) if row.settled_at_calls})
+
+
+def _joined(a: Chains, b: Chains) -> Chains:
+    if not a or not b:
+        return a or b
+    return {**a, **{key: a.get(key, NO_REGS) | regs for key, regs in b.items()}}
