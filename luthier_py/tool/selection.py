@@ -51,7 +51,7 @@ CODE = _table(
 )
 OUTPUT = _table(
     _every("MANGLED_NAMES", False, "1: print names of kernels as they are in the code object, 0: as C++"),
-    _every("TOOL_VERBOSE", False, "1: more details"),
+    _every("TOOL_VERBOSE", False, "1: the verdict has lines for each kernel"),
     _every("LUTHIER_OUTPUT", "", f"{' or '.join(FORMS)} file for what each launch counted; otherwise the terminal"),
     _every("LUTHIER_REPORT", "", "folder for the tool's own files, by kernel"),
 )
