@@ -239,6 +239,10 @@ static bool taken(const void *key, struct dim3 grid, struct dim3 block, size_t l
         expect_handle(key);
         return false; /* it is launched when its graph is */
     }
+    if (tool_off()) {
+        launches_seen++;
+        return false;
+    }
     struct meaning found = meaning_of(key);
     struct launch_shape shape = {grid, block, (unsigned)lds_bytes, stream, args, extra, cooperative};
     return tool_launch(found.image, found.name, &shape, error);

@@ -210,14 +210,19 @@ bool tool_on(void)
     return state == READY;
 }
 
+bool tool_off(void)
+{
+    int active = profiled >= 0 ? profiled : state == READY ? (int)settings.active : true;
+    return !named || state == BROKEN || active == toggled;
+}
+
 bool tool_selects(unsigned long index, unsigned long launches)
 {
-    if (state == BROKEN || (profiled >= 0 && profiled == toggled) || !tool_on())
+    if (tool_off() || !tool_on() || tool_off()) /* now its settings are known */
         return false;
-    bool active = profiled >= 0 ? profiled : (int)settings.active;
     uint64_t from = index > settings.first ? index : settings.first;
     uint64_t to = index + launches < settings.end ? index + launches : settings.end;
-    return active != toggled && from < to;
+    return from < to;
 }
 
 /* For programs that bring a tool themselves. 0, or 1: there is a tool already, 2: no runtime, 3: it did not start. */
@@ -230,9 +235,12 @@ int luthier_tool_attach(const char *tool, const char *options)
 {
     if (state == READY || state == STARTED)
         return 1;
-    if (!redirect())
-        return 2;
     pthread_mutex_lock(&lock);
+    if (!redirect()) {
+        pthread_mutex_unlock(&lock);
+        return 2;
+    }
+    wire_close(&wire);
     free(attached_tool);
     free(attached_options);
     attached_tool = strdup(tool);

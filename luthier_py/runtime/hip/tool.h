@@ -14,7 +14,13 @@ enum { COPY_TO_HOST = 2, COPY_DEFAULT = 4 }; /* hipMemcpyKind */
 /* interpose.c: the runtime's own function of that name; NULL when there is none, or the process ends with one line. */
 void *real_function(const char *name);
 void *required_function(const char *name);
-#define REAL(name) ((__typeof__(&name))required_function(#name))
+#define REAL(name)                                                              \
+    ({                                                                          \
+        static _Atomic(__typeof__(&name)) found_;                               \
+        if (!found_)                                                            \
+            found_ = (__typeof__(&name))required_function(#name);               \
+        found_;                                                                 \
+    })
 struct own_function { const char *name; void *function; };
 extern const struct own_function OWN[];
 extern const size_t OWN_COUNT;
@@ -33,7 +39,8 @@ struct settings { uint64_t first, end; uint32_t active, per_launch; };
 extern struct settings settings; /* of the tool, once a launch was selected */
 void tool_prepare(void);            /* start the worker, while the program starts */
 void tool_active(bool active);      /* by hipProfilerStart and hipProfilerStop */
-bool tool_on(void);                 /* attached, and its worker is there */
+bool tool_off(void);                /* as far as flags say */
+bool tool_on(void);                 /* its worker is there, and its settings are known */
 bool tool_selects(unsigned long index, unsigned long launches); /* any of these */
 bool tool_ask(uint32_t code, const struct part *parts, int count, struct reply *reply);
 void tool_tell(uint32_t code, const struct part *parts, int count);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -127,8 +128,6 @@ def test_growing_variables(under: Tooled, tmp_path: Path) -> None:
 
 def wait_for(condition: Callable[[], bool]) -> None:
     """A worker ends after its program."""
-    import time
-
     for _ in range(200):
         if condition():
             return
