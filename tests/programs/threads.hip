@@ -63,5 +63,7 @@ int main(int argc, char **argv)
         threads.emplace_back(work, number);
     for (auto &thread : threads)
         thread.join();
+    CHECK(hipDeviceReset()); // and once more, with everything new
+    work(1);
     return passed();
 }

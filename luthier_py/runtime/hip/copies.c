@@ -277,6 +277,15 @@ void copies_collect(void)
     }
 }
 
+/* Everything on the device goes, and so do copies; they are made again when they are needed. */
+hipError_t hipDeviceReset(void)
+{
+    copies_collect();
+    graphs_drop();
+    copies_drop();
+    return REAL(hipDeviceReset)();
+}
+
 void copies_drop(void)
 {
     for (struct image *image = first_image(); image; image = image->next) {

@@ -377,7 +377,7 @@ const struct own_function OWN[] = {
     OURS(hipGraphAddKernelNode),
     OURS(hipGraphKernelNodeSetParams), OURS(hipGraphExecUpdate), OURS(hipGraphExecKernelNodeSetParams), OURS(hipGraphNodeSetEnabled),
     OURS(hipGraphExecMemcpyNodeSetParams), OURS(hipGraphExecMemcpyNodeSetParams1D), OURS(hipGraphExecMemsetNodeSetParams),
-    OURS(hipGraphExecHostNodeSetParams), OURS(hipGraphExecNodeSetParams),
+    OURS(hipGraphExecHostNodeSetParams), OURS(hipGraphExecNodeSetParams), OURS(hipDeviceReset),
 };
 const size_t OWN_COUNT = sizeof OWN / sizeof *OWN;
 

@@ -44,11 +44,13 @@ def test_one_count_for_all_launches(program: Program, tooled: Tooled, counted: C
     expected = Counter((row["kernel"], row["instructions"]) for row in counted(program("threads")))
     done = tooled(program("threads"), "host", LUTHIER_TOOL_OPTIONS="per_launch=0")
     assert (done.code, done.out) == (0, "PASSED\n"), done.out + done.err
-    rows = {row["kernel"]: row for row in done.verdict["reports"]}
-    assert len(rows) == len(done.verdict["reports"]) == 3
-    for kernel, instructions in total(expected).items():
-        assert rows[kernel]["report"]["instructions"] == instructions
-    assert sum(row["launches"] for row in rows.values()) == sum(expected.values()) + 1 == done.verdict["instrumented"]
+    rows = done.verdict["reports"]
+    found = Counter({row["kernel"]: 0 for row in rows})
+    for row in rows:
+        found[row["kernel"]] += row["report"]["instructions"]
+    assert total(expected).items() <= found.items() and len(found) == 3
+    assert len(rows) == 5  # what was counted is read before the program resets the device, and at its end
+    assert sum(row["launches"] for row in rows) == sum(expected.values()) + 1 == done.verdict["instrumented"]
 
 
 @pytest.mark.parametrize("devices", ("emulator:gfx90a*2", "emulator:gfx906, emulator:gfx90a"))
