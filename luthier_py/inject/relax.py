@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from luthier_py.inject.model import Clone, Item, Target
 from luthier_py.inject.patch import ENTRY_ALIGN_BYTES, Chunk, Fixup, FixupKind
 from luthier_py.isa import InstructionSet, OperandKind
+from luthier_py.isa.hazards import unsafe_displacement
 
 REACH_BYTES = range(-4 * 32768, 4 * 32768)  # of s_branch: signed 16-bit dwords (AMD ISA, SOPP)
 STEP_BYTES = 4 * 28000   # from a branch to an island, at most: leaves room for islands that come later
@@ -35,8 +36,14 @@ def place(isa: InstructionSet, clone: Clone, names: dict[int, str]) -> Placed:
     items = list(clone.items)
     jumps = {i: i.jump if isinstance(i.jump, Item) else clone.labels[i.jump] for i in items if i.jump is not None}
     offsets = _offsets(items)
-    while far := [i for i, to in jumps.items() if _distance(i, to, offsets) not in REACH_BYTES]:
-        items = _with_islands(isa, items, jumps, offsets, far)
+    while True:
+        distances = {i: _distance(i, to, offsets) for i, to in jumps.items()}
+        if far := [i for i, distance in distances.items() if distance not in REACH_BYTES]:
+            items = _with_islands(isa, items, jumps, offsets, far)
+        elif unsafe := {i for i, distance in distances.items() if unsafe_displacement(isa.target, distance // 4)}:
+            items = [new for item in items for new in (item, *[Item(isa.make("s_nop", 0))] * (item in unsafe))]
+        else:
+            break
         offsets = _offsets(items)
     code = bytearray()
     fixups: list[Fixup] = []

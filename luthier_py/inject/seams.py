@@ -35,7 +35,8 @@ class Debts:
 
 def settle(isa: InstructionSet, clones: Sequence[Clone]) -> None:
     """Insert what is missing (mutates ``clones``, which may call each other)."""
-    outside = _anything(isa, clones) if len(clones) > 1 else Debts()
+    calls = any(item.inst.op.flags & OpFlag.CALL for clone in clones for item in clone.items)
+    outside = _anything(isa, clones) if calls or len(clones) > 1 else Debts()
     for clone in clones:
         _settle(isa, clone, _waits(isa, clone, outside))
 

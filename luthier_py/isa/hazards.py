@@ -291,6 +291,11 @@ def _rows(isa: InstructionSet, op: OpInfo) -> tuple[tuple[Hazard, ...], tuple[Ha
             tuple(row for row in here if row.consumed.takes_part(op)))
 
 
+def unsafe_displacement(target: Target, dwords: int) -> bool:
+    """Whether a branch hangs that goes so far (GCNSubtarget::hasOffset3fBug)."""
+    return dwords == 0x3F and (target.generation, target.minor) == (10, 1)
+
+
 def unsafe_shift_amount(target: Target, inst: Inst) -> bool:
     """Whether a 64-bit shift takes its amount from a register where gfx90a gets it wrong.
 

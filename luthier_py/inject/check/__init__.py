@@ -5,6 +5,7 @@ Out: nothing, or CheckFailed. It shares no code with the passes that made the pa
 
 What is proved, for every clone:
 
+* distances: between inserted and other instructions stand the waits that the hardware wants (`distances`);
 * structure: without inserted instructions it is the original, in order; branches go to the clone of their
   block, getpc chains build the address that they built (or that of the callee's clone), and the compare
   chain before an indirect call maps each original to its clone and nothing else;
@@ -17,15 +18,16 @@ What is proved, for every clone:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from luthier_py.analysis import Facts, Pending
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.inject.check.concrete import Concrete
+from luthier_py.inject.check.distances import Code, check_distances
 from luthier_py.inject.check.state import APP, State, step
 from luthier_py.inject.model import Declared, SourceMap
-from luthier_py.ir import Instr, Program
+from luthier_py.ir import Function, Instr, Program
 from luthier_py.isa import EXEC, MODE, Inst, InstructionSet, OpFlag, RegSet
 
 LEAVES = OpFlag.END | OpFlag.CALL | OpFlag.INDIRECT | OpFlag.BARRIER
@@ -43,8 +45,23 @@ def check(
     program: Program, facts: Facts, declared: Declared, maps: Sequence[SourceMap], linked: Linked
 ) -> None:
     """Raises CheckFailed."""
+    codes: dict[Function, Code] = {}
     for source in maps:
-        _Checker(program, facts, declared, source, linked).run()
+        checker = _Checker(program, facts, declared, source, linked)
+        checker.run()
+        codes[source.function] = Code(source.function.name, checker.code, set(checker.place.values()))
+    for group in _groups(program, codes.keys()):
+        check_distances(program.isa, [codes[function] for function in codes if function in group])
+
+
+def _groups(program: Program, functions: Iterable[Function]) -> list[set[Function]]:
+    """``functions`` by what can meet in one kernel, directly or over others."""
+    groups: list[set[Function]] = []
+    for kernel in program.kernels:
+        group = {function for function in program.reachable(kernel.function)} & set(functions)
+        shared = [other for other in groups if other & group]
+        groups = [other for other in groups if not other & group] + ([group.union(*shared)] if group else [])
+    return groups
 
 
 class _Checker:

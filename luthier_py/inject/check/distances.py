@@ -1,0 +1,121 @@
+"""That inserted code and the application's keep the distance that the hardware wants, on every path of linked bytes.
+
+In: the decoded clones of kernels that share functions, and which of their instructions are the application's. Out:
+nothing, or CheckFailed. What the application's instructions owe each other was their compiler's business; a chain
+that an inserted instruction is part of, on either side or between, must have met its wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from luthier_py.errors import CheckFailed, Location
+from luthier_py.isa import Inst, InstructionSet, OpFlag
+from luthier_py.isa.owed import NOTHING, Owed, missing, own, unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One clone: its instructions by address, ascending, and where the application's stand."""
+
+    name: str
+    instructions: Mapping[int, Inst]
+    application: AbstractSet[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What is owed at an address: by the application among itself, and by chains with something inserted."""
+
+    old: Owed = NOTHING
+    new: Owed = NOTHING
+
+    def __or__(self, other: Due) -> Due:
+        return Due(self.old.join(other.old), self.new.join(other.new))
+
+
+def check_distances(isa: InstructionSet, codes: Sequence[Code]) -> None:
+    """Raises CheckFailed."""
+    calls = any(OpFlag.CALL in inst.op.flags for code in codes for inst in code.instructions.values())
+    outside = _outside(isa, codes) if calls or len(codes) > 1 else Due()
+    for code in codes:
+        _Walk(isa, code, outside).run()
+
+
+class _Walk:
+    """One clone, followed from its entry until nothing new is owed anywhere (mutable)."""
+
+    def __init__(self, isa: InstructionSet, code: Code, outside: Due) -> None:
+        self.isa, self.code, self.outside = isa, code, outside
+        order = list(code.instructions)
+        self.after = dict(zip(order, order[1:], strict=False))
+        self.targets = {pc: target for pc, inst in code.instructions.items()
+                        if (target := inst.branch_target(pc)) in code.instructions}
+        self.met = {pc: Due() for pc in self.targets.values()}
+        self.seen: set[int] = set()
+        self.work: list[int] = []
+
+    def run(self) -> None:
+        for pc in self.code.instructions:  # the entry, and what is reached in no way that shows
+            if pc not in self.seen:
+                self.met[pc] = self.met.get(pc, Due()) | (Due() if self.seen else self.outside)
+                self.work.append(pc)
+                self.follow()
+
+    def follow(self) -> None:
+        while self.work:
+            head = self.work.pop()
+            pc: int | None = head
+            due = self.met[head]
+            while pc is not None:
+                self.seen.add(pc)
+                due = self.through(pc, due)
+                if (target := self.targets.get(pc)) is not None:
+                    self.reach(target, due)
+                flags = self.code.instructions[pc].op.flags
+                stays = flags & OpFlag.TERMINATOR and not flags & OpFlag.CONDITIONAL
+                pc = None if stays else self.after.get(pc)
+                if pc is not None and pc in self.met:
+                    self.reach(pc, due)
+                    pc = None
+
+    def reach(self, pc: int, due: Due) -> None:
+        known = self.met[pc]
+        joined = known | due
+        if joined != known or pc not in self.seen:
+            self.met[pc] = joined
+            self.work.append(pc)
+
+    def through(self, pc: int, due: Due) -> Due:
+        """What is owed behind an instruction; CheckFailed where something is due at it."""
+        isa, inst = self.isa, self.code.instructions[pc]
+        inserted = pc not in self.code.application
+        lacks = missing(isa, (due.old, due.new) if inserted else (due.new,), inst)
+        if lacks:
+            names = sorted(row.name for row in lacks.rows) or [f"{lacks.states} wait states"]
+            raise CheckFailed(f"the patch could change the application: a wait is missing ({', '.join(names)})",
+                              Location(self.code.name, pc, isa.text(inst)))
+        if inst.op.flags & OpFlag.CALL:
+            return self.outside
+        return Due(due.old.behind(isa, inst), due.new.behind(isa, inst)) | _adds(isa, inst, inserted, due)
+
+
+def _adds(isa: InstructionSet, inst: Inst, inserted: bool, due: Due) -> Due:
+    """What an instruction owes itself, and the chains that it carries on."""
+    own_debt, old, new = own(isa, inst), due.old.carried(isa, inst), due.new.carried(isa, inst)
+    return Due(NOTHING, own_debt.join(old).join(new)) if inserted else Due(own_debt.join(old), new)
+
+
+def _outside(isa: InstructionSet, codes: Sequence[Code]) -> Due:
+    """What may be owed where a function is entered or a call returns: by any instruction of any of the clones."""
+    places = {(inst.raw, pc not in code.application): inst
+              for code in codes for pc, inst in code.instructions.items()}
+    found, before = Due(unknown(isa)), Due()
+    while found != before:
+        before = found
+        for (_, inserted), inst in places.items():
+            if (more := _adds(isa, inst, inserted, before)) != Due():
+                found |= more
+    return found

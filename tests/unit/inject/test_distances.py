@@ -1,0 +1,76 @@
+"""The checker's view of waits between inserted code and the application's: missing ones are found, on every path."""
+
+from __future__ import annotations
+
+import pytest
+
+from luthier_py.errors import CheckFailed
+from luthier_py.inject.check.distances import Code, check_distances
+from luthier_py.inject.model import Clone, Item
+from luthier_py.inject.relax import place
+from luthier_py.isa import instruction_set, target
+
+
+def code(isa, listing: str) -> Code:
+    """Lines of the application end with "; app"."""
+    lines = [line for line in map(str.strip, listing.strip().splitlines()) if line]
+    data, instructions, application, at = isa.assemble(listing), {}, set(), 0
+    for line in (line for line in lines if not line.endswith(":")):
+        instructions[at] = isa.decode(data, at)
+        if line.endswith("; app"):
+            application.add(at)
+        at += instructions[at].size_bytes
+    return Code("f", instructions, application)
+
+
+@pytest.mark.parametrize(("name", "wave_size", "listing", "fault"), [
+    ("gfx90a", 64, """v_readfirstlane_b32 s4, v0 ; app
+        global_load_dword v1, v2, s[4:5]""", "5 wait states"),
+    ("gfx90a", 64, """v_readfirstlane_b32 s4, v0 ; app
+        global_load_dword v1, v2, s[4:5] ; app""", None),
+    ("gfx90a", 64, """v_readfirstlane_b32 s4, v0
+        s_nop 4
+        global_load_dword v1, v2, s[4:5] ; app""", None),
+    ("gfx90a", 64, """v_readfirstlane_b32 s4, v0
+        s_cbranch_scc1 there ; app
+        s_nop 4
+        there:
+        global_load_dword v1, v2, s[4:5] ; app""", "4 wait states"),
+    ("gfx90a", 64, """there:
+        global_load_dword v1, v2, s[4:5]
+        v_readfirstlane_b32 s4, v0 ; app
+        s_branch there ; app""", "4 wait states"),
+    ("gfx1010", 32, """global_load_dword v1, v2, s[4:5] ; app
+        s_mov_b32 s4, 0""", "fixVMEMtoScalarWriteHazards"),
+    ("gfx1010", 32, """global_load_dword v1, v2, s[4:5] ; app
+        s_waitcnt_depctr depctr_vm_vsrc(0)
+        s_mov_b32 s4, 0""", None),
+    ("gfx1201", 32, """v_mov_b32 v1, s4
+        s_mov_b32 s4, 0 ; app
+        v_mov_b32 v1, s4 ; app""", "AMDGPUWaitSGPRHazards"),
+    ("gfx1201", 32, """v_mov_b32 v1, s4 ; app
+        s_mov_b32 s4, 0 ; app
+        v_mov_b32 v1, s4 ; app""", None),
+    ("gfx1201", 32, """s_swappc_b64 s[30:31], s[8:9] ; app
+        s_mov_b32 s40, 0
+        v_mov_b32 v1, s40""", "AMDGPUWaitSGPRHazards"),
+])
+def test_listings(name: str, wave_size: int, listing: str, fault: str | None) -> None:
+    isa = instruction_set(target(name), wave_size)
+    if fault is None:
+        check_distances(isa, [code(isa, listing)])
+    else:
+        with pytest.raises(CheckFailed) as raised:
+            check_distances(isa, [code(isa, listing)])
+        assert fault in str(raised.value)
+
+
+@pytest.mark.parametrize(("name", "nops"), [("gfx1010", 1), ("gfx1030", 0)])
+def test_branches_do_not_go_where_they_would_hang(name: str, nops: int) -> None:
+    isa = instruction_set(target(name))
+    last = Item(isa.parse("s_endpgm"))
+    between = [Item(isa.parse("s_mov_b32 s0, s1")) for _ in range(0x3F)]
+    items = [Item(isa.parse("s_branch 0"), jump=last), *between, last]
+    placed = place(isa, Clone(None, "f", items, {}), {})
+    assert isa.decode(placed.chunk.code).operands[0].value == 0x3F + nops
+    assert placed.chunk.code[-4:] == last.inst.raw
