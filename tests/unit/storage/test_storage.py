@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -57,11 +58,21 @@ def test_what_was_not_used_for_longest_goes(own_cache: Path) -> None:
     assert [shelf.read(key) is not None for key in keys] == [False, False, True, True, True, True]
 
 
-def test_full_disk(own_cache: Path) -> None:
+def test_no_folder(own_cache: Path) -> None:
     own_cache.write_text("a file where the folder should be")
     shelf = Shelf("things", 1000)
     shelf.write(cache_key("a"), b"data")
     assert shelf.read(cache_key("a")) is None
+
+
+def test_full_disk(own_cache: Path) -> None:
+    shelf, limits = Shelf("things", 1000), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40, limits[1]))
+    try:
+        shelf.write(cache_key("a"), b"more than fits")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert shelf.read(cache_key("a")) is None and not [path for path in own_cache.rglob("*") if path.is_file()]
 
 
 def test_a_file_is_replaced_or_left(tmp_path: Path) -> None:
