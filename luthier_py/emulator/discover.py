@@ -33,14 +33,18 @@ def discover(decode: Callable[[int], Inst], entry: int) -> list[CodeBlock]:
     leaders = {entry}
     work = [entry]
     while work:
-        pc = work.pop()
+        pc = target = work.pop()
         while pc not in insts:
-            inst = insts[pc] = decode(pc)
+            try:
+                inst = insts[pc] = decode(pc)
+            except Malformed:
+                if pc == target:
+                    raise
+                break  # past a call that never returns, into padding: whoever gets here is told then
             after = pc + inst.size_bytes
             targets, falls = _ways(inst, pc)
-            for target in targets:
-                leaders.add(target)
-                work.append(target)
+            leaders.update(targets)
+            work += targets
             if _stops(inst):
                 leaders.add(after)
             if not falls:

@@ -41,6 +41,7 @@ PROFILE = "LUTHIER_DEVICE_PROFILE"
 SHARED_GROUPS = 16  # work-groups of a thread from which on threads pay
 _LAUNCH = struct.Struct("<10I")
 _GRID_SYNC_BYTES = 64
+HOSTCALLS = "hidden_hostcall_buffer"
 MAX_DEVICES = 16  # of runtime/hip/luthier.h
 
 
@@ -60,6 +61,7 @@ class DeviceService:
         self._modules: dict[int, Loaded] = {}
         self._queue: queue.SimpleQueue[Request] = queue.SimpleQueue()
         self._next_module = 1
+        self._pointers: dict[str, int] = {}  # hidden arguments that every launch has
         self._profile = os.environ.get(PROFILE)
         self._threads = os.cpu_count() or 1
 
@@ -79,6 +81,9 @@ class DeviceService:
             return struct.pack("<Q", self._allocate(*struct.unpack("<Q", content)))
         if request.code == Message.FREE:
             self.memory.free(*struct.unpack("<Q", content))
+            return b""
+        if request.code == Message.HOSTCALLS:
+            (self._pointers[HOSTCALLS],) = struct.unpack("<Q", content)
             return b""
         if request.code == Message.RESERVE:
             return struct.pack("<Q", self._reserve(*struct.unpack("<Q", content)))
@@ -155,7 +160,7 @@ class DeviceService:
         record = self._record(module, kernel)
         device = self._modules[module].device
         place = device.alloc(_GRID_SYNC_BYTES) if cooperative else None
-        pointers = {}
+        pointers = dict(self._pointers)
         if place is not None:
             device.write(place.address, grid_sync(place.address, grid, block))
             pointers["hidden_multigrid_sync_arg"] = place.address
@@ -257,7 +262,8 @@ def describe_module(number: int, module: EmulatorModule, of: Target) -> bytes:
         for s in module.object.symbols
         if s.defined and s.type == SymbolType.OBJECT and s.size and not s.name.endswith(".kd")
     ]
-    parts = [struct.pack("<3I", number, len(kernels), len(variables))]
+    prints = any(arg.value_kind == HOSTCALLS for record in kernels for arg in record.args)
+    parts = [struct.pack("<4I", number, prints, len(kernels), len(variables))]
     for record in kernels:
         descriptor = record.descriptor
         visible = [arg for arg in record.args if not arg.hidden]

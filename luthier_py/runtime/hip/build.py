@@ -32,8 +32,8 @@ WARNINGS = ("-Wall", "-Wextra", "-Werror")
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", *WARNINGS)
 LINK = ("-Wl,-z,defs", "-Wl,-Bsymbolic-functions", "-ldl")
 RUNTIME = tuple(
-    "capture device executables graphs image launches memory modules nodes operations pinned pools properties registry "
-    "streams wire".split()
+    "capture device executables graphs hostcalls image launches memory modules nodes operations pinned pools "
+    "properties registry streams wire".split()
 )
 TOOL = ("copies", "counted", "graphed", "image", "interpose", "redirect", "tool", "wire")
 

@@ -125,7 +125,7 @@ struct kernel {
 };
 struct variable { char *name; void *address; size_t bytes; };
 struct module {
-    uint32_t id, kernel_count, variable_count;
+    uint32_t id, prints, kernel_count, variable_count;
     int device;
     struct kernel *kernels;
     struct variable *variables;
@@ -140,6 +140,9 @@ size_t image_bytes(const void *image);   /* of an ELF file or a bundle in memory
 /* registry.c */
 hipError_t function_kernel(const void *function, int device, struct kernel **kernel);
 hipError_t symbol_variable(const void *symbol, int device, struct variable *variable);
+
+/* hostcalls.c */
+hipError_t hostcalls_ready(void); /* before a kernel that prints is launched */
 
 /* operations.c: what streams carry out and graphs keep. */
 enum operation_kind { OPERATION_LAUNCH, OPERATION_COPY, OPERATION_FILL, OPERATION_CALL };

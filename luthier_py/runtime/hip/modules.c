@@ -74,6 +74,7 @@ static struct module *read_module(const struct reply *reply, int device)
         return NULL;
     module->device = device;
     module->id = take32(&cursor);
+    module->prints = take32(&cursor);
     module->kernel_count = take32(&cursor);
     module->variable_count = take32(&cursor);
     module->kernels = calloc(module->kernel_count + 1u, sizeof *module->kernels);
@@ -98,7 +99,9 @@ hipError_t module_load(struct module **module, int device, const void *image, si
         return error;
     *module = read_module(&reply, device);
     free(reply.data);
-    return *module ? hipSuccess : hipErrorUnknown;
+    if (!*module)
+        return hipErrorUnknown;
+    return (*module)->prints ? hostcalls_ready() : hipSuccess;
 }
 
 hipError_t module_unload(struct module *module)

@@ -26,6 +26,7 @@ class Message(IntEnum):
     LOAD = 4  # u32 device; then a code object or bundle -> module (modules.c reads it)
     UNLOAD = 5  # u32 module
     OCCUPANCY = 6  # u32 module, kernel, work-items, dynamic LDS bytes -> u32 work-groups of a compute unit
+    HOSTCALLS = 7  # u64 address of the buffer through which kernels print (hostcalls.c)
     IMAGE = 8  # u32 number, device, form of hipDeviceProp_t, that in PROPERTIES_BYTES; then a code object or bundle
     INSTRUMENT = 9  # u32 image, device; then a kernel's name -> clone (copies.c reads it), or u32 0: not selected
     FINISH = 10  # the program or the tool ends: u64 launches seen, selected -> nothing; status: all went well

@@ -14,7 +14,7 @@ Tooled = Callable[..., Any]
 Counted = Callable[..., list[dict[str, Any]]]
 
 PROGRAMS = sorted(path.stem for path in (Path(__file__).resolve().parents[2] / "programs").glob("*.hip"))
-SPINNING = {"cooperative", "grid_sync"}  # waves wait for each other: how often they look is up to the schedule
+SPINNING = {"cooperative", "printing"}  # waves wait for each other: how often they look is up to the schedule
 CAPTURED = {"graphs", "graph_nodes"}  # launches that a graph replays run as they are
 
 

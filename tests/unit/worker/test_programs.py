@@ -33,6 +33,12 @@ def test_several_devices(devices: str, program: Program, run: Run) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "PASSED\n", "")
 
 
+@pytest.mark.parametrize("target", ("gfx900", "gfx906", "gfx908", "gfx942"))
+def test_other_targets(target: str, program: Program, run: Run) -> None:
+    done = run(program("grid_sync", targets=(target,)), LUTHIER_DEVICE=f"emulator:{target}")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "PASSED\n", "")
+
+
 @pytest.mark.parametrize("text", ("gfx90a", "emulator:gfx90a*", "emulator:gfx90a*17", "emulator:x,", "emulator:*2"))
 def test_devices_that_are_not_there(text: str) -> None:
     with pytest.raises(Invalid, match="set LUTHIER_DEVICE to emulator:TARGET"):
