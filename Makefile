@@ -1,6 +1,6 @@
 # make demo    see it work: sample kernels instrumented and run on the emulator
 # make test    all tests (those that compare with LLVM's own tools are skipped where these are missing)
-# make test-isa  every row and every opcode of every target against LLVM (a quarter of an hour)
+# make test-isa  every row, every opcode and the samples on every target against LLVM (half an hour)
 # make lint    ruff and mypy
 # make bench   speed of the emulator and of instrumentation
 # make programs compile the HIP programs of tests/programs into build/programs (needs clang-22 and HIP's headers)
@@ -22,8 +22,8 @@ test: .venv/installed-test
 	$(BIN)/python -m pytest $(ARGS)
 
 test-isa: .venv/installed-test
-	LUTHIER_TEST_ISA=1 $(BIN)/python -m pytest tests/differential/test_isa_llvm.py tests/differential/test_isa_effects_llvm.py \
-		tests/unit/isa $(ARGS)
+	LUTHIER_TEST_ISA=1 $(BIN)/python -m pytest tests/differential/test_isa_llvm.py tests/differential/test_isa_kernels.py \
+		tests/differential/test_isa_effects_llvm.py tests/differential/test_isa_hazards_llvm.py tests/unit/isa $(ARGS)
 
 lint: .venv/installed-test
 	$(BIN)/ruff check .

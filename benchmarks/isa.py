@@ -1,10 +1,10 @@
-"""How far our instruction set agrees with LLVM 22's, target by target, and how fast it decodes beside llvm-objdump.
+"""How far our instruction set agrees with LLVM 22's, target by target, and (isa_speed.py) how fast it is beside it.
 
 ``isa.py`` takes a part of every target and prints the tables; ``isa.py --all`` takes a random word for each of the
-65536 values of the opcode half-word (two where there is one wave size), random operands for every row, and the sample
-kernels compiled for every target, and writes benchmarks/isa.md. ``--keep FOLDER`` keeps what is measured there and
-does not measure it again. Code of installed libraries is compared where LUTHIER_ROCM_LIBRARIES names them (see
-tests/differential/test_isa_real.py). Needs llvm-mc-22, llvm-objdump-22 and clang-22.
+65536 values of the opcode half-word (every second one for the second wave size), random operands for every row many
+times, and the sample kernels compiled for every target, and writes benchmarks/isa.md. ``--keep FOLDER`` keeps what is
+measured there and does not measure it again. Code of installed libraries is compared where LUTHIER_ROCM_LIBRARIES names
+them (see tests/differential/test_isa_real.py). Needs llvm-mc-22, llvm-objdump-22 and clang-22.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from luthier_py.samples import SAMPLES  # noqa: E402
 
 LLVM_MC, LLVM_OBJDUMP, CLANG = (shutil.which(name) or name for name in ("llvm-mc-22", "llvm-objdump-22", "clang-22"))
 ASSEMBLY_OF_ONE_GENERATION = "lds_widths"  # this sample has inline assembly that gfx1250 lacks
+OF_ROWS = 34_500  # words with random operands; for each of two wave sizes a third
 MEGABYTES = 20.0  # of code from each library
 HEAD = """# The instruction set against LLVM 22.1.8
 
@@ -101,10 +102,10 @@ def name_of(isa: InstructionSet) -> str:
 def words(isa: InstructionSet, everything: bool) -> dict[str, Any]:
     """Words and lines of one instruction set, with seeds of its own."""
     seed = zlib.crc32(name_of(isa).encode())
-    every = 1 if everything else 8
-    chosen = words_of_rows(isa, seed, 2 if everything else 1, every)
-    chosen += words_of_opcodes(seed + 1, 2 if everything and len(isa.target.wave_sizes) == 1 else 1,
-                               1 if everything else 16)
+    every, second = 1 if everything else 8, isa.wave_size != isa.target.wave_sizes[0]
+    of_rows = OF_ROWS // 3 if len(isa.target.wave_sizes) > 1 else OF_ROWS
+    chosen = list(words_of_opcodes(seed + 1, 1, 1 + second if everything else 16))
+    chosen += words_of_rows(isa, seed, -(-of_rows // len(isa.ops)) if everything else 1, every)
     lines = texts_of(isa, words_of_rows(isa, seed + 2, 1, every))
     return {"words": vars(agreement(LLVM_MC, isa, chosen)), "lines": vars(assembled(LLVM_MC, isa, lines))}
 
@@ -217,8 +218,8 @@ def main() -> None:
     options = parser.parse_args()
     kept = Kept(options.keep)
     output = [*words_section(kept, options.all), *objects_sections(kept, options.all)]
-    shown(output, kept.get("speed", lambda: speed(LLVM_MC, LLVM_OBJDUMP)))
     if options.all:
+        shown(output, kept.get("speed", lambda: speed(LLVM_MC, LLVM_OBJDUMP)))
         (ROOT / "benchmarks" / "isa.md").write_text("\n".join(output) + "\n")
 
 

@@ -1,4 +1,4 @@
-"""How fast our instruction set reads code beside llvm-objdump, in processor time of one core (the benchmark is isa.py).
+"""How fast our instruction set reads code beside llvm-objdump, in processor time of one core.
 
 In: LUTHIER_ROCM_LIBRARIES, whose gfx90a code is read, a million instructions of it; without it the sample kernels, over
 and over. Out: a section of isa.md.
@@ -10,6 +10,7 @@ import itertools
 import mmap
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -127,3 +128,7 @@ def speed(llvm_mc: str, objdump: str) -> str:
     times = ", ".join(f"{name} {1e3 * used:.0f} ms" for name, used in loads.items())
     head = HEAD.format(what=f"{what}: {count} instructions, {len(distinct)} distinct")
     return f"{head}\n{lines}\n\nTables load in: {times}."
+
+
+if __name__ == "__main__":
+    print(speed(*(shutil.which(name) or name for name in ("llvm-mc-22", "llvm-objdump-22"))))

@@ -15,7 +15,7 @@ from operator import or_
 
 from luthier_py.errors import Malformed
 from luthier_py.isa.constants import LITERAL, LITERAL64, literal_bits
-from luthier_py.isa.errata import READS_ANY, WRITES_ANY
+from luthier_py.isa.errata import READS_ANY, TAKES_LITERALS, WRITES_ANY
 from luthier_py.isa.images import size_image
 from luthier_py.isa.instruction import (
     Access,
@@ -259,8 +259,9 @@ class Decoder:
         long = row.size_bytes > 4 and not self.target.vop3_literals
         if mandatory or long or flags & (OpFlag.SDWA | OpFlag.DPP):
             return ()
+        any_source = row.base in TAKES_LITERALS
         return tuple(k for k, info in enumerate(operands)
-                     if info.kind in LITERAL_KINDS and info.type.startswith("OPERAND_REG_IMM"))
+                     if info.kind in LITERAL_KINDS and (any_source or info.type.startswith("OPERAND_REG_IMM")))
 
 
 def mnemonic_of(template: str) -> str:

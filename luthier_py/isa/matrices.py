@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from luthier_py.errors import Malformed
 from luthier_py.isa.instruction import Operand, OpInfo
 
 # Of an operand with 8-bit numbers: by format, in eighths of its registers.
@@ -21,11 +20,11 @@ def has_formats(op: OpInfo) -> bool:
 
 
 def size_sources(found: list[Operand]) -> None:
-    """Set the widths of src0 and src1 in ``found``."""
+    """Set the widths of src0 and src1 in ``found``; as LLVM has it, formats that there are not leave them alone."""
     eighths = {_FORMATS[operand.name]: _EIGHTHS.get(operand.value) for operand in found if operand.name in _FORMATS}
+    if None in eighths.values() and any(operand.name == "matrix_a_fmt" for operand in found):
+        return  # WMMA: both
     for k, operand in enumerate(found):
-        if operand.name in eighths and operand.reg is not None:
-            parts = eighths[operand.name]
-            if parts is None:
-                raise Malformed(f"{operand.name}: no number format has this number")
+        parts = eighths.get(operand.name)
+        if parts is not None and operand.reg is not None:
             found[k] = replace(operand, reg=replace(operand.reg, dwords=operand.reg.dwords * parts // 8))

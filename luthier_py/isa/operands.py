@@ -79,6 +79,8 @@ class OperandReader:
         return Malformed(f"{info.name}: operand encoding {value} is reserved here")
 
     def _scalar(self, info: OperandInfo, value: int) -> Operand:
+        if shows_sources(info) and self._is_read_only(value, info.dwords):
+            return self._special(info, OperandKind.SPECIAL, value)
         return self._scalar_register(info, value, info.dwords)
 
     def _is_read_only(self, value: int, dwords: int) -> bool:
@@ -88,7 +90,7 @@ class OperandReader:
         return (value in APERTURES or value in (SRC_VCCZ, SRC_EXECZ, SRC_SCC)) and dwords <= 2
 
     def _lane_mask(self, info: OperandInfo, value: int) -> Operand:
-        if info.access is Access.READ and self._is_read_only(value, self.lane_mask_dwords):
+        if shows_sources(info) and self._is_read_only(value, self.lane_mask_dwords):
             return self._special(info, OperandKind.SPECIAL, value)
         return self._scalar_register(info, value, self.lane_mask_dwords)
 
@@ -104,7 +106,7 @@ class OperandReader:
                 raise self._reserved(info, value)
             return self._register(info, RegFile.SGPR, aligned, dwords)
         absent = Access.WRITE in info.access
-        if value == self.null and (absent or dwords <= 2):
+        if value == self.null and (absent or dwords <= 2 or info.name == "sdata"):
             return self._special(info, OperandKind.ABSENT if absent else OperandKind.SPECIAL, value)
         if excluded(info, M0 if value == self.m0 else value):
             raise self._reserved(info, value)
@@ -179,6 +181,13 @@ class OperandReader:
 
     def _literal_field(self, info: OperandInfo, value: int) -> Operand:
         return self._special(info, OperandKind.CONSTANT, value)
+
+
+def shows_sources(info: OperandInfo) -> bool:
+    """Whether a scalar operand can name a source that is no register: lane masks, s_movrels_b32, s_cbranch_join."""
+    if info.kind == "bool":
+        return info.access is Access.READ
+    return info.kind == "sgpr" and info.name == "src0" and info.dwords == 1
 
 
 def excluded(info: OperandInfo, index: int) -> bool:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from luthier_py.errors import Invalid
 from luthier_py.isa.constants import LITERAL, LITERAL64, float_format, inline_codes, width_of
 from luthier_py.isa.encode import number_field, register_field
-from luthier_py.isa.instruction import Access, OperandInfo, OpInfo
-from luthier_py.isa.operands import HIGH_HALF, VECTOR
+from luthier_py.isa.instruction import OperandInfo, OpInfo
+from luthier_py.isa.operands import HIGH_HALF, VECTOR, shows_sources
 from luthier_py.isa.parse import BadText, Spelled, Token, spell
 from luthier_py.isa.registers import VCC, RegFile
 from luthier_py.isa.target import Target
@@ -80,7 +80,7 @@ def half_in_field(info: OperandInfo) -> bool:
 
 
 def _source(target: Target, op: OpInfo, info: OperandInfo, code: int, token: Token) -> int:
-    if info.kind in CONSTANTS or info.kind == "bool" and info.access is Access.READ:
+    if info.kind in CONSTANTS or shows_sources(info):
         return code | (VECTOR if info.kind == "sdwa" else 0)
     if code == target.null_encoding and info.kind in ("sgpr", "bool", "sdwavcc"):
         return code | (0x80 if info.kind == "sdwavcc" else 0)
@@ -130,10 +130,11 @@ def _constant(target: Target, op: OpInfo, info: OperandInfo, said: Spelled, lite
     if place not in op.literals and all(other.kind != "kimm" for other in op.operands):
         raise BadText(f"{op.mnemonic}: {info.name} takes no literal, and {said.token.text} is no inline constant",
                       said.token.column)
-    signed64 = info.type.endswith("INT64") and target.literals64 and isinstance(value, int)
+    wide = target.literals64 and op.size_bytes == 4  # VOP3 takes 32 bits
+    signed64 = info.type.endswith("INT64") and wide and isinstance(value, int)
     if said.literal == 64 or signed64 and (said.literal or value >= 1 << 31) or \
             isinstance(value, int) and not -(1 << 31) <= value < 1 << 32:
-        if not target.literals64:
+        if not wide:
             raise BadText(f"{said.token.text} has more than 32 bits", said.token.column)
         literal.only(value & (1 << 64) - 1 if isinstance(value, int) else bits, said.token)
         return LITERAL64

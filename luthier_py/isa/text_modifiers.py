@@ -292,6 +292,8 @@ def _buffer_format(line: Line, place: int, _: str) -> str:
 
 def _swizzle(line: Line, place: int, _: str) -> str:
     value = line.inst.fields[place]
+    if value >= 0xC000 and line.target.generation < 9:
+        return f" offset:{value}"  # no FFT, no ROTATE
     return f" offset:{_swizzle_text(value)}" if value else ""
 
 

@@ -79,12 +79,13 @@ def _read(found: Agreement, isa: InstructionSet, word: bytes, length: int, text:
     ours = normal(isa.text(inst))
     if (length, text) != (len(inst.raw), ours):
         return Doubt(word, length, text, ours, inst)
-    _count(found, isa, inst, word, length, text)
+    _count(found, isa, Doubt(word, length, text, ours, inst), inst)
     return None
 
 
-def _count(found: Agreement, isa: InstructionSet, inst: Inst, word: bytes, length: int, text: str) -> None:
-    ours = normal(isa.text(inst))
+def _count(found: Agreement, isa: InstructionSet, read: Doubt, inst: Inst) -> None:
+    """Count a word that both accept, by what is equal."""
+    word, length, text, ours, _ = read
     registers = registers_of_text(isa, text) == registers_of(isa, inst)
     again = isa.decode(isa.encode(inst.op, inst.fields, inst.literal))
     encoded = again.fields == inst.fields if again.op is inst.op else \
@@ -121,7 +122,7 @@ def _settle(tool: str, isa: InstructionSet, found: Agreement, doubts: Sequence[D
             found.validity += 1
             found.differs(what, doubt.word, doubt.theirs, doubt.ours)
         elif doubt.inst is not None:
-            _count(found, isa, doubt.inst, doubt.word, doubt.length, doubt.theirs)
+            _count(found, isa, doubt, doubt.inst)
 
 
 @dataclass

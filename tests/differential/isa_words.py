@@ -5,14 +5,18 @@ In: an instruction set and a seed. Out: words of ROOM bytes, an instruction at t
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
+from functools import partial
 
+from luthier_py.errors import Malformed
 from luthier_py.isa import InstructionSet, OpInfo
 
 LITERALS = (1, 0x3F800000, 0x11223344, 0x3C00, 0xFFFFFFFF, 0x3FF00000, 0x3E22F983)
 INTERESTING = (0, 1, 2, 4, 8, 102, 104, 106, 108, 124, 125, 126, 127, 128, 129, 193, 230, 235, 240, 242, 248, 251, 253,
                255, 256, 258, 260, 500)
+TRIES = 100
 ROOM = 28  # bytes: the longest encoding with the longest literal
 
 
@@ -30,10 +34,23 @@ def random_word(generator: random.Random, op: OpInfo) -> bytes:
     return (word.to_bytes(op.size_bytes, "little") + literal).ljust(ROOM, b"\0")
 
 
+def is_instruction(isa: InstructionSet, word: bytes) -> bool:
+    try:
+        isa.decode(word)
+    except Malformed:
+        return False
+    return True
+
+
 def words_of_rows(isa: InstructionSet, seed: int, each: int = 1, every: int = 1) -> list[bytes]:
-    """``each`` words with random operands of every row, or of each ``every``-th."""
+    """``each`` words with random operands of every row, or of each ``every``-th, and one that is an instruction."""
     generator = random.Random(seed)
-    return [random_word(generator, op) for op in isa.ops[seed % every::every] for _ in range(each)]
+    words = []
+    for op in isa.ops[seed % every::every]:
+        words += [random_word(generator, op) for _ in range(each)]
+        tries = (random_word(generator, op) for _ in range(TRIES))
+        words += itertools.islice(filter(partial(is_instruction, isa), tries), 1)
+    return words
 
 
 def words_of_opcodes(seed: int, each: int, step: int = 1) -> Iterator[bytes]:

@@ -8,7 +8,8 @@ Invariant: all reasoning about record names and LLVM's printing code happens her
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 from luthier_py.isa import errata
@@ -300,14 +301,19 @@ def _fill(name: str, named: set[str], record: Record, shape: tuple[ShapeOperand,
     names = {operand.name for operand in shape}
     if name.startswith("V_CMPX_") and "VOP3" in named and re.search(r"_gfx1\d", name):
         return 0x7E
-    if name.startswith(("V_ACCVGPR_READ", "V_ACCVGPR_WRITE")):
-        return 1 << 59 | 1 << 60 | 1 << 14
+    if name.startswith(("V_ACCVGPR_READ", "V_ACCVGPR_WRITE")) or name.startswith("V_WMMA_") and "_gfx11" in name:
+        return (1 << 59 | 1 << 60 | 1 << 14) & ~_covered(shape)
     if "VOP3P" not in named or "DPP" in named or "matrix_b_reuse" in names or named & {"IsMAI", "IsWMMA", "IsSWMMAC"}:
         return 0
     if all(operand != "op_sel_hi" for operand, _ in record["In"]):
         mask: int = record["mask"]
         return (1 << 59 | 1 << 60 | 1 << 14) & ~mask
     return sum(1 << bit for source, bit in (("src0", 59), ("src1", 60), ("src2", 14)) if source not in names)
+
+
+def _covered(shape: tuple[ShapeOperand, ...]) -> int:
+    """The bits that operands have."""
+    return reduce(or_, ((1 << width) - 1 << first for operand in shape for first, width, _ in operand.segments), 0)
 
 
 def _template(record: Record, name: str, named: set[str], behaviour: set[str],

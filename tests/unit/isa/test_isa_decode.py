@@ -129,9 +129,11 @@ def test_wave_sizes() -> None:
     ("gfx1250", "e70084be", "s_mov_b32 s4, src_flat_scratch_base_hi"),
     ("gfx1100", "026022d5eab6ae037e4d9407",
      "v_subrev_co_ci_u32_e64_dpp v2, s96, v126, v91, src_shared_base dpp8:[5,1,1,2,1,7,1,0] fi:1"),
+    ("gfx803", "d0fc7ad8010000fb", "ds_swizzle_b32 v251, v1 offset:64720"),
+    ("gfx90a", "d0fc7ad8010000fb", "ds_swizzle_b32 v251, v1 offset:swizzle(FFT,16)"),
     ("gfx1030", "487f0bf47d00e048", "s_load_dwordx4 null, s[16:17], s36 offset:0x7d glc dlc"),
 ])
-def test_sources_and_destinations_that_are_no_registers(name: str, code: str, text: str) -> None:
+def test_what_depends_on_the_generation(name: str, code: str, text: str) -> None:
     isa = instruction_set(target(name))
     assert " ".join(isa.text(isa.decode(bytes.fromhex(code))).split()) == text
 

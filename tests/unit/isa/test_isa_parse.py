@@ -9,8 +9,8 @@ import pytest
 from luthier_py.errors import Invalid, Malformed
 from luthier_py.isa import instruction_set, target
 
-GFX90A, GFX1030, GFX1100, GFX1201 = (instruction_set(target(name)) for name in (
-    "gfx90a", "gfx1030", "gfx1100", "gfx1201"))
+GFX90A, GFX1010, GFX1030, GFX1100, GFX1201, GFX1250 = (instruction_set(target(name)) for name in (
+    "gfx90a", "gfx1010", "gfx1030", "gfx1100", "gfx1201", "gfx1250"))
 
 
 @pytest.mark.parametrize(("isa", "text", "code"), [
@@ -41,6 +41,13 @@ GFX90A, GFX1030, GFX1100, GFX1201 = (instruction_set(target(name)) for name in (
     (GFX1100, "s_sendmsg_rtn_b32 s4, sendmsg(MSG_RTN_GET_REALTIME)", "834c84be"),
     (GFX1201, "global_load_b32 v1, v[2:3], off offset:64 th:TH_LOAD_NT scope:SCOPE_DEV", "7c0005ee0100180002400000"),
     (GFX1201, "s_wait_loadcnt 0x0", "0000c0bf"),
+    (GFX1030, "s_movrels_b32 s4, src_vccz", "fb2e84be"),
+    (GFX1030, "v_fma_mix_f32 v1, v2, 0x1234, v3", "010020cc02ff0d0434120000"),
+    (GFX1010, "s_buffer_store_dwordx4 null, ttmp[4:7], s95 offset:0x7f dlc", "785f68f47f0000be"),
+    (GFX1100, "v_wmma_f32_16x16x16_f16 v[230:237], v[163:170], v[182:189], 0.5 neg_lo:[1,1,0]", "e64040cca36dc37b"),
+    (GFX1250, "v_max_i64 v[2:3], 0xffffffff, v[4:5]", "02001bd7ff080200ffffffff"),
+    (GFX1250, "s_mov_b64 s[2:3], 0xffffffff", "fe0182beffffffff00000000"),
+    (GFX1250, "v_dual_mul_f32 v0, v1, v2 :: v_dual_add_f32 v2, v4, v5", "01410ccf0401020000050002"),
 ])
 def test_golden(isa, text: str, code: str) -> None:
     inst = isa.parse(text)
