@@ -50,8 +50,8 @@ class InstrCount(Tool):
         return count + (n if exec & lanes != 0 else 0)
 
     @hook
-    def add_lanes(count: u64, n: u32, exec: u64, lanes: u64) -> u64:
-        return count + u64(popcount(exec & lanes) * n)
+    def add_lanes(count: u64, n: u32) -> u64:
+        return count + u64(popcount(active_mask()) * n)
 
     @hook
     def start() -> u32:
@@ -88,12 +88,10 @@ class InstrCount(Tool):
                 m.at_exit(kernel, self.flush_threads, self.instructions, self.count, self.threads)
 
     def adding(self, m: Mutator, n: int) -> tuple[Any, ...]:
-        """The hook that counts ``n`` instructions, and its arguments. (A hook cannot ask whether EXEC is 0 by itself:
-        to LLVM, code that runs has a lane.)"""
-        if not self.active_only:
-            return self.add, self.count, n
-        hook = self.add_if_active if self.per_wave else self.add_lanes
-        return hook, self.count, n, sgpr(EXEC, 2), (1 << m.program.isa.wave_size) - 1
+        """The hook that counts ``n`` instructions, and its arguments."""
+        if self.per_wave and self.active_only:  # EXEC as an argument: LLVM takes it for granted that there is a lane
+            return self.add_if_active, self.count, n, sgpr(EXEC, 2), (1 << m.program.isa.wave_size) - 1
+        return self.add_lanes if self.active_only else self.add, self.count, n
 
     def report(self, launch: LaunchResult) -> dict[str, int]:
         self.total += launch[self.instructions]
