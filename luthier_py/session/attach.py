@@ -20,7 +20,7 @@ from typing import Any
 
 from luthier_py.errors import DeviceError, Invalid
 from luthier_py.runtime.hip import tool_library
-from luthier_py.tool import Tool, load_tool
+from luthier_py.tool import Tool, load_tool, tools
 
 RUNTIME = "libamdhip64.so"
 
@@ -91,7 +91,10 @@ def attach(tool: str | type[Tool], **options: Any) -> Attached:
 
 
 def _place_of(tool: type[Tool]) -> str:
-    """For the worker, which is another process."""
+    """How the worker, which is another process, finds it: by its name, or in its file."""
+    registered = next((name for name, known in tools().items() if known is tool), None)
+    if registered is not None:
+        return registered
     if tool.__module__ == "__main__":
         raise Invalid(f"tool {tool.__name__}: put it into a file of its own; its worker cannot import this program")
     return f"{inspect.getfile(tool)}:{tool.__name__}"

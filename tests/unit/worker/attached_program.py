@@ -15,6 +15,7 @@ import luthier_py
 from luthier_py.errors import DeviceError, Invalid
 from luthier_py.runtime import pack_arguments
 from luthier_py.runtime.hip_device import HipDevice, HipModule
+from luthier_py.tool import tools
 
 N, BLOCK = 512, 256
 
@@ -50,7 +51,7 @@ def main() -> None:
         except Invalid as error:
             refused = str(error)
     right.append(launch(device, module))
-    second = luthier_py.attach(tool, LUTHIER_KERNELS="vector")
+    second = luthier_py.attach(tools()[tool], LUTHIER_KERNELS="vector")
     right.append(launch(device, module))
     module.unload()
     second.detach()
