@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from luthier_py.analysis import Facts
 from luthier_py.errors import EditConflict, Location, OutOfRegisters, Unsupported
 from luthier_py.inject import relax, resources
+from luthier_py.inject.clauses import dissolve
 from luthier_py.inject.clone import Cloner
 from luthier_py.inject.fragment import Fragment, general_registers, prepare
 from luthier_py.inject.model import Clone, ClonedKernel, Declared, Item, Patched, SourceMap
@@ -89,6 +90,7 @@ def _component(
     cloner = Cloner(program, names, sites.before_call, homes.values(), before, after)
     clones = [cloner.clone(function) for function in component.functions]
     settle(program.isa, clones)
+    dissolve(program.isa, clones)
     placed = [relax.place(program.isa, clone, names) for clone in clones]
     named = resources.used_by(clones)
     kernels = [_new_kernel(program, kernel, named, names) for kernel in component.kernels]

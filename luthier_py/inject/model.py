@@ -50,7 +50,8 @@ class Reference:
 
 @dataclass(slots=True, eq=False)
 class Item:
-    """One instruction of a clone; compared by identity. Only ``jump`` changes, while a clone is being built."""
+    """One instruction of a clone; compared by identity. While a clone is being built ``jump`` changes, and ``inst``
+    where a group is dissolved."""
 
     inst: Inst
     origin: Instr | None = None        # the application's instruction that this one stands for

@@ -63,6 +63,8 @@ FLAGS: dict[str, OpFlag] = {
     "S_SET_GPR_IDX_OFF": OpFlag.INDEXES_REGISTERS,
     "S_SET_GPR_IDX_MODE": OpFlag.INDEXES_REGISTERS,
     "S_SET_GPR_IDX_IDX": OpFlag.INDEXES_REGISTERS,
+    # From here on vector operands mean registers from 256, 512 or 768 on (SIDefines.h, VGPR_MSB).
+    "S_SET_VGPR_MSB": OpFlag.INDEXES_REGISTERS,
     **{
         name: OpFlag.INDEXES_REGISTERS
         for name in ("S_MOVRELS_B32", "S_MOVRELS_B64", "S_MOVRELD_B32", "S_MOVRELD_B64", "S_MOVRELSD_2_B32",

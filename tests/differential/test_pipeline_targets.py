@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from luthier_py import Mutator, Tool, Variable, hook, ptr, u64
+from luthier_py.intrinsics import atomic_add
+from luthier_py.loader import load
 from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.samples import FOLDER, SAMPLES, Sample
 from luthier_py.tool import load_tool
@@ -70,10 +73,44 @@ def test_every_sample(target: str, wave_size: int, sample: Sample, compiled, tmp
         tried(compiled(sample.name, target, wave_size), tool, tmp_path, require_tool)
 
 
+class Everywhere(Tool):
+    """Something before every instruction, also inside the groups that `s_clause` makes."""
+
+    name = "everywhere"
+    total = Variable(u64)
+
+    @hook(lanes="one")
+    def add(total: ptr[u64]) -> None:
+        atomic_add(total, 1)
+
+    def instrument(self, m: Mutator) -> None:
+        for function in m.functions():
+            for instr in (instr for block in function.blocks for instr in block.instrs):
+                m.before(instr, self.add, self.total)
+
+
+@pytest.mark.parametrize(("target", "wave_size"), [("gfx942", 64), ("gfx1010", 32), ("gfx1100", 64), ("gfx1201", 32)])
+def test_before_every_instruction(target: str, wave_size: int, compiled) -> None:
+    made = instrument(compiled("matmul", target, wave_size), Everywhere())
+    isa, old = made.program.isa, made.program.kernels[0].function
+    linked = load(made.data)
+    chunk = made.patched.chunks[0]
+    symbol = linked.symbol(chunk.name)
+    assert symbol is not None
+    code, at, bases = linked.read(symbol.address, symbol.size), 0, list[str]()
+    while at < len(code):
+        inst = isa.decode(code, at)
+        bases.append(inst.op.base)
+        at += inst.size_bytes
+    assert "S_CLAUSE" not in bases
+    assert bases.count("GLOBAL_ATOMIC_ADD_X2") == sum(len(block.instrs) for block in old.blocks)
+
+
 @pytest.mark.parametrize(("target", "wave_size"), [("gfx1030", 64), ("gfx1100", 32), ("gfx1201", 32)])
 def test_llvm_reads_the_clones(target: str, wave_size: int, compiled, tmp_path, require_tool) -> None:
     """What was inserted is what LLVM's disassembler sees, instruction by instruction."""
     made = tried(compiled("histogram", target, wave_size), "opcode_histogram", tmp_path, require_tool)
-    command = [require_tool("llvm-objdump-22"), "-d", "--disassemble-symbols=histogram.luthier"]
-    printed = subprocess.run([*command, tmp_path / "instrumented.co"], capture_output=True, text=True, check=True).stdout
+    command = [require_tool("llvm-objdump-22"), "-d", "--disassemble-symbols=histogram.luthier",
+               tmp_path / "instrumented.co"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "<unknown>" not in printed and printed.count("global_atomic_add") >= made.patched.report[0].sites

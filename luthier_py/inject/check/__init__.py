@@ -18,6 +18,7 @@ What is proved, for every clone:
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -49,7 +50,7 @@ def check(
     for source in maps:
         checker = _Checker(program, facts, declared, source, linked)
         checker.run()
-        codes[source.function] = Code(source.function.name, checker.code, set(checker.place.values()))
+        codes[source.function] = Code(source.function.name, checker.code, checker.own)
     for group in _groups(program, codes.keys()):
         check_distances(program.isa, [codes[function] for function in codes if function in group])
 
@@ -86,7 +87,8 @@ class _Checker:
         self.calls = {c.instr: c for c in program.calls(source.function)}
         self.builders = {instr: b for b in source.function.pc_builders for instr in (b.lo, b.hi)}
         self.joins = {target for pc, inst in self.code.items() if (target := inst.branch_target(pc)) is not None}
-        others = self.code.keys() - set(self.place.values()) - set(self.labels.values())
+        self.own = set(self.place.values())
+        others = self.code.keys() - self.own - set(self.labels.values())
         self.islands = {pc for pc in others if self.code[pc].op.base == "S_BRANCH"}
 
     def fail(self, what: str, pc: int) -> CheckFailed:
@@ -181,6 +183,9 @@ class _Checker:
         """The clone's instruction does what ``instr`` does."""
         pc = self.place[instr]
         inst, old = self.code[pc], instr.inst
+        if old.op.base == "S_CLAUSE":
+            self.group(instr, inst, pc)
+            return
         if inst.op.base != old.op.base:
             raise self.fail(f"it should be `{self.isa.text(old)}`", pc)
         if old.op.flags & OpFlag.BRANCH:
@@ -190,6 +195,16 @@ class _Checker:
             self.check_dispatch(instr, start, pc)
         elif inst.raw != old.raw and not self.rebuilt(instr):
             raise self.fail(f"it should be `{self.isa.text(old)}`", pc)
+
+    def group(self, instr: Instr, inst: Inst, pc: int) -> None:
+        """A group of memory instructions is whole, or no group any more."""
+        if inst.raw == instr.inst.raw:
+            size = (inst["simm16"].value & 0x3F) + 1
+            start = bisect_right(self.pcs, pc)
+            if not self.own.issuperset(self.pcs[start:start + size]):
+                raise self.fail("something stands in a group of memory instructions", pc)
+        elif inst.op.base != "S_NOP":
+            raise self.fail(f"it should be `{self.isa.text(instr.inst)}`, or nothing", pc)
 
     def follow(self, target: int | None) -> int | None:
         """Where a branch ends after islands."""
