@@ -148,7 +148,8 @@ def test_what_can_be_encoded_need_not_be_legal(isa, text: str, reason: str) -> N
 
 
 @pytest.mark.parametrize(("isa", "text"), [
-    (GFX90A, "v_add_f32_e64 v1, s2, s2"), (GFX1030, "v_add_f32_e64 v1, s2, s3"), (GFX1030, "v_add3_u32 v1, s2, null, s3"),
+    (GFX90A, "v_add_f32_e64 v1, s2, s2"), (GFX1030, "v_add_f32_e64 v1, s2, s3"),
+    (GFX1030, "v_add3_u32 v1, s2, null, s3"),
     (GFX90A, "v_writelane_b32 v3, s4, m0"), (GFX1201, "v_dual_mov_b32 v0, v1 :: v_dual_mov_b32 v3, v5"),
     (GFX1100, "v_dual_fmac_f32 v0, v1, v2 :: v_dual_fmamk_f32 v3, v4, 0x11111, v9"),
 ])

@@ -43,11 +43,11 @@ def test_decoding_is_quick() -> None:
     isa = instruction_set(target("gfx90a"))
     code = b"".join(bytes.fromhex(word) for word in ("048c0480", "f2040202", "008050dc02007f01", "0040b0d302091a1c"))
     places = (0, 4, 8, 16)
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(5000):
         for place in places:
             isa.decode(code, place)
-    assert 20000 / (time.perf_counter() - start) > 60_000
+    assert 20000 / (time.process_time() - start) > 60_000
 
 
 def test_every_row_decodes_its_own_fixed_bits() -> None:
