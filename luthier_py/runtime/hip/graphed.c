@@ -17,6 +17,7 @@ struct graph_launch { struct node *node; struct copy *copy; struct launch_shape 
 struct executable {
     struct executable *next;
     struct graph *graph, *twin;
+    unsigned long long flags; /* of its instantiation */
     struct graph_launch *launches;
     size_t count;
     bool copies; /* it has nodes that copy */
@@ -140,13 +141,13 @@ static void drop_twin(struct executable *executable)
     executable->twin = NULL;
 }
 
-static hipError_t make_twin(struct graph **twin, struct graph *graph, unsigned long long flags)
+static hipError_t make_twin(struct executable *executable, struct graph *graph)
 {
-    return flags ? REAL(hipGraphInstantiateWithFlags)(twin, graph, flags)
-                 : REAL(hipGraphInstantiate)(twin, graph, NULL, NULL, 0);
+    return executable->flags ? REAL(hipGraphInstantiateWithFlags)(&executable->twin, graph, executable->flags)
+                             : REAL(hipGraphInstantiate)(&executable->twin, graph, NULL, NULL, 0);
 }
 
-static void prepare(struct executable *executable, struct graph *graph, unsigned long long flags)
+static void prepare(struct executable *executable, struct graph *graph)
 {
     hipError_t before = REAL(hipPeekAtLastError)();
     drop_twin(executable);
@@ -154,7 +155,7 @@ static void prepare(struct executable *executable, struct graph *graph, unsigned
     executable->copies = false;
     if (!list_launches(executable, graph) || !executable->count || !tool_on())
         return;
-    if (make_twin(&executable->twin, graph, flags) != hipSuccess) {
+    if (make_twin(executable, graph) != hipSuccess) {
         executable->twin = NULL;
         restore_error(before);
         say("luthier: a graph runs as it is: it cannot be instantiated twice");
@@ -179,9 +180,9 @@ static void adopt(struct graph *made, struct graph *graph, unsigned long long fl
     if (!executable)
         return;
     pthread_mutex_lock(&lock);
-    *executable = (struct executable){.next = executables, .graph = made};
+    *executable = (struct executable){.next = executables, .graph = made, .flags = flags};
     executables = executable;
-    prepare(executable, graph, flags);
+    prepare(executable, graph);
     pthread_mutex_unlock(&lock);
 }
 
@@ -321,7 +322,7 @@ hipError_t hipGraphExecUpdate(struct graph *graph, struct graph *from, struct no
     pthread_mutex_lock(&lock);
     struct executable *executable = error ? NULL : find(graph);
     if (executable)
-        prepare(executable, from, 0);
+        prepare(executable, from);
     pthread_mutex_unlock(&lock);
     return error;
 }
