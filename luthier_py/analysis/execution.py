@@ -105,6 +105,8 @@ def _modes(inst: Inst, state: ExecState) -> ExecState:
         return state._replace(indexed=state.indexed or on, skipping=state.skipping or on)
     if base == "S_SETVSKIP":
         return state._replace(skipping=True)
+    if base == "S_SET_VGPR_MSB":
+        return state._replace(indexed=inst["simm16"].value & 0xFF != 0)
     if base in _INDEX_ON:
         return state._replace(indexed=True)
     return state._replace(indexed=False) if base == "S_SET_GPR_IDX_OFF" else state

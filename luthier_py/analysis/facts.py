@@ -118,7 +118,7 @@ class Facts:
         state = self._state(instr)
         state = step(self.program.isa, instr.inst, state) if after else state
         if state.indexed:
-            return "VGPR operands may be relative to M0 here (s_set_gpr_idx_on)"
+            return "VGPR operands may mean other registers here (s_set_gpr_idx_on)"
         return "vector instructions may be skipped here (s_setvskip)" if state.skipping else None
 
     def _state(self, instr: Instr) -> ExecState:

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from luthier_py.analysis import Facts
+from luthier_py.analysis.waits import wait_for
 from luthier_py.errors import EditConflict, Location
 from luthier_py.inject.allocate import Pool
 from luthier_py.inject.fragment import Fragment
 from luthier_py.ir import Instr, Program
-from luthier_py.isa import M0, SCC, VCC, OpFlag, Reg, RegSet, sgpr
+from luthier_py.isa import M0, SCC, VCC, Inst, OpFlag, Reg, RegSet, sgpr
 from luthier_py.tool import Insertion, Lanes, Place
 
 VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS
@@ -32,7 +33,7 @@ class Site:
     where: Callable[[], Location]
     live: RegSet                 # what the application may still read, in the lanes that the hook runs in
     free: RegSet                 # registers that the hook may destroy
-    wait: int | None             # immediate for s_waitcnt before a pending register is used
+    wait: tuple[Inst, ...]       # what makes pending registers ready that are used
 
     @property
     def at_end(self) -> bool:
@@ -73,7 +74,7 @@ class Sites:
         live = self.live(instr, place, insertion.hook.lanes)
         pending = facts.pending_before(instr) if place is Place.BEFORE else facts.pending_after(instr)
         named = RegSet.of(*(a for a in (*insertion.runtime_args, *insertion.into) if isinstance(a, Reg)))
-        wait = pending.immediate_for(self.program.isa, named | (payload.writes & SAVED))
+        wait = tuple(wait_for(self.program.isa, pending, named | (payload.writes & SAVED)))
         free = self.general - live - pending.registers
         if not (payload.reads | payload.writes).overlaps(_VCC):
             free |= _VCC - live - pending.registers

@@ -183,8 +183,8 @@ def weave(
         message = f"hook {insertion.hook.name} runs with its own EXEC and cannot take vector registers"
         raise EditConflict(message, site.where())
     weaver.pool.free -= named
-    if site.wait is not None:
-        weaver.emit("s_waitcnt", site.wait)
+    for wait in site.wait:
+        weaver.append(Item(wait))
     placement, weaver.pool = settle(isa, fragment, list(weaver.pins()), weaver.pool)
     makes_addresses = any(isinstance(value, (Variable, Element)) for value in insertion.runtime_args)
     weaver.save(fragment.payload.writes | (RegSet.of(_SCC) if makes_addresses else RegSet()))

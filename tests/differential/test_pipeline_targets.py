@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from luthier_py import Mutator, Tool, Variable, hook, ptr, u64
+from luthier_py import Lane, Mutator, Tool, Variable, hook, ptr, u32, u64
 from luthier_py.intrinsics import atomic_add
+from luthier_py.isa import OpFlag
 from luthier_py.loader import load
 from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.samples import FOLDER, SAMPLES, Sample
@@ -73,6 +74,19 @@ def test_every_sample(target: str, wave_size: int, sample: Sample, compiled, tmp
         tried(compiled(sample.name, target, wave_size), tool, tmp_path, require_tool)
 
 
+def clone_of(made: Instrumented) -> list[str]:
+    """The text of the first clone."""
+    linked, isa = load(made.data), made.program.isa
+    symbol = linked.symbol(made.patched.chunks[0].name)
+    assert symbol is not None
+    code, at, texts = linked.read(symbol.address, symbol.size), 0, list[str]()
+    while at < len(code):
+        inst = isa.decode(code, at)
+        texts.append(isa.text(inst))
+        at += inst.size_bytes
+    return texts
+
+
 class Everywhere(Tool):
     """Something before every instruction, also inside the groups that `s_clause` makes."""
 
@@ -89,21 +103,39 @@ class Everywhere(Tool):
                 m.before(instr, self.add, self.total)
 
 
+class Loaded(Tool):
+    """What each load from memory brought, in the instruction behind it: the hook has to wait for it."""
+
+    name = "loaded"
+    total = Variable(u32)
+
+    @hook
+    def add(total: ptr[u32], value: Lane[u32]) -> None:
+        atomic_add(total, value)
+
+    def instrument(self, m: Mutator) -> None:
+        for function in m.functions():
+            for instr in (instr for block in function.blocks for instr in block.instrs):
+                destination = instr.inst.find("vdst") if OpFlag.VMEM in instr.inst.op.flags else None
+                if destination is not None and destination.reg is not None and destination.reg.dwords == 1:
+                    m.after(instr, self.add, self.total, destination.reg)
+
+
+@pytest.mark.parametrize(("target", "wave_size", "wait"), [
+    ("gfx942", 64, "s_waitcnt vmcnt(0)"), ("gfx1030", 32, "s_waitcnt vmcnt(0)"), ("gfx1201", 32, "s_wait_loadcnt 0x0")])
+def test_hooks_wait_for_what_they_read(target: str, wave_size: int, wait: str, compiled) -> None:
+    made = instrument(compiled("vector_add", target, wave_size), Loaded())
+    texts = clone_of(made)
+    assert sum(b == wait and a.startswith("global_load") for a, b in zip(texts, texts[1:], strict=False)) >= 2
+
+
 @pytest.mark.parametrize(("target", "wave_size"), [("gfx942", 64), ("gfx1010", 32), ("gfx1100", 64), ("gfx1201", 32)])
 def test_before_every_instruction(target: str, wave_size: int, compiled) -> None:
     made = instrument(compiled("matmul", target, wave_size), Everywhere())
-    isa, old = made.program.isa, made.program.kernels[0].function
-    linked = load(made.data)
-    chunk = made.patched.chunks[0]
-    symbol = linked.symbol(chunk.name)
-    assert symbol is not None
-    code, at, bases = linked.read(symbol.address, symbol.size), 0, list[str]()
-    while at < len(code):
-        inst = isa.decode(code, at)
-        bases.append(inst.op.base)
-        at += inst.size_bytes
-    assert "S_CLAUSE" not in bases
-    assert bases.count("GLOBAL_ATOMIC_ADD_X2") == sum(len(block.instrs) for block in old.blocks)
+    texts = clone_of(made)
+    assert not any(text.startswith("s_clause") for text in texts)
+    inserted = sum(text.startswith(("global_atomic_add_x2", "global_atomic_add_u64")) for text in texts)
+    assert inserted == sum(len(block.instrs) for block in made.program.kernels[0].function.blocks)
 
 
 @pytest.mark.parametrize(("target", "wave_size"), [("gfx1030", 64), ("gfx1100", 32), ("gfx1201", 32)])
