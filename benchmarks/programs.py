@@ -25,7 +25,7 @@ from types import ModuleType
 
 from luthier_py.runtime.hip import runtime_folder
 from luthier_py.session.study.cells import cells_of
-from luthier_py.session.study.runs import run_here
+from luthier_py.session.study.runs import Status, run_here
 from luthier_py.session.study.spec import BARE, Program, Study, ToolUse
 
 HERE = Path(__file__).resolve().parent
@@ -37,7 +37,7 @@ NOT_TIMED = {"errors", "faults"}  # they do what goes wrong
 BANKS = "lds_bank_conflicts"
 TOOLS = (BARE, "none", "instr_count", "opcode_histogram", BANKS)
 COLD, CACHED = "instr_count, cold", "instr_count, cached"
-SECONDS = 600
+SECONDS = 120
 TEXT = """# Programs under tools
 
 `python benchmarks/programs.py` wrote this page: {where}, the emulator as {target}, medians of {repeats} runs, in turn
@@ -47,6 +47,7 @@ with each other. The programs are those of `tests/programs`: small, so that thei
 
 * *bare*: the program on the emulator, without a tool. The columns beside it: how many times as long the whole run takes
   under a tool, with what can be cached in the cache. `lds_bank_conflicts` runs where there is LDS.
+  An empty place: that, or no end within {limit} seconds.
 * *instructions*: wave instructions that the program's kernels execute, as the emulator counts them. The columns beside
   it: how many times as many they execute with a tool in them.
 * *cold*: seconds with an empty cache: hooks are compiled, kernels are instrumented and made into code of this computer.
@@ -86,23 +87,26 @@ def builder() -> ModuleType:
 
 
 def seconds(program: Path, tools: Iterable[str], **environment: str) -> dict[str, float]:
-    """Of one run with each tool, one after the other."""
+    """Of one run with each tool, one after the other; without those that take too long."""
     uses = tuple(ToolUse(tool, None if tool == BARE else tool, {}) for tool in tools)
     one = Program(program.name, (str(program),), {"": ()}, environment)
     study = Study(program.name, BUILT, (f"emulator:{TARGET}",), 1, 1, SECONDS, (one,), uses, (), ())
     found = {}
     for cell, outcome in run_here(cells_of(study), 1):
+        if outcome["status"] == Status.TIMEOUT.value:
+            continue
         if outcome["exit_code"] != 0:
             sys.exit(f"{program.name} under {cell.tool}: {outcome['status']} {outcome['said']}")
         found[cell.tool] = outcome["seconds"]
     return found
 
 
-def instructions(program: Path, tool: str) -> int:
-    """Of all launches of a run, as the emulator counts them."""
+def instructions(program: Path, tool: str) -> int | None:
+    """Of all launches of a run, as the emulator counts them; None if it takes too long."""
     with tempfile.TemporaryDirectory() as folder:
         profile = Path(folder) / "profile"
-        seconds(program, [tool], LUTHIER_DEVICE_PROFILE=str(profile))
+        if not seconds(program, [tool], LUTHIER_DEVICE_PROFILE=str(profile)):
+            return None
         return sum(json.loads(line)["instructions"] for line in profile.read_text().splitlines())
 
 
@@ -119,10 +123,11 @@ def measure(program: Path, repeats: int) -> Row:
     """Every tool once, then every tool again."""
     has_lds = "__shared__" in (SOURCES / f"{program.name}.hip").read_text()
     tools = [tool for tool in TOOLS if has_lds or tool != BANKS]
-    counted = {tool: instructions(program, tool) for tool in tools}  # and what can be cached is cached
+    found = {tool: instructions(program, tool) for tool in tools}  # and what can be cached is cached
+    counted = {tool: count for tool, count in found.items() if count is not None}
     timed: dict[str, list[float]] = defaultdict(list)
     for _ in range(repeats):
-        for tool, took in {**seconds(program, tools), COLD: cold_seconds(program, "instr_count")}.items():
+        for tool, took in {**seconds(program, counted), COLD: cold_seconds(program, "instr_count")}.items():
             timed[tool].append(took)
     medians = {tool: median(times) for tool, times in timed.items()}
     return Row(program.name, medians, counted)
@@ -135,7 +140,7 @@ def table(rows: list[Row]) -> str:
 
 def page(rows: list[Row], repeats: int) -> str:
     where = f"{platform.machine()}, {os.cpu_count()} CPUs, Python {platform.python_version()}"
-    return TEXT.format(where=where, target=TARGET, repeats=repeats, table=table(rows))
+    return TEXT.format(where=where, target=TARGET, repeats=repeats, limit=SECONDS, table=table(rows))
 
 
 def main() -> None:
