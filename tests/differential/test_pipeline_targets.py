@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from luthier_py import Lane, Mutator, Tool, Variable, hook, ptr, u32, u64
-from luthier_py.intrinsics import atomic_add
+from luthier_py.intrinsics import active_mask, atomic_add, is_first_lane, popcount
 from luthier_py.isa import OpFlag
 from luthier_py.loader import load
 from luthier_py.pipeline import Instrumented, instrument
@@ -127,6 +127,29 @@ def test_hooks_wait_for_what_they_read(target: str, wave_size: int, wait: str, c
     made = instrument(compiled("vector_add", target, wave_size), Loaded())
     texts = clone_of(made)
     assert sum(b == wait and a.startswith("global_load") for a, b in zip(texts, texts[1:], strict=False)) >= 2
+
+
+class Branches(Tool):
+    """A hook that some of its lanes leave early, at every block."""
+
+    name = "branches"
+    total = Variable(u32)
+
+    @hook
+    def add(total: ptr[u32]) -> None:
+        if is_first_lane():
+            atomic_add(total, popcount(active_mask()))
+
+    def instrument(self, m: Mutator) -> None:
+        for function in m.functions():
+            for block in function.blocks:
+                m.at_block(block, self.add, self.total)
+
+
+@pytest.mark.parametrize(("target", "wave_size"), TARGETS)
+def test_hooks_that_change_exec(target: str, wave_size: int, compiled) -> None:
+    made = instrument(compiled("histogram", target, wave_size), Branches())
+    assert sum("_saveexec_b" in text or text.startswith("v_cmpx") for text in clone_of(made)) > 2
 
 
 @pytest.mark.parametrize(("target", "wave_size"), [("gfx942", 64), ("gfx1010", 32), ("gfx1100", 64), ("gfx1201", 32)])

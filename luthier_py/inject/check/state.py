@@ -75,7 +75,7 @@ def step(isa: InstructionSet, inst: Inst, state: State) -> None:
     state.pending = state.pending.after(isa, inst)
     rule = RULES.get(op.base)
     known: Values = rule(inst, state) if rule is not None else {}
-    if op.base.startswith("V_CMPX") and narrow:
+    if OpFlag.VALU in op.flags and op.implicit_writes.sgpr >> EXEC & 1 and narrow:  # v_cmpx
         known = _PART_OF_EXEC
     for reg in RegSet(sgpr=writes.sgpr):
         state.scalars[reg.index] = known.get(reg.index, UNKNOWN)
@@ -110,31 +110,37 @@ def _restore_flag(inst: Inst, state: State) -> Values:
 
 def _save_exec(inst: Inst, state: State) -> Values:
     """sdst := EXEC; EXEC := EXEC and something."""
-    to = _register(inst["sdst"])
-    kept = {to + half: state.get(EXEC + half) for half in (0, 1)} if to is not None else {}
-    return {**kept, **_PART_OF_EXEC} if state.narrow else kept
+    to, halves = _register(inst["sdst"]), _halves(inst)
+    kept = {to + half: state.get(EXEC + half) for half in halves} if to is not None else {}
+    return {**kept, **{EXEC + half: _PART_OF_EXEC[EXEC + half] for half in halves}} if state.narrow else kept
+
+
+def _halves(inst: Inst) -> range:
+    """The halves of a mask that an instruction makes; one of 32 bits makes the low one."""
+    reg = inst["sdst"].reg
+    return range(0 if reg is None else reg.dwords)
 
 
 def _mask_logic(inst: Inst, state: State) -> Values:
     """Logic on masks: a part of EXEC stays a part of it, and joins EXEC to give EXEC."""
-    to = _register(inst["sdst"])
+    to, halves = _register(inst["sdst"]), _halves(inst)
     sources = [_register(inst[n]) for n in ("src0", "src1")]
     if to is None:
         return {}
-    values = [[state.get(s + half) if s is not None else UNKNOWN for half in (0, 1)] for s in sources]
-    masks = [all(_is_mask(v[half], half) for half in (0, 1)) for v in values]
-    whole = [all(v[half] == (APP, EXEC + half) for half in (0, 1)) for v in values]
-    base = inst.op.base
-    if base == "S_OR_B64" and all(masks) and any(whole):
-        return {to: (APP, EXEC), to + 1: (APP, EXEC + 1)}
-    if (base == "S_AND_B64" and any(masks)) or (base == "S_ANDN2_B64" and masks[0]) or all(masks):
-        return {to: (MASK, 0), to + 1: (MASK, 1)}
+    values = [[state.get(s + half) if s is not None else UNKNOWN for half in halves] for s in sources]
+    masks = [all(_is_mask(v[half], half) for half in halves) for v in values]
+    whole = [all(v[half] == (APP, EXEC + half) for half in halves) for v in values]
+    operation = inst.op.base.rpartition("_")[0]
+    if operation == "S_OR" and all(masks) and any(whole):
+        return {to + half: (APP, EXEC + half) for half in halves}
+    if (operation == "S_AND" and any(masks)) or (operation == "S_ANDN2" and masks[0]) or all(masks):
+        return {to + half: (MASK, half) for half in halves}
     return {}
 
 
 RULES: dict[str, Callable[[Inst, State], Values]] = {
     "S_MOV_B32": _move, "S_MOV_B64": _move,
     "S_CSELECT_B32": _keep_flag, "S_CMP_LG_U32": _restore_flag,
-    "S_AND_SAVEEXEC_B64": _save_exec,
-    "S_AND_B64": _mask_logic, "S_OR_B64": _mask_logic, "S_ANDN2_B64": _mask_logic, "S_XOR_B64": _mask_logic,
+    **{f"S_AND_SAVEEXEC_B{bits}": _save_exec for bits in (32, 64)},
+    **{f"S_{name}_B{bits}": _mask_logic for name in ("AND", "OR", "ANDN2", "XOR") for bits in (32, 64)},
 }
