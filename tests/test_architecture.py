@@ -20,7 +20,8 @@ else:
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "luthier_py"
 ROOMS = (
-    "errors llvm storage isa loader ir analysis runtime emulator tool jit inject link pipeline report worker session cli"
+    "errors llvm storage isa loader ir analysis runtime emulator tool jit inject link pipeline report worker session "
+    "cli"
 ).split()
 DEVICES = {"runtime", "emulator"}
 REWRITER = {"tool", "jit", "inject", "link"}
