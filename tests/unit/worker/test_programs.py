@@ -45,6 +45,12 @@ def test_devices_that_are_not_there(text: str) -> None:
         chosen_targets(text)
 
 
+@pytest.mark.slow
+def test_kernels_that_print(program: Program, run: Run) -> None:
+    done = run(program("printing"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "PASSED\n", "")
+
+
 def test_module_from_a_file(program: Program, run: Run) -> None:
     path = program("module_api")
     done = run(path, path.with_suffix(".gfx90a.co"))
