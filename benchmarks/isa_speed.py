@@ -31,8 +31,10 @@ LOADS = "from luthier_py.isa import instruction_set, target; import sys, time; t
 HEAD = """
 ## Speed
 
-{what}. Processor time of one core, best of several runs, all in one go; `llvm-objdump -d` writes to /dev/null. "Decode,
-one at a time" gives an instruction with structured operands for each place; what it has met before it remembers.
+{what}.
+
+Processor time of one core, best of several runs, all in one go; `llvm-objdump -d` writes to /dev/null. "Decode, one at
+a time" gives an instruction with structured operands for each place; what it has met before it remembers.
 
 | what | thousand instructions a second | beside llvm-objdump |
 |---|---|---|"""
@@ -96,32 +98,36 @@ def decode_all(code: bytes, offsets: list[int], isa: InstructionSet | None = Non
     return isa
 
 
+def of_distinct(llvm_mc: str, objdump: str, isa: InstructionSet, words: list[bytes]) -> list[tuple[str, float, float]]:
+    """The same for instructions of which no two are equal; objdump and scan, which remember none, get many copies."""
+    once, copies = b"".join(words), -(-MILLION // len(words))
+    places = list(itertools.accumulate(map(len, words), initial=0))[:-1]
+    base = copies * len(words) / objdump_seconds(llvm_mc, objdump, once * copies)
+    scanned = copies * len(words) / seconds(3, lambda: isa.scan(once * copies))
+    decoded = len(words) / seconds(3, lambda: decode_all(once, places))
+    return [("llvm-objdump -d, each distinct instruction", base, base),
+            ("scan, each distinct instruction", scanned, base),
+            ("decode, each distinct instruction once, none met before", decoded, base)]
+
+
 def speed(llvm_mc: str, objdump: str) -> str:
     isa = instruction_set(target(NAME))
     code, what = code_to_read(isa)
     scan = isa.scan(code)
     count, offsets = len(scan), scan.offsets.tolist()
-    distinct = {code[offset:offset + size] for offset, size in zip(offsets, scan.sizes.tolist(), strict=True)}
-    once = b"".join(sorted(distinct))
-    places = list(itertools.accumulate((len(word) for word in sorted(distinct)), initial=0))[:-1]
-    again = decode_all(code, offsets)
-    insts = [isa.decode(code, offset) for offset in offsets[:100_000]]
     base = count / objdump_seconds(llvm_mc, objdump, code)
-    copies = -(-MILLION // len(distinct))
-    base_once = copies * len(distinct) / objdump_seconds(llvm_mc, objdump, once * copies)
     rows = [
         ("llvm-objdump -d", base, base),
         ("scan, all fields", count / seconds(5, lambda: isa.scan(code)), base),
         ("decode, one at a time, nothing met before", count / seconds(3, lambda: decode_all(code, offsets)), base),
-        ("decode, one at a time, the same code again", count / seconds(3, lambda: decode_all(code, offsets, again)),
-         base),
-        ("text, one at a time", len(insts) / seconds(3, lambda: [isa.text(inst) for inst in insts]), base),
-        ("llvm-objdump -d, each distinct instruction", base_once, base_once),
-        ("scan, each distinct instruction", copies * len(distinct) / seconds(3, lambda: isa.scan(once * copies)),
-         base_once),
-        ("decode, each distinct instruction once, none met before",
-         len(distinct) / seconds(3, lambda: decode_all(once, places)), base_once),
     ]
+    again = decode_all(code, offsets)
+    rows.append(("decode, one at a time, the same code again",
+                 count / seconds(3, lambda: decode_all(code, offsets, again)), base))
+    insts = [isa.decode(code, offset) for offset in offsets[:100_000]]
+    rows.append(("text, one at a time", len(insts) / seconds(3, lambda: [isa.text(inst) for inst in insts]), base))
+    distinct = sorted({code[offset:offset + size] for offset, size in zip(offsets, scan.sizes.tolist(), strict=True)})
+    rows += of_distinct(llvm_mc, objdump, isa, distinct)
     lines = "\n".join(f"| {name} | {rate / 1e3:.0f} | {rate / beside:.1f} |" for name, rate, beside in rows)
     loads = {name: min(float(subprocess.run([sys.executable, "-c", LOADS, name], capture_output=True, text=True,
                                             check=True).stdout) for _ in range(3)) for name in LOADED}
