@@ -50,9 +50,9 @@ same again, are percentages of the words that both accept. Validity (both accept
 words. "Assembled" is a percentage of the lines of our text that LLVM's assembler takes: ours makes the same bytes.
 Words and lines whose difference is explained below are in none of these, but in "explained", a percentage of all words
 and lines. A reason counts only with a proof: LLVM's assembler refuses what LLVM's disassembler wrote, or makes
-something else of it; for v_cmpx, LLVM reads the word with EXEC as vdst as we do. Three reasons go without: crashes, read-only
-sources as destinations (both of LLVM's tools take them, the manuals do not), and which of two encodings, or what banks,
-v_dual_dot2acc has. "Differ" counts what is left.
+something else of it; for v_cmpx, LLVM reads the word with EXEC as vdst as we do. Three reasons go without: crashes,
+read-only sources as destinations (both of LLVM's tools take them, the manuals do not), and which of two encodings, or
+what banks, v_dual_dot2acc has. "Differ" counts what is left.
 
 | target | wave | words | length | mnemonic | operands | text | encoded | validity | lines | assembled | explained \
 | differ |
