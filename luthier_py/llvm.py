@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterable, Mapping
+from enum import Enum, auto
 from functools import cache
 from typing import Any
 
@@ -90,13 +91,21 @@ class HostCode:
         return address
 
 
-def host_object(ir: str, optimise: bool) -> bytes:
-    """Compile a module for this computer; ``optimise`` runs LLVM's -O2 passes first, else only code generation's."""
+class Effort(Enum):
+    """How good host code gets."""
+
+    FAST = auto()      # LLVM's fastest code generation
+    GENERATE = auto()  # its good one
+    OPTIMISE = auto()  # and its -O2 passes before
+
+
+def host_object(ir: str, effort: Effort) -> bytes:
+    """Compile a module for this computer."""
     with LOCK:
         llvm = binding()
-        machine = _host_machine()
+        machine = _host_machine(0 if effort is Effort.FAST else 2)
         module = parse(f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n' + ir)
-        if optimise:
+        if effort is Effort.OPTIMISE:
             tuning = llvm.create_pipeline_tuning_options(speed_level=2)
             passes = llvm.create_pass_builder(machine, tuning)
             passes.getModulePassManager().run(module, passes)
@@ -111,11 +120,11 @@ def host_identity() -> str:
 
 
 @cache
-def _host_machine() -> Any:
+def _host_machine(level: int) -> Any:
     llvm = binding()
     cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     target = llvm.Target.from_default_triple()
-    return target.create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small")
+    return target.create_target_machine(cpu=cpu, features=features, opt=level, reloc="pic", codemodel="small")
 
 
 @cache

@@ -16,6 +16,7 @@ from luthier_py.emulator.native import definition
 from luthier_py.emulator.scheduler import scheduler
 from luthier_py.emulator.transcendental import transcendental
 from luthier_py.isa.semantics.algebra import Prim
+from luthier_py.llvm import Effort
 from luthier_py.storage import Shelf, cache_key
 
 _SHELF = Shelf("host", 1 << 30)
@@ -23,16 +24,16 @@ _SUPPORT = re.compile(r"@(luthier_\w+)")
 _ready: dict[tuple[str, int], llvm.HostCode] = {}
 
 
-def compile_function(name: str, ir: str, wave_size: int) -> llvm.HostCode:
+def compile_function(name: str, ir: str, wave_size: int, effort: Effort = Effort.GENERATE) -> llvm.HostCode:
     """Generated code that defines ``name``, linked with the support functions it calls."""
-    return llvm.HostCode(object_code(ir, optimise=False), [name], _imports(ir, wave_size))
+    return llvm.HostCode(object_code(ir, effort), [name], _imports(ir, wave_size))
 
 
 def scheduler_address(wave_size: int) -> int:
     name = "luthier_run"
     with llvm.LOCK:
         if (name, wave_size) not in _ready:
-            _ready[name, wave_size] = llvm.HostCode(object_code(scheduler(wave_size), optimise=True), [name], {})
+            _ready[name, wave_size] = llvm.HostCode(object_code(scheduler(wave_size), Effort.OPTIMISE), [name], {})
     return _ready[name, wave_size].address(name)
 
 
@@ -47,7 +48,7 @@ def _support(symbol: str, wave_size: int) -> int:
         if (name, wave_size) not in _ready:
             text = _definition(name, wave_size)
             imports = _imports(text, wave_size, symbol)
-            _ready[name, wave_size] = llvm.HostCode(object_code(text, optimise=True), [symbol], imports)
+            _ready[name, wave_size] = llvm.HostCode(object_code(text, Effort.OPTIMISE), [symbol], imports)
     return _ready[name, wave_size].address(symbol)
 
 
@@ -64,10 +65,10 @@ def _definition(name: str, wave_size: int) -> str:
     return _SUPPORT.sub(rf"@\1_w{wave_size}", text)
 
 
-def object_code(ir: str, optimise: bool) -> bytes:
-    key = cache_key(llvm.host_identity(), str(optimise), ir)
+def object_code(ir: str, effort: Effort) -> bytes:
+    key = cache_key(llvm.host_identity(), effort.name, ir)
     code = _SHELF.read(key)
     if code is None:
-        code = llvm.host_object(ir, optimise)
+        code = llvm.host_object(ir, effort)
         _SHELF.write(key, code)
     return code

@@ -10,7 +10,8 @@ from luthier_py.emulator.device import EmulatorDevice
 from luthier_py.emulator.discover import discover
 from luthier_py.emulator.engine import object_code
 from luthier_py.emulator.launch import mode_of
-from luthier_py.emulator.translate import Numbers, Settings, Translator
+from luthier_py.emulator.parts import effort
+from luthier_py.emulator.translate import Numbers, Settings, translate
 from luthier_py.loader import CodeObject
 
 
@@ -20,5 +21,5 @@ def host_code(obj: CodeObject, kernel: str) -> bytes:
     settings = Settings(record.descriptor.wave_size, mode_of(record.descriptor))
     code = EmulatorDevice(obj.target).load(obj.data, obj.name).code(settings)
     blocks = discover(code.decode, record.entry)
-    translator = Translator(f"gpu_{record.entry:x}", blocks, record.entry, settings, Numbers())
-    return llvm.text_section(object_code(translator.translate(), optimise=False))
+    functions = translate(blocks, record.entry, settings, Numbers())
+    return b"".join(llvm.text_section(object_code(function.ir, effort(blocks))) for function in functions)

@@ -2,7 +2,8 @@
 
 In: a CodeObject. Out: its segments mapped and relocated, its variables' addresses, and a table
 from each dword of code to the host function that a wave enters there. Functions are translated
-when a launch first needs them. Invariant: the table only grows, and an entry never changes.
+when a launch first needs them, and compiled when a wave first comes there. Invariant: the table only
+grows, and an entry never changes.
 """
 
 from __future__ import annotations
@@ -11,16 +12,17 @@ import threading
 
 import numpy as np
 
-from luthier_py.emulator.discover import CodeBlock, direct_calls, discover
+from luthier_py.emulator.discover import direct_calls, discover
 from luthier_py.emulator.engine import compile_function
 from luthier_py.emulator.layout import SITE_BYTES
 from luthier_py.emulator.memory import Allocation, Memory, write_bytes
+from luthier_py.emulator.parts import effort
 from luthier_py.emulator.pool import Block
-from luthier_py.emulator.translate import Numbers, Settings, Translator
+from luthier_py.emulator.translate import HostFunction, Numbers, Settings, translate
 from luthier_py.errors import DeviceError, Invalid, Location, LuthierError, Malformed, Unsupported
 from luthier_py.isa import instruction_set
 from luthier_py.isa.instruction import Inst
-from luthier_py.llvm import HostCode
+from luthier_py.llvm import Effort, HostCode
 from luthier_py.loader import CodeObject, RelocationKind, SegmentFlag
 from luthier_py.runtime.device import Buffer, KernelHandle
 
@@ -59,6 +61,8 @@ class Code:
         self._lock = threading.Lock()
         self.insts: dict[int, Inst] = {}
         self._idle: list[Tally] = []
+        self._translated: dict[int, tuple[HostFunction, Effort]] = {}
+        """By the address of each block: what is to be compiled when a wave comes there."""
 
     def take_tally(self) -> Tally:
         return self._idle.pop() if self._idle else Tally()
@@ -76,30 +80,38 @@ class Code:
         raise Malformed(f"0x{pc:x} is not an address of code")
 
     def require(self, pc: int, kernel: str) -> None:
-        """Make the table's entry for ``pc`` and what it calls directly; Unsupported or Malformed if that cannot be."""
-        work = [pc]
+        """Make the table's entry for ``pc``; Unsupported or Malformed if it or what it calls directly cannot be run."""
         with self._lock:
+            work = [pc]
             while work:
-                pc = work.pop()
-                place = (pc - self.start) // 4
-                if 0 <= place < len(self.table) and self.table[place]:
+                entry = work.pop()
+                place = (entry - self.start) // 4
+                if entry in self._translated or 0 <= place < len(self.table) and self.table[place]:
                     continue
                 try:
-                    blocks = discover(self.decode, pc)
-                    self._translate(blocks, pc)
+                    work += self._translate(entry)
                 except (Unsupported, Malformed) as error:
-                    raise self._located(error, kernel, pc) from error
-                work += direct_calls(blocks)
+                    raise self._located(error, kernel, entry) from error
+            if pc in self._translated:
+                self._compile(*self._translated[pc])
 
-    def _translate(self, blocks: list[CodeBlock], pc: int) -> None:
-        name = f"gpu_{pc:x}"
-        ir = Translator(name, blocks, pc, self.settings, self.numbers).translate()
+    def _translate(self, entry: int) -> set[int]:
+        """Translate the function at ``entry``; what it calls directly."""
+        blocks = discover(self.decode, entry)
+        how = effort(blocks)
+        for function in translate(blocks, entry, self.settings, self.numbers):
+            for block in function.blocks:
+                self._translated.setdefault(block.start, (function, how))
         if max(len(self.numbers.counters), len(self.numbers.sites)) > COUNTERS:
             raise Unsupported("more code than the emulator has counters for")
-        engine = compile_function(name, ir, self.settings.wave_size)
+        return direct_calls(blocks)
+
+    def _compile(self, function: HostFunction, how: Effort) -> None:
+        engine = compile_function(function.name, function.ir, self.settings.wave_size, how)
         self._engines.append(engine)
-        address = engine.address(name)
-        for block in blocks:
+        address = engine.address(function.name)
+        for block in function.blocks:
+            self._translated.pop(block.start, None)
             place = (block.start - self.start) // 4
             if not self.table[place]:
                 self.table[place] = address

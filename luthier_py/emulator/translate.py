@@ -1,7 +1,7 @@
-"""One function of GPU code to one host function.
+"""One function of GPU code to one host function, or to several where it is large.
 
-In: the basic blocks of a function. Out: the text of an LLVM function ``i32 name(ptr wave)`` that
-runs a wave from ``wave.pc`` until it has to give way, and returns a Status. Invariant: between
+In: the basic blocks of a function. Out: the text of LLVM functions ``i32 name(ptr wave)`` that
+run a wave from ``wave.pc`` until it has to give way, and return a Status. Invariant: between
 blocks the wave's memory holds the whole state, so any block may be entered from outside.
 
 Counters: one per block counts its executions; two per stretch of instructions under one EXEC sum
@@ -24,6 +24,7 @@ from luthier_py.emulator.matrix import matrix
 from luthier_py.emulator.modes import flushes_f16_f64, flushes_f32, modes
 from luthier_py.emulator.operands import Context, destinations, read_scalar
 from luthier_py.emulator.operands import field as operand_field
+from luthier_py.emulator.parts import cut, parts
 from luthier_py.emulator.scalar_code import hardware, scalar
 from luthier_py.emulator.scalars import Scalars
 from luthier_py.emulator.strip import Strip, Write
@@ -70,10 +71,32 @@ class Settings:
     mode: int  # MODE as a kernel starts
 
 
-class Translator:
-    """Mutable: writes one function."""
+@dataclass(frozen=True, slots=True)
+class HostFunction:
+    """LLVM IR of the blocks that one host function runs."""
 
-    def __init__(self, name: str, blocks: list[CodeBlock], entry: int, settings: Settings, numbers: Numbers) -> None:
+    name: str
+    blocks: list[CodeBlock]
+    ir: str
+
+
+def translate(blocks: list[CodeBlock], entry: int, settings: Settings, numbers: Numbers) -> list[HostFunction]:
+    """The blocks of a function as host functions; Unsupported if any instruction of it is."""
+    blocks = cut(blocks)
+    live, mode_at = live_rows(blocks), modes(blocks, entry, settings.mode)
+    functions = []
+    for part in parts([block for block in blocks if block.start in mode_at]):
+        name = f"gpu_{part[0].start:x}"
+        functions.append(HostFunction(name, part, Translator(name, part, live, mode_at, settings, numbers).translate()))
+    return functions
+
+
+class Translator:
+    """Mutable: writes one host function."""
+
+    def __init__(self, name: str, blocks: list[CodeBlock], live: dict[int, int], mode_at: dict[int, int],
+                 settings: Settings, numbers: Numbers) -> None:
+        """``live``: :func:`live_rows`, and ``mode_at``: :func:`modes`, of the whole function."""
         self.name = name
         self.blocks = blocks
         self.settings = settings
@@ -88,8 +111,8 @@ class Translator:
         self.pc = self.next_pc = 0
         self._apertures: dict[int, Value] = {}
         self._starts = {block.start for block in blocks}
-        self._live = live_rows(blocks)
-        self._modes = modes(blocks, entry, settings.mode)
+        self._live = live
+        self._modes = mode_at
         self.set_mode(settings.mode)
 
     def set_mode(self, mode: int) -> None:
@@ -103,11 +126,10 @@ class Translator:
         emitter.place("entry")
         self._entry()
         for block in self.blocks:
-            if block.start in self._modes:
-                emitter.place(f"L{block.start:x}")
-                self.scalars.forget()
-                self.set_mode(self._modes[block.start])
-                self._block(block)
+            emitter.place(f"L{block.start:x}")
+            self.scalars.forget()
+            self.set_mode(self._modes[block.start])
+            self._block(block)
         emitter.place("fault")
         emitter.emit(f"ret i32 {Status.FAULT}")
         emitter.define(f"i32 @{self.name}(ptr noalias %wave)")
@@ -124,8 +146,7 @@ class Translator:
             self._apertures[limit] = self._apertures[base] + (_APERTURE_BYTES - 1)
         pc = emitter.let(f"load i64, ptr {self.field('pc')}")
         relative = emitter.let(f"sub i64 {pc}, %code_base")
-        cases = " ".join(f"i64 {block.start}, label %L{block.start:x}" for block in self.blocks
-                         if block.start in self._modes)
+        cases = " ".join(f"i64 {block.start}, label %L{block.start:x}" for block in self.blocks)
         emitter.emit(f"switch i64 {relative}, label %nowhere [ {cases} ]")
         emitter.place("nowhere")
         emitter.emit(f"store i64 {Fault.JUMP}, ptr {self.field('fault_kind')}")
@@ -189,7 +210,7 @@ class Translator:
         self.emitter.emit(f"store i64 {self.emitter.let(f'add i64 {old}, {amount.ref}')}, ptr {place}")
 
     def _goto(self, target: int) -> None:
-        """Continue at a block of this function; a backward branch takes from the budget."""
+        """Continue at a block; a backward branch takes from the budget."""
         self.finish_state()
         if target not in self._starts:
             self._leave(Status.JUMP, self._absolute(target))

@@ -25,7 +25,7 @@ def on_host(hooks: Sequence[Hook]) -> list[Callable[..., Any]]:
     text = module(irs)
     text = re.sub(r" addrspace\([15]\)", "", re.sub(r", addrspace\(5\)", "", text)).replace("amdgpu_cs ", "")
     text = text.replace(" inreg", "") + "".join(_wrapper(i, ir) for i, ir in enumerate(irs))
-    code = llvm.HostCode(llvm.host_object(text, optimise=True), [f"run{i}" for i in range(len(irs))], {})
+    code = llvm.HostCode(llvm.host_object(text, llvm.Effort.OPTIMISE), [f"run{i}" for i in range(len(irs))], {})
     return [_callable(code, i, hook, ir) for i, (hook, ir) in enumerate(zip(hooks, irs, strict=True))]
 
 

@@ -28,7 +28,7 @@ from luthier_py.emulator.layout import (
     Status,
     row_offset,
 )
-from luthier_py.emulator.translate import Numbers, Settings, Translator
+from luthier_py.emulator.translate import Numbers, Settings, translate
 from luthier_py.isa import EXEC, SCC, VCC, Inst, instruction_set, sgpr, target
 
 Row = NDArray[Any]
@@ -104,8 +104,8 @@ def run(code: Sequence[Inst], setup: Setup | None = None, **changes: Any) -> Sta
     raw = b"".join(inst.raw for inst in [*code, ISA.make("s_setpc_b64", sgpr(100, 2))])
     blocks = discover(lambda pc: ISA.decode(raw, pc), 0)
     numbers = Numbers()
-    ir = Translator("gpu_test", blocks, 0, Settings(64, setup.mode), numbers).translate()
-    engine = compile_function("gpu_test", ir, 64)
+    (host,) = translate(blocks, 0, Settings(64, setup.mode), numbers)
+    engine = compile_function(host.name, host.ir, 64)
     space = np.zeros(row_offset(VECTOR_ROWS + TEMPORARY_ROWS, 64) + 64, np.uint8)
     wave = space[-space.ctypes.data % 64 :]
     counters = np.zeros(max(len(numbers.counters), 1), np.uint64)
@@ -120,7 +120,7 @@ def run(code: Sequence[Inst], setup: Setup | None = None, **changes: Any) -> Sta
         worker[WORKER[name] // 8] = value
     scratch = np.zeros(max(setup.scratch_bytes, 4) * 64, np.uint8)
     _fill(wave, setup, worker, scratch)
-    function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(engine.address("gpu_test"))
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(engine.address(host.name))
     status = function(wave.ctypes.data)
     return State(wave, status, scratch)
 

@@ -1,0 +1,53 @@
+"""A large function as several host functions: the time that LLVM takes grows faster than what it compiles.
+
+In: the blocks of a function. Out: the same, cut to at most BLOCK instructions, in parts of about PART
+instructions. Invariant: every instruction is in one part, once, and in the order of addresses; nothing is
+cut inside a region of indexed registers, which one block must see whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from luthier_py.emulator.discover import CodeBlock
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.control import Indexing
+from luthier_py.llvm import Effort
+
+BLOCK, PART = 250, 1000
+LARGE = 8 * PART
+
+
+def cut(blocks: list[CodeBlock]) -> list[CodeBlock]:
+    """The same instructions, with no block much longer than BLOCK."""
+    return [piece for block in blocks for piece in (_pieces(block) if len(block.insts) > BLOCK else [block])]
+
+
+def parts(blocks: list[CodeBlock]) -> list[list[CodeBlock]]:
+    """Consecutive blocks together, as long as they have at most PART instructions."""
+    found: list[list[CodeBlock]] = []
+    size = PART
+    for block in blocks:
+        if size + len(block.insts) > PART:
+            found.append([])
+            size = 0
+        found[-1].append(block)
+        size += len(block.insts)
+    return found
+
+
+def effort(blocks: list[CodeBlock]) -> Effort:
+    """How to compile a function: what is large has to be compiled fast, and then runs at a third of the speed."""
+    return Effort.FAST if sum(len(block.insts) for block in blocks) > LARGE else Effort.GENERATE
+
+
+def _pieces(block: CodeBlock) -> Iterator[CodeBlock]:
+    first, indexed = 0, False
+    for place, (_, inst) in enumerate(block.insts):
+        if place - first >= BLOCK and not indexed:
+            yield CodeBlock(block.insts[first][0], block.insts[place][0], block.insts[first:place])
+            first = place
+        row = meaning(inst.op)
+        if row in (Indexing.ON, Indexing.OFF):
+            indexed = row is Indexing.ON
+    yield CodeBlock(block.insts[first][0], block.end, block.insts[first:])
