@@ -244,9 +244,9 @@ def missing(isa: InstructionSet, owed: Owed, inst: Inst) -> int:
     """Wait states that are missing where ``inst`` comes next; 0 when it may follow at once."""
     if not owed:
         return 0
-    consumed = {row: row.consumed.registers(inst) for row in _rows(isa, inst.op)[1]}
-    return max((states for (row, states), regs in owed.items() if row in consumed and regs.overlaps(consumed[row])),
-               default=0)
+    consuming = _rows(isa, inst.op)[1]
+    return max((states for (row, states), regs in owed.items()
+                if row in consuming and regs.overlaps(row.consumed.registers(inst))), default=0)
 
 
 def waited(owed: Owed, states: int) -> Owed:
@@ -284,11 +284,11 @@ def wait_states(isa: InstructionSet, before: Iterable[Inst], inst: Inst) -> int:
 
 
 @cache
-def _rows(isa: InstructionSet, op: OpInfo) -> tuple[tuple[Hazard, ...], tuple[Hazard, ...]]:
+def _rows(isa: InstructionSet, op: OpInfo) -> tuple[frozenset[Hazard], frozenset[Hazard]]:
     """Hazards that an operation may produce, and those that it may run into."""
     here = [row for row in HAZARDS if row.where(isa.target)]
-    return (tuple(row for row in here if row.produced.takes_part(op)),
-            tuple(row for row in here if row.consumed.takes_part(op)))
+    return (frozenset(row for row in here if row.produced.takes_part(op)),
+            frozenset(row for row in here if row.consumed.takes_part(op)))
 
 
 def unsafe_displacement(target: Target, dwords: int) -> bool:

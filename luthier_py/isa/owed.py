@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from luthier_py.isa import hazards, hazards_cured
 from luthier_py.isa.hazards_cured import Chains, Cured
@@ -30,6 +31,8 @@ class Owed:
         return bool(self.states or self.chains)
 
     def join(self, other: Owed) -> Owed:
+        if not (self and other):
+            return self or other
         return Owed(hazards.joined(self.states, other.states), _joined(self.chains, other.chains))
 
     def behind(self, isa: InstructionSet, inst: Inst) -> Owed:
@@ -66,17 +69,23 @@ class Missing:
         return nops + hazards_cured.cures_of(isa, self.rows, inst)
 
 
+NONE_MISSING = Missing()
+
+
+@lru_cache(maxsize=1 << 16)
 def own(isa: InstructionSet, inst: Inst) -> Owed:
     """What ``inst`` itself owes."""
     return Owed(hazards.produced(isa, inst), hazards_cured.started(isa, inst))
 
 
 def missing(isa: InstructionSet, owed: Iterable[Owed], inst: Inst) -> Missing:
-    found = Missing()
+    """What must stand before ``inst``, where all of ``owed`` is owed."""
+    found = NONE_MISSING
     for debt in owed:
         if debt:
-            rows = hazards_cured.met(isa, debt.chains, inst)
-            found = found.join(Missing(hazards.missing(isa, debt.states, inst), frozenset(rows)))
+            states, rows = hazards.missing(isa, debt.states, inst), hazards_cured.met(isa, debt.chains, inst)
+            if states or rows:
+                found = found.join(Missing(states, frozenset(rows)))
     return found
 
 

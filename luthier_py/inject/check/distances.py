@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import pairwise
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import Inst, InstructionSet, OpFlag
@@ -32,6 +34,9 @@ class Due:
     old: Owed = NOTHING
     new: Owed = NOTHING
 
+    def __bool__(self) -> bool:
+        return bool(self.old or self.new)
+
     def __or__(self, other: Due) -> Due:
         return Due(self.old.join(other.old), self.new.join(other.new))
 
@@ -49,24 +54,27 @@ class _Walk:
 
     def __init__(self, isa: InstructionSet, code: Code, outside: Due) -> None:
         self.isa, self.code, self.outside = isa, code, outside
-        order = list(code.instructions)
-        self.after = dict(zip(order, order[1:], strict=False))
+        self.after = {pc: following for pc, following in pairwise(code.instructions)
+                      if not _leaves(code.instructions[pc].op.flags)}
+        self.calls = {pc for pc, inst in code.instructions.items() if OpFlag.CALL in inst.op.flags}
         self.targets = {pc: target for pc, inst in code.instructions.items()
                         if (target := inst.branch_target(pc)) in code.instructions}
         self.met = {pc: Due() for pc in self.targets.values()}
         self.seen: set[int] = set()
-        self.work: list[int] = []
+        self.work: list[int] = []  # a heap: what comes first in the code is followed first, so that most is met once
 
     def run(self) -> None:
         for pc in self.code.instructions:  # the entry, and what is reached in no way that shows
             if pc not in self.seen:
                 self.met[pc] = self.met.get(pc, Due()) | (Due() if self.seen else self.outside)
-                self.work.append(pc)
+                heappush(self.work, pc)
                 self.follow()
 
     def follow(self) -> None:
         while self.work:
-            head = self.work.pop()
+            head = heappop(self.work)
+            while self.work and self.work[0] == head:
+                heappop(self.work)
             pc: int | None = head
             due = self.met[head]
             while pc is not None:
@@ -74,9 +82,7 @@ class _Walk:
                 due = self.through(pc, due)
                 if (target := self.targets.get(pc)) is not None:
                     self.reach(target, due)
-                flags = self.code.instructions[pc].op.flags
-                stays = flags & OpFlag.TERMINATOR and not flags & OpFlag.CONDITIONAL
-                pc = None if stays else self.after.get(pc)
+                pc = self.after.get(pc)
                 if pc is not None and pc in self.met:
                     self.reach(pc, due)
                     pc = None
@@ -86,7 +92,7 @@ class _Walk:
         joined = known | due
         if joined != known or pc not in self.seen:
             self.met[pc] = joined
-            self.work.append(pc)
+            heappush(self.work, pc)
 
     def through(self, pc: int, due: Due) -> Due:
         """What is owed behind an instruction; CheckFailed where something is due at it."""
@@ -97,9 +103,15 @@ class _Walk:
             names = sorted(row.name for row in lacks.rows) or [f"{lacks.states} wait states"]
             raise CheckFailed(f"the patch could change the application: a wait is missing ({', '.join(names)})",
                               Location(self.code.name, pc, isa.text(inst)))
-        if inst.op.flags & OpFlag.CALL:
+        if pc in self.calls:
             return self.outside
-        return Due(due.old.behind(isa, inst), due.new.behind(isa, inst)) | _adds(isa, inst, inserted, due)
+        adds = _adds(isa, inst, inserted, due)
+        return Due(due.old.behind(isa, inst), due.new.behind(isa, inst)) | adds if due or adds else due
+
+
+def _leaves(flags: OpFlag) -> bool:
+    """Whether what comes next in the code never runs next."""
+    return OpFlag.TERMINATOR in flags and OpFlag.CONDITIONAL not in flags
 
 
 def _adds(isa: InstructionSet, inst: Inst, inserted: bool, due: Due) -> Due:
