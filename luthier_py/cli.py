@@ -205,7 +205,9 @@ def execute(
     command: Annotated[list[str], typer.Argument(help="the program and its arguments, after --", metavar="PROGRAM")],
     tool: Annotated[str | None, typer.Option("-t", "--tool", help="a tool's name, or a .py file with one")] = None,
     option: ToolOptions = None,
-    device: Annotated[str | None, typer.Option("--device", help="emulator:TARGET; without it, the GPU")] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", envvar="LUTHIER_DEVICE", help="emulator:TARGET; without it, the GPU")
+    ] = None,
     kernels: Annotated[
         str | None, typer.Option("--kernels", metavar="REGEX", help="only kernels with such names")
     ] = None,

@@ -201,6 +201,7 @@ def append_profile(path: str, profile: LaunchProfile) -> None:
         "instructions": profile.total,
         "lanes": profile.total_lanes,
         "opcodes": profile.opcodes(),
+        "active_opcodes": profile.active_opcodes(),
     }
     with open(path, "a") as file:
         file.write(json.dumps(row) + "\n")
