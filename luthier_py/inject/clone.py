@@ -119,22 +119,23 @@ class Cloner:
         pointer = next(o.reg for o in instr.inst.operands if o.name == "src0" and o.kind is OperandKind.REGISTER)
         assert pointer is not None
         base, distance = pool.take(RegFile.SGPR, 2), pool.take(RegFile.SGPR, 2)
-        sign = pool.take(RegFile.SGPR)
         low, high = part(distance, 0), part(distance, 1)
-        getpc = self.add("s_getpc_b64", base)
+        anchor = self.pointed[0]  # the lowest, so that all others are less than 4 GiB behind it
+        self.address_of(base, Target(address=anchor))
         self.add("s_sub_u32", low, part(pointer, 0), part(base, 0))
         self.add("s_subb_u32", high, part(pointer, 1), part(base, 1))
-        join = Item(isa.make("s_add_u32", part(base, 0), part(base, 0), low))
-        self.add("s_ashr_i32", sign, low, 31)
-        self.add("s_cmp_lg_u32", sign, high)
-        self.items.append(Item(isa.make("s_cbranch_scc1", 0), jump=join))  # farther than 2 GiB: not ours
-        for address in self.pointed:
-            original, clone = Target(address=address), Target(function=address)
-            self.refer(getpc, FixupKind.REL32_LO, original, "s_cmp_eq_u32", low)
-            self.refer(getpc, FixupKind.REL32_LO, clone, "s_cselect_b32", low, last=low)
-            self.refer(getpc, FixupKind.REL32_HI, clone, "s_cselect_b32", high, last=high)
-        self.items.append(join)
+        stay = Item(isa.make("s_add_u32", part(base, 0), part(base, 0), low))
+        call = Item(isa.make("s_nop", 0))
+        self.add("s_cmp_lg_u32", high, 0)
+        self.items.append(Item(isa.make("s_cbranch_scc1", 0), jump=stay))
+        compares = [Item(made(isa, "s_cmp_lg_u32", low, address - anchor)) for address in self.pointed]
+        for address, compare, following in zip(self.pointed, compares, [*compares[1:], stay], strict=True):
+            self.items += [compare, Item(isa.make("s_cbranch_scc1", 0), jump=following)]
+            self.address_of(base, Target(function=address))
+            self.items.append(Item(isa.make("s_branch", 0), jump=call))
+        self.items.append(stay)
         self.add("s_addc_u32", part(base, 1), part(base, 1), high)
+        self.items.append(call)
         return isa.with_registers(instr.inst, lambda o: base.index if o.name == "src0" else _index(o.reg))
 
     def add(self, mnemonic: str, *operands: Reg | int) -> Item:
@@ -142,10 +143,12 @@ class Cloner:
         self.items.append(item)
         return item
 
-    def refer(self, base: Item, half: FixupKind, target: Target, op: str, reg: Reg, last: Reg | None = None) -> None:
-        """An instruction with one linked literal: ``op reg, literal`` or ``op reg, literal, last``."""
-        operands = (reg, PLACEHOLDER) if last is None else (reg, PLACEHOLDER, last)
-        self.items.append(Item(made(self.isa, op, *operands), reference=Reference(half, target, base)))
+    def address_of(self, pair: Reg, target: Target) -> None:
+        """Put the address of ``target`` into ``pair``."""
+        getpc = self.add("s_getpc_b64", pair)
+        for op, offset, half in (("s_add_u32", 0, FixupKind.REL32_LO), ("s_addc_u32", 1, FixupKind.REL32_HI)):
+            reg = part(pair, offset)
+            self.items.append(Item(made(self.isa, op, reg, reg, PLACEHOLDER), reference=Reference(half, target, getpc)))
 
 
 def _index(reg: Reg | None) -> int:

@@ -20,8 +20,8 @@ from luthier_py.errors import Invalid
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
-from luthier_py.session.run import Launch, run_instrumented, run_original
-from luthier_py.session.specs import Argument, parse_argument
+from luthier_py.session.run import Launch, Ran, run_instrumented, run_original
+from luthier_py.session.specs import parse_argument
 from luthier_py.tool import load_tool
 
 SAMPLES_GROUP = "luthier_py.samples"
@@ -166,8 +166,6 @@ def try_sample(sample: Any) -> Row:
     device = EmulatorDevice(load(code, sample.name).target)
     original = run_original(device, code, launch)
     profile = profile_of(device)
-    expected = sample.reference([_value(a) for a in launch.arguments])
-    correct = all(sample.agrees(got, want) for got, want in zip(original.outputs.values(), expected, strict=True))
     trials = []
     for title, name, options, key, count in CHECKS:
         tool = load_tool(name, options)
@@ -181,7 +179,13 @@ def try_sample(sample: Any) -> Row:
         total = sum(got.values()) if isinstance(got, dict) else got
         trials.append(Trial(title, total, got == count(profile), identical, profile_of(device).total, ran.cloned))
     unchanged = instrument(code, load_tool("none"), sample.name).data == code
-    return Row(sample.name, profile.total, correct, unchanged, tuple(trials))
+    return Row(sample.name, profile.total, is_right(sample, launch, original), unchanged, tuple(trials))
+
+
+def is_right(sample: Any, launch: Launch, ran: Ran) -> bool:
+    """Whether the outputs are NumPy's."""
+    expected = sample.reference([argument.data for argument in launch.arguments])
+    return all(sample.agrees(got, want) for got, want in zip(ran.outputs.values(), expected, strict=True))
 
 
 def profile_of(device: EmulatorDevice) -> LaunchProfile:
@@ -200,7 +204,3 @@ def measure(sample: Any) -> Speed:
         run_original(device, code, launch)
         seconds.append(time.perf_counter() - start)
     return Speed(sample.name, profile_of(device).total, min(seconds[1:]))
-
-
-def _value(argument: Argument) -> Any:
-    return argument.data

@@ -11,7 +11,7 @@ import json
 import os
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -203,12 +203,15 @@ def _option(line: str) -> tuple[str, str]:
 
 
 def describe(copy: Copy, cloned: ClonedKernel) -> bytes:
-    """The clone's name, the code object, the tool's variables, those of the program."""
+    """The clone's name, the code object, the tool's variables, those of the program, and what to make absolute."""
     names = [variable.name.encode() for variable in copy.variables]
     parts = [_counted(cloned.clone.encode()), _counted(copy.made.data)]
-    parts += [struct.pack("<I", len(names)), *map(_counted, names), struct.pack("<I", len(copy.shared))]
-    for name, changes in copy.shared:
-        parts += [_counted(name.encode()), struct.pack("<I", changes)]
+    parts += [struct.pack("<I", len(names)), *map(_counted, names)]
+    parts.append(struct.pack("<I", len(copy.program_variables)))
+    for variable in copy.program_variables:
+        parts += [_counted(variable.name.encode()), struct.pack("<QI", variable.address, variable.changes)]
+    parts.append(struct.pack("<I", len(copy.made.places)))
+    parts += [struct.pack("<4IQ", *astuple(place)) for place in copy.made.places]
     return b"".join(parts)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from luthier_py.loader import CodeObject, SegmentFlag, SymbolType
 from luthier_py.pipeline import carry_out, plan
 from luthier_py.storage import Shelf, cache_key
 from luthier_py.tool import Refusal, Tool, Variable
+from luthier_py.worker.absolute import Place, places
 
 UNIT_ID = "__hip_cuid_"  # clang's mark of a compilation unit; nothing reads it
 MANAGED = ".managed"  # the initial value of a managed variable; the runtime has moved it
@@ -36,6 +37,16 @@ class Made:
     data: bytes
     cloned: ClonedKernel | None
     refused: tuple[Refusal, ...]
+    places: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramVariable:
+    """A variable of the program, by its address in the code object."""
+
+    name: str
+    address: int
+    changes: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +55,7 @@ class Copy:
 
     made: Made
     variables: tuple[Variable, ...]
-    shared: tuple[tuple[str, bool], ...]
-    """Variables of the program, and whether they change."""
+    program_variables: tuple[ProgramVariable, ...]
     seconds: Mapping[str, float]
     cached: bool
     notes: Any
@@ -64,11 +74,12 @@ def patch(code: bytes, tool: Tool, kernel: str) -> Copy:
     else:
         done = carry_out(planned, keep_going=True)
         cloned = next((row for row in done.patched.report if row.name == kernel), None)
-        made, cached = Made(done.data, cloned, done.refused), done.cached
+        made = Made(done.data, cloned, done.refused, places(done) if cloned else ())
+        cached = done.cached
         seconds.update(done.seconds)
         SHELF.write(key, pack(made))
     edits = planned.edits
-    return Copy(made, edits.variables, shared_variables(planned.obj), seconds, cached, edits.notes)
+    return Copy(made, edits.variables, program_variables(planned.obj), seconds, cached, edits.notes)
 
 
 @cache
@@ -81,7 +92,11 @@ def installation() -> str:
 
 def pack(made: Made) -> bytes:
     """Facts as JSON, their size before them, and the bytes."""
-    facts = {"cloned": asdict(made.cloned) if made.cloned else None, "refused": [asdict(r) for r in made.refused]}
+    facts = {
+        "cloned": asdict(made.cloned) if made.cloned else None,
+        "refused": [asdict(r) for r in made.refused],
+        "places": [astuple(place) for place in made.places],
+    }
     head = json.dumps(facts).encode()
     return len(head).to_bytes(_HEAD_BYTES, "little") + head + made.data
 
@@ -93,11 +108,14 @@ def unpack(kept: bytes) -> Made:
     if cloned is not None:
         resources = {name: Resources(**cloned[name]) for name in ("before", "after")}
         cloned = ClonedKernel(**{**cloned, **resources})
-    return Made(kept[end:], cloned, tuple(Refusal(**{**row, "where": Location(**row["where"])}) for row in refused))
+    refusals = tuple(Refusal(**{**row, "where": Location(**row["where"])}) for row in refused)
+    return Made(kept[end:], cloned, refusals, tuple(Place(*row) for row in facts["places"]))
 
 
-def shared_variables(obj: CodeObject) -> tuple[tuple[str, bool], ...]:
+def program_variables(obj: CodeObject) -> tuple[ProgramVariable, ...]:
     found = [s for s in obj.symbols if s.defined and s.type == SymbolType.OBJECT and s.size]
     found = [s for s in found if not s.name.endswith((".kd", MANAGED)) and not s.name.startswith(UNIT_ID)]
     written = [s for s in obj.segments if s.load and s.flags & SegmentFlag.WRITE]
-    return tuple((s.name, any(w.address <= s.address < w.end for w in written)) for s in found)
+    return tuple(
+        ProgramVariable(s.name, s.address, any(w.address <= s.address < w.end for w in written)) for s in found
+    )

@@ -1,8 +1,9 @@
 /* Code objects of the program, and the instrumented copies of their kernels, one for each device that launches them.
  *
  * At a kernel's first launch its code object goes to the tool's worker, which puts the tool in; the copy is loaded with
- * the runtime's own loader. The copy has variables of its own: the program's are copied into them before a launch, and
- * back after it; a kernel whose code object has a variable that cannot be found in the program runs as it is.
+ * the runtime's own loader, as a module of its own. It uses the program's variables where the program has them: a loader
+ * keeps all of a code object together, so where one variable is says where everything is. A kernel whose code object
+ * has variables, none of which can be found, runs as it is.
  */
 #include "tool.h"
 
@@ -21,7 +22,7 @@ struct image {
     struct module *module; /* where the program loaded it as one */
     struct symbol *symbols;
     struct copy *copies;
-    pthread_mutex_t lock; /* one launch at a time: variables are of one launch */
+    pthread_mutex_t lock; /* one launch at a time: the tool's variables are of one launch */
 };
 
 static struct image *images;
@@ -73,18 +74,22 @@ void image_variable(struct image *image, const char *name, void *address, bool m
     pthread_mutex_unlock(&lock);
 }
 
-static bool find_here(const struct image *image, const char *name, struct shared *shared)
+enum found { UNKNOWN, DEVICE, MANAGED };
+
+/* MANAGED: `*here` is on the host, the pointer to its memory. */
+static enum found find_here(const struct image *image, const char *name, void **here)
 {
     size_t bytes;
     if (image->module)
-        return REAL(hipModuleGetGlobal)(&shared->here, &bytes, image->module, name) == hipSuccess;
+        return REAL(hipModuleGetGlobal)(here, &bytes, image->module, name) == hipSuccess ? DEVICE : UNKNOWN;
     for (const struct symbol *symbol = image->symbols; symbol; symbol = symbol->next)
         if (strcmp(symbol->name, name) == 0) {
-            shared->managed = symbol->managed;
-            shared->here = symbol->address;
-            return symbol->managed || REAL(hipGetSymbolAddress)(&shared->here, symbol->address) == hipSuccess;
+            *here = symbol->address;
+            return symbol->managed                                                    ? MANAGED
+                   : REAL(hipGetSymbolAddress)(here, symbol->address) == hipSuccess ? DEVICE
+                                                                                      : UNKNOWN;
         }
-    return false;
+    return UNKNOWN;
 }
 
 static char *take_text(struct cursor *cursor)
@@ -94,41 +99,72 @@ static char *take_text(struct cursor *cursor)
     return text ? strndup(text, bytes) : NULL;
 }
 
-/* The program's variables, from the reply: name, and whether it can change. */
-static bool share(struct copy *copy, struct cursor *cursor)
+/* A variable of the program, from the reply; `where` is its address in the code object. */
+struct program_variable { char *name; uint64_t where; bool changes; };
+
+static struct program_variable take_variable(struct cursor *cursor)
 {
-    uint32_t count = take32(cursor);
-    copy->shared = calloc(count + 1u, sizeof *copy->shared);
-    for (uint32_t i = 0; copy->shared && i < count; i++) {
-        struct shared *shared = &copy->shared[copy->shared_count];
-        char *name = take_text(cursor);
-        bool changes = take32(cursor) != 0;
-        bool here = name && find_here(copy->image, name, shared);
-        bool there = here && REAL(hipModuleGetGlobal)(&shared->there, &shared->bytes, copy->module, name) == hipSuccess;
-        shared->changes = changes && !shared->managed;
-        copy->shared_count += there;
-        copy->changes |= there && shared->changes;
-        if (!there && changes)
-            say("luthier: kernel %s runs as it is: its code object has variable %s, which the program does not share",
-                copy->name, name ? name : "?");
-        free(name);
-        if (!there && changes)
-            return false;
-    }
-    return copy->shared && !cursor->bad;
+    struct program_variable variable = {.name = take_text(cursor)};
+    variable.where = take64(cursor);
+    variable.changes = take32(cursor) != 0;
+    return variable;
 }
 
-hipError_t copy_shared(const struct copy *copy, bool back, stream_t stream)
+/* Where the original object is, in `*base`; false where the copy must not run, and says why. */
+static bool find_original(const struct copy *copy, struct cursor *cursor, uint64_t *base, bool *known)
 {
-    hipError_t error = hipSuccess;
-    for (uint32_t i = 0; !error && i < copy->shared_count; i++) {
-        const struct shared *s = &copy->shared[i];
-        if (!back)
-            error = REAL(hipMemcpyAsync)(s->there, s->here, s->bytes, COPY_DEFAULT, stream);
-        else if (s->changes)
-            error = REAL(hipMemcpyAsync)(s->here, s->there, s->bytes, COPY_DEFAULT, stream);
+    bool good = true, hidden = false;
+    for (uint32_t i = take32(cursor); good && i; i--) {
+        struct program_variable variable = take_variable(cursor);
+        void *here = NULL;
+        enum found found = variable.name ? find_here(copy->image, variable.name, &here) : UNKNOWN;
+        uint64_t start = (uint64_t)(uintptr_t)here - variable.where;
+        hidden |= found == UNKNOWN && variable.changes;
+        good = !cursor->bad && !(found == DEVICE && *known && *base != start);
+        if (found == DEVICE) {
+            *known = true;
+            *base = start;
+        }
+        free(variable.name);
     }
-    return error;
+    if (!good || (hidden && !*known))
+        say("luthier: kernel %s runs as it is: the variables of its code object cannot be found in the program",
+            copy->name);
+    return good && (*known || !hidden);
+}
+
+/* Managed variables are pointers, which do not change: where nothing else is known, the copy has its own. */
+static bool copy_pointers(const struct copy *copy, struct cursor cursor)
+{
+    bool good = true;
+    for (uint32_t i = take32(&cursor); good && i; i--) {
+        struct program_variable variable = take_variable(&cursor);
+        void *here, *there;
+        size_t bytes;
+        if (variable.name && find_here(copy->image, variable.name, &here) == MANAGED)
+            good = REAL(hipModuleGetGlobal)(&there, &bytes, copy->module, variable.name) == hipSuccess &&
+                   REAL(hipMemcpy)(there, here, bytes, COPY_DEFAULT) == hipSuccess;
+        free(variable.name);
+    }
+    return good;
+}
+
+/* The places where the copy names the original object (worker/absolute.py). */
+static bool make_absolute(char *code, size_t bytes, struct cursor *cursor, bool known, uint64_t base)
+{
+    for (uint32_t i = take32(cursor); i; i--) {
+        uint32_t getpc = take32(cursor), move = take32(cursor), low = take32(cursor), high = take32(cursor);
+        uint64_t address = base + take64(cursor);
+        if (cursor->bad || getpc > bytes - 4 || low > bytes - 4 || high > bytes - 4)
+            return false;
+        if (!known)
+            continue;
+        uint32_t half[] = {(uint32_t)address, (uint32_t)(address >> 32)};
+        memcpy(code + getpc, &move, 4);
+        memcpy(code + low, &half[0], 4);
+        memcpy(code + high, &half[1], 4);
+    }
+    return !cursor->bad;
 }
 
 /* The worker chooses the code object for the device from its properties, in the form that this runtime has. */
@@ -154,31 +190,43 @@ static bool send_image(struct image *image, int device)
     return told->good = reply.status == 0; /* if not, the worker has said why */
 }
 
-/* clone's name, code object; name of each variable of the tool; then the program's variables. */
-static bool read_clone(struct copy *copy, struct cursor *cursor)
+static bool load(struct copy *copy, const char *clone, const void *code, struct cursor names)
 {
-    char *clone = take_text(cursor);
-    uint32_t code_bytes = take32(cursor);
-    const char *code_text = take(cursor, code_bytes);
-    uint32_t count = take32(cursor);
-    void *code = code_text ? malloc(code_bytes) : NULL; /* aligned, as a loader may expect */
-    bool good = clone && code && (copy->variables = calloc(count + 1u, sizeof *copy->variables));
-    if (good) {
-        memcpy(code, code_text, code_bytes);
-        good = REAL(hipModuleLoadData)(&copy->module, code) == hipSuccess &&
-               REAL(hipModuleGetFunction)(&copy->clone, copy->module, clone) == hipSuccess;
-    }
+    uint32_t count = take32(&names);
+    bool good = REAL(hipModuleLoadData)(&copy->module, code) == hipSuccess &&
+                REAL(hipModuleGetFunction)(&copy->clone, copy->module, clone) == hipSuccess &&
+                (copy->variables = calloc(count + 1u, sizeof *copy->variables));
     for (uint32_t i = 0; good && i < count; i++) {
         struct tool_variable *variable = &copy->variables[copy->variable_count++];
-        variable->name = take_text(cursor);
+        variable->name = take_text(&names);
         good = variable->name && REAL(hipModuleGetGlobal)(&variable->address, &variable->bytes, copy->module,
                                                           variable->name) == hipSuccess;
     }
+    return good;
+}
+
+/* clone's name, code object; name of each variable of the tool; the program's variables; what becomes absolute. */
+static bool read_clone(struct copy *copy, struct cursor *cursor)
+{
+    char *clone = take_text(cursor);
+    uint32_t bytes = take32(cursor);
+    const char *text = take(cursor, bytes);
+    void *code = text ? malloc(bytes) : NULL; /* aligned, as a loader may expect */
+    if (code)
+        memcpy(code, text, bytes);
+    struct cursor names = *cursor;
+    for (uint32_t i = take32(cursor); i && !cursor->bad; i--)
+        free(take_text(cursor));
+    struct cursor variables = *cursor;
+    uint64_t base = 0;
+    bool known = false, allowed = clone && code && find_original(copy, cursor, &base, &known);
+    bool good = allowed && make_absolute(code, bytes, cursor, known, base) && load(copy, clone, code, names) &&
+                (known || copy_pointers(copy, variables));
+    if (allowed && !good)
+        say("luthier: kernel %s runs as it is: the runtime does not load its instrumented copy", copy->name);
     free(clone);
     free(code);
-    if (!good)
-        say("luthier: kernel %s runs as it is: the runtime does not load its instrumented copy", copy->name);
-    return good && share(copy, cursor);
+    return good;
 }
 
 static void instrument(struct copy *copy)
@@ -229,7 +277,6 @@ static void drop(struct copy *copy)
     for (uint32_t i = 0; i < copy->variable_count; i++)
         free(copy->variables[i].name);
     free(copy->variables);
-    free(copy->shared);
     free(copy->name);
     free(copy);
 }

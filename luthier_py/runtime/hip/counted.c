@@ -88,19 +88,14 @@ static hipError_t launch_clone(const struct copy *copy, const struct launch_shap
 /* False when it could not be begun, and the original is to run. */
 static bool launch_copy(struct copy *copy, const struct launch_shape *shape, unsigned long index, hipError_t *error)
 {
-    if (copy_shared(copy, false, shape->stream) ||
-        (settings.per_launch && clear_variables(copy, shape->stream)))
+    if (settings.per_launch && clear_variables(copy, shape->stream))
         return false;
     *error = launch_clone(copy, shape);
     if (*error)
         return true;
     note_launches(copy, index, 1, shape);
-    *error = copy_shared(copy, true, shape->stream);
-    if (settings.per_launch || copy->changes) {
-        hipError_t done = REAL(hipStreamSynchronize)(shape->stream);
-        if (!done && settings.per_launch)
-            send_values(copy);
-    }
+    if (settings.per_launch && REAL(hipStreamSynchronize)(shape->stream) == hipSuccess)
+        send_values(copy);
     return true;
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODE_LAUNCH = 0, NODE_COPY = 1, NODE_GRAPH = 4, NODE_FROM_SYMBOL = 12, NODE_TO_SYMBOL = 13, PER_THREAD = 2 };
+enum { NODE_LAUNCH = 0, NODE_GRAPH = 4, PER_THREAD = 2 };
 
 struct graph_launch { struct node *node; struct copy *copy; struct launch_shape shape; bool off; };
 
@@ -20,7 +20,6 @@ struct executable {
     unsigned long long flags; /* of its instantiation */
     struct graph_launch *launches;
     size_t count;
-    bool copies; /* it has nodes that copy */
 };
 
 static struct executable *executables;
@@ -95,7 +94,6 @@ static bool list_launches(struct executable *to, struct graph *graph)
         int type;
         struct graph *child;
         good = REAL(hipGraphNodeGetType)(nodes[i], &type) == hipSuccess;
-        to->copies |= good && (type == NODE_COPY || type == NODE_FROM_SYMBOL || type == NODE_TO_SYMBOL);
         if (good && type == NODE_LAUNCH)
             good = add_launch(to, nodes[i]);
         else if (good && type == NODE_GRAPH)
@@ -103,16 +101,6 @@ static bool list_launches(struct executable *to, struct graph *graph)
     }
     free(nodes);
     return good;
-}
-
-/* Variables of the program are copied before and after the whole graph, so nothing in it may touch them besides. */
-static bool can_share(const struct executable *executable, const struct copy *copy)
-{
-    static atomic_flag said = ATOMIC_FLAG_INIT;
-    bool alone = !copy->changes && !(copy->shared_count && executable->copies);
-    if (!alone && !atomic_flag_test_and_set(&said))
-        say("luthier: kernel %s runs as it is in graphs: it comes with variables of the program", copy->name);
-    return alone;
 }
 
 /* Put the clone of a launch into the twin, or what the program wants there where there is none. */
@@ -126,7 +114,7 @@ static void set_launch(struct executable *executable, struct graph_launch *launc
         copy = copy_of(image, name, device_of(NULL));
         image_unlock(image);
     }
-    launch->copy = copy && copy->clone && can_share(executable, copy) ? copy : NULL;
+    launch->copy = copy && copy->clone ? copy : NULL;
     launch->shape = (struct launch_shape){.grid = params.grid, .block = params.block};
     if (launch->copy)
         params.function = launch->copy->clone;
@@ -152,7 +140,6 @@ static void prepare(struct executable *executable, struct graph *graph)
     hipError_t before = REAL(hipPeekAtLastError)();
     drop_twin(executable);
     executable->count = 0;
-    executable->copies = false;
     if (!list_launches(executable, graph) || !executable->count || !tool_on())
         return;
     if (make_twin(executable, graph) != hipSuccess) {
@@ -257,7 +244,7 @@ static hipError_t launch_twin(struct executable *executable, stream_t stream, un
     hipError_t error = hipSuccess;
     for (size_t i = 0; !error && i < executable->count; i++) {
         const struct graph_launch *launch = &executable->launches[i];
-        if (is_first(executable, i) && !(error = copy_shared(launch->copy, false, stream)) && settings.per_launch)
+        if (settings.per_launch && is_first(executable, i))
             error = clear_variables(launch->copy, stream);
     }
     if (!error)

@@ -59,9 +59,6 @@ void image_variable(struct image *image, const char *name, void *symbol, bool ma
 struct launch_shape { struct dim3 grid, block; unsigned lds_bytes; stream_t stream; void **args, **extra; bool cooperative; };
 struct tool_variable { char *name; void *address; size_t bytes; };
 
-/* A variable of the program: where it is, and where the copy has it. `managed`: `here` is a pointer on the host. */
-struct shared { void *here, *there; size_t bytes; bool managed, changes; };
-
 /* A kernel on one device, once it was launched there; `clone` is NULL where the original is to run. */
 struct copy {
     struct copy *next;
@@ -73,15 +70,11 @@ struct copy {
     struct kernel *clone;
     struct tool_variable *variables;
     uint32_t variable_count;
-    struct shared *shared;
-    uint32_t shared_count;
-    bool changes;             /* a launch may change a variable of the program */
     unsigned long unread;     /* launches that have added to its variables since these were read */
     unsigned long last_index; /* of these the last, and its shape */
     struct dim3 last_grid, last_block;
 };
 struct copy *copy_of(struct image *image, const char *name, int device); /* the image is locked */
-hipError_t copy_shared(const struct copy *copy, bool back, stream_t stream);
 void image_lock(struct image *image);
 void image_unlock(struct image *image);
 void copies_collect(void); /* send what was not read yet */

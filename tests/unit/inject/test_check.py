@@ -117,7 +117,7 @@ def test_a_branch_to_another_block_is_found():
 def test_an_indirect_call_that_goes_astray_is_found():
     patch = Patch("function_pointers", "instr_count")
     source = next(m for m in patch.made.patched.maps if m.function.kernel)
-    at, inst = next((at, i) for at, i, own in patch.sites(source) if not own and i.op.base == "S_CMP_EQ_U32")
+    at, inst = next((at, i) for at, i, own in patch.sites(source) if not own and i.op.base == "S_ADD_U32" and i.literal)
     patch.put(source, at, patch.isa.with_field(inst, "literal", inst.literal + 4))
     with pytest.raises(CheckFailed, match="goes astray"):
         patch.check()

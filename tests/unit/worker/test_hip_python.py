@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,18 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 HERE = Path(__file__).resolve().parent
 PROGRAM = HERE / "hip_device_program.py"
+SAMPLES_PROGRAM = HERE / "hip_samples_program.py"
 CODE = HERE.parents[1] / "data" / "vector_add.co"
+
+# What each tool reports of a launch, and the same in the emulator's profile.
+TOOLS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "instr_count": (lambda report: report["instructions"], lambda row: row["instructions"]),
+    "opcode_histogram": (lambda report: report["opcodes"], lambda row: row["opcodes"]),
+    "lds_bank_conflicts": (
+        lambda report: report["total"]["accesses"],
+        lambda row: sum(count for opcode, count in row["active_opcodes"].items() if opcode.startswith("ds_")),
+    ),
+}
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("hip") is None, reason="hip-python is not installed")
 
@@ -49,6 +61,32 @@ def test_tool_under_hip_python(run: Run, tmp_path: Path) -> None:
     assert done.returncode == 0 and json.loads(done.stdout)["right"], done.stderr
     reports = json.loads(verdict.read_text())["reports"]
     assert [row["report"]["instructions"] for row in reports] == counted and len(counted) == 2
+
+
+def test_every_sample_under_every_tool(run: Run, tmp_path: Path) -> None:
+    """As modules through hip-python: NumPy's results, the same bits with every tool, and the emulator's own counts."""
+    environment = {"ROCM_PATH": str(runtime_folder())}
+    bare, profile = counting(run, SAMPLES_PROGRAM, tmp_path, environment)
+    assert bare and all(facts["right"] for facts in bare.values()) and len(profile) == len(bare)
+    for tool, (counted, expected) in TOOLS.items():
+        verdict = tmp_path / "verdict"
+        done = run(
+            sys.executable, SAMPLES_PROGRAM, **environment, LD_PRELOAD=str(tool_library()), LUTHIER_TOOL=tool,
+            LUTHIER_VERDICT=str(verdict),
+        )  # fmt: skip
+        assert done.returncode == 0 and json.loads(done.stdout) == bare, done.stderr
+        facts = json.loads(verdict.read_text())
+        found = [(row["kernel"], counted(row["report"])) for row in facts["reports"]]
+        wanted = [(row["kernel"], expected(row)) for row in profile]
+        assert not facts["refused"] and found == [(name, count) for name, count in wanted if count], tool
+
+
+def counting(run: Run, program: Path, folder: Path, environment: dict[str, str]) -> tuple[Any, list[dict[str, Any]]]:
+    """What a program prints, and what the emulator counts of each launch."""
+    profile = folder / "profile"
+    done = run(sys.executable, program, **environment, LUTHIER_DEVICE_PROFILE=str(profile))
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), [json.loads(line) for line in profile.read_text().splitlines()]
 
 
 @pytest.mark.parametrize("preloaded", (False, True))

@@ -16,7 +16,6 @@ Counted = Callable[..., list[dict[str, Any]]]
 PROGRAMS = sorted(path.stem for path in (Path(__file__).resolve().parents[2] / "programs").glob("*.hip"))
 PROGRAMS.remove("printing")  # a minute of compiling: test_programs runs it when asked to
 SPINNING = {"cooperative"}  # waves wait for each other: how often they look is up to the schedule
-CAPTURED = {"graphs", "graph_nodes"}  # launches that a graph replays run as they are
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -29,8 +28,8 @@ def test_counts(name: str, program: Program, tooled: Tooled, counted: Counted) -
     assert not done.verdict["refused"] and done.verdict["reports"]
     if name in SPINNING:
         assert [kernel for kernel, _ in found] == [kernel for kernel, _ in expected]
-    elif name == "graph_nodes":  # its kernels come with a variable, and so run as they are in graphs
-        assert "runs as it is in graphs" in done.err and not found - expected
+    elif name == "graph_nodes":  # all but one launch of a child graph, which this runtime does not exchange
+        assert total(expected) - total(found) == Counter({"_Z3addPii": 2 * 9, "_Z5timesPii": 14})
     elif name == "graphs":  # one report of each launch of a graph
         assert total(found) == total(expected) and done.verdict["instrumented"] == done.verdict["launches"] == 7
         assert [row["launches"] for row in done.verdict["reports"]] == [2, 2, 2, 1]

@@ -1,0 +1,79 @@
+"""Where an instrumented copy names the original object: to be made absolute, as the copy is a module of its own.
+
+In: what was linked. Out: the places, by their offsets in the file. Invariant: with them filled in, the copy uses the
+program's variables and constants where the program has them, and knows functions by what the program's pointers hold;
+only the copy's own code, and the tool's variables, are reached relative to the PC.
+
+A place is `s_getpc_b64 pair` with the two adds of its distance: the first becomes `s_mov_b64 pair, 0`, which is as
+long, and the literals of the adds become the address.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from luthier_py.errors import Location, Unsupported
+from luthier_py.inject.patch import Chunk, Fixup, FixupKind
+from luthier_py.isa import InstructionSet
+from luthier_py.loader import CodeObject, load
+from luthier_py.pipeline import Instrumented
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Offsets in the file of three dwords; what to write to the first, and the address for the other two."""
+
+    getpc: int
+    move: int
+    low: int
+    high: int
+    address: int  # in the original object
+
+
+def places(made: Instrumented) -> tuple[Place, ...]:
+    """All places; Unsupported for one of another form."""
+    program, linked = made.program, load(made.data, made.obj.name)
+    found = []
+    for chunk in made.patched.chunks:
+        start = _file_offset(linked, chunk.name)
+        for base, fixups in _by_base(chunk).items():
+            address = _original(fixups)
+            if address is not None and (address in program.address_taken or not _is_code(made.obj, address)):
+                found.append(_place(program.isa, chunk, start, base, fixups, address))
+    return tuple(found)
+
+
+def _by_base(chunk: Chunk) -> dict[int, list[Fixup]]:
+    groups: defaultdict[int, list[Fixup]] = defaultdict(list)
+    for fixup in chunk.fixups:
+        groups[fixup.base_offset].append(fixup)
+    return groups
+
+
+def _original(fixups: list[Fixup]) -> int | None:
+    """The first address of the original object that these fixups name."""
+    return next((fixup.target + fixup.addend for fixup in fixups if isinstance(fixup.target, int)), None)
+
+
+def _place(isa: InstructionSet, chunk: Chunk, start: int, base: int, fixups: list[Fixup], address: int) -> Place:
+    halves = {fixup.kind: fixup.offset for fixup in fixups if fixup.target == address and not fixup.addend}
+    getpc = isa.decode(chunk.code, base - 4)
+    pair = getpc.operands[0].reg
+    if len(fixups) != len(halves) or len(halves) != 2 or getpc.op.base != "S_GETPC_B64" or pair is None:
+        raise Unsupported("it builds an address in a way that a copy in a module of its own cannot have",
+                          Location(chunk.name, base - 4, isa.text(getpc)))
+    move = int.from_bytes(isa.make("s_mov_b64", pair, 0).raw, "little")
+    low, high = (start + halves[half] for half in (FixupKind.REL32_LO, FixupKind.REL32_HI))
+    return Place(start + base - 4, move, low, high, address)
+
+
+def _is_code(obj: CodeObject, address: int) -> bool:
+    return any(address in extent for extent in obj.text_ranges)
+
+
+def _file_offset(obj: CodeObject, name: str) -> int:
+    symbol = obj.symbol(name)
+    assert symbol is not None, f"link lost {name}"
+    segment = next(s for s in obj.segments if s.load and s.address <= symbol.address < s.address + s.file_size)
+    return segment.offset + symbol.address - segment.address
