@@ -4,8 +4,8 @@ In: what was linked. Out: the places, by their offsets in the file. Invariant: w
 program's variables and constants where the program has them, and knows functions by what the program's pointers hold;
 only the copy's own code, and the tool's variables, are reached relative to the PC.
 
-Where the original is says any variable of it that the program can name: ROCr's loader puts all segments of a code object
-into one allocation (ExecutableImpl::LoadSegmentsV2).
+Any variable that the program can name says where the original is: ROCr's loader puts all segments of a code object into
+one allocation (ExecutableImpl::LoadSegmentsV2).
 
 A place is `s_getpc_b64 pair` with the two adds of its distance: the first becomes `s_mov_b64 pair, 0`, which is as
 long, and the literals of the adds become the address.

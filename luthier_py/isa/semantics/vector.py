@@ -40,6 +40,7 @@ lanes("V_MOV_B32 V_ACCVGPR_READ_B32 V_ACCVGPR_WRITE_B32 V_ACCVGPR_MOV_B32", "u32
 lanes("V_CNDMASK_B32", "u32 u32 b -> u32", lambda a, b, c: select(c, b, a))
 lanes("V_SWAP_B32", "u32 old -> u32 u32", lambda a, old: (a, old))
 lanes("V_PK_MOV_B32", "2u32 2u32 -> u64", lambda a, b: concat(b[0], a[0]))
+lanes("V_MOV_B64", "u64 -> u64", lambda a: a)
 
 # Logic and bits.
 lanes("V_AND_B32", "u32 u32 -> u32", lambda a, b: a & b)

@@ -14,8 +14,7 @@ Tooled = Callable[..., Any]
 Counted = Callable[..., list[dict[str, Any]]]
 
 PROGRAMS = sorted(path.stem for path in (Path(__file__).resolve().parents[2] / "programs").glob("*.hip"))
-PROGRAMS.remove("printing")  # a minute of compiling: test_programs runs it when asked to
-SPINNING = {"cooperative"}  # waves wait for each other: how often they look is up to the schedule
+SPINNING = {"cooperative", "printing"}  # waves wait for each other, or the host: how often they look is chance
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -51,6 +50,19 @@ def test_one_count_for_all_launches(program: Program, tooled: Tooled, counted: C
     assert total(expected).items() <= found.items() and len(found) == 3
     assert len(rows) == 5  # what was counted is read before the program resets the device, and at its end
     assert sum(row["launches"] for row in rows) == sum(expected.values()) + 1 == done.verdict["instrumented"]
+
+
+@pytest.mark.parametrize(
+    "target, name",
+    (("gfx900", "pointers"), ("gfx906", "scan"), ("gfx908", "nbody"), ("gfx942", "pointers"), ("gfx942", "nbody")),
+)
+def test_other_targets(target: str, name: str, program: Program, tooled: Tooled, counted: Counted) -> None:
+    path, device = program(name, targets=(target,)), f"emulator:{target}"
+    expected = Counter((row["kernel"], row["instructions"]) for row in counted(path, LUTHIER_DEVICE=device))
+    done = tooled(path, LUTHIER_DEVICE=device)
+    assert (done.code, done.out[-7:]) == (0, "PASSED\n"), done.out + done.err
+    found = Counter((row["kernel"], row["report"]["instructions"]) for row in done.verdict["reports"])
+    assert found == expected and not done.verdict["refused"]
 
 
 @pytest.mark.parametrize("devices", ("emulator:gfx90a*2", "emulator:gfx906, emulator:gfx90a"))

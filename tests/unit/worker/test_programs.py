@@ -45,7 +45,6 @@ def test_devices_that_are_not_there(text: str) -> None:
         chosen_targets(text)
 
 
-@pytest.mark.slow
 def test_kernels_that_print(program: Program, run: Run) -> None:
     done = run(program("printing"))
     assert (done.returncode, done.stdout, done.stderr) == (0, "PASSED\n", "")
