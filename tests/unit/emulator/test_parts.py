@@ -1,0 +1,54 @@
+"""Large functions run in parts: the same outputs, and the same count of every instruction."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from luthier_py.emulator import EmulatorDevice, parts
+from luthier_py.emulator.discover import CodeBlock
+from luthier_py.isa import instruction_set, target
+from luthier_py.llvm import Effort
+from luthier_py.loader import load
+from luthier_py.samples import sample
+from luthier_py.session.demo import launch_of
+from luthier_py.session.run import run_original
+
+ISA = instruction_set(target("gfx90a"), 64)
+
+
+@pytest.mark.parametrize("large", (0, 1 << 30))
+@pytest.mark.parametrize("name", ("matmul", "mandelbrot", "histogram", "function_pointers", "device_call"))
+def test_small_parts(name: str, large: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, launch = sample(name).path.read_bytes(), launch_of(sample(name))
+    found = []
+    for block, part, limit in ((parts.BLOCK, parts.PART, parts.LARGE), (3, 7, large)):
+        monkeypatch.setattr(parts, "BLOCK", block)
+        monkeypatch.setattr(parts, "PART", part)
+        monkeypatch.setattr(parts, "LARGE", limit)
+        device = EmulatorDevice(load(code).target)
+        found.append((run_original(device, code, launch).outputs, device.profile))
+    (whole, first), (pieces, second) = found
+    assert first is not None and second is not None
+    assert first.counts == second.counts and first.lanes == second.lanes and first.active == second.active
+    assert all(np.array_equal(whole[n].view(np.uint8), pieces[n].view(np.uint8)) for n in whole)
+
+
+def listing(*lines: str) -> CodeBlock:
+    insts, pc = [], 0
+    for line in lines:
+        inst = ISA.parse(line)
+        insts.append((pc, inst))
+        pc += inst.size_bytes
+    return CodeBlock(0, pc, tuple(insts))
+
+
+def test_regions_of_indexed_registers_stay_whole() -> None:
+    plain = ["v_mov_b32_e32 v0, v1"] * (2 * parts.BLOCK)
+    block = listing("s_set_gpr_idx_on s0, gpr_idx(SRC0)", *plain, "s_set_gpr_idx_off", *plain)
+    pieces = parts.cut([block])
+    assert [len(piece.insts) for piece in pieces] == [2 * parts.BLOCK + 2, parts.BLOCK, parts.BLOCK]
+    assert [inst for piece in pieces for inst in piece.insts] == list(block.insts)
+    assert [piece.end for piece in pieces[:-1]] == [piece.start for piece in pieces[1:]] and pieces[-1].end == block.end
+    assert parts.parts(pieces) == [pieces[:2], pieces[2:]]
+    assert parts.effort(pieces) is Effort.GENERATE and parts.effort(pieces * 8) is Effort.FAST
