@@ -1,6 +1,8 @@
-// The module API on a code object from a file: argv[1], with kernel saxpy(float a, const float *x, float *y, int n) or
+// The module API on a code object from a file, argv[1], which with an argv[2] the program reads itself as a fat binary;
 // without a file the program's own fat binary through its symbols.
 #include <hip/hip_runtime.h>
+#include <fstream>
+#include <iterator>
 #include <vector>
 #include "check.h"
 
@@ -30,7 +32,9 @@ int main(int argc, char **argv)
     if (argc > 1) {
         hipModule_t module;
         hipFunction_t function, none;
-        CHECK(hipModuleLoad(&module, argv[1]));
+        std::ifstream file(argv[1], std::ios::binary);
+        std::vector<char> content{std::istreambuf_iterator<char>(file), {}};
+        CHECK(argc > 2 ? hipModuleLoadFatBinary(&module, content.data()) : hipModuleLoad(&module, argv[1]));
         CHECK(hipModuleGetFunction(&function, module, "scaled"));
         REQUIRE(hipModuleGetFunction(&none, module, "unknown") == hipErrorNotFound);
         CHECK(hipModuleLaunchKernel(function, 4, 1, 1, 256, 1, 1, 0, nullptr, args, nullptr));

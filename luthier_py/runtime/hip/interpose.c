@@ -156,6 +156,14 @@ hipError_t hipModuleLoadDataEx(struct module **module, const void *data, unsigne
     return error;
 }
 
+hipError_t hipModuleLoadFatBinary(struct module **module, const void *data)
+{
+    hipError_t error = REAL(hipModuleLoadFatBinary)(module, data);
+    if (!error)
+        remember_module(*module, image_new(data, 0));
+    return error;
+}
+
 static struct image *read_image(const char *path)
 {
     FILE *file = fopen(path, "rb");
@@ -366,7 +374,7 @@ hipError_t hipGetProcAddress(const char *symbol, void **function, int version, u
 const struct own_function OWN[] = {
 #define OURS(name) {#name, (void *)name}
     OURS(__hipRegisterFatBinary), OURS(__hipRegisterFunction), OURS(__hipRegisterVar), OURS(__hipRegisterManagedVar),
-    OURS(hipModuleLoadData), OURS(hipModuleLoadDataEx),
+    OURS(hipModuleLoadData), OURS(hipModuleLoadDataEx), OURS(hipModuleLoadFatBinary),
     OURS(hipModuleLoad), OURS(hipModuleUnload), OURS(hipModuleGetFunction), OURS(hipGetFuncBySymbol), OURS(hipLaunchKernel),
     OURS(hipLaunchKernel_spt), OURS(hipLaunchCooperativeKernel), OURS(hipLaunchCooperativeKernel_spt),
     OURS(hipLaunchKernelExC), OURS(hipModuleLaunchKernel), OURS(hipModuleLaunchCooperativeKernel), OURS(hipDrvLaunchKernelEx),

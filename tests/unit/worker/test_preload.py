@@ -52,6 +52,17 @@ def test_one_count_for_all_launches(program: Program, tooled: Tooled, counted: C
     assert sum(row["launches"] for row in rows) == sum(expected.values()) + 1 == done.verdict["instrumented"]
 
 
+@pytest.mark.parametrize("how", ((), ("fat",)))
+def test_modules(how: tuple[str, ...], program: Program, tooled: Tooled, counted: Counted) -> None:
+    path = program("module_api")
+    file = path.with_suffix(".hipfb" if how else ".gfx90a.co")
+    expected = Counter((row["kernel"], row["instructions"]) for row in counted(path, file, *how))
+    done = tooled(path, file, *how)
+    assert (done.code, done.out) == (0, "PASSED\n"), done.out + done.err
+    assert Counter((row["kernel"], row["report"]["instructions"]) for row in done.verdict["reports"]) == expected
+    assert sum(expected.values()) == 2
+
+
 @pytest.mark.parametrize(
     "target, name",
     (("gfx900", "pointers"), ("gfx906", "scan"), ("gfx908", "nbody"), ("gfx942", "pointers"), ("gfx942", "nbody")),
