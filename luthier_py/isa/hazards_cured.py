@@ -144,6 +144,10 @@ def _waits(fields: int) -> Callable[[Inst], bool]:
     return lambda inst: inst.op.base == "S_WAITCNT_DEPCTR" and not inst["simm16"].value & fields
 
 
+_MEMORY_WAITS = ("S_WAITCNT", "S_WAITCNT_VSCNT", "S_WAITCNT_VMCNT", "S_WAITCNT_EXPCNT", "S_WAITCNT_LGKMCNT",
+                 "S_WAIT_IDLE")
+
+
 def _waits_for_everything(inst: Inst) -> bool:
     return inst.op.base == "S_WAITCNT" and inst["simm16"].value == 0
 
@@ -268,7 +272,7 @@ CURED = (
           _texts("s_nop 0")),
     Cured("atomic in memory, s_denorm_mode (checkFPAtomicToDenormModeHazard)", _version((10, 1), (10, 3)),
           (Link(Side(lambda op: OpFlag.ATOMIC in op.flags and OpFlag.VMEM in op.flags, lambda i: _ALL),
-                _when(_is(OpFlag.VALU), _is(OpFlag.WAIT, but=OpFlag.BARRIER)), 2),),
+                _when(_is(OpFlag.VALU), _named(*_MEMORY_WAITS)), 2),),
           Side(lambda op: op.base == "S_DENORM_MODE", lambda i: _ALL), _texts("s_nop 2"), states_of),
     Cured("v_cmpx, v_permlane (fixVcmpxPermlaneHazards)", _version((10, 1), (11, 0), (11, 5), (12, 0), (12, 5)),
           (Link(Side(_VALU, lambda i: i.writes & _EXEC), _when(_vector_but_nop)),),
