@@ -183,8 +183,12 @@ class Run:
             self.memory.free(address)
 
     def _place_arguments(self) -> Places:
-        """Kernarg segment, dispatch packet and queue in device memory, which kernels may only read."""
+        """Kernarg segment, dispatch packet and queue in device memory, which kernels may only read.
+
+        Compilers join loads of arguments to wider ones that end behind the last argument, inside its cache line.
+        """
         size = max(len(self.kernarg), self.shape.record.descriptor.kernarg_size, 1)
+        size = -(-size // _LINE) * _LINE
         kernarg = self._read_only(size, self.kernarg, "kernel arguments")
         kernel_object = self.module.base + self.shape.record.descriptor_address
         packet = self._read_only(PACKET_BYTES, dispatch_packet(self.shape, kernel_object, kernarg), "dispatch packet")

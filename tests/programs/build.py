@@ -128,12 +128,15 @@ def compress(fat: bytes, version: int) -> bytes:
 
 def build(
     source: Path, output: Path, headers: Path, libraries: Path, targets: Sequence[str], extra: Sequence[str] = (),
-    abi: int | None = None, compressed: int = 0,
+    abi: int | None = None, compressed: int = 0, entry: str = "",
 ) -> Path:
     """Compile, and link libamdhip64.so.ABI (that of the headers by default); RuntimeError has the compiler's words.
 
-    ``compressed``: the version of compressed bundles to use, 0 for a plain one.
+    ``compressed``: the version of compressed bundles to use, 0 for a plain one. ``entry``: make a shared library, in
+    which the source's main has this name.
     """
+    if entry:
+        extra = (*extra, "-fPIC", f"-Dmain={entry}")
     objects = {}
     for name in targets:
         code = output.with_suffix(f".{name}.co")
@@ -169,7 +172,8 @@ def build(
         str(host),
     )
     library = f"-l:libamdhip64.so.{abi or hip_major(headers)}"
-    run(COMPILER, str(host), "-o", str(output), f"-L{libraries}", library, "-pthread")
+    kind = ["-shared"] if entry else []
+    run(COMPILER, *kind, str(host), "-o", str(output), f"-L{libraries}", library, "-pthread")
     return output
 
 

@@ -9,30 +9,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *(*next_dlsym)(void *, const char *);
-static void *_Atomic runtime; /* of dlopen, where the runtime was not linked to the program */
+typedef void *dlsym_function(void *, const char *);
+static void *_Atomic runtime; /* of dlopen, where the program itself is not linked to it */
 
-__attribute__((constructor(101))) static void find_dlsym(void)
+/* The C library's. Looked up by the first call, which may come from another library's constructor, before ours ran. */
+static dlsym_function *next_dlsym(void)
 {
     static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"};
-    for (int i = 0; !next_dlsym && i < 3; i++)
-        next_dlsym = (void *(*)(void *, const char *))dlvsym(RTLD_NEXT, "dlsym", versions[i]);
-    if (!next_dlsym) {
+    static _Atomic(dlsym_function *) found;
+    for (int i = 0; !found && i < 3; i++)
+        found = (dlsym_function *)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+    if (!found) {
         say("luthier: this C library has no dlsym that can be interposed; unset LD_PRELOAD");
         abort();
     }
+    return found;
 }
 
 void use_runtime(void *handle) { runtime = handle; }
 
-void *in_c_library(void) { return (void *)next_dlsym; }
+void *in_c_library(void) { return (void *)next_dlsym(); }
 
 void *real_function(const char *name)
 {
     void *function = before_redirection(name);
     if (!function && runtime)
-        function = next_dlsym(runtime, name);
-    return function ? function : next_dlsym(RTLD_NEXT, name);
+        function = next_dlsym()(runtime, name);
+    if (!function)
+        function = next_dlsym()(RTLD_NEXT, name);
+    if (!function && !runtime && (runtime = loaded_runtime())) /* by dlopen of a library that needs it, for it alone */
+        function = next_dlsym()(runtime, name);
+    return function;
 }
 
 void *required_function(const char *name)
@@ -394,7 +401,7 @@ const size_t OWN_COUNT = sizeof OWN / sizeof *OWN;
 API void *dlsym(void *restrict handle, const char *restrict name)
 {
     if (handle != RTLD_NEXT && (strncmp(name, "hip", 3) == 0 || strncmp(name, "__hip", 5) == 0)) {
-        void *theirs = next_dlsym(handle, name);
+        void *theirs = next_dlsym()(handle, name);
         for (size_t i = 0; theirs && i < OWN_COUNT; i++)
             if (strcmp(OWN[i].name, name) == 0) {
                 if (handle != RTLD_DEFAULT)
@@ -404,5 +411,5 @@ API void *dlsym(void *restrict handle, const char *restrict name)
         if (theirs)
             return theirs;
     }
-    return next_dlsym(handle, name);
+    return next_dlsym()(handle, name);
 }

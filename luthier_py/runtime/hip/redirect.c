@@ -156,17 +156,23 @@ static int find_runtime(struct dl_phdr_info *object, size_t size, void *found)
     return 1;
 }
 
+void *loaded_runtime(void)
+{
+    char *path = NULL;
+    dl_iterate_phdr(find_runtime, &path);
+    void *handle = path ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    free(path);
+    return handle;
+}
+
 bool redirect(void)
 {
     bool preloaded = false;
     dl_iterate_phdr(is_preloaded, &preloaded);
     if (real || preloaded)
         return true;
-    char *path = NULL;
-    dl_iterate_phdr(find_runtime, &path);
-    struct link_map *map = path ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    struct link_map *map = loaded_runtime();
     void **functions = calloc(OWN_COUNT, sizeof *functions);
-    free(path);
     if (!map || !functions)
         return false;
     use_runtime(map);

@@ -76,7 +76,7 @@ static void listen_for_signal(const char *text)
         sigaction(number, &ours, NULL);
 }
 
-__attribute__((constructor)) static void read_settings(void)
+static void read_environment(void)
 {
 #ifdef LUTHIER_TOOL
     setenv("LUTHIER_TOOL", LUTHIER_TOOL, 0);
@@ -86,6 +86,13 @@ __attribute__((constructor)) static void read_settings(void)
     named = tool && *tool;
     if (signal_name && *signal_name)
         listen_for_signal(signal_name);
+}
+
+/* Also when another library's constructor comes here before ours has run. */
+__attribute__((constructor)) static void read_settings(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, read_environment);
 }
 
 static void gone(void)
@@ -167,6 +174,7 @@ static void start(void)
 
 void tool_prepare(void)
 {
+    read_settings();
     pthread_mutex_lock(&lock);
     if (state == COLD)
         start();
@@ -212,6 +220,7 @@ bool tool_on(void)
 
 bool tool_off(void)
 {
+    read_settings();
     int active = profiled >= 0 ? profiled : state == READY ? (int)settings.active : true;
     return !named || state == BROKEN || active == toggled;
 }

@@ -33,6 +33,7 @@ struct image *image_of(const void *key, const char **name);
 /* redirect.c: calls of the runtime come to OWN from now on, in all that is loaded and will be; false: no runtime. */
 bool redirect(void);
 void *before_redirection(const char *name); /* the runtime's own */
+void *loaded_runtime(void); /* for dlsym; NULL: there is none */
 
 /* tool.c */
 struct settings { uint64_t first, end; uint32_t active, per_launch; };

@@ -40,25 +40,29 @@ HEADERS = {builder.hip_major(path): path for path in reversed(builder.header_fol
 
 @pytest.fixture(scope="session")
 def program(require_tool: Callable[[str], str], request: pytest.FixtureRequest) -> Callable[..., Path]:
-    """``program(name, major)``: tests/programs/NAME.hip as an executable, linked with that libamdhip64.so."""
+    """``program(name, major)``: tests/programs/NAME.hip as an executable, linked with that libamdhip64.so.
+
+    See :func:`build.build` for the other parameters.
+    """
     require_tool("clang++-22")
     require_tool("cc")
     if not HEADERS:
         missing("no HIP headers: install ROCm, or triton from PyPI, which has them, or set LUTHIER_HIP_INCLUDE")
     folder = request.config.cache.mkdir("programs")
 
-    def make(name: str, major: int | None = None, targets: tuple[str, ...] = (TARGET,), compressed: int = 0) -> Path:
+    def make(name: str, major: int | None = None, targets: tuple[str, ...] = (TARGET,), compressed: int = 0,
+             entry: str = "") -> Path:
         major = major or max(HEADERS)
         headers = HEADERS.get(major) or HEADERS[max(HEADERS)]
         source = PROGRAMS / f"{name}.hip"
         if builder.LINKED in source.read_text() and builder.device_library(headers) is None:
             missing("no device library (ockl.bc): install ROCm, rocm-device-libs, or triton from PyPI")
         texts = [source, *sorted(PROGRAMS.glob("*.h")), PROGRAMS / "build.py"]
-        how = repr((major, targets, compressed)).encode()
+        how = repr((major, targets, compressed, entry)).encode()
         digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in texts) + how)
         output = Path(folder) / f"{name}-{digest.hexdigest()[:16]}"
         if not output.exists():
-            builder.build(source, output, headers, runtime_folder(), targets, abi=major, compressed=compressed)
+            builder.build(source, output, headers, runtime_folder(), targets, abi=major, compressed=compressed, entry=entry)
         return output
 
     return make
