@@ -17,7 +17,7 @@ from luthier_py.emulator.launch import (
     user_sgprs,
     work_item_rows,
 )
-from luthier_py.errors import Invalid, Unsupported
+from luthier_py.errors import DeviceError, Invalid, Unsupported
 from luthier_py.isa import target
 from luthier_py.loader import load
 from luthier_py.samples import sample
@@ -113,6 +113,9 @@ KERNEL void uninitialised(u32 *out) {
   out[X] = a[X] | v;
   a[X] = 7;
 }
+KERNEL void behind(u32 *out, u32 word) {
+  out[X] = ((__attribute__((address_space(4))) const u32 *)__builtin_amdgcn_kernarg_segment_ptr())[word];
+}
 """
 
 
@@ -130,3 +133,16 @@ def test_registers_and_lds_begin_as_zeros(require_tool, tmp_path):
         out = np.ones(64, np.uint32)
         launch(dev, data, "uninitialised", [out], (4, 1, 1))
         assert not out.any()
+
+
+def test_arguments_end_with_their_cache_line(require_tool, tmp_path):
+    """Compilers join loads of arguments to wider ones, of which the end is behind the last argument."""
+    data = compile_hip(require_tool("clang-22"), tmp_path, SOURCE)
+    used = load(data).kernel("behind").descriptor.kernarg_size
+    words = -(-used // 64) * 16
+    assert used < 4 * words
+    out = np.ones(64, np.uint32)
+    launch(device(), data, "behind", [out, words - 1])
+    assert not out.any()
+    with pytest.raises(DeviceError, match="0 bytes past the end of kernel arguments"):
+        launch(device(), data, "behind", [out, words])
