@@ -30,6 +30,7 @@ Row = str | bytes | Sequence[Operand]
 
 TEXT = 0x1000
 ALIGN = 256
+VGPRS = 64  # of every kernel that is built
 WORDS = ("off",)  # operands that are words of the assembler, not labels
 LITERAL = 0x7FFFFFFF  # forces a literal where a label will be filled in
 
@@ -84,6 +85,9 @@ def build(
     descriptor = KernelDescriptor(bytes(64)).replace(kernarg_preload_length=preload)
     if wave_size == 32:
         descriptor = descriptor.replace(enable_wavefront_size32=1)
+    descriptor = descriptor.with_vgpr_count(isa.target, VGPRS)
+    if isa.target.unified_agprs:
+        descriptor = descriptor.with_accum_offset(VGPRS)
     records = {name: KernelRecord(name, name + ".kd", 0, descriptor, labels[name], {}, ()) for name in kernels}
     relocations = tuple(
         Relocation(0x100000 + 8 * i, RelocationKind.RELATIVE64, None, labels[name]) for i, name in enumerate(pointers)

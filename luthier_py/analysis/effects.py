@@ -55,10 +55,12 @@ class Effect(NamedTuple):
     wave_reads: int  # vector registers read in inactive lanes too
 
 
-def effect(isa: InstructionSet, inst: Inst, state: ExecState) -> Effect:
-    """What ``inst`` does when ``state`` holds before it."""
+def effect(isa: InstructionSet, inst: Inst, state: ExecState, owned: int = -1) -> Effect:
+    """What ``inst`` does when ``state`` holds before it. ``owned``: the registers, packed, that an index can reach."""
     op, flags = inst.op, inst.op.flags
     reads, kills = pack(inst.reads), pack(inst.writes - inst.partial_writes)
+    if OpFlag.INDEXES_REGISTERS in flags:
+        reads &= owned
     wave_reads = 0
     if OpFlag.IGNORES_EXEC in flags:
         if OpFlag.MATRIX not in flags:  # v_writelane keeps the other lanes of its destination, but uses none
@@ -69,7 +71,7 @@ def effect(isa: InstructionSet, inst: Inst, state: ExecState) -> Effect:
     elif op.base == "S_TRAP":
         reads |= pack(_TRAP_READS)
     if state.indexed and OpFlag.VALU in flags:  # operands are relative to M0
-        vectors = everything(isa) & ~SCALARS
+        vectors = everything(isa) & owned & ~SCALARS
         reads |= vectors
         wave_reads |= vectors if wave_reads else 0
         kills &= SCALARS

@@ -15,7 +15,7 @@ from luthier_py.analysis.cfg import Graph, supergraph
 from luthier_py.analysis.effects import unpack
 from luthier_py.analysis.execution import ExecState, exec_states, step, stretches
 from luthier_py.analysis.liveness import Live, Liveness
-from luthier_py.analysis.registers import initial_registers, touched
+from luthier_py.analysis.registers import initial_registers, owned, touched
 from luthier_py.analysis.waits import Pending, Waits
 from luthier_py.ir import Annotator, Block, Function, Instr, Kernel, Program
 from luthier_py.isa import OpFlag, RegSet
@@ -53,7 +53,7 @@ class Facts:
 
     @cached_property
     def _liveness(self) -> Liveness:
-        return Liveness(self.program.isa, self._graph, self._states, self._reads)
+        return Liveness(self.program.isa, self._graph, self._states, self._reads, owned(self.program))
 
     @cached_property
     def _waits(self) -> Waits:

@@ -17,7 +17,8 @@ states. A vector write kills in active states only, so what a lane brings into a
 of a loop that others still run, is live while it is inactive: this is the bypass edge of a stretch. It ends
 where its mask comes back into EXEC, and lanes that were outside before the `if` stay outside.
 
-At s_endpgm nothing is live; where control may go to code that is not known, everything is. EXEC always is.
+At s_endpgm nothing is live; where control may go to code that is not known, everything is that the kernel has. EXEC
+always is.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from functools import cache, reduce
 from operator import or_
 from typing import NamedTuple
 
-from luthier_py.analysis.cfg import Graph, solve
+from luthier_py.analysis.cfg import Graph, Node, solve
 from luthier_py.analysis.effects import SCALARS, Effect, effect, everything, pack
 from luthier_py.analysis.execution import EXEC_BITS, ExecState, step
 from luthier_py.analysis.lanes import Lanes, LaneState, Segment
-from luthier_py.ir import Instr
+from luthier_py.ir import Function, Instr
 from luthier_py.isa import InstructionSet, RegSet
 
 
@@ -61,11 +62,14 @@ class Liveness:
     """The solution; sets inside a node are worked out when first asked for, then kept."""
 
     def __init__(
-        self, isa: InstructionSet, graph: Graph, states: Sequence[ExecState], reads: Mapping[Instr, RegSet]
+        self, isa: InstructionSet, graph: Graph, states: Sequence[ExecState], reads: Mapping[Instr, RegSet],
+        owned: Mapping[Function, int],
     ) -> None:
-        """``reads``: what others read before instructions, in the lanes that are active there."""
+        """``reads``: what others read before instructions, in the lanes that are active there. ``owned``: registers."""
         self.graph = graph
-        self.effects = [_effects(isa, graph, index, state, reads) for index, state in enumerate(states)]
+        self.effects = [
+            _effects(isa, graph.nodes[index], state, reads, owned) for index, state in enumerate(states)
+        ]
         self.lanes = Lanes(isa, graph)
         self.summaries = [
             [_summary(each[segment.start : segment.end]) for segment in segments]
@@ -73,7 +77,7 @@ class Liveness:
         ]
         boundary: list[Flowing | None] = []
         for node in graph.nodes:
-            live = everything(isa) if node.index in graph.leaves else EXEC_BITS
+            live = everything(isa) & owned[node.function] if node.index in graph.leaves else EXEC_BITS
             ends = self.lanes.segments[node.index][-1].next
             boundary.append(Flowing(live & SCALARS, dict.fromkeys(ends, live & ~SCALARS)))
         order = range(len(graph.nodes) - 1, -1, -1)
@@ -156,11 +160,11 @@ def _union(sets: Iterable[int]) -> int:
 
 
 def _effects(
-    isa: InstructionSet, graph: Graph, index: int, state: ExecState, reads: Mapping[Instr, RegSet]
+    isa: InstructionSet, node: Node, state: ExecState, reads: Mapping[Instr, RegSet], owned: Mapping[Function, int]
 ) -> tuple[Effect, ...]:
     found = []
-    for instr in graph.nodes[index].instrs:
-        each = effect(isa, instr.inst, state)
+    for instr in node.instrs:
+        each = effect(isa, instr.inst, state, owned[node.function])
         if instr in reads:
             each = each._replace(reads=each.reads | pack(reads[instr]))
         found.append(each)

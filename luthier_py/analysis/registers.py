@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from luthier_py.analysis.effects import everything, unpack
-from luthier_py.ir import Function
+from luthier_py.analysis.effects import SCALARS, everything, pack, unpack
+from luthier_py.ir import Function, Program
 from luthier_py.isa import EXEC, M0, MODE, OpFlag, RegSet, Target, sgpr, vgpr
 from luthier_py.loader import KernelDescriptor
 
@@ -31,6 +31,32 @@ def touched(functions: Iterable[Function]) -> RegSet:
             if OpFlag.INDEXES_REGISTERS in inst.op.flags:  # which registers, M0 says
                 masks[1] |= unpack(everything(function.isa)).vgpr
     return RegSet(*masks)
+
+
+def owned(program: Program) -> dict[Function, int]:
+    """For each function the registers, packed, of the waves that run it: what an index can reach, or code elsewhere.
+
+    An index beyond what a kernel has allocated is the program's error; it means another register in a clone that
+    has more.
+    """
+    target, every = program.obj.target, everything(program.isa)
+    found: dict[Function, int] = {}
+    for kernel in program.kernels:
+        regs = allocated(target, kernel.record.descriptor)
+        for function in program.reachable(kernel.function):
+            found[function] = found.get(function, SCALARS) | regs
+    return {function: found.get(function, every) for function in program.functions}
+
+
+def allocated(target: Target, descriptor: KernelDescriptor) -> int:
+    """Registers, packed, that a wave of a kernel has; all vector registers where it may get more while it runs."""
+    whole = (1 << target.vgpr_limit) - 1
+    if descriptor.enable_dynamic_vgpr or descriptor.enable_dynamic_vgpr_rsrc3:
+        return SCALARS | pack(RegSet(0, whole, whole))
+    count = descriptor.vgpr_count(target)
+    vgprs = descriptor.accum_offset if target.unified_agprs else count
+    agprs = count - vgprs if target.unified_agprs else count
+    return SCALARS | pack(RegSet(0, (1 << vgprs) - 1 & whole, (1 << agprs) - 1 & whole if target.has_agprs else 0))
 
 
 def initial_registers(target: Target, descriptor: KernelDescriptor) -> RegSet:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from synthetic import Row, build
+from synthetic import VGPRS, Row, build
 
 from luthier_py.analysis import Facts, analyse
 from luthier_py.ir import Instr, lift
@@ -136,10 +136,12 @@ def test_partial_writes_keep_the_register() -> None:
     assert live(vgpr(1), NOP, load, use(1), END) == "AAA."
 
 
-def test_a_register_index_may_be_any() -> None:
+def test_a_register_index_may_be_any_that_the_kernel_has() -> None:
     on: Row = ("s_set_gpr_idx_on", sgpr(0), 1)
     off: Row = ("s_set_gpr_idx_off",)
-    assert live(vgpr(77), NOP, on, ("v_mov_b32", vgpr(0), vgpr(1)), off, NOP, END) == "AAA..."
+    rows: list[Row] = [NOP, on, ("v_mov_b32", vgpr(0), vgpr(1)), off, NOP, END]
+    assert live(vgpr(VGPRS - 1), *rows) == "AAA..."
+    assert live(vgpr(VGPRS), *rows) == "......"
     assert live(vgpr(0), NOP, on, ("v_mov_b32", vgpr(0), vgpr(1)), off, use(0), END) == "AAAAA."
 
 
@@ -161,12 +163,14 @@ def test_after_a_call_is_after_its_return() -> None:
 
 def test_a_callee_that_is_not_known_may_read_everything() -> None:
     rows: list[Row] = [NOP, ("s_swappc_b64", sgpr(30, 2), sgpr(6, 2)), ("v_mov_b32", vgpr(5), 0), END]
-    assert live(vgpr(200), *rows) == "AA.."
+    assert live(vgpr(VGPRS - 1), *rows) == "AA.."
+    assert live(vgpr(VGPRS), *rows) == "...."
     assert live(sgpr(99), *rows) == "AA.."
 
 
 def test_an_incomplete_callee_may_read_everything() -> None:
-    assert live(vgpr(200), NOP, *call(), END, f=[b"\xff\xff\xff\xff"]) == "AAAAA."
+    rows: list[Row] = [NOP, *call(), END]
+    assert live(vgpr(VGPRS - 1), *rows, f=[b"\xff\xff\xff\xff"]) == "AAAAA."
 
 
 def test_nothing_is_live_at_the_end() -> None:

@@ -58,11 +58,11 @@ def program(require_tool: Callable[[str], str], request: pytest.FixtureRequest) 
         if builder.LINKED in source.read_text() and builder.device_library(headers) is None:
             missing("no device library (ockl.bc): install ROCm, rocm-device-libs, or triton from PyPI")
         texts = [source, *sorted(PROGRAMS.glob("*.h")), PROGRAMS / "build.py"]
-        how = repr((major, targets, compressed, entry)).encode()
-        digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in texts) + how)
+        how = {"abi": major, "compressed": compressed, "entry": entry}
+        digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in texts) + repr((targets, how)).encode())
         output = Path(folder) / f"{name}-{digest.hexdigest()[:16]}"
         if not output.exists():
-            builder.build(source, output, headers, runtime_folder(), targets, abi=major, compressed=compressed, entry=entry)
+            builder.build(source, output, headers, runtime_folder(), targets, **how)
         return output
 
     return make

@@ -17,8 +17,8 @@ SYMBOL = "_Z11run_kernelsv"
 CALL = f"int {SYMBOL}(void);"
 SOURCES = {
     "program": f"{CALL} int main(void) {{ return {SYMBOL}(); }}",
-    "constructor": f"{CALL} static int code; __attribute__((constructor)) static void early(void) {{ code = {SYMBOL}(); }}"
-                   " int result(void) { return code; }",
+    "constructor": f"{CALL} static int code; int result(void) {{ return code; }}"
+                   f"__attribute__((constructor)) static void early(void) {{ code = {SYMBOL}(); }}",
     "last": "int result(void); int main(void) { return result(); }",
 }  # fmt: skip
 OPEN = f"import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).{SYMBOL}())"
