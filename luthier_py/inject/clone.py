@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from luthier_py.errors import Location, OutOfRegisters, Unsupported
 from luthier_py.inject.allocate import Pool
-from luthier_py.inject.model import PLACEHOLDER, Clone, Item, Reference, Target, made, part
+from luthier_py.inject.model import PLACEHOLDER, PLACEHOLDER64, Clone, Item, Reference, Target, made, part
 from luthier_py.inject.patch import FixupKind
 from luthier_py.inject.weave import scalar_move
 from luthier_py.ir import Function, Instr, PcBuilder, Program
@@ -98,13 +98,18 @@ class Cloner:
 
     def rebuilt(self, instr: Instr, builder: PcBuilder) -> tuple[Inst, Reference]:
         """``instr`` with a literal that link fills in, and what it refers to."""
-        low = instr is builder.lo
-        op = "s_add_u32" if low else "s_addc_u32"
         dst, src = instr.inst["sdst"].reg, instr.inst["src0"].reg
         assert dst is not None and src is not None
-        half = FixupKind.REL32_LO if low else FixupKind.REL32_HI
-        reference = Reference(half, self.target(builder), self.getpcs[builder.getpc])
-        return made(self.isa, op, dst, src, PLACEHOLDER), reference
+        if builder.lo is builder.hi:
+            if not self.isa.target.literals64:
+                raise Unsupported("an address is made by a 64-bit add whose literal has 32 bits; leave the kernel out",
+                                  Location(self.program.function_of(instr).name, instr.pc, self.isa.text(instr.inst)))
+            kind, inst = FixupKind.REL64, made(self.isa, instr.inst.op.mnemonic, dst, src, PLACEHOLDER64)
+        elif instr is builder.lo:
+            kind, inst = FixupKind.REL32_LO, made(self.isa, "s_add_u32", dst, src, PLACEHOLDER)
+        else:
+            kind, inst = FixupKind.REL32_HI, made(self.isa, "s_addc_u32", dst, src, PLACEHOLDER)
+        return inst, Reference(kind, self.target(builder), self.getpcs[builder.getpc])
 
     def target(self, builder: PcBuilder) -> Target:
         if builder.value in self.blocks and builder.branch is not None:

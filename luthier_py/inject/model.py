@@ -16,6 +16,7 @@ from luthier_py.isa import Inst, InstructionSet, Reg, RegSet
 from luthier_py.tool import Refusal
 
 PLACEHOLDER = 0x7FFFFFFF  # forces a literal; link writes the real one
+PLACEHOLDER64 = 0x7FFFFFFF_7FFFFFFF
 
 
 @lru_cache(maxsize=1 << 16, typed=True)
@@ -41,9 +42,9 @@ class Target:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reference:
-    """``item``'s literal is one half of ``target`` minus the address after ``base``."""
+    """``item``'s literal is ``target`` minus the address after ``base``, or a half of that."""
 
-    half: FixupKind
+    kind: FixupKind
     target: Target
     base: Item
 

@@ -1,6 +1,6 @@
 """What is to be added to a code object: code, kernels, variables.
 
-`inject` makes these rows and `link` turns them into bytes. Addresses are open: fixups say which dwords of the code
+`inject` makes these rows and `link` turns them into bytes. Addresses are open: fixups say which bytes of the code
 depend on them.
 """
 
@@ -17,18 +17,27 @@ ENTRY_ALIGN_BYTES = 256  # of kernel entries (AMDGPUUsage, "Kernel Descriptor")
 
 
 class FixupKind(Enum):
-    """Which dword of the 64-bit distance is stored (R_AMDGPU_REL32_LO and _HI)."""
+    """What of the 64-bit distance is stored: a half (R_AMDGPU_REL32_LO and _HI) or all of it (R_AMDGPU_REL64)."""
 
     REL32_LO = auto()
     REL32_HI = auto()
+    REL64 = auto()
+
+    @property
+    def size_bytes(self) -> int:
+        return 8 if self is FixupKind.REL64 else 4
+
+    def stored(self, distance: int) -> bytes:
+        shift = 32 if self is FixupKind.REL32_HI else 0
+        return (distance >> shift & (1 << 8 * self.size_bytes) - 1).to_bytes(self.size_bytes, "little")
 
 
 @dataclass(frozen=True, slots=True)
 class Fixup:
-    """A dword of a chunk that depends on addresses: a part of target + addend - (address of ``base_offset``)."""
+    """Bytes of a chunk that depend on addresses: a part of target + addend - (address of ``base_offset``)."""
 
     offset: int
-    """Of the dword, in bytes from the chunk's start."""
+    """Of the first one, from the chunk's start."""
     kind: FixupKind
     target: str | int
     """A chunk, variable or descriptor (``kernel.kd``) of the patch by name, or an address in the original object."""

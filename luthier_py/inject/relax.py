@@ -8,13 +8,12 @@ all branches that go the same way share them: so a function of any size is laid 
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
 
 from luthier_py.inject.model import Clone, Item, Target
-from luthier_py.inject.patch import ENTRY_ALIGN_BYTES, Chunk, Fixup, FixupKind
+from luthier_py.inject.patch import ENTRY_ALIGN_BYTES, Chunk, Fixup
 from luthier_py.isa import InstructionSet, OperandKind
 from luthier_py.isa.hazards import unsafe_displacement
 
@@ -54,19 +53,14 @@ def place(isa: InstructionSet, clone: Clone, names: dict[int, str]) -> Placed:
             raw = bytearray(isa.with_field(item.inst, _target_name(item), distance // 4).raw)
         if item.reference is not None:
             base = offsets[item.reference.base] + item.reference.base.inst.size_bytes
-            target = item.reference.target
+            kind, target = item.reference.kind, item.reference.target
             if target.block is not None:
-                raw[-4:] = _half(item.reference.half, offsets[clone.labels[target.block]] - base)
+                raw[-kind.size_bytes :] = kind.stored(offsets[clone.labels[target.block]] - base)
             else:
-                at = len(code) + len(raw) - 4
-                fixups.append(Fixup(at, item.reference.half, _name(target, names), target.offset, base))
+                at = len(code) + len(raw) - kind.size_bytes
+                fixups.append(Fixup(at, kind, _name(target, names), target.offset, base))
         code += raw
     return Placed(Chunk(clone.name, bytes(code), tuple(fixups), ENTRY_ALIGN_BYTES), offsets)
-
-
-def _half(half: FixupKind, distance: int) -> bytes:
-    low, high = struct.unpack("<2I", struct.pack("<q", distance))
-    return struct.pack("<I", low if half is FixupKind.REL32_LO else high)
 
 
 def _name(target: Target, names: dict[int, str]) -> str | int:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from luthier_py.errors import Invalid, Malformed
-from luthier_py.isa.constants import LITERAL, float_format, inline_codes, literal_bits, width_of
+from luthier_py.isa.constants import LITERAL, LITERAL64, float_format, inline_codes, literal_bits, width_of
 from luthier_py.isa.decode import mnemonic_of
 from luthier_py.isa.encode import encode, number_field, register_field
 from luthier_py.isa.instruction import Inst, OperandInfo, OpFlag, OpInfo
@@ -221,11 +221,13 @@ def _constant_field(request: Request, op: OpInfo, place: int, bits: int) -> int:
         return code | (VECTOR if info.kind == "sdwa" else 0)
     signed = op.base.endswith("_I64")
     literal = bits >> 32 if info.type.endswith("FP64") else bits & 0xFFFFFFFF
-    if literal_bits(literal, info.type, signed) != bits:
+    wide = literal_bits(literal, info.type, signed) != bits
+    if wide and not (request.target.literals64 and op.size_bytes == 4):  # VOP3 takes 32 bits
         raise Invalid(f"{op.mnemonic}: {info.name} cannot be 0x{bits:x}, a literal has 32 bits")
+    literal = bits if wide else literal
     if place not in op.literals:
         raise Invalid(f"{op.mnemonic}: {info.name} takes no literal, and 0x{bits:x} is not an inline constant")
     if request.literal not in (None, literal):
         raise Invalid(f"{op.mnemonic}: two different literals, 0x{request.literal:x} and 0x{literal:x}")
     request.literal = literal
-    return LITERAL
+    return LITERAL64 if wide else LITERAL

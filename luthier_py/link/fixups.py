@@ -1,18 +1,15 @@
 """Code with its distances filled in, once everything has an address.
 
-In: a chunk, its address, the addresses of names. Out: the chunk's final bytes. Invariant: only the dwords that
+In: a chunk, its address, the addresses of names. Out: the chunk's final bytes. Invariant: only the bytes that
 fixups name are written, and each distance fits in 32 bits, as code that builds addresses from dwords expects.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 
 from luthier_py.errors import Invalid, Unsupported
-from luthier_py.inject.patch import Chunk, Fixup, FixupKind
-
-_SHIFT = {FixupKind.REL32_LO: 0, FixupKind.REL32_HI: 32}
+from luthier_py.inject.patch import Chunk, Fixup
 
 
 def resolve(chunk: Chunk, addresses: Mapping[str, int]) -> bytes:
@@ -23,7 +20,7 @@ def resolve(chunk: Chunk, addresses: Mapping[str, int]) -> bytes:
         if not -(1 << 31) <= distance < 1 << 31:
             raise Unsupported(f"chunk {chunk.name}, offset {fixup.offset}: {fixup.target} is {distance} bytes away; "
                               "code reaches 2 GiB; make the patch smaller")
-        struct.pack_into("<I", code, fixup.offset, distance >> _SHIFT[fixup.kind] & 0xFFFFFFFF)
+        code[fixup.offset : fixup.offset + fixup.kind.size_bytes] = fixup.kind.stored(distance)
     return bytes(code)
 
 

@@ -14,6 +14,7 @@ long, and the literals of the adds become the address.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from luthier_py.errors import Location, Unsupported
@@ -60,15 +61,24 @@ def _original(fixups: list[Fixup]) -> int | None:
 
 
 def _place(isa: InstructionSet, chunk: Chunk, start: int, base: int, fixups: list[Fixup], address: int) -> Place:
-    halves = {fixup.kind: fixup.offset for fixup in fixups if fixup.target == address and not fixup.addend}
+    halves = dict(half for fixup in fixups if fixup.target == address and not fixup.addend for half in _halves(fixup))
     getpc = isa.decode(chunk.code, base - 4)
     pair = getpc.operands[0].reg
-    if len(fixups) != len(halves) or len(halves) != 2 or getpc.op.base != "S_GETPC_B64" or pair is None:
+    whole = sum(fixup.kind.size_bytes for fixup in fixups) == 8
+    if not whole or len(halves) != 2 or getpc.op.base != "S_GETPC_B64" or pair is None:
         raise Unsupported("it builds an address in a way that a copy in a module of its own cannot have",
                           Location(chunk.name, base - 4, isa.text(getpc)))
     move = int.from_bytes(isa.make("s_mov_b64", pair, 0).raw, "little")
     low, high = (start + halves[half] for half in (FixupKind.REL32_LO, FixupKind.REL32_HI))
     return Place(start + base - 4, move, low, high, address)
+
+
+def _halves(fixup: Fixup) -> Iterator[tuple[FixupKind, int]]:
+    """Offsets of the dwords that it fills."""
+    if fixup.kind is FixupKind.REL64:
+        yield from ((FixupKind.REL32_LO, fixup.offset), (FixupKind.REL32_HI, fixup.offset + 4))
+    else:
+        yield fixup.kind, fixup.offset
 
 
 def _is_code(obj: CodeObject, address: int) -> bool:

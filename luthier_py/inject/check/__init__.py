@@ -221,7 +221,9 @@ class _Checker:
         parts = [self.code[self.place[i]].literal for i in (builder.lo, builder.hi)]
         if None in parts:
             return False
-        distance = (parts[0] or 0) | (parts[1] or 0) << 32
+        distance = parts[0] or 0
+        if builder.lo is not builder.hi:
+            distance |= (parts[1] or 0) << 32
         value = (getpc + self.code[getpc].size_bytes + distance) % (1 << 64)
         allowed = {builder.value}
         if builder.call is not None:
