@@ -16,6 +16,7 @@ from itertools import pairwise
 
 from luthier_py.inject.model import Clone, Item
 from luthier_py.isa import InstructionSet, OpFlag
+from luthier_py.isa.hazards_cured import Cured, possible
 from luthier_py.isa.owed import NOTHING, Missing, Owed, missing, own, unknown
 
 
@@ -36,9 +37,10 @@ class Debts:
 def settle(isa: InstructionSet, clones: Sequence[Clone]) -> None:
     """Insert what is missing (mutates ``clones``, which may call each other)."""
     calls = any(item.inst.op.flags & OpFlag.CALL for clone in clones for item in clone.items)
-    outside = _anything(isa, clones) if calls or len(clones) > 1 else Debts()
+    rows = possible(isa, {item.inst.op for clone in clones for item in clone.items})
+    outside = _anything(isa, clones, rows) if calls or len(clones) > 1 else Debts()
     for clone in clones:
-        _settle(isa, clone, _waits(isa, clone, outside))
+        _settle(isa, clone, _waits(isa, clone, outside, rows))
 
 
 def _settle(isa: InstructionSet, clone: Clone, waits: Mapping[Item, Missing]) -> None:
@@ -58,11 +60,11 @@ def _settle(isa: InstructionSet, clone: Clone, waits: Mapping[Item, Missing]) ->
     clone.items = out
 
 
-def _waits(isa: InstructionSet, clone: Clone, outside: Debts) -> dict[Item, Missing]:
+def _waits(isa: InstructionSet, clone: Clone, outside: Debts, rows: frozenset[Cured]) -> dict[Item, Missing]:
     """What items need before them."""
     targets = {item: item.jump if isinstance(item.jump, Item) else clone.labels[item.jump]
                for item in clone.items if item.jump is not None}
-    owing = [own(isa, item.inst) for item in clone.items]
+    owing = [own(isa, item.inst, rows) for item in clone.items]
     into = dict.fromkeys(targets.values(), Debts())
     into[clone.items[0]] = outside
     runs = _runs(clone.items, into)
@@ -124,14 +126,14 @@ def _made(isa: InstructionSet, item: Item, owing: Owed, debts: Debts) -> Debts:
     return Debts(owing.join(application), inserted)
 
 
-def _anything(isa: InstructionSet, clones: Iterable[Clone]) -> Debts:
+def _anything(isa: InstructionSet, clones: Iterable[Clone], rows: frozenset[Cured]) -> Debts:
     """All that items of ``clones`` owe right behind them, at once, whatever comes before them."""
     items = [item for clone in clones for item in clone.items]
-    debts = Debts(unknown(isa))
+    debts = Debts(unknown(rows))
     while True:
         more = debts
         for item in items:
-            if made := _made(isa, item, own(isa, item.inst), debts):
+            if made := _made(isa, item, own(isa, item.inst, rows), debts):
                 more = more.join(made)
         if more == debts:
             return debts

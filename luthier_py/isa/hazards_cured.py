@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TypeAlias
 
 from luthier_py.isa.hazards import Side, is_double_matrix, states_of
@@ -324,6 +324,14 @@ def rows_of(isa: InstructionSet) -> tuple[Cured, ...]:
     return tuple(row for row in CURED if row.where(isa))
 
 
+def possible(isa: InstructionSet, ops: Collection[OpInfo]) -> frozenset[Cured]:
+    """Hazards that code of these operations may have."""
+    return frozenset(
+        row for row in rows_of(isa)
+        if all(any(side.takes_part(op) for op in ops) for side in (*(link.side for link in row.links), row.consumed))
+    )
+
+
 @cache
 def _rows(isa: InstructionSet, op: OpInfo) -> tuple[frozenset[tuple[Cured, int]], frozenset[Cured]]:
     """Links that an operation may be, by number, and hazards that it may run into."""
@@ -354,13 +362,27 @@ def carried(isa: InstructionSet, chains: Chains, inst: Inst) -> Chains:
 def left(chains: Chains, inst: Inst) -> Chains:
     """What ``inst`` leaves of ``chains``."""
     found: Chains = {}
+    passed = _passed(inst)
     for (row, made, count), regs in chains.items():
-        link = row.links[made - 1]
-        count += row.counted(inst) if link.reach is not None else 0
-        if (link.reach is None or count <= link.reach) and (rest := regs - link.ended(inst)):
+        known = passed.get((row, made))
+        if known is None:
+            link = row.links[made - 1]
+            known = passed[row, made] = link.ended(inst), row.counted(inst), link.reach
+        ended, counted, reach = known
+        if reach is not None:
+            count += counted
+            if count > reach:
+                continue
+        if rest := regs - ended if ended else regs:
             key = row, made, count
-            found[key] = found.get(key, NO_REGS) | rest
+            found[key] = found[key] | rest if key in found else rest
     return found
+
+
+@lru_cache(maxsize=1 << 16)
+def _passed(inst: Inst) -> dict[tuple[Cured, int], tuple[RegSet, int, int | None]]:
+    """For links that were asked for (it grows): what ``inst`` ends, how much it counts, how much may be counted."""
+    return {}
 
 
 def met(isa: InstructionSet, chains: Chains, inst: Inst) -> set[Cured]:

@@ -73,9 +73,10 @@ NONE_MISSING = Missing()
 
 
 @lru_cache(maxsize=1 << 16)
-def own(isa: InstructionSet, inst: Inst) -> Owed:
-    """What ``inst`` itself owes."""
-    return Owed(hazards.produced(isa, inst), hazards_cured.started(isa, inst))
+def own(isa: InstructionSet, inst: Inst, rows: frozenset[Cured]) -> Owed:
+    """What ``inst`` itself owes; of chains those of ``rows`` (see :func:`hazards_cured.possible`)."""
+    chains = hazards_cured.started(isa, inst)
+    return Owed(hazards.produced(isa, inst), {key: regs for key, regs in chains.items() if key[0] in rows})
 
 
 def missing(isa: InstructionSet, owed: Iterable[Owed], inst: Inst) -> Missing:
@@ -89,9 +90,9 @@ def missing(isa: InstructionSet, owed: Iterable[Owed], inst: Inst) -> Missing:
     return found
 
 
-def unknown(isa: InstructionSet) -> Owed:
+def unknown(rows: frozenset[Cured]) -> Owed:
     """What code that nobody sees may owe where it is entered or left: compilers settle the rest there."""
-    return Owed({}, {(row, 1, 0): _EVERY_SGPR for row in hazards_cured.rows_of(isa) if row.settled_at_calls})
+    return Owed({}, {(row, 1, 0): _EVERY_SGPR for row in rows if row.settled_at_calls})
 
 
 def _joined(a: Chains, b: Chains) -> Chains:

@@ -14,6 +14,7 @@ import pytest
 from hazard_sequences import as_mir, draw, inserted, through_llc
 
 from luthier_py.isa import Inst, InstructionSet, instruction_set, target, targets
+from luthier_py.isa.hazards_cured import possible
 from luthier_py.isa.owed import NOTHING, Missing, missing, own
 
 ALL = os.environ.get("LUTHIER_TEST_ISA") == "1"
@@ -24,12 +25,12 @@ COUNT = 1000 if ALL else 100
 
 def asked(isa: InstructionSet, instructions: Sequence[Inst]) -> list[Missing]:
     """What must stand before each, if what is asked for stands before those in front of it."""
-    owed, found = NOTHING, []
+    owed, found, rows = NOTHING, [], possible(isa, {inst.op for inst in instructions})
     for inst in instructions:
         lacks = missing(isa, [owed], inst)
         for wait in lacks.instructions(isa, inst):
             owed = owed.behind(isa, wait)
-        owed = owed.behind(isa, inst).join(own(isa, inst)).join(owed.carried(isa, inst))
+        owed = owed.behind(isa, inst).join(own(isa, inst, rows)).join(owed.carried(isa, inst))
         found.append(lacks)
     return found
 

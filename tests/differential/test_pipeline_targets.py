@@ -23,6 +23,7 @@ OPTIONS = "-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc 
 TARGETS = (
     ("gfx803", 64), ("gfx906", 64), ("gfx908", 64), ("gfx942", 64), ("gfx950", 64), ("gfx1010", 32), ("gfx1030", 32),
     ("gfx1030", 64), ("gfx1100", 32), ("gfx1100", 64), ("gfx1151", 32), ("gfx1201", 32), ("gfx1201", 64),
+    ("gfx1250", 32),
 )
 TOOLS = ("instr_count", "opcode_histogram")
 FEW = ("function_pointers", "histogram", "matmul")  # indirect calls and atomics, LDS, long loops
@@ -70,6 +71,8 @@ def test_some_samples(target: str, wave_size: int, tool: str, compiled, tmp_path
 @pytest.mark.parametrize(("target", "wave_size"), TARGETS)
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 def test_every_sample(target: str, wave_size: int, sample: Sample, compiled, tmp_path, require_tool) -> None:
+    if (sample.name, target) == ("lds_widths", "gfx1250"):
+        pytest.skip("its inline assembly has s_waitcnt")
     for tool in TOOLS:
         tried(compiled(sample.name, target, wave_size), tool, tmp_path, require_tool)
 

@@ -15,6 +15,7 @@ from itertools import pairwise
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import Inst, InstructionSet, OpFlag
+from luthier_py.isa.hazards_cured import Cured, possible
 from luthier_py.isa.owed import NOTHING, Owed, missing, own, unknown
 
 
@@ -44,16 +45,17 @@ class Due:
 def check_distances(isa: InstructionSet, codes: Sequence[Code]) -> None:
     """Raises CheckFailed."""
     calls = any(OpFlag.CALL in inst.op.flags for code in codes for inst in code.instructions.values())
-    outside = _outside(isa, codes) if calls or len(codes) > 1 else Due()
+    rows = possible(isa, {inst.op for code in codes for inst in code.instructions.values()})
+    outside = _outside(isa, codes, rows) if calls or len(codes) > 1 else Due()
     for code in codes:
-        _Walk(isa, code, outside).run()
+        _Walk(isa, code, outside, rows).run()
 
 
 class _Walk:
     """One clone, followed from its entry until nothing new is owed anywhere (mutable)."""
 
-    def __init__(self, isa: InstructionSet, code: Code, outside: Due) -> None:
-        self.isa, self.code, self.outside = isa, code, outside
+    def __init__(self, isa: InstructionSet, code: Code, outside: Due, rows: frozenset[Cured]) -> None:
+        self.isa, self.code, self.outside, self.rows = isa, code, outside, rows
         self.after = {pc: following for pc, following in pairwise(code.instructions)
                       if not _leaves(code.instructions[pc].op.flags)}
         self.calls = {pc for pc, inst in code.instructions.items() if OpFlag.CALL in inst.op.flags}
@@ -105,7 +107,7 @@ class _Walk:
                               Location(self.code.name, pc, isa.text(inst)))
         if pc in self.calls:
             return self.outside
-        adds = _adds(isa, inst, inserted, due)
+        adds = _adds(isa, own(isa, inst, self.rows), inst, inserted, due)
         return Due(due.old.behind(isa, inst), due.new.behind(isa, inst)) | adds if due or adds else due
 
 
@@ -114,20 +116,20 @@ def _leaves(flags: OpFlag) -> bool:
     return OpFlag.TERMINATOR in flags and OpFlag.CONDITIONAL not in flags
 
 
-def _adds(isa: InstructionSet, inst: Inst, inserted: bool, due: Due) -> Due:
+def _adds(isa: InstructionSet, owing: Owed, inst: Inst, inserted: bool, due: Due) -> Due:
     """What an instruction owes itself, and the chains that it carries on."""
-    own_debt, old, new = own(isa, inst), due.old.carried(isa, inst), due.new.carried(isa, inst)
-    return Due(NOTHING, own_debt.join(old).join(new)) if inserted else Due(own_debt.join(old), new)
+    old, new = due.old.carried(isa, inst), due.new.carried(isa, inst)
+    return Due(NOTHING, owing.join(old).join(new)) if inserted else Due(owing.join(old), new)
 
 
-def _outside(isa: InstructionSet, codes: Sequence[Code]) -> Due:
+def _outside(isa: InstructionSet, codes: Sequence[Code], rows: frozenset[Cured]) -> Due:
     """What may be owed where a function is entered or a call returns: by any instruction of any of the clones."""
     places = {(inst.raw, pc not in code.application): inst
               for code in codes for pc, inst in code.instructions.items()}
-    found, before = Due(unknown(isa)), Due()
+    found, before = Due(unknown(rows)), Due()
     while found != before:
         before = found
         for (_, inserted), inst in places.items():
-            if (more := _adds(isa, inst, inserted, before)) != Due():
+            if (more := _adds(isa, own(isa, inst, rows), inst, inserted, before)) != Due():
                 found |= more
     return found

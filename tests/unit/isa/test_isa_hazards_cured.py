@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from luthier_py.isa import Inst, InstructionSet, instruction_set, target, targets
-from luthier_py.isa.hazards_cured import left, rows_of
+from luthier_py.isa.hazards_cured import left, possible, rows_of
 from luthier_py.isa.owed import NOTHING, missing, own
 from luthier_py.isa.registers import RegSet
 
@@ -14,11 +14,10 @@ LOAD = "global_load_dword v1, v2, s[4:5]"
 
 
 def needed(isa: InstructionSet, before: list[str], inst: str) -> list[str]:
-    owed = NOTHING
-    for text in before:
-        earlier = isa.parse(text)
-        owed = owed.behind(isa, earlier).join(own(isa, earlier)).join(owed.carried(isa, earlier))
-    last = isa.parse(inst)
+    owed, last, instructions = NOTHING, isa.parse(inst), [isa.parse(text) for text in before]
+    rows = possible(isa, {last.op, *(earlier.op for earlier in instructions)})
+    for earlier in instructions:
+        owed = owed.behind(isa, earlier).join(own(isa, earlier, rows)).join(owed.carried(isa, earlier))
     return [isa.text(wait) for wait in missing(isa, [owed], last).instructions(isa, last)]
 
 
@@ -81,3 +80,11 @@ def test_every_cure_ends_what_it_is_for(row) -> None:
             for text in hazard.cure(isa, anything(isa)):
                 chains = left(chains, isa.parse(text))
             assert not chains, hazard.name
+
+
+def test_code_has_only_hazards_of_which_it_has_every_instruction() -> None:
+    isa = instruction_set(target("gfx1100"), 32)
+    texts = "v_mov_b32 v1, v2", "ds_load_b32 v1, v2", "lds_direct_load v1 wait_vdst:15"
+    names = [sorted(row.name.split()[0] for row in possible(isa, {isa.parse(text).op for text in chosen}))
+             for chosen in (texts[:2], texts[::2], texts[1:], texts)]
+    assert names == [[], ["VALU"], ["memory"], ["VALU", "memory"]]
