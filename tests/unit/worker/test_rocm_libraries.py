@@ -1,11 +1,14 @@
-"""Libraries that people install, unchanged, on the emulator and under tools: Debian's rocRAND and rocSPARSE.
+"""Libraries that people install, unchanged, on the emulator and under tools: rocRAND, rocSPARSE, bitsandbytes.
 
-LUTHIER_ROCM_LIBRARIES says where they are; see tests/differential/test_elf_real.py.
+LUTHIER_ROCM_LIBRARIES says where Debian's are; see tests/differential/test_elf_real.py. bitsandbytes is PyPI's package;
+only its library is used, not the module, which wants PyTorch.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -14,6 +17,7 @@ from typing import Any
 
 import pytest
 from conftest import missing
+from elftools.elf.elffile import ELFFile
 
 from luthier_py.runtime.hip import runtime_folder
 
@@ -26,26 +30,52 @@ CALLS = (
 SPINNING = "csrsv_solve"  # its waves wait for each other: how often they look is chance
 
 
-@pytest.fixture
-def call() -> Callable[[str, str], tuple[list[str | Path], dict[str, str]]]:
-    """A program that makes a call, and the environment in which it finds the library."""
-
-    def find(library: str, name: str) -> tuple[list[str | Path], dict[str, str]]:
-        if not any(found for folder in FOLDERS for found in Path(folder).glob(f"lib{library}.so.?")):
-            missing(f"no lib{library}: see LUTHIER_ROCM_LIBRARIES in tests/differential/test_elf_real.py")
-        path = os.pathsep.join([str(runtime_folder()), *FOLDERS])
-        return [sys.executable, HERE / f"{library}_program.py", name], {"LD_LIBRARY_PATH": path}
-
-    return find
+@pytest.mark.parametrize("library, name", CALLS)
+def test_debian(
+    library: str, name: str, tooled: Callable[..., Any], counted: Callable[..., list[dict[str, Any]]]
+) -> None:
+    if not any(found for folder in FOLDERS for found in Path(folder).glob(f"lib{library}.so.?")):
+        missing(f"no lib{library}: see LUTHIER_ROCM_LIBRARIES in tests/differential/test_elf_real.py")
+    path = os.pathsep.join([str(runtime_folder()), *FOLDERS])
+    check([sys.executable, HERE / f"{library}_program.py", name], {"LD_LIBRARY_PATH": path}, tooled, counted)
 
 
-@pytest.mark.parametrize("library, name", CALLS, ids=lambda value: value)
-def test_calls(
-    library: str, name: str, call: Callable[..., Any], tooled: Callable[..., Any],
+@pytest.fixture(scope="module")
+def bitsandbytes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Its library, and a folder with the libraries that this one wants and that none of the calls here needs."""
+    spec = importlib.util.find_spec("bitsandbytes")
+    if spec is None or spec.origin is None:
+        missing("no bitsandbytes: pip install --no-deps bitsandbytes")
+    library, folder = Path(spec.origin).parent / "libbitsandbytes_rocm72.so", tmp_path_factory.mktemp("stubs")
+    with library.open("rb") as file:
+        elf = ELFFile(file)
+        symbols = [s.name for s in elf.get_section_by_name(".dynsym").iter_symbols() if s["st_shndx"] == "SHN_UNDEF"]
+        needed = [tag.needed for tag in elf.get_section_by_name(".dynamic").iter_tags("DT_NEEDED")]
+    source = folder / "stubs.c"
+    names = [name for name in symbols if name.startswith(("hipblas", "rocblas"))]
+    source.write_text("".join(f"int {name}(void) {{ return 1; }}\n" for name in names))
+    for name in (name for name in needed if "blas" in name):
+        subprocess.run(["cc", "-shared", "-fPIC", f"-Wl,-soname,{name}", source, "-o", folder / name], check=True)
+    return library, folder
+
+
+@pytest.mark.parametrize("target", ("gfx90a", "gfx942"))
+def test_bitsandbytes(
+    target: str, bitsandbytes: tuple[Path, Path], tooled: Callable[..., Any],
+    counted: Callable[..., list[dict[str, Any]]],
+) -> None:
+    """Compressed fat binaries of ROCm 7, in code object version 6."""
+    library, stubs = bitsandbytes
+    path = os.pathsep.join([str(runtime_folder()), str(stubs)])
+    environment = {"LD_LIBRARY_PATH": path, "LUTHIER_DEVICE": f"emulator:{target}"}
+    check([sys.executable, HERE / "bitsandbytes_program.py", library], environment, tooled, counted)
+
+
+def check(
+    command: list[str | Path], environment: dict[str, str], tooled: Callable[..., Any],
     counted: Callable[..., list[dict[str, Any]]],
 ) -> None:
     """Right on the emulator alone; under a tool as well, and each launch counted as the emulator counts it."""
-    command, environment = call(library, name)
     rows = [row for row in counted(*command, **environment) if SPINNING not in row["kernel"]]
     done = tooled(*command, **environment)
     assert (done.code, done.out) == (0, "PASSED\n"), done.out + done.err
