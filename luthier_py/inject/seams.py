@@ -16,7 +16,8 @@ from itertools import pairwise
 
 from luthier_py.inject.model import Clone, Item
 from luthier_py.isa import InstructionSet, OpFlag
-from luthier_py.isa.hazards_cured import Cured, possible
+from luthier_py.isa.chains import possible
+from luthier_py.isa.hazards_cured import Cured
 from luthier_py.isa.owed import NOTHING, Missing, Owed, missing, own, unknown
 
 

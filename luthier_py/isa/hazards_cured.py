@@ -1,8 +1,8 @@
 """Hazards that a wait instruction cures: what gfx10 and later do not check, where instructions come to stand together.
 
-In: instructions in the order in which they run. Out: instructions that must stand before the next one. Sources:
-GCNHazardRecognizer.cpp of LLVM 22 (the function that each row names) and AMDGPUWaitSGPRHazards.cpp; tests compare with
-what LLVM inserts. Invariant: never missed; a row may ask for a cure where LLVM knows that none is needed.
+Out: rows of data, which `chains` follows along code. Sources: GCNHazardRecognizer.cpp of LLVM 22 (the function that
+each row names) and AMDGPUWaitSGPRHazards.cpp; tests compare with what LLVM inserts. Invariant: no hazard has no row; a
+row may ask for a cure where LLVM knows that none is needed.
 
 A hazard is a chain: instructions that come one after the other and share registers, and one more that must not come
 then. Each link says what ends the chain behind it.
@@ -10,10 +10,8 @@ then. Each link says what ends the chain behind it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from typing import TypeAlias
 
 from luthier_py.isa.hazards import Side, is_double_matrix, states_of
 from luthier_py.isa.instruction import Inst, OperandKind, OpFlag, OpInfo, Space
@@ -22,6 +20,7 @@ from luthier_py.isa.names import DEPENDENCIES
 from luthier_py.isa.registers import EXEC, M0, MODE, NO_REGS, SCC, VCC, RegSet, sgpr
 
 _ALL = RegSet((1 << 130) - 1, (1 << 1024) - 1, (1 << 256) - 1)
+_EVEN = sum(1 << place for place in range(0, 130, 2))
 _EXEC, _VCC = RegSet.of(sgpr(EXEC, 2)), RegSet.of(sgpr(VCC, 2))
 _LEFT_OUT = RegSet.of(sgpr(EXEC, 2), sgpr(M0), sgpr(SCC), sgpr(MODE))
 _LDS, _MEMORY = OpFlag.LDS | OpFlag.GDS, OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS
@@ -89,8 +88,7 @@ def _scalars(regs: RegSet) -> RegSet:
 
 def _pairs(regs: RegSet) -> RegSet:
     """Both registers of each pair of which one is in ``regs``."""
-    even = sum(1 << place for place in range(0, 130, 2))
-    low = (regs.sgpr | regs.sgpr >> 1) & even
+    low = (regs.sgpr | regs.sgpr >> 1) & _EVEN
     return RegSet(sgpr=low | low << 1) - _LEFT_OUT
 
 
@@ -314,85 +312,3 @@ CURED = (
           (Link(Side(_ALU, lambda i: _scalars(i.writes)), _when(_waits(SA_SDST | VA_SDST)), 9),),
           Side(_any, _scratch_base), _counters(SA_SDST | VA_SDST), lambda i: int(bool(_scalars(i.writes)))),
 )
-
-Chains: TypeAlias = dict[tuple[Cured, int, int], RegSet]  # row, links made, counted since the first -> registers
-
-
-@cache
-def rows_of(isa: InstructionSet) -> tuple[Cured, ...]:
-    """The hazards of a target and wave size."""
-    return tuple(row for row in CURED if row.where(isa))
-
-
-def possible(isa: InstructionSet, ops: Collection[OpInfo]) -> frozenset[Cured]:
-    """Hazards that code of these operations may have."""
-    return frozenset(
-        row for row in rows_of(isa)
-        if all(any(side.takes_part(op) for op in ops) for side in (*(link.side for link in row.links), row.consumed))
-    )
-
-
-@cache
-def _rows(isa: InstructionSet, op: OpInfo) -> tuple[frozenset[tuple[Cured, int]], frozenset[Cured]]:
-    """Links that an operation may be, by number, and hazards that it may run into."""
-    rows = rows_of(isa)
-    return (frozenset((row, k) for row in rows for k, link in enumerate(row.links) if link.side.takes_part(op)),
-            frozenset(row for row in rows if row.consumed.takes_part(op)))
-
-
-def started(isa: InstructionSet, inst: Inst) -> Chains:
-    """Chains that begin with ``inst``."""
-    found: Chains = {(row, 1, 0): regs for row, number in _rows(isa, inst.op)[0]
-                     if not number and (regs := row.links[0].side.registers(inst))}
-    itself = {key: regs for key, regs in found.items() if key[0].by_itself}
-    return found | carried(isa, itself, inst) if itself else found
-
-
-def carried(isa: InstructionSet, chains: Chains, inst: Inst) -> Chains:
-    """Those of ``chains`` of which ``inst`` is the next link, with that link."""
-    found: Chains = {}
-    links = _rows(isa, inst.op)[0]
-    for (row, made, count), regs in chains.items():
-        if (row, made) in links and (shared := regs & row.links[made].side.registers(inst)):
-            key = row, made + 1, count
-            found[key] = found.get(key, NO_REGS) | shared
-    return found
-
-
-def left(chains: Chains, inst: Inst) -> Chains:
-    """What ``inst`` leaves of ``chains``."""
-    found: Chains = {}
-    passed = _passed(inst)
-    for (row, made, count), regs in chains.items():
-        known = passed.get((row, made))
-        if known is None:
-            link = row.links[made - 1]
-            known = passed[row, made] = link.ended(inst), row.counted(inst), link.reach
-        ended, counted, reach = known
-        if reach is not None:
-            count += counted
-            if count > reach:
-                continue
-        if rest := regs - ended if ended else regs:
-            key = row, made, count
-            found[key] = found[key] | rest if key in found else rest
-    return found
-
-
-@lru_cache(maxsize=1 << 16)
-def _passed(inst: Inst) -> dict[tuple[Cured, int], tuple[RegSet, int, int | None]]:
-    """For links that were asked for (it grows): what ``inst`` ends, how much it counts, how much may be counted."""
-    return {}
-
-
-def met(isa: InstructionSet, chains: Chains, inst: Inst) -> set[Cured]:
-    """Hazards that ``inst`` runs into."""
-    consumed = _rows(isa, inst.op)[1]
-    return {row for (row, made, _), regs in chains.items()
-            if made == len(row.links) and row in consumed and regs.overlaps(row.consumed.registers(inst))}
-
-
-def cures_of(isa: InstructionSet, rows: Collection[Cured], inst: Inst) -> list[Inst]:
-    """What must stand before ``inst``, which runs into ``rows``."""
-    texts = dict.fromkeys(row.cure(isa, inst) for row in rows_of(isa) if row in rows)
-    return [isa.parse(text) for cure in texts for text in cure]

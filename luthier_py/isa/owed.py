@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from luthier_py.isa import hazards, hazards_cured
-from luthier_py.isa.hazards_cured import Chains, Cured
+from luthier_py.isa import chains, hazards
+from luthier_py.isa.chains import Chains
+from luthier_py.isa.hazards_cured import Cured
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.instruction_set import InstructionSet
 from luthier_py.isa.registers import NO_REGS, RegSet
@@ -39,11 +40,11 @@ class Owed:
         """What ``inst`` leaves of it."""
         if not self:
             return self
-        return Owed(hazards.passed(isa, self.states, inst), hazards_cured.left(self.chains, inst))
+        return Owed(hazards.passed(isa, self.states, inst), chains.left(self.chains, inst))
 
     def carried(self, isa: InstructionSet, inst: Inst) -> Owed:
         """Chains that go on with ``inst``."""
-        return Owed({}, hazards_cured.carried(isa, self.chains, inst)) if self.chains else NOTHING
+        return Owed({}, chains.carried(isa, self.chains, inst)) if self.chains else NOTHING
 
 
 NOTHING = Owed()
@@ -66,7 +67,7 @@ class Missing:
         """Instructions that make up for it before ``inst``."""
         whole, rest = divmod(self.states, NOP_STATES)
         nops = [isa.make("s_nop", states - 1) for states in [NOP_STATES] * whole + [rest] * bool(rest)]
-        return nops + hazards_cured.cures_of(isa, self.rows, inst)
+        return nops + chains.cures_of(isa, self.rows, inst)
 
 
 NONE_MISSING = Missing()
@@ -74,9 +75,9 @@ NONE_MISSING = Missing()
 
 @lru_cache(maxsize=1 << 16)
 def own(isa: InstructionSet, inst: Inst, rows: frozenset[Cured]) -> Owed:
-    """What ``inst`` itself owes; of chains those of ``rows`` (see :func:`hazards_cured.possible`)."""
-    chains = hazards_cured.started(isa, inst)
-    return Owed(hazards.produced(isa, inst), {key: regs for key, regs in chains.items() if key[0] in rows})
+    """What ``inst`` itself owes; of chains those of ``rows`` (see :func:`chains.possible`)."""
+    begun = chains.started(isa, inst)
+    return Owed(hazards.produced(isa, inst), {key: regs for key, regs in begun.items() if key[0] in rows})
 
 
 def missing(isa: InstructionSet, owed: Iterable[Owed], inst: Inst) -> Missing:
@@ -84,7 +85,7 @@ def missing(isa: InstructionSet, owed: Iterable[Owed], inst: Inst) -> Missing:
     found = NONE_MISSING
     for debt in owed:
         if debt:
-            states, rows = hazards.missing(isa, debt.states, inst), hazards_cured.met(isa, debt.chains, inst)
+            states, rows = hazards.missing(isa, debt.states, inst), chains.met(isa, debt.chains, inst)
             if states or rows:
                 found = found.join(Missing(states, frozenset(rows)))
     return found

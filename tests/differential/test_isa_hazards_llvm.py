@@ -14,7 +14,7 @@ import pytest
 from hazard_sequences import as_mir, draw, inserted, through_llc
 
 from luthier_py.isa import Inst, InstructionSet, instruction_set, target, targets
-from luthier_py.isa.hazards_cured import possible
+from luthier_py.isa.chains import possible
 from luthier_py.isa.owed import NOTHING, Missing, missing, own
 
 ALL = os.environ.get("LUTHIER_TEST_ISA") == "1"

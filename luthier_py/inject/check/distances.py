@@ -15,7 +15,8 @@ from itertools import pairwise
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import Inst, InstructionSet, OpFlag
-from luthier_py.isa.hazards_cured import Cured, possible
+from luthier_py.isa.chains import possible
+from luthier_py.isa.hazards_cured import Cured
 from luthier_py.isa.owed import NOTHING, Owed, missing, own, unknown
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from luthier_py.isa import Inst, InstructionSet, instruction_set, target, targets
-from luthier_py.isa.hazards_cured import left, possible, rows_of
+from luthier_py.isa.chains import left, possible, rows_of
 from luthier_py.isa.owed import NOTHING, missing, own
 from luthier_py.isa.registers import RegSet
 

@@ -1,0 +1,111 @@
+"""Chains of instructions that a hazard is made of, followed along code.
+
+In: instructions in the order in which they run. Out: what must stand before the next one. Invariant: a chain of
+`hazards_cured` is there from its first link on until something ends it for all of its registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import cache, lru_cache
+from typing import TypeAlias
+
+from luthier_py.isa.hazards_cured import CURED, Cured
+from luthier_py.isa.instruction import Inst, OpInfo
+from luthier_py.isa.instruction_set import InstructionSet
+from luthier_py.isa.registers import NO_REGS, RegSet
+
+Chains: TypeAlias = dict[tuple[Cured, int, int], RegSet]  # row, links made, counted since the first -> registers
+
+
+@cache
+def rows_of(isa: InstructionSet) -> tuple[Cured, ...]:
+    """The hazards of a target and wave size."""
+    return tuple(row for row in CURED if row.where(isa))
+
+
+def possible(isa: InstructionSet, ops: Collection[OpInfo]) -> frozenset[Cured]:
+    """Hazards that code of these operations may have."""
+    return frozenset(
+        row for row in rows_of(isa)
+        if all(any(side.takes_part(op) for op in ops) for side in (*(link.side for link in row.links), row.consumed))
+    )
+
+
+@cache
+def _rows(isa: InstructionSet, op: OpInfo) -> tuple[frozenset[tuple[Cured, int]], frozenset[Cured]]:
+    """Links that an operation may be, by number, and hazards that it may run into."""
+    rows = rows_of(isa)
+    return (frozenset((row, k) for row in rows for k, link in enumerate(row.links) if link.side.takes_part(op)),
+            frozenset(row for row in rows if row.consumed.takes_part(op)))
+
+
+def started(isa: InstructionSet, inst: Inst) -> Chains:
+    """Chains that begin with ``inst``."""
+    found: Chains = {(row, 1, 0): regs for row, number in _rows(isa, inst.op)[0]
+                     if not number and (regs := row.links[0].side.registers(inst))}
+    itself = {key: regs for key, regs in found.items() if key[0].by_itself}
+    return found | carried(isa, itself, inst) if itself else found
+
+
+def carried(isa: InstructionSet, chains: Chains, inst: Inst) -> Chains:
+    """Those of ``chains`` of which ``inst`` is the next link, with that link."""
+    found: Chains = {}
+    links = _links(isa, inst)
+    for (row, made, count), regs in chains.items() if links else ():
+        if (own := links.get((row, made))) and (shared := regs & own):
+            key = row, made + 1, count
+            found[key] = found.get(key, NO_REGS) | shared
+    return found
+
+
+@lru_cache(maxsize=1 << 16)
+def _links(isa: InstructionSet, inst: Inst) -> dict[tuple[Cured, int], RegSet]:
+    """Links that ``inst`` may be behind others, by number, and its registers in them."""
+    return {(row, number): regs for row, number in _rows(isa, inst.op)[0]
+            if number and (regs := row.links[number].side.registers(inst))}
+
+
+def left(chains: Chains, inst: Inst) -> Chains:
+    """What ``inst`` leaves of ``chains``."""
+    found: Chains = {}
+    passed = _passed(inst)
+    for (row, made, count), regs in chains.items():
+        known = passed.get((row, made))
+        if known is None:
+            link = row.links[made - 1]
+            known = passed[row, made] = link.ended(inst), row.counted(inst), link.reach
+        ended, counted, reach = known
+        if reach is not None:
+            count += counted
+            if count > reach:
+                continue
+        if rest := regs - ended if ended else regs:
+            key = row, made, count
+            found[key] = found[key] | rest if key in found else rest
+    return found
+
+
+@lru_cache(maxsize=1 << 16)
+def _passed(inst: Inst) -> dict[tuple[Cured, int], tuple[RegSet, int, int | None]]:
+    """For links that were asked for (it grows): what ``inst`` ends, how much it counts, how much may be counted."""
+    return {}
+
+
+def met(isa: InstructionSet, chains: Chains, inst: Inst) -> set[Cured]:
+    """Hazards that ``inst`` runs into."""
+    consumed = _consumed(isa, inst)
+    return {row for (row, made, _), regs in chains.items()
+            if made == len(row.links) and row in consumed and regs.overlaps(consumed[row])} if consumed else set()
+
+
+@lru_cache(maxsize=1 << 16)
+def _consumed(isa: InstructionSet, inst: Inst) -> dict[Cured, RegSet]:
+    """Hazards that ``inst`` may run into, and with which registers."""
+    return {row: regs for row in _rows(isa, inst.op)[1] if (regs := row.consumed.registers(inst))}
+
+
+def cures_of(isa: InstructionSet, rows: Collection[Cured], inst: Inst) -> list[Inst]:
+    """What must stand before ``inst``, which runs into ``rows``."""
+    texts = dict.fromkeys(row.cure(isa, inst) for row in rows_of(isa) if row in rows)
+    return [isa.parse(text) for cure in texts for text in cure]
