@@ -124,6 +124,11 @@ def _scratch_base(inst: Inst) -> RegSet:
     return RegSet.of(sgpr(102, 2)) if reads else NO_REGS
 
 
+def _far_in_buffer(inst: Inst) -> RegSet:
+    offset = inst.find("offset")  # not of cache control
+    return _ALL if offset is not None and offset.value & 6 else NO_REGS
+
+
 def _when(*ways: Callable[[Inst], bool]) -> Callable[[Inst], RegSet]:
     """All registers, behind an instruction of one of these kinds."""
     return lambda inst: _ALL if any(way(inst) for way in ways) else NO_REGS
@@ -266,7 +271,7 @@ CURED = (
     _branches_between(_vmem_only, _uses_lds),
     Cured("many addresses, then a buffer (checkNSAtoVMEMHazard)", _GFX10_1,
           (Link(Side(lambda op: op.format == "MIMG" and op.size_bytes >= 16, lambda i: _ALL), lambda i: _ALL),),
-          Side(lambda op: op.format in ("MUBUF", "MTBUF"), lambda i: _ALL if i["offset"].value & 6 else NO_REGS),
+          Side(lambda op: op.format in ("MUBUF", "MTBUF"), _far_in_buffer),
           _texts("s_nop 0")),
     Cured("atomic in memory, s_denorm_mode (checkFPAtomicToDenormModeHazard)", _version((10, 1), (10, 3)),
           (Link(Side(lambda op: OpFlag.ATOMIC in op.flags and OpFlag.VMEM in op.flags, lambda i: _ALL),

@@ -88,3 +88,10 @@ def test_code_has_only_hazards_of_which_it_has_every_instruction() -> None:
     names = [sorted(row.name.split()[0] for row in possible(isa, {isa.parse(text).op for text in chosen}))
              for chosen in (texts[:2], texts[::2], texts[1:], texts)]
     assert names == [[], ["VALU"], ["memory"], ["VALU", "memory"]]
+
+
+def test_cache_control_is_no_buffer_with_an_offset() -> None:
+    isa = instruction_set(target("gfx1010"), 32)
+    many = "image_sample_d v[0:3], [v4, v20, v30, v8, v40, v12], s[0:7], s[8:11] dmask:0xf dim:SQ_RSRC_IMG_2D"
+    assert needed(isa, [many], "buffer_gl0_inv") == []
+    assert needed(isa, [many], "buffer_load_dword v1, off, s[0:3], 0 offset:4") == ["s_nop 0"]
