@@ -255,24 +255,76 @@ class _Move:
         """Resolve every address of its own: another allocation than last time, an aperture, or a fault."""
         flags = {"lds": IN_LDS, "private": IN_SCRATCH, "flat": FLAT}.get(self.addresses, 0)
         flags |= WRITES if self.store else 0
-        size = self.bytes if self.addresses in ("near", "far", "lds") else min(self.bytes, 4)
-        tail = f"i64 {size}, ptr %site, i64 %scan.lane, i64 {flags}"
+        in_words = self.addresses in ("private", "flat")  # of scratch, which lie apart
+        size = min(self.bytes, 4) if in_words else self.bytes
+        tail = f"ptr %site, i64 %scan.lane, i64 {flags}"
         text = "slow:\n  br label %scan\n" + each_lane("scan", "scanned") + SLOW_ADDRESS
         text += SLOW_HIGH if self.far else "  %s.at = add i64 %s.near, 0\n"
+        if in_words and size > 1:
+            text += self._bytes_of_words(size, tail)
         for part in self.parts:
             s = f"s{part}"
             text += f"  %{s}.at = add i64 %s.at, {'%distance' if part else 0}\n"
             for word in range(self.words if size <= 4 else 1):
-                text += f"""
-  %{s}.at{word} = add i64 %{s}.at, {4 * word}
-  %{s}.p{word} = call ptr @luthier_resolve(ptr %wave, i64 %{s}.at{word}, {tail})
-  %{s}.null{word} = icmp eq ptr %{s}.p{word}, null
-  br i1 %{s}.null{word}, label %failed, label %{s}.good{word}
-{s}.good{word}:
-"""
+                text += f"  %{s}.at{word} = add i64 %{s}.at, {4 * word}\n"
+                text += _resolved(f"{s}.p{word}", f"%{s}.at{word}", size, tail)
             for word in range(1, self.words if size > 4 else 1):
                 text += f"  %{s}.p{word} = getelementptr i8, ptr %{s}.p0, i64 {4 * word}\n"
         return text + self._lane_data("s", "scan") + next_lane("scan") + SLOW_END
+
+    def _bytes_of_words(self, size: int, tail: str) -> str:
+        """A lane whose elements lie across words, byte by byte; others go on behind it."""
+        text = f"""
+  %s.where = or i64 %s.at, {"%distance" if len(self.parts) > 1 else 0}
+  %s.in.word = and i64 %s.where, 3
+  %s.end = add i64 %s.in.word, {size}
+  %s.across = icmp ugt i64 %s.end, 4
+  br i1 %s.across, label %across, label %straight
+across:
+"""
+        places = [(part, word, byte) for part in self.parts for word in range(self.words) for byte in range(size)]
+        for part, word, byte in places:
+            b = f"b{part}.{word}.{byte}"
+            text += f"  %{b}.far = add i64 %s.at, {'%distance' if part else 0}\n"
+            text += f"  %{b}.at = add i64 %{b}.far, {4 * word + byte}\n"
+            text += _resolved(f"{b}.p", f"%{b}.at", 1, tail)
+        for part in self.parts:
+            text += f"  %b{part}.d = getelementptr i32, ptr {_rows(part)}, i64 %scan.lane\n"
+            for word in range(self.words):
+                text += f"  %b{part}.{word}.d = getelementptr i8, ptr %b{part}.d, i64 {word * self.row}\n"
+                text += self._store_bytes(f"%b{part}.{word}", size) if self.store else self._load_bytes(
+                    f"%b{part}.{word}", size)
+        return text + "  br label %scan.next\nstraight:\n"
+
+    def _store_bytes(self, b: str, size: int) -> str:
+        text = f"  {b}.x = load i32, ptr {b}.d, align 4\n"
+        for byte in range(size):
+            text += f"  {b}.{byte}.up = lshr i32 {b}.x, {8 * byte}\n  {b}.{byte}.x = trunc i32 {b}.{byte}.up to i8\n"
+            text += f"  store i8 {b}.{byte}.x, ptr {b}.{byte}.p, align 1\n"
+        return text
+
+    def _load_bytes(self, b: str, size: int) -> str:
+        text, whole = "", "0"
+        for byte in range(size):
+            wider = self.extend if byte == size - 1 else "zext"
+            text += f"""
+  {b}.{byte}.x = load i8, ptr {b}.{byte}.p, align 1
+  {b}.{byte}.wide = {wider} i8 {b}.{byte}.x to i32
+  {b}.{byte}.up = shl i32 {b}.{byte}.wide, {8 * byte}
+  {b}.{byte}.all = or i32 {whole}, {b}.{byte}.up
+"""
+            whole = f"{b}.{byte}.all"
+        return text + f"  store i32 {whole}, ptr {b}.d, align 4\n"
+
+
+def _resolved(name: str, address: str, size: int, tail: str) -> str:
+    """The host's pointer for an address of this lane; away on a fault."""
+    return f"""
+  %{name} = call ptr @luthier_resolve(ptr %wave, i64 {address}, i64 {size}, {tail})
+  %{name}.null = icmp eq ptr %{name}, null
+  br i1 %{name}.null, label %failed, label %{name}.good
+{name}.good:
+"""
 
 
 def _rows(part: int) -> str:

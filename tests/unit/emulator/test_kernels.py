@@ -127,6 +127,19 @@ DEVICE u32 table[4] = {10, 20, 30, 40};
 DEVICE u32 counter;
 KERNEL void globals(u32 *out) { out[X] = table[X & 3]; __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED); }
 DEVICE __attribute__((noinline)) u32 fib(u32 n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+struct __attribute__((packed)) Packed { u8 a; u32 b; u16 c; u64 d; i16 e; };
+DEVICE __attribute__((noinline)) void fill(volatile struct Packed *p, u32 x) {
+  p->a = x; p->b = x * 0x01010101u; p->c = x * 257; p->d = 0x0102030405060708ul * x; p->e = -(i32)x;
+}
+KERNEL void packed(u64 *out, u32 n) {
+  volatile struct Packed p[4] = {};
+  u32 i = X % n;
+  fill(&p[i], X + 1);
+  p[i].b += 1; p[i].c += 1; p[i].d += 1; p[i].e -= 1;
+  u64 sum = 0;
+  for (u32 k = 0; k < 4; ++k) sum += p[k].a + p[k].b + p[k].c + p[k].d + p[k].e;
+  out[X] = sum;
+}
 KERNEL void recursion(u32 *out) { out[X] = fib(X % 12); }
 """
 
@@ -292,6 +305,15 @@ def test_global_variables(compiled):
         dev.launch(kernel, (1, 1, 1), (64, 1, 1), out.address.to_bytes(8, "little"))
         assert int.from_bytes(dev.read(counter.address, counter.size), "little") == 64 * launches
     assert list(np.frombuffer(dev.read(out.address, 256), np.uint32)) == [10, 20, 30, 40] * 16
+
+
+def test_words_of_scratch_need_not_be_aligned(compiled):
+    """By scratch instructions, and by flat ones in a function that gets a pointer."""
+    out, x = np.zeros(64, np.uint64), np.arange(1, 65, dtype=np.uint64)
+    launch(device(), compiled, "packed", [out, 3])
+    wide = x * np.uint64(0x0102030405060708)
+    expected = x + (x * 0x01010101 & 0xFFFFFFFF) + 1 + (x * 257 + 1) + wide + 1 - x - 1
+    assert np.array_equal(out, expected)
 
 
 def test_recursion(compiled):
