@@ -1,4 +1,5 @@
 // Kernels that print: to the program's own stdout, in its order, every kind of argument, from many waves and lanes.
+// With an argument: an assertion that fails in a kernel.
 // Linked with ROCm's device library.
 #include <hip/hip_runtime.h>
 #include <cassert>
@@ -21,7 +22,7 @@ __global__ void all(const int *names)
         printf("lane %d of group %d has %d\n", unsigned(threadIdx.x), unsigned(blockIdx.x), names[i]);
 }
 
-__global__ void checked(int number) { assert(number != 42); } // ends in a call that never returns
+__global__ void checked(int number) { assert(number != 42); } // there is a call that never returns
 
 static std::string contents(std::FILE *file)
 {
@@ -33,8 +34,13 @@ static std::string contents(std::FILE *file)
     return text;
 }
 
-int main()
+int main(int argc, char **)
 {
+    if (argc > 1) {
+        checked<<<1, 64>>>(42);
+        REQUIRE(hipDeviceSynchronize() == hipErrorLaunchFailure);
+        return passed();
+    }
     const int groups = 5, block = 100, n = groups * block;
     int host[n], *names;
     for (int i = 0; i < n; i++)

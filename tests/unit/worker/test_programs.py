@@ -80,6 +80,15 @@ def test_what_programs_survive(what: str, program: Program, run: Run) -> None:
     assert ("bad address 0x0" in done.stderr and "store" in done.stderr) if what == "kernel" else not done.stderr
 
 
+def test_an_assertion_that_fails_in_a_kernel(program: Program, run: Run) -> None:
+    done = run(program("printing"), "failing")
+    assert (done.returncode, done.stdout) == (0, "PASSED\n")
+    *said, last = done.stderr.splitlines()
+    assert len(said) == 64 and len(set(said)) == 1  # each lane fails
+    assert said[0].endswith("void checked(int): Device-side assertion `number != 42' failed.")
+    assert "s_trap" in last and "checked" in last
+
+
 def test_the_worker_ends_with_its_program(program: Program, run: Run) -> None:
     """Killed while a kernel runs for ever: the pipe that the worker has inherited closes at once."""
     done = run(program("faults"), "loop")
