@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from luthier_py.emulator.buffers import scalar_buffer_load, vector_buffer
-from luthier_py.emulator.layout import SITE_BYTES, TEMPORARY_ROW, WAVE, ZERO_ROW, row_offset
+from luthier_py.emulator.crosslane import transpose
+from luthier_py.emulator.layout import PASSING_ROW, SITE_BYTES, TEMPORARY_ROW, WAVE, ZERO_ROW, row_offset
 from luthier_py.emulator.loads import ChunkLoad
 from luthier_py.emulator.operands import field, read_scalar, row_of
 from luthier_py.emulator.strip import Chunk
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst, Operand, OperandKind, OpFlag
-from luthier_py.isa.registers import Reg
+from luthier_py.isa.registers import M0, Reg
 from luthier_py.isa.semantics.algebra import U64, Kind, Type, Value
-from luthier_py.isa.semantics.lds import LoadTwo, StoreTwo
+from luthier_py.isa.semantics.cdna4 import TransposedLoad
+from luthier_py.isa.semantics.lds import LoadToLds, LoadTwo, StoreTwo
 from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarLoad, ScalarStore, Store
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 
 _DWORDS = {"b32": 1, "b64": 2, "b96": 3, "b128": 4}
-MEMORY_ROWS = (Load, Store, Atomic, ScalarLoad, ScalarStore, LoadTwo, StoreTwo)
+MEMORY_ROWS = (Load, Store, Atomic, ScalarLoad, ScalarStore, LoadTwo, StoreTwo, LoadToLds, TransposedLoad)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,10 @@ class Access:
             self._store(inst, row)
         elif isinstance(row, Atomic):
             self._atomic(inst, row)
+        elif isinstance(row, LoadToLds):
+            self._load_to_lds(inst, row)
+        elif isinstance(row, TransposedLoad):
+            self._transposed(inst, row)
         elif isinstance(row, LoadTwo):
             target = row_of(register(inst["vdst"]))
             self._two(inst, row, "load", target, target + row.dwords)
@@ -94,6 +100,27 @@ class Access:
             chunk.write_row(target, merged)
 
         self.t.strip.add(self.t.exec(), merge)
+
+    def _load_to_lds(self, inst: Inst, row: LoadToLds) -> None:
+        element, lanes = f"b{32 * row.dwords}", self.t.wave_size
+        self._vector(inst, Move(f"load_{element}", PASSING_ROW), 4 * row.dwords)
+        self.t.settle()
+        places = ", ".join(f"i32 {4 * row.dwords * lane}" for lane in range(lanes))
+        addresses = PASSING_ROW + row.dwords
+        self.t.emitter.emit(f"store <{lanes} x i32> <{places}>, ptr {self.row_pointer(addresses)}, align 64")
+        base = (self.t.scalars.read(M0) & 0xFFFF).to(U64) + field(inst, "offset")
+        self.call(Move(f"store_{element}", PASSING_ROW), Addresses("lds", base, addresses, self.mask()))
+
+    def _transposed(self, inst: Inst, row: TransposedLoad) -> None:
+        target = row_of(register(inst["vdst"]))
+        self._vector(inst, Move("load_b64", TEMPORARY_ROW), 8)
+        self.t.settle()
+        transpose(self.t, TEMPORARY_ROW, TEMPORARY_ROW + 2, row.bits)
+        for word in range(2):
+            def write(chunk: Chunk, word: int = word) -> None:
+                chunk.write_row(target + word, chunk.row(TEMPORARY_ROW + 2 + word))
+
+            self.t.put_off(write)
 
     def _store(self, inst: Inst, row: Store) -> None:
         source = row_of(register(inst.find("vdata") or inst["data0"]))

@@ -26,7 +26,7 @@ _ADD_TID = 1 << 23
 
 def vector_buffer(access: Access, inst: Inst, move: Move, size: int) -> None:
     """One buffer instruction that moves ``size`` bytes for each lane."""
-    if "_LDS" in inst.op.record or field(inst, "lds"):
+    if field(inst, "lds"):
         raise Unsupported("buffer instructions between memory and LDS")
     t = access.t
     srsrc = inst["srsrc"]

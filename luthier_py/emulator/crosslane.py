@@ -15,6 +15,7 @@ from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst, Operand
 from luthier_py.isa.registers import RegFile
 from luthier_py.isa.semantics.algebra import U32, U64, Value, ctz, select
+from luthier_py.isa.semantics.cdna4 import SwapRows
 from luthier_py.isa.semantics.control import CrossLane
 from luthier_py.isa.semantics.lds import Permute
 
@@ -95,6 +96,56 @@ def _swizzle(t: Translator, inst: Inst, target: int) -> None:
     kept = t.emitter.let(f"select <{t.wave_size} x i1> {mask}, {vector} {whole}, {vector} zeroinitializer")
     t.emitter.emit(f"store {vector} {kept}, ptr {place}, align 64")
     t.put_off(lambda chunk: chunk.write_row(target, chunk.row(TEMPORARY_ROW)))
+
+
+def swap_rows(t: Translator, inst: Inst, row: SwapRows) -> None:
+    """What comes from a lane that is not active is left out, or 0 with bound_ctrl; fi takes it as it is."""
+    first, second = inst["vdst"].reg, inst["src0"].reg
+    assert first is not None and second is not None
+    lanes, mask = t.wave_size, t.exec()
+    t.settle()
+    vector, flags = f"<{lanes} x i32>", f"<{lanes} x i1>"
+    active = t.emitter.let(f"bitcast i{lanes} {mask.ref} to {flags}")
+    places = [_row(t, row_of(reg)) for reg in (first, second)]
+    old = [t.emitter.let(f"load {vector}, ptr {place}, align 64") for place in places]
+    for number, place in enumerate(places):
+        changes = [lane // row.lanes % 2 != number for lane in range(lanes)]
+        others = [lane ^ row.lanes if change else lane for lane, change in enumerate(changes)]
+        picked = ", ".join(f"i32 {lanes * change + other}" for other, change in zip(others, changes, strict=True))
+        new = t.emitter.let(f"shufflevector {vector} {old[number]}, {vector} {old[1 - number]}, {vector} <{picked}>")
+        sources = ", ".join(f"i32 {other}" for other in others)
+        given = t.emitter.let(f"shufflevector {flags} {active}, {flags} poison, {vector} <{sources}>")
+        taken = active
+        if not field(inst, "fi"):
+            if field(inst, "bound_ctrl"):
+                new = t.emitter.let(f"select {flags} {given}, {vector} {new}, {vector} zeroinitializer")
+            else:
+                taken = t.emitter.let(f"and {flags} {active}, {given}")
+        kept = t.emitter.let(f"select {flags} {taken}, {vector} {new}, {vector} {old[number]}")
+        t.emitter.emit(f"store {vector} {kept}, ptr {place}, align 64")
+
+
+def transpose(t: Translator, source: int, target: int, bits: int) -> None:
+    """Rows ``source`` and the next: tiles of 16 columns, 8 bytes a lane. A column for each lane goes to ``target``."""
+    lanes, each = t.wave_size, 32 // bits
+    vector = f"<{lanes} x i32>"
+    rows = [t.emitter.let(f"load {vector}, ptr {_row(t, source + word)}, align 64") for word in range(2)]
+    per_row = 16 * bits // 64  # lanes that hold a row of the tile
+    for word in range(2):
+        whole = "zeroinitializer"
+        for part in range(each):
+            wanted = []  # for each lane: who has its element, and as which of the elements there
+            for lane in range(lanes):
+                place, element = divmod(lane % 16, 2 * each)
+                wanted.append((lane // 16 * 16 + per_row * (word * each + part) + place, element))
+            picked = ", ".join(f"i32 {element // each * lanes + giver}" for giver, element in wanted)
+            shifts = ", ".join(f"i32 {element % each * bits}" for _, element in wanted)
+            given = t.emitter.let(f"shufflevector {vector} {rows[0]}, {vector} {rows[1]}, {vector} <{picked}>")
+            low = t.emitter.let(f"lshr {vector} {given}, <{shifts}>")
+            one = t.emitter.let(f"and {vector} {low}, splat (i32 {(1 << bits) - 1})")
+            moved = t.emitter.let(f"shl {vector} {one}, splat (i32 {part * bits})")
+            whole = t.emitter.let(f"or {vector} {whole}, {moved}")
+        t.emitter.emit(f"store {vector} {whole}, ptr {_row(t, target + word)}, align 64")
 
 
 def shuffle_row(t: Translator, row: int, sources: Sequence[int | None]) -> tuple[str, str]:

@@ -54,6 +54,8 @@ VECTOR_ROWS = 512
 TEMPORARY_ROW = VECTOR_ROWS
 """Rows past the registers, for addresses and halves."""
 ZERO_ROW = TEMPORARY_ROW + 6
+PASSING_ROW = TEMPORARY_ROW + 8
+"""Four rows for what passes from memory to LDS, and one for addresses there."""
 LOADED_ROW = TEMPORARY_ROW + 16
 """Eight rows for what loads give lane by lane, and two for their addresses."""
 TEMPORARY_ROWS = 26

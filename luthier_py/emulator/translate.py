@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from luthier_py.emulator.access import MEMORY_ROWS, Access
-from luthier_py.emulator.crosslane import cross_lane, permute, read_first
+from luthier_py.emulator.crosslane import cross_lane, permute, read_first, swap_rows
 from luthier_py.emulator.discover import CodeBlock
 from luthier_py.emulator.emitter import Emitter
 from luthier_py.emulator.indexing import Index, index_mode
@@ -34,6 +34,7 @@ from luthier_py.isa.instruction import Inst
 from luthier_py.isa.registers import EXEC, M0, VCC
 from luthier_py.isa.semantics import Lanes, Scalar, meaning
 from luthier_py.isa.semantics.algebra import U64, Value
+from luthier_py.isa.semantics.cdna4 import SwapRows, TruthTable
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane, Indexing
 from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.matrix import Matrix
@@ -240,6 +241,8 @@ class Translator:
     def _instruction(self, inst: Inst) -> None:
         row = meaning(inst.op)
         try:
+            if isinstance(row, TruthTable):
+                row = row.of(operand_field(inst, "bitop3"))
             if isinstance(row, Lanes):
                 lanes(self, inst, row)
             elif isinstance(row, Scalar):
@@ -254,6 +257,8 @@ class Translator:
                 cross_lane(self, inst, row)
             elif isinstance(row, Permute):
                 permute(self, inst, row)
+            elif isinstance(row, SwapRows):
+                swap_rows(self, inst, row)
             elif isinstance(row, Matrix):
                 matrix(self, inst, row)
             elif isinstance(row, Indexing):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from luthier_py.isa.instruction import OpInfo
 from luthier_py.isa.semantics import (
+    cdna4,
     compare,
     control,
     conversions,
@@ -18,7 +19,7 @@ from luthier_py.isa.semantics import (
 from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, Signature, Slot, rows
 
 __all__ = [
-    "Lanes", "Meaning", "Scalar", "Signature", "Slot", "compare", "control", "conversions", "floats", "lds",
+    "Lanes", "Meaning", "Scalar", "Signature", "Slot", "cdna4", "compare", "control", "conversions", "floats", "lds",
     "matrix", "meaning", "memory", "rows", "scalar", "steps", "vector",
 ]
 

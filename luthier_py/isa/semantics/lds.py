@@ -26,6 +26,13 @@ class StoreTwo:
     stride: int
 
 
+@dataclass(frozen=True, slots=True)
+class LoadToLds:
+    """``dwords`` from memory to LDS, at M0[15:0] + the instruction's offset + the lane's number times their size."""
+
+    dwords: int
+
+
 class Permute(Enum):
     FORWARD = auto()   # vdst in lane addr / 4 = data0 of this lane; the highest lane wins
     BACKWARD = auto()  # vdst = data0 of lane addr / 4, 0 if that lane is not in EXEC
@@ -48,6 +55,9 @@ for _words in 1, 2:
     declare(f"DS_READ2ST64_B{32 * _words}", LoadTwo(_words, 256 * _words))
     declare(f"DS_WRITE2_B{32 * _words}", StoreTwo(_words, 4 * _words))
     declare(f"DS_WRITE2ST64_B{32 * _words}", StoreTwo(_words, 256 * _words))
+for _suffix, _words in ("", 1), ("X3", 3), ("X4", 4):  # CDNA 3 ISA, 9.1.9 and 10.4; wider ones from CDNA 4 on
+    declare(f"GLOBAL_LOAD_LDS_DWORD{_suffix}", LoadToLds(_words))
+    declare(f"BUFFER_LOAD_DWORD{_suffix}_LDS", LoadToLds(_words))
 declare("DS_PERMUTE_B32", Permute.FORWARD)
 declare("DS_BPERMUTE_B32", Permute.BACKWARD)
 declare("DS_SWIZZLE_B32", Permute.SWIZZLE)

@@ -61,5 +61,12 @@ for _word, (_kind, _per_lane) in _KINDS.items():
         if _size > 4:
             _depth = _per_lane * _blocks
             declare(f"V_MFMA_{_out}_{_size}X{_size}X{_depth}{_word}", Matrix(_size, _size, _depth, 1, _kind, _per_lane))
+# CDNA 3 (chapter 7) and CDNA 4 (chapter 7) double the depth of one block, and what a lane holds.
+for _word, _kind, _depth, _per_lane in (
+    ("I8", "i8", 512, 8), ("_F16", "f16", 512, 8), ("_BF16", "bf16", 512, 8), ("_I8", "i8", 1024, 16),
+):
+    for _size in 32, 16:
+        declare(f"V_MFMA_{'I32' if _kind == 'i8' else 'F32'}_{_size}X{_size}X{_depth // _size}{_word}",
+                Matrix(_size, _size, _depth // _size, 1, _kind, _per_lane))
 declare("V_MFMA_F64_16X16X4F64", Matrix(16, 16, 4, 1, "f64", 1))
 declare("V_MFMA_F64_4X4X4F64", Matrix(4, 4, 4, 4, "f64", 1))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from memories import LANES, OFFSETS, PARTIAL, RNG, lanes_of, loaded, memory
-from waves import ISA, run
+from waves import FULL, ISA, run
 
 from luthier_py.emulator.layout import Status
-from luthier_py.isa import vgpr
+from luthier_py.isa import M0, instruction_set, target, vgpr
 
 DS_READS = {"u8": (1, np.uint8), "i8": (1, np.int8), "u16": (2, np.uint16), "i16": (2, np.int16), "b32": (4, np.uint32),
             "b64": (8, np.uint32), "b96": (12, np.uint32), "b128": (16, np.uint32)}
@@ -91,3 +91,26 @@ def test_lds_pairs(name, width, stride):
             )
             if stride > 8:
                 np.testing.assert_array_equal(lds, expected)
+
+
+@pytest.mark.parametrize("gpu,suffix,words", [("gfx942", "", 1), ("gfx950", "x3", 3), ("gfx950", "x4", 4)])
+@pytest.mark.parametrize("mask", [FULL, PARTIAL])
+def test_from_memory_to_lds(gpu, suffix, words, mask):
+    """To M0 + offset + the lane's number times the size; only M0[15:0] counts."""
+    isa, size = instruction_set(target(gpu)), 4 * words
+    data, lds = memory(4096), memory(2048)
+    expected = lds.copy()
+    offsets = RNG.permutation(128)[:64].astype(np.uint64) * size
+    for lane in np.flatnonzero(lanes_of(mask)):
+        at, start = int(offsets[lane]) + 8, 96 + 8 + int(lane) * size
+        expected[start : start + size] = data[at : at + size]
+    base = data.ctypes.data
+    setup = {"exec_mask": mask, "isa": isa, "memory": [data], "vgprs": {1: offsets.astype(np.uint32)}}
+    sgprs = {2: base & 0xFFFFFFFF, 3: base >> 32, M0: 0xABC0000 | 96}
+    found = lds.copy()
+    run([isa.parse(f"global_load_lds_dword{suffix} v1, s[2:3] offset:8")], sgprs=sgprs, lds=found, **setup)
+    np.testing.assert_array_equal(found, expected)
+    sgprs |= {4: base & 0xFFFFFFFF, 5: base >> 32, 6: len(data), 7: 0x00020000}
+    found = lds.copy()
+    run([isa.parse(f"buffer_load_dword{suffix} v1, s[4:7], 0 offen offset:8 lds")], sgprs=sgprs, lds=found, **setup)
+    np.testing.assert_array_equal(found, expected)

@@ -13,7 +13,7 @@ import pytest
 from waves import ISA, run
 
 from luthier_py.errors import Unsupported
-from luthier_py.isa import agpr, vgpr
+from luthier_py.isa import agpr, instruction_set, target, vgpr
 
 RNG = np.random.default_rng(3)
 # name, size, depth, blocks, elements of a lane, kind
@@ -34,6 +34,15 @@ SHAPES = [
     ("i32_16x16x16i8", 16, 16, 1, 4, "i8"), ("i32_4x4x4i8", 4, 4, 16, 4, "i8"),
     ("f64_16x16x4f64", 16, 4, 1, 1, "f64"), ("f64_4x4x4f64", 4, 4, 4, 1, "f64"),
 ]  # fmt: skip
+NEWER = {  # and the target that has them
+    "gfx942": [("i32_16x16x32_i8", 16, 32, 1, 8, "i8"), ("i32_32x32x16_i8", 32, 16, 1, 8, "i8")],
+    "gfx950": [
+        ("f32_16x16x32_f16", 16, 32, 1, 8, "f16"), ("f32_32x32x16_f16", 32, 16, 1, 8, "f16"),
+        ("f32_16x16x32_bf16", 16, 32, 1, 8, "bf16"), ("f32_32x32x16_bf16", 32, 16, 1, 8, "bf16"),
+        ("i32_16x16x64_i8", 16, 64, 1, 16, "i8"), ("i32_32x32x32_i8", 32, 32, 1, 16, "i8"),
+    ],
+}  # fmt: skip
+BYTES = {"f32": 4, "f16": 2, "bf16": 2, "i8": 1, "f64": 8}
 
 
 def values(kind, shape):
@@ -55,9 +64,8 @@ def place_source(matrix, size, blocks, per_lane, kind):
         lanes[i + size * (b + blocks * (k // per_lane)), k % per_lane] = matrix[b, i, k]
     if kind == "bf16":
         lanes = (lanes.view(np.uint32) >> 16).astype(np.uint16)
-    raw = np.ascontiguousarray(lanes)
-    width = raw.nbytes // 64
-    return raw.view(np.uint64 if width == 8 else np.uint32).reshape(64, -1)[:, 0] if width <= 8 else raw
+    words = np.ascontiguousarray(lanes).view(np.uint32).reshape(64, -1)
+    return {number: np.ascontiguousarray(words[:, number]) for number in range(words.shape[1])}
 
 
 def result_place(size, kind, i, j, b):
@@ -73,6 +81,15 @@ def result_place(size, kind, i, j, b):
 @pytest.mark.parametrize("name,size,depth,blocks,per_lane,kind", SHAPES, ids=[shape[0] for shape in SHAPES])
 @pytest.mark.parametrize("accumulators", [False, True])
 def test_shape(name, size, depth, blocks, per_lane, kind, accumulators):
+    check(ISA, name, size, depth, blocks, per_lane, kind, accumulators)
+
+
+@pytest.mark.parametrize("gpu,shape", [(gpu, shape) for gpu, shapes in NEWER.items() for shape in shapes])
+def test_newer_shape(gpu, shape):
+    check(instruction_set(target(gpu)), *shape, accumulators=False)
+
+
+def check(isa, name, size, depth, blocks, per_lane, kind, accumulators):
     a, b = values(kind, (blocks, size, depth)), values(kind, (blocks, size, depth))  # b: [block][column][k]
     out = {"i8": np.int32, "f64": np.float64}.get(kind, np.float32)
     c = RNG.integers(-1000, 1000, (blocks, size, size)).astype(out)
@@ -82,17 +99,21 @@ def test_shape(name, size, depth, blocks, per_lane, kind, accumulators):
         lane, register = result_place(size, kind, i, j, block)
         rows[register, lane] = c[block, i, j]
     words = 2 if out is np.float64 else 1
-    source_words = 2 if per_lane * {"f32": 4, "f16": 2, "bf16": 2, "i8": 1, "f64": 8}[kind] == 8 else 1
+    source_words = max(per_lane * BYTES[kind] // 4, 1)
     file = agpr if accumulators else vgpr
     bits = rows.view(np.uint64 if words == 2 else np.uint32)
     placed = {64 + words * r: bits[r] for r in range(registers)}
-    sources = {0: place_source(a, size, blocks, per_lane, kind), 4: place_source(b, size, blocks, per_lane, kind)}
+    sources = {
+        first + number: words for first, matrix in ((0, a), (4, b))
+        for number, words in place_source(matrix, size, blocks, per_lane, kind).items()
+    }  # fmt: skip
     whole = file(64, registers * words)
     state = run(
-        [ISA.make(f"v_mfma_{name}", whole, vgpr(0, source_words), vgpr(4, source_words), whole)],
+        [isa.make(f"v_mfma_{name}", whole, vgpr(0, source_words), vgpr(4, source_words), whole)],
         vgprs={**sources, **({} if accumulators else placed)},
         agprs=placed if accumulators else {},
         exec_mask=0,
+        isa=isa,
     )
     exact = np.float64 if kind != "i8" else np.int64
     expected = c.astype(exact) + np.einsum("bik,bjk->bij", a.astype(exact), b.astype(exact))
@@ -115,7 +136,7 @@ def test_shape(name, size, depth, blocks, per_lane, kind, accumulators):
 def test_constant_addend():
     a, b = values("f32", (1, 16, 4)), values("f32", (1, 16, 4))
     state = run([ISA.make("v_mfma_f32_16x16x4f32", vgpr(8, 4), vgpr(0), vgpr(4), 1.0)],
-                vgprs={0: place_source(a, 16, 1, 1, "f32"), 4: place_source(b, 16, 1, 1, "f32")})
+                vgprs={0: place_source(a, 16, 1, 1, "f32")[0], 4: place_source(b, 16, 1, 1, "f32")[0]})
     expected = 1 + a[0].astype(np.float64) @ b[0].T
     actual = np.array([[state.vgpr(8 + r, np.float32)[lane] for lane, r in [result_place(16, "f32", i, j, 0)]][0]
                        for i in range(16) for j in range(16)]).reshape(16, 16)

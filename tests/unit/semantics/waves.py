@@ -29,7 +29,7 @@ from luthier_py.emulator.layout import (
     row_offset,
 )
 from luthier_py.emulator.translate import Numbers, Settings, translate
-from luthier_py.isa import EXEC, SCC, VCC, Inst, instruction_set, sgpr, target
+from luthier_py.isa import EXEC, SCC, VCC, Inst, InstructionSet, instruction_set, sgpr, target
 
 Row = NDArray[Any]
 FULL = (1 << 64) - 1
@@ -53,6 +53,7 @@ class Setup:
     lds: Row | None = None
     scratch_bytes: int = 0                                   # of a lane
     memory: Sequence[Row] = ()                               # arrays that may be accessed
+    isa: InstructionSet = ISA
 
 
 class State:
@@ -101,8 +102,8 @@ class State:
 def run(code: Sequence[Inst], setup: Setup | None = None, **changes: Any) -> State:
     """Run ``code``, then leave by s_setpc, after which every register counts; keyword arguments are fields of Setup."""
     setup = setup or Setup(**changes)
-    raw = b"".join(inst.raw for inst in [*code, ISA.make("s_setpc_b64", sgpr(100, 2))])
-    blocks = discover(lambda pc: ISA.decode(raw, pc), 0)
+    raw = b"".join(inst.raw for inst in [*code, setup.isa.make("s_setpc_b64", sgpr(100, 2))])
+    blocks = discover(lambda pc: setup.isa.decode(raw, pc), 0)
     numbers = Numbers()
     (host,) = translate(blocks, 0, Settings(64, setup.mode), numbers)
     engine = compile_function(host.name, host.ir, 64)

@@ -65,7 +65,8 @@ def test_modules(how: tuple[str, ...], program: Program, tooled: Tooled, counted
 
 @pytest.mark.parametrize(
     "target, name",
-    (("gfx900", "pointers"), ("gfx906", "scan"), ("gfx908", "nbody"), ("gfx942", "pointers"), ("gfx942", "nbody")),
+    (("gfx900", "pointers"), ("gfx906", "scan"), ("gfx908", "nbody"), ("gfx942", "pointers"), ("gfx942", "nbody"),
+     ("gfx950", "pointers"), ("gfx950", "scan")),
 )
 def test_other_targets(target: str, name: str, program: Program, tooled: Tooled, counted: Counted) -> None:
     path, device = program(name, targets=(target,)), f"emulator:{target}"

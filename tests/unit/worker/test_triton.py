@@ -26,7 +26,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"ROCM_PATH": str(runtime_folder()), "TRITON_CACHE_DIR": str(folder), "TRITON_DEFAULT_FP_FUSION": "1"}
 
 
-@pytest.mark.parametrize("target", ("gfx90a", "gfx942"))
+@pytest.mark.parametrize("target", ("gfx908", "gfx90a", "gfx942", "gfx950"))
 def test_counts(
     target: str, environment: dict[str, str], tooled: Callable[..., Any], counted: Callable[..., list[dict[str, Any]]]
 ) -> None:

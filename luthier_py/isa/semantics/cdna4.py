@@ -1,0 +1,111 @@
+"""What CDNA 4 adds: functions of three bits, bfloat16, IEEE 754-2019 minimum, swapped rows, transposed loads.
+
+In: nothing. Out: rows. Source: AMD Instinct CDNA4 ISA, 6.6 and chapter 16; the matrix shapes are in `matrix`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from luthier_py.isa.semantics.algebra import (
+    F16,
+    F32,
+    U16,
+    U32,
+    Value,
+    concat,
+    is_nan,
+    maximum,
+    minimum,
+    select,
+    unordered,
+)
+from luthier_py.isa.semantics.floats import fmax, fmin, quiet
+from luthier_py.isa.semantics.meaning import Lanes, declare, lanes, signature
+
+
+@dataclass(frozen=True, slots=True)
+class TruthTable:
+    """Bit by bit a function of three sources: bit 4 * src0 + 2 * src1 + src2 of the operand `bitop3`."""
+
+    type: str
+
+    def of(self, table: int) -> Lanes:
+        def compute(a: Value, b: Value, c: Value) -> Value:
+            result = a.lift(0)
+            for number in range(8):
+                if table >> number & 1:
+                    bits = [x if number >> place & 1 else ~x for x, place in ((a, 2), (b, 1), (c, 0))]
+                    result = result | (bits[0] & bits[1] & bits[2])
+            return result
+
+        return Lanes(signature(f"{self.type} {self.type} {self.type} -> {self.type}"), compute)
+
+
+@dataclass(frozen=True, slots=True)
+class SwapRows:
+    """Every odd group of ``lanes`` of vdst changes places with the even group before it of src0."""
+
+    lanes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransposedLoad:
+    """Each 16 lanes load a tile of 16 columns, 8 bytes a lane, row after row; each lane gets a column."""
+
+    bits: int  # of an element
+
+
+declare("V_BITOP3_B32", TruthTable("u32"))
+declare("V_BITOP3_B16", TruthTable("u16"))
+declare("V_PERMLANE16_SWAP_B32", SwapRows(16))
+declare("V_PERMLANE32_SWAP_B32", SwapRows(32))
+declare("DS_READ_B64_TR_B16", TransposedLoad(16))
+declare("DS_READ_B64_TR_B8", TransposedLoad(8))
+
+
+def _bf16(a: Value) -> Value:
+    """f32 to bfloat16, rounded to the nearest even; a NaN becomes a quiet one."""
+    bits = quiet(a).as_(U32)
+    rounded = bits + 0x7FFF + ((bits >> 16) & 1)
+    return (select(is_nan(a), bits, rounded) >> 16).to(U16)
+
+
+def _f16(a: Value) -> Value:
+    return a.to(F16).as_(U16)
+
+
+lanes("V_CVT_PK_BF16_F32", "f32 f32 -> u32", lambda a, b: concat(_bf16(b), _bf16(a)))
+lanes("V_CVT_PK_F16_F32", "f32 f32 -> u32", lambda a, b: concat(_f16(b), _f16(a)))
+lanes("V_CVT_F32_BF16", "u16 -> f32", lambda a: (a.to(U32) << 16).as_(F32))
+
+
+def _unless_nan(compute: Callable[[Value, Value], Value]) -> Callable[[Value, Value, Value], Value]:
+    """Of three; any NaN wins, the first one."""
+
+    def two(a: Value, b: Value) -> Value:
+        return select(unordered(a, b), select(is_nan(a), quiet(a), quiet(b)), compute(a, b))
+
+    return lambda a, b, c: two(two(a, b), c)
+
+
+lanes("V_MINIMUM3_F32", "f32 f32 f32 -> f32", _unless_nan(fmin))
+lanes("V_MAXIMUM3_F32", "f32 f32 f32 -> f32", _unless_nan(fmax))
+lanes("V_PK_MINIMUM3_F16", "2f16 2f16 2f16 -> 2f16", _unless_nan(fmin))
+lanes("V_PK_MAXIMUM3_F16", "2f16 2f16 2f16 -> 2f16", _unless_nan(fmax))
+lanes("V_PRNG_B32", "u32 -> u32", lambda a: (a << 1) ^ select((a >> 31).ne(0), 0xC5, a.lift(0)))
+
+
+def _packed_bytes(low: int, high: int) -> Callable[[Value, Value, Value], Value]:
+    """Two words shifted to the right and clamped, the first in the low byte."""
+
+    def compute(a: Value, b: Value, c: Value) -> Value:
+        first, second = (minimum(maximum(x >> (c & 31), low), high).as_(U32) & 0xFF for x in (a, b))
+        return (first | second << 8).to(U16)
+
+    return compute
+
+
+lanes("V_ASHR_PK_I8_I32", "i32 i32 i32 -> u16", _packed_bytes(-128, 127))
+lanes("V_ASHR_PK_U8_I32", "i32 i32 i32 -> u16", _packed_bytes(0, 255))
