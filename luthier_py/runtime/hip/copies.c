@@ -16,8 +16,9 @@ struct told { struct told *next; int device; bool good; }; /* the worker has it 
 struct image {
     struct image *next;
     uint32_t number;
-    void *data;
+    const void *data;
     size_t bytes;
+    void *own; /* the data, if they are a copy */
     struct told *told;
     struct module *module; /* where the program loaded it as one */
     struct symbol *symbols;
@@ -38,15 +39,15 @@ void image_unlock(struct image *image) { pthread_mutex_unlock(&image->lock); }
 bool image_module(const struct image *image) { return image && image->module; }
 uint32_t image_number(const struct image *image) { return image->number; }
 
-struct image *image_new(const void *data, size_t bytes)
+struct image *image_new(const void *data, size_t bytes, bool lasting)
 {
     struct image *image = calloc(1, sizeof *image);
     bytes = bytes ? bytes : data ? image_bytes(data) : 0;
-    if (!image || !bytes || !(image->data = malloc(bytes))) {
+    if (!image || !bytes || !(lasting || (image->own = malloc(bytes)))) {
         free(image);
         return NULL;
     }
-    memcpy(image->data, data, bytes);
+    image->data = lasting ? data : memcpy(image->own, data, bytes);
     image->bytes = bytes;
     pthread_mutex_init(&image->lock, NULL);
     pthread_mutex_lock(&lock);
@@ -300,8 +301,8 @@ void image_unloaded(struct image *image)
     for (struct copy *copy = image->copies; copy; copy = copy->next)
         send_results(copy);
     forget(image);
-    free(image->data);
-    image->data = NULL; /* handles that the program still has of it stay without meaning */
+    free(image->own);
+    image->data = image->own = NULL; /* handles that the program still has of it stay without meaning */
     image->module = NULL;
     image_unlock(image);
 }

@@ -115,7 +115,7 @@ struct fat_binary *__hipRegisterFatBinary(const void *wrapper)
     const struct { uint32_t magic, version; const void *image; } *content = wrapper;
     struct fat_binary *binary = REAL(__hipRegisterFatBinary)(wrapper);
     if (binary && content && content->magic == WRAPPER_MAGIC)
-        remember(binary, image_new(content->image, 0), NULL);
+        remember(binary, image_new(content->image, 0, true), NULL);
     tool_prepare();
     return binary;
 }
@@ -151,7 +151,7 @@ hipError_t hipModuleLoadData(struct module **module, const void *data)
 {
     hipError_t error = REAL(hipModuleLoadData)(module, data);
     if (!error)
-        remember_module(*module, image_new(data, 0));
+        remember_module(*module, image_new(data, 0, false));
     return error;
 }
 
@@ -159,7 +159,7 @@ hipError_t hipModuleLoadDataEx(struct module **module, const void *data, unsigne
 {
     hipError_t error = REAL(hipModuleLoadDataEx)(module, data, options, names, values);
     if (!error)
-        remember_module(*module, image_new(data, 0));
+        remember_module(*module, image_new(data, 0, false));
     return error;
 }
 
@@ -167,7 +167,7 @@ hipError_t hipModuleLoadFatBinary(struct module **module, const void *data)
 {
     hipError_t error = REAL(hipModuleLoadFatBinary)(module, data);
     if (!error)
-        remember_module(*module, image_new(data, 0));
+        remember_module(*module, image_new(data, 0, false));
     return error;
 }
 
@@ -178,7 +178,7 @@ static struct image *read_image(const char *path)
     struct image *image = NULL;
     long bytes = file && fseek(file, 0, SEEK_END) == 0 ? ftell(file) : 0;
     if (bytes > 0 && fseek(file, 0, SEEK_SET) == 0 && (data = malloc((size_t)bytes)) && fread(data, (size_t)bytes, 1, file) == 1)
-        image = image_new(data, (size_t)bytes);
+        image = image_new(data, (size_t)bytes, false);
     if (file)
         fclose(file);
     free(data);

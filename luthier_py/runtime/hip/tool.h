@@ -50,7 +50,9 @@ extern atomic_ulong launches_seen, launches_selected;
 
 /* copies.c: code objects of the program, and the copies of their kernels. */
 struct image;
-struct image *image_new(const void *data, size_t bytes); /* bytes 0: as many as its headers say; NULL if unknown */
+/* `bytes` 0: as many as its headers say; NULL if unknown. `lasting`: the data stay as long as somebody launches of it,
+ * as those of a library do, which may be gigabytes; else they are copied. */
+struct image *image_new(const void *data, size_t bytes, bool lasting);
 void image_loaded(struct image *image, struct module *module); /* it is this module of the program */
 void image_unloaded(struct image *image);
 bool image_module(const struct image *image);                  /* it was loaded as a module */

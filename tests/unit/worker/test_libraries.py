@@ -22,6 +22,13 @@ SOURCES = {
     "last": "int result(void); int main(void) { return result(); }",
 }  # fmt: skip
 OPEN = f"import ctypes, sys; sys.exit(ctypes.CDLL(sys.argv[1]).{SYMBOL}())"
+REOPEN = f"""
+import _ctypes, ctypes, sys
+for _ in range(3):
+    library = ctypes.CDLL(sys.argv[1])
+    assert library.{SYMBOL}() == 0
+    _ctypes.dlclose(library._handle)
+"""
 
 
 def compiled(folder: Path, name: str, library: Path, *options: str) -> Path:
@@ -32,15 +39,16 @@ def compiled(folder: Path, name: str, library: Path, *options: str) -> Path:
     return output
 
 
-@pytest.mark.parametrize("how", ("linked", "early", "opened"))
+@pytest.mark.parametrize("how", ("linked", "early", "opened", "reopened"))
 def test_kernels_of_a_library(
     how: str, program: Callable[..., Path], tooled: Callable[..., Any], counted: Callable[..., list[dict[str, Any]]],
     tmp_path: Path,
 ) -> None:
     """Linked: it registers its kernels before the tool's constructors have run. Early: another library even launches
-    them then. Opened: the program knows nothing of the runtime, which comes with the library and for it alone."""
+    them then. Opened: the program knows nothing of the runtime, which comes with the library and for it alone.
+    Reopened: and goes with it, several times."""
     library = program("vector_add", entry=ENTRY)
-    command: tuple[str | Path, ...] = (sys.executable, "-c", OPEN, library)
+    command: tuple[str | Path, ...] = (sys.executable, "-c", REOPEN if how == "reopened" else OPEN, library)
     if how == "linked":
         command = (compiled(tmp_path, "program", library),)
     elif how == "early":
@@ -48,6 +56,7 @@ def test_kernels_of_a_library(
         command = (compiled(tmp_path, "last", caller),)
     expected = [(row["kernel"], row["instructions"]) for row in counted(*command)]
     done = tooled(*command)
-    assert (done.code, done.out) == (0, "PASSED\n"), done.out + done.err
+    times = 3 if how == "reopened" else 1
+    assert (done.code, done.out) == (0, times * "PASSED\n"), done.out + done.err
     assert [(row["kernel"], row["report"]["instructions"]) for row in done.verdict["reports"]] == expected
-    assert len(expected) == 1
+    assert len(expected) == times
