@@ -130,7 +130,7 @@ def speed(llvm_mc: str, objdump: str) -> str:
     rows += of_distinct(llvm_mc, objdump, isa, distinct)
     lines = "\n".join(f"| {name} | {rate / 1e3:.0f} | {rate / beside:.1f} |" for name, rate, beside in rows)
     loads = {name: min(float(subprocess.run([sys.executable, "-c", LOADS, name], capture_output=True, text=True,
-                                            check=True).stdout) for _ in range(3)) for name in LOADED}
+                                            check=True).stdout) for _ in range(9)) for name in LOADED}
     times = ", ".join(f"{name} {1e3 * used:.0f} ms" for name, used in loads.items())
     head = HEAD.format(what=f"{what}: {count} instructions, {len(distinct)} distinct")
     return f"{head}\n{lines}\n\nTables load in: {times}."

@@ -8,6 +8,7 @@ encodes back to the same bytes, because they are kept.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
@@ -293,17 +294,15 @@ def _implicit_registers(target: Target, wave_size: int) -> dict[str, RegSet]:
 
 def match_order(table: Table) -> list[list[tuple[int, dict[int, int]]]]:
     """For each value of the top nine bits: (mask, fixed bits -> row) in the order in which to try them."""
-    groups: dict[tuple[int, int, int], dict[int, int]] = {}
-    prefixes: dict[tuple[int, int, int], set[int]] = {}
+    groups: defaultdict[tuple[int, int], dict[int, int]] = defaultdict(dict)  # by rank and mask
     for number, row in enumerate(table.rows):
-        key = (table.ranks[row.namespace], -row.mask.bit_count(), row.mask)
-        groups.setdefault(key, {})[row.value] = number
-        matching = _matching(row.mask >> PREFIX_SHIFT & 0x1FF, row.value >> PREFIX_SHIFT & 0x1FF)
-        prefixes.setdefault(key, set()).update(matching)
+        groups[table.ranks[row.namespace], row.mask][row.value] = number
     order: list[list[tuple[int, dict[int, int]]]] = [[] for _ in range(512)]
-    for key in sorted(groups):
-        for prefix in prefixes[key]:
-            order[prefix].append((key[2], groups[key]))
+    for key in sorted(groups, key=lambda key: (key[0], -key[1].bit_count(), key[1])):
+        mask, rows = key[1], groups[key]
+        prefixes = {value >> PREFIX_SHIFT & 0x1FF for value in rows}
+        for prefix in {match for value in prefixes for match in _matching(mask >> PREFIX_SHIFT & 0x1FF, value)}:
+            order[prefix].append((mask, rows))
     return order
 
 

@@ -9,8 +9,11 @@ it means is in decode, operands, encode and text.
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -134,10 +137,23 @@ def load_table(name: str, wave_size: int) -> Table:
         count = next(runs)
         chosen += records.row_lines[position:position + count]
         position += count
-    rows = json.loads(f"[{','.join(chosen)}]")
     order = {namespace: rank for rank, namespace in enumerate(entry["order"])}
     ranks = {number: order[namespace] for number, namespace in enumerate(records.namespaces) if namespace in order}
-    return Table(records, tuple(Row(*row) for row in rows), ranks)
+    with _no_collection():
+        rows = tuple(Row._make(row) for row in json.loads(f"[{','.join(chosen)}]"))
+    return Table(records, rows, ranks)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Many objects come to stay here: nobody need look for garbage among them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _index_entry(key: str) -> dict[str, Any] | None:

@@ -37,7 +37,8 @@ class Compared:
     lines: int = 0
     distinct: int = 0
     not_read: int = 0          # by LLVM, nor by us
-    padding: int = 0           # zeros between functions: read as an instruction that neither assembler takes
+    refused: int = 0           # read as an instruction that neither assembler takes: zeros between functions, and what
+                               # a newer compiler may do
     other_bits: int = 0        # don't-care bits on which LLVM's assembler and ours agree, but not the maker
     text: int = 0
     encoded: int = 0           # encode(decode(bytes)) == bytes
@@ -78,8 +79,8 @@ def compare(tool: str, isa: InstructionSet, counts: Counter[Line]) -> Compared:
             found.other_bits += counts[line]
             found.encoded += counts[line]
             found.assembled += counts[line]
-        elif not any(line.code) and made.code is ours is None:
-            found.padding += counts[line]
+        elif made.code is ours is None and (encoded == line.code or not any(line.code)):
+            found.refused += counts[line]
         else:
             found.differences.append(f"{line.text}: {line.code.hex()}, assembled by LLVM {made.code!r}, "
                                      f"by us {ours!r}, encoded {encoded!r}")

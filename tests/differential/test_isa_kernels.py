@@ -42,5 +42,5 @@ def test_compiled_samples(sample, require_tool) -> None:
 def assert_equal(isa: InstructionSet, lines: Counter[Line], require_tool) -> None:
     found = compare(require_tool("llvm-mc-22"), isa, lines)
     assert not found.differences, found.differences[:10]
-    assert found.lines > 20 and found.not_read == found.padding == found.other_bits == 0
+    assert found.lines > 20 and found.not_read == found.refused == found.other_bits == 0
     assert found.text == found.encoded == found.assembled == found.lines
