@@ -25,11 +25,12 @@ def rows_of(isa: InstructionSet) -> tuple[Cured, ...]:
 
 
 def possible(isa: InstructionSet, ops: Collection[OpInfo]) -> frozenset[Cured]:
-    """Hazards that code of these operations may have."""
-    return frozenset(
-        row for row in rows_of(isa)
-        if all(any(side.takes_part(op) for op in ops) for side in (*(link.side for link in row.links), row.consumed))
-    )
+    """Hazards that code of these operations may have; what is settled at calls may have begun in other code."""
+    def has(row: Cured) -> bool:
+        links = row.links[1:] if row.settled_at_calls else row.links
+        return all(any(side.takes_part(op) for op in ops) for side in (*(link.side for link in links), row.consumed))
+
+    return frozenset(row for row in rows_of(isa) if has(row))
 
 
 @cache
