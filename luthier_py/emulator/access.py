@@ -108,7 +108,7 @@ class Access:
         places = ", ".join(f"i32 {4 * row.dwords * lane}" for lane in range(lanes))
         addresses = PASSING_ROW + row.dwords
         self.t.emitter.emit(f"store <{lanes} x i32> <{places}>, ptr {self.row_pointer(addresses)}, align 64")
-        base = (self.t.scalars.read(M0) & 0xFFFF).to(U64) + field(inst, "offset")
+        base = (self.t.scalars.read(M0) & 0x3FFFF).to(U64) + field(inst, "offset")
         self.call(Move(f"store_{element}", PASSING_ROW), Addresses("lds", base, addresses, self.mask()))
 
     def _transposed(self, inst: Inst, row: TransposedLoad) -> None:

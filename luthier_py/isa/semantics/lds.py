@@ -28,7 +28,10 @@ class StoreTwo:
 
 @dataclass(frozen=True, slots=True)
 class LoadToLds:
-    """``dwords`` from memory to LDS, at M0[15:0] + the instruction's offset + the lane's number times their size."""
+    """``dwords`` from memory to LDS, at M0 + the instruction's offset + the lane's number times their size.
+
+    Of M0 the bits that an address in LDS may have: 16, and 18 where it has 160 KiB.
+    """
 
     dwords: int
 

@@ -96,7 +96,7 @@ def test_lds_pairs(name, width, stride):
 @pytest.mark.parametrize("gpu,suffix,words", [("gfx942", "", 1), ("gfx950", "x3", 3), ("gfx950", "x4", 4)])
 @pytest.mark.parametrize("mask", [FULL, PARTIAL])
 def test_from_memory_to_lds(gpu, suffix, words, mask):
-    """To M0 + offset + the lane's number times the size; only M0[15:0] counts."""
+    """To M0 + offset + the lane's number times the size; what M0 holds above an address in LDS does not count."""
     isa, size = instruction_set(target(gpu)), 4 * words
     data, lds = memory(4096), memory(2048)
     expected = lds.copy()
