@@ -16,6 +16,7 @@ from functools import cache
 
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.semantics import rows
+from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.lds import LoadTwo, StoreTwo
 from luthier_py.isa.semantics.memory import Atomic, Load, Store
 from luthier_py.isa.target import Target
@@ -159,6 +160,8 @@ def lds_access(inst: Inst) -> LdsAccess | None:
     offsets = (offset.value if offset is not None else 0,)
     if isinstance(row, Load):
         return LdsAccess(Way.READ, row.dwords, offsets)
+    if isinstance(row, TransposedLoad):  # assumed: read as any 8 bytes a lane, before lanes exchange what they read
+        return LdsAccess(Way.READ, 2, offsets)
     if isinstance(row, Store):
         return LdsAccess(Way.WRITE, row.dwords, offsets)
     return LdsAccess(Way.ATOMIC, row.bits // 32, offsets) if isinstance(row, Atomic) else None
