@@ -62,7 +62,7 @@ def test_models_of_targets() -> None:
     assert bank_model(target("gfx1250")).service(Way.READ, 1).banks == 64
 
 
-CDNA4 = instruction_set(target("gfx950"))
+GFX950 = instruction_set(target("gfx950"))
 A, D, DD, DDDD = vgpr(0), vgpr(2), vgpr(2, 2), vgpr(4, 4)
 
 
@@ -77,7 +77,7 @@ A, D, DD, DDDD = vgpr(0), vgpr(2), vgpr(2, 2), vgpr(4, 4)
         (make("ds_write2_b64", A, DD, DD, offset1=2), LdsAccess(Way.WRITE, 2, (0, 16))),
         (make("ds_add_u32", A, D, offset=4), LdsAccess(Way.ATOMIC, 1, (4,))),
         (make("ds_max_rtn_f64", DD, A, DD), LdsAccess(Way.ATOMIC, 2, (0,))),
-        (CDNA4.parse("ds_read_b64_tr_b16 v[2:3], v0 offset:8"), LdsAccess(Way.READ, 2, (8,))),
+        (GFX950.parse("ds_read_b64_tr_b16 v[2:3], v0 offset:8"), LdsAccess(Way.READ, 2, (8,))),
         (make("ds_bpermute_b32", D, A, D), None),
         (make("ds_swizzle_b32", D, A), None),
         (make("v_mov_b32_e32", D, A), None),
