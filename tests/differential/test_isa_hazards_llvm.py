@@ -13,8 +13,9 @@ from collections.abc import Sequence
 import pytest
 from hazard_sequences import as_mir, draw, inserted, through_llc
 
-from luthier_py.isa import Inst, InstructionSet, instruction_set, target, targets
+from luthier_py.isa import Inst, InstructionSet, OpFlag, instruction_set, target, targets
 from luthier_py.isa.chains import possible
+from luthier_py.isa.hazards_cured import SA_SDST, VA_SDST, VA_VCC, VA_VDST, VM_VSRC
 from luthier_py.isa.owed import NOTHING, Missing, missing, own
 
 ALL = os.environ.get("LUTHIER_TEST_ISA") == "1"
@@ -51,8 +52,17 @@ def test_random_sequences(name: str, wave_size: int, require_tool) -> None:
     else:
         assert_llvm_adds_nothing(llc, isa, sequences, plain, ours)
     if isa.target.generation >= 10 and (isa.target.generation, wave_size) != (11, 64):
-        for lines, mine, llvms in zip(sequences, ours, theirs, strict=True):
-            assert [bool(lacks) for lacks in mine] == [bool(waits) for waits in llvms[:-1]], "\n".join(lines)
+        for instructions, lines, mine, llvms in zip(plain, sequences, ours, theirs, strict=True):
+            for place, (lacks, waits) in enumerate(zip(mine, llvms, strict=False)):
+                same = bool(lacks) == bool(waits)
+                assert same or (lacks and settled_by_salu(isa, instructions[:place])), "\n".join(lines)
+
+
+def settled_by_salu(isa: InstructionSet, before: Sequence[Inst]) -> bool:
+    """On gfx12.0 LLVM takes all that VALU wrote for settled once SALU reads a scalar that VALU has read, too; we do not
+    (AMDGPUWaitSGPRHazards: "SALU reading SGPR clears VALU hazards")."""
+    newer = (isa.target.generation, isa.target.minor) == (12, 0)
+    return newer and any(OpFlag.SALU in inst.op.flags and inst.reads.sgpr for inst in before)
 
 
 def assert_llvm_adds_nothing(llc: str, isa: InstructionSet, sequences: Sequence[Sequence[str]],
@@ -71,7 +81,17 @@ def assert_nothing_is_missed(isa: InstructionSet, plain: Sequence[Sequence[Inst]
                              theirs: Sequence[Sequence[Sequence[Inst]]]) -> None:
     """LLVM adds to sequences that it settled itself here, so its waits must be among ours, there or before."""
     for instructions, mine, llvms in zip(plain, ours, theirs, strict=True):
-        stood: set[bytes] = set()
+        stood: set[int | bytes] = set()
         for inst, lacks, waits in zip(instructions, mine, llvms, strict=False):
-            stood |= {wait.raw for wait in lacks.instructions(isa, inst)}
-            assert {wait.raw for wait in waits} <= stood, [isa.text(i) for i in instructions]
+            stood |= parts_of(lacks.instructions(isa, inst))
+            assert parts_of(waits) <= stood, [isa.text(i) for i in instructions]
+
+
+def parts_of(waits: Sequence[Inst]) -> set[int | bytes]:
+    """What they wait for: LLVM joins waits for several fields to one."""
+    fields = SA_SDST, VA_VCC, VM_VSRC, VA_SDST, VA_VDST
+    found: set[int | bytes] = set()
+    for wait in waits:
+        done = {field for field in fields if not wait["simm16"].value & field} if wait.find("simm16") else set()
+        found |= done if wait.op.base == "S_WAITCNT_DEPCTR" else {wait.raw}
+    return found
