@@ -151,16 +151,10 @@ def run(
     in:f32[1000]=random:1 inout:f32[1000]=random:2
     """
     from luthier_py.report.launched import launch_table
-    from luthier_py.session import (
-        Launch,
-        launch_facts,
-        launch_file,
-        parse_argument,
-        parse_dim,
-        save_counts,
-        save_outputs,
-        save_report,
-    )
+    from luthier_py.session.facts import launch_facts
+    from luthier_py.session.launched import launch_file, parse_dim, save_counts, save_outputs, save_report
+    from luthier_py.session.run import Launch
+    from luthier_py.session.specs import parse_argument
 
     launch = Launch(
         kernel, parse_dim(grid, "--grid"), parse_dim(block, "--block"), tuple(map(parse_argument, arguments or []))

@@ -19,9 +19,9 @@ from luthier_py.isa.lds_banks import CDNA4, BankModel, Way
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.samples import FOLDER, sample
-from luthier_py.session import Done, save_report
 from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented, run_original
+from luthier_py.session.launched import save_report
+from luthier_py.session.run import Done, run_instrumented, run_original
 from luthier_py.session.specs import Buffer, parse_argument
 from luthier_py.tool import load_tool
 

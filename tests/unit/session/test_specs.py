@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from luthier_py.errors import Invalid
-from luthier_py.session import parse_dim
+from luthier_py.session.launched import parse_dim
 from luthier_py.session.specs import TYPES, Buffer, Direction, Scalar, parse_argument
 
 

@@ -1,0 +1,93 @@
+"""A kernel of a file, launched on a device in one call.
+
+In: a file, a launch, perhaps a tool. Out: what the kernel wrote, what the tool counted, and a verdict.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.errors import Invalid
+from luthier_py.isa import target
+from luthier_py.loader import CodeObject, load
+from luthier_py.pipeline import instrument
+from luthier_py.report.output import Output, write_report
+from luthier_py.report.verdict import Verdict
+from luthier_py.runtime import Device
+from luthier_py.runtime.hip_device import HipDevice
+from luthier_py.session.files import write_array
+from luthier_py.session.run import Dim, Done, Launch, run_instrumented, run_original
+from luthier_py.tool import Tool
+
+MAX_WORKITEMS = 1024  # of a work-group (AMDGPUUsage, "amdgpu-flat-work-group-size")
+
+
+def launch_file(file: Path, launch: Launch, tool: Tool | None, device_name: str) -> Done:
+    """Launch a kernel of ``file``, instrumented when there is a tool."""
+    code = file.read_bytes()
+    obj = load(code, str(file))
+    obj.kernel(launch.kernel)
+    device = open_device(device_name, obj)
+    if tool is None:
+        return Done(file, run_original(device, code, launch), device, None, None)
+    verdict = Verdict(tool, launches=1)
+    selection = tool.selection
+    if not (selection.launch(0) and selection.active_from_start and selection.kernel(launch.kernel)):
+        return Done(file, run_original(device, code, launch), device, tool, verdict)
+    made = instrument(code, tool, str(file), [launch.kernel])
+    ran = run_instrumented(device, made, tool, launch)
+    verdict.made(made)
+    verdict.selected, verdict.instrumented = 1, int(ran.cloned is not None)
+    return Done(file, ran, device, tool, verdict)
+
+
+def open_device(name: str, obj: CodeObject) -> Device:
+    """``emulator``: a device for the object's own target, or the one after a colon. ``hip``: the first AMD GPU."""
+    kind, colon, chosen = name.partition(":")
+    if kind == "emulator":
+        return EmulatorDevice(target(chosen) if colon else obj.target)
+    if name == "hip":
+        return HipDevice()
+    raise Invalid(f"device {name} is not available; there are emulator, emulator:TARGET and hip")
+
+
+def parse_dim(text: str, option: str) -> Dim:
+    """``X[,Y[,Z]]``, each at least 1."""
+    try:
+        numbers = [int(part, 0) for part in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not 1 <= len(numbers) <= 3 or min(numbers) < 1 or max(numbers) >= 1 << 32:
+        raise Invalid(f"{option} {text}: give one to three positive numbers, X[,Y[,Z]]")
+    x, y, z = (*numbers, 1, 1)[:3]
+    if option == "--block" and x * y * z > MAX_WORKITEMS:
+        raise Invalid(f"{option} {text}: a work-group has at most {MAX_WORKITEMS} work-items, not {x * y * z}")
+    return x, y, z
+
+
+def save_outputs(done: Done, folder: Path) -> dict[int, Path]:
+    """One .npy file for each out and inout buffer, named for the argument's number."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths: dict[int, Path] = {}
+    for number, data in done.ran.outputs.items():
+        paths[number] = folder / f"arg{number}.npy"
+        write_array(paths[number], data)
+    return paths
+
+
+def save_report(done: Done) -> list[Path]:
+    """The files that LUTHIER_REPORT asks for; none where the tool observed nothing."""
+    if done.tool is None or done.ran.result is None or done.tool.selection.report is None:
+        return []
+    return write_report(done.tool, done.tool.selection.report, done.ran.result, done.ran.report)
+
+
+def save_counts(done: Done) -> list[Path]:
+    """The file that LUTHIER_OUTPUT asks for."""
+    if done.tool is None or done.verdict is None or done.tool.selection.output is None:
+        return []
+    output = Output(done.tool)
+    if done.ran.result is not None:
+        output.launch(done.ran.result, done.ran.report, done.ran.text)
+    return output.counts(done.verdict)
