@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from luthier_py.emulator.layout import TEMPORARY_MASK, TEMPORARY_ROW, ZERO_ROW
 from luthier_py.emulator.operands import field, read_scalar, row_of
 from luthier_py.emulator.strip import Chunk
-from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst, OperandKind
 from luthier_py.isa.semantics.algebra import U32, U64, Value, maximum, minimum, select
 
@@ -26,8 +25,6 @@ _ADD_TID = 1 << 23
 
 def vector_buffer(access: Access, inst: Inst, move: Move, size: int) -> None:
     """One buffer instruction that moves ``size`` bytes for each lane."""
-    if field(inst, "lds"):
-        raise Unsupported("buffer instructions between memory and LDS")
     t = access.t
     srsrc = inst["srsrc"]
     assert srsrc.reg is not None

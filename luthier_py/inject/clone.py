@@ -18,7 +18,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from luthier_py.errors import Location, OutOfRegisters, Unsupported
 from luthier_py.inject.allocate import Pool
-from luthier_py.inject.model import PLACEHOLDER, PLACEHOLDER64, Clone, Item, Reference, Target, made, part
+from luthier_py.inject.model import (
+    PLACEHOLDER,
+    PLACEHOLDER64,
+    Clone,
+    Item,
+    Reference,
+    Target,
+    distance_added,
+    made,
+    part,
+)
 from luthier_py.inject.patch import FixupKind
 from luthier_py.inject.weave import scalar_move
 from luthier_py.ir import Function, Instr, PcBuilder, Program
@@ -151,9 +161,7 @@ class Cloner:
     def address_of(self, pair: Reg, target: Target) -> None:
         """Put the address of ``target`` into ``pair``."""
         getpc = self.add("s_getpc_b64", pair)
-        for op, offset, half in (("s_add_u32", 0, FixupKind.REL32_LO), ("s_addc_u32", 1, FixupKind.REL32_HI)):
-            reg = part(pair, offset)
-            self.items.append(Item(made(self.isa, op, reg, reg, PLACEHOLDER), reference=Reference(half, target, getpc)))
+        self.items += distance_added(self.isa, pair, pair, getpc, target)
 
 
 def _index(reg: Reg | None) -> int:

@@ -64,6 +64,14 @@ class Item:
         return self.origin is None
 
 
+def distance_added(isa: InstructionSet, to: Reg, pc: Reg, getpc: Item, target: Target) -> list[Item]:
+    """``to`` := the address of ``target``, where ``getpc`` has put the PC into ``pc``; destroys SCC."""
+    return [
+        Item(made(isa, op, part(to, offset), part(pc, offset), PLACEHOLDER), reference=Reference(half, target, getpc))
+        for op, offset, half in (("s_add_u32", 0, FixupKind.REL32_LO), ("s_addc_u32", 1, FixupKind.REL32_HI))
+    ]
+
+
 @dataclass(slots=True)
 class Clone:
     """A function being cloned. ``labels`` maps original block addresses to their first item."""

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from luthier_py.errors import EditConflict
 from luthier_py.inject.allocate import Pin, Placement, Pool
 from luthier_py.inject.fragment import Fragment, instructions, is_general, settle
-from luthier_py.inject.model import PLACEHOLDER, Item, Reference, Target, made, part
-from luthier_py.inject.patch import FixupKind
+from luthier_py.inject.model import Item, Target, distance_added, made, part
 from luthier_py.inject.sites import Site
 from luthier_py.isa import EXEC, M0, SCC, VCC, InstructionSet, Reg, RegFile, RegSet, sgpr
 from luthier_py.jit import Slot
@@ -141,9 +140,8 @@ class Weaver:
                 target = Target(variable=value.variable.name, offset=value.offset_bytes)
             else:
                 target = Target(variable=value.name)
-            for op, offset, half in (("s_add_u32", 0, FixupKind.REL32_LO), ("s_addc_u32", 1, FixupKind.REL32_HI)):
-                inst = made(self.isa, op, part(to, offset), part(pc, offset), PLACEHOLDER)
-                self.append(Item(inst, reference=Reference(half, target, base)))
+            for item in distance_added(self.isa, to, pc, base, target):
+                self.append(item)
 
     def inline(self, placement: Placement) -> None:
         """The hook's code; its inner branches name items, so that `relax` may move them."""
