@@ -70,13 +70,9 @@ def _links(isa: InstructionSet, inst: Inst) -> dict[tuple[Cured, int], RegSet]:
 def left(chains: Chains, inst: Inst) -> Chains:
     """What ``inst`` leaves of ``chains``."""
     found: Chains = {}
-    passed = _passed(inst)
     for (row, made, count), regs in chains.items():
-        known = passed.get((row, made))
-        if known is None:
-            link = row.links[made - 1]
-            known = passed[row, made] = link.ended(inst), row.counted(inst), link.reach
-        ended, counted, reach = known
+        reach = row.links[made - 1].reach
+        ended, counted = _passed(row, made, inst)
         if reach is not None:
             count += counted
             if count > reach:
@@ -87,10 +83,10 @@ def left(chains: Chains, inst: Inst) -> Chains:
     return found
 
 
-@lru_cache(maxsize=1 << 16)
-def _passed(inst: Inst) -> dict[tuple[Cured, int], tuple[RegSet, int, int | None]]:
-    """For links that were asked for (it grows): what ``inst`` ends, how much it counts, how much may be counted."""
-    return {}
+@lru_cache(maxsize=1 << 18)
+def _passed(row: Cured, made: int, inst: Inst) -> tuple[RegSet, int]:
+    """Behind so many links: the registers for which ``inst`` ends the chain, and how much it counts."""
+    return row.links[made - 1].ended(inst), row.counted(inst)
 
 
 def met(isa: InstructionSet, chains: Chains, inst: Inst) -> set[Cured]:
