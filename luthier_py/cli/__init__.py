@@ -6,18 +6,16 @@ and observed nothing.
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from enum import IntEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from luthier_py.errors import Invalid, LuthierError
+from luthier_py.cli.console import progress, show
+from luthier_py.cli.ending import Exit, end_well_or_in_one_line
+from luthier_py.errors import Invalid
 
 app = typer.Typer(
     help="Instrument AMD GPU code objects with Python, and run them on a GPU or on an emulator.",
@@ -26,8 +24,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-FILE_COLUMNS = 180  # of tables that go to a file or a pipe
 
 File = Annotated[Path, typer.Argument(help="a code object (ELF for AMDGPU)", metavar="FILE")]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON for programs")]
@@ -44,24 +40,9 @@ Output = Annotated[
 Report = Annotated[Path | None, typer.Option("--report", metavar="DIR", help="folder for the tool's own files")]
 
 
-class Exit(IntEnum):
-    OK = 0
-    ERROR = 1
-    NOTHING_OBSERVED = 3
-
-
 def main() -> None:
     """Entry point of the `luthier` command."""
-    try:
-        app()
-    except LuthierError as error:
-        print(f"luthier: {error}", file=sys.stderr)
-        sys.exit(Exit.ERROR)
-    except OSError as error:
-        print(
-            f"luthier: {error.filename}: {error.strerror}" if error.filename else f"luthier: {error}", file=sys.stderr
-        )
-        sys.exit(Exit.ERROR)
+    end_well_or_in_one_line(app)
 
 
 @app.command()
@@ -71,7 +52,7 @@ def info(file: File, as_json: AsJson = False) -> None:
     from luthier_py.report.info import describe, info_tables
 
     facts = [describe(obj) for obj in load_all(file.read_bytes(), str(file))]
-    _show((facts if len(facts) > 1 else facts[0]) if as_json else info_tables(facts), as_json)
+    show((facts if len(facts) > 1 else facts[0]) if as_json else info_tables(facts), as_json)
 
 
 @app.command()
@@ -119,7 +100,7 @@ def instrument(
     path = output or file.with_suffix(f".luthier{file.suffix}")
     write_file(path, made.data)
     facts = instrumented_facts(made, str(path))
-    _show(facts if as_json else instrumented_table(facts), as_json)
+    show(facts if as_json else instrumented_table(facts), as_json)
     if tool != "none" and made.data == made.obj.data:
         print(f"luthier: tool {tool} inserted nothing", file=sys.stderr)
         raise typer.Exit(Exit.NOTHING_OBSERVED)
@@ -166,7 +147,7 @@ def run(
     saved = save_outputs(done, save) if save else {}
     files = [*save_counts(done), *save_report(done)]
     facts = launch_facts(done, launch, {k: str(v) for k, v in saved.items()}, list(map(str, files)))
-    _show(facts if as_json else launch_table(facts), as_json)
+    show(facts if as_json else launch_table(facts), as_json)
     if not done.observed:
         print(f"luthier: tool {tool} observed nothing in kernel {kernel}", file=sys.stderr)
         raise typer.Exit(Exit.NOTHING_OBSERVED)
@@ -179,7 +160,7 @@ def tools(as_json: AsJson = False) -> None:
     from luthier_py.tool import tools as installed
 
     facts = toolbox_facts(installed())
-    _show(facts if as_json else toolbox_text(facts), as_json)
+    show(facts if as_json else toolbox_text(facts), as_json)
 
 
 @app.command()
@@ -189,7 +170,7 @@ def demo(as_json: AsJson = False) -> None:
     from luthier_py.session.demo import demonstrate
 
     rows = demonstrate(lambda text: None if as_json else Console(stderr=True).print(text, highlight=False))
-    _show(rows.facts() if as_json else demo_table(rows), as_json)
+    show(rows.facts() if as_json else demo_table(rows), as_json)
     if not rows.passed:
         raise typer.Exit(Exit.ERROR)
 
@@ -262,12 +243,12 @@ def study(
 
     plan = plan_study(file, output or Path(f"{file.stem}.study"), retry)
     if dry_run:
-        _show(plan.facts() if as_json else plan_table(plan.facts()), as_json)
+        show(plan.facts() if as_json else plan_table(plan.facts()), as_json)
         return
-    with _progress(len(plan.waiting)) as advance:
+    with progress(len(plan.waiting)) as advance:
         facts = run_study(plan, jobs, scheduler, lambda cell, outcome: advance())
     if as_json:
-        _show(facts, as_json)
+        show(facts, as_json)
     else:
         print("\n".join([study_text(facts), *(f"-> {name}" for name in facts["files"])]))
     if not facts["observed"]:
@@ -276,18 +257,6 @@ def study(
     if facts["differences"]:
         print("luthier: counts or outputs differ between repeats", file=sys.stderr)
         raise typer.Exit(Exit.ERROR)
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[], None]]:
-    """A bar on stderr, if that is a terminal; call what it gives when one more is done."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (BarColumn(), MofNCompleteColumn(), "runs", TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=total)
-        yield lambda: progress.advance(task)
 
 
 def _tool(name: str, options: list[str] | None) -> Any:
@@ -321,13 +290,3 @@ def _pairs(options: list[str] | None, **more: Path | str | None) -> dict[str, st
             raise Invalid(f"option {key} is given twice")
         pairs[key] = value
     return pairs
-
-
-def _show(what: Any, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(what, indent=2))
-    else:
-        console = Console(highlight=False)
-        if not console.is_terminal:
-            console.width = FILE_COLUMNS
-        console.print(what)

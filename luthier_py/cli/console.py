@@ -1,0 +1,34 @@
+"""What a command prints: data for people or programs on stdout, a bar on stderr while something takes long."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+
+FILE_COLUMNS = 180  # of tables that go to a file or a pipe
+
+
+def show(what: Any, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(what, indent=2))
+    else:
+        console = Console(highlight=False)
+        if not console.is_terminal:
+            console.width = FILE_COLUMNS
+        console.print(what)
+
+
+@contextmanager
+def progress(total: int) -> Iterator[Callable[[], None]]:
+    """A bar on stderr, if that is a terminal; call what it gives when one more is done."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (BarColumn(), MofNCompleteColumn(), "runs", TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda: bar.advance(task)
