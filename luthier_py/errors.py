@@ -6,6 +6,7 @@ One root, :class:`LuthierError`. A message says what is wrong and what to do; th
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import dataclass
 
 
@@ -53,6 +54,10 @@ class HookError(LuthierError):
     """A hook uses Python that is not device Python; carries the source file and line."""
 
 
+class ToolError(LuthierError):
+    """A tool's own Python fails before it says what to instrument."""
+
+
 class EditConflict(LuthierError):
     """A recorded edit cannot be applied where it was asked for."""
 
@@ -67,3 +72,15 @@ class CheckFailed(LuthierError):
 
 class DeviceError(LuthierError):
     """A kernel failed while it ran: bad address, no forward progress, bad launch."""
+
+
+def one_line(error: Exception) -> str:
+    """What went wrong; for what nobody raised on purpose also its type, and the file and line that it comes from."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, (LuthierError, OSError)):
+        return " ".join(str(error).splitlines())
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({frames[-1].filename}:{frames[-1].lineno}, in {frames[-1].name})" if frames else ""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}{': ' if text else ''}{text}{place}"

@@ -1,7 +1,7 @@
 """The command line: arguments in, one call, text or JSON out. No logic lives here.
 
-Exit codes: 0 the run did what was asked; 1 an error, one line on stderr; 2 wrong usage; 3 a tool was asked for
-and observed nothing.
+Exit codes: 0 all that was asked for was done; 1 an error, or something was not delivered, a line on stderr for each;
+2 wrong usage; 3 a tool was asked for and observed nothing.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import typer
 from rich.console import Console
 
 from luthier_py.cli.console import progress, show
-from luthier_py.cli.ending import Exit, end_well_or_in_one_line
+from luthier_py.cli.ending import Exit, run_to_an_end
 from luthier_py.errors import Invalid
+from luthier_py.worker.edge import say
 
 app = typer.Typer(
     help="Instrument AMD GPU code objects with Python, and run them on a GPU or on an emulator.",
@@ -42,7 +43,7 @@ Report = Annotated[Path | None, typer.Option("--report", metavar="DIR", help="fo
 
 def main() -> None:
     """Entry point of the `luthier` command."""
-    end_well_or_in_one_line(app)
+    run_to_an_end(app)
 
 
 @app.command()
@@ -102,7 +103,7 @@ def instrument(
     facts = instrumented_facts(made, str(path))
     show(facts if as_json else instrumented_table(facts), as_json)
     if tool != "none" and made.data == made.obj.data:
-        print(f"luthier: tool {tool} inserted nothing", file=sys.stderr)
+        say(f"tool {tool} inserted nothing")
         raise typer.Exit(Exit.NOTHING_OBSERVED)
 
 
@@ -148,8 +149,8 @@ def run(
     files = [*save_counts(done), *save_report(done)]
     facts = launch_facts(done, launch, {k: str(v) for k, v in saved.items()}, list(map(str, files)))
     show(facts if as_json else launch_table(facts), as_json)
-    if not done.observed:
-        print(f"luthier: tool {tool} observed nothing in kernel {kernel}", file=sys.stderr)
+    if done.verdict is not None and not done.observed:
+        say(nothing_observed(tool, done.verdict.reasons()))
         raise typer.Exit(Exit.NOTHING_OBSERVED)
 
 
@@ -193,17 +194,20 @@ def execute(
 
     For example: luthier exec -t instr_count --device emulator:TARGET -- ./app arguments
 
-    The exit code is the program's own; 3 if the tool observed nothing.
+    The exit code is the program's own; if that is 0, then 3 if the tool observed nothing, and 1 if anything that was
+    asked of it was not delivered.
     """
     from luthier_py.session.execute import execute as run_program
 
     options = _pairs(option, LUTHIER_KERNELS=kernels, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
     _check_taken(options, tool is not None)
     done = run_program(command, tool, options, device)
-    if done.exit_code == 0 and tool is not None and not done.observed:
-        print(f"luthier: tool {tool} observed nothing", file=sys.stderr)
-        raise typer.Exit(Exit.NOTHING_OBSERVED)
-    raise typer.Exit(done.exit_code)
+    for line in done.undelivered:
+        say(line)
+    if tool is not None and not done.observed:
+        say(nothing_observed(tool, done.reasons))
+        raise typer.Exit(done.exit_code or Exit.NOTHING_OBSERVED)
+    raise typer.Exit(done.exit_code or (Exit.ERROR if done.undelivered else Exit.OK))
 
 
 @app.command()
@@ -238,7 +242,7 @@ def study(
     as_json: AsJson = False,
 ) -> None:
     """Run programs x arguments x tools x devices, repeated; goes on where it was left."""
-    from luthier_py.report.study import plan_table, study_text
+    from luthier_py.report.study import plan_table, shortcomings, study_text
     from luthier_py.session.study import plan_study, run_study
 
     plan = plan_study(file, output or Path(f"{file.stem}.study"), retry)
@@ -251,12 +255,17 @@ def study(
         show(facts, as_json)
     else:
         print("\n".join([study_text(facts), *(f"-> {name}" for name in facts["files"])]))
+    missing = shortcomings(facts)
+    for line in missing:
+        say(line)
     if not facts["observed"]:
-        print("luthier: nothing was observed in any run", file=sys.stderr)
+        say("nothing was observed in any run")
         raise typer.Exit(Exit.NOTHING_OBSERVED)
-    if facts["differences"]:
-        print("luthier: counts or outputs differ between repeats", file=sys.stderr)
-        raise typer.Exit(Exit.ERROR)
+    raise typer.Exit(Exit.ERROR if missing else Exit.OK)
+
+
+def nothing_observed(tool: str, reasons: list[str]) -> str:
+    return f"tool {tool} observed nothing{': ' * bool(reasons)}{'; '.join(dict.fromkeys(reasons))}"
 
 
 def _tool(name: str, options: list[str] | None) -> Any:

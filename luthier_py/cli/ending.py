@@ -5,28 +5,61 @@ Invariant: nothing passes through here, so no input and no bug prints a tracebac
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from enum import IntEnum
+from typing import NoReturn
 
-from luthier_py.errors import LuthierError
+from luthier_py.errors import Invalid, LuthierError, one_line
+from luthier_py.worker.edge import TRACEBACK, say, wants_tracebacks
 
 
 class Exit(IntEnum):
     OK = 0
     ERROR = 1
+    USAGE = 2
     NOTHING_OBSERVED = 3
+    INTERRUPTED = 130  # a shell's code for SIGINT
 
 
-def end_well_or_in_one_line(command: Callable[[], object]) -> None:
-    """Run a command; SystemExit with its code."""
+def run_to_an_end(command: Callable[[], object]) -> NoReturn:
+    """Run a command; what it has printed is written when it ends, or it did not end well."""
     try:
-        command()
-    except LuthierError as error:
-        print(f"luthier: {error}", file=sys.stderr)
-        sys.exit(Exit.ERROR)
-    except OSError as error:
-        print(
-            f"luthier: {error.filename}: {error.strerror}" if error.filename else f"luthier: {error}", file=sys.stderr
-        )
-        sys.exit(Exit.ERROR)
+        try:
+            command()
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except KeyboardInterrupt:
+        code: object = Exit.INTERRUPTED
+    except Exception as error:
+        code = _tell(error)
+    except SystemExit as end:
+        code = end.code
+    else:
+        code = Exit.OK
+    sys.exit(code if code is None or isinstance(code, (int, str)) else str(code))
+
+
+def _tell(error: Exception) -> Exit:
+    if isinstance(error, OSError):
+        _close_stdout()
+    if isinstance(error, BrokenPipeError):
+        return Exit.ERROR  # nobody reads any more
+    if wants_tracebacks():
+        traceback.print_exception(error)
+    ours = isinstance(error, (LuthierError, OSError))
+    say(one_line(error) if ours else f"{one_line(error)}; --traceback or {TRACEBACK}=1 shows how it came about")
+    return Exit.USAGE if isinstance(error, Invalid) else Exit.ERROR
+
+
+def _close_stdout() -> None:
+    """What could not be written is not tried again when Python ends."""
+    with suppress(OSError, ValueError, AttributeError):
+        try:
+            sys.stdout.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

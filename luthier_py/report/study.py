@@ -14,6 +14,7 @@ Facts = dict[str, Any]
 HEADER = ("runs", "launches", "seconds", "least", "most", "x bare", "program", "arguments", "tool", "device", "status")
 NAMES = ("program", "arguments", "tool", "device")
 TEXTS = 5  # of the header's columns, at its end
+WELL = ("ok", "nothing observed")
 NO_PLOTS = "Install luthier-py[study] for plots."
 
 
@@ -50,6 +51,19 @@ def verdict(facts: Facts) -> list[str]:
     repeated = any(group["runs"] > 1 for group in facts["groups"])
     agree = "" if not repeated or facts["differences"] else "; all counts and outputs are equal in all repeats"
     return [*lines, f"verdict: {facts['runs']} runs: {statuses}{agree}"]
+
+
+def shortcomings(facts: Facts) -> list[str]:
+    """What a study was asked for and has not found, a line for each kind."""
+    lines = []
+    well = sum(facts["statuses"].get(status, 0) for status in WELL)
+    if well < facts["runs"]:
+        lines.append(f"{facts['runs'] - well} of {facts['runs']} runs did not end well")
+    if any(figure["missing"] for figure in facts["figures"]):
+        lines.append("no run has what some figure shows")
+    if facts["differences"]:
+        lines.append("counts or outputs differ between repeats")
+    return lines
 
 
 def study_pictures(facts: Facts) -> dict[str, Picture]:
@@ -106,7 +120,7 @@ def _cells(group: Facts) -> tuple[Any, ...]:
 
 def _run_row(group: Facts) -> Row:
     """As hot as runs of it did not end well."""
-    well = sum(count for status, count in group["statuses"].items() if status in ("ok", "nothing observed"))
+    well = sum(count for status, count in group["statuses"].items() if status in WELL)
     return Row(tuple(map(str, _texts_first(_cells(group), TEXTS))), heat=1 - well / group["runs"])
 
 

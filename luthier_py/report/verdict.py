@@ -14,9 +14,12 @@ from typing import Any
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.pipeline import Instrumented
 from luthier_py.report.cloned import change, cloned_facts
-from luthier_py.tool import Refusal, Tool
+from luthier_py.tool import LAUNCHES, Option, Refusal, Tool
+from luthier_py.tool.selection import CODE
 
 Facts = dict[str, Any]
+SHOWN = 5  # kernels of a list that are named
+SELECTING = {**LAUNCHES, "LUTHIER_KERNELS": CODE["LUTHIER_KERNELS"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +45,15 @@ class Verdict:
     """Of these, those that the options select."""
     instrumented: int = 0
     """Of these, those that ran with the tool in them."""
+    failed: int = 0
+    """Of the selected ones, those that the runtime did not begin."""
     kernels: dict[str, KernelVerdict] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     """Reasons by kernel."""
+    not_chosen: set[str] = field(default_factory=set)
+    """Kernels that the options leave out."""
+    untouched: set[str] = field(default_factory=set)
+    """Kernels that the tool had nothing to insert into."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Of all instrumentation, by stage."""
 
@@ -74,6 +83,34 @@ class Verdict:
     def refuse(self, refusal: Refusal) -> None:
         self.refused[refusal.kernel] = f"{refusal.reason} [{refusal.where}]"
 
+    def reasons(self) -> list[str]:
+        """Why launches ran without the tool, as far as no refusal says it."""
+        found = []
+        if not self.launches:
+            found.append("no kernel was launched")
+        elif self.selected < self.launches and (chosen := self._given(SELECTING)):
+            others = f", which are {self._listed(self.not_chosen)}" if self.not_chosen else ""
+            found.append(f"{chosen} leaves out {self.launches - self.selected} of {self.launches} launches{others}")
+        if self.untouched:
+            cut = self._given(CODE, "INSTR_BEGIN", "INSTR_END")
+            left = f" of what {cut} leaves" if cut else ""
+            found.append(f"there is nothing for {self.tool.name} in{left} {self._listed(self.untouched)}")
+        if self.failed:
+            found.append(f"{_many(self.failed, 'launch', 'launches')} did not begin: the runtime took no such grid, "
+                         "block or memory")  # fmt: skip
+        return found
+
+    def _given(self, options: Mapping[str, Option[Any]], *names: str) -> str:
+        """Those of these options that choose something, as they could be given."""
+        values = self.tool.option_values
+        chosen = [name for name in names or options if values[name] != options[name].default]
+        return " ".join(f"{name}={Option.show(values[name])}" for name in chosen)
+
+    def _listed(self, kernels: set[str]) -> str:
+        names = sorted(map(self.tool.selection.shown, kernels))
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        return f"{_many(len(names), 'kernel')} {', '.join(names[:SHOWN])}{more}"
+
     def facts(self) -> Facts:
         """JSON-ready."""
         return {
@@ -81,7 +118,9 @@ class Verdict:
             "launches": self.launches,
             "selected": self.selected,
             "instrumented": self.instrumented,
+            "failed_launches": self.failed,
             "observed": self.observed,
+            "reasons": self.reasons(),
             "sites": self.sites,
             "seconds": _rounded(self.seconds),
             "kernels": [kernel.facts() for kernel in self.kernels.values()],
@@ -102,6 +141,7 @@ class Verdict:
         lines = [f"verdict: {'; '.join(parts)}"]
         shown = self.tool.selection.shown
         lines += [f"  refused: {shown(name)}: {reason}" for name, reason in self.refused.items()]
+        lines += [f"  not instrumented: {reason}" for reason in self.reasons()]
         if self.tool.selection.verbose:
             lines += [line for name, kernel in self.kernels.items() for line in _details(shown(name), kernel)]
         return "\n".join(lines)

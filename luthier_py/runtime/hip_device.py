@@ -52,7 +52,7 @@ class HipDevice:
         self._hip = _bindings()
         (count,) = self.call("hipGetDeviceCount")
         if not 0 <= index < count:
-            raise Invalid(f"GPU {index} is not there: the HIP runtime sees {count}")
+            raise DeviceError(f"GPU {index} is not there: the HIP runtime sees {count}")
         self.call("hipSetDevice", index)
         (properties,) = self.call("hipGetDeviceProperties", index)
         self._target = target(str(properties.gcnArchName).partition(":")[0])

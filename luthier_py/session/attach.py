@@ -21,6 +21,7 @@ from typing import Any
 from luthier_py.errors import DeviceError, Invalid
 from luthier_py.runtime.hip import tool_library
 from luthier_py.tool import Tool, load_tool, tools
+from luthier_py.tool.discover import absolute
 
 RUNTIME = "libamdhip64.so"
 
@@ -76,8 +77,7 @@ def attach(tool: str | type[Tool], **options: Any) -> Attached:
     name = tool if isinstance(tool, str) else _place_of(tool)
     given = {key: str(int(value) if isinstance(value, bool) else value) for key, value in options.items()}
     load_tool(name, given)
-    if name.partition(".py:")[1] or name.endswith(".py"):
-        name = str(Path(name).resolve())
+    name = absolute(name)
     text = "\n".join(f"{key}={value}" for key, value in given.items())
     answer = _attach(name, text)
     if answer == _Answer.NO_RUNTIME:

@@ -22,7 +22,9 @@ from typing import Any
 from luthier_py.errors import Invalid
 from luthier_py.runtime.hip import runtime_folder, tool_library
 from luthier_py.session.files import write_file
-from luthier_py.tool import load_tool
+from luthier_py.session.undelivered import undelivered
+from luthier_py.tool import Tool, load_tool
+from luthier_py.tool.discover import absolute
 
 VERDICT = "LUTHIER_VERDICT"
 WORKER_SECONDS = 10  # that a worker gets to end after its program
@@ -35,11 +37,18 @@ class Executed:
 
     exit_code: int
     verdicts: tuple[Mapping[str, Any], ...]
+    undelivered: tuple[str, ...] = ()
+    """What was asked of the tool and did not come, a line for each."""
 
     @property
     def verdict(self) -> Mapping[str, Any] | None:
         """Of the process that launched most."""
         return max(self.verdicts, key=lambda facts: int(facts["launches"]), default=None)
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why launches ran without the tool, as far as it is known."""
+        return [reason for facts in self.verdicts if facts["ended"] for reason in facts["reasons"]]
 
     @property
     def observed(self) -> bool:
@@ -53,16 +62,17 @@ def execute(command: Sequence[str], tool: str | None, options: Mapping[str, str]
     environment = {**os.environ, **device_environment(device)}
     if tool is None:
         return Executed(_run(command, environment), ())
-    load_tool(tool, options)  # what is wrong with it is said before the program starts
+    loaded = load_tool(tool, options)  # what is wrong with it is said before the program starts
     with tempfile.TemporaryDirectory() as folder:
         settings = {
             "LD_PRELOAD": _first(str(tool_library()), environment.get("LD_PRELOAD"), " "),
-            "LUTHIER_TOOL": tool,
-            "LUTHIER_TOOL_OPTIONS": _lines(options),
+            "LUTHIER_TOOL": absolute(tool),
+            "LUTHIER_TOOL_OPTIONS": _lines(_files_here(loaded, options)),
             VERDICT: str(Path(folder) / "%w.json"),
             "LUTHIER_PYTHON": sys.executable,
         }
-        done = Executed(_run(command, {**environment, **settings}), _verdicts(Path(folder)))
+        code, verdicts = _run(command, {**environment, **settings}), _verdicts(Path(folder))
+        done = Executed(code, verdicts, undelivered(loaded, verdicts))
     if (path := os.environ.get(VERDICT)) and done.verdict is not None:
         write_file(Path(path), json.dumps(done.verdict).encode())
     return done
@@ -95,9 +105,15 @@ def device_environment(device: str | None) -> dict[str, str]:
 def build_tool(tool: str, options: Mapping[str, str], output: Path) -> None:
     """Write a library for LD_PRELOAD that has this tool in it."""
     load_tool(tool, options)
-    name = str(Path(tool).resolve()) if tool.endswith(".py") else tool
-    write_file(output, tool_library(name, _lines(options)).read_bytes())
+    write_file(output, tool_library(absolute(tool), _lines(options)).read_bytes())
     output.chmod(0o755)
+
+
+def _files_here(tool: Tool, options: Mapping[str, str]) -> dict[str, str]:
+    """The options, with files in this folder and not in the one that the program goes to."""
+    chosen = {"LUTHIER_OUTPUT": tool.selection.output, "LUTHIER_REPORT": tool.selection.report}
+    others = {name: value for name, value in options.items() if name.upper() not in chosen}
+    return {**others, **{name: str(path.absolute()) for name, path in chosen.items() if path is not None}}
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -5,6 +5,7 @@ In: a file, a launch, perhaps a tool. Out: what the kernel wrote, what the tool 
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from luthier_py.emulator import EmulatorDevice
@@ -28,17 +29,21 @@ def launch_file(file: Path, launch: Launch, tool: Tool | None, device_name: str)
     code = file.read_bytes()
     obj = load(code, str(file))
     obj.kernel(launch.kernel)
+    if tool is not None:
+        tool.selection = tool.selection.of_process(os.getpid())
     device = open_device(device_name, obj)
     if tool is None:
         return Done(file, run_original(device, code, launch), device, None, None)
     verdict = Verdict(tool, launches=1)
     selection = tool.selection
     if not (selection.launch(0) and selection.active_from_start and selection.kernel(launch.kernel)):
+        verdict.not_chosen.update(() if selection.kernel(launch.kernel) else (launch.kernel,))
         return Done(file, run_original(device, code, launch), device, tool, verdict)
     made = instrument(code, tool, str(file), [launch.kernel])
     ran = run_instrumented(device, made, tool, launch)
     verdict.made(made)
     verdict.selected, verdict.instrumented = 1, int(ran.cloned is not None)
+    verdict.untouched.update((launch.kernel,) if ran.cloned is None else ())
     return Done(file, ran, device, tool, verdict)
 
 

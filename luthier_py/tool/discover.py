@@ -1,6 +1,7 @@
-"""Finding tools: by entry point name, or in a Python file.
+"""Finding tools: by entry point name, in a Python file, or in a package's folder.
 
-In: a name or path, and options. Out: a Tool. Invariant: what cannot be found or made is Invalid, in one line.
+In: a name or path, and options. Out: a Tool. Invariant: what cannot be found is Invalid and what fails when it is run
+is a ToolError, in one line, whatever the file does.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ import importlib.util
 import os
 import sys
 from collections.abc import Mapping
+from importlib.abc import Loader
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from luthier_py.errors import Invalid
+from luthier_py.errors import Invalid, LuthierError, ToolError, one_line
 from luthier_py.tool.base import Tool
 
 GROUP = "luthier_py.tools"
@@ -26,13 +28,37 @@ def tools() -> dict[str, type[Tool]]:
 
 
 def load_tool(name_or_path: str, options: Mapping[str, Any] | None = None) -> Tool:
-    """The tool called so, or the only Tool in ``path.py``; ``path.py:Class`` chooses among several."""
-    path, _, chosen = name_or_path.partition(".py:")
-    if chosen or name_or_path.endswith(".py") or os.sep in name_or_path:
-        found = _in_file(Path(path + ".py" if chosen else name_or_path), chosen)
-    else:
-        found = _registered(name_or_path)
+    """The tool called so, or the only one of a ``path.py`` or of a package's folder; ``path.py:Class`` chooses among
+    several."""
+    place = _place(name_or_path)
+    found = _registered(name_or_path) if place is None else _choose(*place)
     return found(**(options or {}))
+
+
+def tools_in(name_or_path: str) -> dict[str, type[Tool]]:
+    """All tools of a file or folder, or the one called so."""
+    place = _place(name_or_path)
+    if place is None:
+        found = _registered(name_or_path)
+        return {found.name: found}
+    return {tool.__name__: tool for tool in _own(_module(place[0])) if place[1] in ("", tool.__name__)}
+
+
+def absolute(name_or_path: str) -> str:
+    """What finds the same tool from any folder."""
+    place = _place(name_or_path)
+    if place is None:
+        return name_or_path
+    path, chosen = place
+    return f"{path.absolute()}{os.sep * path.is_dir()}{f':{chosen}' if chosen else ''}"
+
+
+def _place(text: str) -> tuple[Path, str] | None:
+    """A file or folder, and the class that is chosen of it; None for a tool's name."""
+    path, _, chosen = text.rpartition(":")
+    if text.endswith(".py") or not path or os.sep in chosen:
+        path, chosen = text, ""
+    return (Path(path), chosen) if path.endswith(".py") or os.sep in path else None
 
 
 def _registered(name: str) -> type[Tool]:
@@ -41,8 +67,9 @@ def _registered(name: str) -> type[Tool]:
         return _checked(entries[name].load(), entries[name].value)
     found = [tool for tool in tools().values() if name in tool.aliases]
     if not found:
+        folder = f", or write ./{name} for the folder here" if Path(name).is_dir() else ""
         known = ", ".join(sorted(entries)) or "none is installed"
-        raise Invalid(f"no tool is called {name}; there are: {known}; or give the path of a .py file")
+        raise Invalid(f"no tool is called {name}; there are: {known}; or give the path of a .py file{folder}")
     return found[0]
 
 
@@ -52,10 +79,8 @@ def _checked(loaded: object, source: str) -> type[Tool]:
     raise Invalid(f"{source} is not a Tool")
 
 
-def _in_file(path: Path, chosen: str) -> type[Tool]:
-    module = _module(path)
-    classes = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Tool)]
-    own = [tool for tool in classes if tool.__module__ == module.__name__]
+def _choose(path: Path, chosen: str) -> type[Tool]:
+    own = _own(_module(path))
     found = [tool for tool in own if not chosen or tool.__name__ == chosen]
     if len(found) == 1:
         return found[0]
@@ -63,19 +88,41 @@ def _in_file(path: Path, chosen: str) -> type[Tool]:
     raise Invalid(f"{path}: choose one of its tools with {path}:NAME; it has {names}")
 
 
+def _own(module: ModuleType) -> list[type[Tool]]:
+    """Those that are declared in it, not what it imports of others."""
+    classes = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, Tool)]
+    return [tool for tool in dict.fromkeys(classes) if f"{tool.__module__}.".startswith(f"{module.__name__}.")]
+
+
 def _module(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise Invalid(f"{path}: no such tool file")
-    name = f"luthier_tool_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    """Run the file, or the package's ``__init__.py``. A file finds its neighbours, behind all that is installed."""
+    file = path / "__init__.py" if path.is_dir() else path
+    if not file.is_file():
+        raise Invalid(f"{path}: no such tool file" if file == path else f"{path}: a tool's folder has an __init__.py")
+    name = f"luthier_tool_{path.absolute().stem}"
+    spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise Invalid(f"{path}: a tool file must end in .py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    neighbours = str(file.resolve().parent)
+    if file == path and neighbours not in sys.path:
+        sys.path.append(neighbours)
+    for part in [part for part in sys.modules if part.startswith(f"{name}.")]:
+        del sys.modules[part]
+    sys.modules[name] = importlib.util.module_from_spec(spec)
+    _run(spec.loader, sys.modules[name], file)
+    return sys.modules[name]
+
+
+def _run(loader: Loader, module: ModuleType, file: Path) -> None:
     try:
-        spec.loader.exec_module(module)
+        loader.exec_module(module)
+    except LuthierError:
+        raise
     except SyntaxError as error:
-        raise Invalid(f"{error.filename}:{error.lineno}: {error.msg}") from error
+        raise ToolError(f"{error.filename or file}:{error.lineno or 1}: {error.msg}") from error
     except ImportError as error:
-        raise Invalid(f"{path}: {error}") from error
-    return module
+        raise ToolError(f"{file}: {error}") from error
+    except SystemExit as stop:
+        raise ToolError(f"{file}: it calls sys.exit({stop.code!r}) when it is imported; a tool only declares") from stop
+    except Exception as error:
+        raise ToolError(f"{file}: {one_line(error)}") from error

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -52,7 +52,7 @@ CODE = _table(
 OUTPUT = _table(
     _every("MANGLED_NAMES", False, "1: print names of kernels as they are in the code object, 0: as C++"),
     _every("TOOL_VERBOSE", False, "1: the verdict has lines for each kernel"),
-    _every("LUTHIER_OUTPUT", "", f"{' or '.join(FORMS)} file for what each launch counted; otherwise the terminal"),
+    _every("LUTHIER_OUTPUT", "", f"{' or '.join(FORMS)} file for what each launch counted; %p is the process"),
     _every("LUTHIER_REPORT", "", "folder for the tool's own files, by kernel"),
 )
 EVERY_TOOL = {**LAUNCHES, **CODE, **OUTPUT}
@@ -92,6 +92,13 @@ class Selection:
         for name in ("output", "report"):
             fields[name] = Path(fields[name]) if fields[name] else None
         return cls(**fields)
+
+    def of_process(self, number: int) -> Selection:
+        """With the process's number for each %p in names of files."""
+        output, report = (
+            path and Path(str(path).replace("%p", str(number))) for path in (self.output, self.report)
+        )
+        return replace(self, output=output, report=report)
 
     @property
     def all_instructions(self) -> bool:

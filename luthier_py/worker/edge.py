@@ -1,7 +1,7 @@
 """The edge of a running program: what goes wrong behind it becomes a value, never the program's end.
 
-Invariant: this is the only place of the worker that catches everything, bugs included; each is one line on stderr with
-its type and place, and with TOOL_VERBOSE=1 its traceback.
+Invariant: this is the only place of the worker that catches everything, bugs and a tool's sys.exit included; each is
+one line on stderr with its type and place, and with LUTHIER_TRACEBACK=1 or TOOL_VERBOSE=1 its traceback.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
+from functools import partial
+from typing import NoReturn, TypeVar
 
-from luthier_py.errors import LuthierError
+from luthier_py.errors import LuthierError, one_line
 
 Result = TypeVar("Result")
+TRACEBACK = "LUTHIER_TRACEBACK"
 
 
 class Refused(LuthierError):
@@ -32,20 +34,21 @@ def guarded(action: Callable[[], Result], what: str = "") -> Result | Exception:
         return action()
     except Exception as error:
         if not isinstance(error, Refused):
-            if os.environ.get("TOOL_VERBOSE", "0") not in ("", "0"):
+            if wants_tracebacks():
                 traceback.print_exception(error)
             say(f"{what}: {one_line(error)}" if what else one_line(error))
         return error
+    except SystemExit as stop:
+        failure = RuntimeError(f"sys.exit({stop.code!r})").with_traceback(stop.__traceback__)
+        return guarded(partial(_raise, failure), what)
 
 
-def one_line(error: Exception) -> str:
-    """What went wrong; for what nobody raised on purpose also its type, and the file and line that it comes from."""
-    if isinstance(error, (LuthierError, OSError)):
-        return str(error)
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({frames[-1].filename}:{frames[-1].lineno}, in {frames[-1].name})" if frames else ""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}{': ' if text else ''}{text}{place}"
+def _raise(error: Exception) -> NoReturn:
+    raise error
+
+
+def wants_tracebacks() -> bool:
+    return any(os.environ.get(name, "0") not in ("", "0") for name in (TRACEBACK, "TOOL_VERBOSE"))
 
 
 def say(text: object) -> None:

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from luthier_py.errors import Invalid, Location
+from luthier_py.errors import Invalid, Location, one_line
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.report.output import Output
 from luthier_py.report.verdict import Verdict
@@ -25,7 +25,7 @@ from luthier_py.runtime.hip.protocol import Message
 from luthier_py.storage import write_file
 from luthier_py.tool import LaunchResult, Refusal, Tool, Variable, load_tool
 from luthier_py.worker import bundles, properties
-from luthier_py.worker.edge import Refused, guarded, one_line, say
+from luthier_py.worker.edge import Refused, guarded, say
 from luthier_py.worker.patching import Copy, patch
 from luthier_py.worker.wire import Request
 
@@ -33,7 +33,7 @@ TOOL, OPTIONS = "LUTHIER_TOOL", "LUTHIER_TOOL_OPTIONS"
 VERDICT, STRICT = "LUTHIER_VERDICT", "LUTHIER_STRICT"
 NOT_SELECTED, SELECTED = struct.pack("<I", 0), struct.pack("<I", 1)
 _RESULT = struct.Struct("<11I")
-_COUNTS = struct.Struct("<2Q")
+_COUNTS = struct.Struct("<3Q")
 
 
 @dataclass(slots=True)
@@ -80,15 +80,16 @@ class ToolRun:
 
 
 class ToolService:
-    """Mutable: one program's tool: the environment's from the start, or the one that SETTINGS names."""
+    """Mutable: the tool of process ``program``: the environment's from the start, or the one that SETTINGS names."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: int) -> None:
+        self.program = program
         self.strict = os.environ.get(STRICT, "0") not in ("", "0")
         self._run: ToolRun | None = None
         self._code: dict[tuple[int, int], bytes] = {}
         self._kept: dict[tuple[int, int, str], tuple[tuple[Variable, ...], Any]] = {}
         if name := os.environ.get(TOOL):
-            self._run = open_tool(name, os.environ.get(OPTIONS, ""))
+            self._run = open_tool(name, os.environ.get(OPTIONS, ""), program)
 
     @property
     def run(self) -> ToolRun:
@@ -128,6 +129,8 @@ class ToolService:
         if self._run is not None and self._run.rows:
             self.run.verdict.launches = self.run.verdict.selected = self.run.verdict.instrumented
             self.finish()
+        elif self._run is not None:
+            self.run.write_verdict(ended=True)
 
     def finish(self) -> None:
         """The end of the run; Refused if anything of the tool has failed."""
@@ -141,7 +144,7 @@ class ToolService:
         bytes_of_name = int.from_bytes(content[:4], "little")
         name, options = content[4 : 4 + bytes_of_name].decode(), content[4 + bytes_of_name :].decode()
         if name:
-            self._run = open_tool(name, options)
+            self._run = open_tool(name, options, self.program)
         run = self.run
         run.attempt("output", partial(print, run.tool.echo(), file=run.output.stream, flush=True))
         run.write_verdict(ended=False)
@@ -151,7 +154,8 @@ class ToolService:
         )
 
     def _count(self, content: bytes) -> None:
-        self.run.verdict.launches, self.run.verdict.selected = _COUNTS.unpack(content)
+        verdict = self.run.verdict
+        verdict.launches, verdict.selected, verdict.failed = _COUNTS.unpack(content)
 
     def _image(self, content: bytes) -> None:
         number, device, form = struct.unpack_from("<3I", content)
@@ -164,6 +168,7 @@ class ToolService:
     def _instrument(self, image: int, device: int, kernel: str) -> bytes:
         run = self.run
         if not run.tool.selection.kernel(kernel):
+            run.verdict.not_chosen.add(kernel)
             return NOT_SELECTED
         name = run.tool.selection.shown(kernel)
         copy = guarded(partial(patch, self._code[image, device], run.tool, kernel), f"kernel {name} runs as it is")
@@ -173,6 +178,8 @@ class ToolService:
         made = copy.made
         self._kept[image, device, kernel] = copy.variables, copy.notes
         run.verdict.add(() if made.cloned is None else (made.cloned,), made.refused, copy.seconds, copy.cached)
+        if made.cloned is None and kernel not in run.verdict.refused:
+            run.verdict.untouched.add(kernel)
         for refusal in made.refused:
             say(f"kernel {run.tool.selection.shown(refusal.kernel)} runs as it is: {refusal.reason}")
         return SELECTED if made.cloned is None else SELECTED + describe(copy, made.cloned)
@@ -190,9 +197,11 @@ class ToolService:
         return LaunchResult(index, kernel, grid, block, memory, launches, device, notes)
 
 
-def open_tool(name: str, options: str) -> ToolRun:
+def open_tool(name: str, options: str, program: int) -> ToolRun:
     """``options``: one NAME=VALUE a line."""
-    return ToolRun(load_tool(name, dict(_option(line) for line in options.splitlines() if line)))
+    tool = load_tool(name, dict(_option(line) for line in options.splitlines() if line))
+    tool.selection = tool.selection.of_process(program)
+    return ToolRun(tool)
 
 
 def _option(line: str) -> tuple[str, str]:

@@ -22,7 +22,7 @@ from luthier_py.worker.edge import Refused, guarded
 from luthier_py.worker.wire import Request, Wire
 
 SOCKET_FD = 3
-FILES = ("LUTHIER_OUTPUT", "LUTHIER_REPORT", "LUTHIER_VERDICT")  # in names: %p the program's process, %w this one
+FILES = ("LUTHIER_VERDICT",)  # in names: %p the program's process, %w this one
 FIRST_FOREIGN_FD = 5  # open files of the program that happen to be inherited from here on are none of ours
 
 LARGE_BYTES = 1 << 20  # memory from this size on is fresh pages, so that zeroing what a launch takes costs nothing
@@ -63,7 +63,7 @@ def main(service: str) -> NoReturn:
 
 
 def _serve_all(wire: Wire, name: str) -> None:
-    opened = guarded(partial(open_service, name))
+    opened = guarded(partial(open_service, name, wire.program))
     with suppress(ConnectionError):
         if isinstance(opened, Exception):
             refuse(wire)
@@ -71,15 +71,17 @@ def _serve_all(wire: Wire, name: str) -> None:
             serve(wire, opened)
 
 
-def open_service(name: str) -> Service:
+def open_service(name: str, program: int) -> Service:
+    """``program``: the process that it is for."""
     if name == "device":
         from luthier_py.worker.device import DeviceService
 
         return DeviceService()
     if name == "tool":
+        sys.path += [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(path)]
         from luthier_py.worker.instrumentation import ToolService
 
-        return ToolService()
+        return ToolService(program)
     raise Invalid(f"there is no worker service {name}")
 
 

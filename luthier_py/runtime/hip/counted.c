@@ -91,6 +91,7 @@ static bool launch_copy(struct copy *copy, const struct launch_shape *shape, uns
     if (settings.per_launch && clear_variables(copy, shape->stream))
         return false;
     *error = launch_clone(copy, shape);
+    launches_failed += *error != hipSuccess;
     if (*error)
         return true;
     note_launches(copy, index, 1, shape);

@@ -281,6 +281,7 @@ static bool taken(struct graph *graph, stream_t stream, hipError_t *error)
             image_lock(executable->launches[i].copy->image);
     if (take)
         *error = launch_twin(executable, stream, index);
+    launches_failed += take && *error ? count : 0;
     for (size_t i = 0; take && i < executable->count; i++)
         if (is_first_of_image(executable, i))
             image_unlock(executable->launches[i].copy->image);

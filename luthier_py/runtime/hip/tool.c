@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 struct settings settings;
-atomic_ulong launches_seen, launches_selected;
+atomic_ulong launches_seen, launches_selected, launches_failed;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wire wire = {-1, PTHREAD_MUTEX_INITIALIZER};
@@ -27,7 +27,7 @@ static char *attached_tool, *attached_options;
 
 static bool strict(void)
 {
-    const char *text = getenv("LUTHIER_STRICT");
+    const char *text = secure_getenv("LUTHIER_STRICT");
     return text && *text && strcmp(text, "0") != 0;
 }
 
@@ -82,7 +82,7 @@ static void read_environment(void)
     setenv("LUTHIER_TOOL", LUTHIER_TOOL, 0);
     setenv("LUTHIER_TOOL_OPTIONS", LUTHIER_TOOL_OPTIONS, 0);
 #endif
-    const char *tool = getenv("LUTHIER_TOOL"), *signal_name = getenv("LUTHIER_SIGNAL");
+    const char *tool = secure_getenv("LUTHIER_TOOL"), *signal_name = secure_getenv("LUTHIER_SIGNAL");
     named = tool && *tool;
     if (signal_name && *signal_name)
         listen_for_signal(signal_name);
@@ -123,7 +123,7 @@ static void end(void)
     struct reply reply = {0, 0, NULL};
     if (state == READY)
         copies_collect();
-    uint64_t counts[] = {launches_seen, launches_selected};
+    uint64_t counts[] = {launches_seen, launches_selected, launches_failed};
     if ((state == READY || state == STARTED) &&
         !wire_call(&wire, MESSAGE_FINISH, &(struct part){counts, sizeof counts}, 1, &reply)) {
         say("luthier: the tool's worker has ended before its verdict");
@@ -154,7 +154,7 @@ static void in_child(void)
     wire_close(&wire);
     if (state == READY || state == STARTED)
         state = used ? BROKEN : COLD;
-    launches_seen = launches_selected = 0;
+    launches_seen = launches_selected = launches_failed = 0;
     pthread_mutex_init(&lock, NULL);
 }
 
@@ -254,7 +254,7 @@ int luthier_tool_attach(const char *tool, const char *options)
     free(attached_options);
     attached_tool = strdup(tool);
     attached_options = strdup(options);
-    launches_seen = launches_selected = 0;
+    launches_seen = launches_selected = launches_failed = 0;
     toggled = false;
     profiled = -1;
     named = true;
@@ -273,7 +273,7 @@ void luthier_tool_detach(void)
 char *luthier_tool_verdict(void)
 {
     struct reply reply = {0, 0, NULL};
-    uint64_t counts[] = {launches_seen, launches_selected};
+    uint64_t counts[] = {launches_seen, launches_selected, launches_failed};
     if (state != READY)
         return NULL;
     copies_collect();

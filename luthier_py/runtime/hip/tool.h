@@ -46,7 +46,7 @@ bool tool_selects(unsigned long index, unsigned long launches); /* any of these 
 bool tool_ask(uint32_t code, const struct part *parts, int count, struct reply *reply);
 void tool_tell(uint32_t code, const struct part *parts, int count);
 void tool_refused(void);            /* a kernel runs as it is that should not: the end under LUTHIER_STRICT */
-extern atomic_ulong launches_seen, launches_selected;
+extern atomic_ulong launches_seen, launches_selected, launches_failed;
 
 /* copies.c: code objects of the program, and the copies of their kernels. */
 struct image;

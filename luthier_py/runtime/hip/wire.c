@@ -63,7 +63,7 @@ static bool spawn(const char *service, int socket_fd, int shared_fd)
         "sys.path.insert(0, sys.argv[1])\n"
         "from luthier_py.worker.serve import main\n"
         "main(sys.argv[2])\n";
-    const char *python = getenv("LUTHIER_PYTHON");
+    const char *python = secure_getenv("LUTHIER_PYTHON");
     if (!python || !*python)
         python = LUTHIER_PYTHON;
     char *argv[] = {(char *)python, "-I", "-c", (char *)boot, LUTHIER_ROOT, (char *)service, NULL};

@@ -36,7 +36,8 @@ def run(facts: dict[str, Any], folder: Path) -> dict[str, Any]:
     except (LuthierError, OSError) as error:
         return {"error": str(error)}
     seconds = time.perf_counter() - started
-    return {"exit_code": done.exit_code, "seconds": seconds, "verdicts": done.verdicts, "observed": done.observed}
+    told = {"exit_code": done.exit_code, "seconds": seconds, "verdicts": done.verdicts, "observed": done.observed}
+    return {**told, "undelivered": done.undelivered}
 
 
 def end_with(pipe: int) -> None:

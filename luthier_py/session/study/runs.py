@@ -19,7 +19,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from luthier_py.errors import Invalid, LuthierError
+from luthier_py.errors import LuthierError
 from luthier_py.session.study.cells import Cell, file_hash, search_path
 from luthier_py.session.study.child import COMMAND, RESULT, RUN, STARTED
 
@@ -78,7 +78,7 @@ class Running:
     def _judged(self, found: Outcome) -> Outcome:
         status = _status(found, self.cell.run["tool"] is not None)
         printed = file_hash(self.folder / "stdout")
-        said = found.get("error") or _last_lines(self.folder / "stderr")
+        said = found.get("error") or "\n".join(found.get("undelivered", ())) or _last_lines(self.folder / "stderr")
         self.place.cleanup()
         return {
             **_lost("" if status in (Status.OK, Status.NOTHING) else said),
@@ -127,7 +127,7 @@ def run_on_cluster(cells: Sequence[Cell], scheduler: str) -> Iterator[tuple[Cell
     try:
         client = Client(scheduler)
     except (OSError, ValueError) as error:
-        raise Invalid(f"--scheduler {scheduler}: {str(error) or 'no answer'}") from None
+        raise LuthierError(f"--scheduler {scheduler}: {str(error) or 'no answer'}") from None
     with client:
         futures = {client.submit(run_cell, cell, pure=False): cell for cell in cells}
         for future in as_completed(futures):
@@ -146,7 +146,7 @@ def _status(found: Outcome, with_tool: bool) -> Status:
         return Status.TIMEOUT
     if "error" in found:
         return Status.ERROR
-    if found["exit_code"] != 0:
+    if found["exit_code"] != 0 or found["undelivered"]:
         return Status.FAILED
     return Status.NOTHING if with_tool and not found["observed"] else Status.OK
 

@@ -156,12 +156,12 @@ def test_counts_as_a_file(luthier, tmp_path):
 
 def test_options_that_nobody_could_follow(luthier, tmp_path):
     run = ["run", path("saxpy"), *SAXPY, *SAXPY_ARGS]
-    fails(luthier(*run, "--output", tmp_path / "o.csv"), "LUTHIER_OUTPUT", "there is no tool", "-t")
-    fails(luthier(*run, "-t", "instr_count", "--output", tmp_path / "o.xls"), "o.xls", ".csv or .json")
-    fails(luthier(*run, "-t", "instr_count", "-O", "a=1", "-O", "a=1"), "option a is given twice")
-    fails(luthier(*run, "-t", "lds_bank_conflicts", "-O", "COUNT_WARP_LEVEL=0"), "COUNT_WARP_LEVEL=0", "only 1")
+    misused(luthier(*run, "--output", tmp_path / "o.csv"), "LUTHIER_OUTPUT", "there is no tool", "-t")
+    misused(luthier(*run, "-t", "instr_count", "--output", tmp_path / "o.xls"), "o.xls", ".csv or .json")
+    misused(luthier(*run, "-t", "instr_count", "-O", "a=1", "-O", "a=1"), "option a is given twice")
+    misused(luthier(*run, "-t", "lds_bank_conflicts", "-O", "COUNT_WARP_LEVEL=0"), "COUNT_WARP_LEVEL=0", "only 1")
     command = ["instrument", path("saxpy"), "-t", "instr_count", "-o", tmp_path / "o.co", "-O"]
-    fails(luthier(*command, "START_GRID_NUM=1"), "START_GRID_NUM", "launches")
+    misused(luthier(*command, "START_GRID_NUM=1"), "START_GRID_NUM", "launches")
     assert luthier(*command, "INSTR_BEGIN=1")[0] == 0
 
 
@@ -201,12 +201,16 @@ def test_tools(luthier):
     assert facts["tools"][0]["aliases"] == ["instr_count_bb"]
 
 
-# -- bad input: one clear line, exit code 1 ------------------------------------------------------
+# -- bad input: one clear line, exit code 1, or 2 where the request itself makes no sense -------------
 
 
-def fails(result, *words):
+def misused(result, *words):
+    fails(result, *words, exit_code=2)
+
+
+def fails(result, *words, exit_code=1):
     code, _, err = result
-    assert code == 1, err
+    assert code == exit_code, err
     assert err.count("\n") == 1 and err.startswith("luthier: "), err
     for word in words:
         assert word in err, err
@@ -272,12 +276,12 @@ def test_unknown_opcode_when_running(luthier, tmp_path):
 
 
 def test_missing_kernel(luthier):
-    fails(luthier("run", path("nbody"), "--kernel", "nobody", "--grid", 1, "--block", 64), "nobody", "nbody")
-    fails(luthier("disasm", path("nbody"), "--kernel", "nobody"), "nobody")
+    misused(luthier("run", path("nbody"), "--kernel", "nobody", "--grid", 1, "--block", 64), "nobody", "nbody")
+    misused(luthier("disasm", path("nbody"), "--kernel", "nobody"), "nobody")
 
 
 def test_wrong_number_of_arguments(luthier):
-    fails(luthier("run", path("saxpy"), *SAXPY, "u32=1"), "saxpy", "takes 4 arguments")
+    misused(luthier("run", path("saxpy"), *SAXPY, "u32=1"), "saxpy", "takes 4 arguments")
 
 
 @pytest.mark.parametrize(
@@ -298,7 +302,7 @@ def test_wrong_number_of_arguments(luthier):
 def test_wrong_arguments(luthier, position, text, words):
     arguments = [*SAXPY_ARGS]
     arguments[position] = text
-    fails(luthier("run", path("saxpy"), *SAXPY, *arguments), *words)
+    misused(luthier("run", path("saxpy"), *SAXPY, *arguments), *words)
 
 
 def test_out_of_bounds_pointer_in_a_kernel(luthier):
@@ -312,19 +316,19 @@ def test_out_of_bounds_pointer_in_a_kernel(luthier):
     [("0", "64", "--grid"), ("1", "2048", "1024"), ("1,2,3,4", "64", "--grid"), ("x", "64", "--grid")],
 )
 def test_wrong_shape(luthier, grid, block, word):
-    fails(luthier("run", path("saxpy"), "--kernel", "saxpy", "--grid", grid, "--block", block, *SAXPY_ARGS), word)
+    misused(luthier("run", path("saxpy"), "--kernel", "saxpy", "--grid", grid, "--block", block, *SAXPY_ARGS), word)
 
 
 def test_unknown_tool_and_option(luthier):
-    fails(luthier("instrument", path("nbody"), "-t", "nothing_like_it"), "nothing_like_it", "instr_count")
+    misused(luthier("instrument", path("nbody"), "-t", "nothing_like_it"), "nothing_like_it", "instr_count")
     command = ["instrument", path("nbody"), "-t", "instr_count", "-O"]
-    fails(luthier(*command, "mode=galaxy"), "mode", "block or instruction")
-    fails(luthier(*command, "depth=1"), "depth")
-    fails(luthier(*command, "mode"), "NAME=VALUE")
+    misused(luthier(*command, "mode=galaxy"), "mode", "block or instruction")
+    misused(luthier(*command, "depth=1"), "depth")
+    misused(luthier(*command, "mode"), "NAME=VALUE")
 
 
 def test_unknown_device(luthier):
-    fails(luthier("run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "--device", "abacus"), "abacus", "emulator")
+    misused(luthier("run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "--device", "abacus"), "abacus", "emulator")
 
 
 def test_a_hook_that_is_not_device_python(luthier, tmp_path):

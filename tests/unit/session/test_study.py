@@ -75,7 +75,7 @@ def test_programs_under_a_tool(
     planned = study(text, "--dry-run")
     assert planned.code == 0 and planned.out.count("to run") == 4 and not (tmp_path / "out").exists()
     done = study(text)
-    assert done.code == 0, done.err
+    assert (done.code, done.err) == (Exit.ERROR, "luthier: no run has what some figure shows\n")
     assert "verdict: 4 runs: 4 ok; all counts and outputs are equal in all repeats" in done.out
     assert "figure counts: no run has instr_count:no.such\n" in done.out
     rows = data(tmp_path)
@@ -125,7 +125,7 @@ def test_processes_of_a_run_have_numbers_that_do_not_depend_on_which_ends_first(
 
 def test_failures_and_timeouts_are_rows(study: Study, summary: Callable[[], Any], tmp_path: Path) -> None:
     done = study(SHELL)
-    assert done.code == 0, done.err
+    assert (done.code, done.err) == (Exit.ERROR, "luthier: 2 of 3 runs did not end well\n")
     assert "verdict: 3 runs: 1 ok, 1 failed, 1 timeout" in done.out
     assert "bad bare gpu: failed, exit code 7: last words (1 of 1 runs)" in done.out
     rows = {row["program"]: row for row in data(tmp_path)}
@@ -159,7 +159,7 @@ def test_repeats_that_differ_are_told(study: Study) -> None:
 
 def test_a_wrong_file_is_one_line(study: Study, tmp_path: Path) -> None:
     done = study('[[program]]\ncomand = ["true"]\n')
-    assert (done.code, done.err) == (1, "luthier: study.toml: program[0].command: is missing\n")
+    assert (done.code, done.err) == (2, "luthier: study.toml: program[0].command: is missing\n")
     assert not (tmp_path / "out").exists()
 
 
@@ -216,7 +216,7 @@ def test_on_a_cluster(study: Study, summary: Callable[[], Any], tmp_path: Path) 
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, local_directory=tmp_path / "dask"
     ) as cluster:
         done = study(SHELL, "--scheduler", cluster.scheduler_address)
-    assert done.code == 0, done.err
+    assert (done.code, done.err) == (Exit.ERROR, "luthier: 2 of 3 runs did not end well\n")
     assert {group["program"]: group["statuses"] for group in summary()["groups"]} == {
         "good": {"ok": 1}, "bad": {"failed": 1}, "late": {"timeout": 1}}  # fmt: skip
     assert runs_in(tmp_path) == ["bad", "good", "late"]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import struct
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from luthier_py.errors import Invalid
+from luthier_py.errors import Invalid, ToolError
 from luthier_py.tool import LaunchResult, Option, Tool, Variable, load_tool, tools, u32, u64
+from luthier_py.tool.discover import absolute, tools_in
 
 FILE = """\
 from luthier_py.tool import Mutator, Option, Tool
@@ -64,12 +66,18 @@ def test_in_a_file(tmp_path: Path) -> None:
         ("x = 3", "it has none"),
         ("def f(:", r"bad.py:1: invalid syntax"),
         ("import nothing_called_so", "bad.py: No module named 'nothing_called_so'"),
+        ("1 / 0", r"bad.py: ZeroDivisionError: division by zero \(.*bad.py:1"),
+        ("import sys; sys.exit(0)", r"bad.py: it calls sys.exit\(0\) when it is imported"),
+        ("raise BaseExceptionGroup('', [KeyError()])" if sys.version_info >= (3, 11) else "assert 0", "bad.py: "),
+        ("x = '\0'", "bad.py.*null byte"),
+        ("x = '\udc80'", "bad.py"),
+        ("f = lambda: f()\nf()", "bad.py: RecursionError"),
     ],
 )
 def test_bad_files(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "bad.py"
-    path.write_text(text)
-    with pytest.raises(Invalid, match=message):
+    path.write_text(text, errors="surrogateescape")
+    with pytest.raises(ToolError if message != "it has none" else Invalid, match=message):
         load_tool(str(path))
 
 
@@ -90,3 +98,28 @@ def test_launch_results() -> None:
     assert report == {"total": 9, "bins": (1, 2)}
     assert tool.text(launch, report) == "total = 9\nbins = (1, 2)"
     assert tool.text(launch, 5) == "Registered = 5"
+
+
+def test_neighbours_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file may import what is beside it, which hides nothing that is installed; a folder is a package."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "beside_the_tool.py").write_text("LIMIT = 5\n")
+    (tmp_path / "graphlib.py").write_text("raise RuntimeError('this is not the library')\n")
+    (tmp_path / "first.py").write_text("import graphlib\nfrom beside_the_tool import LIMIT\n" + FILE)
+    assert load_tool(str(tmp_path / "first.py")).name == "First"
+    folder = tmp_path / "whole"
+    folder.mkdir()
+    with pytest.raises(Invalid, match="whole: a tool's folder has an __init__.py"):
+        load_tool(str(folder))
+    (folder / "part.py").write_text(FILE)
+    (folder / "__init__.py").write_text("from .part import First\n" + FILE.replace("First", "Second"))
+    assert load_tool(f"{folder}:First").name == "First" and load_tool(f"{folder}/:Second").name == "Second"
+    with pytest.raises(Invalid, match="it has First, Second"):
+        load_tool(f"{folder}/")
+    assert set(tools_in(str(folder))) == {"First", "Second"}
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Invalid, match="write ./whole for the folder here"):
+        load_tool("whole")
+    for spelled in ("./whole:First", "first.py", "./first.py:First"):
+        assert load_tool(absolute(spelled)).name == "First" and absolute(spelled).startswith(str(tmp_path))
+    assert absolute("instr_count") == "instr_count"

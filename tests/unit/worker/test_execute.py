@@ -45,7 +45,7 @@ def test_exit_codes(program: Program) -> None:
         ("--", "no-such-program"),
     ):
         done = luthier("exec", *wrong)
-        assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
 
 
 def test_build(program: Program, run: Run, tmp_path: Path) -> None:
