@@ -6,22 +6,20 @@ folder). Invariant: text is appended line by line, whoever else writes to that f
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
 from luthier_py.report.columns import comma_separated
+from luthier_py.report.names import FileNames
 from luthier_py.report.verdict import Verdict
 from luthier_py.storage import write_file
 from luthier_py.tool import LaunchResult, Tool
 
 Row = dict[str, Any]
-LONGEST_NAME = 100  # of a folder that is named for a kernel
 
 
 @dataclass(slots=True)
@@ -70,11 +68,10 @@ class Output:
         found: dict[tuple[str, int], list[tuple[LaunchResult, Any]]] = {}
         for result, report in self.launches:  # code objects may have kernels of one name
             found.setdefault((result.kernel, id(result.notes)), []).append((result, report))
-        written, taken = [], Counter[str]()
+        written, names = [], FileNames()
         for (kernel, _), launches in found.items():
             assert folder is not None
-            taken[kernel] += 1
-            place = folder / _name(kernel, taken[kernel])
+            place = folder / names.of(kernel)
             combined = self.tool.combined([report for _, report in launches]) if len(launches) > 1 else launches[0][1]
             if combined is not None:
                 written += write_report(self.tool, place, launches[0][0], combined)
@@ -86,7 +83,8 @@ class Output:
 
 def write_report(tool: Tool, folder: Path, result: LaunchResult, report: Any) -> list[Path]:
     """The files that the tool makes of a report, in a folder; raises OSError."""
-    files = tool.files(result, report)
+    names = FileNames()
+    files = {names.of(name): content for name, content in tool.files(result, report).items()}
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         write_file(folder / name, content)
@@ -132,10 +130,3 @@ def _fields(prefix: str, value: Any) -> Row:
 def _append(path: Path, text: str) -> None:
     with path.open("a") as file:
         file.write(text + "\n")
-
-
-def _name(kernel: str, number: int) -> str:
-    """A folder's name: the kernel's, as far as file systems take it."""
-    plain = "".join(c if c.isalnum() or c in "_.-" else "_" for c in kernel)[:LONGEST_NAME]
-    name = plain if plain == kernel else f"{plain}-{hashlib.sha256(kernel.encode()).hexdigest()[:8]}"
-    return name if number == 1 else f"{name}-{number}"
