@@ -1,7 +1,8 @@
 """Where the reports of a run go: lines as they come, or one file at its end; and the tool's own files.
 
-In: each launch with its report, in order; the verdict. Out: LUTHIER_OUTPUT (text, CSV or JSON) and LUTHIER_REPORT (a
-folder). Invariant: text is appended line by line, whoever else writes to that file; other files are whole or not there.
+In: each launch with its report, in order; the verdict. Out: LUTHIER_OUTPUT (text, CSV or JSON, as docs/output.md has
+them) and LUTHIER_REPORT (a folder). Invariant: text is appended line by line, whoever else writes to that file; other
+files are whole or not there.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from luthier_py.report.columns import comma_separated
 from luthier_py.report.names import FileNames
 from luthier_py.report.verdict import Verdict
 from luthier_py.storage import write_file
-from luthier_py.tool import LaunchResult, Tool
+from luthier_py.tool import LaunchResult, Tool, as_data, encoded, json_text
 
 Row = dict[str, Any]
+SCHEMA = 1  # of JSON, and of CSV's columns; one more when something is renamed, removed or means something else
 
 
 @dataclass(slots=True)
@@ -32,14 +34,15 @@ class Output:
     launches: list[tuple[LaunchResult, Any]] = field(default_factory=list)
 
     def launch(self, result: LaunchResult, report: Any, text: str) -> None:
-        """One launch; raises OSError."""
+        """One launch; raises OSError, and Invalid where the report is no data."""
         path, folder = self.tool.selection.output, self.tool.selection.report
         if path is None:
             print(text, file=self.stream, flush=True)
         elif path.suffix == ".txt":
             _append(path, text)
         else:
-            self.rows.append(row_of(self.tool, result, report))
+            data = list(self.tool.rows(report)) if path.suffix == ".csv" else report
+            self.rows.append(row_of(self.tool, result, data))
         if folder is not None:
             self.launches.append((result, report))
 
@@ -56,10 +59,9 @@ class Output:
         if path.suffix == ".txt":
             _append(path, verdict.text())
         elif path.suffix == ".csv":
-            write_file(path, comma_separated(flat_rows(self.tool, self.rows)).encode())
+            write_file(path, encoded(comma_separated(flat_rows(self.rows))))
         else:
-            facts = {"tool": self.tool.name, "options": self.tool.option_values, "launches": self.rows}
-            write_file(path, f"{json.dumps({**facts, 'verdict': verdict.facts()}, indent=2, default=str)}\n".encode())
+            write_file(path, encoded(f"{json_text(document(self.tool, self.rows, verdict))}\n"))
         return [path]
 
     def reports(self) -> list[Path]:
@@ -91,8 +93,19 @@ def write_report(tool: Tool, folder: Path, result: LaunchResult, report: Any) ->
     return [folder / name for name in files]
 
 
+def document(tool: Tool | None, rows: Sequence[Row], verdict: Verdict | None) -> dict[str, Any]:
+    """All of a run, as docs/output.schema.json says."""
+    return {
+        "schema": SCHEMA,
+        "tool": None if tool is None else tool.name,
+        "options": {} if tool is None else dict(tool.option_values),
+        "launches": list(rows),
+        "verdict": None if verdict is None else {**verdict.facts(), "text": verdict.text()},
+    }
+
+
 def row_of(tool: Tool, result: LaunchResult, report: Any) -> Row:
-    """One launch as data."""
+    """One launch as data; Invalid where the report is none."""
     return {
         "launch": result.index,
         "kernel": tool.selection.shown(result.kernel),
@@ -100,18 +113,18 @@ def row_of(tool: Tool, result: LaunchResult, report: Any) -> Row:
         "block": list(result.block),
         "launches": result.launches,
         "device": result.device,
-        "report": report,
+        "report": as_data(report, f"the report of {tool.name}"),
     }
 
 
-def flat_rows(tool: Tool, rows: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """Rows with one cell for each number, all with the same columns: ``report``'s fields under their own names, nested
-    ones as ``opcodes.s_nop``; grids as ``4x1x1``; a list is one cell of JSON."""
+def flat_rows(rows: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """One for each part of a launch's ``report``, with one cell for each number, all with the same columns: the part's
+    fields under their own names, nested ones as ``opcodes.s_nop``; grids as ``4x1x1``; a list is one cell of JSON."""
     flat = []
     for row in rows:
         head = {key: "x".join(map(str, value)) if key in ("grid", "block") else value for key, value in row.items()}
         del head["report"]
-        flat += [{**head, **_fields("", part)} for part in tool.rows(row["report"])]
+        flat += [{**head, **_fields("", part)} for part in row["report"]]
     columns = dict.fromkeys(column for row in flat for column in row)
     return [{column: row.get(column) for column in columns} for row in flat]
 
@@ -122,11 +135,11 @@ def _fields(prefix: str, value: Any) -> Row:
         for key, inner in value.items():
             found.update(_fields(f"{prefix}.{key}" if prefix else str(key), inner))
         return found
-    if isinstance(value, (list, tuple)):
-        value = json.dumps(value, default=str)
+    if isinstance(value, list):
+        value = json.dumps(value)
     return {prefix or "report": value}
 
 
 def _append(path: Path, text: str) -> None:
-    with path.open("a") as file:
-        file.write(text + "\n")
+    with path.open("ab") as file:
+        file.write(encoded(f"{text}\n"))

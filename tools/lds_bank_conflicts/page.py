@@ -13,6 +13,7 @@ from luthier_py.report import plots
 from luthier_py.report.columns import comma_separated
 from luthier_py.report.html import Page, Picture, Row, Table, render
 from luthier_py.report.sources import Source, SourceFolder
+from luthier_py.tool import encoded
 
 from .results import Sites
 
@@ -25,11 +26,11 @@ Numbers = Mapping[str, Any]
 
 def files_of(tool: LdsBankConflicts, launch: LaunchResult, report: Mapping[str, Any]) -> dict[str, bytes]:
     """Content by file name."""
-    files = {f"{tool.name}.csv": comma_separated(report["instructions"]).encode()}
+    files = {f"{tool.name}.csv": encoded(comma_separated(report["instructions"]))}
     pictures = [_plot(report["instructions"], tool.worst)] if plots.available() and tool.worst > 0 else []
     for picture in pictures:
         files[f"{tool.name}.png"] = picture.png
-    files[f"{tool.name}.html"] = render(_page(tool, launch, report, pictures)).encode()
+    files[f"{tool.name}.html"] = encoded(render(_page(tool, launch, report, pictures)))
     return files
 
 

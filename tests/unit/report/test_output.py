@@ -72,8 +72,8 @@ def test_csv_has_a_row_for_each_launch(tmp_path: Path) -> None:
 
 
 def test_a_report_need_not_be_a_table() -> None:
-    rows = [{"launch": 0, "report": 7}, {"launch": 1, "report": None}]
-    assert flat_rows(Nested(), rows) == [{"launch": 0, "report": 7}, {"launch": 1, "report": None}]
+    rows = [{"launch": 0, "report": [7]}, {"launch": 1, "report": [None]}]
+    assert flat_rows(rows) == [{"launch": 0, "report": 7}, {"launch": 1, "report": None}]
 
 
 def test_json_has_all(tmp_path: Path) -> None:
