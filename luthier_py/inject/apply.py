@@ -50,7 +50,7 @@ def inject(
     for component in resources.components(program, wanted):
         try:
             chosen = [insertion for function in component.functions for insertion in edited.get(function, ())]
-            chosen.sort(key=lambda insertion: insertion.order)
+            chosen.sort(key=lambda insertion: insertion.rank)
             parts.append(_component(program, facts, chosen, fragments, component))
         except (OutOfRegisters, EditConflict, Unsupported) as error:
             if not keep_going:

@@ -28,4 +28,4 @@ def fingerprint(edits: Edits, isa: InstructionSet) -> str:
 def _line(insertion: Insertion, payload: str) -> str:
     places = [(instr.pc, place.value) for instr, place in insertion.places]
     hook = insertion.hook
-    return f"{places} {payload} {hook.lanes} {hook.signature} {insertion.args} {insertion.into} {insertion.order}"
+    return f"{places} {payload} {hook.lanes} {hook.signature} {insertion.args} {insertion.into} {insertion.rank}"

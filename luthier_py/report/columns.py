@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from typing import Any
 
+FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n")  # how they begin (OWASP, "CSV Injection")
+
 
 def aligned(header: Sequence[str], rows: Iterable[Sequence[Any]], left: int) -> str:
     """Lines of columns as wide as they need to be; the last ``left`` columns are texts, the others numbers."""
@@ -18,9 +20,14 @@ def aligned(header: Sequence[str], rows: Iterable[Sequence[Any]], left: int) -> 
 
 
 def comma_separated(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The rows with a header line, as RFC 4180 has it; None is empty."""
+    """The rows with a header line, as RFC 4180 has it; None is empty. Texts that a spreadsheet would take for a formula
+    get an apostrophe before them: they may come from a program."""
     out = StringIO()
-    writer = csv.DictWriter(out, list(rows[0]) if rows else [])
-    writer.writeheader()
-    writer.writerows(rows)
+    writer = csv.writer(out)
+    writer.writerow(map(_cell, rows[0] if rows else ()))
+    writer.writerows(map(_cell, row.values()) for row in rows)
     return out.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULAS) else value

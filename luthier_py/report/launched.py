@@ -13,15 +13,16 @@ Facts = dict[str, Any]
 
 def launch_table(facts: Facts) -> Group:
     lines = []
-    for out in facts["outputs"]:
-        values = np.array2string(np.array(out["first"]), separator=" ", formatter={"float_kind": lambda v: f"{v:.6g}"})
+    run, verdict = facts["run"], facts["verdict"]
+    for out in run["outputs"]:
+        not_finite = any(isinstance(value, str) for value in out["first"])
+        shown = np.array(out["first"], float if not_finite else None)
+        values = np.array2string(shown, separator=" ", formatter={"float_kind": lambda v: f"{v:.6g}"})
         where = f" -> {out['file']}" if out["file"] else ""
         lines.append(f"argument {out['argument']} ({out['spec']}): {values[:-1]} ...]{where}")
-    executed = facts["device_instructions"]
+    executed = run["device_instructions"]
     work = "" if executed is None else f", {executed} wave instructions executed"
-    if tool := facts.get("tool"):
-        lines += tool["text"].splitlines()
-        lines += [f"report -> {file}" for file in tool["files"]]
-    verdict = facts["verdict"]["text"] if "verdict" in facts else "verdict: 1 launch, not instrumented"
-    first, *details = verdict.splitlines()
+    lines += run["text"].splitlines()
+    lines += [f"report -> {file}" for file in run["files"]]
+    first, *details = (verdict["text"] if verdict else "verdict: 1 launch, not instrumented").splitlines()
     return Group(*map(Text, [*lines, f"{first}{work}", *details]))

@@ -1,11 +1,13 @@
-"""One launch as JSON-ready data."""
+"""One launch as JSON-ready data: the document of docs/output.md, and what a launch of one's own has beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from luthier_py.report.output import document, row_of
 from luthier_py.session.run import Done, Launch
+from luthier_py.tool import as_data
 
 Facts = dict[str, Any]
 SHOWN = 6  # values of each output buffer
@@ -13,7 +15,8 @@ SHOWN = 6  # values of each output buffer
 
 def launch_facts(done: Done, launch: Launch, saved: dict[int, str], files: Sequence[str] = ()) -> Facts:
     """JSON-ready facts of one launch."""
-    facts: Facts = {
+    rows = [row_of(done.tool, done.ran.result, done.ran.report)] if done.tool and done.ran.result else []
+    own = {
         "kernel": launch.kernel,
         "grid": list(launch.grid),
         "block": list(launch.block),
@@ -27,14 +30,7 @@ def launch_facts(done: Done, launch: Launch, saved: dict[int, str], files: Seque
             for n, data in done.ran.outputs.items()
         ],
         "device_instructions": done.ran.counted,
+        "text": done.ran.text,
+        "files": list(files),
     }
-    if done.tool is not None:
-        facts["tool"] = {
-            "name": done.tool.name,
-            "report": done.ran.report,
-            "text": done.ran.text,
-            "files": list(files),
-        }
-    if done.verdict is not None:
-        facts["verdict"] = {**done.verdict.facts(), "text": done.verdict.text()}
-    return facts
+    return {**document(done.tool, rows, done.verdict), "run": as_data(own, "run")}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -10,6 +9,7 @@ from typing import Any, ClassVar
 from luthier_py.analysis import Facts
 from luthier_py.errors import Invalid
 from luthier_py.ir import Program
+from luthier_py.tool.data import encoded, json_text
 from luthier_py.tool.edits import Edits
 from luthier_py.tool.mutator import Mutator
 from luthier_py.tool.options import Option
@@ -104,7 +104,7 @@ class Tool:
         raise NotImplementedError(f"tool {self.name} does not say what to instrument")
 
     def report(self, launch: LaunchResult) -> Any:
-        """What to tell of a launch: any data; by default the tool's variables."""
+        """What to tell of a launch: any data (docs/output.md); by default the tool's variables."""
         return {variable.attribute: launch[variable] for variable in self.variables}
 
     def text(self, launch: LaunchResult, report: Any) -> str:
@@ -122,8 +122,8 @@ class Tool:
 
     def files(self, launch: LaunchResult, report: Any) -> Mapping[str, bytes]:
         """What to keep of a launch where files are asked for: content by file name; by default its data and text."""
-        data, text = json.dumps(report, indent=2), self.text(launch, report)
-        return {f"{self.name}.json": f"{data}\n".encode(), f"{self.name}.txt": f"{text}\n".encode()}
+        data, text = json_text(report, f"the report of {self.name}"), self.text(launch, report)
+        return {f"{self.name}.json": encoded(f"{data}\n"), f"{self.name}.txt": encoded(f"{text}\n")}
 
 
 def visit(tool: Tool, program: Program, facts: Facts) -> Edits:

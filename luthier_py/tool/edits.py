@@ -7,7 +7,7 @@ has been checked against the hook's signature, and constants are values of their
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import Any, TypeAlias
 
 from luthier_py.errors import Location
@@ -29,15 +29,32 @@ class Place(Enum):
     AFTER = "after"
 
 
+class Turn(IntEnum):
+    """Which calls at one point run first: those that begin a wave or function, then others, then those that end it."""
+
+    ENTRY = 0
+    BODY = 1
+    EXIT = 2
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Insertion:
-    """One call of a hook. ``places``: where it may go; more than one when the tool leaves the choice open."""
+    """One call of a hook. ``places``: where it may go; more than one when the tool leaves the choice open.
+
+    Calls at one point run by ``turn``, those of one turn by ``order``, in which they were recorded.
+    """
 
     places: tuple[tuple[Instr, Place], ...]
     hook: Hook
     args: tuple[Arg, ...]              # one per parameter
     into: tuple[Destination, ...]      # one per result
-    order: int                         # insertions at one place run in this order
+    order: int
+    turn: Turn = Turn.BODY
+
+    @property
+    def rank(self) -> tuple[Turn, int]:
+        """What the calls at one point are sorted by."""
+        return self.turn, self.order
 
     @property
     def instr(self) -> Instr:

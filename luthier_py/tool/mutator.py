@@ -19,7 +19,7 @@ from luthier_py.errors import EditConflict, HookError, Location
 from luthier_py.ir import Block, CallSite, Ending, Function, Instr, Kernel, Program, by_address
 from luthier_py.isa import EXEC, OpFlag, Reg, RegFile, RegSet, sgpr
 from luthier_py.tool.arguments import argument, destination
-from luthier_py.tool.edits import Arg, Destination, Edits, Insertion, Place, Refusal
+from luthier_py.tool.edits import Arg, Destination, Edits, Insertion, Place, Refusal, Turn
 from luthier_py.tool.hook import Hook, Lanes
 from luthier_py.tool.selection import Selection
 from luthier_py.tool.variables import Element, Variable, WaveVariable
@@ -60,6 +60,9 @@ class Mutator:
     Everywhere, ``args`` are one per parameter of the hook: a Python number is a compile-time constant; a Reg or an
     operand of an instruction is its value at the place; a Variable is its address; a WaveVariable is its value.
     ``into`` takes the results: WaveVariables, or registers of the application that the hook may change.
+
+    Calls at one point run in this order, whatever the order in which they were recorded: those of ``at_entry``, which
+    begin; then all others; then those of ``at_exit``, which end. Those of one kind run in the order of recording.
     """
 
     def __init__(self, program: Program, facts: Facts, selection: Selection | None = None) -> None:
@@ -182,24 +185,27 @@ class Mutator:
         self._record([(instr, Place.BEFORE) for instr in instrs], hook, args, into)
 
     def at_entry(self, where: Kernel | Function, hook: Hook, *args: object, into: object = None) -> None:
-        """Call ``hook`` once whenever a kernel's wave starts, or a function is entered."""
+        """Call ``hook`` once whenever a kernel's wave starts, or a function is entered: before any other call there.
+
+        Where a kernel's arguments are preloaded, its second entry counts, to which the first one leads.
+        """
         function = where.function if isinstance(where, Kernel) else where
-        self._record([(self._entry(function), Place.BEFORE)], hook, args, into, always=True)
+        self._record([(self._entry(function), Place.BEFORE)], hook, args, into, Turn.ENTRY)
 
     def at_exit(self, where: Kernel | Function, hook: Hook, *args: object, into: object = None) -> None:
-        """Call ``hook`` when a wave of a kernel ends, wherever that is; or when a function returns.
+        """Call ``hook`` when a wave of a kernel ends, wherever that is; or when a function returns: after any other
+        call there.
 
-        Where kernels share a function that ends the wave, the same call is recorded there once.
+        Where kernels share a function that ends the wave, the same call is recorded there once. The function of a
+        kernel, which does not return, stands for its kernel.
         """
-        if isinstance(where, Kernel):
-            blocks = [b for f in self.functions(where) for b in f.blocks if b.ending is Ending.END]
+        function = where.function if isinstance(where, Kernel) else where
+        if function.kernel:
+            blocks = [b for f in self.program.reachable(function) for b in f.blocks if b.ending is Ending.END]
         else:
-            blocks = [b for b in where.blocks if b.ending in (Ending.RETURN, Ending.TAIL_CALL)]
+            blocks = [b for b in function.blocks if b.ending in (Ending.RETURN, Ending.TAIL_CALL)]
         for block in blocks:
-            call = (block, hook, args, _tuple(into))
-            if call not in self._exits:
-                self._exits.add(call)
-                self._record([(block.instrs[-1], Place.BEFORE)], hook, args, into, always=True)
+            self._record([(block.instrs[-1], Place.BEFORE)], hook, args, into, Turn.EXIT)
 
     def edits(self, variables: Iterable[Variable] = (), wave_variables: Iterable[WaveVariable] = ()) -> Edits:
         """What was recorded, with the given variables and all that it names."""
@@ -229,9 +235,9 @@ class Mutator:
 
     def _record(
         self, places: list[tuple[Instr, Place]], hook: Hook, args: tuple[object, ...], into: object,
-        always: bool = False,
+        turn: Turn = Turn.BODY,
     ) -> None:
-        """``always``: whether or not the user chose the instruction, but for when none is chosen."""
+        """Entries and exits are kept whether or not the user chose the instruction, but for when none is chosen."""
         if not isinstance(hook, Hook):
             raise HookError(f"{_caller()}: {hook!r} is not a hook; mark the function with @hook")
         self._check_editable(places[0][0])
@@ -245,8 +251,13 @@ class Mutator:
             raise HookError(f"{_caller()}: hook {hook.name}: {error}; declared at {hook.place}") from error
         if len(set(results)) != len(results):
             raise HookError(f"{_caller()}: hook {hook.name}: two results go into one place")
-        if always and self._chosen or places[0][0] in self._chosen:
-            self._insertions.append(Insertion(tuple(places), hook, checked, results, order))
+        if turn is Turn.EXIT:
+            call = (places[0][0], hook, checked, results)
+            if call in self._exits:
+                return
+            self._exits.add(call)
+        if turn is not Turn.BODY and self._chosen or places[0][0] in self._chosen:
+            self._insertions.append(Insertion(tuple(places), hook, checked, results, order, turn))
 
     def _check_count(self, hook: Hook, what: str, have: int, want: int) -> None:
         if have != want:

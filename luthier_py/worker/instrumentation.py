@@ -23,7 +23,7 @@ from luthier_py.report.verdict import Verdict
 from luthier_py.runtime.hip import protocol
 from luthier_py.runtime.hip.protocol import Message
 from luthier_py.storage import write_file
-from luthier_py.tool import LaunchResult, Refusal, Tool, Variable, load_tool
+from luthier_py.tool import LaunchResult, Refusal, Tool, Variable, as_data, load_tool
 from luthier_py.worker import bundles, properties
 from luthier_py.worker.edge import Refused, guarded, say
 from luthier_py.worker.patching import Copy, patch
@@ -64,7 +64,8 @@ class ToolRun:
         row = {"launch": result.index, "kernel": result.kernel, "grid": result.grid, "block": result.block}
         self.rows.append({**row, "launches": result.launches, "device": result.device, "report": None})
         name = type(self.tool).__name__
-        self.rows[-1]["report"] = report = self.attempt(f"{name}.report", partial(self.tool.report, result))
+        report = self.attempt(f"{name}.report", partial(self.tool.report, result))
+        self.rows[-1]["report"] = self.attempt(f"{name}.report", partial(as_data, report, f"the report of {name}"))
         text = self.attempt(f"{name}.text", partial(self.tool.text, result, report)) if report is not None else None
         if text is not None:
             self.attempt("output", partial(self.output.launch, result, report, text))

@@ -203,6 +203,17 @@ def test_the_page_shows_code_and_source(report_files):
     assert "http" not in page and "<script" not in page
 
 
+def test_line_tables_cannot_name_any_file():
+    code = sample("transpose").path.read_bytes()
+    evil = code.replace(b"transpose.hip", b"/etc/hostname")
+    assert evil != code
+    tool = load_tool("lds_bank_conflicts", {"sources": str(FOLDER), "worst": 0})
+    made, launch = instrument(evil, tool), launch_of(sample("transpose"))
+    ran = run_instrumented(EmulatorDevice(made.obj.target), made, tool, launch)
+    page = tool.files(ran.result, ran.report)["lds_bank_conflicts.html"].decode()
+    assert "Source /etc/hostname is not shown: not below" in page and "<h2>Source" not in page
+
+
 def test_without_matplotlib_the_page_says_so(monkeypatch):
     monkeypatch.setattr("luthier_py.report.plots.available", lambda: False)
     tool = load_tool("lds_bank_conflicts")

@@ -40,7 +40,7 @@ class LdsBankConflicts(Tool):
     active_only = EXCLUDE_PRED_OFF.only(True)
     order = Option("cost", choices=("cost", "pc"), help="worst instruction first, or by address")
     worst = Option(10, help="instructions in the plot")
-    sources = Option(".", help="folder below which source files are looked for")
+    sources = Option(".", help="folder of the sources that the page shows; nothing outside of it is read")
 
     @hook
     def access(

@@ -12,6 +12,8 @@ from luthier_py.ir import Function
 from luthier_py.report import plots
 from luthier_py.report.columns import comma_separated
 from luthier_py.report.html import Page, Picture, Row, Table, render
+from luthier_py.report.sources import Source, SourceFolder
+from luthier_py.tool import encoded
 
 from .results import Sites
 
@@ -24,11 +26,11 @@ Numbers = Mapping[str, Any]
 
 def files_of(tool: LdsBankConflicts, launch: LaunchResult, report: Mapping[str, Any]) -> dict[str, bytes]:
     """Content by file name."""
-    files = {f"{tool.name}.csv": comma_separated(report["instructions"]).encode()}
+    files = {f"{tool.name}.csv": encoded(comma_separated(report["instructions"]))}
     pictures = [_plot(report["instructions"], tool.worst)] if plots.available() and tool.worst > 0 else []
     for picture in pictures:
         files[f"{tool.name}.png"] = picture.png
-    files[f"{tool.name}.html"] = render(_page(tool, launch, report, pictures)).encode()
+    files[f"{tool.name}.html"] = encoded(render(_page(tool, launch, report, pictures)))
     return files
 
 
@@ -50,10 +52,13 @@ def _page(tool: LdsBankConflicts, launch: LaunchResult, report: Mapping[str, Any
         ("target", f"{report['target']}, banks of {report['bank_model']}"),
         *((name.replace("_", " "), str(number)) for name, number in total.items()),
     )
-    sources = [table for name in _files(by_pc.values()) if (table := _source(tool, name, by_pc.values())) is not None]
-    listings = [_listing(tool, counted, function, by_pc) for function in counted.reached(launch.kernel)]
+    folder, files = SourceFolder(Path(tool.sources)), _files(by_pc.values())
+    sources = [_source(file, source, by_pc.values()) for file in files if (source := folder.source(file)).lines]
+    listings = [_listing(folder, counted, function, by_pc) for function in counted.reached(launch.kernel)]
     tables = [_summary(by_pc.values()), *sources, *listings]
     notes = [] if pictures else ["Install luthier-py[plot] for a plot of the worst instructions."]
+    notes += [f"Source {file} is not shown: {why}; -O sources=FOLDER says where sources are."
+              for file in files if (why := folder.source(file).missing)]
     notes += [f"Not counted: {row['instruction']} at {row['pc']:#x}." for row in report["not_counted"]]
     return Page(f"LDS bank conflicts of {kernel}", facts, tables, pictures, notes)
 
@@ -68,15 +73,13 @@ def _summary(rows: Iterable[Numbers]) -> Table:
     return Table("LDS instructions", ("pc", *COLUMNS, "instruction"), found, code=len(COLUMNS) + 1)
 
 
-def _listing(tool: LdsBankConflicts, counted: Sites, function: Function, by_pc: Mapping[int, Numbers]) -> Table:
+def _listing(folder: SourceFolder, counted: Sites, function: Function, by_pc: Mapping[int, Numbers]) -> Table:
     """The function's disassembly, with its source lines as headings."""
     rows, most, before = [], _most(by_pc.values()), None
     for instr in function.instrs:
         source, numbers = counted.lines.at(instr.pc), by_pc.get(instr.pc)
         if source is not None and source != before:
-            text = _text(tool, source.file)
-            shown = text[source.line - 1] if source.line <= len(text) else ""
-            rows.append(Row((f"{source}  {shown}",), heading=True))
+            rows.append(Row((f"{source}  {folder.source(source.file).line(source.line)}",), heading=True))
         before = source or before
         cells = _cells(numbers) if numbers else ("",) * len(COLUMNS)
         heat = _heat(numbers, most) if numbers else 0.0
@@ -85,32 +88,21 @@ def _listing(tool: LdsBankConflicts, counted: Sites, function: Function, by_pc: 
     return Table(f"Disassembly of {function.name}", ("pc", *COLUMNS, "instruction"), tuple(rows), len(COLUMNS) + 1)
 
 
-def _source(tool: LdsBankConflicts, file: str, rows: Iterable[Numbers]) -> Table | None:
-    """A source file with the sums of its lines; None when the file is not here."""
-    text = _text(tool, file)
+def _source(file: str, source: Source, rows: Iterable[Numbers]) -> Table:
+    """A source file with the sums of its lines."""
     sums: dict[int, Counter[str]] = {}
     for row in rows:
         name, _, line = (row["source"] or "").rpartition(":")
         if name == file:
             numbers = {key: row[key] for key in ("accesses", "cycles", "conflict_free_cycles", "conflict_cycles")}
             sums.setdefault(int(line), Counter()).update(numbers)
-    if not text:
-        return None
     most = max((line["conflict_cycles"] for line in sums.values()), default=0)
     found = []
-    for number, shown in enumerate(text, start=1):
+    for number, shown in enumerate(source.lines, start=1):
         line = sums.get(number)
         cells = _cells(line)[:-1] if line else ("",) * (len(COLUMNS) - 1)
         found.append(Row((str(number), *cells, shown), line["conflict_cycles"] / most if line and most else 0.0))
     return Table(f"Source {file}", ("line", *COLUMNS[:-1], "text"), tuple(found), len(COLUMNS))
-
-
-def _text(tool: LdsBankConflicts, file: str) -> list[str]:
-    """The lines of a source file below the option's folder; none when it cannot be read."""
-    try:
-        return (Path(tool.sources) / file).read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return []
 
 
 def _files(rows: Iterable[Numbers]) -> list[str]:

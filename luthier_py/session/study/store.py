@@ -16,6 +16,7 @@ from luthier_py.errors import LuthierError
 from luthier_py.session.study.cells import Cell
 from luthier_py.session.study.runs import Outcome, Status
 from luthier_py.storage import write_file
+from luthier_py.tool.data import NOT_FINITE
 
 CELLS, DATA = "cells", "results.parquet"
 COLUMNS = (
@@ -96,6 +97,8 @@ def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 def _typed(value: Any) -> dict[str, Any]:
     """``count``: a whole number, exact. ``value``: any number. ``text``: anything else."""
+    if value in NOT_FINITE:
+        return {"value": float(value)}
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return {"text": str(value)}
     whole = isinstance(value, int) and -(2**63) <= value < 2**63

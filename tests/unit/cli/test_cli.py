@@ -101,7 +101,7 @@ def test_run_with_a_tool(luthier):
     assert code == 0 and "kernel 0 - saxpy - #workgroups 4, kernel instructions 400, total instructions 400" in out
     lanes = ["-O", "count_warp_level=0", "-O", "EXCLUDE_PRED_OFF=1"]
     code, out, _ = luthier("run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "-t", "instr_count", *lanes, "--json")
-    assert code == 0 and json.loads(out)["tool"]["report"]["instructions"] == 25192
+    assert code == 0 and json.loads(out)["launches"][0]["report"]["instructions"] == 25192
 
 
 def test_a_tool_that_inserts_nothing_is_exit_code_3(luthier, tmp_path):
@@ -188,7 +188,7 @@ def test_the_numbers_of_the_tool_s_page(luthier):
         options = ["-O", f"COUNT_WARP_LEVEL={wave}", "-O", f"EXCLUDE_PRED_OFF={active}"]
         _, out, _ = luthier("run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "-t", "instr_count", *options, "--json")
         (row,) = [line for line in text.splitlines() if line.startswith(f"| {wave} | {active} |")]
-        assert row.endswith(f"| {json.loads(out)['tool']['report']['instructions']} |")
+        assert row.endswith(f"| {json.loads(out)['launches'][0]['report']['instructions']} |")
 
 
 def test_tools(luthier):

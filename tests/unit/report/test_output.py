@@ -72,8 +72,8 @@ def test_csv_has_a_row_for_each_launch(tmp_path: Path) -> None:
 
 
 def test_a_report_need_not_be_a_table() -> None:
-    rows = [{"launch": 0, "report": 7}, {"launch": 1, "report": None}]
-    assert flat_rows(Nested(), rows) == [{"launch": 0, "report": 7}, {"launch": 1, "report": None}]
+    rows = [{"launch": 0, "report": [7]}, {"launch": 1, "report": [None]}]
+    assert flat_rows(rows) == [{"launch": 0, "report": 7}, {"launch": 1, "report": None}]
 
 
 def test_json_has_all(tmp_path: Path) -> None:
@@ -112,10 +112,25 @@ def test_kernels_of_one_name_are_kept_apart(tmp_path: Path) -> None:
     assert files == {"k": 4, "k-2": 2}
 
 
-@pytest.mark.parametrize("kernel", ["a/../b", "x" * 300, "k<int>"])
+@pytest.mark.parametrize(
+    "kernel",
+    ["a/../b", "x" * 300, "k<int>", "..", ".", "/", "/etc/x", "../../x", "", "a\0b", "-rf", "é" * 200, "\udc80"],
+)
 def test_any_kernel_has_a_folder(kernel: str, tmp_path: Path) -> None:
     tool = Nested(LUTHIER_REPORT=tmp_path / "r")
     output = Output(tool, StringIO())
     output.launch(launch(0, kernel), 1, "")
     (path,) = output.finish(Verdict(tool))
-    assert path.parent.parent == tmp_path / "r" and len(path.parent.name) < 120
+    assert path.resolve().parent.parent == (tmp_path / "r").resolve() and len(path.parent.name.encode()) < 120
+
+
+def test_a_tool_cannot_name_files_elsewhere(tmp_path: Path) -> None:
+    class Elsewhere(Nested):
+        def files(self, launch: LaunchResult, report: Any) -> Mapping[str, bytes]:
+            return {"../out.json": b"1", "/out.json": b"2", "..": b"3"}
+
+    output = Output(Elsewhere(LUTHIER_REPORT=tmp_path / "r"), StringIO())
+    output.launch(launch(0, "k"), 1, "")
+    written = output.finish(Verdict(output.tool))
+    assert {path.resolve().parent for path in written} == {(tmp_path / "r" / "k").resolve()}
+    assert sorted(path.read_bytes() for path in written) == [b"1", b"2", b"3"]

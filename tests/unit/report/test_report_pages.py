@@ -48,3 +48,11 @@ def test_csv_can_be_read_back() -> None:
     read = list(csv.DictReader(StringIO(comma_separated(rows))))
     assert read == [{"a": "1", "text": 'v1, "x"\n'}, {"a": "", "text": ""}]
     assert comma_separated([]) == "\r\n"
+
+
+def test_csv_has_no_formulas() -> None:
+    evil = ["=cmd|' /C calc'!A0", "+1", "-1+2", "@SUM(A1)", "\t=1", "\r=1"]
+    text = comma_separated([{"=name": cell, "n": -1, "f": -0.5} for cell in evil])
+    rows = list(csv.DictReader(StringIO(text, newline="")))
+    assert [row["'=name"] for row in rows] == [f"'{cell}" for cell in evil]
+    assert {row["n"] for row in rows} == {"-1"} and {row["f"] for row in rows} == {"-0.5"}

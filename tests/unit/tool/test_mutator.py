@@ -21,6 +21,7 @@ from luthier_py.tool import (
     Place,
     Selection,
     Tool,
+    Turn,
     Variable,
     WaveVariable,
     bool_,
@@ -151,6 +152,26 @@ def test_entry_and_exit(m: Mutator) -> None:
         m.at_exit(kernel, flush, TOTAL, COUNT)
     ends = [b.instrs[-1] for b in blocks(m) if b.ending is Ending.END]
     assert ends and [i.instr for i in m.edits().insertions[1:]] == ends
+
+
+def test_calls_at_one_point_have_their_order_by_meaning(m: Mutator) -> None:
+    (kernel,) = m.kernels
+    end = next(b.instrs[-1] for b in blocks(m) if b.ending is Ending.END)
+    m.at_exit(kernel, flush, TOTAL, COUNT)
+    m.before(end, nothing)
+    m.at_entry(kernel, add, COUNT, 1, into=COUNT)
+    m.at_exit(kernel, flush, TOTAL, 1)
+    m.at_entry(kernel, add, COUNT, 2, into=COUNT)
+    ranked = sorted(m.edits().insertions, key=lambda i: i.rank)
+    assert [i.turn for i in ranked] == [Turn.ENTRY] * 2 + [Turn.BODY] + [Turn.EXIT] * 2
+    assert [i.args for i in ranked] == [(COUNT, 1), (COUNT, 2), (), (TOTAL, COUNT), (TOTAL, 1)]
+
+
+def test_the_function_of_a_kernel_stands_for_it(m: Mutator) -> None:
+    (kernel,) = m.kernels
+    m.at_exit(kernel.function, flush, TOTAL, COUNT)
+    m.at_exit(kernel, flush, TOTAL, COUNT)  # the same
+    assert [i.instr for i in m.edits().insertions] == [b.instrs[-1] for b in blocks(m) if b.ending is Ending.END]
 
 
 def test_functions_return() -> None:

@@ -1,0 +1,40 @@
+"""Names of files and folders for things that a program has named: kernels, and what tools make of them.
+
+In: any text. Out: a name that every file system takes, inside the folder that it is put into. Invariant: a FileNames
+gives no name twice, and none that file systems which do not tell case apart would take for another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+LONGEST = 100  # characters, which are bytes
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+@dataclass(slots=True)
+class FileNames:
+    """Mutable: knows the names that are taken."""
+
+    taken: Counter[str] = field(default_factory=Counter)
+
+    def of(self, text: str) -> str:
+        """A name for one more thing that is called ``text``; every call gives a new one."""
+        wanted = name = file_name(text)
+        while self.taken[name.casefold()]:
+            self.taken[wanted.casefold()] += 1
+            name = f"{wanted}-{self.taken[wanted.casefold()]}"
+        self.taken[name.casefold()] = 1
+        return name
+
+
+def file_name(text: str) -> str:
+    """``text`` itself where it is a plain name; otherwise what is plain of it, and a digest that tells it apart."""
+    name = _UNSAFE.sub("_", text)[:LONGEST]
+    if name == text and text and not text.startswith((".", "-")):
+        return name
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{name.lstrip('.-') or 'name'}-{digest}"

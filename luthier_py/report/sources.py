@@ -1,0 +1,76 @@
+"""Source files that a page shows: named by a code object's line tables, which may come from anybody.
+
+In: the folder that the user gave, names of files. Out: their lines, or why they are not shown. Invariant: nothing is
+read but regular text files of bounded size that, with all links followed, lie below the folder and in no hidden one.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+LARGEST_BYTES = 1 << 20
+MOST_LINES = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """``missing``: why there are no lines."""
+
+    lines: tuple[str, ...]
+    missing: str = ""
+
+    def line(self, number: int) -> str:
+        """One line, counted from 1; empty where there is none."""
+        return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
+
+
+@dataclass(slots=True)
+class SourceFolder:
+    """Mutable: remembers what was read."""
+
+    folder: Path
+    read: dict[str, Source] = field(default_factory=dict)
+
+    def source(self, file: str) -> Source:
+        """The file that the line tables call so: below the folder, or by a whole path that leads there."""
+        if file not in self.read:
+            try:
+                self.read[file] = Source(tuple(_lines(self.folder, file)))
+            except OSError as error:
+                self.read[file] = Source((), error.strerror or str(error))
+            except ValueError as error:  # UnicodeError, too; and NUL in a name
+                self.read[file] = Source((), str(error))
+        return self.read[file]
+
+
+def _lines(folder: Path, file: str) -> list[str]:
+    """Raises OSError, and ValueError with the reason."""
+    below = Path(os.path.realpath(folder))
+    path = Path(os.path.realpath(below / file))
+    if not path.is_relative_to(below):
+        raise ValueError(f"not below {folder}")
+    if any(part.startswith(".") for part in path.relative_to(below).parts):
+        raise ValueError("in a hidden folder, or hidden")
+    data = _regular(path)
+    if b"\0" in data:
+        raise ValueError("not a text")
+    lines = data.decode("utf-8", "replace").splitlines()
+    if len(lines) > MOST_LINES:
+        raise ValueError(f"more than {MOST_LINES} lines")
+    return lines
+
+
+def _regular(path: Path) -> bytes:
+    """The content of a small regular file; without waiting for a pipe's other end."""
+    opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise ValueError("not a regular file")
+    with open(opened, "rb") as file:
+        data = file.read(LARGEST_BYTES + 1)
+    if len(data) > LARGEST_BYTES:
+        raise ValueError(f"larger than {LARGEST_BYTES} bytes")
+    return data
