@@ -99,7 +99,7 @@ class Access:
             merged = (old & 0xFFFF) | (new << 16) if row.half == "high" else (old & 0xFFFF0000) | (new & 0xFFFF)
             chunk.write_row(target, merged)
 
-        self.t.strip.add(self.t.exec(), merge)
+        self.t.put_off(merge)
 
     def _load_to_lds(self, inst: Inst, row: LoadToLds) -> None:
         element, lanes = f"b{32 * row.dwords}", self.t.wave_size
@@ -126,7 +126,7 @@ class Access:
         source = row_of(register(inst.find("vdata") or inst["data0"]))
         if row.half == "high":
             data = source
-            self.t.strip.add(self.t.exec(), lambda chunk: chunk.write_row(TEMPORARY_ROW, chunk.row(data) >> 16))
+            self.t.put_off(lambda chunk: chunk.write_row(TEMPORARY_ROW, chunk.row(data) >> 16))
             source = TEMPORARY_ROW
         element = f"b{32 * row.dwords}" if row.bits == 32 else f"b{row.bits}"
         self._vector(inst, Move(f"store_{element}", source), row.dwords * row.bits // 8)

@@ -176,8 +176,7 @@ class Translator:
 
     def put_off(self, write: Write, *masks: int) -> None:
         """Add to the strip; ``write`` gives mask results for the scalar registers ``masks``."""
-        self.strip.add(self.exec(), write, masks)
-        self.strip.live = self._live[self.pc]
+        self.strip.add(self.exec(), write, self._live[self.pc], masks)
         for index in masks:
             self.scalars.pending |= ((1 << self.wave_size // 32) - 1) << index
 
