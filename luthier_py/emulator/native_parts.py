@@ -45,7 +45,7 @@ FAR_START = """
 """
 
 # Branches to %slow unless every active lane lies inside the window; to %pattern if EXEC is full, else to %loop.
-# %least and %most: the offsets that do. Signed overflow makes %most negative, except in a window too small for anything.
+# %least and %most: the offsets that do. Overflow makes %most negative, except in a window too small for anything.
 CHECK = """
   %least.signed = sub i64 %begin, %start
   %least = call i64 @llvm.smax.i64(i64 %least.signed, i64 0)

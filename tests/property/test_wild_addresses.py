@@ -1,4 +1,4 @@
-"""Wild addresses end in a DeviceError that names kernel, pc and lane, or in the right result; never in a dead process."""
+"""Wild addresses end in a DeviceError that names kernel, pc and lane, or in the right result; no process dies."""
 
 from __future__ import annotations
 

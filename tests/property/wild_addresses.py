@@ -1,6 +1,6 @@
-"""Every kind of memory instruction with wild addresses, in a process of its own: ``wild_addresses.py SEED CASES ROUNDS``.
+"""Every kind of memory instruction with wild addresses, in a process of its own.
 
-In: a seed, how many of the instructions (0: all), launches of each. Out: exit code 0 if each launch ended in a
+In: SEED, how many of the instructions (0: all), launches of each. Out: exit code 0 if each launch ended in a
 DeviceError or with the right result, as a model in Python says, whose addresses are plain integers. What must not
 happen is that this process dies: then the last line on stderr names the instruction.
 """
