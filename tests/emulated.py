@@ -36,7 +36,7 @@ def base() -> CodeObject:
 
 def code_object(
     functions: Mapping[str, Sequence[Row]], kernels: Mapping[str, str] | Sequence[str] = ("k",), sgprs: int = 56,
-    vgprs: int = 32, agprs: int = 0, lds_bytes: int = 4 * LANES, preload: int = 0,
+    vgprs: int = 32, agprs: int = 0, lds_bytes: int = 4 * LANES, scratch_bytes: int = 0, preload: int = 0,
 ) -> bytes:
     """An object with these functions; ``kernels`` are functions, or kernels with the function that each runs."""
     labels: dict[str, int] = {}
@@ -48,7 +48,8 @@ def code_object(
             chunks.append(Chunk(name, code))
             at += -(-len(code) // ALIGN) * ALIGN  # chunks are placed one behind the other
     like = base().kernels[0]
-    descriptor = like.descriptor.replace(group_segment_fixed_size=lds_bytes, kernarg_preload_length=preload)
+    descriptor = like.descriptor.replace(group_segment_fixed_size=lds_bytes, kernarg_preload_length=preload,
+                                         private_segment_fixed_size=scratch_bytes)
     if preload:
         descriptor = descriptor.replace(user_sgpr_count=descriptor.user_sgpr_count + preload)
     descriptor = descriptor.with_sgpr_count(ISA.target, sgprs).with_vgpr_count(ISA.target, vgprs + agprs)

@@ -7,6 +7,7 @@ claim holds whenever control gets there, on every path. A wave starts with some 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum
 from typing import NamedTuple
 
 from luthier_py.analysis.cfg import Graph, solve
@@ -27,21 +28,29 @@ _SETREG = frozenset({"S_SETREG_B32", "S_SETREG_IMM32_B32"})
 _MODE_REGISTER, _GPR_IDX_BIT = 1, 27  # hwreg id of MODE, and its bits gpr_idx_en and vskip (Vega ISA 3.3.2)
 
 
+class Skipping(IntEnum):
+    """Whether vector instructions may be skipped. S_SETVSKIP wants one wait state after it (Vega ISA 12.4)."""
+
+    NEVER = 0
+    ENDING = 1  # the instruction before said so: not where something is inserted, but behind what comes next
+    PERHAPS = 2
+
+
 class ExecState(NamedTuple):
     """``nonzero``: bit i says that the lane mask in SGPR i (and i + 1 in wave64) has some lane."""
 
     value: int | None  # of EXEC, if it is the same on all paths
     nonzero: int
     indexed: bool      # VGPR operands may be relative to M0
-    skipping: bool     # vector instructions may be skipped
+    skipping: Skipping
 
     @property
     def some_lane(self) -> bool:
         return bool(self.nonzero & _EXEC_BIT)
 
 
-START = ExecState(None, _EXEC_BIT, False, False)
-UNKNOWN = ExecState(None, 0, False, False)  # code that is not known keeps to the ABI, where both modes are off
+START = ExecState(None, _EXEC_BIT, False, Skipping.NEVER)
+UNKNOWN = ExecState(None, 0, False, Skipping.NEVER)  # code that is not known keeps to the ABI, where both modes are off
 
 
 def exec_states(isa: InstructionSet, graph: Graph) -> list[ExecState]:
@@ -65,7 +74,7 @@ def exec_states(isa: InstructionSet, graph: Graph) -> list[ExecState]:
 
 def _join(a: ExecState, b: ExecState) -> ExecState:
     return ExecState(a.value if a.value == b.value else None, a.nonzero & b.nonzero, a.indexed or b.indexed,
-                     a.skipping or b.skipping)
+                     max(a.skipping, b.skipping))
 
 
 def _after_branch(graph: Graph, index: int, target: int, state: ExecState) -> ExecState:
@@ -84,6 +93,8 @@ def _after_branch(graph: Graph, index: int, target: int, state: ExecState) -> Ex
 def step(isa: InstructionSet, inst: Inst, state: ExecState) -> ExecState:
     """The state after an instruction."""
     op = inst.op
+    if state.skipping is Skipping.ENDING:
+        state = state._replace(skipping=Skipping.NEVER)
     if OpFlag.INDEXES_REGISTERS in op.flags or op.base in _SETREG or op.base == "S_SETVSKIP":
         state = _modes(inst, state)
     written = inst.writes.sgpr
@@ -102,14 +113,23 @@ def _modes(inst: Inst, state: ExecState) -> ExecState:
         simm = inst["simm16"].value
         reaches = (simm >> 6 & 31) + (simm >> 11 & 31) >= _GPR_IDX_BIT
         on = simm & 63 == _MODE_REGISTER and reaches
-        return state._replace(indexed=state.indexed or on, skipping=state.skipping or on)
+        return state._replace(indexed=True, skipping=Skipping.PERHAPS) if on else state
     if base == "S_SETVSKIP":
-        return state._replace(skipping=True)
+        return state._replace(skipping=_skipping_after(inst))
     if base == "S_SET_VGPR_MSB":
         return state._replace(indexed=inst["simm16"].value & 0xFF != 0)
     if base in _INDEX_ON:
         return state._replace(indexed=True)
     return state._replace(indexed=False) if base == "S_SET_GPR_IDX_OFF" else state
+
+
+def _skipping_after(inst: Inst) -> Skipping:
+    """VSKIP = S0[S1[4:0]] (Vega ISA 12.4)."""
+    value, bit = inst["src0"], inst["src1"]
+    if value.kind is not OperandKind.CONSTANT:
+        return Skipping.PERHAPS
+    off = not value.value >> (bit.value & 31) & 1 if bit.kind is OperandKind.CONSTANT else value.value == 0
+    return Skipping.ENDING if off else Skipping.PERHAPS
 
 
 def _nonzero_after(inst: Inst, state: ExecState) -> int:

@@ -99,7 +99,7 @@ class Access:
             merged = (old & 0xFFFF) | (new << 16) if row.half == "high" else (old & 0xFFFF0000) | (new & 0xFFFF)
             chunk.write_row(target, merged)
 
-        self.t.strip.add(self.t.exec(), merge)
+        self.t.put_off(merge)
 
     def _load_to_lds(self, inst: Inst, row: LoadToLds) -> None:
         element, lanes = f"b{32 * row.dwords}", self.t.wave_size
@@ -126,7 +126,7 @@ class Access:
         source = row_of(register(inst.find("vdata") or inst["data0"]))
         if row.half == "high":
             data = source
-            self.t.strip.add(self.t.exec(), lambda chunk: chunk.write_row(TEMPORARY_ROW, chunk.row(data) >> 16))
+            self.t.put_off(lambda chunk: chunk.write_row(TEMPORARY_ROW, chunk.row(data) >> 16))
             source = TEMPORARY_ROW
         element = f"b{32 * row.dwords}" if row.bits == 32 else f"b{row.bits}"
         self._vector(inst, Move(f"store_{element}", source), row.dwords * row.bits // 8)
@@ -219,6 +219,7 @@ class Access:
 
     def trap(self) -> None:
         """Stop here, with a fault of its own kind (already in the wave)."""
+        self.t.finish_state()
         number = len(self.t.numbers.sites)
         self.t.numbers.sites.append(self.t.pc)
         self.t.emitter.emit(f"store i64 {number}, ptr {self.t.field('fault_site')}")
@@ -266,10 +267,8 @@ class Access:
         site = self.site()
         base = emitter.let(f"load i64, ptr {site}")
         end = emitter.let(f"load i64, ptr {emitter.let(f'getelementptr i8, ptr {site}, i64 8')}")
-        last = emitter.let(f"add i64 {address.ref}, {size.ref}")
-        above, below = emitter.let(f"icmp uge i64 {address.ref}, {base}"), emitter.let(f"icmp ule i64 {last}, {end}")
         known, search = emitter.label("known"), emitter.label("search")
-        emitter.branch(emitter.let(f"and i1 {above}, {below}"), known, search)
+        emitter.branch(emitter.inside(str(address.ref), str(size.ref), base, end), known, search)
         emitter.place(search)
         arguments = [("ptr", "%wave"), ("i64", str(address.ref)), ("i64", str(size.ref)), ("ptr", site), ("i64", "0"),
                      ("i64", str(int(writes)))]

@@ -125,12 +125,14 @@ _LDS_WINDOW = """
 """
 
 _POINTER = """
-  %last = add i64 %place, $size
-  %above = icmp uge i64 %place, %begin
-  %below = icmp ule i64 %last, %finish
+  %into = sub i64 %place, %begin
+  %length = sub i64 %finish, %begin
+  %begins = icmp ult i64 %into, %length
+  %room = sub i64 %length, %into
+  %fits = icmp ule i64 $size, %room
   %crooked = and i64 %at, $less
   %straight = icmp eq i64 %crooked, 0
-  %within = and i1 %above, %below
+  %within = and i1 %begins, %fits
   %easy = and i1 %within, %straight
   %direct = inttoptr i64 %place to ptr
   br i1 %easy, label %go, label %look

@@ -129,12 +129,11 @@ def scalar_buffer_load(access: Access, inst: Inst, offset: Value, dwords: int) -
     offset = offset & ~3
     room = select(size > offset, size - offset, 0)
     count = minimum(room >> 2, dwords)
-    address = _base(words) + offset
+    address = (_base(words) + offset) & ~3
     nothing = count.eq(0)
     known, after = t.emitter.label("some"), t.emitter.label("loaded")
     t.settle()
-    pointer = t.emitter.let("alloca i64, align 8")
-    place = select(nothing, t.ops.let(U64, f"ptrtoint ptr {pointer} to i64"), address)
+    place = select(nothing, t.ops.let(U64, "ptrtoint ptr %wave to i64"), address)  # any memory: nothing is read there
     t.emitter.branch(str(nothing.ref), after, known)
     t.emitter.place(known)
     access.resolve(address, maximum(count, 1) << 2)

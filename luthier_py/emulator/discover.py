@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from luthier_py.errors import Malformed
 from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.semantics import meaning
-from luthier_py.isa.semantics.control import Action
+from luthier_py.isa.semantics.control import DEBUG_TRAP, Action
 
 _STOPS = OpFlag.TERMINATOR | OpFlag.CALL | OpFlag.BARRIER | OpFlag.END
 
@@ -78,10 +78,15 @@ def direct_calls(blocks: list[CodeBlock]) -> set[int]:
     return found
 
 
+def traps(inst: Inst) -> bool:
+    """Whether a wave that comes here goes no further."""
+    return meaning(inst.op) is Action.TRAP and inst["simm16"].value != DEBUG_TRAP
+
+
 def _ways(inst: Inst, pc: int) -> tuple[list[int], bool]:
     """Branch targets inside the function, and whether the next instruction can follow."""
     flags = inst.op.flags
-    if OpFlag.END in flags or meaning(inst.op) is Action.TRAP:
+    if OpFlag.END in flags or traps(inst):
         return [], False
     if OpFlag.CALL in flags:
         return [], True

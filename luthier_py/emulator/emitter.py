@@ -68,6 +68,12 @@ class Emitter:
     def branch(self, condition: str, then: str, otherwise: str) -> None:
         self.emit(f"br i1 {condition}, label %{then}, label %{otherwise}")
 
+    def inside(self, at: str, size: str, begin: str, end: str) -> str:
+        """Whether ``size`` bytes (not 0) from ``at`` on lie from ``begin`` to ``end``, also at the end of the 64 bits."""
+        into, length = self.let(f"sub i64 {at}, {begin}"), self.let(f"sub i64 {end}, {begin}")
+        begins, room = self.let(f"icmp ult i64 {into}, {length}"), self.let(f"sub i64 {length}, {into}")
+        return self.let(f"and i1 {begins}, {self.let(f'icmp ule i64 {size}, {room}')}")
+
     def call(self, result: str, name: str, arguments: Iterable[tuple[str, str]]) -> str:
         """A call of a function or intrinsic that is declared on the fly; arguments are (type, value)."""
         arguments = list(arguments)

@@ -1,8 +1,9 @@
 """Which vector registers can still be read: so that loops need not store their temporaries.
 
-In: the blocks of a function. Out: for each instruction the registers live after it. Own to the
-emulator, and simpler than analysis, since an oracle should not lean on what it judges: every write
-of EXEC makes everything live before it, so a write kills only where the same lanes are active.
+In: the blocks of a function. Out: for each instruction the registers live after it, in the lanes
+that were active at it. Own to the emulator, and simpler than analysis, since an oracle should not
+lean on what it judges: a write of EXEC makes everything live before it and after it (the lanes that
+it switches off are off for what kills later), so a write kills only where the same lanes are active.
 
 Invariant: a register that is not live is not read, in any lane, before it is written in that lane.
 """
@@ -38,7 +39,7 @@ def live_rows(blocks: list[CodeBlock]) -> dict[int, int]:
     for block in blocks:
         live = _at_end(block, before)
         for pc, inst in reversed(block.insts):
-            after[pc] = live
+            after[pc] = EVERYTHING if _changes_exec(inst) else live
             live = _before(inst, live)
     return after
 
@@ -59,10 +60,14 @@ def _at_end(block: CodeBlock, before: dict[int, int]) -> int:
 
 
 def _before(inst: Inst, after: int) -> int:
-    reads, writes, partial = inst.effects()
-    if writes.sgpr >> EXEC & 3:
+    if _changes_exec(inst):
         return EVERYTHING
+    reads, writes, partial = inst.effects()
     killed = writes.vgpr & ~partial.vgpr | (writes.agpr & ~partial.agpr) << AGPR_ROW
     if OpFlag.IGNORES_EXEC in inst.op.flags:
         killed = 0  # v_writelane writes one lane
     return after & ~killed | reads.vgpr | reads.agpr << AGPR_ROW
+
+
+def _changes_exec(inst: Inst) -> bool:
+    return bool(inst.writes.sgpr >> EXEC & 3)

@@ -79,10 +79,7 @@ class ChunkLoad:
     def _inside(self, known: _Known, fits: str, size: int) -> str:
         """Whether the lanes fit the pattern, and ``size`` bytes from the first address are there."""
         e = self.t.emitter
-        last = e.let(f"add i64 {known.at}, {size + self.distance}")
-        below = e.let(f"icmp ule i64 {last}, {known.finish}")
-        above = e.let(f"icmp uge i64 {known.at}, {known.begin}")
-        return e.let(f"and i1 {e.let(f'and i1 {above}, {below}')}, {fits}")
+        return e.let(f"and i1 {e.inside(known.at, str(size + self.distance), known.begin, known.finish)}, {fits}")
 
     def _vectors(self, at: str) -> list[str]:
         e, count = self.t.emitter, CHUNK * self.words

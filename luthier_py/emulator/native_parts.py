@@ -45,6 +45,7 @@ FAR_START = """
 """
 
 # Branches to %slow unless every active lane lies inside the window; to %pattern if EXEC is full, else to %loop.
+# %least and %most: the offsets that do. Overflow makes %most negative, except in a window too small for anything.
 CHECK = """
   %least.signed = sub i64 %begin, %start
   %least = call i64 @llvm.smax.i64(i64 %least.signed, i64 0)
@@ -52,7 +53,11 @@ CHECK = """
   %very.last = add i64 %last, $distance
   %most.signed = sub i64 %finish, %very.last
   %most = call i64 @llvm.smin.i64(i64 %most.signed, i64 4294967295)
-  %possible = icmp sle i64 %least, %most
+  %ordered = icmp sle i64 %least, %most
+  %window = sub i64 %finish, %begin
+  %needed = add i64 $bytes, $distance
+  %holds.one = icmp uge i64 %window, %needed
+  %possible = and i1 %ordered, %holds.one
   br i1 %possible, label %check, label %slow
 check:
   %offsets = load $v, ptr %addresses, align 4
@@ -93,7 +98,10 @@ PATTERN = """
 pattern:
   %firsts = shufflevector $v %offsets, $v poison, $v <FIRSTS>
   %deltas = sub $v %offsets, %firsts
-  %uneven = xor $v %deltas, <STEPS>
+  %unlike = xor $v %deltas, <STEPS>
+  %wrapped = icmp ult $v %offsets, %firsts
+  %wrapped.wide = sext $flags %wrapped to $v
+  %uneven = or $v %unlike, %wrapped.wide
   %any.uneven = call i32 @llvm.vector.reduce.or.v${n}i32($v %uneven)
   %even = icmp eq i32 %any.uneven, 0
 """
@@ -123,7 +131,8 @@ PRIVATE = """
   %any.different = call i32 @llvm.vector.reduce.or.v${n}i32($v %active)
   %same = icmp eq i32 %any.different, 0
   %offset.wide = zext i32 %offset32 to i64
-  %offset = add i64 %base, %offset.wide
+  %offset.carry = add i64 %base, %offset.wide
+  %offset = and i64 %offset.carry, 4294967295
   %in.word = and i64 %offset, 3
   %aligned = icmp eq i64 %in.word, 0
   %scratch.bytes = get wave.scratch_bytes of %wave

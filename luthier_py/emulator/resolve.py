@@ -2,7 +2,8 @@
 
 In: an address of one lane. Out: LLVM IR of ``ptr luthier_resolve(wave, address, bytes, site, lane,
 flags)``, which returns a host pointer, or null after noting a fault in the wave. Invariant: a pointer
-that it returns may be accessed for ``bytes`` bytes, and written if the flags say so.
+that it returns may be accessed for ``bytes`` bytes, and written if the flags say so. Nothing is compared
+with the end of an access, which wraps for the last addresses: its room is.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from luthier_py.emulator.layout import ALLOCATION_BYTES, SITE_BYTES, Fault
 from luthier_py.emulator.template import expand
 
-# Flags. IN_LDS and IN_SCRATCH: the address is an offset there.
+# Flags. IN_LDS and IN_SCRATCH: the address is an offset there, of 32 bits: what is above them is carry.
 WRITES, FLAT, ALIGNED, IN_LDS, IN_SCRATCH = 1, 2, 4, 8, 16
 
 
@@ -23,7 +24,6 @@ def resolve(wave_size: int) -> str:
 _TEXT = """
 define ptr @luthier_resolve(ptr %wave, i64 %address, i64 %bytes, ptr %site, i64 %lane, i64 %flags) noinline {
 entry:
-  %last = add i64 %address, %bytes
   %less = add i64 %bytes, -1
   %bits = and i64 %address, %less
   %crooked = icmp ne i64 %bits, 0
@@ -41,9 +41,12 @@ kind:
 global:
   %base = get site.base of %site
   %end = get site.end of %site
-  %above = icmp uge i64 %address, %base
-  %below = icmp ule i64 %last, %end
-  %inside = and i1 %above, %below
+  %into = sub i64 %address, %base
+  %length = sub i64 %end, %base
+  %begins = icmp ult i64 %into, %length
+  %room = sub i64 %length, %into
+  %fits = icmp ule i64 %bytes, %room
+  %inside = and i1 %begins, %fits
   br i1 %inside, label %found, label %elsewhere
 elsewhere:
   %flat.flag = and i64 %flags, $flat
@@ -73,20 +76,17 @@ give.lds:
   ret ptr %lds.pointer
 
 private:
-  %offset = phi i64 [ %address, %kind ], [ %low.half, %private.aperture ]
-  %offset.last = add i64 %offset, %bytes
+  %offset.last = add i64 %low.half, %bytes
   %scratch.bytes = get wave.scratch_bytes of %wave
-  %starts = icmp ult i64 %offset, %scratch.bytes
-  %ends = icmp ule i64 %offset.last, %scratch.bytes
-  %private.ok = and i1 %starts, %ends
+  %private.ok = icmp ule i64 %offset.last, %scratch.bytes
   br i1 %private.ok, label %swizzle, label %bad.private
 swizzle:
-  %in.word = and i64 %offset, 3
+  %in.word = and i64 %low.half, 3
   %word.last = add i64 %in.word, %bytes
   %one.word = icmp ule i64 %word.last, 4
   br i1 %one.word, label %give.private, label %unaligned
 give.private:
-  %word = lshr i64 %offset, 2
+  %word = lshr i64 %low.half, 2
   %row = mul i64 %word, $row_bytes
   %column = shl i64 %lane, 2
   %cell = add i64 %row, %column
@@ -113,9 +113,12 @@ step:
   %record = getelementptr i8, ptr %table, i64 %entry.at
   %record.base = get allocation.base of %record
   %record.end = get allocation.end of %record
-  %not.below = icmp uge i64 %address, %record.base
-  %not.above = icmp ule i64 %last, %record.end
-  %hit = and i1 %not.below, %not.above
+  %record.into = sub i64 %address, %record.base
+  %record.length = sub i64 %record.end, %record.base
+  %record.begins = icmp ult i64 %record.into, %record.length
+  %record.room = sub i64 %record.length, %record.into
+  %record.fits = icmp ule i64 %bytes, %record.room
+  %hit = and i1 %record.begins, %record.fits
   %after = icmp uge i64 %address, %record.end
   %beyond = add i64 %middle, 1
   %low.next = select i1 %after, i64 %beyond, i64 %low

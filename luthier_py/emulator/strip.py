@@ -206,16 +206,16 @@ class Strip:
         self._wave = wave
         self._wave_size = wave_size
         self._items: list[tuple[str, Write]] = []
-        self.live = -1
-        """Rows that can be read after the last instruction that was put off."""
+        self._live = 0  # rows that can be read after the last instruction that was put off
         self.masks: set[int] = set()
         """Scalar registers where a mask result of the open strip will go."""
 
-    def add(self, exec_mask: Value, write: Write, masks: tuple[int, ...] = ()) -> None:
-        """Put off ``write``; it will write masks to the scalar registers ``masks``."""
+    def add(self, exec_mask: Value, write: Write, live: int, masks: tuple[int, ...]) -> None:
+        """Put off ``write``; then rows ``live`` can be read. It will write masks to the scalar registers ``masks``."""
         text = str(exec_mask.ref)
         all_ones = {str((1 << self._wave_size) - 1), FULL}
         self._items.append((FULL if text in all_ones else text, write))
+        self._live = live
         self.masks.update(masks)
 
     def flush(self, scalars: Scalars) -> None:
@@ -234,7 +234,7 @@ class Strip:
                 chunk.mask = mask
                 write(chunk)
             # A row that is not live in the lanes of the last mask may be in those of an earlier one.
-            chunk.finish(self.live if len({mask for mask, _ in items}) == 1 else -1)
+            chunk.finish(self._live if len({mask for mask, _ in items}) == 1 else -1)
             sums = {index: self._accumulate(chunk.ops.text(value), lane, f"%{names['lanes']}.mask{index}")
                     for index, value in chunk.results.items()}
         emitter.begin(names["before"])

@@ -15,7 +15,7 @@ from enum import Enum, auto
 
 from luthier_py.emulator.access import MEMORY_ROWS, Access
 from luthier_py.emulator.crosslane import cross_lane, permute, read_first, swap_rows
-from luthier_py.emulator.discover import CodeBlock
+from luthier_py.emulator.discover import CodeBlock, traps
 from luthier_py.emulator.emitter import Emitter
 from luthier_py.emulator.indexing import Index, index_mode
 from luthier_py.emulator.layout import MEETINGS, WAVE, WORKER, Fault, Status
@@ -40,7 +40,7 @@ from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.matrix import Matrix
 
 _ENDINGS = (
-    Action.END, Action.BARRIER, Action.GRID_BARRIER, Action.SLEEP, Action.SETPC, Action.SWAPPC, Action.CALL, Action.TRAP
+    Action.END, Action.BARRIER, Action.GRID_BARRIER, Action.SLEEP, Action.SETPC, Action.SWAPPC, Action.CALL
 )
 _SHARED_BASE, _SHARED_LIMIT, _PRIVATE_BASE, _PRIVATE_LIMIT = 235, 236, 237, 238  # operand encodings
 _APERTURE_BYTES = 1 << 32
@@ -176,8 +176,7 @@ class Translator:
 
     def put_off(self, write: Write, *masks: int) -> None:
         """Add to the strip; ``write`` gives mask results for the scalar registers ``masks``."""
-        self.strip.add(self.exec(), write, masks)
-        self.strip.live = self._live[self.pc]
+        self.strip.add(self.exec(), write, self._live[self.pc], masks)
         for index in masks:
             self.scalars.pending |= ((1 << self.wave_size // 32) - 1) << index
 
@@ -199,8 +198,9 @@ class Translator:
             self._instruction(inst)
         if self.index is not None:
             raise Unsupported("a region of indexed registers that ends in another block", Location(None, self.pc))
-        row = meaning(block.insts[-1][1].op)
-        if not (isinstance(row, Branch) or row in _ENDINGS):
+        last = block.insts[-1][1]
+        row = meaning(last.op)
+        if not (isinstance(row, Branch) or row in _ENDINGS or traps(last)):
             self._goto(block.end)
 
     def _count(self, what: Counted, pcs: tuple[int, ...], amount: Value) -> None:
@@ -313,7 +313,7 @@ class Translator:
             self.scalars.write(target, self.ops.value(U64, self.emitter.call("i64", "llvm.readcyclecounter", [])))
         elif row in (Action.GETREG, Action.SETREG, Action.SETREG_IMM):
             hardware(self, inst, row)
-        elif row is Action.TRAP:
+        elif traps(inst):
             self.emitter.emit(f"store i64 {Fault.TRAP}, ptr {self.field('fault_kind')}")
             self.access.trap()
 

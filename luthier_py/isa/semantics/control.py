@@ -30,11 +30,15 @@ class Action(Enum):
     SETPC = auto()     # go to src0
     SWAPPC = auto()    # both
     CALL = auto()      # sdst = next, go to TARGET
-    TRAP = auto()
+    TRAP = auto()      # the launch fails here; NOTHING if src is DEBUG_TRAP
     GETREG = auto()    # sdst = bits of a hardware register
     SETREG = auto()    # bits of a hardware register = sdst
     SETREG_IMM = auto()
     CLOCK = auto()     # sdst = a clock
+
+
+DEBUG_TRAP = 3
+"""The s_trap of llvm.debugtrap, which does nothing where there is no debugger (AMDGPUUsage, "Trap Handler ABI")."""
 
 
 class HardwareRegister(Enum):

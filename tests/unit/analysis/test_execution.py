@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from synthetic import Row, build
 
 from luthier_py.analysis import Facts, analyse, initial_registers, touched
@@ -70,6 +71,30 @@ def test_where_vector_code_has_no_place() -> None:
     assert facts.obstacle(instrs[0]) is None and facts.obstacle(instrs[1]) is not None
     facts, instrs = solved(("s_setreg_b32", 1 | 4 << 6 | 3 << 11, sgpr(0)), END)  # denormals
     assert facts.obstacle(instrs[1]) is None
+
+
+@pytest.mark.parametrize("off", [(0, 0), (0, 31), (0, sgpr(9)), (2, 0), (-2, 32)])
+def test_skipping_ends_where_a_constant_says_so(off: tuple[object, object]) -> None:
+    """Not at once: s_setvskip wants a wait state before the next vector instruction (Vega ISA 12.4)."""
+    rows: list[Row] = [("s_setvskip", sgpr(20), 3), NOP, ("s_setvskip", *off), NOP, NOP, END]  # type: ignore[list-item]
+    facts, instrs = solved(*rows)
+    assert [facts.obstacle(i) is None for i in instrs] == [True, False, False, False, True, True]
+    assert facts.obstacle(instrs[2], after=True) is not None and facts.obstacle(instrs[3], after=True) is None
+
+
+@pytest.mark.parametrize("on", [(1, 0), (2, 1), (2, 33), (-1, 7), (sgpr(20), 0), (1, sgpr(9))])
+def test_skipping_that_may_be_on(on: tuple[object, object]) -> None:
+    facts, instrs = solved(("s_setvskip", *on), NOP, NOP, END)  # type: ignore[arg-type]
+    assert [facts.obstacle(i) is None for i in instrs] == [True, False, False, False]
+
+
+def test_skipping_that_ends_on_one_of_two_ways() -> None:
+    rows: list[Row] = [("s_setvskip", sgpr(20), 0), ("s_cbranch_scc0", "end"), ("s_setvskip", 0, 0), "end:", NOP, END]
+    facts, instrs = solved(*rows)
+    assert facts.obstacle(instrs[-1]) is not None
+    rows[1:3] = [("s_cbranch_scc0", "other"), ("s_setvskip", 0, 0), ("s_branch", "end"), "other:", ("s_setvskip", 0, 0)]
+    facts, instrs = solved(*rows)
+    assert facts.obstacle(instrs[-2]) is not None and facts.obstacle(instrs[-1]) is None
 
 
 def test_touched_registers() -> None:

@@ -182,6 +182,7 @@ def test_nothing_is_live_at_the_end() -> None:
 def test_vector_instructions_that_may_be_skipped_kill_nothing() -> None:
     skip: Row = ("s_setvskip", sgpr(0), 1)
     assert live(vgpr(1), NOP, skip, put(1), use(1), END) == "AAAA."
+    assert live(vgpr(1), NOP, skip, ("s_setvskip", 0, 0), NOP, put(1), use(1), END) == ".....A."
     assert live(sgpr(SCC), NOP, skip, ("s_cselect_b32", sgpr(1), 0, 1), END) == "AAA."
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from emulated import ISA, Bench, code_object
 from launching import compile_hip, device, launch, run_sample
 
 from luthier_py.errors import DeviceError, Invalid, Malformed, Unsupported
+from luthier_py.isa import sgpr, vgpr
 from luthier_py.runtime import pack_arguments
 from luthier_py.samples import SAMPLES, sample
 
@@ -88,6 +90,29 @@ def test_an_endless_loop_ends_at_the_time_limit(compiled):
 def test_trap(compiled):
     error = failure(compiled, "trap", [np.zeros(64, np.uint32)])
     assert "s_trap" in str(error) and error.where.text.startswith("s_trap")
+
+
+def test_a_trap_behind_scalar_writes_and_before_other_code():
+    """The state is written before the wave stops; what never comes to the trap runs on."""
+    rows = [
+        ("s_load_dwordx2", sgpr(0, 2), sgpr(4, 2), 0), ("s_waitcnt", 0), ("s_cmp_eq_u32", sgpr(6), 1),
+        ("v_mov_b32", vgpr(2), 0), ("s_cbranch_scc1", "bad"), "good:", ("s_mov_b32", sgpr(8), 5),
+        ("v_mov_b32", vgpr(1), sgpr(8)), ISA.make("global_store_dword", vgpr(2), vgpr(1), sgpr(0, 2)).raw,
+        ("s_endpgm",), "bad:", ("s_mov_b32", sgpr(9), 1), ("v_add_u32", vgpr(1), 1, vgpr(1)), ("s_trap", 2),
+        "after:", ("s_mov_b32", sgpr(9), sgpr(8)), ("s_branch", "good"),
+    ]
+    bench = Bench(bytes(4))
+    data = code_object({"k": [("s_cbranch_vccnz", "after"), *rows]})
+    assert bench.run(data, "k").buffers == (b"\5\0\0\0",)
+    with pytest.raises(DeviceError, match="wave 0 of work-group 1: s_trap"):
+        bench.run(data, "k", groups=2)
+
+
+def test_a_debug_trap_does_nothing_without_a_debugger():
+    """AMDGPUUsage, "Trap Handler ABI": s_trap 3."""
+    rows = [("s_load_dwordx2", sgpr(0, 2), sgpr(4, 2), 0), ("s_waitcnt", 0), ("s_trap", 3), ("v_mov_b32", vgpr(2), 0),
+            ISA.make("global_store_dword", vgpr(2), vgpr(2), sgpr(0, 2)).raw, ("s_endpgm",)]
+    assert Bench(b"\7\0\0\0").run(code_object({"k": rows}), "k").buffers == (bytes(4),)
 
 
 @pytest.mark.parametrize("to", [0, 8, 0x7FFF_0000_0000])

@@ -6,7 +6,7 @@ import struct
 
 from emulated import ISA, LANES, Bench, code_object
 
-from luthier_py.isa import EXEC, sgpr, vgpr
+from luthier_py.isa import EXEC, VCC, sgpr, vgpr
 
 
 def test_a_register_that_the_active_lanes_overwrite_later():
@@ -33,7 +33,30 @@ def test_a_register_that_v_writelane_wrote_in_a_lane_that_is_off():
     assert shown(rows) == (5,) * 32 + (1,) * 8 + (7,) + (1,) * 23
 
 
+def test_a_register_of_lanes_that_v_cmpx_switches_off():
+    """All lanes write v2; v_cmpx ends that strip, and what follows overwrites v2 in the lanes that it leaves on."""
+    rows = [
+        ("s_load_dwordx4", sgpr(0, 4), sgpr(4, 2), 0), ("s_waitcnt", 0), ("v_lshlrev_b32", vgpr(4), 2, vgpr(0)),
+        ("v_mov_b32", vgpr(2), vgpr(0)), ("v_cmpx_gt_u32", sgpr(VCC, 2), 20, vgpr(2)), ("v_mov_b32", vgpr(2), 1),
+        ("s_mov_b64", sgpr(EXEC, 2), -1), ISA.make("global_store_dword", vgpr(4), vgpr(2), sgpr(2, 2)).raw,
+        ("s_endpgm",),
+    ]
+    assert shown(rows) == (1,) * 20 + tuple(range(20, LANES))
+
+
+def test_a_half_register_loaded_over_one_from_private_memory():
+    """The load from private memory makes v2's old value dead for what was put off before, not for the second load."""
+    rows = [
+        ("s_load_dwordx4", sgpr(0, 4), sgpr(4, 2), 0), ("s_waitcnt", 0), ("v_lshlrev_b32", vgpr(4), 2, vgpr(0)),
+        ("v_mov_b32", vgpr(3), 0), ("scratch_store_dword", vgpr(3), vgpr(0), "off"), ("v_mov_b32", vgpr(5), 9),
+        ("scratch_load_dword", vgpr(2), vgpr(3), "off"),
+        ISA.make("global_load_short_d16_hi", vgpr(2), vgpr(4), sgpr(0, 2)).raw, ("s_waitcnt", 0),
+        ISA.make("global_store_dword", vgpr(4), vgpr(2), sgpr(2, 2)).raw, ("s_endpgm",),
+    ]
+    assert shown(rows) == tuple(7 << 16 | lane for lane in range(LANES))
+
+
 def shown(rows):
     """What every lane stored."""
-    ran = Bench(bytes(64), bytes(4 * LANES)).run(code_object({"k": rows}), "k")
+    ran = Bench(struct.pack("<I", 7) * LANES, bytes(4 * LANES)).run(code_object({"k": rows}, scratch_bytes=4), "k")
     return struct.unpack(f"<{LANES}I", ran.buffers[1])

@@ -269,6 +269,14 @@ def test_vector_code_is_not_put_where_it_may_be_skipped():
             rows=Variable(u64, LANES, name="rows"))
 
 
+def test_vector_code_is_put_behind_the_end_of_skipping():
+    """As kernels written by hand have it; the copy is checked, the emulator does not run the instruction."""
+    data = code_object({"k": [("s_setvskip", S(20), 3), ("s_nop", 0), ("s_setvskip", 0, 0), ("s_nop", 7), END]})
+    instrumented(
+        data, lambda tool, m: m.before(list(m.functions()[0].instrs)[4], everywhere, tool.rows),
+        rows=Variable(u64, LANES, name="rows"))
+
+
 def address(name):
     """Rows that make the address of a function in s[40:41]."""
     low, high = S(40), S(41)
