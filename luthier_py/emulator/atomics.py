@@ -9,19 +9,20 @@ lane's step is one atomic operation of the host; LDS belongs to one worker and n
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from luthier_py.emulator.emitter import Emitter, LlvmOps
 from luthier_py.emulator.resolve import ALIGNED, FLAT, IN_LDS, WRITES
 from luthier_py.emulator.template import expand
-from luthier_py.isa.semantics.algebra import Kind, Type
-from luthier_py.isa.semantics.memory import Modify, modified
+from luthier_py.isa.semantics.algebra import Kind, Type, Value
+from luthier_py.isa.semantics.memory import Modify, modified, modified_in_cache
 
 _HOST = {
     (Modify.ADD, "u"): "add", (Modify.SUB, "u"): "sub", (Modify.INC, "u"): "uinc_wrap", (Modify.DEC, "u"): "udec_wrap",
     (Modify.MIN, "u"): "umin", (Modify.MAX, "u"): "umax", (Modify.MIN, "i"): "min", (Modify.MAX, "i"): "max",
     (Modify.AND, "u"): "and", (Modify.OR, "u"): "or", (Modify.XOR, "u"): "xor", (Modify.SWAP, "u"): "xchg",
-    (Modify.ADD, "f"): "fadd", (Modify.MIN, "f"): "fmin", (Modify.MAX, "f"): "fmax", (Modify.ADD, "p"): "fadd",
+    (Modify.ADD, "p"): "fadd",
 }  # fmt: skip
-_FLOATS = {32: "float", 64: "double"}
 _KINDS = {"u": Kind.UINT, "i": Kind.SINT, "f": Kind.FLOAT}
 
 
@@ -65,7 +66,9 @@ def _atomic_step(modify: Modify, letter: str, bits: int) -> str:
   %pair = cmpxchg ptr %pointer, {integer} %second.v, {integer} %data.v monotonic monotonic, {align}
   %old = extractvalue {{ {integer}, i1 }} %pair, 0
 """
-    kind = _FLOATS[bits] if letter == "f" else "<2 x half>" if letter == "p" else integer
+    if letter == "f":
+        return _float_step(modify, bits)
+    kind = "<2 x half>" if letter == "p" else integer
     return f"""
   %operand = bitcast {integer} %data.v to {kind}
   %before = atomicrmw {_HOST[modify, letter]} ptr %pointer, {kind} %operand monotonic, {align}
@@ -73,15 +76,38 @@ def _atomic_step(modify: Modify, letter: str, bits: int) -> str:
 """
 
 
+def _float_step(modify: Modify, bits: int) -> str:
+    """As the semantics say it, until nobody came between."""
+    integer, align = f"i{bits}", f"align {bits // 8}"
+    lines, new = _computed(modified_in_cache, modify, "f", bits)
+    return f"""
+  %first = load atomic {integer}, ptr %pointer monotonic, {align}
+  br label %again
+again:
+  %old = phi {integer} [ %first, %go ], [ %seen, %again ]
+{lines}
+  %pair = cmpxchg ptr %pointer, {integer} %old, {integer} {new} monotonic monotonic, {align}
+  %seen = extractvalue {{ {integer}, i1 }} %pair, 0
+  %done.alone = extractvalue {{ {integer}, i1 }} %pair, 1
+  br i1 %done.alone, label %written, label %again
+written:
+"""
+
+
 def _plain_step(modify: Modify, letter: str, bits: int) -> str:
     """As the semantics say it, in memory that nobody else sees."""
+    lines, new = _computed(modified, modify, letter, bits)
+    return f"  %old = load i{bits}, ptr %pointer\n{lines}\n  store i{bits} {new}, ptr %pointer\n"
+
+
+def _computed(rule: Callable[..., Value], modify: Modify, letter: str, bits: int) -> tuple[str, str]:
+    """Lines that work out the new value of %old, %data.v and %second.v, and its name."""
     emitter = Emitter()
     ops = LlvmOps(emitter)
     bare, typed = Type(Kind.UINT, bits), Type(_KINDS[letter], bits)
     old, data, second = (ops.value(bare, f"%{name}").as_(typed) for name in ("old", "data.v", "second.v"))
-    new = modified(modify, old, data, second).as_(bare)
-    emitter.emit(f"store i{bits} {new.ref}, ptr %pointer")
-    return "\n".join([f"  %old = load i{bits}, ptr %pointer", *emitter.lines]) + "\n"
+    new = rule(modify, old, data, second).as_(bare)
+    return "\n".join(emitter.lines), str(new.ref)
 
 
 _HEAD = """

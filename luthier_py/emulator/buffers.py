@@ -8,9 +8,10 @@ lets through is still checked against allocations.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from luthier_py.emulator.layout import TEMPORARY_MASK, TEMPORARY_ROW, ZERO_ROW
+from luthier_py.emulator.layout import TEMPORARY_MASKS, TEMPORARY_ROW, ZERO_ROW
 from luthier_py.emulator.operands import field, read_scalar, row_of
 from luthier_py.emulator.strip import Chunk
 from luthier_py.isa.instruction import Inst, OperandKind
@@ -75,9 +76,56 @@ def _in_scratch(access: Access, inst: Inst, move: Move, words: list[Value], soff
 
 
 def _in_buffer(access: Access, inst: Inst, move: Move, words: list[Value], soffset: Value, size: int) -> None:
+    """At once where all that a lane moves is in range, else dword by dword; atomics are in or out as a whole."""
     from luthier_py.emulator.access import Addresses
 
     t = access.t
+    pieces = max(size // 4, 1) if move.result is None else 1
+    inside = _inside(access, inst, words, soffset, size // pieces, pieces)
+    if move.operation.startswith("load"):
+        t.put_off(lambda chunk: _clear(chunk, move.data, pieces))
+    exec_mask, base = access.mask(), t.ops.constant(U64, 0)
+    whole = Addresses("far", base, _ADDRESS_ROW, inside[-1])
+    if pieces == 1:
+        access.support(move, whole)
+        if move.result not in (None, TEMPORARY_ROW):
+            _clear_outside(access, move.result, size // 4, exec_mask & ~inside[0])
+        return
+    t.settle()
+    at_once, singly, done = (t.emitter.label(hint) for hint in ("at_once", "singly", "transferred"))
+    t.emitter.branch(str(inside[-1].eq(exec_mask).ref), at_once, singly)
+    t.emitter.place(at_once)
+    access.support(move, whole)
+    t.emitter.emit(f"br label %{done}")
+    t.emitter.place(singly)
+    operation = move.operation.split("_")[0] + "_b32"
+    for number, mask in enumerate(inside):
+        piece = replace(move, operation=operation, data=move.data + number)
+        access.support(piece, Addresses("far", base + 4 * number, _ADDRESS_ROW, mask))
+    t.emitter.emit(f"br label %{done}")
+    t.emitter.place(done)
+
+
+def _clear(chunk: Chunk, first: int, rows: int) -> None:
+    for row in range(first, first + rows):
+        chunk.write_row(row, chunk.ops.constant(U32, 0))
+
+
+def _clear_outside(access: Access, first: int, rows: int, outside: Value) -> None:
+    """What an atomic out of range returns is 0."""
+    mask = str(outside.ref)
+
+    def write(chunk: Chunk) -> None:
+        for row in range(first, first + rows):
+            chunk.write_row(row, select(chunk.lanes_of(mask), 0, chunk.row(row)))
+
+    access.t.put_off(write)
+
+
+def _inside(access: Access, inst: Inst, words: list[Value], soffset: Value, size: int, pieces: int) -> list[Value]:
+    """For each piece of ``size`` bytes the lanes in whose range it is; addresses of the first are in _ADDRESS_ROW."""
+    t = access.t
+    masks = TEMPORARY_MASKS[:pieces]
     index_row, offset_row = _rows(inst)
     base = _base(words) + soffset
     stride = (words[1] >> 16) & 0x3FFF
@@ -97,24 +145,14 @@ def _in_buffer(access: Access, inst: Inst, move: Move, words: list[Value], soffs
         blocks = (index - in_stride).to(U64) * wide_stride + (offset - in_element).to(U64) * s.to(U64)
         woven = blocks + (in_stride * e + in_element).to(U64)
         is_woven, is_raw = chunk.splat(swizzled), chunk.splat(raw)
-        inside_raw = offset.to(U64) + size <= chunk.splat(raw_room)
-        inside = select(is_raw, inside_raw, index.to(U64) < chunk.splat(records))
+        in_records = index.to(U64) < chunk.splat(records)
+        for number, mask in enumerate(masks):
+            in_room = offset.to(U64) + size * (number + 1) <= chunk.splat(raw_room)
+            chunk.write_mask(mask, select(is_raw, in_room, in_records))
         chunk.write_pair(_ADDRESS_ROW, chunk.splat(base) + select(is_woven, woven, linear))
-        chunk.write_mask(TEMPORARY_MASK, inside)
 
-    t.put_off(write, TEMPORARY_MASK)
-    if move.operation.startswith("load") or move.result not in (None, TEMPORARY_ROW):
-        target = move.data if move.result is None else move.result
-        rows = max(size // 4, 1)
-
-        def clear(chunk: Chunk) -> None:
-            for row in range(target, target + rows):
-                chunk.write_row(row, chunk.ops.constant(U32, 0))
-
-        if move.result is None:
-            t.put_off(clear)
-    inside = t.scalars.read(TEMPORARY_MASK, t.wave_size // 32).to(U64)
-    access.support(move, Addresses("far", t.ops.constant(U64, 0), _ADDRESS_ROW, inside))
+    t.put_off(write, *masks)
+    return [t.scalars.read(mask, t.wave_size // 32).to(U64) for mask in masks]
 
 
 def scalar_buffer_load(access: Access, inst: Inst, offset: Value, dwords: int) -> None:

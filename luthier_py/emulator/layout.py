@@ -14,7 +14,7 @@ CHUNK = 16
 """Lanes that generated code handles at once: a DPP row, two AVX2 registers of dwords."""
 
 # A wave: scalar registers, then fields, then rows of vector registers.
-SCALARS = 132  # dwords, by index in the scalar file; SCC and MODE among them
+SCALARS = 138  # dwords, by index in the scalar file; SCC and MODE among them, and TEMPORARY_MASKS
 assert max(EXEC + 1, SCC, MODE) < SCALARS
 
 
@@ -59,8 +59,9 @@ PASSING_ROW = TEMPORARY_ROW + 8
 LOADED_ROW = TEMPORARY_ROW + 16
 """Eight rows for what loads give lane by lane, and two for their addresses."""
 TEMPORARY_ROWS = 26
-TEMPORARY_MASK = 130
-"""Index in the scalar file of a pair that is no register."""
+TEMPORARY_MASKS = (130, 132, 134, 136)
+"""Indices in the scalar file of pairs that are no registers."""
+assert max(TEMPORARY_MASKS) + 2 <= SCALARS
 
 
 def wave_stride(wave_size: int) -> int:

@@ -88,12 +88,27 @@ class _Function:
                 for lane in range(0, WAVE, CHUNK):
                     value, place = self._widened(name, number, lane), self._wide(name, number, lane)
                     emitter.emit(f"store {self.ops.name(self.type)} {value.ref}, ptr {place}, align 4")
+        self._keep_addends()
         for register in range(self.shape.result_registers):
             for lane in range(0, WAVE, CHUNK):
                 self._write(register, lane, self._product(register, lane))
         emitter.emit("ret void")
         emitter.define(f"void @{self.name}(ptr %a, ptr %b, ptr %c, ptr %d, i64 %stride)")
         return emitter.module()
+
+    def _keep_addends(self) -> None:
+        """%addends: C, copied where it is neither a constant nor D itself, since it may overlap D."""
+        emitter = self.emitter
+        size = self.shape.result_registers * self.type.bits // 8 * WAVE
+        copy = emitter.let(f"alloca [{size} x i8], align 64")
+        moved = emitter.let("icmp ne ptr %c, %d")
+        rows = emitter.let("icmp ne i64 %stride, 0")
+        emitter.branch(emitter.let(f"and i1 {moved}, {rows}"), "copy", "multiply")
+        emitter.place("copy")
+        arguments = [("ptr", copy), ("ptr", "%c"), ("i64", str(size)), ("i1", "false")]
+        emitter.call("void", "llvm.memcpy.p0.p0.i64", arguments)
+        emitter.begin("multiply")
+        emitter.emit(f"%addends = phi ptr [ %c, %entry ], [ {copy}, %copy ]")
 
     def _at(self, pointer: str, offset: int | str) -> str:
         return self.emitter.let(f"getelementptr i8, ptr {pointer}, i64 {offset}")
@@ -150,7 +165,7 @@ class _Function:
         parts = []
         for i in range(words):
             row = self.emitter.let(f"mul i64 %stride, {register * words + i}")
-            base = self._at("%c", row)
+            base = self._at("%addends", row)
             if words == 2:  # a constant's second half is a row of its own
                 constant = self.emitter.let("icmp eq i64 %stride, 0")
                 extra = self.emitter.let(f"select i1 {constant}, i64 {4 * WAVE * i}, i64 0")

@@ -33,6 +33,7 @@ from luthier_py.isa.semantics.algebra import (
     high_half,
     select,
 )
+from luthier_py.isa.semantics.floats import flush_denormals
 from luthier_py.isa.semantics.meaning import Slot
 
 # Bits of srcN_modifiers (LLVM, SISrcMods).
@@ -189,15 +190,6 @@ class Source:
         return self._finish(half.as_(U32), negate, absolute)
 
 
-def flush_denormals(value: Value) -> Value:
-    """Denormals to zero of the same sign."""
-    bits = value.as_(value.type.unsigned)
-    mantissa = {16: 10, 32: 23, 64: 52}[value.type.bits]
-    exponent = ((1 << value.type.bits - 1) - 1) & ~((1 << mantissa) - 1)
-    sign = bits & (1 << value.type.bits - 1)
-    return select((bits & exponent).eq(0), sign, bits).as_(value.type)
-
-
 class Result:
     """One vector result of the signature, ready to be written in a chunk."""
 
@@ -278,8 +270,8 @@ class Result:
 
 
 def clamp_float(value: Value) -> Value:
-    """To 0..1; NaN gives 0 (DX10_CLAMP, which compute kernels set)."""
-    return select(value > 0.0, select(value < 1.0, value, 1.0), 0.0)
+    """To 0..1; NaN gives 0 (DX10_CLAMP, which compute kernels set). -0 is not below 0 and stays, as LLVM folds it."""
+    return select(value >= 0.0, select(value < 1.0, value, 1.0), 0.0)
 
 
 def value_operands(inst: Inst) -> list[Operand]:

@@ -7,6 +7,8 @@ DX10_CLAMP set, as compute kernels have them. The sign of a NaN that an operatio
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from luthier_py.isa.semantics.algebra import (
     F16,
     F32,
@@ -33,6 +35,15 @@ from luthier_py.isa.semantics.algebra import (
 from luthier_py.isa.semantics.meaning import lanes
 
 _TYPES = {"F16": F16, "F32": F32, "F64": F64}
+
+
+def flush_denormals(a: Value) -> Value:
+    """Denormals to zero of the same sign."""
+    mantissa = {16: 10, 32: 23, 64: 52}[a.type.bits]
+    sign_bit = 1 << a.type.bits - 1
+    bits = a.as_(a.type.unsigned)
+    exponent = bits & ((sign_bit - 1) & ~((1 << mantissa) - 1))
+    return select(exponent.eq(0), bits & sign_bit, bits).as_(a.type)
 
 
 def quiet(a: Value) -> Value:
@@ -88,6 +99,30 @@ def _fract(a: Value) -> Value:
     return select(fraction > limit, limit, fraction)
 
 
+# Roots, reciprocals, powers and logarithms: within one unit in the last place, as in hardware.
+def _reciprocal(a: Value) -> Value:
+    return 1.0 / a
+
+
+def _reciprocal_root(a: Value) -> Value:
+    return 1.0 / sqrt(a)
+
+
+def _exp2(a: Value) -> Value:
+    return unary(Prim.EXP2, a)
+
+
+def _log2(a: Value) -> Value:
+    return unary(Prim.LOG2, a)
+
+
+def _approximate(compute: Callable[[Value], Value], name: str) -> Callable[[Value], Value]:
+    """Those of f32 flush denormals, whatever MODE says (CDNA 3 ISA, 12.8: V_LOG_F32 and its like)."""
+    if name != "F32":
+        return compute
+    return lambda a: flush_denormals(compute(flush_denormals(a)))
+
+
 for _name, _type in _TYPES.items():
     _t = _name.lower()
     _one, _two, _three = f"{_t} -> {_t}", f"{_t} {_t} -> {_t}", f"{_t} {_t} {_t} -> {_t}"
@@ -101,9 +136,9 @@ for _name, _type in _TYPES.items():
     lanes(f"V_TRUNC_{_name}", _one, trunc)
     lanes(f"V_RNDNE_{_name}", _one, rint)
     lanes(f"V_FRACT_{_name}", _one, _fract)
-    lanes(f"V_SQRT_{_name}", _one, sqrt)
-    lanes(f"V_RCP_{_name}", _one, lambda a: 1.0 / a)
-    lanes(f"V_RSQ_{_name}", _one, lambda a: _reciprocal_root(a))
+    lanes(f"V_SQRT_{_name}", _one, _approximate(sqrt, _name))
+    lanes(f"V_RCP_{_name}", _one, _approximate(_reciprocal, _name))
+    lanes(f"V_RSQ_{_name}", _one, _approximate(_reciprocal_root, _name))
     if _name == "F64":
         continue
     lanes(f"V_SUB_{_name}", _two, lambda a, b: a - b)
@@ -115,21 +150,16 @@ for _name, _type in _TYPES.items():
     lanes(f"V_FMAAK_{_name}", _three, fma)
     lanes(f"V_MADMK_{_name}", _three, _mad)  # operands in the order a, constant, b
     lanes(f"V_FMAMK_{_name}", _three, fma)
-    lanes(f"V_EXP_{_name}", _one, lambda a: unary(Prim.EXP2, a))
-    lanes(f"V_LOG_{_name}", _one, lambda a: unary(Prim.LOG2, a))
+    lanes(f"V_EXP_{_name}", _one, _approximate(_exp2, _name))
+    lanes(f"V_LOG_{_name}", _one, _approximate(_log2, _name))
     lanes(f"V_SIN_{_name}", _one, lambda a: unary(Prim.SIN, a))
     lanes(f"V_COS_{_name}", _one, lambda a: unary(Prim.COS, a))
 
-lanes("V_RCP_IFLAG_F32", "f32 -> f32", lambda a: 1.0 / a)
-lanes("V_EXP_LEGACY_F32", "f32 -> f32", lambda a: unary(Prim.EXP2, a))
-lanes("V_LOG_LEGACY_F32", "f32 -> f32", lambda a: unary(Prim.LOG2, a))
+lanes("V_RCP_IFLAG_F32", "f32 -> f32", _approximate(_reciprocal, "F32"))
+lanes("V_EXP_LEGACY_F32", "f32 -> f32", _approximate(_exp2, "F32"))
+lanes("V_LOG_LEGACY_F32", "f32 -> f32", _approximate(_log2, "F32"))
 lanes("V_MUL_LEGACY_F32", "f32 f32 -> f32", _zero_wins)
 lanes("V_MAD_LEGACY_F32", "f32 f32 f32 -> f32", lambda a, b, c: _zero_wins(a, b) + c)
-
-
-def _reciprocal_root(a: Value) -> Value:
-    """Within one unit in the last place, as in hardware."""
-    return 1.0 / sqrt(a)
 
 
 # Packed.

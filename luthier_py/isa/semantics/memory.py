@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from luthier_py.isa.semantics.algebra import Value, select
+from luthier_py.isa.semantics.algebra import F32, Kind, Value, select
+from luthier_py.isa.semantics.floats import flush_denormals, fmax, fmin
 from luthier_py.isa.semantics.meaning import declare
 
 
@@ -40,7 +41,7 @@ class Modify(Enum):
     RSUB = auto()     # data - old
     INC = auto()      # old >= data ? 0 : old + 1
     DEC = auto()      # old == 0 or old > data ? data : old - 1
-    MIN = auto()      # by the kind of the type; floats: minnum
+    MIN = auto()      # by the kind of the type; floats as V_MIN (MI200 ISA, 9.5.3: a signalling NaN wins, others lose)
     MAX = auto()
     AND = auto()
     OR = auto()
@@ -73,9 +74,9 @@ def modified(modify: Modify, old: Value, data: Value, second: Value) -> Value:
     if modify is Modify.DEC:
         return select(old.eq(0) | (old > data), data, old - 1)
     if modify is Modify.MIN:
-        return select(data < old, data, old)
+        return fmin(old, data) if old.type.kind is Kind.FLOAT else select(data < old, data, old)
     if modify is Modify.MAX:
-        return select(data > old, data, old)
+        return fmax(old, data) if old.type.kind is Kind.FLOAT else select(data > old, data, old)
     if modify is Modify.AND:
         return old & data
     if modify is Modify.OR:
@@ -89,6 +90,13 @@ def modified(modify: Modify, old: Value, data: Value, second: Value) -> Value:
     if modify is Modify.MASK_OR:
         return (old & ~data) | second
     return select(old >= data, old - data, old + second)  # WRAP
+
+
+def modified_in_cache(modify: Modify, old: Value, data: Value, second: Value) -> Value:
+    """The same in the L2 cache, whose adder of f32 flushes denormals whatever MODE says (MI200 ISA, 9.5.2)."""
+    if modify is Modify.ADD and old.type == F32:
+        return flush_denormals(flush_denormals(old) + flush_denormals(data))
+    return modified(modify, old, data, second)
 
 
 WIDTHS = {"DWORD": 1, "DWORDX2": 2, "DWORDX3": 3, "DWORDX4": 4}

@@ -159,11 +159,26 @@ def _div_scale(a: Value, denominator: Value, numerator: Value) -> tuple[Value, V
 
 
 def _div_fmas(a: Value, b: Value, c: Value, scaled: Value) -> Value:
-    """The scaled quotient is far from 1, so its exponent says which way to scale it back; f32 rounds once."""
+    """The scaled quotient is far from 1, so its exponent says which way to scale it back."""
     power, bias = (64, 127) if a.type == F32 else (128, 1023)
-    wide = fma(a.to(F64), b.to(F64), c.to(F64))
-    factor = select(_biased_exponent(c) > bias, wide.lift(2.0**power), 2.0**-power)
-    return select(scaled, (wide * factor).to(a.type), fma(a, b, c))
+    total = fma(a, b, c)
+    down = _scaled_down(total, fma(a, b, c - total), power)
+    return select(scaled, select(_biased_exponent(c) > bias, total * 2.0**power, down), total)
+
+
+def _scaled_down(total: Value, rest: Value, power: int) -> Value:
+    """(total + rest) * 2 ** -power rounded once; ``rest`` is less than total's last place.
+
+    A denormal result is rounded again. That is wrong only where ``total`` lies halfway between two of
+    them and ``rest`` is on the side that ties to even did not choose. In a division ``rest`` is exact.
+    """
+    last_place = {32: 2.0**-149, 64: 2.0**-1074}[total.type.bits]
+    near = total * 2.0**-power
+    missing = total - near * 2.0**power
+    halfway = abs(missing).eq(last_place * 2.0 ** (power - 1))
+    onward = ((missing > 0.0) & (rest > 0.0)) | ((missing < 0.0) & (rest < 0.0))
+    step = select(missing > 0.0, last_place, -total.lift(last_place))
+    return select(halfway & onward, near + step, near)
 
 
 def _div_fixup(quotient: Value, denominator: Value, numerator: Value) -> Value:

@@ -223,8 +223,10 @@ def _wide_mad(product: Value, c: Value) -> Results:
 
 
 def _wide_mad_signed(product: Value, c: Value) -> Results:
+    """The mask gets bit 64 of the sum of 65 bits: its sign, which the overflow of 64 bits turns round."""
     total = product + c
-    return total, ((product ^ total) & (c ^ total)) < 0
+    overflow = ((product ^ total) & (c ^ total)) < 0
+    return total, overflow ^ (total < 0)
 
 
 # Minimum, maximum, median.

@@ -159,6 +159,40 @@ def test_float_atomics(name, kind):
     np.testing.assert_array_equal(cells, expected)
 
 
+SIGNALLING, QUIET = 0x7FF0_0000_0000_0001, 0xFFF8_0000_0000_0123
+EXTREMES = {  # old, data, min, max (MI200 ISA, 9.5.3)
+    "a quiet NaN in memory loses": (QUIET, 0x3FF0 << 48, 0x3FF0 << 48, 0x3FF0 << 48),
+    "a quiet NaN as data loses": (0x3FF0 << 48, QUIET, 0x3FF0 << 48, 0x3FF0 << 48),
+    "a signalling NaN in memory wins": (SIGNALLING, 0x3FF0 << 48, SIGNALLING | 1 << 51, SIGNALLING | 1 << 51),
+    "a signalling NaN as data wins": (0x3FF0 << 48, SIGNALLING, SIGNALLING | 1 << 51, SIGNALLING | 1 << 51),
+    "-0 is less than +0": (0, 1 << 63, 1 << 63, 0), "in either order": (1 << 63, 0, 1 << 63, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("space", ["global", "lds"])
+def test_float_extremes(space):
+    for number, word in enumerate(("min", "max")):
+        cells = np.array([case[0] for case in EXTREMES.values()], np.uint64)
+        data = np.resize(np.array([case[1] for case in EXTREMES.values()], np.uint64), 64)
+        offsets, count = LANES * 8, len(EXTREMES)
+        if space == "lds":
+            run([ISA.make(f"ds_{word}_f64", vgpr(0), vgpr(2, 2))], exec_mask=(1 << count) - 1, lds=cells.view(np.uint8),
+                vgprs={0: offsets.astype(np.uint32), 2: data})
+        else:
+            run([ISA.make(f"global_atomic_{word}_f64", vgpr(0, 2), vgpr(2, 2), "off")], exec_mask=(1 << count) - 1,
+                vgprs={0: offsets + np.uint64(cells.ctypes.data), 2: data}, memory=[cells])
+        for got, (name, case) in zip(cells, EXTREMES.items(), strict=True):
+            assert int(got) == case[2 + number], (word, name, hex(int(got)))
+
+
+def test_the_cache_flushes_denormals_of_f32_sums():
+    """"FP32 atomic operations flush denormals to zero, and both FP64 and FP16 atomic do not" (CDNA 3 ISA, 10.3.1)."""
+    cells = np.array([1, 0x80000001], np.uint32)
+    run([ISA.make("global_atomic_add_f32", vgpr(0, 2), vgpr(2), "off")], exec_mask=3, memory=[cells],
+        vgprs={0: LANES * 4 + np.uint64(cells.ctypes.data), 2: np.full(64, 0x80000002, np.uint32)})
+    assert list(cells) == [0, 0x80000000]
+
+
 def test_packed_half_atomic():
     cells = np.array([[1.5, -2], [0.25, 8]], np.float16)
     data = RNG.normal(size=(64, 2)).astype(np.float16)

@@ -143,6 +143,16 @@ def test_constant_addend():
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("addend,result", [(2, 4), (4, 2), (2, 2), (2, 6)])
+def test_result_that_overlaps_the_addend(addend, result):
+    """All of C is read before any of D is written."""
+    c = np.array([1, 2, 4, 0.5], np.float32).view(np.uint32)
+    state = run([ISA.make("v_mfma_f32_16x16x4f32", vgpr(result, 4), vgpr(10), vgpr(1), vgpr(addend, 4))],
+                vgprs={addend + number: np.full(64, word) for number, word in enumerate(c)})
+    for number, word in enumerate(c):
+        np.testing.assert_array_equal(state.vgpr(result + number), word)
+
+
 def test_broadcast_modifiers_are_refused():
     with pytest.raises(Unsupported, match="cbsz"):
         run([ISA.make("v_mfma_f32_16x16x1f32", vgpr(8, 16), vgpr(0), vgpr(4), 0, cbsz=1)])

@@ -79,6 +79,43 @@ def test_raw_buffers():
     np.testing.assert_array_equal(data.view(np.uint32), expected)
 
 
+@pytest.mark.parametrize("mask", [FULL, PARTIAL])
+def test_raw_buffers_are_checked_dword_by_dword(mask):
+    """"Load/store-Dword-x{2,3,4} ... range-check per component" (CDNA 3 ISA, 9.1.5.1); the address is overwritten."""
+    data = RNG.integers(1, 1 << 32, 64, dtype=np.uint64).astype(np.uint32)
+    before, stored = data.copy(), RNG.integers(1, 1 << 32, (4, 64), dtype=np.uint64).astype(np.uint32)
+    offsets = (LANES * 4).astype(np.uint32)
+    state = run([ISA.make("buffer_load_dwordx4", vgpr(0, 4), vgpr(0), sgpr(4, 4), 0, offen=True),
+                 ISA.make("buffer_store_dwordx3", vgpr(10, 3), vgpr(8), sgpr(4, 4), 0, offen=True, offset=128)],
+                vgprs={0: offsets, 8: offsets, **{10 + word: stored[word] for word in range(4)}},
+                sgprs=resource(data.ctypes.data, 160), memory=[data], exec_mask=mask)
+    assert state.status is Status.JUMP, state.fault()
+    active = lanes_of(mask)
+    places = np.arange(64)
+    for word in range(4):
+        inside = places + word < 40
+        expected = np.where(inside, before[np.minimum(places + word, 63)], 0)
+        np.testing.assert_array_equal(state.vgpr(word)[active], expected[active])
+    expected = before.copy()
+    for lane in places[active]:
+        for word in range(3):
+            if 32 + lane + word < 40:
+                expected[32 + lane + word] = stored[word][lane]
+    np.testing.assert_array_equal(data[40:], before[40:])
+    settled = [place for place in range(40) if sum(0 <= place - 32 - lane < 3 for lane in places[active]) <= 1]
+    np.testing.assert_array_equal(data[settled], expected[settled])
+
+
+def test_an_atomic_out_of_range_is_dropped_and_returns_0():
+    data = np.arange(1, 65, dtype=np.uint64)
+    state = run([ISA.make("buffer_atomic_add_x2", vgpr(2, 2), vgpr(0), sgpr(4, 4), 0, offen=True, glc=True)],
+                vgprs={0: (LANES * 8).astype(np.uint32), 2: np.full(64, 7, np.uint64)},
+                sgprs=resource(data.ctypes.data, 84), memory=[data])
+    inside = np.arange(64) < 10
+    np.testing.assert_array_equal(data, np.arange(1, 65) + np.where(inside, 7, 0))
+    np.testing.assert_array_equal(state.vgpr(2, np.uint64), np.where(inside, np.arange(1, 65), 0))
+
+
 def test_structured_buffers_and_atomics():
     data = np.zeros(256, np.uint32)
     index = (LANES % 40).astype(np.uint32)

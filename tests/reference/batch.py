@@ -1,0 +1,167 @@
+"""Cases run together: one program for the emulator and for the reader, whose states must be equal after it.
+
+In: cases. Out: what differs, as text. Before each case EXEC, VCC, SCC and M0 are set from scalar registers; after it
+those that it wrote are kept in others, so that every case shows.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from luthier_py.emulator.layout import Status
+from luthier_py.isa import EXEC, M0, MODE, SCC, VCC, Inst, InstructionSet, Reg, RegFile, sgpr
+from reference.cases import EXECS, FULL, INPUTS, WINDOW, Case, Place
+from reference.reader import read
+from reference.vector import same
+from reference.wave import LANES, M32, Wave
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "semantics"))
+from waves import MODE as KERNEL_MODE  # noqa: E402
+from waves import run  # noqa: E402
+
+LAST_SCALAR = 96
+VECTORS = 256
+
+
+@dataclass
+class Batch:
+    """Mutable: a program that grows by cases until its registers are used up."""
+
+    isa: InstructionSet
+    seed: int
+    mode: int = KERNEL_MODE
+    code: list[Inst] = field(default_factory=list)
+    cases: list[tuple[Case, int, int]] = field(default_factory=list)  # with its first vector and scalar register
+    vgprs: dict[int, list[int]] = field(default_factory=dict)
+    agprs: dict[int, list[int]] = field(default_factory=dict)
+    scalars: dict[int, int] = field(default_factory=dict)
+    memory: list[np.ndarray] = field(default_factory=list)
+    lds: np.ndarray | None = None
+    scratch_bytes: int = 0
+    next_vector: int = 0
+    next_scalar: int = INPUTS
+
+    def __post_init__(self) -> None:
+        generator = random.Random(self.seed)
+        for number in range(LAST_SCALAR + 4):
+            self.scalars[number] = generator.choice((generator.getrandbits(32), number, M32, 0x3F800000, 0))
+        for number, mask in enumerate(EXECS):
+            self.scalars[2 * number], self.scalars[2 * number + 1] = mask & M32, mask >> 32
+        self.generator = generator
+
+    def place(self) -> Place | None:
+        """For another case; None if there is no room."""
+        if self.next_vector + WINDOW > VECTORS or self.next_scalar + 24 > LAST_SCALAR:
+            return None
+        return Place(self.next_vector, self.next_scalar)
+
+    def add(self, case: Case) -> None:
+        first, scalar = self.next_vector, self.next_scalar
+        self.vgprs.update(case.vgprs)
+        self.agprs.update(case.agprs)
+        make, written = self.isa.make, case.inst.writes.sgpr
+        mask = 2 * EXECS.index(case.exec_mask)
+        self.code += [make("s_mov_b64", sgpr(EXEC, 2), sgpr(mask, 2)),
+                      make("s_mov_b64", sgpr(VCC, 2), sgpr(self.generator.choice(range(12, INPUTS, 2)), 2)),
+                      make("s_cmp_lg_u32", self.generator.choice((0, 1)), 0)]
+        self.code += [make("s_mov_b32", sgpr(index), value) for index, value in case.scalars.items()]
+        self.code.append(case.inst)
+        used = max((i + 1 for i in range(scalar, LAST_SCALAR) if written >> i & 1), default=scalar)
+        self.next_scalar = used + used % 2
+        for index, name in ((VCC, "s_mov_b64"), (EXEC, "s_mov_b64"), (SCC, "s_cselect_b32")):
+            if written >> index & 1:
+                kept = sgpr(self.next_scalar, 2 if name == "s_mov_b64" else 1)
+                operands = (sgpr(index, 2),) if index != SCC else (1, 0)
+                self.code.append(make(name, kept, *operands))
+                self.next_scalar += 2
+        registers = [reg.index + reg.dwords for reg in _vectors(case.inst)]
+        top = max(registers, default=first)
+        self.next_vector = top + top % 2 if registers else first
+        self.cases.append((case, first, scalar))
+
+    def differences(self) -> Iterator[str]:
+        """Each with the case that it belongs to."""
+        wave = self.wave()
+        state = run(self.code, isa=self.isa, mode=self.mode, exec_mask=FULL,
+                    vgprs={row: np.array(values, np.uint32) for row, values in self.vgprs.items()},
+                    agprs={row: np.array(values, np.uint32) for row, values in self.agprs.items()},
+                    sgprs=self.scalars, memory=self.memory, lds=self.lds, scratch_bytes=self.scratch_bytes)
+        if state.status is not Status.JUMP:
+            yield f"the emulator stopped: {state.status.name} {state.fault()}: {self._all()}"
+            return
+        read(wave, self.code)
+        yield from self._vectors(wave, RegFile.VGPR, wave.vgprs, state.vgpr)
+        yield from self._vectors(wave, RegFile.AGPR, wave.agprs, state.agpr)
+        for index in (*range(LAST_SCALAR), M0, MODE):
+            if wave.scalar(index) != state.sgpr(index) and index != MODE:
+                yield self._blame(f"s{index}", wave.scalar(index), state.sgpr(index), 0, index)
+        for array in self.memory:
+            ours, theirs = bytes(wave.memory[array.ctypes.data]), array.tobytes()
+            yield from self._bytes("memory", ours, theirs)
+        if self.lds is not None:
+            yield from self._bytes("LDS", bytes(wave.lds), self.lds.tobytes())
+        rows = state.scratch.view(np.uint32).reshape(-1, LANES) if self.scratch_bytes else []
+        for dword, row in enumerate(rows):
+            for lane in range(LANES):
+                if int(row[lane]) != wave.scratch.get((lane, dword), 0):
+                    yield f"scratch {4 * dword} lane {lane}: 0x{int(row[lane]):x}: {self._all()}"
+
+    def wave(self) -> Wave:
+        """The reader's, as the emulator's starts."""
+        scalars = {**self.scalars, EXEC: M32, EXEC + 1: M32, VCC: 0, VCC + 1: 0, SCC: 0, MODE: self.mode}
+        memory = {array.ctypes.data: bytearray(array.tobytes()) for array in self.memory}
+        lds = bytearray() if self.lds is None else bytearray(self.lds.tobytes())
+        return Wave(scalars, {row: list(values) for row, values in self.vgprs.items()},
+                    {row: list(values) for row, values in self.agprs.items()}, lds, {}, memory)
+
+    def _vectors(self, wave: Wave, file: RegFile, rows: dict[int, list[int]], theirs) -> Iterator[str]:
+        for index in range(VECTORS):
+            actual = theirs(index)
+            expected = rows.get(index)
+            if expected is None:
+                if actual.any():
+                    yield self._blame(f"{'sva'[file]}{index}", 0, int(actual.max()), index, 0)
+                continue
+            for lane in range(LANES):
+                ours, got = expected[lane], int(actual[lane])
+                free = wave.free.get((file, index, lane))
+                whole = (0, 0)
+                if free is not None and free.width == 64:
+                    low = index - free.shift // 32
+                    whole = (rows[low][lane] | rows[low + 1][lane] << 32,
+                             int(theirs(low)[lane]) | int(theirs(low + 1)[lane]) << 32)
+                if not same(free, ours, got, whole):
+                    yield self._blame(f"{'sva'[file]}{index} lane {lane}", ours, got, index, 0, lane)
+                    break
+
+    def _blame(self, what: str, ours: int, got: int, vector: int, scalar: int, lane: int = 0) -> str:
+        """``vector`` or ``scalar``: the register that differs, of which only one is not 0."""
+        place, key = (1, vector) if vector or not scalar else (2, scalar)
+        case = [entry for entry in self.cases if entry[place] <= key][-1:] or self.cases[:1]
+        inst = case[0][0].inst
+        shown = []
+        for reg in _vectors(inst):
+            rows = self.agprs if reg.file is RegFile.AGPR else self.vgprs
+            value = sum(rows.get(reg.index + i, [0] * LANES)[lane] << 32 * i for i in range(reg.dwords))
+            shown.append(f"{reg}=0x{value:x}")
+        return (f"{self.isa.target.name} {self.isa.text(inst)} [{case[0][0]}] {what}: the reader 0x{ours:x}, "
+                f"the emulator 0x{got:x}; before: {' '.join(shown)}")
+
+    def _bytes(self, name: str, ours: bytes, theirs: bytes) -> Iterator[str]:
+        if ours != theirs:
+            at = next(i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
+            yield f"{name}+{at}: the reader {ours[at:at + 8].hex()}, the emulator {theirs[at:at + 8].hex()}: {self._all()}"
+
+    def _all(self) -> str:
+        texts = [self.isa.text(case.inst) for case, _, _ in self.cases]
+        return f"{self.isa.target.name}: {'; '.join(texts)}"
+
+
+def _vectors(inst: Inst) -> Sequence[Reg]:
+    return [operand.reg for operand in inst.operands if operand.reg is not None and operand.reg.file is not RegFile.SGPR]

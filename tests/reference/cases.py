@@ -1,0 +1,199 @@
+"""Cases for the reader and the emulator: one instruction each, with registers of its own.
+
+In: a row of a target's table and a seeded generator. Out: the instruction, and what its registers hold. Sources overlap
+results in every way that the encoding allows; EXEC, modifiers and kinds of operands vary.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from luthier_py.errors import Invalid, Malformed
+from luthier_py.isa import VCC, Access, Inst, InstructionSet, OperandInfo, OpFlag, OpInfo
+from luthier_py.isa.legal import why_illegal
+from luthier_py.isa.semantics import Lanes, Scalar, meaning
+from luthier_py.isa.semantics.algebra import BOOL, F16, F32, F64, I32, U32, Type
+from luthier_py.isa.semantics.cdna4 import TruthTable
+from luthier_py.isa.semantics.matrix import Matrix
+from reference.values import word
+from reference.wave import LANES
+
+FULL = (1 << LANES) - 1
+EXECS = (FULL, 0, 1 << 17, 0x5555_5555_5555_5555, FULL << 32 & FULL, 0x8F0F_FFFF_1248_FFF1)
+INPUTS = 32    # scalar registers below this are read by cases, and written by none
+WINDOW = 24    # vector registers of a case
+TRIES = 12
+CONSTANTS = (128, 129, 193, 208, 191, 240, 243, 247, 248)
+LITERALS = (0, 1, 0x3FC00000, 0x80000000, 0xFFFFFFFF, 0x12345678, 0x3C00, 0x7C01, 0x7F800001)
+DPP_CONTROLS = (0x1B, 0xB1, 0x101, 0x108, 0x111, 0x11F, 0x121, 0x12C, 0x130, 0x134, 0x138, 0x13C, 0x140, 0x141, 0x142,
+                0x143, 0x150, 0x15A)
+
+
+@dataclass
+class Case:
+    """One instruction. ``overlap``: (source, dwords from the result's first register), or None."""
+
+    inst: Inst
+    exec_mask: int
+    vgprs: dict[int, list[int]]
+    agprs: dict[int, list[int]]
+    scalars: dict[int, int] = field(default_factory=dict)  # written before it: VCC, SCC, M0
+
+    def __str__(self) -> str:
+        return f"{self.inst.op.mnemonic} {self.inst.raw.hex()} exec=0x{self.exec_mask:x}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Registers that a case may use."""
+
+    vector: int       # first of WINDOW
+    scalar: int       # first of 16 for results
+
+
+def types_of(op: OpInfo) -> dict[str, Type]:
+    """The type of each source by its operand's name."""
+    row = meaning(op)
+    if isinstance(row, TruthTable):
+        return {}
+    if isinstance(row, Matrix):
+        kind = {"f32": F32, "f64": F64, "f16": F16, "i8": U32, "bf16": F32}[row.kind]
+        return {"src0": kind, "src1": kind, "src2": I32 if row.kind == "i8" else F64 if row.kind == "f64" else F32}
+    if not isinstance(row, Lanes | Scalar):
+        return {}
+    names = [info.name for info in op.operands if info.name in ("src0", "src1", "src2", "imm")
+             and (info.name != "imm" or Access.READ in info.access)]
+    slots = [slot.type if slot.name != "mix" else F16 for slot in row.signature.sources if not slot.special]
+    return dict(zip(names, slots, strict=False)) | {"vdst": row.signature.results[0].type}
+
+
+def overlaps(op: OpInfo) -> Iterator[tuple[str, int] | None]:
+    """None for none, then every (source, distance in dwords) at which source and result share a register."""
+    yield None
+    results = [info for info in op.operands if Access.WRITE in info.access and info.dwords]
+    sources = [info for info in op.operands if info.access is Access.READ and info.dwords]
+    for result in results:
+        for source in sources:
+            if set(result.files) & set(source.files):
+                for distance in range(1 - source.dwords, result.dwords):
+                    yield f"{result.name} {source.name}", distance
+
+
+class Cases:
+    """Mutable: makes cases for one target."""
+
+    def __init__(self, isa: InstructionSet, seed: int) -> None:
+        self.isa = isa
+        self.generator = random.Random(seed)
+
+    def make(self, op: OpInfo, place: Place, overlap: tuple[str, int] | None, varied: bool) -> Case | None:
+        """None where no such instruction can be encoded."""
+        for _ in range(TRIES):
+            chosen = self._registers(op, place, overlap)
+            fields = [self._field(op, info, chosen, place, varied) for info in op.operands]
+            literal = self.generator.choice(LITERALS) if any(
+                fields[k] == 255 for k in op.literals) or any(info.kind == "kimm" for info in op.operands) else None
+            try:
+                inst = self.isa.decode(self.isa.encode(op, fields, literal))
+            except (Malformed, Invalid):
+                continue
+            if inst.op is op and why_illegal(self.isa.target, inst) is None:
+                return self._with_values(inst)
+        return None
+
+    def _registers(self, op: OpInfo, place: Place, overlap: tuple[str, int] | None) -> dict[str, int]:
+        """A register for each operand: one after the other from the window's middle, then the overlap."""
+        chosen, nearest = {}, place.vector + 4
+        for info in op.operands:
+            if info.dwords and set(info.files) & set("VA"):
+                aligned = info.aligned and info.dwords > 1 and self.isa.target.aligned_vgprs
+                nearest += nearest % 2 if aligned else 0
+                chosen[info.name] = nearest
+                nearest += info.dwords
+        if overlap is not None:
+            result, source = overlap[0].split()
+            if result in chosen and source in chosen:
+                chosen[source] = chosen[result] + overlap[1]
+        return chosen
+
+    def _field(self, op: OpInfo, info: OperandInfo, chosen: dict[str, int], place: Place, varied: bool) -> int:
+        pick = self.generator.choice
+        if not info.dwords and info.kind not in ("kimm",):
+            return self._modifier(op, info, varied)
+        if info.kind == "kimm":
+            return 0
+        if info.kind in ("sgpr", "bool", "sdwavcc") or not set(info.files) & set("VA"):
+            return self._scalar_field(info, place)
+        index, high = chosen[info.name], 512 if "V" not in info.files or info.kind in ("av", "srcAV") and pick(
+            (True, False)) and "A" in info.files else 0
+        if info.kind in ("vgpr", "agpr"):
+            return index
+        if info.kind == "av":
+            return index | high
+        if info.kind == "sdwa":
+            return pick((index, index, 256 + pick(range(0, INPUTS, 2)))) if varied else index
+        if varied and info.kind == "src" and "S" in info.files and pick((False, False, True)):
+            scalars = [*range(0, INPUTS, 2), VCC, 235, 253, 251, 252]
+            return pick((pick(scalars), pick(CONSTANTS), pick(CONSTANTS), 255))
+        if info.kind == "srcAV":
+            return 256 | index | high
+        return 256 | index
+
+    def _scalar_field(self, info: OperandInfo, place: Place) -> int:
+        if info.kind == "sdwavcc":
+            return self.generator.choice((0, 128 + place.scalar))
+        if Access.WRITE in info.access:
+            return place.scalar
+        if info.kind in ("sgpr", "bool"):
+            return self.generator.choice(range(0, INPUTS, 4))
+        codes = [*range(0, INPUTS, 2), place.scalar, VCC, 126, 124, *CONSTANTS]
+        return self.generator.choice([*codes, 255] if info.dwords == 1 else codes)
+
+    def _modifier(self, op: OpInfo, info: OperandInfo, varied: bool) -> int:
+        pick, bits = self.generator.choice, 0
+        for _, width, at in info.segments:
+            bits |= ((1 << width) - 1) << at
+        if info.name.endswith("_modifiers"):
+            return self.generator.getrandbits(5) & bits if varied else 8 & bits if op.format == "VOP3P" else 0
+        if info.kind in ("dpp", "dpp64"):
+            return pick(DPP_CONTROLS if varied else (0xE4,))
+        if info.name in ("row_mask", "bank_mask"):
+            return pick((15, 15, 6, 9)) if varied else 15
+        if info.name in ("dst_sel", "src0_sel", "src1_sel"):
+            return pick(range(7)) if varied else 6
+        if info.name == "dst_unused":
+            return pick(range(3)) if varied else 0
+        if info.name in ("clamp", "bound_ctrl", "fi"):
+            return pick((0, 1)) if varied else 0
+        if info.name in ("simm16", "bitop3"):
+            return self.generator.getrandbits(16) & bits
+        return 0
+
+    def _with_values(self, inst: Inst) -> Case:
+        pick = self.generator.choice
+        types = types_of(inst.op)
+        case = Case(inst, pick(EXECS), {}, {})
+        for operand in inst.operands:
+            reg = operand.reg
+            if reg is None or reg.file == 0:
+                continue
+            type = types.get(operand.name, U32)
+            type = U32 if type is BOOL or not type.bits else type
+            lanes = [word(self.generator, type, 32 * reg.dwords) for _ in range(LANES)]
+            rows = case.agprs if reg.file == 2 else case.vgprs
+            for dword in range(reg.dwords):
+                rows[reg.index + dword] = [value >> 32 * dword & 0xFFFFFFFF for value in lanes]
+        return case
+
+
+def variants(op: OpInfo, every: bool) -> list[tuple[tuple[str, int] | None, bool]]:
+    """(overlap, whether modifiers and operands vary): all of them, or two."""
+    ways = list(overlaps(op))
+    if not every:
+        return [(None, True), (ways[len(op.record) % len(ways)], True)]
+    return [(None, False), *((None, True) for _ in range(4 if OpFlag.VALU in op.flags else 3)),
+            *((way, varied) for way in ways[1:] for varied in (False, True))]
+
+

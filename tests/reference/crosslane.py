@@ -1,0 +1,132 @@
+"""Instructions that look at other lanes: lane access, permutes, swaps, matrices.
+
+In: a wave, an instruction and its row. Out: the wave after it; everything is read before anything is written.
+Sources: AMD Instinct MI200 ISA, 7 (matrices), 11.4 and 12.13 (permutes); CDNA 4 ISA, 12.8 (swaps).
+"""
+
+from __future__ import annotations
+
+from luthier_py.isa import Inst, Reg
+from luthier_py.isa.semantics.algebra import F16, F32
+from luthier_py.isa.semantics.cdna4 import SwapRows
+from luthier_py.isa.semantics.control import CrossLane
+from luthier_py.isa.semantics.lds import Permute
+from luthier_py.isa.semantics.matrix import Matrix
+from reference import floats
+from reference.vector import field, raw
+from reference.wave import LANES, M32, Freedom, Wave
+from reference.algebra import NEW_NAN
+
+
+def cross_lane(wave: Wave, inst: Inst, row: CrossLane) -> None:
+    if row is CrossLane.WRITE:
+        target = inst["vdst"].reg
+        assert target is not None
+        wave.set_vector(target, raw(wave, inst["src1"], 0, 32) % LANES, raw(wave, inst["src0"], 0, 32))
+        return
+    target = (inst.find("sdst") or inst["vdst"]).reg
+    assert target is not None
+    lane = next(wave.lanes(), 0) if row is CrossLane.READ_FIRST else raw(wave, inst["src1"], 0, 32) % LANES
+    wave.set_scalar(target.index, raw(wave, inst["src0"], lane, 32))
+
+
+def permute(wave: Wave, inst: Inst, row: Permute) -> None:
+    target, address = inst["vdst"].reg, inst["addr"].reg
+    assert target is not None and address is not None
+    found = dict.fromkeys(range(LANES), 0)
+    for lane in range(LANES):
+        if row is Permute.SWIZZLE:
+            other = _swizzled(field(inst, "offset"), lane)
+            found[lane] = wave.vector(address, other) if wave.active(other) else 0
+            continue
+        other = (wave.vector(address, lane) + field(inst, "offset") >> 2) % LANES
+        giver, taker = (lane, other) if row is Permute.FORWARD else (other, lane)
+        if wave.active(giver):
+            found[taker] = raw(wave, inst["data0"], giver, 32)
+    for lane in list(wave.lanes()):
+        wave.set_vector(target, lane, found[lane])
+
+
+def _swizzled(pattern: int, lane: int) -> int:
+    """DS_SWIZZLE_B32: rotation, quads, or bit masks within 32 lanes."""
+    half, place = lane & 32, lane & 31
+    if pattern >> 13 == 0b110:
+        amount = pattern >> 5 & 31
+        moved = place + (-amount if pattern >> 10 & 1 else amount)
+        return half | place & pattern & 31 | moved & ~pattern & 31
+    if pattern >> 15:
+        return lane & ~3 | pattern >> 2 * (lane & 3) & 3
+    return half | (place & pattern & 31 | pattern >> 5 & 31) ^ pattern >> 10 & 31
+
+
+def swap(wave: Wave, inst: Inst, row: SwapRows) -> None:
+    """Odd rows of vdst with the even rows before them of src0."""
+    first, second = inst["vdst"].reg, inst["src0"].reg
+    assert first is not None and second is not None
+    old = [[wave.vector(reg, lane) for lane in range(LANES)] for reg in (first, second)]
+    new = []
+    for lane in wave.lanes():
+        other, odd = lane ^ row.lanes, bool(lane & row.lanes)
+        changed = 0 if odd else 1  # which register changes in this lane
+        value = old[1 - changed][other]
+        if not wave.active(other) and not field(inst, "fi"):
+            if not field(inst, "bound_ctrl"):
+                continue
+            value = 0
+        new.append(((first, second)[changed], lane, value))
+    for reg, lane, value in new:
+        wave.set_vector(reg, lane, value)
+
+
+def matrix(wave: Wave, inst: Inst, row: Matrix) -> None:
+    """D = C + A * B, products added in the order of the depth; EXEC does not matter."""
+    width = {"f64": 64}.get(row.kind, 32)
+    sources = [_elements(wave, inst[name].reg, row) for name in ("src0", "src1")]
+    target = inst["vdst"].reg
+    assert target is not None
+    words, results = width // 32, {}
+    for register in range(row.result_registers):
+        for lane in range(LANES):
+            i, j, block = row.result(register, lane)
+            total = _addend(wave, inst, register, lane, width)
+            fresh = False
+            for k in range(row.depth):
+                a, b = (source[row.source(place, k, block)] for source, place in zip(sources, (i, j), strict=True))
+                total = a * b + total & M32 if row.kind == "i8" else floats.fused(a, b, total, width)
+                fresh |= row.kind != "i8" and floats.is_nan(total, width)
+            results[register, lane] = total, fresh
+    for (register, lane), (total, fresh) in results.items():
+        reg = Reg(target.file, target.index + register * words, words)
+        wave.set_vector(reg, lane, total)
+        for word in range(words if fresh else 0):
+            freedom = Freedom(frozenset({NEW_NAN}), width, 32 * word)
+            wave.free[reg.file, reg.index + word, lane] = freedom
+
+
+def _addend(wave: Wave, inst: Inst, register: int, lane: int, width: int) -> int:
+    operand = inst["src2"]
+    if operand.reg is None:
+        return operand.value & ((1 << width) - 1)
+    words = width // 32
+    return wave.vector(Reg(operand.reg.file, operand.reg.index + register * words, words), lane)
+
+
+def _elements(wave: Wave, reg: Reg | None, row: Matrix) -> dict[tuple[int, int], int]:
+    """(lane, element) to the bits of it in the type of D."""
+    assert reg is not None
+    bits = {"f32": 32, "f16": 16, "bf16": 16, "i8": 8, "f64": 64}[row.kind]
+    found = {}
+    for lane in range(LANES):
+        whole = wave.vector(reg, lane)
+        for element in range(row.per_lane):
+            part = whole >> bits * element & ((1 << bits) - 1)
+            if row.kind == "f16":
+                part = floats.resized(part, F16.bits, F32.bits)
+            elif row.kind == "bf16":
+                part <<= 16
+            elif row.kind == "i8":
+                part = part - 256 if part >> 7 else part
+            found[lane, element] = part
+    return found
+
+

@@ -1,0 +1,257 @@
+"""Memory instructions, one lane after the other, lowest first.
+
+In: a wave, an instruction and its row. Out: registers and memory after it. Sources: AMD Instinct MI200 ISA, chapters 8
+to 11; 9.1.5 for the ranges of buffers, 9.5 for float atomics.
+"""
+
+from __future__ import annotations
+
+from luthier_py.isa import M0, Inst, Operand, OperandKind, OpFlag, Reg
+from luthier_py.isa.semantics.algebra import F16, F32, F64, Kind, Type
+from luthier_py.isa.semantics.cdna4 import TransposedLoad
+from luthier_py.isa.semantics.lds import LoadToLds, LoadTwo, StoreTwo
+from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarLoad, ScalarStore, Store
+from reference import floats
+from reference.algebra import flushed, limits, signed
+from reference.vector import field, raw
+from reference.wave import M32, Wave
+
+class Space:
+    """Where a lane's instruction reads and writes: ``address`` None is out of a buffer's range."""
+
+    def __init__(self, wave: Wave, inst: Inst, lane: int) -> None:
+        self.wave, self.inst, self.lane = wave, inst, lane
+        self.family = inst.op.base.split("_", 1)[0]
+
+    def load(self, first: int, size: int) -> int:
+        if self.family == "DS":
+            at = self._lds(first)
+            return int.from_bytes(self.wave.lds[at : at + size], "little")
+        if self.family == "SCRATCH":
+            at = self._scratch() + first
+            dword = self.wave.scratch.get((self.lane, at // 4), 0)
+            return dword >> 8 * (at % 4) & ((1 << 8 * size) - 1)
+        address = self.address(first, size)
+        return 0 if address is None else self.wave.load(address, size)
+
+    def store(self, first: int, size: int, value: int) -> None:
+        value &= (1 << 8 * size) - 1
+        if self.family == "DS":
+            at = self._lds(first)
+            self.wave.lds[at : at + size] = value.to_bytes(size, "little")
+        elif self.family == "SCRATCH":
+            at = self._scratch() + first
+            mask = ((1 << 8 * size) - 1) << 8 * (at % 4)
+            old = self.wave.scratch.get((self.lane, at // 4), 0)
+            self.wave.scratch[self.lane, at // 4] = old & ~mask | value << 8 * (at % 4)
+        else:
+            address = self.address(first, size)
+            if address is not None:
+                self.wave.store(address, size, value)
+
+    def _vector(self, name: str) -> int:
+        operand = self.inst.find(name)
+        if operand is None or operand.reg is None:
+            return 0
+        return self.wave.vector(operand.reg, self.lane)
+
+    def _lds(self, first: int) -> int:
+        return self._vector("addr") + first
+
+    def _scratch(self) -> int:
+        return self._vector("vaddr") + self._vector("saddr") + field(self.inst, "offset")
+
+    def address(self, first: int, size: int) -> int | None:
+        if self.family == "BUFFER":
+            return self._buffer(first, size)
+        return self._vector("vaddr") + self._vector("saddr") + field(self.inst, "offset") + first
+
+    def _buffer(self, first: int, size: int) -> int | None:
+        """Linear buffers: raw ones are checked in bytes, those with a stride by the index."""
+        srsrc = self.inst["srsrc"].reg
+        assert srsrc is not None
+        words = [self.wave.scalar(srsrc.index + i) for i in range(4)]
+        record = self.inst.op.record
+        registers = self._vector("vaddr")
+        indexed, with_offset = (any(word in record for word in (own, "BOTHEN")) for own in ("IDXEN", "OFFEN"))
+        index = registers & M32 if indexed else 0
+        offset = (registers >> 32 * indexed & M32 if with_offset else 0) + field(self.inst, "offset") & M32
+        base = words[0] | (words[1] & 0xFFFF) << 32
+        stride, from_scalar = words[1] >> 16 & 0x3FFF, raw(self.wave, self.inst["soffset"], self.lane, 32)
+        inside = index < words[2] if stride else offset + first + size <= words[2] - from_scalar
+        return base + from_scalar + index * stride + offset + first if inside else None
+
+
+def load(wave: Wave, inst: Inst, row: Load) -> None:
+    target = (inst.find("vdst") or inst["vdata"]).reg
+    assert target is not None
+    found = {}
+    for lane in wave.lanes():
+        space, offset = Space(wave, inst, lane), _lds_offset(inst)
+        if row.bits == 32:
+            found[lane] = sum(space.load(offset + 4 * i, 4) << 32 * i for i in range(row.dwords))
+            continue
+        value = space.load(offset, row.bits // 8)
+        if row.signed and value >> row.bits - 1:
+            value -= 1 << row.bits
+        old = wave.vector(target, lane)
+        halves = {"": value & M32, "low": old & 0xFFFF0000 | value & 0xFFFF, "high": old & 0xFFFF | (value & 0xFFFF) << 16}
+        found[lane] = halves[row.half]
+    _give(wave, target, found)
+
+
+def _lds_offset(inst: Inst) -> int:
+    return field(inst, "offset") if inst.op.base.startswith("DS_") else 0
+
+
+def _give(wave: Wave, target: Reg, found: dict[int, int]) -> None:
+    for lane, value in found.items():
+        wave.set_vector(target, lane, value)
+
+
+def store(wave: Wave, inst: Inst, row: Store) -> None:
+    data = (inst.find("vdata") or inst["data0"]).reg
+    assert data is not None
+    for lane in wave.lanes():
+        space, offset, value = Space(wave, inst, lane), _lds_offset(inst), wave.vector(data, lane)
+        if row.bits < 32:
+            space.store(offset, row.bits // 8, value >> (16 if row.half == "high" else 0))
+            continue
+        for i in range(row.dwords):
+            space.store(offset + 4 * i, 4, value >> 32 * i)
+
+
+def load_two(wave: Wave, inst: Inst, row: LoadTwo) -> None:
+    target = inst["vdst"].reg
+    assert target is not None
+    size, found = 4 * row.dwords, {}
+    for lane in wave.lanes():
+        parts = [Space(wave, inst, lane).load(field(inst, f"offset{i}") * row.stride, size) for i in (0, 1)]
+        found[lane] = parts[0] | parts[1] << 8 * size
+    _give(wave, target, found)
+
+
+def store_two(wave: Wave, inst: Inst, row: StoreTwo) -> None:
+    for lane in wave.lanes():
+        for i in (0, 1):
+            value = raw(wave, inst[f"data{i}"], lane, 32 * row.dwords)
+            Space(wave, inst, lane).store(field(inst, f"offset{i}") * row.stride, 4 * row.dwords, value)
+
+
+def load_to_lds(wave: Wave, inst: Inst, row: LoadToLds) -> None:
+    found = {}
+    for lane in wave.lanes():
+        space = Space(wave, inst, lane)
+        found[lane] = sum(space.load(4 * i, 4) << 32 * i for i in range(row.dwords))
+    for lane, value in found.items():
+        at = (wave.scalar(M0) & 0x3FFFF) + field(inst, "offset") + 4 * row.dwords * lane
+        wave.lds[at : at + 4 * row.dwords] = value.to_bytes(4 * row.dwords, "little")
+
+
+def transposed(wave: Wave, inst: Inst, row: TransposedLoad) -> None:
+    """Every 16 lanes give 8 bytes each, row after row of 16 columns; lane i gets column i."""
+    target = inst["vdst"].reg
+    assert target is not None
+    mask, per_row = (1 << row.bits) - 1, 16 * row.bits // 64
+    given = {lane: Space(wave, inst, lane).load(field(inst, "offset"), 8) for lane in wave.lanes()}
+    for lane in given:
+        value = 0
+        for number in range(64 // row.bits):
+            giver, element = divmod(lane % 16, 64 // row.bits)
+            source = given[lane & ~15 | number * per_row + giver]
+            value |= (source >> element * row.bits & mask) << number * row.bits
+        wave.set_vector(target, lane, value)
+
+
+def atomic(wave: Wave, inst: Inst, row: Atomic) -> None:
+    """The old values are given back when all lanes have done their step."""
+    first = (inst.find("vdata") or inst["data0"]).reg
+    second = inst.find("data1")
+    assert first is not None
+    width, found = row.bits, {}
+    for lane in wave.lanes():
+        space, offset = Space(wave, inst, lane), _lds_offset(inst)
+        whole = wave.vector(first, lane)
+        data, other = whole & ((1 << width) - 1), whole >> width
+        if second is not None:
+            other = raw(wave, second, lane, width)
+            if row.modify is Modify.COMPARE_SWAP:  # DS: the first is compared, the second stored
+                data, other = other, data
+        old = space.load(offset, width // 8)
+        space.store(offset, width // 8, _modified(row, space.family == "DS", old, data, other))
+        found[lane] = old
+    if OpFlag.ATOMIC_RETURN in inst.op.flags:
+        reg = (inst.find("vdst") or inst["vdata"]).reg
+        assert reg is not None
+        _give(wave, Reg(reg.file, reg.index, width // 32), found)
+
+
+def _modified(row: Atomic, in_lds: bool, old: int, data: int, second: int) -> int:
+    width = row.bits
+    if row.kind == "p":
+        halves = [floats.add(old >> at & 0xFFFF, data >> at & 0xFFFF, F16.bits) for at in (0, 16)]
+        return halves[0] | halves[1] << 16
+    if row.kind == "f":
+        return _modified_float(row.modify, F32 if width == 32 else F64, in_lds, old, data, second)
+    kind = Type(Kind.SINT if row.kind == "i" else Kind.UINT, width)
+    memory, given = signed(old, kind), signed(data, kind)
+    results = {
+        Modify.ADD: memory + given, Modify.SUB: memory - given, Modify.RSUB: given - memory,
+        Modify.INC: 0 if memory >= given else memory + 1,
+        Modify.DEC: given if memory == 0 or memory > given else memory - 1,
+        Modify.MIN: min(memory, given), Modify.MAX: max(memory, given), Modify.AND: old & data, Modify.OR: old | data,
+        Modify.XOR: old ^ data, Modify.SWAP: data, Modify.COMPARE_SWAP: data if old == second else old,
+        Modify.MASK_OR: old & ~data | second, Modify.WRAP: old - data if old >= data else old + second,
+    }  # fmt: skip
+    assert limits(kind)[0] <= memory <= limits(kind)[1]
+    return results[row.modify]
+
+
+def _modified_float(modify: Modify, type: Type, in_lds: bool, old: int, data: int, second: int) -> int:
+    width = type.bits
+    if modify is Modify.COMPARE_SWAP:
+        return data if floats.equal(old, second, width) else old
+    if modify is Modify.ADD:
+        if width == 64 or in_lds:
+            return floats.add(old, data, width)
+        return flushed(floats.add(flushed(old, width), flushed(data, width), width), width)
+    for value in (old, data):
+        if floats.is_nan(value, width) and not value & floats.quiet_bit(width):
+            return value | floats.quiet_bit(width)
+    if floats.is_nan(old, width) or floats.is_nan(data, width):
+        return data if floats.is_nan(old, width) else old
+    pair = sorted((old, data), key=lambda bits: _order(bits, width))
+    return pair[0] if modify is Modify.MIN else pair[1]
+
+
+def _order(bits: int, width: int) -> int:
+    """-inf to +inf, -0 before +0."""
+    return -1 - floats.magnitude(bits, width) if floats.negative(bits, width) else bits
+
+
+def scalar_memory(wave: Wave, inst: Inst, row: ScalarLoad | ScalarStore) -> None:
+    base_operand, data = inst["sbase"], (inst.find("sdst") or inst["sdata"]).reg
+    assert base_operand.reg is not None and data is not None
+    offset = field(inst, "offset") + _scalar_offset(wave, inst.find("soffset"))
+    if isinstance(row, ScalarStore):
+        address = (wave.scalar(base_operand.reg.index, 2) + offset) & ~3
+        for i in range(row.dwords):
+            wave.store(address + 4 * i, 4, wave.scalar(data.index + i))
+        return
+    words = [wave.scalar(base_operand.reg.index + i) for i in range(4)]
+    if row.buffer:
+        stride, offset = words[1] >> 16 & 0x3FFF, offset & ~3
+        size = words[2] * stride if stride else words[2]
+        address = (words[0] | (words[1] & 0xFFFF) << 32) + offset
+        loaded = [wave.load(address + 4 * i, 4) if offset + 4 * i + 4 <= size else 0 for i in range(row.dwords)]
+    else:
+        address = (words[0] | words[1] << 32) + offset & ~3
+        loaded = [wave.load(address + 4 * i, 4) for i in range(row.dwords)]
+    for i, value in enumerate(loaded):
+        wave.set_scalar(data.index + i, value)
+
+
+def _scalar_offset(wave: Wave, operand: Operand | None) -> int:
+    if operand is None or operand.kind is OperandKind.ABSENT:
+        return 0
+    return raw(wave, operand, 0, 32)

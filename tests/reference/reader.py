@@ -1,0 +1,43 @@
+"""The reference reader: instructions one after the other, each by its row of isa.semantics.
+
+In: a wave and instructions from address 0. Out: the wave after the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from luthier_py.isa import Inst
+from luthier_py.isa.semantics import Lanes, Scalar, meaning
+from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad, TruthTable
+from luthier_py.isa.semantics.control import Action, Branch, CrossLane, Indexing
+from luthier_py.isa.semantics.lds import LoadToLds, LoadTwo, Permute, StoreTwo
+from luthier_py.isa.semantics.matrix import Matrix
+from luthier_py.isa.semantics.memory import Atomic, Load, ScalarLoad, ScalarStore, Store
+from reference import crosslane, memory, scalar, vector
+from reference.vector import field
+from reference.wave import Wave
+
+_RULES = {
+    Lanes: vector.vector, Scalar: scalar.scalar, Branch: scalar.branch, Action: scalar.action,
+    Indexing: scalar.relative, Load: memory.load, Store: memory.store, LoadTwo: memory.load_two,
+    StoreTwo: memory.store_two, LoadToLds: memory.load_to_lds, TransposedLoad: memory.transposed,
+    Atomic: memory.atomic, ScalarLoad: memory.scalar_memory, ScalarStore: memory.scalar_memory,
+    CrossLane: crosslane.cross_lane, Permute: crosslane.permute, SwapRows: crosslane.swap, Matrix: crosslane.matrix,
+}  # fmt: skip
+
+
+def read(wave: Wave, code: Sequence[Inst]) -> Wave:
+    """The wave itself, after the code; branches stay inside it."""
+    places, at = {}, 0
+    for inst in code:
+        places[at] = inst
+        at += inst.size_bytes
+    while wave.pc != at:
+        inst = places[wave.pc]
+        wave.pc += inst.size_bytes
+        row = meaning(inst.op)
+        if isinstance(row, TruthTable):
+            row = row.of(field(inst, "bitop3"))
+        _RULES[type(row)](wave, inst, row)
+    return wave

@@ -1,0 +1,90 @@
+"""Scalar instructions: values, hardware registers, branches, registers relative to M0.
+
+In: a wave, an instruction and its row. Out: the wave after it. Source: AMD Instinct MI200 ISA, chapters 4, 5 and 12.
+"""
+
+from __future__ import annotations
+
+from luthier_py.isa import EXEC, M0, MODE, VCC, Access, Inst, Operand
+from luthier_py.isa.registers import SCC
+from luthier_py.isa.semantics import Scalar
+from luthier_py.isa.semantics.algebra import U32
+from luthier_py.isa.semantics.control import Action, Branch, Indexing
+from reference.algebra import PythonOps
+from reference.vector import field, raw
+from reference.wave import CODE_BASE, M32, Wave
+
+
+def scalar(wave: Wave, inst: Inst, row: Scalar) -> None:
+    ops = PythonOps()
+    sources = iter([operand for operand in inst.operands if operand.name in ("src0", "src1", "simm16")
+                    or operand.name == "sdst" and operand.access is Access.READ])
+    target = _target(inst)
+    slots = (*row.signature.results, *row.signature.sources)
+    width = next((slot.type for slot in slots if slot.type.bits > 1), U32)
+    taken = []
+    for slot in row.signature.sources:
+        if slot.name == "old":
+            assert target is not None
+            taken.append(ops.value(width, raw(wave, target, 0, width.bits)))
+        elif slot.special:
+            index = {"scc": SCC, "exec": EXEC, "m0": M0}[slot.name]
+            type = width if slot.name == "exec" else slot.type
+            taken.append(ops.value(type, wave.scalar(index, type.bits // 32 or 1)))
+        else:
+            taken.append(ops.value(slot.type, raw(wave, next(sources), 0, max(slot.type.bits, 32))))
+    outputs = row.compute(*taken)
+    for slot, value in zip(row.signature.results, outputs if isinstance(outputs, tuple) else (outputs,), strict=True):
+        if slot.name == "scc":
+            wave.set_scalar(SCC, value.ref)
+        elif slot.name == "exec":
+            wave.set_scalar(EXEC, value.ref, value.type.bits // 32)
+        elif target is not None and target.reg is not None:
+            wave.set_scalar(target.reg.index, value.ref, value.type.bits // 32)
+
+
+def _target(inst: Inst) -> Operand | None:
+    written = (operand for operand in inst.operands if Access.WRITE in operand.access and operand.reg is not None)
+    return next(written, None)
+
+
+def branch(wave: Wave, inst: Inst, row: Branch) -> None:
+    """``wave.pc`` is already after the instruction."""
+    if row.register is not None:
+        registers = {"scc": (SCC, 1), "exec": (EXEC, 2), "vcc": (VCC, 2)}
+        if (wave.scalar(*registers[row.register]) == 0) != row.if_zero:
+            return
+    wave.pc = inst.branch_target(wave.pc - inst.size_bytes) or 0
+
+
+def action(wave: Wave, inst: Inst, row: Action) -> None:
+    if row is Action.NOTHING:
+        return
+    target = _target(inst)
+    if row is Action.GETPC:
+        assert target is not None and target.reg is not None
+        wave.set_scalar(target.reg.index, CODE_BASE + wave.pc, 2)
+        return
+    control = field(inst, "simm16")
+    first, mask = control >> 6 & 31, (1 << (control >> 11 & 31) + 1) - 1
+    assert control & 63 == 1, "MODE"
+    if row is Action.GETREG:
+        assert target is not None and target.reg is not None
+        wave.set_scalar(target.reg.index, wave.scalar(MODE) >> first & mask)
+        return
+    assert row in (Action.SETREG, Action.SETREG_IMM), f"{inst.op.mnemonic} leaves the bench"
+    value = inst["imm"].value if row is Action.SETREG_IMM else raw(wave, inst["sdst"], 0, 32)
+    wave.set_scalar(MODE, wave.scalar(MODE) & ~(mask << first) & M32 | (value & mask) << first)
+
+
+def relative(wave: Wave, inst: Inst, row: Indexing) -> None:
+    """s_movrels and s_movreld: the register number is added to M0 (MI200 ISA, 12.4)."""
+    source, target = inst["src0"], inst["sdst"].reg
+    assert target is not None
+    if row is Indexing.READ_SCALAR:
+        assert source.reg is not None
+        value = wave.scalar((source.reg.index + wave.scalar(M0)) % 128, target.dwords)
+        wave.set_scalar(target.index, value, target.dwords)
+    else:
+        value = raw(wave, source, 0, 32 * target.dwords)
+        wave.set_scalar((target.index + wave.scalar(M0)) % 128, value, target.dwords)

@@ -1,0 +1,248 @@
+"""Vector instructions that work lane by lane: operands with their modifiers, results with theirs.
+
+In: a wave, an instruction and its Lanes row. Out: the wave after it. All lanes read before any lane is written.
+Sources: AMD Instinct MI200 ISA, 6.2 (modifiers), 6.4 (SDWA), 6.6 (DPP), 6.7 (packed).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from luthier_py.isa import EXEC, VCC, Access, Inst, Operand, OperandKind, OpFlag, Reg
+from luthier_py.isa.instruction import SRC_EXECZ, SRC_SCC, SRC_VCCZ
+from luthier_py.isa.registers import SCC
+from luthier_py.isa.semantics import Lanes, Slot
+from luthier_py.isa.semantics.algebra import BOOL, F16, F32, Kind, Type, Value
+from reference import floats
+from reference.algebra import NEAR, NEW_NAN, PythonOps, flushed, modified_float
+from reference.wave import LANES, M32, Freedom, Wave
+
+NEG, ABS, OP_SEL, OP_SEL_HI, SEXT = 1, 2, 4, 8, 16  # bits of srcN_modifiers
+BOTH = -1
+APERTURES = {235: 1 << 48, 236: (1 << 48) + M32, 237: 2 << 48, 238: (2 << 48) + M32}  # as the bench has them
+
+
+def field(inst: Inst, name: str, default: int = 0) -> int:
+    operand = inst.find(name)
+    return default if operand is None else operand.value
+
+
+def raw(wave: Wave, operand: Operand, lane: int, bits: int) -> int:
+    """An operand's bits before modifiers, as ``lane`` sees it."""
+    if operand.reg is not None:
+        value = wave.vector(operand.reg, lane)
+    elif operand.kind in (OperandKind.CONSTANT, OperandKind.IMMEDIATE):
+        value = operand.value
+    elif operand.value == SRC_SCC:
+        value = wave.scalar(SCC)
+    elif operand.value in (SRC_VCCZ, SRC_EXECZ):
+        value = int(wave.scalar(VCC if operand.value == SRC_VCCZ else EXEC, 2) == 0)
+    else:
+        value = APERTURES[operand.value] >> (0 if bits == 64 else 32)
+    return value & ((1 << bits) - 1)
+
+
+def vector(wave: Wave, inst: Inst, row: Lanes) -> None:
+    results = {lane: _lane(wave, inst, row, lane) for lane in wave.lanes()}
+    for number, (slot, operand) in enumerate(_targets(inst, row)):
+        if slot.type is BOOL or slot.name == "exec":
+            bits = sum((outputs[number][0] & 1) << lane for lane, (outputs, _, _) in results.items())
+            wave.set_scalar(EXEC if slot.name == "exec" else _mask_register(operand), bits, 2)
+            continue
+        assert operand is not None and operand.reg is not None
+        for lane, (outputs, notes, enabled) in results.items():
+            if enabled:
+                _write(wave, inst, slot, operand.reg, lane, outputs[number], notes)
+
+
+def _mask_register(operand: Operand | None) -> int:
+    return VCC if operand is None or operand.reg is None else operand.reg.index
+
+
+def _targets(inst: Inst, row: Lanes) -> list[tuple[Slot, Operand | None]]:
+    operands = iter([operand for operand in inst.operands if Access.WRITE in operand.access])
+    return [(slot, None if slot.name == "exec" else next(operands, None)) for slot in row.signature.results]
+
+
+Lane = tuple[list[list[int]], frozenset[str], bool]
+
+
+def _lane(wave: Wave, inst: Inst, row: Lanes, lane: int) -> Lane:
+    """The bits of each result (one for each packed element), what is free in them, and whether DPP lets it write."""
+    ops = PythonOps()
+    ops.lane = lane
+    source_lane, enabled = dpp_lane(wave, inst, lane)
+    clamps = bool(field(inst, "clamp"))
+    compute = row.saturating if clamps and row.saturating is not None else row.compute
+    packed = any(slot.count > 1 for slot in row.signature.results)
+    taken = [_sources(wave, inst, row, ops, lane, source_lane, element if packed else None)
+             for element in range(2 if packed else 1)]
+    computed = [compute(*sources) for sources in taken]
+    outputs = [list(x) for x in zip(*(x if isinstance(x, tuple) else (x,) for x in computed), strict=True)]
+    return [[_finished(wave, inst, row, value) for value in values] for values in outputs], frozenset(ops.notes), enabled
+
+
+def _sources(wave: Wave, inst: Inst, row: Lanes, ops: PythonOps, lane: int, source_lane: int | None,
+             element: int | None) -> list[Any]:
+    operands = iter([operand for operand in inst.operands if operand.name in ("src0", "src1", "src2")
+                     or operand.name == "imm" and Access.READ in operand.access])
+    taken: list[Any] = []
+    for slot in row.signature.sources:
+        operand = None if slot.special else next(operands, None)
+        if slot.type is BOOL:
+            taken.append(ops.value(BOOL, wave.scalar(_mask_register(operand), 2) >> lane))
+            continue
+        type = slot.type if slot.type.bits else row.signature.results[0].type
+        bits = max(32, type.bits * slot.count)
+        if operand is None:  # the destination's old value
+            bits_read = wave.vector(_old(inst), lane)
+        elif operand.name == "src0" and OpFlag.DPP in inst.op.flags:
+            bits_read = 0 if source_lane is None else raw(wave, operand, source_lane, bits)
+        else:
+            bits_read = raw(wave, operand, lane, bits)
+        name = "" if operand is None else operand.name
+        value = _Source(inst, name, slot, type, row.flushes and wave.flushes(type.bits))
+        if slot.count > 1 and element is None:
+            taken.append(tuple(value.element(ops, bits_read, i) for i in (0, 1)))
+        else:
+            taken.append(value.element(ops, bits_read, element or 0))
+    return taken
+
+
+def _old(inst: Inst) -> Reg:
+    reg = next(operand.reg for operand in inst.operands if operand.name == "vdst")
+    assert reg is not None
+    return reg
+
+
+class _Source:
+    """What modifiers make of an operand's bits."""
+
+    def __init__(self, inst: Inst, name: str, slot: Slot, type: Type, flushes: bool) -> None:
+        self.slot, self.type = slot, type
+        self.modifiers = field(inst, f"{name}_modifiers") if name else 0
+        self.select = field(inst, f"{name}_sel", 6) if name else 6
+        self.flushes = flushes and type.kind is Kind.FLOAT
+        self.plain = not name or inst.op.format != "VOP3P"
+
+    def element(self, ops: PythonOps, bits: int, number: int) -> Value:
+        width, negate, absolute = self.type.bits, self.modifiers & NEG, self.modifiers & ABS
+        if self.slot.count > 1:
+            high = number if self.plain else self.modifiers & (OP_SEL_HI if number else OP_SEL)
+            bits = bits >> width if high else bits
+            negate, absolute = self.modifiers & (ABS if number else NEG), 0  # ABS is neg_hi there
+        elif self.slot.name == "mix" and self.modifiers & OP_SEL_HI:
+            half = bits >> 16 if self.modifiers & OP_SEL else bits
+            bits = floats.resized(half & 0xFFFF, F16.bits, F32.bits)
+        elif self.select != 6:
+            bits = self._selected(bits)
+        elif width == 16 and self.modifiers & OP_SEL:
+            bits >>= 16
+        bits &= (1 << width) - 1
+        if absolute:
+            bits &= floats.sign_bit(width) - 1
+        if negate:
+            bits ^= floats.sign_bit(width)
+        return ops.value(self.type, flushed(bits, width) if self.flushes else bits)
+
+    def _selected(self, bits: int) -> int:
+        """SDWA: bytes 0 to 3, words 4 and 5."""
+        width, place = (8, 8 * self.select) if self.select < 4 else (16, 16 * (self.select - 4))
+        part = bits >> place & ((1 << width) - 1)
+        return part - (1 << width) if self.modifiers & SEXT and part >> width - 1 else part
+
+
+def _finished(wave: Wave, inst: Inst, row: Lanes, value: Value) -> int:
+    if value.type.kind is not Kind.FLOAT:
+        return value.ref
+    width = value.type.bits
+    bits = modified_float(PythonOps(), value.ref, width, field(inst, "omod"), bool(field(inst, "clamp")))
+    return flushed(bits, width) if row.flushes and wave.flushes(width) else bits
+
+
+def _write(wave: Wave, inst: Inst, slot: Slot, reg: Reg, lane: int, values: list[int], notes: frozenset[str]) -> None:
+    width = slot.type.bits
+    word = sum(value << width * i for i, value in enumerate(values))
+    shift = 0
+    select = field(inst, "dst_sel", 6)
+    if select != 6:
+        shift = 8 * select if select < 4 else 16 * (select - 4)
+        word = _sdwa(word, 8 if select < 4 else 16, shift, field(inst, "dst_unused"), wave.vector(reg, lane))
+    elif width * slot.count < 32 and inst.op.partial:
+        high = "MIXHI" in inst.op.base or "MIX" not in inst.op.base and field(inst, "src0_modifiers") & OP_SEL_HI
+        shift = 16 if high else 0
+        word = wave.vector(reg, lane) & ~(0xFFFF << shift) | word << shift
+    wave.set_vector(reg, lane, word)
+    if slot.type.kind is Kind.FLOAT and notes:
+        for dword in range(reg.dwords):
+            wave.free[reg.file, reg.index + dword, lane] = _freedom(notes, slot, shift, dword)
+
+
+def _freedom(notes: frozenset[str], slot: Slot, shift: int, dword: int) -> Freedom:
+    """Of one dword of a result; BOTH halves where two f16 share it."""
+    if slot.type.bits == 16 and slot.count > 1:
+        return Freedom(notes, 16, BOTH)
+    return Freedom(notes, slot.type.bits, 32 * dword if slot.type.bits == 64 else shift)
+
+
+def _sdwa(word: int, width: int, shift: int, unused: int, old: int) -> int:
+    """dst_sel and dst_unused: 0 zeros, 1 sign above (zeros below), 2 the old bits (MI200 ISA, 13.3.8)."""
+    mask = (1 << width) - 1
+    part = word & mask
+    if unused == 1:
+        return (part - (1 << width) if part >> width - 1 else part) << shift & M32
+    return part << shift | (old & ~(mask << shift) if unused == 2 else 0)
+
+
+def dpp_lane(wave: Wave, inst: Inst, lane: int) -> tuple[int | None, bool]:
+    """The lane that src0 comes from (None: it reads 0), and whether the destination is written."""
+    if OpFlag.DPP not in inst.op.flags:
+        return lane, True
+    source = _moved(field(inst, "dpp_ctrl"), lane)
+    if source is not None and not wave.active(source):
+        source = None
+    row, bank = lane // 16, lane % 16 // 4
+    masked = field(inst, "row_mask") >> row & field(inst, "bank_mask") >> bank & 1
+    return source, bool(masked and (source is not None or field(inst, "bound_ctrl")))
+
+
+def _moved(control: int, lane: int) -> int | None:
+    """DPP_CTRL (MI200 ISA, 13.3.9), a row being 16 lanes."""
+    row, place, amount = lane & ~15, lane & 15, control & 15
+    if control < 0x100:  # quad_perm
+        return lane & ~3 | control >> 2 * (lane & 3) & 3
+    if control < 0x130 or control >= 0x150:
+        kind = control >> 4
+        place = {0x10: place + amount, 0x11: place - amount, 0x12: (place - amount) % 16, 0x15: amount}[kind]
+        return row + place if 0 <= place < 16 else None
+    moved = {
+        0x130: lane + 1, 0x134: (lane + 1) % LANES, 0x138: lane - 1, 0x13C: (lane - 1) % LANES,
+        0x140: row + 15 - place, 0x141: row | place & 8 | 7 - place % 8, 0x142: row - 1, 0x143: 31 if lane > 31 else -1,
+    }[control]  # fmt: skip
+    return moved if 0 <= moved < LANES else None
+
+
+def same(free: Freedom | None, ours: int, theirs: int, whole: tuple[int, int]) -> bool:
+    """Whether two results are equal where the manual leaves nothing open; ``whole``: of 64 bits, both dwords."""
+    if ours == theirs or free is None:
+        return ours == theirs
+    if free.shift == BOTH:
+        halves = ((ours >> at & 0xFFFF, theirs >> at & 0xFFFF) for at in (0, 16))
+        return all(_same_float(free.notes, 16, a, b) for a, b in halves)
+    if free.width == 64:
+        return _same_float(free.notes, 64, *whole)
+    mask = ((1 << free.width) - 1) << free.shift
+    if (ours ^ theirs) & ~mask & M32:
+        return False
+    return _same_float(free.notes, free.width, (ours & mask) >> free.shift, (theirs & mask) >> free.shift)
+
+
+def _same_float(notes: frozenset[str], width: int, a: int, b: int) -> bool:
+    if a == b:
+        return True
+    if NEW_NAN in notes and floats.is_nan(a, width) and floats.is_nan(b, width):
+        return True
+    near = abs(a - b) <= 1 and not floats.is_nan(a, width) and not floats.is_nan(b, width)
+    return NEAR in notes and near and floats.negative(a, width) == floats.negative(b, width)
+
+
