@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from typing import Any
 
@@ -19,8 +19,17 @@ def aligned(header: Sequence[str], rows: Iterable[Sequence[Any]], left: int) -> 
 
 def comma_separated(rows: Sequence[Mapping[str, Any]]) -> str:
     """The rows with a header line, as RFC 4180 has it; None is empty."""
+    return "".join(comma_separated_lines(list(rows[0]) if rows else [], rows))
+
+
+def comma_separated_lines(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """The same one by one, for rows that may lack some of the columns."""
     out = StringIO()
-    writer = csv.DictWriter(out, list(rows[0]) if rows else [])
+    writer = csv.DictWriter(out, columns)
     writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue()
+    for row in rows:
+        yield out.getvalue()
+        out.seek(0)
+        out.truncate()
+        writer.writerow(row)
+    yield out.getvalue()

@@ -1,7 +1,8 @@
 """Where the reports of a run go: lines as they come, or one file at its end; and the tool's own files.
 
 In: each launch with its report, in order; the verdict. Out: LUTHIER_OUTPUT (text, CSV or JSON) and LUTHIER_REPORT (a
-folder). Invariant: text is appended line by line, whoever else writes to that file; other files are whole or not there.
+folder). Invariant: text is appended line by line, whoever else writes to that file; other files are whole or not there,
+and what they are made of waits on disk, so that memory does not grow with the launches.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
-from luthier_py.report.columns import comma_separated
+from luthier_py.report.columns import comma_separated_lines
+from luthier_py.report.spool import Objects, Rows, with_rows
 from luthier_py.report.verdict import Verdict
 from luthier_py.storage import write_file
 from luthier_py.tool import LaunchResult, Tool
@@ -24,14 +28,31 @@ Row = dict[str, Any]
 LONGEST_NAME = 100  # of a folder that is named for a kernel
 
 
-@dataclass(slots=True)
-class Output:
-    """Mutable: keeps what is to be written at the end. Text goes to ``stream`` where no file was asked for."""
+class Launches:
+    """Mutable: those of one kernel of one code object, with their reports; ``notes`` are what the tool keeps of it."""
 
-    tool: Tool
-    stream: TextIO = field(default_factory=lambda: sys.stderr)
-    rows: list[Row] = field(default_factory=list)
-    launches: list[tuple[LaunchResult, Any]] = field(default_factory=list)
+    def __init__(self, notes: Any, file: IO[bytes]) -> None:
+        self.notes = notes
+        self._results, self.reports = Objects(file), Objects(file)
+
+    def append(self, result: LaunchResult, report: Any) -> None:
+        self._results.append(replace(result, notes=None))
+        self.reports.append(report)
+
+    def result(self, number: int) -> LaunchResult:
+        found: LaunchResult = replace(self._results[number], notes=self.notes)
+        return found
+
+
+class Output:
+    """Mutable: what is to be written at the end. Text goes to ``stream`` where no file was asked for."""
+
+    def __init__(self, tool: Tool, stream: TextIO | None = None) -> None:
+        self.tool = tool
+        self.stream = sys.stderr if stream is None else stream
+        self._rows = Rows(tool.selection.output)
+        self._columns: dict[str, None] = {}
+        self._launches: dict[tuple[str, int], Launches] = {}  # code objects may have kernels of one name
 
     def launch(self, result: LaunchResult, report: Any, text: str) -> None:
         """One launch; raises OSError."""
@@ -41,9 +62,12 @@ class Output:
         elif path.suffix == ".txt":
             _append(path, text)
         else:
-            self.rows.append(row_of(self.tool, result, report))
+            self._keep_row(row_of(self.tool, result, report), path.suffix == ".csv")
         if folder is not None:
-            self.launches.append((result, report))
+            key = result.kernel, id(result.notes)
+            if key not in self._launches:
+                self._launches[key] = Launches(result.notes, self._objects)
+            self._launches[key].append(result, report)
 
     def finish(self, verdict: Verdict) -> list[Path]:
         """The end of the run; gives the files that were written; raises OSError."""
@@ -58,30 +82,44 @@ class Output:
         if path.suffix == ".txt":
             _append(path, verdict.text())
         elif path.suffix == ".csv":
-            write_file(path, comma_separated(flat_rows(self.tool, self.rows)).encode())
+            lines = comma_separated_lines(list(self._columns), self._rows)
+            write_file(path, (line.encode() for line in lines))
         else:
-            facts = {"tool": self.tool.name, "options": self.tool.option_values, "launches": self.rows}
-            write_file(path, f"{json.dumps({**facts, 'verdict': verdict.facts()}, indent=2, default=str)}\n".encode())
+            facts = {"tool": self.tool.name, "options": self.tool.option_values, "verdict": verdict.facts()}
+            write_file(path, with_rows(facts, "launches", self._rows))
+        self.close()
         return [path]
 
     def reports(self) -> list[Path]:
         """The tool's files for each kernel: of all its launches together, if the tool can, or of each."""
         folder = self.tool.selection.report
-        found: dict[tuple[str, int], list[tuple[LaunchResult, Any]]] = {}
-        for result, report in self.launches:  # code objects may have kernels of one name
-            found.setdefault((result.kernel, id(result.notes)), []).append((result, report))
         written, taken = [], Counter[str]()
-        for (kernel, _), launches in found.items():
+        for (kernel, _), launches in self._launches.items():
             assert folder is not None
             taken[kernel] += 1
-            place = folder / _name(kernel, taken[kernel])
-            combined = self.tool.combined([report for _, report in launches]) if len(launches) > 1 else launches[0][1]
+            place, reports = folder / _name(kernel, taken[kernel]), launches.reports
+            combined = self.tool.combined(reports) if len(reports) > 1 else reports[0]
             if combined is not None:
-                written += write_report(self.tool, place, launches[0][0], combined)
+                written += write_report(self.tool, place, launches.result(0), combined)
                 continue
-            for result, report in launches:
+            for number, report in enumerate(reports):
+                result = launches.result(number)
                 written += write_report(self.tool, place / str(result.index), result, report)
         return written
+
+    def close(self) -> None:
+        """What waits on disk goes; for what could not be finished as well."""
+        self._rows.close()
+
+    def _keep_row(self, row: Row, flat: bool) -> None:
+        for part in flat_rows(self.tool, row) if flat else (row,):
+            self._rows.add(part)
+            if flat:
+                self._columns.update(dict.fromkeys(part))
+
+    @cached_property
+    def _objects(self) -> IO[bytes]:
+        return tempfile.TemporaryFile()
 
 
 def write_report(tool: Tool, folder: Path, result: LaunchResult, report: Any) -> list[Path]:
@@ -106,16 +144,12 @@ def row_of(tool: Tool, result: LaunchResult, report: Any) -> Row:
     }
 
 
-def flat_rows(tool: Tool, rows: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """Rows with one cell for each number, all with the same columns: ``report``'s fields under their own names, nested
-    ones as ``opcodes.s_nop``; grids as ``4x1x1``; a list is one cell of JSON."""
-    flat = []
-    for row in rows:
-        head = {key: "x".join(map(str, value)) if key in ("grid", "block") else value for key, value in row.items()}
-        del head["report"]
-        flat += [{**head, **_fields("", part)} for part in tool.rows(row["report"])]
-    columns = dict.fromkeys(column for row in flat for column in row)
-    return [{column: row.get(column) for column in columns} for row in flat]
+def flat_rows(tool: Tool, row: Mapping[str, Any]) -> Iterator[Row]:
+    """One launch with one cell for each number: ``report``'s fields under their own names, nested ones as
+    ``opcodes.s_nop``; grids as ``4x1x1``; a list is one cell of JSON."""
+    head = {key: "x".join(map(str, value)) if key in ("grid", "block") else value for key, value in row.items()}
+    del head["report"]
+    return ({**head, **_fields("", part)} for part in tool.rows(row["report"]))
 
 
 def _fields(prefix: str, value: Any) -> Row:
