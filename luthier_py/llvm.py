@@ -6,8 +6,8 @@ the process, so every function here that touches it holds ``LOCK``.
 
 from __future__ import annotations
 
-import itertools
 import threading
+import weakref
 from collections.abc import Iterable, Mapping
 from enum import Enum, auto
 from functools import cache
@@ -79,12 +79,14 @@ class HostCode:
     def __init__(self, code: bytes, exports: Iterable[str], imports: Mapping[str, int]) -> None:
         """Link an object: ``exports`` are functions of it, ``imports`` addresses of what it calls."""
         with LOCK:
+            linker = _current_linker()
             library = binding().JITLibraryBuilder().add_object_img(code).add_current_process()
             for name, address in imports.items():
                 library.import_symbol(name, address)
             for name in exports:
                 library.export_symbol(name)
-            self._tracker = library.link(_linker(), f"luthier{next(_library_numbers)}")
+            self._tracker = library.link(linker.jit, f"luthier{linker.made}")
+            weakref.finalize(self, linker.unlink, self._tracker).atexit = False
 
     def address(self, name: str) -> int:
         address: int = self._tracker[name]
@@ -127,12 +129,38 @@ def _host_machine(level: int) -> Any:
     return target.create_target_machine(cpu=cpu, features=features, opt=level, reloc="pic", codemodel="small")
 
 
-@cache
-def _linker() -> Any:
-    return binding().create_lljit_compiler(use_jit_link=True)
+class _Linker:
+    """Mutable: LLVM's linker, for a number of libraries: it keeps something of each, 9 kB, as long as it lives."""
+
+    MOST = 64
+
+    def __init__(self) -> None:
+        self.jit = binding().create_lljit_compiler(use_jit_link=True)
+        self.made = self.users = 0
+
+    @property
+    def full(self) -> bool:
+        return self.made == self.MOST
+
+    def unlink(self, library: Any) -> None:
+        with LOCK:
+            library.close()
+            self.users -= 1
+            if self.full and not self.users:
+                self.jit.close()
+                _linkers.remove(self)
 
 
-_library_numbers = itertools.count()
+_linkers: list[_Linker] = []
+
+
+def _current_linker() -> _Linker:
+    if not _linkers or _linkers[-1].full:
+        _linkers.append(_Linker())
+    linker = _linkers[-1]
+    linker.made += 1
+    linker.users += 1
+    return linker
 
 
 def text_section(code: bytes) -> bytes:

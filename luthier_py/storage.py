@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,19 +29,21 @@ def cache_folder() -> Path | None:
         return None
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Replace ``path`` by ``data`` in one step; raises OSError and leaves what was there.
+def write_file(path: Path, data: bytes | Iterable[bytes]) -> None:
+    """Replace ``path`` by ``data``, or by pieces of it, in one step; raises OSError and leaves what was there.
 
     What is no file but a device or a pipe is written to, not replaced.
     """
+    pieces = (data,) if isinstance(data, bytes) else data
     if path.exists() and not path.is_file():
-        path.write_bytes(data)
+        with path.open("wb") as out:
+            out.writelines(pieces)
         return
     handle, name = tempfile.mkstemp(prefix=f".{path.name[:200]}.", dir=path.parent)
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as out:
-            out.write(data)
+            out.writelines(pieces)
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
     finally:

@@ -193,6 +193,7 @@ class EmulatorModule:
         self._check()
         self.memory.free(self.base)
         self.loaded = False
+        self._codes.clear()
 
     def _check(self) -> None:
         if not self.loaded:

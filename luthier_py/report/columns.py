@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from typing import Any
 
@@ -22,11 +22,20 @@ def aligned(header: Sequence[str], rows: Iterable[Sequence[Any]], left: int) -> 
 def comma_separated(rows: Sequence[Mapping[str, Any]]) -> str:
     """The rows with a header line, as RFC 4180 has it; None is empty. Texts that a spreadsheet would take for a formula
     get an apostrophe before them: they may come from a program."""
+    return "".join(comma_separated_lines(list(rows[0]) if rows else [], rows))
+
+
+def comma_separated_lines(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """The same one by one, for rows that may lack some of the columns."""
     out = StringIO()
     writer = csv.writer(out)
-    writer.writerow(map(_cell, rows[0] if rows else ()))
-    writer.writerows(map(_cell, row.values()) for row in rows)
-    return out.getvalue()
+    writer.writerow(map(_cell, columns))
+    for row in rows:
+        yield out.getvalue()
+        out.seek(0)
+        out.truncate()
+        writer.writerow([_cell(row.get(column)) for column in columns])
+    yield out.getvalue()
 
 
 def _cell(value: Any) -> Any:

@@ -2,36 +2,56 @@
 
 In: each launch with its report, in order; the verdict. Out: LUTHIER_OUTPUT (text, CSV or JSON, as docs/output.md has
 them) and LUTHIER_REPORT (a folder). Invariant: text is appended line by line, whoever else writes to that file; other
-files are whole or not there.
+files are whole or not there, and what they are made of waits on disk, so that memory does not grow with the launches.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
-from luthier_py.report.columns import comma_separated
+from luthier_py.report.columns import comma_separated_lines
 from luthier_py.report.names import FileNames
+from luthier_py.report.spool import Objects, Rows, with_rows
 from luthier_py.report.verdict import Verdict
 from luthier_py.storage import write_file
-from luthier_py.tool import LaunchResult, Tool, as_data, encoded, json_text
+from luthier_py.tool import LaunchResult, Tool, as_data, encoded
 
 Row = dict[str, Any]
 SCHEMA = 1  # of JSON, and of CSV's columns; one more when something is renamed, removed or means something else
 
 
-@dataclass(slots=True)
-class Output:
-    """Mutable: keeps what is to be written at the end. Text goes to ``stream`` where no file was asked for."""
+class Launches:
+    """Mutable: those of one kernel of one code object, with their reports; ``notes`` are what the tool keeps of it."""
 
-    tool: Tool
-    stream: TextIO = field(default_factory=lambda: sys.stderr)
-    rows: list[Row] = field(default_factory=list)
-    launches: list[tuple[LaunchResult, Any]] = field(default_factory=list)
+    def __init__(self, notes: Any, file: IO[bytes]) -> None:
+        self.notes = notes
+        self._results, self.reports = Objects(file), Objects(file)
+
+    def append(self, result: LaunchResult, report: Any) -> None:
+        self._results.append(replace(result, notes=None))
+        self.reports.append(report)
+
+    def result(self, number: int) -> LaunchResult:
+        found: LaunchResult = replace(self._results[number], notes=self.notes)
+        return found
+
+
+class Output:
+    """Mutable: what is to be written at the end. Text goes to ``stream`` where no file was asked for."""
+
+    def __init__(self, tool: Tool, stream: TextIO | None = None) -> None:
+        self.tool = tool
+        self.stream = sys.stderr if stream is None else stream
+        self._rows = Rows(tool.selection.output)
+        self._columns: dict[str, None] = {}
+        self._launches: dict[tuple[str, int], Launches] = {}  # code objects may have kernels of one name
 
     def launch(self, result: LaunchResult, report: Any, text: str) -> None:
         """One launch; raises OSError, and Invalid where the report is no data."""
@@ -41,10 +61,12 @@ class Output:
         elif path.suffix == ".txt":
             _append(path, text)
         else:
-            data = list(self.tool.rows(report)) if path.suffix == ".csv" else report
-            self.rows.append(row_of(self.tool, result, data))
+            self._keep_row(result, report, path.suffix == ".csv")
         if folder is not None:
-            self.launches.append((result, report))
+            key = result.kernel, id(result.notes)
+            if key not in self._launches:
+                self._launches[key] = Launches(result.notes, self._objects)
+            self._launches[key].append(result, report)
 
     def finish(self, verdict: Verdict) -> list[Path]:
         """The end of the run; gives the files that were written; raises OSError."""
@@ -59,28 +81,43 @@ class Output:
         if path.suffix == ".txt":
             _append(path, verdict.text())
         elif path.suffix == ".csv":
-            write_file(path, encoded(comma_separated(flat_rows(self.rows))))
+            lines = comma_separated_lines(list(self._columns), self._rows)
+            write_file(path, map(encoded, lines))
         else:
-            write_file(path, encoded(f"{json_text(document(self.tool, self.rows, verdict))}\n"))
+            write_file(path, with_rows(head(self.tool, verdict), "launches", self._rows))
+        self.close()
         return [path]
 
     def reports(self) -> list[Path]:
         """The tool's files for each kernel: of all its launches together, if the tool can, or of each."""
         folder = self.tool.selection.report
-        found: dict[tuple[str, int], list[tuple[LaunchResult, Any]]] = {}
-        for result, report in self.launches:  # code objects may have kernels of one name
-            found.setdefault((result.kernel, id(result.notes)), []).append((result, report))
         written, names = [], FileNames()
-        for (kernel, _), launches in found.items():
+        for (kernel, _), launches in self._launches.items():
             assert folder is not None
-            place = folder / names.of(kernel)
-            combined = self.tool.combined([report for _, report in launches]) if len(launches) > 1 else launches[0][1]
+            place, reports = folder / names.of(kernel), launches.reports
+            combined = self.tool.combined(reports) if len(reports) > 1 else reports[0]
             if combined is not None:
-                written += write_report(self.tool, place, launches[0][0], combined)
+                written += write_report(self.tool, place, launches.result(0), combined)
                 continue
-            for result, report in launches:
+            for number, report in enumerate(reports):
+                result = launches.result(number)
                 written += write_report(self.tool, place / str(result.index), result, report)
         return written
+
+    def close(self) -> None:
+        """What waits on disk goes; for what could not be finished as well."""
+        self._rows.close()
+
+    def _keep_row(self, result: LaunchResult, report: Any, flat: bool) -> None:
+        row = row_of(self.tool, result, list(self.tool.rows(report)) if flat else report)
+        for part in flat_rows(row) if flat else (row,):
+            self._rows.add(part)
+            if flat:
+                self._columns.update(dict.fromkeys(part))
+
+    @cached_property
+    def _objects(self) -> IO[bytes]:
+        return tempfile.TemporaryFile()
 
 
 def write_report(tool: Tool, folder: Path, result: LaunchResult, report: Any) -> list[Path]:
@@ -95,11 +132,15 @@ def write_report(tool: Tool, folder: Path, result: LaunchResult, report: Any) ->
 
 def document(tool: Tool | None, rows: Sequence[Row], verdict: Verdict | None) -> dict[str, Any]:
     """All of a run, as docs/output.schema.json says."""
+    return {**head(tool, verdict), "launches": list(rows)}
+
+
+def head(tool: Tool | None, verdict: Verdict | None) -> dict[str, Any]:
+    """A document without its launches."""
     return {
         "schema": SCHEMA,
         "tool": None if tool is None else tool.name,
         "options": {} if tool is None else dict(tool.option_values),
-        "launches": list(rows),
         "verdict": None if verdict is None else {**verdict.facts(), "text": verdict.text()},
     }
 
@@ -117,16 +158,12 @@ def row_of(tool: Tool, result: LaunchResult, report: Any) -> Row:
     }
 
 
-def flat_rows(rows: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """One for each part of a launch's ``report``, with one cell for each number, all with the same columns: the part's
-    fields under their own names, nested ones as ``opcodes.s_nop``; grids as ``4x1x1``; a list is one cell of JSON."""
-    flat = []
-    for row in rows:
-        head = {key: "x".join(map(str, value)) if key in ("grid", "block") else value for key, value in row.items()}
-        del head["report"]
-        flat += [{**head, **_fields("", part)} for part in row["report"]]
-    columns = dict.fromkeys(column for row in flat for column in row)
-    return [{column: row.get(column) for column in columns} for row in flat]
+def flat_rows(row: Mapping[str, Any]) -> Iterator[Row]:
+    """One for each part of a launch's ``report``, with one cell for each number: the part's fields under their own
+    names, nested ones as ``opcodes.s_nop``; grids as ``4x1x1``; a list is one cell of JSON."""
+    head = {key: "x".join(map(str, value)) if key in ("grid", "block") else value for key, value in row.items()}
+    del head["report"]
+    return ({**head, **_fields("", part)} for part in row["report"])
 
 
 def _fields(prefix: str, value: Any) -> Row:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.errors import Invalid
+from luthier_py.report.spool import facts_of
 from luthier_py.runtime.hip import runtime_folder, tool_library
 from luthier_py.session.files import write_file
 from luthier_py.session.undelivered import undelivered
@@ -52,11 +53,14 @@ class Executed:
 
     @property
     def observed(self) -> bool:
-        return any(facts["reports"] for facts in self.verdicts)
+        return any(facts["observed"] for facts in self.verdicts)
 
 
-def execute(command: Sequence[str], tool: str | None, options: Mapping[str, str], device: str | None) -> Executed:
-    """Run ``command``. ``device``: emulator:TARGET, or None for what the program finds."""
+def execute(
+    command: Sequence[str], tool: str | None, options: Mapping[str, str], device: str | None, reports: bool = False
+) -> Executed:
+    """Run ``command``. ``device``: emulator:TARGET, or None for what the program finds. ``reports``: verdicts have
+    those of all launches."""
     if shutil.which(command[0]) is None:
         raise Invalid(f"there is no program {command[0]}")
     environment = {**os.environ, **device_environment(device)}
@@ -69,26 +73,29 @@ def execute(command: Sequence[str], tool: str | None, options: Mapping[str, str]
             "LUTHIER_TOOL": absolute(tool),
             "LUTHIER_TOOL_OPTIONS": _lines(_files_here(loaded, options)),
             VERDICT: str(Path(folder) / "%w.json"),
+            "LUTHIER_VERDICT_REPORTS": str(int(reports or bool(os.environ.get(VERDICT)))),
             "LUTHIER_PYTHON": sys.executable,
         }
-        code, verdicts = _run(command, {**environment, **settings}), _verdicts(Path(folder))
+        code = _run(command, {**environment, **settings})
+        paths = _ended(Path(folder))
+        verdicts = tuple(json.loads(path.read_text()) if reports else facts_of(path) for path in paths)
         done = Executed(code, verdicts, undelivered(loaded, verdicts))
-    if (path := os.environ.get(VERDICT)) and done.verdict is not None:
-        write_file(Path(path), json.dumps(done.verdict).encode())
+        if (path := os.environ.get(VERDICT)) and done.verdict is not None:
+            with paths[verdicts.index(done.verdict)].open("rb") as verdict:
+                write_file(Path(path), verdict)
     return done
 
 
-def _verdicts(folder: Path) -> tuple[Mapping[str, Any], ...]:
-    """What the workers have written; one whose program was killed may still be at it."""
+def _ended(folder: Path) -> list[Path]:
+    """The verdicts that workers have written, in order; a worker whose program was killed may still be at it."""
     patience = time.monotonic() + WORKER_SECONDS
-    ended: list[tuple[int, Mapping[str, Any]]] = []
-    for path in folder.glob("*.json"):
-        facts = json.loads(path.read_text())
-        while not facts["ended"] and time.monotonic() < patience and Path(f"/proc/{facts['worker']}").exists():
+    paths = list(folder.glob("*.json"))
+    for path in paths:
+        while not (facts := facts_of(path))["ended"] and time.monotonic() < patience:
+            if not Path(f"/proc/{facts['worker']}").exists():
+                break
             time.sleep(0.01)
-            facts = json.loads(path.read_text())
-        ended.append((path.stat().st_mtime_ns, facts))
-    return tuple(facts for _, facts in sorted(ended, key=lambda pair: pair[0]))
+    return sorted(paths, key=lambda path: path.stat().st_mtime_ns)
 
 
 def device_environment(device: str | None) -> dict[str, str]:

@@ -7,11 +7,10 @@ output that fails says so once, and nothing more of it is tried.
 
 from __future__ import annotations
 
-import json
 import os
 import struct
-from collections.abc import Callable
-from dataclasses import astuple, dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import astuple
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from typing import Any
 from luthier_py.errors import Invalid, Location, one_line
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.report.output import Output
+from luthier_py.report.spool import Rows, with_rows
 from luthier_py.report.verdict import Verdict
 from luthier_py.runtime.hip import protocol
 from luthier_py.runtime.hip.protocol import Message
@@ -31,23 +31,20 @@ from luthier_py.worker.wire import Request
 
 TOOL, OPTIONS = "LUTHIER_TOOL", "LUTHIER_TOOL_OPTIONS"
 VERDICT, STRICT = "LUTHIER_VERDICT", "LUTHIER_STRICT"
+VERDICT_REPORTS = "LUTHIER_VERDICT_REPORTS"
+"""0: the verdict leaves out the reports of the launches, which may be many."""
 NOT_SELECTED, SELECTED = struct.pack("<I", 0), struct.pack("<I", 1)
 _RESULT = struct.Struct("<11I")
 _COUNTS = struct.Struct("<3Q")
 
 
-@dataclass(slots=True)
 class ToolRun:
-    """Mutable: one tool, and what it has told so far."""
+    """Mutable: one tool, and what it has told so far. ``reports``: where somebody may want those of all launches."""
 
-    tool: Tool
-    output: Output = field(init=False)
-    verdict: Verdict = field(init=False)
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    failed: set[str] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        self.output, self.verdict = Output(self.tool), Verdict(self.tool)
+    def __init__(self, tool: Tool, reports: Rows | None) -> None:
+        self.tool, self.reports = tool, reports
+        self.output, self.verdict = Output(tool), Verdict(tool)
+        self.failed: set[str] = set()
 
     def attempt(self, what: str, action: Callable[[], Any]) -> Any:
         """The action's result; None where this kind of action failed, now or before."""
@@ -62,22 +59,29 @@ class ToolRun:
     def report(self, result: LaunchResult) -> None:
         self.verdict.instrumented += result.launches
         row = {"launch": result.index, "kernel": result.kernel, "grid": result.grid, "block": result.block}
-        self.rows.append({**row, "launches": result.launches, "device": result.device, "report": None})
+        row |= {"launches": result.launches, "device": result.device}
         name = type(self.tool).__name__
         report = self.attempt(f"{name}.report", partial(self.tool.report, result))
-        self.rows[-1]["report"] = self.attempt(f"{name}.report", partial(as_data, report, f"the report of {name}"))
+        if self.reports is not None:
+            data = self.attempt(f"{name}.report", partial(as_data, report, f"the report of {name}"))
+            self.attempt(VERDICT, partial(self.reports.add, {**row, "report": data}))
         text = self.attempt(f"{name}.text", partial(self.tool.text, result, report)) if report is not None else None
         if text is not None:
             self.attempt("output", partial(self.output.launch, result, report, text))
 
-    def facts(self) -> dict[str, Any]:
-        return {**self.verdict.facts(), "reports": self.rows, "failed": sorted(self.failed)}
+    def facts(self, **more: Any) -> Iterator[bytes]:
+        """JSON in pieces."""
+        return with_rows({**self.verdict.facts(), "failed": sorted(self.failed), **more}, "reports", self.reports)
 
     def write_verdict(self, ended: bool) -> None:
         """To LUTHIER_VERDICT; before the end it says who is going to write it."""
         if path := os.environ.get(VERDICT):
-            text = json.dumps({**self.facts(), "worker": os.getpid(), "ended": ended}, default=str)
-            self.attempt(VERDICT, partial(write_file, Path(path), text.encode()))
+            self.attempt(VERDICT, partial(write_file, Path(path), self.facts(worker=os.getpid(), ended=ended)))
+
+    def close(self) -> None:
+        self.output.close()
+        if self.reports is not None:
+            self.reports.close()
 
 
 class ToolService:
@@ -90,7 +94,7 @@ class ToolService:
         self._code: dict[tuple[int, int], bytes] = {}
         self._kept: dict[tuple[int, int, str], tuple[tuple[Variable, ...], Any]] = {}
         if name := os.environ.get(TOOL):
-            self._run = open_tool(name, os.environ.get(OPTIONS, ""), program)
+            self._run = open_tool(name, os.environ.get(OPTIONS, ""), program, kept_reports())
 
     @property
     def run(self) -> ToolRun:
@@ -116,9 +120,12 @@ class ToolService:
         if request.code == Message.RESULT:
             self.run.report(self._result(content))
             return None
+        if request.code == Message.FORGET:
+            self._forget(*struct.unpack("<I", content))
+            return None
         if request.code == Message.VERDICT:
             self._count(content)
-            return json.dumps(self.run.facts(), default=str).encode()
+            return b"".join(self.run.facts())
         if request.code == Message.FINISH:
             self._count(content)
             self.finish()
@@ -127,7 +134,7 @@ class ToolService:
 
     def ended(self) -> None:
         """The program is gone without a word: killed, or by exec or _exit. What it had counted is told."""
-        if self._run is not None and self._run.rows:
+        if self._run is not None and self._run.verdict.instrumented:
             self.run.verdict.launches = self.run.verdict.selected = self.run.verdict.instrumented
             self.finish()
         elif self._run is not None:
@@ -138,6 +145,7 @@ class ToolService:
         run, self._run = self.run, None
         run.attempt("output", partial(run.output.finish, run.verdict))
         run.write_verdict(ended=True)
+        run.close()
         if run.failed:
             raise Refused("something failed", protocol.STATUS_UNKNOWN)
 
@@ -145,7 +153,7 @@ class ToolService:
         bytes_of_name = int.from_bytes(content[:4], "little")
         name, options = content[4 : 4 + bytes_of_name].decode(), content[4 + bytes_of_name :].decode()
         if name:
-            self._run = open_tool(name, options, self.program)
+            self._run = open_tool(name, options, self.program, Rows())
         run = self.run
         run.attempt("output", partial(print, run.tool.echo(), file=run.output.stream, flush=True))
         run.write_verdict(ended=False)
@@ -165,6 +173,10 @@ class ToolService:
         architecture = content[start : start + 256].split(b"\0")[0].decode("ascii", "replace")
         code = bundles.code_for(content[12 + protocol.PROPERTIES_BYTES :], architecture.partition(":")[0])
         self._code[number, device] = code
+
+    def _forget(self, image: int) -> None:
+        self._code = {key: code for key, code in self._code.items() if key[0] != image}
+        self._kept = {key: kept for key, kept in self._kept.items() if key[0] != image}
 
     def _instrument(self, image: int, device: int, kernel: str) -> bytes:
         run = self.run
@@ -198,11 +210,17 @@ class ToolService:
         return LaunchResult(index, kernel, grid, block, memory, launches, device, notes)
 
 
-def open_tool(name: str, options: str, program: int) -> ToolRun:
+def open_tool(name: str, options: str, program: int, reports: Rows | None) -> ToolRun:
     """``options``: one NAME=VALUE a line."""
     tool = load_tool(name, dict(_option(line) for line in options.splitlines() if line))
     tool.selection = tool.selection.of_process(program)
-    return ToolRun(tool)
+    return ToolRun(tool, reports)
+
+
+def kept_reports() -> Rows | None:
+    """Where a verdict with all reports is asked for."""
+    path = os.environ.get(VERDICT)
+    return Rows(Path(path)) if path and os.environ.get(VERDICT_REPORTS, "1") != "0" else None
 
 
 def _option(line: str) -> tuple[str, str]:

@@ -14,7 +14,7 @@ struct symbol { struct symbol *next; char *name; void *address; bool managed; };
 struct told { struct told *next; int device; bool good; }; /* the worker has it for this device, or refuses it */
 
 struct image {
-    struct image *next;
+    struct image *next, *next_spare;
     uint32_t number;
     const void *data;
     size_t bytes;
@@ -26,7 +26,8 @@ struct image {
     pthread_mutex_t lock; /* one launch at a time: the tool's variables are of one launch */
 };
 
-static struct image *images;
+static struct image *images; /* none ever leaves this list, so that it can be walked without a lock */
+static struct image *spare;  /* those whose module was unloaded: for the next ones */
 static uint32_t last_number;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list, and of symbols */
 
@@ -39,22 +40,37 @@ void image_unlock(struct image *image) { pthread_mutex_unlock(&image->lock); }
 bool image_module(const struct image *image) { return image && image->module; }
 uint32_t image_number(const struct image *image) { return image->number; }
 
+static struct image *take_spare(void)
+{
+    pthread_mutex_lock(&lock);
+    struct image *image = spare;
+    if (image)
+        spare = image->next_spare;
+    else if ((image = calloc(1, sizeof *image))) {
+        pthread_mutex_init(&image->lock, NULL);
+        image->next = images;
+        images = image;
+    }
+    if (image)
+        image->number = ++last_number;
+    pthread_mutex_unlock(&lock);
+    return image;
+}
+
 struct image *image_new(const void *data, size_t bytes, bool lasting)
 {
-    struct image *image = calloc(1, sizeof *image);
     bytes = bytes ? bytes : data ? image_bytes(data) : 0;
-    if (!image || !bytes || !(lasting || (image->own = malloc(bytes)))) {
-        free(image);
+    void *own = bytes && !lasting ? malloc(bytes) : NULL;
+    struct image *image = bytes && (lasting || own) ? take_spare() : NULL;
+    if (!image) {
+        free(own);
         return NULL;
     }
-    image->data = lasting ? data : memcpy(image->own, data, bytes);
+    image_lock(image);
+    image->data = lasting ? data : memcpy(own, data, bytes);
+    image->own = own;
     image->bytes = bytes;
-    pthread_mutex_init(&image->lock, NULL);
-    pthread_mutex_lock(&lock);
-    image->number = ++last_number;
-    image->next = images;
-    images = image;
-    pthread_mutex_unlock(&lock);
+    image_unlock(image);
     return image;
 }
 
@@ -300,11 +316,17 @@ void image_unloaded(struct image *image)
     image_lock(image);
     for (struct copy *copy = image->copies; copy; copy = copy->next)
         send_results(copy);
+    if (image->told)
+        tool_forget(image->number);
     forget(image);
     free(image->own);
-    image->data = image->own = NULL; /* handles that the program still has of it stay without meaning */
+    image->data = image->own = NULL;
     image->module = NULL;
     image_unlock(image);
+    pthread_mutex_lock(&lock);
+    image->next_spare = spare;
+    spare = image;
+    pthread_mutex_unlock(&lock);
 }
 
 static struct image *first_image(void)

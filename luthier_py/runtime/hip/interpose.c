@@ -70,21 +70,28 @@ static struct meaning *place_of(struct meaning *in, size_t size, const void *key
     return &in[at];
 }
 
+/* Into a table of that size, without what means something of `image`. */
+static void move_meanings(size_t size, const struct image *image)
+{
+    struct meaning *other = calloc(size, sizeof *other);
+    if (!other)
+        return;
+    count = 0;
+    for (size_t i = 0; i < room; i++)
+        if (image && table[i].image == image)
+            free(table[i].name);
+        else if (table[i].key)
+            count++, *place_of(other, size, table[i].key) = table[i];
+    free(table);
+    table = other;
+    room = size;
+}
+
 static void remember(const void *key, struct image *image, const char *name)
 {
     pthread_mutex_lock(&lock);
-    if (2 * count >= room) {
-        size_t size = room ? 2 * room : 256;
-        struct meaning *larger = calloc(size, sizeof *larger);
-        for (size_t i = 0; larger && i < room; i++)
-            if (table[i].key)
-                *place_of(larger, size, table[i].key) = table[i];
-        if (larger) {
-            free(table);
-            table = larger;
-            room = size;
-        }
-    }
+    if (2 * count >= room)
+        move_meanings(room ? 2 * room : 256, NULL);
     if (key && count < room) {
         struct meaning *place = place_of(table, room, key);
         count += place->key == NULL;
@@ -196,8 +203,12 @@ hipError_t hipModuleLoad(struct module **module, const char *path)
 hipError_t hipModuleUnload(struct module *module)
 {
     struct meaning found = meaning_of(module);
-    if (found.image)
+    if (found.image) {
+        pthread_mutex_lock(&lock);
+        move_meanings(room, found.image); /* handles that the program still has of it mean nothing */
+        pthread_mutex_unlock(&lock);
         image_unloaded(found.image);
+    }
     return REAL(hipModuleUnload)(module);
 }
 

@@ -39,6 +39,8 @@ class Message(IntEnum):
     STAMP = 17  # u64 address of the word that gets the time
     RESULT = 18  # u32 image, device, launch, launches, grid x y z, block x y z, name bytes; name; its variables' bytes
 
+    FORGET = 19  # u32 image: its module was unloaded
+
 
 FIRST_TICKET = Message.LAUNCH
 

@@ -117,6 +117,12 @@ void tool_tell(uint32_t code, const struct part *parts, int count)
         gone();
 }
 
+void tool_forget(uint32_t image)
+{
+    if (state == READY)
+        tool_tell(MESSAGE_FORGET, &(struct part){&image, sizeof image}, 1);
+}
+
 /* The program ends, or the tool is detached: everything that was counted so far is told. */
 static void end(void)
 {

@@ -45,6 +45,7 @@ bool tool_on(void);                 /* its worker is there, and its settings are
 bool tool_selects(unsigned long index, unsigned long launches); /* any of these */
 bool tool_ask(uint32_t code, const struct part *parts, int count, struct reply *reply);
 void tool_tell(uint32_t code, const struct part *parts, int count);
+void tool_forget(uint32_t image);   /* the worker needs it no longer */
 void tool_refused(void);            /* a kernel runs as it is that should not: the end under LUTHIER_STRICT */
 extern atomic_ulong launches_seen, launches_selected, launches_failed;
 

@@ -32,7 +32,7 @@ def run(facts: dict[str, Any], folder: Path) -> dict[str, Any]:
     (folder / STARTED).touch()
     started = time.perf_counter()
     try:
-        done = execute(facts["command"], facts["tool"], facts["options"], facts["device"])
+        done = execute(facts["command"], facts["tool"], facts["options"], facts["device"], reports=True)
     except (LuthierError, OSError) as error:
         return {"error": str(error)}
     seconds = time.perf_counter() - started

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import csv
+import gc
 import json
+import os
+import subprocess
+import sys
+import tracemalloc
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
@@ -52,7 +57,7 @@ def test_text_is_appended_as_it_comes(tmp_path: Path) -> None:
         output.launch(launch(0), {}, "one\ntwo")
         assert path.read_text().endswith("one\ntwo\n")
         assert output.finish(Verdict(tool)) == [path]
-    kinds = [line.partition(":")[0] for line in path.read_text().splitlines()]
+    kinds = [line.partition(":")[0] for line in path.read_text().splitlines() if not line.startswith(" ")]
     assert kinds == ["one", "two", "verdict"] * 2 and "one" not in stream.getvalue()
 
 
@@ -72,8 +77,9 @@ def test_csv_has_a_row_for_each_launch(tmp_path: Path) -> None:
 
 
 def test_a_report_need_not_be_a_table() -> None:
-    rows = [{"launch": 0, "report": [7]}, {"launch": 1, "report": [None]}]
-    assert flat_rows(rows) == [{"launch": 0, "report": 7}, {"launch": 1, "report": None}]
+    for report in (7, None):
+        row = {"launch": 1, "report": [report]}
+        assert list(flat_rows(row)) == [{"launch": 1, "report": report}]
 
 
 def test_json_has_all(tmp_path: Path) -> None:
@@ -110,6 +116,54 @@ def test_kernels_of_one_name_are_kept_apart(tmp_path: Path) -> None:
         output.launch(replace(launch(index, "k"), notes=notes), index + 1, "")
     files = {path.parent.name: json.loads(path.read_text()) for path in output.finish(Verdict(tool))}
     assert files == {"k": 4, "k-2": 2}
+
+
+@pytest.mark.parametrize("kind", ("out.csv", "out.json", "folder"))
+def test_memory_does_not_grow_with_launches(kind: str, tmp_path: Path) -> None:
+    """Not by what a launch leaves, but for its place in a file; and nothing but the results is left behind."""
+    tool = Summed(**{"LUTHIER_REPORT" if kind == "folder" else "LUTHIER_OUTPUT": tmp_path / kind})
+    stream, output = open(os.devnull, "w"), Output(tool, None)
+    output.stream = stream
+
+    def grown(launches: int) -> int:
+        before = tracemalloc.get_traced_memory()[0]
+        for index in range(launches):
+            output.launch(launch(index, "k"), index, "")
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0] - before
+
+    tracemalloc.start()
+    try:
+        grown(100)
+        assert grown(1000) < 1000 * (32 if kind == "folder" else 4)
+    finally:
+        tracemalloc.stop()
+    (path,) = {path.parent if kind == "folder" else path for path in output.finish(Verdict(tool))}
+    output.close()
+    assert [path.name for path in tmp_path.iterdir()] == [kind]
+    if kind == "folder":
+        assert json.loads((path / "report.json").read_text()) == sum(range(100)) + sum(range(1000))
+    else:
+        assert len(path.read_text().splitlines()) > 1100
+    stream.close()
+
+
+def test_what_a_killed_process_leaves(tmp_path: Path) -> None:
+    """A row of JSON for each launch until then, beside the file that was asked for."""
+    code = f"""if True:
+        import os
+        from pathlib import Path
+        from luthier_py.report.output import Output
+        from luthier_py.tool import LaunchResult, Tool
+        output = Output(Tool(LUTHIER_OUTPUT=Path({str(tmp_path)!r}) / "out.json"))
+        for index in range(3):
+            output.launch(LaunchResult(index, "k", (1, 1, 1), (64, 1, 1), {{}}), index * 10, "")
+        os._exit(1)
+    """
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 1
+    (path,) = tmp_path.iterdir()
+    assert path.name.startswith(".out.json.") and path.suffix == ".rows"
+    assert [json.loads(line)["report"] for line in path.read_text().splitlines()] == [0, 10, 20]
 
 
 @pytest.mark.parametrize(
