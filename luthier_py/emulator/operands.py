@@ -16,7 +16,7 @@ from luthier_py.emulator.layout import AGPR_ROW
 from luthier_py.emulator.scalars import Scalars
 from luthier_py.emulator.strip import Chunk
 from luthier_py.errors import Unsupported
-from luthier_py.isa.instruction import SRC_EXECZ, SRC_SCC, SRC_VCCZ, Access, Inst, Operand, OperandKind
+from luthier_py.isa.instruction import SRC_EXECZ, SRC_NULL, SRC_SCC, SRC_VCCZ, Access, Inst, Operand, OperandKind
 from luthier_py.isa.registers import EXEC, VCC, Reg, RegFile
 from luthier_py.isa.semantics.algebra import (
     F16,
@@ -113,6 +113,8 @@ def read_scalar(operand: Operand, bits: int, context: Context) -> Value:
         value = scalars.read(operand.reg.index, min(operand.reg.dwords, -(-bits // 32)))
     elif operand.kind in (OperandKind.CONSTANT, OperandKind.IMMEDIATE):
         return scalars.ops.constant(type, operand.value)
+    elif operand.value in SRC_NULL:
+        return scalars.ops.constant(type, 0)
     elif operand.value == SRC_SCC:
         value = scalars.scc()
     elif operand.value in (SRC_VCCZ, SRC_EXECZ):

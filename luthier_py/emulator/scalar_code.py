@@ -61,8 +61,8 @@ def hardware(t: Translator, inst: Inst, row: Action) -> None:
     mask = (1 << size) - 1
     if row is Action.GETREG:
         target = inst["sdst"].reg
-        assert target is not None
-        t.scalars.write(target.index, (mode >> first) & mask)
+        if target is not None:
+            t.scalars.write(target.index, (mode >> first) & mask)
         return
     if row is Action.SETREG_IMM:
         value = t.ops.constant(U32, inst["imm"].value)

@@ -288,7 +288,6 @@ class Translator:
 
     def _action(self, inst: Inst, row: Action) -> None:
         after = self._absolute(self.next_pc)
-        target = next((o.reg.index for o in destinations(inst) if o.reg is not None), 0)
         if row in (Action.SETPC, Action.SWAPPC, Action.CALL) and self.mode != self.settings.mode:
             raise Unsupported("a call or return with MODE changed")
         if row is Action.END:
@@ -301,21 +300,27 @@ class Translator:
         elif row is Action.SLEEP:
             self._leave(Status.YIELD, after)
         elif row is Action.GETPC:
-            self.scalars.write(target, after)
+            self._write_result(inst, after)
         elif row is Action.SETPC:
             self._leave(Status.JUMP, read_scalar(inst["src0"], 64, self.context))
         elif row in (Action.SWAPPC, Action.CALL):
             called = self._absolute(inst.branch_target(self.pc) or 0)
             to = read_scalar(inst["src0"], 64, self.context) if row is Action.SWAPPC else called
-            self.scalars.write(target, after)
+            self._write_result(inst, after)
             self._leave(Status.JUMP, to)
         elif row is Action.CLOCK:
-            self.scalars.write(target, self.ops.value(U64, self.emitter.call("i64", "llvm.readcyclecounter", [])))
+            self._write_result(inst, self.ops.value(U64, self.emitter.call("i64", "llvm.readcyclecounter", [])))
         elif row in (Action.GETREG, Action.SETREG, Action.SETREG_IMM):
             hardware(self, inst, row)
         elif traps(inst):
             self.emitter.emit(f"store i64 {Fault.TRAP}, ptr {self.field('fault_kind')}")
             self.access.trap()
+
+    def _write_result(self, inst: Inst, value: Value) -> None:
+        """To the scalar destination, unless it is null."""
+        for operand in destinations(inst):
+            if operand.reg is not None:
+                self.scalars.write(operand.reg.index, value)
 
     def _meet(self, inst: Inst) -> None:
         """Come to a grid barrier: the wave may go on when a multiple of the members have."""

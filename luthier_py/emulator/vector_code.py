@@ -14,7 +14,7 @@ from luthier_py.emulator.indexing import relocated, write_back
 from luthier_py.emulator.operands import Result, Source, destinations, row_of, value_operands
 from luthier_py.emulator.strip import Chunk
 from luthier_py.errors import Unsupported
-from luthier_py.isa.instruction import Inst, OpFlag
+from luthier_py.isa.instruction import SRC_NULL, Inst, Operand, OperandKind, OpFlag
 from luthier_py.isa.registers import EXEC, VCC
 from luthier_py.isa.semantics.algebra import BOOL, Value
 from luthier_py.isa.semantics.meaning import Compute, Lanes, Slot
@@ -22,9 +22,9 @@ from luthier_py.isa.semantics.meaning import Compute, Lanes, Slot
 if TYPE_CHECKING:
     from luthier_py.emulator.translate import Translator
 
-# Mask operands are the index of a scalar register.
-Sources = list[Source | int]
-Results = list[Result | int]
+# Mask operands are the index of a scalar register; without one (null) lanes read 0, and nothing is written.
+Sources = list[Source | int | None]
+Results = list[Result | int | None]
 Taken = Value | tuple[Value, Value]
 
 
@@ -46,7 +46,8 @@ def lanes(t: Translator, inst: Inst, row: Lanes) -> None:
     saturates = any(isinstance(result, Result) and result.clamp for result in results)
     compute = row.saturating if saturates and row.saturating is not None else row.compute
     packed = any(slot.count > 1 for slot in row.signature.results)
-    t.put_off(_Item(sources, results, compute, packed, known).write, *(r for r in results if isinstance(r, int)))
+    masks = [result for result in results if isinstance(result, int)]
+    t.put_off(_Item(sources, results, compute, packed, known).write, *masks)
     if index is not None:
         write_back(t, written, index)
 
@@ -64,12 +65,21 @@ def _sources(t: Translator, inst: Inst, row: Lanes, dpp: Dpp | None) -> Sources:
     for slot in row.signature.sources:
         operand = None if slot.special else next(operands, None)
         if slot.type is BOOL:
-            sources.append(VCC if operand is None or operand.reg is None else operand.reg.index)
+            sources.append(_mask(operand, VCC if inst.op.implicit_reads.sgpr >> VCC & 1 else None))
             continue
         reg = operand.reg if operand is not None else old.reg if old is not None else None
         typed = slot if slot.type.bits else Slot(slot.name, row.signature.results[0].type)
         sources.append(Source(typed, operand, reg, inst, t.context, dpp, row.flushes))
     return sources
+
+
+def _mask(operand: Operand | None, implied: int | None) -> int | None:
+    """The register of a mask operand; ``implied`` where the encoding has none, as V_CMPX writes none from gfx10 on."""
+    if operand is None:
+        return implied
+    if operand.reg is None and operand.kind is not OperandKind.ABSENT and operand.value not in SRC_NULL:
+        raise Unsupported(f"a lane mask that is not a register ({operand.name})")
+    return None if operand.reg is None else operand.reg.index
 
 
 def _results(t: Translator, inst: Inst, row: Lanes, dpp: Dpp | None) -> Results:
@@ -80,7 +90,7 @@ def _results(t: Translator, inst: Inst, row: Lanes, dpp: Dpp | None) -> Results:
         if slot.name == "exec":
             results.append(EXEC)
         elif slot.type is BOOL:
-            results.append(VCC if operand is None or operand.reg is None else operand.reg.index)
+            results.append(_mask(operand, VCC if inst.op.implicit_writes.sgpr >> VCC & 1 else None))
         else:
             assert operand is not None
             results.append(Result(slot, operand, inst, t.context, dpp, row.flushes))
@@ -107,7 +117,7 @@ class _Item:
         for result, value in zip(self.results, outputs, strict=True):
             if isinstance(result, int):
                 chunk.write_mask(result, cast(Value, value))
-            else:
+            elif result is not None:
                 result.write(chunk, value if isinstance(value, tuple) else (value,))
 
     def _take(self, chunk: Chunk, element: int | None) -> list[Taken]:
@@ -116,6 +126,8 @@ class _Item:
         for source in self.sources:
             if isinstance(source, int):
                 taken.append(chunk.lanes_of(self.known[source]) if source in self.known else chunk.results[source])
+            elif source is None:
+                taken.append(chunk.ops.constant(BOOL, 0))
             elif source.count > 1 and element is None:
                 taken.append((source.read(chunk, 0), source.read(chunk, 1)))
             else:

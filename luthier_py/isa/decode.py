@@ -19,6 +19,7 @@ from luthier_py.isa.constants import LITERAL, LITERAL64, literal_bits
 from luthier_py.isa.errata import READS_ANY, TAKES_LITERALS, WRITES_ANY
 from luthier_py.isa.images import size_image
 from luthier_py.isa.instruction import (
+    FAIL_ENABLES,
     Access,
     Counter,
     Inst,
@@ -235,7 +236,8 @@ class Decoder:
             size_bytes=row.size_bytes, operands=operands, implicit_reads=reads, implicit_writes=writes,
             flags=OpFlag(row.flags), counters=Counter(row.counters), spaces=Space(row.spaces), row=row_number,
             template=row.template, mask=row.mask, value=row.value, fill=row.fill, partial=bool(row.partial),
-            may_mask_lanes=bool(OpFlag(row.flags) & (OpFlag.SDWA | OpFlag.DPP)),
+            may_mask_lanes=bool(OpFlag(row.flags) & (OpFlag.SDWA | OpFlag.DPP)) or any(
+                info.name in FAIL_ENABLES for info in operands),
             literals=self._literal_operands(row, operands),
         )
 

@@ -8,9 +8,16 @@ from __future__ import annotations
 
 from luthier_py.isa.instruction import Counter, OpFlag
 
-# The destination is also a source, but LLVM has no tie for it: SCC == 0 leaves sdst as it was.
-# AMD "Vega" ISA, 12.1 SOP1 S_CMOV_B32 and 12.3 SOPK S_CMOVK_I32: "if (SCC) D = S0".
-READS_OWN_DESTINATION = frozenset({"S_CMOV_B32", "S_CMOV_B64", "S_CMOVK_I32"})
+# The destination is also a source, but LLVM has no tie for it. SCC == 0 leaves sdst as it was: AMD "Vega" ISA, SOP1
+# S_CMOV_B32 and SOPK S_CMOVK_I32, "if (SCC) D = S0". The others accumulate: V_PK_FMAC_F16 is D = S0 * S1 + D of packed
+# halves (MI200 ISA, VOP2), V_CVT_PKACCUM_U8_F32 replaces one byte of D (Vega ISA, VOP3), V_INTERP_P2_F32 is
+# D = P20 * S0 + D, and its VINTRP form has the tie. LLVM's instruction selection uses none of these forms. Where an
+# encoding has src2, that is what is added to.
+READS_OWN_DESTINATION = frozenset({"S_CMOV_B32", "S_CMOV_B64", "S_CMOVK_I32", "V_PK_FMAC_F16", "V_CVT_PKACCUM_U8_F32",
+                                   "V_INTERP_P2_F32"})
+
+# M0 says where parameters lie in LDS (Vega ISA, VINTRP), in every encoding; LLVM's gfx9 form with op_sel lacks it.
+READS_M0 = frozenset({"V_INTERP_P2_F16"})
 
 # LLVM says that all of SOPC write SCC; these change how later instructions run, and nothing else
 # (Vega ISA 12.4: S_SETVSKIP, S_SET_GPR_IDX_ON).
@@ -68,7 +75,8 @@ FLAGS: dict[str, OpFlag] = {
     **{
         name: OpFlag.INDEXES_REGISTERS
         for name in ("S_MOVRELS_B32", "S_MOVRELS_B64", "S_MOVRELD_B32", "S_MOVRELD_B64", "S_MOVRELSD_2_B32",
-                     "V_MOVRELS_B32", "V_MOVRELD_B32", "V_MOVRELSD_B32", "V_MOVRELSD_2_B32")
+                     "V_MOVRELS_B32", "V_MOVRELD_B32", "V_MOVRELSD_B32", "V_MOVRELSD_2_B32",
+                     "V_SWAPREL_B32")
     },
 }
 
@@ -77,9 +85,9 @@ UNCONDITIONAL = frozenset({"S_BRANCH", "S_CALL_B64"})
 
 # Register-indexed moves may read, or write, any register of their file (M0 says which).
 READS_ANY = frozenset({"S_MOVRELS_B32", "S_MOVRELS_B64", "S_MOVRELSD_2_B32", "V_MOVRELS_B32", "V_MOVRELSD_B32",
-                       "V_MOVRELSD_2_B32"})
+                       "V_MOVRELSD_2_B32", "V_SWAPREL_B32"})
 WRITES_ANY = frozenset({"S_MOVRELD_B32", "S_MOVRELD_B64", "S_MOVRELSD_2_B32", "V_MOVRELD_B32", "V_MOVRELSD_B32",
-                        "V_MOVRELSD_2_B32"})
+                        "V_MOVRELSD_2_B32", "V_SWAPREL_B32"})
 
 # DS instructions that only move data between lanes (12.13, "does not access LDS memory").
 NO_MEMORY = frozenset({"DS_PERMUTE_B32", "DS_BPERMUTE_B32", "DS_SWIZZLE_B32", "DS_NOP"})
@@ -108,7 +116,7 @@ STORES_FROM_LDS = frozenset({
 # The other op_sel instructions write 32 bits, or zero the half that they do not select.
 FULL_RESULT_WITH_OP_SEL = frozenset({
     "V_PACK_B32_F16", "V_MAD_I32_I16", "V_MAD_U32_U16", "V_CVT_PKNORM_I16_F16", "V_CVT_PKNORM_U16_F16",
-    "V_ALIGNBIT_B32", "V_ALIGNBYTE_B32",
+    "V_ALIGNBIT_B32", "V_ALIGNBYTE_B32", "V_CVT_F32_F16", "V_CVT_F32_BF16",
 })
 
 # The same place, for instructions without op_sel: these "changed to preserving the high bits" on gfx9 (gfx8 zeroes

@@ -140,7 +140,7 @@ class OpInfo:
     value: int
     fill: int                        # don't-care bits that LLVM's assembler sets
     partial: bool                    # a 16-bit or one-lane result: the rest of the destination stays
-    may_mask_lanes: bool             # SDWA or DPP: modifiers decide whether bits of the destination stay
+    may_mask_lanes: bool             # SDWA, DPP, images: modifiers decide whether bits of the destination stay
     literals: tuple[int, ...]        # operands whose field may say that a literal follows
 
 
@@ -224,11 +224,15 @@ class Inst:
 
 # Sources that are not registers of their own but show one: operand encoding -> what is read.
 SRC_VCCZ, SRC_EXECZ, SRC_SCC, SRC_LDS_DIRECT = 251, 252, 253, 254
+SRC_NULL = (124, 125)  # it reads 0; of the two the one that is not M0, which decodes as a register
 _SHOWS = {
     SRC_VCCZ: 3 << VCC, SRC_EXECZ: 3 << EXEC, SRC_SCC: 1 << SCC, SRC_LDS_DIRECT: 1 << M0,
 }
 _SDWA_PRESERVE = 2
 _ALL_ROWS = 0xF
+# Texture fail enable, LOD warning enable: a lane that fails gets a status and no data, so its registers may stay as
+# they were (LLVM sets them before such an instruction, and ties them to it: SITargetLowering::AddMemOpInit).
+FAIL_ENABLES = frozenset({"tfe", "lwe"})
 
 
 _READ, _WRITE = Access.READ, Access.WRITE
@@ -258,10 +262,12 @@ def effects_of(op: OpInfo, operands: tuple[Operand, ...]) -> Effects:
 
 
 def _masks_lanes(op: OpInfo, operands: tuple[Operand, ...]) -> bool:
-    """Whether SDWA or DPP modifiers leave bits of the destination as they were, even with EXEC full."""
+    """Whether modifiers leave bits of the destination as they were, even with EXEC full."""
     modifiers = {operand.name: operand.value for operand in operands if operand.kind is OperandKind.IMMEDIATE}
     if OpFlag.SDWA in op.flags:
         return modifiers.get("dst_unused") == _SDWA_PRESERVE
+    if any(modifiers.get(name) for name in FAIL_ENABLES):
+        return True
     # Lanes outside the masks, and with bound_ctrl 0 those whose source lane is missing, are not written.
     full = modifiers.get("row_mask", _ALL_ROWS) == modifiers.get("bank_mask", _ALL_ROWS) == _ALL_ROWS
     return not (full and ("dpp_ctrl" not in modifiers or modifiers.get("bound_ctrl") == 1))

@@ -50,7 +50,7 @@ def _scalar_sources(target: Target, inst: Inst) -> set[Reg | int]:
 def _shared_bank(target: Target, inst: Inst) -> str | None:
     """Both halves of a dual instruction read at once: their operands must come from different banks."""
     first, second = (_vectors(inst, half) for half in "XY")
-    moves = target.generation >= 12 and inst.op.base == "V_DUAL_MOV_B32_e32_X_MOV_B32"  # their sources are cached
+    moves = target.generation >= 12 and inst.op.base == "V_DUAL_MOV_B32_X_MOV_B32"  # their sources are cached
     for name, mask in (BANKS3 if inst.op.format == "VOPD3" else BANKS).items():
         x, y = first.get(name), second.get(name)
         if x is None or y is None:

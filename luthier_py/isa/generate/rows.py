@@ -13,6 +13,7 @@ from operator import or_
 from typing import Any, NamedTuple
 
 from luthier_py.isa import errata
+from luthier_py.isa.generate.bases import base_name, base_of_mnemonic
 from luthier_py.isa.generate.operands import ShapeOperand, operand_class, shape_of
 from luthier_py.isa.generate.tablegen import Record, TableGen, decoder_order
 from luthier_py.isa.instruction import Access, Counter, OpFlag, Space
@@ -106,10 +107,10 @@ def _rows(tablegen: TableGen, generation: Generation, name: str, record: Record)
     named = set(record["flags"]) | set(pseudo["flags"] if pseudo else ())
     named |= {tablegen.flag_bits[bit] for bit in record["TSFlags"] if bit in tablegen.flag_bits}
     format_name = next((f for f in FORMATS if f in named), "OTHER")
-    base = base_name(pseudo_name, format_name)
+    base = base_name(pseudo_name, format_name) if found else base_of_mnemonic(tablegen, name, record, format_name)
     shape = shape_of(tablegen, record, pseudo, generation.signed_offset(format_name, named, base))
-    if base in errata.READS_OWN_DESTINATION:
-        shape = tuple(o._replace(access=Access.READ | Access.WRITE) if o.name == "sdst" else o for o in shape)
+    if base in errata.READS_OWN_DESTINATION and all(o.name != "src2" for o in shape):
+        shape = tuple(o._replace(access=Access.READ | Access.WRITE) if o.name in ("sdst", "vdst") else o for o in shape)
     behaviour = {
         key for key in ("mayLoad", "mayStore", "hasSideEffects", "isTerminator", "IsSingle")
         if record.get(key, (pseudo or {}).get(key))
@@ -119,7 +120,7 @@ def _rows(tablegen: TableGen, generation: Generation, name: str, record: Record)
         record=name, template=_template(record, name, named, behaviour, shape), base=base, format=format_name,
         size_bytes=_size(record, shape), namespace=f"{record['Size']} {record['DecoderNamespace']}",
         mask=record["mask"], value=record["value"], fill=_fill(name, named, record, shape), shape=shape,
-        reads=tuple(record["Uses"]), writes=_written(base, format_name, record, shape), flags=flags.value,
+        reads=_read(base, record), writes=_written(base, format_name, record, shape), flags=flags.value,
         counters=counters.value, spaces=spaces.value,
         partial=_partial(tablegen, generation, base, named, record, pseudo, shape),
         image=_image(tablegen, record, generation),
@@ -127,29 +128,24 @@ def _rows(tablegen: TableGen, generation: Generation, name: str, record: Record)
     return _expand_dpp8(_with_positive_offset(row))
 
 
+def _read(base: str, record: Record) -> tuple[str, ...]:
+    """Implicit sources."""
+    more = ["M0"] if base in errata.READS_M0 else []
+    return tuple(dict.fromkeys([*record["Uses"], *more]))
+
+
 def _written(base: str, format_name: str, record: Record, shape: tuple[ShapeOperand, ...]) -> tuple[str, ...]:
-    """Implicit results; gfx8's SDWA compares have a result operand without bits, which is always VCC."""
+    """Implicit results; gfx8's SDWA compares have a result operand without bits, which is always VCC.
+
+    Later ones have it encoded: then VCC is written only if it says so, though V_CMP_CLASS still has gfx8's VCC
+    (Vega ISA, microcode format SDWAB: SDST, and SD that says whether it is used).
+    """
     encoded = {operand.name for operand in shape}
-    hidden = format_name == "SDWA" and any(name == "sdst" and name not in encoded for name, _ in record["Out"])
-    names = dict.fromkeys([*record["Defs"], *["VCC"] * hidden])
-    return tuple(name for name in names if name != "SCC" or base not in errata.LEAVES_SCC_ALONE)
-
-
-def base_name(pseudo: str, format_name: str) -> str:
-    """The operation's name, same in every encoding: encoding and address mode suffixes removed."""
-    name = re.sub(r"(_[a-z][a-z0-9]*)+$", "", pseudo)
-    if format_name == "SMRD":
-        name = re.sub(r"(_SGPR_IMM|_SGPR|_IMM)(?=_RTN$|$)", "", name)
-    elif format_name in ("MUBUF", "MTBUF"):
-        name = name.replace("_VBUFFER", "")
-        name = re.sub(r"(_LDS)?_(OFFEN|IDXEN|BOTHEN|OFFSET|ADDR64)(?=_RTN$|$)", r"\1", name)
-    elif format_name == "FLAT":
-        name = re.sub(r"_(SADDR|SVS|ST)(?=_RTN$|$)", "", name)
-    elif format_name in ("MIMG", "VIMAGE", "VSAMPLE"):
-        name = re.sub(r"_V\d+(_V\d+)?.*$", "", name)
-    elif format_name == "DS":
-        name = re.sub(r"_RTN(?=_|$)", "", name)
-    return name.removesuffix("_RTN")
+    compares = format_name == "SDWA" and any(name == "sdst" for name, _ in record["Out"])
+    names = dict.fromkeys([*record["Defs"], *["VCC"] * compares])
+    left_alone = {"SCC"} if base in errata.LEAVES_SCC_ALONE else set()
+    left_alone |= {"VCC"} if compares and "sdst" in encoded else set()
+    return tuple(name for name in names if name not in left_alone)
 
 
 def _size(record: Record, shape: tuple[ShapeOperand, ...]) -> int:
@@ -276,6 +272,8 @@ def _partial(tablegen: TableGen, generation: Generation, base: str, named: set[s
              pseudo: Record | None, shape: tuple[ShapeOperand, ...]) -> bool:
     """Whether a result leaves bits of its register as they were (GCNSubtarget::zeroesHigh16BitsOfDest)."""
     constraints = record.get("Constraints") or (pseudo or {}).get("Constraints") or ""
+    if base.endswith("_TFE") and any(Access.WRITE in operand.access for operand in shape):
+        return True  # see instruction.FAIL_ENABLES
     if any(name == "vdst_in" for name, _ in record["In"]) or "_D16" in base and "$vdata_in" in constraints:
         return True  # d16 loads, mixlo, mixhi, v_writelane, v_cvt_sr_bf8_f32
     if any(Access.WRITE in operand.access and operand.operand_class.kind in HALVES for operand in shape):
@@ -291,7 +289,7 @@ HALVES = ("v16", "v16lo")
 @cache
 def _sixteen_bit_results(tablegen: TableGen) -> frozenset[str]:
     """Operations whose result has 16 bits, which records say from gfx11 on."""
-    found = {base_name(record["pseudo"], "") for record in tablegen.instructions.values() if "pseudo" in record
+    found = {base_name(record["pseudo"], "VOP3") for record in tablegen.instructions.values() if "pseudo" in record
              and any(operand_class(tablegen, str(kind), 0).kind in HALVES for _, kind in record["Out"])}
     return frozenset(found) | errata.SIXTEEN_BIT_RESULTS
 

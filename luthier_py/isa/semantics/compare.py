@@ -35,9 +35,9 @@ _FLOAT: dict[str, Compare] = {
 }  # fmt: skip
 
 
-def _declare(name: str, sources: str, compute: Compare) -> None:
-    lanes(f"V_CMP_{name}", f"{sources} -> b", compute)
-    lanes(f"V_CMPX_{name}", f"{sources} -> b exec", lambda a, b: (bit := compute(a, b), bit))
+def _declare(name: str, sources: str, compute: Compare, flushes: bool = True) -> None:
+    lanes(f"V_CMP_{name}", f"{sources} -> b", compute, flushes=flushes)
+    lanes(f"V_CMPX_{name}", f"{sources} -> b exec", lambda a, b: (bit := compute(a, b), bit), flushes=flushes)
 
 
 def _class(a: Value, wanted: Value) -> Value:
@@ -67,4 +67,5 @@ for _type in "u16", "i16", "u32", "i32", "u64", "i64":
 for _type in "f16", "f32", "f64":
     for _name, _compute in _FLOAT.items():
         _declare(f"{_name}_{_type.upper()}", f"{_type} {_type}", _compute)
-    _declare(f"CLASS_{_type.upper()}", f"{_type} {'u16' if _type == 'f16' else 'u32'}", _class)
+    _declare(f"CLASS_{_type.upper()}", f"{_type} {'u16' if _type == 'f16' else 'u32'}", _class,
+             flushes=False)  # it tells denormals apart whatever MODE says: it does not read MODE

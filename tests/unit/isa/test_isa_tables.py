@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 import time
+from functools import cache
 
 import pytest
 
 from luthier_py.errors import Unsupported
 from luthier_py.isa import instruction_set, target
-from luthier_py.isa.decode import Decoder
+from luthier_py.isa.decode import Decoder, mnemonic_of
 from luthier_py.isa.generate.__main__ import main
-from luthier_py.isa.table import TABLES, load_table
+from luthier_py.isa.table import TABLES, Row, load_table
 
 LOAD = """
 import time
@@ -58,6 +61,42 @@ def test_every_row_decodes_its_own_fixed_bits() -> None:
         found = [rows[row.value & mask] for mask, rows in decoder.by_prefix[row.value >> 23 & 0x1FF]
                  if row.value & mask in rows]
         assert number in found
+
+
+# Mnemonics that stand for several operations, and why.
+SEVERAL = {
+    **dict.fromkeys(("v_add_u32", "v_sub_u32", "v_subrev_u32"), "on gfx8 they give a carry"),
+    **dict.fromkeys(("exp", "export"), "done and row_en are modifiers in the text"),
+    **dict.fromkeys(("s_barrier_init", "s_barrier_join", "s_barrier_signal", "s_barrier_signal_isfirst",
+                     "s_get_barrier_state", "s_wakeup_barrier"), "which barrier: a number, or M0"),
+    **dict.fromkeys(("tensor_load_to_lds", "tensor_store_from_lds"), "of two dimensions, or up to five"),
+    "image_msaa_load": "gfx10's loads one component",
+}
+
+
+@cache
+def bases() -> dict[str, set[str]]:
+    """The operations of each mnemonic, of all targets; of dual instructions both mnemonics."""
+    found: dict[str, set[str]] = {}
+    for line in load_table("gfx90a", 64).records.row_lines:
+        row = Row(*json.loads(line))
+        mnemonics = re.findall(r"v_dual_\w+", row.template) or [
+            re.sub(r"(_e32|_e64|_e64_dpp|_dpp|_sdwa)$", "", mnemonic_of(row.template))]
+        modifiers = [word for word in ("lds", "tfe") if re.search(rf" {word}\b", row.template)]
+        found.setdefault(" ".join(mnemonics + modifiers), set()).add(row.base)
+    return found
+
+
+def test_no_operation_has_its_name_twice() -> None:
+    """Records of DPP8 are called V_COS_F16V_COS_F16_dpp8_gfx11; nothing of encodings stays in a base."""
+    for base in set().union(*bases().values()):
+        assert base.upper() == base and not re.search(r"[0-9][VS]_", base), base
+        assert not re.search(r"_(GFX\d+|E32|E64|DPP8?|SDWA|T16|FAKE16|OP_SEL|TIED)(_|$)", base), base
+
+
+def test_a_mnemonic_is_one_operation_on_all_targets() -> None:
+    several = {mnemonic: found for mnemonic, found in bases().items() if len(found) > 1}
+    assert several.keys() == SEVERAL.keys(), {m: found for m, found in several.items() if m not in SEVERAL}
 
 
 def test_a_target_without_table() -> None:

@@ -10,7 +10,7 @@ import pytest
 from lanewise import LANES, bits_of, float_of, samples, signed
 from waves import FULL, ISA, run
 
-from luthier_py.isa import EXEC, VCC, sgpr, vgpr
+from luthier_py.isa import EXEC, VCC, instruction_set, sgpr, target, vgpr
 
 PARTIAL = 0xF0F0_1234_8001_FFFF
 INTEGER = {
@@ -229,3 +229,28 @@ def test_swap_and_moves():
         assert (int(state.vgpr(0)[lane]), int(state.vgpr(2)[lane])) == (
             (b[lane], a[lane]) if active else (a[lane], b[lane])
         )
+
+
+GFX10 = instruction_set(target("gfx1030"), 64)
+
+
+@pytest.mark.parametrize(("text", "v1", "changed"), [
+    ("v_add_co_u32 v1, null, v2, v3", lambda a, b: a + b, {}),
+    ("v_add_co_ci_u32_e64 v1, null, v2, v3, null", lambda a, b: a + b, {}),
+    ("v_add_co_ci_u32_e64 v1, null, v2, v3, vcc", lambda a, b: a + b + 1, {}),
+    ("v_cndmask_b32_e64 v1, v2, v3, null", lambda a, b: a, {}),
+    ("v_cmp_lt_u32_e64 null, v2, v3", None, {}),
+    ("v_cmpx_lt_u32 v2, v3", None, {"exec_mask"}),
+    ("v_cmp_lt_u32_e32 vcc, v2, v3", None, {"vcc"}),
+    ("s_getpc_b64 null", None, {}),
+    ("s_getreg_b32 null, hwreg(HW_REG_MODE)", None, {}),
+])
+def test_null_is_not_vcc(text: str, v1, changed) -> None:
+    """A mask that an encoding leaves out is VCC; one that says null reads 0 and goes nowhere (RDNA ISA, 5.1)."""
+    a, b = np.arange(64, dtype=np.uint32), np.full(64, 20, np.uint32)
+    before = {"exec_mask": FULL, "vcc": FULL}
+    state = run([GFX10.parse(text)], vgprs={1: a * 0, 2: a, 3: b}, sgprs={0: 77, 1: 78}, isa=GFX10, **before)
+    expected = {name: (1 << 20) - 1 if name in changed else value for name, value in before.items()}
+    assert {name: getattr(state, name) for name in before} == expected
+    assert [state.sgpr(0), state.sgpr(1)] == [77, 78]
+    assert (state.vgpr(1) == (v1(a, b) if v1 else 0)).all()

@@ -1,0 +1,225 @@
+"""What an instruction reads and writes, by its meaning alone.
+
+In: a table row, of which only the names of its operands are looked at, and its meaning. Out: which operands and
+registers the meaning asks for, and which it writes. Value functions are run on values that remember what they were
+made of, so a source that a function does not look at is no read. Invariant: nothing here comes from LLVM's records,
+so that the two can be compared (tests/unit/semantics/test_effects.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from luthier_py.isa.instruction import Access, OpFlag, OpInfo
+from luthier_py.isa.semantics import control, lds, matrix, memory
+from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
+from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad, TruthTable
+from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, Slot
+
+READ, WRITE = Access.READ, Access.WRITE
+_ROUNDS = frozenset({Prim.ADD, Prim.SUB, Prim.MUL, Prim.DIV, Prim.FMA, Prim.SQRT, Prim.EXP2, Prim.LOG2, Prim.SIN,
+                     Prim.COS, Prim.CONVERT})
+_ANY_TABLE = 0b11001010  # of V_BITOP3: one that looks at all three sources
+_DESTINATIONS = ("vdst", "sdst")
+_DATA = ("vdata", "data0", "data1", "vdst", "sdst", "sdata")
+_VALUES = ("src0", "src1", "src2", "imm", "simm16")
+
+
+@dataclass(slots=True)
+class Asked:
+    """Mutable while it is made. Registers are "vcc", "exec", "scc", "m0" and "mode"."""
+
+    operands: dict[str, Access] = field(default_factory=dict)
+    reads: set[str] = field(default_factory=set)
+    writes: set[str] = field(default_factory=set)
+    keeps: bool = False
+    """Bits of the vector result stay as they were, whatever the operands are."""
+    dwords: dict[str, int] = field(default_factory=dict)
+    """Width of operands, where the meaning says it."""
+
+    def read(self, name: str) -> None:
+        self.operands[name] = self.operands.get(name, Access.NONE) | READ
+
+    def read_of(self, name: str, is_operand: bool) -> None:
+        if is_operand:
+            self.read(name)
+        else:
+            self.reads.add(name)
+
+    def write(self, name: str) -> None:
+        self.operands[name] = self.operands.get(name, Access.NONE) | WRITE
+
+
+class _Trace:
+    """Ops whose values are the numbers of the sources that they were made of."""
+
+    def __init__(self) -> None:
+        self.rounds = False
+
+    def constant(self, type: Type, value: int | float) -> Value:
+        return Value(self, type, frozenset[int]())
+
+    def apply(self, prim: Prim, type: Type, *operands: Value) -> Value:
+        self.rounds |= prim in _ROUNDS and type.kind is Kind.FLOAT
+        return Value(self, type, frozenset[int]().union(*(operand.ref for operand in operands)))  # type: ignore[arg-type]
+
+
+def asked(op: OpInfo, row: Meaning) -> Asked:
+    """What the meaning ``row`` of ``op`` asks for and changes."""
+    found = Asked()
+    if isinstance(row, TruthTable):
+        row = row.of(_ANY_TABLE)
+    if isinstance(row, (Lanes, Scalar)):
+        _values(op, row, found)
+    elif isinstance(row, control.Branch):
+        found.reads |= {row.register} if row.register is not None else set()
+    elif isinstance(row, control.Action):
+        _action(op, row, found)
+    elif isinstance(row, (control.CrossLane, control.Indexing, lds.Permute, SwapRows, matrix.Matrix)):
+        _moves(op, row, found)
+    else:
+        _memory(op, row, found)
+    vector = not op.base.startswith("S_") and row is not control.Action.NOTHING
+    if vector and OpFlag.IGNORES_EXEC not in op.flags:
+        found.reads.add("exec")
+    return found
+
+
+def _names(op: OpInfo, wanted: tuple[str, ...]) -> Iterator[str]:
+    return (operand.name for operand in op.operands if operand.name in wanted)
+
+
+def _values(op: OpInfo, row: Lanes | Scalar, found: Asked) -> None:
+    sources = _sources(op, row)
+    width = next(slot.type for slot in (*row.signature.results, *row.signature.sources) if slot.type.bits > 1)
+    used, floats = _looked_at(row, width)
+    for number, (slot, (name, is_operand)) in enumerate(zip(row.signature.sources, sources, strict=True)):
+        if number in used:
+            found.read_of(name, is_operand)
+        if is_operand and slot.type.bits > 1:
+            found.dwords[name] = -(-slot.type.bits * slot.count // 32)
+    targets = iter([*_names(op, _DESTINATIONS), *(["src0"] if len(row.signature.results) > 1 else [])])
+    for slot in row.signature.results:
+        if slot.name in ("exec", "scc"):
+            found.writes.add(slot.name)
+            continue
+        name = next(targets, "vcc")
+        if slot.name == "b" and name not in _DESTINATIONS:
+            name = "vcc"
+        if name == "vcc":
+            found.writes.add("vcc")
+        else:
+            found.write(name)
+    if floats:
+        found.reads.add("mode")
+
+
+def _sources(op: OpInfo, row: Lanes | Scalar) -> list[tuple[str, bool]]:
+    """For each source of the signature: an operand's or a register's name, and whether it is an operand."""
+    values = list(_names(op, _VALUES))
+    plain = sum(not slot.special for slot in row.signature.sources)
+    if isinstance(row, Scalar) and len(values) < plain:  # S_CMPK reads its sdst field
+        values.insert(0, "sdst")
+    operands = iter(values)
+    found = []
+    for slot in row.signature.sources:
+        if slot.special and slot.name != "old":
+            found.append((slot.name, False))
+            continue
+        name = None if slot.special else next(operands, None)
+        if name is not None:
+            found.append((name, True))
+        elif slot.name == "b":
+            found.append(("vcc", False))
+        else:
+            found.append((next(_names(op, _DESTINATIONS)), True))
+    return found
+
+
+def _looked_at(row: Lanes | Scalar, width: Type) -> tuple[frozenset[int], bool]:
+    """The sources that the results are made of, and whether MODE decides how."""
+    trace = _Trace()
+
+    def made(number: int, slot: Slot) -> object:
+        type = slot.type if slot.type.bits else width
+        value = Value(trace, type, frozenset({number}))
+        return (value, value) if slot.count > 1 and not packed else value
+
+    packed = any(slot.count > 1 for slot in row.signature.results)
+    results = row.compute(*(made(number, slot) for number, slot in enumerate(row.signature.sources)))
+    results = results if isinstance(results, tuple) else (results,)
+    flushes = isinstance(row, Lanes) and row.flushes and any(
+        slot.type.kind is Kind.FLOAT for slot in (*row.signature.sources, *row.signature.results))
+    return frozenset[int]().union(*(result.ref for result in results)), trace.rounds or flushes
+
+
+def _action(op: OpInfo, row: control.Action, found: Asked) -> None:
+    action = control.Action
+    if row in (action.GETPC, action.SWAPPC, action.CALL, action.GETREG, action.CLOCK):
+        found.write("sdst")
+    if row in (action.SETPC, action.SWAPPC):
+        found.read("src0")
+    if row is action.SETREG:
+        found.read("sdst")
+    if row in (action.SETREG, action.SETREG_IMM):
+        found.writes.add("mode")
+    if row in (action.GETREG, action.SETREG, action.SETREG_IMM):
+        found.reads.add("mode")  # its other bits stay
+    if row is action.GRID_BARRIER:
+        found.read("data0")
+        found.reads.add("m0")
+
+
+def _moves(op: OpInfo, row: Meaning, found: Asked) -> None:
+    """Lanes, rows and indexed registers that change places."""
+    names: tuple[str, ...] = ("src0", "src1", "src2")
+    if isinstance(row, lds.Permute):
+        names = ("addr", "data0")
+    elif isinstance(row, SwapRows):
+        names = ("vdst", "src0")
+        found.write("src0")
+    for name in _names(op, names):
+        found.read(name)
+    if row is control.CrossLane.WRITE:
+        found.read("vdst")
+        found.keeps = True
+    if isinstance(row, control.Indexing):
+        region = row in (control.Indexing.ON, control.Indexing.OFF)  # MODE says whether one is open, M0 what it is
+        touched = ({"mode"} if region else set()) | (set() if row is control.Indexing.OFF else {"m0"})
+        found.reads |= touched
+        found.writes |= touched if region else set()
+    for name in _names(op, _DESTINATIONS):
+        found.write(name)
+
+
+def _memory(op: OpInfo, row: Meaning, found: Asked) -> None:
+    """Whatever is no data is part of the address."""
+    for operand in op.operands:
+        if operand.dwords and operand.name not in _DATA:
+            found.read(operand.name)
+    stores = isinstance(row, (memory.Store, lds.StoreTwo, memory.ScalarStore, memory.Atomic))
+    returns = isinstance(row, memory.Atomic) and OpFlag.ATOMIC_RETURN in op.flags
+    loads = isinstance(row, (memory.Load, lds.LoadTwo, memory.ScalarLoad, TransposedLoad))
+    data = list(_names(op, _DATA))
+    if isinstance(row, lds.LoadToLds):
+        found.reads.add("m0")
+    result = next(iter(_names(op, _DESTINATIONS)), "vdata")
+    for name in data:
+        if stores and name not in _DESTINATIONS:
+            found.read(name)
+        if name == result and (loads or returns):
+            found.write(name)
+    if isinstance(row, memory.Load) and row.half:
+        found.keeps = True
+        for name in data:
+            found.read(name)
+    _memory_widths(row, data, found)
+
+
+def _memory_widths(row: Meaning, data: list[str], found: Asked) -> None:
+    twice = isinstance(row, lds.LoadTwo) + 1
+    dwords = row.bits // 32 if isinstance(row, memory.Atomic) else getattr(row, "dwords", 2) * twice
+    compares = isinstance(row, memory.Atomic) and row.modify is memory.Modify.COMPARE_SWAP
+    for name in data:
+        found.dwords[name] = dwords * (2 if compares and "data1" not in found.operands and name != "vdst" else 1)
