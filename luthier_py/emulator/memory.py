@@ -2,28 +2,32 @@
 
 In: allocations and frees by the host. Out: addresses, which are host addresses, and a sorted table
 that native code searches. Invariant: allocations never touch: at least GAP bytes that belong to
-nobody lie between two, so an access past an end is never an access of a neighbour.
+nobody lie between two, so an access past an end is never an access of a neighbour. What is free is zero.
 """
 
 from __future__ import annotations
 
 import bisect
 import ctypes
-import itertools
 import mmap
+import sys
 import threading
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from luthier_py.emulator.layout import ALLOCATION_BYTES
+from luthier_py.emulator.space import Space
 from luthier_py.errors import DeviceError, Invalid
 
 ALIGNMENT = 256
 GAP = 256
 _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 _LARGEST, _SMALLEST = 1 << 37, 1 << 28
+_GIVEN_BACK = 1 << 16  # bytes from which on the pages of what is freed go back to the system
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +52,14 @@ class Memory:
         if place is None:
             self._range = _reserve()
             place = ctypes.addressof(ctypes.c_char.from_buffer(self._range)), len(self._range)
-        self._start, self._size = place
-        self._blocks: list[tuple[int, int]] = []        # (start, end) taken, gaps not included, sorted
+            self._advice = getattr(mmap, "MADV_DONTNEED", 0)  # makes private pages zero, on Linux
+        else:
+            self._advice = getattr(mmap, "MADV_REMOVE", 0)    # and this those of a shared file
+        start, size = place
+        self._space = Space(start + GAP, (size - GAP) // ALIGNMENT * ALIGNMENT)
+        self._blocks: dict[int, int] = {}               # sizes of what is taken, by start, gaps not included
         self._allocations: dict[int, Allocation] = {}   # by address
         self._addresses: list[int] = []                 # of allocations, sorted
-        self._high_water = self._start
         self._lock = threading.RLock()
 
     def allocate(self, size: int, name: str, alignment: int = ALIGNMENT) -> Allocation:
@@ -65,11 +72,10 @@ class Memory:
         if size < 0:
             raise Invalid(f"cannot allocate {size} bytes")
         with self._lock:
-            start = self._hole(max(size, 1), alignment)
-            bisect.insort(self._blocks, (start, start + max(size, 1)))
-            used, self._high_water = self._high_water, max(self._high_water, start + size)
-        if start < used:
-            ctypes.memset(start, 0, size)
+            start = self._space.take(_with_gap(size), max(alignment, ALIGNMENT))
+            if start is None:
+                raise DeviceError(f"out of device memory: no room for {size} bytes")
+            self._blocks[start] = size
         return start
 
     def register(self, allocation: Allocation) -> Allocation:
@@ -89,14 +95,16 @@ class Memory:
     def free(self, address: int) -> None:
         """Give back what ``allocate`` or ``reserve`` gave, with every allocation in it."""
         with self._lock:
-            place = bisect.bisect_left(self._blocks, (address, 0))
-            if place == len(self._blocks) or self._blocks[place][0] != address:
+            if address not in self._blocks:
                 raise Invalid(f"0x{address:x} is not the address of an allocation")
-            _, end = self._blocks.pop(place)
+            size = self._blocks.pop(address)
+            end = address + max(size, 1)
             inside = slice(bisect.bisect_left(self._addresses, address), bisect.bisect_left(self._addresses, end))
             for inner in self._addresses[inside]:
                 del self._allocations[inner]
             del self._addresses[inside]
+            self._clear(address, size)
+            self._space.give(address, _with_gap(size))
 
     def check(self, address: int, size: int) -> None:
         """Invalid unless the host may read or write these bytes."""
@@ -135,19 +143,25 @@ class Memory:
         table = np.array(rows, dtype=np.uint64).reshape(-1, ALLOCATION_BYTES // 8)
         return np.ascontiguousarray(table)
 
-    def _hole(self, size: int, alignment: int) -> int:
-        """First place after the others if there is room, else between them."""
-        align = max(alignment, ALIGNMENT)
-        limit = self._start + self._size - GAP
-        last = self._blocks[-1][1] if self._blocks else self._start
-        for before in itertools.chain((last, self._start), (end for _, end in self._blocks)):
-            start = -(-(before + GAP) // align) * align
-            place = bisect.bisect_left(self._blocks, (start, 0))
-            following = self._blocks[place][0] if place < len(self._blocks) else limit + GAP
-            clear = place == 0 or self._blocks[place - 1][1] + GAP <= start
-            if clear and start + size + GAP <= following and start + size <= limit:
-                return start
-        raise DeviceError(f"out of device memory: no room for {size} bytes")
+    def _clear(self, start: int, size: int) -> None:
+        """Make it zero; large parts by giving their pages back."""
+        end = start + size
+        first, last = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, end // mmap.PAGESIZE * mmap.PAGESIZE
+        if size < _GIVEN_BACK or sys.platform != "linux" or _madvise()(first, last - first, self._advice):
+            first = last = end
+        ctypes.memset(start, 0, first - start)
+        ctypes.memset(last, 0, end - last)
+
+
+def _with_gap(size: int) -> int:
+    return -(-max(size, 1) // ALIGNMENT) * ALIGNMENT + GAP
+
+
+@cache
+def _madvise() -> Any:
+    function = ctypes.CDLL(None).madvise
+    function.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    return function
 
 
 def _reserve() -> mmap.mmap:

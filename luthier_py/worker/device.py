@@ -38,6 +38,8 @@ from luthier_py.worker.wire import Request
 VARIABLE = "LUTHIER_DEVICE"
 PROFILE = "LUTHIER_DEVICE_PROFILE"
 """A file that gets one line of JSON for each launch: what the emulator itself counted."""
+MEMORY = "LUTHIER_DEVICE_MEMORY"
+"""What hipMalloc may give on each device: bytes, or with K, M, G or T."""
 SHARED_GROUPS = 16  # work-groups of a thread from which on threads pay
 _LAUNCH = struct.Struct("<10I")
 _GRID_SYNC_BYTES = 64
@@ -58,6 +60,7 @@ class DeviceService:
 
     def __init__(self) -> None:
         self.targets = chosen_targets(os.environ.get(VARIABLE, ""))
+        self._memory_bytes = chosen_memory(os.environ.get(MEMORY, ""))
         self._modules: dict[int, Loaded] = {}
         self._queue: queue.SimpleQueue[Request] = queue.SimpleQueue()
         self._next_module = 1
@@ -108,7 +111,10 @@ class DeviceService:
         self.memory = Memory((self.arena.address, self.arena.size))
         self.devices = [EmulatorDevice(target, memory=self.memory) for target in self.targets]
         threading.Thread(target=self._run, daemon=True).start()
-        return struct.pack("<I", len(self.targets)) + b"".join(map(describe, self.targets, range(len(self.targets))))
+        count = len(self.targets)
+        each = min(self._memory_bytes, self.arena.size // 2 // count)  # the other half is for memory of the host
+        facts = [describe(target, number, each) for number, target in enumerate(self.targets)]
+        return struct.pack("<I", count) + b"".join(facts)
 
     def _allocate(self, size: int) -> int:
         with full_memory():
@@ -195,6 +201,15 @@ def chosen_targets(text: str) -> list[Target]:
     return [target(name) for name in names]
 
 
+def chosen_memory(text: str) -> int:
+    """Bytes of each device, by LUTHIER_DEVICE_MEMORY."""
+    match = re.fullmatch(r"(\d{1,15})([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    size = int(match[1]) << (" KMGT".index(match[2].upper() or " ") * 10) if match else 0
+    if text and not size:
+        raise Invalid(f"{MEMORY}=`{text}`: give the memory of each device in bytes, or as 512M or 64G, for example")
+    return size or properties.MEMORY_BYTES
+
+
 def append_profile(path: str, profile: LaunchProfile) -> None:
     row = {
         "kernel": profile.kernel,
@@ -231,16 +246,16 @@ def with_hidden(
     return bytes(segment)
 
 
-def describe(of: Target, number: int) -> bytes:
+def describe(of: Target, number: int, memory_bytes: int) -> bytes:
     """One device in the reply to OPEN."""
-    values = properties.properties(of, number)
+    values = properties.properties(of, number, memory_bytes)
     head = struct.pack(
         "<4IQ",
         properties.COMPUTE_UNITS,
         of.wave_sizes[0],
         of.lds_bytes,
         properties.MAX_THREADS,
-        properties.MEMORY_BYTES,
+        memory_bytes,
     )
     pairs = properties.attributes(values)
     forms = [properties.pack(layout, values) for layout in (properties.LAYOUT_R0000, properties.LAYOUT_R0600)]

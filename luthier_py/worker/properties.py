@@ -13,7 +13,7 @@ from luthier_py.isa import Target
 
 COMPUTE_UNITS = 16
 MAX_THREADS = 1024
-MEMORY_BYTES = 16 << 30
+MEMORY_BYTES = 16 << 30  # unless LUTHIER_DEVICE_MEMORY says otherwise
 _CLOCK_KHZ, _LARGEST = 1_000_000, 2**31 - 1
 _SIZES = {"i": 4, "q": 8, "c": 1}
 
@@ -64,7 +64,9 @@ ATTRIBUTES = """
 """
 
 
-def properties(target: Target, number: int) -> dict[str, int | bytes | tuple[int, ...]]:
+def properties(
+    target: Target, number: int, memory_bytes: int = MEMORY_BYTES
+) -> dict[str, int | bytes | tuple[int, ...]]:
     """Values by HIP's names for them; ``number`` is the device's among all."""
     wave = target.wave_sizes[0]
     registers = target.wave_registers(wave).per_simd * target.simds * wave
@@ -74,7 +76,7 @@ def properties(target: Target, number: int) -> dict[str, int | bytes | tuple[int
         "gcnArchName": architecture(target).encode(),
         "uuid": b"LUTHIER-EMULATO" + bytes([ord("R") + number]),
         "pciBusID": number,
-        "totalGlobalMem": MEMORY_BYTES,
+        "totalGlobalMem": memory_bytes,
         "sharedMemPerBlock": target.lds_bytes,
         "sharedMemPerMultiprocessor": target.lds_bytes,
         "maxSharedMemoryPerMultiProcessor": target.lds_bytes,

@@ -35,7 +35,8 @@ static struct device_facts all_facts[MAX_DEVICES];
 static int count;
 static _Thread_local int current;
 static struct wire wire = {.fd = -1};
-static struct control *control;
+static struct control *control; /* where the arena begins; NULL in a child of fork, which has none of it */
+static uintptr_t arena_start;
 static size_t arena_bytes;
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t submitting = PTHREAD_MUTEX_INITIALIZER;
@@ -63,11 +64,14 @@ hipError_t hipGetLastError(void)
     return error;
 }
 
-/* A child of fork has neither the worker nor a right to the parent's: like a GPU, it cannot be used there. */
+/* A child of fork has neither the worker nor a right to the parent's: like a GPU, it cannot be used there ("Process
+ * creation" in HIP's documentation), and memory of the device is none of the child's (MADV_DONTFORK). */
 static void after_fork(void)
 {
     wire_close(&wire);
     pinned_after_fork();
+    memory_after_fork();
+    control = NULL;
     if (state == READY) {
         state = BROKEN;
         broken = hipErrorNotInitialized;
@@ -88,7 +92,9 @@ static int make_arena(void)
             void *place = mmap((void *)PLACES[i], bytes, PROT_READ | PROT_WRITE,
                                MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, 0);
             if (place == (void *)PLACES[i]) {
+                madvise(place, bytes, MADV_DONTFORK);
                 control = place;
+                arena_start = PLACES[i];
                 arena_bytes = bytes;
                 return descriptor_above(fd, HIGH_FD);
             }
@@ -142,7 +148,7 @@ static hipError_t start(void)
     close(fd);
     if (!started)
         return hipErrorNoDevice;
-    uint64_t place[2] = {(uintptr_t)control, arena_bytes};
+    uint64_t place[2] = {arena_start, arena_bytes};
     struct reply reply;
     if (!wire_call(&wire, MESSAGE_OPEN, &(struct part){place, sizeof place}, 1, &reply)) {
         say("luthier: the worker process ended before it answered");
@@ -178,7 +184,7 @@ hipError_t device_check(int device)
 
 bool in_arena(const void *address)
 {
-    return control && (uintptr_t)address - (uintptr_t)control < arena_bytes;
+    return (uintptr_t)address - arena_start < arena_bytes;
 }
 
 size_t device_arena_bytes(void) { return arena_bytes; }
@@ -188,7 +194,7 @@ uint64_t device_submitted(void) { return submitted; }
 bool device_done(uint64_t ticket) { return !control || control->completed >= ticket; }
 
 /* A failed launch is final: every later wait and copy reports it, as after a fault on a GPU. */
-static hipError_t failure(void) { return control ? (hipError_t)control->failure : hipSuccess; }
+static hipError_t failure(void) { return control ? (hipError_t)control->failure : state == BROKEN ? broken : hipSuccess; }
 
 hipError_t device_wait(uint64_t ticket)
 {
@@ -208,6 +214,9 @@ hipError_t device_wait(uint64_t ticket)
 
 hipError_t device_submit(uint32_t code, const struct part *parts, int count, uint64_t *ticket)
 {
+    hipError_t error = device_ready();
+    if (error)
+        return error;
     pthread_mutex_lock(&submitting);
     bool sent = wire_send(&wire, code, parts, count);
     if (sent)
@@ -246,7 +255,7 @@ uint64_t *stamp_take(void)
 {
     pthread_mutex_lock(&stamping);
     uint64_t *stamp = free_stamp_count ? free_stamps[--free_stamp_count]
-                      : next_stamp < STAMPS ? &control->stamps[next_stamp++] : NULL;
+                      : control && next_stamp < STAMPS ? &control->stamps[next_stamp++] : NULL;
     pthread_mutex_unlock(&stamping);
     return stamp;
 }

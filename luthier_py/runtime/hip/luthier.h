@@ -106,6 +106,7 @@ void memory_leave(const struct pool *pool);
 bool memory_find(const void *address, struct allocation *found);
 bool memory_valid(const void *address, size_t bytes); /* host memory, or inside one allocation */
 hipError_t memory_free(void *address);
+void memory_after_fork(void);
 
 /* pinned.c: the program's own memory, registered. */
 uintptr_t pinned_device(const void *address, uintptr_t *start); /* its address on the device, or 0; of the range too */

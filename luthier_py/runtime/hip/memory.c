@@ -9,6 +9,7 @@ enum { TYPE_HOST = ABI_MAJOR > 5 ? 1 : 0, TYPE_DEVICE = ABI_MAJOR > 5 ? 2 : 1, T
 
 static struct allocation *table; /* by address */
 static size_t table_count, table_room;
+static size_t used[MAX_DEVICES]; /* of each device's own memory */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Index of the first allocation that begins after `address`. */
@@ -25,9 +26,32 @@ static size_t after(uintptr_t address)
     return low;
 }
 
+/* What hipMemGetInfo counts; all else is the host's. */
+static bool on_device(enum kind kind) { return kind == KIND_DEVICE || kind == KIND_VARIABLE; }
+
+/* Whether a device has room for this much more, which is taken. */
+static bool take_room(int device, size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    uint64_t total = device_facts(device)->memory_bytes;
+    bool room = !bytes || (used[device] <= total && bytes <= total - used[device]);
+    used[device] += room ? bytes : 0;
+    pthread_mutex_unlock(&lock);
+    return room;
+}
+
+static void give_room(int device, size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    used[device] -= bytes;
+    pthread_mutex_unlock(&lock);
+}
+
 void memory_add(struct allocation allocation)
 {
     pthread_mutex_lock(&lock);
+    if (allocation.kind == KIND_VARIABLE)
+        used[allocation.device] += allocation.bytes;
     if (table_count == table_room) {
         size_t room = table_room ? 2 * table_room : 64;
         struct allocation *larger = realloc(table, room * sizeof *table);
@@ -51,11 +75,21 @@ bool memory_remove(uintptr_t address)
     size_t place = after(address);
     bool found = place > 0 && table[place - 1].address == address;
     if (found) {
+        if (on_device(table[place - 1].kind))
+            used[table[place - 1].device] -= table[place - 1].bytes;
         memmove(table + place - 1, table + place, (table_count - place) * sizeof *table);
         table_count--;
     }
     pthread_mutex_unlock(&lock);
     return found;
+}
+
+/* A child has none of it. */
+void memory_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    table_count = 0;
+    memset(used, 0, sizeof used);
 }
 
 /* What is left of a pool that is destroyed belongs to none. */
@@ -97,14 +131,21 @@ hipError_t memory_allocate(void **address, size_t bytes, enum kind kind, unsigne
     if (!address)
         return hipErrorInvalidValue;
     *address = NULL;
-    if (bytes == 0)
-        return device_ready();
-    uint64_t place;
-    hipError_t error = device_ask(MESSAGE_ALLOCATE, &(uint64_t){bytes}, 1, &place);
-    if (error)
+    hipError_t error = device_ready();
+    if (error || bytes == 0)
         return error;
+    uint64_t place;
+    int device = device_current();
+    size_t own = on_device(kind) ? bytes : 0;
+    if (!take_room(device, own))
+        return hipErrorOutOfMemory;
+    error = device_ask(MESSAGE_ALLOCATE, &(uint64_t){bytes}, 1, &place);
+    if (error) {
+        give_room(device, own);
+        return error;
+    }
     *address = (void *)(uintptr_t)place;
-    memory_add((struct allocation){place, bytes, kind, flags, device_current(), pool, 0});
+    memory_add((struct allocation){place, bytes, kind, flags, device, pool, 0});
     pool_count(pool, (int64_t)bytes);
     return hipSuccess;
 }
@@ -198,10 +239,10 @@ hipError_t hipPointerGetAttributes(struct pointer_attributes *attributes, const 
         attributes->device = ABI_MAJOR > 5 ? -2 : 0;
         return ABI_MAJOR > 5 && address ? hipSuccess : note(hipErrorInvalidValue);
     }
-    bool on_device = found.kind == KIND_DEVICE || found.kind == KIND_VARIABLE;
-    attributes->type = on_device ? TYPE_DEVICE : found.kind == KIND_MANAGED ? TYPE_MANAGED : TYPE_HOST;
+    bool device = on_device(found.kind);
+    attributes->type = device ? TYPE_DEVICE : found.kind == KIND_MANAGED ? TYPE_MANAGED : TYPE_HOST;
     attributes->device_address = (char *)address + (found.host ? found.address - found.host : 0);
-    attributes->host_address = on_device ? NULL : (void *)address;
+    attributes->host_address = device ? NULL : (void *)address;
     attributes->device = found.device;
     attributes->managed = found.kind == KIND_MANAGED;
     attributes->flags = found.flags;
@@ -233,14 +274,11 @@ hipError_t hipMemGetInfo(size_t *free_bytes, size_t *total_bytes)
     hipError_t error = device_ready();
     if (error || !free_bytes || !total_bytes)
         return note(error ? error : hipErrorInvalidValue);
-    size_t used = 0;
+    int device = device_current();
     pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < table_count; i++)
-        if (table[i].kind != KIND_HOST && table[i].kind != KIND_PINNED && table[i].device == device_current())
-            used += table[i].bytes;
+    *total_bytes = device_facts(device)->memory_bytes;
+    *free_bytes = used[device] < *total_bytes ? *total_bytes - used[device] : 0;
     pthread_mutex_unlock(&lock);
-    *total_bytes = device_facts(device_current())->memory_bytes;
-    *free_bytes = used < *total_bytes ? *total_bytes - used : 0;
     return hipSuccess;
 }
 

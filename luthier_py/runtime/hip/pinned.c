@@ -111,7 +111,10 @@ static hipError_t share(struct range pages)
         return hipSuccess;
     memcpy((void *)device, (const void *)pages.start, bytes);
     void *place = mremap((void *)device, 0, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)pages.start);
-    return place == (void *)pages.start ? hipSuccess : hipErrorOutOfMemory;
+    if (place != (void *)pages.start)
+        return hipErrorOutOfMemory;
+    madvise(place, bytes, MADV_DOFORK); /* unlike the arena's: a child needs its copy */
+    return hipSuccess;
 }
 
 /* From here on they are its own again. */

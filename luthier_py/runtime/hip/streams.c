@@ -46,6 +46,9 @@ uint64_t stream_horizon(struct stream *stream)
 
 hipError_t stream_settle(struct stream *stream)
 {
+    hipError_t error = device_ready();
+    if (error)
+        return error; /* in a child of fork there is no thread that could return */
     pthread_mutex_lock(&stream->lock);
     while (stream->calls)
         pthread_cond_wait(&stream->idle, &stream->lock);
@@ -274,6 +277,9 @@ hipError_t hipEventElapsedTime(float *milliseconds, event_t start, event_t stop)
         return note(hipErrorInvalidHandle);
     if (!device_done(start->ticket) || !device_done(stop->ticket))
         return note(hipErrorNotReady);
+    hipError_t error = device_ready();
+    if (error)
+        return note(error);
     uint64_t from = start->time ? start->time : *start->stamp, to = stop->time ? stop->time : *stop->stamp;
     *milliseconds = (float)((double)to - (double)from) * 1e-6f;
     return hipSuccess;

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import random
+from pathlib import Path
+
 import numpy as np
 import pytest
 from launching import device
 
-from luthier_py.emulator.memory import GAP, Memory
+from luthier_py.emulator.memory import GAP, Memory, read_bytes, write_bytes
 from luthier_py.errors import DeviceError, Invalid
 
 
@@ -32,6 +37,63 @@ def test_freed_memory_is_used_again_and_is_clean():
     taken = {dev.alloc(700).address for _ in range(3)}
     assert all(dev.read(address, 700) == bytes(700) for address in taken)
     dev.free(b)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_order_of_allocations(seed):
+    """None overlaps another, gaps included; all of it is zero when it is given out; at the end all is one range again."""
+    rng, memory = random.Random(seed), Memory()
+    most = memory._space._by_size[-1]
+    taken = {}
+    for step in range(2000):
+        if taken and (len(taken) > 60 or rng.random() < 0.45):
+            memory.free(taken.pop(rng.choice(list(taken))).address)
+            continue
+        size = rng.choice((0, 1, 100, 256, 5000, 70_000, 1 << 20))
+        new = memory.allocate(size, f"{step}", rng.choice((256, 4096, 1 << 16)))
+        assert not any(new.address < old.end + GAP and old.address < new.end + GAP for old in taken.values())
+        assert read_bytes(new.address, size).count(0) == size
+        write_bytes(new.address, b"x" * size)
+        taken[new.address] = new
+    for address in taken:
+        memory.free(address)
+    assert memory._space._by_size == [most]
+
+
+def test_freed_memory_goes_back_to_the_system():
+    """Also where a smaller allocation comes after each that is freed, so that a place is never the last one."""
+    memory, kept = Memory(), []
+
+    def resident():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+    before = resident()
+    for _ in range(50):
+        large = memory.allocate(16 << 20, "large")
+        ctypes.memset(large.address, 1, large.size)
+        kept.append(memory.allocate(100, "small"))
+        memory.free(large.address)
+    assert resident() - before < 64 << 20
+    assert max(small.address for small in kept) - min(small.address for small in kept) < 64 << 20
+
+
+def test_a_full_memory_has_room_again():
+    """Whatever the order in which it is freed."""
+    place = bytearray(1 << 20)
+    start = -(-ctypes.addressof(ctypes.c_char.from_buffer(place)) // 256) * 256
+    memory = Memory((start, (1 << 20) - 256))
+    taken = []
+    with pytest.raises(DeviceError, match="no room for 10000 bytes"):
+        while True:
+            taken.append(memory.allocate(10_000, "part").address)
+    assert len(taken) > 95
+    for address in taken[::2]:
+        memory.free(address)
+    with pytest.raises(DeviceError):
+        memory.allocate(20_000, "two")
+    for address in taken[1::2]:
+        memory.free(address)
+    memory.free(memory.allocate((1 << 20) - 4096, "all").address)
 
 
 def test_out_of_memory_and_bad_sizes():

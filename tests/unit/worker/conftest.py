@@ -68,6 +68,23 @@ def program(require_tool: Callable[[str], str], request: pytest.FixtureRequest) 
     return make
 
 
+@pytest.fixture(scope="session")
+def host_program(require_tool: Callable[[str], str], request: pytest.FixtureRequest) -> Callable[..., Path]:
+    """``host_program(name)``: NAME.c beside this file as an executable, with libamdhip64 linked or ``linked=False``."""
+    compiler, folder = require_tool("cc"), Path(request.config.cache.mkdir("programs"))
+
+    def make(name: str, linked: bool = True) -> Path:
+        source, libraries = Path(__file__).parent / f"{name}.c", runtime_folder()
+        digest = hashlib.sha256(source.read_bytes() + bytes([linked])).hexdigest()
+        output = folder / f"{name}-{digest[:16]}"
+        if not output.exists():
+            library = (f"-L{libraries}", "-l:libamdhip64.so.7") if linked else ("-ldl",)
+            subprocess.run([compiler, "-Wall", "-Werror", source, "-o", output, *library, "-pthread"], check=True)
+        return output
+
+    return make
+
+
 def missing(words: str) -> NoReturn:
     (pytest.fail if os.environ.get("LUTHIER_REQUIRE_TOOLS") == "1" else pytest.skip)(words)
 

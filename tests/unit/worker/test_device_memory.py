@@ -1,0 +1,41 @@
+"""Memory of the emulated device: what it says is there, what it gives, and whose it is after fork."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+HostProgram = Callable[..., Path]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.mark.parametrize(
+    "settings, total",
+    (
+        ({}, 16 << 30),
+        ({"LUTHIER_DEVICE_MEMORY": "96M"}, 96 << 20),
+        ({"LUTHIER_DEVICE_MEMORY": "1000001"}, 1000001),
+        ({"LUTHIER_DEVICE": "emulator:gfx90a*16"}, 8 << 30),  # half of what there is, among all
+    ),
+)
+def test_what_is_free_can_be_had(settings: dict[str, str], total: int, host_program: HostProgram, run: Run) -> None:
+    done = run(host_program("memory_program"), "limits", **settings)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert total - (1 << 20) < int(done.stdout.splitlines()[0]) <= total
+
+
+@pytest.mark.parametrize("size", ("0", "-1", "much", "4X", "1.5G"))
+def test_wrong_sizes(size: str, host_program: HostProgram, run: Run) -> None:
+    done = run(host_program("memory_program"), "limits", LUTHIER_DEVICE_MEMORY=size)
+    assert done.returncode == 1 and f"LUTHIER_DEVICE_MEMORY=`{size}`: give" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("when", ("used", "unused"))
+def test_children_of_fork(when: str, host_program: HostProgram, run: Run) -> None:
+    """As with a GPU: a child of a process that has used the device can neither use it nor touch its memory."""
+    done = run(host_program("memory_program"), when)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "PASSED\n", "")
