@@ -67,3 +67,7 @@ class CheckFailed(LuthierError):
 
 class DeviceError(LuthierError):
     """A kernel failed while it ran: bad address, no forward progress, bad launch."""
+
+
+class TimeLimit(DeviceError):
+    """A kernel took longer than it was given."""
