@@ -74,6 +74,10 @@ class DeviceError(LuthierError):
     """A kernel failed while it ran: bad address, no forward progress, bad launch."""
 
 
+class TimeLimit(DeviceError):
+    """A kernel took longer than it was given."""
+
+
 def one_line(error: Exception) -> str:
     """What went wrong; for what nobody raised on purpose also its type, and the file and line that it comes from."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:

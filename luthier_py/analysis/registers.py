@@ -53,10 +53,8 @@ def allocated(target: Target, descriptor: KernelDescriptor) -> int:
     whole = (1 << target.vgpr_limit) - 1
     if descriptor.enable_dynamic_vgpr or descriptor.enable_dynamic_vgpr_rsrc3:
         return SCALARS | pack(RegSet(0, whole, whole))
-    count = descriptor.vgpr_count(target)
-    vgprs = descriptor.accum_offset if target.unified_agprs else count
-    agprs = count - vgprs if target.unified_agprs else count
-    return SCALARS | pack(RegSet(0, (1 << vgprs) - 1 & whole, (1 << agprs) - 1 & whole if target.has_agprs else 0))
+    vgprs, agprs = descriptor.arch_vgpr_count(target), descriptor.agpr_count(target)
+    return SCALARS | pack(RegSet(0, (1 << vgprs) - 1 & whole, (1 << agprs) - 1 & whole))
 
 
 def initial_registers(target: Target, descriptor: KernelDescriptor) -> RegSet:

@@ -249,6 +249,7 @@ class Access:
         for i in range(row.dwords):
             place = self.t.emitter.let(f"getelementptr i8, ptr {pointer}, i64 {4 * i}")
             self.t.emitter.emit(f"store i32 {self.t.scalars.read(data + i).ref}, ptr {place}, align 4")
+        self.t.note_change()
 
     def load_words(self, pointer: str, target: int, dwords: int) -> None:
         """Consecutive memory to consecutive scalar registers, two at a time."""

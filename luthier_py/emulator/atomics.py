@@ -36,6 +36,7 @@ def atomic(name: str, addresses: str, operation: str, wave_size: int) -> str:
     text += (_LDS_WINDOW if in_lds else _SITE_WINDOW) + _POINTER
     text += _read("data", bits) + _read("second", bits)
     text += _plain_step(modify, letter, bits) if in_lds else _atomic_step(modify, letter, bits)
+    text += "  %change = add i64 0, 0\n" if in_lds else _change(bits)
     text += _WRITE_WORD if bits == 32 else _WRITE_PAIR
     return expand(text + _TAIL, name=name, row=4 * wave_size, size=bits // 8, less=bits // 8 - 1, flags=flags)
 
@@ -94,6 +95,15 @@ written:
 """
 
 
+def _change(bits: int) -> str:
+    """%change: 1 if memory is not what it was; if another has changed it meanwhile, that counts as well."""
+    return f"""
+  %now = load atomic i{bits}, ptr %pointer monotonic, align {bits // 8}
+  %differs = icmp ne i{bits} %now, %old
+  %change = zext i1 %differs to i64
+"""
+
+
 def _plain_step(modify: Modify, letter: str, bits: int) -> str:
     """As the semantics say it, in memory that nobody else sees."""
     lines, new = _computed(modified, modify, letter, bits)
@@ -119,6 +129,7 @@ entry:
   br label %test
 test:
   %left = phi i64 [ %exec, %entry ], [ %rest, %next ]
+  %changed = phi i64 [ 0, %entry ], [ %changed.now, %next ]
   %over = icmp eq i64 %left, 0
   br i1 %over, label %done, label %body
 body:
@@ -188,10 +199,16 @@ _WRITE_PAIR = """
 _TAIL = """
   br label %next
 next:
+  %changed.now = or i64 %changed, %change
   %fewer = add i64 %left, -1
   %rest = and i64 %left, %fewer
   br label %test
 done:
+  %change.worker.at = get wave.worker of %wave
+  %change.worker = inttoptr i64 %change.worker.at to ptr
+  %changes = get worker.changes of %change.worker
+  %changes.now = add i64 %changes, %changed
+  put worker.changes of %change.worker, %changes.now
   ret i1 true
 failed:
   ret i1 false

@@ -10,28 +10,39 @@ from __future__ import annotations
 import threading
 import time
 
-from luthier_py.emulator.dispatch import Run
+from luthier_py.emulator.dispatch import Patience, Run
 from luthier_py.emulator.launch import mode_of, shape_of
 from luthier_py.emulator.memory import Memory, read_bytes, write_bytes
 from luthier_py.emulator.module import EmulatorModule
 from luthier_py.emulator.pool import Pool
 from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.emulator.translate import Settings
-from luthier_py.errors import Invalid
-from luthier_py.isa.target import Target
+from luthier_py.errors import Invalid, Unsupported
+from luthier_py.isa.target import Target, targets
 from luthier_py.loader import load
 from luthier_py.runtime.device import Buffer, Dim3, KernelHandle
 
+EMULATED_GENERATION = 9
+
+def emulated_targets() -> tuple[Target, ...]:
+    """Those whose instructions have meanings; where one is missing all the same, the launch says so."""
+    return tuple(target for target in targets() if target.generation == EMULATED_GENERATION)
+
 
 class EmulatorDevice:
-    """Mutable: one emulated GPU. ``threads``: how many work-groups run at once; ``memory``: what several share."""
+    """Mutable: one emulated GPU. ``threads``: how many work-groups run at once; ``memory``: what several share.
+
+    ``others_write``: somebody else may write memory while a kernel runs; if not, one that waits for it is an error.
+    """
 
     def __init__(self, target: Target, threads: int = 1, time_limit: float | None = None,
-                 memory: Memory | None = None) -> None:
+                 memory: Memory | None = None, others_write: bool = False) -> None:
+        if target not in emulated_targets():
+            known = ", ".join(row.name for row in emulated_targets())
+            raise Unsupported(f"there is no emulator for {target.name} yet, only for {known}")
         self._target = target
         self.threads = max(threads, 1)
-        self.time_limit = time_limit
-        """Seconds that a launch may take; None for any."""
+        self.patience = Patience(time_limit, others_write)
         self.memory = memory or Memory()
         self._pool = Pool()
         self.profile: LaunchProfile | None = None
@@ -76,6 +87,6 @@ class EmulatorDevice:
             code = module.code(settings)
             code.require(kernel.record.entry, kernel.name)
             started = time.perf_counter()
-            with Run(self.memory, self._pool, module, code, shape, kernarg, self.threads, self.time_limit) as run:
+            with Run(self.memory, self._pool, module, code, shape, kernarg, self.threads, self.patience) as run:
                 run.execute()
                 self.profile = run.profile(time.perf_counter() - started)

@@ -1,8 +1,8 @@
 """One launch: memory for its waves, workers that run them, counters, faults.
 
-In: a checked launch. Out: the kernel's effects on memory; counts. Work-groups start in order; one
-that has used up its turns is put aside for others, so that work-groups may wait for each other.
-Invariant: everything a launch takes is given back when it ends, however it ends.
+In: a checked launch. Out: the kernel's effects on memory; counts. Work-groups start in order; one that has used up
+its turns, or stands still, is put aside for others, as many as the device holds, so that they may wait for each other.
+Invariant: everything a launch takes is given back when it ends, however it ends; one that cannot go on ends.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from types import TracebackType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from luthier_py.emulator.engine import scheduler_address
 from luthier_py.emulator.launch import (
@@ -23,12 +23,10 @@ from luthier_py.emulator.launch import (
     PRIVATE_BASE,
     SHARED_BASE,
     Places,
-    Residence,
     Shape,
     dispatch_packet,
     group_id_places,
     image_stride,
-    wave_images,
     work_item_rows,
 )
 from luthier_py.emulator.layout import (
@@ -36,49 +34,35 @@ from luthier_py.emulator.layout import (
     GROUP,
     LAUNCH,
     MEETINGS,
-    WAVE,
     WAVE_HEADER_BYTES,
     WORKER,
     Fault,
     Outcome,
-    wave_stride,
+    Status,
 )
 from luthier_py.emulator.memory import Allocation, Memory, write_bytes
 from luthier_py.emulator.module import Code, EmulatorModule
 from luthier_py.emulator.pool import Pool
 from luthier_py.emulator.profile import LaunchProfile
+from luthier_py.emulator.residency import of_device
+from luthier_py.emulator.slot import Slot, Words, record
+from luthier_py.emulator.standing import told
 from luthier_py.emulator.translate import Counted
-from luthier_py.errors import DeviceError, Location
+from luthier_py.errors import DeviceError, Location, TimeLimit
 
-SLICE = 2000        # backward branches of a wave before the next one gets its turn
-ROUNDS = 200        # rounds of a work-group before another work-group gets its turn
-MAX_RESIDENT = 1024  # work-groups of one worker that may wait at a time
+ROUNDS = 64  # turns of each wave before somebody looks how far the work-group got
 QUEUE_BYTES = 256
+POLL_SECONDS = 0.0002  # between looks at work-groups that all wait for another's memory
 _LINE = 64
 
-Words = NDArray[np.uint64]
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a launch may take. ``others_write``: its memory, while it runs, so that it may wait for them."""
 
-class Slot:
-    """Mutable: memory for one resident work-group."""
-
-    def __init__(self, run: Run, worker: Worker) -> None:
-        shape = run.shape
-        waves = wave_stride(shape.wave_size) * shape.waves
-        images = image_stride(shape) * shape.waves
-        lds = -(-max(shape.lds_bytes, 1) // _LINE) * _LINE
-        scratch = shape.scratch_bytes * shape.wave_size
-        self.block = run.pool.take(waves + images + lds + scratch * shape.waves + _LINE)
-        self.waves = self.block.address
-        home = Residence(worker.address, self.waves + waves + images, self.waves + waves + images + lds, scratch)
-        entry = run.module.base + shape.record.entry
-        initial = wave_images(shape, run.places, run.kernarg, entry, home)
-        write_bytes(self.waves + waves, initial.tobytes())
-        self.record = _record(GROUP, waves=self.waves, images=self.waves + waves, lds=home.lds)
-
-    @property
-    def address(self) -> int:
-        return self.record.ctypes.data
+    time_limit: float | None = None  # seconds
+    others_write: bool = False
+    standstill: float = 30.0         # seconds until waiting for work-groups that cannot start is an error all the same
 
 
 class Worker:
@@ -88,7 +72,7 @@ class Worker:
         self.run = run
         self.tally = run.code.take_tally()
         code = run.code
-        self.record = _record(
+        self.record = record(
             WORKER, counters=self.tally.counters.ctypes.data, sites=self.tally.sites.ctypes.data,
             allocations=run.allocations.ctypes.data, allocation_count=len(run.allocations),
             code_base=run.module.base, table=code.table.ctypes.data, table_entries=len(code.table),
@@ -100,6 +84,10 @@ class Worker:
     def address(self) -> int:
         return self.record.ctypes.data
 
+    @property
+    def changes(self) -> int:
+        return int(self.record[WORKER["changes"] // 8])
+
     def work(self) -> None:
         """Run work-groups until none is left; whatever goes wrong stops the other workers too."""
         ended = False
@@ -108,32 +96,42 @@ class Worker:
             ended = True
         finally:
             if not ended:
-                self.run.stop.set()
+                self.run.halt()
 
     def _work(self) -> None:
         run = self.run
         waiting: deque[Slot] = deque()
         slot = self._new_slot()
-        starting = True
         while not run.stop.is_set():
             outcome = Outcome(run.native(self.address, run.record.ctypes.data, slot.address, ROUNDS))
             if outcome is Outcome.FINISHED:
-                starting = False
                 if not waiting:
                     return
                 slot = waiting.popleft()
             elif outcome is Outcome.NEEDS_CODE:
-                pc = int(run.field(slot, "pc")) - run.module.base
-                run.code.require(pc, run.shape.record.name)
+                run.compile(int(run.field(slot, "pc")) - run.module.base)
             elif outcome is Outcome.FAULT:
                 raise run.fault(slot)
-            else:
-                run.check_time()
+            elif not self._goes_on(slot):
                 waiting.append(slot)
-                slot = self._new_slot() if starting and len(waiting) < MAX_RESIDENT else waiting.popleft()
+                slot.set_effort(0)
+                slot = self._new_slot() if run.take_place() else waiting.popleft()
+
+    def _goes_on(self, slot: Slot) -> bool:
+        """Whether a work-group that has used up its rounds is to get more at once."""
+        if slot.has_moved_on():
+            return True
+        if slot.look(self.run.changes):
+            if not self.run.has_place and all(s.still_at == slot.still_at for s in self.slots if s.active):
+                self.run.consider_standstill()
+            return False
+        self.run.standing_since = None
+        return slot.lengthen_turns()
 
     def _new_slot(self) -> Slot:
-        self.slots.append(Slot(self.run, self))
+        run = self.run
+        entry = run.module.base + run.shape.record.entry
+        self.slots.append(Slot(run.pool, run.shape, run.places, run.kernarg, entry, self.address))
         return self.slots[-1]
 
     def leave(self) -> None:
@@ -147,30 +145,38 @@ class Run:
     """Mutable: a launch in progress."""
 
     def __init__(self, memory: Memory, pool: Pool, module: EmulatorModule, code: Code, shape: Shape, kernarg: bytes,
-                 threads: int, time_limit: float | None) -> None:
+                 threads: int, patience: Patience) -> None:
         self.memory, self.pool, self.module, self.code = memory, pool, module, code
-        self.shape, self.kernarg = shape, kernarg
+        self.shape, self.kernarg, self.patience = shape, kernarg, patience
         self.stop = threading.Event()
-        self._deadline = None if time_limit is None else time.monotonic() + time_limit
+        self.standing_since: float | None = None
+        self._hopeless: DeviceError | None = None
+        self._compiling = 0.0
         self._taken: list[int] = []
+        self.residency = of_device(
+            shape.record.name, shape.target, shape.record.descriptor, shape.waves, shape.lds_bytes)
         self.places = self._place_arguments()
-        descriptor = shape.record.descriptor
+        self.record = self._launch_record()
+        self.allocations = memory.table()
+        self.meetings: Words = np.zeros(MEETINGS, dtype=np.uint64)
+        self.native = ctypes.CFUNCTYPE(ctypes.c_uint64, *[ctypes.c_uint64] * 4)(scheduler_address(shape.wave_size))
+        self.workers = [Worker(self) for _ in range(min(threads, shape.groups, self.residency.groups))]
+        self._lock = threading.Lock()
+        self._places_left = self.residency.groups - len(self.workers)
+
+    def _launch_record(self) -> Words:
+        shape, descriptor = self.shape, self.shape.record.descriptor
         x, y, z, _ = group_id_places(descriptor)
         row_bytes = 4 * shape.wave_size
-        total = descriptor.vgpr_count(shape.target)
-        vgprs = min(descriptor.accum_offset, total) if shape.target.unified_agprs else total
-        agprs = total - vgprs if shape.target.unified_agprs else AGPR_ROW
+        vgprs = descriptor.arch_vgpr_count(shape.target)
+        agprs = descriptor.agpr_count(shape.target) if shape.target.unified_agprs else AGPR_ROW
         image_rows = work_item_rows(shape).shape[1]
-        self.record = _record(
+        return record(
             LAUNCH, total=shape.groups, count_x=shape.grid[0], count_y=shape.grid[1], sgpr_x=x, sgpr_y=y, sgpr_z=z,
             waves=shape.waves, image_stride=image_stride(shape),
             image_bytes=WAVE_HEADER_BYTES + image_rows * row_bytes,
             vector_bytes=max(vgprs - image_rows, 0) * row_bytes,
-            agpr_bytes=agprs * row_bytes, lds_bytes=shape.lds_bytes, slice=SLICE)
-        self.allocations = memory.table()
-        self.meetings: Words = np.zeros(MEETINGS, dtype=np.uint64)
-        self.native = ctypes.CFUNCTYPE(ctypes.c_uint64, *[ctypes.c_uint64] * 4)(scheduler_address(shape.wave_size))
-        self.workers = [Worker(self) for _ in range(min(threads, shape.groups))]
+            agpr_bytes=agprs * row_bytes, lds_bytes=shape.lds_bytes)
 
     def __enter__(self) -> Run:
         return self
@@ -204,7 +210,20 @@ class Run:
         return address
 
     def execute(self) -> None:
-        """Run all work-groups; raises what the first worker that failed raised."""
+        """Run all work-groups; raises what the first worker that failed raised, or why nobody could go on."""
+        timer = self._timer(self.patience.time_limit)
+        try:
+            self._execute()
+        finally:
+            if timer is not None:
+                timer.cancel()
+        if self._hopeless is not None:
+            raise self._hopeless
+        if self.stop.is_set():
+            limit = f"no end within the time limit of {self.patience.time_limit:g} s"
+            raise TimeLimit(f"{limit}: {self.standing()}", Location(self.shape.record.name))
+
+    def _execute(self) -> None:
         if len(self.workers) == 1:
             self.workers[0].work()
             return
@@ -212,16 +231,101 @@ class Run:
             for future in [pool.submit(worker.work) for worker in self.workers]:
                 future.result()
 
-    def check_time(self) -> None:
-        if self._deadline is not None and time.monotonic() > self._deadline:
-            raise DeviceError("no end within the time limit: the kernel may loop for ever",
-                              Location(self.shape.record.name))
+    def halt(self) -> None:
+        """Nobody goes on."""
+        self.stop.set()
+        self.record[LAUNCH["stop"] // 8] = 1
+
+    # How long
+
+    def _timer(self, seconds: float | None) -> threading.Timer | None:
+        if seconds is None:
+            return None
+        timer = threading.Timer(seconds, self._time_is_over)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    def _time_is_over(self) -> None:
+        """Time that compiling took does not count."""
+        with self._lock:
+            extra, self._compiling = self._compiling, 0.0
+        if extra > 0:
+            self._timer(extra)
+        else:
+            self.halt()
+
+    def compile(self, pc: int) -> None:
+        started = time.monotonic()
+        self.code.require(pc, self.shape.record.name)
+        with self._lock:
+            self._compiling += time.monotonic() - started
+
+    # Work-groups that wait
+
+    @property
+    def changes(self) -> int:
+        """How often memory has changed."""
+        return sum(worker.changes for worker in self.workers)
+
+    @property
+    def waiting_to_start(self) -> int:
+        return max(self.shape.groups - int(self.record[LAUNCH["next"] // 8]), 0)
+
+    @property
+    def has_place(self) -> bool:
+        """Whether one more work-group may be resident, and there is one."""
+        return bool(self._places_left and self.waiting_to_start)
+
+    def take_place(self) -> bool:
+        with self._lock:
+            if not self.has_place:
+                return False
+            self._places_left -= 1
+            return True
+
+    def consider_standstill(self) -> None:
+        """End the launch if nobody can go on: every work-group that may run stands still, in the same memory."""
+        changes = self.changes
+        slots = [slot for worker in self.workers for slot in worker.slots if slot.active]
+        moving = not all(worker.slots for worker in self.workers) or any(slot.still_at != changes for slot in slots)
+        if moving or changes != self.changes or self.stop.is_set():
+            time.sleep(POLL_SECONDS)
+            return
+        if self.patience.others_write and self._polls(slots):
+            time.sleep(POLL_SECONDS)
+            self.standing_since = self.standing_since or time.monotonic()
+            if not self.waiting_to_start or time.monotonic() < self.standing_since + self.patience.standstill:
+                return
+        self._hopeless = self._deadlock(slots)
+        self.halt()
+
+    def _polls(self, slots: list[Slot]) -> bool:
+        """Whether a wave looks at memory; what waits at barriers does not."""
+        return any(s.status in (Status.YIELD, Status.JUMP) for slot in slots for s in slot.standings())
+
+    def _deadlock(self, slots: list[Slot]) -> DeviceError:
+        if self.waiting_to_start:
+            why = (f"deadlock: the {len(slots)} work-groups that the device can hold ({self.residency.limit}) wait for "
+                   "those that have not started")
+        elif any(s.status in (Status.BARRIER, Status.MEETING) for slot in slots for s in slot.standings()):
+            why = "deadlock at a barrier: the waves that it waits for never come"
+        else:
+            why = "deadlock: every wave goes round in a circle, and nobody writes what it may wait for"
+        return DeviceError(f"{why}: {self.standing()}", Location(self.shape.record.name))
+
+    def standing(self) -> str:
+        """Where each wave stands, in words."""
+        slots = [slot for worker in self.workers for slot in worker.slots]
+        waves = [standing for slot in slots for standing in slot.standings()]
+        text = told(waves, self.code, self.module.base)
+        if not self.waiting_to_start:
+            return text
+        return f"{text}; {self.waiting_to_start} of {self.shape.groups} work-groups have not started"
 
     def field(self, slot: Slot, name: str) -> int:
         """A field of the wave that needs attention."""
-        wave = int(slot.record[GROUP["wave"] // 8])
-        address = slot.waves + wave * wave_stride(self.shape.wave_size) + WAVE[name]
-        return int(ctypes.c_uint64.from_address(address).value)
+        return slot.wave_field(int(slot.record[GROUP["wave"] // 8]), name)
 
     def fault(self, slot: Slot) -> DeviceError:
         kind, kernel = Fault(self.field(slot, "fault_kind")), self.shape.record.name
@@ -257,9 +361,3 @@ class Run:
         return LaunchProfile(shape.record.name, shape.groups, waves, found[Counted.WAVES], found[Counted.LANES],
                              found[Counted.ACTIVE_WAVES], seconds, self.code.insts)
 
-
-def _record(fields: dict[str, int], **values: int) -> Words:
-    record: Words = np.zeros(len(fields), dtype=np.uint64)
-    for name, value in values.items():
-        record[fields[name] // 8] = value
-    return record

@@ -69,7 +69,7 @@ class Emitter:
         self.emit(f"br i1 {condition}, label %{then}, label %{otherwise}")
 
     def inside(self, at: str, size: str, begin: str, end: str) -> str:
-        """Whether ``size`` bytes (not 0) from ``at`` on lie from ``begin`` to ``end``, also at the end of the 64 bits."""
+        """Whether ``size`` bytes (not 0) from ``at`` on lie from ``begin`` to ``end``, even where their end wraps."""
         into, length = self.let(f"sub i64 {at}, {begin}"), self.let(f"sub i64 {end}, {begin}")
         begins, room = self.let(f"icmp ult i64 {into}, {length}"), self.let(f"sub i64 {length}, {into}")
         return self.let(f"and i1 {begins}, {self.let(f'icmp ule i64 {size}, {room}')}")

@@ -80,6 +80,7 @@ WORKER = _fields(
     "code_start",    # absolute address of the table's first dword
     "shared_base", "private_base",      # apertures
     "meetings",      # address of a u64 for each global wave sync resource: waves that have come to its barriers
+    "changes",       # how often its waves may have changed memory that others see; counted after the change
 )
 WORKER_BYTES = 8 * len(WORKER)
 
@@ -126,7 +127,7 @@ LAUNCH = _fields(
     "vector_bytes",          # bytes after the image to clear: the other VGPRs
     "agpr_bytes",            # bytes of AGPR rows to clear
     "lds_bytes",
-    "slice",                 # backward branches of a wave before the next one gets its turn
+    "stop",                  # not 0: come back before the next turn
 )
 LAUNCH_BYTES = 8 * len(LAUNCH)
 GROUP = _fields(
@@ -139,6 +140,7 @@ GROUP = _fields(
     "lds",
     "wave",                  # the wave that needs attention
     "index",                 # of the work-group in the launch
+    "slice",                 # backward branches of a wave before the next one gets its turn
 )
 GROUP_BYTES = 8 * len(GROUP)
 

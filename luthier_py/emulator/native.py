@@ -41,6 +41,7 @@ from luthier_py.emulator.native_parts import (
     SLOW_ADDRESS,
     SLOW_END,
     SLOW_HIGH,
+    STORED,
 )
 from luthier_py.emulator.resolve import FLAT, IN_LDS, IN_SCRATCH, WRITES, resolve
 from luthier_py.emulator.template import expand
@@ -91,7 +92,10 @@ class _Move:
             "bytes": self.bytes, "distance": "%distance" if len(self.parts) > 1 else "0", "all": (1 << self.lanes) - 1,
             "lane_bits": self.lanes - 1, "name": self.name, "numbers": ", ".join(f"i32 {i}" for i in range(self.lanes)),
         }  # fmt: skip
-        return expand(HEADER + fast + self._lane_by_lane() + "}\n", **numbers)
+        text = fast + self._lane_by_lane()
+        if self.store and self.addresses != "private" and self.addresses != "lds":
+            text = text.replace("  ret i1 true\n", "  br label %stored\n") + STORED
+        return expand(HEADER + text + "}\n", **numbers)
 
     # Fast ways
 

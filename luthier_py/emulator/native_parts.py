@@ -171,3 +171,15 @@ scanned:
 failed:
   ret i1 false
 """
+
+STORED = """
+stored:
+  %change.worker.at = get wave.worker of %wave
+  %change.worker = inttoptr i64 %change.worker.at to ptr
+  %changes = get worker.changes of %change.worker
+  %any.lane = icmp ne i64 %exec, 0
+  %one.change = zext i1 %any.lane to i64
+  %changes.now = add i64 %changes, %one.change
+  put worker.changes of %change.worker, %changes.now
+  ret i1 true
+"""

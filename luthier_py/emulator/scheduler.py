@@ -3,13 +3,13 @@
 In: records of layout. Out: LLVM IR of ``i64 luthier_run(ptr worker, ptr launch, ptr group, i64 rounds)``,
 which returns an Outcome. Waves of a group take turns; a turn ends at a barrier, after ``slice``
 backward branches, or at s_sleep, so a wave that waits for another does not stop it. After ``rounds``
-rounds Python gets a chance to let another work-group run. Invariant: a group's records say all there
-is to know, so it can be left and taken up again by its worker at any time.
+rounds, or when the launch is to stop, Python gets a chance to let another work-group run. Invariant:
+a group's records say all there is to know, so its worker can leave it and take it up at any time.
 """
 
 from __future__ import annotations
 
-from luthier_py.emulator.layout import AGPR_ROW, ZERO_ROW, Fault, Outcome, Status, row_offset, wave_stride
+from luthier_py.emulator.layout import AGPR_ROW, LAUNCH, ZERO_ROW, Fault, Outcome, Status, row_offset, wave_stride
 from luthier_py.emulator.template import expand
 
 
@@ -18,7 +18,7 @@ def scheduler(wave_size: int) -> str:
     numbers = {member.name: int(member) for enum in (Outcome, Status) for member in enum if member.name != "FAULT"}
     return expand(_START + _RELEASE + _RUN, **numbers, FAULT_OUTCOME=Outcome.FAULT, BAD_JUMP=Fault.JUMP,
                   stride=wave_stride(wave_size), agprs=row_offset(AGPR_ROW, wave_size),
-                  zero_row=row_offset(ZERO_ROW, wave_size), row_bytes=4 * wave_size)
+                  stop_place=LAUNCH["stop"], zero_row=row_offset(ZERO_ROW, wave_size), row_bytes=4 * wave_size)
 
 
 _START = """
@@ -116,7 +116,7 @@ _RUN = """
 define i64 @luthier_run(ptr %worker, ptr %launch, ptr %group, i64 %rounds) {
 entry:
   %waves = get launch.waves of %launch
-  %slice = get launch.slice of %launch
+  %slice = get group.slice of %group
   %total = get launch.total of %launch
   %table.at = get worker.table of %worker
   %table = inttoptr i64 %table.at to ptr
@@ -164,10 +164,15 @@ meeting:  ; at a grid barrier: are all here?
   %alone = icmp ult i64 %came, %expected
   br i1 %alone, label %after, label %turn
 turn:
+  %stop.place = getelementptr i8, ptr %launch, i64 $stop_place
+  %stopped = load atomic i64, ptr %stop.place monotonic, align 8
+  %goes.on = icmp eq i64 %stopped, 0
+  br i1 %goes.on, label %runs, label %stop
+runs:
   put wave.budget of %this, %slice
   br label %jump
 jump:
-  %jumps = phi i64 [ 0, %turn ], [ %jumps.next, %go.on ]
+  %jumps = phi i64 [ 0, %runs ], [ %jumps.next, %go.on ]
   %pc = get wave.pc of %this
   %distance = sub i64 %pc, %code.start
   %number = lshr i64 %distance, 2

@@ -236,6 +236,12 @@ class Translator:
         self.emitter.emit(f"store i64 {pc.ref}, ptr {self.field('pc')}")
         self.emitter.emit(f"ret i32 {status}")
 
+    def note_change(self) -> None:
+        """Others may see another memory from here on."""
+        place = self._at("%worker", WORKER["changes"])
+        old = self.emitter.let(f"load i64, ptr {place}")
+        self.emitter.emit(f"store i64 {self.emitter.let(f'add i64 {old}, 1')}, ptr {place}")
+
     # Instructions
 
     def _instruction(self, inst: Inst) -> None:
@@ -331,6 +337,7 @@ class Translator:
         place = self.ops.value(U64, base) + (number << 3)
         pointer = self.emitter.let(f"inttoptr i64 {place.ref} to ptr")
         before = self.ops.let(U64, f"atomicrmw add ptr {pointer}, i64 1 seq_cst")
+        self.note_change()
         first = before - self.ops.let(U64, f"urem i64 {before.ref}, {members.ref}")
         self.emitter.emit(f"store i64 {place.ref}, ptr {self.field('meeting')}")
         self.emitter.emit(f"store i64 {(first + members).ref}, ptr {self.field('expected')}")

@@ -82,7 +82,7 @@ def used_by(clones: Iterable[Clone]) -> RegSet:
 
 def grown(target: Target, descriptor: KernelDescriptor, used: RegSet) -> KernelDescriptor:
     """``descriptor`` with room for all registers in ``used``; AGPRs that it had stay, wherever they start now."""
-    had = descriptor.vgpr_count(target) - descriptor.accum_offset
+    had = descriptor.agpr_count(target)
     if target.unified_agprs and used.vgpr.bit_length() > descriptor.accum_offset:
         descriptor = descriptor.with_accum_offset(used.vgpr.bit_length())
         if used.agpr:

@@ -44,6 +44,8 @@ class Target:
     simds: int = 4                           # that share one LDS
     lds_bytes: int = 65536                   # that a work-group can have
     lds_granule: int = 512
+    barriers: int = 16                       # of a compute unit, for work-groups of several waves
+    wave_scratch_bytes: int = 1024 * (2**13 - 1)  # COMPUTE_TMPRING_SIZE.WAVESIZE
     xnack: bool = False                      # supports the setting
     sramecc: bool = False
     packed_work_item_ids: bool = False       # v0 holds x, y and z, ten bits each
@@ -149,16 +151,18 @@ _GFX942 = replace(
     shift64_bug=False)
 _GFX1010 = Target(
     "gfx1010", 0x33, _both(8, 1024), generation=10, minor=1, sgpr_limit=106, sgpr_granule=128, max_waves_per_simd=20,
-    simds=4, xnack=True, null_encoding=125, flat_scratch_operands=False, vop3_literals=True, store_counter=True,
-    constant_bus_limit=2)
+    simds=4, barriers=32, xnack=True, null_encoding=125, flat_scratch_operands=False, vop3_literals=True,
+    store_counter=True, constant_bus_limit=2)
 _GFX1030 = replace(
     _GFX1010, name="gfx1030", elf_mach=0x36, minor=3, vgprs=_both(16, 1024), max_waves_per_simd=16, xnack=False)
 _GFX1102 = replace(
-    _GFX1030, name="gfx1102", elf_mach=0x47, generation=11, minor=0, packed_work_item_ids=True,
+    _GFX1030, name="gfx1102", elf_mach=0x47, generation=11, minor=0, wave_scratch_bytes=256 * (2**15 - 1),
+    packed_work_item_ids=True,
     architected_flat_scratch=True, m0_encoding=125, null_encoding=124)
 _GFX1100 = replace(_GFX1102, name="gfx1100", elf_mach=0x41, vgprs=_both(24, 1536))
 _GFX1200 = replace(
-    _GFX1100, name="gfx1200", elf_mach=0x48, generation=12, architected_sgprs=True, gds_modifier=False)
+    _GFX1100, name="gfx1200", elf_mach=0x48, generation=12, wave_scratch_bytes=256 * (2**18 - 1),
+    architected_sgprs=True, gds_modifier=False)
 _GFX1250 = replace(
     _GFX1200, name="gfx1250", elf_mach=0x49, minor=5, vgprs=((32, WaveRegisters(16, 16, 1024)),), vgpr_limit=1024,
     vgpr_total_limit=1024, aligned_vgprs=True, lds_bytes=327680, lds_granule=2048, xnack=True, sramecc=True,

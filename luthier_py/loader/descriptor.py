@@ -164,6 +164,17 @@ class KernelDescriptor:
         count = (self.granulated_workitem_vgpr_count + 1) * registers.encoding_granule
         return max(min(_round_up(count, registers.granule), target.vgpr_total_limit), count)
 
+    def arch_vgpr_count(self, target: Target) -> int:
+        """VGPRs of a wave without AGPRs; not more than were allocated, wherever AGPRs are said to start."""
+        count = self.vgpr_count(target)
+        return min(self.accum_offset, count) if target.unified_agprs else count
+
+    def agpr_count(self, target: Target) -> int:
+        if not target.has_agprs:
+            return 0
+        count = self.vgpr_count(target)
+        return count - self.arch_vgpr_count(target) if target.unified_agprs else count
+
     def sgpr_count(self, target: Target) -> int:
         """SGPRs of a wave as allocated, VCC and the other special pairs included."""
         return _round_up((self.granulated_wavefront_sgpr_count + 1) * target.sgpr_encoding_granule, target.sgpr_granule)

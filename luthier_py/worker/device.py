@@ -23,6 +23,7 @@ from functools import partial
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
 from luthier_py.emulator.memory import Allocation, Memory
 from luthier_py.emulator.module import EmulatorModule
+from luthier_py.emulator.residency import COMPUTE_UNITS, of_compute_unit
 from luthier_py.errors import DeviceError, Invalid
 from luthier_py.isa import Target, target
 from luthier_py.loader import KernelRecord, SymbolType
@@ -136,11 +137,8 @@ class DeviceService:
 
     def _occupancy(self, module: int, kernel: int, items: int, dynamic_lds: int) -> int:
         descriptor, target = self._record(module, kernel).descriptor, self._modules[module].device.target
-        wave = 32 if descriptor.enable_wavefront_size32 else 64
         lds = descriptor.group_segment_fixed_size + dynamic_lds
-        waves = target.waves_for(descriptor.vgpr_count(target), descriptor.sgpr_count(target), lds, items, wave)
-        groups = waves * target.simds // -(-items // wave)
-        return min(groups, target.lds_bytes // lds) if lds else groups
+        return of_compute_unit(target, descriptor, -(-items // descriptor.wave_size), lds).groups
 
     def _run(self) -> None:
         """The launch thread."""
@@ -251,7 +249,7 @@ def describe(of: Target, number: int, memory_bytes: int) -> bytes:
     values = properties.properties(of, number, memory_bytes)
     head = struct.pack(
         "<4IQ",
-        properties.COMPUTE_UNITS,
+        COMPUTE_UNITS,
         of.wave_sizes[0],
         of.lds_bytes,
         properties.MAX_THREADS,

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import struct
 
+from luthier_py.emulator.residency import COMPUTE_UNITS
 from luthier_py.isa import Target
 
-COMPUTE_UNITS = 16
 MAX_THREADS = 1024
 MEMORY_BYTES = 16 << 30  # unless LUTHIER_DEVICE_MEMORY says otherwise
 _CLOCK_KHZ, _LARGEST = 1_000_000, 2**31 - 1

@@ -1,0 +1,139 @@
+"""A place for one resident work-group: its memory, and whether it still gets anywhere.
+
+In: a launch's shape and addresses. Out: records for the scheduler. Invariant: a work-group that stands still is in a
+state in which it was before, and no memory has changed since: it goes round in a circle until some does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luthier_py.emulator.launch import Places, Residence, Shape, image_stride, wave_images
+from luthier_py.emulator.layout import GROUP, WAVE, WAVE_HEADER_BYTES, Status, wave_stride
+from luthier_py.emulator.memory import write_bytes
+from luthier_py.emulator.pool import Pool
+
+SLICES = (31, 61, 127, 251, 509, 1021, 2039)
+"""Backward branches of a wave before the next one gets its turn: few at first, as it may only wait. Primes: waves that
+go round together shall not keep step."""
+_LINE = 64
+
+Words = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One wave of a resident work-group. ``pc`` is absolute, where it goes on."""
+
+    group: int
+    wave: int
+    status: Status
+    pc: int
+
+
+class Slot:
+    """Mutable: memory for one resident work-group."""
+
+    def __init__(self, pool: Pool, shape: Shape, places: Places, kernarg: bytes, entry: int, worker: int) -> None:
+        self._stride, self._count = wave_stride(shape.wave_size), shape.waves
+        waves = self._stride * shape.waves
+        images = image_stride(shape) * shape.waves
+        lds = -(-max(shape.lds_bytes, 1) // _LINE) * _LINE
+        scratch = shape.scratch_bytes * shape.wave_size
+        self.block = pool.take(waves + images + lds + scratch * shape.waves + _LINE)
+        self.waves = self.block.address
+        home = Residence(worker, self.waves + waves + images, self.waves + waves + images + lds, scratch)
+        write_bytes(self.waves + waves, wave_images(shape, places, kernarg, entry, home).tobytes())
+        self.record = record(GROUP, waves=self.waves, images=self.waves + waves, lds=home.lds, slice=SLICES[0])
+        everything = np.frombuffer(self.block.memory, np.uint8)
+        self._waves = everything[:waves].reshape(shape.waves, self._stride)
+        self._memory = everything[waves + images : waves + images + lds + scratch * shape.waves]
+        self._effort = 0
+        self._group = -1
+        self.still_at = -1
+        """How often memory had changed when this work-group was found to stand still; -1 if it was not."""
+        self._reference: tuple[bytes, bytes | None] = (b"", None)  # an earlier state: its headers, and all of it
+        self._changes = self._age = self._patience = 0             # when that was, visits since, and until the next
+
+    @property
+    def address(self) -> int:
+        return self.record.ctypes.data
+
+    @property
+    def active(self) -> bool:
+        return bool(self.record[GROUP["active"] // 8])
+
+    @property
+    def group(self) -> int:
+        return int(self.record[GROUP["index"] // 8])
+
+    def wave_field(self, wave: int, name: str) -> int:
+        return int(self._waves[wave, WAVE[name] : WAVE[name] + 8].view(np.uint64)[0])
+
+    def standings(self) -> list[Standing]:
+        """Where the waves are."""
+        numbers = range(self._count if self.active else 0)
+        return [Standing(self.group, wave, Status(self.wave_field(wave, "status")), self.wave_field(wave, "pc"))
+                for wave in numbers]
+
+    def has_moved_on(self) -> bool:
+        """Whether there is another work-group in it than when this was asked last."""
+        if self.group == self._group:
+            return False
+        self._group = self.group
+        self._refer(b"", None, 0)
+        self.set_effort(0)
+        return True
+
+    def set_effort(self, effort: int) -> bool:
+        """Turns of this length from now on; False if there are none that long."""
+        if effort < len(SLICES):
+            self._effort = effort
+            self.record[GROUP["slice"] // 8] = SLICES[effort]
+        return effort < len(SLICES)
+
+    def lengthen_turns(self) -> bool:
+        return self.set_effort(self._effort + 1)
+
+    def look(self, changes: int) -> bool:
+        """Whether it stands still, now that memory has changed ``changes`` times (Brent's search for a circle)."""
+        headers = self._waves[:, :WAVE_HEADER_BYTES].tobytes()
+        if changes != self._changes:
+            self._refer(headers, None, changes)
+            return False
+        if headers == self._reference[0]:
+            state = self._state()
+            if state == self._reference[1]:
+                self.still_at = changes
+                return True
+            if self._reference[1] is None:
+                self._reference = headers, state
+        self.still_at = -1
+        self._age += 1
+        if self._age > self._patience:
+            patience = 2 * self._patience + 1
+            self._refer(headers, None, changes)
+            self._patience = patience
+        return False
+
+    def _refer(self, headers: bytes, state: bytes | None, changes: int) -> None:
+        self._reference, self._changes = (headers, state), changes
+        self._age = self._patience = 0
+        self.still_at = -1
+
+    def _state(self) -> bytes:
+        found = hashlib.blake2b(self._waves.data, digest_size=16)
+        found.update(self._memory.data)
+        return found.digest()
+
+
+def record(fields: dict[str, int], **values: int) -> Words:
+    """One of layout's."""
+    found: Words = np.zeros(len(fields), dtype=np.uint64)
+    for name, value in values.items():
+        found[fields[name] // 8] = value
+    return found

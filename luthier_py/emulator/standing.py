@@ -1,0 +1,58 @@
+"""Where waves stand that get no further, in words of bounded length.
+
+In: waves, and the code that they run. Out: one line: how many stand at which instruction, and its line in the source.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from luthier_py.analysis.lines import source_lines
+from luthier_py.emulator.layout import Status
+from luthier_py.emulator.module import Code
+from luthier_py.emulator.slot import Standing
+
+PLACES = 5
+"""That are told; the others are counted."""
+
+
+def told(waves: Iterable[Standing], code: Code, base: int) -> str:
+    """``base``: where address 0 of the code object is."""
+    places: dict[tuple[Status, int], list[Standing]] = defaultdict(list)
+    ended = 0
+    for wave in waves:
+        if wave.status is Status.DONE:
+            ended += 1
+        else:
+            places[_kind(wave.status), _place(wave, code, base)].append(wave)
+    lines = source_lines(code.module.object)
+    ordered = sorted(places.items(), key=lambda item: (-len(item[1]), item[0]))
+    parts = []
+    for (_, pc), here in ordered[:PLACES]:
+        line = lines.at(pc)
+        text = f"`{code.text(pc)}`" + (f" ({line})" if line is not None else "")
+        parts.append(f"{_names(here)} at pc 0x{pc:x} {text}")
+    if left := ordered[PLACES:]:
+        parts.append(f"{sum(len(here) for _, here in left)} waves at {len(left)} other places")
+    if ended:
+        parts.append(f"{ended} waves of these work-groups have ended")
+    return "; ".join(parts) or "no work-group is resident"
+
+
+def _kind(status: Status) -> Status:
+    return status if status in (Status.BARRIER, Status.MEETING) else Status.JUMP
+
+
+def _place(wave: Standing, code: Code, base: int) -> int:
+    """The instruction that a wave waits at, or the one that it goes on with."""
+    pc = wave.pc - base
+    if _kind(wave.status) is Status.JUMP:
+        return pc
+    return next(at for at in (pc - 4, pc - 8) if at in code.insts and at + code.insts[at].size_bytes == pc)
+
+
+def _names(waves: list[Standing]) -> str:
+    first = min((wave.group, wave.wave) for wave in waves)
+    name = f"wave {first[1]} of work-group {first[0]}"
+    return name if len(waves) == 1 else f"{len(waves)} waves ({name} first)"
