@@ -47,6 +47,8 @@ class Service(Protocol):
 def main(service: str) -> NoReturn:
     """Serve until the program's end of the socket closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with suppress(OSError):
+        os.dup2(sys.__stderr__.fileno() if sys.__stderr__ else 2, 1)  # stdout is the program's: a tool prints elsewhere
     sys.setswitchinterval(SWITCH_SECONDS)
     if hasattr(libc := ctypes.CDLL(None), "mallopt"):
         libc.mallopt(_MMAP_THRESHOLD, LARGE_BYTES)
