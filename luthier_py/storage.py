@@ -1,21 +1,29 @@
 """Files that are there whole or not at all: results where the user wants them, and the user's cache.
 
 In: bytes and a path, or a name that says everything that the bytes depend on. Out: the same bytes, later. Invariant: a
-reader never meets half a file; a cache that cannot be read or written is no error, what it held is made again.
+reader never meets half a file; nothing is taken from the cache that another user could have put there, root excepted; a
+cache that cannot be read or written is no error: that is said once, and what it held is made again.
 LUTHIER_CACHE_DIR names the cache's folder, or is ``off``.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import stat
+import sys
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 CACHE = "LUTHIER_CACHE_DIR"
+_TOLD = "LUTHIER_CACHE_TOLD"  # the folder of which something was said, by this process or the one that started it
 _DIGEST_BYTES = 32
+_PRIVATE = 0o700
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_folder() -> Path | None:
@@ -29,10 +37,38 @@ def cache_folder() -> Path | None:
         return None
 
 
-def write_file(path: Path, data: bytes | Iterable[bytes]) -> None:
+def own_folder(folder: Path) -> None:
+    """A folder of the cache, made for this user alone if it is not there; raises OSError if it is not to be trusted."""
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=_PRIVATE, exist_ok=True)
+        folder.chmod(_PRIVATE)  # whatever the umask
+    trust(folder, folder.stat())
+
+
+def trust(path: Path, found: os.stat_result) -> None:
+    """Raises PermissionError where somebody else could have made what is there."""
+    if found.st_uid not in (os.geteuid(), 0):
+        raise PermissionError(errno.EPERM, f"it belongs to user {found.st_uid}", str(path))
+    if found.st_mode & _OTHERS_WRITE:
+        raise PermissionError(errno.EPERM, "others may write to it; remove it, or take that right away", str(path))
+
+
+def do_without(error: OSError) -> None:
+    """Say that the cache is of no use, once."""
+    folder = str(cache_folder())
+    if os.environ.get(_TOLD) != folder:
+        os.environ[_TOLD] = folder
+        place = f"{error.filename}: " if error.filename and str(error.filename) != folder else ""
+        with suppress(OSError, ValueError):
+            print(f"luthier: working without the cache {folder} ({place}{error.strerror or error}); "
+                  f"{CACHE} names another, or is `off`", file=sys.stderr, flush=True)  # fmt: skip
+
+
+def write_file(path: Path, data: bytes | Iterable[bytes], private: bool = False) -> None:
     """Replace ``path`` by ``data``, or by pieces of it, in one step; raises OSError and leaves what was there.
 
-    What is no file but a device or a pipe is written to, not replaced.
+    What is no file but a device or a pipe is written to, not replaced. ``private``: only this user can read it.
     """
     pieces = (data,) if isinstance(data, bytes) else data
     if path.exists() and not path.is_file():
@@ -44,7 +80,8 @@ def write_file(path: Path, data: bytes | Iterable[bytes]) -> None:
     try:
         with os.fdopen(handle, "wb") as out:
             out.writelines(pieces)
-        temporary.chmod(0o666 & ~_umask())
+        if not private:
+            temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)  # there only if something failed
@@ -69,24 +106,43 @@ class Shelf:
         if path is None:
             return None
         try:
-            kept = path.read_bytes()
-            os.utime(path)
-        except OSError:
+            for folder in self._folders(path):
+                trust(folder, folder.stat())
+            with path.open("rb") as file:
+                trust(path, os.fstat(file.fileno()))
+                kept = file.read()
+        except FileNotFoundError:
             return None
+        except OSError as error:
+            do_without(error)
+            return None
+        with suppress(OSError):  # a cache that may only be read serves as well
+            os.utime(path)
         digest, data = kept[:_DIGEST_BYTES], kept[_DIGEST_BYTES:]
-        return data if hashlib.sha256(data).digest() == digest else None
+        return data if self._digest(key, data) == digest else None
 
     def write(self, key: str, data: bytes) -> None:
         path = self._path(key)
         if path is None:
             return
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(path, hashlib.sha256(data).digest() + data)
-            if key.startswith("0"):  # one in sixteen looks after the size
-                _trim(path.parent.parent, self.limit_bytes)
-        except OSError:
+            for folder in self._folders(path):
+                own_folder(folder)
+            write_file(path, self._digest(key, data) + data, private=True)
+        except OSError as error:
+            do_without(error)
             return
+        if key.startswith("0"):  # one in sixteen looks after the size
+            with suppress(OSError):  # another process may be at it
+                _trim(path.parent.parent, self.limit_bytes)
+
+    def _digest(self, key: str, data: bytes) -> bytes:
+        """Of the name too: under another one it is something else."""
+        return bytes.fromhex(cache_key(self.name, key, data))
+
+    def _folders(self, path: Path) -> tuple[Path, ...]:
+        """Of the cache, from the outermost on."""
+        return path.parents[2], path.parents[1], path.parents[0]
 
     def _path(self, key: str) -> Path | None:
         folder = cache_folder()
@@ -104,9 +160,9 @@ def cache_key(*parts: str | bytes) -> str:
 
 def _trim(folder: Path, limit_bytes: int) -> None:
     entries = [(entry.stat(), entry) for entry in folder.glob("*/*")]
-    excess = sum(stat.st_size for stat, _ in entries) - limit_bytes
-    for stat, entry in sorted(entries, key=lambda entry: entry[0].st_mtime):
+    excess = sum(found.st_size for found, _ in entries) - limit_bytes
+    for found, entry in sorted(entries, key=lambda entry: entry[0].st_mtime):
         if excess <= 0:
             return
         entry.unlink(missing_ok=True)
-        excess -= stat.st_size
+        excess -= found.st_size

@@ -7,6 +7,7 @@ printed as C++ by default. Invariant: a tool that cannot do what a counting opti
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -93,11 +94,9 @@ class Selection:
             fields[name] = Path(fields[name]) if fields[name] else None
         return cls(**fields)
 
-    def of_process(self, number: int) -> Selection:
-        """With the process's number for each %p in names of files."""
-        output, report = (
-            path and Path(str(path).replace("%p", str(number))) for path in (self.output, self.report)
-        )
+    def of_process(self, program: int) -> Selection:
+        """With numbers in names of files: %p is the program's process, %w this one."""
+        output, report = (path and Path(numbered(str(path), program)) for path in (self.output, self.report))
         return replace(self, output=output, report=report)
 
     @property
@@ -119,6 +118,10 @@ class Selection:
     def shown(self, symbol: str) -> str:
         """A kernel's name for people."""
         return symbol if self.mangled_names else demangled(symbol)
+
+
+def numbered(name: str, program: int) -> str:
+    return name.replace("%p", str(program)).replace("%w", str(os.getpid()))
 
 
 def _check_interval(first: str, begin: int, last: str, end: int) -> None:

@@ -22,7 +22,6 @@ from luthier_py.worker.edge import Refused, guarded
 from luthier_py.worker.wire import Request, Wire
 
 SOCKET_FD = 3
-FILES = ("LUTHIER_VERDICT",)  # in names: %p the program's process, %w this one
 FIRST_FOREIGN_FD = 5  # open files of the program that happen to be inherited from here on are none of ours
 
 LARGE_BYTES = 1 << 20  # memory from this size on is fresh pages, so that zeroing what a launch takes costs nothing
@@ -48,14 +47,13 @@ class Service(Protocol):
 def main(service: str) -> NoReturn:
     """Serve until the program's end of the socket closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with suppress(OSError):
+        os.dup2(sys.__stderr__.fileno() if sys.__stderr__ else 2, 1)  # stdout is the program's: a tool prints elsewhere
     sys.setswitchinterval(SWITCH_SECONDS)
     if hasattr(libc := ctypes.CDLL(None), "mallopt"):
         libc.mallopt(_MMAP_THRESHOLD, LARGE_BYTES)
     os.closerange(FIRST_FOREIGN_FD, os.sysconf("SC_OPEN_MAX") if os.sysconf("SC_OPEN_MAX") < 1 << 16 else 1 << 16)
     wire = Wire(socket.socket(fileno=SOCKET_FD))
-    for name in FILES:
-        if name in os.environ:
-            os.environ[name] = os.environ[name].replace("%p", str(wire.program)).replace("%w", str(os.getpid()))
     guarded(partial(_serve_all, wire, service))
     with suppress(OSError, ValueError):
         sys.stdout.flush()
@@ -78,9 +76,12 @@ def open_service(name: str, program: int) -> Service:
 
         return DeviceService()
     if name == "tool":
-        sys.path += [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(path)]
-        from luthier_py.worker.instrumentation import ToolService
+        from luthier_py.tool.selection import numbered
+        from luthier_py.worker.instrumentation import VERDICT, ToolService
 
+        sys.path += [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(path)]
+        if path := os.environ.get(VERDICT):
+            os.environ[VERDICT] = numbered(path, program)
         return ToolService(program)
     raise Invalid(f"there is no worker service {name}")
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from luthier_py.errors import LuthierError, Unsupported
 from luthier_py.runtime.hip import protocol, table
-from luthier_py.storage import cache_folder
+from luthier_py.storage import cache_folder, do_without, own_folder, trust
 
 ABI_MAJORS = (5, 6, 7)
 """Of libamdhip64.so: programs built for ROCm 5, 6 and 7."""
@@ -96,23 +96,52 @@ def build(kind: str, texts: dict[str, str], compile_all: Callable[[Path], None])
     sources = [path.read_text() for path in (Path(__file__), *sorted(HERE.glob("*.[ch]")))]
     for part in (*texts.values(), *sources, *definitions()):
         digest.update(part.encode() + b"\0")
-    final = kept_folder() / f"{kind}-{digest.hexdigest()[:24]}"
-    if final.is_dir():
-        return final
-    final.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(prefix=f".{kind}-", dir=final.parent))
-    try:
-        for name, text in texts.items():
-            (draft / name).write_text(text)
+    name, cache = f"{kind}-{digest.hexdigest()[:24]}", cache_folder()
+    if cache is not None and (kept := _kept(cache / "native" / name)):
+        return kept
+    made = _own_folder() / name
+    if not made.is_dir():
+        draft = Path(tempfile.mkdtemp(prefix=f".{kind}-", dir=made.parent))
+        for file, text in texts.items():
+            (draft / file).write_text(text)
         compile_all(draft)
-        try:
-            draft.rename(final)
-        except OSError:
-            if not final.is_dir():  # else another process has just built the same
-                raise
+        draft.rename(made)
+    return made if cache is None else _keep(made, cache / "native" / name)
+
+
+def _kept(folder: Path) -> Path | None:
+    """What is cached, if it is there and nobody else could have made it."""
+    try:
+        for path in (folder.parents[1], folder.parent, folder, *folder.iterdir()):
+            trust(path, path.stat())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        do_without(error)
+        return None
+    return folder
+
+
+def _keep(made: Path, folder: Path) -> Path:
+    """Where it is from now on: in the cache, or where it was made."""
+    draft = folder.parent / f".{folder.name}-{os.getpid()}"
+    try:
+        own_folder(folder.parents[1])
+        own_folder(folder.parent)
+        shutil.copytree(made, draft, symlinks=True)
+        for path in draft.iterdir():
+            if not path.is_symlink():
+                path.chmod(0o700)
+        draft.rename(folder)
+    except OSError as error:
+        if _kept(folder):  # another process has just built the same
+            return folder
+        do_without(error)
+        return made
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return final
+    shutil.rmtree(made, ignore_errors=True)
+    return folder
 
 
 def run_compiler(arguments: list[str]) -> None:
@@ -129,14 +158,9 @@ def run_compiler(arguments: list[str]) -> None:
         raise LuthierError(f"{compiler} failed on the HIP runtime's sources: {message}")
 
 
-def kept_folder() -> Path:
-    """Where libraries are kept: the user's cache, or for as long as this process lives."""
-    folder = cache_folder()
-    return folder / "native" if folder is not None else _own_folder()
-
-
 @cache
 def _own_folder() -> Path:
+    """For as long as this process lives."""
     folder = Path(tempfile.mkdtemp(prefix="luthier-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

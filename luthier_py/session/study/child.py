@@ -1,7 +1,8 @@
 """One run, in a process of its own: ``python -c COMMAND FOLDER``.
 
 In: FOLDER/run.json; a pipe as stdin. Out: FOLDER/result.json; the program's own output goes where this process's goes.
-Invariant: when the pipe closes, whoever asked is gone, and the program ends too.
+Invariant: when the pipe closes, whoever asked is gone, and the program ends too. Nothing is imported from the folder in
+which it runs, which is the study's.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from luthier_py.session.execute import execute
 from luthier_py.storage import write_file
 from luthier_py.tool import load_tool
 
-COMMAND = f"from {__name__} import main; main()"
+COMMAND = f"import sys; sys.path[:] = filter(None, sys.path); from {__name__} import main; main()"
 RUN, STARTED, RESULT = "run.json", "started", "result.json"
 
 

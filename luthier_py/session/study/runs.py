@@ -65,7 +65,7 @@ class Running:
         if self.process.poll() == 0 and result.exists():
             found = json.loads(result.read_text())
         else:
-            found = {"timeout": True} if late else {"error": f"its process ended with {self.process.returncode}"}
+            found = {"timeout": True} if late else {"ended": f"its process ended with {self.process.returncode}"}
         self.stop()
         return self._judged(found)
 
@@ -78,7 +78,7 @@ class Running:
     def _judged(self, found: Outcome) -> Outcome:
         status = _status(found, self.cell.run["tool"] is not None)
         printed = file_hash(self.folder / "stdout")
-        said = found.get("error") or "\n".join(found.get("undelivered", ())) or _last_lines(self.folder / "stderr")
+        said = found.get("error") or "\n".join(found.get("undelivered", ())) or self._last_words(found)
         self.place.cleanup()
         return {
             **_lost("" if status in (Status.OK, Status.NOTHING) else said),
@@ -87,6 +87,11 @@ class Running:
             "output_sha256": printed,
             "machine": socket.gethostname(),
         }
+
+
+    def _last_words(self, found: Outcome) -> str:
+        """Of the program, or of our own process, which ended before it could say what happened."""
+        return "\n".join(filter(None, (found.get("ended"), _last_lines(self.folder / "stderr"))))
 
 
 def run_cell(cell: Cell) -> Outcome:
@@ -144,7 +149,7 @@ def _lost(said: str) -> Outcome:
 def _status(found: Outcome, with_tool: bool) -> Status:
     if "timeout" in found:
         return Status.TIMEOUT
-    if "error" in found:
+    if "error" in found or "ended" in found:
         return Status.ERROR
     if found["exit_code"] != 0 or found["undelivered"]:
         return Status.FAILED

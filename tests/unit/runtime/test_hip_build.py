@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +13,7 @@ import pytest
 
 from luthier_py.errors import Unsupported
 from luthier_py.runtime.hip import ABI_MAJORS, runtime_folder, table, tool_library
+from luthier_py.runtime.hip.build import HERE
 
 
 @pytest.fixture
@@ -53,9 +57,53 @@ def test_kept_by_content(folder: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert tool_library().is_relative_to(tmp_path)
 
 
+@pytest.mark.parametrize("why", ["no folder", "full", "others may write"])
+def test_a_cache_that_is_of_no_use(
+    why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    """The library is made for this process, and that is said once."""
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("LUTHIER_CACHE_DIR", str(cache))
+    if why == "no folder":
+        cache.touch()
+    elif why == "full":
+        monkeypatch.setattr("shutil.copytree", no_space)
+    else:
+        cache.mkdir()
+        cache.chmod(0o777)
+    made = tool_library("none", why)
+    assert made.is_file() and not made.is_relative_to(cache) and tool_library("none", why) == made
+    said = capsys.readouterr().err
+    assert said.startswith(f"luthier: working without the cache {cache}") and said.count("\n") == 1
+
+
+def no_space(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_library_that_others_could_have_made_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path / "cache"))
+    before = os.umask(0)
+    try:
+        made = tool_library("none")
+    finally:
+        os.umask(before)
+    parts = [tmp_path / "cache", *(tmp_path / "cache").rglob("*")]
+    assert made in parts and not any(path.stat().st_mode & 0o077 for path in parts)
+    made.chmod(0o722)
+    assert tool_library("none") != made
+
+
+def test_programs_with_more_rights_do_not_obey_the_environment() -> None:
+    texts = {path.name: path.read_text() for path in HERE.glob("*.[ch]")}
+    assert [name for name, text in texts.items() if re.search(r"(?<!secure_)getenv\(", text)] == []
+
+
 def test_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(Unsupported, match="no-such-compiler.*apt install gcc"):
         runtime_folder()
-    assert not [path for path in (tmp_path / "native").iterdir() if not path.name.startswith(".")]
+    assert not list(tmp_path.rglob("*.so*"))

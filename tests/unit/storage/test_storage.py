@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,11 +59,86 @@ def test_what_was_not_used_for_longest_goes(own_cache: Path) -> None:
     assert [shelf.read(key) is not None for key in keys] == [False, False, True, True, True, True]
 
 
-def test_no_folder(own_cache: Path) -> None:
+def test_no_folder(own_cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own_cache.write_text("a file where the folder should be")
     shelf = Shelf("things", 1000)
     shelf.write(cache_key("a"), b"data")
     assert shelf.read(cache_key("a")) is None
+    said = capsys.readouterr().err
+    assert said.startswith(f"luthier: working without the cache {own_cache} (File exists); LUTHIER_CACHE_DIR names ")
+    assert said.count("\n") == 1, "once"
+
+
+def test_another_name_is_another_thing(own_cache: Path) -> None:
+    """Whoever moves an entry does not make it one of another key, or of another shelf."""
+    shelf, others = Shelf("things", 1000), Shelf("others", 1000)
+    shelf.write(cache_key("a"), b"data")
+    for wrong, key in ((shelf, cache_key("b")), (others, cache_key("a"))):
+        wrong.write(key, b"other")
+        place(own_cache, wrong, key).write_bytes(place(own_cache, shelf, cache_key("a")).read_bytes())
+        assert wrong.read(key) is None
+    assert shelf.read(cache_key("a")) == b"data"
+
+
+def place(cache: Path, shelf: Shelf, key: str) -> Path:
+    return cache / shelf.name / key[:2] / key[2:]
+
+
+@pytest.mark.parametrize("mask", [0, 0o022, 0o077])
+def test_nobody_else_can_enter(own_cache: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        Shelf("things", 1000).write(cache_key("a"), b"data")
+    finally:
+        os.umask(before)
+    found = {path: path.stat().st_mode & 0o777 for path in (own_cache, *own_cache.rglob("*"))}
+    assert len(found) == 4 and all(mode == (0o700 if path.is_dir() else 0o600) for path, mode in found.items())
+
+
+@pytest.mark.parametrize("depth", range(4))
+@pytest.mark.parametrize("change", ["group may write", "all may write", "another owner"])
+def test_what_others_could_have_made_is_not_read(
+    own_cache: Path, depth: int, change: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shelf, key = Shelf("things", 1000), cache_key("a")
+    shelf.write(key, b"data")
+    entry = place(own_cache, shelf, key)
+    victim = [entry, *entry.parents][depth]
+    if change == "another owner":
+        strangers(victim, monkeypatch)
+    else:
+        victim.chmod(victim.stat().st_mode | (0o020 if change == "group may write" else 0o002))
+    assert shelf.read(key) is None
+    said = capsys.readouterr().err
+    assert ("it belongs to user 12345" if change == "another owner" else "others may write to it") in said
+    assert said.count("\n") == 1
+
+
+def strangers(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if ``path`` belonged to somebody else, for those who may not give it away."""
+    real, own = os.stat, os.stat(path)
+
+    def stat(target: Any, **options: Any) -> os.stat_result:
+        return foreign(real(target, **options))
+
+    def foreign(found: os.stat_result) -> os.stat_result:
+        same = (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
+        return os.stat_result((*found[:4], 12345, *found[5:])) if same else found
+
+    monkeypatch.setattr("pathlib.Path.stat", lambda self, **options: stat(self, **options))
+    fstat = os.fstat
+    monkeypatch.setattr(os, "fstat", lambda number: foreign(fstat(number)))
+
+
+def test_a_cache_that_may_only_be_read(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf, key = Shelf("things", 1000), cache_key("a")
+    shelf.write(key, b"data")
+
+    def refuse(*_: Any) -> None:
+        raise PermissionError(1, "read-only")
+
+    monkeypatch.setattr(os, "utime", refuse)
+    assert shelf.read(key) == b"data"
 
 
 def test_full_disk(own_cache: Path) -> None:
