@@ -90,3 +90,10 @@ def test_launch_results() -> None:
     assert report == {"total": 9, "bins": (1, 2)}
     assert tool.text(launch, report) == "total = 9\nbins = (1, 2)"
     assert tool.text(launch, 5) == "Registered = 5"
+
+
+def test_launches_have_the_tool_s_variables_only() -> None:
+    launch = LaunchResult(0, "kernel", (1, 1, 1), (64, 1, 1), {"Registered.total": bytes(8)})
+    for wrong in ("total", Registered.bins, 0):
+        with pytest.raises(Invalid, match=r"^\S*test_discover.py:\d+: launch\[...\] takes .*it has: Registered.total"):
+            launch[wrong]  # type: ignore[index]
