@@ -19,8 +19,8 @@ from luthier_py.inject.model import Patched
 from luthier_py.ir import Program, lift
 from luthier_py.jit import compile_hooks
 from luthier_py.link import Patch, link
-from luthier_py.loader import CodeObject, load
-from luthier_py.tool import Edits, Place, Refusal, Tool, visit
+from luthier_py.loader import CodeObject, Given, load
+from luthier_py.tool import Edits, Place, Refusal, Tool, made_tool, visit
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -59,21 +59,23 @@ class Planned:
 
 
 def instrument(
-    code: bytes, tool: Tool, name: str = "<memory>", kernels: Iterable[str] | None = None, keep_going: bool = False
+    code: Given, tool: Tool | type[Tool] | str, name: str = "<memory>", kernels: Iterable[str] | str | None = None,
+    keep_going: bool = False,
 ) -> Instrumented:
     """Instrument the chosen kernels (all of them by default), as far as the tool's options choose them too; raises
     LuthierError, and then nothing was made.
 
+    ``code``: a code object's bytes, or its path. ``tool``: a tool; its class or name stand for one with defaults.
     With ``keep_going`` kernels that cannot be served are left alone and listed in ``refused``.
     """
-    planned = plan(code, tool, name, kernels)
+    planned = plan(code, made_tool(tool), name, [kernels] if isinstance(kernels, str) else kernels)
     if planned.edits.refused and not keep_going:
         first = planned.edits.refused[0]
         raise Unsupported(f"kernel {first.kernel} cannot be instrumented: {first.reason}", first.where)
     return carry_out(planned, keep_going)
 
 
-def plan(code: bytes, tool: Tool, name: str = "<memory>", kernels: Iterable[str] | None = None) -> Planned:
+def plan(code: Given, tool: Tool, name: str = "<memory>", kernels: Iterable[str] | None = None) -> Planned:
     """The tool's edits."""
     clock = _Clock()
     obj = load(code, name)

@@ -16,13 +16,13 @@ from luthier_py.jit import arithmetic
 from luthier_py.jit.builder import Builder, IrBlock, llvm, mangled
 from luthier_py.jit.scope import Differs, Scope
 from luthier_py.jit.source import MISSING
-from luthier_py.tool.hook import Device, Hook, Parameter
+from luthier_py.jit.suggestions import callable_names, meant_call, meant_value
+from luthier_py.tool.hook import Device, Hook, Parameter, namespace
 from luthier_py.tool.intrinsic import Intrinsic, Operand, Result, Value
 from luthier_py.tool.types import BOOL, LaneType, Pointer, Scalar, Type
 
 ALLOWED = ("allowed are numbers, names, + - * // % / << >> & | ^ ~, comparisons, and/or/not, `a if c else b`, "
            "pointer[i], and calls of types, @device functions, intrinsics, min, max and abs")
-CALLABLE = "allowed are types, @device functions, intrinsics, min, max and abs"
 
 
 class Expressions:
@@ -91,8 +91,11 @@ class Expressions:
         if isinstance(found, (bool, int, float)):
             return bool(found) if isinstance(found, bool) else float(found) if isinstance(found, float) else int(found)
         if found is MISSING:
+            source = self.scope.source
+            around = namespace(source.function)
+            meant = meant_value(node.id, around, source.local_names) if isinstance(node, ast.Name) else ""
             self.refuse(node, f"{_brief(node)} is unknown here; device code sees its parameters, its locals and "
-                              "constants of the module")
+                              f"constants of the module{meant}")
         self.refuse(node, f"{_brief(node)} is {type(found).__name__}; only int, float and bool constants can be read")
 
     def binary(self, node: ast.BinOp) -> Operand:
@@ -221,8 +224,18 @@ class Expressions:
                 return (self.extreme(node, ast.Lt() if callee is min else ast.Gt()),)
             if callee is abs:
                 return (arithmetic.absolute(self.ir, self.one_argument(node, "abs")),)
-        hint = "; mark functions that hooks share with @device" if isinstance(callee, Hook) or callable(callee) else ""
-        self.refuse(node, f"{_brief(node.func)} cannot be called in device code{hint}; {CALLABLE}")
+        self.refuse(node, f"{_brief(node.func)} cannot be called in device code{self.instead(node.func, callee)}; "
+                          f"{callable_names()}")
+
+    def instead(self, node: ast.expr, callee: object) -> str:
+        """What to do about a callee that is none."""
+        if isinstance(callee, Hook) or callable(callee):
+            return "; mark functions that hooks share with @device"
+        source = self.scope.source
+        name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+        if callee is not MISSING or not name or name in source.local_names:
+            return ""
+        return f", it is unknown here{meant_call(name, namespace(source.function))}"
 
     def one_argument(self, node: ast.Call, callee: object) -> Operand:
         if len(node.args) != 1:
@@ -267,7 +280,12 @@ class Expressions:
         return value
 
     def type_of(self, node: ast.expr) -> Type | None:
-        """The type that an expression names, if it does: ``u32``, ``ptr[u32]``, ``Lane[u32]``."""
+        """The type that an expression names, if it does: ``u32``, ``ptr[u32]``; of ``Lane[u32]`` that of each lane."""
+        found = self.declared(node)
+        return found.of if isinstance(found, LaneType) else found
+
+    def declared(self, node: ast.expr) -> Type | LaneType | None:
+        """The same, with ``Lane``."""
         if isinstance(node, ast.Subscript):
             outer, inner = self.scope.source.constant(node.value), self.type_of(node.slice)
             if inner is None or not hasattr(outer, "__class_getitem__"):
@@ -278,8 +296,7 @@ class Expressions:
                 self.refuse(node, error.message.partition(": ")[2])
         else:
             found = self.scope.source.constant(node)
-        found = found.of if isinstance(found, LaneType) else found
-        return found if isinstance(found, (Scalar, Pointer)) else None
+        return found if isinstance(found, (Scalar, Pointer, LaneType)) else None
 
     HANDLERS: dict[type[ast.expr], Callable[[Expressions, Any], Operand]] = {
         ast.Constant: literal, ast.Name: name, ast.Attribute: outside, ast.BinOp: binary, ast.UnaryOp: unary,

@@ -1,9 +1,9 @@
 """What is known of one function while its body is compiled: its locals, and which values may differ between lanes.
 
-A value is uniform when all lanes that are active see the same one. A local differs when it is given a value that
-differs, or when it is assigned in another *region* than the one it was made in: a region is code that only some of
-the active lanes run (a branch or loop whose condition differs). Whether a local differs is needed before all its
-assignments are seen, so a function is compiled again until nothing new is found: `Differs` only grows.
+A value is uniform when all lanes that are active see the same one. A local that is not declared differs when it is
+given a value that differs, or when it is assigned in another *region* than the one it was made in: a region is code
+that only some of the active lanes run (a branch or loop whose condition differs). Whether a local differs is needed
+before all its assignments are seen, so a function is compiled again until nothing new is found: `Differs` only grows.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from luthier_py.jit.builder import IrBlock
 from luthier_py.jit.source import Source
 from luthier_py.tool.hook import Signature
-from luthier_py.tool.types import Type
+from luthier_py.tool.types import LaneType, Type
 
 Key = tuple[int, object]  # number of the inlined call, and a local's name or a loop's place
 
@@ -37,6 +37,7 @@ class Local:
     type: Type
     slot: str
     region: int
+    declared: Type | LaneType | None  # a Type: one for the wave. None: differs if what it is given does
 
 
 @dataclass(slots=True)

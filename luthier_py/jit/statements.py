@@ -20,7 +20,7 @@ from luthier_py.jit.scope import Differs, Local, Loop, Scope
 from luthier_py.jit.source import source_of
 from luthier_py.tool.hook import Device
 from luthier_py.tool.intrinsic import Operand, Value
-from luthier_py.tool.types import Pointer, Type
+from luthier_py.tool.types import LaneType, Pointer, Type
 
 ALLOWED = "allowed are assignments, if, while, for ... in range(...), break, continue, return, pass and calls"
 
@@ -52,7 +52,8 @@ class Statements(Expressions):
         """The whole function; ``values`` are its arguments."""
         scope, tree = self.scope, self.scope.source.tree
         for parameter, value in zip(scope.signature.parameters, values, strict=True):
-            self.set_local(tree, parameter.name, value, parameter.type)
+            declared = LaneType(parameter.type) if parameter.lane else parameter.type
+            self.set_local(tree, parameter.name, value, declared)
         self.block(tree.body)
         if not self.ir.block.closed:
             if scope.results:
@@ -81,20 +82,33 @@ class Statements(Expressions):
 
     # -- locals ------------------------------------------------------------------------------------
 
-    def set_local(self, node: ast.AST, name: str, operand: Operand, declared: Type | None = None) -> None:
+    def set_local(
+        self, node: ast.AST, name: str, operand: Operand, declared: Type | LaneType | None = None
+    ) -> None:
         """Assign a local; the first assignment fixes its type."""
         scope, local = self.scope, self.scope.locals.get(name)
         if local is None:
-            value = arithmetic.typed(operand) if declared is None else self.adapted(node, name, operand, declared)
-            local = scope.locals[name] = Local(value.type, self.ir.alloca(value.type), scope.region)
-        elif declared is not None and declared != local.type:
-            self.refuse(node, f"{name} is {local.type} already; a local keeps its type")
+            wanted = declared.of if isinstance(declared, LaneType) else declared
+            value = arithmetic.typed(operand) if wanted is None else self.adapted(node, name, operand, wanted)
+            local = scope.locals[name] = Local(value.type, self.ir.alloca(value.type), scope.region, declared)
+        elif declared is not None and declared != local.declared:
+            had = f"is {local.declared or local.type} already"
+            self.refuse(node, f"{name} {had}; a local keeps its type, and is declared where it is first assigned")
         else:
             value = self.adapted(node, name, operand, local.type)
         self.ir.put(local.slot, value)
         scope.assigned.add(name)
         if value.lane or local.region != scope.region:
+            self.check_may_differ(node, name, local, value)
             self.differs.add(scope.key(name))
+
+    def check_may_differ(self, node: ast.AST, name: str, local: Local, value: Value) -> None:
+        """A local or parameter that is declared without Lane is one for the wave."""
+        if local.declared is None or isinstance(local.declared, LaneType):
+            return
+        what = "what it is given differs between lanes" if value.lane else "only some of the lanes assign it here"
+        self.refuse(node, f"{name} is declared {local.type}, one for the wave, but {what}; "
+                          f"declare it Lane[{local.type}], or take one lane's value with read_first_lane")
 
     def adapted(self, node: ast.AST, name: str, operand: Operand, type: Type) -> Value:
         try:
@@ -127,7 +141,7 @@ class Statements(Expressions):
     def annotated(self, node: ast.AnnAssign) -> None:
         if not isinstance(node.target, ast.Name):
             self.refuse(node, "only names can be declared")
-        declared = self.type_of(node.annotation)
+        declared = self.declared(node.annotation)
         if declared is None:
             self.refuse(node, f"`{ast.unparse(node.annotation)}` is not a device type")
         if node.value is None:

@@ -17,9 +17,10 @@ from luthier_py.loader.elf import (
     SymbolType,
     Visibility,
 )
+from luthier_py.loader.given import Given
 
 __all__ = [
-    "DESCRIPTOR_BYTES", "Binding", "CodeObject", "KernelArg", "KernelDescriptor", "KernelRecord", "Member",
+    "DESCRIPTOR_BYTES", "Binding", "CodeObject", "Given", "KernelArg", "KernelDescriptor", "KernelRecord", "Member",
     "Relocation", "RelocationKind", "Section", "SectionFlag", "SectionType", "Segment", "SegmentFlag", "SegmentType",
     "Setting", "Symbol", "SymbolType", "Visibility", "load", "load_all", "unbundle",
 ]

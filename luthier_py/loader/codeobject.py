@@ -28,6 +28,7 @@ from luthier_py.loader.elf import (
     read_relocations,
     read_symbols,
 )
+from luthier_py.loader.given import MEMORY, Given, content
 from luthier_py.loader.note import Metadata, Note, read_notes, unpack_metadata
 
 
@@ -114,9 +115,10 @@ class CodeObject:
         return read_memory(self.elf, address, size)
 
 
-def load(data: bytes, name: str = "<memory>") -> CodeObject:
-    """Read a code object. Malformed: it is broken. Unsupported: its version is not 3 to 6, or its GPU is unknown."""
-    data = bytes(data)
+def load(data: Given, name: str = MEMORY) -> CodeObject:
+    """Read a code object from bytes or a file. Malformed: it is broken. Unsupported: its version is not 3 to 6, or its
+    GPU is unknown."""
+    data, name = content(data, name)
     elf = parse_elf(data, name)
     target, xnack, sramecc = _read_flags(elf)
     symbols = _read_symbols(elf)

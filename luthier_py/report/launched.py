@@ -21,8 +21,11 @@ def launch_table(facts: Facts) -> Group:
         where = f" -> {out['file']}" if out["file"] else ""
         lines.append(f"argument {out['argument']} ({out['spec']}): {values[:-1]} ...]{where}")
     executed = run["device_instructions"]
-    work = "" if executed is None else f", {executed} wave instructions executed"
+    of_tool = run["tool_instructions"]
     lines += run["text"].splitlines()
     lines += [f"report -> {file}" for file in run["files"]]
-    first, *details = (verdict["text"] if verdict else "verdict: 1 launch, not instrumented").splitlines()
-    return Group(*map(Text, [*lines, f"{first}{work}", *details]))
+    if executed is not None:
+        share = "" if of_tool is None else f", {of_tool} of them the tool's"
+        lines.append(f"{executed} wave instructions executed{share}")
+    lines += (verdict["text"] if verdict else "verdict: 1 launch, not instrumented").splitlines()
+    return Group(*map(Text, lines))

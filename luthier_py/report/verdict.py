@@ -137,7 +137,9 @@ class Verdict:
         if self.kernels:
             cached = sum(kernel.cached for kernel in self.kernels.values())
             took = sum(self.seconds.values())
-            parts += [f"waves/SIMD {self._occupancy()}", f"instrumented in {took:.2f} s, {cached} from cache"]
+            # Hooks stand beside the program's instructions and never count each other.
+            parts.append(f"waves/SIMD {self._occupancy()} with the tool, counts without it")
+            parts.append(f"instrumented in {took:.2f} s, {cached} from cache")
         lines = [f"verdict: {'; '.join(parts)}"]
         shown = self.tool.selection.shown
         lines += [f"  refused: {shown(name)}: {reason}" for name, reason in self.refused.items()]

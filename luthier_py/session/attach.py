@@ -69,11 +69,17 @@ class Attached:
         self.detach()
 
 
-def attach(tool: str | type[Tool], **options: Any) -> Attached:
-    """Put a tool, by name, file or class, under all kernels that this process loads from now on.
+def attach(tool: str | type[Tool] | Tool, **options: Any) -> Attached:
+    """Put a tool, by name, file or class, or with the options that it was made with, under all kernels that this
+    process loads from now on.
 
     Raises Invalid for a tool or options that make no sense, DeviceError where there is no HIP runtime.
     """
+    if isinstance(tool, Tool):
+        options = {**{name: tool.option_values[name] for name in tool.given}, **options}
+        tool = type(tool)
+    if not isinstance(tool, str) and not (isinstance(tool, type) and issubclass(tool, Tool)):
+        raise Invalid(f"{tool!r} is no tool; give a Tool, its class, its name, or the path of a .py file with one")
     name = tool if isinstance(tool, str) else _place_of(tool)
     given = {key: str(int(value) if isinstance(value, bool) else value) for key, value in options.items()}
     load_tool(name, given)

@@ -30,6 +30,7 @@ def launch_facts(done: Done, launch: Launch, saved: dict[int, str], files: Seque
             for n, data in done.ran.outputs.items()
         ],
         "device_instructions": done.ran.counted,
+        "tool_instructions": done.ran.inserted,
         "text": done.ran.text,
         "files": list(files),
     }

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import Invalid
 from luthier_py.inject.model import ClonedKernel
-from luthier_py.loader import KernelRecord
+from luthier_py.loader import KernelRecord, load
 from luthier_py.pipeline import Instrumented
 from luthier_py.report.verdict import Verdict
 from luthier_py.runtime import Buffer as DeviceBuffer
@@ -47,6 +47,7 @@ class Ran:
     text: str = ""
     cloned: ClonedKernel | None = None
     counted: int | None = None  # wave instructions, where the device counts them itself
+    inserted: int | None = None  # of these, those of the tool
     result: LaunchResult | None = None  # what the report was made from
 
 
@@ -89,7 +90,7 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
             memory[variable.name] = device.read(place.address, place.size)
         result = LaunchResult(index, launch.kernel, launch.grid, launch.block, memory, notes=made.edits.notes)
         report = tool.report(result)
-        return Ran(outputs, report, tool.text(result, report), cloned, counted(device), result)
+        return Ran(outputs, report, tool.text(result, report), cloned, counted(device), inserted(device, made), result)
     finally:
         module.unload()
 
@@ -97,6 +98,20 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
 def counted(device: Device) -> int | None:
     """Wave instructions of the last launch, where the device counts them itself."""
     return device.profile.total if isinstance(device, EmulatorDevice) and device.profile else None
+
+
+def inserted(device: Device, made: Instrumented) -> int | None:
+    """Of these, those that do not stand for one of the program's in a clone."""
+    if not isinstance(device, EmulatorDevice) or device.profile is None:
+        return None
+    obj, found = load(made.data), 0
+    for source in made.patched.maps:
+        chunk = obj.symbol(source.chunk)
+        assert chunk is not None
+        own = {chunk.address + offset for offset in source.instructions.values()}
+        counts = device.profile.counts.items()
+        found += sum(n for pc, n in counts if chunk.address <= pc < chunk.address + chunk.size and pc not in own)
+    return found
 
 
 def execute(device: Device, module: Module, kernel: str, launch: Launch) -> dict[int, NDArray[Any]]:

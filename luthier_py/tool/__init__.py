@@ -2,7 +2,7 @@
 
 from luthier_py.tool.base import LaunchResult, Tool, visit
 from luthier_py.tool.data import as_data, encoded, json_text
-from luthier_py.tool.discover import load_tool, tools
+from luthier_py.tool.discover import load_tool, made_tool, tools
 from luthier_py.tool.edits import Arg, Constant, Destination, Edits, Insertion, Place, Refusal, RuntimeArg, Turn
 from luthier_py.tool.hook import Device, Hook, Lanes, Parameter, Signature, device, hook
 from luthier_py.tool.intrinsic import Effects, Intrinsic, Ir, Operand, Result, Value, intrinsic, intrinsics
@@ -40,6 +40,6 @@ __all__ = [
     "Intrinsic", "Ir", "Kind", "Lane", "LaneType", "Lanes", "LaunchResult", "Mutator", "Operand", "Option",
     "Parameter", "Place", "Pointer", "Refusal", "Region", "Result", "RuntimeArg", "Scalar", "Selection",
     "Signature", "Stretch", "Tool", "Turn", "Type", "Value", "Variable", "WaveVariable", "as_data", "bool_",
-    "device", "encoded", "f32", "f64", "hook", "i32", "i64", "intrinsic", "intrinsics", "json_text", "load_tool", "ptr",
-    "tools", "u32", "u64", "visit",
+    "device", "encoded", "f32", "f64", "hook", "i32", "i64", "intrinsic", "intrinsics", "json_text", "load_tool",
+    "made_tool", "ptr", "tools", "u32", "u64", "visit",
 ]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from luthier_py.analysis import Facts
 from luthier_py.errors import Invalid
 from luthier_py.ir import Program
+from luthier_py.tool.author import caller
 from luthier_py.tool.data import encoded, json_text
 from luthier_py.tool.edits import Edits
 from luthier_py.tool.mutator import Mutator
@@ -31,6 +32,9 @@ class LaunchResult:
     notes: Any = None             # what the tool's `instrument` returned for this kernel's program
 
     def __getitem__(self, variable: Variable) -> Any:
+        if not isinstance(variable, Variable) or variable.name not in self.memory:
+            have = ", ".join(sorted(self.memory)) or "none"
+            raise Invalid(f"{caller()}: launch[...] takes a Variable of the tool, not {variable!r}; it has: {have}")
         return variable.decode(self.memory[variable.name])
 
     @property

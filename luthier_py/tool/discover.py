@@ -61,6 +61,17 @@ def _place(text: str) -> tuple[Path, str] | None:
     return (Path(path), chosen) if path.endswith(".py") or os.sep in path else None
 
 
+def made_tool(given: object) -> Tool:
+    """A tool as it is; one that is given by its class, name or path, made with its default options."""
+    if isinstance(given, Tool):
+        return given
+    if isinstance(given, type) and issubclass(given, Tool):
+        return given()
+    if isinstance(given, (str, os.PathLike)):
+        return load_tool(os.fspath(given))
+    raise Invalid(f"{given!r} is no tool; give a Tool, its class, its name, or the path of a .py file with one")
+
+
 def _registered(name: str) -> type[Tool]:
     entries = {entry.name: entry for entry in entry_points(group=GROUP)}
     if name in entries:

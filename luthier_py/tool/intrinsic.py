@@ -1,7 +1,8 @@
 """Intrinsics: device functions that are not Python but an instruction or two; and the door they come in by.
 
-An intrinsic is a function from operands to LLVM IR, written against `Ir`, with its effects as data. A package
-registers a module full of them in the entry point group ``luthier_py.intrinsics``; the built-in ones do the same.
+An intrinsic is a function from operands to LLVM IR, written against `Ir`, with its effects as data. Hooks import it
+from where it is. A package that registers its module in the entry point group ``luthier_py.intrinsics``, as the
+built-in ones do, has them named to authors who look for one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, NoReturn, Protocol, TypeAlias
 
-from luthier_py.errors import HookError, Invalid
+from luthier_py.errors import HookError
 from luthier_py.tool.types import Type
 
 GROUP = "luthier_py.intrinsics"
@@ -110,13 +111,15 @@ def intrinsic(
 
 
 @cache
-def intrinsics() -> dict[str, Intrinsic]:
-    """All registered intrinsics by name."""
-    found: dict[str, Intrinsic] = {}
+def intrinsics() -> dict[str, tuple[str, ...]]:
+    """All registered intrinsics: the modules that each is imported from, by its name there."""
+    found: dict[str, tuple[str, ...]] = {}
     for entry in entry_points(group=GROUP):
-        for value in vars(entry.load()).values():
-            if not isinstance(value, Intrinsic):
-                continue
-            if found.setdefault(value.name, value) is not value:
-                raise Invalid(f"intrinsic {value.name} is registered twice, the second time by {entry.value}")
+        try:
+            names = vars(entry.load())
+        except ImportError:  # a package that cannot be imported offers nothing
+            continue
+        for name, value in names.items():
+            if isinstance(value, Intrinsic):
+                found[name] = (*found.get(name, ()), entry.value)
     return found

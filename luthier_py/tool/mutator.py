@@ -7,7 +7,6 @@ but for entries and exits at one that the user's options choose (INSTR_BEGIN, IN
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from luthier_py.errors import EditConflict, HookError, Location
 from luthier_py.ir import Block, CallSite, Ending, Function, Instr, Kernel, Program, by_address
 from luthier_py.isa import EXEC, OpFlag, Reg, RegFile, RegSet, sgpr
 from luthier_py.tool.arguments import argument, destination
+from luthier_py.tool.author import caller
 from luthier_py.tool.edits import Arg, Destination, Edits, Insertion, Place, Refusal, Turn
 from luthier_py.tool.hook import Hook, Lanes
 from luthier_py.tool.selection import Selection
@@ -49,6 +49,13 @@ class Region:
     @property
     def instrs(self) -> tuple[Instr, ...]:
         return tuple(instr for stretch in self.stretches for instr in stretch.instrs)
+
+
+TAKEN_BY = {
+    Instr: "before and after take it", Block: "at_block takes it", Stretch: "at_stretch takes it",
+    Region: "at_region takes it", Function: "at_entry and at_exit take it",
+    Kernel: "at_entry and at_exit take it, and kernel.function is its code",
+}
 
 
 class Mutator:
@@ -85,6 +92,7 @@ class Mutator:
         Kernels share the functions that they call: what is inserted there runs for each of them.
         """
         if kernel is not None:
+            _expect(kernel, Kernel)
             return self.program.reachable(kernel.function)
         return by_address({f for k in self.kernels for f in self.program.reachable(k.function)})
 
@@ -97,10 +105,12 @@ class Mutator:
 
     def instrs(self, function: Function) -> tuple[Instr, ...]:
         """The function's instructions."""
+        _expect(function, Function)
         return tuple(instr for instr in function.instrs if instr in self._chosen)
 
     def blocks(self, function: Function) -> tuple[Block, ...]:
         """The function's blocks; where only a part of one is chosen, a copy with that part."""
+        _expect(function, Function)
         cut = [(block, tuple(i for i in block.instrs if i in self._chosen)) for block in function.blocks]
         return tuple(
             block if len(instrs) == len(block.instrs) else replace(block, instrs=instrs)
@@ -109,14 +119,17 @@ class Mutator:
 
     def stretches(self, block: Block) -> tuple[Stretch, ...]:
         """The block cut where EXEC changes: within a stretch the same lanes are active."""
+        _expect(block, Block)
         return self._cut(Stretch(block, start, end) for start, end in self.facts.stretches(block))
 
     def runs(self, block: Block) -> tuple[Stretch, ...]:
         """The block cut behind calls that may end the wave: a run is executed as a whole or not at all."""
+        _expect(block, Block)
         return self._cut(self._runs(block))
 
     def regions(self, function: Function) -> tuple[Region, ...]:
         """The runs of a function, those together that are executed equally often."""
+        _expect(function, Function)
         runs = [run for block in function.blocks for run in self._runs(block)]
         ending = {site.instr for site in self.program.calls(function) if self._may_end(site)}
         first = {run.block.address: number for number, run in enumerate(runs) if run.start == 0}
@@ -149,17 +162,20 @@ class Mutator:
 
     def before(self, instr: Instr, hook: Hook, *args: object, into: object = None) -> None:
         """Call ``hook`` before ``instr`` each time that it runs."""
+        _expect(instr, Instr)
         self._record([(instr, Place.BEFORE)], hook, args, into)
 
     def after(self, instr: Instr, hook: Hook, *args: object, into: object = None) -> None:
         """Call ``hook`` after ``instr``, which must not be the branch or end of its block."""
+        _expect(instr, Instr)
         if instr.inst.op.flags & OpFlag.TERMINATOR:
             message = "nothing can be inserted after the branch or end of a block; insert before it, or at_block"
-            raise EditConflict(f"{_caller()}: {message}", self._where(instr))
+            raise EditConflict(f"{caller()}: {message}", self._where(instr))
         self._record([(instr, Place.AFTER)], hook, args, into)
 
     def at_block(self, block: Block, hook: Hook, *args: object, into: object = None, anywhere: bool = False) -> None:
         """Call ``hook`` each time that ``block`` runs: at its entry, or ``anywhere`` with the same lanes."""
+        _expect(block, Block)
         own_exec = isinstance(hook, Hook) and hook.lanes is not Lanes.ACTIVE
         end = len(block.instrs) if own_exec else self.facts.stretches(block)[0][1]
         self.at_stretch(Stretch(block, 0, end), hook, *args, into=into, anywhere=anywhere)
@@ -168,6 +184,7 @@ class Mutator:
         self, stretch: Stretch, hook: Hook, *args: object, into: object = None, anywhere: bool = False
     ) -> None:
         """Call ``hook`` where ``stretch`` begins, or ``anywhere`` in it that is cheapest."""
+        _expect(stretch, Stretch)
         self._check_whole(stretch.instrs)
         instrs = _before_first_call(stretch.instrs) if anywhere else stretch.instrs[:1]
         if anywhere:
@@ -177,9 +194,10 @@ class Mutator:
 
     def at_region(self, region: Region, hook: Hook, *args: object, into: object = None) -> None:
         """Call ``hook`` as often as each part of ``region`` runs, at the cheapest place in all of it."""
+        _expect(region, Region)
         _check_independent((*args, *_tuple(into)))
         if sgpr(EXEC, 2) in args:
-            raise HookError(f"{_caller()}: EXEC is not the same everywhere in a region; use at_stretch")
+            raise HookError(f"{caller()}: EXEC is not the same everywhere in a region; use at_stretch")
         self._check_whole(region.instrs)
         instrs = [instr for stretch in region.stretches for instr in _before_first_call(stretch.instrs)]
         self._record([(instr, Place.BEFORE) for instr in instrs], hook, args, into)
@@ -189,6 +207,7 @@ class Mutator:
 
         Where a kernel's arguments are preloaded, its second entry counts, to which the first one leads.
         """
+        _expect(where, Kernel, Function)
         function = where.function if isinstance(where, Kernel) else where
         self._record([(self._entry(function), Place.BEFORE)], hook, args, into, Turn.ENTRY)
 
@@ -199,6 +218,7 @@ class Mutator:
         Where kernels share a function that ends the wave, the same call is recorded there once. The function of a
         kernel, which does not return, stands for its kernel.
         """
+        _expect(where, Kernel, Function)
         function = where.function if isinstance(where, Kernel) else where
         if function.kernel:
             blocks = [b for f in self.program.reachable(function) for b in f.blocks if b.ending is Ending.END]
@@ -225,12 +245,12 @@ class Mutator:
     def _entry(self, function: Function) -> Instr:
         """The instruction that runs once each time the function is entered (all entries lead to the last one)."""
         if not function.blocks:
-            raise EditConflict(f"{_caller()}: {function.name} has no code that can be edited: {function.incomplete}")
+            raise EditConflict(f"{caller()}: {function.name} has no code that can be edited: {function.incomplete}")
         entry = function.block(function.entries[-1])
         again = [b for b in function.blocks if entry.address in b.successors and b.address not in function.entries]
         if again:
             message = f"{function.name} loops back to its first instruction; insert at one of its blocks instead"
-            raise EditConflict(f"{_caller()}: {message}", self._where(entry.instrs[0]))
+            raise EditConflict(f"{caller()}: {message}", self._where(entry.instrs[0]))
         return entry.instrs[0]
 
     def _record(
@@ -239,7 +259,7 @@ class Mutator:
     ) -> None:
         """Entries and exits are kept whether or not the user chose the instruction, but for when none is chosen."""
         if not isinstance(hook, Hook):
-            raise HookError(f"{_caller()}: {hook!r} is not a hook; mark the function with @hook")
+            raise HookError(f"{caller()}: {hook!r} is not a hook; mark the function with @hook")
         self._check_editable(places[0][0])
         signature, given, order = hook.signature, _tuple(into), len(self._insertions)
         self._check_count(hook, "arguments", len(args), len(signature.parameters))
@@ -248,9 +268,9 @@ class Mutator:
             checked: tuple[Arg, ...] = tuple(map(argument, signature.parameters, args))
             results: tuple[Destination, ...] = tuple(map(destination, signature.results, given))
         except ValueError as error:
-            raise HookError(f"{_caller()}: hook {hook.name}: {error}; declared at {hook.place}") from error
+            raise HookError(f"{caller()}: hook {hook.name}: {error}; declared at {hook.place}") from error
         if len(set(results)) != len(results):
-            raise HookError(f"{_caller()}: hook {hook.name}: two results go into one place")
+            raise HookError(f"{caller()}: hook {hook.name}: two results go into one place")
         if turn is Turn.EXIT:
             call = (places[0][0], hook, checked, results)
             if call in self._exits:
@@ -261,32 +281,31 @@ class Mutator:
 
     def _check_count(self, hook: Hook, what: str, have: int, want: int) -> None:
         if have != want:
-            raise HookError(f"{_caller()}: hook {hook.name} has {want} {what}, {have} given; declared at {hook.place}")
+            raise HookError(f"{caller()}: hook {hook.name} has {want} {what}, {have} given; declared at {hook.place}")
 
     def _check_whole(self, instrs: tuple[Instr, ...]) -> None:
         if len({instr in self._chosen for instr in instrs}) > 1:
             message = "INSTR_BEGIN and INSTR_END choose only a part of this; take blocks from Mutator.blocks"
-            raise EditConflict(f"{_caller()}: {message}", self._where(instrs[0]))
+            raise EditConflict(f"{caller()}: {message}", self._where(instrs[0]))
 
     def _check_editable(self, instr: Instr) -> None:
         try:
             function = self.program.function_of(instr)
         except KeyError:
-            raise EditConflict(f"{_caller()}: the instruction at 0x{instr.pc:x} is not of this program") from None
+            raise EditConflict(f"{caller()}: the instruction at 0x{instr.pc:x} is not of this program") from None
         if function.incomplete:
-            message = f"{_caller()}: {function.name} cannot be edited: {function.incomplete}"
+            message = f"{caller()}: {function.name} cannot be edited: {function.incomplete}"
             raise EditConflict(message, self._where(instr))
 
     def _where(self, instr: Instr) -> Location:
         return Location(self.program.function_of(instr).name, instr.pc, self.program.isa.text(instr.inst))
 
 
-def _caller() -> str:
-    """``file:line`` of the tool: the first frame outside this module."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__") == __name__:
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+def _expect(given: object, *wanted: type) -> None:
+    """Refuse what is of another kind."""
+    if not isinstance(given, wanted):
+        kinds, use = " or ".join(kind.__name__ for kind in wanted), TAKEN_BY.get(type(given))
+        raise HookError(f"{caller()}: this needs {kinds}, not {given!r:.60}" + (f"; {use}" if use else ""))
 
 
 def _tuple(into: object) -> tuple[object, ...]:
@@ -319,4 +338,4 @@ def _check_independent(values: tuple[object, ...]) -> None:
     for value in values:
         reg = getattr(value, "reg", value)
         if isinstance(reg, Reg) and not (reg.file is RegFile.SGPR and reg.index == EXEC):
-            raise HookError(f"{_caller()}: anywhere=True leaves the place open, but the value of {reg} depends on it")
+            raise HookError(f"{caller()}: anywhere=True leaves the place open, but the value of {reg} depends on it")

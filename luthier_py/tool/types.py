@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 import struct
-import sys
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
 
 from luthier_py.errors import HookError
+from luthier_py.tool.author import caller
 
 T = TypeVar("T")
 
@@ -123,12 +123,6 @@ F64 = Scalar("f64", Kind.FLOAT, 64, "<d")
 BOOL = Scalar("bool_", Kind.BOOL, 1, "<?")
 
 
-def _caller() -> str:
-    """``file:line`` of the code that wrote a type."""
-    frame = sys._getframe(2)
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
 if TYPE_CHECKING:
     u32: TypeAlias = int
     i32: TypeAlias = int
@@ -157,7 +151,7 @@ else:
 
         def __class_getitem__(cls, element: object) -> Pointer:
             if not isinstance(element, (Scalar, Pointer)) or element == BOOL:
-                raise HookError(f"{_caller()}: ptr[{element}] is not a type; "
+                raise HookError(f"{caller()}: ptr[{element}] is not a type; "
                                 "point to one of u32 i32 u64 i64 f32 f64 or another ptr")
             return Pointer(element)
 
@@ -166,6 +160,6 @@ else:
 
         def __class_getitem__(cls, of: object) -> LaneType:
             if not isinstance(of, (Scalar, Pointer)):
-                raise HookError(f"{_caller()}: Lane[{of}] is not a type; "
+                raise HookError(f"{caller()}: Lane[{of}] is not a type; "
                                 "a lane holds one of u32 i32 u64 i64 f32 f64 bool_ or a ptr")
             return LaneType(of)

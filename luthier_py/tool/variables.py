@@ -6,11 +6,13 @@ device holds. Invariant: one object is one variable, compared by identity.
 
 from __future__ import annotations
 
+import operator
 import struct
 from dataclasses import dataclass
 from typing import Any
 
 from luthier_py.errors import Invalid
+from luthier_py.tool.author import caller
 from luthier_py.tool.types import BOOL, F32, I32, I64, U32, U64, Pointer, Scalar
 
 WAVE_TYPES = (U32, I32, U64, I64, F32)
@@ -44,9 +46,9 @@ class Variable(_Declared):
     def __init__(self, type: Any, length: int | None = None, name: str = "") -> None:
         """``name`` is for variables that are no class attributes, since their length is known only from the program."""
         if not isinstance(type, Scalar) or type == BOOL:
-            raise Invalid(f"Variable({type}): give one of u32 i32 u64 i64 f32 f64")
+            raise Invalid(f"{caller()}: Variable({type}): give one of u32 i32 u64 i64 f32 f64")
         if length is not None and length < 1:
-            raise Invalid(f"Variable({type}, {length}): an array has at least one element")
+            raise Invalid(f"{caller()}: Variable({type}, {length}): an array has at least one element")
         super().__init__(type)
         self.length = length
         self.name = self.attribute = name
@@ -58,9 +60,14 @@ class Variable(_Declared):
 
     def __getitem__(self, index: int) -> Element:
         """One element of an array, to be passed to a hook by its address."""
-        if self.length is None or not 0 <= index < self.length:
-            raise Invalid(f"{self} has no element {index}")
-        return Element(self, index)
+        have = "one value, no array" if self.length is None else f"elements 0 to {self.length - 1}"
+        try:
+            number = operator.index(index)
+        except TypeError:
+            raise Invalid(f"{caller()}: {self} has {have}; {index!r} is no integer") from None
+        if self.length is None or not 0 <= number < self.length:
+            raise Invalid(f"{caller()}: {self} has no element {number}; it has {have}")
+        return Element(self, number)
 
     @property
     def size_bytes(self) -> int:
@@ -95,5 +102,5 @@ class WaveVariable(_Declared):
 
     def __init__(self, type: Any) -> None:
         if type not in WAVE_TYPES:
-            raise Invalid(f"WaveVariable({type}): give one of {' '.join(map(str, WAVE_TYPES))}")
+            raise Invalid(f"{caller()}: WaveVariable({type}): give one of {' '.join(map(str, WAVE_TYPES))}")
         super().__init__(type)

@@ -72,7 +72,7 @@ def test_the_empty_tool_reproduces_the_file(sample):
 def test_instr_count(original):
     tool, ran = run(original, "instr_count")
     profile, launch = original[-1], original[2]
-    assert ran.report["instructions"] == profile.total
+    assert ran.report["instructions"] == profile.total == ran.counted - ran.inserted
     groups = int(np.prod(launch.grid))
     assert ran.text == (
         f"kernel 0 - {launch.kernel} - #workgroups {groups}, "

@@ -104,6 +104,19 @@ def test_run_with_a_tool(luthier):
     assert code == 0 and json.loads(out)["launches"][0]["report"]["instructions"] == 25192
 
 
+def test_a_run_says_which_figures_have_the_tool_in_them(luthier):
+    command = ["run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "-t", "instr_count"]
+    _, out, _ = luthier(*command, "--json")
+    run = json.loads(out)["run"]
+    assert run["device_instructions"] - run["tool_instructions"] == 400 and run["tool_instructions"] > 0
+    _, out, _ = luthier(*command)
+    assert "with the tool, counts without it" in out
+    executed, own = run["device_instructions"], run["tool_instructions"]
+    assert f"\n{executed} wave instructions executed, {own} of them the tool's\n" in out
+    _, out, _ = luthier("run", path("saxpy"), *SAXPY, *SAXPY_ARGS)
+    assert "400 wave instructions executed" in out and "the tool's" not in out
+
+
 def test_a_tool_that_inserts_nothing_is_exit_code_3(luthier, tmp_path):
     (tmp_path / "idle.py").write_text(
         "from luthier_py import Tool\nclass Idle(Tool):\n    def instrument(self, m):\n        pass\n"

@@ -31,6 +31,11 @@ def endless(x: u32) -> u32:
 def nothing(x: u32) -> None:
     pass
 
+@device
+def adopt(y: u32, z: Lane[u32]) -> u32:
+    y = z
+    return u32(1)
+
 @hook
 def other(x: u32) -> u32:
     return x
@@ -78,11 +83,20 @@ REFUSED = [
     (U + "return other(x)", 1, "other cannot be called"),
     (U + "return print(x)", 1, "print cannot be called"),
     (U + "return len(p)", 1, "len cannot be called"),
+    (U + "return popcnt(x)", 1, r"popcnt cannot .* unknown here; did you mean popcount\?; .* active_mask all_ "),
+    (U + "return balot(x > 1)", 1, r"did you mean ballot\? Import it from luthier_py.intrinsics"),
+    (U + "return ballot(x > 1)", 1, r"ballot cannot be called .*; import it from luthier_py.intrinsics"),
+    (U + "return twise(x)", 1, r"did you mean twice\?"),
+    (U + "return math.popcnt(x)", 1, r"did you mean popcount\?"),
+    (U + "return utterly_different(x)", 1, "utterly_different cannot be called .* it is unknown here; allowed are"),
+    (U + "return x(1)", 1, "x cannot be called in device code; allowed are"),
+    (U + "return SIZ", 1, r"SIZ is unknown here; .*; did you mean SIZE\?"),
+    (U + "total = x\n    return totl", 2, r"totl is unknown here; .*; did you mean total\?"),
     (U + "return twice(x, x)", 1, "twice takes 1 arguments, 2 given"),
     (U + "return twice(x=x)", 1, "only plain positional arguments"),
     (U + "return twice(*[x])", 1, "only plain positional arguments"),
     (U + "return twice(y)", 1, "this is i32, not u32"),
-    (U + "return endless(x)", -11, "endless calls itself; recursion is not allowed"),
+    (U + "return endless(x)", -16, "endless calls itself; recursion is not allowed"),
     (U + "return nothing(x)", 1, "0 values are returned, but 1 are declared"),
     (U + "x = nothing(x)\n    return x", 1, "1 names are assigned, but there are 0 values"),
     (U + "return nothing(x) + 1", 1, "one value is needed here; this gives none"),
@@ -117,6 +131,9 @@ REFUSED = [
     (U + "return x in p", 1, "this comparison is not allowed"),
     (U + "a = x\n    a = z\n    return a", 2, "a is u32, since it was first assigned: this is f32"),
     (U + "a: u64 = x\n    a: u32 = x\n    return x", 2, "a is u64 already; a local keeps its type"),
+    (U + "a: u32 = x\n    a: Lane[u32] = q\n    return x", 2, "a is u32 already; a local keeps its type"),
+    (U + "a: Lane[u32] = q\n    a: u32 = x\n    return x", 2, r"a is Lane\[u32\] already; a local keeps its type"),
+    (U + "a = x\n    a: u32 = x\n    return x", 2, "a is u32 already; .* declared where it is first assigned"),
     (U + "a: u64\n    return x", 1, "a is declared without a value"),
     (U + "a: str = x\n    return x", 1, "`str` is not a device type"),
     (U + "a: ptr[bool_] = p\n    return x", 1, r"ptr\[bool_\] is not a type"),
@@ -149,6 +166,18 @@ REFUSED = [
     # what differs between lanes
     (U + "return q", 1, r"the result differs between lanes, .* declare it Lane\[u32\], or .* read_first_lane"),
     (U + "return x + q", 1, "differs between lanes"),
+    # what is declared one for the wave stays so
+    (U + "a: u32 = q\n    return x", 1, r"a is declared u32, one for the wave, but what .* differs .*Lane\[u32\], or"),
+    (U + "a: u32 = x\n    a = q\n    return x", 2, "a is declared u32, one for the wave"),
+    (U + "a: u32 = x\n    a += q\n    return x", 2, "a is declared u32, one for the wave"),
+    (U + "a: u32 = x\n    if q > 3:\n        a = x\n    return x", 3, "but only some of the lanes assign it here"),
+    (U + "a: u32 = x\n    for a in range(q):\n        pass\n    return x", 2, "a is declared u32"),
+    (U + "b = x\n    for i in range(9):\n        a: u32 = b\n        b = q\n    return x", 3, "a is declared u32"),
+    (U + "a: ptr[u32] = p + q\n    return x", 1, r"a is declared ptr\[u32\], one for the wave"),
+    (U + "a: u32 = x\n    a, b = q, x\n    return x", 2, "a is declared u32"),
+    (U + "x = q\n    return 1", 1, "x is declared u32, one for the wave"),
+    (U + "if q > 3:\n        x = u32(1)\n    return 1", 2, "x is declared u32, one for the wave"),
+    (U + "return adopt(x, q)", -8, "y is declared u32, one for the wave"),
     (U + "return lane_id()", 1, "differs between lanes"),
     (U + "return atomic_add(p, 1)", 1, "differs between lanes"),
     (U + "return p[q]", 1, "differs between lanes"),

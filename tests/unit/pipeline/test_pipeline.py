@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from crowded import EASY, FULL, EveryWave, full_and_easy
 
-from luthier_py.errors import OutOfRegisters
+import luthier_py
+from luthier_py.errors import Invalid, OutOfRegisters
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
+from luthier_py.samples import sample as sample_called
 from luthier_py.tool import load_tool
 
 
@@ -38,3 +40,33 @@ def test_one_kernel_that_cannot_be_served_stops_everything_or_is_left_alone():
 def test_only_chosen_kernels_are_cloned():
     made = instrument(full_and_easy(), EveryWave(), kernels=[EASY])
     assert [row.name for row in made.patched.report] == [EASY]
+
+
+def test_files_classes_and_names_are_taken(tmp_path):
+    path = sample_called("saxpy").path
+    code, tool = path.read_bytes(), load_tool("instr_count")
+    wanted = instrument(code, tool).data
+    for given in (path, str(path), bytearray(code), memoryview(code)):
+        assert instrument(given, type(tool)).data == instrument(given, "instr_count", kernels="saxpy").data == wanted
+        assert luthier_py.load(given).data == code
+    assert luthier_py.load(str(path)).name == str(path)
+    assert luthier_py.load(str(path), "mine").name == luthier_py.load(code, "mine").name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("code", "tool", "message"),
+    [
+        ("no/such.co", "none", r"no/such.co: No such file.*; give the path of a code object, or its bytes"),
+        ("a\0b", "none", "null byte.*; give the path"),
+        (5, "none", "given as bytes or as the path of a file, not as int"),
+        (b"", 5, "5 is no tool; give a Tool, its class, its name, or the path"),
+        (b"", str, "<class 'str'> is no tool"),
+        (b"", "instr_cuont", "no tool is called instr_cuont"),
+    ],
+)
+def test_what_is_none_says_what_to_give(code, tool, message):
+    with pytest.raises(Invalid, match=message):
+        instrument(code, tool)
+    if tool == "none":
+        with pytest.raises(Invalid, match=message):
+            luthier_py.load(code)

@@ -35,8 +35,8 @@ def test_one_line(made: Instrumented) -> None:
     verdict = Verdict(load_tool("instr_count"), launches=1, selected=1, instrumented=1)
     verdict.made(replace(made, seconds={"jit": 0.25, "check": 0.5}, cached=True))
     assert verdict.observed and verdict.text() == (
-        "verdict: 1 launch, 1 selected, 1 instrumented by instr_count; 1 kernel, 3 sites, 0 refused; waves/SIMD 8; "
-        "instrumented in 0.75 s, 1 from cache")
+        "verdict: 1 launch, 1 selected, 1 instrumented by instr_count; 1 kernel, 3 sites, 0 refused; "
+        "waves/SIMD 8 with the tool, counts without it; instrumented in 0.75 s, 1 from cache")
 
 
 def test_facts(made: Instrumented) -> None:

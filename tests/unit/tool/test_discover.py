@@ -123,3 +123,10 @@ def test_neighbours_and_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for spelled in ("./whole:First", "first.py", "./first.py:First"):
         assert load_tool(absolute(spelled)).name == "First" and absolute(spelled).startswith(str(tmp_path))
     assert absolute("instr_count") == "instr_count"
+
+
+def test_launches_have_the_tool_s_variables_only() -> None:
+    launch = LaunchResult(0, "kernel", (1, 1, 1), (64, 1, 1), {"Registered.total": bytes(8)})
+    for wrong in ("total", Registered.bins, 0):
+        with pytest.raises(Invalid, match=r"^\S*test_discover.py:\d+: launch\[...\] takes .*it has: Registered.total"):
+            launch[wrong]  # type: ignore[index]

@@ -15,7 +15,7 @@ import pytest
 import luthier_py
 from luthier_py import intrinsics as builtin
 from luthier_py import tool
-from luthier_py.errors import HookError, Invalid
+from luthier_py.errors import HookError
 from luthier_py.tool import (
     F32,
     U32,
@@ -140,13 +140,20 @@ def test_anybody_registers_intrinsics_by_the_same_door(monkeypatch: pytest.Monke
     room = sys.modules["luthier_py.tool.intrinsic"]
     monkeypatch.setattr(room, "entry_points", lambda group: entries if group == "luthier_py.intrinsics" else [])
     intrinsics.cache_clear()
-    assert intrinsics() == {"answer": answer}
+    assert intrinsics() == {"answer": ("theirs",), "again": ("theirs",)}
     twin = SimpleNamespace(answer=Intrinsic(answer.lower, answer.effects))
-    entries.append(SimpleNamespace(value="more", load=lambda: twin))
+
+    def broken() -> None:
+        raise ImportError("no such module")
+
+    entries += [SimpleNamespace(value="broken", load=broken), SimpleNamespace(value="more", load=lambda: twin)]
     intrinsics.cache_clear()
-    with pytest.raises(Invalid, match="intrinsic answer is registered twice, the second time by more"):
-        intrinsics()
+    assert intrinsics()["answer"] == ("theirs", "more")
     intrinsics.cache_clear()
+
+
+def test_the_built_in_intrinsics_are_registered() -> None:
+    assert intrinsics() == {name: ("luthier_py.intrinsics",) for name in builtin.__all__}
 
 
 def test_importing_tools_does_not_load_llvm() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from luthier_py.analysis import Facts, analyse
-from luthier_py.errors import EditConflict, HookError
+from luthier_py.errors import EditConflict, HookError, Invalid
 from luthier_py.ir import Block, Ending, Program, lift
 from luthier_py.isa import EXEC, SCC, VCC, Operand, OperandKind, OpFlag, agpr, sgpr, vgpr
 from luthier_py.loader import load
@@ -260,6 +260,44 @@ def test_two_results_need_two_places(m: Mutator) -> None:
 def test_only_hooks_are_called(m: Mutator) -> None:
     with pytest.raises(HookError, match=r"test_mutator.py:\d+: <function .*> is not a hook; mark the function with"):
         m.before(blocks(m)[0].instrs[0], add.function)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m, k, b: m.before(b, nothing), "needs Instr, not Block.*; at_block takes it"),
+        (lambda m, k, b: m.after("x", nothing), "needs Instr, not 'x'$"),
+        (lambda m, k, b: m.at_block(b.instrs[0], nothing), "before and after take it"),
+        (lambda m, k, b: m.at_stretch(b, nothing), "at_block takes it"),
+        (lambda m, k, b: m.at_region(m.stretches(b)[0], nothing), "at_stretch takes it"),
+        (lambda m, k, b: m.at_entry(b, nothing), "needs Kernel or Function"),
+        (lambda m, k, b: m.at_exit(m.kernels, nothing), "needs Kernel or Function"),
+        (lambda m, k, b: m.blocks(k), "needs Function, .* kernel.function is its code"),
+        (lambda m, k, b: m.instrs(k), "kernel.function is its code"),
+        (lambda m, k, b: m.regions(k), "kernel.function is its code"),
+        (lambda m, k, b: m.functions(k.name), "needs Kernel, not 'reduce'"),
+        (lambda m, k, b: m.stretches(k), "needs Block"),
+        (lambda m, k, b: m.runs(k), "needs Block"),
+    ],
+)
+def test_things_of_another_kind(m: Mutator, call: Any, message: str) -> None:
+    (kernel,) = m.kernels
+    with pytest.raises(HookError, match=message) as caught:
+        call(m, kernel, blocks(m)[0])
+    assert NAMED.match(str(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [(9, r"Variable\(bins: u32\) has no element 9; it has elements 0 to 7"), (-1, "has no element -1"),
+     ("a", "'a' is no integer"), (1.0, "1.0 is no integer")],
+)
+def test_elements(index: Any, message: str) -> None:
+    with pytest.raises(Invalid, match=message) as caught:
+        BINS[index]
+    assert NAMED.match(str(caught.value))
+    with pytest.raises(Invalid, match=r"test_mutator.py:\d+: Variable\(total: u64\) has no element 0; it has one v"):
+        TOTAL[0]
 
 
 def test_refused_places(m: Mutator) -> None:

@@ -1,0 +1,44 @@
+"""What a hook's author may have meant by a name that device code does not know.
+
+In: a name, the names around the function. Out: the part of a refusal that says what would do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from luthier_py.tool.hook import Device
+from luthier_py.tool.intrinsic import Intrinsic, intrinsics
+from luthier_py.tool.types import Pointer, Scalar
+
+PLAIN = ("abs", "max", "min")
+
+
+def callable_names() -> str:
+    """What device code may call."""
+    return f"allowed are types, @device functions, min, max, abs and the intrinsics {' '.join(sorted(intrinsics()))}"
+
+
+def meant_call(name: str, around: Mapping[str, Any]) -> str:
+    """``; did you mean popcount?``, with where it is imported from if it is not; empty if nothing is like it."""
+    here = {*PLAIN, *(key for key, value in around.items() if isinstance(value, (Device, Intrinsic, Scalar, Pointer)))}
+    known = intrinsics()
+    if name in known:
+        return f"; import it from {' or '.join(known[name])}"
+    found = _closest(name, {*here, *known})
+    if found is None:
+        return ""
+    return f"; did you mean {found}?" + ("" if found in here else f" Import it from {' or '.join(known[found])}")
+
+
+def meant_value(name: str, around: Mapping[str, Any], own: Iterable[str]) -> str:
+    """The same for a value: a local, a parameter, or a number of the module."""
+    numbers = (key for key, value in around.items() if isinstance(value, (int, float)))
+    found = _closest(name, {*own, *numbers})
+    return f"; did you mean {found}?" if found else ""
+
+
+def _closest(name: str, known: Iterable[str]) -> str | None:
+    return next(iter(difflib.get_close_matches(name, sorted(known), n=1)), None)
