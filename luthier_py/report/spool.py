@@ -1,6 +1,6 @@
 """What a run tells, kept on disk as it comes: a run may be longer than memory is.
 
-In: rows of plain data, or Python objects, one after the other. Out: the same, in that order, as often as they are wanted.
+In: rows of plain data, or Python objects, one after the other. Out: the same, in order, as often as they are wanted.
 Invariant: a process holds nothing of them but where they are; the files have no name, or go when they are closed.
 """
 
