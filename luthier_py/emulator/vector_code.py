@@ -74,7 +74,7 @@ def _sources(t: Translator, inst: Inst, row: Lanes, dpp: Dpp | None) -> Sources:
 
 
 def _mask(operand: Operand | None, implied: int | None) -> int | None:
-    """The register of a mask operand; ``implied`` where the encoding has none, as V_CMPX writes none from gfx10 on."""
+    """The register of a mask operand; ``implied`` (by the row, if at all) where the encoding has none."""
     if operand is None:
         return implied
     if operand.reg is None and operand.kind is not OperandKind.ABSENT and operand.value not in SRC_NULL:
