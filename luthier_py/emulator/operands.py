@@ -220,21 +220,17 @@ class Result:
             chunk.write_row(self.row + 1, words[1])
             return
         word = words[0] if len(words) == 1 else concat(words[1], words[0])
-        if self.dpp is not None:
-            word = self._keep_disabled(chunk, word)
         if word.type.bits == 64:
-            chunk.write_pair(self.row, word)
+            chunk.write_pair(self.row, self._keep_disabled(chunk, word))
         else:
-            chunk.write_row(self.row, self._placed(chunk, word))
+            chunk.write_row(self.row, self._keep_disabled(chunk, self._placed(chunk, word)))
 
     def _keep_disabled(self, chunk: Chunk, word: Value) -> Value:
         """DPP leaves lanes alone whose source is out of range, or that the masks exclude."""
-        assert self.dpp is not None
-        writes = self.dpp.enabled(chunk)
+        writes = None if self.dpp is None else self.dpp.enabled(chunk)
         if writes is None:
             return word
-        old = chunk.pair(self.row) if word.type.bits == 64 else chunk.row(self.row)
-        return select(writes, word.to(old.type), old)
+        return select(writes, word, chunk.pair(self.row) if word.type.bits == 64 else chunk.row(self.row))
 
     def _finish(self, value: Value) -> Value:
         """Output modifiers, then bits of at least 16."""

@@ -16,8 +16,11 @@ import numpy as np
 
 from luthier_py.emulator.layout import Status
 from luthier_py.isa import EXEC, M0, MODE, SCC, VCC, Inst, InstructionSet, Reg, RegFile, sgpr
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.control import Branch, Indexing
 from reference.cases import EXECS, FULL, INPUTS, WINDOW, Case, Place
 from reference.reader import read
+from reference.spaces import LDS_BYTES, REGION_BYTES, SCRATCH_BYTES
 from reference.vector import same
 from reference.wave import LANES, M32, Wave
 
@@ -26,6 +29,7 @@ from waves import MODE as KERNEL_MODE  # noqa: E402
 from waves import run  # noqa: E402
 
 LAST_SCALAR = 96
+REGIONS = 32
 VECTORS = 256
 
 
@@ -54,12 +58,16 @@ class Batch:
         for number, mask in enumerate(EXECS):
             self.scalars[2 * number], self.scalars[2 * number + 1] = mask & M32, mask >> 32
         self.generator = generator
+        self.memory = [np.zeros(REGIONS * REGION_BYTES + 64, np.uint8)]
+        self.lds = np.frombuffer(generator.randbytes(LDS_BYTES), np.uint8).copy()
+        self.scratch_bytes = SCRATCH_BYTES
 
     def place(self) -> Place | None:
         """For another case; None if there is no room."""
-        if self.next_vector + WINDOW > VECTORS or self.next_scalar + 24 > LAST_SCALAR:
+        if self.next_vector + WINDOW > VECTORS or self.next_scalar + 24 > LAST_SCALAR or len(self.cases) == REGIONS:
             return None
-        return Place(self.next_vector, self.next_scalar)
+        regions = self.memory[0].ctypes.data + 63 & ~63
+        return Place(self.next_vector, self.next_scalar, regions + len(self.cases) * REGION_BYTES)
 
     def add(self, case: Case) -> None:
         first, scalar = self.next_vector, self.next_scalar
@@ -68,11 +76,18 @@ class Batch:
         make, written = self.isa.make, case.inst.writes.sgpr
         mask = 2 * EXECS.index(case.exec_mask)
         self.code += [make("s_mov_b64", sgpr(EXEC, 2), sgpr(mask, 2)),
-                      make("s_mov_b64", sgpr(VCC, 2), sgpr(self.generator.choice(range(12, INPUTS, 2)), 2)),
+                      make("s_mov_b64", sgpr(VCC, 2), sgpr(self.generator.choice(range(0, INPUTS, 2)), 2)),
                       make("s_cmp_lg_u32", self.generator.choice((0, 1)), 0)]
         self.code += [make("s_mov_b32", sgpr(index), value) for index, value in case.scalars.items()]
         self.code.append(case.inst)
+        if isinstance(meaning(case.inst.op), Branch):
+            self.code.append(make("s_not_b32", sgpr(scalar), sgpr(scalar)))
+            written |= 1 << scalar
+        if case.memory:
+            at = (self.memory[0].ctypes.data + 63 & ~63) - self.memory[0].ctypes.data + len(self.cases) * REGION_BYTES
+            self.memory[0][at : at + REGION_BYTES] = np.frombuffer(case.memory, np.uint8)
         used = max((i + 1 for i in range(scalar, LAST_SCALAR) if written >> i & 1), default=scalar)
+        used = scalar + 8 if isinstance(meaning(case.inst.op), Indexing) else used
         self.next_scalar = used + used % 2
         for index, name in ((VCC, "s_mov_b64"), (EXEC, "s_mov_b64"), (SCC, "s_cselect_b32")):
             if written >> index & 1:
@@ -81,6 +96,7 @@ class Batch:
                 self.code.append(make(name, kept, *operands))
                 self.next_scalar += 2
         registers = [reg.index + reg.dwords for reg in _vectors(case.inst)]
+        self.next_scalar += -self.next_scalar % 4
         top = max(registers, default=first)
         self.next_vector = top + top % 2 if registers else first
         self.cases.append((case, first, scalar))
@@ -91,15 +107,15 @@ class Batch:
         state = run(self.code, isa=self.isa, mode=self.mode, exec_mask=FULL,
                     vgprs={row: np.array(values, np.uint32) for row, values in self.vgprs.items()},
                     agprs={row: np.array(values, np.uint32) for row, values in self.agprs.items()},
-                    sgprs=self.scalars, memory=self.memory, lds=self.lds, scratch_bytes=self.scratch_bytes)
+                    sgprs={**self.scalars, MODE: self.mode}, memory=self.memory, lds=self.lds, scratch_bytes=self.scratch_bytes)
         if state.status is not Status.JUMP:
             yield f"the emulator stopped: {state.status.name} {state.fault()}: {self._all()}"
             return
         read(wave, self.code)
         yield from self._vectors(wave, RegFile.VGPR, wave.vgprs, state.vgpr)
         yield from self._vectors(wave, RegFile.AGPR, wave.agprs, state.agpr)
-        for index in (*range(LAST_SCALAR), M0, MODE):
-            if wave.scalar(index) != state.sgpr(index) and index != MODE:
+        for index in (*range(LAST_SCALAR), M0):
+            if wave.scalar(index) != state.sgpr(index):
                 yield self._blame(f"s{index}", wave.scalar(index), state.sgpr(index), 0, index)
         for array in self.memory:
             ours, theirs = bytes(wave.memory[array.ctypes.data]), array.tobytes()

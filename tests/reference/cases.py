@@ -11,12 +11,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from luthier_py.errors import Invalid, Malformed
-from luthier_py.isa import VCC, Access, Inst, InstructionSet, OperandInfo, OpFlag, OpInfo
+from luthier_py.isa import M0, VCC, Access, Inst, InstructionSet, OperandInfo, OpFlag, OpInfo, Reg, RegFile
 from luthier_py.isa.legal import why_illegal
 from luthier_py.isa.semantics import Lanes, Scalar, meaning
 from luthier_py.isa.semantics.algebra import BOOL, F16, F32, F64, I32, U32, Type
-from luthier_py.isa.semantics.cdna4 import TruthTable
+from luthier_py.isa.semantics.cdna4 import TransposedLoad, TruthTable
+from luthier_py.isa.semantics.control import Action, Branch, Indexing
+from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.matrix import Matrix
+from reference.spaces import (
+    ADDRESS,
+    EXTRA,
+    Region,
+    contents,
+    is_memory,
+    memory_of,
+    scalar_values,
+    vector_addresses,
+    with_offset,
+)
 from reference.values import word
 from reference.wave import LANES
 
@@ -39,7 +52,13 @@ class Case:
     exec_mask: int
     vgprs: dict[int, list[int]]
     agprs: dict[int, list[int]]
-    scalars: dict[int, int] = field(default_factory=dict)  # written before it: VCC, SCC, M0
+    scalars: dict[int, int] = field(default_factory=dict)  # written before it
+    memory: bytes = b""                                    # of its region
+
+    def hold(self, reg: Reg, lanes: list[int]) -> None:
+        rows = self.agprs if reg.file is RegFile.AGPR else self.vgprs
+        for dword in range(reg.dwords):
+            rows[reg.index + dword] = [value >> 32 * dword & 0xFFFFFFFF for value in lanes]
 
     def __str__(self) -> str:
         return f"{self.inst.op.mnemonic} {self.inst.raw.hex()} exec=0x{self.exec_mask:x}"
@@ -50,7 +69,8 @@ class Place:
     """Registers that a case may use."""
 
     vector: int       # first of WINDOW
-    scalar: int       # first of 16 for results
+    scalar: int       # first of 16 for results, and 8 for addresses
+    memory: int = 0   # address of a region
 
 
 def types_of(op: OpInfo) -> dict[str, Type]:
@@ -77,7 +97,10 @@ def overlaps(op: OpInfo) -> Iterator[tuple[str, int] | None]:
     for result in results:
         for source in sources:
             if set(result.files) & set(source.files):
-                for distance in range(1 - source.dwords, result.dwords):
+                distances = range(1 - source.dwords, result.dwords)
+                if result.dwords > 4:  # matrices: both ends, and what IREE's compiler emits
+                    distances = sorted({1 - source.dwords, -4, -2, 0, 2, 4, result.dwords - source.dwords} & {*distances})
+                for distance in distances:
                     yield f"{result.name} {source.name}", distance
 
 
@@ -93,14 +116,13 @@ class Cases:
         for _ in range(TRIES):
             chosen = self._registers(op, place, overlap)
             fields = [self._field(op, info, chosen, place, varied) for info in op.operands]
-            literal = self.generator.choice(LITERALS) if any(
-                fields[k] == 255 for k in op.literals) or any(info.kind == "kimm" for info in op.operands) else None
+            literal = self.generator.choice(LITERALS) if any(fields[k] == 255 for k in op.literals) else None
             try:
                 inst = self.isa.decode(self.isa.encode(op, fields, literal))
             except (Malformed, Invalid):
                 continue
-            if inst.op is op and why_illegal(self.isa.target, inst) is None:
-                return self._with_values(inst)
+            if inst.op.base == op.base and why_illegal(self.isa.target, inst) is None:
+                return self._with_values(inst, place)
         return None
 
     def _registers(self, op: OpInfo, place: Place, overlap: tuple[str, int] | None) -> dict[str, int]:
@@ -123,7 +145,7 @@ class Cases:
         if not info.dwords and info.kind not in ("kimm",):
             return self._modifier(op, info, varied)
         if info.kind == "kimm":
-            return 0
+            return pick(LITERALS) if any(width == 32 for _, width, _ in info.segments) else pick(LITERALS) & 0xFFFF
         if info.kind in ("sgpr", "bool", "sdwavcc") or not set(info.files) & set("VA"):
             return self._scalar_field(info, place)
         index, high = chosen[info.name], 512 if "V" not in info.files or info.kind in ("av", "srcAV") and pick(
@@ -134,6 +156,8 @@ class Cases:
             return index | high
         if info.kind == "sdwa":
             return pick((index, index, 256 + pick(range(0, INPUTS, 2)))) if varied else index
+        if varied and isinstance(meaning(op), Matrix) and info.name == "src2" and pick((False, True)):
+            return pick((128, 193, 242))
         if varied and info.kind == "src" and "S" in info.files and pick((False, False, True)):
             scalars = [*range(0, INPUTS, 2), VCC, 235, 253, 251, 252]
             return pick((pick(scalars), pick(CONSTANTS), pick(CONSTANTS), 255))
@@ -142,6 +166,10 @@ class Cases:
         return 256 | index
 
     def _scalar_field(self, info: OperandInfo, place: Place) -> int:
+        if info.name in ("sbase", "srsrc", "saddr"):
+            return place.scalar + ADDRESS
+        if info.name == "soffset":
+            return place.scalar + EXTRA
         if info.kind == "sdwavcc":
             return self.generator.choice((0, 128 + place.scalar))
         if Access.WRITE in info.access:
@@ -157,10 +185,15 @@ class Cases:
             bits |= ((1 << width) - 1) << at
         if info.name.endswith("_modifiers"):
             return self.generator.getrandbits(5) & bits if varied else 8 & bits if op.format == "VOP3P" else 0
+        if info.kind == "dpp64" and self.isa.target.dpp64_broadcasts:
+            return pick(range(0x150, 0x160))
         if info.kind in ("dpp", "dpp64"):
             return pick(DPP_CONTROLS if varied else (0xE4,))
         if info.name in ("row_mask", "bank_mask"):
             return pick((15, 15, 6, 9)) if varied else 15
+        if info.name == "dst_sel" and varied:  # no part of a float: which bits a new NaN has is free
+            result = types_of(op).get("vdst", U32)
+            return pick({F32: (6,), F16: (4, 5, 6)}.get(result, range(7)))
         if info.name in ("dst_sel", "src0_sel", "src1_sel"):
             return pick(range(7)) if varied else 6
         if info.name == "dst_unused":
@@ -171,20 +204,45 @@ class Cases:
             return self.generator.getrandbits(16) & bits
         return 0
 
-    def _with_values(self, inst: Inst) -> Case:
-        pick = self.generator.choice
+    def _with_values(self, inst: Inst, place: Place) -> Case:
+        row = meaning(inst.op)
+        if is_memory(inst):
+            return self._with_memory(with_offset(self.isa, inst, row, self.generator), place)
         types = types_of(inst.op)
-        case = Case(inst, pick(EXECS), {}, {})
+        case = Case(inst, self.generator.choice(EXECS), {}, {})
+        if isinstance(row, Indexing):
+            case.scalars[M0] = self.generator.randrange(8)
+        if isinstance(row, Branch):
+            case.inst = self.isa.with_field(inst, "simm16", 1)  # over the instruction that the batch puts there
+        if row is Action.GETREG:
+            case.inst = self.isa.with_field(inst, "simm16", 1 | self.generator.randrange(8) << 6 | 7 << 11)
         for operand in inst.operands:
             reg = operand.reg
             if reg is None or reg.file == 0:
                 continue
             type = types.get(operand.name, U32)
             type = U32 if type is BOOL or not type.bits else type
-            lanes = [word(self.generator, type, 32 * reg.dwords) for _ in range(LANES)]
-            rows = case.agprs if reg.file == 2 else case.vgprs
-            for dword in range(reg.dwords):
-                rows[reg.index + dword] = [value >> 32 * dword & 0xFFFFFFFF for value in lanes]
+            case.hold(reg, [word(self.generator, type, 32 * reg.dwords) for _ in range(LANES)])
+        return case
+
+    def _with_memory(self, inst: Inst, place: Place) -> Case:
+        row = meaning(inst.op)
+        masks = (FULL, 0, EXECS[4]) if isinstance(row, TransposedLoad) else EXECS  # its lanes give to each other
+        case = Case(inst, self.generator.choice(masks), {}, {}, memory=memory_of(row, self.generator))
+        for operand in inst.operands:
+            if operand.reg is not None and operand.reg.file != 0:
+                case.hold(operand.reg, contents(row, self.generator, 32 * operand.reg.dwords))
+        if isinstance(row, Permute):
+            address = inst["addr"].reg
+            assert address is not None
+            case.hold(address, [self.generator.choice((4 * lane, self.generator.getrandbits(9))) for lane in range(LANES)])
+            return case
+        region = Region(place.memory)
+        case.scalars |= scalar_values(inst, region, place.scalar, self.generator)
+        address = (inst.find("vaddr") or inst.find("addr") or inst.operands[0]).reg
+        if inst.find("vaddr") or inst.find("addr"):
+            assert address is not None
+            case.hold(address, vector_addresses(inst, row, region, self.generator) or [])
         return case
 
 

@@ -1,0 +1,141 @@
+"""Where memory instructions of the cases go: addresses, resources, offsets, and what lies there.
+
+In: a decoded memory instruction and the part of memory that is its case's own. Out: the same instruction with an
+offset, and the case's registers. Every access is aligned and inside, but for buffers: these reach past their range.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+import numpy as np
+
+from luthier_py.isa import M0, Inst, InstructionSet
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.cdna4 import TransposedLoad
+from luthier_py.isa.semantics.lds import LoadToLds, LoadTwo, Permute, StoreTwo
+from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarLoad, ScalarStore, Store
+from reference.values import float_edges
+from reference.wave import LANES, M32
+
+ROWS = (Load, Store, Atomic, LoadTwo, StoreTwo, LoadToLds, TransposedLoad, ScalarLoad, ScalarStore)
+REGION_BYTES = 4096
+MARGIN = 512            # offsets of instructions stay below it
+LDS_BYTES = 16384
+SCRATCH_BYTES = 1024
+ADDRESS, EXTRA = 16, 22  # scalar registers of a case, from its first: base or resource; offset
+
+
+def element_bytes(row: object) -> int:
+    """What must be aligned, and may be told apart between lanes."""
+    if isinstance(row, Load | Store):
+        return 4 * row.dwords if row.bits == 32 else row.bits // 8
+    if isinstance(row, Atomic):
+        return row.bits // 8
+    return 8 if isinstance(row, TransposedLoad) else 4 * row.dwords  # type: ignore[attr-defined]
+
+
+@dataclass
+class Region:
+    """Memory of one case: ``address`` of REGION_BYTES; in LDS the same bytes for all."""
+
+    address: int
+
+
+def lane_offsets(generator: random.Random, size: int, collide: bool) -> list[int]:
+    """A byte offset for each lane: consecutive, backwards, equal, strided, or anywhere."""
+    slots = max((REGION_BYTES - 2 * MARGIN) // size, 1)
+    patterns = [lambda lane: lane, lambda lane: 63 - lane]
+    if collide:
+        patterns += [lambda lane: 5, lambda lane: lane // 16 * 3, lambda lane: generator.randrange(slots)]
+    pattern = generator.choice(patterns)
+    return [pattern(lane) % slots * size for lane in range(LANES)]
+
+
+def with_offset(isa: InstructionSet, inst: Inst, row: object, generator: random.Random) -> Inst:
+    family = inst.op.base.split("_", 1)[0]
+    if isinstance(row, Permute):
+        pattern = generator.choice((0x8000, 0xC000, 0)) | generator.getrandbits(13)  # FFT mode is refused
+        return isa.with_field(inst, "offset", pattern) if row is Permute.SWIZZLE else inst
+    if isinstance(row, LoadTwo | StoreTwo):
+        first = generator.choice((0, 1))
+        return isa.with_field(isa.with_field(inst, "offset0", first), "offset1", 1 - first)
+    if inst.find("offset") is None:
+        return inst
+    step = 16 if family != "S" else 4
+    signed = family == "GLOBAL"
+    return isa.with_field(inst, "offset", generator.choice((0, step, 4 * step, 256, -step if signed else 0)))
+
+
+def vector_addresses(inst: Inst, row: object, region: Region, generator: random.Random) -> list[int] | None:
+    """What the address operand holds in each lane."""
+    family, size = inst.op.base.split("_", 1)[0], element_bytes(row)
+    if isinstance(row, LoadTwo | StoreTwo):
+        apart = size * (1 if "ST64" in inst.op.base else 2)
+        return [lane * apart for lane in range(LANES)]
+    offsets = lane_offsets(generator, size, collide=not isinstance(row, LoadToLds))
+    if family == "SCRATCH":
+        return [offset % 256 & -min(size, 4) for offset in offsets]
+    if family == "DS":
+        return offsets
+    if family == "BUFFER":
+        both, indexed = "BOTHEN" in inst.op.record, "IDXEN" in inst.op.record
+        indices = generator.sample(range(LANES), LANES)  # stores to one place have no order that a manual says
+        if both:
+            return [index | 16 << 32 for index in indices]
+        return indices if indexed else [offset % 1024 for offset in offsets]
+    vaddr = inst["vaddr"].reg
+    assert vaddr is not None
+    base = region.address + MARGIN if vaddr.dwords == 2 else MARGIN
+    return [base + offset for offset in offsets]
+
+
+def scalar_values(inst: Inst, region: Region, first: int, generator: random.Random) -> dict[int, int]:
+    """Scalar registers that hold bases, resources and offsets, and M0."""
+    values = {M0: generator.choice((0, 64, 256))}
+    extra = generator.choice((0, 16, 64))
+    family = inst.op.base.split("_", 1)[0]
+    if family == "BUFFER" or inst.op.base.startswith("S_BUFFER"):
+        stride = 64 if any(word in inst.op.record for word in ("IDXEN", "BOTHEN")) else 0
+        records = generator.choice((40, 50) if stride else (REGION_BYTES, 200, 100, 68, 0))
+        values |= {first + ADDRESS: region.address & M32, first + ADDRESS + 1: region.address >> 32 | stride << 16,
+                   first + ADDRESS + 2: records, first + ADDRESS + 3: 0}
+        extra = generator.choice((0, 16, 32))
+    elif family in ("GLOBAL", "S"):
+        values |= {first + ADDRESS: region.address & M32, first + ADDRESS + 1: region.address >> 32}
+    else:
+        values[first + ADDRESS] = generator.choice((0, 128))
+    values[first + EXTRA] = extra
+    return values
+
+
+def contents(row: object, generator: random.Random, bits: int) -> list[int]:
+    """A lane's data each: numbers where float atomics add, since what NaNs and overflows leave behind is free."""
+    if isinstance(row, Atomic) and row.kind in ("f", "p"):
+        return [_number(row, generator, bits) for _ in range(LANES)]
+    small = isinstance(row, Atomic) and row.modify in (Modify.INC, Modify.DEC, Modify.WRAP, Modify.COMPARE_SWAP)
+    return [generator.randrange(6) if small else generator.getrandbits(bits) for _ in range(LANES)]
+
+
+def _number(row: Atomic, generator: random.Random, bits: int) -> int:
+    if row.modify is not Modify.ADD:
+        edges = float_edges(row.bits)
+        return sum(generator.choice(edges) << place for place in range(0, bits, row.bits))
+    if row.kind == "p":
+        return sum(generator.choice((0, 0x8000, 1, 0x3C00, 0x4100, 0xB555, 0x0400)) << place for place in (0, 16))
+    kind = np.float32 if row.bits == 32 else np.float64
+    number = generator.choice((0.0, -0.0, 1.5, -2.25, 1e10, 1e-310, -1e-39, 1e-40, generator.gauss(0, 1)))
+    return int.from_bytes(kind(number).tobytes(), "little")
+
+
+def memory_of(row: object, generator: random.Random) -> bytes:
+    """A region's first contents."""
+    if not isinstance(row, Atomic):
+        return generator.randbytes(REGION_BYTES)
+    values = [value for _ in range(REGION_BYTES * 8 // row.bits // LANES) for value in contents(row, generator, row.bits)]
+    return b"".join(value.to_bytes(row.bits // 8, "little") for value in values)
+
+
+def is_memory(inst: Inst) -> bool:
+    return isinstance(meaning(inst.op), (*ROWS, Permute))
