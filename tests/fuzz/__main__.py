@@ -42,6 +42,7 @@ def main() -> int:
         print(table(tallies[-1:]).splitlines()[-2], flush=True)
     print("\n" + table(tallies))
     if given.output:
+        given.output.parent.mkdir(parents=True, exist_ok=True)
         given.output.write_text(table(tallies) + "\n")
     for tally in tallies:
         for path in save(tally, given.seed, FINDINGS):
@@ -66,7 +67,8 @@ def again() -> int:
         parser.error("give a file, or --number")
     this.ready()
     outcome = outcome_of(this, case)
-    print(f"{outcome.word or outcome.finding}: {outcome.cpu_seconds:.1f} s, {outcome.peak_mb:.0f} MB\n{outcome.details}")
+    print(f"{outcome.word or outcome.finding}: {outcome.cpu_seconds:.1f} s, {outcome.peak_mb:.0f} MB")
+    print(outcome.details)
     return int(bool(outcome.finding))
 
 

@@ -22,7 +22,7 @@ HEADS = {1: "<4sHHIQ", 2: "<4sHHIIQ", 3: "<4sHHQQQ"}
 
 
 def _make(rng: random.Random) -> Case:
-    parts = [_bundle(rng) for _ in range(rng.choice((1, 1, 1, 2, 5)))]
+    parts = [bundle(rng) for _ in range(rng.choice((1, 1, 1, 2, 5)))]
     data = bytearray(b"".join(_compressed(rng, part) if rng.random() < 0.5 else part for part in parts))
     if rng.random() < 0.2:
         data[:0] = rng.choice((b"\x7fELF", b"CCOB", b"CCO", MAGIC[:7], rng.randbytes(100), seeds()[0].data))
@@ -32,7 +32,7 @@ def _make(rng: random.Random) -> Case:
     return Case(bytes(data))
 
 
-def _bundle(rng: random.Random) -> bytes:
+def bundle(rng: random.Random) -> bytes:
     members = []
     for _ in range(rng.choice((0, 1, 2, 2, 3, 40))):
         seed = rng.choice(seeds())
@@ -54,15 +54,15 @@ def _bundle(rng: random.Random) -> bytes:
     return table + contents
 
 
-def _compressed(rng: random.Random, bundle: bytes) -> bytes:
+def _compressed(rng: random.Random, whole: bytes) -> bytes:
     version = rng.choice((1, 2, 3, 3))
     method = rng.randrange(2)
     if rng.random() < 0.05:
-        bundle += bytes(rng.choice((1 << 20, 20 << 20)))
-    packed = zstandard.ZstdCompressor(1).compress(bundle) if method else zlib.compress(bundle, 1)
-    digest = int.from_bytes(hashlib.md5(bundle).digest()[:8], "little")
+        whole += bytes(rng.choice((1 << 20, 20 << 20)))
+    packed = zstandard.ZstdCompressor(1).compress(whole) if method else zlib.compress(whole, 1)
+    digest = int.from_bytes(hashlib.md5(whole).digest()[:8], "little")
     size = struct.calcsize(HEADS[version]) + len(packed)
-    values = [version, method, *([size] if version > 1 else []), len(bundle), digest]
+    values = [version, method, *([size] if version > 1 else []), len(whole), digest]
     widths = {"H": 2, "I": 4, "Q": 8}
     if rng.random() < 0.3:
         which = rng.randrange(len(values))

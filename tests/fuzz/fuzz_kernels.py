@@ -103,8 +103,9 @@ def _prepare(folder: Path) -> None:
 def _idle(data: bytes) -> bytes:
     """The kernel with s_nop for all but its end."""
     obj = load(data)
-    symbol, (text,) = obj.symbol("k"), (s for s in obj.segments if s.load and s.address <= obj.kernel("k").entry < s.end)
+    symbol, entry = obj.symbol("k"), obj.kernel("k").entry
     assert symbol is not None
+    (text,) = (s for s in obj.segments if s.load and s.address <= entry < s.end)
     start = text.offset + symbol.address - text.address
     return data[:start] + NOP * (symbol.size // 4 - 1) + data[start + symbol.size - 4 :]
 

@@ -1,4 +1,4 @@
-"""Damaged tool files: the built-in tools and those of the documents with tokens changed, and tools with random hooks."""
+"""Damaged tool files: built-in tools and those of the documents with tokens changed, and tools with random hooks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ SOURCES = ("tools/instr_count/__init__.py", "tools/opcode_histogram/__init__.py"
 DOCUMENTS = ("README.md", "docs/tutorial.md", "docs/device-python.md")
 SAMPLES = ("vector_add", "device_call", "histogram")
 ODD = ("0", "-1", "1 << 64", "0.5", "None", "True", "''", "[]", "()", "{}", "lambda: 0", "...", "x", "self", "not", "-",
-       "**", "@", ":=", "await", "yield", "raise", "return", "global", "del", "u8", "i32", "f16", "f64", "bool_", "Lane",
+       "**", "@", ":=", "await", "yield", "raise", "return", "global", "del", "u8", "i32", "f16", "f64", "bool_",
+       "Lane",
        "\0", "\x0c", "\\", "\u202e", "\U0001f600", "'", "'''", "#", "if", "for", "import os", "class")
 TRIES = 10
 SKIPPED = (tokenize.ENCODING, tokenize.ENDMARKER, tokenize.COMMENT)

@@ -37,7 +37,8 @@ def like(data: bytes) -> bytes:
 def some_number(rng: random.Random, size: int, old: int, others: list[int]) -> int:
     """A value for a field of ``size`` bytes: edges, neighbours of the old one, another field's, or any."""
     bits = 8 * size
-    edges = (0, 1, 2, 3, 4, 7, 8, 64, 255, 0xFFF1, (1 << bits) - 1, (1 << bits - 1), (1 << bits - 1) - 1, (1 << bits) - 8)
+    edges = (0, 1, 2, 3, 4, 7, 8, 64, 255, 0xFFF1, (1 << bits) - 1, (1 << bits - 1), (1 << bits - 1) - 1,
+             (1 << bits) - 8)
     value = rng.choice((
         rng.choice(edges), rng.choice(edges), old + rng.choice((-8, -4, -1, 1, 4, 8)), old ^ 1 << rng.randrange(bits),
         rng.choice(others), rng.choice(others) + rng.choice((-1, 1)), rng.getrandbits(rng.randrange(1, bits + 1)),
@@ -118,7 +119,8 @@ def _code(rng: random.Random, data: bytearray, seed: Seed) -> None:
             data[at : at + len(new)] = new
 
 
-_ODD: tuple[Any, ...] = (None, True, -1, 0, 1, 7, 1 << 31, (1 << 63) - 1, (1 << 64) - 1, 0.5, float("nan"), "", "x" * 300,
+_ODD: tuple[Any, ...] = (None, True, -1, 0, 1, 7, 1 << 31, (1 << 63) - 1, (1 << 64) - 1, 0.5, float("nan"), "",
+                         "x" * 300,
                          "a[/b]", "../..", "\n", b"\xff", [], {}, [1], {1: 2}, [{}], "amdgcn-amd-amdhsa--gfx1100")
 
 

@@ -16,7 +16,20 @@ from functools import cache
 from isa_words import random_word
 
 from luthier_py.errors import Invalid, Malformed
-from luthier_py.isa import EXEC, M0, VCC, Inst, InstructionSet, Operand, OperandKind, OpFlag, OpInfo, RegFile, sgpr, vgpr
+from luthier_py.isa import (
+    EXEC,
+    M0,
+    VCC,
+    Inst,
+    InstructionSet,
+    Operand,
+    OperandKind,
+    OpFlag,
+    OpInfo,
+    RegFile,
+    sgpr,
+    vgpr,
+)
 from luthier_py.isa.semantics import meaning
 
 VGPRS, AGPRS, SGPRS = 64, 32, 48

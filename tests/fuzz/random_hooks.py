@@ -9,21 +9,27 @@ import random
 from dataclasses import dataclass, field
 
 ARGUMENTS = {  # by type: what fits
-    "u32": ("sgpr(2)", "7", "self.w32"), "i32": ("sgpr(3)", "-7"), "u64": ("sgpr(4, 2)", "sgpr(EXEC, 2)", "1 << 40", "self.w64"),
+    "u32": ("sgpr(2)", "7", "self.w32"), "i32": ("sgpr(3)", "-7"), "u64": ("sgpr(4, 2)", "sgpr(EXEC, 2)", "1 << 40",
+                                                                           "self.w64"),
     "i64": ("sgpr(4, 2)", "-1"), "f32": ("sgpr(2)", "0.5"), "f64": ("sgpr(4, 2)", "0.5"), "bool_": ("True", "False"),
     "ptr[u64]": ("self.a", "self.rows[3]"), "ptr[u32]": ("self.b", "self.b[7]"),
     "Lane[u32]": ("vgpr(0)",), "Lane[f32]": ("vgpr(1)",), "Lane[u64]": ("vgpr(0, 2)",),
 }
-INTO = {"u32": "sgpr(2)", "u64": "self.w64", "f32": "sgpr(3)", "Lane[u32]": "vgpr(1)", "tuple[u32, u32]": "(self.w32, sgpr(3))"}
-ODD_ARGUMENTS = ("1 << 70", "None", "'x'", "vgpr(300)", "self.hook0", "-1", "0.5", "self.b[8]", "sgpr(106, 2)", "self", "[]")
+INTO = {"u32": "sgpr(2)", "u64": "self.w64", "f32": "sgpr(3)", "Lane[u32]": "vgpr(1)",
+        "tuple[u32, u32]": "(self.w32, sgpr(3))"}
+ODD_ARGUMENTS = ("1 << 70", "None", "'x'", "vgpr(300)", "self.hook0", "-1", "0.5", "self.b[8]", "sgpr(106, 2)",
+                 "self", "[]")
 ODD_TYPES = ("int", "None", "tuple[u32, u32]", "ptr", "Lane", "ptr[Lane[u32]]", "'u32'", "u32 | None", "1")
-ODD_VALUES = ("'x'", "None", "1 << 70", "[]", "{}", "(1, 2)", "lambda: 0", "self", "y", "0.5", "p0[0]", "print(1)", "x.y", "f''",
-              "1 if x else y", "abs", "u32", "popcount()", "lane_id(1)", "helper(1, 2)", "range(3)", "1 < 2 < 3", "1e999")
+ODD_VALUES = ("'x'", "None", "1 << 70", "[]", "{}", "(1, 2)", "lambda: 0", "self", "y", "0.5", "p0[0]", "print(1)",
+              "x.y", "f''",
+              "1 if x else y", "abs", "u32", "popcount()", "lane_id(1)", "helper(1, 2)", "range(3)", "1 < 2 < 3",
+              "1e999")
 SCALARS = ("u32", "u32", "u64", "i32", "i64", "f32", "f64")
 INTEGER = ("+", "-", "*", "//", "%", "&", "|", "^", "<<", ">>")
 FLOATING = ("+", "-", "*", "/")
-CALLS = {"u32": ("popcount(active_mask())", "lane_id()", "helper({u32})", "read_first_lane({u32})", "min({u32}, {u32})",
-                 "count_trailing_zeros({u32})", "as_bits({f32})", "wave_size()", "mbcnt({u64})", "read_lane({u32}, {u32})"),
+CALLS = {"u32": ("popcount(active_mask())", "lane_id()", "helper({u32})", "read_first_lane({u32})", "wave_size()",
+                 "min({u32}, {u32})", "count_trailing_zeros({u32})", "as_bits({f32})", "mbcnt({u64})",
+                 "read_lane({u32}, {u32})"),
          "u64": ("active_mask()", "ballot({bool_})", "clock()", "max({u64}, {u64})"), "i32": ("abs({i32})",),
          "f32": ("from_bits({u32})", "abs({f32})"), "bool_": ("any_({bool_})", "all_({bool_})", "is_first_lane()")}
 ODD = 0.02
@@ -88,7 +94,8 @@ class _Hook:
 
     def given(self, rng: random.Random) -> str:
         """The hook and its arguments, as an insertion has them."""
-        arguments = [self.either(rng.choice(ARGUMENTS.get(type, ("0",))), ODD_ARGUMENTS) for type in self.parameters.values()]
+        arguments = [self.either(rng.choice(ARGUMENTS.get(type, ("0",))),
+                                 ODD_ARGUMENTS) for type in self.parameters.values()]
         into = [] if self.result == "None" else [f"into={self.either(INTO[self.result], ODD_ARGUMENTS)}"]
         return ", ".join([f"self.hook{self.number}", *arguments, *into])
 
@@ -170,4 +177,6 @@ class _Hook:
     def compared(self, depth: int) -> str:
         type = self.rng.choice(SCALARS)
         operator = self.rng.choice(("<", "<=", "==", "!=", ">", ">="))
-        return f"{self.value(type, depth - 1)} {operator} {self.value(type, depth - 1)}" if depth > 0 else "u32(1) < lane_id()"
+        if depth <= 0:
+            return "u32(1) < lane_id()"
+        return f"{self.value(type, depth - 1)} {operator} {self.value(type, depth - 1)}"

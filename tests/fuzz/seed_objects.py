@@ -20,7 +20,8 @@ Field = tuple[int, int]  # offset and size in bytes
 FILE_HEADER = (1,) * 16 + (2, 2, 4, 8, 8, 8, 4, 2, 2, 2, 2, 2, 2)
 PROGRAM_HEADER = (4, 4, 8, 8, 8, 8, 8, 8)
 SECTION_HEADER = (4, 4, 8, 8, 8, 8, 4, 4, 8, 8)
-TABLES = {SectionType.SYMTAB: (4, 1, 1, 2, 8, 8), SectionType.DYNSYM: (4, 1, 1, 2, 8, 8), SectionType.RELA: (8, 4, 4, 8),
+TABLES = {SectionType.SYMTAB: (4, 1, 1, 2, 8, 8), SectionType.DYNSYM: (4, 1, 1, 2, 8, 8), SectionType.RELA: (8, 4, 4,
+                                                                                                             8),
           SectionType.DYNAMIC: (8, 8), SectionType.NOTE: (4,), SectionType.HASH: (4,), SectionType.GNU_HASH: (4,)}
 DESCRIPTOR = (4, 4, 4, 4, 8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 2, 2, 4)
 HEAD_BYTES = 64  # of a table's fields are edited one as often as another; of notes only their heads are fields

@@ -6,6 +6,7 @@ memory, changes state - reaches nobody else. CPU time and peak memory are the ke
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import re
@@ -26,7 +27,7 @@ from luthier_py.errors import LuthierError
 CPU_SECONDS, PEAK_MB = 10, 300
 KILL_MB = 1500         # what is bigger is not waited for
 PATIENCE_SECONDS = 60  # without using the processor
-LONGEST_MESSAGE = 1000
+LONGEST_MESSAGE, LONGEST_TRACE = 1000, 8000
 ACCEPTED = "accepted"
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE_MB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
@@ -73,6 +74,7 @@ def outcome_of(fuzzer: Fuzzer, case: Case) -> Outcome:
 def _be_child(fuzzer: Fuzzer, case: Case, folder: Path, writing: int) -> None:
     """Never returns."""
     try:
+        faulthandler.disable()
         os.setpgid(0, 0)  # with all that it starts
         resource.setrlimit(resource.RLIMIT_CPU, (2 * CPU_SECONDS, 2 * CPU_SECONDS))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -96,7 +98,8 @@ def _told(fuzzer: Fuzzer, case: Case, folder: Path) -> tuple[str, str, str]:
         return type(error).__name__, "", text
     except BaseException as error:  # the process is thrown away: even SystemExit is only an outcome
         said = re.sub(r"\W*\d\w*", "", str(error))[:40] if isinstance(error, AssertionError) else ""
-        return "", f"{type(error).__name__}, {_place(error)} {said}".strip(), "".join(traceback.format_exception(error))[-8000:]
+        trace = "".join(traceback.format_exception(error))
+        return "", f"{type(error).__name__}, {_place(error)} {said}".strip(), trace[-LONGEST_TRACE:]
     return ACCEPTED, "", ""
 
 
