@@ -2,6 +2,7 @@
 # make test    all tests (those that compare with LLVM's own tools are skipped where these are missing)
 # make test-isa  every row, every opcode and the samples on every target against LLVM (half an hour)
 # make lint    ruff and mypy
+# make fuzz    damaged objects, bundles, tools, command lines and random kernels, SECONDS=600 JOBS=2 SEED=1 or MUTANTS=100000
 # make bench   speed of the emulator and of instrumentation
 # make programs compile the HIP programs of tests/programs into build/programs (needs clang-22 and HIP's headers)
 # make studies the numbers and plots of docs/instruction-counts.md and docs/bank-conflicts.md, in build/studies
@@ -13,7 +14,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-isa lint bench programs studies samples clean
+.PHONY: demo test test-isa lint fuzz bench programs studies samples clean
 
 demo: .venv/installed
 	$(BIN)/luthier demo
@@ -28,6 +29,12 @@ test-isa: .venv/installed-test
 lint: .venv/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/mypy luthier_py
+
+SEED ?= $(shell date +%s)
+JOBS ?= 1
+fuzz: .venv/installed-test
+	$(BIN)/python tests/fuzz --seed $(SEED) --jobs $(JOBS) --output build/fuzz/table.md \
+		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(MUTANTS),--mutants $(MUTANTS)) $(if $(ONLY),--only $(ONLY))
 
 bench: .venv/installed
 	set -e; for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark; done

@@ -63,7 +63,7 @@ def _members(data: bytes | mmap, at: int, name: str) -> Generator[Member, None, 
     end = at + len(_MAGIC)
     for triple, offset, size in _entries(data, at, name):
         end = max(end, at + offset + size)
-        if "amdgcn" in triple and data[at + offset : at + offset + len(_ELF_MAGIC)] == _ELF_MAGIC:
+        if "amdgcn" in triple and data[at + offset : at + offset + min(size, len(_ELF_MAGIC))] == _ELF_MAGIC:
             yield Member(triple, data[at + offset : at + offset + size])
     return end
 

@@ -139,6 +139,15 @@ def test_commands_look_into_bundles(tmp_path: Path) -> None:
     assert f"<{kernels[1]}>:" in one and f"<{kernels[0]}>:" not in one
 
 
+def test_an_empty_entry_is_no_code_object() -> None:
+    """What it begins with would be its neighbour's."""
+    triple, code = "hipv4-amdgcn-amd-amdhsa--gfx90a", SAMPLES[0].path.read_bytes()
+    both = bundle((triple, b""), (triple, code))
+    start = both.index(b"\x7fELF")
+    struct.pack_into("<Q", both := bytearray(both), 32, start)  # the empty one begins where the other does
+    assert [member.data for member in unbundle(bytes(both))] == [code]
+
+
 @pytest.mark.parametrize("method", ("zlib", "zstd"))
 def test_bad_compressed_bundles(method: str) -> None:
     plain = bundle(("hipv4-amdgcn-amd-amdhsa--gfx90a", SAMPLES[0].path.read_bytes()))

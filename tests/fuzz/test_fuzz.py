@@ -1,0 +1,26 @@
+"""A minute of fuzzing: the same mutants each time. ``make fuzz`` goes on as long as one likes."""
+
+from __future__ import annotations
+
+import pytest
+from campaign import SHARES, fuzzer, run
+
+MUTANTS = {"loader": 600, "bundles": 300, "pipeline": 80, "arguments": 80, "tools": 120, "kernels": 70}
+SEED = 8
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_nothing_is_found(name: str) -> None:
+    tally = run(name, SEED, MUTANTS[name], None, 1)
+    first = [numbers[0] for numbers in tally.findings.values()]
+    again = [f"python tests/fuzz again {name} --seed {SEED} --number {number}" for number in first]
+    assert not tally.findings, "\n".join([*again, *tally.findings, *tally.details.values()])
+    assert tally.mutants == MUTANTS[name]
+    assert len(tally.words) > 1, "mutants are refused in several ways, or not at all"
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_a_mutant_is_its_seed_and_number(name: str) -> None:
+    cases = [fuzzer(name).case(3, number) for number in range(4)]
+    assert cases == [fuzzer(name).case(3, number) for number in range(4)]
+    assert len(set(cases)) > 1
