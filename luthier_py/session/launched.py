@@ -18,8 +18,9 @@ from luthier_py.report.verdict import Verdict
 from luthier_py.runtime import Device
 from luthier_py.runtime.hip_device import HipDevice
 from luthier_py.session.files import write_array
-from luthier_py.session.run import Dim, Done, Launch, run_instrumented, run_original
+from luthier_py.session.run import Dim, Done, Launch, check_arguments, doubts, run_instrumented, run_original
 from luthier_py.tool import Tool
+from luthier_py.worker.edge import say
 
 MAX_WORKITEMS = 1024  # of a work-group (AMDGPUUsage, "amdgpu-flat-work-group-size")
 
@@ -28,7 +29,10 @@ def launch_file(file: Path, launch: Launch, tool: Tool | None, device_name: str)
     """Launch a kernel of ``file``, instrumented when there is a tool."""
     code = file.read_bytes()
     obj = load(code, str(file))
-    obj.kernel(launch.kernel)
+    record = obj.kernel(launch.kernel)
+    check_arguments(record, launch.arguments)
+    for doubt in doubts(record, launch.arguments):
+        say(f"warning: {doubt}")
     if tool is not None:
         tool.selection = tool.selection.of_process(os.getpid())
     device = open_device(device_name, obj)

@@ -146,7 +146,8 @@ class ToolService:
         if name:
             self._run = open_tool(name, options, self.program)
         run = self.run
-        run.attempt("output", partial(print, run.tool.echo(), file=run.output.stream, flush=True))
+        if echo := run.tool.echo():
+            run.attempt("output", partial(print, echo, file=run.output.stream, flush=True))
         run.write_verdict(ended=False)
         chosen = run.tool.selection
         return struct.pack(
