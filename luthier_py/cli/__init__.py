@@ -109,6 +109,7 @@ def instrument(
     """Write a copy of FILE with instrumented clones of its kernels beside the originals."""
     from luthier_py.pipeline import instrument as run_pipeline
     from luthier_py.report.instrumented import instrumented_facts, instrumented_table
+    from luthier_py.report.remedies import advising
     from luthier_py.session.files import write_file
     from luthier_py.tool import LAUNCHES, OUTPUT
 
@@ -117,7 +118,9 @@ def instrument(
         if pointless := sorted(loaded.given & {*LAUNCHES, *OUTPUT}):
             what = "is about launches, and this makes none; give it to run or exec"
             raise Invalid(f"option {', '.join(pointless)}: {what}")
-        made = run_pipeline(file.read_bytes(), loaded, str(file), keep_going=keep_going)
+        code = file.read_bytes()
+        with advising(code, loaded):
+            made = run_pipeline(code, loaded, str(file), keep_going=keep_going)
     path = output or file.with_suffix(f".luthier{file.suffix}")
     write_file(path, made.data)
     facts = instrumented_facts(made, str(path))

@@ -14,6 +14,7 @@ from luthier_py.isa import target
 from luthier_py.loader import CodeObject, load
 from luthier_py.pipeline import instrument
 from luthier_py.report.output import Output, write_report
+from luthier_py.report.remedies import advising
 from luthier_py.report.verdict import Verdict
 from luthier_py.runtime import Device
 from luthier_py.runtime.hip_device import HipDevice
@@ -43,7 +44,8 @@ def launch_file(file: Path, launch: Launch, tool: Tool | None, device_name: str)
     if not (selection.launch(0) and selection.active_from_start and selection.kernel(launch.kernel)):
         verdict.not_chosen.update(() if selection.kernel(launch.kernel) else (launch.kernel,))
         return Done(file, run_original(device, code, launch), device, tool, verdict)
-    made = instrument(code, tool, str(file), [launch.kernel])
+    with advising(code, tool):
+        made = instrument(code, tool, str(file), [launch.kernel])
     ran = run_instrumented(device, made, tool, launch)
     verdict.made(made)
     verdict.selected, verdict.instrumented = 1, int(ran.cloned is not None)

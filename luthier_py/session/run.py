@@ -151,7 +151,8 @@ def doubts(record: KernelRecord, arguments: Sequence[Argument]) -> list[str]:
         kind = formal.type_name or (named[number] if len(named) == len(wanted) else "")
         floating = FLOATING.get(kind.removeprefix("const ").removesuffix(" const"))
         if isinstance(actual, Scalar) and floating is not None and floating != (actual.data.dtype.kind == "f"):
-            found.append(f"kernel {record.name}: argument {number} is of type {kind}, and gets the bits of `{actual.text}`")
+            gets = f"is of type {kind}, and gets the bits of `{actual.text}`"
+            found.append(f"kernel {record.name}: argument {number} {gets}")
     return found
 
 
