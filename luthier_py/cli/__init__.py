@@ -6,6 +6,7 @@ Exit codes: 0 all that was asked for was done; 1 an error, or something was not 
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,13 +14,13 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from luthier_py.cli.console import progress, show
+from luthier_py.cli.console import aside, progress, show
 from luthier_py.cli.ending import Exit, run_to_an_end
 from luthier_py.errors import Invalid
-from luthier_py.worker.edge import say
+from luthier_py.worker.edge import TRACEBACK, say
 
 app = typer.Typer(
-    help="Instrument AMD GPU code objects with Python, and run them on a GPU or on an emulator.",
+    invoke_without_command=True,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -44,6 +45,23 @@ Report = Annotated[Path | None, typer.Option("--report", metavar="DIR", help="fo
 def main() -> None:
     """Entry point of the `luthier` command."""
     run_to_an_end(app)
+
+
+@app.callback()
+def every_command(
+    version: Annotated[bool, typer.Option("--version", help="print the version", is_eager=True)] = False,
+    traceback: Annotated[
+        bool, typer.Option("--traceback", help="show how an error came about; LUTHIER_TRACEBACK=1 does so, too")
+    ] = False,
+) -> None:
+    """Instrument AMD GPU code objects with Python, and run them on a GPU or on an emulator."""
+    if version:
+        from importlib.metadata import version as version_of
+
+        print(f"luthier-py {version_of('luthier-py')}")
+        raise typer.Exit
+    if traceback:
+        os.environ[TRACEBACK] = "1"
 
 
 @app.command()
@@ -91,13 +109,18 @@ def instrument(
     """Write a copy of FILE with instrumented clones of its kernels beside the originals."""
     from luthier_py.pipeline import instrument as run_pipeline
     from luthier_py.report.instrumented import instrumented_facts, instrumented_table
+    from luthier_py.report.remedies import advising
     from luthier_py.session.files import write_file
     from luthier_py.tool import LAUNCHES, OUTPUT
 
-    loaded = _tool(tool, option)
-    if pointless := sorted(loaded.given & {*LAUNCHES, *OUTPUT}):
-        raise Invalid(f"option {', '.join(pointless)}: is about launches, and this makes none; give it to run or exec")
-    made = run_pipeline(file.read_bytes(), loaded, str(file), keep_going=keep_going)
+    with aside():
+        loaded = _tool(tool, option)
+        if pointless := sorted(loaded.given & {*LAUNCHES, *OUTPUT}):
+            what = "is about launches, and this makes none; give it to run or exec"
+            raise Invalid(f"option {', '.join(pointless)}: {what}")
+        code = file.read_bytes()
+        with advising(code, loaded):
+            made = run_pipeline(code, loaded, str(file), keep_going=keep_going)
     path = output or file.with_suffix(f".luthier{file.suffix}")
     write_file(path, made.data)
     facts = instrumented_facts(made, str(path))
@@ -143,10 +166,11 @@ def run(
     )
     options = _pairs(option, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
     _check_taken(options, tool != "none")
-    loaded = _echoed(tool, options) if tool != "none" else None
-    done = launch_file(file, launch, loaded, device)
-    saved = save_outputs(done, save) if save else {}
-    files = [*save_counts(done), *save_report(done)]
+    with aside():
+        loaded = _echoed(tool, options) if tool != "none" else None
+        done = launch_file(file, launch, loaded, device)
+        saved = save_outputs(done, save) if save else {}
+        files = [*save_counts(done), *save_report(done)]
     facts = launch_facts(done, launch, {k: str(v) for k, v in saved.items()}, list(map(str, files)))
     show(facts if as_json else launch_table(facts), as_json)
     if done.verdict is not None and not done.observed:
@@ -155,12 +179,17 @@ def run(
 
 
 @app.command()
-def tools(as_json: AsJson = False) -> None:
-    """Installed tools and their options."""
+def tools(
+    tool: Annotated[str | None, typer.Argument(help="only this one, or those of a file or folder")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Installed tools and their options, or those of a .py file."""
     from luthier_py.report.toolbox import toolbox_facts, toolbox_text
     from luthier_py.tool import tools as installed
+    from luthier_py.tool.discover import tools_in
 
-    facts = toolbox_facts(installed())
+    with aside():
+        facts = toolbox_facts(tools_in(tool) if tool else installed())
     show(facts if as_json else toolbox_text(facts), as_json)
 
 
@@ -198,12 +227,15 @@ def execute(
     asked of it was not delivered.
     """
     from luthier_py.session.execute import execute as run_program
+    from luthier_py.session.execute import without_runtime
 
     options = _pairs(option, LUTHIER_KERNELS=kernels, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
     _check_taken(options, tool is not None)
-    done = run_program(command, tool, options, device)
-    for line in done.undelivered:
-        say(line)
+    with aside():
+        done = run_program(command, tool, options, device)
+    for line in (without_runtime(done, device), *done.undelivered):
+        if line:
+            say(line)
     if tool is not None and not done.observed:
         say(nothing_observed(tool, done.reasons))
         raise typer.Exit(done.exit_code or Exit.NOTHING_OBSERVED)
@@ -225,7 +257,8 @@ def build(
     from luthier_py.session.execute import build_tool
 
     path = output or Path(f"{Path(tool).stem}.so")
-    build_tool(tool, _pairs(option), path)
+    with aside():
+        build_tool(tool, _pairs(option), path)
     print(f"LD_PRELOAD={path.resolve()}")
 
 
@@ -245,7 +278,8 @@ def study(
     from luthier_py.report.study import plan_table, shortcomings, study_text
     from luthier_py.session.study import plan_study, run_study
 
-    plan = plan_study(file, output or Path(f"{file.stem}.study"), retry)
+    with aside():
+        plan = plan_study(file, output or Path(f"{file.stem}.study"), retry)
     if dry_run:
         show(plan.facts() if as_json else plan_table(plan.facts()), as_json)
         return
@@ -279,7 +313,8 @@ def _echoed(name: str, options: dict[str, str]) -> Any:
     from luthier_py.tool import load_tool
 
     loaded = load_tool(name, options)
-    print(loaded.echo(), file=sys.stderr)
+    if echo := loaded.echo():
+        print(echo, file=sys.stderr)
     return loaded
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from rich.console import Console
@@ -20,6 +21,13 @@ def show(what: Any, as_json: bool) -> None:
         if not console.is_terminal:
             console.width = FILE_COLUMNS
         console.print(what)
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """What a tool prints is not what the command prints."""
+    with redirect_stdout(sys.stderr):
+        yield
 
 
 @contextmanager

@@ -143,7 +143,7 @@ class Verdict:
         lines = [f"verdict: {'; '.join(parts)}"]
         shown = self.tool.selection.shown
         lines += [f"  refused: {shown(name)}: {reason}" for name, reason in self.refused.items()]
-        lines += [f"  not instrumented: {reason}" for reason in self.reasons()]
+        lines += [f"  not instrumented: {reason}" for reason in self.reasons() if self.launches]
         if self.tool.selection.verbose:
             lines += [line for name, kernel in self.kernels.items() for line in _details(shown(name), kernel)]
         return "\n".join(lines)

@@ -63,7 +63,11 @@ class HipDevice:
 
     def call(self, name: str, *arguments: Any) -> tuple[Any, ...]:
         """A function of the runtime: its results without the error code."""
-        answer = getattr(self._hip, name)(*arguments)
+        try:
+            answer = getattr(self._hip, name)(*arguments)
+        except RuntimeError as failure:  # of hip-python, which opens the library at the first call
+            what = "the HIP runtime cannot be used: install ROCm, or take the emulator"
+            raise DeviceError(f"{what} ({failure})") from None
         error, *results = answer if isinstance(answer, tuple) else (answer,)
         if int(error) != 0:
             raise DeviceError(f"{name} gave {getattr(error, 'name', error)}")

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from ctypes.util import find_library
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from luthier_py.tool import Tool, load_tool
 from luthier_py.tool.discover import absolute
 
 VERDICT = "LUTHIER_VERDICT"
+RUNTIME = "libamdhip64.so"
 WORKER_SECONDS = 10  # that a worker gets to end after its program
 SIGNALLED = 128  # a shell's exit code for a signal is this much more
 
@@ -54,6 +56,17 @@ class Executed:
     @property
     def observed(self) -> bool:
         return any(facts["observed"] for facts in self.verdicts)
+
+
+def without_runtime(done: Executed, device: str | None) -> str | None:
+    """What to do where a program without a device came to nothing because there is no HIP runtime."""
+    if done.exit_code == 0 or device is not None or find_library("amdhip64"):
+        return None
+    rocm = os.environ.get("ROCM_PATH", "/opt/rocm")
+    folders = [*os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep), f"{rocm}/lib"]
+    if any(any(Path(folder).glob(f"{RUNTIME}*")) for folder in filter(None, folders)):
+        return None
+    return f"there is no {RUNTIME} here: `--device emulator:TARGET` runs the program on the emulator, ROCm on a GPU"
 
 
 def execute(

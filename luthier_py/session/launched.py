@@ -14,12 +14,14 @@ from luthier_py.isa import target
 from luthier_py.loader import CodeObject, load
 from luthier_py.pipeline import instrument
 from luthier_py.report.output import Output, write_report
+from luthier_py.report.remedies import advising
 from luthier_py.report.verdict import Verdict
 from luthier_py.runtime import Device
 from luthier_py.runtime.hip_device import HipDevice
 from luthier_py.session.files import write_array
-from luthier_py.session.run import Dim, Done, Launch, run_instrumented, run_original
+from luthier_py.session.run import Dim, Done, Launch, check_arguments, doubts, run_instrumented, run_original
 from luthier_py.tool import Tool
+from luthier_py.worker.edge import say
 
 MAX_WORKITEMS = 1024  # of a work-group (AMDGPUUsage, "amdgpu-flat-work-group-size")
 
@@ -28,7 +30,10 @@ def launch_file(file: Path, launch: Launch, tool: Tool | None, device_name: str)
     """Launch a kernel of ``file``, instrumented when there is a tool."""
     code = file.read_bytes()
     obj = load(code, str(file))
-    obj.kernel(launch.kernel)
+    record = obj.kernel(launch.kernel)
+    check_arguments(record, launch.arguments)
+    for doubt in doubts(record, launch.arguments):
+        say(f"warning: {doubt}")
     if tool is not None:
         tool.selection = tool.selection.of_process(os.getpid())
     device = open_device(device_name, obj)
@@ -39,7 +44,8 @@ def launch_file(file: Path, launch: Launch, tool: Tool | None, device_name: str)
     if not (selection.launch(0) and selection.active_from_start and selection.kernel(launch.kernel)):
         verdict.not_chosen.update(() if selection.kernel(launch.kernel) else (launch.kernel,))
         return Done(file, run_original(device, code, launch), device, tool, verdict)
-    made = instrument(code, tool, str(file), [launch.kernel])
+    with advising(code, tool):
+        made = instrument(code, tool, str(file), [launch.kernel])
     ran = run_instrumented(device, made, tool, launch)
     verdict.made(made)
     verdict.selected, verdict.instrumented = 1, int(ran.cloned is not None)

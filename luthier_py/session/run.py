@@ -6,6 +6,7 @@ verdict. Invariant: the original kernel and the instrumented one get the same by
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +25,16 @@ from luthier_py.runtime import Buffer as DeviceBuffer
 from luthier_py.runtime import Device, Module, pack_arguments
 from luthier_py.session.specs import Argument, Buffer, Scalar
 from luthier_py.tool import LaunchResult, Tool
+from luthier_py.tool.names import demangled
 
 Dim = tuple[int, int, int]
+FLOATING = {
+    **dict.fromkeys(("float", "double", "half", "_Float16", "__half"), True),
+    **dict.fromkeys(("char", "signed char", "short", "int", "long", "long long"), False),
+    **dict.fromkeys(("uchar", "ushort", "uint", "ulong"), False),
+    **dict.fromkeys((f"unsigned {kind}" for kind in ("char", "short", "int", "long", "long long")), False),
+}
+"""Of C's and OpenCL's scalar types, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +153,22 @@ def execute(device: Device, module: Module, kernel: str, launch: Launch) -> dict
 def _download(device: Device, place: DeviceBuffer, argument: Buffer) -> NDArray[Any]:
     data = np.frombuffer(device.read(place.address, argument.data.nbytes), argument.data.dtype)
     return data.reshape(argument.data.shape)
+
+
+def doubts(record: KernelRecord, arguments: Sequence[Argument]) -> list[str]:
+    """Scalars of the right size that are of another kind than the kernel's parameter, as far as its metadata or its
+    name say what that is."""
+    wanted = [a for a in record.args if not a.value_kind.startswith("hidden_")]
+    signature = re.fullmatch(r".*?\((.*)\)", demangled(record.name))
+    named = [name.strip() for name in signature[1].split(",")] if signature else []
+    found = []
+    for number, (formal, actual) in enumerate(zip(wanted, arguments, strict=True)):
+        kind = formal.type_name or (named[number] if len(named) == len(wanted) else "")
+        floating = FLOATING.get(kind.removeprefix("const ").removesuffix(" const"))
+        if isinstance(actual, Scalar) and floating is not None and floating != (actual.data.dtype.kind == "f"):
+            gets = f"is of type {kind}, and gets the bits of `{actual.text}`"
+            found.append(f"kernel {record.name}: argument {number} {gets}")
+    return found
 
 
 def check_arguments(record: KernelRecord, arguments: Sequence[Argument]) -> None:

@@ -11,17 +11,19 @@ In: one string per kernel argument. Out: NumPy arrays and scalars. Grammar::
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from luthier_py.errors import Invalid
+from luthier_py.errors import Invalid, one_line
 
 TYPES: dict[str, np.dtype[Any]] = {
     name: np.dtype(kind)
@@ -40,6 +42,9 @@ TYPES: dict[str, np.dtype[Any]] = {
     }.items()
 }
 MAX_BUFFER_BYTES = 1 << 34
+MAX_DIMENSIONS, MAX_DIGITS = 32, 18  # the first is NumPy's limit before its version 2
+HEADER_BYTES = 1 << 14  # of an .npy file, that are looked at
+HEADER_ERRORS = ValueError, TypeError, SyntaxError, EOFError, OverflowError, RecursionError, MemoryError, TokenError
 _BUFFER = re.compile(r"(in|inout|out):(\w+)\[(\d+(?:,\d+)*)\](?:=(.+))?")
 _SCALAR = re.compile(r"(\w+)=(.+)")
 
@@ -78,15 +83,8 @@ def parse_argument(text: str) -> Argument:
     """One specification; raises Invalid that quotes it."""
     if match := _BUFFER.fullmatch(text):
         direction, type_name, shape_text, init = match.groups()
-        shape = tuple(int(n) for n in shape_text.split(","))
         dtype = _dtype(type_name, text)
-        count = 1
-        for n in shape:
-            count *= n
-        if count * dtype.itemsize > MAX_BUFFER_BYTES:
-            raise Invalid(
-                f"argument `{text}`: buffer of {count * dtype.itemsize} bytes is too large; the limit is 16 GiB"
-            )
+        shape = _shape(shape_text.split(","), dtype, text)
         if init is None and direction != "out":
             raise Invalid(
                 f"argument `{text}`: an {direction} buffer needs `=zeros|ones|arange|const:V|random[:SEED]|file:PATH`"
@@ -96,6 +94,16 @@ def parse_argument(text: str) -> Argument:
         dtype = _dtype(match[1], text)
         return Scalar(text, _number(match[2], dtype, text))
     raise Invalid(f"argument `{text}` is not understood; write e.g. in:f32[1024]=random:1, out:f32[1024] or i32=7")
+
+
+def _shape(numbers: list[str], dtype: np.dtype[Any], text: str) -> tuple[int, ...]:
+    if len(numbers) > MAX_DIMENSIONS or any(len(number.lstrip("0")) > MAX_DIGITS for number in numbers):
+        raise Invalid(f"argument `{text}`: at most {MAX_DIMENSIONS} dimensions, each below 10^{MAX_DIGITS}")
+    shape = tuple(map(int, numbers))
+    size = math.prod(shape) * dtype.itemsize
+    if size > MAX_BUFFER_BYTES:
+        raise Invalid(f"argument `{text}`: buffer of {size} bytes is too large; the limit is 16 GiB")
+    return shape
 
 
 def _dtype(name: str, text: str) -> np.dtype[Any]:
@@ -152,15 +160,40 @@ def _random(rest: str, shape: tuple[int, ...], dtype: np.dtype[Any], text: str) 
         most = min(int(np.iinfo(dtype).max), 2**31)
         first, last = (int(f, 0) for f in fields[1:]) if len(fields) == 3 else (0, most)
         return rng.integers(first, last, shape, dtype=dtype)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise Invalid(f"argument `{text}`: {error}") from None
 
 
-def _from_file(path: str, shape: tuple[int, ...], dtype: np.dtype[Any], text: str) -> NDArray[Any]:
+def _from_file(name: str, shape: tuple[int, ...], dtype: np.dtype[Any], text: str) -> NDArray[Any]:
+    """What the header says is compared before anything of that size is read."""
+    path = Path(name)
     try:
-        data: NDArray[Any] = np.load(Path(path), allow_pickle=False)
+        if path.exists() and not path.is_file():
+            raise ValueError("it is no regular file")
+        with path.open("rb") as file:
+            held, fortran, kind, start = _header(file.read(HEADER_BYTES))
+            if kind != dtype or held != shape:
+                wanted = f"{dtype}{list(shape)}"
+                raise Invalid(f"argument `{text}`: {name} holds {kind}{list(held)}, not {wanted}")
+            file.seek(start)
+            data = np.fromfile(file, dtype, math.prod(shape))
     except (OSError, ValueError) as error:
-        raise Invalid(f"argument `{text}`: cannot read {path}: {error}") from None
-    if data.dtype != dtype or data.shape != shape:
-        raise Invalid(f"argument `{text}`: {path} holds {data.dtype}{list(data.shape)}, not {dtype}{list(shape)}")
-    return np.ascontiguousarray(data)
+        raise Invalid(f"argument `{text}`: cannot read {name}: {one_line(error)}") from None
+    count = math.prod(shape)
+    if data.size != count:
+        raise Invalid(f"argument `{text}`: cannot read {name}: it ends after {data.size} of {count} elements")
+    return np.ascontiguousarray(data.reshape(shape, order="F" if fortran else "C"))
+
+
+def _header(head: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Shape, order, type and the data's offset of an .npy file; ValueError for whatever is no such thing."""
+    file = io.BytesIO(head)
+    version = np.lib.format.read_magic(file)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError("it is no .npy file of version 1 or 2")
+    try:
+        shape, fortran, kind = readers[version](file)
+    except HEADER_ERRORS as error:
+        raise ValueError(f"its header is broken: {' '.join(str(error).split())[:100]}") from None
+    return shape, fortran, kind, file.tell()

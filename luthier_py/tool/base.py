@@ -85,8 +85,13 @@ class Tool:
         return self._options
 
     def echo(self) -> str:
-        """Each option with its value and meaning, those that were given with a mark, as NVBit's tools print them."""
+        """The options that were given with value and meaning; with TOOL_VERBOSE all, as NVBit's tools print them, those
+        that were given with a mark. Empty where there is nothing to tell."""
         options = {**self.options, **EVERY_TOOL}
+        if not self.selection.verbose:
+            options = {name: option for name, option in options.items() if name in self.given}
+        if not options:
+            return ""
         width = max(map(len, options))
         lines = [f"luthier: tool {self.name}, options (* given):"]
         for name, option in options.items():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 from luthier_py.errors import Invalid, Location, one_line
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.report.output import Output
+from luthier_py.report.remedies import advice
 from luthier_py.report.spool import Rows, with_rows
 from luthier_py.report.verdict import Verdict
 from luthier_py.runtime.hip import protocol
@@ -155,7 +156,8 @@ class ToolService:
         if name:
             self._run = open_tool(name, options, self.program, Rows())
         run = self.run
-        run.attempt("output", partial(print, run.tool.echo(), file=run.output.stream, flush=True))
+        if echo := run.tool.echo():
+            run.attempt("output", partial(print, echo, file=run.output.stream, flush=True))
         run.write_verdict(ended=False)
         chosen = run.tool.selection
         return struct.pack(
@@ -190,12 +192,21 @@ class ToolService:
             raise Refused("not instrumented", protocol.STATUS_UNKNOWN)
         made = copy.made
         self._kept[image, device, kernel] = copy.variables, copy.notes
-        run.verdict.add(() if made.cloned is None else (made.cloned,), made.refused, copy.seconds, copy.cached)
+        refused = self._advised(made.refused, self._code[image, device])
+        run.verdict.add(() if made.cloned is None else (made.cloned,), refused, copy.seconds, copy.cached)
         if made.cloned is None and kernel not in run.verdict.refused:
             run.verdict.untouched.add(kernel)
-        for refusal in made.refused:
+        for refusal in refused:
             say(f"kernel {run.tool.selection.shown(refusal.kernel)} runs as it is: {refusal.reason}")
         return SELECTED if made.cloned is None else SELECTED + describe(copy, made.cloned)
+
+    def _advised(self, refused: tuple[Refusal, ...], code: bytes) -> tuple[Refusal, ...]:
+        """The first refusal of a run says what would serve that kernel."""
+        if not refused or self.run.verdict.refused:
+            return refused
+        first, *others = refused
+        more = self.run.attempt("advice", partial(advice, code, self.run.tool, first.kernel)) or ""
+        return replace(first, reason=first.reason + more), *others
 
     def _result(self, content: bytes) -> LaunchResult:
         image, device, index, launches, *shape, name_bytes = _RESULT.unpack_from(content)

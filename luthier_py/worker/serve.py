@@ -48,15 +48,16 @@ def main(service: str) -> NoReturn:
     """Serve until the program's end of the socket closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError):
-        os.dup2(sys.__stderr__.fileno() if sys.__stderr__ else 2, 1)  # stdout is the program's: a tool prints elsewhere
+        os.dup2(2, 1)  # stdout is the program's: what a tool prints goes elsewhere
+    sys.stdout = sys.stderr
     sys.setswitchinterval(SWITCH_SECONDS)
     if hasattr(libc := ctypes.CDLL(None), "mallopt"):
         libc.mallopt(_MMAP_THRESHOLD, LARGE_BYTES)
     os.closerange(FIRST_FOREIGN_FD, os.sysconf("SC_OPEN_MAX") if os.sysconf("SC_OPEN_MAX") < 1 << 16 else 1 << 16)
     wire = Wire(socket.socket(fileno=SOCKET_FD))
     guarded(partial(_serve_all, wire, service))
-    with suppress(OSError, ValueError):
-        sys.stdout.flush()
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stderr.flush()
     os._exit(0)  # a kernel may be running in another thread
 
 

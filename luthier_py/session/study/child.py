@@ -52,6 +52,7 @@ def main() -> None:
     folder = Path(sys.argv[1])
     pipe, nothing = os.dup(0), os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)  # a program that reads finds nothing
+    sys.stdout = sys.stderr  # the program's output is its own
     threading.Thread(target=end_with, args=(pipe,), daemon=True).start()
     result = run(json.loads((folder / RUN).read_text()), folder)
     write_file(folder / RESULT, json.dumps(result).encode())

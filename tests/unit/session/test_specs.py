@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import struct
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from luthier_py.errors import Invalid
@@ -53,7 +56,7 @@ def test_file(tmp_path):
 
 def test_pickled_files_are_refused(tmp_path):
     np.save(tmp_path / "o.npy", np.array([{}]), allow_pickle=True)
-    with pytest.raises(Invalid, match="cannot read"):
+    with pytest.raises(Invalid, match="holds object"):
         parse_argument(f"in:i32[1]=file:{tmp_path}/o.npy")
 
 
@@ -102,3 +105,76 @@ def test_dimensions():
     for bad in ("", "0", "-1", "1,2,3,4", "a", "1,,2", "99999999999"):
         with pytest.raises(Invalid, match="--grid"):
             parse_dim(bad, "--grid")
+
+
+def npy(header: bytes, data: bytes = b"", version: bytes = b"\1\0") -> bytes:
+    return b"\x93NUMPY" + version + struct.pack("<H" if version == b"\1\0" else "<I", len(header)) + header + data
+
+
+@pytest.mark.parametrize("content, said", [
+    (b"", "cannot read"),
+    (npy(b"{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }", bytes(12)), "it ends after 3 of 4 elements"),
+    (npy(b"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999,), }"), "holds float32"),
+    (npy(b"{'descr': '<f4', 'fortran_order': False, 'shape': (-4,), }"), "holds float32"),
+    (npy(b"{'descr': 'O', 'fortran_order': False, 'shape': (4,), }"), "holds object"),
+    (npy(b"{" * 5000), "its header is broken"),
+    (npy(b"(" * 200 + b")" * 200), "its header is broken"),
+    (npy(b"{'descr': '<f4', 'fortran_order': 3, 'shape': (4,), }"), "its header is broken"),
+    (npy(b"{'descr': 3, 'fortran_order': False, 'shape': (4,), }"), "its header is broken"),
+    (npy(b"{'descr': [('a',)], 'fortran_order': False, 'shape': (4,), }"), "its header is broken"),
+    (npy(b" ", version=b"\3\0"), "version 1 or 2"),
+    (b"\x93NUMPY\2\0" + struct.pack("<I", 0xFFFF_FFFF), "its header is broken"),
+    (b"PK\3\4" + bytes(100), "cannot read"),
+])
+def test_broken_files(tmp_path, content, said):
+    (tmp_path / "x.npy").write_bytes(content)
+    with pytest.raises(Invalid, match=said) as caught:
+        parse_argument(f"in:f32[4]=file:{tmp_path}/x.npy")
+    assert "\n" not in str(caught.value)
+
+
+def test_files_without_an_end(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero", tmp_path):
+        with pytest.raises(Invalid, match="no regular file"):
+            parse_argument(f"in:f32[4]=file:{path}")
+    with (tmp_path / "sparse.npy").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(Invalid, match="cannot read"):
+        parse_argument(f"in:f32[4]=file:{tmp_path}/sparse.npy")
+
+
+def test_files_in_fortran_s_order(tmp_path):
+    data = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))
+    np.save(tmp_path / "x.npy", data)
+    assert np.array_equal(parse_argument(f"in:f32[2,3]=file:{tmp_path}/x.npy").data, data)
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_damaged_headers_are_one_clear_error(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("damaged") / "x.npy"
+    np.save(path, np.zeros(4, np.float32))
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    try:
+        assert parse_argument(f"in:f32[4]=file:{path}").data.shape == (4,)
+    except Invalid:
+        pass
+
+
+WORDS = st.sampled_from([
+    "in:", "out:", "inout:", "f32", "u8", "i64", "f16", "[", "]", "4", "0", "9" * 30, ",", "=", "zeros", "arange",
+    "const:", "random", ":", "1e400", "-1", "nan", "inf", "0x", "file:", "\0", "/", "é",
+])  # fmt: skip
+
+
+@settings(max_examples=500)
+@given(st.lists(WORDS, max_size=9).map("".join).filter(lambda text: "[4,4,4" not in text and "[44" not in text))
+def test_any_text_is_an_argument_or_one_clear_error(text):
+    try:
+        parse_argument(text)
+    except Invalid as error:
+        assert str(error)

@@ -1,0 +1,72 @@
+"""What would serve a kernel that a tool could not: found by trying, at the moment of the refusal.
+
+In: a code object, the tool, the kernel. Out: what to write on the command line instead. Invariant: what is named was
+carried out on this very kernel, and inserted something.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from luthier_py.errors import LuthierError, OutOfRegisters
+from luthier_py.inject.apply import inject
+from luthier_py.jit import compile_hooks
+from luthier_py.pipeline import plan
+from luthier_py.tool import Option, Place, Tool, tools
+
+ENOUGH = 2
+SECONDS = 5.0  # after which no other one is begun: a program may be waiting
+
+
+def served_by(code: bytes, tool: Tool, kernel: str) -> list[str]:
+    """At most ENOUGH of them, the tool's own other modes first."""
+    started = time.monotonic()
+    found: list[str] = []
+    for words, other in _others(tool):
+        if len(found) == ENOUGH or time.monotonic() - started > SECONDS:
+            break
+        if _serves(code, other, kernel):
+            found.append(words)
+    return found
+
+
+def advice(code: bytes, tool: Tool, kernel: str) -> str:
+    """The same as the end of a message; empty where nothing serves it."""
+    found = served_by(code, tool, kernel)
+    return f"; this kernel is served by {' or '.join(found)}" if found else ""
+
+
+@contextmanager
+def advising(code: bytes, tool: Tool) -> Iterator[None]:
+    """Whoever has no register left is told what needs less."""
+    try:
+        yield
+    except OutOfRegisters as error:
+        kernel = error.where.kernel if error.where else None
+        raise OutOfRegisters(error.message + (advice(code, tool, kernel) if kernel else ""), error.where) from error
+
+
+def _others(tool: Tool) -> Iterator[tuple[str, Tool]]:
+    """The tool with another choice of its own, then the other tools that are installed."""
+    given = {name: tool.option_values[name] for name in tool.given}
+    for name, option in tool.options.items():
+        for choice in option.choices:
+            if choice != tool.option_values[name]:
+                yield f"`-O {name}={Option.show(choice)}`", type(tool)(**{**given, name: choice})
+    for name, other in sorted(tools().items()):
+        if other is not type(tool):
+            yield f"`-t {name}`", other()
+
+
+def _serves(code: bytes, tool: Tool, kernel: str) -> bool:
+    try:
+        planned = plan(code, tool, kernels=[kernel])
+        edits, facts = planned.edits, planned.facts
+        facts = facts.with_reads(edits.reads(Place.BEFORE), edits.reads(Place.AFTER))
+        payloads = compile_hooks(edits, planned.program.isa, set())
+        patched = inject(planned.program, facts, edits, payloads, False)
+    except LuthierError:
+        return False
+    return any(row.name == kernel for row in patched.report)

@@ -1,0 +1,40 @@
+"""A refusal for want of registers names what serves that kernel, and only that."""
+
+from __future__ import annotations
+
+import pytest
+from crowded import EASY, FULL, EveryWave, full_and_easy
+from emulated import code_object
+
+from luthier_py.errors import OutOfRegisters
+from luthier_py.isa import sgpr
+from luthier_py.pipeline import instrument
+from luthier_py.report.remedies import advising, served_by
+from luthier_py.tool import load_tool
+
+
+@pytest.fixture
+def busy() -> bytes:
+    """Every scalar register is written, none is read: free at places, and nowhere for as long as a wave runs."""
+    writes = [("s_mov_b32", sgpr(i), 1) for i in range(102)]
+    return code_object({FULL: [*writes, ("s_nop", 7), ("s_endpgm",)]}, (FULL,), sgprs=102)
+
+
+def test_another_tool_serves(busy: bytes) -> None:
+    tool = load_tool("instr_count")
+    with pytest.raises(OutOfRegisters, match="this kernel is served by `-t opcode_histogram` .kernel full"):
+        with advising(busy, tool):
+            instrument(busy, tool)
+
+
+def test_what_is_named_serves(busy: bytes) -> None:
+    for code, kernel in ((busy, FULL), (full_and_easy(), FULL), (full_and_easy(), EASY)):
+        for words in served_by(code, EveryWave(), kernel):
+            flag, value = words.strip("`").split()
+            assert flag == "-t"
+            done = instrument(code, load_tool(value), kernels=[kernel])
+            assert kernel in [row.name for row in done.patched.report]
+
+
+def test_nothing_serves() -> None:
+    assert served_by(full_and_easy(), EveryWave(), "no_such_kernel") == []
