@@ -65,13 +65,19 @@ def main() -> None:
 
 
 @app.command()
-def info(file: File, as_json: AsJson = False) -> None:
+def info(
+    file: File,
+    kernels: Annotated[bool, typer.Option("--kernels", help="list kernels, however many objects there are")] = False,
+    as_json: AsJson = False,
+) -> None:
     """What a code object, or a fat binary or program with several, holds: target, kernels, registers, memory."""
-    from luthier_py.loader import load_all
-    from luthier_py.report.info import describe, info_tables
+    from luthier_py.loader import load_each, open_code
+    from luthier_py.report.info import info_json, info_lines
 
-    facts = [describe(obj) for obj in load_all(file.read_bytes(), str(file))]
-    _show((facts if len(facts) > 1 else facts[0]) if as_json else info_tables(facts), as_json)
+    with open_code(file) as data:
+        parts = load_each(data, str(file))
+        for line in info_json(parts) if as_json else info_lines(parts, kernels):
+            print(line)
 
 
 @app.command()
@@ -82,14 +88,12 @@ def disasm(
     host: Annotated[bool, typer.Option("--host", help="the emulator's code for this computer")] = False,
 ) -> None:
     """Machine code as text, in llvm-objdump's format; of a code object, or of all in a fat binary or a program."""
-    from luthier_py.loader import load_all
-    from luthier_py.report.disassembly import disassemble, disassemble_blocks, disassemble_host
+    from luthier_py.loader import load_each, open_code
+    from luthier_py.report.disassembly import disassemble, disassemble_blocks, disassemble_host, disassemble_parts
 
     lines = disassemble_host if host else disassemble_blocks if blocks else disassemble
-    objects = load_all(file.read_bytes(), str(file))
-    having = [obj for obj in objects if kernel in (None, *(record.name for record in obj.kernels))]
-    for obj in having or objects:
-        for line in lines(obj, kernel):
+    with open_code(file) as data:
+        for line in disassemble_parts(load_each(data, str(file)), kernel, lines):
             print(line)
 
 
@@ -107,6 +111,7 @@ def instrument(
     as_json: AsJson = False,
 ) -> None:
     """Write a copy of FILE with instrumented clones of its kernels beside the originals."""
+    from luthier_py.loader import read_code
     from luthier_py.pipeline import instrument as run_pipeline
     from luthier_py.report.instrumented import instrumented_facts, instrumented_table
     from luthier_py.session.files import write_file
@@ -115,7 +120,7 @@ def instrument(
     loaded = _tool(tool, option)
     if pointless := sorted(loaded.given & {*LAUNCHES, *OUTPUT}):
         raise Invalid(f"option {', '.join(pointless)}: is about launches, and this makes none; give it to run or exec")
-    made = run_pipeline(file.read_bytes(), loaded, str(file), keep_going=keep_going)
+    made = run_pipeline(read_code(file), loaded, str(file), keep_going=keep_going)
     path = output or file.with_suffix(f".luthier{file.suffix}")
     write_file(path, made.data)
     facts = instrumented_facts(made, str(path))
@@ -327,7 +332,7 @@ def _show(what: Any, as_json: bool) -> None:
     if as_json:
         print(json.dumps(what, indent=2))
     else:
-        console = Console(highlight=False)
+        console = Console(highlight=False, markup=False, emoji=False)  # names out of files are no markup
         if not console.is_terminal:
             console.width = FILE_COLUMNS
         console.print(what)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from luthier_py.errors import LuthierError
+from luthier_py.errors import LuthierError, printable
 
 Result = TypeVar("Result")
 
@@ -51,4 +51,5 @@ def one_line(error: Exception) -> str:
 def say(text: object) -> None:
     """One line on stderr, if there is anybody to read it."""
     with suppress(OSError, ValueError):
-        print(f"luthier: {text}", file=sys.stderr, flush=True)
+        lines = [printable(line) for line in str(text).split("\n")]
+        print("luthier: " + "\n".join(lines), file=sys.stderr, flush=True)

@@ -18,6 +18,7 @@ from typing import Any
 
 from luthier_py.errors import Invalid, Location
 from luthier_py.inject.model import ClonedKernel
+from luthier_py.isa import parse_target_id
 from luthier_py.report.output import Output
 from luthier_py.report.verdict import Verdict
 from luthier_py.runtime.hip import protocol
@@ -158,7 +159,7 @@ class ToolService:
         layout = properties.LAYOUT_R0600 if form else properties.LAYOUT_R0000
         start = 12 + properties.offset(layout, "gcnArchName")
         architecture = content[start : start + 256].split(b"\0")[0].decode("ascii", "replace")
-        code = bundles.code_for(content[12 + protocol.PROPERTIES_BYTES :], architecture.partition(":")[0])
+        code = bundles.code_for(content[12 + protocol.PROPERTIES_BYTES :], parse_target_id(architecture))
         self._code[number, device] = code
 
     def _instrument(self, image: int, device: int, kernel: str) -> bytes:
