@@ -10,6 +10,13 @@ import traceback
 from dataclasses import dataclass
 
 
+def printable(text: str) -> str:
+    """``text``, perhaps out of a file, as it may go to a terminal: what controls one, or does not show, is escaped."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 @dataclass(frozen=True, slots=True)
 class Location:
     """Where in a code object something was found; unknown parts stay ``None``."""
@@ -26,13 +33,14 @@ class Location:
             parts.append(f"pc 0x{self.pc:x}")
         if self.text is not None:
             parts.append(f"`{self.text}`")
-        return ", ".join(parts)
+        return printable(", ".join(parts))
 
 
 class LuthierError(Exception):
     """Root of all errors. ``str()`` is one line: what, where, what to do."""
 
     def __init__(self, message: str, where: Location | None = None) -> None:
+        message = "\n".join(map(printable, message.split("\n")))
         self.message = message
         self.where = where
         super().__init__(f"{message} [{where}]" if where and str(where) else message)

@@ -65,13 +65,19 @@ def every_command(
 
 
 @app.command()
-def info(file: File, as_json: AsJson = False) -> None:
+def info(
+    file: File,
+    kernels: Annotated[bool, typer.Option("--kernels", help="list kernels, however many objects there are")] = False,
+    as_json: AsJson = False,
+) -> None:
     """What a code object, or a fat binary or program with several, holds: target, kernels, registers, memory."""
-    from luthier_py.loader import load_all
-    from luthier_py.report.info import describe, info_tables
+    from luthier_py.loader import load_each, open_code
+    from luthier_py.report.info import info_json, info_lines
 
-    facts = [describe(obj) for obj in load_all(file.read_bytes(), str(file))]
-    show((facts if len(facts) > 1 else facts[0]) if as_json else info_tables(facts), as_json)
+    with open_code(file) as data:
+        parts = load_each(data, str(file))
+        for line in info_json(parts) if as_json else info_lines(parts, kernels):
+            print(line)
 
 
 @app.command()
@@ -82,14 +88,12 @@ def disasm(
     host: Annotated[bool, typer.Option("--host", help="the emulator's code for this computer")] = False,
 ) -> None:
     """Machine code as text, in llvm-objdump's format; of a code object, or of all in a fat binary or a program."""
-    from luthier_py.loader import load_all
-    from luthier_py.report.disassembly import disassemble, disassemble_blocks, disassemble_host
+    from luthier_py.loader import load_each, open_code
+    from luthier_py.report.disassembly import disassemble, disassemble_blocks, disassemble_host, disassemble_parts
 
     lines = disassemble_host if host else disassemble_blocks if blocks else disassemble
-    objects = load_all(file.read_bytes(), str(file))
-    having = [obj for obj in objects if kernel in (None, *(record.name for record in obj.kernels))]
-    for obj in having or objects:
-        for line in lines(obj, kernel):
+    with open_code(file) as data:
+        for line in disassemble_parts(load_each(data, str(file)), kernel, lines):
             print(line)
 
 
@@ -107,6 +111,7 @@ def instrument(
     as_json: AsJson = False,
 ) -> None:
     """Write a copy of FILE with instrumented clones of its kernels beside the originals."""
+    from luthier_py.loader import read_code
     from luthier_py.pipeline import instrument as run_pipeline
     from luthier_py.report.instrumented import instrumented_facts, instrumented_table
     from luthier_py.report.remedies import advising
@@ -118,7 +123,7 @@ def instrument(
         if pointless := sorted(loaded.given & {*LAUNCHES, *OUTPUT}):
             what = "is about launches, and this makes none; give it to run or exec"
             raise Invalid(f"option {', '.join(pointless)}: {what}")
-        code = file.read_bytes()
+        code = read_code(file)
         with advising(code, loaded):
             made = run_pipeline(code, loaded, str(file), keep_going=keep_going)
     path = output or file.with_suffix(f".luthier{file.suffix}")

@@ -17,7 +17,7 @@ def show(what: Any, as_json: bool) -> None:
     if as_json:
         print(json.dumps(what, indent=2))
     else:
-        console = Console(highlight=False)
+        console = Console(highlight=False, markup=False, emoji=False)  # names out of files are no markup
         if not console.is_terminal:
             console.width = FILE_COLUMNS
         console.print(what)

@@ -55,7 +55,7 @@ class EmulatorDevice:
 
     def load(self, data: bytes, name: str = "<memory>") -> EmulatorModule:
         code_object = load(data, name)
-        if code_object.target.name != self._target.name:
+        if not self._target.runs(code_object.target):
             raise Invalid(f"{name}: compiled for {code_object.target.name}, but this device is a {self._target.name}")
         return EmulatorModule(self.memory, code_object)
 

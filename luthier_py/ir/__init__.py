@@ -1,11 +1,12 @@
 """Code object to :class:`Program`: kernels, functions, blocks and instructions; its text form; its verifier."""
 
 from luthier_py.ir.discover import lift
+from luthier_py.ir.extents import Extents, find_extents
 from luthier_py.ir.model import Block, CallSite, Ending, Function, Instr, Kernel, PcBuilder, Program, by_address
 from luthier_py.ir.text import Annotator, format_function, format_program
 from luthier_py.ir.verify import verify
 
 __all__ = [
-    "Annotator", "Block", "CallSite", "Ending", "Function", "Instr", "Kernel", "PcBuilder", "Program",
-    "by_address", "format_function", "format_program", "lift", "verify",
+    "Annotator", "Block", "CallSite", "Ending", "Extents", "Function", "Instr", "Kernel", "PcBuilder", "Program",
+    "by_address", "find_extents", "format_function", "format_program", "lift", "verify",
 ]

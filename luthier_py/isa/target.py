@@ -68,6 +68,10 @@ class Target:
     dpp64_broadcasts: bool = False           # DPP of 64-bit operands can only broadcast within a row
     scc_cache_bit: bool = False              # cache policy has scc (sc1)
 
+    def runs(self, code: Target) -> bool:
+        """Whether it runs what was compiled for ``code``: for itself, or for a generic target that it is one of."""
+        return code.name == self.name or self.name in _GENERIC.get(code.name, "").split()
+
     @property
     def wave_sizes(self) -> tuple[int, ...]:
         return tuple(size for size, _ in self.vgprs)
@@ -191,6 +195,15 @@ _TARGETS = (
     *_like(_GFX1200, gfx1200=0x48, gfx1201=0x4E, gfx12_generic=0x59),
     *_like(_GFX1250, gfx1250=0x49, gfx1251=0x5A),
 )
+
+_GENERIC = {  # AMDGPUUsage, "Generic Processors": their code runs on these
+    "gfx9-generic": "gfx900 gfx902 gfx904 gfx906 gfx909 gfx90c",
+    "gfx9-4-generic": "gfx942 gfx950",
+    "gfx10-1-generic": "gfx1010 gfx1011 gfx1012 gfx1013",
+    "gfx10-3-generic": "gfx1030 gfx1031 gfx1032 gfx1033 gfx1034 gfx1035 gfx1036",
+    "gfx11-generic": "gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153",
+    "gfx12-generic": "gfx1200 gfx1201",
+}
 
 
 def targets() -> tuple[Target, ...]:

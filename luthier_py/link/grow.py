@@ -15,8 +15,9 @@ from luthier_py.link.layout import PAGE_BYTES, Blob
 from luthier_py.link.tables import StringTable, build_gnu_hash, build_hash, first_hashed, symbol_names
 from luthier_py.loader import DESCRIPTOR_BYTES, CodeObject, Section, SectionType, SymbolType
 from luthier_py.loader.codeobject import find_metadata
-from luthier_py.loader.elf import SYMBOL, Elf, read_symbols
+from luthier_py.loader.elf import SYMBOL, Elf
 from luthier_py.loader.note import Metadata, pack_metadata, read_notes
+from luthier_py.loader.symbols import read_symbols
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def grow(obj: CodeObject, patch: Patch, blobs: tuple[Blob, ...]) -> Growth:
         chosen = [symbol for symbol in added if symbol.dynamic or kind is SectionType.SYMTAB]
         if index is None or not chosen:
             continue
-        read_symbols(elf, index)  # raises Malformed for a table that cannot be extended
+        read_symbols(elf, index, lambda row, error: None)  # raises Malformed for a table that cannot be extended
         table = elf.sections[index]
         symbols[index] = [(add_string(table.link, symbol.name), symbol) for symbol in chosen]
         sections[index] = _resized(table, table.size + SYMBOL.size * len(chosen))

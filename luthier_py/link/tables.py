@@ -35,8 +35,8 @@ class StringTable:
 
 
 def symbol_names(symbols: bytes, strings: bytes) -> list[bytes]:
-    """The name of each row of a symbol table."""
-    return [strings[row[0] : strings.index(b"\0", row[0])] for row in SYMBOL.iter_unpack(symbols)]
+    """The name of each row of a symbol table; none where it is broken, and so not to be found."""
+    return [strings[row[0] : max(strings.find(b"\0", row[0]), 0)] for row in SYMBOL.iter_unpack(symbols)]
 
 
 def sysv_hash(name: bytes) -> int:

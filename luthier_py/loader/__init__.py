@@ -1,7 +1,8 @@
 """Bytes to :class:`CodeObject`: ELF, metadata, kernel descriptors, symbols, relocations; and offload bundles."""
 
-from luthier_py.loader.bundle import Member, load_all, unbundle
-from luthier_py.loader.codeobject import CodeObject, KernelArg, KernelRecord, Setting, load
+from luthier_py.isa.target_id import Setting
+from luthier_py.loader.bundle import Broken, Member, choose, load_each, members, unbundle
+from luthier_py.loader.codeobject import CodeObject, KernelArg, KernelRecord, LeftOut
 from luthier_py.loader.descriptor import DESCRIPTOR_BYTES, KernelDescriptor
 from luthier_py.loader.elf import (
     Binding,
@@ -17,10 +18,11 @@ from luthier_py.loader.elf import (
     SymbolType,
     Visibility,
 )
-from luthier_py.loader.given import Given
+from luthier_py.loader.file import MEMORY, Given, load, open_code, read_code
 
 __all__ = [
-    "DESCRIPTOR_BYTES", "Binding", "CodeObject", "Given", "KernelArg", "KernelDescriptor", "KernelRecord", "Member",
-    "Relocation", "RelocationKind", "Section", "SectionFlag", "SectionType", "Segment", "SegmentFlag", "SegmentType",
-    "Setting", "Symbol", "SymbolType", "Visibility", "load", "load_all", "unbundle",
+    "DESCRIPTOR_BYTES", "MEMORY", "Binding", "Broken", "CodeObject", "Given", "KernelArg", "KernelDescriptor",
+    "KernelRecord", "LeftOut", "Member", "Relocation", "RelocationKind", "Section", "SectionFlag", "SectionType",
+    "Segment", "SegmentFlag", "SegmentType", "Setting", "Symbol", "SymbolType", "Visibility", "choose", "load",
+    "load_each", "members", "open_code", "read_code", "unbundle",
 ]

@@ -1,25 +1,29 @@
 """Offload bundles: several code objects, one for each target, in one file or section.
 
 In: an AMD GPU code object, a HIP fat binary (``__CLANG_OFFLOAD_BUNDLE__``, or compressed, ``CCOB``), or a host ELF
-that carries fat binaries in section .hip_fatbin. Out: the device code objects in it. Invariant: every member lies in
-the file, or in what one compressed bundle of it holds. (Clang documentation, "ClangOffloadBundler".)
+that carries fat binaries in section .hip_fatbin. Out: the device code objects in it, one at a time. Invariant: every
+member lies in the file, or in what one compressed bundle of it holds, and shares its memory until it is asked for its
+bytes; what is broken costs itself only. (Clang documentation, "ClangOffloadBundler".)
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
-from mmap import mmap
+from mmap import MADV_DONTNEED, PAGESIZE, mmap
 
-from luthier_py.errors import Malformed
+from luthier_py.errors import Invalid, LuthierError, Malformed
+from luthier_py.isa.target_id import TargetId, parse_target_id
 from luthier_py.loader import compressed
-from luthier_py.loader.codeobject import CodeObject, load
+from luthier_py.loader.codeobject import CodeObject, read_object
+from luthier_py.loader.elf import is_code_object
 
-_MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
-_ANY = re.compile(_MAGIC + b"|" + compressed.MAGIC)
+MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
+_MAGICS = (MAGIC, compressed.MAGIC)
 _ELF_MAGIC = b"\x7fELF"
+_NARROW, _WIDE = 1 << 16, 1 << 24  # bytes that are looked through at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,60 +31,160 @@ class Member:
     """One device code object. ``triple`` is the bundle's word for its target: ``hipv4-amdgcn-amd-amdhsa--...``."""
 
     triple: str
-    data: bytes = field(repr=False)
+    container: bytes | mmap = field(repr=False)
+    start: int
+    size: int
+
+    @property
+    def data(self) -> bytes:
+        return self.container[self.start : self.start + self.size]
+
+    @property
+    def target_name(self) -> str:
+        """The target ID in ``triple``; older compilers put one dash before it, newer ones two."""
+        found = re.search(r"gfx.*", self.triple)
+        return found[0] if found else self.triple.rpartition("--")[2]
 
 
-def load_all(data: bytes | mmap, name: str = "<memory>") -> list[CodeObject]:
-    """The code object that ``data`` is, or all that a bundle or a host program carries, named by their targets."""
-    found = [load(member.data, f"{name}, {member.triple.rpartition('--')[2]}") for member in unbundle(data, name)]
-    return found or [load(bytes(data), name)]
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A part of a file that cannot be read; the others can."""
+
+    name: str
+    error: LuthierError
+
+
+def load_each(data: bytes | mmap, name: str = "<memory>") -> Iterator[CodeObject | Broken]:
+    """The code object that ``data`` is, or all that a bundle or a host program carries, named by their targets.
+
+    Raises LuthierError where there is none that can be read.
+    """
+    broken: LuthierError | None = None
+    read = False
+    for member in () if is_code_object(data) else members(data, name):
+        part = member if isinstance(member, Broken) else _loaded(member, f"{name}, {member.target_name}")
+        if isinstance(part, Broken):
+            broken = broken or part.error
+        read = read or isinstance(part, CodeObject)
+        yield part
+    if broken is not None and not read:
+        raise broken
+    if not read:
+        yield read_object(data, name)
+
+
+def _loaded(member: Member, name: str) -> CodeObject | Broken:
+    try:
+        return read_object(member.data, name)
+    except LuthierError as error:
+        return Broken(name, error)
+
+
+def choose(parts: Iterable[Member | Broken], device: TargetId) -> Member | None:
+    """The member that was made most for ``device``, the first of several; None if it runs none of them."""
+    fitting = []
+    for part in parts:
+        try:
+            code = parse_target_id(part.target_name) if isinstance(part, Member) else None
+        except Invalid:
+            continue  # a processor that is not known is not this one
+        if isinstance(part, Member) and code is not None and device.runs(code):
+            fitting.append((device.closeness(code), part))
+    return max(fitting, key=lambda pair: pair[0])[1] if fitting else None
 
 
 def unbundle(data: bytes | mmap, name: str = "<memory>") -> Iterator[Member]:
-    """All AMD GPU code objects in a bundle or in a file that contains bundles, in file order."""
-    at = 0
-    while (found := _ANY.search(data, at)) is not None:
-        at = found.start()
-        if found[0] == _MAGIC:
+    """All AMD GPU code objects in a bundle or in a file that contains bundles, in file order; Malformed at the first
+    part that is broken."""
+    for part in members(data, name):
+        if isinstance(part, Broken):
+            raise part.error
+        yield part
+
+
+def members(data: bytes | mmap, name: str = "<memory>") -> Iterator[Member | Broken]:
+    """The same, but what is broken has its place among the others."""
+    at, budget = 0, compressed.Budget(len(data))
+    while (found := _find(data, at)) is not None:
+        at, magic = found
+        if magic == MAGIC:
             at = yield from _members(data, at, name)
         elif (head := compressed.head_at(data, at)) is not None:
-            yield from _unpacked(compressed.decompress(data, head, name), f"{name}, unpacked from 0x{at:x}")
-            at = head.next_at
+            at = yield from _unpacked(data, head, budget, name)
         elif at == 0:
             raise compressed.unknown(name)
         else:
-            at = found.end()
+            at += len(magic)
 
 
-def _unpacked(bundle: bytes, name: str) -> Iterator[Member]:
-    if not bundle.startswith(_MAGIC):
-        raise Malformed(f"{name}: no offload bundle is in it")
-    yield from _members(bundle, 0, name)
+def _find(data: bytes | mmap, at: int) -> tuple[int, bytes] | None:
+    """Where the first magic from ``at`` on is, and which; what was looked through leaves memory."""
+    width = _NARROW
+    while at < len(data):
+        window = data[at : at + width]
+        places = [(place, magic) for magic in _MAGICS if (place := window.find(magic)) >= 0]
+        if isinstance(data, mmap):
+            data.madvise(MADV_DONTNEED, 0, -(-(at + 1) // PAGESIZE) * PAGESIZE)
+        if places:
+            place, magic = min(places)
+            return at + place, magic
+        at, width = at + max(width - len(MAGIC) + 1, 1), min(2 * width, _WIDE)
+    return None
 
 
-def _members(data: bytes | mmap, at: int, name: str) -> Generator[Member, None, int]:
+def _unpacked(
+    data: bytes | mmap, head: compressed.Head, budget: compressed.Budget, name: str
+) -> Generator[Member | Broken, None, int]:
+    """The members of a compressed bundle; gives back where the next may begin."""
+    try:
+        bundle = compressed.decompress(data, head, budget, name)
+        where = f"{name}, unpacked from 0x{head.at:x}"
+        if not bundle.startswith(MAGIC):
+            raise Malformed(f"{where}: no offload bundle is in it")
+    except Malformed as error:
+        yield Broken(f"{name} at 0x{head.at:x}", error)
+        return head.next_at if _may_end(data, head.next_at) else head.data_at
+    yield from _members(bundle, 0, where)
+    return head.next_at
+
+
+def _may_end(data: bytes | mmap, at: int) -> bool:
+    """Whether a bundle whose size nobody vouches for may end at ``at``: padding or another bundle follows."""
+    behind = data[at : at + len(MAGIC)]
+    return at <= len(data) and (not behind.strip(b"\0") or behind.startswith(_MAGICS))
+
+
+def _members(data: bytes | mmap, at: int, name: str) -> Generator[Member | Broken, None, int]:
     """The members of the bundle at ``at``; gives back where it ends."""
-    end = at + len(_MAGIC)
-    for triple, offset, size in _entries(data, at, name):
-        end = max(end, at + offset + size)
-        if "amdgcn" in triple and data[at + offset : at + offset + min(size, len(_ELF_MAGIC))] == _ELF_MAGIC:
-            yield Member(triple, data[at + offset : at + offset + size])
+    end = at + len(MAGIC)
+    for entry in _entries(data, at, name):
+        if isinstance(entry, Broken):
+            yield entry
+            continue
+        end = max(end, entry.start + entry.size)
+        if "amdgcn" in entry.triple and data[entry.start : entry.start + len(_ELF_MAGIC)] == _ELF_MAGIC:
+            yield entry
     return end
 
 
-def _entries(data: bytes | mmap, at: int, name: str) -> Iterator[tuple[str, int, int]]:
-    """(triple, offset from the bundle's start, size) of each entry of the bundle at ``at``."""
+def _entries(data: bytes | mmap, at: int, name: str) -> Iterator[Member | Broken]:
+    """Each entry of the bundle at ``at``, those for the host too."""
     what = f"{name}: offload bundle at 0x{at:x}"
     try:
-        cursor = at + len(_MAGIC)
+        cursor = at + len(MAGIC)
         (count,) = struct.unpack_from("<Q", data, cursor)
         cursor += 8
-        for _ in range(count):
+        for number in range(count):
             offset, size, triple_size = struct.unpack_from("<3Q", data, cursor)
             cursor += 24
-            if at + offset + size > len(data) or cursor + triple_size > len(data):
-                raise Malformed(f"{what}: entry with 0x{size:x} bytes at 0x{offset:x} ends outside the file")
-            yield data[cursor : cursor + triple_size].decode("ascii", "replace"), offset, size
+            triple = data[cursor : cursor + triple_size].decode("ascii", "backslashreplace")
             cursor += triple_size
-    except struct.error:
-        raise Malformed(f"{what}: its table of entries is truncated") from None
+            if cursor > len(data):
+                raise struct.error
+            if at + offset + size > len(data):
+                error = Malformed(f"{what}: entry {number} with 0x{size:x} bytes at 0x{offset:x} ends outside the file")
+                yield Broken(f"{name}, {triple}", error)
+            else:
+                yield Member(triple, data, at + offset, size)
+    except (struct.error, OverflowError):
+        yield Broken(f"{name} at 0x{at:x}", Malformed(f"{what}: its table of entries is truncated"))

@@ -2,17 +2,19 @@
 
 In: the bytes of a code object ELF, versions 3 to 6. Out: :class:`CodeObject`. Invariant: every kernel's
 descriptor lies in the file, its entry in executable memory, and its metadata has the shape that
-AMDGPUUsage, "Code Object Metadata", prescribes; anything else is Malformed.
+AMDGPUUsage, "Code Object Metadata", prescribes. A kernel or symbol that breaks this is left out and named with the
+reason; an object that is broken as a whole is Malformed.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum
+from mmap import mmap
 from typing import Any
 
 from luthier_py.errors import Invalid, Malformed, Unsupported
 from luthier_py.isa.target import Target, target_of_mach
+from luthier_py.isa.target_id import Setting, TargetId
 from luthier_py.loader.descriptor import DESCRIPTOR_BYTES, KernelDescriptor
 from luthier_py.loader.elf import (
     Binding,
@@ -24,21 +26,13 @@ from luthier_py.loader.elf import (
     SegmentFlag,
     SegmentType,
     Symbol,
+    SymbolType,
+    check_header,
     parse_elf,
-    read_relocations,
-    read_symbols,
 )
-from luthier_py.loader.given import MEMORY, Given, content
+from luthier_py.loader.limits import LIMIT, limit_bytes
 from luthier_py.loader.note import Metadata, Note, read_notes, unpack_metadata
-
-
-class Setting(Enum):
-    """How a code object wants a feature of the processor (XNACK, SRAM-ECC) to be set."""
-
-    UNSUPPORTED = 0
-    ANY = 1
-    OFF = 2
-    ON = 3
+from luthier_py.loader.symbols import read_relocations, read_symbols
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +68,14 @@ class KernelRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A kernel or symbol that cannot be read, or a kernel without code."""
+
+    name: str
+    error: Malformed
+
+
+@dataclass(frozen=True, slots=True)
 class CodeObject:
     """An immutable code object; ``data`` is the file as it was given."""
 
@@ -92,9 +94,14 @@ class CodeObject:
     elf: Elf = field(repr=False)
     _symbols: dict[str, Symbol] = field(repr=False)
     _kernels: dict[str, KernelRecord] = field(repr=False)
+    left_out: tuple[LeftOut, ...] = field(default=(), repr=False)
 
     def kernel(self, name: str) -> KernelRecord:
+        """Malformed for a kernel that was left out, Invalid for one that is not there."""
         if name not in self._kernels:
+            for left_out in self.left_out:
+                if left_out.name == name:
+                    raise left_out.error
             known = ", ".join(sorted(self._kernels)[:8]) or "none"
             raise Invalid(f"{self.name}: no kernel {name}; it has {len(self._kernels)}: {known}")
         return self._kernels[name]
@@ -102,6 +109,10 @@ class CodeObject:
     def symbol(self, name: str) -> Symbol | None:
         """The symbol of that name; a definition rather than a reference, a global rather than a local."""
         return self._symbols.get(name)
+
+    @property
+    def target_id(self) -> TargetId:
+        return TargetId(self.target, self.sramecc, self.xnack)
 
     @property
     def text_ranges(self) -> tuple[range, ...]:
@@ -115,21 +126,26 @@ class CodeObject:
         return read_memory(self.elf, address, size)
 
 
-def load(data: Given, name: str = MEMORY) -> CodeObject:
-    """Read a code object from bytes or a file. Malformed: it is broken. Unsupported: its version is not 3 to 6, or its
-    GPU is unknown."""
-    data, name = content(data, name)
-    elf = parse_elf(data, name)
+def read_object(data: bytes | mmap, name: str) -> CodeObject:
+    """Read a code object. Malformed: it is broken. Unsupported: its version is not 3 to 6, or its GPU is unknown."""
+    elf = parse_elf(take(data, name), name)
     target, xnack, sramecc = _read_flags(elf)
-    symbols = _read_symbols(elf)
+    left_out: list[LeftOut] = []
+    symbols = _read_symbols(elf, left_out)
     by_name = _index(symbols)
     metadata = read_metadata(elf)
-    kernels = tuple(_read_kernel(elf, by_name, entry, i) for i, entry in enumerate(_kernel_entries(metadata, name)))
-    kernels_by_name = {kernel.name: kernel for kernel in kernels}
-    if len(kernels_by_name) < len(kernels):
-        raise Malformed(f"{name}: two kernels of one name in the metadata")
-    return CodeObject(name, data, target, xnack, sramecc, elf.abi_version + 2, elf.segments, elf.sections, symbols,
-                      read_relocations(elf), metadata, kernels, elf, by_name, kernels_by_name)
+    kernels = _read_kernels(elf, by_name, metadata, left_out)
+    _leave_out_empty(elf, symbols, kernels, left_out)
+    return CodeObject(name, elf.data, target, xnack, sramecc, elf.abi_version + 2, elf.segments, elf.sections, symbols,
+                      read_relocations(elf), metadata, tuple(kernels.values()), elf, by_name, kernels, tuple(left_out))
+
+
+def take(data: bytes | mmap, name: str) -> bytes:
+    """All bytes of a code object, after a look at the first ones and at their number."""
+    check_header(data, name)
+    if len(data) > (limit := limit_bytes(_LIMIT_BYTES)):
+        raise Malformed(f"{name}: {len(data)} bytes; a code object may have {limit}, and {LIMIT} raises the limit")
+    return bytes(data)
 
 
 def _read_flags(elf: Elf) -> tuple[Target, Setting, Setting]:
@@ -150,12 +166,12 @@ def _read_flags(elf: Elf) -> tuple[Target, Setting, Setting]:
     return target, xnack, sramecc
 
 
-def _read_symbols(elf: Elf) -> tuple[Symbol, ...]:
+def _read_symbols(elf: Elf, left_out: list[LeftOut]) -> tuple[Symbol, ...]:
     """Symbols of .symtab, or of .dynsym in a stripped object."""
     for kind in (SectionType.SYMTAB, SectionType.DYNSYM):
         index = elf.find(kind)
         if index is not None:
-            return read_symbols(elf, index)
+            return read_symbols(elf, index, lambda row, error: left_out.append(LeftOut(f"symbol {row}", error)))
     return ()
 
 
@@ -193,8 +209,37 @@ def read_memory(elf: Elf, address: int, size: int) -> bytes:
     return content + bytes(size - len(content))
 
 
-def _kernel_entries(metadata: Metadata, name: str) -> list[Metadata]:
-    return _maps(metadata, "amdhsa.kernels", f"{name}: metadata")
+def _read_kernels(
+    elf: Elf, symbols: dict[str, Symbol], metadata: Metadata, left_out: list[LeftOut]
+) -> dict[str, KernelRecord]:
+    """The kernels by name, in the order of the metadata."""
+    kernels: dict[str, KernelRecord] = {}
+    for index, entry in enumerate(_maps(metadata, "amdhsa.kernels", f"{elf.name}: metadata")):
+        try:
+            kernel = _read_kernel(elf, symbols, entry, index)
+            if kernel.name in kernels:
+                raise Malformed(f"{elf.name}: two kernels of one name in the metadata: {kernel.name}")
+            kernels[kernel.name] = kernel
+        except Malformed as error:
+            name = entry.get(".name")
+            left_out.append(LeftOut(name if isinstance(name, str) else f"kernel {index}", error))
+    return kernels
+
+
+def _leave_out_empty(
+    elf: Elf, symbols: tuple[Symbol, ...], kernels: dict[str, KernelRecord], left_out: list[LeftOut]
+) -> None:
+    """Take out kernels whose symbols have no bytes, where another function starts: compilers make them of bodies that
+    cannot be reached. Without another function there, the symbol just does not say where hand-written code ends."""
+    functions = [s for s in symbols if s.type == SymbolType.FUNC and s.defined]
+    started = {s.address: s.name for s in functions if s.size}
+    for symbol in functions:
+        kernel = kernels.get(symbol.name)
+        if kernel is not None and not symbol.size and kernel.entry == symbol.address in started:
+            error = Malformed(f"{elf.name}: kernel {kernel.name} has no code: {started[symbol.address]} starts in "
+                              "its place")
+            left_out.append(LeftOut(kernel.name, error))
+            del kernels[kernel.name]
 
 
 def _read_kernel(elf: Elf, symbols: dict[str, Symbol], entry: Metadata, index: int) -> KernelRecord:
@@ -229,6 +274,7 @@ def _read_arg(entry: Metadata, what: str) -> KernelArg:
 
 
 _KERNARG_LIMIT_BYTES = 1 << 20
+_LIMIT_BYTES = 1 << 30  # of a code object; LIMIT raises it
 _REQUIRED: Any = object()
 
 

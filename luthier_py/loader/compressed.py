@@ -18,12 +18,12 @@ from mmap import mmap
 import zstandard
 
 from luthier_py.errors import Malformed, Unsupported
+from luthier_py.loader.limits import LIMIT, limit_bytes
 
 MAGIC = b"CCOB"
 _HEADS = {1: struct.Struct("<4sHHIQ"), 2: struct.Struct("<4sHHIIQ"), 3: struct.Struct("<4sHHQQQ")}
 _STARTS = {0: b"\x78", 1: b"\x28\xb5\x2f\xfd"}  # what each method's data begin with
 _SMALL, _RATIO = 64 << 20, 256
-"""A bundle may have _SMALL bytes, or _RATIO times its compressed size: code compresses to a tenth, zeros to less."""
 
 
 class Method(IntEnum):
@@ -58,13 +58,34 @@ def head_at(data: bytes | mmap, at: int) -> Head | None:
     return Head(at, start, end, end if version > 1 else start, sizes[-1], method, digest)
 
 
-def decompress(data: bytes | mmap, head: Head, name: str) -> bytes:
+@dataclass(slots=True)
+class Budget:
+    """Mutable: what the bundles of one file have unpacked to so far.
+
+    They may unpack to _SMALL bytes, or to _RATIO times their compressed size: code compresses to a tenth.
+    """
+
+    file_bytes: int
+    packed: int = 0
+    unpacked: int = 0
+
+    def take(self, head: Head, what: str) -> None:
+        """Malformed if the file would unpack to too much with this bundle."""
+        packed = head.end - head.data_at
+        self.packed = min(self.packed + packed, self.file_bytes)  # where a bundle of version 1 ends nobody says
+        limit = limit_bytes(max(_SMALL, _RATIO * self.packed))
+        if self.unpacked + head.size > limit:
+            raise Malformed(f"{what}: {packed} bytes claim to hold {head.size}, but what is compressed in this file "
+                            f"may unpack to {limit} bytes, {self.unpacked} of them used; {LIMIT} raises the limit")
+        self.unpacked += head.size
+
+
+def decompress(data: bytes | mmap, head: Head, budget: Budget, name: str) -> bytes:
     """The bundle; Malformed for anything but what the compiler wrote."""
     what = f"{name}: compressed offload bundle at 0x{head.at:x}"
     if not head.data_at < head.end <= len(data):
         raise Malformed(f"{what}: it ends at 0x{head.end:x}, outside the file")
-    if head.size > max(_SMALL, _RATIO * (head.end - head.data_at)):
-        raise Malformed(f"{what}: {head.end - head.data_at} bytes claim to hold {head.size}")
+    budget.take(head, what)
     packed = data[head.data_at : head.end]
     try:
         bundle = _unzip(packed, head.size + 1) if head.method == Method.ZLIB else _unzstd(packed, head.size + 1)
@@ -82,7 +103,6 @@ def _unzip(packed: bytes, most: int) -> bytes:
 def _unzstd(packed: bytes, most: int) -> bytes:
     with zstandard.ZstdDecompressor().stream_reader(packed) as reader:
         return reader.read(most)
-
 
 
 def unknown(name: str) -> Unsupported:

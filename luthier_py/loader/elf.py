@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
+from mmap import mmap
 from typing import TypeVar
 
 from luthier_py.errors import Malformed, Unsupported
@@ -212,18 +213,29 @@ class Elf:
         return next((s for s in self.segments if s.load and s.address <= address < s.end), None)
 
 
-def parse_elf(data: bytes, name: str) -> Elf:
-    """Read all headers of a linked AMD GPU ELF for the HSA ABI. Raises Malformed or Unsupported."""
-    if not data.startswith(b"\x7fELF"):
-        what = next((f" but {what}" for magic, what in _OTHER_FILES if data.startswith(magic)), "")
+def is_code_object(data: bytes | mmap) -> bool:
+    """Whether it begins as an ELF for AMD GPUs does."""
+    return data[:4] == b"\x7fELF" and int.from_bytes(data[18:20], "little") == _AMDGPU
+
+
+def check_header(data: bytes | mmap, name: str) -> None:
+    """Raise Malformed or Unsupported where the first bytes say that it is no linked AMD GPU ELF for the HSA ABI."""
+    if data[:4] != b"\x7fELF":
+        what = next((f" but {what}" for magic, what in _OTHER_FILES if data[: len(magic)] == magic), "")
         raise Malformed(f"{name}: not an ELF file{what}; give an AMD GPU code object")
     if len(data) < FILE_HEADER.size:
         raise Malformed(f"{name}: truncated ELF: {len(data)} bytes, the file header alone takes {FILE_HEADER.size}")
-    (ident, kind, machine, _, _, phoff, shoff, flags, _,
-     phentsize, phnum, shentsize, shnum, shstrndx) = FILE_HEADER.unpack_from(data)
+    ident, kind, machine, *_ = FILE_HEADER.unpack_from(data)
     _check_identity(ident, kind, machine, name)
+
+
+def parse_elf(data: bytes, name: str) -> Elf:
+    """Read all headers of a linked AMD GPU ELF for the HSA ABI. Raises Malformed or Unsupported."""
+    check_header(data, name)
+    (ident, _, _, _, _, phoff, shoff, flags, _, phentsize, phnum, shentsize, shnum, shstrndx) = (
+        FILE_HEADER.unpack_from(data))
     segments = tuple(
-        Segment(_as(SegmentType, type), SegmentFlag(flags & 7), *rest)
+        Segment(known(SegmentType, type), SegmentFlag(flags & 7), *rest)
         for type, flags, *rest in _rows(data, name, "program header", PROGRAM_HEADER, phoff, phnum, phentsize)
     )
     headers = tuple(_rows(data, name, "section header", SECTION_HEADER, shoff, shnum, shentsize))
@@ -237,7 +249,7 @@ def parse_elf(data: bytes, name: str) -> Elf:
 def _check_identity(ident: bytes, kind: int, machine: int, name: str) -> None:
     if ident[4] != 2 or ident[5] != 1:
         raise Malformed(f"{name}: not a 64-bit little-endian ELF; AMD GPU code objects are")
-    if machine != 224:
+    if machine != _AMDGPU:
         what = _MACHINES.get(machine, f"machine {machine}")
         raise Malformed(f"{name}: an ELF for {what}, not for AMD GPUs; give the device code object "
                         "(host programs carry theirs in section .hip_fatbin: see luthier_py.loader.unbundle)")
@@ -248,11 +260,14 @@ def _check_identity(ident: bytes, kind: int, machine: int, name: str) -> None:
 
 
 _OTHER_FILES = (
-    (b"__CLANG_OFFLOAD_BUNDLE__", "an offload bundle (luthier_py.loader.unbundle takes code objects out of it)"),
-    (b"CCOB", "a compressed offload bundle (luthier_py.loader.unbundle takes code objects out of it)"),
+    (b"__CLANG_OFFLOAD_BUNDLE__",
+     "an offload bundle (see what is in it with luthier info; luthier_py.loader.unbundle takes it out)"),
+    (b"CCOB",
+     "a compressed offload bundle (see what is in it with luthier info; luthier_py.loader.unbundle takes it out)"),
     (b"BC\xc0\xde", "LLVM bitcode (clang compiles and links it)"),
     (b"!<arch>\n", "an archive"),
 )
+_AMDGPU = 224
 _MACHINES = {3: "x86", 40: "Arm", 62: "x86-64", 183: "AArch64", 190: "NVIDIA GPUs", 243: "RISC-V", 247: "BPF"}
 
 
@@ -317,56 +332,9 @@ def string_at(table: bytes, what: str) -> Callable[[int], str]:
     return read
 
 
-def read_symbols(elf: Elf, index: int) -> tuple[Symbol, ...]:
-    """All symbols of the symbol table in section ``index``, the null symbol first."""
-    table = elf.sections[index]
-    what = f"{elf.name}: symbol table {table.name}"
-    named = string_at(elf.content(_linked(elf, table, what)), f"{what}: names")
-    symbols = []
-    for row, (name, info, other, section, value, size) in enumerate(SYMBOL.iter_unpack(_entries(elf, table, SYMBOL))):
-        if SHN_LORESERVE > section >= len(elf.sections):
-            raise Malformed(f"{what}: symbol {row} is in section {section}, but there are {len(elf.sections)}")
-        symbols.append(Symbol(named(name) if row or name else "", value, size,
-                              _as(SymbolType, info & 15), _as(Binding, info >> 4), Visibility(other & 3), section))
-    return tuple(symbols)
-
-
-def read_relocations(elf: Elf) -> tuple[Relocation, ...]:
-    """The dynamic relocations: allocated RELA sections (link-time ones, kept by --emit-relocs, are done already)."""
-    relocations = []
-    for section in elf.sections:
-        if section.type != SectionType.RELA or not section.flags & SectionFlag.ALLOC:
-            continue
-        what = f"{elf.name}: relocation section {section.name}"
-        symbols = read_symbols(elf, section.link) if _linked(elf, section, what).type == SectionType.DYNSYM else ()
-        for row, (address, info, addend) in enumerate(RELOCATION.iter_unpack(_entries(elf, section, RELOCATION))):
-            symbol, kind = info >> 32, info & 0xFFFFFFFF
-            if symbol and symbol >= len(symbols):
-                raise Malformed(f"{what}: entry {row} names symbol {symbol}, but there are {len(symbols)}")
-            if kind not in RelocationKind.__members__.values():
-                raise Unsupported(f"{what}: entry {row} has the unknown relocation type {kind}")
-            if elf.load_at(address) is None:
-                raise Malformed(f"{what}: entry {row} is for address 0x{address:x}, outside all LOAD segments")
-            relocations.append(Relocation(address, RelocationKind(kind), symbols[symbol] if symbol else None, addend))
-    return tuple(relocations)
-
-
-def _linked(elf: Elf, section: Section, what: str) -> Section:
-    if not 0 < section.link < len(elf.sections):
-        raise Malformed(f"{what}: links to section {section.link}, but there are {len(elf.sections)}")
-    return elf.sections[section.link]
-
-
-def _entries(elf: Elf, section: Section, layout: struct.Struct) -> bytes:
-    if section.entry_size != layout.size or section.size % layout.size:
-        raise Malformed(f"{elf.name}: section {section.name} at 0x{section.offset:x}: 0x{section.size:x} bytes in "
-                        f"entries of {section.entry_size}; they take {layout.size} each")
-    return elf.content(section)
-
-
 _IntEnum = TypeVar("_IntEnum", bound=IntEnum)
 
 
-def _as(enum: type[_IntEnum], value: int) -> int:
+def known(enum: type[_IntEnum], value: int) -> int:
     """``value`` as a member of ``enum``; values that it does not have stay numbers."""
     return enum(value) if value in enum._value2member_map_ else value

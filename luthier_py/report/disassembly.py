@@ -6,38 +6,91 @@ In: a code object. Out: lines; the plain form equals those of `llvm-objdump -d` 
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
-from luthier_py.analysis import analyse, live_notes
-from luthier_py.emulator.host import host_code
-from luthier_py.errors import Invalid, Malformed, Unsupported
-from luthier_py.ir import format_program, lift
+from luthier_py.errors import Malformed, Unsupported, printable
+from luthier_py.ir import find_extents, format_program, lift
 from luthier_py.isa import InstructionSet, instruction_set
-from luthier_py.loader import CodeObject, Symbol, SymbolType
+from luthier_py.loader import Broken, CodeObject, KernelRecord, SymbolType
 
 TEXT_COLUMNS = 59
 HOSTS = {"x86_64": ("CS_ARCH_X86", "CS_MODE_64"), "aarch64": ("CS_ARCH_AARCH64", "CS_MODE_LITTLE_ENDIAN")}
+_APART = bytes(32)  # between functions: as long as the longest instruction, and each dword of it is one
+
+
+_Text = tuple[str, str, int | None]
+"""Of one instruction, wherever it stands: what is before its address, what is behind, and how far a branch goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    name: str
+    address: int
+    code: bytes
+    isa: InstructionSet
+
+
+def disassemble_parts(
+    parts: Iterable[CodeObject | Broken], kernel: str | None, lines: Callable[[CodeObject, str | None], Iterator[str]]
+) -> Iterator[str]:
+    """The objects of a file, one after the other; those that have ``kernel``, if one is named."""
+    missing = None
+    found = False
+    for part in parts:
+        if isinstance(part, Broken):
+            yield printable(f"{part.name}: broken: {part.error}")
+        elif kernel is None or any(record.name == kernel for record in part.kernels):
+            found = True
+            yield from lines(part, kernel)
+        else:
+            missing = missing or part
+    if kernel is not None and missing is not None and not found:
+        missing.kernel(kernel)  # raises, with those that are there
 
 
 def disassemble(obj: CodeObject, kernel: str | None = None) -> Iterator[str]:
     """Every function of ``obj`` by address, or only the body of ``kernel``."""
-    functions = sorted((s for s in obj.symbols if s.type is SymbolType.FUNC and s.size), key=lambda s: s.address)
-    if kernel is not None:
-        entry = obj.kernel(kernel).entry
-        functions = [s for s in functions if s.address == entry]
-        if not functions:
-            raise Invalid(f"kernel {kernel} has no symbol with a size; disassemble the whole object instead")
+    entry = None if kernel is None else obj.kernel(kernel).entry
+    functions = [f for f in _functions(obj) if entry in (None, f.address)]
     yield ""
-    yield f"{obj.name}:\tfile format elf64-amdgpu"
+    yield f"{printable(obj.name)}:\tfile format elf64-amdgpu"
+    sets = dict.fromkeys(f.isa for f in functions)
+    pieces = {isa: _pieces(isa, [f.code for f in functions if f.isa is isa]) for isa in sets}
+    texts: dict[InstructionSet, dict[bytes, _Text]] = {isa: {} for isa in sets}
     for function in functions:
         yield ""
-        yield f"{function.address:016x} <{function.name}>:"
-        isa = instruction_set(obj.target, wave_size(obj, function))
-        yield from _lines(obj, isa, function)
+        yield f"{function.address:016x} <{printable(function.name)}>:"
+        yield from _lines(function, next(pieces[function.isa]), texts[function.isa])
+
+
+def _functions(obj: CodeObject) -> Iterator[_Function]:
+    """By address: symbols with a size as they say, and what starts elsewhere as far as it may go."""
+    extents = find_extents(obj)
+    known = [(s.address, min(s.address + s.size, extents.text_at(s.address).stop), s.name) for s in obj.symbols
+             if s.type is SymbolType.FUNC and s.size and s.defined and extents.text_at(s.address)]
+    inside = set()
+    for start, end, _ in known:
+        at = bisect_left(extents.starts, start)
+        inside |= set(extents.starts[at:bisect_left(extents.starts, end, at)])
+    unsized = [(start, extents.end(start), name) for start, name in zip(extents.starts, extents.names, strict=True)
+               if start not in inside]
+    sets = {kernel.entry: _isa(obj, kernel) for kernel in reversed(obj.kernels)}
+    usual = next(reversed(sets.values()), instruction_set(obj.target))
+    for start, end, name in sorted(known + unsized, key=lambda row: row[0]):
+        yield _Function(name, start, obj.read(start, end - start), sets.get(start, usual))
+
+
+def _isa(obj: CodeObject, kernel: KernelRecord) -> InstructionSet:
+    size = kernel.descriptor.wave_size
+    return instruction_set(obj.target, size if size in obj.target.wave_sizes else None)
 
 
 def disassemble_blocks(obj: CodeObject, kernel: str | None = None) -> Iterator[str]:
     """Functions as basic blocks, with what is live at the head of each."""
+    from luthier_py.analysis import analyse, live_notes
+
     program = lift(obj, None if kernel is None else [kernel])
     yield from format_program(program, live_notes(analyse(program))).splitlines()
 
@@ -45,6 +98,8 @@ def disassemble_blocks(obj: CodeObject, kernel: str | None = None) -> Iterator[s
 def disassemble_host(obj: CodeObject, kernel: str | None = None) -> Iterator[str]:
     """What the emulator runs for each kernel (or one), as this computer's assembly; addresses count from 0."""
     import capstone
+
+    from luthier_py.emulator.host import host_code
 
     machine = platform.machine()
     if machine not in HOSTS:
@@ -57,38 +112,58 @@ def disassemble_host(obj: CodeObject, kernel: str | None = None) -> Iterator[str
             yield f"\t{f'{inst.mnemonic} {inst.op_str}'.strip().ljust(TEXT_COLUMNS)}// {inst.address:06X}"
 
 
-def wave_size(obj: CodeObject, function: Symbol) -> int:
-    """Of the kernel that ``function`` is, or of the object's first kernel."""
-    own = [k for k in obj.kernels if k.entry == function.address] or list(obj.kernels)
-    return own[0].descriptor.wave_size if own else obj.target.wave_sizes[0]
+def _pieces(isa: InstructionSet, codes: list[bytes]) -> Iterator[list[tuple[int, int]]]:
+    """For each piece of code: (offset, size) of each instruction, and of each dword that is none."""
+    parts = [code + bytes(-len(code) % 4) + _APART for code in codes]
+    scan = isa.scan(b"".join(parts))
+    start = 0
+    for code, part in zip(codes, parts, strict=True):
+        first, last = (int(scan.offsets.searchsorted(at)) for at in (start, start + len(code)))
+        offsets, sizes = (scan.offsets[first:last] - start).tolist(), scan.sizes[first:last].tolist()
+        whole = len(offsets)
+        if whole and offsets[-1] + sizes[-1] > len(code):  # what begins last is cut off
+            whole -= 1
+        yield list(zip(offsets[:whole], sizes[:whole], strict=True)) + list(_rest(isa, code, offsets[whole:]))
+        start += len(part)
 
 
-def _lines(obj: CodeObject, isa: InstructionSet, function: Symbol) -> Iterator[str]:
-    code = obj.read(function.address, function.size)
-    at = 0
+def _rest(isa: InstructionSet, code: bytes, offsets: list[int]) -> Iterator[tuple[int, int]]:
+    """The same for the end of a piece, from the first of ``offsets`` on, without a look behind it."""
+    at = offsets[0] if offsets else len(code)
     while at < len(code):
-        pc = function.address + at
         try:
-            inst = isa.decode(code, at)
+            size = isa.decode(code, at).size_bytes
         except Malformed:
-            word = code[at : at + 4]
-            yield _line(f".long 0x{int.from_bytes(word, 'little'):08x}", pc, word)
-            at += 4
-            continue
-        target = inst.branch_target(pc)
-        suffix = f" <{_place(target, function)}>" if target is not None else ""
-        yield _line(isa.text(inst), pc, inst.raw) + suffix
-        at += inst.size_bytes
+            size = 4
+        yield at, size
+        at += size
 
 
-def _line(text: str, pc: int, raw: bytes) -> str:
-    return f"\t{text.ljust(TEXT_COLUMNS)}// {pc:012X}: {_words(raw)}"
+def _lines(function: _Function, pieces: list[tuple[int, int]], texts: dict[bytes, _Text]) -> Iterator[str]:
+    code, address = function.code, function.address
+    for offset, size in pieces:
+        raw = code[offset : offset + size]
+        text = texts.get(raw)
+        if text is None:
+            text = texts[raw] = _text(function.isa, raw)
+        head, tail, distance = text
+        if distance is None:
+            yield f"{head}{address + offset:012X}{tail}"
+        else:
+            yield f"{head}{address + offset:012X}{tail} <{_place(offset + distance, function)}>"
 
 
-def _place(target: int, function: Symbol) -> str:
-    offset = target - function.address
-    return f"{function.name}+0x{offset:x}" if offset else function.name
+def _text(isa: InstructionSet, raw: bytes) -> _Text:
+    words = " ".join(f"{int.from_bytes(raw[i : i + 4], 'little'):08X}" for i in range(0, len(raw), 4))
+    try:
+        inst = isa.decode(raw)
+    except Malformed:
+        text, distance = f".long 0x{int.from_bytes(raw, 'little'):08x}", None
+    else:
+        text, distance = isa.text(inst), inst.branch_target(0)
+    return f"\t{text.ljust(TEXT_COLUMNS)}// ", f": {words}", distance
 
 
-def _words(raw: bytes) -> str:
-    return " ".join(f"{int.from_bytes(raw[i : i + 4], 'little'):08X}" for i in range(0, len(raw), 4))
+def _place(offset: int, function: _Function) -> str:
+    name = printable(function.name)
+    return f"{name}+0x{offset:x}" if offset else name

@@ -1,20 +1,35 @@
-"""What a code object holds, as data and as a table."""
+"""What code objects hold, as data and as text.
+
+In: the parts of a file, one at a time. Out: lines, as they are known. Invariant: of a file with many objects only one
+is kept at a time, so that memory does not depend on the size of the file; what could not be read is told in its place.
+"""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 
-from rich.console import Group
-from rich.table import Table
-from rich.text import Text
-
-from luthier_py.loader import CodeObject, KernelRecord
+from luthier_py.errors import printable
+from luthier_py.loader import Broken, CodeObject, KernelRecord
+from luthier_py.report.columns import aligned
 
 Facts = dict[str, Any]
+MANY = 16  # objects from which on a line is written for each, and not its kernels
+LEFT_OUT_LINES = 5  # of an object; --json has all
+_KERNEL_COLUMNS = ("entry", "SGPRs", "VGPRs", "waves/SIMD", "LDS", "private", "kernarg", "kernel")
+_OBJECT_ROW = "{:>6}  {:30}  {:>7}  {:>7}  {:>12}  {}"
 
 
 def describe(obj: CodeObject) -> Facts:
     """JSON-ready facts; sizes in bytes."""
+    return {**_head(obj), "kernels": [_kernel(obj, kernel) for kernel in obj.kernels]}
+
+
+def _head(obj: CodeObject) -> Facts:
     return {
         "file": obj.name,
         "target": obj.target.name,
@@ -22,7 +37,7 @@ def describe(obj: CodeObject) -> Facts:
         "xnack": obj.xnack.name.lower(),
         "sramecc": obj.sramecc.name.lower(),
         "text_bytes": sum(len(r) for r in obj.text_ranges),
-        "kernels": [_kernel(obj, kernel) for kernel in obj.kernels],
+        "left_out": [{"name": part.name, "reason": str(part.error)} for part in obj.left_out],
     }
 
 
@@ -47,37 +62,95 @@ def _kernel(obj: CodeObject, kernel: KernelRecord) -> Facts:
     }
 
 
-def info_tables(all_facts: list[Facts]) -> Group:
-    return Group(*(info_table(facts) for facts in all_facts))
+def info_json(parts: Iterable[CodeObject | Broken]) -> Iterator[str]:
+    """One JSON document in pieces: an object's facts, or a list of them where there are several."""
+    facts = (_broken(part) if isinstance(part, Broken) else describe(part) for part in parts)
+    first = list(islice(facts, 2))
+    if len(first) == 1:
+        yield json.dumps(first[0], indent=2)
+        return
+    before = "["
+    for row in chain(first, facts):
+        yield before + "\n  " + json.dumps(row, indent=2).replace("\n", "\n  ")
+        before = ","
+    yield "\n]"
 
 
-def info_table(facts: Facts) -> Group:
-    head = Text(
+def _broken(part: Broken) -> Facts:
+    return {"file": part.name, "error": str(part.error)}
+
+
+def info_lines(parts: Iterable[CodeObject | Broken], kernels: bool = False) -> Iterator[str]:
+    """Text for people: objects with their kernels where there are few, or if ``kernels`` are asked for; else a line
+    for each object, and sums."""
+    parts = iter(parts)
+    if not kernels:
+        pending = [(_whole(part), _summary(part)) for part in islice(parts, MANY + 1)]
+        if len(pending) > MANY:
+            yield from _summaries(chain((summary for _, summary in pending), map(_summary, parts)))
+            return
+        yield from chain.from_iterable(lines for lines, _ in pending)
+    for part in parts:
+        yield from _whole(part)
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    target: str
+    version: int
+    kernels: int
+    text_bytes: int
+    notes: list[str]
+
+
+def _summary(part: CodeObject | Broken) -> _Summary:
+    if isinstance(part, Broken):
+        return _Summary("broken", 0, 0, 0, [printable(str(part.error))])
+    facts = _head(part)
+    return _Summary(str(part.target_id), part.version, len(part.kernels), facts["text_bytes"], _left_out(facts))
+
+
+def _summaries(rows: Iterable[_Summary]) -> Iterator[str]:
+    yield _OBJECT_ROW.format("object", "target", "version", "kernels", "code bytes", "").rstrip()
+    kernels: Counter[str] = Counter()
+    objects: Counter[str] = Counter()
+    text_bytes = 0
+    for number, row in enumerate(rows):
+        cells = (number, row.target, row.version, row.kernels, row.text_bytes, "; ".join(row.notes))
+        yield _OBJECT_ROW.format(*cells).rstrip()
+        kernels[row.target] += row.kernels
+        objects[row.target] += 1
+        text_bytes += row.text_bytes
+    targets = ", ".join(f"{target} {objects[target]} with {kernels[target]}" for target in sorted(objects))
+    yield f"{objects.total()} objects with {kernels.total()} kernels, {text_bytes} bytes of code: {targets}"
+    yield "--kernels lists the kernels"
+
+
+def _whole(part: CodeObject | Broken) -> list[str]:
+    """An object and its kernels."""
+    if isinstance(part, Broken):
+        return [printable(f"{part.name}: broken: {part.error}")]
+    facts = describe(part)
+    head = (
         f"{facts['file']}: {facts['target']}, code object v{facts['code_object_version']}, "
         f"xnack {facts['xnack']}, sramecc {facts['sramecc']}, {facts['text_bytes']} bytes of code"
     )
-    table = Table("kernel", box=None, pad_edge=False)
-    for column in ("entry", "SGPRs", "VGPRs", "waves/SIMD", "LDS", "private", "kernarg"):
-        table.add_column(column, justify="right")
-    table.add_column("arguments")
-    for k in facts["kernels"]:
-        arguments = " ".join(
-            f"{a['name'] or '?'}:{a['size']}{'*' if 'buffer' in a['kind'] else ''}" for a in k["arguments"]
-        )
-        table.add_row(
-            k["name"],
-            f"0x{k['entry']:x}",
-            *map(
-                str,
-                (
-                    k["sgprs"],
-                    k["vgprs"],
-                    k["waves_per_simd"],
-                    k["lds_bytes"],
-                    k["private_bytes"],
-                    k["kernarg_bytes"],
-                ),
-            ),
-            arguments,
-        )
-    return Group(head, table)
+    table = aligned(_KERNEL_COLUMNS, map(_row, facts["kernels"]), left=1) if facts["kernels"] else "no kernels"
+    return [printable(head), *table.split("\n"), *_left_out(facts)]
+
+
+def _row(kernel: Facts) -> list[str]:
+    numbers = ("sgprs", "vgprs", "waves_per_simd", "lds_bytes", "private_bytes", "kernarg_bytes")
+    arguments = " ".join(
+        f"{a['name'] or '?'}:{a['size']}{'*' if 'buffer' in a['kind'] else ''}" for a in kernel["arguments"]
+    )
+    name = printable(f"{kernel['name']}({arguments})")
+    return [f"0x{kernel['entry']:x}", *(str(kernel[key]) for key in numbers), name]
+
+
+def _left_out(facts: Facts) -> list[str]:
+    """A line for each of the first kernels and symbols that could not be read."""
+    rows = facts["left_out"]
+    lines = [printable(f"left out: {row['name']}: {row['reason']}") for row in rows[:LEFT_OUT_LINES]]
+    more = len(rows) - len(lines)
+    return [*lines, f"left out: {more} more"] if more else lines

@@ -75,7 +75,7 @@ class HipDevice:
 
     def load(self, data: bytes, name: str = "<memory>") -> HipModule:
         code_object = load(data, name)
-        if code_object.target.name != self._target.name:
+        if not self._target.runs(code_object.target):
             raise Invalid(f"{name}: compiled for {code_object.target.name}, but this GPU is a {self._target.name}")
         return HipModule(self, code_object)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import Invalid
-from luthier_py.isa import target
-from luthier_py.loader import CodeObject, load
+from luthier_py.isa import parse_target_id, target
+from luthier_py.loader import CodeObject, load, read_code
 from luthier_py.pipeline import instrument
 from luthier_py.report.output import Output, write_report
 from luthier_py.report.remedies import advising
@@ -28,7 +28,8 @@ MAX_WORKITEMS = 1024  # of a work-group (AMDGPUUsage, "amdgpu-flat-work-group-si
 
 def launch_file(file: Path, launch: Launch, tool: Tool | None, device_name: str) -> Done:
     """Launch a kernel of ``file``, instrumented when there is a tool."""
-    code = file.read_bytes()
+    _, colon, chosen = device_name.partition("emulator:")
+    code = read_code(file, parse_target_id(chosen) if colon else None)
     obj = load(code, str(file))
     record = obj.kernel(launch.kernel)
     check_arguments(record, launch.arguments)

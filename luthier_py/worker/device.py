@@ -127,7 +127,7 @@ class DeviceService:
 
     def _load(self, device: int, image: bytes) -> bytes:
         target = self.targets[device]
-        module = self.devices[device].load(bundles.code_for(image, target.name), "code object")
+        module = self.devices[device].load(bundles.code_for(image, properties.architecture(target)), "code object")
         number, self._next_module = self._next_module, self._next_module + 1
         self._modules[number] = Loaded(module, self.devices[device])
         return describe_module(number, module, target)

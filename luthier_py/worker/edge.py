@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import NoReturn, TypeVar
 
-from luthier_py.errors import LuthierError, one_line
+from luthier_py.errors import LuthierError, one_line, printable
 
 Result = TypeVar("Result")
 TRACEBACK = "LUTHIER_TRACEBACK"
@@ -54,4 +54,5 @@ def wants_tracebacks() -> bool:
 def say(text: object) -> None:
     """One line on stderr, if there is anybody to read it."""
     with suppress(OSError, ValueError):
-        print(f"luthier: {text}", file=sys.stderr, flush=True)
+        lines = [printable(line) for line in str(text).split("\n")]
+        print("luthier: " + "\n".join(lines), file=sys.stderr, flush=True)

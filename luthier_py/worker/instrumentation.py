@@ -17,6 +17,7 @@ from typing import Any
 
 from luthier_py.errors import Invalid, Location, one_line
 from luthier_py.inject.model import ClonedKernel
+from luthier_py.isa import parse_target_id
 from luthier_py.report.output import Output
 from luthier_py.report.remedies import advice
 from luthier_py.report.spool import Rows, with_rows
@@ -173,7 +174,7 @@ class ToolService:
         layout = properties.LAYOUT_R0600 if form else properties.LAYOUT_R0000
         start = 12 + properties.offset(layout, "gcnArchName")
         architecture = content[start : start + 256].split(b"\0")[0].decode("ascii", "replace")
-        code = bundles.code_for(content[12 + protocol.PROPERTIES_BYTES :], architecture.partition(":")[0])
+        code = bundles.code_for(content[12 + protocol.PROPERTIES_BYTES :], parse_target_id(architecture))
         self._code[number, device] = code
 
     def _forget(self, image: int) -> None:

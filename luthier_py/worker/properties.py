@@ -6,11 +6,12 @@ Source: the HIP 5.2 and 7.1 headers. Invariant: fields that are not known here a
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 
 from luthier_py.emulator.residency import COMPUTE_UNITS
-from luthier_py.isa import Target
+from luthier_py.isa import Setting, Target, TargetId
 
 MAX_THREADS = 1024
 MEMORY_BYTES = 16 << 30  # unless LUTHIER_DEVICE_MEMORY says otherwise
@@ -73,7 +74,7 @@ def properties(
     digits = target.name.removeprefix("gfx")
     return {
         "name": device_name(target).encode(),
-        "gcnArchName": architecture(target).encode(),
+        "gcnArchName": str(architecture(target)).encode(),
         "uuid": b"LUTHIER-EMULATO" + bytes([ord("R") + number]),
         "pciBusID": number,
         "totalGlobalMem": memory_bytes,
@@ -123,9 +124,15 @@ def device_name(target: Target) -> str:
     return f"Luthier-py emulator ({target.name})"
 
 
-def architecture(target: Target) -> str:
-    """The target with the settings that it has, as HIP spells it."""
-    return target.name + (":sramecc-" if target.sramecc else "") + (":xnack-" if target.xnack else "")
+def architecture(target: Target) -> TargetId:
+    """The target with the settings of this device: SRAM-ECC as on every card that has it, XNACK as ROCm's own variable
+    has it (HSA_XNACK=1 turns it on)."""
+    xnack = Setting.ON if os.environ.get("HSA_XNACK") == "1" else Setting.OFF
+    return TargetId(
+        target,
+        Setting.ON if target.sramecc else Setting.UNSUPPORTED,
+        xnack if target.xnack else Setting.UNSUPPORTED,
+    )
 
 
 def pack(layout: str, values: dict[str, int | bytes | tuple[int, ...]], padded: bool = True) -> bytes:

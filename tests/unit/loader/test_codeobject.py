@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ import msgpack
 import pytest
 
 from luthier_py.errors import Invalid, LuthierError, Malformed, Unsupported
+from luthier_py.ir import lift
 from luthier_py.isa.target import target
+from luthier_py.link import Chunk, NewKernel, NewVariable, Patch, link
 from luthier_py.loader import Binding, RelocationKind, Setting, SymbolType, load
 from luthier_py.samples import SAMPLES, Sample
 
@@ -180,30 +183,12 @@ CASES: list[tuple[str, bytes, type[LuthierError], str]] = [
     ("section align", saxpy(SHDR(SAXPY, ".text") + 48, "Q", 3), Malformed, "no power of two"),
     ("symbol size", saxpy(SHDR(SAXPY, ".symtab") + 56, "Q", 23), Malformed, r"section .symtab .*24 each"),
     ("symbol names", saxpy(SHDR(SAXPY, ".symtab") + 40, "I", 999), Malformed, "links to section 999"),
-    ("symbol name", saxpy(SYMTAB + 24, "I", 1 << 31), Malformed, "symbol table .symtab: names: no string"),
-    ("symbol section", saxpy(SYMTAB + 30, "H", 200), Malformed, "symbol 1 is in section 200"),
     ("note size", saxpy(NOTE + 4, "I", 1 << 31), Malformed, "note at 0x0 with 2147483648"),
     ("note header", saxpy(PHDR(SAXPY, 4) + 32, "Q", 5), Malformed, "note at 0x0 is truncated"),
     ("not msgpack", saxpy(NOTE + 20, "B", 0xC1), Malformed, "metadata is not msgpack"),
     ("no map", with_metadata([1, 2]), Malformed, "metadata is a list, not a map"),
     ("kernels no list", with_metadata({"amdhsa.kernels": {}}), Malformed, "amdhsa.kernels is not a list of maps"),
     ("kernels of numbers", with_metadata({"amdhsa.kernels": [1]}), Malformed, "amdhsa.kernels is not a list of maps"),
-    ("no name", with_kernel(name=None), Malformed, "metadata of kernel 0: no .name"),
-    ("number for a name", with_kernel(name=7), Malformed, ".name is not of type str"),
-    ("unprintable name", with_kernel(name="a\nb"), Malformed, r"'a\\nb', which is no name"),
-    ("bytes in a name", with_kernel(name=b"\xff"), Malformed, ".name is not of type str"),
-    ("no symbol", with_kernel(symbol=None), Malformed, "kernel saxpy: no .symbol"),
-    ("other symbol", with_kernel(symbol="nothing.kd"), Malformed, "symbol nothing.kd, which is not defined"),
-    ("args no list", with_kernel(args=3), Malformed, "kernel saxpy: .args is not a list of maps"),
-    ("no value kind", with_arg(value_kind=None), Malformed, "argument 0: .value_kind is not of type str"),
-    ("argument offset", with_arg(offset=-1), Malformed, "argument 0: offset -1 and size 4"),
-    ("argument size", with_arg(size=1 << 60), Malformed, "do not fit in a kernarg segment"),
-    ("two of one name", with_metadata({"amdhsa.kernels": 2 * [load(SAXPY).kernels[0].metadata]}), Malformed,
-     "two kernels of one name"),
-    ("entry", saxpy(KD + 16, "q", 1 << 40), Malformed, "kernel saxpy: descriptor saxpy.kd gives entry address"),
-    ("entry before", saxpy(KD + 16, "q", -(1 << 63)), Malformed, "where no code is"),
-    ("entry in data", saxpy(KD + 16, "q", 0), Malformed, "where no code is"),
-    ("odd entry", saxpy(KD + 16, "q", load(SAXPY).kernels[0].entry - KD + 2), Malformed, "where no code is"),
     ("relocation type", pointers(8, "I", 99), Unsupported, "unknown relocation type 99"),
     ("relocation symbol", pointers(12, "I", 99), Malformed, "entry 0 names symbol 99"),
     ("relocation place", pointers(0, "Q", 1 << 50), Malformed, "outside all LOAD segments"),
@@ -217,12 +202,89 @@ def test_bad_objects_are_refused_in_one_line(data: bytes, error: type[LuthierErr
     assert str(raised.value).startswith("k.co: ") and "\n" not in str(raised.value)
 
 
+PARTS: list[tuple[str, bytes, str]] = [
+    ("symbol name", saxpy(SYMTAB + 24, "I", 1 << 31), "symbol table .symtab: names: no string"),
+    ("symbol section", saxpy(SYMTAB + 30, "H", 200), "symbol 1 is in section 200"),
+    ("no name", with_kernel(name=None), "metadata of kernel 0: no .name"),
+    ("number for a name", with_kernel(name=7), ".name is not of type str"),
+    ("unprintable name", with_kernel(name="a\nb"), r"'a\\nb', which is no name"),
+    ("bytes in a name", with_kernel(name=b"\xff"), ".name is not of type str"),
+    ("no symbol", with_kernel(symbol=None), "kernel saxpy: no .symbol"),
+    ("other symbol", with_kernel(symbol="nothing.kd"), "symbol nothing.kd, which is not defined"),
+    ("args no list", with_kernel(args=3), "kernel saxpy: .args is not a list of maps"),
+    ("no value kind", with_arg(value_kind=None), "argument 0: .value_kind is not of type str"),
+    ("argument offset", with_arg(offset=-1), "argument 0: offset -1 and size 4"),
+    ("argument size", with_arg(size=1 << 60), "do not fit in a kernarg segment"),
+    ("two of one name", with_metadata({"amdhsa.kernels": 2 * [load(SAXPY).kernels[0].metadata]}),
+     "two kernels of one name"),
+    ("entry", saxpy(KD + 16, "q", 1 << 40), "kernel saxpy: descriptor saxpy.kd gives entry address"),
+    ("entry before", saxpy(KD + 16, "q", -(1 << 63)), "where no code is"),
+    ("entry in data", saxpy(KD + 16, "q", 0), "where no code is"),
+    ("odd entry", saxpy(KD + 16, "q", load(SAXPY).kernels[0].entry - KD + 2), "where no code is"),
+]
+
+
+@pytest.mark.parametrize("data, message", [case[1:] for case in PARTS], ids=[case[0] for case in PARTS])
+def test_a_broken_part_costs_itself_only(data: bytes, message: str) -> None:
+    """It is left out with the reason, and asked for it gives that reason."""
+    obj = load(data, "k.co")
+    (part,) = obj.left_out
+    assert re.search(message, str(part.error)) and str(part.error).startswith("k.co: ")
+    assert "\n" not in str(part.error)
+    assert len(obj.symbols) == len(load(SAXPY).symbols)  # all keep their numbers
+    if "symbol table" in str(part.error):
+        assert obj.kernel("saxpy") == load(SAXPY).kernel("saxpy")
+    elif not obj.kernels:
+        with pytest.raises(Malformed, match=message):
+            obj.kernel(part.name)
+
+
 def test_descriptor_outside_the_file() -> None:
     obj = load(SAXPY)
     row = next(i for i, symbol in enumerate(obj.symbols) if symbol.name == "saxpy.kd")
     for address in (1 << 40, obj.segments[1].end - 32, (1 << 64) - 32):
+        damaged = load(changed(SAXPY, SYMTAB + 24 * row + 8, "Q", address))
         with pytest.raises(Malformed, match="kernel saxpy: descriptor saxpy.kd at address 0x.* is outside the file"):
-            load(changed(SAXPY, SYMTAB + 24 * row + 8, "Q", address))
+            damaged.kernel("saxpy")
+
+
+def with_second_kernel() -> tuple[bytes, int]:
+    """A sample with a clone of its kernel at the end of its code, and the file offset of the clone's descriptor."""
+    obj = load(SAXPY)
+    first = obj.kernels[0]
+    patch = Patch((Chunk("more", bytes(256), align=256),), (NewKernel("more", "more", first.descriptor, first.name),))
+    data = link(obj, patch)
+    address = load(data).kernel("more").descriptor_address
+    segment = next(s for s in load(data).segments if s.load and s.address <= address < s.end)
+    return data, segment.offset + address - segment.address
+
+
+def test_a_kernel_of_no_bytes_at_the_end_of_the_code() -> None:
+    """rocPRIM's trampolines of bodies that cannot be reached: the entry is the first address that is no code."""
+    data, descriptor = with_second_kernel()
+    whole = load(data)
+    end = max(r.stop for r in whole.text_ranges)
+    obj = load(changed(data, descriptor + 16, "q", end - whole.kernel("more").descriptor_address))
+    assert [kernel.name for kernel in obj.kernels] == ["saxpy"] == [kernel.name for kernel in lift(obj).kernels]
+    assert [part.name for part in obj.left_out] == ["more"]
+    with pytest.raises(Malformed, match="kernel more: .*where no code is"):
+        obj.kernel("more")
+    again = load(link(obj, Patch(variables=(NewVariable("counter", 8),))))
+    assert [kernel.name for kernel in again.kernels] == ["saxpy"] and again.symbol("counter") is not None
+
+
+def test_a_kernel_of_no_bytes_before_another() -> None:
+    """It has no code of its own, and must not make a kernel of the function that starts in its place."""
+    data, descriptor = with_second_kernel()
+    obj = load(data)
+    rows = [i for i, symbol in enumerate(obj.symbols) if symbol.name == "more"]
+    saxpy_entry = obj.kernel("saxpy").entry
+    data = changed(data, descriptor + 16, "q", saxpy_entry - obj.kernel("more").descriptor_address)
+    row = content(data, ".symtab") + 24 * rows[0]
+    obj = load(changed(changed(data, row + 8, "Q", saxpy_entry), row + 16, "Q", 0))
+    assert [kernel.name for kernel in obj.kernels] == ["saxpy"]
+    (part,) = obj.left_out
+    assert str(part.error) == "<memory>: kernel more has no code: saxpy starts in its place"
 
 
 def test_host_programs_are_told_what_they_are() -> None:

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from luthier_py.cli import app
 from luthier_py.errors import Malformed, Unsupported
-from luthier_py.loader import load, load_all, unbundle
+from luthier_py.loader import CodeObject, load, load_each, unbundle
 from luthier_py.loader.codeobject import find_metadata
 from luthier_py.loader.note import Note, pack_metadata, read_notes, unpack_metadata
 from luthier_py.samples import SAMPLES, Sample
@@ -128,7 +128,8 @@ def test_commands_look_into_bundles(tmp_path: Path) -> None:
     objects = [(f"hipv4-amdgcn-amd-amdhsa--{name}", SAMPLES[i].path.read_bytes()) for i, name in enumerate("ab")]
     program = tmp_path / "program"
     program.write_bytes(b"\x7fELF" + bytes(60) + b"".join(compressed(2, "zstd", bundle(row)) for row in objects))
-    kernels = [obj.kernels[0].name for obj in load_all(program.read_bytes(), "program")]
+    objects_in = load_each(program.read_bytes(), "program")
+    kernels = [obj.kernels[0].name for obj in objects_in if isinstance(obj, CodeObject)]
     assert len(kernels) == 2
     found = json.loads(CliRunner().invoke(app, ["info", "--json", str(program)]).stdout)
     assert [facts["kernels"][0]["name"] for facts in found] == kernels

@@ -1,0 +1,80 @@
+"""Files that may hold code objects, looked at before they are read.
+
+In: a path. Out: the file's bytes, mapped and not read, or one code object of it. Invariant: what is no regular file,
+or begins as nothing that holds code does, is refused after its first bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from typing import TypeAlias
+
+from luthier_py.errors import Invalid
+from luthier_py.isa.target_id import TargetId
+from luthier_py.loader import compressed
+from luthier_py.loader.bundle import MAGIC, Broken, Member, choose, members
+from luthier_py.loader.codeobject import CodeObject, read_object, take
+from luthier_py.loader.elf import check_header, is_code_object
+
+MEMORY = "<memory>"  # the name of bytes that have none
+Given: TypeAlias = "bytes | bytearray | memoryview | mmap | str | os.PathLike[str]"
+"""A code object: its bytes, or the path of its file."""
+_HOLD_BUNDLES = (b"\x7fELF", MAGIC, compressed.MAGIC, b"!<arch>\n", b"MZ")  # what such files begin with
+_KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
+          stat.S_IFSOCK: "a socket"}
+
+
+def load(data: Given, name: str = MEMORY) -> CodeObject:
+    """Read a code object from bytes or a file. Malformed: it is broken. Unsupported: its version is not 3 to 6, or its
+    GPU is unknown. Invalid: there is no such file, or more than one object in it."""
+    if isinstance(data, (bytes, bytearray, memoryview, mmap)):
+        return read_object(data if isinstance(data, mmap) else bytes(data), name)
+    if not isinstance(data, (str, os.PathLike)):
+        raise Invalid(f"a code object is given as bytes or as the path of a file, not as {type(data).__name__}")
+    path = Path(data)
+    try:
+        return read_object(read_code(path), str(path) if name == MEMORY else name)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise Invalid(f"{path}: {reason}; give the path of a code object, or its bytes") from error
+
+
+@contextmanager
+def open_code(path: Path) -> Iterator[mmap]:
+    """A file's bytes while it is open. Invalid for what is no file, Malformed for one that cannot hold code."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe without a writer does not block
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            what = _KINDS.get(stat.S_IFMT(found.st_mode), "no regular file")
+            raise Invalid(f"{path} is {what}; give a file with code")
+        first = os.pread(descriptor, len(MAGIC), 0)
+        if not first.startswith(_HOLD_BUNDLES):
+            check_header(first, str(path))
+        with mmap(descriptor, 0, access=ACCESS_READ) as data:
+            yield data
+    finally:
+        os.close(descriptor)
+
+
+def read_code(path: Path, device: TargetId | None = None) -> bytes:
+    """The code object that a file is, or the one in it that was made most for ``device``; without one, the only one.
+
+    Invalid, with what is there, where none fits.
+    """
+    with open_code(path) as data:
+        parts = [] if is_code_object(data) else list(members(data, str(path)))
+        if not parts:
+            return take(data, str(path))
+        found = [part for part in parts if isinstance(part, Member)]
+        chosen = choose(found, device) if device is not None else found[0] if len(found) == 1 else None
+        if chosen is not None:
+            return chosen.data
+        there = ", ".join(str(part.error) if isinstance(part, Broken) else part.target_name for part in parts)
+        what = f"and nothing that runs on {device}" if device is not None else "give one of them alone, or a device"
+        raise Invalid(f"{path} has code for {there}; {what}")
