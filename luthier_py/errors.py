@@ -63,7 +63,7 @@ class HookError(LuthierError):
 
 
 class ToolError(LuthierError):
-    """A tool's own Python fails before it says what to instrument."""
+    """A tool's own Python fails before it says what to instrument, or what it reports is no data."""
 
 
 class EditConflict(LuthierError):

@@ -54,7 +54,7 @@ class Output:
         self._launches: dict[tuple[str, int], Launches] = {}  # code objects may have kernels of one name
 
     def launch(self, result: LaunchResult, report: Any, text: str) -> None:
-        """One launch; raises OSError, and Invalid where the report is no data."""
+        """One launch; raises OSError, and ToolError where the report is no data."""
         path, folder = self.tool.selection.output, self.tool.selection.report
         if path is None:
             print(text, file=self.stream, flush=True)
@@ -146,7 +146,7 @@ def head(tool: Tool | None, verdict: Verdict | None) -> dict[str, Any]:
 
 
 def row_of(tool: Tool, result: LaunchResult, report: Any) -> Row:
-    """One launch as data; Invalid where the report is none."""
+    """One launch as data; ToolError where the report is none."""
     return {
         "launch": result.index,
         "kernel": tool.selection.shown(result.kernel),

@@ -1,7 +1,7 @@
 """Reports as plain data: what JSON, CSV and studies can hold, whatever types a tool made its report of.
 
 In: any value. Out: None, bool, int, finite float, str, and lists and dictionaries of these. Invariant: nothing is
-turned into text silently; what has no form here is Invalid, with the way to it.
+turned into text silently; what has no form here is ToolError, with the way to it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from enum import Enum
 from os import PathLike, fspath
 from typing import Any
 
-from luthier_py.errors import Invalid
+from luthier_py.errors import ToolError
 
 NOT_FINITE = ("NaN", "Infinity", "-Infinity")  # texts for floats that JSON's numbers lack, as in protobuf's JSON
 TAKEN = "numbers, texts, None, lists, sets, dataclasses, and mappings with texts or integers as keys"
@@ -26,7 +26,7 @@ def as_data(value: Any, name: str = "report") -> Any:
     try:
         return _plain(value, name)
     except RecursionError:
-        raise Invalid(f"{name} contains itself, or is too deep") from None
+        raise ToolError(f"{name} contains itself, or is too deep") from None
 
 
 def json_text(value: Any, name: str = "report") -> str:
@@ -61,7 +61,7 @@ def _plain(value: Any, name: str) -> Any:
     as_python: Callable[[], Any] | None = getattr(value, "tolist", None)  # of NumPy's arrays and numbers
     if callable(as_python) and not isinstance(value, type):
         return _plain(as_python(), name)
-    raise Invalid(f"{name} is {type(value).__name__}, which is no data; reports are made of {TAKEN}")
+    raise ToolError(f"{name} is {type(value).__name__}, which is no data; reports are made of {TAKEN}")
 
 
 def _not_finite(value: float) -> str:
@@ -73,9 +73,9 @@ def _mapping(value: Mapping[Any, Any], name: str) -> dict[str, Any]:
     for key, item in value.items():
         text = key.value if isinstance(key, Enum) else key
         if isinstance(text, bool) or not isinstance(text, (str, int)):
-            raise Invalid(f"{name} has the key {key!r}; reports are made of {TAKEN}")
+            raise ToolError(f"{name} has the key {key!r}; reports are made of {TAKEN}")
         if str(text) in found:
-            raise Invalid(f"{name} has two keys {text}")
+            raise ToolError(f"{name} has two keys {text}")
         found[str(text)] = _plain(item, f"{name}.{text}")
     return found
 

@@ -65,7 +65,7 @@ def failing(tool: Path, statement: str) -> Path:
 
 def test_what_a_tool_prints_is_not_what_the_command_prints(tool: Path, tmp_path: Path) -> None:
     done = run(tool, "--json")
-    assert done.returncode == 0 and json.loads(done.stdout)["tool"]["report"] == {"n": 1}
+    assert done.returncode == 0 and json.loads(done.stdout)["launches"][0]["report"] == {"n": 1}
     assert {"AT IMPORT", "IN INSTRUMENT", "IN REPORT"} <= set(done.stderr.splitlines())
     listed = luthier("tools", tool, "--json")
     assert [found["name"] for found in json.loads(listed.stdout)["tools"]] == ["Loud"]
@@ -78,7 +78,7 @@ def test_what_a_tool_prints_is_not_what_the_command_prints(tool: Path, tmp_path:
     ("1 / 0", 1, r"ZeroDivisionError: division by zero \(.*loud.py"),
     ("assert False, 'two\\nlines'", 1, "AssertionError: two lines "),
     ("raise KeyboardInterrupt", 130, ""),
-    ("return {1: object()}", 1, "TypeError"),
+    ("return {1: object()}", 1, r"report of Loud.* is object, which is no data"),
 ])  # fmt: skip
 def test_a_bug_is_one_line(tool: Path, statement: str, code: int, said: str) -> None:
     done = run(failing(tool, statement), "--json")

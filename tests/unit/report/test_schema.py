@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from luthier_py.cli import app
-from luthier_py.errors import Invalid
+from luthier_py.errors import ToolError
 from luthier_py.report.output import SCHEMA, Output
 from luthier_py.report.verdict import Verdict
 from luthier_py.samples import sample
@@ -143,14 +143,14 @@ def test_reports_of_any_data_are_json(tmp_path: Path) -> None:
 )
 def test_what_is_no_data_is_refused_at_its_launch(report: Any, message: str, form: str, tmp_path: Path) -> None:
     output = Output(Odd(LUTHIER_OUTPUT=tmp_path / f"o.{form}"), StringIO())
-    with pytest.raises(Invalid, match=message):
+    with pytest.raises(ToolError, match=message):
         output.launch(launched(), report, "")
 
 
 def test_a_circle_is_refused() -> None:
     circle: list[Any] = []
     circle.append(circle)
-    with pytest.raises(Invalid, match="contains itself"):
+    with pytest.raises(ToolError, match="contains itself"):
         as_data(circle)
 
 
