@@ -1,29 +1,39 @@
-"""Reports as one HTML page: facts, pictures, and tables whose rows have a colour by their heat.
+"""Reports as one HTML page: facts, pictures, tables that can be sorted, and panes that scroll beside each other.
 
-In: a Page. Out: its text. Invariant: every text that comes from a program is escaped, and the page loads nothing.
+In: a Page. Out: its text. Invariant: every text that comes from a program is escaped, and the page loads nothing and
+runs no script but its own, which its policy says.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
+TEMPLATES = Path(__file__).with_name("templates")
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a table. ``heat`` from 0 to 1 colours it; a ``heading`` has one cell, over all columns."""
+    """One line of a table. ``heat`` from 0 to 1 colours it; a ``heading`` has one cell, over all columns.
+
+    Rows of equal ``line``, which names a line of a source file, are shown together.
+    """
 
     cells: tuple[str, ...]
     heat: float = 0.0
     heading: bool = False
     name: str = ""  # others can link to it
     link: str = ""  # name of the row that the first cell leads to
+    jump: str = ""  # name of the row that the last word of the code leads to
+    line: str = ""
 
     @property
     def colour(self) -> str:
@@ -43,8 +53,11 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
+    """``title`` is in the picture. ``table`` has its numbers, which are shown on request."""
+
     title: str
     png: bytes
+    table: Table | None = None
 
     @property
     def data(self) -> str:
@@ -53,16 +66,26 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Page:
+    """``panes``: tables that stand side by side, under the others; the page then has the window's height."""
+
     title: str
     facts: tuple[tuple[str, str], ...]
     tables: Sequence[Table] = ()
     pictures: Sequence[Picture] = ()
     notes: Sequence[str] = ()
+    panes: Sequence[Sequence[Table]] = ()
 
 
 def render(page: Page) -> str:
     """The page as HTML."""
-    return _template().render(page=page)
+    style, script = _file("page.css"), _file("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return _template().render(page=page, style=style, script=script, script_hash=digest)
+
+
+@cache
+def _file(name: str) -> str:
+    return (TEMPLATES / name).read_text("utf-8")
 
 
 @cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from rich.table import Table as RichTable
@@ -9,6 +10,7 @@ from rich.table import Table as RichTable
 from luthier_py.report.columns import aligned
 from luthier_py.report.html import Page, Picture, Row, Table, render
 from luthier_py.report.plots import available, grouped_bars, ranges, stacked_bars
+from luthier_py.tool import encoded
 
 Facts = dict[str, Any]
 HEADER = ("runs", "launches", "seconds", "least", "most", "x bare", "program", "arguments", "tool", "device", "status")
@@ -23,8 +25,8 @@ def study_files(facts: Facts) -> dict[str, bytes]:
     pictures = study_pictures(facts) if available() else {}
     page = render(study_page(facts, pictures))
     return {
-        "summary.txt": (study_text(facts) + "\n").encode(),
-        "index.html": page.encode(),
+        "summary.txt": encoded(f"{study_text(facts)}\n"),
+        "index.html": encoded(page),
         **{f"{name}.png": picture.png for name, picture in pictures.items()},
     }
 
@@ -89,8 +91,12 @@ def study_pictures(facts: Facts) -> dict[str, Picture]:
 def study_page(facts: Facts, pictures: dict[str, Picture]) -> Page:
     tables = [Table("Runs", _texts_first(HEADER, TEXTS), tuple(map(_run_row, facts["groups"])), code=0)]
     for figure in facts["figures"]:
-        rows = (Row((row["bar"], *_numbers(figure, row["values"]))) for row in figure["rows"])
-        tables.append(Table(_heading(figure), ("", *figure["parts"]), tuple(rows), code=0))
+        numbers = _figure_table(figure)
+        if figure["name"] in pictures:  # which has its title in it
+            numbers = replace(numbers, title=f"Numbers of {figure['name']}")
+            pictures = {**pictures, figure["name"]: replace(pictures[figure["name"]], table=numbers)}
+        else:
+            tables.append(numbers)
     for table in facts["tables"]:
         found = (Row((row["of"], *map(_text, row["values"]))) for row in table["rows"])
         tables.append(Table(table["title"], ("", *table["columns"]), tuple(found), code=0))
@@ -99,6 +105,11 @@ def study_page(facts: Facts, pictures: dict[str, Picture]) -> Page:
     statuses = tuple((status, str(count)) for status, count in facts["statuses"].items())
     notes = [*verdict(facts), *([] if pictures else [NO_PLOTS])]
     return Page(facts["title"], (("runs", str(facts["runs"])), *statuses), tables, shown, notes)
+
+
+def _figure_table(figure: Facts) -> Table:
+    rows = (Row((row["bar"], *_numbers(figure, row["values"]))) for row in figure["rows"])
+    return Table(_heading(figure), ("", *figure["parts"]), tuple(rows), code=0)
 
 
 def plan_table(facts: list[Facts]) -> RichTable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections import defaultdict
 from dataclasses import replace
 from io import StringIO
@@ -200,7 +201,12 @@ def test_the_page_shows_code_and_source(report_files):
     assert files[".png"].startswith(b"\x89PNG")
     for text in ("s_barrier", "out[(column + k) * n + row + tx] = tile[tx][k];", "32-way", "#pc1710", 'id="pc1710"'):
         assert text in page
-    assert "http" not in page and "<script" not in page
+    assert page.count("<script") == 1 and page.count("<h1>") == 1 and page.count(">LDS cycles of the worst") == 0
+    left, right = re.findall(r'<section class="pane".*?</section>', page, re.DOTALL)
+    assert 'data-line="transpose.hip:11"' in left and 'data-line="transpose.hip:11"' in right
+    names = set(re.findall(r'id="(pc\w+)"', right))
+    targets = re.findall(r'<td class="code">s_c?branch\w* <a href="#(pc\w+)">0x(\w+)</a>', right)
+    assert targets and all(name in names and name == f"pc{address}" for name, address in targets)
 
 
 def test_line_tables_cannot_name_any_file():

@@ -47,7 +47,6 @@ def _page(tool: LdsBankConflicts, launch: LaunchResult, report: Mapping[str, Any
     kernel, counted = tool.selection.shown(launch.kernel), launch.notes
     shape = ("work-groups x work-items", f"{launch.grid} x {launch.block}")
     facts = (
-        ("kernel", kernel),
         shape if report["launches"] == 1 else ("launches", str(report["launches"])),
         ("target", f"{report['target']}, banks of {report['bank_model']}"),
         *((name.replace("_", " "), str(number)) for name, number in total.items()),
@@ -55,12 +54,12 @@ def _page(tool: LdsBankConflicts, launch: LaunchResult, report: Mapping[str, Any
     folder, files = SourceFolder(Path(tool.sources)), _files(by_pc.values())
     sources = [_source(file, source, by_pc.values()) for file in files if (source := folder.source(file)).lines]
     listings = [_listing(folder, counted, function, by_pc) for function in counted.reached(launch.kernel)]
-    tables = [_summary(by_pc.values()), *sources, *listings]
     notes = [] if pictures else ["Install luthier-py[plot] for a plot of the worst instructions."]
     notes += [f"Source {file} is not shown: {why}; -O sources=FOLDER says where sources are."
               for file in files if (why := folder.source(file).missing)]
     notes += [f"Not counted: {row['instruction']} at {row['pc']:#x}." for row in report["not_counted"]]
-    return Page(f"LDS bank conflicts of {kernel}", facts, tables, pictures, notes)
+    panes = [pane for pane in (sources, listings) if pane]
+    return Page(f"LDS bank conflicts of {kernel}", facts, [_summary(by_pc.values())], pictures, notes, panes)
 
 
 def _summary(rows: Iterable[Numbers]) -> Table:
@@ -74,8 +73,9 @@ def _summary(rows: Iterable[Numbers]) -> Table:
 
 
 def _listing(folder: SourceFolder, counted: Sites, function: Function, by_pc: Mapping[int, Numbers]) -> Table:
-    """The function's disassembly, with its source lines as headings."""
+    """The function's disassembly, with its source lines as headings; branches lead to where they go."""
     rows, most, before = [], _most(by_pc.values()), None
+    here = {instr.pc for instr in function.instrs}
     for instr in function.instrs:
         source, numbers = counted.lines.at(instr.pc), by_pc.get(instr.pc)
         if source is not None and source != before:
@@ -83,8 +83,10 @@ def _listing(folder: SourceFolder, counted: Sites, function: Function, by_pc: Ma
         before = source or before
         cells = _cells(numbers) if numbers else ("",) * len(COLUMNS)
         heat = _heat(numbers, most) if numbers else 0.0
-        text_ = counted.program.isa.text(instr.inst)
-        rows.append(Row((f"{instr.pc:#x}", *cells, text_), heat, name=f"pc{instr.pc:x}"))
+        text, target = counted.program.isa.text(instr.inst, instr.pc), instr.inst.branch_target(instr.pc)
+        jump = f"pc{target:x}" if target in here else ""
+        line = str(source) if source is not None else ""
+        rows.append(Row((f"{instr.pc:#x}", *cells, text), heat, name=f"pc{instr.pc:x}", jump=jump, line=line))
     return Table(f"Disassembly of {function.name}", ("pc", *COLUMNS, "instruction"), tuple(rows), len(COLUMNS) + 1)
 
 
@@ -101,7 +103,8 @@ def _source(file: str, source: Source, rows: Iterable[Numbers]) -> Table:
     for number, shown in enumerate(source.lines, start=1):
         line = sums.get(number)
         cells = _cells(line)[:-1] if line else ("",) * (len(COLUMNS) - 1)
-        found.append(Row((str(number), *cells, shown), line["conflict_cycles"] / most if line and most else 0.0))
+        heat = line["conflict_cycles"] / most if line and most else 0.0
+        found.append(Row((str(number), *cells, shown), heat, line=f"{file}:{number}"))
     return Table(f"Source {file}", ("line", *COLUMNS[:-1], "text"), tuple(found), len(COLUMNS))
 
 

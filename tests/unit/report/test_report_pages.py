@@ -2,20 +2,57 @@
 
 from __future__ import annotations
 
+import base64
 import csv
+import hashlib
+import re
 from io import StringIO
 
 from luthier_py.report.columns import aligned, comma_separated
 from luthier_py.report.html import Page, Picture, Row, Table, render
 from luthier_py.report.plots import available, stacked_bars
+from luthier_py.report.study import study_page, study_pictures
 
 
 def test_texts_of_programs_are_escaped() -> None:
     evil = "<script>alert('x')</script>"
-    row = Row((evil, evil), 0.5, name='"><b>', link=evil)
+    row = Row((evil, evil), 0.5, name='"><b>', link=evil, jump=evil, line=evil)
     table = Table(evil, (evil, "code"), (Row((evil,), heading=True), row), code=1, note=evil)
-    page = render(Page(evil, ((evil, evil),), [table], [Picture(evil, b"png")], [evil]))
-    assert "<script" not in page and "<b>" not in page and page.count("&lt;script&gt;") >= 10
+    page = render(Page(evil, ((evil, evil),), [table], [Picture(evil, b"png", table)], [evil], [[table], [table]]))
+    assert page.count("<script") == 1 and "<b>" not in page and page.count("&lt;script&gt;") >= 40
+
+
+def test_no_script_but_the_page_s_own_may_run() -> None:
+    page = render(Page("p", ()))
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
+    (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert policy == f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    assert not re.search(r"https?:|url\(|@import| src=(?!\"data:)", page)
+
+
+def test_columns_can_be_sorted_and_panes_stand_side_by_side() -> None:
+    table = Table("t", ("a", "b"), (Row(("1", "x"), line="f:1"),), code=1)
+    page = render(Page("p", (), [table], [], [], [[table], [table, table]]))
+    assert page.count("<button") == 2 * page.count("<table>") == 8 and 'class="split"' in page
+    left, right = re.findall(r'<section class="pane".*?</section>', page, re.DOTALL)
+    assert left.count("<table>") == 1 and right.count('data-line="f:1"') == 2
+    assert 'class="split"' not in render(Page("p", (), [table]))
+
+
+def headings(page: str) -> list[str]:
+    """All that names a part of a page."""
+    return re.findall(r'<h\d>(.*?)</h\d>|<summary>(.*?)</summary>|<img alt="(.*?)"', page)
+
+
+def test_no_title_stands_twice() -> None:
+    figure = {"name": "f", "title": "Shares", "unit": "", "share": True, "stack": True, "missing": [], "parts": ["a"],
+              "rows": [{"bar": "x", "values": [100.0]}]}  # fmt: skip
+    facts = {"title": "Study", "runs": 0, "groups": [], "figures": [figure], "tables": [], "statuses": {},
+             "failures": [], "differences": []}  # fmt: skip
+    for pictures in (study_pictures(facts), {}):
+        found = headings(render(study_page(facts, pictures)))
+        assert len(found) == len(set(found)) == (4 if pictures else 3)
 
 
 def test_heat_is_a_colour() -> None:
@@ -30,6 +67,9 @@ def test_rows_and_headings() -> None:
     page = render(Page("p", (("target", "t"),), [Table("t", ("pc", "instruction"), rows, code=1)]))
     assert '<td colspan="2">a.c:1  x = y;</td>' in page and '<tr id="pc10">' in page
     assert '<a href="#pc10">0x10</a>' in page and '<td class="code">s_nop 0</td>' in page
+    branch = Row(("0x14", "s_cbranch_scc0 0x10"), jump="pc10")
+    page = render(Page("p", (), [Table("t", ("pc", "instruction"), (named, branch), code=1)]))
+    assert '<td class="code">s_cbranch_scc0 <a href="#pc10">0x10</a></td>' in page
 
 
 def test_plots_are_png() -> None:
