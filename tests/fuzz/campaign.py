@@ -55,8 +55,9 @@ class Tally:
 
 def share(name: str, seed: int, numbers: range, seconds: float | None) -> Tally:
     """Trials of ``numbers`` until the time is over."""
-    this, tally, start = fuzzer(name), Tally(name), time.monotonic()
+    this, tally = fuzzer(name), Tally(name)
     this.ready()
+    start = time.monotonic()
     for number in numbers:
         if seconds is not None and time.monotonic() - start > seconds:
             break

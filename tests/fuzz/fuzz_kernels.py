@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from random_code import AGPRS, BUFFER_BYTES, LDS_BYTES, SCRATCH_BYTES, SGPRS, VG
 
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.profile import LaunchProfile
-from luthier_py.errors import DeviceError
+from luthier_py.errors import DeviceError, LuthierError
 from luthier_py.isa import Target, instruction_set, target
 from luthier_py.link import Chunk, NewKernel, Patch, link
 from luthier_py.loader import CodeObject, load
@@ -21,7 +22,16 @@ from luthier_py.samples import sample
 from luthier_py.tool import load_tool
 
 TARGETS = ("gfx900", "gfx906", "gfx908", "gfx90a", "gfx942", "gfx950")
+# What instr_count may count, and the emulator's own figure, for a wave with so many work-items.
+COUNTS: dict[str, tuple[dict[str, str], Callable[[LaunchProfile, int], int]]] = {
+    "blocks": ({}, lambda profile, items: profile.total),
+    "instructions": ({"mode": "instruction"}, lambda profile, items: profile.total),
+    "active": ({"EXCLUDE_PRED_OFF": "1"}, lambda profile, items: profile.total_active),
+    "lanes": ({"COUNT_WARP_LEVEL": "0", "EXCLUDE_PRED_OFF": "1"}, lambda profile, items: profile.total_lanes),
+    "threads": ({"COUNT_WARP_LEVEL": "0"}, lambda profile, items: profile.total * items),
+}
 LANES = 64
+ITEMS = (LANES, LANES, LANES, 1, 33, 3 * LANES)  # of the work-group
 NOP = (0xBF800000).to_bytes(4, "little")
 TIME_LIMIT = 2.0  # a kernel that does not end: how long is waited changes nothing else
 # What shows the time, where the code is or which wave this is: instrumented copies may differ.
@@ -52,7 +62,8 @@ def _object(gpu: Target, code: bytes) -> bytes:
 
 def _make(rng: random.Random) -> Case:
     gpu = target(rng.choice(TARGETS))
-    return Case(_object(gpu, random_kernel(instruction_set(gpu), rng)))
+    how = f"{rng.choice(list(COUNTS))}-{rng.choice(ITEMS)}"
+    return Case(_object(gpu, random_kernel(instruction_set(gpu), rng)), how)
 
 
 class _Bench:
@@ -62,41 +73,44 @@ class _Bench:
         self.device = EmulatorDevice(gpu, time_limit=TIME_LIMIT)
         self.buffer = self.device.alloc(BUFFER_BYTES)
 
-    def launch(self, data: bytes, kernel: str) -> tuple[bytes, LaunchProfile, Module]:
+    def launch(self, data: bytes, kernel: str, items: int) -> tuple[bytes, LaunchProfile, Module]:
         """What is in the buffer then."""
         device, address = self.device, self.buffer.address
         device.write(address, random.Random(1).randbytes(BUFFER_BYTES))
         module = device.load(data, "random")
-        device.launch(module.kernel(kernel), (1, 1, 1), (LANES, 1, 1), address.to_bytes(8, "little").ljust(64, b"\0"))
+        device.launch(module.kernel(kernel), (1, 1, 1), (items, 1, 1), address.to_bytes(8, "little").ljust(64, b"\0"))
         assert device.profile is not None
         return device.read(address, BUFFER_BYTES), device.profile, module
 
 
 def _trial(case: Case, folder: Path) -> None:
+    what, _, number = case.how.partition("-")
+    options, figure = COUNTS[what]
+    items = int(number)
     bench = _Bench(load(case.data).target)
-    left, profile, _ = bench.launch(case.data, "k")
-    tool = load_tool("instr_count")
+    left, profile, _ = bench.launch(case.data, "k", items)
+    tool = load_tool("instr_count", options)
     made = instrument(case.data, tool, kernels=["k"])
-    if any(inst.op.base in TELLING for inst in profile.insts.values()):
-        return
+    if items > LANES or any(inst.op.base in TELLING for inst in profile.insts.values()):
+        return  # waves that race for memory need not do the same again
     try:
-        again, _, module = bench.launch(made.data, "k.luthier")
+        again, _, module = bench.launch(made.data, "k.luthier", items)
     except DeviceError as error:
         raise AssertionError(f"the copy fails: {error}") from error
     variable = tool.instructions
     count = variable.decode(bench.device.read(module.variable(variable.name).address, variable.size_bytes))
-    assert count == profile.total, f"the tool counts {count}, the emulator {profile.total}"
+    assert count == figure(profile, items), f"the tool counts {count}, the emulator {figure(profile, items)}"
     differing = [at for at in range(0, BUFFER_BYTES, 4) if left[at : at + 4] != again[at : at + 4]]
     assert not differing, f"memory differs at {len(differing)} places, the first 0x{differing[0]:x}"
 
 
 def _prepare(folder: Path) -> None:
     """What the emulator always needs is compiled before trials are forked."""
-    for gpu in TARGETS:
-        case = Case(_object(target(gpu), random_kernel(instruction_set(target(gpu)), random.Random(0))))
+    for gpu, what in zip(TARGETS, [*COUNTS, "blocks"], strict=True):
+        isa = instruction_set(target(gpu))
         try:
-            _trial(case, folder)
-        except Exception:  # a trial will say what is wrong with it
+            _trial(Case(_object(isa.target, random_kernel(isa, random.Random(0))), f"{what}-{LANES}"), folder)
+        except LuthierError:  # a trial will say what is wrong with it
             continue
 
 
