@@ -21,11 +21,11 @@ from luthier_py.emulator.indexing import Index, index_mode
 from luthier_py.emulator.layout import MEETINGS, WAVE, WORKER, Fault, Status
 from luthier_py.emulator.liveness import live_rows
 from luthier_py.emulator.matrix import matrix
-from luthier_py.emulator.modes import flushes_f16_f64, flushes_f32, modes
+from luthier_py.emulator.modes import Mode, modes
 from luthier_py.emulator.operands import Context, destinations, read_scalar
 from luthier_py.emulator.operands import field as operand_field
 from luthier_py.emulator.parts import cut, parts
-from luthier_py.emulator.scalar_code import hardware, scalar
+from luthier_py.emulator.scalar_code import hardware, scalar, set_mode
 from luthier_py.emulator.scalars import Scalars
 from luthier_py.emulator.strip import Strip, Write
 from luthier_py.emulator.vector_code import lanes
@@ -119,7 +119,7 @@ class Translator:
     def set_mode(self, mode: int) -> None:
         """Instructions from here on run under this MODE."""
         self.mode = mode
-        self.context = Context(self.scalars, self.wave_size, self._apertures, flushes_f32(mode), flushes_f16_f64(mode))
+        self.context = Context(self.scalars, self.wave_size, self._apertures, Mode(mode))
 
     def translate(self) -> str:
         """The function's text; Unsupported if any instruction of it is."""
@@ -312,6 +312,8 @@ class Translator:
             self._write_result(inst, self.ops.value(U64, self.emitter.call("i64", "llvm.readcyclecounter", [])))
         elif row in (Action.GETREG, Action.SETREG, Action.SETREG_IMM):
             hardware(self, inst, row)
+        elif row in (Action.ROUND_MODE, Action.DENORMAL_MODE):
+            set_mode(self, inst)
         elif row is Action.TRAP:
             self.emitter.emit(f"store i64 {Fault.TRAP}, ptr {self.field('fault_kind')}")
             self.access.trap()
