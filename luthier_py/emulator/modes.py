@@ -1,8 +1,9 @@
 """MODE through a function: how floats round, and which denormals are zeros, is known when code is generated.
 
-In: the blocks of a function and MODE at its entry. Out: MODE at the start of each block, and what it means for an
-instruction. Immediate writes are followed; a value that is not the same on all ways, or comes from a register, and
-bits that mean something else are Unsupported. Source: AMD Instinct MI200 ISA, 3.4 (Mode register).
+In: the blocks of a function and MODE at its entry. Out: the values of MODE at the start of each block, which has code
+for each of them, and what a value means for an instruction. Immediate writes are followed; one from a register is
+taken to bring back a value that MODE had before in the function, which is looked at when it runs. Bits that mean
+something else are Unsupported. Source: AMD Instinct MI200 ISA, 3.4 (Mode register).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from luthier_py.isa.semantics.meaning import Lanes
 _ROUND_F32, _ROUND_F16_F64 = 0, 2      # first bits of two; MODE[3:0]
 _DENORMAL_F32, _DENORMAL_F16_F64 = 4, 6  # of sources, and of results in the bit above; MODE[7:4]
 _DX10_CLAMP, _FP16_OVFL = 8, 23
+MOST_VERSIONS = 8  # of a block
 _FOLLOWED = 0xFF | 1 << _DX10_CLAMP | 1 << _FP16_OVFL
 
 
@@ -75,12 +77,10 @@ def mode_after(inst: Inst, mode: int) -> int:
         return mode & ~0xF | inst["simm16"].value & 0xF
     if row is Action.DENORMAL_MODE:
         return mode & ~0xF0 | (inst["simm16"].value & 0xF) << 4
-    number, first, size = hardware_register(inst)
+    number, first, _ = hardware_register(inst)
     if number != HardwareRegister.MODE.value:
         raise Unsupported(f"s_setreg of hardware register {number}; only MODE (1) is emulated")
-    if row is Action.SETREG:
-        raise Unsupported("s_setreg of MODE from a register; immediate writes are emulated")
-    mask = ((1 << size) - 1) << first
+    mask = written_bits(inst)
     after = mode & ~mask | inst["imm"].value << first & mask
     if (after ^ mode) & ~_FOLLOWED:
         raise Unsupported(f"MODE bits 0x{(after ^ mode) & ~_FOLLOWED:x}: of MODE rounding, denormals, DX10_CLAMP and "
@@ -91,25 +91,45 @@ def mode_after(inst: Inst, mode: int) -> int:
 _WRITES = (Action.SETREG, Action.SETREG_IMM, Action.ROUND_MODE, Action.DENORMAL_MODE)
 
 
-def modes(blocks: list[CodeBlock], entry: int, initial: int) -> dict[int, int]:
-    """MODE at the start of each block that can be reached."""
+def modes(blocks: list[CodeBlock], entry: int, initial: int) -> dict[int, tuple[int, ...]]:
+    """All values that MODE has at the start of each block that can be reached."""
     by_start = {block.start: block for block in blocks}
     if not any(meaning(inst.op) in _WRITES for block in blocks for _, inst in block.insts):
-        return dict.fromkeys(by_start, initial)
-    found = {entry: initial}
-    work = [entry]
-    while work:
-        block = by_start[work.pop()]
-        mode = found[block.start]
-        for pc, inst in block.insts:
-            mode = _located(inst, pc, mode)
-        for following in _successors(block):
-            if following in by_start and following not in found:
-                found[following] = mode
-                work.append(following)
-            elif found.get(following, mode) & _FOLLOWED != mode & _FOLLOWED:
-                raise Unsupported("MODE depends on the way taken", Location(None, following))
-    return found
+        return dict.fromkeys(by_start, (initial,))
+    found, known = {entry: {initial}}, {initial}
+    before = 0
+    while before != (before := len(known) + sum(map(len, found.values()))):
+        for block in blocks:
+            after: set[int] = set()
+            for mode in found.get(block.start, ()):
+                after |= _through(block, mode, known)
+            for following in _successors(block) if after else ():
+                if following in by_start:
+                    found.setdefault(following, set()).update(after)
+                    if len(found[following]) > MOST_VERSIONS:
+                        raise Unsupported(f"MODE has more than {MOST_VERSIONS} values here", Location(None, following))
+    return {start: tuple(sorted(values)) for start, values in found.items()}
+
+
+def _through(block: CodeBlock, mode: int, known: set[int]) -> set[int]:
+    """MODE after the block; ``known`` collects every value on the way, which a register may hold and bring back."""
+    for pc, inst in block.insts:
+        if sets_from_register(inst):  # the last one: see discover
+            mask = written_bits(inst)
+            return {mode & ~mask | value & mask for value in known}
+        mode = _located(inst, pc, mode)
+        known.add(mode)
+    return {mode}
+
+
+def sets_from_register(inst: Inst) -> bool:
+    return meaning(inst.op) is Action.SETREG
+
+
+def written_bits(inst: Inst) -> int:
+    """Of MODE, by an s_setreg."""
+    _, first, size = hardware_register(inst)
+    return ((1 << size) - 1) << first
 
 
 def _located(inst: Inst, pc: int, mode: int) -> int:

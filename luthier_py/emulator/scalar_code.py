@@ -69,7 +69,8 @@ def hardware(t: Translator, inst: Inst, row: Action) -> None:
     else:
         value = read_scalar(inst["sdst"], 32, t.context)
     t.scalars.write(MODE, (mode & ~(mask << first)) | ((value & mask) << first))
-    t.set_mode(mode_after(inst, t.mode))
+    if row is Action.SETREG_IMM:
+        t.set_mode(mode_after(inst, t.mode))
 
 
 def set_mode(t: Translator, inst: Inst) -> None:

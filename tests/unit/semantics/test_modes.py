@@ -11,6 +11,7 @@ from ieee import toward
 from lanewise import bits_of, float_of
 from waves import FULL, ISA, MODE, run
 
+from luthier_py.emulator.layout import Fault, Status
 from luthier_py.errors import Unsupported
 from luthier_py.isa import instruction_set, target, vgpr
 
@@ -206,14 +207,45 @@ def test_opcodes_of_gfx10() -> None:
 @pytest.mark.parametrize(("text", "message"), [
     ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 9, 1), 0", "MODE bits 0x200"),
     ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 27, 1), 1", "MODE bits 0x8000000"),
-    ("s_setreg_b32 hwreg(HW_REG_MODE, 0, 4), s4", "from a register"),
-    ("s_setreg_b32 hwreg(HW_REG_MODE, 23, 1), s4", "from a register"),
     ("s_setreg_imm32_b32 hwreg(HW_REG_TRAPSTS, 0, 1), 1", "hardware register 3"),
 ])
 def test_what_is_not_followed_is_refused(text: str, message: str) -> None:
     with pytest.raises(Unsupported, match=message) as raised:
         run([ISA.parse("s_nop 0"), ISA.parse(text)])
     assert raised.value.where is not None and raised.value.where.pc == 4
+
+
+SAVED_AND_RESTORED = """
+    s_getreg_b32 s4, hwreg(HW_REG_MODE, 0, 4)
+    s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), 1
+    v_add_f32 v20, v2, v4
+    s_setreg_b32 hwreg(HW_REG_MODE, 0, 4), s4
+    v_add_f32 v21, v2, v4
+"""
+
+
+def test_mode_from_a_register() -> None:
+    """A value that MODE had before comes back; the code for it is chosen when the wave is there."""
+    columns = {2: np.full(64, 0x3F800000, np.uint32), 4: np.full(64, 0x20000000, np.uint32)}
+    code = [ISA.parse(line) for line in SAVED_AND_RESTORED.split("\n") if line.strip()]
+    state = run(code, vgprs=columns)
+    assert [int(state.vgpr(i)[0]) for i in (20, 21)] == [0x3F800001, 0x3F800000]
+    code[0] = ISA.parse("s_mov_b32 s4, 1")  # not what it was: the sum is rounded up, and there is no way back
+    state = run(code, vgprs=columns)
+    assert state.status is Status.FAULT and state.fault()[0] == Fault.MODE and state.fault()[2] == MODE | 1
+    assert [int(state.vgpr(i)[0]) for i in (20, 21)] == [0x3F800001, 0x3F800001]
+    code[0] = ISA.parse("s_mov_b32 s4, 2")
+    assert run(code, vgprs=columns).fault()[0] == Fault.MODE
+
+
+@pytest.mark.parametrize("scc", [0, 1])
+def test_mode_by_the_way_taken(scc: int) -> None:
+    """Where ways meet there is code for each value of MODE."""
+    up, to_zero = ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 1", "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 2), 0")
+    code = [ISA.parse(line) for line in (
+        "s_cbranch_scc0 2", up, "v_add_f32 v20, v2, v4", to_zero, "v_add_f32 v21, v2, v4")]
+    state = run(code, vgprs={2: np.full(64, 0x3F800000, np.uint32), 4: np.full(64, 0x20000000, np.uint32)}, scc=scc)
+    assert [int(state.vgpr(i)[0]) for i in (20, 21)] == [0x3F800000 + scc, 0x3F800000]
 
 
 def test_dot_products_do_not_say_how_they_round() -> None:
