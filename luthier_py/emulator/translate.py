@@ -158,21 +158,24 @@ class Translator:
             self._apertures[limit] = self._apertures[base] + (_APERTURE_BYTES - 1)
         pc = emitter.let(f"load i64, ptr {self.field('pc')}")
         relative = emitter.let(f"sub i64 {pc}, %code_base")
-        cases = " ".join(f"i64 {block.start}, label %M{block.start:x}" for block in self.blocks)
+        cases = " ".join(f"i64 {block.start}, label %{self._entrance(block.start)}" for block in self.blocks)
         emitter.emit(f"switch i64 {relative}, label %nowhere [ {cases} ]")
         emitter.place("nowhere")
         emitter.emit(f"store i64 {Fault.JUMP}, ptr {self.field('fault_kind')}")
         emitter.emit("br label %fault")
         for block in self.blocks:
-            self._choose(block.start)
+            if self._entrance(block.start) == f"M{block.start:x}":
+                self._choose(block.start)
+
+    def _entrance(self, start: int) -> str:
+        """Where a block is entered when MODE is known when the wave runs only."""
+        known = self._modes[start]
+        return f"M{start:x}" if self._restores or len(known) > 1 else _label(start, known[0])
 
     def _choose(self, start: int) -> None:
-        """Enter a block where MODE is known when the wave runs only."""
+        """The code for the MODE that the wave has."""
         emitter, known = self.emitter, self._modes[start]
         emitter.place(f"M{start:x}")
-        if len(known) == 1 and not self._restores:
-            emitter.emit(f"br label %{_label(start, known[0])}")
-            return
         mode = emitter.let(f"load i32, ptr {self.scalars.address(MODE)}")
         cases = " ".join(f"i32 {value}, label %{_label(start, value)}" for value in known)
         emitter.emit(f"switch i32 {mode}, label %M{start:x}.unknown [ {cases} ]")
