@@ -2,7 +2,8 @@
 
 In: a decoder, bytes of code, an entry. Out: basic blocks. Calls are not followed: their targets are
 functions of their own, found when the call happens. Invariant: a block ends at every branch, call,
-barrier and sleep, so that a wave can stop and go on only at the start of a block.
+barrier and sleep, so that a wave can stop and go on only at the start of a block; and where a register
+is written to MODE, which decides what code comes next.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import DEBUG_TRAP, Action
 
+_ENDS = (Action.SLEEP, Action.BARRIER, Action.GRID_BARRIER, Action.SETREG)
 _STOPS = OpFlag.TERMINATOR | OpFlag.CALL | OpFlag.BARRIER | OpFlag.END
 
 
@@ -97,7 +99,7 @@ def _ways(inst: Inst, pc: int) -> tuple[list[int], bool]:
 
 
 def _stops(inst: Inst) -> bool:
-    return bool(inst.op.flags & _STOPS) or meaning(inst.op) in (Action.SLEEP, Action.BARRIER, Action.GRID_BARRIER)
+    return bool(inst.op.flags & _STOPS) or meaning(inst.op) in _ENDS
 
 
 def _blocks(insts: dict[int, Inst], leaders: set[int]) -> list[CodeBlock]:

@@ -332,6 +332,11 @@ class Run:
         if kind is Fault.JUMP:
             pc = self.field(slot, "pc") - self.module.base
             return DeviceError(f"jump to 0x{pc & (1 << 64) - 1:x}, which is not code", Location(kernel))
+        if kind is Fault.MODE:
+            pc = self.field(slot, "pc") - self.module.base
+            what = (f"MODE is 0x{self.field(slot, 'fault_address'):x} here, from a register: it may become what it was "
+                    "before in the function, and must be at calls and returns what it is at the start")
+            return DeviceError(what, Location(kernel, pc, self.code.text(pc)))
         pc = self.code.numbers.sites[self.field(slot, "fault_site")]
         lane, address = self.field(slot, "fault_lane"), self.field(slot, "fault_address")
         wave, group = (int(slot.record[GROUP[name] // 8]) for name in ("wave", "index"))

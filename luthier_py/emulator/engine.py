@@ -13,6 +13,7 @@ from luthier_py import llvm
 from luthier_py.emulator.crosslane import permutation
 from luthier_py.emulator.matrix import matrix_function
 from luthier_py.emulator.native import definition
+from luthier_py.emulator.rounding import support_function
 from luthier_py.emulator.scheduler import scheduler
 from luthier_py.emulator.transcendental import transcendental
 from luthier_py.isa.semantics.algebra import Prim
@@ -58,6 +59,8 @@ def _definition(name: str, wave_size: int) -> str:
         text = transcendental(name)
     elif family in ("permute", "bpermute"):
         text = permutation(name, wave_size)
+    elif family == "rounded":
+        text = support_function(name)
     elif family == "matrix":
         text = matrix_function(name)
     else:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luthier_py.emulator.layout import WAVE, Status, row_offset
-from luthier_py.errors import Invalid, Unsupported
+from luthier_py.errors import Invalid
 from luthier_py.isa.registers import EXEC, MODE
 from luthier_py.isa.target import Target
 from luthier_py.loader import KernelDescriptor, KernelRecord
@@ -69,11 +69,11 @@ def shape_of(record: KernelRecord, target: Target, grid: Dim3, block: Dim3, dyna
 
 
 def mode_of(descriptor: KernelDescriptor) -> int:
-    """MODE as the hardware loads it: rounding, denormals, DX10_CLAMP, IEEE."""
-    if descriptor.float_round_mode_32 or descriptor.float_round_mode_16_64:
-        raise Unsupported("a kernel that does not round to nearest even")
-    return (descriptor.float_denorm_mode_32 << 4 | descriptor.float_denorm_mode_16_64 << 6
-            | int(descriptor.enable_dx10_clamp) << 8 | int(descriptor.enable_ieee_mode) << 9)
+    """MODE as the hardware loads it: rounding, denormals, DX10_CLAMP, IEEE, FP16_OVFL."""
+    return (descriptor.float_round_mode_32 | descriptor.float_round_mode_16_64 << 2
+            | descriptor.float_denorm_mode_32 << 4 | descriptor.float_denorm_mode_16_64 << 6
+            | int(descriptor.enable_dx10_clamp) << 8 | int(descriptor.enable_ieee_mode) << 9
+            | int(descriptor.fp16_ovfl) << 23)
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,7 @@ class Fault(IntEnum):
     SCRATCH = 5    # outside the lane's private memory
     JUMP = 6       # pc outside the module's code
     TRAP = 7
+    MODE = 8       # came from a register, and has a value for which there is no code
 
 
 # One launch, and one resident work-group of it.

@@ -1,21 +1,65 @@
-"""MODE through a function: rounding and denormals are known when code is generated.
+"""MODE through a function: how floats round, and which denormals are zeros, is known when code is generated.
 
-In: the blocks of a function and MODE at its entry. Out: MODE at the start of each block. Only
-s_setreg_imm32 of denormal bits is followed; a value that is not the same on all ways, and rounding
-other than to nearest even, is Unsupported. Source: AMD Instinct MI200 ISA, 3.4 (Mode register).
+In: the blocks of a function and MODE at its entry. Out: the values of MODE at the start of each block, which has code
+for each of them, and what a value means for an instruction. Immediate writes are followed; one from a register is
+taken to bring back a value that MODE had before in the function, which is looked at when it runs. Bits that mean
+something else are Unsupported. Source: AMD Instinct MI200 ISA, 3.4 (Mode register).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from luthier_py.emulator.discover import CodeBlock
+from luthier_py.emulator.rounding import Arithmetic, Rounding
 from luthier_py.errors import Location, Unsupported
 from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.algebra import F16, F32, F64, Type
 from luthier_py.isa.semantics.control import Action, HardwareRegister
+from luthier_py.isa.semantics.meaning import Lanes
 
-_ROUND = 0xF
-_DENORMALS_F32, _DENORMALS_F16_F64 = 1 << 5, 1 << 7  # results; inputs have the bit below
-_FOLLOWED = 0xFF  # bits that change what instructions do here
+_ROUND_F32, _ROUND_F16_F64 = 0, 2      # first bits of two; MODE[3:0]
+_DENORMAL_F32, _DENORMAL_F16_F64 = 4, 6  # of sources, and of results in the bit above; MODE[7:4]
+_DX10_CLAMP, _FP16_OVFL = 8, 23
+MOST_VERSIONS = 8  # of a block
+_FOLLOWED = 0xFF | 1 << _DX10_CLAMP | 1 << _FP16_OVFL
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """The register's value, and what it means for vector instructions."""
+
+    bits: int
+
+    def flushes_sources(self, type: Type) -> bool:
+        """Whether denormals of a float type are read as zeros."""
+        return not self.bits >> _denormals(type) & 1
+
+    def flushes_results(self, type: Type) -> bool:
+        return not self.bits >> _denormals(type) + 1 & 1
+
+    @property
+    def clamps_nan(self) -> bool:
+        """Whether clamp makes NaN 0; else it stays."""
+        return bool(self.bits >> _DX10_CLAMP & 1)
+
+    def arithmetic(self, inst: Inst, row: Lanes) -> Arithmetic:
+        """How ``inst`` rounds: f64 and f16 have bits of their own, and results decide, but for f64 to f32 (LLVM,
+        SIModeRegister::getInstructionMode). Transcendentals are within one unit in the last place in any mode.
+        """
+        results, sources = ({slot.type for slot in slots} for slots in (row.signature.results, row.signature.sources))
+        first = _ROUND_F16_F64 if {F16, F64} & results or F64 in sources else _ROUND_F32
+        rounding = Rounding(self.bits >> first & 3)
+        if OpFlag.TRANS in inst.op.flags:
+            rounding = Rounding.NEAREST
+        if OpFlag.DOT in inst.op.flags and F32 in results and rounding is not Rounding.NEAREST:
+            raise Unsupported(f"{inst.op.mnemonic} with rounding other than to nearest even")
+        return Arithmetic(rounding, bool(self.bits >> _FP16_OVFL & 1))
+
+
+def _denormals(type: Type) -> int:
+    return _DENORMAL_F32 if type == F32 else _DENORMAL_F16_F64
 
 
 def hardware_register(inst: Inst) -> tuple[int, int, int]:
@@ -24,52 +68,68 @@ def hardware_register(inst: Inst) -> tuple[int, int, int]:
     return control & 63, control >> 6 & 31, (control >> 11 & 31) + 1
 
 
-def flushes_f32(mode: int) -> bool:
-    return not mode & _DENORMALS_F32
-
-
-def flushes_f16_f64(mode: int) -> bool:
-    return not mode & _DENORMALS_F16_F64
-
-
 def mode_after(inst: Inst, mode: int) -> int:
     """MODE after one instruction."""
     row = meaning(inst.op)
-    if row not in (Action.SETREG, Action.SETREG_IMM):
+    if row not in _WRITES:
         return mode
-    number, first, size = hardware_register(inst)
+    if row is Action.ROUND_MODE:
+        return mode & ~0xF | inst["simm16"].value & 0xF
+    if row is Action.DENORMAL_MODE:
+        return mode & ~0xF0 | (inst["simm16"].value & 0xF) << 4
+    number, first, _ = hardware_register(inst)
     if number != HardwareRegister.MODE.value:
         raise Unsupported(f"s_setreg of hardware register {number}; only MODE (1) is emulated")
-    mask = ((1 << size) - 1) << first
-    if row is Action.SETREG:
-        if mask & _FOLLOWED:
-            raise Unsupported("s_setreg of rounding or denormals from a register")
-        return mode
+    mask = written_bits(inst)
     after = mode & ~mask | inst["imm"].value << first & mask
-    if after & _ROUND:
-        raise Unsupported("rounding other than to nearest even")
+    if (after ^ mode) & ~_FOLLOWED:
+        raise Unsupported(f"MODE bits 0x{(after ^ mode) & ~_FOLLOWED:x}: of MODE rounding, denormals, DX10_CLAMP and "
+                          "FP16_OVFL can be changed")
     return after
 
 
-def modes(blocks: list[CodeBlock], entry: int, initial: int) -> dict[int, int]:
-    """MODE at the start of each block that can be reached."""
+_WRITES = (Action.SETREG, Action.SETREG_IMM, Action.ROUND_MODE, Action.DENORMAL_MODE)
+
+
+def modes(blocks: list[CodeBlock], entry: int, initial: int) -> dict[int, tuple[int, ...]]:
+    """All values that MODE has at the start of each block that can be reached."""
     by_start = {block.start: block for block in blocks}
-    if not any(meaning(inst.op) in (Action.SETREG, Action.SETREG_IMM) for block in blocks for _, inst in block.insts):
-        return dict.fromkeys(by_start, initial)
-    found = {entry: initial}
-    work = [entry]
-    while work:
-        block = by_start[work.pop()]
-        mode = found[block.start]
-        for pc, inst in block.insts:
-            mode = _located(inst, pc, mode)
-        for following in _successors(block):
-            if following in by_start and following not in found:
-                found[following] = mode
-                work.append(following)
-            elif found.get(following, mode) & _FOLLOWED != mode & _FOLLOWED:
-                raise Unsupported("MODE depends on the way taken", Location(None, following))
-    return found
+    if not any(meaning(inst.op) in _WRITES for block in blocks for _, inst in block.insts):
+        return dict.fromkeys(by_start, (initial,))
+    found, known = {entry: {initial}}, {initial}
+    before = 0
+    while before != (before := len(known) + sum(map(len, found.values()))):
+        for block in blocks:
+            after: set[int] = set()
+            for mode in found.get(block.start, ()):
+                after |= _through(block, mode, known)
+            for following in _successors(block) if after else ():
+                if following in by_start:
+                    found.setdefault(following, set()).update(after)
+                    if len(found[following]) > MOST_VERSIONS:
+                        raise Unsupported(f"MODE has more than {MOST_VERSIONS} values here", Location(None, following))
+    return {start: tuple(sorted(values)) for start, values in found.items()}
+
+
+def _through(block: CodeBlock, mode: int, known: set[int]) -> set[int]:
+    """MODE after the block; ``known`` collects every value on the way, which a register may hold and bring back."""
+    for pc, inst in block.insts:
+        if sets_from_register(inst):  # the last one: see discover
+            mask = written_bits(inst)
+            return {mode & ~mask | value & mask for value in known}
+        mode = _located(inst, pc, mode)
+        known.add(mode)
+    return {mode}
+
+
+def sets_from_register(inst: Inst) -> bool:
+    return meaning(inst.op) is Action.SETREG
+
+
+def written_bits(inst: Inst) -> int:
+    """Of MODE, by an s_setreg."""
+    _, first, size = hardware_register(inst)
+    return ((1 << size) - 1) << first
 
 
 def _located(inst: Inst, pc: int, mode: int) -> int:

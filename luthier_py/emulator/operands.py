@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from luthier_py.emulator.dpp import Dpp
 from luthier_py.emulator.layout import AGPR_ROW
+from luthier_py.emulator.modes import Mode
 from luthier_py.emulator.scalars import Scalars
 from luthier_py.emulator.strip import Chunk
 from luthier_py.errors import Unsupported
@@ -31,9 +32,10 @@ from luthier_py.isa.semantics.algebra import (
     Value,
     concat,
     high_half,
+    is_nan,
     select,
 )
-from luthier_py.isa.semantics.floats import flush_denormals
+from luthier_py.isa.semantics.floats import flush_denormals, quiet
 from luthier_py.isa.semantics.meaning import Slot
 
 # Bits of srcN_modifiers (LLVM, SISrcMods).
@@ -61,12 +63,14 @@ class Context:
     scalars: Scalars
     wave_size: int
     apertures: dict[int, Value]      # operand encoding -> u64
-    flush_f32: bool                  # MODE flushes denormals
-    flush_f16_f64: bool
+    mode: Mode
 
-    def flushes(self, type: Type) -> bool:
-        """Whether denormals of a float type become zeros."""
-        return type.kind is Kind.FLOAT and (self.flush_f32 if type == F32 else self.flush_f16_f64)
+    def flushes_sources(self, type: Type) -> bool:
+        """Whether denormals of a float type become zeros when they are read."""
+        return type.kind is Kind.FLOAT and self.mode.flushes_sources(type)
+
+    def flushes_results(self, type: Type) -> bool:
+        return type.kind is Kind.FLOAT and self.mode.flushes_results(type)
 
 
 class Raw:
@@ -142,7 +146,7 @@ class Source:
         self.sdwa = field(inst, f"{name}_sel", SDWA_DWORD) if name else SDWA_DWORD
         self.bits = 64 if max(slot.type.bits * slot.count, 32) > 32 else 32
         self.raw = Raw(operand, reg, self.bits, context, dpp if name == "src0" else None)
-        self.flush = flushes and context.flushes(slot.type)
+        self.flush = flushes and context.flushes_sources(slot.type)
 
     def read(self, chunk: Chunk, element: int = 0) -> Value:
         """The typed value; of packed operands the element for the low (0) or high (1) result."""
@@ -210,7 +214,8 @@ class Result:
         self.sdwa = field(inst, "dst_sel", SDWA_DWORD)
         self.unused = field(inst, "dst_unused")
         self.dpp = dpp
-        self.flush = flushes and context.flushes(slot.type)
+        self.flush = flushes and context.flushes_results(slot.type)
+        self.passes_nan = not context.mode.clamps_nan
 
     def write(self, chunk: Chunk, values: tuple[Value, ...]) -> None:
         """``values``: one, or one for each packed element."""
@@ -238,7 +243,8 @@ class Result:
             if self.omod:
                 value = value * (2.0, 4.0, 0.5)[self.omod - 1]
             if self.clamp:
-                value = clamp_float(value)
+                clamped = clamp_float(value)
+                value = select(is_nan(value), quiet(value), clamped) if self.passes_nan else clamped
             if self.flush:
                 value = flush_denormals(value)
         return value.as_(value.type.unsigned)

@@ -69,4 +69,13 @@ def hardware(t: Translator, inst: Inst, row: Action) -> None:
     else:
         value = read_scalar(inst["sdst"], 32, t.context)
     t.scalars.write(MODE, (mode & ~(mask << first)) | ((value & mask) << first))
-    t.set_mode(mode_after(inst, t.mode))
+    if row is Action.SETREG_IMM:
+        t.set_mode(mode_after(inst, t.mode))
+
+
+def set_mode(t: Translator, inst: Inst) -> None:
+    """An opcode of its own that writes some bits of MODE."""
+    after = mode_after(inst, t.mode)
+    changed = after ^ t.mode
+    t.scalars.write(MODE, t.scalars.read(MODE) ^ changed)
+    t.set_mode(after)

@@ -21,17 +21,17 @@ from luthier_py.emulator.indexing import Index, index_mode
 from luthier_py.emulator.layout import MEETINGS, WAVE, WORKER, Fault, Status
 from luthier_py.emulator.liveness import live_rows
 from luthier_py.emulator.matrix import matrix
-from luthier_py.emulator.modes import flushes_f16_f64, flushes_f32, modes
+from luthier_py.emulator.modes import Mode, modes, sets_from_register
 from luthier_py.emulator.operands import Context, destinations, read_scalar
 from luthier_py.emulator.operands import field as operand_field
 from luthier_py.emulator.parts import cut, parts
-from luthier_py.emulator.scalar_code import hardware, scalar
+from luthier_py.emulator.scalar_code import hardware, scalar, set_mode
 from luthier_py.emulator.scalars import Scalars
 from luthier_py.emulator.strip import Strip, Write
 from luthier_py.emulator.vector_code import lanes
 from luthier_py.errors import Location, Unsupported
 from luthier_py.isa.instruction import Inst
-from luthier_py.isa.registers import EXEC, M0, VCC
+from luthier_py.isa.registers import EXEC, M0, MODE, VCC
 from luthier_py.isa.semantics import Lanes, Scalar, meaning
 from luthier_py.isa.semantics.algebra import U64, Value
 from luthier_py.isa.semantics.cdna4 import SwapRows, TruthTable
@@ -69,7 +69,7 @@ class Settings:
     """What the generated code depends on beside the instructions."""
 
     wave_size: int
-    mode: int  # MODE as a kernel starts
+    mode: int  # MODE as a kernel starts, and wherever a function is entered and left
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +85,28 @@ def translate(blocks: list[CodeBlock], entry: int, settings: Settings, numbers: 
     """The blocks of a function as host functions; Unsupported if any instruction of it is."""
     blocks = cut(blocks)
     live, mode_at = live_rows(blocks), modes(blocks, entry, settings.mode)
+    restores = any(sets_from_register(inst) for block in blocks for _, inst in block.insts)
     functions = []
     for part in parts([block for block in blocks if block.start in mode_at]):
         name = f"gpu_{part[0].start:x}"
-        functions.append(HostFunction(name, part, Translator(name, part, live, mode_at, settings, numbers).translate()))
+        translator = Translator(name, part, live, mode_at, restores, settings, numbers)
+        functions.append(HostFunction(name, part, translator.translate()))
     return functions
+
+
+def _label(start: int, mode: int) -> str:
+    """Of a block under one MODE."""
+    return f"L{start:x}.{mode:x}"
 
 
 class Translator:
     """Mutable: writes one host function."""
 
-    def __init__(self, name: str, blocks: list[CodeBlock], live: dict[int, int], mode_at: dict[int, int],
-                 settings: Settings, numbers: Numbers) -> None:
-        """``live``: :func:`live_rows`, and ``mode_at``: :func:`modes`, of the whole function."""
+    def __init__(self, name: str, blocks: list[CodeBlock], live: dict[int, int],
+                 mode_at: dict[int, tuple[int, ...]], restores: bool, settings: Settings, numbers: Numbers) -> None:
+        """``live``: :func:`live_rows`, and ``mode_at``: :func:`modes`, of the whole function; ``restores``: it writes
+        MODE from a register, so that the value is known when it runs only.
+        """
         self.name = name
         self.blocks = blocks
         self.settings = settings
@@ -114,12 +123,13 @@ class Translator:
         self._starts = {block.start for block in blocks}
         self._live = live
         self._modes = mode_at
+        self._restores = restores
         self.set_mode(settings.mode)
 
     def set_mode(self, mode: int) -> None:
         """Instructions from here on run under this MODE."""
         self.mode = mode
-        self.context = Context(self.scalars, self.wave_size, self._apertures, flushes_f32(mode), flushes_f16_f64(mode))
+        self.context = Context(self.scalars, self.wave_size, self._apertures, Mode(mode))
 
     def translate(self) -> str:
         """The function's text; Unsupported if any instruction of it is."""
@@ -127,10 +137,11 @@ class Translator:
         emitter.place("entry")
         self._entry()
         for block in self.blocks:
-            emitter.place(f"L{block.start:x}")
-            self.scalars.forget()
-            self.set_mode(self._modes[block.start])
-            self._block(block)
+            for mode in self._modes[block.start]:
+                emitter.place(_label(block.start, mode))
+                self.scalars.forget()
+                self.set_mode(mode)
+                self._block(block)
         emitter.place("fault")
         emitter.emit(f"ret i32 {Status.FAULT}")
         emitter.define(f"i32 @{self.name}(ptr noalias %wave)")
@@ -147,11 +158,35 @@ class Translator:
             self._apertures[limit] = self._apertures[base] + (_APERTURE_BYTES - 1)
         pc = emitter.let(f"load i64, ptr {self.field('pc')}")
         relative = emitter.let(f"sub i64 {pc}, %code_base")
-        cases = " ".join(f"i64 {block.start}, label %L{block.start:x}" for block in self.blocks)
+        cases = " ".join(f"i64 {block.start}, label %{self._entrance(block.start)}" for block in self.blocks)
         emitter.emit(f"switch i64 {relative}, label %nowhere [ {cases} ]")
         emitter.place("nowhere")
         emitter.emit(f"store i64 {Fault.JUMP}, ptr {self.field('fault_kind')}")
         emitter.emit("br label %fault")
+        for block in self.blocks:
+            if self._entrance(block.start) == f"M{block.start:x}":
+                self._choose(block.start)
+
+    def _entrance(self, start: int) -> str:
+        """Where a block is entered when MODE is known when the wave runs only."""
+        known = self._modes[start]
+        return f"M{start:x}" if self._restores or len(known) > 1 else _label(start, known[0])
+
+    def _choose(self, start: int) -> None:
+        """The code for the MODE that the wave has."""
+        emitter, known = self.emitter, self._modes[start]
+        emitter.place(f"M{start:x}")
+        mode = emitter.let(f"load i32, ptr {self.scalars.address(MODE)}")
+        cases = " ".join(f"i32 {value}, label %{_label(start, value)}" for value in known)
+        emitter.emit(f"switch i32 {mode}, label %M{start:x}.unknown [ {cases} ]")
+        emitter.place(f"M{start:x}.unknown")
+        self._wrong_mode(start, emitter.let(f"zext i32 {mode} to i64"))
+
+    def _wrong_mode(self, pc: int, mode: str) -> None:
+        self.emitter.emit(f"store i64 {self._absolute(pc).ref}, ptr {self.field('pc')}")
+        self.emitter.emit(f"store i64 {mode}, ptr {self.field('fault_address')}")
+        self.emitter.emit(f"store i64 {Fault.MODE}, ptr {self.field('fault_kind')}")
+        self.emitter.emit("br label %fault")
 
     def _at(self, pointer: str, offset: int) -> str:
         return self.emitter.let(f"getelementptr i8, ptr {pointer}, i64 {offset}")
@@ -200,7 +235,10 @@ class Translator:
             raise Unsupported("a region of indexed registers that ends in another block", Location(None, self.pc))
         last = block.insts[-1][1]
         row = meaning(last.op)
-        if not (isinstance(row, Branch) or row in _ENDINGS or traps(last)):
+        if row is Action.SETREG and block.end in self._starts:
+            self.finish_state()
+            self.emitter.emit(f"br label %M{block.end:x}")
+        elif not (isinstance(row, Branch) or row in _ENDINGS or traps(last)):
             self._goto(block.end)
 
     def _count(self, what: Counted, pcs: tuple[int, ...], amount: Value) -> None:
@@ -216,13 +254,13 @@ class Translator:
         if target not in self._starts:
             self._leave(Status.JUMP, self._absolute(target))
         elif target > self.pc:
-            self.emitter.emit(f"br label %L{target:x}")
+            self.emitter.emit(f"br label %{_label(target, self.mode)}")
         else:
             place = self.field("budget")
             left = self.emitter.let(f"add i64 {self.emitter.let(f'load i64, ptr {place}')}, -1")
             self.emitter.emit(f"store i64 {left}, ptr {place}")
             tired = self.emitter.label("tired")
-            self.emitter.branch(self.emitter.let(f"icmp slt i64 {left}, 0"), tired, f"L{target:x}")
+            self.emitter.branch(self.emitter.let(f"icmp slt i64 {left}, 0"), tired, _label(target, self.mode))
             self.emitter.place(tired)
             self._leave(Status.YIELD, self._absolute(target))
 
@@ -295,8 +333,11 @@ class Translator:
     def _action(self, inst: Inst, row: Action) -> None:
         after = self._absolute(self.next_pc)
         if row in (Action.SETPC, Action.SWAPPC, Action.CALL) and self.mode != self.settings.mode:
-            raise Unsupported("a call or return with MODE changed")
-        if row is Action.END:
+            if not self._restores:
+                raise Unsupported("a call or return with MODE changed")
+            self.finish_state()
+            self._wrong_mode(self.pc, str(self.mode))
+        elif row is Action.END:
             self._leave(Status.DONE, after)
         elif row is Action.BARRIER:
             self._leave(Status.BARRIER, after)
@@ -318,6 +359,8 @@ class Translator:
             self._write_result(inst, self.ops.value(U64, self.emitter.call("i64", "llvm.readcyclecounter", [])))
         elif row in (Action.GETREG, Action.SETREG, Action.SETREG_IMM):
             hardware(self, inst, row)
+        elif row in (Action.ROUND_MODE, Action.DENORMAL_MODE):
+            set_mode(self, inst)
         elif traps(inst):
             self.emitter.emit(f"store i64 {Fault.TRAP}, ptr {self.field('fault_kind')}")
             self.access.trap()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 from luthier_py.emulator.dpp import Dpp
 from luthier_py.emulator.indexing import relocated, write_back
 from luthier_py.emulator.operands import Result, Source, destinations, row_of, value_operands
+from luthier_py.emulator.rounding import Arithmetic, computing
 from luthier_py.emulator.strip import Chunk
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import SRC_NULL, Inst, Operand, OperandKind, OpFlag
@@ -47,7 +48,8 @@ def lanes(t: Translator, inst: Inst, row: Lanes) -> None:
     compute = row.saturating if saturates and row.saturating is not None else row.compute
     packed = any(slot.count > 1 for slot in row.signature.results)
     masks = [result for result in results if isinstance(result, int)]
-    t.put_off(_Item(sources, results, compute, packed, known).write, *masks)
+    item = _Item(sources, results, compute, packed, known, t.context.mode.arithmetic(inst, row))
+    t.put_off(item.write, *masks)
     if index is not None:
         write_back(t, written, index)
 
@@ -106,8 +108,13 @@ class _Item:
     compute: Compute
     packed: bool
     known: dict[int, str]
+    arithmetic: Arithmetic
 
     def write(self, chunk: Chunk) -> None:
+        with computing(chunk.ops, self.arithmetic):
+            self._write(chunk)
+
+    def _write(self, chunk: Chunk) -> None:
         outputs: tuple[Taken, ...]
         if self.packed:
             outputs = ((self.compute(*self._take(chunk, 0)), self.compute(*self._take(chunk, 1))),)

@@ -162,7 +162,8 @@ def _members(data: bytes | mmap, at: int, name: str) -> Generator[Member | Broke
             yield entry
             continue
         end = max(end, entry.start + entry.size)
-        if "amdgcn" in entry.triple and data[entry.start : entry.start + min(entry.size, len(_ELF_MAGIC))] == _ELF_MAGIC:
+        begins = data[entry.start : entry.start + min(entry.size, len(_ELF_MAGIC))]
+        if "amdgcn" in entry.triple and begins == _ELF_MAGIC:
             yield entry
     return end
 

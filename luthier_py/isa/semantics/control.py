@@ -34,6 +34,8 @@ class Action(Enum):
     GETREG = auto()    # sdst = bits of a hardware register
     SETREG = auto()    # bits of a hardware register = sdst
     SETREG_IMM = auto()
+    ROUND_MODE = auto()     # MODE[3:0] = simm16
+    DENORMAL_MODE = auto()  # MODE[7:4] = simm16
     CLOCK = auto()     # sdst = a clock
 
 
@@ -78,6 +80,8 @@ declare("S_TRAP", Action.TRAP)
 declare("S_GETREG_B32", Action.GETREG)
 declare("S_SETREG_B32", Action.SETREG)
 declare("S_SETREG_IMM32_B32", Action.SETREG_IMM)
+declare("S_ROUND_MODE", Action.ROUND_MODE)
+declare("S_DENORM_MODE", Action.DENORMAL_MODE)
 declare("S_MEMTIME S_MEMREALTIME", Action.CLOCK)
 
 

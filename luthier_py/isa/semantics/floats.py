@@ -1,8 +1,8 @@
 """Vector ALU on floats: arithmetic, minimum and maximum, roots, packed and mixed precision.
 
 In: one lane's operands, with abs and neg applied. Out: the result before clamp and omod.
-Source: AMD Instinct MI200 ISA, 12.7 to 12.12. Assumed: round to nearest even, IEEE mode and
-DX10_CLAMP set, as compute kernels have them. The sign of a NaN that an operation makes is the host's.
+Source: AMD Instinct MI200 ISA, 12.7 to 12.12. Assumed: IEEE mode, as compute kernels have
+it; how primitives round is MODE's matter. The sign of a NaN that an operation makes is the host's.
 """
 
 from __future__ import annotations

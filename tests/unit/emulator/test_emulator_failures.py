@@ -22,6 +22,10 @@ KERNEL void trap(u32 *p) { if (X == 3) __builtin_trap(); p[X] = 1; }
 KERNEL void wild(u32 *p, void (*f)(u32)) { f(p[0]); }
 KERNEL void jumped(u32 *p, u64 f) { ((void (*)(u32 *))f)(p); }
 __attribute__((constant)) const u32 fixed[4] = {1, 2, 3, 4};
+KERNEL void rounding(float *p, u32 mode) {
+  asm volatile("s_setreg_b32 hwreg(HW_REG_MODE, 0, 4), %0" :: "s"(mode));
+  p[X] += 1.0f;
+}
 KERNEL void constant(u64 where) { *(u32 *)where = 1; }
 """
 
@@ -214,3 +218,11 @@ def test_every_sample_fails_cleanly_without_buffers():
             dev.launch(handle, one.grid, one.block, bytes(size))
         except DeviceError as error:
             assert error.where.kernel == one.kernel
+
+
+def test_mode_from_a_register_that_it_never_was(compiled):
+    values = np.full(64, 1e-10, np.float32)
+    launch(device(), compiled, "rounding", [values, 0])
+    assert (values == 1).all()
+    error = failure(compiled, "rounding", [values, 1])
+    assert error.where.kernel == "rounding" and error.where.pc and "MODE is 0x3f1 here, from a register" in str(error)

@@ -17,7 +17,7 @@ from luthier_py.emulator.launch import (
     user_sgprs,
     work_item_rows,
 )
-from luthier_py.errors import DeviceError, Invalid, Unsupported
+from luthier_py.errors import DeviceError, Invalid
 from luthier_py.isa import target
 from luthier_py.loader import load
 from luthier_py.samples import sample
@@ -91,8 +91,8 @@ def test_mode():
     descriptor = RECORD.descriptor
     assert mode_of(descriptor) == 0x3F0
     assert mode_of(descriptor.replace(float_denorm_mode_32=0)) == 0x3C0
-    with pytest.raises(Unsupported):
-        mode_of(descriptor.replace(float_round_mode_32=1))
+    assert mode_of(descriptor.replace(float_round_mode_32=1, float_round_mode_16_64=3)) == 0x3FD
+    assert mode_of(descriptor.replace(fp16_ovfl=1, enable_dx10_clamp=0)) == 0x8002F0
 
 
 SOURCE = r"""

@@ -46,3 +46,20 @@ def exactly(width, compute, special):
         return bits_of(float(shape), width) & (1 << width - 1) if result == 0 else rounded(result, width)
 
     return whole
+
+
+def toward(value: Fraction, width: int, rounding: str) -> int:
+    """The float that ``rounding`` chooses of the two that enclose an exact value that is not 0 (IEEE 754, 4.3)."""
+    if rounding == "nearest":
+        return rounded(value, width)
+    exponent_bits, mantissa = {16: (5, 10), 32: (8, 23), 64: (11, 52)}[width]
+    bias = (1 << exponent_bits - 1) - 1
+    sign, size = (1 << width - 1, -value) if value < 0 else (0, value)
+    exponent = max(_floor_log2(size), 1 - bias)
+    scaled = size / Fraction(2) ** (exponent - mantissa)
+    whole = scaled.numerator // scaled.denominator
+    away = {"up": value > 0, "down": value < 0, "zero": False}[rounding]
+    whole += away and whole != scaled
+    bits = whole + (exponent + bias - 1 << mantissa)
+    infinity = ((1 << exponent_bits) - 1) << mantissa
+    return sign | min(bits, infinity if away else infinity - 1)

@@ -30,6 +30,7 @@ from luthier_py.emulator.layout import (
 )
 from luthier_py.emulator.translate import Numbers, Settings, translate
 from luthier_py.isa import EXEC, SCC, VCC, Inst, InstructionSet, instruction_set, sgpr, target
+from luthier_py.isa import MODE as MODE_REGISTER
 
 Row = NDArray[Any]
 FULL = (1 << 64) - 1
@@ -131,7 +132,7 @@ def _fill(wave: NDArray[np.uint8], setup: Setup, worker: Row, scratch: Row) -> N
     masks = {EXEC: setup.exec_mask, VCC: setup.vcc}
     scalars = {
         **{i + w: m >> 32 * w & 0xFFFFFFFF for i, m in masks.items() for w in (0, 1)},
-        SCC: setup.scc,
+        SCC: setup.scc, MODE_REGISTER: setup.mode,
         **setup.sgprs,
     }
     for index, value in scalars.items():
