@@ -15,6 +15,7 @@ from luthier_py.isa.semantics.control import Action, HardwareRegister
 
 _ROUND = 0xF
 _DENORMALS_F32, _DENORMALS_F16_F64 = 1 << 5, 1 << 7  # results; inputs have the bit below
+_IEEE = 1 << 9
 _FOLLOWED = 0xFF  # bits that change what instructions do here
 
 
@@ -30,6 +31,10 @@ def flushes_f32(mode: int) -> bool:
 
 def flushes_f16_f64(mode: int) -> bool:
     return not mode & _DENORMALS_F16_F64
+
+
+def is_ieee(mode: int) -> bool:
+    return bool(mode & _IEEE)
 
 
 def mode_after(inst: Inst, mode: int) -> int:

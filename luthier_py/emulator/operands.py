@@ -63,10 +63,15 @@ class Context:
     apertures: dict[int, Value]      # operand encoding -> u64
     flush_f32: bool                  # MODE flushes denormals
     flush_f16_f64: bool
+    ieee: bool
 
     def flushes(self, type: Type) -> bool:
         """Whether denormals of a float type become zeros."""
         return type.kind is Kind.FLOAT and (self.flush_f32 if type == F32 else self.flush_f16_f64)
+
+    def scales(self, type: Type) -> bool:
+        """Whether omod does anything: only without denormals, and without IEEE mode (CDNA 3 ISA, 6.2.2)."""
+        return self.flushes(type) and not self.ieee
 
 
 class Raw:
@@ -204,7 +209,7 @@ class Result:
         if inst.op.base.startswith(("V_FMA_MIX", "V_MAD_MIX")):
             self.high = "MIXHI" in inst.op.base
         self.clamp = bool(field(inst, "clamp"))
-        self.omod = field(inst, "omod")
+        self.omod = field(inst, "omod") if context.scales(slot.type) else 0
         self.sdwa = field(inst, "dst_sel", SDWA_DWORD)
         self.unused = field(inst, "dst_unused")
         self.dpp = dpp
@@ -234,7 +239,8 @@ class Result:
         """Output modifiers, then bits of at least 16."""
         if value.type.kind is Kind.FLOAT:
             if self.omod:
-                value = value * (2.0, 4.0, 0.5)[self.omod - 1]
+                value = flush_denormals(value * (2.0, 4.0, 0.5)[self.omod - 1])
+                value = select(value.eq(0.0), 0.0, value)  # "-0 is flushed to +0"
             if self.clamp:
                 value = clamp_float(value)
             if self.flush:

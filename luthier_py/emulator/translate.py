@@ -21,7 +21,7 @@ from luthier_py.emulator.indexing import Index, index_mode
 from luthier_py.emulator.layout import MEETINGS, WAVE, WORKER, Fault, Status
 from luthier_py.emulator.liveness import live_rows
 from luthier_py.emulator.matrix import matrix
-from luthier_py.emulator.modes import flushes_f16_f64, flushes_f32, modes
+from luthier_py.emulator.modes import flushes_f16_f64, flushes_f32, is_ieee, modes
 from luthier_py.emulator.operands import Context, destinations, read_scalar
 from luthier_py.emulator.operands import field as operand_field
 from luthier_py.emulator.parts import cut, parts
@@ -119,7 +119,8 @@ class Translator:
     def set_mode(self, mode: int) -> None:
         """Instructions from here on run under this MODE."""
         self.mode = mode
-        self.context = Context(self.scalars, self.wave_size, self._apertures, flushes_f32(mode), flushes_f16_f64(mode))
+        flushes = flushes_f32(mode), flushes_f16_f64(mode)
+        self.context = Context(self.scalars, self.wave_size, self._apertures, *flushes, is_ieee(mode))
 
     def translate(self) -> str:
         """The function's text; Unsupported if any instruction of it is."""
