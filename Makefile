@@ -1,6 +1,7 @@
 # make demo    see it work: sample kernels instrumented and run on the emulator
 # make test    all tests (those that compare with LLVM's own tools are skipped where these are missing)
 # make test-isa  every row, every opcode and the samples on every target against LLVM (half an hour)
+# make test-reference  every row that has a meaning, emulator against reference reader (an hour or two)
 # make lint    ruff and mypy
 # make fuzz    damaged objects, bundles, tools, command lines and random kernels, SECONDS=600 JOBS=2 SEED=1 or MUTANTS=100000
 # make bench   speed of the emulator and of instrumentation
@@ -14,7 +15,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-isa lint fuzz bench programs studies samples clean
+.PHONY: demo test test-isa test-reference lint fuzz bench programs studies samples clean
 
 demo: .venv/installed
 	$(BIN)/luthier demo
@@ -25,6 +26,9 @@ test: .venv/installed-test
 test-isa: .venv/installed-test
 	LUTHIER_TEST_ISA=1 $(BIN)/python -m pytest tests/differential/test_isa_llvm.py tests/differential/test_isa_kernels.py \
 		tests/differential/test_isa_effects_llvm.py tests/differential/test_isa_hazards_llvm.py tests/unit/isa $(ARGS)
+
+test-reference: .venv/installed-test
+	LUTHIER_TEST_REFERENCE=1 $(BIN)/python -m pytest tests/reference -s $(ARGS)
 
 lint: .venv/installed-test
 	$(BIN)/ruff check .

@@ -21,7 +21,7 @@ from luthier_py.isa.semantics.meaning import Lanes
 
 _ROUND_F32, _ROUND_F16_F64 = 0, 2      # first bits of two; MODE[3:0]
 _DENORMAL_F32, _DENORMAL_F16_F64 = 4, 6  # of sources, and of results in the bit above; MODE[7:4]
-_DX10_CLAMP, _FP16_OVFL = 8, 23
+_DX10_CLAMP, _IEEE, _FP16_OVFL = 8, 9, 23
 MOST_VERSIONS = 8  # of a block
 _FOLLOWED = 0xFF | 1 << _DX10_CLAMP | 1 << _FP16_OVFL
 
@@ -43,6 +43,10 @@ class Mode:
     def clamps_nan(self) -> bool:
         """Whether clamp makes NaN 0; else it stays."""
         return bool(self.bits >> _DX10_CLAMP & 1)
+
+    @property
+    def ieee(self) -> bool:
+        return bool(self.bits >> _IEEE & 1)
 
     def arithmetic(self, inst: Inst, row: Lanes) -> Arithmetic:
         """How ``inst`` rounds: f64 and f16 have bits of their own, and results decide, but for f64 to f32 (LLVM,

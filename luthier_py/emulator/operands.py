@@ -72,6 +72,10 @@ class Context:
     def flushes_results(self, type: Type) -> bool:
         return type.kind is Kind.FLOAT and self.mode.flushes_results(type)
 
+    def scales(self, type: Type) -> bool:
+        """Whether omod does anything: only without denormals, and without IEEE mode (CDNA 3 ISA, 6.2.2)."""
+        return self.flushes_results(type) and not self.mode.ieee
+
 
 class Raw:
     """Bits of one operand before modifiers: vector rows, or a scalar taken when the instruction was put off."""
@@ -210,7 +214,7 @@ class Result:
         if inst.op.base.startswith(("V_FMA_MIX", "V_MAD_MIX")):
             self.high = "MIXHI" in inst.op.base
         self.clamp = bool(field(inst, "clamp"))
-        self.omod = field(inst, "omod")
+        self.omod = field(inst, "omod") if context.scales(slot.type) else 0
         self.sdwa = field(inst, "dst_sel", SDWA_DWORD)
         self.unused = field(inst, "dst_unused")
         self.dpp = dpp
@@ -241,7 +245,8 @@ class Result:
         """Output modifiers, then bits of at least 16."""
         if value.type.kind is Kind.FLOAT:
             if self.omod:
-                value = value * (2.0, 4.0, 0.5)[self.omod - 1]
+                value = flush_denormals(value * (2.0, 4.0, 0.5)[self.omod - 1])
+                value = select(value.eq(0.0), 0.0, value)  # "-0 is flushed to +0"
             if self.clamp:
                 clamped = clamp_float(value)
                 value = select(is_nan(value), quiet(value), clamped) if self.passes_nan else clamped

@@ -133,10 +133,11 @@ def flushed(bits: int, width: int) -> int:
 
 
 def modified_float(ops: PythonOps, bits: int, width: int, omod: int, clamp: bool) -> int:
-    """After output modifiers (MI200 ISA, 6.2.3): first times 2, 4 or 1/2, then clamped to 0..1, NaN to 0."""
+    """After output modifiers: first times 2, 4 or 1/2, with all zeros +0, then clamped to 0..1, NaN to 0."""
     if omod:
         factor = ops.constant(Type(Kind.FLOAT, width), (2.0, 4.0, 0.5)[omod - 1])
-        bits = (ops.value(Type(Kind.FLOAT, width), bits) * factor).ref
+        bits = flushed((ops.value(Type(Kind.FLOAT, width), bits) * factor).ref, width)
+        bits = 0 if floats.is_zero(bits, width) else bits
     if clamp:
         one = floats.resized(0x3F800000, F32.bits, width)
         if floats.is_nan(bits, width) or floats.less(bits, 0, width):

@@ -104,10 +104,10 @@ class Batch:
     def differences(self) -> Iterator[str]:
         """Each with the case that it belongs to."""
         wave = self.wave()
-        state = run(self.code, isa=self.isa, mode=self.mode, exec_mask=FULL,
-                    vgprs={row: np.array(values, np.uint32) for row, values in self.vgprs.items()},
-                    agprs={row: np.array(values, np.uint32) for row, values in self.agprs.items()},
-                    sgprs={**self.scalars, MODE: self.mode}, memory=self.memory, lds=self.lds, scratch_bytes=self.scratch_bytes)
+        vgprs, agprs = ({index: np.array(lanes, np.uint32) for index, lanes in rows.items()}
+                        for rows in (self.vgprs, self.agprs))
+        state = run(self.code, isa=self.isa, mode=self.mode, exec_mask=FULL, vgprs=vgprs, agprs=agprs, lds=self.lds,
+                    sgprs={**self.scalars, MODE: self.mode}, memory=self.memory, scratch_bytes=self.scratch_bytes)
         if state.status is not Status.JUMP:
             yield f"the emulator stopped: {state.status.name} {state.fault()}: {self._all()}"
             return
@@ -172,7 +172,8 @@ class Batch:
     def _bytes(self, name: str, ours: bytes, theirs: bytes) -> Iterator[str]:
         if ours != theirs:
             at = next(i for i, (a, b) in enumerate(zip(ours, theirs, strict=True)) if a != b)
-            yield f"{name}+{at}: the reader {ours[at:at + 8].hex()}, the emulator {theirs[at:at + 8].hex()}: {self._all()}"
+            differing = f"the reader {ours[at:at + 8].hex()}, the emulator {theirs[at:at + 8].hex()}"
+            yield f"{name}+{at}: {differing}: {self._all()}"
 
     def _all(self) -> str:
         texts = [self.isa.text(case.inst) for case, _, _ in self.cases]
@@ -180,4 +181,5 @@ class Batch:
 
 
 def _vectors(inst: Inst) -> Sequence[Reg]:
-    return [operand.reg for operand in inst.operands if operand.reg is not None and operand.reg.file is not RegFile.SGPR]
+    regs = [operand.reg for operand in inst.operands if operand.reg is not None]
+    return [reg for reg in regs if reg.file is not RegFile.SGPR]

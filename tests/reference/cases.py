@@ -99,7 +99,8 @@ def overlaps(op: OpInfo) -> Iterator[tuple[str, int] | None]:
             if set(result.files) & set(source.files):
                 distances = range(1 - source.dwords, result.dwords)
                 if result.dwords > 4:  # matrices: both ends, and what IREE's compiler emits
-                    distances = sorted({1 - source.dwords, -4, -2, 0, 2, 4, result.dwords - source.dwords} & {*distances})
+                    ends = {1 - source.dwords, result.dwords - source.dwords}
+                    distances = sorted((ends | {-4, -2, 0, 2, 4}) & {*distances})
                 for distance in distances:
                     yield f"{result.name} {source.name}", distance
 
@@ -235,7 +236,8 @@ class Cases:
         if isinstance(row, Permute):
             address = inst["addr"].reg
             assert address is not None
-            case.hold(address, [self.generator.choice((4 * lane, self.generator.getrandbits(9))) for lane in range(LANES)])
+            pick, bits = self.generator.choice, self.generator.getrandbits
+            case.hold(address, [pick((4 * lane, bits(9))) for lane in range(LANES)])
             return case
         region = Region(place.memory)
         case.scalars |= scalar_values(inst, region, place.scalar, self.generator)
@@ -252,6 +254,6 @@ def variants(op: OpInfo, every: bool) -> list[tuple[tuple[str, int] | None, bool
     if not every:
         return [(None, True), (ways[len(op.record) % len(ways)], True)]
     return [(None, False), *((None, True) for _ in range(4 if OpFlag.VALU in op.flags else 3)),
-            *((way, varied) for way in ways[1:] for varied in (False, True))]
+            *((way, bool(number % 2)) for number, way in enumerate(ways[1:]))]
 
 

@@ -13,9 +13,9 @@ from luthier_py.isa.semantics.control import CrossLane
 from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.matrix import Matrix
 from reference import floats
+from reference.algebra import NEW_NAN
 from reference.vector import field, raw
 from reference.wave import LANES, M32, Freedom, Wave
-from reference.algebra import NEW_NAN
 
 
 def cross_lane(wave: Wave, inst: Inst, row: CrossLane) -> None:

@@ -16,6 +16,7 @@ from reference.algebra import flushed, limits, signed
 from reference.vector import field, raw
 from reference.wave import M32, Wave
 
+
 class Space:
     """Where a lane's instruction reads and writes: ``address`` None is out of a buffer's range."""
 
@@ -95,8 +96,8 @@ def load(wave: Wave, inst: Inst, row: Load) -> None:
         if row.signed and value >> row.bits - 1:
             value -= 1 << row.bits
         old = wave.vector(target, lane)
-        halves = {"": value & M32, "low": old & 0xFFFF0000 | value & 0xFFFF, "high": old & 0xFFFF | (value & 0xFFFF) << 16}
-        found[lane] = halves[row.half]
+        half = value & 0xFFFF
+        found[lane] = {"": value & M32, "low": old & 0xFFFF0000 | half, "high": old & 0xFFFF | half << 16}[row.half]
     _give(wave, target, found)
 
 

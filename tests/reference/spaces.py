@@ -133,7 +133,8 @@ def memory_of(row: object, generator: random.Random) -> bytes:
     """A region's first contents."""
     if not isinstance(row, Atomic):
         return generator.randbytes(REGION_BYTES)
-    values = [value for _ in range(REGION_BYTES * 8 // row.bits // LANES) for value in contents(row, generator, row.bits)]
+    rounds = range(REGION_BYTES * 8 // row.bits // LANES)
+    values = [value for _ in rounds for value in contents(row, generator, row.bits)]
     return b"".join(value.to_bytes(row.bits // 8, "little") for value in values)
 
 

@@ -1,7 +1,7 @@
 """The emulator against the reference reader: every row that has a meaning, on every target that is emulated.
 
-A selection, another for each target, runs always; LUTHIER_TEST_REFERENCE=1 (``make test-reference``) takes every row, with
-every overlap of sources and results. Results are equal bit for bit, but for what the manuals leave open:
+A selection, another for each target, runs always; LUTHIER_TEST_REFERENCE=1 (``make test-reference``) takes every row,
+with every overlap of sources and results. Results are equal bit for bit, but for what the manuals leave open:
 
 | what | the manual's words |
 |---|---|
@@ -19,11 +19,13 @@ import os
 import random
 
 import pytest
-from reference.campaign import ELSEWHERE, TARGETS, rows, run_campaign
 
+from luthier_py.emulator import dpp, engine, matrix, operands
 from luthier_py.isa import instruction_set, target
 from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.algebra import U32, Value, select
 from luthier_py.isa.semantics.control import Action, Indexing
+from reference.campaign import ELSEWHERE, TARGETS, rows, run_campaign
 
 ALL = os.environ.get("LUTHIER_TEST_REFERENCE") == "1"
 SHARE = 16  # one row of so many in the selection
@@ -51,6 +53,32 @@ def test_selection(name: str) -> None:
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_row(name: str, part: int) -> None:
     compare(name, rows(instruction_set(target(name), 64))[part::PARTS], every=True)
+
+
+def _old_clamp(value: Value) -> Value:
+    return select(value > 0.0, select(value < 1.0, value, 1.0), 0.0)
+
+
+def _old_addends(function: matrix._Function) -> None:
+    function.emitter.emit("%addends = bitcast ptr %c to ptr")
+
+
+WRONG = {  # what the emulator once did, and where it shows
+    "clamp of -0 gives +0": ("V_MUL_F32", operands, "clamp_float", _old_clamp),
+    "D is written before all of C is read": ("V_MFMA_F32_16X16X4F32", matrix._Function, "_keep_addends", _old_addends),
+    "DPP forgets the half that stays": ("V_MAC_F16", operands.Result, "_placed",
+                                        lambda result, chunk, word: word.to(U32)),
+    "bound_ctrl is ignored": ("V_MOV_B32", dpp.Dpp, "enabled", lambda controls, chunk: None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_emulator_is_seen(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    base, owner, name, old = WRONG[wrong]
+    monkeypatch.setattr(engine, "_ready", {})  # support functions are compiled once
+    monkeypatch.setattr(owner, name, old)
+    ops = [op for op in rows(instruction_set(target("gfx908"), 64)) if op.base == base]
+    assert run_campaign("gfx908", SEED, ops, every=True).differences
 
 
 def test_nothing_is_left_out() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from luthier_py.isa import EXEC, VCC, Access, Inst, Operand, OperandKind, OpFlag, Reg
+from luthier_py.isa import EXEC, MODE, VCC, Access, Inst, Operand, OperandKind, OpFlag, Reg
 from luthier_py.isa.instruction import SRC_EXECZ, SRC_SCC, SRC_VCCZ
 from luthier_py.isa.registers import SCC
 from luthier_py.isa.semantics import Lanes, Slot
@@ -79,7 +79,8 @@ def _lane(wave: Wave, inst: Inst, row: Lanes, lane: int) -> Lane:
              for element in range(2 if packed else 1)]
     computed = [compute(*sources) for sources in taken]
     outputs = [list(x) for x in zip(*(x if isinstance(x, tuple) else (x,) for x in computed), strict=True)]
-    return [[_finished(wave, inst, row, value) for value in values] for values in outputs], frozenset(ops.notes), enabled
+    finished = [[_finished(wave, inst, row, value) for value in values] for values in outputs]
+    return finished, frozenset(ops.notes), enabled
 
 
 def _sources(wave: Wave, inst: Inst, row: Lanes, ops: PythonOps, lane: int, source_lane: int | None,
@@ -156,7 +157,9 @@ def _finished(wave: Wave, inst: Inst, row: Lanes, value: Value) -> int:
     if value.type.kind is not Kind.FLOAT:
         return value.ref
     width = value.type.bits
-    bits = modified_float(PythonOps(), value.ref, width, field(inst, "omod"), bool(field(inst, "clamp")))
+    scales = wave.flushes(width) and not wave.scalar(MODE) >> 9 & 1  # neither denormals nor IEEE (CDNA 3 ISA, 6.2.2)
+    omod = field(inst, "omod") if scales else 0
+    bits = modified_float(PythonOps(), value.ref, width, omod, bool(field(inst, "clamp")))
     return flushed(bits, width) if row.flushes and wave.flushes(width) else bits
 
 

@@ -262,21 +262,45 @@ def test_modifiers():
             cases.append(Case("v_add_f32_e64", (32, 32), 32,
                               lambda a, b, m=first, n=second: add(modified(a, m), modified(b, n)),
                               {"src0_modifiers": first, "src1_modifiers": second}, nan_or_equal(32)))
-    for omod, factor in ((1, 2), (2, 4), (3, Fraction(1, 2))):
-        cases.append(Case("v_mul_f32_e64", (32, 32), 32, scaled(factor), {"omod": omod}, nan_or_equal(32)))
     cases.append(Case("v_add_f32_e64", (32, 32), 32, lambda a, b: clamped(add(a, b)), {"clamp": 1}))
     check(cases, floats=True)
 
 
+def test_output_modifiers():
+    """They are ignored in IEEE mode and with denormals; else all zeros become +0 (CDNA 3 ISA, 6.2.2)."""
+    factors = ((1, 2), (2, 4), (3, Fraction(1, 2)))
+    scaling = [Case("v_mul_f32_e64", (32, 32), 32, scaled(factor), {"omod": omod}, nan_or_equal(32))
+               for omod, factor in factors]
+    check(scaling, floats=True, mode=MODE & ~0x2F0)
+    for mode, flushes in ((MODE, False), (MODE & ~0x200, False), (MODE & ~0xF0, True)):
+        ignoring = [Case("v_mul_f32_e64", (32, 32), 32, product(flushes), {"omod": omod}, nan_or_equal(32))
+                    for omod, _ in factors]
+        check(ignoring, floats=True, mode=mode)
+
+
+def flushed(bits):
+    return bits if bits & 0x7F800000 else bits & 0x80000000
+
+
+def product(flushes):
+    exact = exactly(32, lambda a, b: a * b, lambda a, b: a * b)
+    return lambda a, b: flushed(exact(flushed(a), flushed(b))) if flushes else exact(a, b)
+
+
 def scaled(factor):
-    product = exactly(32, lambda a, b: a * b, lambda a, b: a * b)
     scale = exactly(32, lambda a: a * factor, lambda a: a * float(factor))
-    return lambda a, b: scale(product(a, b))
+
+    def compute(a, b):
+        exact = exactly(32, lambda a, b: a * b, lambda a, b: a * b)
+        bits = flushed(scale(exact(flushed(a), flushed(b))))
+        return bits if bits & 0x7FFFFFFF else 0
+
+    return compute
 
 
 def clamped(bits):
     value = float_of(bits, 32)
-    return 0 if not value > 0 else bits if value < 1 else 0x3F800000
+    return 0 if not value >= 0 else bits if value < 1 else 0x3F800000
 
 
 def test_flushed_denormals():
