@@ -49,6 +49,7 @@ from luthier_py.emulator.slot import Slot, Words, record
 from luthier_py.emulator.standing import told
 from luthier_py.emulator.translate import Counted
 from luthier_py.errors import DeviceError, Location, TimeLimit
+from luthier_py.runtime.time_limit import check_time_limit
 
 ROUNDS = 64  # turns of each wave before somebody looks how far the work-group got
 QUEUE_BYTES = 256
@@ -63,6 +64,10 @@ class Patience:
     time_limit: float | None = None  # seconds
     others_write: bool = False
     standstill: float = 30.0         # seconds until waiting for work-groups that cannot start is an error all the same
+
+    def __post_init__(self) -> None:
+        if self.time_limit is not None:
+            check_time_limit(self.time_limit)
 
 
 class Worker:

@@ -30,11 +30,11 @@ from luthier_py.isa.registers import (
     sgpr,
     vgpr,
 )
-from luthier_py.isa.target import Target, target, target_of_mach, targets
+from luthier_py.isa.target import Target, emulated_target, target, target_of_mach, targets
 
 __all__ = [
     "EXEC", "FLAT_SCRATCH", "M0", "MODE", "NO_REGS", "SCC", "TTMP0", "VCC", "XNACK_MASK", "Access", "Counter",
     "Effects", "Inst", "InstructionSet", "OpFlag", "OpInfo", "Operand", "OperandInfo", "OperandKind", "Reg",
-    "RegFile", "RegSet", "Space", "Target", "agpr", "instruction_set", "sgpr", "target", "target_of_mach",
-    "targets", "vgpr",
+    "RegFile", "RegSet", "Space", "Target", "agpr", "emulated_target", "instruction_set", "sgpr", "target",
+    "target_of_mach", "targets", "vgpr",
 ]

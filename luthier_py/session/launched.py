@@ -5,6 +5,7 @@ In: a file, a launch, perhaps a tool. Out: what the kernel wrote, what the tool 
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from luthier_py.emulator import EmulatorDevice
@@ -16,6 +17,7 @@ from luthier_py.report.output import Output, write_report
 from luthier_py.report.verdict import Verdict
 from luthier_py.runtime import Device
 from luthier_py.runtime.hip_device import HipDevice
+from luthier_py.runtime.time_limit import VARIABLE, parse_time_limit
 from luthier_py.session.files import write_array
 from luthier_py.session.run import Dim, Done, Launch, run_instrumented, run_original
 from luthier_py.tool import Tool
@@ -23,12 +25,14 @@ from luthier_py.tool import Tool
 MAX_WORKITEMS = 1024  # of a work-group (AMDGPUUsage, "amdgpu-flat-work-group-size")
 
 
-def launch_file(file: Path, launch: Launch, tool: Tool | None, device_name: str) -> Done:
+def launch_file(
+    file: Path, launch: Launch, tool: Tool | None, device_name: str, time_limit: float | None = None
+) -> Done:
     """Launch a kernel of ``file``, instrumented when there is a tool."""
     code = file.read_bytes()
     obj = load(code, str(file))
     obj.kernel(launch.kernel)
-    device = open_device(device_name, obj)
+    device = open_device(device_name, obj, time_limit)
     if tool is None:
         return Done(file, run_original(device, code, launch), device, None, None)
     verdict = Verdict(tool, launches=1)
@@ -42,12 +46,19 @@ def launch_file(file: Path, launch: Launch, tool: Tool | None, device_name: str)
     return Done(file, ran, device, tool, verdict)
 
 
-def open_device(name: str, obj: CodeObject) -> Device:
-    """``emulator``: a device for the object's own target, or the one after a colon. ``hip``: the first AMD GPU."""
+def open_device(name: str, obj: CodeObject, time_limit: float | None = None) -> Device:
+    """``emulator``: a device for the object's own target, or the one after a colon. ``hip``: the first AMD GPU.
+
+    Without a ``time_limit`` that of the environment holds.
+    """
     kind, colon, chosen = name.partition(":")
     if kind == "emulator":
-        return EmulatorDevice(target(chosen) if colon else obj.target)
+        if time_limit is None:
+            time_limit = parse_time_limit(os.environ.get(VARIABLE, ""))
+        return EmulatorDevice(target(chosen) if colon else obj.target, time_limit=time_limit)
     if name == "hip":
+        if time_limit is not None:
+            raise Invalid("a time limit is for kernels on the emulator, not for device hip")
         return HipDevice()
     raise Invalid(f"device {name} is not available; there are emulator, emulator:TARGET and hip")
 
