@@ -39,6 +39,9 @@ ToolOptions = Annotated[
 Output = Annotated[
     Path | None, typer.Option("--output", metavar="FILE", help="what each launch counted, as .txt, .csv or .json")
 ]
+TimeLimit = Annotated[float | None, typer.Option(
+    "--time-limit", metavar="SECONDS", help="of a launch on the emulator; then it ends, and says where its waves stand"
+)]
 Report = Annotated[Path | None, typer.Option("--report", metavar="DIR", help="folder for the tool's own files")]
 
 
@@ -151,6 +154,7 @@ def run(
         str, typer.Option("--device", help="`emulator`, `emulator:TARGET`, or `hip` for the first AMD GPU")
     ] = "emulator",
     save: Annotated[Path | None, typer.Option("--save", help="folder for the out and inout buffers, as .npy")] = None,
+    time_limit: TimeLimit = None,
     output: Output = None,
     report: Report = None,
     as_json: AsJson = False,
@@ -173,7 +177,7 @@ def run(
     _check_taken(options, tool != "none")
     with aside():
         loaded = _echoed(tool, options) if tool != "none" else None
-        done = launch_file(file, launch, loaded, device)
+        done = launch_file(file, launch, loaded, device, time_limit)
         saved = save_outputs(done, save) if save else {}
         files = [*save_counts(done), *save_report(done)]
     facts = launch_facts(done, launch, {k: str(v) for k, v in saved.items()}, list(map(str, files)))
@@ -221,6 +225,7 @@ def execute(
     kernels: Annotated[
         str | None, typer.Option("--kernels", metavar="REGEX", help="only kernels with such names")
     ] = None,
+    time_limit: TimeLimit = None,
     output: Output = None,
     report: Report = None,
 ) -> None:
@@ -237,7 +242,7 @@ def execute(
     options = _pairs(option, LUTHIER_KERNELS=kernels, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
     _check_taken(options, tool is not None)
     with aside():
-        done = run_program(command, tool, options, device)
+        done = run_program(command, tool, options, device, time_limit=time_limit)
     for line in (without_runtime(done, device), *done.undelivered):
         if line:
             say(line)

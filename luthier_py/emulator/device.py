@@ -17,16 +17,10 @@ from luthier_py.emulator.module import EmulatorModule
 from luthier_py.emulator.pool import Pool
 from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.emulator.translate import Settings
-from luthier_py.errors import Invalid, Unsupported
-from luthier_py.isa.target import Target, targets
+from luthier_py.errors import Invalid
+from luthier_py.isa.target import Target, emulated_target
 from luthier_py.loader import load
 from luthier_py.runtime.device import Buffer, Dim3, KernelHandle
-
-EMULATED_GENERATION = 9
-
-def emulated_targets() -> tuple[Target, ...]:
-    """Those whose instructions have meanings; where one is missing all the same, the launch says so."""
-    return tuple(target for target in targets() if target.generation == EMULATED_GENERATION)
 
 
 class EmulatorDevice:
@@ -37,10 +31,7 @@ class EmulatorDevice:
 
     def __init__(self, target: Target, threads: int = 1, time_limit: float | None = None,
                  memory: Memory | None = None, others_write: bool = False) -> None:
-        if target not in emulated_targets():
-            known = ", ".join(row.name for row in emulated_targets())
-            raise Unsupported(f"there is no emulator for {target.name} yet, only for {known}")
-        self._target = target
+        self._target = emulated_target(target.name)
         self.threads = max(threads, 1)
         self.patience = Patience(time_limit, others_write)
         self.memory = memory or Memory()

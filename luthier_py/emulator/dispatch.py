@@ -49,6 +49,7 @@ from luthier_py.emulator.slot import Slot, Words, record
 from luthier_py.emulator.standing import told
 from luthier_py.emulator.translate import Counted
 from luthier_py.errors import DeviceError, Location, TimeLimit
+from luthier_py.runtime.time_limit import check_time_limit
 
 ROUNDS = 64  # turns of each wave before somebody looks how far the work-group got
 QUEUE_BYTES = 256
@@ -63,6 +64,10 @@ class Patience:
     time_limit: float | None = None  # seconds
     others_write: bool = False
     standstill: float = 30.0         # seconds until waiting for work-groups that cannot start is an error all the same
+
+    def __post_init__(self) -> None:
+        if self.time_limit is not None:
+            check_time_limit(self.time_limit)
 
 
 class Worker:
@@ -105,6 +110,7 @@ class Worker:
         while not run.stop.is_set():
             outcome = Outcome(run.native(self.address, run.record.ctypes.data, slot.address, ROUNDS))
             if outcome is Outcome.FINISHED:
+                slot.over = True
                 if not waiting:
                     return
                 slot = waiting.popleft()
@@ -122,7 +128,7 @@ class Worker:
         if slot.has_moved_on():
             return True
         if slot.look(self.run.changes):
-            if not self.run.has_place and all(s.still_at == slot.still_at for s in self.slots if s.active):
+            if not self.run.has_place and all(s.over or s.still_at == slot.still_at for s in self.slots):
                 self.run.consider_standstill()
             return False
         self.run.standing_since = None
@@ -151,7 +157,7 @@ class Run:
         self.stop = threading.Event()
         self.standing_since: float | None = None
         self._hopeless: DeviceError | None = None
-        self._compiling = 0.0
+        self._compiling = 0  # workers that do
         self._taken: list[int] = []
         self.residency = of_device(
             shape.record.name, shape.target, shape.record.descriptor, shape.waves, shape.lds_bytes)
@@ -247,19 +253,20 @@ class Run:
         return timer
 
     def _time_is_over(self) -> None:
-        """Time that compiling took does not count."""
-        with self._lock:
-            extra, self._compiling = self._compiling, 0.0
-        if extra > 0:
-            self._timer(extra)
+        """Who compiles when it is gets all of it again: a limit shorter than that would never let a kernel run."""
+        if self._compiling:
+            self._timer(self.patience.time_limit)
         else:
             self.halt()
 
     def compile(self, pc: int) -> None:
-        started = time.monotonic()
-        self.code.require(pc, self.shape.record.name)
         with self._lock:
-            self._compiling += time.monotonic() - started
+            self._compiling += 1
+        try:
+            self.code.require(pc, self.shape.record.name)
+        finally:
+            with self._lock:
+                self._compiling -= 1
 
     # Work-groups that wait
 
@@ -287,8 +294,10 @@ class Run:
     def consider_standstill(self) -> None:
         """End the launch if nobody can go on: every work-group that may run stands still, in the same memory."""
         changes = self.changes
-        slots = [slot for worker in self.workers for slot in worker.slots if slot.active]
-        moving = not all(worker.slots for worker in self.workers) or any(slot.still_at != changes for slot in slots)
+        slots = [slot for worker in self.workers for slot in worker.slots]
+        coming = len(slots) < self.residency.groups - self._places_left  # a place is taken, and not yet a slot
+        slots = [slot for slot in slots if not slot.over]
+        moving = coming or any(slot.still_at != changes for slot in slots)
         if moving or changes != self.changes or self.stop.is_set():
             time.sleep(POLL_SECONDS)
             return
@@ -306,8 +315,8 @@ class Run:
 
     def _deadlock(self, slots: list[Slot]) -> DeviceError:
         if self.waiting_to_start:
-            why = (f"deadlock: the {len(slots)} work-groups that the device can hold ({self.residency.limit}) wait for "
-                   "those that have not started")
+            why = (f"deadlock: the {len(slots)} work-groups that the device can hold ({self.residency.limit}) get no "
+                   "further, and others have not started")
         elif any(s.status in (Status.BARRIER, Status.MEETING) for slot in slots for s in slot.standings()):
             why = "deadlock at a barrier: the waves that it waits for never come"
         else:

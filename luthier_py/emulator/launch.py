@@ -22,6 +22,8 @@ from luthier_py.runtime.device import Dim3
 
 DYNAMIC_STACK_BYTES = 16384  # of a lane, for kernels whose stack has no known bound
 MAX_GROUP = 1024
+MAX_ITEMS = (1 << 32) - 1  # along x, y or z
+MAX_GROUPS = 1 << 63
 SHARED_BASE, PRIVATE_BASE = 1 << 48, 2 << 48  # apertures: above every host address
 PACKET_BYTES = 64
 # Scratch buffer resource, dwords 1 to 3: swizzled, no limit, thread id added, stride of 64 lanes, elements of 4 bytes.
@@ -58,6 +60,7 @@ def shape_of(record: KernelRecord, target: Target, grid: Dim3, block: Dim3, dyna
     limit = min(int(record.metadata.get(".max_flat_workgroup_size", MAX_GROUP)), MAX_GROUP)
     if items > limit:
         raise Invalid(f"kernel {record.name}: a work-group of {items} work-items exceeds its limit of {limit}")
+    _check_packet(record.name, grid, block)
     lds = descriptor.group_segment_fixed_size + dynamic_lds
     if lds > target.lds_bytes or dynamic_lds < 0:
         raise Invalid(f"kernel {record.name}: {lds} bytes of LDS, but a work-group can have {target.lds_bytes}")
@@ -65,7 +68,20 @@ def shape_of(record: KernelRecord, target: Target, grid: Dim3, block: Dim3, dyna
     if descriptor.uses_dynamic_stack or record.metadata.get(".uses_dynamic_stack"):
         scratch += DYNAMIC_STACK_BYTES
     wave_size = 32 if descriptor.enable_wavefront_size32 else 64
+    if scratch * wave_size > target.wave_scratch_bytes:
+        most = target.wave_scratch_bytes // wave_size
+        raise Invalid(f"kernel {record.name}: {scratch} bytes of private memory for a lane; {target.name} has {most}")
     return Shape(record, target, grid, block, lds, -(-scratch // 4) * 4, wave_size, -(-items // wave_size))
+
+
+def _check_packet(name: str, grid: Dim3, block: Dim3) -> None:
+    """The dispatch packet counts work-items of each dimension in 32 bits (HSA, 2.9.6); work-groups are numbered."""
+    for axis, groups, size in zip("xyz", grid, block, strict=True):
+        if groups * size > MAX_ITEMS:
+            many = f"{groups} work-groups of {size} are {groups * size} work-items"
+            raise Invalid(f"kernel {name}: {many} along {axis}; a dispatch packet can say at most {MAX_ITEMS}")
+    if grid[0] * grid[1] * grid[2] >= MAX_GROUPS:
+        raise Invalid(f"kernel {name}: grid {grid} has more work-groups than can be counted")
 
 
 def mode_of(descriptor: KernelDescriptor) -> int:

@@ -80,7 +80,7 @@ WORKER = _fields(
     "code_start",    # absolute address of the table's first dword
     "shared_base", "private_base",      # apertures
     "meetings",      # address of a u64 for each global wave sync resource: waves that have come to its barriers
-    "changes",       # how often its waves may have changed memory that others see; counted after the change
+    "changes",       # how often its waves may have changed what others see, or read the clock; counted afterwards
 )
 WORKER_BYTES = 8 * len(WORKER)
 

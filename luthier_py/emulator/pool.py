@@ -10,6 +10,8 @@ import ctypes
 import mmap
 import threading
 
+from luthier_py.errors import DeviceError
+
 MAX_IDLE_BYTES = 1 << 28
 
 
@@ -17,7 +19,10 @@ class Block:
     """Anonymous memory of this process."""
 
     def __init__(self, size: int) -> None:
-        self.memory = mmap.mmap(-1, size)
+        try:
+            self.memory = mmap.mmap(-1, size)
+        except (OSError, OverflowError, ValueError) as error:
+            raise DeviceError(f"no room for the {size} bytes that a work-group needs on this computer") from error
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
         self.size = size
 

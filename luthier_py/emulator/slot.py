@@ -52,6 +52,8 @@ class Slot:
         everything = np.frombuffer(self.block.memory, np.uint8)
         self._waves = everything[:waves].reshape(shape.waves, self._stride)
         self._memory = everything[waves + images : waves + images + lds + scratch * shape.waves]
+        self.over = False
+        """No work-group is in it, and none will be."""
         self._effort = 0
         self._group = -1
         self.still_at = -1

@@ -275,7 +275,7 @@ class Translator:
         self.emitter.emit(f"ret i32 {status}")
 
     def note_change(self) -> None:
-        """Others may see another memory from here on."""
+        """The world is another from here on: memory, or the time."""
         place = self._at("%worker", WORKER["changes"])
         old = self.emitter.let(f"load i64, ptr {place}")
         self.emitter.emit(f"store i64 {self.emitter.let(f'add i64 {old}, 1')}, ptr {place}")
@@ -357,6 +357,7 @@ class Translator:
             self._leave(Status.JUMP, to)
         elif row is Action.CLOCK:
             self._write_result(inst, self.ops.value(U64, self.emitter.call("i64", "llvm.readcyclecounter", [])))
+            self.note_change()  # who looks at the clock is not where it was, whatever it keeps of it
         elif row in (Action.GETREG, Action.SETREG, Action.SETREG_IMM):
             hardware(self, inst, row)
         elif row in (Action.ROUND_MODE, Action.DENORMAL_MODE):

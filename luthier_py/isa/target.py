@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache
 
-from luthier_py.errors import Invalid
+from luthier_py.errors import Invalid, Unsupported
 from luthier_py.isa.registers import EXEC, FLAT_SCRATCH, TTMP0, VCC, XNACK_MASK
 
 
@@ -86,6 +86,11 @@ class Target:
     def extra_sgprs(self) -> int:
         """SGPRs at the end of a wave's allocation that VCC, XNACK_MASK and FLAT_SCRATCH take (getNumExtraSGPRs)."""
         return 6 if self.flat_scratch_operands else 0
+
+    @property
+    def emulated(self) -> bool:
+        """Whether isa/semantics says what its instructions do; where one is missing, the launch says so."""
+        return self.generation == 9
 
     def wave_registers(self, wave_size: int) -> WaveRegisters:
         for size, registers in self.vgprs:
@@ -218,6 +223,15 @@ def target(name: str) -> Target:
         if row.name == name:
             return row
     raise Invalid(f"unknown target {name!r}: expected one of {', '.join(row.name for row in _TARGETS)}")
+
+
+def emulated_target(name: str) -> Target:
+    """The row called ``name``; Unsupported if kernels for it cannot be run on the emulator."""
+    row = target(name)
+    if not row.emulated:
+        others = ", ".join(other.name for other in _TARGETS if other.emulated)
+        raise Unsupported(f"the emulator does not run kernels for {name} yet, only for {others}")
+    return row
 
 
 @cache

@@ -23,10 +23,12 @@ from typing import Any
 from luthier_py.errors import Invalid
 from luthier_py.report.spool import facts_of
 from luthier_py.runtime.hip import runtime_folder, tool_library
+from luthier_py.runtime.time_limit import VARIABLE, check_time_limit
 from luthier_py.session.files import write_file
 from luthier_py.session.undelivered import undelivered
 from luthier_py.tool import Tool, load_tool
 from luthier_py.tool.discover import absolute
+from luthier_py.worker.targets import chosen_targets
 
 VERDICT = "LUTHIER_VERDICT"
 RUNTIME = "libamdhip64.so"
@@ -70,13 +72,14 @@ def without_runtime(done: Executed, device: str | None) -> str | None:
 
 
 def execute(
-    command: Sequence[str], tool: str | None, options: Mapping[str, str], device: str | None, reports: bool = False
+    command: Sequence[str], tool: str | None, options: Mapping[str, str], device: str | None, reports: bool = False,
+    time_limit: float | None = None,
 ) -> Executed:
     """Run ``command``. ``device``: emulator:TARGET, or None for what the program finds. ``reports``: verdicts have
     those of all launches."""
     if shutil.which(command[0]) is None:
         raise Invalid(f"there is no program {command[0]}")
-    environment = {**os.environ, **device_environment(device)}
+    environment = {**os.environ, **device_environment(device, time_limit)}
     if tool is None:
         return Executed(_run(command, environment), ())
     loaded = load_tool(tool, options)  # what is wrong with it is said before the program starts
@@ -111,15 +114,21 @@ def _ended(folder: Path) -> list[Path]:
     return sorted(paths, key=lambda path: path.stat().st_mtime_ns)
 
 
-def device_environment(device: str | None) -> dict[str, str]:
-    """What makes a program find the emulator in the runtime's place."""
+def device_environment(device: str | None, time_limit: float | None = None) -> dict[str, str]:
+    """What makes a program find the emulator in the runtime's place; ``time_limit``: seconds of a launch."""
     if device is None:
+        if time_limit is not None:
+            raise Invalid("a time limit is for kernels on the emulator; give a device, as emulator:TARGET")
         return {}
     if not device.startswith("emulator"):
         raise Invalid(f"device {device} is unknown; give emulator:TARGET, or nothing for the GPU")
+    chosen_targets(device)  # what is wrong with it is said before the program starts
+    limit = {}
+    if time_limit is not None:
+        limit = {VARIABLE: str(check_time_limit(time_limit))}
     folder = str(runtime_folder())
     libraries = _first(folder, os.environ.get("LD_LIBRARY_PATH"), os.pathsep)
-    return {"LUTHIER_DEVICE": device, "LD_LIBRARY_PATH": libraries, "ROCM_PATH": folder}
+    return {**limit, "LUTHIER_DEVICE": device, "LD_LIBRARY_PATH": libraries, "ROCM_PATH": folder}
 
 
 def build_tool(tool: str, options: Mapping[str, str], output: Path) -> None:

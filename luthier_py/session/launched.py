@@ -18,6 +18,7 @@ from luthier_py.report.remedies import advising
 from luthier_py.report.verdict import Verdict
 from luthier_py.runtime import Device
 from luthier_py.runtime.hip_device import HipDevice
+from luthier_py.runtime.time_limit import VARIABLE, parse_time_limit
 from luthier_py.session.files import write_array
 from luthier_py.session.run import Dim, Done, Launch, check_arguments, doubts, run_instrumented, run_original
 from luthier_py.tool import Tool
@@ -26,7 +27,9 @@ from luthier_py.worker.edge import say
 MAX_WORKITEMS = 1024  # of a work-group (AMDGPUUsage, "amdgpu-flat-work-group-size")
 
 
-def launch_file(file: Path, launch: Launch, tool: Tool | None, device_name: str) -> Done:
+def launch_file(
+    file: Path, launch: Launch, tool: Tool | None, device_name: str, time_limit: float | None = None
+) -> Done:
     """Launch a kernel of ``file``, instrumented when there is a tool."""
     _, colon, chosen = device_name.partition("emulator:")
     code = read_code(file, parse_target_id(chosen) if colon else None)
@@ -37,7 +40,7 @@ def launch_file(file: Path, launch: Launch, tool: Tool | None, device_name: str)
         say(f"warning: {doubt}")
     if tool is not None:
         tool.selection = tool.selection.of_process(os.getpid())
-    device = open_device(device_name, obj)
+    device = open_device(device_name, obj, time_limit)
     if tool is None:
         return Done(file, run_original(device, code, launch), device, None, None)
     verdict = Verdict(tool, launches=1)
@@ -54,12 +57,19 @@ def launch_file(file: Path, launch: Launch, tool: Tool | None, device_name: str)
     return Done(file, ran, device, tool, verdict)
 
 
-def open_device(name: str, obj: CodeObject) -> Device:
-    """``emulator``: a device for the object's own target, or the one after a colon. ``hip``: the first AMD GPU."""
+def open_device(name: str, obj: CodeObject, time_limit: float | None = None) -> Device:
+    """``emulator``: a device for the object's own target, or the one after a colon. ``hip``: the first AMD GPU.
+
+    Without a ``time_limit`` that of the environment holds.
+    """
     kind, colon, chosen = name.partition(":")
     if kind == "emulator":
-        return EmulatorDevice(target(chosen) if colon else obj.target)
+        if time_limit is None:
+            time_limit = parse_time_limit(os.environ.get(VARIABLE, ""))
+        return EmulatorDevice(target(chosen) if colon else obj.target, time_limit=time_limit)
     if name == "hip":
+        if time_limit is not None:
+            raise Invalid("a time limit is for kernels on the emulator, not for device hip")
         return HipDevice()
     raise Invalid(f"device {name} is not available; there are emulator, emulator:TARGET and hip")
 

@@ -24,19 +24,19 @@ from luthier_py.emulator import EmulatorDevice, LaunchProfile
 from luthier_py.emulator.memory import Allocation, Memory
 from luthier_py.emulator.module import EmulatorModule
 from luthier_py.emulator.residency import COMPUTE_UNITS, of_compute_unit
-from luthier_py.errors import DeviceError, Invalid
-from luthier_py.isa import Target, target
+from luthier_py.errors import DeviceError, Invalid, TimeLimit
+from luthier_py.isa import Target
 from luthier_py.loader import KernelRecord, SymbolType
-from luthier_py.runtime import hidden_value
+from luthier_py.runtime import hidden_value, time_limit
 from luthier_py.runtime.device import Dim3
 from luthier_py.runtime.hip import protocol
 from luthier_py.runtime.hip.protocol import Message
 from luthier_py.worker import bundles, properties
 from luthier_py.worker.arena import Arena
 from luthier_py.worker.edge import Refused, guarded
+from luthier_py.worker.targets import VARIABLE, chosen_targets
 from luthier_py.worker.wire import Request
 
-VARIABLE = "LUTHIER_DEVICE"
 PROFILE = "LUTHIER_DEVICE_PROFILE"
 """A file that gets one line of JSON for each launch: what the emulator itself counted."""
 MEMORY = "LUTHIER_DEVICE_MEMORY"
@@ -45,7 +45,6 @@ SHARED_GROUPS = 16  # work-groups of a thread from which on threads pay
 _LAUNCH = struct.Struct("<10I")
 _GRID_SYNC_BYTES = 64
 HOSTCALLS = "hidden_hostcall_buffer"
-MAX_DEVICES = 16  # of runtime/hip/luthier.h
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +66,7 @@ class DeviceService:
         self._next_module = 1
         self._pointers: dict[str, int] = {}  # hidden arguments that every launch has
         self._profile = os.environ.get(PROFILE)
+        self._time_limit = time_limit.parse_time_limit(os.environ.get(time_limit.VARIABLE, ""))
         self._threads = os.cpu_count() or 1
 
     over = False
@@ -110,7 +110,10 @@ class DeviceService:
     def _open(self, address: int, size: int) -> bytes:
         self.arena = Arena(address, size)
         self.memory = Memory((self.arena.address, self.arena.size))
-        self.devices = [EmulatorDevice(target, memory=self.memory) for target in self.targets]
+        self.devices = [
+            EmulatorDevice(target, time_limit=self._time_limit, memory=self.memory, others_write=True)
+            for target in self.targets
+        ]
         threading.Thread(target=self._run, daemon=True).start()
         count = len(self.targets)
         each = min(self._memory_bytes, self.arena.size // 2 // count)  # the other half is for memory of the host
@@ -151,7 +154,9 @@ class DeviceService:
             self.arena.done(ticket)
 
     def _note(self, outcome: None | Exception) -> None:
-        if isinstance(outcome, Exception):
+        if isinstance(outcome, TimeLimit):
+            self.arena.fail(protocol.STATUS_LAUNCH_TIMEOUT)
+        elif isinstance(outcome, Exception):
             bad_address = isinstance(outcome, DeviceError) and "address" in outcome.message
             self.arena.fail(protocol.STATUS_ILLEGAL_ADDRESS if bad_address else protocol.STATUS_LAUNCH_FAILURE)
 
@@ -184,19 +189,6 @@ def full_memory() -> Iterator[None]:
         yield
     except DeviceError as error:
         raise Refused(error.message, protocol.STATUS_OUT_OF_MEMORY) from None
-
-
-def chosen_targets(text: str) -> list[Target]:
-    """The targets of LUTHIER_DEVICE=emulator:TARGET[*COUNT][,...]: one device each, in that order."""
-    found = [re.fullmatch(r"emulator:([^*]+)(?:\*(\d{1,3}))?", part.strip()) for part in text.split(",")]
-    names = [match[1] for match in found if match for _ in range(int(match[2] or 1))]
-    if None in found or not 0 < len(names) <= MAX_DEVICES:
-        given = f"`{text}` is no such thing" if text else "it is not set"
-        raise Invalid(
-            f"no device: set {VARIABLE} to emulator:TARGET, for example the --offload-arch of your program, or to at "
-            f"most {MAX_DEVICES} of them with commas (emulator:TARGET*2: two of a kind); {given}"
-        )
-    return [target(name) for name in names]
 
 
 def chosen_memory(text: str) -> int:

@@ -1,5 +1,6 @@
 // What programs survive: argv[1] is `kernel` for a bad address in a kernel, `fork` and `early` for a
-// child of fork after and before HIP is used, `loop` for a program that is killed while a kernel runs.
+// child of fork after and before HIP is used, `loop` for a program that is killed while a kernel runs, `endless` for a
+// kernel that a time limit ends, `barrier` for one whose waves wait for each other, `signal` for one that waits for us.
 #include <hip/hip_runtime.h>
 #include <csignal>
 #include <cstring>
@@ -13,6 +14,23 @@ __global__ void forever(volatile int *flag)
 {
     while (*flag == 0)
         __builtin_amdgcn_s_sleep(1);
+}
+
+__global__ void never(volatile int *flag) // wave 1 waits for what wave 0 writes behind the barrier
+{
+    if (threadIdx.x < 64) {
+        __syncthreads();
+        *flag = 1;
+    } else
+        while (*flag == 0)
+            ;
+}
+
+__global__ void answered(volatile int *flag)
+{
+    flag[1] = 1;
+    while (*flag == 0)
+        ;
 }
 
 int main(int argc, char **argv)
@@ -42,6 +60,23 @@ int main(int argc, char **argv)
         REQUIRE(waitpid(child, &status, 0) == child && status == 0);
         CHECK(hipDeviceSynchronize());
         REQUIRE(waitpid(-1, &status, WNOHANG) == -1); // the worker is no child of the program
+    } else if (std::strcmp(what, "endless") == 0) {
+        forever<<<1, 1>>>(memory);
+        REQUIRE(hipDeviceSynchronize() == hipErrorLaunchTimeOut);
+        REQUIRE(hipMemcpy(&count, memory, 4, hipMemcpyDeviceToHost) == hipErrorLaunchTimeOut);
+    } else if (std::strcmp(what, "barrier") == 0) {
+        never<<<1, 128>>>(memory);
+        REQUIRE(hipDeviceSynchronize() == hipErrorLaunchTimeOut);
+    } else if (std::strcmp(what, "signal") == 0) {
+        int *shared;
+        CHECK(hipHostMalloc((void **)&shared, 8, 0));
+        volatile int *flag = shared;
+        flag[0] = flag[1] = 0;
+        answered<<<1, 1>>>(shared);
+        while (flag[1] == 0)
+            ;
+        flag[0] = 1;
+        CHECK(hipDeviceSynchronize());
     } else if (std::strcmp(what, "loop") == 0) {
         forever<<<1, 1>>>(memory);
         std::printf("running\n");

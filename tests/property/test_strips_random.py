@@ -23,7 +23,7 @@ MASKS = (8, 10, VCC)          # pairs
 SCALAR = 12
 IN, OUT = sgpr(0, 2), sgpr(2, 2)
 PRIVATE_BYTES = 8
-SEEDS = range(40)
+SEEDS = range(30)
 LENGTH = 40
 
 Lanes = Any  # NumPy arrays: one element for each lane

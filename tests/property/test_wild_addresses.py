@@ -1,4 +1,4 @@
-"""Wild addresses end in a DeviceError that names kernel, pc and lane, or in the right result; no process dies."""
+"""Wild addresses and damaged descriptors end in an error of ours or in the right result; no process dies."""
 
 from __future__ import annotations
 
@@ -8,11 +8,20 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).with_name("wild_addresses.py")
+HERE = Path(__file__).parent
 
 
 @pytest.mark.parametrize("seed, cases, rounds", [(0, 40, 60), pytest.param(1, 0, 1000, marks=pytest.mark.slow)])
 def test_every_kind_of_access(seed: int, cases: int, rounds: int) -> None:
-    command = [sys.executable, str(SCRIPT), str(seed), str(cases), str(rounds)]
+    survive("wild_addresses.py", seed, cases, rounds)
+
+
+@pytest.mark.parametrize("seed, count", [(0, 100), pytest.param(1, 10000, marks=pytest.mark.slow)])
+def test_damaged_descriptors(seed: int, count: int) -> None:
+    survive("damaged_descriptors.py", seed, count)
+
+
+def survive(script: str, *numbers: int) -> None:
+    command = [sys.executable, str(HERE / script), *map(str, numbers)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]

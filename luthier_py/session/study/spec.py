@@ -14,6 +14,7 @@ from typing import Any
 from luthier_py.errors import Invalid, LuthierError
 from luthier_py.session.study.keys import Keys, flag, number, numbers_or_texts, text, text_lists, texts, whole
 from luthier_py.tool import load_tool
+from luthier_py.worker.targets import chosen_targets
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -114,6 +115,9 @@ def read_study(path: Path) -> Study:
     devices = keys.take("devices", texts, (GPU,))
     if not devices:
         raise keys.wrong("devices", f"name at least one: emulator:TARGET, or {GPU}")
+    for device in devices:
+        if device.startswith("emulator"):
+            chosen_targets(device)
     study = Study(
         title=keys.take("title", text, path.stem),
         folder=folder,

@@ -6,6 +6,8 @@ import pytest
 from synthetic import Row, build
 
 from luthier_py.analysis import Facts, analyse, initial_registers, touched
+from luthier_py.analysis.effects import SCALARS, unpack
+from luthier_py.analysis.registers import allocated
 from luthier_py.ir import Instr, Program, lift
 from luthier_py.isa import EXEC, M0, VCC, RegSet, instruction_set, sgpr, target, vgpr
 from luthier_py.loader import KernelDescriptor
@@ -95,6 +97,13 @@ def test_skipping_that_ends_on_one_of_two_ways() -> None:
     rows[1:3] = [("s_cbranch_scc0", "other"), ("s_setvskip", 0, 0), ("s_branch", "end"), "other:", ("s_setvskip", 0, 0)]
     facts, instrs = solved(*rows)
     assert facts.obstacle(instrs[-2]) is not None and facts.obstacle(instrs[-1]) is None
+
+
+def test_agprs_that_are_said_to_start_behind_what_is_allocated() -> None:
+    gfx90a = target("gfx90a")
+    descriptor = KernelDescriptor(bytes(64)).with_vgpr_count(gfx90a, 64).with_accum_offset(256)
+    assert (descriptor.arch_vgpr_count(gfx90a), descriptor.agpr_count(gfx90a)) == (64, 0)
+    assert unpack(allocated(gfx90a, descriptor)) - unpack(SCALARS) == RegSet(0, (1 << 64) - 1, 0)
 
 
 def test_touched_registers() -> None:

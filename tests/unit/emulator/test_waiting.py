@@ -14,6 +14,7 @@ from emulated import ISA, KERNARG_BYTES, LANES, code_object
 from launching import compile_hip, launch
 
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.emulator.dispatch import Patience
 from luthier_py.errors import DeviceError, Invalid, TimeLimit
 from luthier_py.isa import EXEC, M0, sgpr, vgpr
 
@@ -141,6 +142,27 @@ def test_waiting_for_the_host_is_no_deadlock_where_it_may_write():
     kernarg = struct.pack("<Q", buffer.address).ljust(KERNARG_BYTES, b"\0")
     device.launch(device.load(code_object({"k": rows})).kernel("k"), (1, 1, 1), (LANES, 1, 1), kernarg)
     host.join()
+
+
+def test_work_groups_that_cannot_start_end_a_program_that_does_not_write():
+    """Not at once where others may; the patience of this device is none."""
+    device = EmulatorDevice(ISA.target)
+    device.patience = Patience(others_write=True, standstill=0.0)
+    buffer = device.alloc(4)
+    device.write(buffer.address, bytes(4))
+    kernarg = struct.pack("<Q", buffer.address).ljust(KERNARG_BYTES, b"\0")
+    handle = device.load(code_object({"k": wait_for_last(33)}, lds_bytes=32768)).kernel("k")
+    with pytest.raises(DeviceError, match="deadlock: the 32 work-groups that the device can hold"):
+        device.launch(handle, (33, 1, 1), (LANES, 1, 1), kernarg)
+
+
+def test_waiting_for_a_time_is_no_deadlock():
+    """Every round looks the same but for the clock, of which nothing is kept."""
+    rows = [*START, ("s_memtime", sgpr(10, 2)), ("s_waitcnt", 0), ("s_add_u32", sgpr(10), sgpr(10), 1 << 21),
+            ("s_addc_u32", sgpr(11), sgpr(11), 0), "again:", ("s_memtime", sgpr(12, 2)), ("s_waitcnt", 0),
+            ("s_sub_u32", sgpr(12), sgpr(12), sgpr(10)), ("s_subb_u32", sgpr(13), sgpr(13), sgpr(11)),
+            ("s_cmp_lt_i32", sgpr(13), 0), ("s_mov_b64", sgpr(12, 2), 0), ("s_cbranch_scc1", "again"), SET, END]
+    assert run(code_object({"k": rows}), 3) == (1,)
 
 
 def test_a_work_group_that_no_compute_unit_holds():

@@ -62,13 +62,13 @@ def test_errors_name_the_key(text: str, message: str, tmp_path: Path) -> None:
 
 
 def test_every_combination(tmp_path: Path) -> None:
-    head = 'repeat = 2\nbare = true\ndevices = ["gpu", "emulator:x"]\n'
+    head = 'repeat = 2\nbare = true\ndevices = ["gpu", "emulator:gfx906"]\n'
     first = PROGRAM + 'arguments = [["1"], ["2", "3"]]\n'
     second = PROGRAM + 'name = "b"\narguments = { small = ["4"] }\n'
     cells = cells_of(read(tmp_path, head + first + second + TOOL))
     assert len({cell.identity for cell in cells}) == len(cells) == 2 * 3 * 2 * 2
     assert {(cell.program, cell.arguments) for cell in cells} == {("sh", "1"), ("sh", "2 3"), ("b", "small")}
-    assert {cell.run["device"] for cell in cells} == {None, "emulator:x"}
+    assert {cell.run["device"] for cell in cells} == {None, "emulator:gfx906"}
     assert [cell.repeat for cell in cells] == [0] * 12 + [1] * 12, "what is compared runs close together"
 
 
@@ -89,7 +89,7 @@ def test_identity_is_by_content(tmp_path: Path) -> None:
     others = {
         identity(tmp_path, script + 'arguments = [["x"]]\n'),
         identity(tmp_path, script + "environment = { N = 1 }\n"),
-        identity(tmp_path, 'devices = ["emulator:x"]\n' + script),
+        identity(tmp_path, 'devices = ["emulator:gfx906"]\n' + script),
         identity(tmp_path, script + TOOL),
         identity(tmp_path, script + TOOL.replace("instr_count", "t.py")),
         identity(tmp_path, script + TOOL.replace("instr_count", "t.py") + "options = { n = 1 }\n"),

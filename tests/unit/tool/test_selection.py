@@ -134,6 +134,7 @@ def test_the_echo_says_what_was_given_and_what_it_means(tmp_path: Path) -> None:
     assert lines[0] == "luthier: tool Counter, options (* given):" and len(lines) == 1 + 3 + len(EVERY_TOOL)
     marked = [line for line in lines if line.startswith("  *")]
     assert [line.split()[1:4] for line in marked] == [
-        ["COUNT_WARP_LEVEL", "=", "0"], ["TOOL_VERBOSE", "=", "1"], ["LUTHIER_OUTPUT", "=", str(tmp_path / "o.csv")]]  # fmt: skip
+        ["COUNT_WARP_LEVEL", "=", "0"], ["TOOL_VERBOSE", "=", "1"],
+        ["LUTHIER_OUTPUT", "=", str(tmp_path / "o.csv")]]  # fmt: skip
     for option in EVERY_TOOL.values():
         assert any(f" {option.name} = " in line and line.endswith(option.help) for line in lines)

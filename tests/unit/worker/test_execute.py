@@ -48,6 +48,35 @@ def test_exit_codes(program: Program) -> None:
         assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
 
 
+def test_time_limit(program: Program) -> None:
+    lines = {}
+    for what in ("endless", "barrier"):
+        done = luthier("exec", "--time-limit", "0.2", "--device", DEVICE, "--", program("faults"), what)
+        assert (done.returncode, done.stdout) == (0, "PASSED\n"), done.stderr
+        (lines[what],) = done.stderr.splitlines()
+        assert "no end within the time limit of 0.2 s: wave 0 of work-group 0 at pc 0x" in lines[what]
+    assert "[kernel _Z7foreverPVi]" in lines["endless"]
+    assert "`s_barrier" in lines["barrier"] and "wave 1 of work-group 0 at pc 0x" in lines["barrier"]
+
+
+def test_a_kernel_may_wait_for_the_host(program: Program) -> None:
+    done = luthier("exec", "--device", DEVICE, "--", program("faults"), "signal")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "PASSED\n", "")
+
+
+def test_what_cannot_run_is_said_at_once(program: Program) -> None:
+    for wrong, said in (
+        (("--device", "emulator:gfx1100"), "does not run kernels for gfx1100 yet, only for gfx900, "),
+        (("--device", "emulator:gfx90a,emulator:gfx1100"), "does not run kernels for gfx1100 yet"),
+        (("--device", "emulator:nothing"), "unknown target"),
+        (("--time-limit", "-1", "--device", DEVICE), "give a positive number"),
+        (("--time-limit", "1"), "a time limit is for kernels on the emulator"),
+    ):
+        done = luthier("exec", *wrong, "--", program("vector_add"))
+        assert (done.returncode, done.stdout) == (1, "") and said in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
 def test_build(program: Program, run: Run, tmp_path: Path) -> None:
     library = tmp_path / "count.so"
     assert luthier("build", "instr_count", *LANES, "-o", library).returncode == 0

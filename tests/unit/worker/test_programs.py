@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from luthier_py.errors import Invalid
-from luthier_py.worker.device import chosen_targets
+from luthier_py.worker.targets import chosen_targets
 
 Program = Callable[..., Path]
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -1,0 +1,26 @@
+"""How long a launch may take, where the device can end it: the emulator's.
+
+In: seconds, as a number or as text. Out: the same, checked. Invariant: positive, and not more than a timer takes.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from luthier_py.errors import Invalid
+
+VARIABLE = "LUTHIER_TIME_LIMIT"
+
+
+def check_time_limit(seconds: float) -> float:
+    if not 0 < seconds <= threading.TIMEOUT_MAX:
+        raise Invalid(f"a time limit of {seconds:g} seconds: give a positive number")
+    return seconds
+
+
+def parse_time_limit(text: str) -> float | None:
+    """The value of LUTHIER_TIME_LIMIT; None where it is not set."""
+    try:
+        return check_time_limit(float(text)) if text else None
+    except ValueError:
+        raise Invalid(f"{VARIABLE}={text}: give a number of seconds") from None
