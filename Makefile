@@ -1,7 +1,7 @@
 # make demo    see it work: sample kernels instrumented and run on the emulator
 # make test    all tests (those that compare with LLVM's own tools are skipped where these are missing)
 # make test-isa  every row, every opcode and the samples on every target against LLVM (half an hour)
-# make lint    ruff and mypy
+# make lint    ruff, and mypy over the package with its tools, intrinsics and samples
 # make bench   speed of the emulator and of instrumentation
 # make programs compile the HIP programs of tests/programs into build/programs (needs clang-22 and HIP's headers)
 # make studies the numbers and plots of docs/instruction-counts.md and docs/bank-conflicts.md, in build/studies
