@@ -2,7 +2,7 @@
 # make test    all tests (those that compare with LLVM's own tools are skipped where these are missing)
 # make test-isa  every row, every opcode and the samples on every target against LLVM (half an hour)
 # make test-reference  every row that has a meaning, emulator against reference reader (an hour or two)
-# make lint    ruff and mypy
+# make lint    ruff, and mypy over the package with its tools, intrinsics and samples
 # make fuzz    damaged objects, bundles, tools, command lines and random kernels, SECONDS=600 JOBS=2 SEED=1 or MUTANTS=100000
 # make bench   speed of the emulator and of instrumentation
 # make programs compile the HIP programs of tests/programs into build/programs (needs clang-22 and HIP's headers)

@@ -89,7 +89,8 @@ class LdsBankConflicts(Tool):
         return report_of(launch, self.order == "cost")
 
     def rows(self, report: Report) -> Sequence[Report]:
-        return report["instructions"]
+        rows: Sequence[Report] = report["instructions"]
+        return rows
 
     def combined(self, reports: Sequence[Report]) -> Report:
         return combined_of(reports, self.order == "cost")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -184,6 +186,40 @@ def test_type_checkers_see_plain_python(tmp_path: Path) -> None:
         capture_output=True, text=True, cwd=root,
     )
     assert done.returncode == 0, done.stdout
+
+
+def readme_tool() -> str:
+    text = (Path(luthier_py.__file__).parent.parent / "README.md").read_text()
+    block = text[text.index("    from luthier_py import Mutator") : text.index("Save it as")]
+    return textwrap.dedent(block)
+
+
+@pytest.mark.parametrize(
+    "checker", ["mypy --strict --python-executable", "basedpyright --pythonpath"], ids=["mypy", "pyright"]
+)
+def test_editors_accept_the_readme_s_tool(checker: str, tmp_path: Path) -> None:
+    """In a folder of its own, with this installation; and they refuse what is wrong, so they have seen the types."""
+    name, *options = checker.split()
+    command = Path(sys.executable).with_name(name)
+    if not command.exists():
+        pytest.skip(f"{name} is not installed")
+    (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}')
+    (tmp_path / "count.py").write_text(readme_tool())
+    (tmp_path / "wrong.py").write_text('from luthier_py.intrinsics import popcount\n\nx: str = popcount("a")\n')
+    run = [command, *options, sys.executable, "count.py", "wrong.py"]
+    done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.count("wrong.py:3") == 2 and "count.py:" not in done.stdout, done.stdout + done.stderr
+
+
+def test_type_checkers_know_the_signatures_of_intrinsics() -> None:
+    stub = ast.parse(Path(builtin.__file__).with_suffix(".pyi").read_text())
+    known = {node.name: node for node in stub.body if isinstance(node, ast.FunctionDef)}
+    assert sorted(known) == sorted(builtin.__all__)
+    for name, node in known.items():
+        code = getattr(builtin, name).lower.__code__
+        assert [argument.arg for argument in node.args.args] == list(code.co_varnames[1 : code.co_argcount])
+        assert "Any" not in ast.unparse(node) and node.returns and all(one.annotation for one in node.args.args)
+        assert ast.get_docstring(node) == getattr(builtin, name).__doc__.partition("\n")[0]
 
 
 def test_every_intrinsic_is_in_the_manual() -> None:
