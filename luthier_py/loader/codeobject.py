@@ -258,6 +258,9 @@ def _read_kernel(elf: Elf, symbols: dict[str, Symbol], entry: Metadata, index: i
     segment = elf.load_at(code)
     if segment is None or not segment.flags & SegmentFlag.EXECUTE or code % 4:
         raise Malformed(f"{what}: descriptor {symbol_name} gives entry address 0x{code:x}, where no code is")
+    for key in _NUMBERS:
+        if _get(entry, key, int, what, 0) < 0:
+            raise Malformed(f"{what}: {key} is {entry[key]}; it cannot be negative")
     args = tuple(_read_arg(arg, f"{what}: argument {i}") for i, arg in enumerate(_maps(entry, ".args", what)))
     return KernelRecord(name, symbol_name, symbol.address, descriptor, code, entry, args)
 
@@ -275,6 +278,7 @@ def _read_arg(entry: Metadata, what: str) -> KernelArg:
 
 _KERNARG_LIMIT_BYTES = 1 << 20
 _LIMIT_BYTES = 1 << 30  # of a code object; LIMIT raises it
+_NUMBERS = (".max_flat_workgroup_size", ".sgpr_count", ".vgpr_count", ".agpr_count")  # that others rely on
 _REQUIRED: Any = object()
 
 

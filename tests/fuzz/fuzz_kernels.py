@@ -1,4 +1,7 @@
-"""Random kernels on the emulator: they end or fail as a kernel does, and a tool's count is right where they end."""
+"""Random kernels on the emulator: they end or fail as a kernel does, and a tool's count is right where they end.
+
+And damaged code objects, which may hold any kernel with any descriptor: launched as they are.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from fuzzer import Case, Fuzzer
+from object_mutations import damaged_kernel, like
 from random_code import AGPRS, BUFFER_BYTES, LDS_BYTES, SCRATCH_BYTES, SGPRS, VGPRS, random_kernel
 
 from luthier_py.emulator import EmulatorDevice
@@ -30,7 +34,8 @@ COUNTS: dict[str, tuple[dict[str, str], Callable[[LaunchProfile, int], int]]] = 
     "lanes": ({"COUNT_WARP_LEVEL": "0", "EXCLUDE_PRED_OFF": "1"}, lambda profile, items: profile.total_lanes),
     "threads": ({"COUNT_WARP_LEVEL": "0"}, lambda profile, items: profile.total * items),
 }
-LANES = 64
+LANES, ARGUMENTS = 64, 8
+DAMAGED = "damaged"
 ITEMS = (LANES, LANES, LANES, 1, 33, 3 * LANES)  # of the work-group
 NOP = (0xBF800000).to_bytes(4, "little")
 TIME_LIMIT = 2.0  # a kernel that does not end: how long is waited changes nothing else
@@ -61,6 +66,8 @@ def _object(gpu: Target, code: bytes) -> bytes:
 
 
 def _make(rng: random.Random) -> Case:
+    if rng.random() < 0.25:
+        return Case(damaged_kernel(rng, TARGETS), DAMAGED)
     gpu = target(rng.choice(TARGETS))
     how = f"{rng.choice(list(COUNTS))}-{rng.choice(ITEMS)}"
     return Case(_object(gpu, random_kernel(instruction_set(gpu), rng)), how)
@@ -74,16 +81,26 @@ class _Bench:
         self.buffer = self.device.alloc(BUFFER_BYTES)
 
     def launch(self, data: bytes, kernel: str, items: int) -> tuple[bytes, LaunchProfile, Module]:
-        """What is in the buffer then."""
+        """What is in the buffer then. All arguments are its address."""
         device, address = self.device, self.buffer.address
         device.write(address, random.Random(1).randbytes(BUFFER_BYTES))
         module = device.load(data, "random")
-        device.launch(module.kernel(kernel), (1, 1, 1), (items, 1, 1), address.to_bytes(8, "little").ljust(64, b"\0"))
+        device.launch(module.kernel(kernel), (1, 1, 1), (items, 1, 1), address.to_bytes(8, "little") * ARGUMENTS)
         assert device.profile is not None
         return device.read(address, BUFFER_BYTES), device.profile, module
 
 
 def _trial(case: Case, folder: Path) -> None:
+    if case.how == DAMAGED:
+        obj = load(case.data)
+        bench = _Bench(obj.target)
+        for kernel in obj.kernels:
+            bench.launch(case.data, kernel.name, LANES)
+    else:
+        _trial_of_random(case)
+
+
+def _trial_of_random(case: Case) -> None:
     what, _, number = case.how.partition("-")
     options, figure = COUNTS[what]
     items = int(number)
@@ -115,8 +132,13 @@ def _prepare(folder: Path) -> None:
 
 
 def _idle(data: bytes) -> bytes:
-    """The kernel with s_nop for all but its end."""
-    obj = load(data)
+    """The kernel with s_nop for all but its end; of a damaged object, the seed."""
+    try:
+        obj = load(data)
+        if obj.symbol("k") is None:
+            return like(data)
+    except LuthierError:
+        return like(data)
     symbol, entry = obj.symbol("k"), obj.kernel("k").entry
     assert symbol is not None
     (text,) = (s for s in obj.segments if s.load and s.address <= entry < s.end)

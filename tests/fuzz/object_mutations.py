@@ -10,7 +10,7 @@ import struct
 from typing import Any
 
 import msgpack
-from seed_objects import Seed, seeds
+from seed_objects import Field, Seed, seeds
 
 from luthier_py.errors import Malformed
 
@@ -18,6 +18,21 @@ NAMES = (b"a[/b]", b"[red]x", b"..", b"../../x", b"\x1b[31m", b"\n", b"%s%n", b"
          b"x" * 300)
 TRIES = 30
 INSTRUCTION_BYTES = 28
+
+
+def damaged_kernel(rng: random.Random, targets: tuple[str, ...]) -> bytes:
+    """A seed of one of these targets with a few mutations of code and descriptors, so that it still loads."""
+    seed = rng.choice([seed for seed in seeds() if seed.isa.target.name in targets])
+    data = bytearray(seed.data)
+    for _ in range(rng.choice((1, 2, 3))):
+        kind = rng.random()
+        if kind < 0.5:
+            _code(rng, data, seed)
+        elif kind < 0.6:
+            _metadata(rng, data, seed)
+        else:
+            _set_one(rng, data, rng.choice(seed.descriptors))
+    return bytes(data)
 
 
 def mutated(rng: random.Random) -> bytes:
@@ -48,7 +63,10 @@ def some_number(rng: random.Random, size: int, old: int, others: list[int]) -> i
 
 
 def _set_field(rng: random.Random, data: bytearray, seed: Seed) -> None:
-    group = rng.choice(seed.groups)
+    _set_one(rng, data, rng.choice(seed.groups))
+
+
+def _set_one(rng: random.Random, data: bytearray, group: tuple[Field, ...]) -> None:
     at, size = rng.choice(group)
     if at + size > len(data):
         return

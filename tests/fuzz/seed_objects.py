@@ -36,6 +36,8 @@ class Seed:
     isa: InstructionSet
     groups: tuple[tuple[Field, ...], ...]
     """Fields of the file header, program headers, section headers, each table, kernel descriptors."""
+    descriptors: tuple[tuple[Field, ...], ...]
+    """The last of these groups."""
     names: range
     """String tables are in here."""
     notes: tuple[int, int, int]
@@ -83,5 +85,6 @@ def _seed(name: str, data: bytes) -> Seed:
     strings = [s for s in elf.sections if s.type == SectionType.STRTAB]
     names = range(min(s.offset for s in strings), max(s.offset + s.size for s in strings))
     number, note = next((n, s) for n, s in enumerate(elf.segments) if s.type == SegmentType.NOTE)
-    return Seed(name, data, isa, tuple(groups), names,
+    descriptors = tuple(groups[-len(obj.kernels) :])
+    return Seed(name, data, isa, tuple(groups), descriptors, names,
                 (elf.program_header_offset + 56 * number, note.offset, note.file_size), tuple(code))

@@ -205,6 +205,8 @@ def test_bad_objects_are_refused_in_one_line(data: bytes, error: type[LuthierErr
 PARTS: list[tuple[str, bytes, str]] = [
     ("symbol name", saxpy(SYMTAB + 24, "I", 1 << 31), "symbol table .symtab: names: no string"),
     ("symbol section", saxpy(SYMTAB + 30, "H", 200), "symbol 1 is in section 200"),
+    ("text for a number", with_kernel(max_flat_workgroup_size="many"), "max_flat_workgroup_size is not of type int"),
+    ("negative number", with_kernel(vgpr_count=-1), "vgpr_count is -1; it cannot be negative"),
     ("no name", with_kernel(name=None), "metadata of kernel 0: no .name"),
     ("number for a name", with_kernel(name=7), ".name is not of type str"),
     ("unprintable name", with_kernel(name="a\nb"), r"'a\\nb', which is no name"),
