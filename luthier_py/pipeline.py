@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
 
 from luthier_py.analysis import Facts, analyse
-from luthier_py.errors import Unsupported
+from luthier_py.errors import CheckFailed, Location, Unsupported
 from luthier_py.inject.apply import inject
 from luthier_py.inject.check import Linked, check
 from luthier_py.inject.model import Patched
@@ -40,11 +40,13 @@ class Instrumented:
     """By stage."""
     cached: bool
     """No hook had to be compiled."""
+    unread: tuple[Refusal, ...] = ()
+    """What the loader left out."""
 
     @property
     def refused(self) -> tuple[Refusal, ...]:
-        """Kernels that the tool asked for and that were left alone."""
-        return self.edits.refused + self.patched.refused
+        """Kernels that the tool asked for, or would have if they could be read, and that were left alone."""
+        return self.edits.refused + self.patched.refused + self.unread
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +70,15 @@ def instrument(
     ``code``: a code object's bytes, or its path. ``tool``: a tool; its class or name stand for one with defaults.
     With ``keep_going`` kernels that cannot be served are left alone and listed in ``refused``.
     """
-    planned = plan(code, made_tool(tool), name, [kernels] if isinstance(kernels, str) else kernels)
+    tool = made_tool(tool)
+    planned = plan(code, tool, name, [kernels] if isinstance(kernels, str) else kernels)
     if planned.edits.refused and not keep_going:
         first = planned.edits.refused[0]
         raise Unsupported(f"kernel {first.kernel} cannot be instrumented: {first.reason}", first.where)
-    return carry_out(planned, keep_going)
+    made = carry_out(planned, keep_going)
+    left_out = [part for part in planned.obj.left_out if part.kernel and kernels is None]
+    chosen = [part for part in left_out if tool.selection.kernel(part.name)]
+    return replace(made, unread=tuple(Refusal(p.name, p.error.message, Location(p.name)) for p in chosen))
 
 
 def plan(code: Given, tool: Tool, name: str = "<memory>", kernels: Iterable[str] | None = None) -> Planned:
@@ -125,5 +131,6 @@ def prove(program: Program, facts: Facts, patched: Patched, data: bytes) -> None
 
 def _chunk(obj: CodeObject, name: str) -> tuple[int, bytes]:
     symbol = obj.symbol(name)
-    assert symbol is not None, f"link lost {name}"
+    if symbol is None:
+        raise CheckFailed(f"{obj.name}: the copy has no symbol {name}; are the original's symbol tables damaged?")
     return symbol.address, obj.read(symbol.address, symbol.size)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -79,8 +80,7 @@ def info(
 
     with open_code(file) as data:
         parts = load_each(data, str(file))
-        for line in info_json(parts) if as_json else info_lines(parts, kernels):
-            print(line)
+        _print_all(info_json(parts) if as_json else info_lines(parts, kernels))
 
 
 @app.command()
@@ -96,8 +96,7 @@ def disasm(
 
     lines = disassemble_host if host else disassemble_blocks if blocks else disassemble
     with open_code(file) as data:
-        for line in disassemble_parts(load_each(data, str(file)), kernel, lines):
-            print(line)
+        _print_all(disassemble_parts(load_each(data, str(file)), kernel, lines))
 
 
 @app.command()
@@ -344,3 +343,8 @@ def _pairs(options: list[str] | None, **more: Path | str | None) -> dict[str, st
             raise Invalid(f"option {key} is given twice")
         pairs[key] = value
     return pairs
+
+
+def _print_all(lines: Iterator[str]) -> None:
+    """Lines as they come; a million takes a second."""
+    sys.stdout.writelines(f"{line}\n" for line in lines)

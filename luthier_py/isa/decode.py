@@ -64,8 +64,8 @@ class Slot(dict[int, Operand]):
 class Format:
     """How to take one row's instructions apart; made when the row is first met."""
 
-    __slots__ = ("depends", "formats", "image", "literals", "op", "plain", "shared_literal", "signed", "size", "slots",
-                 "split", "vdst_y", "wide_literal")
+    __slots__ = ("branches", "depends", "formats", "image", "literals", "op", "plain", "shared_literal", "signed",
+                 "size", "slots", "split", "vdst_y", "wide_literal")
 
     def __init__(self, op: OpInfo, reader: OperandReader, image: ImageInfo | None) -> None:
         self.op = op
@@ -83,6 +83,7 @@ class Format:
         self.image = image
         self.formats = has_formats(op)
         self.vdst_y = kinds.index("dstY") if "dstY" in kinds else None
+        self.branches = "branch" in kinds
         self.depends = self.formats or image is not None or self.vdst_y is not None  # operands on each other
 
 
@@ -143,6 +144,13 @@ class Decoder:
         return list(found.items())
 
     def _decode(self, data: bytes | memoryview, offset: int) -> Inst:
+        form, fields, literal, raw = self.take_apart(data, offset)
+        return Inst(form.op, fields, literal, raw, self.operands(form, fields, literal))
+
+    def take_apart(
+        self, data: bytes | memoryview, offset: int
+    ) -> tuple[Format, tuple[int, ...], int | None, bytes]:
+        """Format, fields, literal and bytes of the instruction at ``offset``; its operands may be Malformed yet."""
         word = int.from_bytes(data[offset:offset + self.longest], "little")
         key = word & self.telling[word >> PREFIX_SHIFT & 0x1FF]
         form = self.met.get(key) or self._meet(word, key)
@@ -164,7 +172,7 @@ class Decoder:
         raw = bytes(data[offset:offset + size])
         if len(raw) < size:
             raise Malformed(f"{form.op.mnemonic} is cut off: {len(raw)} of {size} bytes are there")
-        return Inst(form.op, tuple(fields), literal, raw, self.operands(form, fields, literal))
+        return form, tuple(fields), literal, raw
 
     def _meet(self, word: int, key: int) -> Format:
         """The format of the first row that ``word`` agrees with, kept by the bits that tell rows apart."""

@@ -92,8 +92,8 @@ class Scanner:
             missing = np.flatnonzero(rows == NOT_MET)
             if not len(missing):
                 return rows
-            for new in np.unique(np.stack([part[missing] for part in keys]), axis=1).T:
-                self._learn([int(part) for part in new])
+            for new in _distinct([part[missing] for part in keys]):
+                self._learn(new)
 
     def _learn(self, key: list[int]) -> None:
         word = key[0] | (key[1] << 64 if len(key) > 1 else 0)
@@ -202,21 +202,30 @@ class KeyTable:
     def add(self, key: list[int], row: int) -> None:
         mixed = key[0] ^ (key[1] << 7 if self.wide else 0)
         place = (mixed * _MULTIPLIER & (1 << 64) - 1) >> 64 - self.bits
-        free = np.flatnonzero(self.keys[0][place:place + PROBES] == _FREE)
-        if len(free):
+        probes = self.rows[place:place + PROBES].tolist()
+        if NOT_MET in probes:
+            place += probes.index(NOT_MET)
             for part, value in zip(self.keys, key, strict=True):
-                part[place + free[0]] = value
-            self.rows[place + free[0]] = row
+                part[place] = value
+            self.rows[place] = row
         else:
             self._grow()
             self.add(key, row)
 
     def _grow(self) -> None:
-        used = np.flatnonzero(self.keys[0] != _FREE)
-        old = [([int(part[k]) for part in self.keys], int(self.rows[k])) for k in used]
-        KeyTable.__init__(self, self.wide, self.bits + 1)
-        for key, row in old:
-            self.add(key, row)
+        used = np.flatnonzero(self.rows != NOT_MET)
+        keys, rows = zip(*(part[used].tolist() for part in self.keys), strict=True), self.rows[used].tolist()
+        KeyTable.__init__(self, self.wide, self.bits + 2)
+        for key, row in zip(keys, rows, strict=True):
+            self.add(list(key), row)
+
+
+def _distinct(keys: list[Array]) -> list[list[int]]:
+    """Each key once."""
+    if len(keys) == 1:  # ten times as fast as the general case
+        return [[key] for key in np.unique(keys[0]).tolist()]
+    found: list[list[int]] = np.unique(np.stack(keys), axis=1).T.tolist()
+    return found
 
 
 def _key_masks(rows: tuple[Row, ...]) -> Array:

@@ -37,11 +37,15 @@ class Printer:
         self.compiled: dict[int, tuple[Part, ...]] = {}
 
     def text(self, inst: Inst) -> str:
-        parts = self.compiled.get(inst.op.row)
-        if parts is None:
-            parts = self.compiled[inst.op.row] = self._compile(inst.op)
         line = Line(inst, self.target)
-        return "".join([part if isinstance(part, str) else part(line) for part in parts])
+        return "".join([part if isinstance(part, str) else part(line) for part in self.parts(inst.op)])
+
+    def parts(self, op: OpInfo) -> tuple[Part, ...]:
+        """The template of ``op``: what stands there as it is, and what fills the places between."""
+        parts = self.compiled.get(op.row)
+        if parts is None:
+            parts = self.compiled[op.row] = self._compile(op)
+        return parts
 
     def _compile(self, op: OpInfo) -> tuple[Part, ...]:
         places = {info.name: k for k, info in enumerate(op.operands)}

@@ -59,9 +59,10 @@ def grow(obj: CodeObject, patch: Patch, blobs: tuple[Blob, ...]) -> Growth:
 
     sections = {index: blob.section(add_string(elf.section_names, blob.name)) for index, blob in new.items()}
     symbols = {}
+    stripped = elf.find(SectionType.SYMTAB) is None  # then the dynamic symbols are all that there are
     for kind in (SectionType.SYMTAB, SectionType.DYNSYM):
         index = elf.find(kind)
-        chosen = [symbol for symbol in added if symbol.dynamic or kind is SectionType.SYMTAB]
+        chosen = [symbol for symbol in added if symbol.dynamic or stripped or kind is SectionType.SYMTAB]
         if index is None or not chosen:
             continue
         read_symbols(elf, index, lambda row, error: None)  # raises Malformed for a table that cannot be extended

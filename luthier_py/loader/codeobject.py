@@ -73,6 +73,7 @@ class LeftOut:
 
     name: str
     error: Malformed
+    kernel: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class CodeObject:
         """Malformed for a kernel that was left out, Invalid for one that is not there."""
         if name not in self._kernels:
             for left_out in self.left_out:
-                if left_out.name == name:
+                if left_out.kernel and left_out.name == name:
                     raise left_out.error
             known = ", ".join(sorted(self._kernels)[:8]) or "none"
             raise Invalid(f"{self.name}: no kernel {name}; it has {len(self._kernels)}: {known}")
@@ -171,7 +172,7 @@ def _read_symbols(elf: Elf, left_out: list[LeftOut]) -> tuple[Symbol, ...]:
     for kind in (SectionType.SYMTAB, SectionType.DYNSYM):
         index = elf.find(kind)
         if index is not None:
-            return read_symbols(elf, index, lambda row, error: left_out.append(LeftOut(f"symbol {row}", error)))
+            return read_symbols(elf, index, lambda row, error: left_out.append(LeftOut(f"symbol {row}", error, False)))
     return ()
 
 

@@ -113,39 +113,38 @@ def disassemble_host(obj: CodeObject, kernel: str | None = None) -> Iterator[str
 
 
 def _pieces(isa: InstructionSet, codes: list[bytes]) -> Iterator[list[tuple[int, int]]]:
-    """For each piece of code: (offset, size) of each instruction, and of each dword that is none."""
+    """For each piece of code: (offset, size) of each instruction, and of each dword that is none, with size 0."""
     parts = [code + bytes(-len(code) % 4) + _APART for code in codes]
     scan = isa.scan(b"".join(parts))
+    sizes = scan.sizes * (scan.rows >= 0)
     start = 0
     for code, part in zip(codes, parts, strict=True):
         first, last = (int(scan.offsets.searchsorted(at)) for at in (start, start + len(code)))
-        offsets, sizes = (scan.offsets[first:last] - start).tolist(), scan.sizes[first:last].tolist()
-        whole = len(offsets)
-        if whole and offsets[-1] + sizes[-1] > len(code):  # what begins last is cut off
-            whole -= 1
-        yield list(zip(offsets[:whole], sizes[:whole], strict=True)) + list(_rest(isa, code, offsets[whole:]))
+        found = list(zip((scan.offsets[first:last] - start).tolist(), sizes[first:last].tolist(), strict=True))
+        cut = [found.pop()[0]] if found and found[-1][0] + found[-1][1] > len(code) else []
+        yield found + [piece for at in cut for piece in _rest(isa, code, at)]
         start += len(part)
 
 
-def _rest(isa: InstructionSet, code: bytes, offsets: list[int]) -> Iterator[tuple[int, int]]:
-    """The same for the end of a piece, from the first of ``offsets`` on, without a look behind it."""
-    at = offsets[0] if offsets else len(code)
+def _rest(isa: InstructionSet, code: bytes, at: int) -> Iterator[tuple[int, int]]:
+    """The same for the end of a piece, without a look behind it."""
     while at < len(code):
         try:
             size = isa.decode(code, at).size_bytes
         except Malformed:
-            size = 4
+            size = 0
         yield at, size
-        at += size
+        at += size or 4
 
 
 def _lines(function: _Function, pieces: list[tuple[int, int]], texts: dict[bytes, _Text]) -> Iterator[str]:
-    code, address = function.code, function.address
+    code, address, isa = function.code, function.address, function.isa
     for offset, size in pieces:
-        raw = code[offset : offset + size]
-        text = texts.get(raw)
+        raw = code[offset : offset + (size or 4)]
+        text = texts.get(raw) if size else _text(f".long 0x{int.from_bytes(raw, 'little'):08x}", raw, None)
         if text is None:
-            text = texts[raw] = _text(function.isa, raw)
+            words, distance = isa.text_of(raw)
+            text = texts[raw] = _text(words, raw, distance)
         head, tail, distance = text
         if distance is None:
             yield f"{head}{address + offset:012X}{tail}"
@@ -153,15 +152,9 @@ def _lines(function: _Function, pieces: list[tuple[int, int]], texts: dict[bytes
             yield f"{head}{address + offset:012X}{tail} <{_place(offset + distance, function)}>"
 
 
-def _text(isa: InstructionSet, raw: bytes) -> _Text:
-    words = " ".join(f"{int.from_bytes(raw[i : i + 4], 'little'):08X}" for i in range(0, len(raw), 4))
-    try:
-        inst = isa.decode(raw)
-    except Malformed:
-        text, distance = f".long 0x{int.from_bytes(raw, 'little'):08x}", None
-    else:
-        text, distance = isa.text(inst), inst.branch_target(0)
-    return f"\t{text.ljust(TEXT_COLUMNS)}// ", f": {words}", distance
+def _text(words: str, raw: bytes, distance: int | None) -> _Text:
+    dwords = " ".join([f"{int.from_bytes(raw[i : i + 4], 'little'):08X}" for i in range(0, len(raw), 4)])
+    return f"\t{words:{TEXT_COLUMNS}}// ", f": {dwords}", distance
 
 
 def _place(offset: int, function: _Function) -> str:

@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from luthier_py.errors import Location, Unsupported
+from luthier_py.errors import CheckFailed, Location, Unsupported
 from luthier_py.inject.patch import Chunk, Fixup, FixupKind
 from luthier_py.isa import InstructionSet
 from luthier_py.loader import CodeObject, load
@@ -87,6 +87,7 @@ def _is_code(obj: CodeObject, address: int) -> bool:
 
 def _file_offset(obj: CodeObject, name: str) -> int:
     symbol = obj.symbol(name)
-    assert symbol is not None, f"link lost {name}"
+    if symbol is None:
+        raise CheckFailed(f"{obj.name}: the copy has no symbol {name}; are the original's symbol tables damaged?")
     segment = next(s for s in obj.segments if s.load and s.address <= symbol.address < s.address + s.file_size)
     return segment.offset + symbol.address - segment.address

@@ -15,7 +15,9 @@ from luthier_py.ir import lift
 from luthier_py.isa.target import target
 from luthier_py.link import Chunk, NewKernel, NewVariable, Patch, link
 from luthier_py.loader import Binding, RelocationKind, Setting, SymbolType, load
+from luthier_py.pipeline import instrument
 from luthier_py.samples import SAMPLES, Sample
+from luthier_py.tool import load_tool
 
 DATA = {sample.name: sample.path.read_bytes() for sample in SAMPLES}
 
@@ -306,3 +308,11 @@ def test_a_stripped_object_has_its_dynamic_symbols() -> None:
     obj = load(saxpy(symtab + 4, "I", 1))
     assert obj.kernel("saxpy") == load(SAXPY).kernel("saxpy")
     assert len(obj.symbols) < len(load(SAXPY).symbols)
+
+
+def test_an_instrumented_copy_names_what_was_left_out() -> None:
+    data, descriptor = with_second_kernel()
+    made = instrument(changed(data, descriptor + 16, "q", 0), load_tool("instr_count", {}))
+    assert [cloned.name for cloned in made.patched.report] == ["saxpy"]
+    (refusal,) = made.refused
+    assert refusal.kernel == "more" and "where no code is" in refusal.reason
