@@ -24,6 +24,9 @@ from luthier_py.tool import Edits, Place, Refusal, Tool, visit
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Watch = Callable[[str, int, int], object]
+"""Is told of each stage as it begins: its name, how many are done, and of how many."""
+STAGES = ("lift", "analyse", "visit", "jit", "inject", "link", "check")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +62,26 @@ class Planned:
 
 
 def instrument(
-    code: bytes, tool: Tool, name: str = "<memory>", kernels: Iterable[str] | None = None, keep_going: bool = False
+    code: bytes, tool: Tool, name: str = "<memory>", kernels: Iterable[str] | None = None, keep_going: bool = False,
+    watch: Watch | None = None,
 ) -> Instrumented:
     """Instrument the chosen kernels (all of them by default), as far as the tool's options choose them too; raises
     LuthierError, and then nothing was made.
 
     With ``keep_going`` kernels that cannot be served are left alone and listed in ``refused``.
     """
-    planned = plan(code, tool, name, kernels)
+    planned = plan(code, tool, name, kernels, watch)
     if planned.edits.refused and not keep_going:
         first = planned.edits.refused[0]
         raise Unsupported(f"kernel {first.kernel} cannot be instrumented: {first.reason}", first.where)
-    return carry_out(planned, keep_going)
+    return carry_out(planned, keep_going, watch)
 
 
-def plan(code: bytes, tool: Tool, name: str = "<memory>", kernels: Iterable[str] | None = None) -> Planned:
+def plan(
+    code: bytes, tool: Tool, name: str = "<memory>", kernels: Iterable[str] | None = None, watch: Watch | None = None
+) -> Planned:
     """The tool's edits."""
-    clock = _Clock()
+    clock = _Clock(watch=watch)
     obj = load(code, name)
     chosen = [k for k in ((k.name for k in obj.kernels) if kernels is None else kernels) if tool.selection.kernel(k)]
     program = clock.run("lift", lift, obj, chosen)
@@ -84,9 +90,9 @@ def plan(code: bytes, tool: Tool, name: str = "<memory>", kernels: Iterable[str]
     return Planned(obj, program, facts, edits, clock.seconds)
 
 
-def carry_out(planned: Planned, keep_going: bool = False) -> Instrumented:
-    """The instrumented copy; ``keep_going`` as for instrument."""
-    clock = _Clock(dict(planned.seconds))
+def carry_out(planned: Planned, keep_going: bool = False, watch: Watch | None = None) -> Instrumented:
+    """The instrumented copy; ``keep_going`` and ``watch`` as for instrument."""
+    clock = _Clock(dict(planned.seconds), watch)
     obj, program, facts, edits = planned.obj, planned.program, planned.facts, planned.edits
     facts = facts.with_reads(edits.reads(Place.BEFORE), edits.reads(Place.AFTER))
     compiled: set[str] = set()
@@ -102,8 +108,11 @@ class _Clock:
     """Mutable: how long each stage took."""
 
     seconds: dict[str, float] = field(default_factory=dict)
+    watch: Watch | None = None
 
     def run(self, stage: str, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        if self.watch is not None:
+            self.watch(stage, STAGES.index(stage), len(STAGES))
         start = time.perf_counter()
         try:
             return work(*args, **kwargs)

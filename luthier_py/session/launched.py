@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Protocol
 
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import Invalid
@@ -26,7 +27,19 @@ from luthier_py.worker.edge import say
 MAX_WORKITEMS = 1024  # of a work-group (AMDGPUUsage, "amdgpu-flat-work-group-size")
 
 
-def launch_file(file: Path, launch: Launch, tool: Tool | None, device_name: str) -> Done:
+class Onlooker(Protocol):
+    """Who shows how far it is."""
+
+    def stage(self, name: str, done: int, total: int) -> None:
+        """Of the pipeline."""
+
+    def launching(self, device: Device) -> None:
+        """From here on the device is at work."""
+
+
+def launch_file(
+    file: Path, launch: Launch, tool: Tool | None, device_name: str, onlooker: Onlooker | None = None
+) -> Done:
     """Launch a kernel of ``file``, instrumented when there is a tool."""
     code = file.read_bytes()
     obj = load(code, str(file))
@@ -37,6 +50,8 @@ def launch_file(file: Path, launch: Launch, tool: Tool | None, device_name: str)
     if tool is not None:
         tool.selection = tool.selection.of_process(os.getpid())
     device = open_device(device_name, obj)
+    if onlooker is not None:
+        onlooker.launching(device)
     if tool is None:
         return Done(file, run_original(device, code, launch), device, None, None)
     verdict = Verdict(tool, launches=1)
@@ -45,7 +60,8 @@ def launch_file(file: Path, launch: Launch, tool: Tool | None, device_name: str)
         verdict.not_chosen.update(() if selection.kernel(launch.kernel) else (launch.kernel,))
         return Done(file, run_original(device, code, launch), device, tool, verdict)
     with advising(code, tool):
-        made = instrument(code, tool, str(file), [launch.kernel])
+        watch = None if onlooker is None else onlooker.stage
+        made = instrument(code, tool, str(file), [launch.kernel], watch=watch)
     ran = run_instrumented(device, made, tool, launch)
     verdict.made(made)
     verdict.selected, verdict.instrumented = 1, int(ran.cloned is not None)
