@@ -24,6 +24,9 @@ from luthier_py.tool import Edits, Place, Refusal, Tool, made_tool, visit
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Watch = Callable[[str, int, int], object]
+"""Is told of each stage as it begins: its name, how many are done, and of how many."""
+STAGES = ("lift", "analyse", "visit", "jit", "inject", "link", "check")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class Planned:
 
 def instrument(
     code: Given, tool: Tool | type[Tool] | str, name: str = "<memory>", kernels: Iterable[str] | str | None = None,
-    keep_going: bool = False,
+    keep_going: bool = False, watch: Watch | None = None,
 ) -> Instrumented:
     """Instrument the chosen kernels (all of them by default), as far as the tool's options choose them too; raises
     LuthierError, and then nothing was made.
@@ -71,19 +74,21 @@ def instrument(
     With ``keep_going`` kernels that cannot be served are left alone and listed in ``refused``.
     """
     tool = made_tool(tool)
-    planned = plan(code, tool, name, [kernels] if isinstance(kernels, str) else kernels)
+    planned = plan(code, tool, name, [kernels] if isinstance(kernels, str) else kernels, watch)
     if planned.edits.refused and not keep_going:
         first = planned.edits.refused[0]
         raise Unsupported(f"kernel {first.kernel} cannot be instrumented: {first.reason}", first.where)
-    made = carry_out(planned, keep_going)
+    made = carry_out(planned, keep_going, watch)
     left_out = [part for part in planned.obj.left_out if part.kernel and kernels is None]
     chosen = [part for part in left_out if tool.selection.kernel(part.name)]
     return replace(made, unread=tuple(Refusal(p.name, p.error.message, Location(p.name)) for p in chosen))
 
 
-def plan(code: Given, tool: Tool, name: str = "<memory>", kernels: Iterable[str] | None = None) -> Planned:
+def plan(
+    code: Given, tool: Tool, name: str = "<memory>", kernels: Iterable[str] | None = None, watch: Watch | None = None
+) -> Planned:
     """The tool's edits."""
-    clock = _Clock()
+    clock = _Clock(watch=watch)
     obj = load(code, name)
     chosen = [k for k in ((k.name for k in obj.kernels) if kernels is None else kernels) if tool.selection.kernel(k)]
     program = clock.run("lift", lift, obj, chosen)
@@ -92,9 +97,9 @@ def plan(code: Given, tool: Tool, name: str = "<memory>", kernels: Iterable[str]
     return Planned(obj, program, facts, edits, clock.seconds)
 
 
-def carry_out(planned: Planned, keep_going: bool = False) -> Instrumented:
-    """The instrumented copy; ``keep_going`` as for instrument."""
-    clock = _Clock(dict(planned.seconds))
+def carry_out(planned: Planned, keep_going: bool = False, watch: Watch | None = None) -> Instrumented:
+    """The instrumented copy; ``keep_going`` and ``watch`` as for instrument."""
+    clock = _Clock(dict(planned.seconds), watch)
     obj, program, facts, edits = planned.obj, planned.program, planned.facts, planned.edits
     facts = facts.with_reads(edits.reads(Place.BEFORE), edits.reads(Place.AFTER))
     compiled: set[str] = set()
@@ -110,8 +115,11 @@ class _Clock:
     """Mutable: how long each stage took."""
 
     seconds: dict[str, float] = field(default_factory=dict)
+    watch: Watch | None = None
 
     def run(self, stage: str, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        if self.watch is not None:
+            self.watch(stage, STAGES.index(stage), len(STAGES))
         start = time.perf_counter()
         try:
             return work(*args, **kwargs)

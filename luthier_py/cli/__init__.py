@@ -113,6 +113,7 @@ def instrument(
     as_json: AsJson = False,
 ) -> None:
     """Write a copy of FILE with instrumented clones of its kernels beside the originals."""
+    from luthier_py.cli.waiting import waiting
     from luthier_py.loader import read_code
     from luthier_py.pipeline import instrument as run_pipeline
     from luthier_py.report.instrumented import instrumented_facts, instrumented_table
@@ -126,8 +127,9 @@ def instrument(
             what = "is about launches, and this makes none; give it to run or exec"
             raise Invalid(f"option {', '.join(pointless)}: {what}")
         code = read_code(file)
-        with advising(code, loaded):
-            made = run_pipeline(code, loaded, str(file), keep_going=keep_going)
+        with advising(code, loaded), waiting(not as_json) as bar:
+            watch = bar.stage if bar is not None else None
+            made = run_pipeline(code, loaded, str(file), keep_going=keep_going, watch=watch)
     path = output or file.with_suffix(f".luthier{file.suffix}")
     write_file(path, made.data)
     facts = instrumented_facts(made, str(path))
@@ -163,6 +165,7 @@ def run(
     For example: luthier run saxpy.co --kernel saxpy --grid 4 --block 256 -t instr_count u32=1000 f32=0.7
     in:f32[1000]=random:1 inout:f32[1000]=random:2
     """
+    from luthier_py.cli.waiting import waiting
     from luthier_py.report.launched import launch_table
     from luthier_py.session.facts import launch_facts
     from luthier_py.session.launched import launch_file, parse_dim, save_counts, save_outputs, save_report
@@ -176,7 +179,8 @@ def run(
     _check_taken(options, tool != "none")
     with aside():
         loaded = _echoed(tool, options) if tool != "none" else None
-        done = launch_file(file, launch, loaded, device, time_limit)
+        with waiting(not as_json) as bar:
+            done = launch_file(file, launch, loaded, device, time_limit, bar)
         saved = save_outputs(done, save) if save else {}
         files = [*save_counts(done), *save_report(done)]
     facts = launch_facts(done, launch, {k: str(v) for k, v in saved.items()}, list(map(str, files)))

@@ -10,8 +10,12 @@ from __future__ import annotations
 import threading
 import time
 
+import numpy as np
+from numpy.typing import NDArray
+
 from luthier_py.emulator.dispatch import Patience, Run
 from luthier_py.emulator.launch import mode_of, shape_of
+from luthier_py.emulator.layout import LAUNCH
 from luthier_py.emulator.memory import Memory, read_bytes, write_bytes
 from luthier_py.emulator.module import EmulatorModule
 from luthier_py.emulator.pool import Pool
@@ -38,6 +42,7 @@ class EmulatorDevice:
         self._pool = Pool()
         self.profile: LaunchProfile | None = None
         """Of the last launch."""
+        self._running: NDArray[np.uint64] | None = None  # its launch record
         self._lock = threading.Lock()
 
     @property
@@ -79,5 +84,18 @@ class EmulatorDevice:
             code.require(kernel.record.entry, kernel.name)
             started = time.perf_counter()
             with Run(self.memory, self._pool, module, code, shape, kernarg, self.threads, self.patience) as run:
-                run.execute()
+                self._running = run.record
+                try:
+                    run.execute()
+                finally:
+                    self._running = None
                 self.profile = run.profile(time.perf_counter() - started)
+
+    @property
+    def begun(self) -> tuple[int, int] | None:
+        """Of the launch in progress, if there is one: work-groups that have begun, and all."""
+        record = self._running
+        if record is None:
+            return None
+        total = int(record[LAUNCH["total"] // 8])
+        return min(int(record[LAUNCH["next"] // 8]), total), total

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Protocol
 
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import Invalid
@@ -27,8 +28,19 @@ from luthier_py.worker.edge import say
 MAX_WORKITEMS = 1024  # of a work-group (AMDGPUUsage, "amdgpu-flat-work-group-size")
 
 
+class Onlooker(Protocol):
+    """Who shows how far it is."""
+
+    def stage(self, name: str, done: int, total: int) -> None:
+        """Of the pipeline."""
+
+    def launching(self, device: Device) -> None:
+        """From here on the device is at work."""
+
+
 def launch_file(
-    file: Path, launch: Launch, tool: Tool | None, device_name: str, time_limit: float | None = None
+    file: Path, launch: Launch, tool: Tool | None, device_name: str, time_limit: float | None = None,
+    onlooker: Onlooker | None = None,
 ) -> Done:
     """Launch a kernel of ``file``, instrumented when there is a tool."""
     _, colon, chosen = device_name.partition("emulator:")
@@ -41,6 +53,8 @@ def launch_file(
     if tool is not None:
         tool.selection = tool.selection.of_process(os.getpid())
     device = open_device(device_name, obj, time_limit)
+    if onlooker is not None:
+        onlooker.launching(device)
     if tool is None:
         return Done(file, run_original(device, code, launch), device, None, None)
     verdict = Verdict(tool, launches=1)
@@ -49,7 +63,8 @@ def launch_file(
         verdict.not_chosen.update(() if selection.kernel(launch.kernel) else (launch.kernel,))
         return Done(file, run_original(device, code, launch), device, tool, verdict)
     with advising(code, tool):
-        made = instrument(code, tool, str(file), [launch.kernel])
+        watch = None if onlooker is None else onlooker.stage
+        made = instrument(code, tool, str(file), [launch.kernel], watch=watch)
     ran = run_instrumented(device, made, tool, launch)
     verdict.made(made)
     verdict.selected, verdict.instrumented = 1, int(ran.cloned is not None)

@@ -1,0 +1,97 @@
+"""The bar: what it says on a terminal, and silence everywhere else."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+import threading
+from io import StringIO
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from rich.console import Console
+
+from luthier_py.cli.waiting import waiting
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.emulator.layout import LAUNCH
+from luthier_py.loader import load
+from luthier_py.pipeline import STAGES, instrument
+from luthier_py.samples import sample
+from luthier_py.session.launched import launch_file
+from luthier_py.session.run import Launch
+from luthier_py.session.specs import parse_argument
+from luthier_py.tool import load_tool
+
+ARGUMENTS = ("u32=1000", "f32=0.7", "in:f32[1000]=random:1", "inout:f32[1000]=random:2")
+
+
+def terminal() -> Console:
+    return Console(file=StringIO(), force_terminal=True, width=100)
+
+
+def drawn(console: Console) -> str:
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def test_every_stage_is_told() -> None:
+    told: list[tuple[str, int, int]] = []
+    instrument(sample("saxpy").path.read_bytes(), load_tool("instr_count"), watch=lambda *stage: told.append(stage))
+    assert told == [(name, number, len(STAGES)) for number, name in enumerate(STAGES)]
+
+
+def test_stages_and_work_groups_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    console, seen = terminal(), threading.Event()
+    monkeypatch.setattr("luthier_py.cli.waiting.EVERY", 0.001)
+    with waiting(console=console, after=0) as bar:
+        assert bar is not None
+        bar.stage("inject", 4, 7)
+        device = EmulatorDevice(load(sample("saxpy").path.read_bytes()).target)
+        device._running = numbers = record(total=40, next=30)
+        bar.launching(device)
+        while "30/40" not in drawn(console):
+            seen.wait(0.01)
+        numbers[:] = record(total=40, next=60)
+        while "40/40" not in drawn(console):
+            seen.wait(0.01)
+    assert "work-groups" in drawn(console) and device.begun == (40, 40)
+
+
+def record(**values: int) -> NDArray[np.uint64]:
+    made = np.zeros(1 + max(LAUNCH.values()) // 8, np.uint64)
+    for name, value in values.items():
+        made[LAUNCH[name] // 8] = value
+    return made
+
+
+def test_nothing_where_nobody_looks() -> None:
+    for console, wanted in ((Console(file=StringIO()), True), (terminal(), False)):
+        with waiting(wanted, console, after=0) as bar:
+            assert bar is None
+        assert drawn(console) == ""
+
+
+def test_a_short_launch_shows_nothing() -> None:
+    console = terminal()
+    launch = Launch("saxpy", (4, 1, 1), (256, 1, 1), tuple(map(parse_argument, ARGUMENTS)))
+    with waiting(console=console, after=1e9) as bar:
+        done = launch_file(sample("saxpy").path, launch, load_tool("instr_count"), "emulator", bar)
+    assert done.observed and "work-groups" not in drawn(console) and "instrumenting" not in drawn(console)
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_json_and_pipes_have_no_bar(more: tuple[str, ...]) -> None:
+    """With stderr a terminal too, ``--json`` leaves it alone."""
+    ours, theirs = pty.openpty()
+    command = ["run", sample("saxpy").path, "--kernel", "saxpy", "--grid", "4", "--block", "256", *more, *ARGUMENTS]
+    script = "from luthier_py.cli import main, waiting; waiting.AFTER = 0; main()"
+    where = theirs if more else subprocess.PIPE
+    done = subprocess.run([sys.executable, "-c", script, *command], stdout=subprocess.PIPE, stderr=where, timeout=60)
+    os.close(theirs)
+    assert done.returncode == 0 and not done.stderr
+    with pytest.raises(OSError):  # the other side is closed, and nothing was written
+        os.read(ours, 1)
+    os.close(ours)
