@@ -42,6 +42,8 @@ class Verdict:
     """Of these, those that the options select."""
     instrumented: int = 0
     """Of these, those that ran with the tool in them."""
+    unseen: int = 0
+    """Others, of which only the device knows: they went past the tool."""
     kernels: dict[str, KernelVerdict] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     """Reasons by kernel."""
@@ -81,6 +83,7 @@ class Verdict:
             "launches": self.launches,
             "selected": self.selected,
             "instrumented": self.instrumented,
+            "unseen": self.unseen,
             "observed": self.observed,
             "sites": self.sites,
             "seconds": _rounded(self.seconds),
@@ -95,6 +98,8 @@ class Verdict:
             f"{self.instrumented} instrumented by {self.tool.name}",
             f"{_many(len(self.kernels), 'kernel')}, {_many(self.sites, 'site')}, {len(self.refused)} refused",
         ]
+        if self.unseen:
+            parts.append(f"{_many(self.unseen, 'more launch', 'more launches')} that the tool did not see")
         if self.kernels:
             cached = sum(kernel.cached for kernel in self.kernels.values())
             took = sum(self.seconds.values())
