@@ -19,6 +19,7 @@ from luthier_py.errors import Invalid, LuthierError
 from luthier_py.runtime.hip import protocol
 from luthier_py.runtime.hip.protocol import Message
 from luthier_py.worker.edge import Refused, guarded
+from luthier_py.worker.orphan import Watch
 from luthier_py.worker.wire import Request, Wire
 
 SOCKET_FD = 3
@@ -56,9 +57,12 @@ def main(service: str) -> NoReturn:
     for name in FILES:
         if name in os.environ:
             os.environ[name] = os.environ[name].replace("%p", str(wire.program)).replace("%w", str(os.getpid()))
+    watch = Watch(wire.program)
     guarded(partial(_serve_all, wire, service))
     with suppress(OSError, ValueError):
         sys.stdout.flush()
+    if service == "tool" or "LUTHIER_TOOL" not in os.environ:  # the tool's worker may still write to it
+        watch.remove_folder()
     os._exit(0)  # a kernel may be running in another thread
 
 
