@@ -21,10 +21,13 @@ _PREFIX, _LOCK = "luthier-exec-", "lock"
 
 def new_folder() -> tuple[Path, int]:
     """The folder of an `exec`, and what must stay open as long as it is used."""
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    return folder, lock
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.fstat(lock).st_nlink:
+            return folder, lock
+        os.close(lock)  # another `exec` has just taken it for one that was abandoned
 
 
 def remove_abandoned() -> None:
@@ -46,6 +49,8 @@ class Watch:
     def __init__(self, program: int) -> None:
         self._lock: int | None = None
         self._folder = Path(os.environ.get(FOLDER, ""))
+        if not self._folder.name.startswith(_PREFIX):
+            return
         with suppress(OSError):
             self._program = os.pidfd_open(program)
             self._lock = os.open(self._folder / _LOCK, os.O_RDWR)

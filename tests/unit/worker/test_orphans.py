@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 
 from luthier_py.samples import FOLDER
-from luthier_py.worker.orphan import new_folder, remove_abandoned
+from luthier_py.worker.orphan import Watch, new_folder, remove_abandoned
 
 HostProgram = Callable[..., Path]
 TOOL = ("-t", "instr_count")
@@ -117,3 +117,19 @@ def test_abandoned_folders_go_and_others_stay(tmp_path: Path, monkeypatch: pytes
         remove_abandoned()
         assert not abandoned.exists() and used.exists() and foreign.exists()
         os.close(lock)
+
+
+@pytest.mark.parametrize("folder", (None, "", "."))
+def test_without_exec_nothing_is_killed(folder: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever files there are in the current folder, and whatever the environment says."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LUTHIER_EXEC", raising=False)
+    if folder is not None:
+        monkeypatch.setenv("LUTHIER_EXEC", folder)
+    (tmp_path / "lock").touch()
+    with subprocess.Popen(["sleep", "60"]) as program:
+        Watch(program.pid).remove_folder()
+        with pytest.raises(subprocess.TimeoutExpired):
+            program.wait(0.3)
+        program.kill()
+    assert (tmp_path / "lock").exists()
