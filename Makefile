@@ -6,6 +6,7 @@
 # make fuzz    damaged objects, bundles, tools, command lines and random kernels, SECONDS=600 JOBS=2 SEED=1 or MUTANTS=100000
 # make bench   speed of the emulator and of instrumentation
 # make programs compile the HIP programs of tests/programs into build/programs (needs clang-22 and HIP's headers)
+# make soak    a million launches and 2,000 module loads under a tool: does memory grow? (ten minutes on an idle machine)
 # make studies the numbers and plots of docs/instruction-counts.md and docs/bank-conflicts.md, in build/studies
 # make samples compile the sample kernels again (needs clang-22)
 #
@@ -15,7 +16,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-isa test-reference lint fuzz bench programs studies samples clean
+.PHONY: demo test test-isa test-reference lint fuzz bench programs soak studies samples clean
 
 demo: .venv/installed
 	$(BIN)/luthier demo
@@ -45,6 +46,9 @@ bench: .venv/installed
 
 programs: .venv/installed
 	$(BIN)/python tests/programs/build.py build/programs
+
+soak: .venv/installed-test
+	$(BIN)/python benchmarks/soak/run.py build/soak $(ARGS)
 
 studies: .venv/installed-test
 	set -e; for study in docs/studies/*.toml; do \

@@ -1,10 +1,10 @@
 """Does memory grow in a long run? One program, many module loads, many launches, with a tool under all of them.
 
-In: how many, a folder. Out: FOLDER/soak.csv (resident memory of the program, of the emulator's worker and of the tool's
-worker, and the size of the tool's output, as the run goes on), FOLDER/soak.png, a table. The exit code is 1 where a process grows by
-more than LIMITS allow over the second half of a part: before that caches fill.
+In: how many, a folder. Out: FOLDER/soak.csv (resident memory of the program, of the emulator's worker and of the
+tool's worker, and the size of the tool's output, as the run goes on), FOLDER/soak.png, a table. The exit code is 1
+where a process grows by more than LIMITS allow over the last quarter of a part: before that caches fill.
 
-Called by `make soak`. The kernel is vector_add, one wave; the tool reads its count after each launch and writes a row of CSV.
+Called by `make soak`. The kernel is vector_add, one wave; the tool reads its count after each launch and writes a row.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def run(folder: Path, loads: int, launches: int, steps: int) -> list[Sample]:
     samples: list[Sample] = []
     started = time.monotonic()
     command = [program, CODE, str(loads), str(launches), str(steps)]
-    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, bufsize=0) as process:
         assert process.stdin is not None and process.stdout is not None
         for line in process.stdout:
             what, number = line.split()
@@ -85,10 +86,10 @@ def write(path: Path, samples: list[Sample]) -> None:
 
 
 def growth(samples: list[Sample], part: str, role: str) -> float:
-    """Bytes for each load or launch: the slope over the second half."""
-    half = [row for row in samples if row["part"] == part]
-    half = half[len(half) // 2 :]
-    return float(np.polyfit([row["number"] for row in half], [row[f"{role}_bytes"] for row in half], 1)[0])
+    """Bytes for each load or launch: the slope over the last quarter."""
+    rows = [row for row in samples if row["part"] == part]
+    rows = rows[3 * len(rows) // 4 :]
+    return float(np.polyfit([row["number"] for row in rows], [row[f"{role}_bytes"] for row in rows], 1)[0])
 
 
 def plot(samples: list[Sample], path: Path) -> None:
@@ -119,8 +120,8 @@ def main() -> None:
     grown = {(part, role): growth(samples, part, role) for part in LIMITS for role in ROLES}
     for (part, role), slope in grown.items():
         rows = [row[f"{role}_bytes"] / 2**20 for row in samples if row["part"] == part]
-        print(f"{part:9} {role:8} {rows[0]:8.1f} MiB, {rows[len(rows) // 2]:8.1f} half-way, {rows[-1]:8.1f} at the end: "
-              f"{slope:+9.2f} bytes each")
+        start, middle, end = (f"{rows[at]:8.1f}" for at in (0, len(rows) // 2, -1))
+        print(f"{part:9} {role:8} {start} MiB, {middle} half-way, {end} at the end: {slope:+9.2f} bytes each")
     print(f"{samples[-1]['seconds']:.0f} s, {samples[-1]['output_bytes'] / 2**20:.0f} MiB of rows")
     sys.exit(int(any(slope > LIMITS[part] for (part, _), slope in grown.items())))
 

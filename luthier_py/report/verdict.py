@@ -47,6 +47,8 @@ class Verdict:
     """Of these, those that ran with the tool in them."""
     failed: int = 0
     """Of the selected ones, those that the runtime did not begin."""
+    unseen: int = 0
+    """Others, of which only the device knows: they went past the tool."""
     kernels: dict[str, KernelVerdict] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     """Reasons by kernel."""
@@ -119,6 +121,7 @@ class Verdict:
             "selected": self.selected,
             "instrumented": self.instrumented,
             "failed_launches": self.failed,
+            "unseen": self.unseen,
             "observed": self.observed,
             "reasons": self.reasons(),
             "sites": self.sites,
@@ -134,6 +137,8 @@ class Verdict:
             f"{self.instrumented} instrumented by {self.tool.name}",
             f"{_many(len(self.kernels), 'kernel')}, {_many(self.sites, 'site')}, {len(self.refused)} refused",
         ]
+        if self.unseen:
+            parts.append(f"{_many(self.unseen, 'more launch', 'more launches')} that the tool did not see")
         if self.kernels:
             cached = sum(kernel.cached for kernel in self.kernels.values())
             took = sum(self.seconds.values())

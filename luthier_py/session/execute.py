@@ -6,15 +6,16 @@ not changed, and its output and exit code are its own.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from ctypes.util import find_library
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,11 +29,16 @@ from luthier_py.session.files import write_file
 from luthier_py.session.undelivered import undelivered
 from luthier_py.tool import Tool, load_tool
 from luthier_py.tool.discover import absolute
+from luthier_py.worker.orphan import FOLDER, new_folder, remove_abandoned
 from luthier_py.worker.targets import chosen_targets
 
 VERDICT = "LUTHIER_VERDICT"
 RUNTIME = "libamdhip64.so"
 WORKER_SECONDS = 10  # that a worker gets to end after its program
+PATIENCE = 0.5  # seconds until it is looked again whether a program has ended of which no signal told
+_FORWARDED = signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2
+_SIGNALS = {signal.SIGCHLD, *_FORWARDED}
+_PR_SET_PDEATHSIG, _SI_USER = 1, 0
 SIGNALLED = 128  # a shell's exit code for a signal is this much more
 
 
@@ -80,20 +86,22 @@ def execute(
     if shutil.which(command[0]) is None:
         raise Invalid(f"there is no program {command[0]}")
     environment = {**os.environ, **device_environment(device, time_limit)}
-    if tool is None:
-        return Executed(_run(command, environment), ())
-    loaded = load_tool(tool, options)  # what is wrong with it is said before the program starts
-    with tempfile.TemporaryDirectory() as folder:
+    loaded = load_tool(tool, options) if tool is not None else None  # what is wrong with it is said before it starts
+    remove_abandoned()
+    with _signals_blocked() as mask, _folder() as folder:
+        environment[FOLDER] = str(folder)
+        if tool is None or loaded is None:
+            return Executed(_run(command, environment, mask), ())
         settings = {
             "LD_PRELOAD": _first(str(tool_library()), environment.get("LD_PRELOAD"), " "),
             "LUTHIER_TOOL": absolute(tool),
             "LUTHIER_TOOL_OPTIONS": _lines(_files_here(loaded, options)),
-            VERDICT: str(Path(folder) / "%w.json"),
+            VERDICT: str(folder / "%w.json"),
             "LUTHIER_VERDICT_REPORTS": str(int(reports or bool(os.environ.get(VERDICT)))),
             "LUTHIER_PYTHON": sys.executable,
         }
-        code = _run(command, {**environment, **settings})
-        paths = _ended(Path(folder))
+        code = _run(command, {**environment, **settings}, mask)
+        paths = _ended(folder)
         verdicts = tuple(json.loads(path.read_text()) if reports else facts_of(path) for path in paths)
         done = Executed(code, verdicts, undelivered(loaded, verdicts))
         if (path := os.environ.get(VERDICT)) and done.verdict is not None:
@@ -145,13 +153,42 @@ def _files_here(tool: Tool, options: Mapping[str, str]) -> dict[str, str]:
     return {**others, **{name: str(path.absolute()) for name, path in chosen.items() if path is not None}}
 
 
-def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    with subprocess.Popen(command, env=environment) as process:
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is the program's
-        try:
-            code = process.wait()
-        finally:
-            signal.signal(signal.SIGINT, before)
+@contextmanager
+def _folder() -> Iterator[Path]:
+    folder, lock = new_folder()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+@contextmanager
+def _signals_blocked() -> Iterator[Iterable[int]]:
+    """Gives the signals that were blocked before; those that come meanwhile are this process's at the end."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        yield before
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str], mask: Iterable[int]) -> int:
+    """Wait for the program; whatever signal somebody sends to this process is the program's."""
+    libc, parent = ctypes.CDLL(None), os.getpid()
+
+    def in_child() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(SIGNALLED + signal.SIGKILL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    with subprocess.Popen(command, env=environment, preexec_fn=in_child) as process:
+        while process.poll() is None:
+            came = signal.sigtimedwait(_SIGNALS, PATIENCE)
+            if came is not None and came.si_signo in _FORWARDED and came.si_code <= _SI_USER:
+                process.send_signal(came.si_signo)  # from the terminal the program has it already
+        code = process.wait()
     return code if code >= 0 else SIGNALLED - code
 
 

@@ -28,11 +28,13 @@ ABI_MAJORS = (5, 6, 7)
 TOOL_LIBRARY = "libluthier_tool.so"
 HERE = Path(__file__).parent
 PACKAGE_ROOT = HERE.parent.parent.parent
-WARNINGS = ("-Wall", "-Wextra", "-Werror")
-FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", *WARNINGS)
-LINK = ("-Wl,-z,defs", "-Wl,-Bsymbolic-functions", "-ldl")
+STRICT = "LUTHIER_WERROR"
+"""Set where a compiler's warning is an error: in CI, not with the compiler of whoever installs this."""
+FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-pthread", "-fvisibility=hidden")
+LINK = ("-shared", "-pthread", "-Wl,-z,defs", "-Wl,-Bsymbolic-functions", "-ldl")
+ABI = "ABI_MAJOR"  # in sources that are compiled for each; all others are compiled once
 RUNTIME = tuple(
-    "capture device executables graphs hostcalls image launches memory modules nodes operations pinned pools "
+    "announce capture device executables graphs hostcalls image launches memory modules nodes operations pinned pools "
     "properties registry streams wire".split()
 )
 TOOL = ("copies", "counted", "graphed", "image", "interpose", "redirect", "tool", "wire")
@@ -44,13 +46,12 @@ def runtime_folder() -> Path:
     texts = {**headers(rows), "missing.c": table.stubs(rows), "hip.map": table.version_script(rows)}
 
     def compile_all(folder: Path) -> None:
-        def one(major: int) -> None:
+        sources = [*source_paths(RUNTIME), folder / "missing.c"]
+        objects = compile_sources(folder, sources, ABI_MAJORS)
+        for major in ABI_MAJORS:
             name = f"libamdhip64.so.{major}"
             script = f"-Wl,-soname,{name}", f"-Wl,--version-script={folder / 'hip.map'}"
-            compile_library(folder / name, RUNTIME, major, *script, *table.aliases(rows), str(folder / "missing.c"))
-
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(one, ABI_MAJORS))
+            link_library(folder / name, objects[major], *script, *table.aliases(rows))
         (folder / "libamdhip64.so").symlink_to(f"libamdhip64.so.{ABI_MAJORS[-1]}")
         (folder / "lib").symlink_to(".")  # so that the folder can be a ROCM_PATH
 
@@ -64,7 +65,8 @@ def tool_library(tool: str | None = None, options: str = "") -> Path:
     own = [row for row in rows if row.alias_of == "hipExtModuleLaunchKernel"]
 
     def compile_all(folder: Path) -> None:
-        compile_library(folder / TOOL_LIBRARY, TOOL, ABI_MAJORS[-1], *baked, *table.aliases(tuple(own)))
+        objects = compile_sources(folder, source_paths(TOOL), ABI_MAJORS[-1:], *baked)
+        link_library(folder / TOOL_LIBRARY, objects[ABI_MAJORS[-1]], *table.aliases(tuple(own)))
 
     return build("tool", {**headers(rows), "settings": repr(baked)}, compile_all) / TOOL_LIBRARY
 
@@ -73,10 +75,29 @@ def headers(rows: tuple[table.Function, ...]) -> dict[str, str]:
     return {"errors.h": table.errors_header(), "functions.h": table.declarations(rows), "protocol.h": protocol.header()}
 
 
-def compile_library(output: Path, names: tuple[str, ...], major: int, *extra: str) -> None:
-    sources = [str(HERE / f"{name}.c") for name in names]
-    include = f"-I{output.parent}", f"-I{HERE}"
-    run_compiler([*FLAGS, f"-DABI_MAJOR={major}", *include, *definitions(), *sources, *extra, *LINK, "-o", str(output)])
+def source_paths(names: tuple[str, ...]) -> list[Path]:
+    return [HERE / f"{name}.c" for name in names]
+
+
+def compile_sources(folder: Path, sources: list[Path], majors: tuple[int, ...], *extra: str) -> dict[int, list[Path]]:
+    """Objects for each of ``majors``, which share those of sources that are the same for all."""
+    warnings = ("-Wall", "-Wextra", "-Werror") if os.environ.get(STRICT) else ("-w",)
+    flags = (*FLAGS, *warnings, f"-I{folder}", f"-I{HERE}", *definitions(), *extra)
+    objects: dict[int, list[Path]] = {major: [] for major in majors}
+    work: dict[Path, list[str]] = {}
+    for source in sources:
+        differs = ABI in source.read_text()
+        for major in majors:
+            output = folder / f"{source.stem}{f'-{major}' if differs else ''}.o"
+            work[output] = [*flags, *([f"-D{ABI}={major}"] if differs else []), "-c", str(source), "-o", str(output)]
+            objects[major].append(output)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(run_compiler, work.values()))
+    return objects
+
+
+def link_library(output: Path, objects: list[Path], *extra: str) -> None:
+    run_compiler([*map(str, objects), *extra, *LINK, "-o", str(output)])
 
 
 def _quoted(text: str) -> str:
@@ -105,6 +126,8 @@ def build(kind: str, texts: dict[str, str], compile_all: Callable[[Path], None])
         for file, text in texts.items():
             (draft / file).write_text(text)
         compile_all(draft)
+        for compiled in draft.glob("*.o"):
+            compiled.unlink()
         draft.rename(made)
     return made if cache is None else _keep(made, cache / "native" / name)
 

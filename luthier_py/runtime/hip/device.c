@@ -27,7 +27,7 @@ struct control {
     uint64_t stamps[(CONTROL_BYTES - 16) / 8];
 };
 
-enum { STAMPS = (CONTROL_BYTES - 16) / 8, HIGH_FD = 200 };
+enum { STAMPS = (CONTROL_BYTES - 16) / 8 };
 static const uintptr_t PLACES[] = {0x200000000000, 0x300000000000, 0x100000000000, 0x400000000000};
 static const size_t LARGEST = (size_t)1 << 38, SMALLEST = (size_t)1 << 30;
 
@@ -71,6 +71,7 @@ static void after_fork(void)
     wire_close(&wire);
     pinned_after_fork();
     memory_after_fork();
+    launches_after_fork();
     control = NULL;
     if (state == READY) {
         state = BROKEN;
@@ -96,7 +97,7 @@ static int make_arena(void)
                 control = place;
                 arena_start = PLACES[i];
                 arena_bytes = bytes;
-                return descriptor_above(fd, HIGH_FD);
+                return descriptor_out_of_the_way(fd);
             }
             if (place != MAP_FAILED)
                 munmap(place, bytes);

@@ -115,6 +115,10 @@ void pinned_after_fork(void);
 /* pools.c */
 void pool_count(struct pool *pool, int64_t bytes);
 
+/* announce.c: launches that were handed to the device. */
+void launches_count(void);
+void launches_after_fork(void);
+
 /* modules.c */
 struct argument { uint32_t offset, bytes; };
 struct kernel {

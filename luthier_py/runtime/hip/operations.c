@@ -17,8 +17,10 @@ static hipError_t perform_launch(struct stream *stream, const struct operation *
     struct part parts[] = {{head, sizeof head}, {operation->launch.kernarg, operation->launch.bytes}};
     uint64_t ticket;
     hipError_t error = device_submit(MESSAGE_LAUNCH, parts, 2, &ticket);
-    if (!error)
+    if (!error) {
         stream->last = ticket;
+        launches_count();
+    }
     return error;
 }
 

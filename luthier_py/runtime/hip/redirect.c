@@ -1,4 +1,5 @@
-/* Standing before a runtime that was loaded without us, for a tool that is attached while the program runs.
+/* Standing before a runtime whose callers would not meet us: for a tool that is attached while the program runs, and for
+ * one that is preloaded, where callers look into their own libraries first (RTLD_DEEPBIND).
  *
  * Two changes to memory do it, none to code. The runtime's own table of symbols gives OWN from now on, to dlsym and to
  * whatever is bound later. Words that already hold an address of the runtime's functions, in the writable data of what is
@@ -165,13 +166,8 @@ void *loaded_runtime(void)
     return handle;
 }
 
-bool redirect(void)
+static bool stand_before(struct link_map *map)
 {
-    bool preloaded = false;
-    dl_iterate_phdr(is_preloaded, &preloaded);
-    if (real || preloaded)
-        return true;
-    struct link_map *map = loaded_runtime();
     void **functions = calloc(OWN_COUNT, sizeof *functions);
     if (!map || !functions)
         return false;
@@ -186,4 +182,19 @@ bool redirect(void)
     dl_iterate_phdr(exchange_in_object, NULL);
     dl_iterate_phdr(exchange_in_runtime, map);
     return true;
+}
+
+bool redirect(void)
+{
+    bool preloaded = false;
+    dl_iterate_phdr(is_preloaded, &preloaded);
+    return real || preloaded || stand_before(loaded_runtime());
+}
+
+void luthier_tool_runtime(uint64_t (*launches)(void))
+{
+    if (real)
+        return;
+    count_launches_by(launches);
+    stand_before(loaded_runtime());
 }

@@ -23,6 +23,8 @@ static bool used;                       /* something was selected: a child of fo
 static atomic_int profiled = -1;        /* by hipProfilerStart and Stop; before these, as the settings say */
 static atomic_bool toggled;             /* by LUTHIER_SIGNAL */
 static atomic_bool named;               /* there is a tool: the environment's, or one that was attached */
+static uint64_t (*device_launches)(void); /* NULL: the runtime does not say */
+static uint64_t launched_before;          /* the tool came */
 static char *attached_tool, *attached_options;
 
 static bool strict(void)
@@ -123,15 +125,26 @@ void tool_forget(uint32_t image)
         tool_tell(MESSAGE_FORGET, &(struct part){&image, sizeof image}, 1);
 }
 
+void count_launches_by(uint64_t (*launches)(void)) { device_launches = launches; }
+
+/* `unseen`: of the device's own count. Launches that failed were seen, and are not in it. */
+struct counts { uint64_t seen, selected, failed, unseen; };
+
+static struct counts counts_now(void)
+{
+    uint64_t seen = launches_seen, all = device_launches ? device_launches() - launched_before : 0;
+    return (struct counts){seen, launches_selected, launches_failed, all > seen ? all - seen : 0};
+}
+
 /* The program ends, or the tool is detached: everything that was counted so far is told. */
 static void end(void)
 {
     struct reply reply = {0, 0, NULL};
     if (state == READY)
         copies_collect();
-    uint64_t counts[] = {launches_seen, launches_selected, launches_failed};
+    struct counts counts = counts_now();
     if ((state == READY || state == STARTED) &&
-        !wire_call(&wire, MESSAGE_FINISH, &(struct part){counts, sizeof counts}, 1, &reply)) {
+        !wire_call(&wire, MESSAGE_FINISH, &(struct part){&counts, sizeof counts}, 1, &reply)) {
         say("luthier: the tool's worker has ended before its verdict");
         reply.status = -1;
     }
@@ -161,6 +174,7 @@ static void in_child(void)
     if (state == READY || state == STARTED)
         state = used ? BROKEN : COLD;
     launches_seen = launches_selected = launches_failed = 0;
+    launched_before = 0;
     pthread_mutex_init(&lock, NULL);
 }
 
@@ -261,6 +275,7 @@ int luthier_tool_attach(const char *tool, const char *options)
     attached_tool = strdup(tool);
     attached_options = strdup(options);
     launches_seen = launches_selected = launches_failed = 0;
+    launched_before = device_launches ? device_launches() : 0;
     toggled = false;
     profiled = -1;
     named = true;
@@ -279,11 +294,11 @@ void luthier_tool_detach(void)
 char *luthier_tool_verdict(void)
 {
     struct reply reply = {0, 0, NULL};
-    uint64_t counts[] = {launches_seen, launches_selected, launches_failed};
     if (state != READY)
         return NULL;
     copies_collect();
-    return tool_ask(MESSAGE_VERDICT, &(struct part){counts, sizeof counts}, 1, &reply) ? reply.data : NULL;
+    struct counts counts = counts_now();
+    return tool_ask(MESSAGE_VERDICT, &(struct part){&counts, sizeof counts}, 1, &reply) ? reply.data : NULL;
 }
 
 void luthier_tool_free(char *text) { free(text); }

@@ -33,6 +33,7 @@ struct image *image_of(const void *key, const char **name);
 /* redirect.c: calls of the runtime come to OWN from now on, in all that is loaded and will be; false: no runtime. */
 bool redirect(void);
 void *before_redirection(const char *name); /* the runtime's own */
+API void luthier_tool_runtime(uint64_t (*launches)(void)); /* our own runtime calls it when it is loaded */
 void *loaded_runtime(void); /* for dlsym; NULL: there is none */
 
 /* tool.c */
@@ -47,6 +48,7 @@ bool tool_ask(uint32_t code, const struct part *parts, int count, struct reply *
 void tool_tell(uint32_t code, const struct part *parts, int count);
 void tool_forget(uint32_t image);   /* the worker needs it no longer */
 void tool_refused(void);            /* a kernel runs as it is that should not: the end under LUTHIER_STRICT */
+void count_launches_by(uint64_t (*launches)(void)); /* the device's own count */
 extern atomic_ulong launches_seen, launches_selected, launches_failed;
 
 /* copies.c: code objects of the program, and the copies of their kernels. */

@@ -15,7 +15,7 @@
 
 #include "protocol.h"
 
-enum { PARTS = 8, SOCKET_FD = 3, SHARED_FD = 4, HIGH_FD = 200 };
+enum { PARTS = 8, SOCKET_FD = 3, SHARED_FD = 4 };
 
 extern char **environ;
 
@@ -32,9 +32,12 @@ void say(const char *format, ...)
         return; /* there is nobody to tell */
 }
 
-int descriptor_above(int fd, int floor)
+int descriptor_out_of_the_way(int fd)
 {
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, floor);
+    static const int floors[] = {200, 100, 50, 25, SHARED_FD + 1}; /* RLIMIT_NOFILE may be lower than the first */
+    int high = -1;
+    for (size_t i = 0; high < 0 && i < sizeof floors / sizeof *floors; i++)
+        high = fcntl(fd, F_DUPFD_CLOEXEC, floors[i]);
     if (high < 0)
         return fd;
     close(fd);
@@ -63,6 +66,10 @@ static bool spawn(const char *service, int socket_fd, int shared_fd)
         "sys.path.insert(0, sys.argv[1])\n"
         "from luthier_py.worker.serve import main\n"
         "main(sys.argv[2])\n";
+    if (socket_fd <= SHARED_FD || (shared_fd >= 0 && shared_fd <= SHARED_FD)) { /* the worker's own numbers */
+        say("luthier: too few file descriptors for a worker; raise the limit (ulimit -n)");
+        return false;
+    }
     const char *python = secure_getenv("LUTHIER_PYTHON");
     if (!python || !*python)
         python = LUTHIER_PYTHON;
@@ -99,8 +106,8 @@ bool wire_start(struct wire *wire, const char *service, int shared_fd)
         say("luthier: cannot make a socket: %s", strerror(errno));
         return false;
     }
-    wire->fd = descriptor_above(ends[0], HIGH_FD);
-    int other = descriptor_above(ends[1], HIGH_FD);
+    wire->fd = descriptor_out_of_the_way(ends[0]);
+    int other = descriptor_out_of_the_way(ends[1]);
     bool started = spawn(service, other, shared_fd);
     close(other);
     if (!started)

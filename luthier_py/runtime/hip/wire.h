@@ -18,7 +18,7 @@ bool wire_send(struct wire *wire, uint32_t code, const struct part *parts, int c
 bool wire_call(struct wire *wire, uint32_t code, const struct part *parts, int count, struct reply *reply);
 bool wire_gone(const struct wire *wire);
 void wire_close(struct wire *wire);
-int descriptor_above(int fd, int floor); /* the same file under a high number that nobody else uses */
+int descriptor_out_of_the_way(int fd); /* the same file under a high number that nobody else uses */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2))); /* one line on stderr */
 
 /* Reading a reply. `bad` stays set once something was missing. */

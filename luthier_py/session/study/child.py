@@ -42,7 +42,8 @@ def run(facts: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def end_with(pipe: int) -> None:
-    """Wait for the pipe's end; then this process and its program are killed."""
+    """Wait for the pipe's end; then this process and its program are killed. Signals are for the other thread."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     while os.read(pipe, 1):
         pass
     os.killpg(os.getpgrp(), signal.SIGKILL)

@@ -41,7 +41,7 @@ def test_freed_memory_is_used_again_and_is_clean():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_any_order_of_allocations(seed):
-    """None overlaps another, gaps included; all is zero when given out; at the end all is one range again."""
+    """None overlaps another, gaps included; what is given out is zero; at the end all is one range again."""
     rng, memory = random.Random(seed), Memory()
     most = memory._space._by_size[-1]
     taken = {}

@@ -31,6 +31,12 @@ def test_nothing_happened() -> None:
         "verdict: 3 launches, 0 selected, 0 instrumented by instr_count; 0 kernels, 0 sites, 0 refused")
 
 
+def test_launches_that_went_past_the_tool() -> None:
+    verdict = Verdict(load_tool("instr_count"), launches=3, unseen=1)
+    assert verdict.text().endswith("0 refused; 1 more launch that the tool did not see")
+    assert verdict.facts()["unseen"] == 1
+
+
 def test_one_line(made: Instrumented) -> None:
     verdict = Verdict(load_tool("instr_count"), launches=1, selected=1, instrumented=1)
     verdict.made(replace(made, seconds={"jit": 0.25, "check": 0.5}, cached=True))

@@ -101,6 +101,24 @@ def test_programs_with_more_rights_do_not_obey_the_environment() -> None:
     assert [name for name, text in texts.items() if re.search(r"(?<!secure_)getenv\(", text)] == []
 
 
+@pytest.mark.parametrize("strict", ("", "1"))
+def test_what_is_compiled(strict: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each source once, or once for each ABI where that matters to it; warnings are errors only where one asks."""
+    log, compiler = tmp_path / "log", tmp_path / "cc"
+    compiler.write_text(f'#!/bin/sh\necho "$@" >> {log}\nfor last; do :; done\ntouch "$last"\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("CC", str(compiler))
+    monkeypatch.setenv("LUTHIER_WERROR", strict)
+    folder = runtime_folder()
+    lines = [line.split() for line in log.read_text().splitlines()]
+    sources = [Path(word).name for line in lines for word in line if word.endswith(".c")]
+    assert {name for name in sources if sources.count(name) > 1} == {"memory.c", "nodes.c", "properties.c"}
+    assert len([line for line in lines if "-shared" in line]) == len(ABI_MAJORS)
+    assert all(("-Werror" in line) is bool(strict) for line in lines if "-c" in line)
+    assert not list(folder.glob("*.o"))
+
+
 def test_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("CC", "no-such-compiler")

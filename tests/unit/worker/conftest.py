@@ -70,16 +70,17 @@ def program(require_tool: Callable[[str], str], request: pytest.FixtureRequest) 
 
 @pytest.fixture(scope="session")
 def host_program(require_tool: Callable[[str], str], request: pytest.FixtureRequest) -> Callable[..., Path]:
-    """``host_program(name)``: NAME.c beside this file as an executable, with libamdhip64 linked or ``linked=False``."""
+    """``host_program(name, *flags)``: NAME.c beside this file as an executable; ``linked``: with libamdhip64."""
     compiler, folder = require_tool("cc"), Path(request.config.cache.mkdir("programs"))
 
-    def make(name: str, linked: bool = True) -> Path:
+    def make(name: str, *flags: str, linked: bool = True) -> Path:
         source, libraries = Path(__file__).parent / f"{name}.c", runtime_folder()
-        digest = hashlib.sha256(source.read_bytes() + bytes([linked])).hexdigest()
+        digest = hashlib.sha256(source.read_bytes() + repr((flags, linked)).encode()).hexdigest()
         output = folder / f"{name}-{digest[:16]}"
         if not output.exists():
             library = (f"-L{libraries}", "-l:libamdhip64.so.7") if linked else ("-ldl",)
-            subprocess.run([compiler, "-Wall", "-Werror", source, "-o", output, *library, "-pthread"], check=True)
+            words = ["-Wall", *flags, source, "-o", output, *library, "-pthread"]
+            subprocess.run([compiler, *words], check=True)
         return output
 
     return make

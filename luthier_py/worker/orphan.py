@@ -1,0 +1,71 @@
+"""When `luthier exec` is killed, so are the programs that it started, and its folder goes.
+
+In: the folder that `exec` names in the environment, which it holds a lock in as long as it lives, and removes before it
+ends. Out: nothing. Invariant: a program that outlives an `exec` which ended by itself goes on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import tempfile
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+FOLDER = "LUTHIER_EXEC"
+_PREFIX, _LOCK = "luthier-exec-", "lock"
+
+
+def new_folder() -> tuple[Path, int]:
+    """The folder of an `exec`, and what must stay open as long as it is used."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.fstat(lock).st_nlink:
+            return folder, lock
+        os.close(lock)  # another `exec` has just taken it for one that was abandoned
+
+
+def remove_abandoned() -> None:
+    """Folders of this user whose `exec` was killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            if folder.lstat().st_uid == os.getuid() and not folder.is_symlink():
+                lock = os.open(folder / _LOCK, os.O_RDWR)
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(folder)
+                finally:
+                    os.close(lock)
+
+
+class Watch:
+    """One program, for the `exec` that its environment names."""
+
+    def __init__(self, program: int) -> None:
+        self._lock: int | None = None
+        self._folder = Path(os.environ.get(FOLDER, ""))
+        if not self._folder.name.startswith(_PREFIX):
+            return
+        with suppress(OSError):
+            self._program = os.pidfd_open(program)
+            self._lock = os.open(self._folder / _LOCK, os.O_RDWR)
+            threading.Thread(target=self._wait, daemon=True).start()
+
+    def _wait(self) -> None:
+        assert self._lock is not None
+        with suppress(OSError):
+            fcntl.flock(self._lock, fcntl.LOCK_SH)
+            if self._folder.exists():
+                signal.pidfd_send_signal(self._program, signal.SIGKILL)
+
+    def remove_folder(self) -> None:
+        """If nobody else is going to."""
+        if self._lock is not None:
+            with suppress(OSError):
+                fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                shutil.rmtree(self._folder, ignore_errors=True)
