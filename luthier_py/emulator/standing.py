@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from luthier_py.analysis.lines import source_lines
+from luthier_py.analysis.lines import SourceLines, source_lines
 from luthier_py.emulator.layout import Status
 from luthier_py.emulator.module import Code
 from luthier_py.emulator.slot import Standing
@@ -30,9 +30,7 @@ def told(waves: Iterable[Standing], code: Code, base: int) -> str:
     ordered = sorted(places.items(), key=lambda item: (-len(item[1]), item[0]))
     parts = []
     for (_, pc), here in ordered[:PLACES]:
-        line = lines.at(pc)
-        text = f"`{code.text(pc)}`" + (f" ({line})" if line is not None else "")
-        parts.append(f"{_names(here)} at pc 0x{pc:x} {text}")
+        parts.append(f"{_names(here)} at pc 0x{pc:x}{_shown(pc, code, lines)}")
     if left := ordered[PLACES:]:
         parts.append(f"{sum(len(here) for _, here in left)} waves at {len(left)} other places")
     if ended:
@@ -46,10 +44,16 @@ def _kind(status: Status) -> Status:
 
 def _place(wave: Standing, code: Code, base: int) -> int:
     """The instruction that a wave waits at, or the one that it goes on with."""
-    pc = wave.pc - base
+    pc = wave.pc - base & (1 << 64) - 1
     if _kind(wave.status) is Status.JUMP:
         return pc
     return next(at for at in (pc - 4, pc - 8) if at in code.insts and at + code.insts[at].size_bytes == pc)
+
+
+def _shown(pc: int, code: Code, lines: SourceLines) -> str:
+    """The instruction and its line, as far as they are known."""
+    text, line = code.text(pc), lines.at(pc)
+    return (f" `{text}`" if text is not None else "") + (f" ({line})" if line is not None else "")
 
 
 def _names(waves: list[Standing]) -> str:
