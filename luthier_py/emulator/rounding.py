@@ -39,9 +39,8 @@ class Arithmetic(NamedTuple):
 
 
 _HOST = {Rounding.ZERO: 0, Rounding.NEAREST: 1, Rounding.UP: 2, Rounding.DOWN: 3}  # llvm.set.rounding, C's FLT_ROUNDS
-_HOST_NAMES = {Prim.ADD: "fadd", Prim.SUB: "fsub", Prim.MUL: "fmul", Prim.DIV: "fdiv", Prim.FMA: "fma",
-               Prim.SQRT: "sqrt"}
-_NAME = re.compile(r"luthier_rounded_(\w+?)_(up|down|zero)_(v\d+)?f(32|64)")
+_HOST_NAMES = {Prim.ADD: "fadd", Prim.SUB: "fsub", Prim.MUL: "fmul", Prim.DIV: "fdiv", Prim.FMA: "fma"}
+_NAME = re.compile(r"luthier_rounded_(\w+?)_(up|down|zero)_v(\d+)f(32|64)")
 _FORMATS = {"32": "float", "64": "double"}
 
 
@@ -118,10 +117,10 @@ def support_function(name: str) -> str:
     """The definition of ``luthier_rounded_<primitive>_<rounding>_<type>``."""
     match = _NAME.fullmatch(name)
     assert match is not None, name
-    prim, rounding, lanes, bits = Prim[match[1].upper()], Rounding[match[2].upper()], match[3] or "", match[4]
-    vector = f"<{lanes[1:]} x {_FORMATS[bits]}>" if lanes else _FORMATS[bits]
-    count = {Prim.FMA: 3, Prim.SQRT: 1}.get(prim, 2)
-    intrinsic = f"llvm.experimental.constrained.{_HOST_NAMES[prim]}.{lanes}f{bits}"
+    prim, rounding, lanes, bits = Prim[match[1].upper()], Rounding[match[2].upper()], match[3], match[4]
+    vector = f"<{lanes} x {_FORMATS[bits]}>"
+    count = 3 if prim is Prim.FMA else 2
+    intrinsic = f"llvm.experimental.constrained.{_HOST_NAMES[prim]}.v{lanes}f{bits}"
     operands = ", ".join(f"{vector} %x{i}" for i in range(count))
     return f"""
 declare void @llvm.set.rounding(i32)
@@ -136,5 +135,3 @@ define {vector} @{name}({operands}) #0 {{
 
 attributes #0 = {{ strictfp }}
 """
-
-

@@ -20,7 +20,7 @@ from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, Slot
 READ, WRITE = Access.READ, Access.WRITE
 _ROUNDS = frozenset({Prim.ADD, Prim.SUB, Prim.MUL, Prim.DIV, Prim.FMA, Prim.SQRT, Prim.EXP2, Prim.LOG2, Prim.SIN,
                      Prim.COS, Prim.CONVERT})
-_ANY_TABLE = 0b11001010  # of V_BITOP3: one that looks at all three sources
+_LOOKS_AT_ALL = 0b11001010  # a table of V_BITOP3
 _DESTINATIONS = ("vdst", "sdst")
 _DATA = ("vdata", "data0", "data1", "vdst", "sdst", "sdata")
 _VALUES = ("src0", "src1", "src2", "imm", "simm16")
@@ -69,7 +69,7 @@ def asked(op: OpInfo, row: Meaning) -> Asked:
     """What the meaning ``row`` of ``op`` asks for and changes."""
     found = Asked()
     if isinstance(row, TruthTable):
-        row = row.of(_ANY_TABLE)
+        row = row.of(_LOOKS_AT_ALL)
     if isinstance(row, (Lanes, Scalar)):
         _values(op, row, found)
     elif isinstance(row, control.Branch):
@@ -162,9 +162,10 @@ def _action(op: OpInfo, row: control.Action, found: Asked) -> None:
         found.read("src0")
     if row is action.SETREG:
         found.read("sdst")
-    if row in (action.SETREG, action.SETREG_IMM):
+    sets = (action.SETREG, action.SETREG_IMM, action.ROUND_MODE, action.DENORMAL_MODE)
+    if row in sets:
         found.writes.add("mode")
-    if row in (action.GETREG, action.SETREG, action.SETREG_IMM):
+    if row in sets or row is action.GETREG:
         found.reads.add("mode")  # its other bits stay
     if row is action.GRID_BARRIER:
         found.read("data0")

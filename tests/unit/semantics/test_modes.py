@@ -126,6 +126,40 @@ def test_conversions(name: str, source: int | None, result: int, shift: int, rou
 
 
 @pytest.mark.parametrize("rounding", ROUNDINGS)
+@pytest.mark.parametrize(("width", "shift"), [(16, 2), (32, 0), (64, 2)])
+def test_ldexp(width: int, shift: int, rounding: str) -> None:
+    """To denormals, to the largest numbers and beyond, rounded once."""
+    powers = {16: (-30, 31), 32: (-280, 280), 64: (-2100, 2100)}[width]
+    random = np.random.default_rng(width)
+    exponent = 16 if width == 16 else 32
+    operands = [(row[0], int(random.integers(*powers)) & (1 << exponent) - 1) for row in finite(width, 1, seed=width)]
+    found = results(made(f"v_ldexp_f{width}", (width, exponent), width), operands, (width, exponent), width,
+                    MODE | ROUNDINGS.index(rounding) << shift)
+    for (a, power), got in zip(operands, found, strict=True):
+        exact = Fraction(float_of(a, width)) * Fraction(2) ** (power - (power >> exponent - 1 << exponent))
+        want = toward(exact, width, rounding) if exact else a & 1 << width - 1
+        assert got == want, f"{a:#x} {power:#x}: {got:#x}, expected {want:#x}"
+
+
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+def test_steps_of_divisions_round_as_fma(rounding: str) -> None:
+    """v_div_fmas without scaling, v_fmac, v_pk_fma and v_fma_mix are v_fma; v_mad rounds the product, too."""
+    mode = MODE | ROUNDINGS.index(rounding) * 5
+    operands = finite(32, 3, seed=3)
+    fused = results(made("v_fma_f32", (32,) * 3, 32), operands, (32,) * 3, 32, mode)
+    for name in "v_div_fmas_f32", "v_fma_mix_f32":
+        assert results(made(name, (32,) * 3, 32), operands, (32,) * 3, 32, mode) == fused
+    products = results(made("v_mul_f32", (32,) * 2, 32), [row[:2] for row in operands], (32,) * 2, 32, mode)
+    sums = [(product, row[2]) for product, row in zip(products, operands, strict=True)]
+    assert results(made("v_mad_f32", (32,) * 3, 32), operands, (32,) * 3, 32, mode) == \
+        results(made("v_add_f32", (32,) * 2, 32), sums, (32,) * 2, 32, mode)
+    halves = finite(16, 3, seed=5)
+    packed = [tuple(x | x << 16 for x in row) for row in halves]
+    both = results(made("v_pk_fma_f16", (32,) * 3, 32), packed, (32,) * 3, 32, mode)
+    assert both == [x | x << 16 for x in results(made("v_fma_f16", (16,) * 3, 16), halves, (16,) * 3, 16, mode)]
+
+
+@pytest.mark.parametrize("rounding", ROUNDINGS)
 def test_the_other_bits_do_not_matter(rounding: str) -> None:
     """f32 follows MODE[1:0] alone, f64 and f16 MODE[3:2]."""
     number = ROUNDINGS.index(rounding)
