@@ -128,8 +128,9 @@ class Cases:
         return None
 
     def _registers(self, op: OpInfo, place: Place, overlap: tuple[str, int] | None) -> dict[str, int]:
-        """A register for each operand: one after the other from the window's middle, then the overlap."""
-        chosen, nearest = {}, place.vector + 4
+        """A register for each operand: one after the other, then the overlap, for which there is room below."""
+        below = 0 if overlap is None else max(-overlap[1], 0)
+        chosen, nearest = {}, place.vector + below + below % 2
         for info in op.operands:
             if info.dwords and set(info.files) & set("VA"):
                 aligned = info.aligned and info.dwords > 1 and self.isa.target.aligned_vgprs
