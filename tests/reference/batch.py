@@ -1,7 +1,7 @@
 """Cases run together: one program for the emulator and for the reader, whose states must be equal after it.
 
-In: cases. Out: what differs, as text. Before each case EXEC, VCC, SCC and M0 are set from scalar registers; after it
-those that it wrote are kept in others, so that every case shows.
+In: cases. Out: what differs, as text. Before each case EXEC, VCC and SCC are set, and the registers that hold its
+addresses; after it those that it wrote are kept in others, so that every case shows.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from luthier_py.errors import Invalid, Malformed
-from luthier_py.isa import M0, VCC, Access, Inst, InstructionSet, OperandInfo, OpFlag, OpInfo, Reg, RegFile
+from luthier_py.isa import EXEC, M0, VCC, Access, Inst, InstructionSet, OperandInfo, OpFlag, OpInfo, Reg, RegFile
 from luthier_py.isa.legal import why_illegal
 from luthier_py.isa.semantics import Lanes, Scalar, meaning
 from luthier_py.isa.semantics.algebra import BOOL, F16, F32, F64, I32, U32, Type
@@ -38,6 +38,7 @@ EXECS = (FULL, 0, 1 << 17, 0x5555_5555_5555_5555, FULL << 32 & FULL, 0x8F0F_FFFF
 INPUTS = 32    # scalar registers below this are read by cases, and written by none
 WINDOW = 24    # vector registers of a case
 TRIES = 12
+VECTOR, ACCUMULATOR, SDWA_SCALAR = 256, 512, 256  # bits of source fields
 CONSTANTS = (128, 129, 193, 208, 191, 240, 243, 247, 248)
 LITERALS = (0, 1, 0x3FC00000, 0x80000000, 0xFFFFFFFF, 0x12345678, 0x3C00, 0x7C01, 0x7F800001)
 DPP_CONTROLS = (0x1B, 0xB1, 0x101, 0x108, 0x111, 0x11F, 0x121, 0x12C, 0x130, 0x134, 0x138, 0x13C, 0x140, 0x141, 0x142,
@@ -46,7 +47,7 @@ DPP_CONTROLS = (0x1B, 0xB1, 0x101, 0x108, 0x111, 0x11F, 0x121, 0x12C, 0x130, 0x1
 
 @dataclass
 class Case:
-    """One instruction. ``overlap``: (source, dwords from the result's first register), or None."""
+    """One instruction, and what its registers hold."""
 
     inst: Inst
     exec_mask: int
@@ -127,8 +128,9 @@ class Cases:
         return None
 
     def _registers(self, op: OpInfo, place: Place, overlap: tuple[str, int] | None) -> dict[str, int]:
-        """A register for each operand: one after the other from the window's middle, then the overlap."""
-        chosen, nearest = {}, place.vector + 4
+        """A register for each operand: one after the other, then the overlap, for which there is room below."""
+        below = 0 if overlap is None else max(-overlap[1], 0)
+        chosen, nearest = {}, place.vector + below + below % 2
         for info in op.operands:
             if info.dwords and set(info.files) & set("VA"):
                 aligned = info.aligned and info.dwords > 1 and self.isa.target.aligned_vgprs
@@ -143,30 +145,28 @@ class Cases:
 
     def _field(self, op: OpInfo, info: OperandInfo, chosen: dict[str, int], place: Place, varied: bool) -> int:
         pick = self.generator.choice
-        if not info.dwords and info.kind not in ("kimm",):
-            return self._modifier(op, info, varied)
         if info.kind == "kimm":
             return pick(LITERALS) if any(width == 32 for _, width, _ in info.segments) else pick(LITERALS) & 0xFFFF
+        if not info.dwords:
+            return self._modifier(op, info, varied)
         if info.kind in ("sgpr", "bool", "sdwavcc") or not set(info.files) & set("VA"):
-            return self._scalar_field(info, place)
-        index, high = chosen[info.name], 512 if "V" not in info.files or info.kind in ("av", "srcAV") and pick(
-            (True, False)) and "A" in info.files else 0
+            return self._scalar_field(info, place, varied)
+        index = chosen[info.name]
         if info.kind in ("vgpr", "agpr"):
             return index
-        if info.kind == "av":
-            return index | high
+        if info.kind in ("av", "srcAV"):
+            file = ACCUMULATOR if "A" in info.files and ("V" not in info.files or pick((True, False))) else 0
+            return index | file | (VECTOR if info.kind == "srcAV" else 0)
         if info.kind == "sdwa":
-            return pick((index, index, 256 + pick(range(0, INPUTS, 2)))) if varied else index
+            return pick((index, index, SDWA_SCALAR + pick(range(0, INPUTS, 2)))) if varied else index
         if varied and isinstance(meaning(op), Matrix) and info.name == "src2" and pick((False, True)):
             return pick((128, 193, 242))
         if varied and info.kind == "src" and "S" in info.files and pick((False, False, True)):
             scalars = [*range(0, INPUTS, 2), VCC, 235, 253, 251, 252]
             return pick((pick(scalars), pick(CONSTANTS), pick(CONSTANTS), 255))
-        if info.kind == "srcAV":
-            return 256 | index | high
-        return 256 | index
+        return VECTOR | index
 
-    def _scalar_field(self, info: OperandInfo, place: Place) -> int:
+    def _scalar_field(self, info: OperandInfo, place: Place, varied: bool) -> int:
         if info.name in ("sbase", "srsrc", "saddr"):
             return place.scalar + ADDRESS
         if info.name == "soffset":
@@ -174,9 +174,9 @@ class Cases:
         if info.kind == "sdwavcc":
             return self.generator.choice((0, 128 + place.scalar))
         if Access.WRITE in info.access:
-            return place.scalar
+            return self.generator.choice((place.scalar, place.scalar, VCC, EXEC, M0)) if varied else place.scalar
         if info.kind in ("sgpr", "bool"):
-            return self.generator.choice(range(0, INPUTS, 4))
+            return self.generator.choice((*range(0, INPUTS, 4), *((place.scalar, VCC) if varied else ())))
         codes = [*range(0, INPUTS, 2), place.scalar, VCC, 126, 124, *CONSTANTS]
         return self.generator.choice([*codes, 255] if info.dwords == 1 else codes)
 
@@ -201,6 +201,8 @@ class Cases:
             return pick(range(3)) if varied else 0
         if info.name in ("clamp", "bound_ctrl", "fi"):
             return pick((0, 1)) if varied else 0
+        if info.name == "omod":
+            return pick(range(4)) if varied else 0
         if info.name in ("simm16", "bitop3"):
             return self.generator.getrandbits(16) & bits
         return 0

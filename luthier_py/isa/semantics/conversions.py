@@ -54,6 +54,7 @@ def _byte_to_float(number: int) -> Callable[[Value], Value]:
 
 
 def _insert_byte(a: Value, position: Value, word: Value) -> Value:
+    """Rounded by MODE's rounding of f32, unlike other conversions to integers (Mesa, ACO: instr_default_needs)."""
     place = (position & 3) * 8
     return (word & ~(0xFF << place)) | (rint(a).to(U8).to(U32) << place)
 

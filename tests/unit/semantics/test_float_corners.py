@@ -1,0 +1,67 @@
+"""Floats where rounding, denormals and the sign of zero decide: division, approximations, clamp."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from ieee import rounded
+from lanewise import float_of
+from waves import FULL, ISA, run
+
+from luthier_py.isa import vgpr
+
+
+@pytest.mark.parametrize("width,power", [(32, 64), (64, 128)])
+def test_division_scales_back_with_one_rounding(width, power):
+    """v_div_fmas of quotients that become denormal, halfway cases among them; from fractions."""
+    rng = np.random.default_rng(3)
+    mantissa, lowest = {32: (23, -149), 64: (52, -1074)}[width]
+    quotients, errors = [], []
+    for number in range(64):
+        kept = number % (mantissa - 2) + 2  # bits that the denormal keeps
+        whole = int(rng.integers(1 << kept - 1, 1 << kept, dtype=np.uint64))
+        below = int(rng.integers(1 << mantissa + 1 - kept, dtype=np.uint64)) if number % 3 else 1 << mantissa - kept
+        digits = Fraction((whole << mantissa + 1 - kept) + below)
+        quotient = digits * Fraction(2) ** (lowest + power - mantissa - 1 + kept)
+        quotients.append(rounded(quotient * (-1) ** (number // 2), width))
+        errors.append(rounded(quotient * (-1) ** number / (1 << mantissa + 3), width) if number % 5 else 0)
+    one = rounded(Fraction(1), width)
+    kind = np.uint32 if width == 32 else np.uint64
+    words = width // 32
+    state = run([ISA.make(f"v_div_fmas_f{width}", vgpr(6, words), vgpr(0, words), vgpr(2, words), vgpr(4, words))],
+                vgprs={0: np.array(errors, kind), 2: np.full(64, one, kind), 4: np.array(quotients, kind)}, vcc=FULL)
+    for got, error, quotient in zip(state.vgpr(6, kind), errors, quotients, strict=True):
+        exact = Fraction(float_of(error, width)) + Fraction(float_of(quotient, width))
+        expected = rounded(exact / 2**power, width)
+        assert int(got) == expected, (hex(quotient), hex(error), hex(int(got)), hex(expected))
+
+
+MINUS_0, INFINITY, MINUS_INFINITY = 0x80000000, 0x7F800000, 0xFF800000
+FLUSHED = {  # of the denormals +1e-45 and -1e-45: what the zeros of their signs give
+    "v_log_f32_e32": (MINUS_INFINITY, MINUS_INFINITY), "v_exp_f32_e32": (0x3F800000, 0x3F800000),
+    "v_rcp_f32_e32": (INFINITY, MINUS_INFINITY), "v_rcp_iflag_f32_e32": (INFINITY, MINUS_INFINITY),
+    "v_rsq_f32_e32": (INFINITY, MINUS_INFINITY), "v_sqrt_f32_e32": (0, MINUS_0),
+}  # fmt: skip
+
+
+def test_approximations_of_f32_flush_denormals():
+    """"1ULP accuracy, denormals are flushed" (CDNA 3 ISA, 12.8), with denormals enabled in MODE."""
+    source = np.array([1, 0x80000001] + [0] * 62, np.uint32)
+    for name, expected in FLUSHED.items():
+        state = run([ISA.make(name, vgpr(1), vgpr(0))], vgprs={0: source})
+        assert tuple(map(int, state.vgpr(1)[:2])) == expected, name
+    huge = np.array([0x7F7FFFFF, 0xFF7FFFFF] + [0] * 62, np.uint32)
+    state = run([ISA.make("v_rcp_f32_e32", vgpr(1), vgpr(0)), ISA.make("v_exp_f32_e32", vgpr(2), vgpr(3))],
+                vgprs={0: huge, 3: np.full(64, -127.0, np.float32).view(np.uint32)})
+    assert list(state.vgpr(1)[:2]) == [0, MINUS_0] and not state.vgpr(2).any()
+
+
+def test_clamp_keeps_minus_0():
+    """-0 is not less than 0; LLVM folds a clamp so, too (SITargetLowering::performClampCombine)."""
+    pair = vgpr(4, 2)
+    state = run([ISA.make("v_mul_f32_e64", vgpr(1), vgpr(0), 1.0, clamp=1),
+                 ISA.make("v_max_f64", vgpr(2, 2), pair, pair, clamp=1)],
+                vgprs={0: np.full(64, MINUS_0, np.uint32), 4: np.full(64, 1 << 63, np.uint64)})
+    assert (state.vgpr(1) == MINUS_0).all() and (state.vgpr(2, np.uint64) == 1 << 63).all()
