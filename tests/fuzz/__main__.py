@@ -10,6 +10,7 @@ Exit code 1 if anything was found. Findings are kept in build/fuzz.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from campaign import SHARES, budget, fuzzer, run, table  # noqa: E402  (importab
 from findings import save  # noqa: E402
 from fuzzer import Case  # noqa: E402
 from trial import outcome_of  # noqa: E402
+
+from luthier_py.storage import CACHE  # noqa: E402
 
 FINDINGS = FUZZ.parents[1] / "build" / "fuzz"
 ENDLESS = 1 << 40
@@ -73,4 +76,5 @@ def again() -> int:
 
 
 if __name__ == "__main__":
+    os.environ.setdefault(CACHE, str(FINDINGS / "cache"))  # what mutants compile is of no use to anybody
     sys.exit(again() if sys.argv[1:2] == ["again"] else main())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from campaign import SHARES, fuzzer, run
 
-MUTANTS = {"loader": 600, "bundles": 300, "pipeline": 80, "arguments": 80, "tools": 120, "kernels": 70}
+MUTANTS = {"loader": 400, "bundles": 200, "pipeline": 40, "arguments": 40, "tools": 80, "kernels": 25}
 SEED = 8
 
 

@@ -17,6 +17,7 @@ import signal
 import sys
 import tempfile
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,6 +62,8 @@ def outcome_of(fuzzer: Fuzzer, case: Case) -> Outcome:
         _, status, usage = os.wait4(child, 0)
     finally:
         os.close(reading)
+        with suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # what it started and left
         _remove(folder)
     cpu, peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
     word, finding, details = _read(told, killed, os.waitstatus_to_exitcode(status))
@@ -82,6 +85,7 @@ def _be_child(fuzzer: Fuzzer, case: Case, folder: Path, writing: int) -> None:
         for number in (0, 1, 2):
             os.dup2(quiet, number)
         os.chdir(folder)
+        os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
         told = _told(fuzzer, case, folder)
         os.write(writing, json.dumps(told).encode())
     finally:
