@@ -8,6 +8,8 @@ import numpy as np
 from rich.console import Group
 from rich.text import Text
 
+from luthier_py.errors import printable
+
 Facts = dict[str, Any]
 
 
@@ -24,4 +26,4 @@ def launch_table(facts: Facts) -> Group:
         lines += [f"report -> {file}" for file in tool["files"]]
     verdict = facts["verdict"]["text"] if "verdict" in facts else "verdict: 1 launch, not instrumented"
     first, *details = verdict.splitlines()
-    return Group(*map(Text, [*lines, f"{first}{work}", *details]))
+    return Group(*(Text(printable(line)) for line in [*lines, f"{first}{work}", *details]))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+from luthier_py.errors import printable_lines
 from luthier_py.report.columns import comma_separated
 from luthier_py.report.verdict import Verdict
 from luthier_py.storage import write_file
@@ -37,7 +38,7 @@ class Output:
         """One launch; raises OSError."""
         path, folder = self.tool.selection.output, self.tool.selection.report
         if path is None:
-            print(text, file=self.stream, flush=True)
+            print(printable_lines(text), file=self.stream, flush=True)
         elif path.suffix == ".txt":
             _append(path, text)
         else:
@@ -47,7 +48,7 @@ class Output:
 
     def finish(self, verdict: Verdict) -> list[Path]:
         """The end of the run; gives the files that were written; raises OSError."""
-        print(f"luthier: {verdict.text()}", file=self.stream, flush=True)
+        print(f"luthier: {printable_lines(verdict.text())}", file=self.stream, flush=True)
         return [*self.counts(verdict), *self.reports()]
 
     def counts(self, verdict: Verdict) -> list[Path]:

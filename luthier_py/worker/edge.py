@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from luthier_py.errors import LuthierError, printable
+from luthier_py.errors import LuthierError, printable_lines
 
 Result = TypeVar("Result")
 
@@ -51,5 +51,4 @@ def one_line(error: Exception) -> str:
 def say(text: object) -> None:
     """One line on stderr, if there is anybody to read it."""
     with suppress(OSError, ValueError):
-        lines = [printable(line) for line in str(text).split("\n")]
-        print("luthier: " + "\n".join(lines), file=sys.stderr, flush=True)
+        print(f"luthier: {printable_lines(str(text))}", file=sys.stderr, flush=True)
