@@ -11,10 +11,15 @@ from dataclasses import dataclass
 
 
 def printable(text: str) -> str:
-    """``text``, perhaps out of a file, as it may go to a terminal: what controls one, or does not show, is escaped."""
+    """A line, perhaps out of a file, as it may go to a terminal: what controls one, or does not show, is escaped."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return "".join(c if c.isprintable() or c == "\t" else c.encode("unicode_escape").decode() for c in text)
+
+
+def printable_lines(text: str) -> str:
+    """The same for text of several lines."""
+    return "\n".join(map(printable, text.split("\n")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +45,7 @@ class LuthierError(Exception):
     """Root of all errors. ``str()`` is one line: what, where, what to do."""
 
     def __init__(self, message: str, where: Location | None = None) -> None:
-        message = "\n".join(map(printable, message.split("\n")))
-        self.message = message
+        self.message = message = printable_lines(message)
         self.where = where
         super().__init__(f"{message} [{where}]" if where and str(where) else message)
 

@@ -9,6 +9,7 @@ Invariant: a place that read only some fields is filled the same wherever these 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 from luthier_py.isa.constants import LITERAL, LITERAL64
@@ -66,15 +67,16 @@ class _WatchedLine(Line):
 class _Place:
     """Mutable: one place of a row's template, with what it was filled with so far."""
 
-    __slots__ = ("_part", "_texts", "_watches")
+    __slots__ = ("_key", "_part", "_texts", "_watches")
 
     def __init__(self, part: Part) -> None:
         self._part = part
         self._watches: tuple[int, ...] = ()
-        self._texts: dict[Values, str] = {}
+        self._key: Callable[[Values], Any] = _nothing
+        self._texts: dict[Any, str] = {}
 
     def fill(self, values: Values, make: Callable[[], Inst], printer: Printer) -> str:
-        text = self._texts.get(tuple([values[place] for place in self._watches]))
+        text = self._texts.get(self._key(values))
         return self._filled(values, make(), printer) if text is None else text
 
     def _filled(self, values: Values, inst: Inst, printer: Printer) -> str:
@@ -83,9 +85,14 @@ class _Place:
         more = watched.seen.difference(self._watches)
         if more:
             self._watches += tuple(sorted(more))
+            self._key = itemgetter(*self._watches)
             self._texts.clear()
-        self._texts[tuple([values[place] for place in self._watches])] = text
+        self._texts[self._key(values)] = text
         return text
+
+
+def _nothing(values: Values) -> None:
+    """The key of a place that looks at no field."""
 
 
 class FieldPrinter:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from mmap import MADV_DONTNEED, PAGESIZE, mmap
 
 from luthier_py.errors import Invalid, LuthierError, Malformed
@@ -39,6 +39,10 @@ class Member:
     def data(self) -> bytes:
         return self.container[self.start : self.start + self.size]
 
+    def is_same(self, other: Member) -> bool:
+        """Whether they are the same bytes at the same place."""
+        return self.container is other.container and (self.start, self.size) == (other.start, other.size)
+
     @property
     def target_name(self) -> str:
         """The target ID in ``triple``; older compilers put one dash before it, newer ones two."""
@@ -61,8 +65,15 @@ def load_each(data: bytes | mmap, name: str = "<memory>") -> Iterator[CodeObject
     """
     broken: LuthierError | None = None
     read = False
+    before: tuple[Member, CodeObject | Broken] | None = None
     for member in () if is_code_object(data) else members(data, name):
-        part = member if isinstance(member, Broken) else _loaded(member, f"{name}, {member.target_name}")
+        if isinstance(member, Broken):
+            part: CodeObject | Broken = member
+        elif before is not None and member.is_same(before[0]):
+            part = replace(before[1], name=f"{name}, {member.target_name}")
+        else:
+            part = _loaded(member, f"{name}, {member.target_name}")
+            before = member, part
         if isinstance(part, Broken):
             broken = broken or part.error
         read = read or isinstance(part, CodeObject)

@@ -70,11 +70,15 @@ def read_relocations(elf: Elf) -> tuple[Relocation, ...]:
         if section.type != SectionType.RELA or not section.flags & SectionFlag.ALLOC:
             continue
         what = f"{elf.name}: relocation section {section.name}"
-        symbols = read_symbols(elf, section.link) if _linked(elf, section, what).type == SectionType.DYNSYM else ()
+        broken: dict[int, Malformed] = {}
+        named = _linked(elf, section, what).type == SectionType.DYNSYM
+        symbols = read_symbols(elf, section.link, broken.__setitem__) if named else ()
         for row, (address, info, addend) in enumerate(RELOCATION.iter_unpack(_entries(elf, section, RELOCATION))):
             symbol, kind = info >> 32, info & 0xFFFFFFFF
             if symbol and symbol >= len(symbols):
                 raise Malformed(f"{what}: entry {row} names symbol {symbol}, but there are {len(symbols)}")
+            if symbol in broken:
+                raise broken[symbol]
             if kind not in RelocationKind.__members__.values():
                 raise Unsupported(f"{what}: entry {row} has the unknown relocation type {kind}")
             if elf.load_at(address) is None:

@@ -153,8 +153,11 @@ def _lines(function: _Function, pieces: list[tuple[int, int]], texts: dict[bytes
 
 
 def _text(words: str, raw: bytes, distance: int | None) -> _Text:
-    dwords = " ".join([f"{int.from_bytes(raw[i : i + 4], 'little'):08X}" for i in range(0, len(raw), 4)])
-    return f"\t{words:{TEXT_COLUMNS}}// ", f": {dwords}", distance
+    if len(raw) == 4:
+        dwords = raw[::-1].hex().upper()
+    else:
+        dwords = " ".join([raw[i : i + 4][::-1].hex().upper().rjust(8, "0") for i in range(0, len(raw), 4)])
+    return f"\t{words.ljust(TEXT_COLUMNS)}// ", f": {dwords}", distance
 
 
 def _place(offset: int, function: _Function) -> str:

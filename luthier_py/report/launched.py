@@ -8,6 +8,8 @@ import numpy as np
 from rich.console import Group
 from rich.text import Text
 
+from luthier_py.errors import printable
+
 Facts = dict[str, Any]
 
 
@@ -28,4 +30,4 @@ def launch_table(facts: Facts) -> Group:
         share = "" if of_tool is None else f", {of_tool} of them the tool's"
         lines.append(f"{executed} wave instructions executed{share}")
     lines += (verdict["text"] if verdict else "verdict: 1 launch, not instrumented").splitlines()
-    return Group(*map(Text, lines))
+    return Group(*(Text(printable(line)) for line in lines))

@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, TextIO
 
+from luthier_py.errors import printable_lines
 from luthier_py.report.columns import comma_separated_lines
 from luthier_py.report.names import FileNames
 from luthier_py.report.spool import Objects, Rows, with_rows
@@ -57,7 +58,7 @@ class Output:
         """One launch; raises OSError, and ToolError where the report is no data."""
         path, folder = self.tool.selection.output, self.tool.selection.report
         if path is None:
-            print(text, file=self.stream, flush=True)
+            print(printable_lines(text), file=self.stream, flush=True)
         elif path.suffix == ".txt":
             _append(path, text)
         else:
@@ -70,7 +71,7 @@ class Output:
 
     def finish(self, verdict: Verdict) -> list[Path]:
         """The end of the run; gives the files that were written; raises OSError."""
-        print(f"luthier: {verdict.text()}", file=self.stream, flush=True)
+        print(f"luthier: {printable_lines(verdict.text())}", file=self.stream, flush=True)
         return [*self.counts(verdict), *self.reports()]
 
     def counts(self, verdict: Verdict) -> list[Path]:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import NoReturn, TypeVar
 
-from luthier_py.errors import LuthierError, one_line, printable
+from luthier_py.errors import LuthierError, one_line, printable_lines
 
 Result = TypeVar("Result")
 TRACEBACK = "LUTHIER_TRACEBACK"
@@ -54,5 +54,4 @@ def wants_tracebacks() -> bool:
 def say(text: object) -> None:
     """One line on stderr, if there is anybody to read it."""
     with suppress(OSError, ValueError):
-        lines = [printable(line) for line in str(text).split("\n")]
-        print("luthier: " + "\n".join(lines), file=sys.stderr, flush=True)
+        print(f"luthier: {printable_lines(str(text))}", file=sys.stderr, flush=True)

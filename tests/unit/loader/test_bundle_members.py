@@ -117,6 +117,11 @@ def test_entries_share_memory() -> None:
     found = [part for part in members(data) if isinstance(part, Member)]
     assert len(found) == 20_000 and all(part.container is data for part in found)
     assert found[-1].data == large
+    table = struct.pack("<3Q", 2 << 20, len(FIRST), len(triple)) + triple
+    data = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", 20_000) + table * 20_000
+    data = data.ljust(2 << 20, b"\0") + FIRST
+    *_, one, other = (part for part in load_each(data) if isinstance(part, CodeObject))
+    assert one.kernels is other.kernels  # it is read once
 
 
 def test_limits_hold_for_all_bundles_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -316,3 +316,18 @@ def test_an_instrumented_copy_names_what_was_left_out() -> None:
     assert [cloned.name for cloned in made.patched.report] == ["saxpy"]
     (refusal,) = made.refused
     assert refusal.kernel == "more" and "where no code is" in refusal.reason
+
+
+def test_a_broken_symbol_beside_relocations() -> None:
+    """It costs the object only if a relocation names it."""
+    table = content(POINTERS, ".dynsym")
+    used = {struct.unpack_from("<I", POINTERS, content(POINTERS, ".rela.dyn") + 24 * row + 12)[0]
+            for row in range(len(load(POINTERS).relocations))}
+    count = next(s.size for s in load(POINTERS).sections if s.name == ".dynsym") // 24
+    for row in range(1, count):
+        data = changed(POINTERS, table + 24 * row, "I", 1 << 31)
+        if row in used:
+            with pytest.raises(Malformed, match="no string at offset"):
+                load(data)
+        else:
+            assert load(data).relocations == load(POINTERS).relocations
