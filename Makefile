@@ -4,6 +4,7 @@
 # make lint    ruff, and mypy over the package with its tools, intrinsics and samples
 # make bench   speed of the emulator and of instrumentation
 # make programs compile the HIP programs of tests/programs into build/programs (needs clang-22 and HIP's headers)
+# make docs    docs/reference.md and docs/emulator-gaps.md, made from the code
 # make studies the numbers and plots of docs/instruction-counts.md and docs/bank-conflicts.md, in build/studies
 # make samples compile the sample kernels again (needs clang-22)
 #
@@ -13,7 +14,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-isa lint bench programs studies samples clean
+.PHONY: demo test test-isa lint bench programs docs studies samples clean
 
 demo: .venv/installed
 	$(BIN)/luthier demo
@@ -34,6 +35,9 @@ bench: .venv/installed
 
 programs: .venv/installed
 	$(BIN)/python tests/programs/build.py build/programs
+
+docs: .venv/installed
+	$(BIN)/python docs/generate.py
 
 studies: .venv/installed-test
 	set -e; for study in docs/studies/*.toml; do \

@@ -94,6 +94,7 @@ class CodeObject:
     _kernels: dict[str, KernelRecord] = field(repr=False)
 
     def kernel(self, name: str) -> KernelRecord:
+        """The kernel of a name; Invalid says which there are."""
         if name not in self._kernels:
             known = ", ".join(sorted(self._kernels)[:8]) or "none"
             raise Invalid(f"{self.name}: no kernel {name}; it has {len(self._kernels)}: {known}")
