@@ -7,6 +7,7 @@
 # make bench   speed of the emulator and of instrumentation
 # make programs compile the HIP programs of tests/programs into build/programs (needs clang-22 and HIP's headers)
 # make soak    a million launches and 2,000 module loads under a tool: does memory grow? (ten minutes on an idle machine)
+# make docs    docs/reference.md and docs/emulator-gaps.md, made from the code
 # make studies the numbers and plots of docs/instruction-counts.md and docs/bank-conflicts.md, in build/studies
 # make samples compile the sample kernels again (needs clang-22)
 #
@@ -16,7 +17,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-isa test-reference lint fuzz bench programs soak studies samples clean
+.PHONY: demo test test-isa test-reference lint fuzz bench programs soak docs studies samples clean
 
 demo: .venv/installed
 	$(BIN)/luthier demo
@@ -49,6 +50,9 @@ programs: .venv/installed
 
 soak: .venv/installed-test
 	$(BIN)/python benchmarks/soak/run.py build/soak $(ARGS)
+
+docs: .venv/installed
+	$(BIN)/python docs/generate.py
 
 studies: .venv/installed-test
 	set -e; for study in docs/studies/*.toml; do \

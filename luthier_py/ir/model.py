@@ -158,6 +158,7 @@ class Program:
     _places: Mapping[Instr, tuple[Function, Block]] = field(repr=False)
 
     def kernel(self, name: str) -> Kernel:
+        """The kernel of a name; Invalid says which there are."""
         for kernel in self.kernels:
             if kernel.name == name:
                 return kernel
@@ -169,9 +170,11 @@ class Program:
         return self.call_sites[function]
 
     def function_of(self, instr: Instr) -> Function:
+        """The function that an instruction of this program stands in."""
         return self._places[instr][0]
 
     def block_of(self, instr: Instr) -> Block:
+        """The block that an instruction of this program stands in."""
         return self._places[instr][1]
 
     def reachable(self, function: Function) -> tuple[Function, ...]:

@@ -178,6 +178,7 @@ class Inst:
         return f"<Inst {self.op.mnemonic} {self.raw.hex()}>"
 
     def effects(self) -> Effects:
+        """All that it reads and writes, implicit registers among them."""
         if self._effects is None:
             self._effects = effects_of(self.op, self.operands)
         return self._effects
@@ -209,6 +210,7 @@ class Inst:
         return None
 
     def __getitem__(self, name: str) -> Operand:
+        """The operand of a name in AMD's manuals: vdst, src0, simm16, ...; ``find`` gives None where there is none."""
         operand = self.find(name)
         if operand is None:
             raise KeyError(f"{self.op.mnemonic} has no operand {name}")

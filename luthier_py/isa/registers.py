@@ -65,10 +65,12 @@ class Reg:
 
 
 def sgpr(index: int, dwords: int = 1) -> Reg:
+    """Scalar registers from ``index`` on; ``sgpr(4, 2)`` is s[4:5], ``sgpr(EXEC, 2)`` is exec."""
     return Reg(RegFile.SGPR, index, dwords)
 
 
 def vgpr(index: int, dwords: int = 1) -> Reg:
+    """Vector registers from ``index`` on: ``vgpr(2)`` is v2."""
     return Reg(RegFile.VGPR, index, dwords)
 
 
@@ -86,12 +88,14 @@ class RegSet:
 
     @staticmethod
     def of(*regs: Reg) -> RegSet:
+        """The set of all dwords of some registers."""
         masks = [0, 0, 0]
         for reg in regs:
             masks[reg.file] |= ((1 << reg.dwords) - 1) << reg.index
         return RegSet(*masks)
 
     def mask(self, file: RegFile) -> int:
+        """One bit for each register of a file."""
         return (self.sgpr, self.vgpr, self.agpr)[file]
 
     def __or__(self, other: RegSet) -> RegSet:
@@ -112,6 +116,7 @@ class RegSet:
         return self.mask(reg.file) & want == want
 
     def overlaps(self, other: RegSet) -> bool:
+        """Whether any register is in both."""
         return bool(self & other)
 
     def __iter__(self) -> Iterator[Reg]:

@@ -32,6 +32,7 @@ class LaunchResult:
     notes: Any = None             # what the tool's `instrument` returned for this kernel's program
 
     def __getitem__(self, variable: Variable) -> Any:
+        """A variable's value: a number, or a tuple of them for an array."""
         if not isinstance(variable, Variable) or variable.name not in self.memory:
             have = ", ".join(sorted(self.memory)) or "none"
             raise Invalid(f"{caller()}: launch[...] takes a Variable of the tool, not {variable!r}; it has: {have}")
@@ -77,6 +78,7 @@ class Tool:
 
     @classmethod
     def description(cls) -> str:
+        """What the tool does, in one line."""
         return (cls.__doc__ or "").strip().partition("\n")[0]
 
     @property

@@ -84,6 +84,23 @@ def test_build(program: Program, run: Run, tmp_path: Path) -> None:
     assert done.stdout == "PASSED\n" and "kernel instructions 29192," in done.stderr
 
 
+def test_the_readme_s_commands_preload_on_the_emulator(program: Program, tmp_path: Path) -> None:
+    """The lines as they stand there, in one shell."""
+    text = (Path(__file__).resolve().parents[3] / "README.md").read_text()
+    section = text[text.index("## Under a program") : text.index("## Commands")]
+    lines = [line.strip() for line in section.splitlines() if line.startswith("    ")]
+    build = next(line for line in lines if line.startswith("luthier build")).partition(" && ")[0]
+    start = next(at for at, line in enumerate(lines) if line.startswith("export LUTHIER_DEVICE"))
+    (tmp_path / "app").symlink_to(program("vector_add"))
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["sh", "-ec", "\n".join([build, *lines[start:]])], cwd=tmp_path, env={**os.environ, "PATH": path},
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "PASSED"), done.stderr
+    assert "1 instrumented by instr_count" in done.stderr
+
+
 def test_every_process_has_a_verdict(program: Program, tmp_path: Path) -> None:
     """LUTHIER_VERDICT gets that of the process that launched most."""
     verdict = tmp_path / "verdict.json"

@@ -1,0 +1,186 @@
+"""Writes the pages that are made from the code: docs/reference.md and docs/emulator-gaps.md.
+
+In: the installed package. Out: Markdown. Invariant: the same code gives the same pages; `make docs` writes them, and
+tests/docs/test_reference.py says when they are not those of the code.
+"""
+
+from __future__ import annotations
+
+import ast
+import enum
+import importlib
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import luthier_py
+from luthier_py import intrinsics
+from luthier_py.isa import instruction_set, target
+from luthier_py.isa.semantics import meaning
+from luthier_py.tool import Scalar
+
+FOLDER = Path(__file__).parent
+RUN_BY_EMULATOR = ("gfx900", "gfx906", "gfx908", "gfx90a", "gfx942", "gfx950")
+
+# What authors meet beyond the names of the package itself: module, names.
+BEHIND = {
+    "tool": ("Region", "Stretch", "Hook", "Element", "Selection", "as_data", "json_text"),
+    "ir": ("Program", "Kernel", "Function", "Block", "Ending", "Instr", "CallSite"),
+    "isa": ("Inst", "Operand", "OperandKind", "OpInfo", "Space"),
+    "loader": ("CodeObject", "KernelRecord", "KernelArg"),
+}
+SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("Tools", ("Tool", "Option", "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "Variable", "Element", "WaveVariable",
+               "LaunchResult", "Selection", "as_data", "json_text")),
+    ("Where hooks go", ("Mutator", "Stretch", "Region", "Hook")),
+    ("Device code", ("hook", "device", "u32", "i32", "u64", "i64", "f32", "f64", "bool_", "ptr", "Lane")),
+    ("The program", BEHIND["ir"]),
+    ("Instructions and registers", (*BEHIND["isa"], "OpFlag", "Reg", "RegFile", "RegSet", "sgpr", "vgpr",
+                                    "EXEC", "VCC", "SCC", "M0")),
+    ("Scripts", ("load", "CodeObject", "KernelRecord", "KernelArg", "instrument", "Instrumented", "attach", "Attached",
+                 "LuthierError")),
+)  # fmt: skip
+
+
+def reference() -> str:
+    """docs/reference.md"""
+    parts = ["# Reference", "Made from the code by `make docs`. Names come from `luthier_py`, but for those whose "
+             "room is given, and intrinsics, which come from `luthier_py.intrinsics`."]
+    for title, names in SECTIONS:
+        parts.append(f"## {title}")
+        parts += [entry(name) for name in names]
+    parts.append("## Intrinsics\n\nOf `luthier_py.intrinsics`; called in device code only.")
+    parts += ["\n".join(f"* `{name}{intrinsic_signature(name)}`: {summary(getattr(intrinsics, name).__doc__)}"
+                        for name in intrinsics.__all__)]
+    return "\n\n".join(parts) + "\n"
+
+
+def found(name: str) -> tuple[Any, str]:
+    """A name's value, and its room if the package itself does not have it."""
+    if name in luthier_py.__all__:
+        return getattr(luthier_py, name), ""
+    room = next(room for room, names in BEHIND.items() if name in names)
+    return getattr(importlib.import_module(f"luthier_py.{room}"), name), f" (`luthier_py.{room}`)"
+
+
+def entry(name: str) -> str:
+    value, room = found(name)
+    if inspect.isclass(value):
+        return "\n\n".join(filter(None, [f"### `{name}`{room}", about(name, value), members(value)]))
+    if inspect.isfunction(value):
+        return f"### `{name}{signature(value)}`{room}\n\n{about(name, value)}"
+    return f"### `{name}`{room}\n\n{about(name, value)}"
+
+
+def about(name: str, value: Any) -> str:
+    """What it is, in at least one line; empty if the code does not say."""
+    if isinstance(value, Scalar):
+        kind = "A condition" if value.bits == 1 else f"{value.kind.name.capitalize()}, {value.bits} bits"
+        return f"{kind}; a type of device code."
+    if isinstance(value, luthier_py.Option):
+        return f"An option of every tool that counts: {value.help}."
+    if isinstance(value, int):
+        return f"Index of the register among the scalar registers, as the ISA numbers them: {int(value)}."
+    text = inspect.getdoc(value) or ""
+    own = not re.match(rf"{name}\(", text)  # what dataclasses write for themselves
+    return text if own else ""
+
+
+def members(cls: type) -> str:
+    """A line for each public member; fields with the comment that they have in the code."""
+    if issubclass(cls, enum.Enum):
+        comments = dict(fields(cls))
+        return "\n".join(f"* `{name}`{said(comments.get(name, ('', ''))[1])}" for name in cls.__members__)
+    lines = [f"* `{name}: {kind}`{said(comment)}" for name, (kind, comment) in fields(cls) if kind]
+    for name, value in vars(cls).items():
+        if name.startswith("_") and name not in ("__init__", "__getitem__"):
+            continue
+        plain = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
+        if isinstance(plain, property):
+            lines.append(f"* `{name}`{said(summary(plain.__doc__))}")
+        elif inspect.isfunction(plain) and not (name == "__init__" and not plain.__doc__):
+            shown = {"__init__": cls.__name__, "__getitem__": "[...]"}.get(name, name)
+            lines.append(f"* `{shown}{signature(plain)}`{said(summary(plain.__doc__))}")
+    return "\n".join(lines)
+
+
+def fields(cls: type) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Annotated or assigned names of a class body: the type, and the comment behind or the text below."""
+    try:
+        source = textwrap.dedent(inspect.getsource(cls))
+    except (OSError, TypeError):
+        return
+    lines, body = source.splitlines(), ast.parse(source).body[0].body  # type: ignore[attr-defined]
+    for node, after in zip(body, [*body[1:], None], strict=True):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            name, kind = node.target.id, ast.unparse(node.annotation)
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name, kind = node.targets[0].id, ""
+        else:
+            continue
+        comment = lines[node.end_lineno - 1].partition("  #")[2].strip() if node.end_lineno else ""
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            comment = summary(str(after.value.value))
+        if not name.startswith("_"):
+            yield name, (kind, comment)
+
+
+def signature(function: Callable[..., Any]) -> str:
+    made = inspect.signature(function)
+    shown = [p for p in made.parameters.values() if p.name not in ("self", "cls")]
+    return re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(made.replace(parameters=shown)))  # annotations are texts
+
+
+def intrinsic_signature(name: str) -> str:
+    stub = ast.parse(Path(intrinsics.__file__).with_suffix(".pyi").read_text("utf-8"))
+    node = next(node for node in stub.body if isinstance(node, ast.FunctionDef) and node.name == name)
+    return f"({ast.unparse(node.args)}) -> {ast.unparse(node.returns) if node.returns else 'None'}"
+
+
+def summary(text: str | None) -> str:
+    """The first paragraph in one line."""
+    return " ".join((text or "").strip().partition("\n\n")[0].split())
+
+
+def said(text: str) -> str:
+    return f": {text}" if text else ""
+
+
+def gaps() -> str:
+    """docs/emulator-gaps.md"""
+    parts = [
+        "# What the emulator lacks",
+        "Operations of the tables without a meaning in `luthier_py/isa/semantics`, by target; made from the code by "
+        "`make docs`. A kernel with one of them is instrumented, proved and linked as any other, but not run by the "
+        "emulator.",
+    ]
+    lacking = {name: lacks(name) for name in RUN_BY_EMULATOR}
+    everywhere = set.intersection(*lacking.values())
+    rows = [f"| {name} | {operations(name)} | {len(lacks_)} |" for name, lacks_ in lacking.items()]
+    parts.append("\n".join(["| target | operations | without a meaning |", "|---|---|---|", *rows]))
+    parts.append(f"## On all of them\n\n{listed(everywhere)}")
+    parts += [f"## {name}\n\n{listed(lacks_ - everywhere)}" for name, lacks_ in lacking.items()]
+    return "\n\n".join(parts) + "\n"
+
+
+def lacks(name: str) -> set[str]:
+    return {op.base for op in instruction_set(target(name)).ops if meaning(op) is None}
+
+
+def operations(name: str) -> int:
+    return len({op.base for op in instruction_set(target(name)).ops})
+
+
+def listed(names: set[str]) -> str:
+    return textwrap.fill(" ".join(f"`{name}`" for name in sorted(names)) or "None.", 160)
+
+
+PAGES: dict[str, Callable[[], str]] = {"reference.md": reference, "emulator-gaps.md": gaps}
+
+
+if __name__ == "__main__":
+    for page, make in PAGES.items():
+        (FOLDER / page).write_text(make(), "utf-8")

@@ -1,0 +1,50 @@
+"""The pages that are made from the code are those of this code, and leave nothing out."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import luthier_py
+from luthier_py import Mutator, intrinsics
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs_generate", DOCS / "generate.py")
+    assert spec is not None and spec.loader is not None
+    module = sys.modules["docs_generate"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", ["reference.md", "emulator-gaps.md"])
+def test_pages_are_up_to_date(generator: ModuleType, page: str) -> None:
+    assert (DOCS / page).read_text("utf-8") == generator.PAGES[page](), "run `make docs`"
+
+
+def test_every_public_name_is_in_the_reference(generator: ModuleType) -> None:
+    listed = [name for _, names in generator.SECTIONS for name in names]
+    assert len(listed) == len(set(listed)) and set(luthier_py.__all__) <= set(listed)
+    text = (DOCS / "reference.md").read_text("utf-8")
+    assert all(f"* `{name}(" in text for name in intrinsics.__all__)
+    assert all(f"* `{name}" in text for name in vars(Mutator) if not name.startswith("_"))
+
+
+def test_every_name_and_member_has_a_line(generator: ModuleType) -> None:
+    silent = []
+    for name in (name for _, names in generator.SECTIONS for name in names):
+        value, _ = generator.found(name)
+        silent += [] if generator.about(name, value) else [name]
+        if inspect.isclass(value):
+            silent += [f"{name}: {line}" for line in generator.members(value).splitlines()
+                       if "(" in line.partition(":")[0] and "`: " not in line]  # fmt: skip
+    silent += [name for name in intrinsics.__all__ if not getattr(intrinsics, name).__doc__]
+    assert silent == []
