@@ -7,10 +7,13 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from luthier_py import cli
 from luthier_py.samples import sample
 
 SAXPY = ["--kernel", "saxpy", "--grid", "1", "--block", "64"]
@@ -40,15 +43,32 @@ class Loud(Tool):
 """
 
 
-def luthier(*arguments: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from luthier_py.cli import main; main()", *map(str, arguments)]
-    environment = {**os.environ, "LUTHIER_DEVICE": "", **options.pop("environment", {})}  # type: ignore[dict-item]
-    return subprocess.run(command, text=True, timeout=60, stderr=subprocess.PIPE, env=environment,
-                          **{"stdout": subprocess.PIPE, **options})  # type: ignore[call-overload,no-any-return]
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
 
 
-def run(tool: Path, *more: str | Path, **options: object) -> subprocess.CompletedProcess[str]:
-    return luthier("run", sample("saxpy").path, *SAXPY, "-t", tool, *more, *ARGUMENTS, **options)
+Luthier = Callable[..., Done]
+
+
+@pytest.fixture
+def luthier(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Luthier:
+    """The command in this process; keywords are environment variables."""
+
+    def command(*arguments: str | Path, **environment: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["luthier", *map(str, arguments)])
+        for name, value in {"LUTHIER_TRACEBACK": "", "LUTHIER_DEVICE": "", **environment}.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return Done(int(end.value.code or 0), *capsys.readouterr())
+
+    return command
+
+
+def run(luthier: Luthier, tool: Path, *more: str | Path, **environment: str) -> Done:
+    return luthier("run", sample("saxpy").path, *SAXPY, "-t", tool, *more, *ARGUMENTS, **environment)
 
 
 @pytest.fixture
@@ -63,14 +83,14 @@ def failing(tool: Path, statement: str) -> Path:
     return tool
 
 
-def test_what_a_tool_prints_is_not_what_the_command_prints(tool: Path, tmp_path: Path) -> None:
-    done = run(tool, "--json")
-    assert done.returncode == 0 and json.loads(done.stdout)["launches"][0]["report"] == {"n": 1}
-    assert {"AT IMPORT", "IN INSTRUMENT", "IN REPORT"} <= set(done.stderr.splitlines())
+def test_what_a_tool_prints_is_not_what_the_command_prints(luthier: Luthier, tool: Path, tmp_path: Path) -> None:
+    done = run(luthier, tool, "--json")
+    assert done.code == 0 and json.loads(done.out)["launches"][0]["report"] == {"n": 1}
+    assert {"AT IMPORT", "IN INSTRUMENT", "IN REPORT"} <= set(done.err.splitlines())
     listed = luthier("tools", tool, "--json")
-    assert [found["name"] for found in json.loads(listed.stdout)["tools"]] == ["Loud"]
+    assert [found["name"] for found in json.loads(listed.out)["tools"]] == ["Loud"]
     made = luthier("instrument", sample("saxpy").path, "-t", tool, "-o", tmp_path / "o.co", "--json")
-    assert json.loads(made.stdout)["kernels"]
+    assert json.loads(made.out)["kernels"]
 
 
 @pytest.mark.parametrize("statement, code, said", [
@@ -80,51 +100,53 @@ def test_what_a_tool_prints_is_not_what_the_command_prints(tool: Path, tmp_path:
     ("raise KeyboardInterrupt", 130, ""),
     ("return {1: object()}", 1, r"report of Loud.* is object, which is no data"),
 ])  # fmt: skip
-def test_a_bug_is_one_line(tool: Path, statement: str, code: int, said: str) -> None:
-    done = run(failing(tool, statement), "--json")
-    assert (done.returncode, done.stdout) == (code, "")
-    lines = [line for line in done.stderr.splitlines() if line.startswith("luthier: ") and "options (" not in line]
-    assert len(lines) == (code == 1) and re.search(said, done.stderr) and "Traceback" not in done.stderr
+def test_a_bug_is_one_line(luthier: Luthier, tool: Path, statement: str, code: int, said: str) -> None:
+    done = run(luthier, failing(tool, statement), "--json")
+    assert (done.code, done.out) == (code, "")
+    lines = [line for line in done.err.splitlines() if line.startswith("luthier: ") and "options (" not in line]
+    assert len(lines) == (code == 1) and re.search(said, done.err) and "Traceback" not in done.err
 
 
-def test_tracebacks_on_demand(tool: Path) -> None:
+def test_tracebacks_on_demand(luthier: Luthier, tool: Path) -> None:
     done = luthier("--traceback", "run", sample("saxpy").path, *SAXPY, "-t", failing(tool, "1 / 0"), *ARGUMENTS)
-    assert done.returncode == 1 and done.stderr.count("Traceback") == 1 and "in report" in done.stderr
+    assert done.code == 1 and done.err.count("Traceback") == 1 and "in report" in done.err
 
 
-def test_output_that_nobody_can_take() -> None:
-    with open("/dev/full", "w") as full:
-        for command in (["info", sample("nbody").path, "--json"], ["disasm", sample("nbody").path], ["tools"]):
-            done = luthier(*command, stdout=full)
-            assert (done.returncode, done.stderr) == (1, "luthier: [Errno 28] No space left on device\n")
+@pytest.mark.parametrize("command", [["info", sample("nbody").path, "--json"], ["tools"]])
+def test_output_that_nobody_can_take(command: list[str | Path]) -> None:
+    def ended(stdout: int) -> tuple[int, str]:
+        script = [sys.executable, "-c", "from luthier_py.cli import main; main()", *command]
+        done = subprocess.run(script, text=True, timeout=60, stderr=subprocess.PIPE, stdout=stdout)
+        os.close(stdout)
+        return done.returncode, done.stderr
+
+    assert ended(os.open("/dev/full", os.O_WRONLY)) == (1, "luthier: [Errno 28] No space left on device\n")
     reading, writing = os.pipe()
     os.close(reading)
-    done = luthier("disasm", sample("nbody").path, stdout=writing)
-    os.close(writing)
-    assert (done.returncode, done.stderr) == (1, "")
+    assert ended(writing) == (1, ""), "nobody reads any more"
 
 
-def test_version() -> None:
+def test_version(luthier: Luthier) -> None:
     done = luthier("--version")
-    assert done.returncode == 0 and re.fullmatch(r"luthier-py \d+\.\d+\.\d+\S*\n", done.stdout)
+    assert done.code == 0 and re.fullmatch(r"luthier-py \d+\.\d+\.\d+\S*\n", done.out)
 
 
-def test_no_gpu() -> None:
+def test_no_gpu(luthier: Luthier) -> None:
     done = luthier("run", sample("saxpy").path, *SAXPY, "--device", "hip", *ARGUMENTS)
-    assert done.returncode == 1 and done.stderr.count("\n") == 1 and "emulator" in done.stderr
+    assert done.code == 1 and done.err.count("\n") == 1 and "emulator" in done.err
 
 
-def test_a_program_without_a_device_where_there_is_no_rocm(tmp_path: Path) -> None:
+def test_a_program_without_a_device_where_there_is_no_rocm(luthier: Luthier, tmp_path: Path) -> None:
     nowhere = {"ROCM_PATH": str(tmp_path), "LD_LIBRARY_PATH": ""}
-    done = luthier("exec", "--", "sh", "-c", "echo no HIP >&2; exit 127", environment=nowhere)
-    assert done.returncode == 127 and "--device emulator:TARGET" in done.stderr
+    done = luthier("exec", "--", "sh", "-c", "exit 127", **nowhere)
+    assert done.code == 127 and "--device emulator:TARGET" in done.err
 
 
-def test_only_what_was_given_is_echoed(tool: Path) -> None:
-    assert "options" not in run(tool).stderr
-    given = run(tool, "-O", "MANGLED_NAMES=1").stderr
+def test_only_what_was_given_is_echoed(luthier: Luthier, tool: Path) -> None:
+    assert "options" not in run(luthier, tool).err
+    given = run(luthier, tool, "-O", "MANGLED_NAMES=1").err
     assert given.count(" = ") == 1 and "* MANGLED_NAMES = 1" in given
-    assert run(tool, "-O", "TOOL_VERBOSE=1").stderr.count(" - ") >= 10
+    assert run(luthier, tool, "-O", "TOOL_VERBOSE=1").err.count(" - ") >= 10
 
 
 def test_a_scalar_of_another_kind() -> None:
