@@ -98,7 +98,7 @@ class CodeObject:
     left_out: tuple[LeftOut, ...] = field(default=(), repr=False)
 
     def kernel(self, name: str) -> KernelRecord:
-        """The kernel of a name. Malformed where it was left out; Invalid, with those that there are, where there is none."""
+        """The kernel of a name. Malformed where it was left out; Invalid, with those that there are, where none is."""
         if name not in self._kernels:
             for left_out in self.left_out:
                 if left_out.kernel and left_out.name == name:
