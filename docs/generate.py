@@ -18,12 +18,11 @@ from typing import Any
 
 import luthier_py
 from luthier_py import intrinsics
-from luthier_py.isa import instruction_set, target
+from luthier_py.isa import instruction_set, target, targets
 from luthier_py.isa.semantics import meaning
 from luthier_py.tool import Scalar
 
 FOLDER = Path(__file__).parent
-RUN_BY_EMULATOR = ("gfx900", "gfx906", "gfx908", "gfx90a", "gfx942", "gfx950")
 
 # What authors meet beyond the names of the package itself: module, names.
 BEHIND = {
@@ -157,24 +156,28 @@ def gaps() -> str:
         "`make docs`. A kernel with one of them is instrumented, proved and linked as any other, but not run by the "
         "emulator.",
     ]
-    lacking = {name: lacks(name) for name in RUN_BY_EMULATOR}
-    everywhere = set.intersection(*lacking.values())
-    rows = [f"| {name} | {operations(name)} | {len(lacks_)} |" for name, lacks_ in lacking.items()]
+    alike: dict[tuple[int, frozenset[str]], list[str]] = {}
+    for row in targets():
+        if row.emulated:
+            alike.setdefault((operations(row.name), lacks(row.name)), []).append(row.name)
+    lacking = {", ".join(names): lacks_ for (_, lacks_), names in alike.items()}
+    everywhere = frozenset.intersection(*lacking.values())
+    rows = [f"| {', '.join(names)} | {count} | {len(lacks_)} |" for (count, lacks_), names in alike.items()]
     parts.append("\n".join(["| target | operations | without a meaning |", "|---|---|---|", *rows]))
     parts.append(f"## On all of them\n\n{listed(everywhere)}")
     parts += [f"## {name}\n\n{listed(lacks_ - everywhere)}" for name, lacks_ in lacking.items()]
     return "\n\n".join(parts) + "\n"
 
 
-def lacks(name: str) -> set[str]:
-    return {op.base for op in instruction_set(target(name)).ops if meaning(op) is None}
+def lacks(name: str) -> frozenset[str]:
+    return frozenset(op.base for op in instruction_set(target(name)).ops if meaning(op) is None)
 
 
 def operations(name: str) -> int:
     return len({op.base for op in instruction_set(target(name)).ops})
 
 
-def listed(names: set[str]) -> str:
+def listed(names: frozenset[str]) -> str:
     return textwrap.fill(" ".join(f"`{name}`" for name in sorted(names)) or "None.", 160)
 
 

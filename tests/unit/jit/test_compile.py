@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -143,15 +142,10 @@ def test_kept_code_needs_no_llvm(own_cache: Path, isa: InstructionSet, tmp_path:
     assert runs == ["True", "False"]
 
 
-def test_two_small_hooks_compile_in_milliseconds(isa: InstructionSet, calls: list[str]) -> None:
-    compile_keys(keys(key(add, None, 1)), isa)  # loads LLVM
-    times = []
+def test_hooks_that_are_wanted_together_are_compiled_together(isa: InstructionSet, calls: list[str]) -> None:
     for n in range(2, 7):
-        start = time.perf_counter()
         compile_keys(keys(key(add, None, n), key(keep, None, n)), isa)
-        times.append(time.perf_counter() - start)
-    assert len(calls) == 6
-    assert min(times) < 0.1  # 0.006 where this was written; room for busy machines
+    assert len(calls) == 5
 
 
 def test_the_example_of_the_manual(isa: InstructionSet, tmp_path: Path) -> None:
