@@ -37,7 +37,7 @@ def bundle(rng: random.Random) -> bytes:
     for _ in range(rng.choice((0, 1, 2, 2, 3, 40))):
         seed = rng.choice(seeds())
         content = rng.choice((seed.data, seed.data, mutated(rng), b"", b"\x7fELF"))
-        members.append((rng.choice(TRIPLES).format(seed.isa.target.name).encode(), content))
+        members.append((rng.choice(TRIPLES).format(seed.target.name).encode(), content))
     odd = rng.random() < 0.3
     count = some_number(rng, 8, len(members), [1000]) if odd and rng.random() < 0.2 else len(members)
     at = len(MAGIC) + 8 + sum(24 + len(triple) for triple, _ in members)

@@ -22,7 +22,7 @@ INSTRUCTION_BYTES = 28
 
 def damaged_kernel(rng: random.Random, targets: tuple[str, ...]) -> bytes:
     """A seed of one of these targets with a few mutations of code and descriptors, so that it still loads."""
-    seed = rng.choice([seed for seed in seeds() if seed.isa.target.name in targets])
+    seed = rng.choice([seed for seed in seeds() if seed.target.name in targets])
     data = bytearray(seed.data)
     for _ in range(rng.choice((1, 2, 3))):
         kind = rng.random()

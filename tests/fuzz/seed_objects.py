@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from luthier_py.isa import InstructionSet, instruction_set
+from luthier_py.isa import InstructionSet, Target, instruction_set
 from luthier_py.loader import DESCRIPTOR_BYTES, SectionType, SegmentType, load
 from luthier_py.samples import SAMPLES
 
@@ -33,7 +33,8 @@ class Seed:
 
     name: str
     data: bytes
-    isa: InstructionSet
+    target: Target
+    wave_size: int
     groups: tuple[tuple[Field, ...], ...]
     """Fields of the file header, program headers, section headers, each table, kernel descriptors."""
     descriptors: tuple[tuple[Field, ...], ...]
@@ -44,6 +45,11 @@ class Seed:
     """Offsets of the NOTE program header and of its segment; the segment's size."""
     code: tuple[int, ...]
     """Offsets of instructions."""
+
+    @property
+    def isa(self) -> InstructionSet:
+        """Not before it is needed: tables are most of the memory that a trial begins with."""
+        return instruction_set(self.target, self.wave_size)
 
 
 def fields(at: int, size: int, sizes: tuple[int, ...]) -> tuple[Field, ...]:
@@ -66,7 +72,6 @@ def seeds() -> tuple[Seed, ...]:
 def _seed(name: str, data: bytes) -> Seed:
     obj = load(data, name)
     wave_size = 32 if obj.kernels[0].descriptor.enable_wavefront_size32 else 64
-    isa = instruction_set(obj.target, wave_size)
     elf = obj.elf
     groups = [fields(0, 64, FILE_HEADER), fields(elf.program_header_offset, 56 * len(elf.segments), PROGRAM_HEADER),
               fields(elf.section_header_offset, 64 * len(elf.sections), SECTION_HEADER)]
@@ -86,5 +91,5 @@ def _seed(name: str, data: bytes) -> Seed:
     names = range(min(s.offset for s in strings), max(s.offset + s.size for s in strings))
     number, note = next((n, s) for n, s in enumerate(elf.segments) if s.type == SegmentType.NOTE)
     descriptors = tuple(groups[-len(obj.kernels) :])
-    return Seed(name, data, isa, tuple(groups), descriptors, names,
+    return Seed(name, data, obj.target, wave_size, tuple(groups), descriptors, names,
                 (elf.program_header_offset + 56 * number, note.offset, note.file_size), tuple(code))
