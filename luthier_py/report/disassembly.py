@@ -9,6 +9,7 @@ import platform
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from luthier_py.errors import Malformed, Unsupported, printable
 from luthier_py.ir import find_extents, format_program, lift
@@ -16,6 +17,7 @@ from luthier_py.isa import InstructionSet, instruction_set
 from luthier_py.loader import Broken, CodeObject, KernelRecord, SymbolType
 
 TEXT_COLUMNS = 59
+KEPT = 1 << 18  # texts
 HOSTS = {"x86_64": ("CS_ARCH_X86", "CS_MODE_64"), "aarch64": ("CS_ARCH_AARCH64", "CS_MODE_LITTLE_ENDIAN")}
 _APART = bytes(32)  # between functions: as long as the longest instruction, and each dword of it is one
 
@@ -58,11 +60,10 @@ def disassemble(obj: CodeObject, kernel: str | None = None) -> Iterator[str]:
     yield f"{printable(obj.name)}:\tfile format elf64-amdgpu"
     sets = dict.fromkeys(f.isa for f in functions)
     pieces = {isa: _pieces(isa, [f.code for f in functions if f.isa is isa]) for isa in sets}
-    texts: dict[InstructionSet, dict[bytes, _Text]] = {isa: {} for isa in sets}
     for function in functions:
         yield ""
         yield f"{function.address:016x} <{printable(function.name)}>:"
-        yield from _lines(function, next(pieces[function.isa]), texts[function.isa])
+        yield from _lines(function, next(pieces[function.isa]), _texts(function.isa))
 
 
 def _functions(obj: CodeObject) -> Iterator[_Function]:
@@ -137,12 +138,20 @@ def _rest(isa: InstructionSet, code: bytes, at: int) -> Iterator[tuple[int, int]
         at += size or 4
 
 
+@cache
+def _texts(isa: InstructionSet) -> dict[bytes, _Text]:
+    """Of instructions that were met, by their bytes: the objects of a library have many in common."""
+    return {}
+
+
 def _lines(function: _Function, pieces: list[tuple[int, int]], texts: dict[bytes, _Text]) -> Iterator[str]:
     code, address, isa = function.code, function.address, function.isa
     for offset, size in pieces:
         raw = code[offset : offset + (size or 4)]
         text = texts.get(raw) if size else _text(f".long 0x{int.from_bytes(raw, 'little'):08x}", raw, None)
         if text is None:
+            if len(texts) > KEPT:
+                texts.clear()
             words, distance = isa.text_of(raw)
             text = texts[raw] = _text(words, raw, distance)
         head, tail, distance = text
