@@ -65,3 +65,12 @@ def test_clamp_keeps_minus_0():
                  ISA.make("v_max_f64", vgpr(2, 2), pair, pair, clamp=1)],
                 vgprs={0: np.full(64, MINUS_0, np.uint32), 4: np.full(64, 1 << 63, np.uint64)})
     assert (state.vgpr(1) == MINUS_0).all() and (state.vgpr(2, np.uint64) == 1 << 63).all()
+
+
+def test_sine_of_minus_0():
+    """"sin(-0.0) = -0", but +0 of a whole number of turns (CDNA 3 ISA, 12.8: V_SIN_F32, V_SIN_F16)."""
+    turns = np.array([MINUS_0, 0, 0xFF7FFFFF, 0xC0000000] + [0] * 60, np.uint32)
+    halves = np.array([0x8000, 0, 0xFBFF, 0xC000] + [0] * 60, np.uint32)
+    state = run([ISA.make("v_sin_f32_e32", vgpr(2), vgpr(0)), ISA.make("v_sin_f16_e32", vgpr(3), vgpr(1))],
+                vgprs={0: turns, 1: halves})
+    assert list(state.vgpr(2)[:4]) == [MINUS_0, 0, 0, 0] and list(state.vgpr(3)[:4]) == [0x8000, 0, 0, 0]
