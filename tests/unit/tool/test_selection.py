@@ -130,7 +130,9 @@ def test_without_the_c_library_names_stay(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_echo_says_what_was_given_and_what_it_means(tmp_path: Path) -> None:
     assert Counter().echo() == ""
-    lines = Counter(count_warp_level=0, tool_verbose=1, luthier_output=tmp_path / "o.csv").echo().splitlines()
+    given = {"count_warp_level": 0, "luthier_output": tmp_path / "o.csv"}
+    assert len(Counter(**given).echo().splitlines()) == 1 + 2
+    lines = Counter(**given, tool_verbose=1).echo().splitlines()
     assert lines[0] == "luthier: tool Counter, options (* given):" and len(lines) == 1 + 3 + len(EVERY_TOOL)
     marked = [line for line in lines if line.startswith("  *")]
     assert [line.split()[1:4] for line in marked] == [
