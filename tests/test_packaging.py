@@ -69,3 +69,4 @@ def test_one_version(distribution: tarfile.TarFile) -> None:
     files = [path for path in sources(ROOT, ignored()) if path.suffix in (".py", ".toml")]
     having = [path for path in files if f'"{luthier_py.__version__}"' in path.read_text()]
     assert having == [ROOT / "luthier_py" / "__init__.py"]
+    assert f"\n## {luthier_py.__version__}\n" in (ROOT / "CHANGELOG.md").read_text()
