@@ -180,7 +180,7 @@ def run(
     with aside():
         loaded = _echoed(tool, options) if tool != "none" else None
         with waiting(not as_json) as bar:
-            done = launch_file(file, launch, loaded, device, time_limit, bar)
+            done = launch_file(file, launch, loaded, device, time_limit=time_limit, onlooker=bar)
         saved = save_outputs(done, save) if save else {}
         files = [*save_counts(done), *save_report(done)]
     facts = launch_facts(done, launch, {k: str(v) for k, v in saved.items()}, list(map(str, files)))

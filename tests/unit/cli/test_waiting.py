@@ -78,7 +78,7 @@ def test_a_short_launch_shows_nothing() -> None:
     console = terminal()
     launch = Launch("saxpy", (4, 1, 1), (256, 1, 1), tuple(map(parse_argument, ARGUMENTS)))
     with waiting(console=console, after=1e9) as bar:
-        done = launch_file(sample("saxpy").path, launch, load_tool("instr_count"), "emulator", bar)
+        done = launch_file(sample("saxpy").path, launch, load_tool("instr_count"), "emulator", onlooker=bar)
     assert done.observed and "work-groups" not in drawn(console) and "instrumenting" not in drawn(console)
 
 
