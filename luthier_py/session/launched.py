@@ -11,7 +11,7 @@ from typing import Protocol
 
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import Invalid
-from luthier_py.isa import Target, emulated_target
+from luthier_py.isa import MAX_WORKITEMS, Target, emulated_target
 from luthier_py.loader import load, read_code
 from luthier_py.pipeline import instrument
 from luthier_py.report.output import Output, write_report
@@ -25,8 +25,6 @@ from luthier_py.session.run import Dim, Done, Launch, check_arguments, doubts, r
 from luthier_py.tool import Tool
 from luthier_py.worker.edge import say
 from luthier_py.worker.properties import architecture
-
-MAX_WORKITEMS = 1024  # of a work-group (AMDGPUUsage, "amdgpu-flat-work-group-size")
 
 
 class Onlooker(Protocol):

@@ -29,7 +29,7 @@ from luthier_py.tool import LaunchResult, Refusal, Tool, Variable, as_data, load
 from luthier_py.worker import bundles, properties
 from luthier_py.worker.edge import Refused, guarded, say
 from luthier_py.worker.patching import Copy, patch
-from luthier_py.worker.wire import Request
+from luthier_py.worker.wire import Request, counted
 
 TOOL, OPTIONS = "LUTHIER_TOOL", "LUTHIER_TOOL_OPTIONS"
 VERDICT, STRICT = "LUTHIER_VERDICT", "LUTHIER_STRICT"
@@ -245,15 +245,11 @@ def _option(line: str) -> tuple[str, str]:
 def describe(copy: Copy, cloned: ClonedKernel) -> bytes:
     """The clone's name, the code object, the tool's variables, those of the program, and what to make absolute."""
     names = [variable.name.encode() for variable in copy.variables]
-    parts = [_counted(cloned.clone.encode()), _counted(copy.made.data)]
-    parts += [struct.pack("<I", len(names)), *map(_counted, names)]
+    parts = [counted(cloned.clone.encode()), counted(copy.made.data)]
+    parts += [struct.pack("<I", len(names)), *map(counted, names)]
     parts.append(struct.pack("<I", len(copy.program_variables)))
     for variable in copy.program_variables:
-        parts += [_counted(variable.name.encode()), struct.pack("<QI", variable.address, variable.changes)]
+        parts += [counted(variable.name.encode()), struct.pack("<QI", variable.address, variable.changes)]
     parts.append(struct.pack("<I", len(copy.made.places)))
     parts += [struct.pack("<4IQ", *astuple(place)) for place in copy.made.places]
     return b"".join(parts)
-
-
-def _counted(data: bytes) -> bytes:
-    return struct.pack("<I", len(data)) + data
