@@ -118,7 +118,7 @@ def instrument(
     from luthier_py.pipeline import instrument as run_pipeline
     from luthier_py.report.instrumented import instrumented_facts, instrumented_table
     from luthier_py.report.remedies import advising
-    from luthier_py.session.files import write_file
+    from luthier_py.storage import write_file
     from luthier_py.tool import LAUNCHES, OUTPUT
 
     with aside():

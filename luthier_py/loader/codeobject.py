@@ -34,6 +34,8 @@ from luthier_py.loader.limits import LIMIT, limit_bytes
 from luthier_py.loader.note import Metadata, Note, read_notes, unpack_metadata
 from luthier_py.loader.symbols import read_relocations, read_symbols
 
+MEMORY = "<memory>"  # the name of bytes that have none
+
 
 @dataclass(frozen=True, slots=True)
 class KernelArg:

@@ -15,16 +15,14 @@ from typing import TypeAlias
 
 from luthier_py.errors import Invalid
 from luthier_py.isa.target_id import TargetId
-from luthier_py.loader import compressed
+from luthier_py.loader import compressed, elf
 from luthier_py.loader.bundle import MAGIC, Broken, Member, choose, members
-from luthier_py.loader.codeobject import CodeObject, read_object, take
-from luthier_py.loader.elf import check_header, is_code_object
+from luthier_py.loader.codeobject import MEMORY, CodeObject, read_object, take
 from luthier_py.storage import NotRegular, open_regular
 
-MEMORY = "<memory>"  # the name of bytes that have none
 Given: TypeAlias = "bytes | bytearray | memoryview | mmap | str | os.PathLike[str]"
 """A code object: its bytes, or the path of its file."""
-_HOLD_BUNDLES = (b"\x7fELF", MAGIC, compressed.MAGIC, b"!<arch>\n", b"MZ")  # what such files begin with
+_HOLD_BUNDLES = (elf.MAGIC, MAGIC, compressed.MAGIC, b"!<arch>\n", b"MZ")  # what such files begin with
 
 
 def load(data: Given, name: str = MEMORY) -> CodeObject:
@@ -52,7 +50,7 @@ def open_code(path: Path) -> Iterator[mmap]:
     with file:
         first = file.read(len(MAGIC))
         if not first.startswith(_HOLD_BUNDLES):
-            check_header(first, str(path))
+            elf.check_header(first, str(path))
         with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
             yield data
 
@@ -63,7 +61,7 @@ def read_code(path: Path, device: TargetId | None = None) -> bytes:
     Invalid, with what is there, where none fits.
     """
     with open_code(path) as data:
-        parts = [] if is_code_object(data) else list(members(data, str(path)))
+        parts = [] if elf.is_code_object(data) else list(members(data, str(path)))
         if not parts:
             return take(data, str(path))
         found = [part for part in parts if isinstance(part, Member)]
