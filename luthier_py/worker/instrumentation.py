@@ -18,7 +18,7 @@ from typing import Any
 from luthier_py.errors import Invalid, Location, one_line
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.isa import parse_target_id
-from luthier_py.report.output import Output
+from luthier_py.report.output import Output, launch_row
 from luthier_py.report.remedies import advice
 from luthier_py.report.spool import Rows, with_rows
 from luthier_py.report.verdict import Verdict
@@ -27,7 +27,7 @@ from luthier_py.runtime.hip.protocol import Message
 from luthier_py.storage import write_file
 from luthier_py.tool import LaunchResult, Refusal, Tool, Variable, as_data, load_tool
 from luthier_py.worker import bundles, properties
-from luthier_py.worker.edge import Refused, guarded, say
+from luthier_py.worker.edge import Refused, guarded, is_on, say
 from luthier_py.worker.patching import Copy, patch
 from luthier_py.worker.wire import Request, counted
 
@@ -60,13 +60,11 @@ class ToolRun:
 
     def report(self, result: LaunchResult) -> None:
         self.verdict.instrumented += result.launches
-        row = {"launch": result.index, "kernel": result.kernel, "grid": result.grid, "block": result.block}
-        row |= {"launches": result.launches, "device": result.device}
         name = type(self.tool).__name__
         report = self.attempt(f"{name}.report", partial(self.tool.report, result))
         if self.reports is not None:
             data = self.attempt(f"{name}.report", partial(as_data, report, f"the report of {name}"))
-            self.attempt(VERDICT, partial(self.reports.add, {**row, "report": data}))
+            self.attempt(VERDICT, partial(self.reports.add, {**launch_row(result), "report": data}))
         text = self.attempt(f"{name}.text", partial(self.tool.text, result, report)) if report is not None else None
         if text is not None:
             self.attempt("output", partial(self.output.launch, result, report, text))
@@ -91,7 +89,7 @@ class ToolService:
 
     def __init__(self, program: int) -> None:
         self.program = program
-        self.strict = os.environ.get(STRICT, "0") not in ("", "0")
+        self.strict = is_on(STRICT)
         self._run: ToolRun | None = None
         self._code: dict[tuple[int, int], bytes] = {}
         self._kept: dict[tuple[int, int, str], tuple[tuple[Variable, ...], Any]] = {}
