@@ -19,7 +19,7 @@ from luthier_py.inject.model import Patched
 from luthier_py.ir import Program, lift
 from luthier_py.jit import compile_hooks
 from luthier_py.link import Patch, link
-from luthier_py.loader import CodeObject, Given, load
+from luthier_py.loader import MEMORY, CodeObject, Given, load
 from luthier_py.tool import Edits, Place, Refusal, Tool, made_tool, visit
 
 P = ParamSpec("P")
@@ -64,7 +64,7 @@ class Planned:
 
 
 def instrument(
-    code: Given, tool: Tool | type[Tool] | str, name: str = "<memory>", kernels: Iterable[str] | str | None = None,
+    code: Given, tool: Tool | type[Tool] | str, name: str = MEMORY, kernels: Iterable[str] | str | None = None,
     keep_going: bool = False, watch: Watch | None = None,
 ) -> Instrumented:
     """Instrument the chosen kernels (all of them by default), as far as the tool's options choose them too; raises
@@ -85,7 +85,7 @@ def instrument(
 
 
 def plan(
-    code: Given, tool: Tool, name: str = "<memory>", kernels: Iterable[str] | None = None, watch: Watch | None = None
+    code: Given, tool: Tool, name: str = MEMORY, kernels: Iterable[str] | None = None, watch: Watch | None = None
 ) -> Planned:
     """The tool's edits."""
     clock = _Clock(watch=watch)

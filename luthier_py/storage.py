@@ -1,8 +1,9 @@
-"""Files that are there whole or not at all: results where the user wants them, and the user's cache.
+"""Files that are there whole or not at all: results where the user wants them, the user's cache, and files to be read.
 
 In: bytes and a path, or a name that says everything that the bytes depend on. Out: the same bytes, later. Invariant: a
-reader never meets half a file; nothing is taken from the cache that another user could have put there, root excepted; a
-cache that cannot be read or written is no error: that is said once, and what it held is made again.
+reader never meets half a file, and never waits for what is no file; nothing is taken from the cache that another user
+could have put there, root excepted; a cache that cannot be read or written is no error: that is said once, and what it
+held is made again.
 LUTHIER_CACHE_DIR names the cache's folder, or is ``off``.
 """
 
@@ -18,12 +19,38 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 CACHE = "LUTHIER_CACHE_DIR"
 _TOLD = "LUTHIER_CACHE_TOLD"  # the folder of which something was said, by this process or the one that started it
 _DIGEST_BYTES = 32
 _PRIVATE = 0o700
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
+          stat.S_IFSOCK: "a socket"}
+
+
+class NotRegular(OSError):
+    """``strerror`` says what it is."""
+
+
+def open_regular(path: Path, flags: int = 0) -> BinaryIO:
+    """A regular file, to be read; NotRegular, at once, for a pipe or a device, which may never end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
+    kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+    if kind != stat.S_IFREG:
+        os.close(descriptor)
+        raise NotRegular(errno.EINVAL, f"{_KINDS.get(kind, 'something else')}, no regular file", str(path))
+    return os.fdopen(descriptor, "rb")
+
+
+def read_regular(path: Path, most_bytes: int, flags: int = 0) -> bytes:
+    """The content of a small regular file; OSError for one that is larger."""
+    with open_regular(path, flags) as file:
+        data = file.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise OSError(errno.EFBIG, f"larger than {most_bytes} bytes", str(path))
+    return data
 
 
 def cache_folder() -> Path | None:

@@ -118,7 +118,7 @@ def instrument(
     from luthier_py.pipeline import instrument as run_pipeline
     from luthier_py.report.instrumented import instrumented_facts, instrumented_table
     from luthier_py.report.remedies import advising
-    from luthier_py.session.files import write_file
+    from luthier_py.storage import write_file
     from luthier_py.tool import LAUNCHES, OUTPUT
 
     with aside():
@@ -180,7 +180,7 @@ def run(
     with aside():
         loaded = _echoed(tool, options) if tool != "none" else None
         with waiting(not as_json) as bar:
-            done = launch_file(file, launch, loaded, device, time_limit, bar)
+            done = launch_file(file, launch, loaded, device, time_limit=time_limit, onlooker=bar)
         saved = save_outputs(done, save) if save else {}
         files = [*save_counts(done), *save_report(done)]
     facts = launch_facts(done, launch, {k: str(v) for k, v in saved.items()}, list(map(str, files)))

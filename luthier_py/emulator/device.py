@@ -23,7 +23,7 @@ from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.emulator.translate import Settings
 from luthier_py.errors import Invalid
 from luthier_py.isa.target import Target, emulated_target
-from luthier_py.loader import load
+from luthier_py.loader import MEMORY, load
 from luthier_py.runtime.device import Buffer, Dim3, KernelHandle
 
 
@@ -49,7 +49,7 @@ class EmulatorDevice:
     def target(self) -> Target:
         return self._target
 
-    def load(self, data: bytes, name: str = "<memory>") -> EmulatorModule:
+    def load(self, data: bytes, name: str = MEMORY) -> EmulatorModule:
         code_object = load(data, name)
         if not self._target.runs(code_object.target):
             raise Invalid(f"{name}: compiled for {code_object.target.name}, but this device is a {self._target.name}")

@@ -21,7 +21,6 @@ from luthier_py.loader import KernelDescriptor, KernelRecord
 from luthier_py.runtime.device import Dim3
 
 DYNAMIC_STACK_BYTES = 16384  # of a lane, for kernels whose stack has no known bound
-MAX_GROUP = 1024
 MAX_ITEMS = (1 << 32) - 1  # along x, y or z
 MAX_GROUPS = 1 << 63
 SHARED_BASE, PRIVATE_BASE = 1 << 48, 2 << 48  # apertures: above every host address
@@ -57,9 +56,9 @@ def shape_of(record: KernelRecord, target: Target, grid: Dim3, block: Dim3, dyna
     items = block[0] * block[1] * block[2]
     if min(*grid, *block) < 1:
         raise Invalid(f"kernel {record.name}: grid {grid} and block {block} must be positive")
-    limit = min(int(record.metadata.get(".max_flat_workgroup_size", MAX_GROUP)), MAX_GROUP)
-    if items > limit:
-        raise Invalid(f"kernel {record.name}: a work-group of {items} work-items exceeds its limit of {limit}")
+    if items > record.max_workitems:
+        limit = f"its limit of {record.max_workitems}"
+        raise Invalid(f"kernel {record.name}: a work-group of {items} work-items exceeds {limit}")
     _check_packet(record.name, grid, block)
     lds = descriptor.group_segment_fixed_size + dynamic_lds
     if lds > target.lds_bytes or dynamic_lds < 0:
@@ -67,7 +66,7 @@ def shape_of(record: KernelRecord, target: Target, grid: Dim3, block: Dim3, dyna
     scratch = descriptor.private_segment_fixed_size
     if descriptor.uses_dynamic_stack or record.metadata.get(".uses_dynamic_stack"):
         scratch += DYNAMIC_STACK_BYTES
-    wave_size = 32 if descriptor.enable_wavefront_size32 else 64
+    wave_size = descriptor.wave_size
     if scratch * wave_size > target.wave_scratch_bytes:
         most = target.wave_scratch_bytes // wave_size
         raise Invalid(f"kernel {record.name}: {scratch} bytes of private memory for a lane; {target.name} has {most}")

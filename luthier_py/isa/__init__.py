@@ -30,12 +30,12 @@ from luthier_py.isa.registers import (
     sgpr,
     vgpr,
 )
-from luthier_py.isa.target import Target, emulated_target, target, target_of_mach, targets
+from luthier_py.isa.target import MAX_WORKITEMS, Target, emulated_target, target, target_of_mach, targets
 from luthier_py.isa.target_id import Setting, TargetId, parse_target_id
 
 __all__ = [
-    "EXEC", "FLAT_SCRATCH", "M0", "MODE", "NO_REGS", "SCC", "TTMP0", "VCC", "XNACK_MASK", "Access", "Counter",
-    "Effects", "Inst", "InstructionSet", "OpFlag", "OpInfo", "Operand", "OperandInfo", "OperandKind", "Reg",
+    "EXEC", "FLAT_SCRATCH", "M0", "MAX_WORKITEMS", "MODE", "NO_REGS", "SCC", "TTMP0", "VCC", "XNACK_MASK", "Access",
+    "Counter", "Effects", "Inst", "InstructionSet", "OpFlag", "OpInfo", "Operand", "OperandInfo", "OperandKind", "Reg",
     "RegFile", "RegSet", "Setting", "Space", "Target", "TargetId", "agpr", "emulated_target", "instruction_set",
     "parse_target_id", "sgpr", "target", "target_of_mach", "targets", "vgpr",
 ]

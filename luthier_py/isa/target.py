@@ -13,6 +13,8 @@ from functools import cache
 from luthier_py.errors import Invalid, Unsupported
 from luthier_py.isa.registers import EXEC, FLAT_SCRATCH, TTMP0, VCC, XNACK_MASK
 
+MAX_WORKITEMS = 1024  # of a work-group (AMDGPUUsage, "amdgpu-flat-work-group-size")
+
 
 @dataclass(frozen=True, slots=True)
 class WaveRegisters:

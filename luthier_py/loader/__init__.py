@@ -2,7 +2,7 @@
 
 from luthier_py.isa.target_id import Setting
 from luthier_py.loader.bundle import Broken, Member, choose, load_each, members, unbundle
-from luthier_py.loader.codeobject import CodeObject, KernelArg, KernelRecord, LeftOut
+from luthier_py.loader.codeobject import MEMORY, CodeObject, KernelArg, KernelRecord, LeftOut
 from luthier_py.loader.descriptor import DESCRIPTOR_BYTES, KernelDescriptor
 from luthier_py.loader.elf import (
     Binding,
@@ -18,7 +18,7 @@ from luthier_py.loader.elf import (
     SymbolType,
     Visibility,
 )
-from luthier_py.loader.file import MEMORY, Given, load, open_code, read_code
+from luthier_py.loader.file import Given, load, open_code, read_code
 
 __all__ = [
     "DESCRIPTOR_BYTES", "MEMORY", "Binding", "Broken", "CodeObject", "Given", "KernelArg", "KernelDescriptor",

@@ -16,13 +16,11 @@ from mmap import MADV_DONTNEED, PAGESIZE, mmap
 
 from luthier_py.errors import Invalid, LuthierError, Malformed
 from luthier_py.isa.target_id import TargetId, parse_target_id
-from luthier_py.loader import compressed
-from luthier_py.loader.codeobject import CodeObject, read_object
-from luthier_py.loader.elf import is_code_object
+from luthier_py.loader import compressed, elf
+from luthier_py.loader.codeobject import MEMORY, CodeObject, read_object
 
 MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 _MAGICS = (MAGIC, compressed.MAGIC)
-_ELF_MAGIC = b"\x7fELF"
 _NARROW, _WIDE = 1 << 16, 1 << 24  # bytes that are looked through at a time
 
 
@@ -58,7 +56,7 @@ class Broken:
     error: LuthierError
 
 
-def load_each(data: bytes | mmap, name: str = "<memory>") -> Iterator[CodeObject | Broken]:
+def load_each(data: bytes | mmap, name: str = MEMORY) -> Iterator[CodeObject | Broken]:
     """The code object that ``data`` is, or all that a bundle or a host program carries, named by their targets.
 
     Raises LuthierError where there is none that can be read.
@@ -66,7 +64,7 @@ def load_each(data: bytes | mmap, name: str = "<memory>") -> Iterator[CodeObject
     broken: LuthierError | None = None
     read = False
     before: tuple[Member, CodeObject | Broken] | None = None
-    for member in () if is_code_object(data) else members(data, name):
+    for member in () if elf.is_code_object(data) else members(data, name):
         if isinstance(member, Broken):
             part: CodeObject | Broken = member
         elif before is not None and member.is_same(before[0]):
@@ -104,7 +102,7 @@ def choose(parts: Iterable[Member | Broken], device: TargetId) -> Member | None:
     return max(fitting, key=lambda pair: pair[0])[1] if fitting else None
 
 
-def unbundle(data: bytes | mmap, name: str = "<memory>") -> Iterator[Member]:
+def unbundle(data: bytes | mmap, name: str = MEMORY) -> Iterator[Member]:
     """All AMD GPU code objects in a bundle or in a file that contains bundles, in file order; Malformed at the first
     part that is broken."""
     for part in members(data, name):
@@ -113,7 +111,7 @@ def unbundle(data: bytes | mmap, name: str = "<memory>") -> Iterator[Member]:
         yield part
 
 
-def members(data: bytes | mmap, name: str = "<memory>") -> Iterator[Member | Broken]:
+def members(data: bytes | mmap, name: str = MEMORY) -> Iterator[Member | Broken]:
     """The same, but what is broken has its place among the others."""
     at, budget = 0, compressed.Budget(len(data))
     while (found := _find(data, at)) is not None:
@@ -173,8 +171,8 @@ def _members(data: bytes | mmap, at: int, name: str) -> Generator[Member | Broke
             yield entry
             continue
         end = max(end, entry.start + entry.size)
-        begins = data[entry.start : entry.start + min(entry.size, len(_ELF_MAGIC))]
-        if "amdgcn" in entry.triple and begins == _ELF_MAGIC:
+        begins = data[entry.start : entry.start + min(entry.size, len(elf.MAGIC))]
+        if "amdgcn" in entry.triple and begins == elf.MAGIC:
             yield entry
     return end
 

@@ -13,7 +13,7 @@ from mmap import mmap
 from typing import Any
 
 from luthier_py.errors import Invalid, Malformed, Unsupported
-from luthier_py.isa.target import Target, target_of_mach
+from luthier_py.isa.target import MAX_WORKITEMS, Target, target_of_mach
 from luthier_py.isa.target_id import Setting, TargetId
 from luthier_py.loader.descriptor import DESCRIPTOR_BYTES, KernelDescriptor
 from luthier_py.loader.elf import (
@@ -33,6 +33,8 @@ from luthier_py.loader.elf import (
 from luthier_py.loader.limits import LIMIT, limit_bytes
 from luthier_py.loader.note import Metadata, Note, read_notes, unpack_metadata
 from luthier_py.loader.symbols import read_relocations, read_symbols
+
+MEMORY = "<memory>"  # the name of bytes that have none
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,16 @@ class KernelRecord:
     entry: int
     metadata: Metadata = field(repr=False)
     args: tuple[KernelArg, ...] = field(repr=False)
+
+    @property
+    def own_args(self) -> list[KernelArg]:
+        """Those that the program gives."""
+        return [arg for arg in self.args if not arg.hidden]
+
+    @property
+    def max_workitems(self) -> int:
+        """Of a work-group."""
+        return min(int(self.metadata.get(".max_flat_workgroup_size", MAX_WORKITEMS)), MAX_WORKITEMS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ SYMBOL = struct.Struct("<I2BH2Q")
 RELOCATION = struct.Struct("<2Qq")
 DYNAMIC = struct.Struct("<qQ")
 
+MAGIC = b"\x7fELF"
 ET_DYN = 3
 SHN_UNDEF = 0
 SHN_LORESERVE = 0xFF00
@@ -215,12 +216,12 @@ class Elf:
 
 def is_code_object(data: bytes | mmap) -> bool:
     """Whether it begins as an ELF for AMD GPUs does."""
-    return data[:4] == b"\x7fELF" and int.from_bytes(data[18:20], "little") == _AMDGPU
+    return data[:4] == MAGIC and int.from_bytes(data[18:20], "little") == _AMDGPU
 
 
 def check_header(data: bytes | mmap, name: str) -> None:
     """Raise Malformed or Unsupported where the first bytes say that it is no linked AMD GPU ELF for the HSA ABI."""
-    if data[:4] != b"\x7fELF":
+    if data[:4] != MAGIC:
         what = next((f" but {what}" for magic, what in _OTHER_FILES if data[: len(magic)] == magic), "")
         raise Malformed(f"{name}: not an ELF file{what}; give an AMD GPU code object")
     if len(data) < FILE_HEADER.size:

@@ -7,7 +7,6 @@ or begins as nothing that holds code does, is refused after its first bytes.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from mmap import ACCESS_READ, mmap
@@ -16,17 +15,14 @@ from typing import TypeAlias
 
 from luthier_py.errors import Invalid
 from luthier_py.isa.target_id import TargetId
-from luthier_py.loader import compressed
+from luthier_py.loader import compressed, elf
 from luthier_py.loader.bundle import MAGIC, Broken, Member, choose, members
-from luthier_py.loader.codeobject import CodeObject, read_object, take
-from luthier_py.loader.elf import check_header, is_code_object
+from luthier_py.loader.codeobject import MEMORY, CodeObject, read_object, take
+from luthier_py.storage import NotRegular, open_regular
 
-MEMORY = "<memory>"  # the name of bytes that have none
 Given: TypeAlias = "bytes | bytearray | memoryview | mmap | str | os.PathLike[str]"
 """A code object: its bytes, or the path of its file."""
-_HOLD_BUNDLES = (b"\x7fELF", MAGIC, compressed.MAGIC, b"!<arch>\n", b"MZ")  # what such files begin with
-_KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
-          stat.S_IFSOCK: "a socket"}
+_HOLD_BUNDLES = (elf.MAGIC, MAGIC, compressed.MAGIC, b"!<arch>\n", b"MZ")  # what such files begin with
 
 
 def load(data: Given, name: str = MEMORY) -> CodeObject:
@@ -47,19 +43,16 @@ def load(data: Given, name: str = MEMORY) -> CodeObject:
 @contextmanager
 def open_code(path: Path) -> Iterator[mmap]:
     """A file's bytes while it is open. Invalid for what is no file, Malformed for one that cannot hold code."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe without a writer does not block
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            what = _KINDS.get(stat.S_IFMT(found.st_mode), "no regular file")
-            raise Invalid(f"{path} is {what}; give a file with code")
-        first = os.pread(descriptor, len(MAGIC), 0)
+        file = open_regular(path)
+    except NotRegular as error:
+        raise Invalid(f"{path} is {error.strerror}; give a file with code") from None
+    with file:
+        first = file.read(len(MAGIC))
         if not first.startswith(_HOLD_BUNDLES):
-            check_header(first, str(path))
-        with mmap(descriptor, 0, access=ACCESS_READ) as data:
+            elf.check_header(first, str(path))
+        with mmap(file.fileno(), 0, access=ACCESS_READ) as data:
             yield data
-    finally:
-        os.close(descriptor)
 
 
 def read_code(path: Path, device: TargetId | None = None) -> bytes:
@@ -68,7 +61,7 @@ def read_code(path: Path, device: TargetId | None = None) -> bytes:
     Invalid, with what is there, where none fits.
     """
     with open_code(path) as data:
-        parts = [] if is_code_object(data) else list(members(data, str(path)))
+        parts = [] if elf.is_code_object(data) else list(members(data, str(path)))
         if not parts:
             return take(data, str(path))
         found = [part for part in parts if isinstance(part, Member)]

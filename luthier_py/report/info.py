@@ -56,8 +56,7 @@ def _kernel(obj: CodeObject, kernel: KernelRecord) -> Facts:
         "kernarg_bytes": descriptor.kernarg_size,
         "arguments": [
             {"name": a.name, "offset": a.offset, "size": a.size, "kind": a.value_kind}
-            for a in kernel.args
-            if not a.hidden
+            for a in kernel.own_args
         ],
     }
 

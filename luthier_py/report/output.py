@@ -148,14 +148,19 @@ def head(tool: Tool | None, verdict: Verdict | None) -> dict[str, Any]:
 
 def row_of(tool: Tool, result: LaunchResult, report: Any) -> Row:
     """One launch as data; ToolError where the report is none."""
+    data = as_data(report, f"the report of {tool.name}")
+    return {**launch_row(result), "kernel": tool.selection.shown(result.kernel), "report": data}
+
+
+def launch_row(result: LaunchResult) -> Row:
+    """One launch without its report, and with the kernel's name as it is."""
     return {
         "launch": result.index,
-        "kernel": tool.selection.shown(result.kernel),
+        "kernel": result.kernel,
         "grid": list(result.grid),
         "block": list(result.block),
         "launches": result.launches,
         "device": result.device,
-        "report": as_data(report, f"the report of {tool.name}"),
     }
 
 

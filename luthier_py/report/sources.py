@@ -7,9 +7,10 @@ read but regular text files of bounded size that, with all links followed, lie b
 from __future__ import annotations
 
 import os
-import stat
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from luthier_py.storage import read_regular
 
 LARGEST_BYTES = 1 << 20
 MOST_LINES = 20_000
@@ -54,23 +55,10 @@ def _lines(folder: Path, file: str) -> list[str]:
         raise ValueError(f"not below {folder}")
     if any(part.startswith(".") for part in path.relative_to(below).parts):
         raise ValueError("in a hidden folder, or hidden")
-    data = _regular(path)
+    data = read_regular(path, LARGEST_BYTES, os.O_NOFOLLOW)
     if b"\0" in data:
         raise ValueError("not a text")
     lines = data.decode("utf-8", "replace").splitlines()
     if len(lines) > MOST_LINES:
         raise ValueError(f"more than {MOST_LINES} lines")
     return lines
-
-
-def _regular(path: Path) -> bytes:
-    """The content of a small regular file; without waiting for a pipe's other end."""
-    opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(opened).st_mode):
-        os.close(opened)
-        raise ValueError("not a regular file")
-    with open(opened, "rb") as file:
-        data = file.read(LARGEST_BYTES + 1)
-    if len(data) > LARGEST_BYTES:
-        raise ValueError(f"larger than {LARGEST_BYTES} bytes")
-    return data

@@ -28,7 +28,7 @@ _AXES = "xyz"
 def pack_arguments(record: KernelRecord, values: Sequence[Argument], grid: Dim3, block: Dim3,
                    lds_bytes: int = 0) -> bytes:
     """The kernarg segment. Buffers give their addresses; NumPy scalars and bytes must have the argument's size."""
-    visible = [arg for arg in record.args if not arg.hidden]
+    visible = record.own_args
     if len(values) != len(visible):
         names = ", ".join(arg.name or arg.value_kind for arg in visible)
         raise Invalid(f"kernel {record.name} takes {len(visible)} arguments ({names}), not {len(values)}")

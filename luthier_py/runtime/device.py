@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from luthier_py.isa.target import Target
-from luthier_py.loader import KernelRecord
+from luthier_py.loader import MEMORY, KernelRecord
 
 Dim3 = tuple[int, int, int]
 
@@ -48,7 +48,7 @@ class Device(Protocol):
     @property
     def target(self) -> Target: ...
 
-    def load(self, data: bytes, name: str = "<memory>") -> Module: ...
+    def load(self, data: bytes, name: str = MEMORY) -> Module: ...
 
     def alloc(self, size: int) -> Buffer: ...
 

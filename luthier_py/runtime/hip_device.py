@@ -11,7 +11,7 @@ from typing import Any
 
 from luthier_py.errors import DeviceError, Invalid, Unsupported
 from luthier_py.isa import Target, target
-from luthier_py.loader import CodeObject, load
+from luthier_py.loader import MEMORY, CodeObject, load
 from luthier_py.runtime.device import Buffer, Dim3, KernelHandle
 
 _BUFFER_POINTER, _BUFFER_SIZE, _END = 1, 2, 3  # HIP_LAUNCH_PARAM_*
@@ -73,7 +73,7 @@ class HipDevice:
             raise DeviceError(f"{name} gave {getattr(error, 'name', error)}")
         return tuple(results)
 
-    def load(self, data: bytes, name: str = "<memory>") -> HipModule:
+    def load(self, data: bytes, name: str = MEMORY) -> HipModule:
         code_object = load(data, name)
         if not self._target.runs(code_object.target):
             raise Invalid(f"{name}: compiled for {code_object.target.name}, but this GPU is a {self._target.name}")

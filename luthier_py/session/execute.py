@@ -25,8 +25,8 @@ from luthier_py.errors import Invalid
 from luthier_py.report.spool import facts_of
 from luthier_py.runtime.hip import runtime_folder, tool_library
 from luthier_py.runtime.time_limit import VARIABLE, check_time_limit
-from luthier_py.session.files import write_file
 from luthier_py.session.undelivered import undelivered
+from luthier_py.storage import write_file
 from luthier_py.tool import Tool, load_tool
 from luthier_py.tool.discover import absolute
 from luthier_py.worker.orphan import FOLDER, new_folder, remove_abandoned

@@ -1,4 +1,4 @@
-"""Output files: written beside their place under a temporary name, then renamed; never half a file."""
+"""Arrays as files: whole, or not there."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luthier_py.storage import write_file
-
-__all__ = ["write_array", "write_file"]
 
 
 def write_array(path: Path, data: NDArray[Any]) -> None:

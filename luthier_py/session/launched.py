@@ -11,8 +11,8 @@ from typing import Protocol
 
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import Invalid
-from luthier_py.isa import parse_target_id, target
-from luthier_py.loader import CodeObject, load, read_code
+from luthier_py.isa import MAX_WORKITEMS, Target, emulated_target
+from luthier_py.loader import load, read_code
 from luthier_py.pipeline import instrument
 from luthier_py.report.output import Output, write_report
 from luthier_py.report.remedies import advising
@@ -24,8 +24,7 @@ from luthier_py.session.files import write_array
 from luthier_py.session.run import Dim, Done, Launch, check_arguments, doubts, run_instrumented, run_original
 from luthier_py.tool import Tool
 from luthier_py.worker.edge import say
-
-MAX_WORKITEMS = 1024  # of a work-group (AMDGPUUsage, "amdgpu-flat-work-group-size")
+from luthier_py.worker.properties import architecture
 
 
 class Onlooker(Protocol):
@@ -39,12 +38,12 @@ class Onlooker(Protocol):
 
 
 def launch_file(
-    file: Path, launch: Launch, tool: Tool | None, device_name: str, time_limit: float | None = None,
-    onlooker: Onlooker | None = None,
+    file: Path, launch: Launch, tool: Tool | None, device_name: str, *,
+    time_limit: float | None = None, onlooker: Onlooker | None = None,
 ) -> Done:
     """Launch a kernel of ``file``, instrumented when there is a tool."""
-    _, colon, chosen = device_name.partition("emulator:")
-    code = read_code(file, parse_target_id(chosen) if colon else None)
+    chosen = emulated(device_name)
+    code = read_code(file, architecture(chosen) if chosen is not None else None)
     obj = load(code, str(file))
     record = obj.kernel(launch.kernel)
     check_arguments(record, launch.arguments)
@@ -52,7 +51,7 @@ def launch_file(
         say(f"warning: {doubt}")
     if tool is not None:
         tool.selection = tool.selection.of_process(os.getpid())
-    device = open_device(device_name, obj, time_limit)
+    device = open_device(device_name, chosen or obj.target, time_limit)
     if onlooker is not None:
         onlooker.launching(device)
     if tool is None:
@@ -72,16 +71,21 @@ def launch_file(
     return Done(file, ran, device, tool, verdict)
 
 
-def open_device(name: str, obj: CodeObject, time_limit: float | None = None) -> Device:
-    """``emulator``: a device for the object's own target, or the one after a colon. ``hip``: the first AMD GPU.
+def emulated(device_name: str) -> Target | None:
+    """The target of emulator:TARGET; None for other devices."""
+    kind, colon, chosen = device_name.partition(":")
+    return emulated_target(chosen) if kind == "emulator" and colon else None
+
+
+def open_device(name: str, target: Target, time_limit: float | None) -> Device:
+    """``emulator``, with a target or without: one that is ``target``. ``hip``: the first AMD GPU.
 
     Without a ``time_limit`` that of the environment holds.
     """
-    kind, colon, chosen = name.partition(":")
-    if kind == "emulator":
+    if name.partition(":")[0] == "emulator":
         if time_limit is None:
             time_limit = parse_time_limit(os.environ.get(VARIABLE, ""))
-        return EmulatorDevice(target(chosen) if colon else obj.target, time_limit=time_limit)
+        return EmulatorDevice(target, time_limit=time_limit)
     if name == "hip":
         if time_limit is not None:
             raise Invalid("a time limit is for kernels on the emulator, not for device hip")

@@ -158,7 +158,7 @@ def _download(device: Device, place: DeviceBuffer, argument: Buffer) -> NDArray[
 def doubts(record: KernelRecord, arguments: Sequence[Argument]) -> list[str]:
     """Scalars of the right size that are of another kind than the kernel's parameter, as far as its metadata or its
     name say what that is."""
-    wanted = [a for a in record.args if not a.value_kind.startswith("hidden_")]
+    wanted = record.own_args
     signature = re.fullmatch(r".*?\((.*)\)", demangled(record.name))
     named = [name.strip() for name in signature[1].split(",")] if signature else []
     found = []
@@ -173,7 +173,7 @@ def doubts(record: KernelRecord, arguments: Sequence[Argument]) -> list[str]:
 
 def check_arguments(record: KernelRecord, arguments: Sequence[Argument]) -> None:
     """Number and kind of arguments, against the kernel's metadata; raises Invalid."""
-    wanted = [a for a in record.args if not a.value_kind.startswith("hidden_")]
+    wanted = record.own_args
     if len(wanted) != len(arguments):
         raise Invalid(f"kernel {record.name} takes {len(wanted)} arguments, not {len(arguments)}")
     for number, (formal, actual) in enumerate(zip(wanted, arguments, strict=True)):

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luthier_py.errors import Invalid, one_line
+from luthier_py.storage import open_regular
 
 TYPES: dict[str, np.dtype[Any]] = {
     name: np.dtype(kind)
@@ -166,11 +167,8 @@ def _random(rest: str, shape: tuple[int, ...], dtype: np.dtype[Any], text: str) 
 
 def _from_file(name: str, shape: tuple[int, ...], dtype: np.dtype[Any], text: str) -> NDArray[Any]:
     """What the header says is compared before anything of that size is read."""
-    path = Path(name)
     try:
-        if path.exists() and not path.is_file():
-            raise ValueError("it is no regular file")
-        with path.open("rb") as file:
+        with open_regular(Path(name)) as file:
             held, fortran, kind, start = _header(file.read(HEADER_BYTES))
             if kind != dtype or held != shape:
                 wanted = f"{dtype}{list(shape)}"

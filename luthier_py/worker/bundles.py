@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from luthier_py.isa import TargetId
 from luthier_py.loader import Broken, choose, members
+from luthier_py.loader.elf import MAGIC
 from luthier_py.runtime.hip import protocol
 from luthier_py.worker.edge import Refused, say
-
-_ELF = b"\x7fELF"
 
 
 def code_for(image: bytes, device: TargetId) -> bytes:
     """Refused, with one line on stderr, when there is none."""
-    if image[: len(_ELF)] == _ELF:
+    if image[: len(MAGIC)] == MAGIC:
         return image
     parts = list(members(image, "fat binary"))
     chosen = choose(parts, device)

@@ -25,7 +25,7 @@ from luthier_py.emulator.memory import Allocation, Memory
 from luthier_py.emulator.module import EmulatorModule
 from luthier_py.emulator.residency import COMPUTE_UNITS, of_compute_unit
 from luthier_py.errors import DeviceError, Invalid, TimeLimit
-from luthier_py.isa import Target
+from luthier_py.isa import MAX_WORKITEMS, Target
 from luthier_py.loader import KernelRecord, SymbolType
 from luthier_py.runtime import hidden_value, time_limit
 from luthier_py.runtime.device import Dim3
@@ -35,7 +35,7 @@ from luthier_py.worker import bundles, properties
 from luthier_py.worker.arena import Arena
 from luthier_py.worker.edge import Refused, guarded
 from luthier_py.worker.targets import VARIABLE, chosen_targets
-from luthier_py.worker.wire import Request
+from luthier_py.worker.wire import Request, counted
 
 PROFILE = "LUTHIER_DEVICE_PROFILE"
 """A file that gets one line of JSON for each launch: what the emulator itself counted."""
@@ -244,7 +244,7 @@ def describe(of: Target, number: int, memory_bytes: int) -> bytes:
         COMPUTE_UNITS,
         of.wave_sizes[0],
         of.lds_bytes,
-        properties.MAX_THREADS,
+        MAX_WORKITEMS,
         memory_bytes,
     )
     pairs = properties.attributes(values)
@@ -253,9 +253,9 @@ def describe(of: Target, number: int, memory_bytes: int) -> bytes:
     return b"".join(
         [
             head,
-            *(_counted(form) for form in forms),
+            *(counted(form) for form in forms),
             struct.pack(f"<I{len(numbers)}i", len(pairs), *numbers),
-            _counted(properties.device_name(of).encode()),
+            counted(properties.device_name(of).encode()),
         ]
     )
 
@@ -272,13 +272,9 @@ def describe_module(number: int, module: EmulatorModule, of: Target) -> bytes:
     parts = [struct.pack("<4I", number, prints, len(kernels), len(variables))]
     for record in kernels:
         descriptor = record.descriptor
-        visible = [arg for arg in record.args if not arg.hidden]
-        threads = min(
-            int(record.metadata.get(".max_flat_workgroup_size", properties.MAX_THREADS)), properties.MAX_THREADS
-        )
         size = max([descriptor.kernarg_size, *(arg.offset + arg.size for arg in record.args)])
         parts += [
-            _counted(record.name.encode()),
+            counted(record.name.encode()),
             struct.pack(
                 "<7I",
                 size,
@@ -286,16 +282,12 @@ def describe_module(number: int, module: EmulatorModule, of: Target) -> bytes:
                 descriptor.private_segment_fixed_size,
                 descriptor.vgpr_count(of),
                 descriptor.sgpr_count(of),
-                threads,
-                len(visible),
+                record.max_workitems,
+                len(record.own_args),
             ),
-            *(struct.pack("<2I", arg.offset, arg.size) for arg in visible),
+            *(struct.pack("<2I", arg.offset, arg.size) for arg in record.own_args),
         ]
     for symbol in variables:
         place = module.variable(symbol.name)
-        parts += [_counted(symbol.name.encode()), struct.pack("<2Q", place.address, place.size)]
+        parts += [counted(symbol.name.encode()), struct.pack("<2Q", place.address, place.size)]
     return b"".join(parts)
-
-
-def _counted(data: bytes) -> bytes:
-    return struct.pack("<I", len(data)) + data

@@ -48,7 +48,12 @@ def _raise(error: Exception) -> NoReturn:
 
 
 def wants_tracebacks() -> bool:
-    return any(os.environ.get(name, "0") not in ("", "0") for name in (TRACEBACK, "TOOL_VERBOSE"))
+    return is_on(TRACEBACK) or is_on("TOOL_VERBOSE")
+
+
+def is_on(variable: str) -> bool:
+    """Whether a variable of the environment says yes."""
+    return os.environ.get(variable, "0") not in ("", "0")
 
 
 def say(text: object) -> None:

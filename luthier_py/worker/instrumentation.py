@@ -18,7 +18,7 @@ from typing import Any
 from luthier_py.errors import Invalid, Location, one_line
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.isa import parse_target_id
-from luthier_py.report.output import Output
+from luthier_py.report.output import Output, launch_row
 from luthier_py.report.remedies import advice
 from luthier_py.report.spool import Rows, with_rows
 from luthier_py.report.verdict import Verdict
@@ -27,9 +27,9 @@ from luthier_py.runtime.hip.protocol import Message
 from luthier_py.storage import write_file
 from luthier_py.tool import LaunchResult, Refusal, Tool, Variable, as_data, load_tool
 from luthier_py.worker import bundles, properties
-from luthier_py.worker.edge import Refused, guarded, say
+from luthier_py.worker.edge import Refused, guarded, is_on, say
 from luthier_py.worker.patching import Copy, patch
-from luthier_py.worker.wire import Request
+from luthier_py.worker.wire import Request, counted
 
 TOOL, OPTIONS = "LUTHIER_TOOL", "LUTHIER_TOOL_OPTIONS"
 VERDICT, STRICT = "LUTHIER_VERDICT", "LUTHIER_STRICT"
@@ -60,13 +60,11 @@ class ToolRun:
 
     def report(self, result: LaunchResult) -> None:
         self.verdict.instrumented += result.launches
-        row = {"launch": result.index, "kernel": result.kernel, "grid": result.grid, "block": result.block}
-        row |= {"launches": result.launches, "device": result.device}
         name = type(self.tool).__name__
         report = self.attempt(f"{name}.report", partial(self.tool.report, result))
         if self.reports is not None:
             data = self.attempt(f"{name}.report", partial(as_data, report, f"the report of {name}"))
-            self.attempt(VERDICT, partial(self.reports.add, {**row, "report": data}))
+            self.attempt(VERDICT, partial(self.reports.add, {**launch_row(result), "report": data}))
         text = self.attempt(f"{name}.text", partial(self.tool.text, result, report)) if report is not None else None
         if text is not None:
             self.attempt("output", partial(self.output.launch, result, report, text))
@@ -91,7 +89,7 @@ class ToolService:
 
     def __init__(self, program: int) -> None:
         self.program = program
-        self.strict = os.environ.get(STRICT, "0") not in ("", "0")
+        self.strict = is_on(STRICT)
         self._run: ToolRun | None = None
         self._code: dict[tuple[int, int], bytes] = {}
         self._kept: dict[tuple[int, int, str], tuple[tuple[Variable, ...], Any]] = {}
@@ -245,15 +243,11 @@ def _option(line: str) -> tuple[str, str]:
 def describe(copy: Copy, cloned: ClonedKernel) -> bytes:
     """The clone's name, the code object, the tool's variables, those of the program, and what to make absolute."""
     names = [variable.name.encode() for variable in copy.variables]
-    parts = [_counted(cloned.clone.encode()), _counted(copy.made.data)]
-    parts += [struct.pack("<I", len(names)), *map(_counted, names)]
+    parts = [counted(cloned.clone.encode()), counted(copy.made.data)]
+    parts += [struct.pack("<I", len(names)), *map(counted, names)]
     parts.append(struct.pack("<I", len(copy.program_variables)))
     for variable in copy.program_variables:
-        parts += [_counted(variable.name.encode()), struct.pack("<QI", variable.address, variable.changes)]
+        parts += [counted(variable.name.encode()), struct.pack("<QI", variable.address, variable.changes)]
     parts.append(struct.pack("<I", len(copy.made.places)))
     parts += [struct.pack("<4IQ", *astuple(place)) for place in copy.made.places]
     return b"".join(parts)
-
-
-def _counted(data: bytes) -> bytes:
-    return struct.pack("<I", len(data)) + data

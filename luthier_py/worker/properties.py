@@ -11,9 +11,8 @@ import re
 import struct
 
 from luthier_py.emulator.residency import COMPUTE_UNITS
-from luthier_py.isa import Setting, Target, TargetId
+from luthier_py.isa import MAX_WORKITEMS, Setting, Target, TargetId
 
-MAX_THREADS = 1024
 MEMORY_BYTES = 16 << 30  # unless LUTHIER_DEVICE_MEMORY says otherwise
 _CLOCK_KHZ, _LARGEST = 1_000_000, 2**31 - 1
 _SIZES = {"i": 4, "q": 8, "c": 1}
@@ -85,8 +84,8 @@ def properties(
         "regsPerBlock": registers,
         "regsPerMultiprocessor": registers,
         "warpSize": wave,
-        "maxThreadsPerBlock": MAX_THREADS,
-        "maxThreadsDim": (MAX_THREADS,) * 3,
+        "maxThreadsPerBlock": MAX_WORKITEMS,
+        "maxThreadsDim": (MAX_WORKITEMS,) * 3,
         "maxGridSize": (_LARGEST, 65536, 65536),
         "clockRate": _CLOCK_KHZ,
         "memoryClockRate": _CLOCK_KHZ,

@@ -19,6 +19,11 @@ class Request:
     content: bytes
 
 
+def counted(data: bytes) -> bytes:
+    """Bytes in a message, behind their number."""
+    return struct.pack("<I", len(data)) + data
+
+
 class Wire:
     """Mutable: a stream socket. End of file is the program's end."""
 

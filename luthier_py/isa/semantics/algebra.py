@@ -28,6 +28,11 @@ class Type:
     kind: Kind
     bits: int
 
+    @property
+    def mantissa_bits(self) -> int:
+        """Of a float, as it is stored."""
+        return {16: 10, 32: 23, 64: 52}[self.bits]
+
     def __str__(self) -> str:
         return {Kind.UINT: "u", Kind.SINT: "i", Kind.FLOAT: "f", Kind.BOOL: "b"}[self.kind] + str(self.bits)
 

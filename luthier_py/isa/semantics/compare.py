@@ -42,7 +42,7 @@ def _declare(name: str, sources: str, compute: Compare, flushes: bool = True) ->
 
 def _class(a: Value, wanted: Value) -> Value:
     """Whether ``a`` is of a class of the mask: sNaN, qNaN, -inf, -normal, -denormal, -0, +0, ... +inf."""
-    mantissa = {16: 10, 32: 23, 64: 52}[a.type.bits]
+    mantissa = a.type.mantissa_bits
     bits = a.as_(a.type.unsigned)
     negative = (bits >> a.type.bits - 1).ne(0)
     magnitude = abs(a)

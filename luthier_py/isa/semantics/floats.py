@@ -39,7 +39,7 @@ _TYPES = {"F16": F16, "F32": F32, "F64": F64}
 
 def flush_denormals(a: Value) -> Value:
     """Denormals to zero of the same sign."""
-    mantissa = {16: 10, 32: 23, 64: 52}[a.type.bits]
+    mantissa = a.type.mantissa_bits
     sign_bit = 1 << a.type.bits - 1
     bits = a.as_(a.type.unsigned)
     exponent = bits & ((sign_bit - 1) & ~((1 << mantissa) - 1))
@@ -48,13 +48,13 @@ def flush_denormals(a: Value) -> Value:
 
 def quiet(a: Value) -> Value:
     """A signalling NaN made quiet; other values as they are."""
-    mantissa = {16: 10, 32: 23, 64: 52}[a.type.bits]
+    mantissa = a.type.mantissa_bits
     bits = a.as_(a.type.unsigned)
     return select(is_nan(a), bits | (1 << mantissa - 1), bits).as_(a.type)
 
 
 def _signalling(a: Value) -> Value:
-    mantissa = {16: 10, 32: 23, 64: 52}[a.type.bits]
+    mantissa = a.type.mantissa_bits
     return is_nan(a) & ((a.as_(a.type.unsigned) >> mantissa - 1) & 1).eq(0)
 
 

@@ -123,7 +123,7 @@ lanes("V_TRIG_PREOP_F64", "f64 i32 -> f64", _trig_preop)
 
 # Division in steps (MI200 ISA, V_DIV_SCALE, V_DIV_FMAS, V_DIV_FIXUP).
 def _biased_exponent(a: Value) -> Value:
-    mantissa = {16: 10, 32: 23, 64: 52}[a.type.bits]
+    mantissa = a.type.mantissa_bits
     return ((a.as_(a.type.unsigned) >> mantissa) & ((1 << a.type.bits - 1 - mantissa) - 1)).to(U32).as_(I32)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from luthier_py.errors import Invalid, LuthierError
 from luthier_py.session.study.keys import Keys, flag, number, numbers_or_texts, text, text_lists, texts, whole
+from luthier_py.storage import read_regular
 from luthier_py.tool import load_tool
 from luthier_py.worker.targets import chosen_targets
 
@@ -24,6 +25,7 @@ else:
 BARE = "bare"  # name of the tool that is none
 GPU = "gpu"  # name of the device that the program finds by itself
 SECONDS = 600  # that a run may take
+LARGEST_BYTES = 1 << 20  # of the file
 COLUMNS = ("program", "arguments", "device", "kernel")  # that a figure can have a bar for
 
 
@@ -97,7 +99,7 @@ class Study:
 def read_study(path: Path) -> Study:
     """The study in a file; raises OSError, or Invalid with the key that is wrong."""
     try:
-        found = tomllib.loads(path.read_text("utf-8"))
+        found = tomllib.loads(read_regular(path, LARGEST_BYTES).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Invalid(f"{path}: no TOML: {error}") from None
     keys = Keys(str(path), "", found)

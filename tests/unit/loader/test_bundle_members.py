@@ -13,6 +13,9 @@ from luthier_py.errors import Invalid, LuthierError, Malformed
 from luthier_py.isa import parse_target_id
 from luthier_py.loader import Broken, CodeObject, Member, choose, load_each, members, open_code, read_code
 from luthier_py.samples import SAMPLES
+from luthier_py.session.launched import launch_file
+from luthier_py.session.run import Launch
+from luthier_py.session.specs import parse_argument
 from luthier_py.worker import properties
 from luthier_py.worker.bundles import code_for
 from luthier_py.worker.edge import Refused
@@ -80,6 +83,20 @@ def test_run_takes_the_member_of_its_device(tmp_path: Path) -> None:
         read_code(path)
     path.write_bytes(of("gfx1100"))
     assert read_code(path) == ELF + b"gfx1100"
+
+
+def test_run_and_programs_have_the_same_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its settings choose among members that are for one processor."""
+    by_name = {sample.name: sample.path.read_bytes() for sample in SAMPLES}
+    triples = [f"hipv4-amdgcn-amd-amdhsa--gfx90a:xnack{sign}" for sign in "+-"]
+    path = tmp_path / "two.hipfb"
+    path.write_bytes(bundle((triples[0], by_name["reduce"]), (triples[1], by_name["saxpy"])))
+    arguments = ("u32=4", "f32=1", "in:f32[4]=ones", "inout:f32[4]=ones")
+    launch = Launch("saxpy", (1, 1, 1), (64, 1, 1), tuple(map(parse_argument, arguments)))
+    assert launch_file(path, launch, None, "emulator:gfx90a").ran.outputs[3].tolist() == [2, 2, 2, 2]
+    monkeypatch.setenv("HSA_XNACK", "1")
+    with pytest.raises(Invalid, match="no kernel saxpy; it has 1: reduce"):
+        launch_file(path, launch, None, "emulator:gfx90a")
 
 
 def test_a_broken_member_costs_itself_only() -> None:

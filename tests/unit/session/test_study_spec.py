@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from luthier_py.errors import Invalid
 from luthier_py.session.study.cells import cells_of
-from luthier_py.session.study.spec import read_study
+from luthier_py.session.study.spec import LARGEST_BYTES, read_study
 
 PROGRAM = '[[program]]\ncommand = ["sh"]\n'
 TOOL = '[[tool]]\ntool = "instr_count"\n'
@@ -110,3 +111,11 @@ def test_an_edited_tool_is_another_tool(tmp_path: Path) -> None:
 def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="program x: there is no program no-such"):
         cells_of(read(tmp_path, '[[program]]\nname = "x"\ncommand = ["no-such"]\n'))
+
+
+def test_files_without_an_end(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "large").write_bytes(b"#" * (LARGEST_BYTES + 1))
+    for path, said in ((tmp_path / "pipe", "a pipe"), (Path("/dev/zero"), "a device"), (tmp_path / "large", "larger")):
+        with pytest.raises(OSError, match=said):
+            read_study(path)
