@@ -1,8 +1,10 @@
 """Program to :class:`Facts`: liveness that knows lanes, loads on their way, EXEC, registers. Read-only."""
 
 from luthier_py.analysis.facts import Facts, analyse, live_notes
+from luthier_py.analysis.float_mode import MODE_FIELD, PLAIN_MODE, computes_plainly, depends_on_mode
 from luthier_py.analysis.regions import OUTSIDE, equally_often
 from luthier_py.analysis.registers import initial_registers, touched
 from luthier_py.analysis.waits import Pending
 
-__all__ = ["OUTSIDE", "Facts", "Pending", "analyse", "equally_often", "initial_registers", "live_notes", "touched"]
+__all__ = ["MODE_FIELD", "OUTSIDE", "PLAIN_MODE", "Facts", "Pending", "analyse", "computes_plainly", "depends_on_mode",
+           "equally_often", "initial_registers", "live_notes", "touched"]

@@ -18,7 +18,7 @@ from luthier_py.emulator.strip import Chunk
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst, Operand, OperandKind, OpFlag
 from luthier_py.isa.registers import M0, Reg
-from luthier_py.isa.semantics.algebra import U64, Kind, Type, Value
+from luthier_py.isa.semantics.algebra import F32, U64, Kind, Type, Value
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.lds import LoadToLds, LoadTwo, StoreTwo
 from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarLoad, ScalarStore, Store
@@ -139,9 +139,16 @@ class Access:
             data, other = other, data  # DS: the first is compared, the second stored
         target = inst.find("vdst") or inst["vdata"] if OpFlag.ATOMIC_RETURN in inst.op.flags else None
         result = TEMPORARY_ROW if target is None else row_of(register(target))
-        operation = f"atomic_{row.modify.name.lower()}_{row.kind}{row.bits}"
+        operation = f"atomic_{row.modify.name.lower()}_{row.kind}{row.bits}{self._flushes(inst, row)}"
         has_second = row.modify in (Modify.COMPARE_SWAP, Modify.MASK_OR, Modify.WRAP)
         self._vector(inst, Move(operation, data, other if has_second else ZERO_ROW, result), row.bits // 8)
+
+    def _flushes(self, inst: Inst, row: Atomic) -> str:
+        """Which denormals LDS flushes: the end of the operation's name."""
+        mode = self.t.context.mode
+        if inst.op.base.split("_", 1)[0] != "DS" or row.modify is not Modify.ADD or (row.kind, row.bits) != ("f", 32):
+            return ""
+        return "s" * mode.flushes_sources(F32) + "r" * mode.flushes_results(F32)
 
     def _vector(self, inst: Inst, move: Move, size: int) -> None:
         """Make the addresses, then move ``size`` bytes for each lane."""

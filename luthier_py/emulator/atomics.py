@@ -1,7 +1,8 @@
 """Support functions for atomics: one lane after the other, lowest first.
 
 In: a name ``luthier_<addresses>_atomic_<modify>_<type>`` (addresses as in native; type u, i, f or p
-and the bits). Out: LLVM IR of a function (wave, exec, base, addresses, data, second, result, site)
+and the bits; in LDS, s and r behind them: denormals of sources, and of results, are flushed).
+Out: LLVM IR of a function (wave, exec, base, addresses, data, second, result, site)
 that returns false after noting a fault. ``second`` is the row of the compare value or second operand;
 the old values go to the row ``result``. Invariant: in memory that other work-groups may share every
 lane's step is one atomic operation of the host; LDS belongs to one worker and needs none.
@@ -10,12 +11,13 @@ lane's step is one atomic operation of the host; LDS belongs to one worker and n
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from luthier_py.emulator.emitter import Emitter, LlvmOps
 from luthier_py.emulator.resolve import ALIGNED, FLAT, IN_LDS, WRITES
 from luthier_py.emulator.template import expand
 from luthier_py.isa.semantics.algebra import Kind, Type, Value
-from luthier_py.isa.semantics.memory import Modify, modified, modified_in_cache
+from luthier_py.isa.semantics.memory import Modify, modified_in_cache, modified_in_lds
 
 _HOST = {
     (Modify.ADD, "u"): "add", (Modify.SUB, "u"): "sub", (Modify.INC, "u"): "uinc_wrap", (Modify.DEC, "u"): "udec_wrap",
@@ -29,13 +31,14 @@ _KINDS = {"u": Kind.UINT, "i": Kind.SINT, "f": Kind.FLOAT}
 def atomic(name: str, addresses: str, operation: str, wave_size: int) -> str:
     """The definition; ``operation`` is ``add_u32``, ``compare_swap_u64``, ..."""
     word, _, kind = operation.rpartition("_")
-    modify, letter, bits = Modify[word.upper()], kind[0], int(kind[1:])
+    modify, letter, bits = Modify[word.upper()], kind[0], int(kind[1:3])
     in_lds = addresses == "lds"
     flags = WRITES | ALIGNED | {"flat": FLAT, "lds": IN_LDS}.get(addresses, 0)
     text = _HEAD + (_HIGH if addresses in ("far", "flat") else "  %at = add i64 %near, 0\n")
     text += (_LDS_WINDOW if in_lds else _SITE_WINDOW) + _POINTER
     text += _read("data", bits) + _read("second", bits)
-    text += _plain_step(modify, letter, bits) if in_lds else _atomic_step(modify, letter, bits)
+    flushes = "s" in kind[3:], "r" in kind[3:]
+    text += _plain_step(modify, letter, bits, flushes) if in_lds else _atomic_step(modify, letter, bits)
     text += "  %change = add i64 0, 0\n" if in_lds else _change(bits)
     text += _WRITE_WORD if bits == 32 else _WRITE_PAIR
     return expand(text + _TAIL, name=name, row=4 * wave_size, size=bits // 8, less=bits // 8 - 1, flags=flags)
@@ -104,9 +107,9 @@ def _change(bits: int) -> str:
 """
 
 
-def _plain_step(modify: Modify, letter: str, bits: int) -> str:
+def _plain_step(modify: Modify, letter: str, bits: int, flushes: tuple[bool, bool]) -> str:
     """As the semantics say it, in memory that nobody else sees."""
-    lines, new = _computed(modified, modify, letter, bits)
+    lines, new = _computed(partial(modified_in_lds, flushes=flushes), modify, letter, bits)
     return f"  %old = load i{bits}, ptr %pointer\n{lines}\n  store i{bits} {new}, ptr %pointer\n"
 
 

@@ -79,7 +79,7 @@ class EmulatorDevice:
         self.profile = None
         with self._lock:
             shape = shape_of(kernel.record, self._target, grid, block, lds_bytes)
-            settings = Settings(shape.wave_size, mode_of(kernel.record.descriptor))
+            settings = Settings(shape.wave_size, mode_of(kernel.record.descriptor), shape.target.half_matrices_flush)
             code = module.code(settings)
             code.require(kernel.record.entry, kernel.name)
             started = time.perf_counter()

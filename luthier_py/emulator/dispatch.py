@@ -158,6 +158,9 @@ class Run:
         self.standing_since: float | None = None
         self._hopeless: DeviceError | None = None
         self._compiling = 0  # workers that do
+        self._compiled = 0.0  # seconds in which some did
+        self._began = self._compiling_since = time.monotonic()
+        self._timer: threading.Timer | None = None
         self._taken: list[int] = []
         self.residency = of_device(
             shape.record.name, shape.target, shape.record.descriptor, shape.waves, shape.lds_bytes)
@@ -217,12 +220,14 @@ class Run:
 
     def execute(self) -> None:
         """Run all work-groups; raises what the first worker that failed raised, or why nobody could go on."""
-        timer = self._timer(self.patience.time_limit)
+        self._began = time.monotonic()
+        if self.patience.time_limit is not None:
+            self._wake_after(self.patience.time_limit)
         try:
             self._execute()
         finally:
-            if timer is not None:
-                timer.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
         if self._hopeless is not None:
             raise self._hopeless
         if self.stop.is_set():
@@ -244,29 +249,37 @@ class Run:
 
     # How long
 
-    def _timer(self, seconds: float | None) -> threading.Timer | None:
-        if seconds is None:
-            return None
-        timer = threading.Timer(seconds, self._time_is_over)
-        timer.daemon = True
-        timer.start()
-        return timer
+    def _wake_after(self, seconds: float) -> None:
+        self._timer = threading.Timer(seconds, self._look_at_time)
+        self._timer.daemon = True
+        self._timer.start()
 
-    def _time_is_over(self) -> None:
-        """Who compiles when it is gets all of it again: a limit shorter than that would never let a kernel run."""
-        if self._compiling:
-            self._timer(self.patience.time_limit)
+    def _look_at_time(self) -> None:
+        """Time in which some worker compiled does not count: a limit shorter than that would let no kernel run."""
+        limit = self.patience.time_limit
+        assert limit is not None
+        with self._lock:
+            now = time.monotonic()
+            left = limit - (now - self._began) + self._compiled
+            if self._compiling:
+                left += now - self._compiling_since
+        if left > 0:
+            self._wake_after(left)
         else:
             self.halt()
 
     def compile(self, pc: int) -> None:
         with self._lock:
+            if not self._compiling:
+                self._compiling_since = time.monotonic()
             self._compiling += 1
         try:
             self.code.require(pc, self.shape.record.name)
         finally:
             with self._lock:
                 self._compiling -= 1
+                if not self._compiling:
+                    self._compiled += time.monotonic() - self._compiling_since
 
     # Work-groups that wait
 

@@ -2,7 +2,8 @@
 
 In: an MFMA instruction. Out: a call; and the IR of the function called, which works on chunks of a
 row of D: one element of A for all lanes, times a chunk of B. Products are added in the order of the
-depth, each step rounded once; hardware does not say what it does. EXEC does not matter.
+depth, each step rounded once; hardware does not say what it does. EXEC does not matter. On MI200 those of f16 and
+bf16 take and give denormals as zeros (MIOpen, "MI200 MFMA behavior specifics").
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.semantics import rows
 from luthier_py.isa.semantics.algebra import F16, F32, F64, I8, I32, U8, U16, U32, U64, Type, Value, concat, fma
+from luthier_py.isa.semantics.floats import flush_denormals
 from luthier_py.isa.semantics.matrix import WAVE, Matrix
 
 if TYPE_CHECKING:
     from luthier_py.emulator.translate import Translator
 
 _RESULT = {"f32": F32, "f16": F32, "bf16": F32, "i8": I32, "f64": F64}
+_FLUSHED = "_flushed"  # end of the names of functions that do
 _ELEMENT_BITS = {"f32": 32, "f16": 16, "bf16": 16, "i8": 8, "f64": 64}
 
 
@@ -39,6 +42,8 @@ def matrix(t: Translator, inst: Inst, shape: Matrix) -> None:
         pointers.append(_place(t, inst, "src2"))
     arguments = [("ptr", pointer) for pointer in (*pointers, _place(t, inst, "vdst"))]
     function = "matrix_" + inst.op.base.removeprefix("V_MFMA_").lower()
+    if t.settings.half_matrices_flush and shape.kind in ("f16", "bf16"):
+        function += _FLUSHED
     t.emitter.support("void", function, [*arguments, ("i64", str(stride))])
 
 
@@ -63,16 +68,17 @@ def _constant(t: Translator, inst: Inst, shape: Matrix) -> str:
 
 def matrix_function(name: str) -> str:
     """IR of (a, b, c, d, stride of c's rows in bytes)."""
-    shape = rows()["V_MFMA_" + name.removeprefix("luthier_matrix_").upper()]
-    return _Function(name, shape).text()
+    shape = rows()["V_MFMA_" + name.removeprefix("luthier_matrix_").removesuffix(_FLUSHED).upper()]
+    return _Function(name, shape, name.endswith(_FLUSHED)).text()
 
 
 class _Function:
     """Writes one shape's function."""
 
-    def __init__(self, name: str, shape: Matrix) -> None:
+    def __init__(self, name: str, shape: Matrix, flushes: bool) -> None:
         self.name = name
         self.shape = shape
+        self.flushes = flushes
         self.emitter = Emitter()
         self.ops = LlvmOps(self.emitter, CHUNK)
         self.type = _RESULT[shape.kind]
@@ -129,10 +135,13 @@ class _Function:
         if kind == "f32":
             return word.as_(F32)
         if kind == "bf16":
-            return (word & 0xFFFF0000 if place else word << 16).as_(F32)
+            return self._flushed((word & 0xFFFF0000 if place else word << 16).as_(F32))
         if kind == "f16":
-            return (word >> place).to(U16).as_(F16).to(F32)
+            return self._flushed((word >> place).to(U16).as_(F16)).to(F32)
         return (word >> place).to(U8).as_(I8).to(I32)
+
+    def _flushed(self, value: Value) -> Value:
+        return flush_denormals(value) if self.flushes else value
 
     def _product(self, register: int, lane: int) -> Value:
         """A chunk of D."""
@@ -144,7 +153,7 @@ class _Function:
             element = self.shape.source(0, k, 0)[1]
             a, b = self._lanes("a", element, lanes_a), self._lanes("b", element, lanes_b)
             total = a * b + total if self.type == I32 else fma(a, b, total)
-        return total
+        return self._flushed(total)
 
     def _lanes(self, name: str, element: int, lanes: list[int]) -> Value:
         """An element of the given lanes: one for all, a chunk as it lies, or a chunk rearranged."""
@@ -172,7 +181,7 @@ class _Function:
                 base = self._at(base, extra)
             parts.append(self._load(U32, self._at(base, 4 * lane)))
         whole = parts[0] if words == 1 else concat(parts[1], parts[0])
-        return whole.as_(self.type)
+        return self._flushed(whole.as_(self.type))
 
     def _write(self, register: int, lane: int, value: Value) -> None:
         words = self.type.bits // 32

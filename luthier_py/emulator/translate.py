@@ -70,6 +70,7 @@ class Settings:
 
     wave_size: int
     mode: int  # MODE as a kernel starts, and wherever a function is entered and left
+    half_matrices_flush: bool = False  # see Target
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from luthier_py.analysis import Facts
+from luthier_py.analysis import Facts, computes_plainly
 from luthier_py.errors import EditConflict, Location, OutOfRegisters, Unsupported
 from luthier_py.inject import relax, resources
 from luthier_py.inject.clauses import dissolve
@@ -81,7 +81,8 @@ def _component(
             raise Unsupported(message, Location(function.name, function.address))
     used = {v for i in insertions for v in (*i.runtime_args, *i.into) if isinstance(v, WaveVariable)}
     homes = resources.wave_homes(program, facts, component, used)
-    sites = Sites(program, facts, general_registers(program.isa) - RegSet.of(*homes.values()))
+    plain_floats = computes_plainly((k.record.descriptor for k in component.kernels), component.functions)
+    sites = Sites(program, facts, general_registers(program.isa) - RegSet.of(*homes.values()), plain_floats)
     weaver = _ComponentWeaver(program.isa, sites, homes, fragments)
     for insertion in insertions:
         weaver.add(insertion)

@@ -34,6 +34,7 @@ class Site:
     live: RegSet                 # what the application may still read, in the lanes that the hook runs in
     free: RegSet                 # registers that the hook may destroy
     wait: tuple[Inst, ...]       # what makes pending registers ready that are used
+    plain_floats: bool           # the application computes as the hook expects it
 
     @property
     def at_end(self) -> bool:
@@ -43,11 +44,13 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """Answers for one component. ``general``: registers that may be used where they are free."""
+    """Answers for one component. ``general``: registers that may be used where they are free; ``plain_floats``: floats
+    round and keep denormals everywhere in it as hooks expect it."""
 
     program: Program
     facts: Facts
     general: RegSet
+    plain_floats: bool
 
     def of(self, insertion: Insertion, fragment: Fragment) -> Iterator[Site]:
         """The places of an insertion, those that have the least to save first; EditConflict if there is none."""
@@ -78,7 +81,7 @@ class Sites:
         free = self.general - live - pending.registers
         if not (payload.reads | payload.writes).overlaps(_VCC):
             free |= _VCC - live - pending.registers
-        return Site(instr, place, lambda: self.where(instr), live, free, wait)
+        return Site(instr, place, lambda: self.where(instr), live, free, wait, self.plain_floats)
 
     def before_call(self, instr: Instr) -> Pool:
         """What the code that looks up an indirect call's target may use."""

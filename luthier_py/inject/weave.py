@@ -5,7 +5,8 @@ last item every register that the application may still read holds what it held 
 except the registers that the insertion declares in ``into``.
 
 The order is what keeps saves from clobbering each other: SCC is saved first and restored last, EXEC is
-changed after everything of the application has been read, and put back before results are written.
+changed after everything of the application has been read, and put back before results are written. So is MODE, where
+floats of the application may compute otherwise than those of hooks.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from luthier_py.analysis import MODE_FIELD, PLAIN_MODE, depends_on_mode
 from luthier_py.errors import EditConflict
 from luthier_py.inject.allocate import Pin, Placement, Pool
 from luthier_py.inject.fragment import Fragment, instructions, is_general, settle
@@ -76,6 +78,15 @@ class Weaver:
         if keep is not None:
             self.saved[_EXEC] = keep
         self.emit("s_mov_b64", _EXEC, 1 if self.insertion.hook.lanes is Lanes.ONE else -1)
+
+    def set_mode(self) -> Reg | None:
+        """Let the hook's floats compute as it was compiled for, where the application may have them otherwise."""
+        if self.site.plain_floats or not any(map(depends_on_mode, self.fragment.payload.instrs)):
+            return None
+        keep = self.pool.take(RegFile.SGPR)
+        self.emit("s_getreg_b32", keep, MODE_FIELD)
+        self.emit("s_setreg_imm32_b32", MODE_FIELD, PLAIN_MODE)
+        return keep
 
     # -- arguments and results -----------------------------------------------------------------
 
@@ -190,7 +201,10 @@ def weave(
     weaver.set_arguments(placement)
     if own_exec:
         weaver.set_exec(placement)
+    mode = weaver.set_mode()
     weaver.inline(placement)
+    if mode is not None:
+        weaver.emit("s_setreg_b32", MODE_FIELD, mode)
     if _EXEC in weaver.saved:
         weaver.scalar(_EXEC, weaver.saved.pop(_EXEC))
     weaver.set_results(placement)

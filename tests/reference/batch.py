@@ -134,7 +134,8 @@ class Batch:
         memory = {array.ctypes.data: bytearray(array.tobytes()) for array in self.memory}
         lds = bytearray() if self.lds is None else bytearray(self.lds.tobytes())
         return Wave(scalars, {row: list(values) for row, values in self.vgprs.items()},
-                    {row: list(values) for row, values in self.agprs.items()}, lds, {}, memory)
+                    {row: list(values) for row, values in self.agprs.items()}, lds, {}, memory,
+                    half_matrices_flush=self.isa.target.half_matrices_flush)
 
     def _vectors(self, wave: Wave, file: RegFile, rows: dict[int, list[int]], theirs) -> Iterator[str]:
         for index in range(VECTORS):

@@ -13,7 +13,7 @@ from luthier_py.isa.semantics.control import CrossLane
 from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.matrix import Matrix
 from reference import floats
-from reference.algebra import NEW_NAN
+from reference.algebra import NEW_NAN, flushed
 from reference.vector import field, raw
 from reference.wave import LANES, M32, Freedom, Wave
 
@@ -79,9 +79,13 @@ def swap(wave: Wave, inst: Inst, row: SwapRows) -> None:
 
 
 def matrix(wave: Wave, inst: Inst, row: Matrix) -> None:
-    """D = C + A * B, products added in the order of the depth; EXEC does not matter."""
+    """D = C + A * B, products added in the order of the depth; EXEC does not matter.
+
+    On MI200 denormals are zeros where A and B are f16 or bf16 (MIOpen, "MI200 MFMA behavior specifics").
+    """
+    flushes = wave.half_matrices_flush and row.kind in ("f16", "bf16")
     width = {"f64": 64}.get(row.kind, 32)
-    sources = [_elements(wave, inst[name].reg, row) for name in ("src0", "src1")]
+    sources = [_elements(wave, inst[name].reg, row, flushes) for name in ("src0", "src1")]
     target = inst["vdst"].reg
     assert target is not None
     words, results = width // 32, {}
@@ -89,12 +93,13 @@ def matrix(wave: Wave, inst: Inst, row: Matrix) -> None:
         for lane in range(LANES):
             i, j, block = row.result(register, lane)
             total = _addend(wave, inst, register, lane, width)
+            total = flushed(total, width) if flushes else total
             fresh = False
             for k in range(row.depth):
                 a, b = (source[row.source(place, k, block)] for source, place in zip(sources, (i, j), strict=True))
                 total = a * b + total & M32 if row.kind == "i8" else floats.fused(a, b, total, width)
                 fresh |= row.kind != "i8" and floats.is_nan(total, width)
-            results[register, lane] = total, fresh
+            results[register, lane] = flushed(total, width) if flushes else total, fresh
     for (register, lane), (total, fresh) in results.items():
         reg = Reg(target.file, target.index + register * words, words)
         wave.set_vector(reg, lane, total)
@@ -111,7 +116,7 @@ def _addend(wave: Wave, inst: Inst, register: int, lane: int, width: int) -> int
     return wave.vector(Reg(operand.reg.file, operand.reg.index + register * words, words), lane)
 
 
-def _elements(wave: Wave, reg: Reg | None, row: Matrix) -> dict[tuple[int, int], int]:
+def _elements(wave: Wave, reg: Reg | None, row: Matrix, flushes: bool) -> dict[tuple[int, int], int]:
     """(lane, element) to the bits of it in the type of D."""
     assert reg is not None
     bits = {"f32": 32, "f16": 16, "bf16": 16, "i8": 8, "f64": 64}[row.kind]
@@ -120,6 +125,8 @@ def _elements(wave: Wave, reg: Reg | None, row: Matrix) -> dict[tuple[int, int],
         whole = wave.vector(reg, lane)
         for element in range(row.per_lane):
             part = whole >> bits * element & ((1 << bits) - 1)
+            if flushes:
+                part = flushed(part << 16, F32.bits) >> 16 if row.kind == "bf16" else flushed(part, F16.bits)
             if row.kind == "f16":
                 part = floats.resized(part, F16.bits, F32.bits)
             elif row.kind == "bf16":

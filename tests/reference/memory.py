@@ -179,7 +179,7 @@ def atomic(wave: Wave, inst: Inst, row: Atomic) -> None:
             if row.modify is Modify.COMPARE_SWAP:  # DS: the first is compared, the second stored
                 data, other = other, data
         old = space.load(offset, width // 8)
-        space.store(offset, width // 8, _modified(row, space.family == "DS", old, data, other))
+        space.store(offset, width // 8, _modified(row, _flushes(wave, row, space.family), old, data, other))
         found[lane] = old
     if OpFlag.ATOMIC_RETURN in inst.op.flags:
         reg = (inst.find("vdst") or inst["vdata"]).reg
@@ -187,13 +187,18 @@ def atomic(wave: Wave, inst: Inst, row: Atomic) -> None:
         _give(wave, Reg(reg.file, reg.index, width // 32), found)
 
 
-def _modified(row: Atomic, in_lds: bool, old: int, data: int, second: int) -> int:
+def _flushes(wave: Wave, row: Atomic, family: str) -> bool:
+    """Whether denormals become zeros: those of f32 in the cache always, in LDS as MODE says (LLVM, PR 89468)."""
+    return row.bits == 32 and (family != "DS" or wave.flushes(32))
+
+
+def _modified(row: Atomic, flushes: bool, old: int, data: int, second: int) -> int:
     width = row.bits
     if row.kind == "p":
         halves = [floats.add(old >> at & 0xFFFF, data >> at & 0xFFFF, F16.bits) for at in (0, 16)]
         return halves[0] | halves[1] << 16
     if row.kind == "f":
-        return _modified_float(row.modify, F32 if width == 32 else F64, in_lds, old, data, second)
+        return _modified_float(row.modify, F32 if width == 32 else F64, flushes, old, data, second)
     kind = Type(Kind.SINT if row.kind == "i" else Kind.UINT, width)
     memory, given = signed(old, kind), signed(data, kind)
     results = {
@@ -208,12 +213,12 @@ def _modified(row: Atomic, in_lds: bool, old: int, data: int, second: int) -> in
     return results[row.modify]
 
 
-def _modified_float(modify: Modify, type: Type, in_lds: bool, old: int, data: int, second: int) -> int:
+def _modified_float(modify: Modify, type: Type, flushes: bool, old: int, data: int, second: int) -> int:
     width = type.bits
     if modify is Modify.COMPARE_SWAP:
         return data if floats.equal(old, second, width) else old
     if modify is Modify.ADD:
-        if width == 64 or in_lds:
+        if not flushes:
             return floats.add(old, data, width)
         return flushed(floats.add(flushed(old, width), flushed(data, width), width), width)
     for value in (old, data):

@@ -38,6 +38,7 @@ class Wave:
     memory: dict[int, bytearray] = field(default_factory=dict)         # address -> bytes
     free: dict[tuple[RegFile, int, int], Freedom] = field(default_factory=dict)  # (file, register, lane)
     pc: int = 0
+    half_matrices_flush: bool = False  # of its target
 
     def scalar(self, index: int, dwords: int = 1) -> int:
         return sum(self.scalars.get(index + i, 0) << 32 * i for i in range(dwords))

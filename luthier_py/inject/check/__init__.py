@@ -12,7 +12,7 @@ What is proved, for every clone:
 * state: through each run of inserted instructions a register holds the application's value, a saved flag,
   a subset of the application's EXEC, or something unknown (`state`).
   At the end of the run every scalar that the application may read holds the application's value again,
-  EXEC is the application's, and no vector register that it may read was written, nor was anything
+  EXEC and MODE are the application's, and no vector register that it may read was written, nor was anything
   while a load still owed it, unless the insertion declared it.
 """
 
@@ -168,6 +168,8 @@ class _Checker:
     def settle(self, state: State, duty: _Duty, pc: int) -> None:
         if duty.exec_matters and any(state.get(EXEC + half) != (APP, EXEC + half) for half in (0, 1)):
             raise self.fail("EXEC is not restored", pc)
+        if state.get(MODE) != (APP, MODE):
+            raise self.fail("MODE is not restored", pc)
         owed = duty.live - duty.declared
         for reg in RegSet(sgpr=owed.sgpr):
             if reg.index not in (EXEC, EXEC + 1, MODE) and state.get(reg.index) != (APP, reg.index):

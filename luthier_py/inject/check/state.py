@@ -1,7 +1,8 @@
 """What is known of registers inside a run of inserted instructions.
 
 A scalar register holds the application's value of some register, a kept flag, a part of the application's
-EXEC, or something unknown. Paths meet by equality. Sound: every rule claims less than what the instruction does.
+EXEC, a kept field of MODE, or something unknown; MODE is the application's, or that but for one field. Paths
+meet by equality. Sound: every rule claims less than what the instruction does.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from dataclasses import dataclass, field
 
 from luthier_py.analysis import Pending
 from luthier_py.analysis.waits import NONE_PENDING
-from luthier_py.isa import EXEC, SCC, Inst, InstructionSet, Operand, OperandKind, OpFlag, RegFile, RegSet
+from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, Operand, OperandKind, OpFlag, RegFile, RegSet
 
 Value = tuple[object, ...]
-APP, FLAG, MASK = "app", "flag", "mask"
+APP, FLAG, MASK, FIELD, ALTERED = "app", "flag", "mask", "field", "altered"
 Values = dict[int, Value]  # by register
 UNKNOWN: Value = ("unknown",)
 _PART_OF_EXEC: Values = {EXEC: (MASK, 0), EXEC + 1: (MASK, 1)}
@@ -138,8 +139,28 @@ def _mask_logic(inst: Inst, state: State) -> Values:
     return {}
 
 
+def _keep_field(inst: Inst, state: State) -> Values:
+    """sdst := bits of MODE, while it is the application's."""
+    to = _register(inst["sdst"])
+    return {to: (FIELD, inst["simm16"].value)} if to is not None and state.get(MODE) == (APP, MODE) else {}
+
+
+def _alter_field(inst: Inst, state: State) -> Values:
+    altered = (ALTERED, inst["simm16"].value)
+    return {MODE: altered} if state.get(MODE) in ((APP, MODE), altered) else {}
+
+
+def _restore_field(inst: Inst, state: State) -> Values:
+    """MODE gets back the only field that was altered."""
+    kept, field = _register(inst["sdst"]), inst["simm16"].value
+    if kept is None or state.get(kept) != (FIELD, field) or state.get(MODE) not in ((APP, MODE), (ALTERED, field)):
+        return {}
+    return {MODE: (APP, MODE)}
+
+
 RULES: dict[str, Callable[[Inst, State], Values]] = {
     "S_MOV_B32": _move, "S_MOV_B64": _move,
+    "S_GETREG_B32": _keep_field, "S_SETREG_IMM32_B32": _alter_field, "S_SETREG_B32": _restore_field,
     "S_CSELECT_B32": _keep_flag, "S_CMP_LG_U32": _restore_flag,
     **{f"S_AND_SAVEEXEC_B{bits}": _save_exec for bits in (32, 64)},
     **{f"S_{name}_B{bits}": _mask_logic for name in ("AND", "OR", "ANDN2", "XOR") for bits in (32, 64)},

@@ -99,6 +99,16 @@ def modified_in_cache(modify: Modify, old: Value, data: Value, second: Value) ->
     return modified(modify, old, data, second)
 
 
+def modified_in_lds(modify: Modify, old: Value, data: Value, second: Value, flushes: tuple[bool, bool]) -> Value:
+    """The same in LDS, whose adder of f32 flushes denormals of sources and of results if MODE says so, but never
+    rounds otherwise than to nearest (LLVM, pull request 89468)."""
+    if modify is not Modify.ADD or old.type != F32:
+        return modified(modify, old, data, second)
+    sources, results = flushes
+    total = flush_denormals(old) + flush_denormals(data) if sources else old + data
+    return flush_denormals(total) if results else total
+
+
 WIDTHS = {"DWORD": 1, "DWORDX2": 2, "DWORDX3": 3, "DWORDX4": 4}
 _NARROW = {"UBYTE": (8, False), "SBYTE": (8, True), "USHORT": (16, False), "SSHORT": (16, True)}
 _D16 = {"UBYTE_D16": (8, False), "SBYTE_D16": (8, True), "SHORT_D16": (16, False)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from launching import compile_hip, launch
 
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.dispatch import Patience
+from luthier_py.emulator.module import Code
 from luthier_py.errors import DeviceError, Invalid, TimeLimit
 from luthier_py.isa import EXEC, M0, sgpr, vgpr
 
@@ -182,6 +184,40 @@ def test_the_time_limit_tells_where_waves_stand(threads):
     message = str(caught.value)
     assert "no end within the time limit of 0.05 s" in message and "work-groups have not started" in message
     assert "at pc 0x" in message and "`s_add_u32" in message and len(message) < 1000 and "\n" not in message
+
+
+def test_time_that_compiling_takes_does_not_count(monkeypatch):
+    """A function is ready shortly before the limit would end the launch, and runs for longer than what is left."""
+    far = sgpr(20, 2)
+    jump = [("s_getpc_b64", far), ("s_add_u32", sgpr(20), sgpr(20), "f"), ("s_addc_u32", sgpr(21), sgpr(21), "f"),
+            ("s_setpc_b64", far)]
+    loop = [("s_mov_b32", sgpr(9), 0), "again:", ("s_add_u32", sgpr(9), sgpr(9), 1),
+            *[("v_add_u32", vgpr(4 + i), 1, vgpr(4 + i)) for i in range(20)],
+            ("s_cmp_lg_u32", sgpr(9), 1 << 20), ("s_cbranch_scc1", "again"), SET, END]
+    data, device = code_object({"k": [*START, *jump], "f": loop}, ["k"]), EmulatorDevice(ISA.target)
+    buffer, calls, require = device.alloc(4), [], Code.require
+    kernarg = struct.pack("<Q", buffer.address).ljust(KERNARG_BYTES, b"\0")
+
+    def seconds(handle):
+        start = time.monotonic()
+        device.launch(handle, (1, 1, 1), (LANES, 1, 1), kernarg)
+        return time.monotonic() - start
+
+    def slowly(code, pc, kernel):
+        """The first call is for the kernel, before the launch."""
+        require(code, pc, kernel)
+        calls.append(time.monotonic())
+        if len(calls) > 1:
+            time.sleep((2.7 * takes - (time.monotonic() - calls[0])) % (3 * takes))
+
+    compiled = device.load(data).kernel("k")
+    seconds(compiled)
+    takes = seconds(compiled)
+    monkeypatch.setattr(Code, "require", slowly)
+    device.patience = Patience(time_limit=3 * takes)
+    device.write(buffer.address, bytes(4))
+    seconds(device.load(data).kernel("k"))
+    assert device.read(buffer.address, 4) == b"\1\0\0\0" and len(calls) > 1
 
 
 def test_source_lines_of_waves_that_stand(require_tool, tmp_path):

@@ -193,6 +193,23 @@ def test_the_cache_flushes_denormals_of_f32_sums():
     assert list(cells) == [0, 0x80000000]
 
 
+@pytest.mark.parametrize("mode, sums", [
+    (0xF0, [3, 0x800001, 1]), (0xC0, [0, 0x800000, 0]), (0xD0, [0, 0x800001, 0]), (0xE0, [0, 0x800000, 1]),
+])
+def test_lds_flushes_denormals_of_f32_sums_as_mode_says(mode, sums):
+    """"DS atomic fadd F32 does respect the denormal mode [...] They don't respect the rounding mode" (LLVM, PR 89468):
+    1 and a quarter of its last place is 1 rounding up, too."""
+    cells = np.array([1, 1, 0x80800000, 0x3F800000], np.uint32)
+    data = np.resize(np.array([2, 0x800000, 0x800001, 0x33000000], np.uint32), 64)
+    for name in ("ds_add_f32", "ds_add_rtn_f32"):
+        copy = cells.copy()
+        operands = (vgpr(1), vgpr(0), vgpr(2)) if "rtn" in name else (vgpr(0), vgpr(2))
+        state = run([ISA.make(name, *operands)], exec_mask=15, lds=copy.view(np.uint8), mode=mode | 1,
+                    vgprs={0: (LANES * 4).astype(np.uint32), 2: data})
+        assert list(copy) == [*sums, 0x3F800000]
+        assert "rtn" not in name or list(state.vgpr(1)[:4]) == list(cells)
+
+
 def test_packed_half_atomic():
     cells = np.array([[1.5, -2], [0.25, 8]], np.float16)
     data = RNG.normal(size=(64, 2)).astype(np.float16)

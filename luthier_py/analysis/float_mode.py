@@ -1,0 +1,45 @@
+"""Whether floats compute under the application as hooks expect them to: to nearest even, denormals kept.
+
+In: kernels, and the functions that they reach. Out: yes, or perhaps not. Invariant: it says yes only where no kernel
+starts with another MODE and nobody writes these bits; code that is not known keeps to the ABI, which forbids it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from luthier_py.ir import Function
+from luthier_py.isa import MODE, Inst, OpFlag
+from luthier_py.loader import KernelDescriptor
+
+MODE_FIELD = 1 | 0 << 6 | 7 << 11
+"""hwreg(HW_REG_MODE, 0, 8): rounding in bits 3:0, denormals in 7:4."""
+PLAIN_MODE = 0xF0
+"""Of these bits: what hooks are compiled for, and what compute kernels have by default (LLVM, FP_DENORM)."""
+_MODE_REGISTER, _FIELD_BITS = 1, 8
+_SETREG = frozenset({"S_SETREG_B32", "S_SETREG_IMM32_B32"})
+
+
+def computes_plainly(descriptors: Iterable[KernelDescriptor], functions: Iterable[Function]) -> bool:
+    """Whether MODE[7:0] is ``PLAIN_MODE`` everywhere in ``functions``."""
+    return all(_starts_plainly(descriptor) for descriptor in descriptors) and not any(
+        _writes_field(instr.inst) for function in functions for instr in function.instrs)
+
+
+def depends_on_mode(inst: Inst) -> bool:
+    return bool(inst.reads.sgpr >> MODE & 1)
+
+
+def _starts_plainly(descriptor: KernelDescriptor) -> bool:
+    rounding = descriptor.float_round_mode_32 | descriptor.float_round_mode_16_64 << 2
+    denormals = descriptor.float_denorm_mode_32 | descriptor.float_denorm_mode_16_64 << 2
+    return rounding | denormals << 4 == PLAIN_MODE
+
+
+def _writes_field(inst: Inst) -> bool:
+    if not inst.writes.sgpr >> MODE & 1 or OpFlag.INDEXES_REGISTERS in inst.op.flags:
+        return False
+    if inst.op.base not in _SETREG:
+        return True
+    field = inst["simm16"].value
+    return field & 63 == _MODE_REGISTER and field >> 6 & 31 < _FIELD_BITS

@@ -1,0 +1,118 @@
+"""Floats of hooks compute alike whatever MODE the application has, and MODE is the application's afterwards."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from emulated import ISA, Bench, code_object
+
+from luthier_py import Mutator, Tool, Variable, f32, f64, hook, i32, ptr, sgpr, u32
+from luthier_py.analysis import MODE_FIELD, Pending, computes_plainly
+from luthier_py.analysis.waits import NONE_PENDING
+from luthier_py.inject.check.state import APP, State, step
+from luthier_py.isa import MODE, vgpr
+from luthier_py.loader import load
+from luthier_py.pipeline import instrument
+
+A, B, OTHER = sgpr(20), sgpr(21), sgpr(22)
+ROUNDING, BOTH_ROUNDINGS, DENORMALS = 1 | 1 << 11, 1 | 3 << 11, 1 | 4 << 6 | 3 << 11
+SEEN = [("s_getreg_b32", sgpr(10), 1 | 31 << 11), ("v_mov_b32", vgpr(3), sgpr(10)), ("v_mov_b32", vgpr(2), 0),
+        ISA.make("global_store_dword", vgpr(2), vgpr(3), sgpr(0, 2)).raw, ("s_endpgm",)]
+WAYS = {
+    "as kernels start": [],
+    "to zero": [("s_setreg_imm32_b32", ROUNDING, 3)],
+    "up": [("s_setreg_imm32_b32", BOTH_ROUNDINGS, 5)],
+    "down, from a register": [("s_mov_b32", OTHER, 10), ("s_setreg_imm32_b32", BOTH_ROUNDINGS, 10),
+                              ("s_setreg_imm32_b32", BOTH_ROUNDINGS, 0), ("s_setreg_b32", BOTH_ROUNDINGS, OTHER)],
+    "no denormals": [("s_setreg_imm32_b32", DENORMALS, 0)],
+    "no denormals as results": [("s_setreg_imm32_b32", DENORMALS, 5)],
+    "DX10_CLAMP": [("s_setreg_imm32_b32", 1 | 8 << 6, 0)],
+}
+PLAIN = ("as kernels start", "DX10_CLAMP")
+
+
+class Floats(Tool):
+    """Quotients that rounding changes, and one that is a denormal."""
+
+    found = Variable(u32, 4)
+
+    @hook
+    def compute(found: ptr[u32], a: u32, b: u32) -> None:
+        quotient = f32(a) / f32(b)
+        found[0] = u32(i32(quotient * f32(3.0)))
+        found[1] = u32(f32(f64(a) / f64(b)) * f32(8388608.0))
+        small = quotient * f32(1e-38) * f32(1e-3)
+        found[2] = u32(small * f32(1e30) * f32(1e13))
+        found[3] = a // b
+
+    def instrument(self, m: Mutator) -> None:
+        for function in m.functions():
+            for instr in m.instrs(function):
+                if instr.inst.op.base == "S_NOP":
+                    m.before(instr, self.compute, self.found, A, B)
+
+
+def kernel(way):
+    start = [("s_load_dwordx2", sgpr(0, 2), sgpr(4, 2), 0), ("s_waitcnt", 0), ("s_mov_b32", A, 7), ("s_mov_b32", B, 3)]
+    return code_object({"k": [*start, *WAYS[way], ("s_nop", 0), ("s_nop", 1), *SEEN]})
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_floats_of_hooks_do_not_depend_on_the_applications_mode(way):
+    data, bench = kernel(way), Bench(bytes(4))
+    made = instrument(data, Floats(), kernels=["k"])
+    before, after = bench.run(data, "k"), bench.run(made.data, "k.luthier")
+    assert after[Floats.found] == (7, 19573418, 233, 2)
+    assert after.buffers == before.buffers and struct.unpack("<I", before.buffers[0])[0]
+    own = sum("setreg" in name for name, *_ in WAYS[way])
+    added = sum("SETREG" in inst.op.base for inst in written(made)) - own
+    assert added == (0 if way in PLAIN else 4)  # two calls
+
+
+def written(made):
+    """Instructions of the clone."""
+    linked = load(made.data)
+    for source in made.patched.maps:
+        symbol, at = linked.symbol(source.chunk), 0
+        code = linked.read(symbol.address, symbol.size)
+        while at < len(code):
+            inst = ISA.decode(code, at)
+            yield inst
+            at += inst.size_bytes
+
+
+def test_only_writes_of_rounding_and_denormals_and_other_descriptors_count():
+    for way in WAYS:
+        program = instrument(kernel(way), Floats(), kernels=["k"]).program
+        (k,) = [k for k in program.kernels if k.name == "k"]
+        descriptor = k.record.descriptor
+        assert computes_plainly([descriptor], [k.function]) is (way in PLAIN), way
+        assert not computes_plainly([descriptor.replace(float_denorm_mode_32=0)], [k.function])
+        assert not computes_plainly([descriptor.replace(float_round_mode_16_64=1)], [k.function])
+
+
+KEEP, ALTER, RESTORE = (
+    ISA.make("s_getreg_b32", sgpr(30), MODE_FIELD), ISA.make("s_setreg_imm32_b32", MODE_FIELD, 0xF0),
+    ISA.make("s_setreg_b32", MODE_FIELD, sgpr(30)))
+MOVED, CLOBBERED = ISA.make("s_mov_b32", sgpr(31), sgpr(30)), ISA.make("s_mov_b32", sgpr(30), 0)
+FROM_MOVED = ISA.make("s_setreg_b32", MODE_FIELD, sgpr(31))
+WIDER, NARROWER = ISA.make("s_setreg_imm32_b32", 1 | 9 << 11, 0xF0), ISA.make("s_getreg_b32", sgpr(30), ROUNDING)
+
+
+@pytest.mark.parametrize("code, proved", [
+    ([KEEP, ALTER, RESTORE], True),
+    ([KEEP, ALTER, ALTER, RESTORE], True),
+    ([KEEP, MOVED, ALTER, CLOBBERED, FROM_MOVED], True),
+    ([KEEP, ALTER], False),
+    ([ALTER, KEEP, RESTORE], False),
+    ([KEEP, ALTER, CLOBBERED, RESTORE], False),
+    ([KEEP, WIDER, RESTORE], False),
+    ([NARROWER, ALTER, RESTORE], False),
+    ([RESTORE], False),
+])
+def test_the_proof_follows_mode(code, proved):
+    state = State(Pending(NONE_PENDING))
+    for inst in code:
+        step(ISA, inst, state)
+    assert (state.get(MODE) == (APP, MODE)) is proved
