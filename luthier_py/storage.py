@@ -28,6 +28,8 @@ _PRIVATE = 0o700
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
           stat.S_IFSOCK: "a socket"}
+_KERNEL_LINKS = "/proc/"  # a descriptor's link there may have any text, and leads to what is open
+_MOST_LINKS = 40  # as Linux has it
 
 
 class NotRegular(OSError):
@@ -95,23 +97,37 @@ def do_without(error: OSError) -> None:
 def write_file(path: Path, data: bytes | Iterable[bytes], private: bool = False) -> None:
     """Replace ``path`` by ``data``, or by pieces of it, in one step; raises OSError and leaves what was there.
 
-    What is no file but a device or a pipe is written to, not replaced. ``private``: only this user can read it.
+    What is no file but a device, a pipe or a name of an open file (/dev/stdout) is written to, not replaced; a link
+    stays, and the file that it leads to is replaced. ``private``: only this user can read it.
     """
     pieces = (data,) if isinstance(data, bytes) else data
-    if path.exists() and not path.is_file():
+    place = _end_of_links(path)
+    if place is None or (place.exists() and not place.is_file()):
         with path.open("wb") as out:
             out.writelines(pieces)
         return
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:200]}.", dir=path.parent)
+    handle, name = tempfile.mkstemp(prefix=f".{place.name[:200]}.", dir=place.parent)
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as out:
             out.writelines(pieces)
         if not private:
             temporary.chmod(0o666 & ~_umask())
-        temporary.replace(path)
+        temporary.replace(place)
     finally:
         temporary.unlink(missing_ok=True)  # there only if something failed
+
+
+def _end_of_links(path: Path) -> Path | None:
+    """The file that a name leads to; None where a link on the way is an open file's, which only the kernel follows."""
+    for _ in range(_MOST_LINKS):
+        folder = os.path.realpath(path.parent)
+        if folder.startswith(_KERNEL_LINKS):
+            return None
+        if not path.is_symlink():
+            return path
+        path = Path(folder, os.readlink(path))
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
 
 
 def _umask() -> int:

@@ -27,6 +27,8 @@ class Exit(IntEnum):
 
 def run_to_an_end(command: Callable[[], object]) -> NoReturn:
     """Run a command; what it has printed is written when it ends, or it did not end well."""
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")  # closed: nothing can be written there
     try:
         try:
             command()

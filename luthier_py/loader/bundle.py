@@ -21,6 +21,7 @@ from luthier_py.loader.codeobject import MEMORY, CodeObject, read_object
 
 MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 _MAGICS = (MAGIC, compressed.MAGIC)
+_OVERLAP = 2  # times what there is, members may have together: what is read is bounded by the file's size
 _NARROW, _WIDE = 1 << 16, 1 << 24  # bytes that are looked through at a time
 
 
@@ -64,13 +65,16 @@ def load_each(data: bytes | mmap, name: str = MEMORY) -> Iterator[CodeObject | B
     broken: LuthierError | None = None
     read = False
     before: tuple[Member, CodeObject | Broken] | None = None
+    taken = 0  # bytes of members of one container
     for member in () if elf.is_code_object(data) else members(data, name):
         if isinstance(member, Broken):
             part: CodeObject | Broken = member
         elif before is not None and member.is_same(before[0]):
             part = replace(before[1], name=f"{name}, {member.target_name}")
         else:
-            part = _loaded(member, f"{name}, {member.target_name}")
+            alike = before is not None and before[0].container is member.container
+            taken = member.size + (taken if alike else 0)
+            part = _loaded(member, f"{name}, {member.target_name}", taken)
             before = member, part
         if isinstance(part, Broken):
             broken = broken or part.error
@@ -82,7 +86,11 @@ def load_each(data: bytes | mmap, name: str = MEMORY) -> Iterator[CodeObject | B
         yield read_object(data, name)
 
 
-def _loaded(member: Member, name: str) -> CodeObject | Broken:
+def _loaded(member: Member, name: str, taken: int) -> CodeObject | Broken:
+    """``taken``: bytes of all members until here, which lie one behind the other in what a compiler wrote."""
+    if taken > _OVERLAP * len(member.container):
+        return Broken(name, Malformed(f"{name}: its members overlap: they have {taken} bytes of "
+                                      f"{len(member.container)}, and no more are read"))  # fmt: skip
     try:
         return read_object(member.data, name)
     except LuthierError as error:

@@ -167,9 +167,14 @@ def _folder() -> Iterator[Path]:
 def _signals_blocked() -> Iterator[Iterable[int]]:
     """Gives the signals that were blocked before; those that come meanwhile are this process's at the end."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    unheard = signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN  # of children that nobody hears of no exit code stays
+    if unheard:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         yield before
     finally:
+        if unheard:
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 

@@ -20,6 +20,7 @@ from luthier_py.errors import Invalid, LuthierError, ToolError, one_line
 from luthier_py.tool.base import Tool
 
 GROUP = "luthier_py.tools"
+_PREFIX = "luthier_tool_"  # of the modules that files and folders become
 
 
 def tools() -> dict[str, type[Tool]]:
@@ -59,6 +60,11 @@ def _place(text: str) -> tuple[Path, str] | None:
     if text.endswith(".py") or not path or os.sep in chosen:
         path, chosen = text, ""
     return (Path(path), chosen) if path.endswith(".py") or os.sep in path else None
+
+
+def is_file_tool(module: str) -> bool:
+    """Whether a module of that name was made of a file or folder, and belongs to no installed package."""
+    return module.startswith(_PREFIX)
 
 
 def made_tool(given: object) -> Tool:
@@ -110,7 +116,7 @@ def _module(path: Path) -> ModuleType:
     file = path / "__init__.py" if path.is_dir() else path
     if not file.is_file():
         raise Invalid(f"{path}: no such tool file" if file == path else f"{path}: a tool's folder has an __init__.py")
-    name = f"luthier_tool_{path.absolute().stem}"
+    name = f"{_PREFIX}{path.absolute().stem}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise Invalid(f"{path}: a tool file must end in .py")

@@ -23,10 +23,12 @@ from typing import Any
 from luthier_py.errors import Invalid
 from luthier_py.session.study.spec import GPU, Program, Study, ToolUse
 from luthier_py.tool import load_tool
+from luthier_py.tool.discover import is_file_tool
 from luthier_py.tool.selection import COUNTING, EVERY_TOOL
 
 PACKAGE = Path(__file__).parents[2]
 SOURCES = (".py", ".c", ".h", ".txt")
+PACKAGE_FILE = "__init__.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +125,27 @@ def file_hash(path: Path) -> str:
 
 @cache
 def tool_content(name: str) -> str:
-    """The sources of a tool: its file, or all of its package."""
+    """The sources of a tool: its file with the neighbours that it imports, or all of its package."""
     tool = type(load_tool(name))
     path = Path(inspect.getfile(tool))
-    files = sorted(path.parent.glob("**/*.py")) if path.name == "__init__.py" else [path]
+    files = sources_of(path)
+    if is_file_tool(tool.__module__) and path.name != PACKAGE_FILE:
+        files += neighbours(path.resolve().parent)
     return f"{tool.__qualname__} {_joined(files)}"
+
+
+def sources_of(path: Path) -> list[Path]:
+    """A module's file, or all of its package."""
+    return sorted(path.parent.rglob("*.py")) if path.name == PACKAGE_FILE else [path]
+
+
+def neighbours(folder: Path) -> list[Path]:
+    """The sources of all modules that were imported from a folder by their own names, in order."""
+    own = {name: Path(found).resolve() for name, module in sys.modules.items()
+           if (found := getattr(module, "__file__", None)) and not is_file_tool(name)}  # fmt: skip
+    places = {path for path in own.values() if folder in (path.parent, path.parent.parent)}
+    top = {path for path in places if path.parent == folder or path.name == PACKAGE_FILE}
+    return [source for path in sorted(top) for source in sources_of(path)]
 
 
 @cache

@@ -126,6 +126,19 @@ def test_output_that_nobody_can_take(command: list[str | Path]) -> None:
     assert ended(writing) == (1, ""), "nobody reads any more"
 
 
+def test_stdout_that_is_closed() -> None:
+    """What was asked for cannot be told; where nothing is to be told nothing is missing."""
+    def ended(*command: str | Path) -> tuple[int, str]:
+        script = [sys.executable, "-c", "from luthier_py.cli import main; main()", *map(str, command)]
+        closing = ["sh", "-c", 'exec "$@" >&-', "sh", *script]
+        done = subprocess.run(closing, text=True, timeout=60, stderr=subprocess.PIPE)
+        return done.returncode, done.stderr
+
+    for command in (["info", sample("nbody").path], ["info", sample("nbody").path, "--json"], ["tools"]):
+        assert ended(*command) == (1, "luthier: [Errno 9] Bad file descriptor\n")
+    assert ended("exec", "--", "true") == (0, "")
+
+
 def test_version(luthier: Luthier) -> None:
     done = luthier("--version")
     assert done.code == 0 and re.fullmatch(r"luthier-py \d+\.\d+\.\d+\S*\n", done.out)

@@ -141,6 +141,19 @@ def test_entries_share_memory() -> None:
     assert one.kernels is other.kernels  # it is read once
 
 
+def test_entries_that_overlap_are_read_in_bounds() -> None:
+    """5,000 entries, in turn, for two members: as many bytes as 5,000 members have."""
+    triple = b"hipv4-amdgcn-amd-amdhsa--gfx90a"
+    places = (512 << 10, len(FIRST)), ((512 << 10) + len(FIRST), len(SECOND))
+    table = b"".join(struct.pack("<3Q", *place, len(triple)) + triple for place in places)
+    data = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", 5_000) + table * 2_500
+    data = data.ljust(512 << 10, b"\0") + FIRST + SECOND
+    parts = list(load_each(data))
+    read = sum(isinstance(part, CodeObject) for part in parts)
+    assert len(parts) == 5_000 and 2 <= read <= 4 * len(data) // (len(FIRST) + len(SECOND)) + 1
+    assert isinstance(parts[-1], Broken) and "its members overlap" in str(parts[-1].error)
+
+
 def test_limits_hold_for_all_bundles_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of them would be allowed alone."""
     bomb = compressed(2, "zstd", of("gfx90a") + bytes(30 << 20))

@@ -210,6 +210,30 @@ def wait_until(condition: Callable[[], bool]) -> None:
     raise AssertionError("waited for a minute")
 
 
+def test_a_tool_is_its_neighbours_too(tmp_path: Path) -> None:
+    """What a tool's file imports from its folder is of its content; what it does not import is not."""
+    (tmp_path / "counting.py").write_text(
+        "from luthier_py import Tool\nimport step_of_counting, steps_of_counting\nclass Counting(Tool): ...\n"
+    )
+    package = tmp_path / "steps_of_counting"
+    package.mkdir()
+    contents = set()
+    for path in (tmp_path / "step_of_counting.py", package / "__init__.py", package / "more.py"):
+        for text in ("N = 1", "N = 2  # another size"):
+            path.write_text(text)
+            contents.add(content(tmp_path / "counting.py") if (package / "__init__.py").exists() else text)
+    (tmp_path / "stranger.py").write_text("N = 3")
+    contents.add(content(tmp_path / "counting.py"))
+    assert len(contents) == 2 + 4
+
+
+def content(tool: Path) -> str:
+    """As another process finds it."""
+    script = "import sys; from luthier_py.session.study.cells import tool_content as of; print(of(sys.argv[1]))"
+    command = [sys.executable, "-c", script, str(tool)]
+    return subprocess.run(command, text=True, timeout=60, stdout=subprocess.PIPE, check=True).stdout
+
+
 def test_on_a_cluster(study: Study, summary: Callable[[], Any], tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(

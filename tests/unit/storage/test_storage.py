@@ -161,3 +161,28 @@ def test_a_file_is_replaced_or_left(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         write_file(Path("/dev/full"), b"four")
     assert Path("/dev/full").is_char_device()
+
+
+def test_a_link_stays(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "file").write_bytes(b"old")
+    (tmp_path / "below" / "again").symlink_to("file")
+    (tmp_path / "link").symlink_to("below/again")
+    write_file(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "below" / "again").is_symlink()
+    assert (tmp_path / "below" / "file").read_bytes() == b"new" and len(list(tmp_path.rglob("*"))) == 4
+    (tmp_path / "dangling").symlink_to("below/other")
+    write_file(tmp_path / "dangling", b"made")
+    assert (tmp_path / "below" / "other").read_bytes() == b"made"
+    (tmp_path / "circle").symlink_to("circle")
+    with pytest.raises(OSError, match="symbolic links"):
+        write_file(tmp_path / "circle", b"")
+
+
+def test_an_open_file_is_written_to(tmp_path: Path) -> None:
+    """/dev/stdout is such a link; whoever may write to /dev must not replace it."""
+    with (tmp_path / "file").open("w+b") as file:
+        link = tmp_path / "stdout"
+        link.symlink_to(f"/proc/self/fd/{file.fileno()}")
+        write_file(link, b"written")
+        assert link.is_symlink() and file.read() == b"written" and len(list(tmp_path.iterdir())) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -46,6 +47,13 @@ def test_exit_codes(program: Program) -> None:
     ):
         done = luthier("exec", *wrong)
         assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+
+
+def test_the_exit_code_where_the_parent_ignores_its_children() -> None:
+    """A process that ignores SIGCHLD hands that on, and the kernel then keeps no exit codes."""
+    command = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "--", "sh", "-c", "exit 7"]
+    ignoring = lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # noqa: E731
+    assert subprocess.run(command, timeout=60, preexec_fn=ignoring).returncode == 7
 
 
 def test_time_limit(program: Program) -> None:
