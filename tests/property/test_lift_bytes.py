@@ -25,7 +25,7 @@ def test_any_bytes(seed: int, plausible: bool) -> None:
              for _ in range(rng.randint(1, 200))]
     code = b"".join(word.to_bytes(4, "little") for word in words)
     obj = build({"k": [code], "f": [code[::-1]]}, sizes=rng.random() < 0.5, pointers=("f",))
-    began = time.monotonic()
+    began = time.process_time()
     try:
         program = lift(obj)
     except Malformed:
@@ -36,4 +36,4 @@ def test_any_bytes(seed: int, plausible: bool) -> None:
         for instr in function.instrs:
             assert facts.live_before(instr) and facts.pending_before(instr)
     assert format_program(program)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
