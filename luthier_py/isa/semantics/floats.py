@@ -84,12 +84,19 @@ def _med3(a: Value, b: Value, c: Value) -> Value:
 
 
 def _mad(a: Value, b: Value, c: Value) -> Value:
-    """Two roundings."""
-    return a * b + c
+    """Two roundings. That of f32 has no denormals, whatever MODE says (LLVM, FMAD_FTZ)."""
+    if a.type != F32:
+        return a * b + c
+    return flush_denormals(flush_denormals(flush_denormals(a) * flush_denormals(b)) + flush_denormals(c))
 
 
 def _zero_wins(a: Value, b: Value) -> Value:
     return select(a.eq(0.0) | b.eq(0.0), 0.0, a * b)
+
+
+def _mad_legacy(a: Value, b: Value, c: Value) -> Value:
+    product = flush_denormals(_zero_wins(flush_denormals(a), flush_denormals(b)))
+    return flush_denormals(product + flush_denormals(c))
 
 
 def _fract(a: Value) -> Value:
@@ -159,7 +166,7 @@ lanes("V_RCP_IFLAG_F32", "f32 -> f32", _approximate(_reciprocal, "F32"))
 lanes("V_EXP_LEGACY_F32", "f32 -> f32", _approximate(_exp2, "F32"))
 lanes("V_LOG_LEGACY_F32", "f32 -> f32", _approximate(_log2, "F32"))
 lanes("V_MUL_LEGACY_F32", "f32 f32 -> f32", _zero_wins)
-lanes("V_MAD_LEGACY_F32", "f32 f32 f32 -> f32", lambda a, b, c: _zero_wins(a, b) + c)
+lanes("V_MAD_LEGACY_F32", "f32 f32 f32 -> f32", _mad_legacy)
 
 
 # Packed.
@@ -181,7 +188,9 @@ lanes("V_MAD_MIXLO_F16 V_MAD_MIXHI_F16", "mix mix mix -> f16", lambda a, b, c: _
 
 
 def _dot2_f16(a: Pair, b: Pair, c: Value) -> Value:
-    return fma(a[1].to(F32), b[1].to(F32), fma(a[0].to(F32), b[0].to(F32), c))
+    """Denormals of f32 are zeros, whatever MODE says (LLVM, pull request 205101)."""
+    first = fma(a[0].to(F32), b[0].to(F32), flush_denormals(c))
+    return flush_denormals(fma(a[1].to(F32), b[1].to(F32), first))
 
 
 def _dot(a: Value, b: Value, c: Value, bits: int, signed: bool) -> Value:

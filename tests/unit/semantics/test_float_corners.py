@@ -74,3 +74,24 @@ def test_sine_of_minus_0():
     state = run([ISA.make("v_sin_f32_e32", vgpr(2), vgpr(0)), ISA.make("v_sin_f16_e32", vgpr(3), vgpr(1))],
                 vgprs={0: turns, 1: halves})
     assert list(state.vgpr(2)[:4]) == [MINUS_0, 0, 0, 0] and list(state.vgpr(3)[:4]) == [0x8000, 0, 0, 0]
+
+
+@pytest.mark.parametrize("name", ["v_mad_f32", "v_mad_legacy_f32"])
+@pytest.mark.parametrize("operands, result", [
+    ((1, 0x3F800000, 0), 0), ((0x3F800000, 1, 0x3F800000), 0x3F800000), ((0, 0, 5), 0),
+    ((0x3F800000, 0x00800001, 0x80800000), 0), ((0x3F800000, 0x00800001, 0), 0x00800001),
+])
+def test_mad_has_no_denormals_whatever_mode_says(name, operands, result):
+    """LLVM takes it only where denormals are off, and calls what it does FMAD_FTZ."""
+    state = run([ISA.make(name, vgpr(4), vgpr(0), vgpr(1), vgpr(2))],
+                vgprs={i: np.full(64, word, np.uint32) for i, word in enumerate(operands)})
+    assert set(state.vgpr(4)) == {result}
+
+
+@pytest.mark.parametrize("c, result", [(5, 0), (0x00800001, 0x00800001), (0x80000003, 0)])
+def test_dot2_takes_and_gives_no_f32_denormals_whatever_mode_says(c, result):
+    """"fdot2_f32_f16 always flushes fp32 denormal operand and output to zero" (LLVM, pull request 205101)."""
+    zero = np.zeros(64, np.uint32)
+    state = run([ISA.make("v_dot2_f32_f16", vgpr(4), vgpr(0), vgpr(1), vgpr(2))],
+                vgprs={0: zero, 1: zero, 2: np.full(64, c, np.uint32)})
+    assert set(state.vgpr(4)) == {result}
