@@ -110,10 +110,14 @@ def instrument(
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="leave kernels alone that cannot be instrumented")
     ] = False,
+    target: Annotated[
+        str | None, typer.Option("--target", help="of a library with code for several: gfx90a, or gfx90a:xnack-")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a copy of FILE with instrumented clones of its kernels beside the originals."""
     from luthier_py.cli.waiting import waiting
+    from luthier_py.isa import parse_target_id
     from luthier_py.loader import read_code
     from luthier_py.pipeline import instrument as run_pipeline
     from luthier_py.report.instrumented import instrumented_facts, instrumented_table
@@ -126,7 +130,7 @@ def instrument(
         if pointless := sorted(loaded.given & {*LAUNCHES, *OUTPUT}):
             what = "is about launches, and this makes none; give it to run or exec"
             raise Invalid(f"option {', '.join(pointless)}: {what}")
-        code = read_code(file)
+        code = read_code(file, parse_target_id(target) if target else None)
         with advising(code, loaded), waiting(not as_json) as bar:
             watch = bar.stage if bar is not None else None
             made = run_pipeline(code, loaded, str(file), keep_going=keep_going, watch=watch)

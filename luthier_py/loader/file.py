@@ -69,5 +69,5 @@ def read_code(path: Path, device: TargetId | None = None) -> bytes:
         if chosen is not None:
             return chosen.data
         there = ", ".join(str(part.error) if isinstance(part, Broken) else part.target_name for part in parts)
-        what = f"and nothing that runs on {device}" if device is not None else "give one of them alone, or a device"
+        what = f"and nothing that runs on {device}" if device is not None else "choose one by --target, or by --device"
         raise Invalid(f"{path} has code for {there}; {what}")

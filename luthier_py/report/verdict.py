@@ -49,6 +49,8 @@ class Verdict:
     """Of the selected ones, those that the runtime did not begin."""
     unseen: int = 0
     """Others, of which only the device knows: they went past the tool."""
+    lost: int = 0
+    """Of the selected ones, those of which there is no count, though nothing speaks against their kernels."""
     kernels: dict[str, KernelVerdict] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     """Reasons by kernel."""
@@ -100,6 +102,9 @@ class Verdict:
         if self.failed:
             found.append(f"{_many(self.failed, 'launch', 'launches')} did not begin: the runtime took no such grid, "
                          "block or memory")  # fmt: skip
+        if self.lost:
+            found.append(f"{_many(self.lost, 'launch', 'launches')} left no count: their graph has no twin, their code "
+                         "was there before the tool, or the device failed before the count was read")  # fmt: skip
         return found
 
     def _given(self, options: Mapping[str, Option[Any]], *names: str) -> str:
@@ -122,6 +127,7 @@ class Verdict:
             "instrumented": self.instrumented,
             "failed_launches": self.failed,
             "unseen": self.unseen,
+            "lost_launches": self.lost,
             "observed": self.observed,
             "reasons": self.reasons(),
             "sites": self.sites,

@@ -31,9 +31,8 @@ def _of_process(tool: Tool, facts: Facts) -> Iterator[str]:
         yield f"tool {tool.name}: kernels ran as they are: {names}"
     if facts["unseen"]:
         yield f"tool {tool.name}: {facts['unseen']} launches went past it, as the device counts them"
-    lacking = facts["selected"] - facts["instrumented"] - facts["failed_launches"]
-    if lacking > 0 and not facts["refused"] and not facts["reasons"]:
-        yield f"tool {tool.name}: {lacking} of {facts['selected']} selected launches ran without it"
+    if facts["lost_launches"]:
+        yield f"tool {tool.name}: {facts['lost_launches']} of {facts['selected']} selected launches left no count"
 
 
 def _overwritten(tool: Tool, verdicts: Sequence[Facts]) -> Iterator[str]:

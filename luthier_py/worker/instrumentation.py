@@ -37,7 +37,7 @@ VERDICT_REPORTS = "LUTHIER_VERDICT_REPORTS"
 """0: the verdict leaves out the reports of the launches, which may be many."""
 NOT_SELECTED, SELECTED = struct.pack("<I", 0), struct.pack("<I", 1)
 _RESULT = struct.Struct("<11I")
-_COUNTS = struct.Struct("<4Q")
+_COUNTS = struct.Struct("<5Q")
 
 
 class ToolRun:
@@ -165,7 +165,8 @@ class ToolService:
 
     def _count(self, content: bytes) -> None:
         verdict = self.run.verdict
-        verdict.launches, verdict.selected, verdict.failed, verdict.unseen = _COUNTS.unpack(content)
+        verdict.launches, verdict.selected, verdict.failed, explained, verdict.unseen = _COUNTS.unpack(content)
+        verdict.lost = max(0, verdict.selected - verdict.instrumented - verdict.failed - explained)
 
     def _image(self, content: bytes) -> None:
         number, device, form = struct.unpack_from("<3I", content)

@@ -258,6 +258,7 @@ static void instrument(struct copy *copy)
     }
     struct cursor cursor = {reply.data, reply.data + reply.bytes, false};
     copy->selected = reply.status != 0 || take32(&cursor) != 0;
+    copy->explained = reply.status != 0 || cursor.at == cursor.end;
     bool good = reply.status == 0 && (cursor.at == cursor.end || read_clone(copy, &cursor));
     free(reply.data);
     if (!good) {

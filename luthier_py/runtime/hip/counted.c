@@ -115,6 +115,7 @@ bool tool_launch(struct image *image, const char *kernel, const struct launch_sh
     image_lock(image);
     struct copy *copy = copy_of(image, kernel, device_of(shape->stream));
     launches_selected += copy && copy->selected;
+    launches_explained += copy && copy->selected && copy->explained;
     bool launched = copy && copy->clone && launch_copy(copy, shape, index, error);
     image_unlock(image);
     return launched;

@@ -11,7 +11,8 @@
 
 enum { NODE_LAUNCH = 0, NODE_GRAPH = 4, PER_THREAD = 2 };
 
-struct graph_launch { struct node *node; struct copy *copy; struct launch_shape shape; bool off; };
+/* `original`: the program's kernel, while its clone stands in the node. `explained`: the worker says why there is no clone. */
+struct graph_launch { struct node *node; struct copy *copy; void *original; struct launch_shape shape; bool off, explained; };
 
 /* Of a program; `twin` is NULL where all of it runs as it is. */
 struct executable {
@@ -103,11 +104,11 @@ static bool list_launches(struct executable *to, struct graph *graph)
     return good;
 }
 
-/* Put the clone of a launch into the twin, or what the program wants there where there is none. */
-static void set_launch(struct executable *executable, struct graph_launch *launch, struct launch_params params)
+/* Where a launch has a clone, that comes into `params`. */
+static void find_clone(struct graph_launch *launch, struct launch_params *params)
 {
     const char *name = NULL;
-    struct image *image = image_of(params.function, &name);
+    struct image *image = image_of(params->function, &name);
     struct copy *copy = NULL;
     if (image && name) {
         image_lock(image);
@@ -115,9 +116,16 @@ static void set_launch(struct executable *executable, struct graph_launch *launc
         image_unlock(image);
     }
     launch->copy = copy && copy->clone ? copy : NULL;
-    launch->shape = (struct launch_shape){.grid = params.grid, .block = params.block};
+    launch->explained = copy && copy->explained;
+    launch->shape = (struct launch_shape){.grid = params->grid, .block = params->block};
     if (launch->copy)
-        params.function = launch->copy->clone;
+        params->function = launch->copy->clone;
+}
+
+/* What the program wants there from now on, or its clone. */
+static void set_launch(struct executable *executable, struct graph_launch *launch, struct launch_params params)
+{
+    find_clone(launch, &params);
     if (REAL(hipGraphExecKernelNodeSetParams)(executable->twin, launch->node, &params) != hipSuccess)
         launch->copy = NULL;
 }
@@ -135,6 +143,29 @@ static hipError_t make_twin(struct executable *executable, struct graph *graph)
                              : REAL(hipGraphInstantiate)(&executable->twin, graph, NULL, NULL, 0);
 }
 
+/* The clone instead of the program's kernel in a node, until `restore`. */
+static bool put_clone(struct graph_launch *launch)
+{
+    struct launch_params params;
+    if (REAL(hipGraphKernelNodeGetParams)(launch->node, &params) != hipSuccess)
+        return false;
+    launch->original = params.function;
+    find_clone(launch, &params);
+    if (launch->copy && REAL(hipGraphKernelNodeSetParams)(launch->node, &params) != hipSuccess)
+        launch->copy = NULL;
+    return launch->copy != NULL;
+}
+
+static void restore(const struct graph_launch *launch)
+{
+    struct launch_params params;
+    if (!launch->copy || REAL(hipGraphKernelNodeGetParams)(launch->node, &params) != hipSuccess)
+        return;
+    params.function = launch->original;
+    REAL(hipGraphKernelNodeSetParams)(launch->node, &params);
+}
+
+/* The graph itself has the clones while the twin is made of it: nodes of child graphs cannot be changed later. */
 static void prepare(struct executable *executable, struct graph *graph)
 {
     hipError_t before = REAL(hipPeekAtLastError)();
@@ -142,23 +173,16 @@ static void prepare(struct executable *executable, struct graph *graph)
     executable->count = 0;
     if (!list_launches(executable, graph) || !executable->count || !tool_on())
         return;
-    if (make_twin(executable, graph) != hipSuccess) {
-        executable->twin = NULL;
-        restore_error(before);
-        say("luthier: a graph runs as it is: it cannot be instantiated twice");
-        return;
-    }
     bool any = false;
-    for (size_t i = 0; i < executable->count; i++) {
-        struct graph_launch *launch = &executable->launches[i];
-        struct launch_params params;
-        if (REAL(hipGraphKernelNodeGetParams)(launch->node, &params) == hipSuccess)
-            set_launch(executable, launch, params);
-        any |= launch->copy != NULL;
+    for (size_t i = 0; i < executable->count; i++)
+        any |= put_clone(&executable->launches[i]);
+    if (any && make_twin(executable, graph) != hipSuccess) {
+        executable->twin = NULL;
+        say("luthier: a graph runs as it is: it cannot be instantiated twice");
     }
+    for (size_t i = 0; i < executable->count; i++)
+        restore(&executable->launches[i]);
     restore_error(before);
-    if (!any)
-        drop_twin(executable);
 }
 
 static void adopt(struct graph *made, struct graph *graph, unsigned long long flags)
@@ -275,6 +299,8 @@ static bool taken(struct graph *graph, stream_t stream, hipError_t *error)
     unsigned long index = atomic_fetch_add(&launches_seen, count);
     bool take = count && tool_selects(index, count);
     launches_selected += take ? count : 0;
+    for (size_t i = 0; take && i < executable->count; i++)
+        launches_explained += executable->launches[i].explained && !executable->launches[i].off;
     take = take && executable->twin;
     for (size_t i = 0; take && i < executable->count; i++)
         if (is_first_of_image(executable, i))
@@ -342,17 +368,21 @@ hipError_t hipGraphNodeSetEnabled(struct graph *graph, struct node *node, unsign
 }
 
 /* After a change of the program's; the twin goes when it does not take it. */
-#define CHANGE(name, parameters, ...)                                                                                     \
+#define CHANGED(name, parameters, twin_takes_it, ...)                                                                     \
     hipError_t name parameters                                                                                            \
     {                                                                                                                     \
         hipError_t error = REAL(name)(graph, __VA_ARGS__);                                                                \
         pthread_mutex_lock(&lock);                                                                                        \
         struct executable *executable = error ? NULL : find(graph);                                                       \
-        if (executable && executable->twin && REAL(name)(executable->twin, __VA_ARGS__) != hipSuccess)                    \
+        if (executable && executable->twin && !(twin_takes_it))                                                           \
             drop_twin(executable);                                                                                        \
         pthread_mutex_unlock(&lock);                                                                                      \
         return error;                                                                                                     \
     }
+#define CHANGE(name, parameters, ...)                                                                                     \
+    CHANGED(name, parameters, REAL(name)(executable->twin, __VA_ARGS__) == hipSuccess, __VA_ARGS__)
+/* It may bring other kernels, which have no clones. */
+#define REPLACE(name, type) CHANGED(name, (struct graph *graph, struct node *node, type params), false, node, params)
 
 CHANGE(hipGraphExecMemcpyNodeSetParams, (struct graph *graph, struct node *node, const struct copy3d *params), node, params)
 CHANGE(hipGraphExecMemcpyNodeSetParams1D,
@@ -360,13 +390,16 @@ CHANGE(hipGraphExecMemcpyNodeSetParams1D,
 CHANGE(hipGraphExecMemsetNodeSetParams, (struct graph *graph, struct node *node, const struct fill_params *params), node, params)
 CHANGE(hipGraphExecHostNodeSetParams, (struct graph *graph, struct node *node, const struct call_params *params), node, params)
 
-hipError_t hipGraphExecNodeSetParams(struct graph *graph, struct node *node, const struct node_params *params)
-{
-    hipError_t error = REAL(hipGraphExecNodeSetParams)(graph, node, params);
-    pthread_mutex_lock(&lock);
-    struct executable *executable = error ? NULL : find(graph);
-    if (executable)
-        drop_twin(executable);
-    pthread_mutex_unlock(&lock);
-    return error;
-}
+CHANGE(hipGraphExecMemcpyNodeSetParamsFromSymbol,
+       (struct graph *graph, struct node *node, void *to, const void *symbol, size_t bytes, size_t offset, int kind),
+       node, to, symbol, bytes, offset, kind)
+CHANGE(hipGraphExecMemcpyNodeSetParamsToSymbol,
+       (struct graph *graph, struct node *node, const void *symbol, const void *from, size_t bytes, size_t offset, int kind),
+       node, symbol, from, bytes, offset, kind)
+CHANGE(hipGraphExecEventRecordNodeSetEvent, (struct graph *graph, struct node *node, event_t event), node, event)
+CHANGE(hipGraphExecEventWaitNodeSetEvent, (struct graph *graph, struct node *node, event_t event), node, event)
+CHANGE(hipGraphExecExternalSemaphoresSignalNodeSetParams, (struct graph *graph, struct node *node, const void *params), node, params)
+CHANGE(hipGraphExecExternalSemaphoresWaitNodeSetParams, (struct graph *graph, struct node *node, const void *params), node, params)
+CHANGE(hipGraphExecBatchMemOpNodeSetParams, (struct graph *graph, struct node *node, const void *params), node, params)
+REPLACE(hipGraphExecNodeSetParams, const struct node_params *)
+REPLACE(hipGraphExecChildGraphNodeSetParams, struct graph *)

@@ -403,7 +403,11 @@ const struct own_function OWN[] = {
     OURS(hipGraphAddKernelNode),
     OURS(hipGraphKernelNodeSetParams), OURS(hipGraphExecUpdate), OURS(hipGraphExecKernelNodeSetParams), OURS(hipGraphNodeSetEnabled),
     OURS(hipGraphExecMemcpyNodeSetParams), OURS(hipGraphExecMemcpyNodeSetParams1D), OURS(hipGraphExecMemsetNodeSetParams),
-    OURS(hipGraphExecHostNodeSetParams), OURS(hipGraphExecNodeSetParams), OURS(hipDeviceReset),
+    OURS(hipGraphExecHostNodeSetParams), OURS(hipGraphExecNodeSetParams), OURS(hipGraphExecChildGraphNodeSetParams),
+    OURS(hipGraphExecMemcpyNodeSetParamsFromSymbol), OURS(hipGraphExecMemcpyNodeSetParamsToSymbol),
+    OURS(hipGraphExecEventRecordNodeSetEvent), OURS(hipGraphExecEventWaitNodeSetEvent),
+    OURS(hipGraphExecExternalSemaphoresSignalNodeSetParams), OURS(hipGraphExecExternalSemaphoresWaitNodeSetParams),
+    OURS(hipGraphExecBatchMemOpNodeSetParams), OURS(hipDeviceReset),
 };
 const size_t OWN_COUNT = sizeof OWN / sizeof *OWN;
 

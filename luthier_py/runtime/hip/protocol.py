@@ -30,9 +30,9 @@ class Message(IntEnum):
     HOSTCALLS = 7  # u64 address of the buffer through which kernels print (hostcalls.c)
     IMAGE = 8  # u32 number, device, form of hipDeviceProp_t, that in PROPERTIES_BYTES; then a code object or bundle
     INSTRUMENT = 9  # u32 image, device; then a kernel's name -> clone (copies.c reads it), or u32 0: not selected
-    FINISH = 10  # the program or the tool ends: u64 launches seen, selected, failed, unseen -> status: all is well
+    FINISH = 10  # the program or the tool ends: u64 launches (struct counts) -> status: all is well
     SETTINGS = 11  # u32 bytes, a tool's name; its options (none: those of the environment) -> settings (tool.h)
-    VERDICT = 12  # u64 launches seen, selected, failed, unseen -> JSON
+    VERDICT = 12  # u64 launches as above -> JSON
     RESERVE = 13  # u64 bytes -> u64 address of memory that kernels cannot touch yet
     REGISTER = 14  # u64 address, bytes: they can touch this part of it
     UNREGISTER = 15  # u64 address: no longer

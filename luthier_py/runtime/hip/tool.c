@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 struct settings settings;
-atomic_ulong launches_seen, launches_selected, launches_failed;
+atomic_ulong launches_seen, launches_selected, launches_failed, launches_explained;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wire wire = {-1, PTHREAD_MUTEX_INITIALIZER};
@@ -128,12 +128,12 @@ void tool_forget(uint32_t image)
 void count_launches_by(uint64_t (*launches)(void)) { device_launches = launches; }
 
 /* `unseen`: of the device's own count. Launches that failed were seen, and are not in it. */
-struct counts { uint64_t seen, selected, failed, unseen; };
+struct counts { uint64_t seen, selected, failed, explained, unseen; };
 
 static struct counts counts_now(void)
 {
     uint64_t seen = launches_seen, all = device_launches ? device_launches() - launched_before : 0;
-    return (struct counts){seen, launches_selected, launches_failed, all > seen ? all - seen : 0};
+    return (struct counts){seen, launches_selected, launches_failed, launches_explained, all > seen ? all - seen : 0};
 }
 
 /* The program ends, or the tool is detached: everything that was counted so far is told. */
@@ -173,7 +173,7 @@ static void in_child(void)
     wire_close(&wire);
     if (state == READY || state == STARTED)
         state = used ? BROKEN : COLD;
-    launches_seen = launches_selected = launches_failed = 0;
+    launches_seen = launches_selected = launches_failed = launches_explained = 0;
     launched_before = 0;
     pthread_mutex_init(&lock, NULL);
 }
@@ -274,7 +274,7 @@ int luthier_tool_attach(const char *tool, const char *options)
     free(attached_options);
     attached_tool = strdup(tool);
     attached_options = strdup(options);
-    launches_seen = launches_selected = launches_failed = 0;
+    launches_seen = launches_selected = launches_failed = launches_explained = 0;
     launched_before = device_launches ? device_launches() : 0;
     toggled = false;
     profiled = -1;

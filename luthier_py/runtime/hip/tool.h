@@ -50,6 +50,7 @@ void tool_forget(uint32_t image);   /* the worker needs it no longer */
 void tool_refused(void);            /* a kernel runs as it is that should not: the end under LUTHIER_STRICT */
 void count_launches_by(uint64_t (*launches)(void)); /* the device's own count */
 extern atomic_ulong launches_seen, launches_selected, launches_failed;
+extern atomic_ulong launches_explained; /* selected, and run as they are: the worker says why */
 
 /* copies.c: code objects of the program, and the copies of their kernels. */
 struct image;
@@ -71,7 +72,8 @@ struct copy {
     struct image *image;
     char *name;
     int device;
-    bool selected; /* by its name */
+    bool selected;  /* by its name */
+    bool explained; /* the worker says why there is no clone */
     struct module *module;
     struct kernel *clone;
     struct tool_variable *variables;
@@ -103,5 +105,17 @@ void graphs_drop(void);
 API __typeof__(hipGraphLaunch) hipGraphLaunch_spt;
 API __typeof__(hipStreamBeginCapture) hipStreamBeginCapture_spt;
 API __typeof__(hipStreamEndCapture) hipStreamEndCapture_spt;
+
+/* Changes that our own runtime does not offer, and ROCm's does. */
+API hipError_t hipGraphExecChildGraphNodeSetParams(struct graph *graph, struct node *node, struct graph *child);
+API hipError_t hipGraphExecEventRecordNodeSetEvent(struct graph *graph, struct node *node, event_t event);
+API hipError_t hipGraphExecEventWaitNodeSetEvent(struct graph *graph, struct node *node, event_t event);
+API hipError_t hipGraphExecMemcpyNodeSetParamsFromSymbol(struct graph *graph, struct node *node, void *to,
+                                                         const void *symbol, size_t bytes, size_t offset, int kind);
+API hipError_t hipGraphExecMemcpyNodeSetParamsToSymbol(struct graph *graph, struct node *node, const void *symbol,
+                                                       const void *from, size_t bytes, size_t offset, int kind);
+API hipError_t hipGraphExecExternalSemaphoresSignalNodeSetParams(struct graph *graph, struct node *node, const void *params);
+API hipError_t hipGraphExecExternalSemaphoresWaitNodeSetParams(struct graph *graph, struct node *node, const void *params);
+API hipError_t hipGraphExecBatchMemOpNodeSetParams(struct graph *graph, struct node *node, const void *params);
 
 #endif

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from luthier_py.cli import app
-from luthier_py.errors import Malformed, Unsupported
-from luthier_py.loader import CodeObject, load, load_each, unbundle
+from luthier_py.errors import Invalid, Malformed, Unsupported
+from luthier_py.loader import CodeObject, load, load_each, read_code, unbundle
 from luthier_py.loader.codeobject import find_metadata
 from luthier_py.loader.note import Note, pack_metadata, read_notes, unpack_metadata
 from luthier_py.samples import SAMPLES, Sample
@@ -138,6 +138,19 @@ def test_commands_look_into_bundles(tmp_path: Path) -> None:
     whole, one = (CliRunner().invoke(app, command).stdout for command in commands)
     assert all(f"<{name}>:" in whole for name in kernels)
     assert f"<{kernels[1]}>:" in one and f"<{kernels[0]}>:" not in one
+
+
+def test_one_of_several_targets_is_chosen(tmp_path: Path) -> None:
+    """`luthier instrument`: the refusal names the option that serves."""
+    codes = {name: SAMPLES[i].path.read_bytes() for i, name in enumerate(("gfx90a:xnack-", "gfx942"))}
+    library, output = tmp_path / "library", tmp_path / "out.co"
+    library.write_bytes(bundle(*((f"hipv4-amdgcn-amd-amdhsa--{name}", code) for name, code in codes.items())))
+    command = ["instrument", str(library), "-t", "none", "-o", str(output)]
+    with pytest.raises(Invalid, match="has code for gfx90a:xnack-, gfx942; choose one by --target"):
+        read_code(library)
+    for target, code in codes.items():
+        assert CliRunner().invoke(app, [*command, "--target", target]).exit_code == 0
+        assert output.read_bytes() == code
 
 
 def test_an_empty_entry_is_no_code_object() -> None:

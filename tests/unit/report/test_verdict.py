@@ -14,6 +14,7 @@ from luthier_py.loader import load
 from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.report.verdict import Verdict
 from luthier_py.samples import sample
+from luthier_py.session.undelivered import undelivered
 from luthier_py.tool import Refusal, load_tool
 
 STAGES = ["lift", "analyse", "visit", "jit", "inject", "link", "check"]
@@ -35,6 +36,16 @@ def test_launches_that_went_past_the_tool() -> None:
     verdict = Verdict(load_tool("instr_count"), launches=3, unseen=1)
     assert verdict.text().endswith("0 refused; 1 more launch that the tool did not see")
     assert verdict.facts()["unseen"] == 1
+
+
+def test_launches_without_a_count() -> None:
+    """Whatever else is told: another reason explains other launches."""
+    verdict = Verdict(load_tool("instr_count"), launches=5, selected=5, instrumented=1, failed=1, lost=3)
+    failed, lost = verdict.reasons()
+    assert failed.startswith("1 launch did not begin") and lost.startswith("3 launches left no count: ")
+    assert verdict.facts()["lost_launches"] == 3
+    facts = {**verdict.facts(), "ended": True, "failed": []}
+    assert undelivered(verdict.tool, [facts]) == ("tool instr_count: 3 of 5 selected launches left no count",)
 
 
 def test_one_line(made: Instrumented) -> None:

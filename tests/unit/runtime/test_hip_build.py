@@ -42,6 +42,15 @@ def test_exports(major: int, folder: Path, require_tool: Callable[[str], str]) -
     assert exported == {f"{row.name}@@{row.version}" for row in table.functions()}
 
 
+def test_changes_of_executable_graphs_reach_the_twin(folder: Path, require_tool: Callable[[str], str]) -> None:
+    """What is launched is the twin: a change that the tool does not meet would be lost."""
+    command = [require_tool("nm"), "-D", "--defined-only", tool_library()]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    names = {row.name for row in table.functions()}
+    changes = {name for name in names if re.fullmatch(r"hipGraphExec(\w+Set\w+|Update)", name)}
+    assert len(changes) > 10 and changes <= {line.split()[-1] for line in lines}
+
+
 def test_soname(folder: Path, require_tool: Callable[[str], str]) -> None:
     readelf = require_tool("readelf")
     for major in ABI_MAJORS:

@@ -27,13 +27,11 @@ def test_counts(name: str, program: Program, tooled: Tooled, counted: Counted) -
     assert not done.verdict["refused"] and done.verdict["reports"]
     if name in SPINNING:
         assert [kernel for kernel, _ in found] == [kernel for kernel, _ in expected]
-    elif name == "graph_nodes":  # all but one launch of a child graph, which this runtime does not exchange
-        assert total(expected) - total(found) == Counter({"_Z3addPii": 2 * 9, "_Z5timesPii": 14})
     elif name == "graphs":  # one report of each launch of a graph
         assert total(found) == total(expected) and done.verdict["instrumented"] == done.verdict["launches"] == 7
         assert [row["launches"] for row in done.verdict["reports"]] == [2, 2, 2, 1]
-    elif name == "graph_changes":  # all but those of the child graph, which this runtime does not exchange
-        assert total(expected) - total(found) == Counter({"_Z3addPii": 9, "_Z6repeatPii": 33})
+    elif name in ("graph_changes", "graph_nodes"):  # launches of child graphs among them
+        assert total(found) == total(expected) and done.verdict["instrumented"] == done.verdict["launches"]
     else:
         assert found == expected
 
