@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,13 @@ def test_errors_name_the_key(text: str, message: str, tmp_path: Path) -> None:
         read(tmp_path, text)
     line = str(raised.value)
     assert message in line and line.startswith(str(tmp_path / "s.toml")) and "\n" not in line
+
+
+def test_a_pipe_is_no_study(tmp_path: Path) -> None:
+    """It is not waited for."""
+    os.mkfifo(tmp_path / "study.toml")
+    with pytest.raises(Invalid, match="is no regular file"):
+        read_study(tmp_path / "study.toml")
 
 
 def test_every_combination(tmp_path: Path) -> None:
