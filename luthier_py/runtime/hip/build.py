@@ -1,7 +1,8 @@
 """Building the C libraries: by the system's compiler at first use, kept by content in the user's cache.
 
 In: the sources beside this file, the tables, this Python's path. Out: a folder with libamdhip64.so.5, .6 and .7.
-Invariant: a folder appears whole or not at all, and its name says everything that it was made of.
+Invariant: a folder appears whole or not at all, and its name says everything that it was made of; one that was damaged
+since is made again.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from pathlib import Path
 
 from luthier_py.errors import LuthierError, Unsupported
 from luthier_py.runtime.hip import protocol, table
-from luthier_py.storage import cache_folder, do_without, own_folder, trust
+from luthier_py.storage import cache_folder, cache_key, do_without, own_folder, trust
 
 ABI_MAJORS = (5, 6, 7)
 """Of libamdhip64.so: programs built for ROCm 5, 6 and 7."""
 
 TOOL_LIBRARY = "libluthier_tool.so"
+CHECKSUM = "checksum"
+"""In a cached folder: of all else in it."""
 HERE = Path(__file__).parent
 PACKAGE_ROOT = HERE.parent.parent.parent
 STRICT = "LUTHIER_WERROR"
@@ -133,16 +136,31 @@ def build(kind: str, texts: dict[str, str], compile_all: Callable[[Path], None])
 
 
 def _kept(folder: Path) -> Path | None:
-    """What is cached, if it is there and nobody else could have made it."""
+    """What is cached, if it is there and whole, and nobody else could have made it."""
     try:
-        for path in (folder.parents[1], folder.parent, folder, *folder.iterdir()):
-            trust(path, path.stat())
-    except FileNotFoundError:
-        return None
-    except OSError as error:
+        return folder if _whole(folder) else None
+    except PermissionError as error:
         do_without(error)
         return None
-    return folder
+    except OSError:
+        return None
+
+
+def _whole(folder: Path) -> bool:
+    """Raises OSError: PermissionError where somebody else could have made what is there."""
+    for path in (folder.parents[1], folder.parent, folder, *folder.iterdir()):
+        trust(path, path.stat())
+    try:
+        return (folder / CHECKSUM).read_bytes() == _checksum(folder).encode()
+    except (FileNotFoundError, IsADirectoryError):
+        return False
+
+
+def _checksum(folder: Path) -> str:
+    """Of the names and contents of its files, and of where links lead."""
+    files = {path.name: path for path in folder.iterdir() if path.name != CHECKSUM}
+    contents = (os.readlink(path) if path.is_symlink() else path.read_bytes() for _, path in sorted(files.items()))
+    return cache_key(*sorted(files), *contents)
 
 
 def _keep(made: Path, folder: Path) -> Path:
@@ -152,9 +170,12 @@ def _keep(made: Path, folder: Path) -> Path:
         own_folder(folder.parents[1])
         own_folder(folder.parent)
         shutil.copytree(made, draft, symlinks=True)
+        (draft / CHECKSUM).write_text(_checksum(draft))
         for path in draft.iterdir():
             if not path.is_symlink():
                 path.chmod(0o700)
+        if folder.exists() and not _whole(folder):  # a disk was full, or lost power
+            shutil.rmtree(folder)
         draft.rename(folder)
     except OSError as error:
         if _kept(folder):  # another process has just built the same

@@ -98,6 +98,8 @@ class Study:
 
 def read_study(path: Path) -> Study:
     """The study in a file; raises OSError, or Invalid with the key that is wrong."""
+    if path.exists() and not path.is_file():
+        raise Invalid(f"{path} is no regular file; give a study as TOML")
     try:
         found = tomllib.loads(read_regular(path, LARGEST_BYTES).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -103,6 +104,27 @@ def test_a_library_that_others_could_have_made_is_made_again(
     assert made in parts and not any(path.stat().st_mode & 0o077 for path in parts)
     made.chmod(0o722)
     assert tool_library("none") != made
+
+
+def test_a_damaged_library_is_made_again(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """An empty one, of a disk that was full or lost power, would end every program from then on."""
+    cache = tmp_path / "cache"
+    kept = cache / "native" / tool_library().parent.name
+    cache.mkdir(mode=0o700)
+    (cache / "native").mkdir(mode=0o700)
+    shutil.copytree(tool_library().parent, kept, symlinks=True)
+    kept.chmod(0o700)
+    monkeypatch.setenv("LUTHIER_CACHE_DIR", str(cache))
+    whole = tool_library().read_bytes()
+    assert tool_library().parent == kept
+    for damage in (b"", whole[:-1] + b"!", None):
+        library = tool_library()
+        library.unlink()
+        library.mkdir() if damage is None else library.write_bytes(damage)
+        assert tool_library() == library and library.stat().st_size == len(whole)
+    assert capfd.readouterr().err == ""
 
 
 def test_programs_with_more_rights_do_not_obey_the_environment() -> None:

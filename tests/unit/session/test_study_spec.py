@@ -62,6 +62,13 @@ def test_errors_name_the_key(text: str, message: str, tmp_path: Path) -> None:
     assert message in line and line.startswith(str(tmp_path / "s.toml")) and "\n" not in line
 
 
+def test_a_pipe_is_no_study(tmp_path: Path) -> None:
+    """It is not waited for."""
+    os.mkfifo(tmp_path / "study.toml")
+    with pytest.raises(Invalid, match="is no regular file"):
+        read_study(tmp_path / "study.toml")
+
+
 def test_every_combination(tmp_path: Path) -> None:
     head = 'repeat = 2\nbare = true\ndevices = ["gpu", "emulator:gfx906"]\n'
     first = PROGRAM + 'arguments = [["1"], ["2", "3"]]\n'
