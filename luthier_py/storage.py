@@ -75,7 +75,11 @@ def write_file(path: Path, data: bytes | Iterable[bytes], private: bool = False)
         with path.open("wb") as out:
             out.writelines(pieces)
         return
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:200]}.", dir=path.parent)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name[:200]}.", dir=path.parent)
+    except OSError as error:
+        error.filename = str(path.parent)  # what is in the way; nobody knows the temporary file's name
+        raise
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as out:
