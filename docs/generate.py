@@ -83,7 +83,8 @@ def about(name: str, value: Any) -> str:
         return f"An option of every tool that counts: {value.help}."
     if isinstance(value, int):
         return f"Index of the register among the scalar registers, as the ISA numbers them: {int(value)}."
-    text = inspect.getdoc(value) or ""
+    inherited = isinstance(value, type) and not vars(value).get("__doc__")  # Enum's own text, say
+    text = "" if inherited else inspect.getdoc(value) or ""
     own = not re.match(rf"{name}\(", text)  # what dataclasses write for themselves
     return text if own else ""
 

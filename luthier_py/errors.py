@@ -9,6 +9,9 @@ from __future__ import annotations
 import traceback
 from dataclasses import dataclass
 
+TOOL_MODULE = "luthier_tool_"
+"""How modules are called that are made of a tool's file or folder."""
+
 
 def printable(text: str) -> str:
     """A line, perhaps out of a file, as it may go to a terminal: what controls one, or does not show, is escaped."""
@@ -91,12 +94,15 @@ class TimeLimit(DeviceError):
 
 
 def one_line(error: Exception) -> str:
-    """What went wrong; for what nobody raised on purpose also its type, and the file and line that it comes from."""
+    """What went wrong; for what nobody raised on purpose also its type, and the file and line that it comes from: those
+    of the tool, if it went through one."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
     if isinstance(error, (LuthierError, OSError)):
         return " ".join(str(error).splitlines())
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({frames[-1].filename}:{frames[-1].lineno}, in {frames[-1].name})" if frames else ""
+    steps = list(traceback.walk_tb(error.__traceback__))
+    of_tool = [step for step in steps if str(step[0].f_globals.get("__name__")).startswith(TOOL_MODULE)]
+    frames = [(frame.f_code, line) for frame, line in (of_tool or steps)[-1:]]
+    place = "".join(f" ({code.co_filename}:{line}, in {code.co_name})" for code, line in frames)
     text = " ".join(str(error).split())
     return f"{type(error).__name__}{': ' if text else ''}{text}{place}"

@@ -106,7 +106,11 @@ def write_file(path: Path, data: bytes | Iterable[bytes], private: bool = False)
         with path.open("wb") as out:
             out.writelines(pieces)
         return
-    handle, name = tempfile.mkstemp(prefix=f".{place.name[:200]}.", dir=place.parent)
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{place.name[:200]}.", dir=place.parent)
+    except OSError as error:
+        error.filename = str(place.parent)  # what is in the way; nobody knows the temporary file's name
+        raise
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as out:

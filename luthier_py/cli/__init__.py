@@ -31,7 +31,7 @@ app = typer.Typer(
 File = Annotated[Path, typer.Argument(help="a code object (ELF for AMDGPU)", metavar="FILE")]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON for programs")]
 ToolName = Annotated[
-    str, typer.Option("-t", "--tool", help="a tool's name, or a .py file that defines one; `none` inserts nothing")
+    str, typer.Option("-t", "--tool", help="a tool's name, or its .py file or folder; `none` inserts nothing")
 ]
 ToolOptions = Annotated[
     list[str] | None,
@@ -122,6 +122,7 @@ def instrument(
     from luthier_py.pipeline import instrument as run_pipeline
     from luthier_py.report.instrumented import instrumented_facts, instrumented_table
     from luthier_py.report.remedies import advising
+    from luthier_py.report.verdict import Verdict
     from luthier_py.storage import write_file
     from luthier_py.tool import LAUNCHES, OUTPUT
 
@@ -139,7 +140,7 @@ def instrument(
     facts = instrumented_facts(made, str(path))
     show(facts if as_json else instrumented_table(facts), as_json)
     if tool != "none" and made.data == made.obj.data:
-        say(f"tool {tool} inserted nothing")
+        say(f"tool {tool} inserted nothing: {Verdict(loaded).nothing_inserted(k.name for k in made.obj.kernels)}")
         raise typer.Exit(Exit.NOTHING_OBSERVED)
 
 
@@ -199,7 +200,7 @@ def tools(
     tool: Annotated[str | None, typer.Argument(help="only this one, or those of a file or folder")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Installed tools and their options, or those of a .py file."""
+    """Installed tools and their options, or those of a .py file or a folder."""
     from luthier_py.report.toolbox import toolbox_facts, toolbox_text
     from luthier_py.tool import tools as installed
     from luthier_py.tool.discover import tools_in
@@ -224,7 +225,7 @@ def demo(as_json: AsJson = False) -> None:
 @app.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 def execute(
     command: Annotated[list[str], typer.Argument(help="the program and its arguments, after --", metavar="PROGRAM")],
-    tool: Annotated[str | None, typer.Option("-t", "--tool", help="a tool's name, or a .py file with one")] = None,
+    tool: Annotated[str | None, typer.Option("-t", "--tool", help="a tool's name, or its .py file or folder")] = None,
     option: ToolOptions = None,
     device: Annotated[
         str | None, typer.Option("--device", envvar="LUTHIER_DEVICE", help="emulator:TARGET; without it, the GPU")
@@ -261,7 +262,7 @@ def execute(
 
 @app.command()
 def build(
-    tool: Annotated[str, typer.Argument(help="a tool's name, or a .py file that defines one", metavar="TOOL")],
+    tool: Annotated[str, typer.Argument(help="a tool's name, or its .py file or folder", metavar="TOOL")],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="LIB", help="default: TOOL.so")
     ] = None,

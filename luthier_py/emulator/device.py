@@ -52,7 +52,8 @@ class EmulatorDevice:
     def load(self, data: bytes, name: str = MEMORY) -> EmulatorModule:
         code_object = load(data, name)
         if not self._target.runs(code_object.target):
-            raise Invalid(f"{name}: compiled for {code_object.target.name}, but this device is a {self._target.name}")
+            own, mine = code_object.target.name, self._target.name
+            raise Invalid(f"{name}: compiled for {own}, but this device is a {mine}; it runs on emulator:{own}")
         return EmulatorModule(self.memory, code_object)
 
     def alloc(self, size: int) -> Buffer:

@@ -15,6 +15,8 @@ from luthier_py.isa.registers import EXEC, M0, NO_REGS, SCC, VCC, Reg, RegFile, 
 
 
 class OperandKind(Enum):
+    """What an operand is."""
+
     REGISTER = auto()   # reg is set
     CONSTANT = auto()   # inline constant or literal in a source field; value holds its bits
     SPECIAL = auto()    # read-only source without a register: aperture, vccz, execz, scc as source, null
@@ -61,8 +63,8 @@ class OpFlag(Flag):
     PACKED = auto()
     DPP = auto()
     SDWA = auto()
-    INDEXES_REGISTERS = auto()  # s_set_gpr_idx_*, *_movrel*, s_setvskip: vector operands here, or from here on,
-                                # are relative to M0 (or skipped): nothing may be inserted that relies on them
+    # Nothing may be inserted that relies on vector operands where these hold.
+    INDEXES_REGISTERS = auto()  # s_set_gpr_idx_*, *_movrel*, s_setvskip: makes vector operands relative, or skipped
 
 
 class Counter(Flag):

@@ -107,6 +107,14 @@ class Verdict:
                          "was there before the tool, or the device failed before the count was read")  # fmt: skip
         return found
 
+    def nothing_inserted(self, kernels: Iterable[str]) -> str:
+        """Why a code object with these kernels stayed as it is."""
+        names = set(kernels)
+        if names and not any(map(self.tool.selection.kernel, names)):
+            return f"LUTHIER_KERNELS={self.tool.selection.kernels} leaves out {self._listed(names)}"
+        self.launches, self.selected, self.untouched = 1, 1, names
+        return "; ".join(self.reasons()) if names else "there is no kernel"
+
     def _given(self, options: Mapping[str, Option[Any]], *names: str) -> str:
         """Those of these options that choose something, as they could be given."""
         values = self.tool.option_values

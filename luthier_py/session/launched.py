@@ -55,12 +55,12 @@ def launch_file(
     if onlooker is not None:
         onlooker.launching(device)
     if tool is None:
-        return Done(file, run_original(device, code, launch), device, None, None)
+        return Done(file, run_original(device, code, launch, str(file)), device, None, None)
     verdict = Verdict(tool, launches=1)
     selection = tool.selection
     if not (selection.launch(0) and selection.active_from_start and selection.kernel(launch.kernel)):
         verdict.not_chosen.update(() if selection.kernel(launch.kernel) else (launch.kernel,))
-        return Done(file, run_original(device, code, launch), device, tool, verdict)
+        return Done(file, run_original(device, code, launch, str(file)), device, tool, verdict)
     with advising(code, tool):
         watch = None if onlooker is None else onlooker.stage
         made = instrument(code, tool, str(file), [launch.kernel], watch=watch)

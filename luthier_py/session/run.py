@@ -76,9 +76,9 @@ class Done:
         return self.verdict is None or self.verdict.observed
 
 
-def run_original(device: Device, code: bytes, launch: Launch) -> Ran:
+def run_original(device: Device, code: bytes, launch: Launch, name: str = "<memory>") -> Ran:
     """Launch the kernel as it is."""
-    module = device.load(code)
+    module = device.load(code, name)
     try:
         return Ran(execute(device, module, launch.kernel, launch), counted=counted(device))
     finally:
@@ -88,7 +88,7 @@ def run_original(device: Device, code: bytes, launch: Launch) -> Ran:
 def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Launch, index: int = 0) -> Ran:
     """Launch the clone, or the original where the tool inserted nothing, and ask the tool for its report."""
     cloned = next((row for row in made.patched.report if row.name == launch.kernel), None)
-    module = device.load(made.data)
+    module = device.load(made.data, made.obj.name)
     try:
         outputs = execute(device, module, cloned.clone if cloned else launch.kernel, launch)
         if cloned is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from luthier_py.analysis import Facts
-from luthier_py.errors import Invalid
+from luthier_py.errors import Invalid, ToolError
 from luthier_py.ir import Program
 from luthier_py.tool.author import caller
 from luthier_py.tool.data import encoded, json_text
@@ -112,7 +112,7 @@ class Tool:
     def instrument(self, m: Mutator) -> Any:
         """Record the edits; called once for each program, of which there may be many. What `report` and `files` need
         to know of this one is returned, and comes back as ``launch.notes``."""
-        raise NotImplementedError(f"tool {self.name} does not say what to instrument")
+        raise ToolError(f"tool {self.name} does not say what to instrument; write a method instrument(self, m)")
 
     def report(self, launch: LaunchResult) -> Any:
         """What to tell of a launch: any data (docs/output.md); by default the tool's variables."""

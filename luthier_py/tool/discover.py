@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import traceback
 from collections.abc import Mapping
 from importlib.abc import Loader
 from importlib.metadata import entry_points
@@ -16,11 +17,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from luthier_py.errors import Invalid, LuthierError, ToolError, one_line
+from luthier_py.errors import TOOL_MODULE, Invalid, LuthierError, ToolError, one_line
 from luthier_py.tool.base import Tool
 
 GROUP = "luthier_py.tools"
-_PREFIX = "luthier_tool_"  # of the modules that files and folders become
 
 
 def tools() -> dict[str, type[Tool]]:
@@ -64,7 +64,7 @@ def _place(text: str) -> tuple[Path, str] | None:
 
 def is_file_tool(module: str) -> bool:
     """Whether a module of that name was made of a file or folder, and belongs to no installed package."""
-    return module.startswith(_PREFIX)
+    return module.startswith(TOOL_MODULE)
 
 
 def made_tool(given: object) -> Tool:
@@ -84,9 +84,10 @@ def _registered(name: str) -> type[Tool]:
         return _checked(entries[name].load(), entries[name].value)
     found = [tool for tool in tools().values() if name in tool.aliases]
     if not found:
+        file = f", or write {name}.py for the file here" if Path(f"{name}.py").is_file() else ""
         folder = f", or write ./{name} for the folder here" if Path(name).is_dir() else ""
         known = ", ".join(sorted(entries)) or "none is installed"
-        raise Invalid(f"no tool is called {name}; there are: {known}; or give the path of a .py file{folder}")
+        raise Invalid(f"no tool is called {name}; there are: {known}; or give the path of a .py file{file}{folder}")
     return found[0]
 
 
@@ -101,7 +102,9 @@ def _choose(path: Path, chosen: str) -> type[Tool]:
     found = [tool for tool in own if not chosen or tool.__name__ == chosen]
     if len(found) == 1:
         return found[0]
-    names = ", ".join(tool.__name__ for tool in own) or "none"
+    if not own:
+        raise Invalid(f"{path}: it declares no tool, which is a subclass of luthier_py.Tool; it has none")
+    names = ", ".join(tool.__name__ for tool in own)
     raise Invalid(f"{path}: choose one of its tools with {path}:NAME; it has {names}")
 
 
@@ -116,7 +119,7 @@ def _module(path: Path) -> ModuleType:
     file = path / "__init__.py" if path.is_dir() else path
     if not file.is_file():
         raise Invalid(f"{path}: no such tool file" if file == path else f"{path}: a tool's folder has an __init__.py")
-    name = f"{_PREFIX}{path.absolute().stem}"
+    name = f"{TOOL_MODULE}{path.absolute().stem}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise Invalid(f"{path}: a tool file must end in .py")
@@ -138,8 +141,15 @@ def _run(loader: Loader, module: ModuleType, file: Path) -> None:
     except SyntaxError as error:
         raise ToolError(f"{error.filename or file}:{error.lineno or 1}: {error.msg}") from error
     except ImportError as error:
-        raise ToolError(f"{file}: {error}") from error
+        raise ToolError(f"{_line(error, file)}: {error}") from error
     except SystemExit as stop:
         raise ToolError(f"{file}: it calls sys.exit({stop.code!r}) when it is imported; a tool only declares") from stop
     except Exception as error:
         raise ToolError(f"{file}: {one_line(error)}") from error
+
+
+def _line(error: ImportError, file: Path) -> str:
+    """The line that imports, in the file or in a neighbour; the machinery of imports itself is of no interest."""
+    every = traceback.extract_tb(error.__traceback__)
+    frames = [frame for frame in every if not frame.filename.startswith("<") and frame.filename != __file__]
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else str(file)

@@ -189,7 +189,8 @@ def build_programs(names: Sequence[str], folder: Path, targets: Sequence[str]) -
 
     found = header_folders()
     if not found:
-        raise RuntimeError("no HIP headers: install ROCm, or triton from PyPI, or set LUTHIER_HIP_INCLUDE")
+        raise RuntimeError("no HIP headers: install ROCm, or triton from PyPI, which has them (`.venv/bin/python -m "
+                           "pip install --no-deps triton==3.9.0`), or set LUTHIER_HIP_INCLUDE")  # fmt: skip
     headers = max(found, key=hip_major)
     folder.mkdir(parents=True, exist_ok=True)
     return [build(HERE / f"{name}.hip", folder / name, headers, runtime_folder(), targets) for name in names]
@@ -197,4 +198,7 @@ def build_programs(names: Sequence[str], folder: Path, targets: Sequence[str]) -
 
 if __name__ == "__main__":
     every = sorted(path.stem for path in HERE.glob("*.hip"))
-    build_programs(sys.argv[2:] or every, Path(sys.argv[1]), ("gfx90a",))
+    try:
+        build_programs(sys.argv[2:] or every, Path(sys.argv[1]), ("gfx90a",))
+    except (RuntimeError, FileNotFoundError) as error:
+        sys.exit(f"{HERE.name}: {error}")

@@ -361,4 +361,19 @@ def test_a_hook_that_is_not_device_python(luthier, tmp_path):
 
 
 def test_output_that_cannot_be_written(luthier, tmp_path):
-    fails(luthier("instrument", path("nbody"), "-t", "none", "-o", tmp_path / "no" / "folder.co"), "No such file")
+    missing = luthier("instrument", path("nbody"), "-t", "none", "-o", tmp_path / "no" / "folder.co")
+    fails(missing, "No such file", f"{tmp_path / 'no'}:")  # not a temporary file's name
+
+
+def test_a_copy_without_insertions_says_why(luthier, tmp_path):
+    """README: exit code 3 means that a tool observed nothing, and says why."""
+    command = ("instrument", path("saxpy"), "-o", tmp_path / "copy.co", "-t")
+    code, _, err = luthier(*command, "instr_count", "-O", "LUTHIER_KERNELS=nix")
+    assert code == 3 and "inserted nothing: LUTHIER_KERNELS=nix leaves out 1 kernel saxpy" in err
+    code, _, err = luthier(*command, "lds_bank_conflicts")
+    assert code == 3 and "inserted nothing: there is nothing for lds_bank_conflicts in 1 kernel saxpy" in err
+
+
+def test_an_object_of_another_target_names_file_and_device(luthier):
+    other = luthier("run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "--device", "emulator:gfx906")
+    misused(other, "saxpy.co: compiled for gfx90a", "emulator:gfx90a")

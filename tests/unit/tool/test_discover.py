@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from luthier_py.errors import Invalid, ToolError
+from luthier_py.errors import Invalid, ToolError, one_line
+from luthier_py.isa import instruction_set, target
 from luthier_py.tool import LaunchResult, Option, Tool, Variable, load_tool, tools, u32, u64
 from luthier_py.tool.discover import absolute, tools_in
 
@@ -65,7 +66,7 @@ def test_in_a_file(tmp_path: Path) -> None:
     [
         ("x = 3", "it has none"),
         ("def f(:", r"bad.py:1: invalid syntax"),
-        ("import nothing_called_so", "bad.py: No module named 'nothing_called_so'"),
+        ("import nothing_called_so", "bad.py:1: No module named 'nothing_called_so'"),
         ("1 / 0", r"bad.py: ZeroDivisionError: division by zero \(.*bad.py:1"),
         ("import sys; sys.exit(0)", r"bad.py: it calls sys.exit\(0\) when it is imported"),
         ("raise BaseExceptionGroup('', [KeyError()])" if sys.version_info >= (3, 11) else "assert 0", "bad.py: "),
@@ -130,3 +131,26 @@ def test_launches_have_the_tool_s_variables_only() -> None:
     for wrong in ("total", Registered.bins, 0):
         with pytest.raises(Invalid, match=r"^\S*test_discover.py:\d+: launch\[...\] takes .*it has: Registered.total"):
             launch[wrong]  # type: ignore[index]
+
+
+def test_errors_name_the_line_of_the_tool(tmp_path: Path) -> None:
+    """Whatever raised, the place that is told is one that its author can mend."""
+    path = tmp_path / "mine.py"
+    path.write_text("import os\nfrom luthier_py import Nothing\n")
+    with pytest.raises(ToolError, match=r"mine.py:2: cannot import name 'Nothing'"):
+        load_tool(str(path))
+    path.write_text(FILE.replace("pass", "\n        m.inst['src0']"))
+    inst = instruction_set(target("gfx90a")).decode(bytes.fromhex("000080bf"))
+    with pytest.raises(KeyError) as raised:
+        load_tool(str(path)).instrument(SimpleNamespace(inst=inst))  # type: ignore[arg-type]
+    assert "has no operand src0" in one_line(raised.value) and "mine.py:6, in instrument" in one_line(raised.value)
+    path.write_text("from luthier_py import Tool\nclass Idle(Tool): pass\n")
+    with pytest.raises(ToolError, match=r"write a method instrument\(self, m\)"):
+        load_tool(str(path)).instrument(None)  # type: ignore[arg-type]
+
+
+def test_a_file_that_is_meant_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine_here.py").write_text(FILE)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Invalid, match=r"or write mine_here.py for the file here"):
+        load_tool("mine_here")

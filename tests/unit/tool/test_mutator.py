@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from luthier_py.analysis import Facts, analyse
-from luthier_py.errors import EditConflict, HookError, Invalid
+from luthier_py.errors import EditConflict, HookError, Invalid, ToolError
 from luthier_py.ir import Block, Ending, Program, lift
 from luthier_py.isa import EXEC, SCC, VCC, Operand, OperandKind, OpFlag, agpr, sgpr, vgpr
 from luthier_py.loader import load
@@ -347,7 +347,7 @@ def test_visit(reduce: tuple[Program, Facts]) -> None:
     edits = visit(Counting(), *reduce)
     assert edits.variables == Counting.variables and edits.wave_variables == (Counting.count,)
     assert len(edits.insertions) == len(reduce[0].functions[0].blocks)
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(ToolError, match="does not say what to instrument"):
         visit(Tool(), *reduce)
 
 
