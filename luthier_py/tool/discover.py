@@ -87,7 +87,7 @@ def _registered(name: str) -> type[Tool]:
         file = f", or write {name}.py for the file here" if Path(f"{name}.py").is_file() else ""
         folder = f", or write ./{name} for the folder here" if Path(name).is_dir() else ""
         known = ", ".join(sorted(entries)) or "none is installed"
-        raise Invalid(f"no tool is called {name}; there are: {known}; or give the path of a .py file{file}{folder}")
+        raise Invalid(f"no tool is called {name}; there are: {known}; or give the path of a .py file or folder{file}{folder}")
     return found[0]
 
 

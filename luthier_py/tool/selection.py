@@ -54,7 +54,7 @@ OUTPUT = _table(
     _every("MANGLED_NAMES", False, "1: print names of kernels as they are in the code object, 0: as C++"),
     _every("TOOL_VERBOSE", False, "1: the verdict has lines for each kernel"),
     _every("LUTHIER_OUTPUT", "", f"{' or '.join(FORMS)} file for what each launch counted; %p is the process"),
-    _every("LUTHIER_REPORT", "", "folder for the tool's own files, by kernel"),
+    _every("LUTHIER_REPORT", "", "folder for the tool's own files"),
 )
 EVERY_TOOL = {**LAUNCHES, **CODE, **OUTPUT}
 
