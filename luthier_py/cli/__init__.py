@@ -28,7 +28,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-File = Annotated[Path, typer.Argument(help="a code object (ELF for AMDGPU), or a fat binary, library or program with some", metavar="FILE")]
+File = Annotated[
+    Path, typer.Argument(help="a code object (ELF for AMDGPU), or a fat binary or program with some", metavar="FILE")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON for programs")]
 ToolName = Annotated[
     str, typer.Option("-t", "--tool", help="a tool's name, or its .py file or folder; `none` inserts nothing")

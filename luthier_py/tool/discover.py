@@ -87,7 +87,8 @@ def _registered(name: str) -> type[Tool]:
         file = f", or write {name}.py for the file here" if Path(f"{name}.py").is_file() else ""
         folder = f", or write ./{name} for the folder here" if Path(name).is_dir() else ""
         known = ", ".join(sorted(entries)) or "none is installed"
-        raise Invalid(f"no tool is called {name}; there are: {known}; or give the path of a .py file or folder{file}{folder}")
+        paths = f"or give the path of a .py file or folder{file}{folder}"
+        raise Invalid(f"no tool is called {name}; there are: {known}; {paths}")
     return found[0]
 
 
