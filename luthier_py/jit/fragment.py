@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import accumulate
 
 from luthier_py.errors import Unsupported
-from luthier_py.isa import NO_REGS, Inst, InstructionSet, OpFlag, Reg, RegFile, Space
+from luthier_py.isa import MODE, NO_REGS, Inst, InstructionSet, OpFlag, Reg, RegFile, Space
 from luthier_py.jit.convention import Seat
 from luthier_py.jit.exec_mask import follow_exec
 from luthier_py.jit.payload import Payload, Slot
@@ -27,7 +27,7 @@ def payload(
     hook: Hook, code: bytes, params: tuple[Seat, ...], results: tuple[Seat, ...], isa: InstructionSet
 ) -> Payload:
     """Check and describe the code of ``hook``."""
-    instrs = without_last_wait(decoded(code, isa))
+    instrs = without_last_wait(without_prologue(decoded(code, isa)))
     _check(hook, instrs)
     if hook.lanes is Lanes.ACTIVE and not follow_exec(instrs, isa.wave_size).restored:
         message = "may change which lanes are active; simplify its control flow"
@@ -52,6 +52,13 @@ def decoded(code: bytes, isa: InstructionSet) -> tuple[Inst, ...]:
         instrs.append(inst)
         offset += inst.size_bytes
     return tuple(instrs)
+
+
+def without_prologue(instrs: tuple[Inst, ...]) -> tuple[Inst, ...]:
+    """What LLVM sets in MODE where a shader begins is the kernel's to choose: its code goes on after the hook."""
+    while instrs and instrs[0].op.base == "S_SETREG_IMM32_B32" and instrs[0].writes.sgpr >> MODE & 1:
+        instrs = instrs[1:]
+    return instrs
 
 
 def without_last_wait(instrs: tuple[Inst, ...]) -> tuple[Inst, ...]:

@@ -41,7 +41,7 @@ from luthier_py.tool import U32, Hook, Lane, f32, f64, hook, i32, ptr, u32, u64
 
 TARGETS = [
     ("gfx906", 64), ("gfx908", 64), ("gfx90a", 64), ("gfx942", 64), ("gfx950", 64), ("gfx1030", 32), ("gfx1030", 64),
-    ("gfx1100", 32), ("gfx1100", 64), ("gfx1201", 32),
+    ("gfx1100", 32), ("gfx1100", 64), ("gfx1201", 32), ("gfx1250", 32),
 ]
 Assembly = Callable[..., list[str]]
 
