@@ -113,7 +113,7 @@ def instrument(
         bool, typer.Option("--keep-going", help="leave kernels alone that cannot be instrumented")
     ] = False,
     target: Annotated[
-        str | None, typer.Option("--target", help="of a library with code for several: gfx90a, or gfx90a:xnack-")
+        str | None, typer.Option("--target", help="of a library with code for several: its target ID, as `info` has it")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
