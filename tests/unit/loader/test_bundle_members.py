@@ -79,7 +79,7 @@ def test_run_takes_the_member_of_its_device(tmp_path: Path) -> None:
     assert read_code(path, parse_target_id("gfx90a")) == ELF + b"gfx90a:xnack+"
     with pytest.raises(Invalid, match="has code for gfx90a:xnack., gfx1100; and nothing that runs on gfx90a:xnack-"):
         read_code(path, parse_target_id("gfx90a:xnack-"))
-    with pytest.raises(Invalid, match="give one of them alone"):
+    with pytest.raises(Invalid, match="choose one by --target, or by --device"):
         read_code(path)
     path.write_bytes(of("gfx1100"))
     assert read_code(path) == ELF + b"gfx1100"

@@ -41,7 +41,7 @@ def test_by_name(installed: list[Any]) -> None:
     assert tools() == {"mine": Registered}
     tool = load_tool("mine", {"level": "b"})
     assert isinstance(tool, Registered) and tool.level == "b"
-    with pytest.raises(Invalid, match="no tool is called yours; there are: mine; or give the path of a .py file or folder"):
+    with pytest.raises(Invalid, match="no tool is called yours; there are: mine; or give the path of a .py file"):
         load_tool("yours")
     installed.append(SimpleNamespace(name="wrong", value="my.package:VALUE", load=lambda: 3))
     with pytest.raises(Invalid, match="my.package:VALUE is not a Tool"):
