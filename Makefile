@@ -30,7 +30,7 @@ test-isa: .venv/installed-test
 		tests/differential/test_isa_effects_llvm.py tests/differential/test_isa_hazards_llvm.py tests/unit/isa $(ARGS)
 
 test-reference: .venv/installed-test
-	LUTHIER_TEST_REFERENCE=1 $(BIN)/python -m pytest tests/reference -s $(ARGS)
+	$(BIN)/python -m pytest tests/reference -m slow -s $(ARGS)
 
 lint: .venv/installed-test
 	$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """The emulator against the reference reader: every row that has a meaning, on every target that is emulated.
 
-A selection, another for each target, runs always; LUTHIER_TEST_REFERENCE=1 (``make test-reference``) takes every row,
+A selection, another for each target, runs always; ``make test-reference`` (those that are marked slow) takes every row,
 with every overlap of sources and results. Results are equal bit for bit, but for what the manuals leave open:
 
 | what | the manual's words |
@@ -27,7 +27,6 @@ from luthier_py.isa.semantics.algebra import U32, Value, select
 from luthier_py.isa.semantics.control import Action, Indexing
 from reference.campaign import ELSEWHERE, TARGETS, rows, run_campaign
 
-ALL = os.environ.get("LUTHIER_TEST_REFERENCE") == "1"
 SHARE = 20  # one row of so many in the selection
 PARTS = 8   # of a target's rows, to see how far it is
 SEED = int(os.environ.get("LUTHIER_TEST_SEED", "1"))
@@ -48,7 +47,7 @@ def test_selection(name: str) -> None:
     compare(name, every[: len(every) // SHARE], every=False)
 
 
-@pytest.mark.skipif(not ALL, reason="make test-reference")
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_row(name: str, part: int) -> None:

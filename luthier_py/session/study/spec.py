@@ -13,7 +13,7 @@ from typing import Any
 
 from luthier_py.errors import Invalid, LuthierError
 from luthier_py.session.study.keys import Keys, flag, number, numbers_or_texts, text, text_lists, texts, whole
-from luthier_py.storage import read_regular
+from luthier_py.storage import NotRegular, read_regular
 from luthier_py.tool import load_tool
 from luthier_py.worker.targets import chosen_targets
 
@@ -98,10 +98,10 @@ class Study:
 
 def read_study(path: Path) -> Study:
     """The study in a file; raises OSError, or Invalid with the key that is wrong."""
-    if path.exists() and not path.is_file():
-        raise Invalid(f"{path} is no regular file; give a study as TOML")
     try:
         found = tomllib.loads(read_regular(path, LARGEST_BYTES).decode())
+    except NotRegular as error:
+        raise Invalid(f"{path} is {error.strerror}; give a study as TOML") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise Invalid(f"{path}: no TOML: {error}") from None
     keys = Keys(str(path), "", found)
