@@ -21,6 +21,7 @@ from seed_objects import seeds
 
 from luthier_py.cli import app
 from luthier_py.errors import Invalid
+from luthier_py.runtime.hip import runtime_folder, tool_library
 from luthier_py.samples import sample
 
 # The library of typer that this is of differs between its versions.
@@ -173,6 +174,7 @@ def _damaged(rng: random.Random, text: bytes) -> bytes:
 def _prepare(folder: Path) -> None:
     with (folder / "said").open("w") as said, redirect_stdout(said), redirect_stderr(said):
         _trial(Case(json.dumps({"arguments": [*GOOD_RUN, "-t", "instr_count", "--json"], "seed": 0}).encode()), folder)
+    runtime_folder(), tool_library()  # a study compiles them once, which is not what its mutant costs
 
 
 FUZZER = Fuzzer("arguments", _make, _trial, _prepare, divisible=False)
