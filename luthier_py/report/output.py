@@ -167,9 +167,9 @@ def launch_row(result: LaunchResult) -> Row:
 def flat_rows(row: Mapping[str, Any]) -> Iterator[Row]:
     """One for each part of a launch's ``report``, with one cell for each number: the part's fields under their own
     names, nested ones as ``opcodes.s_nop``; grids as ``4x1x1``; a list is one cell of JSON."""
-    head = {key: "x".join(map(str, value)) if key in ("grid", "block") else value for key, value in row.items()}
-    del head["report"]
-    return ({**head, **_fields("", part)} for part in row["report"])
+    launch = {key: "x".join(map(str, value)) if key in ("grid", "block") else value for key, value in row.items()}
+    del launch["report"]
+    return ({**launch, **_fields("", part)} for part in row["report"])
 
 
 def _fields(prefix: str, value: Any) -> Row:
