@@ -37,6 +37,7 @@ from luthier_py.worker.kfd.queues import AqlQueue, Place, Queue, SdmaQueue
 from luthier_py.worker.kfd.topology import FIRST_RENDER, GWS, gpu_id, sysfs
 from luthier_py.worker.wire import Request
 
+_OF_MEMORY = FaultKind.BAD_ADDRESS, FaultKind.READ_ONLY
 _HEAD = struct.Struct("<iI")
 _APERTURE_BYTES = 1 << 32
 _LAST_ADDRESS = (1 << 47) - 1
@@ -285,7 +286,7 @@ class DriverService:
     def failed(self, queue: Queue, error: Exception) -> None:
         """The program's runtime is told as the driver tells it: by memory events, by the queue, or by a hang."""
         fault = error.fault if isinstance(error, DeviceError) else None
-        if fault is not None and fault.kind in (FaultKind.BAD_ADDRESS, FaultKind.READ_ONLY) and fault.address is not None:
+        if fault is not None and fault.address is not None and fault.kind in _OF_MEMORY:
             self._raise_memory_fault(queue.gpu, fault.address, fault.kind is FaultKind.READ_ONLY)
         elif isinstance(error, TimeLimit) or not isinstance(queue, AqlQueue):
             row = SimpleNamespace(reset=0, cause=ioctls.HANG, lost=0, gpu=gpu_id(queue.gpu))
