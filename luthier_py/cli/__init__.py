@@ -232,6 +232,11 @@ def execute(
     device: Annotated[
         str | None, typer.Option("--device", envvar="LUTHIER_DEVICE", help="emulator:TARGET; without it, the GPU")
     ] = None,
+    stack: Annotated[
+        str | None,
+        typer.Option("--stack", envvar="LUTHIER_STACK", metavar="luthier|rocm",
+                     help="on the emulator: our HIP runtime (default), or ROCm as it is installed"),
+    ] = None,
     kernels: Annotated[
         str | None, typer.Option("--kernels", metavar="REGEX", help="only kernels with such names")
     ] = None,
@@ -252,8 +257,8 @@ def execute(
     options = _pairs(option, LUTHIER_KERNELS=kernels, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
     _check_taken(options, tool is not None)
     with aside():
-        done = run_program(command, tool, options, device, time_limit=time_limit)
-    for line in (without_runtime(done, device), *done.undelivered):
+        done = run_program(command, tool, options, device, time_limit=time_limit, stack=stack)
+    for line in (without_runtime(done, device, stack), *done.undelivered):
         if line:
             say(line)
     if tool is not None and not done.observed:
