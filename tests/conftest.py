@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
-import os
 import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
-from rocm_stack import VARIABLE, RocmStack, find_stack
+from rocm_stack import VARIABLE, RocmStack, find_stack, lacking
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"luthier_py.samples": "tests/data", "luthier_py.tools": "tools", "luthier_py.intrinsics": "intrinsics"}
@@ -54,10 +52,6 @@ def find_tool(name: str) -> str | None:
 def require_tool(name: str) -> str:
     """``find_tool(name)``; without it the test is skipped, or fails under LUTHIER_REQUIRE_TOOLS=1."""
     return find_tool(name) or lacking(f"{name} is not installed")
-
-
-def lacking(words: str) -> NoReturn:
-    (pytest.fail if os.environ.get("LUTHIER_REQUIRE_TOOLS") == "1" else pytest.skip)(words)
 
 
 @pytest.fixture(name="require_tool", scope="session")

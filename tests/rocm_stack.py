@@ -9,6 +9,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
+
+import pytest
 
 VARIABLE = "LUTHIER_ROCM_STACK"
 CODE_OBJECT = 4  # version; this ROCm, 5.2, loads none above: a kernel of version 5 is hipErrorInvalidDeviceFunction
@@ -49,3 +52,8 @@ def find_stack() -> RocmStack | None:
     folder = os.environ.get(VARIABLE)
     found = RocmStack(Path(folder)) if folder else None
     return found if found and (found.libraries / f"libamdhip64.so.{ABI}").exists() else None
+
+
+def lacking(words: str) -> NoReturn:
+    """Skips the test, or fails it where LUTHIER_REQUIRE_TOOLS=1 says that everything is installed."""
+    (pytest.fail if os.environ.get("LUTHIER_REQUIRE_TOOLS") == "1" else pytest.skip)(words)
