@@ -117,7 +117,7 @@ def definitions() -> list[str]:
 def build(kind: str, texts: dict[str, str], compile_all: Callable[[Path], None]) -> Path:
     """The cached folder for these texts and our sources, made by ``compile_all(folder)`` if it is not there."""
     digest = hashlib.sha256()
-    sources = [path.read_text() for path in (Path(__file__), *sorted(HERE.glob("*.[ch]")))]
+    sources = [path.read_text() for path in (Path(__file__), *sorted(HERE.parent.glob("*/*.[ch]")))]
     for part in (*texts.values(), *sources, *definitions()):
         digest.update(part.encode() + b"\0")
     name, cache = f"{kind}-{digest.hexdigest()[:24]}", cache_folder()
