@@ -1,7 +1,8 @@
 """Memory of the emulated GPUs, at the addresses that the program's side gives it.
 
 In: what the memory ioctls say. Out: the emulator's table of what kernels may touch. Invariant: every byte of a buffer
-is mapped here at its own address: the arena whole, other pages (user pointers) as long as some buffer has them.
+is mapped here at its own address: the arena whole, other pages as long as some buffer has them. Where that address is
+in the arena and the program's pages (a user pointer) lie elsewhere, they are mapped over the arena's own meanwhile.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from luthier_py.worker.kfd.ioctls import DOORBELL, MMIO, USERPTR, VRAM
 
 PAGE = mmap.PAGESIZE
 _WRITABLE = 1 << 31
-_NORESERVE, _FIXED_NOREPLACE = getattr(mmap, "MAP_NORESERVE", 0x4000), 0x100000
+_NORESERVE, _FIXED, _FIXED_NOREPLACE = getattr(mmap, "MAP_NORESERVE", 0x4000), 0x10, 0x100000
 _REMOVE = getattr(mmap, "MADV_REMOVE", 9)
 
 
@@ -35,11 +36,17 @@ class Buffer:
     size: int
     flags: int
     gpu: int
+    pages: int  # where in the program its pages are
     mapped: set[int] = field(default_factory=set)
 
     @property
     def local(self) -> bool:
         return bool(self.flags & VRAM)
+
+    @property
+    def alias(self) -> bool:
+        """Whether the device has it at another address than the program."""
+        return self.pages != self.address
 
     @property
     def memory(self) -> bool:
@@ -61,17 +68,21 @@ class Buffers:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._libc.mmap.restype = ctypes.c_void_p
         self._libc.mmap.argtypes = ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long
-        self._map(ARENA_START, ARENA_BYTES)
+        self._map(ARENA_START, ARENA_BYTES, ARENA_START)
 
-    def allocate(self, address: int, size: int, flags: int, gpu: int) -> Buffer:
-        """Raises OSError, as the driver has its errors."""
+    def allocate(self, address: int, size: int, flags: int, gpu: int, pages: int | None = None) -> Buffer:
+        """``pages``: the program's own, for a user pointer. Raises OSError, as the driver has its errors."""
         if not size or address % PAGE or size % PAGE or address + size > 1 << 47:
             raise OSError(errno.EINVAL, "address or size")
         with self._lock:
             if flags & VRAM and self._used[gpu] + size > self._limit:
                 raise OSError(errno.ENOMEM, "memory of the device")
-            buffer = Buffer(self._next, address, size, flags, gpu)
-            if buffer.memory:
+            buffer = Buffer(self._next, address, size, flags, gpu, address if pages is None else pages)
+            if buffer.pages % PAGE or buffer.pages + size > 1 << 47 or (buffer.alias and not in_arena(address)):
+                raise OSError(errno.EINVAL, "user pointer")
+            if buffer.alias:
+                self._map(address, size, buffer.pages, _FIXED)
+            elif buffer.memory:
                 self._enter(address, size)
             self._next += 1
             self._buffers[buffer.handle] = buffer
@@ -86,7 +97,9 @@ class Buffers:
             del self._buffers[handle]
             if buffer.local:
                 self._used[buffer.gpu] -= buffer.size
-            if buffer.memory:
+            if buffer.alias:
+                self._map(buffer.address, buffer.size, buffer.address, _FIXED)
+            elif buffer.memory:
                 self._leave(buffer.address, buffer.size)
         return buffer
 
@@ -130,7 +143,7 @@ class Buffers:
         pages = range(address // PAGE, (address + size) // PAGE)
         new = [page for page in pages if page not in self._pages]
         for start, end in runs(new):
-            self._map(start * PAGE, (end - start) * PAGE)
+            self._map(start * PAGE, (end - start) * PAGE, start * PAGE)
         self._pages.update(pages)
 
     def _leave(self, address: int, size: int) -> None:
@@ -146,9 +159,10 @@ class Buffers:
         for start, end in runs(gone):
             self._libc.munmap(ctypes.c_void_p(start * PAGE), ctypes.c_size_t((end - start) * PAGE))
 
-    def _map(self, address: int, size: int) -> None:
-        flags = mmap.MAP_SHARED | _NORESERVE | _FIXED_NOREPLACE
-        got = self._libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, ARENA_FD, address)
+    def _map(self, address: int, size: int, pages: int, how: int = _FIXED_NOREPLACE) -> None:
+        """The file's ``pages`` at ``address``."""
+        flags = mmap.MAP_SHARED | _NORESERVE | how
+        got = self._libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, ARENA_FD, pages)
         if got != address:
             raise OSError(errno.ENOMEM, f"cannot map 0x{address:x}: {os.strerror(ctypes.get_errno())}")
 

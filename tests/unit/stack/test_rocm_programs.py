@@ -16,8 +16,8 @@ from stacked_programs import PROGRAMS, Done, Programs, Stacked
 
 NAMES = (
     "bitonic_sort", "cooperative", "devices", "grid_sync", "histogram", "jacobi", "lud_diagonal", "managed_memory",
-    "nbody", "nearest_neighbour", "printing", "reduction", "rocm/device_malloc", "rocm/rtc", "scan", "softmax",
-    "symbols", "threads", "transpose", "vector_add", "walsh_transform",
+    "nbody", "nearest_neighbour", "printing", "reduction", "rocm/device_malloc", "rocm/pageable", "rocm/rtc", "scan",
+    "softmax", "symbols", "threads", "transpose", "vector_add", "walsh_transform",
 )  # fmt: skip
 WAITING = {"cooperative", "grid_sync", "printing", "rocm/device_malloc"}  # for others, as often as chance has it
 COUNTED = [name for name in NAMES if name not in WAITING]
