@@ -213,6 +213,19 @@ def tools(
 
 
 @app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """What of compilers, ROCm and GPUs is found on this computer, what works with that, and what to install."""
+    from luthier_py.report.doctor import doctor_tables
+    from luthier_py.session.doctor import examine
+
+    with aside():
+        facts = examine()
+    show(facts if as_json else doctor_tables(facts), as_json)
+    if not facts["healthy"]:
+        raise typer.Exit(Exit.ERROR)
+
+
+@app.command()
 def demo(as_json: AsJson = False) -> None:
     """Instrument and run the sample kernels, and compare every count and every output."""
     from luthier_py.report.demo import demo_table

@@ -26,7 +26,8 @@ TARGET = "gfx90a"
 DEVICE = f"emulator:{TARGET}"
 SECONDS = 100
 OPENMP = "clang-19"
-OWN = "__amd_rocclr_"  # how ROCclr's kernels begin: copies and fills of its own
+RUNTIME = "-Wl,-rpath,/usr/lib/llvm-19/lib"  # libomptarget is in no folder that programs look into
+OWN = "__amd_rocclr_", "kernel@"  # kernels of ROCclr for copies and fills, and of ROCr, which are in no code object
 
 
 def _builder() -> ModuleType:
@@ -75,7 +76,7 @@ class Programs:
         if not output.exists():
             words = f"-O2 -g -Wall -Wextra -Werror -fopenmp --offload-arch={TARGET}".split()
             library = f"--rocm-device-lib-path={self.stack.device_libraries}"
-            builder.run(OPENMP, *words, library, str(PROGRAMS / f"{name}.c"), "-o", str(output))
+            builder.run(OPENMP, *words, library, RUNTIME, str(PROGRAMS / f"{name}.c"), "-o", str(output))
         return output
 
     def _place(self, name: str, source: str, *others: Path) -> Path:
