@@ -340,9 +340,11 @@ class Run:
         tallies = [worker.tally.counters[: len(numbers)] for worker in self.workers]
         totals = sum(tallies, np.zeros(len(numbers), np.uint64))
         found: dict[Counted, dict[int, int]] = {what: {} for what in Counted}
-        for (what, pcs), total in zip(numbers, totals.tolist(), strict=True):
-            for pc in pcs if total else ():
-                found[what][pc] = found[what].get(pc, 0) + total
+        for number in np.flatnonzero(totals).tolist():
+            what, pcs = numbers[number]
+            counts, total = found[what], int(totals[number])
+            for pc in pcs:
+                counts[pc] = counts.get(pc, 0) + total
         shape = self.shape
         return LaunchProfile(shape.record.name, shape.groups, shape.all_waves, found[Counted.WAVES],
                              found[Counted.LANES], found[Counted.ACTIVE_WAVES], seconds, self.code.insts,

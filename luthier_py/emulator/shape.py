@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from luthier_py.emulator.packet import DispatchPacket
 from luthier_py.errors import Invalid
@@ -23,7 +24,7 @@ MAX_ITEMS = (1 << 32) - 1  # along x, y or z
 MAX_GROUPS = 1 << 63
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shape:
     """One launch of one kernel, checked."""
 
@@ -34,22 +35,22 @@ class Shape:
     lds_bytes: int       # of a work-group, static and dynamic
     scratch_bytes: int   # of a lane
 
-    @property
+    @cached_property
     def wave_size(self) -> int:
         return self.record.descriptor.wave_size
 
-    @property
+    @cached_property
     def grid(self) -> Dim3:
         """Work-groups, partial ones included."""
         x, y, z = (-(-all_ // one) for all_, one in zip(self.items, self.block, strict=True))
         return x, y, z
 
-    @property
+    @cached_property
     def groups(self) -> int:
         x, y, z = self.grid
         return x * y * z
 
-    @property
+    @cached_property
     def waves(self) -> int:
         """Of a complete work-group."""
         return self.waves_of(self.block)
@@ -65,7 +66,7 @@ class Shape:
 
     # Edges: a set of dimensions, as bits, in which a work-group is the last one and has fewer work-items than others.
 
-    @property
+    @cached_property
     def edges(self) -> int:
         """All dimensions that have such work-groups."""
         pairs = zip(self.items, self.block, strict=True)

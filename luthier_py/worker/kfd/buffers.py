@@ -1,8 +1,7 @@
 """Memory of the emulated GPUs, at the addresses that the program's side gives it.
 
 In: what the memory ioctls say. Out: the emulator's table of what kernels may touch. Invariant: every byte of a buffer
-is mapped here at its own address: the arena whole, other pages as long as some buffer has them. Where that address is
-in the arena and the program's pages (a user pointer) lie elsewhere, they are mapped over the arena's own meanwhile.
+is mapped here at its own address: the arena whole, other pages (user pointers) as long as some buffer has them.
 """
 
 from __future__ import annotations
@@ -29,14 +28,15 @@ _REMOVE = getattr(mmap, "MADV_REMOVE", 9)
 
 @dataclass(slots=True)
 class Buffer:
-    """Mutable: a buffer object. ``mapped``: GPUs that have it mapped."""
+    """Mutable: a buffer object. ``user``: where its pages lie in the program, which may be elsewhere (user pointers);
+    ``mapped``: GPUs that have it mapped."""
 
     handle: int
     address: int
     size: int
     flags: int
     gpu: int
-    pages: int  # where in the program its pages are
+    user: int
     mapped: set[int] = field(default_factory=set)
 
     @property
@@ -44,9 +44,8 @@ class Buffer:
         return bool(self.flags & VRAM)
 
     @property
-    def alias(self) -> bool:
-        """Whether the device has it at another address than the program."""
-        return self.pages != self.address
+    def pages(self) -> range:
+        return range(self.address // PAGE, (self.address + self.size) // PAGE)
 
     @property
     def memory(self) -> bool:
@@ -68,22 +67,19 @@ class Buffers:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._libc.mmap.restype = ctypes.c_void_p
         self._libc.mmap.argtypes = ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long
-        self._map(ARENA_START, ARENA_BYTES, ARENA_START)
+        self._map(ARENA_START, ARENA_BYTES, ARENA_START, _FIXED_NOREPLACE)
 
-    def allocate(self, address: int, size: int, flags: int, gpu: int, pages: int | None = None) -> Buffer:
-        """``pages``: the program's own, for a user pointer. Raises OSError, as the driver has its errors."""
-        if not size or address % PAGE or size % PAGE or address + size > 1 << 47:
+    def allocate(self, address: int, size: int, flags: int, gpu: int, user: int) -> Buffer:
+        """Raises OSError, as the driver has its errors."""
+        user = user if flags & USERPTR else address
+        if not size or (address | size | user) % PAGE or max(address, user) + size > 1 << 47:
             raise OSError(errno.EINVAL, "address or size")
         with self._lock:
             if flags & VRAM and self._used[gpu] + size > self._limit:
                 raise OSError(errno.ENOMEM, "memory of the device")
-            buffer = Buffer(self._next, address, size, flags, gpu, address if pages is None else pages)
-            if buffer.pages % PAGE or buffer.pages + size > 1 << 47 or (buffer.alias and not in_arena(address)):
-                raise OSError(errno.EINVAL, "user pointer")
-            if buffer.alias:
-                self._map(address, size, buffer.pages, _FIXED)
-            elif buffer.memory:
-                self._enter(address, size)
+            buffer = Buffer(self._next, address, size, flags, gpu, user)
+            if buffer.memory:
+                self._enter(buffer)
             self._next += 1
             self._buffers[buffer.handle] = buffer
             self._used[gpu] += size if buffer.local else 0
@@ -97,10 +93,8 @@ class Buffers:
             del self._buffers[handle]
             if buffer.local:
                 self._used[buffer.gpu] -= buffer.size
-            if buffer.alias:
-                self._map(buffer.address, buffer.size, buffer.address, _FIXED)
-            elif buffer.memory:
-                self._leave(buffer.address, buffer.size)
+            if buffer.memory:
+                self._leave(buffer)
         return buffer
 
     def of(self, handle: int) -> Buffer:
@@ -117,7 +111,7 @@ class Buffers:
         with self._lock:
             buffer = self.of(handle)
             if buffer.memory and not buffer.mapped:
-                kind = "user memory" if buffer.flags & USERPTR and not in_arena(buffer.address) else "buffer"
+                kind = "user memory" if buffer.flags & USERPTR and not in_arena(buffer.user) else "buffer"
                 writable = bool(buffer.flags & _WRITABLE)
                 self.memory.register(Allocation(buffer.address, buffer.size, kind, writable))
             buffer.mapped.add(gpu)
@@ -137,21 +131,27 @@ class Buffers:
         if not all(page in self._pages for page in pages):
             raise DeviceError(f"bad address 0x{address:x} in a packet; {self.memory.nearest(address)}")
 
-    def _enter(self, address: int, size: int) -> None:
-        if in_arena(address):
+    def _enter(self, buffer: Buffer) -> None:
+        if in_arena(buffer.address):
+            if buffer.user != buffer.address:
+                self._map(buffer.address, buffer.size, buffer.user)
             return
-        pages = range(address // PAGE, (address + size) // PAGE)
+        pages = buffer.pages
+        if buffer.user != buffer.address:
+            raise OSError(errno.EINVAL, "user memory at an address outside of the arena that is not its own")
         new = [page for page in pages if page not in self._pages]
         for start, end in runs(new):
-            self._map(start * PAGE, (end - start) * PAGE, start * PAGE)
+            self._map(start * PAGE, (end - start) * PAGE, start * PAGE, _FIXED_NOREPLACE)
         self._pages.update(pages)
 
-    def _leave(self, address: int, size: int) -> None:
+    def _leave(self, buffer: Buffer) -> None:
         """Gives the pages of the arena back; others are unmapped where no other buffer has them."""
-        if in_arena(address):
-            self._libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(size), _REMOVE)
+        if in_arena(buffer.address):
+            if buffer.user != buffer.address:
+                self._map(buffer.address, buffer.size, buffer.address)
+            self._libc.madvise(ctypes.c_void_p(buffer.address), ctypes.c_size_t(buffer.size), _REMOVE)
             return
-        pages = range(address // PAGE, (address + size) // PAGE)
+        pages = buffer.pages
         self._pages.subtract(pages)
         gone = [page for page in pages if not self._pages[page]]
         for page in gone:
@@ -159,10 +159,9 @@ class Buffers:
         for start, end in runs(gone):
             self._libc.munmap(ctypes.c_void_p(start * PAGE), ctypes.c_size_t((end - start) * PAGE))
 
-    def _map(self, address: int, size: int, pages: int, how: int = _FIXED_NOREPLACE) -> None:
-        """The file's ``pages`` at ``address``."""
+    def _map(self, address: int, size: int, offset: int, how: int = _FIXED) -> None:
         flags = mmap.MAP_SHARED | _NORESERVE | how
-        got = self._libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, ARENA_FD, pages)
+        got = self._libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, ARENA_FD, offset)
         if got != address:
             raise OSError(errno.ENOMEM, f"cannot map 0x{address:x}: {os.strerror(ctypes.get_errno())}")
 

@@ -183,8 +183,7 @@ class DriverService:
     # -- memory ------------------------------------------------------------------------------------------------------
 
     def _alloc_memory_of_gpu(self, a: SimpleNamespace, array: bytes) -> None:
-        pages = a.offset if a.flags & ioctls.USERPTR else None
-        buffer = self.buffers.allocate(a.address, a.bytes, a.flags, self._gpu(a.gpu), pages)
+        buffer = self.buffers.allocate(a.address, a.bytes, a.flags, self._gpu(a.gpu), a.offset)
         a.handle = buffer.handle
         if not a.flags & (ioctls.USERPTR | ioctls.DOORBELL):
             a.offset = buffer.address
