@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.errors import LuthierError, one_line
+from luthier_py.isa import targets
 from luthier_py.llvm import Effort, amdgpu_object, host_object
 from luthier_py.runtime.hip import runtime_folder, tool_library
 from luthier_py.runtime.kfd import device_library
@@ -79,8 +80,10 @@ def _found(machine: Machine) -> Iterator[Part]:
 def _checks(machine: Machine) -> Iterator[Check]:
     gone = [part.name for part in machine.packages() if not part.version and part.name != "hip-python"]
     packages = f"pip install {' '.join(gone)}" if gone else ""
-    hook = f"define amdgpu_cs {_EMPTY}"
-    yield _tried("load and instrument files", packages, lambda: amdgpu_object(hook, "gfx90a", 64))
+    hook, gpu = f"define amdgpu_cs {_EMPTY}", next(target for target in targets() if target.emulated)
+    yield _tried(
+        "load and instrument files", packages, lambda: amdgpu_object(hook, gpu.name, gpu.wave_sizes[0])
+    )
     yield _tried("run kernels on the emulator", packages, lambda: host_object(f"define {_EMPTY}", Effort.FAST))
     compiler = machine.c_compiler()
     no_compiler = "" if compiler else INSTALL["cc"]

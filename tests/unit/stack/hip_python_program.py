@@ -20,7 +20,8 @@ def checked(answer: tuple[Any, ...]) -> Any:
 
 
 def main(code: str, library: str) -> None:
-    module = checked(hip.hipModuleLoadData(Path(code).read_bytes()))
+    image = Path(code).read_bytes()  # ROCr's list of code objects, from which kernels get their names, points to it
+    module = checked(hip.hipModuleLoadData(image))
     kernel = checked(hip.hipModuleGetFunction(module, b"_Z10vector_addPKfS0_Pfi"))
     a, b, c = np.arange(N, dtype=np.float32), np.full(N, 0.5, np.float32), np.zeros(N, np.float32)
     buffers = [checked(hip.hipMalloc(a.nbytes)) for _ in range(3)]
