@@ -288,11 +288,15 @@ class DriverService:
         fault = error.fault if isinstance(error, DeviceError) else None
         if fault is not None and fault.address is not None and fault.kind in _OF_MEMORY:
             self._raise_memory_fault(queue.gpu, fault.address, fault.kind is FaultKind.READ_ONLY)
-        elif isinstance(error, TimeLimit) or not isinstance(queue, AqlQueue):
-            row = SimpleNamespace(reset=0, cause=ioctls.HANG, lost=0, gpu=gpu_id(queue.gpu))
-            self._raise(ioctls.EVENT_HW_EXCEPTION, ioctls.HW_EXCEPTION.write(row))
-        else:
+        elif isinstance(queue, AqlQueue) and not (isinstance(error, TimeLimit) and self._raise_hang(queue.gpu)):
             faults.tell(queue, error, self)
+        elif not isinstance(queue, AqlQueue):
+            self._raise_hang(queue.gpu)
+
+    def _raise_hang(self, gpu: int) -> bool:
+        """Whether anybody listens: ROCr before 5.3 does not."""
+        row = SimpleNamespace(reset=0, cause=ioctls.HANG, lost=0, gpu=gpu_id(gpu))
+        return self._raise(ioctls.EVENT_HW_EXCEPTION, ioctls.HW_EXCEPTION.write(row))
 
     def _raise_memory_fault(self, gpu: int, address: int, read_only: bool) -> None:
         row = SimpleNamespace(
@@ -301,6 +305,8 @@ class DriverService:
         )  # fmt: skip
         self._raise(ioctls.EVENT_MEMORY, ioctls.MEMORY_EXCEPTION.write(row))
 
-    def _raise(self, kind: int, data: bytes) -> None:
-        for number in self.events.of_type(kind):
+    def _raise(self, kind: int, data: bytes) -> bool:
+        numbers = self.events.of_type(kind)
+        for number in numbers:
             self.events.set(number, data)
+        return bool(numbers)
