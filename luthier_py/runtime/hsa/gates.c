@@ -5,6 +5,8 @@
 
 struct gate { struct gate *next; hsa_signal_t signal; atomic_uint references; };
 
+struct passing { struct passing *next; struct gate *gate; uint64_t packets; };
+
 static struct gate *spare;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -98,4 +100,30 @@ void gates_drop(void)
         rocr.hsa_signal_destroy(gate->signal);
         free(gate);
     }
+}
+
+void gate_note(struct queue *queue, struct gate *gate)
+{
+    struct passing *passing = malloc(sizeof *passing);
+    gate_keep(gate);
+    if (!passing)
+        return; /* it is never used again */
+    *passing = (struct passing){NULL, gate, queue->made};
+    pthread_mutex_lock(&queue->lock);
+    *queue->last = passing;
+    queue->last = &passing->next;
+    pthread_mutex_unlock(&queue->lock);
+}
+
+void gates_passed(struct queue *queue, uint64_t packets)
+{
+    pthread_mutex_lock(&queue->lock);
+    for (struct passing *passing; (passing = queue->first) && passing->packets < packets;) {
+        queue->first = passing->next;
+        gate_leave(passing->gate);
+        free(passing);
+    }
+    if (!queue->first)
+        queue->last = &queue->first;
+    pthread_mutex_unlock(&queue->lock);
 }

@@ -75,7 +75,8 @@ typedef void queue_error(hsa_status_t status, hsa_queue_t *queue, void *data);
       (hsa_agent_t, uint32_t, uint32_t, queue_error *, void *, uint32_t, uint32_t, hsa_queue_t **))                        \
     F(9, hsa_status_t, hsa_queue_destroy, (hsa_queue_t *))                                                                 \
     F(11, uint64_t, hsa_queue_load_read_index_scacquire, (const hsa_queue_t *))                                            \
-    F(24, uint64_t, hsa_queue_add_write_index_screlease, (const hsa_queue_t *, uint64_t))                                  \
+    F(13, uint64_t, hsa_queue_load_write_index_scacquire, (const hsa_queue_t *))                                           \
+    F(17, uint64_t, hsa_queue_cas_write_index_scacq_screl, (const hsa_queue_t *, uint64_t, uint64_t))                      \
     F(35, hsa_status_t, hsa_memory_copy, (void *, const void *, size_t))                                                   \
     F(37, hsa_status_t, hsa_signal_create, (int64_t, uint32_t, const hsa_agent_t *, hsa_signal_t *))                       \
     F(38, hsa_status_t, hsa_signal_destroy, (hsa_signal_t))                                                                \

@@ -96,7 +96,7 @@ void OnUnload(void)
     if (tool_runs())
         copies_collect();
     objects_drop();
-    flights_drop();
+    awaited_drop();
     gates_drop();
     runtime_there = false;
 }
