@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import traceback
 from dataclasses import dataclass
+from enum import Enum
 
 TOOL_MODULE = "luthier_tool_"
 """How modules are called that are made of a tool's file or folder."""
@@ -85,8 +86,37 @@ class CheckFailed(LuthierError):
     """The independent checker found that a patch could change the application."""
 
 
+class FaultKind(Enum):
+    """What a wave did that no device lets pass."""
+
+    BAD_ADDRESS = "bad address"                  # global memory: nothing is allocated there
+    READ_ONLY = "write to read-only memory"
+    MISALIGNED = "misaligned address"
+    LDS = "address outside of LDS"
+    SCRATCH = "address outside of private memory"
+    BAD_JUMP = "jump to what is not code"
+    ILLEGAL_INSTRUCTION = "illegal instruction"
+    TRAP = "s_trap"
+    MODE = "MODE that nobody foresaw"            # a limit of the emulator, not the program's mistake
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFault:
+    """A wave's fault, for whoever answers it; addresses are those of the device."""
+
+    kind: FaultKind
+    pc: int                     # of the instruction; of a bad jump, where it went
+    address: int | None = None  # of memory, that could not be accessed
+    write: bool = False         # the access was one, or an atomic
+    trap: int | None = None     # the number of the s_trap
+
+
 class DeviceError(LuthierError):
-    """A kernel failed while it ran: bad address, no forward progress, bad launch."""
+    """A kernel failed while it ran: bad address, no forward progress, bad launch. ``fault``: what a wave did, if so."""
+
+    def __init__(self, message: str, where: Location | None = None, fault: DeviceFault | None = None) -> None:
+        super().__init__(message, where)
+        self.fault = fault
 
 
 class TimeLimit(DeviceError):

@@ -2,5 +2,6 @@
 
 from luthier_py.emulator.device import EmulatorDevice
 from luthier_py.emulator.profile import LaunchProfile
+from luthier_py.emulator.resident import PacketDevice
 
-__all__ = ["EmulatorDevice", "LaunchProfile"]
+__all__ = ["EmulatorDevice", "LaunchProfile", "PacketDevice"]

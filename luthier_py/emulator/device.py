@@ -14,12 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luthier_py.emulator.dispatch import Patience, Run
-from luthier_py.emulator.launch import mode_of, shape_of
+from luthier_py.emulator.launch import mode_of
 from luthier_py.emulator.layout import LAUNCH
 from luthier_py.emulator.memory import Memory, read_bytes, write_bytes
 from luthier_py.emulator.module import EmulatorModule
 from luthier_py.emulator.pool import Pool
 from luthier_py.emulator.profile import LaunchProfile
+from luthier_py.emulator.segments import segments
+from luthier_py.emulator.shape import shape_of
 from luthier_py.emulator.translate import Settings
 from luthier_py.errors import Invalid
 from luthier_py.isa.target import Target, emulated_target
@@ -84,7 +86,9 @@ class EmulatorDevice:
             code = module.code(settings)
             code.require(kernel.record.entry, kernel.name)
             started = time.perf_counter()
-            with Run(self.memory, self._pool, module, code, shape, kernarg, self.threads, self.patience) as run:
+            kernel_object = module.base + kernel.record.descriptor_address
+            with (segments(self.memory, shape, kernel_object, kernarg) as places,
+                  Run(self.memory, self._pool, code, shape, places, self.threads, self.patience) as run):
                 self._running = run.record
                 try:
                     run.execute()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from luthier_py.errors import Malformed
 from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.semantics import meaning
-from luthier_py.isa.semantics.control import DEBUG_TRAP, Action
+from luthier_py.isa.semantics.control import DEBUG_TRAP, INTERRUPT_MESSAGE, Action
 
 _ENDS = (Action.SLEEP, Action.BARRIER, Action.GRID_BARRIER, Action.SETREG)
 _STOPS = OpFlag.TERMINATOR | OpFlag.CALL | OpFlag.BARRIER | OpFlag.END
@@ -35,12 +35,12 @@ def discover(decode: Callable[[int], Inst], entry: int) -> list[CodeBlock]:
     leaders = {entry}
     work = [entry]
     while work:
-        pc = target = work.pop()
+        pc = work.pop()
         while pc not in insts:
             try:
                 inst = insts[pc] = decode(pc)
             except Malformed:
-                if pc == target:
+                if pc == entry:
                     raise
                 break  # past a call that never returns, into padding: whoever gets here is told then
             after = pc + inst.size_bytes
@@ -85,6 +85,11 @@ def traps(inst: Inst) -> bool:
     return meaning(inst.op) is Action.TRAP and inst["simm16"].value != DEBUG_TRAP
 
 
+def interrupts(inst: Inst) -> bool:
+    """Whether the host is to be told that a wave came here."""
+    return meaning(inst.op) is Action.MESSAGE and inst["simm16"].value & 15 == INTERRUPT_MESSAGE
+
+
 def _ways(inst: Inst, pc: int) -> tuple[list[int], bool]:
     """Branch targets inside the function, and whether the next instruction can follow."""
     flags = inst.op.flags
@@ -99,7 +104,7 @@ def _ways(inst: Inst, pc: int) -> tuple[list[int], bool]:
 
 
 def _stops(inst: Inst) -> bool:
-    return bool(inst.op.flags & _STOPS) or meaning(inst.op) in _ENDS
+    return bool(inst.op.flags & _STOPS) or meaning(inst.op) in _ENDS or interrupts(inst)
 
 
 def _blocks(insts: dict[int, Inst], leaders: set[int]) -> list[CodeBlock]:

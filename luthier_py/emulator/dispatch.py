@@ -11,20 +11,21 @@ import ctypes
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 
 import numpy as np
 
+from luthier_py.emulator.code import Code
 from luthier_py.emulator.engine import scheduler_address
+from luthier_py.emulator.faults import FaultyWave, device_error, illegal_instruction
 from luthier_py.emulator.launch import (
-    PACKET_BYTES,
     PRIVATE_BASE,
     SHARED_BASE,
     Places,
-    Shape,
-    dispatch_packet,
     group_id_places,
     image_stride,
     work_item_rows,
@@ -36,25 +37,22 @@ from luthier_py.emulator.layout import (
     MEETINGS,
     WAVE_HEADER_BYTES,
     WORKER,
-    Fault,
     Outcome,
     Status,
 )
-from luthier_py.emulator.memory import Allocation, Memory, write_bytes
-from luthier_py.emulator.module import Code, EmulatorModule
+from luthier_py.emulator.memory import Memory
 from luthier_py.emulator.pool import Pool
 from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.emulator.residency import of_device
+from luthier_py.emulator.shape import Shape
 from luthier_py.emulator.slot import Slot, Words, record
 from luthier_py.emulator.standing import told
 from luthier_py.emulator.translate import Counted
-from luthier_py.errors import DeviceError, Location, TimeLimit
+from luthier_py.errors import DeviceError, Location, Malformed, TimeLimit
 from luthier_py.runtime.time_limit import check_time_limit
 
 ROUNDS = 64  # turns of each wave before somebody looks how far the work-group got
-QUEUE_BYTES = 256
 POLL_SECONDS = 0.0002  # between looks at work-groups that all wait for another's memory
-_LINE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +77,9 @@ class Worker:
         code = run.code
         self.record = record(
             WORKER, counters=self.tally.counters.ctypes.data, sites=self.tally.sites.ctypes.data,
-            allocations=run.allocations.ctypes.data, allocation_count=len(run.allocations),
-            code_base=run.module.base, table=code.table.ctypes.data, table_entries=len(code.table),
-            code_start=run.module.base + code.start, shared_base=SHARED_BASE, private_base=PRIVATE_BASE,
+            allocations=run.memory.table_cell,
+            code_base=code.base, table=code.table.ctypes.data, table_entries=len(code.table),
+            code_start=code.base + code.start, shared_base=SHARED_BASE, private_base=PRIVATE_BASE,
             meetings=run.meetings.ctypes.data)
         self.slots: list[Slot] = []
 
@@ -115,7 +113,9 @@ class Worker:
                     return
                 slot = waiting.popleft()
             elif outcome is Outcome.NEEDS_CODE:
-                run.compile(int(run.field(slot, "pc")) - run.module.base)
+                run.compile(run.field(slot, "pc"))
+            elif outcome is Outcome.MESSAGE:
+                run.interrupt()
             elif outcome is Outcome.FAULT:
                 raise run.fault(slot)
             elif not self._goes_on(slot):
@@ -136,8 +136,8 @@ class Worker:
 
     def _new_slot(self) -> Slot:
         run = self.run
-        entry = run.module.base + run.shape.record.entry
-        self.slots.append(Slot(run.pool, run.shape, run.places, run.kernarg, entry, self.address))
+        entry = run.code.base + run.shape.record.entry
+        self.slots.append(Slot(run.pool, run.shape, run.places, entry, self.address))
         return self.slots[-1]
 
     def leave(self) -> None:
@@ -148,12 +148,12 @@ class Worker:
 
 
 class Run:
-    """Mutable: a launch in progress."""
+    """Mutable: a launch in progress. ``interrupt`` is called when a wave has a message for the host."""
 
-    def __init__(self, memory: Memory, pool: Pool, module: EmulatorModule, code: Code, shape: Shape, kernarg: bytes,
-                 threads: int, patience: Patience) -> None:
-        self.memory, self.pool, self.module, self.code = memory, pool, module, code
-        self.shape, self.kernarg, self.patience = shape, kernarg, patience
+    def __init__(self, memory: Memory, pool: Pool, code: Code, shape: Shape, places: Places, threads: int,
+                 patience: Patience, interrupt: Callable[[], None] = lambda: None) -> None:
+        self.memory, self.pool, self.code = memory, pool, code
+        self.shape, self.places, self.patience, self.interrupt = shape, places, patience, interrupt
         self.stop = threading.Event()
         self.standing_since: float | None = None
         self._hopeless: DeviceError | None = None
@@ -161,12 +161,10 @@ class Run:
         self._compiled = 0.0  # seconds in which some did
         self._began = self._compiling_since = time.monotonic()
         self._timer: threading.Timer | None = None
-        self._taken: list[int] = []
+        self._reading = memory.reading()
         self.residency = of_device(
             shape.record.name, shape.target, shape.record.descriptor, shape.waves, shape.lds_bytes)
-        self.places = self._place_arguments()
         self.record = self._launch_record()
-        self.allocations = memory.table()
         self.meetings: Words = np.zeros(MEETINGS, dtype=np.uint64)
         self.native = ctypes.CFUNCTYPE(ctypes.c_uint64, *[ctypes.c_uint64] * 4)(scheduler_address(shape.wave_size))
         self.workers = [Worker(self) for _ in range(min(threads, shape.groups, self.residency.groups))]
@@ -179,44 +177,25 @@ class Run:
         row_bytes = 4 * shape.wave_size
         vgprs = descriptor.arch_vgpr_count(shape.target)
         agprs = descriptor.agpr_count(shape.target) if shape.target.unified_agprs else AGPR_ROW
-        image_rows = work_item_rows(shape).shape[1]
+        image_rows = work_item_rows(shape, shape.block).shape[1]
+        edges = {f"waves_{edge}": shape.waves_of(shape.block_at(edge)) for edge in shape.edge_sets()}
         return record(
             LAUNCH, total=shape.groups, count_x=shape.grid[0], count_y=shape.grid[1], sgpr_x=x, sgpr_y=y, sgpr_z=z,
             waves=shape.waves, image_stride=image_stride(shape),
             image_bytes=WAVE_HEADER_BYTES + image_rows * row_bytes,
             vector_bytes=max(vgprs - image_rows, 0) * row_bytes,
-            agpr_bytes=agprs * row_bytes, lds_bytes=shape.lds_bytes)
+            agpr_bytes=agprs * row_bytes, lds_bytes=shape.lds_bytes, edges=shape.edges,
+            edge_stride=image_stride(shape) * shape.waves, **edges)
 
     def __enter__(self) -> Run:
+        self._reading.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
         for worker in self.workers:
             worker.leave()
-        for address in self._taken:
-            self.memory.free(address)
-
-    def _place_arguments(self) -> Places:
-        """Kernarg segment, dispatch packet and queue in device memory, which kernels may only read.
-
-        Compilers join loads of arguments to wider ones that end behind the last argument, inside its cache line.
-        """
-        size = max(len(self.kernarg), self.shape.record.descriptor.kernarg_size, 1)
-        size = -(-size // _LINE) * _LINE
-        kernarg = self._read_only(size, self.kernarg, "kernel arguments")
-        kernel_object = self.module.base + self.shape.record.descriptor_address
-        packet = self._read_only(PACKET_BYTES, dispatch_packet(self.shape, kernel_object, kernarg), "dispatch packet")
-        queue = bytearray(QUEUE_BYTES)
-        queue[0x40:0x48] = (SHARED_BASE >> 32).to_bytes(4, "little") + (PRIVATE_BASE >> 32).to_bytes(4, "little")
-        return Places(kernarg, packet, self._read_only(QUEUE_BYTES, bytes(queue), "queue"))
-
-    def _read_only(self, size: int, data: bytes, name: str) -> int:
-        address = self.memory.reserve(size)
-        self.memory.register(Allocation(address, size, name, writable=False))
-        self._taken.append(address)
-        write_bytes(address, data)
-        return address
+        self._reading.__exit__(kind, error, trace)
 
     def execute(self) -> None:
         """Run all work-groups; raises what the first worker that failed raised, or why nobody could go on."""
@@ -269,12 +248,15 @@ class Run:
             self.halt()
 
     def compile(self, pc: int) -> None:
+        """For a wave that came to ``pc``, a device address."""
         with self._lock:
             if not self._compiling:
                 self._compiling_since = time.monotonic()
             self._compiling += 1
         try:
-            self.code.require(pc, self.shape.record.name)
+            self.code.require(pc - self.code.base, self.shape.record.name)
+        except Malformed as error:
+            raise illegal_instruction(error, pc, self.shape.record.name) from error
         finally:
             with self._lock:
                 self._compiling -= 1
@@ -340,7 +322,7 @@ class Run:
         """Where each wave stands, in words."""
         slots = [slot for worker in self.workers for slot in worker.slots]
         waves = [standing for slot in slots for standing in slot.standings()]
-        text = told(waves, self.code, self.module.base)
+        text = told(waves, self.code)
         if not self.waiting_to_start:
             return text
         return f"{text}; {self.waiting_to_start} of {self.shape.groups} work-groups have not started"
@@ -350,30 +332,8 @@ class Run:
         return slot.wave_field(int(slot.record[GROUP["wave"] // 8]), name)
 
     def fault(self, slot: Slot) -> DeviceError:
-        kind, kernel = Fault(self.field(slot, "fault_kind")), self.shape.record.name
-        if kind is Fault.JUMP:
-            pc = self.field(slot, "pc") - self.module.base
-            return DeviceError(f"jump to 0x{pc & (1 << 64) - 1:x}, which is not code", Location(kernel))
-        if kind is Fault.MODE:
-            pc = self.field(slot, "pc") - self.module.base
-            what = (f"MODE is 0x{self.field(slot, 'fault_address'):x} here, from a register: it may become what it was "
-                    "before in the function, and must be at calls and returns what it is at the start")
-            return DeviceError(what, Location(kernel, pc, self.code.text(pc)))
-        pc = self.code.numbers.sites[self.field(slot, "fault_site")]
-        lane, address = self.field(slot, "fault_lane"), self.field(slot, "fault_address")
-        wave, group = (int(slot.record[GROUP[name] // 8]) for name in ("wave", "index"))
-        what = f"lane {lane} of wave {wave} of work-group {group}: {self._what(kind, address)}"
-        return DeviceError(what, Location(kernel, pc, self.code.text(pc)))
-
-    def _what(self, kind: Fault, address: int) -> str:
-        if kind is Fault.LDS:
-            return f"LDS address 0x{address & 0xFFFFFFFF:x} is outside the work-group's {self.shape.lds_bytes} bytes"
-        if kind is Fault.SCRATCH:
-            return f"scratch address 0x{address & 0xFFFFFFFF:x} is outside the lane's {self.shape.scratch_bytes} bytes"
-        if kind is Fault.TRAP:
-            return "s_trap"
-        reason = {Fault.MISALIGNED: "misaligned address", Fault.READ_ONLY: "write to read-only memory at"}
-        return f"{reason.get(kind, 'bad address')} 0x{address:x}; {self.memory.nearest(address)}"
+        group, wave = (int(slot.record[GROUP[name] // 8]) for name in ("index", "wave"))
+        return device_error(FaultyWave(group, wave, partial(self.field, slot)), self.code, self.shape, self.memory)
 
     def profile(self, seconds: float) -> LaunchProfile:
         numbers = self.code.numbers.counters
@@ -384,7 +344,7 @@ class Run:
             for pc in pcs if total else ():
                 found[what][pc] = found[what].get(pc, 0) + total
         shape = self.shape
-        waves = shape.groups * shape.waves
-        return LaunchProfile(shape.record.name, shape.groups, waves, found[Counted.WAVES], found[Counted.LANES],
-                             found[Counted.ACTIVE_WAVES], seconds, self.code.insts)
+        return LaunchProfile(shape.record.name, shape.groups, shape.all_waves, found[Counted.WAVES],
+                             found[Counted.LANES], found[Counted.ACTIVE_WAVES], seconds, self.code.insts,
+                             self.code.base)
 

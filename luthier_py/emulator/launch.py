@@ -14,73 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luthier_py.emulator.layout import WAVE, Status, row_offset
+from luthier_py.emulator.shape import Shape
 from luthier_py.errors import Invalid
 from luthier_py.isa.registers import EXEC, MODE
-from luthier_py.isa.target import Target
-from luthier_py.loader import KernelDescriptor, KernelRecord
+from luthier_py.loader import KernelDescriptor
 from luthier_py.runtime.device import Dim3
 
-DYNAMIC_STACK_BYTES = 16384  # of a lane, for kernels whose stack has no known bound
-MAX_ITEMS = (1 << 32) - 1  # along x, y or z
-MAX_GROUPS = 1 << 63
 SHARED_BASE, PRIVATE_BASE = 1 << 48, 2 << 48  # apertures: above every host address
-PACKET_BYTES = 64
 # Scratch buffer resource, dwords 1 to 3: swizzled, no limit, thread id added, stride of 64 lanes, elements of 4 bytes.
 SWIZZLE = 1 << 31
 ADD_TID = 1 << 23
 _RESOURCE_3 = ADD_TID | 3 << 21 | 1 << 19
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """One launch of one kernel, checked."""
-
-    record: KernelRecord
-    target: Target
-    grid: Dim3
-    block: Dim3
-    lds_bytes: int       # of a work-group, static and dynamic
-    scratch_bytes: int   # of a lane
-    wave_size: int
-    waves: int           # of a work-group
-
-    @property
-    def groups(self) -> int:
-        x, y, z = self.grid
-        return x * y * z
-
-
-def shape_of(record: KernelRecord, target: Target, grid: Dim3, block: Dim3, dynamic_lds: int) -> Shape:
-    """Invalid for what no device would start."""
-    descriptor = record.descriptor
-    items = block[0] * block[1] * block[2]
-    if min(*grid, *block) < 1:
-        raise Invalid(f"kernel {record.name}: grid {grid} and block {block} must be positive")
-    if items > record.max_workitems:
-        limit = f"its limit of {record.max_workitems}"
-        raise Invalid(f"kernel {record.name}: a work-group of {items} work-items exceeds {limit}")
-    _check_packet(record.name, grid, block)
-    lds = descriptor.group_segment_fixed_size + dynamic_lds
-    if lds > target.lds_bytes or dynamic_lds < 0:
-        raise Invalid(f"kernel {record.name}: {lds} bytes of LDS, but a work-group can have {target.lds_bytes}")
-    scratch = descriptor.private_segment_fixed_size
-    if descriptor.uses_dynamic_stack or record.metadata.get(".uses_dynamic_stack"):
-        scratch += DYNAMIC_STACK_BYTES
-    wave_size = descriptor.wave_size
-    if scratch * wave_size > target.wave_scratch_bytes:
-        most = target.wave_scratch_bytes // wave_size
-        raise Invalid(f"kernel {record.name}: {scratch} bytes of private memory for a lane; {target.name} has {most}")
-    return Shape(record, target, grid, block, lds, -(-scratch // 4) * 4, wave_size, -(-items // wave_size))
-
-
-def _check_packet(name: str, grid: Dim3, block: Dim3) -> None:
-    """The dispatch packet counts work-items of each dimension in 32 bits (HSA, 2.9.6); work-groups are numbered."""
-    for axis, groups, size in zip("xyz", grid, block, strict=True):
-        if groups * size > MAX_ITEMS:
-            many = f"{groups} work-groups of {size} are {groups * size} work-items"
-            raise Invalid(f"kernel {name}: {many} along {axis}; a dispatch packet can say at most {MAX_ITEMS}")
-    if grid[0] * grid[1] * grid[2] >= MAX_GROUPS:
-        raise Invalid(f"kernel {name}: grid {grid} has more work-groups than can be counted")
 
 
 def mode_of(descriptor: KernelDescriptor) -> int:
@@ -98,9 +42,17 @@ class Places:
     kernarg: int
     packet: int
     queue: int
+    dispatch_id: int = 0
+    preloaded: bytes = b""  # what the kernel asks to have of its arguments in registers
 
 
-def user_sgprs(shape: Shape, places: Places, scratch: int, kernarg: bytes) -> list[int]:
+def preloaded_range(descriptor: KernelDescriptor) -> range:
+    """Bytes of the kernarg segment that come in user SGPRs."""
+    start = 4 * descriptor.kernarg_preload_offset
+    return range(start, start + 4 * descriptor.kernarg_preload_length)
+
+
+def user_sgprs(shape: Shape, places: Places, scratch: int) -> list[int]:
     """User SGPRs from s0 on; ``scratch`` is where the launch's scratch memory begins."""
     descriptor = shape.record.descriptor
     words: list[int] = []
@@ -114,15 +66,14 @@ def user_sgprs(shape: Shape, places: Places, scratch: int, kernarg: bytes) -> li
         (descriptor.enable_sgpr_dispatch_ptr, places.packet),
         (descriptor.enable_sgpr_queue_ptr, places.queue),
         (descriptor.enable_sgpr_kernarg_segment_ptr, places.kernarg),
-        (descriptor.enable_sgpr_dispatch_id, 0),
+        (descriptor.enable_sgpr_dispatch_id, places.dispatch_id),
         (descriptor.enable_sgpr_flat_scratch_init, scratch),
     ):
         words += pair(value) if enabled else []
     if descriptor.enable_sgpr_private_segment_size:
         words.append(shape.scratch_bytes)
-    start, count = 4 * descriptor.kernarg_preload_offset, descriptor.kernarg_preload_length
-    preloaded = kernarg[start : start + 4 * count].ljust(4 * count, b"\0")
-    words += struct.unpack(f"<{count}I", preloaded)
+    count = descriptor.kernarg_preload_length
+    words += struct.unpack(f"<{count}I", places.preloaded.ljust(4 * count, b"\0"))
     user = descriptor.user_sgpr_count
     if len(words) > user:
         raise Invalid(f"kernel {shape.record.name}: {len(words)} user SGPRs are enabled, but only {user} counted")
@@ -140,9 +91,9 @@ def group_id_places(descriptor: KernelDescriptor) -> tuple[int, int, int, int]:
     return places[0], places[1], places[2], index + int(descriptor.enable_sgpr_workgroup_info)
 
 
-def work_item_rows(shape: Shape) -> NDArray[np.uint32]:
-    """The first VGPRs of every wave of a work-group: (waves, rows, lanes)."""
-    x, y, _ = shape.block
+def work_item_rows(shape: Shape, block: Dim3) -> NDArray[np.uint32]:
+    """The first VGPRs of every wave of a work-group of ``block`` work-items: (waves, rows, lanes)."""
+    x, y, _ = block
     number = np.arange(shape.waves * shape.wave_size, dtype=np.uint32).reshape(shape.waves, shape.wave_size)
     ids = number % x, number // x % y, number // (x * y)
     wanted = shape.record.descriptor.enable_vgpr_workitem_id + 1
@@ -162,24 +113,35 @@ class Residence:
     scratch_wave_bytes: int
 
 
-def wave_images(shape: Shape, places: Places, kernarg: bytes, entry: int, home: Residence) -> NDArray[np.uint8]:
-    """Header and first rows of every wave: (waves, bytes)."""
-    rows = work_item_rows(shape)
+def all_images(shape: Shape, places: Places, entry: int, home: Residence) -> NDArray[np.uint8]:
+    """Those of each set of edges in turn: (bytes,)."""
+    found = np.zeros((shape.edges + 1, shape.waves, image_stride(shape)), dtype=np.uint8)
+    for edge in shape.edge_sets():
+        found[edge] = wave_images(shape, shape.block_at(edge), places, entry, home)
+    return found.reshape(-1)
+
+
+def wave_images(shape: Shape, block: Dim3, places: Places, entry: int, home: Residence) -> NDArray[np.uint8]:
+    """Header and first rows of every wave of a work-group of ``block`` work-items: (waves of a complete one, bytes).
+
+    Waves that have no work-item have ended.
+    """
+    rows = work_item_rows(shape, block)
     images = np.zeros((shape.waves, image_stride(shape)), dtype=np.uint8)
     words = images.view(np.uint32)
     numbers = np.arange(shape.waves, dtype=np.uint64)
     offsets = numbers * np.uint64(home.scratch_wave_bytes)
-    user = user_sgprs(shape, places, home.scratch, kernarg)
+    user = user_sgprs(shape, places, home.scratch)
     words[:, : len(user)] = user
     if shape.record.descriptor.enable_private_segment:
         words[:, group_id_places(shape.record.descriptor)[3]] = offsets
-    x, y, z = shape.block
-    active = np.minimum(x * y * z - numbers.astype(np.int64) * shape.wave_size, shape.wave_size)
+    x, y, z = block
+    active = np.clip(x * y * z - numbers.astype(np.int64) * shape.wave_size, 0, shape.wave_size)
     for lanes, image in zip(active.tolist(), words, strict=True):
         image[EXEC], image[EXEC + 1] = ((1 << lanes) - 1) & 0xFFFFFFFF, ((1 << lanes) - 1) >> 32
     words[:, MODE] = mode_of(shape.record.descriptor)
-    fields = {"pc": entry, "status": int(Status.JUMP), "worker": home.worker, "lds": home.lds,
-              "lds_bytes": shape.lds_bytes, "scratch": offsets + np.uint64(home.scratch),
+    fields = {"pc": entry, "status": np.where(active > 0, Status.JUMP, Status.DONE), "worker": home.worker,
+              "lds": home.lds, "lds_bytes": shape.lds_bytes, "scratch": offsets + np.uint64(home.scratch),
               "scratch_bytes": shape.scratch_bytes}
     longs = images.view(np.uint64)
     for name, value in fields.items():
@@ -192,12 +154,3 @@ def wave_images(shape: Shape, places: Places, kernarg: bytes, entry: int, home: 
 def image_stride(shape: Shape) -> int:
     """Bytes of a wave's image: the header, and up to three rows of work-item ids."""
     return row_offset(3, shape.wave_size)
-
-
-def dispatch_packet(shape: Shape, kernel_object: int, kernarg: int) -> bytes:
-    """An AQL kernel dispatch packet (HSA Platform System Architecture Specification, 2.9.6)."""
-    items = [groups * size for groups, size in zip(shape.grid, shape.block, strict=True)]
-    dimensions = max(axis + 1 for axis in range(3) if axis == 0 or items[axis] > 1)
-    return struct.pack(
-        "<HHHHHHIIIIIQQQQ", 2, dimensions, *shape.block, 0, *items, shape.scratch_bytes, shape.lds_bytes,
-        kernel_object, kernarg, 0, 0)

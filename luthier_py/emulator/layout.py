@@ -74,7 +74,7 @@ WORKER = _fields(
     0,
     "counters",      # address of u64 counters, see translate
     "sites",         # address of Site records
-    "allocations", "allocation_count",  # address of Allocation records, ascending
+    "allocations",   # address of a word: where the table is, see allocations
     "code_base",     # load address of the module's address 0
     "table", "table_entries",           # function to enter for each dword of code, 0 where unknown
     "code_start",    # absolute address of the table's first dword
@@ -103,6 +103,7 @@ class Status(IntEnum):
     YIELD = 3     # budget used up, or s_sleep
     FAULT = 4     # see fault_*
     MEETING = 5   # go on at pc when ``meeting`` counts ``expected``
+    MESSAGE = 6   # tell the host, and go on at pc
 
 
 class Fault(IntEnum):
@@ -122,13 +123,16 @@ LAUNCH = _fields(
     "next",                  # index of the next work-group to start; workers take it atomically
     "total", "count_x", "count_y",
     "sgpr_x", "sgpr_y", "sgpr_z",  # byte offset in the wave of each work-group id, or of a field nobody reads
-    "waves",                 # of a work-group
+    "waves",                 # of a work-group that is complete
     "image_stride",          # distance of the images of two waves
     "image_bytes",           # of a wave's initial image: header and work-item ids
     "vector_bytes",          # bytes after the image to clear: the other VGPRs
     "agpr_bytes",            # bytes of AGPR rows to clear
     "lds_bytes",
     "stop",                  # not 0: come back before the next turn
+    "edges",                 # dimensions, as bits, whose last work-groups have fewer work-items
+    "edge_stride",           # distance of the images for two sets of such dimensions; all zero is the first
+    "waves_0", "waves_1", "waves_2", "waves_3", "waves_4", "waves_5", "waves_6", "waves_7",  # for each such set
 )
 LAUNCH_BYTES = 8 * len(LAUNCH)
 GROUP = _fields(
@@ -153,3 +157,4 @@ class Outcome(IntEnum):
     TIRED = 1        # turns used up
     FAULT = 2        # wave ``wave`` of the group
     NEEDS_CODE = 3   # no function is known for pc of wave ``wave``
+    MESSAGE = 4      # a wave has one for the host

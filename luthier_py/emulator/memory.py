@@ -12,6 +12,8 @@ import ctypes
 import mmap
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -19,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from luthier_py.emulator.layout import ALLOCATION_BYTES
+from luthier_py.emulator.allocations import AllocationTable
 from luthier_py.emulator.space import Space
 from luthier_py.errors import DeviceError, Invalid
 
@@ -60,6 +62,7 @@ class Memory:
         self._blocks: dict[int, int] = {}               # sizes of what is taken, by start, gaps not included
         self._allocations: dict[int, Allocation] = {}   # by address
         self._addresses: list[int] = []                 # of allocations, sorted
+        self._table = AllocationTable()                 # the same, for native code
         self._lock = threading.RLock()
 
     def allocate(self, size: int, name: str, alignment: int = ALIGNMENT) -> Allocation:
@@ -80,8 +83,13 @@ class Memory:
 
     def register(self, allocation: Allocation) -> Allocation:
         with self._lock:
-            if allocation.address not in self._allocations:
-                bisect.insort(self._addresses, allocation.address)
+            place = bisect.bisect_left(self._addresses, allocation.address)
+            row = allocation.address, allocation.end, allocation.writable
+            if allocation.address in self._allocations:
+                self._table.replace(place, *row)
+            else:
+                self._addresses.insert(place, allocation.address)
+                self._table.insert(place, *row)
             self._allocations[allocation.address] = allocation
         return allocation
 
@@ -90,7 +98,9 @@ class Memory:
         with self._lock:
             if self._allocations.pop(address, None) is None:
                 raise Invalid(f"0x{address:x} is not the address of an allocation")
-            del self._addresses[bisect.bisect_left(self._addresses, address)]
+            place = bisect.bisect_left(self._addresses, address)
+            del self._addresses[place]
+            self._table.remove(place, place + 1)
 
     def free(self, address: int) -> None:
         """Give back what ``allocate`` or ``reserve`` gave, with every allocation in it."""
@@ -103,6 +113,7 @@ class Memory:
             for inner in self._addresses[inside]:
                 del self._allocations[inner]
             del self._addresses[inside]
+            self._table.remove(inside.start, inside.stop)
             self._clear(address, size)
             self._space.give(address, _with_gap(size))
 
@@ -136,12 +147,26 @@ class Memory:
         return f"{address - closest.address} bytes into {closest}"
 
     def table(self) -> NDArray[np.uint64]:
-        """Records of layout.ALLOCATION, ascending."""
+        """Records of layout.ALLOCATION of what is not empty, ascending."""
         with self._lock:
-            ordered = [self._allocations[address] for address in self._addresses]
-        rows = [(a.address, a.end, int(a.writable)) for a in ordered if a.size]
-        table = np.array(rows, dtype=np.uint64).reshape(-1, ALLOCATION_BYTES // 8)
-        return np.ascontiguousarray(table)
+            rows = self._table.rows
+        return np.ascontiguousarray(rows[rows[:, 0] < rows[:, 1]])
+
+    @property
+    def table_cell(self) -> int:
+        """Address of a word that holds where the table of allocations is, as long as somebody is :meth:`reading`."""
+        return self._table.cell
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Native code may search the table; what is registered meanwhile is found at once."""
+        with self._lock:
+            self._table.enter()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._table.leave()
 
     def _clear(self, start: int, size: int) -> None:
         """Make it zero; large parts by giving their pages back."""

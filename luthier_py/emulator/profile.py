@@ -27,6 +27,8 @@ class LaunchProfile:
     """Those of these executions that had an active lane."""
     seconds: float
     insts: Mapping[int, Inst]
+    base: int = 0
+    """Device address of address 0."""
 
     @property
     def total(self) -> int:

@@ -97,9 +97,12 @@ give.private:
   ret ptr %private.pointer
 
 search:
-  %table.at = get worker.allocations of %worker
-  %table = inttoptr i64 %table.at to ptr
-  %count = get worker.allocation_count of %worker
+  %holder.at = get worker.allocations of %worker
+  %holder = inttoptr i64 %holder.at to ptr
+  %table.at = load atomic i64, ptr %holder acquire, align 8
+  %table.head = inttoptr i64 %table.at to ptr
+  %count = load i64, ptr %table.head, align 8
+  %table = getelementptr i8, ptr %table.head, i64 8
   br label %halve
 halve:
   %low = phi i64 [ 0, %search ], [ %low.next, %step ]

@@ -15,8 +15,10 @@ from luthier_py.emulator.template import expand
 
 def scheduler(wave_size: int) -> str:
     """The module."""
-    numbers = {member.name: int(member) for enum in (Outcome, Status) for member in enum if member.name != "FAULT"}
-    return expand(_START + _RELEASE + _RUN, **numbers, FAULT_OUTCOME=Outcome.FAULT, BAD_JUMP=Fault.JUMP,
+    numbers = {member.name: int(member) for enum in (Outcome, Status) for member in enum
+               if member.name not in ("FAULT", "MESSAGE")}
+    return expand(_START + _RELEASE + _RUN, **numbers, FAULT_OUTCOME=Outcome.FAULT, MESSAGE_STATUS=Status.MESSAGE,
+                  MESSAGE_OUTCOME=Outcome.MESSAGE, edge_waves=LAUNCH["waves_0"], BAD_JUMP=Fault.JUMP,
                   stride=wave_stride(wave_size), agprs=row_offset(AGPR_ROW, wave_size),
                   stop_place=LAUNCH["stop"], zero_row=row_offset(ZERO_ROW, wave_size), row_bytes=4 * wave_size)
 
@@ -25,7 +27,15 @@ _START = """
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
-; Work-group number %index begins in %group.
+; %bit if a work-group is the last one in a dimension.
+define internal i64 @edge(i64 %place, i64 %count, i64 %bit) {
+  %next = add i64 %place, 1
+  %is.last = icmp eq i64 %next, %count
+  %edge = select i1 %is.last, i64 %bit, i64 0
+  ret i64 %edge
+}
+
+; Work-group number %index begins in %group. Waves that it does not have come as ended.
 define internal void @start(ptr %worker, ptr %launch, ptr %group, i64 %index) {
 entry:
   %count.x = get launch.count_x of %launch
@@ -40,18 +50,34 @@ entry:
   %sgpr.x = get launch.sgpr_x of %launch
   %sgpr.y = get launch.sgpr_y of %launch
   %sgpr.z = get launch.sgpr_z of %launch
+  %edges = get launch.edges of %launch
+  %last.x = call i64 @edge(i64 %x, i64 %count.x, i64 1)
+  %last.y = call i64 @edge(i64 %y, i64 %count.y, i64 2)
+  %plane = mul i64 %count.x, %count.y
+  %total = get launch.total of %launch
+  %count.z = udiv i64 %total, %plane
+  %last.z = call i64 @edge(i64 %z, i64 %count.z, i64 4)
+  %last.xy = or i64 %last.x, %last.y
+  %last = or i64 %last.xy, %last.z
+  %edge = and i64 %last, %edges
+  %edge.waves = getelementptr i8, ptr %launch, i64 $edge_waves
+  %edge.place = getelementptr i64, ptr %edge.waves, i64 %edge
+  %existing = load i64, ptr %edge.place, align 8
+  %edge.stride = get launch.edge_stride of %launch
+  %edge.offset = mul i64 %edge, %edge.stride
   %waves = get launch.waves of %launch
   %image.stride = get launch.image_stride of %launch
   %image.bytes = get launch.image_bytes of %launch
   %vector.bytes = get launch.vector_bytes of %launch
   %agpr.bytes = get launch.agpr_bytes of %launch
   %first = get group.waves of %group
-  %images = get group.images of %group
+  %all.images = get group.images of %group
+  %images = add i64 %all.images, %edge.offset
   %lds.bytes = get launch.lds_bytes of %launch
   %lds = get group.lds of %group
   %lds.pointer = inttoptr i64 %lds to ptr
   call void @llvm.memset.p0.i64(ptr %lds.pointer, i8 0, i64 %lds.bytes, i1 false)
-  put group.left of %group, %waves
+  put group.left of %group, %existing
   put group.waiting of %group, 0
   put group.active of %group, 1
   put group.index of %group, %index
@@ -198,7 +224,11 @@ call:
   put wave.status of %this, %result64
   switch i64 %result64, label %fault [ i64 $DONE, label %ended  i64 $BARRIER, label %arrived
                                        i64 $JUMP, label %go.on  i64 $YIELD, label %after
-                                       i64 $MEETING, label %after ]
+                                       i64 $MEETING, label %after  i64 $MESSAGE_STATUS, label %message ]
+message:
+  put wave.status of %this, $JUMP
+  put group.wave of %group, %i
+  ret i64 $MESSAGE_OUTCOME
 go.on:
   %jumps.next = add i64 %jumps, 1
   %enough = icmp ugt i64 %jumps.next, %slice

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from luthier_py.emulator.launch import Places, Residence, Shape, image_stride, wave_images
+from luthier_py.emulator.launch import Places, Residence, all_images, image_stride
 from luthier_py.emulator.layout import GROUP, WAVE, WAVE_HEADER_BYTES, Status, wave_stride
 from luthier_py.emulator.memory import write_bytes
 from luthier_py.emulator.pool import Pool
+from luthier_py.emulator.shape import Shape
 
 SLICES = (31, 61, 127, 251, 509, 1021, 2039)
 """Backward branches of a wave before the next one gets its turn: few at first, as it may only wait. Primes: waves that
@@ -38,16 +39,16 @@ class Standing:
 class Slot:
     """Mutable: memory for one resident work-group."""
 
-    def __init__(self, pool: Pool, shape: Shape, places: Places, kernarg: bytes, entry: int, worker: int) -> None:
+    def __init__(self, pool: Pool, shape: Shape, places: Places, entry: int, worker: int) -> None:
         self._stride, self._count = wave_stride(shape.wave_size), shape.waves
         waves = self._stride * shape.waves
-        images = image_stride(shape) * shape.waves
+        images = image_stride(shape) * shape.waves * (shape.edges + 1)
         lds = -(-max(shape.lds_bytes, 1) // _LINE) * _LINE
         scratch = shape.scratch_bytes * shape.wave_size
         self.block = pool.take(waves + images + lds + scratch * shape.waves + _LINE)
         self.waves = self.block.address
         home = Residence(worker, self.waves + waves + images, self.waves + waves + images + lds, scratch)
-        write_bytes(self.waves + waves, wave_images(shape, places, kernarg, entry, home).tobytes())
+        write_bytes(self.waves + waves, all_images(shape, places, entry, home).tobytes())
         self.record = record(GROUP, waves=self.waves, images=self.waves + waves, lds=home.lds, slice=SLICES[0])
         everything = np.frombuffer(self.block.memory, np.uint8)
         self._waves = everything[:waves].reshape(shape.waves, self._stride)

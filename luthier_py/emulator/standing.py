@@ -8,25 +8,24 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from luthier_py.analysis.lines import SourceLines, source_lines
+from luthier_py.analysis.lines import SourceLines
+from luthier_py.emulator.code import Code
 from luthier_py.emulator.layout import Status
-from luthier_py.emulator.module import Code
 from luthier_py.emulator.slot import Standing
 
 PLACES = 5
 """That are told; the others are counted."""
 
 
-def told(waves: Iterable[Standing], code: Code, base: int) -> str:
-    """``base``: where address 0 of the code object is."""
+def told(waves: Iterable[Standing], code: Code) -> str:
     places: dict[tuple[Status, int], list[Standing]] = defaultdict(list)
     ended = 0
     for wave in waves:
         if wave.status is Status.DONE:
             ended += 1
         else:
-            places[_kind(wave.status), _place(wave, code, base)].append(wave)
-    lines = source_lines(code.module.object)
+            places[_kind(wave.status), _place(wave, code)].append(wave)
+    lines = code.source.lines()
     ordered = sorted(places.items(), key=lambda item: (-len(item[1]), item[0]))
     parts = []
     for (_, pc), here in ordered[:PLACES]:
@@ -42,9 +41,9 @@ def _kind(status: Status) -> Status:
     return status if status in (Status.BARRIER, Status.MEETING) else Status.JUMP
 
 
-def _place(wave: Standing, code: Code, base: int) -> int:
+def _place(wave: Standing, code: Code) -> int:
     """The instruction that a wave waits at, or the one that it goes on with."""
-    pc = wave.pc - base & (1 << 64) - 1
+    pc = wave.pc - code.base & (1 << 64) - 1
     if _kind(wave.status) is Status.JUMP:
         return pc
     return next(at for at in (pc - 4, pc - 8) if at in code.insts and at + code.insts[at].size_bytes == pc)

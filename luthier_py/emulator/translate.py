@@ -15,7 +15,7 @@ from enum import Enum, auto
 
 from luthier_py.emulator.access import MEMORY_ROWS, Access
 from luthier_py.emulator.crosslane import cross_lane, permute, read_first, swap_rows
-from luthier_py.emulator.discover import CodeBlock, traps
+from luthier_py.emulator.discover import CodeBlock, interrupts, traps
 from luthier_py.emulator.emitter import Emitter
 from luthier_py.emulator.indexing import Index, index_mode
 from luthier_py.emulator.layout import MEETINGS, WAVE, WORKER, Fault, Status
@@ -239,7 +239,7 @@ class Translator:
         if row is Action.SETREG and block.end in self._starts:
             self.finish_state()
             self.emitter.emit(f"br label %M{block.end:x}")
-        elif not (isinstance(row, Branch) or row in _ENDINGS or traps(last)):
+        elif not (isinstance(row, Branch) or row in _ENDINGS or traps(last) or interrupts(last)):
             self._goto(block.end)
 
     def _count(self, what: Counted, pcs: tuple[int, ...], amount: Value) -> None:
@@ -347,6 +347,8 @@ class Translator:
             self._leave(Status.MEETING, after)
         elif row is Action.SLEEP:
             self._leave(Status.YIELD, after)
+        elif interrupts(inst):
+            self._leave(Status.MESSAGE, after)
         elif row is Action.GETPC:
             self._write_result(inst, after)
         elif row is Action.SETPC:

@@ -88,6 +88,10 @@ def open_service(name: str, program: int) -> Service:
         if path := os.environ.get(VERDICT):
             os.environ[VERDICT] = numbered(path, program)
         return ToolService(program)
+    if name == "kfd":
+        from luthier_py.worker.kfd.driver import DriverService
+
+        return DriverService()
     raise Invalid(f"there is no worker service {name}")
 
 

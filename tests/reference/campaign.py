@@ -19,7 +19,8 @@ TARGETS = ("gfx900", "gfx906", "gfx908", "gfx90a", "gfx942", "gfx950")
 # Flushing denormals of all floats without IEEE (so that omod does something), of f32, of none.
 MODES = (KERNEL_MODE & ~0x2F0, KERNEL_MODE & ~0x30, KERNEL_MODE)
 ELSEWHERE = {  # meanings that a straight run of instructions in one wave cannot show
-    Action.END, Action.BARRIER, Action.GRID_BARRIER, Action.SLEEP, Action.TRAP,  # the wave gives way: unit/emulator
+    # The wave gives way: unit/emulator.
+    Action.END, Action.BARRIER, Action.GRID_BARRIER, Action.SLEEP, Action.TRAP, Action.MESSAGE,
     Action.SETPC, Action.SWAPPC, Action.CALL,     # leave the function: unit/emulator
     Action.CLOCK,                                 # no two readings are equal
     Action.SETREG, Action.SETREG_IMM,             # change what code means that follows: unit/semantics/test_lanes

@@ -26,6 +26,7 @@ class Action(Enum):
     BARRIER = auto()
     GRID_BARRIER = auto()  # of a launch's waves: data0 + 1 of them meet at global wave sync resource offset + M0[21:16]
     SLEEP = auto()     # other waves get their turn
+    MESSAGE = auto()   # to the host, if simm16[3:0] is INTERRUPT_MESSAGE; otherwise NOTHING
     GETPC = auto()     # sdst = address of the next instruction
     SETPC = auto()     # go to src0
     SWAPPC = auto()    # both
@@ -41,6 +42,10 @@ class Action(Enum):
 
 DEBUG_TRAP = 3
 """The s_trap of llvm.debugtrap, which does nothing where there is no debugger (AMDGPUUsage, "Trap Handler ABI")."""
+
+
+INTERRUPT_MESSAGE = 1
+"""The s_sendmsg that interrupts the host (MI200 ISA, 12.5, S_SENDMSG)."""
 
 
 class HardwareRegister(Enum):
@@ -64,7 +69,7 @@ for _register in "scc", "vcc", "exec":
 
 declare(
     "S_NOP V_NOP S_WAITCNT S_SETPRIO S_SETHALT S_INCPERFLEVEL S_DECPERFLEVEL S_TTRACEDATA S_ICACHE_INV S_WAKEUP "
-    "S_DCACHE_INV S_DCACHE_INV_VOL S_DCACHE_WB S_DCACHE_WB_VOL S_SENDMSG BUFFER_WBINVL1 BUFFER_WBINVL1_VOL "
+    "S_DCACHE_INV S_DCACHE_INV_VOL S_DCACHE_WB S_DCACHE_WB_VOL BUFFER_WBINVL1 BUFFER_WBINVL1_VOL "
     "BUFFER_INVL2 BUFFER_INV BUFFER_WBL2 DS_NOP V_CLREXCP S_INST_PREFETCH S_CLAUSE S_CODE_END",
     Action.NOTHING,
 )
@@ -72,6 +77,7 @@ declare("S_ENDPGM S_ENDPGM_SAVED", Action.END)
 declare("S_BARRIER", Action.BARRIER)
 declare("DS_GWS_BARRIER", Action.GRID_BARRIER)
 declare("S_SLEEP", Action.SLEEP)
+declare("S_SENDMSG", Action.MESSAGE)
 declare("S_GETPC_B64", Action.GETPC)
 declare("S_SETPC_B64", Action.SETPC)
 declare("S_SWAPPC_B64", Action.SWAPPC)

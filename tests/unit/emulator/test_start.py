@@ -10,13 +10,14 @@ from launching import compile_hip, device, launch
 
 from luthier_py.emulator.launch import (
     Places,
-    dispatch_packet,
     group_id_places,
     mode_of,
-    shape_of,
+    preloaded_range,
     user_sgprs,
     work_item_rows,
 )
+from luthier_py.emulator.segments import dispatch_packet
+from luthier_py.emulator.shape import shape_of
 from luthier_py.errors import DeviceError, Invalid
 from luthier_py.isa import target
 from luthier_py.loader import load
@@ -33,7 +34,7 @@ def shape(grid=(2, 3, 4), block=(8, 4, 2), record=RECORD, lds=0):
 def test_user_sgprs_in_order():
     """All that function_pointers asks for: V#, dispatch, queue, kernarg, dispatch id, flat scratch."""
     sgprs = user_sgprs(
-        shape(), Places(0x1111_2222_3333, 0x4444_5555_6666, 0x7777_8888_9999), 0xABCD_0000_1000, bytes(64)
+        shape(), Places(0x1111_2222_3333, 0x4444_5555_6666, 0x7777_8888_9999, 0x1_0000_0002), 0xABCD_0000_1000
     )
     assert sgprs == [
         0x1000,
@@ -46,8 +47,8 @@ def test_user_sgprs_in_order():
         0x7777,
         0x2222_3333,
         0x1111,
-        0,
-        0,
+        2,
+        1,
         0x1000,
         0xABCD,
     ]
@@ -62,18 +63,20 @@ def test_preloaded_arguments():
     changed = type(record)(
         record.name, record.symbol, record.descriptor_address, descriptor, record.entry, record.metadata, record.args
     )
-    sgprs = user_sgprs(shape(record=changed), Places(0, 0, 0), 0, struct.pack("<6I", 1, 2, 3, 4, 5, 6))
+    asked = preloaded_range(descriptor)
+    arguments = struct.pack("<6I", 1, 2, 3, 4, 5, 6)[asked.start : asked.stop]
+    sgprs = user_sgprs(shape(record=changed), Places(0, 0, 0, preloaded=arguments), 0)
     assert sgprs[-3:] == [2, 3, 4]
     short = descriptor.replace(user_sgpr_count=2)
     broken = type(record)(
         record.name, record.symbol, record.descriptor_address, short, record.entry, record.metadata, record.args
     )
     with pytest.raises(Invalid, match="user SGPRs"):
-        user_sgprs(shape(record=broken), Places(0, 0, 0), 0, b"")
+        user_sgprs(shape(record=broken), Places(0, 0, 0), 0)
 
 
 def test_work_item_ids_are_packed():
-    rows = work_item_rows(shape(block=(8, 4, 3)))
+    rows = work_item_rows(shape(block=(8, 4, 3)), (8, 4, 3))
     assert rows.shape == (2, 1, 64)
     flat = rows.reshape(-1)
     for item in range(96):
@@ -81,7 +84,7 @@ def test_work_item_ids_are_packed():
 
 
 def test_dispatch_packet():
-    packet = dispatch_packet(shape(grid=(2, 3, 1), block=(16, 2, 1)), 0x1234, 0x5678)
+    packet = dispatch_packet(shape(grid=(2, 3, 1), block=(16, 2, 1)), 0x1234, 0x5678).pack()
     header, setup, x, y, z, _, gx, gy, gz, private, group, kernel, kernarg = struct.unpack_from("<6H5I2Q", packet)
     assert (header, setup, x, y, z, gx, gy, gz) == (2, 2, 16, 2, 1, 32, 6, 1)
     assert (kernel, kernarg, group) == (0x1234, 0x5678, 0) and private == shape().scratch_bytes

@@ -91,8 +91,9 @@ def narrow(case: Case) -> bool:
 
 
 COMPARES_WITHOUT_SOURCES = ("V_CMP_F_", "V_CMP_T_", "V_CMP_TRU_", "V_CMPX_F_", "V_CMPX_T_", "V_CMPX_TRU_")
+WITHOUT_RESULT = (Action.NOTHING, Action.MESSAGE)
 EXPLANATIONS = (
-    Explanation(("reads",), more("exec", "m0", of=lambda case: rows()[case.op.base] is Action.NOTHING),
+    Explanation(("reads",), more("exec", "m0", of=lambda case: rows()[case.op.base] in WITHOUT_RESULT),
                 "waits, messages and cache control have no effect on results; LLVM keeps them in their place so"),
     Explanation(("reads",), more("exec", "mode", of=lambda case: OpFlag.MATRIX in case.op.flags),
                 "LLVM gives MFMA what all VALU reads; the manual says that it takes all lanes (CDNA2 ISA, 7.1)"),

@@ -19,7 +19,6 @@ from luthier_py.emulator.engine import compile_function
 from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE
 from luthier_py.emulator.layout import (
     AGPR_ROW,
-    ALLOCATION_BYTES,
     SITE_BYTES,
     TEMPORARY_ROWS,
     VECTOR_ROWS,
@@ -113,11 +112,12 @@ def run(code: Sequence[Inst], setup: Setup | None = None, **changes: Any) -> Sta
     counters = np.zeros(max(len(numbers.counters), 1), np.uint64)
     sites = np.zeros(max(len(numbers.sites), 1) * SITE_BYTES // 8, np.uint64)
     rows = sorted((array.ctypes.data, array.ctypes.data + array.nbytes, 1) for array in setup.memory)
-    allocations = np.array(rows, np.uint64).reshape(-1, ALLOCATION_BYTES // 8)
+    allocations = np.array([len(rows), *(word for row in rows for word in row)], np.uint64)
+    cell = np.array([allocations.ctypes.data], np.uint64)
     worker = np.zeros(len(WORKER), np.uint64)
     for name, value in {
-        "counters": counters.ctypes.data, "sites": sites.ctypes.data, "allocations": allocations.ctypes.data,
-        "allocation_count": len(rows), "code_base": CODE_BASE, "shared_base": SHARED_BASE, "private_base": PRIVATE_BASE,
+        "counters": counters.ctypes.data, "sites": sites.ctypes.data, "allocations": cell.ctypes.data,
+        "code_base": CODE_BASE, "shared_base": SHARED_BASE, "private_base": PRIVATE_BASE,
     }.items():
         worker[WORKER[name] // 8] = value
     scratch = np.zeros(max(setup.scratch_bytes, 4) * 64, np.uint8)

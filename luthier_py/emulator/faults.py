@@ -1,0 +1,71 @@
+"""What a wave did wrong, in words and as data.
+
+In: a wave's fault fields, and the code that it runs. Out: a DeviceError with kernel, pc, instruction and lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from luthier_py.emulator.code import Code
+from luthier_py.emulator.layout import Fault
+from luthier_py.emulator.memory import Memory
+from luthier_py.emulator.shape import Shape
+from luthier_py.errors import DeviceError, DeviceFault, FaultKind, Location, Malformed
+from luthier_py.isa.instruction import OpFlag
+
+_KINDS = {
+    Fault.ADDRESS: FaultKind.BAD_ADDRESS, Fault.MISALIGNED: FaultKind.MISALIGNED, Fault.READ_ONLY: FaultKind.READ_ONLY,
+    Fault.LDS: FaultKind.LDS, Fault.SCRATCH: FaultKind.SCRATCH,
+}  # fmt: skip
+_WRITES = OpFlag.MAY_STORE | OpFlag.ATOMIC
+
+
+@dataclass(frozen=True, slots=True)
+class FaultyWave:
+    """``field`` reads the wave's record."""
+
+    group: int
+    wave: int
+    field: Callable[[str], int]
+
+
+def device_error(wave: FaultyWave, code: Code, shape: Shape, memory: Memory) -> DeviceError:
+    kind, kernel, address = Fault(wave.field("fault_kind")), shape.record.name, wave.field("fault_address")
+    absolute = wave.field("pc")
+    pc = absolute - code.base
+    if kind is Fault.JUMP:
+        what = f"jump to 0x{pc & (1 << 64) - 1:x}, which is not code"
+        return DeviceError(what, Location(kernel), DeviceFault(FaultKind.BAD_JUMP, absolute))
+    if kind is Fault.MODE:
+        what = (f"MODE is 0x{address:x} here, from a register: it may become what it was "
+                "before in the function, and must be at calls and returns what it is at the start")
+        return DeviceError(what, Location(kernel, pc, code.text(pc)), DeviceFault(FaultKind.MODE, absolute))
+    pc = code.numbers.sites[wave.field("fault_site")]
+    lane = wave.field("fault_lane")
+    what = f"lane {lane} of wave {wave.wave} of work-group {wave.group}: {_words(kind, address, shape, memory)}"
+    return DeviceError(what, Location(kernel, pc, code.text(pc)), _fault(kind, pc, address, code))
+
+
+def illegal_instruction(error: Malformed, pc: int, kernel: str) -> DeviceError:
+    """A wave came to ``pc``, a device address, where nothing can be decoded."""
+    return DeviceError(error.message, error.where or Location(kernel), DeviceFault(FaultKind.ILLEGAL_INSTRUCTION, pc))
+
+
+def _fault(kind: Fault, pc: int, address: int, code: Code) -> DeviceFault:
+    inst = code.insts[pc]
+    if kind is Fault.TRAP:
+        return DeviceFault(FaultKind.TRAP, code.base + pc, trap=inst["simm16"].value)
+    return DeviceFault(_KINDS[kind], code.base + pc, address, bool(inst.op.flags & _WRITES))
+
+
+def _words(kind: Fault, address: int, shape: Shape, memory: Memory) -> str:
+    if kind is Fault.LDS:
+        return f"LDS address 0x{address & 0xFFFFFFFF:x} is outside the work-group's {shape.lds_bytes} bytes"
+    if kind is Fault.SCRATCH:
+        return f"scratch address 0x{address & 0xFFFFFFFF:x} is outside the lane's {shape.scratch_bytes} bytes"
+    if kind is Fault.TRAP:
+        return "s_trap"
+    reason = {Fault.MISALIGNED: "misaligned address", Fault.READ_ONLY: "write to read-only memory at"}
+    return f"{reason.get(kind, 'bad address')} 0x{address:x}; {memory.nearest(address)}"

@@ -1,0 +1,149 @@
+"""Kernels that somebody else has loaded, dispatched by packets.
+
+In: device memory, and addresses of kernel dispatch packets. Out: their effects, and a profile of each. Source: HSA
+Platform System Architecture Specification 1.2, 2.9; AMDGPUUsage, "Kernel Dispatch", "Kernel Descriptor". Invariant:
+what is executed is what lies in memory when the dispatch begins; what was translated before is used again only if
+every byte of it is still the same. Code that a kernel writes and then executes in the same dispatch is out of scope.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from functools import lru_cache
+
+from luthier_py.emulator.code import Code
+from luthier_py.emulator.dispatch import Patience, Run
+from luthier_py.emulator.faults import illegal_instruction
+from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE, Places, mode_of, preloaded_range
+from luthier_py.emulator.memory import Allocation, Memory, read_bytes, write_bytes
+from luthier_py.emulator.packet import QUEUE_BYTES, DispatchPacket, dispatch_id, queue_record
+from luthier_py.emulator.pool import Pool
+from luthier_py.emulator.profile import LaunchProfile
+from luthier_py.emulator.shape import shape_of_packet
+from luthier_py.emulator.text import MemoryText
+from luthier_py.emulator.translate import Settings
+from luthier_py.errors import DeviceError, DeviceFault, FaultKind, Location, Malformed
+from luthier_py.isa.target import Target, emulated_target
+from luthier_py.loader import KernelDescriptor, KernelRecord
+from luthier_py.loader.descriptor import DESCRIPTOR_BYTES
+
+
+class ResidentCode:
+    """Mutable: what was translated of one allocation."""
+
+    def __init__(self, text: MemoryText) -> None:
+        self.text = text
+        self._codes: dict[Settings, Code] = {}
+
+    def code(self, settings: Settings) -> Code:
+        if settings not in self._codes:
+            self._codes[settings] = Code(self.text, settings)
+        return self._codes[settings]
+
+
+class PacketDevice:
+    """Mutable: a GPU below somebody's queues; packets may be dispatched from several threads at once.
+
+    ``name_of`` gives the name of the kernel whose descriptor is at an address, ``base_of`` where address 0 is of the
+    code object that has code at an address (otherwise, the start of the allocation): errors and profiles speak of
+    addresses from there on. ``interrupt`` is called when a wave interrupts the host (s_sendmsg), which it does after
+    it wrote an event's mailbox.
+    """
+
+    def __init__(self, target: Target, memory: Memory, *, threads: int = 1, time_limit: float | None = None,
+                 name_of: Callable[[int], str | None] = lambda kernel_object: None,
+                 base_of: Callable[[int], int | None] = lambda pc: None,
+                 interrupt: Callable[[], None] = lambda: None) -> None:
+        self.target = emulated_target(target.name)
+        self.memory = memory
+        self.threads = max(threads, 1)
+        self.patience = Patience(time_limit, others_write=True)
+        self._name_of, self._base_of, self._interrupt = name_of, base_of, interrupt
+        self._pool = Pool()
+        self._resident: dict[tuple[int, int, int], ResidentCode] = {}  # by start and size of the allocation, and base
+        self._lock = threading.Lock()
+        self._no_queue = 0
+
+    def dispatch(self, packet: int, queue: int) -> LaunchProfile:
+        """Carry out the packet at address ``packet``; ``queue`` is the address of its amd_queue_t, or 0.
+
+        DeviceError, with a fault where a wave made one; Invalid for a packet that makes no sense; TimeLimit;
+        Unsupported.
+        """
+        fields = DispatchPacket.read(packet)
+        kernel_object = fields.kernel_object
+        name = self._name_of(kernel_object) or f"kernel@0x{kernel_object:x}"
+        descriptor = self._descriptor(kernel_object, name)
+        entry = kernel_object + descriptor.kernel_code_entry_byte_offset
+        settings = Settings(descriptor.wave_size, mode_of(descriptor), self.target.half_matrices_flush)
+        code = self._code(entry, name, settings)
+        record = KernelRecord(name, "", kernel_object - code.base, descriptor, entry - code.base, {}, ())
+        shape = shape_of_packet(record, self.target, fields)
+        try:
+            code.require(record.entry, name)
+        except Malformed as error:
+            raise illegal_instruction(error, entry, name) from error
+        places = self._places(packet, queue, fields, descriptor, name)
+        started = time.perf_counter()
+        with Run(self.memory, self._pool, code, shape, places, self.threads, self.patience, self._interrupt) as run:
+            run.execute()
+            return run.profile(time.perf_counter() - started)
+
+    def forget(self, start: int, size: int) -> None:
+        """Memory was freed: nothing that was translated of it is used again."""
+        with self._lock:
+            for key in [key for key in self._resident if key[0] < start + size and start < key[0] + key[1]]:
+                del self._resident[key]
+
+    def _descriptor(self, address: int, name: str) -> KernelDescriptor:
+        self._need(address, DESCRIPTOR_BYTES, name, "kernel descriptor")
+        return _read_descriptor(read_bytes(address, DESCRIPTOR_BYTES))
+
+    def _code(self, entry: int, name: str, settings: Settings) -> Code:
+        """What is in memory now."""
+        found = self.memory.find(entry)
+        if found is None:
+            what = f"kernel entry 0x{entry:x}; {self.memory.nearest(entry)}"
+            raise DeviceError(what, Location(name), DeviceFault(FaultKind.BAD_JUMP, entry))
+        base = self._base_of(entry)
+        base = found.address if base is None else base
+        key = found.address, found.size, base
+        with self._lock:
+            resident = self._resident.get(key)
+            if resident is None or not resident.text.unchanged():
+                text = MemoryText(self.target, base, found.address, found.size)
+                resident = self._resident[key] = ResidentCode(text)
+            return resident.code(settings)
+
+    def _places(self, packet: int, queue: int, fields: DispatchPacket, descriptor: KernelDescriptor,
+                name: str) -> Places:
+        preloaded = preloaded_range(descriptor)
+        arguments = b""
+        if preloaded:
+            self._need(fields.kernarg + preloaded.start, len(preloaded), name, "preloaded kernel arguments")
+            arguments = read_bytes(fields.kernarg + preloaded.start, len(preloaded))
+        if queue:
+            return Places(fields.kernarg, packet, queue, dispatch_id(packet, queue), arguments)
+        return Places(fields.kernarg, packet, self._queue(), 0, arguments)
+
+    def _queue(self) -> int:
+        """An amd_queue_t for packets whose queue nobody knows."""
+        with self._lock:
+            if not self._no_queue:
+                self._no_queue = self.memory.reserve(QUEUE_BYTES)
+                self.memory.register(Allocation(self._no_queue, QUEUE_BYTES, "queue", writable=False))
+                write_bytes(self._no_queue, queue_record(SHARED_BASE, PRIVATE_BASE))
+        return self._no_queue
+
+    def _need(self, address: int, size: int, name: str, what: str) -> None:
+        found = self.memory.find(address)
+        if found is None or address + size > found.end:
+            where = f"bad address 0x{address:x} of the {what}; {self.memory.nearest(address)}"
+            raise DeviceError(where, Location(name), DeviceFault(FaultKind.BAD_ADDRESS, 0, address))
+
+
+@lru_cache(4096)
+def _read_descriptor(data: bytes) -> KernelDescriptor:
+    return KernelDescriptor(data)

@@ -1,0 +1,98 @@
+"""Where instructions come from: a code object's file, or device memory as it is.
+
+In: a code object, or a range of memory. Out: bytes at an address, and whether those that were used are still the same.
+Addresses are the code object's own, or offsets in a load of it: ``base`` is where address 0 is on the device.
+Invariant: what is read of memory is read when it is decoded, not before. Code that writes code that the same launch
+executes is not followed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Protocol
+
+from luthier_py.analysis.lines import SourceLines, source_lines
+from luthier_py.emulator.memory import read_bytes
+from luthier_py.isa.target import Target
+from luthier_py.loader import CodeObject
+
+MOST_BYTES = 24
+"""Of an instruction, on every target, and more."""
+
+
+class Text(Protocol):
+    """Code. ``extent``: addresses that may hold some."""
+
+    base: int
+    target: Target
+    extent: range
+
+    def at(self, pc: int) -> bytes | memoryview:
+        """What an instruction at ``pc`` is decoded from; empty if that is not code."""
+        ...
+
+    def used(self, pc: int, raw: bytes) -> None:
+        """An instruction was decoded."""
+        ...
+
+    def lines(self) -> SourceLines: ...
+
+
+class ObjectText:
+    """A code object's executable segments."""
+
+    def __init__(self, code_object: CodeObject, base: int) -> None:
+        self.base, self.target = base, code_object.target
+        self._object = code_object
+        ranges = code_object.text_ranges
+        self.extent = range(min((r.start for r in ranges), default=0), max((r.stop for r in ranges), default=0))
+        self._parts = [(r, memoryview(code_object.read(r.start, len(r)))) for r in ranges]
+
+    def at(self, pc: int) -> bytes | memoryview:
+        return next((data[pc - r.start : pc - r.start + MOST_BYTES] for r, data in self._parts if pc in r), b"")
+
+    def used(self, pc: int, raw: bytes) -> None:
+        """A file does not change."""
+
+    def lines(self) -> SourceLines:
+        return source_lines(self._object)
+
+
+class MemoryText:
+    """Mutable: ``size`` bytes of memory at ``start``, read as they are needed; remembers what was."""
+
+    def __init__(self, target: Target, base: int, start: int, size: int) -> None:
+        self.base, self.target = base, target
+        self.extent = range(start - base, start - base + size)
+        self._used: dict[int, bytes] = {}
+        self._runs: list[tuple[int, bytes]] = []
+        """The same as runs of bytes that follow each other, by device address; as of ``_joined`` instructions."""
+        self._joined = 0
+
+    def at(self, pc: int) -> bytes | memoryview:
+        if pc not in self.extent:
+            return b""
+        return read_bytes(self.base + pc, min(MOST_BYTES, self.extent.stop - pc))
+
+    def used(self, pc: int, raw: bytes) -> None:
+        self._used[pc] = raw
+
+    def lines(self) -> SourceLines:
+        return SourceLines((), ())
+
+    def unchanged(self) -> bool:
+        """Whether memory holds everything that was decoded as it was then."""
+        if len(self._used) != self._joined:
+            self._join()
+        return all(ctypes.string_at(address, len(data)) == data for address, data in self._runs)
+
+    def _join(self) -> None:
+        used = dict(self._used)
+        runs: list[tuple[int, bytearray]] = []
+        for pc in sorted(used):
+            if runs and runs[-1][0] + len(runs[-1][1]) == pc:
+                runs[-1][1].extend(used[pc])
+            else:
+                runs.append((pc, bytearray(used[pc])))
+        self._runs = [(self.base + pc, bytes(data)) for pc, data in runs]
+        self._joined = len(used)

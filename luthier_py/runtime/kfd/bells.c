@@ -1,0 +1,164 @@
+/* What the program writes to memory and no call tells: doorbells of queues, and ROCr's list of loaded code objects. A
+ * thread looks, often while something happens and seldom else, and tells the worker. */
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kfd.h"
+
+enum { QUEUES = 1024, MOST_OBJECTS = 1 << 16, URI_BYTES = 4352 };
+enum { SHORTEST = 20 * 1000, LONGEST = 400 * 1000, STEP = 32 }; /* nanoseconds between two looks; looks until it doubles */
+
+static struct bell { uint32_t queue; _Atomic uint64_t *word; uint64_t seen; } bells[QUEUES];
+static int count;
+static pthread_t watcher;
+static bool watching;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const struct r_debug *_Atomic debug;
+static struct { uintptr_t address, name; } *told; /* of the list's entries */
+static size_t told_count;
+
+static bool is_told(const struct link_map *entry)
+{
+    for (size_t i = 0; i < told_count; i++)
+        if (told[i].address == entry->l_addr && told[i].name == (uintptr_t)entry->l_name)
+            return true;
+    return false;
+}
+
+/* file://PATH[#offset=N&size=N] or memory://PROCESS#offset=ADDRESS&size=N (ROCr's code object URIs). */
+static char *read_object(const char *uri, size_t *bytes)
+{
+    unsigned long offset = 0;
+    const char *range = strchr(uri, '#');
+    char path[URI_BYTES], *data = NULL;
+    *bytes = 0;
+    if (range && sscanf(range, "#offset=%li&size=%li", (long *)&offset, (long *)bytes) != 2)
+        return NULL;
+    if (strncmp(uri, "memory://", 9) == 0)
+        return *bytes && (data = malloc(*bytes)) && read_safely(data, (const void *)offset, *bytes) ? data : (free(data), NULL);
+    if (strncmp(uri, "file://", 7) != 0)
+        return NULL;
+    snprintf(path, sizeof path, "%.*s", (int)(range ? range - uri - 7 : (long)strlen(uri) - 7), uri + 7);
+    FILE *file = fopen(path, "re");
+    if (file && !range && fseek(file, 0, SEEK_END) == 0)
+        *bytes = (size_t)ftell(file);
+    if (file && *bytes && fseek(file, (long)offset, SEEK_SET) == 0 && (data = malloc(*bytes)) && fread(data, *bytes, 1, file) != 1)
+        free(data), data = NULL;
+    if (file)
+        fclose(file);
+    return data;
+}
+
+static void tell(const struct link_map *entry)
+{
+    char uri[URI_BYTES] = "";
+    size_t bytes, known = 0;
+    while (known < sizeof uri - 64 && read_safely(uri + known, entry->l_name + known, 16) && !memchr(uri + known, 0, 16))
+        known += 16;
+    char *data = read_object(uri, &bytes);
+    uint64_t address = entry->l_addr;
+    if (data && bytes < UINT32_MAX)
+        driver_tell(MESSAGE_CODE, (struct part[]){{&address, sizeof address}, {data, bytes}}, 2);
+    free(data);
+}
+
+/* What was loaded since the last look. ROCr changes its list under a lock of its own, and says in it when it does. */
+static void look_at_code(void)
+{
+    struct r_debug list;
+    struct link_map entry;
+    const struct r_debug *from = debug;
+    if (!from || !read_safely(&list, from, sizeof list) || list.r_state != RT_CONSISTENT)
+        return;
+    const struct link_map *at = list.r_map;
+    for (size_t i = 0; at && i < MOST_OBJECTS && read_safely(&entry, at, sizeof entry); i++, at = entry.l_next) {
+        if (!entry.l_name || is_told(&entry))
+            continue;
+        void *more = realloc(told, (told_count + 1) * sizeof *told);
+        if (!more)
+            return;
+        told = more;
+        told[told_count].address = entry.l_addr;
+        told[told_count++].name = (uintptr_t)entry.l_name;
+        tell(&entry);
+    }
+}
+
+static bool look(void)
+{
+    bool rung = false;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < count; i++) {
+        uint64_t now = *bells[i].word;
+        if (now == bells[i].seen)
+            continue;
+        if (!rung)
+            look_at_code();
+        rung = true;
+        bells[i].seen = now;
+        driver_tell(MESSAGE_RING, &(struct part){&bells[i].queue, 4}, 1);
+    }
+    pthread_mutex_unlock(&lock);
+    return rung;
+}
+
+static void *watch(void *unused)
+{
+    for (long pause = SHORTEST, idle = 0; !driver_ended();) {
+        bool rung = look();
+        idle = rung ? 0 : idle + 1;
+        pause = rung ? SHORTEST : idle % STEP == 0 && pause < LONGEST ? 2 * pause : pause;
+        nanosleep(&(struct timespec){.tv_nsec = pause}, NULL);
+    }
+    return unused;
+}
+
+void bells_watch(uint32_t queue, uint32_t doorbell)
+{
+    sigset_t all, before;
+    pthread_mutex_lock(&lock);
+    if (count < QUEUES) {
+        _Atomic uint64_t *word = (_Atomic uint64_t *)((char *)control() + DOORBELLS_OFFSET) + doorbell;
+        bells[count++] = (struct bell){queue, word, *word};
+    }
+    if (!watching) {
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        watching = pthread_create(&watcher, NULL, watch, NULL) == 0;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        if (watching)
+            pthread_detach(watcher);
+        else
+            say("luthier: cannot start a thread for the emulated device: nothing will be dispatched");
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void bells_forget(uint32_t queue)
+{
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < count; i++)
+        if (bells[i].queue == queue)
+            bells[i--] = bells[--count];
+    pthread_mutex_unlock(&lock);
+}
+
+void bells_debug(const void *r_debug) { debug = r_debug; }
+
+void bells_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    count = 0;
+    watching = false;
+    debug = NULL;
+    free(told);
+    told = NULL;
+    told_count = 0;
+}

@@ -1,0 +1,329 @@
+/* The driver: a worker process behind descriptors that stand for /dev/kfd and render nodes. An ioctl goes there whole,
+ * with the arrays that its arguments point to, and comes back. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/ioctl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "kfd.h"
+
+enum { NODES = 1 + MAX_GPUS, ARRAYS = 3, MOST_BYTES = 1 << 20, ARGUMENT_BYTES = 1 << 14 };
+enum { KFD = 'K', DRM = 'd' };                  /* kinds of ioctl */
+enum { DRM_VERSION = 0x00, AMDGPU_INFO = 0x45 }; /* of drm.h and amdgpu_drm.h */
+
+static struct node { int fd; dev_t device; ino_t inode; } nodes[NODES]; /* /dev/kfd, then the render nodes */
+static int node_count;
+static struct wire wire = {.fd = -1};
+static char *files;
+static _Atomic enum { COLD, READY, BROKEN } state;
+static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
+
+/* An array that arguments point to: where in them the pointer is, and the count (0: a fixed count); bytes of each. */
+struct array { uint16_t pointer, count, each; };
+static const struct { char type; uint8_t number; struct array arrays[ARRAYS]; } POINTERS[] = {
+    {KFD, SET_CU_MASK, {{8, 4, 0}}}, /* its count is of bits */
+    {KFD, GET_TILE_CONFIG, {{0, 16, 4}, {8, 20, 4}}},
+    {KFD, GET_PROCESS_APERTURES_NEW, {{0, 8, 56}}},
+    {KFD, MAP_MEMORY_TO_GPU, {{8, 16, 4}}},
+    {KFD, UNMAP_MEMORY_FROM_GPU, {{8, 16, 4}}},
+    {KFD, GET_DMABUF_INFO, {{8, 16, 1}}},
+    {DRM, DRM_VERSION, {{24, 16, 1}, {40, 32, 1}, {56, 48, 1}}},
+    {DRM, AMDGPU_INFO, {{0, 8, 1}}},
+};
+
+bool driver_wanted(void)
+{
+    const char *device = getenv("LUTHIER_DEVICE");
+    return device && strncmp(device, "emulator", 8) == 0 && state != BROKEN;
+}
+
+static bool copy_safely(void *to, const void *from, size_t bytes, bool write)
+{
+    struct iovec there = {write ? to : (void *)from, bytes}, here = {write ? (void *)from : to, bytes};
+    ssize_t done = write ? process_vm_writev(getpid(), &here, 1, &there, 1, 0) : process_vm_readv(getpid(), &here, 1, &there, 1, 0);
+    if (done < 0 && errno != EFAULT) { /* not allowed in this place: then as a function of the C library would */
+        memcpy(to, from, bytes);
+        return true;
+    }
+    return done == (ssize_t)bytes;
+}
+
+bool read_safely(void *to, const void *from, size_t bytes) { return copy_safely(to, from, bytes, false); }
+bool write_safely(void *to, const void *from, size_t bytes) { return copy_safely(to, from, bytes, true); }
+
+/* -- the worker ------------------------------------------------------------------------------------------------------- */
+
+static void after_fork(void)
+{
+    wire_close(&wire);
+    bells_after_fork();
+    arena_after_fork();
+    for (int i = 0; i < node_count; i++)
+        close(nodes[i].fd);
+    node_count = 0;
+    free(files);
+    files = NULL;
+    state = state == READY ? COLD : state;
+    pthread_mutex_init(&starting, NULL);
+}
+
+static bool add_node(void)
+{
+    struct stat about;
+    int fd = memfd_create("luthier-gpu", MFD_CLOEXEC);
+    if (fd < 0 || REAL(fstat)(fd, &about) < 0)
+        return false;
+    nodes[node_count++] = (struct node){descriptor_out_of_the_way(fd), about.st_dev, about.st_ino};
+    return true;
+}
+
+static bool open_devices(const struct reply *reply)
+{
+    struct cursor cursor = {reply->data, reply->data + reply->bytes, false};
+    uint32_t gpus = take32(&cursor);
+    files = cursor.bad ? NULL : strdup(cursor.at);
+    bool good = files && gpus <= MAX_GPUS;
+    for (uint32_t i = 0; good && i <= gpus; i++)
+        good = add_node();
+    return good;
+}
+
+static bool start(void)
+{
+    static bool registered;
+    if (!registered)
+        registered = pthread_atfork(NULL, NULL, after_fork) == 0;
+    struct reply reply;
+    if (!arena_make() || !wire_start(&wire, "kfd", arena_file()))
+        return false;
+    if (!wire_call(&wire, MESSAGE_OPEN, NULL, 0, &reply)) {
+        say("luthier: the worker process ended before it answered");
+        return false;
+    }
+    bool good = reply.status == 0 && open_devices(&reply);
+    free(reply.data);
+    return good;
+}
+
+bool driver_ready(void)
+{
+    if (state == COLD) {
+        pthread_mutex_lock(&starting);
+        if (state == COLD)
+            state = start() ? READY : BROKEN;
+        pthread_mutex_unlock(&starting);
+    }
+    return state == READY;
+}
+
+static void gone(void)
+{
+    if (atomic_exchange(&state, BROKEN) == READY)
+        say("luthier: the worker process has ended, and the emulated device with it");
+}
+
+bool driver_ended(void)
+{
+    if (state == READY && wire_gone(&wire))
+        gone();
+    return state != READY;
+}
+
+const char *driver_files(void) { return files; }
+int driver_count(void) { return node_count - 1; }
+
+void driver_tell(uint32_t code, const struct part *parts, int count)
+{
+    if (!wire_send(&wire, code, parts, count))
+        gone();
+}
+
+/* -- descriptors ------------------------------------------------------------------------------------------------------ */
+
+int driver_open(int node, int flags)
+{
+    if (!driver_ready()) {
+        errno = ENODEV;
+        return -1;
+    }
+    return fcntl(nodes[node == KFD_NODE ? 0 : node - FIRST_RENDER + 1].fd, flags & O_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
+}
+
+int driver_node(int fd)
+{
+    struct stat about;
+    int before = errno;
+    if (state == COLD || fd < 0 || REAL(fstat)(fd, &about) < 0) {
+        errno = before;
+        return NO_NODE;
+    }
+    for (int i = 0; i < node_count; i++)
+        if (nodes[i].inode == about.st_ino && nodes[i].device == about.st_dev)
+            return i ? FIRST_RENDER + i - 1 : KFD_NODE;
+    return NO_NODE;
+}
+
+/* -- ioctl ------------------------------------------------------------------------------------------------------------ */
+
+struct call { char args[ARGUMENT_BYTES]; struct { char *data; char *at; uint32_t bytes; } arrays[ARRAYS]; int count; };
+
+static uint64_t field(const struct call *call, unsigned offset, unsigned bytes)
+{
+    uint64_t value = 0;
+    memcpy(&value, call->args + offset, bytes);
+    return value;
+}
+
+static int gather_array(struct call *call, const struct array *array, bool long_count)
+{
+    uint64_t count = field(call, array->count, long_count ? 8 : 4);
+    uint64_t bytes = array->each ? count * array->each : count / 32 * 4;
+    char *at = (char *)(uintptr_t)field(call, array->pointer, 8);
+    if (count > MOST_BYTES || bytes > MOST_BYTES)
+        return EINVAL;
+    if (!at)
+        bytes = 0;
+    char *data = malloc(bytes + 1);
+    if (!data)
+        return ENOMEM;
+    int own = call->count++;
+    call->arrays[own].data = data;
+    call->arrays[own].at = at;
+    call->arrays[own].bytes = (uint32_t)bytes;
+    return bytes && !read_safely(data, at, bytes) ? EFAULT : 0;
+}
+
+static int gather(struct call *call, unsigned long request)
+{
+    for (size_t i = 0; i < sizeof POINTERS / sizeof *POINTERS; i++)
+        if (POINTERS[i].type == (char)_IOC_TYPE(request) && POINTERS[i].number == _IOC_NR(request))
+            for (int k = 0; k < ARRAYS && POINTERS[i].arrays[k].count; k++) {
+                int error = gather_array(call, &POINTERS[i].arrays[k], POINTERS[i].type == DRM && POINTERS[i].number == 0);
+                if (error)
+                    return error;
+            }
+    return 0;
+}
+
+/* The reply: errno, arguments, arrays. */
+static int scatter(struct call *call, const struct reply *reply, void *args, size_t bytes)
+{
+    struct cursor cursor = {reply->data, reply->data + reply->bytes, false};
+    int error = reply->status ? EIO : (int)take32(&cursor);
+    const void *changed = take(&cursor, bytes);
+    if (!cursor.bad)
+        memcpy(call->args, changed, bytes);
+    for (int i = 0; i < call->count && !cursor.bad; i++) {
+        const void *data = take(&cursor, call->arrays[i].bytes);
+        if (data && call->arrays[i].bytes && !write_safely(call->arrays[i].at, data, call->arrays[i].bytes))
+            return EFAULT;
+    }
+    if (cursor.bad)
+        return error ? error : EIO;
+    return bytes && !write_safely(args, call->args, bytes) ? EFAULT : error;
+}
+
+static int ask(int node, unsigned long request, struct call *call, void *args)
+{
+    struct { int32_t node; uint32_t request; } head = {node, (uint32_t)request};
+    struct part parts[2 + ARRAYS] = {{&head, sizeof head}, {call->args, _IOC_SIZE(request)}};
+    for (int i = 0; i < call->count; i++)
+        parts[2 + i] = (struct part){call->arrays[i].data, call->arrays[i].bytes};
+    struct reply reply;
+    if (!wire_call(&wire, MESSAGE_IOCTL, parts, 2 + call->count, &reply)) {
+        gone();
+        return EIO;
+    }
+    int error = scatter(call, &reply, args, _IOC_SIZE(request));
+    free(reply.data);
+    return error;
+}
+
+/* Memory of the program's own becomes shared, or private again. */
+static int follow_memory(unsigned long request, struct call *call)
+{
+    const struct alloc_memory *made = (void *)call->args;
+    if (_IOC_NR(request) == FREE_MEMORY_OF_GPU)
+        pages_give_back(field(call, 0, 8));
+    if (_IOC_NR(request) != ALLOC_MEMORY_OF_GPU || !(made->flags & USER_POINTER))
+        return 0;
+    int error = pages_share(made->handle, made->offset, made->bytes);
+    if (error) {
+        struct call undo = {.count = 0};
+        memcpy(undo.args, &made->handle, sizeof made->handle);
+        ask(KFD_NODE, _IOW(KFD, FREE_MEMORY_OF_GPU, uint64_t), &undo, &(uint64_t){0});
+    }
+    return error;
+}
+
+/* What else an ioctl that went well means in this process. */
+static int follow(unsigned long request, struct call *call)
+{
+    enum { OPERATION = 20, OPERATION_RUNTIME = 13, MODE = 24 };
+    const struct create_queue *queue = (void *)call->args;
+    if (_IOC_TYPE(request) != KFD)
+        return 0;
+    switch (_IOC_NR(request)) {
+    case CREATE_QUEUE:
+        bells_watch(queue->queue, (uint32_t)((queue->gpu - FIRST_GPU) * DOORBELL_BYTES + queue->doorbell_offset % DOORBELL_BYTES) / 8);
+        return 0;
+    case DESTROY_QUEUE:
+        bells_forget((uint32_t)field(call, 0, 4));
+        return 0;
+    case RUNTIME_ENABLE: /* r_debug, mode */
+        bells_debug(field(call, 8, 4) & 1 ? (void *)(uintptr_t)field(call, 0, 8) : NULL);
+        return 0;
+    case DBG_TRAP: /* mask, r_debug, process, operation, mode */
+        if (field(call, OPERATION, 4) == OPERATION_RUNTIME)
+            bells_debug(field(call, MODE, 4) & 1 ? (void *)(uintptr_t)field(call, 8, 8) : NULL);
+        return 0;
+    default:
+        return follow_memory(request, call);
+    }
+}
+
+static int carry_out(int node, unsigned long request, void *args)
+{
+    struct call call = {.count = 0};
+    size_t bytes = _IOC_SIZE(request);
+    if (driver_ended())
+        return EIO;
+    int error = bytes > sizeof call.args ? EINVAL : bytes && !read_safely(call.args, args, bytes) ? EFAULT : 0;
+    if (!error && node == KFD_NODE && (error = event_ioctl(_IOC_NR(request), call.args)) >= 0)
+        return !error && !write_safely(args, call.args, bytes) ? EFAULT : error;
+    if (error <= 0)
+        error = gather(&call, request);
+    if (!error)
+        error = ask(node, request, &call, args);
+    if (!error)
+        error = follow(request, &call);
+    for (int i = 0; i < call.count; i++)
+        free(call.arrays[i].data);
+    return error;
+}
+
+API int ioctl(int fd, unsigned long request, ...)
+{
+    va_list list;
+    va_start(list, request);
+    void *args = va_arg(list, void *);
+    va_end(list);
+    int node = _IOC_TYPE(request) == KFD || _IOC_TYPE(request) == DRM ? driver_node(fd) : NO_NODE;
+    if (node == NO_NODE)
+        return (int)syscall(SYS_ioctl, fd, request, args);
+    int error = carry_out(node, request, args);
+    if (error)
+        errno = error;
+    return error ? -1 : 0;
+}

@@ -1,0 +1,82 @@
+/* The program's side of an emulated AMD GPU driver: calls for /dev/kfd, /dev/dri/renderD* and sysfs come here.
+ *
+ * paths.c gives files another place, device.c takes ioctls to the worker, pages.c has the memory that both sides see,
+ * events.c waits, bells.c watches the doorbells of queues. Nothing here knows what an ioctl means beyond what must be done
+ * in this process.
+ */
+#ifndef LUTHIER_KFD_H
+#define LUTHIER_KFD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "kfd_protocol.h"
+#include "wire.h"
+
+#define API __attribute__((visibility("default")))
+/* The C library's own function behind one of ours. */
+#define REAL(name)                                                              \
+    ({                                                                          \
+        static _Atomic(__typeof__(&name)) found_;                               \
+        if (!found_)                                                            \
+            found_ = (__typeof__(&name))dlsym(RTLD_NEXT, #name);                \
+        found_;                                                                 \
+    })
+
+enum { KFD_NODE = -1, NO_NODE = -2, FIRST_RENDER = 128 };
+
+/* Of linux/kfd_ioctl.h, what is looked at here: numbers and arguments. */
+enum {
+    CREATE_QUEUE = 0x02, DESTROY_QUEUE = 0x03, CREATE_EVENT = 0x08, DESTROY_EVENT = 0x09, SET_EVENT = 0x0a, RESET_EVENT = 0x0b,
+    WAIT_EVENTS = 0x0c, SET_CU_MASK = 0x0f, GET_TILE_CONFIG = 0x12, GET_PROCESS_APERTURES_NEW = 0x14,
+    ALLOC_MEMORY_OF_GPU = 0x16, FREE_MEMORY_OF_GPU = 0x17, MAP_MEMORY_TO_GPU = 0x18, UNMAP_MEMORY_FROM_GPU = 0x19,
+    GET_DMABUF_INFO = 0x1c,
+    RUNTIME_ENABLE = 0x25, /* from Linux 6.5 on */
+    DBG_TRAP = 0x82,       /* of ROCm 5's own driver */
+};
+struct create_queue {
+    uint64_t ring, write_pointer, read_pointer, doorbell_offset;
+    uint32_t ring_bytes, gpu, type, percentage, priority, queue;
+    uint64_t others[4];
+};
+struct create_event { uint64_t page; uint32_t trigger_data, type, auto_reset, node, event, slot; };
+struct event_data { char data[32]; uint64_t extension; uint32_t event, unused; };
+struct wait_events { uint64_t events; uint32_t count, all, milliseconds, result; };
+struct alloc_memory { uint64_t address, bytes, handle, offset; uint32_t gpu, flags; };
+enum { WAIT_COMPLETE, WAIT_TIMEOUT, WAIT_FAIL };
+enum { USER_POINTER = 4 }; /* of alloc_memory.flags: offset is the program's address */
+
+/* device.c */
+bool driver_wanted(void);               /* LUTHIER_DEVICE names an emulated device */
+bool driver_ready(void);                /* and it is there; starts it, and says on stderr why it cannot be */
+bool driver_ended(void);                /* after that, or when its worker is gone */
+const char *driver_files(void);         /* what stands for sysfs */
+int driver_open(int node, int flags);   /* a descriptor, or -1 with errno */
+int driver_node(int fd);                /* what a descriptor stands for, NO_NODE if nothing of ours */
+int driver_count(void);                 /* of GPUs */
+void driver_tell(uint32_t code, const struct part *parts, int count);
+bool read_safely(void *to, const void *from, size_t bytes); /* of this process, whatever the addresses are */
+bool write_safely(void *to, const void *from, size_t bytes);
+
+/* pages.c */
+bool arena_make(void);
+int arena_file(void);
+void arena_after_fork(void);
+struct control { _Atomic uint32_t bell; };
+struct control *control(void);          /* NULL: there is no driver, or this is a child of fork */
+int pages_share(uint64_t handle, uintptr_t start, size_t bytes); /* 0 or an errno */
+void pages_give_back(uint64_t handle);
+
+/* events.c */
+int event_ioctl(unsigned number, void *args); /* 0 or an errno; -1: not about events */
+
+/* bells.c */
+void bells_watch(uint32_t queue, uint32_t doorbell);
+void bells_forget(uint32_t queue);
+void bells_debug(const void *r_debug);  /* ROCr's list of loaded code objects */
+void bells_after_fork(void);
+
+#endif

@@ -1,0 +1,257 @@
+/* Memory that both sides see: a file in which the page of each address lies at that address.
+ *
+ * What ROCr reserves lies in the arena, which the worker has mapped whole. Pages of the program's own that are registered
+ * (user pointers) become pages of the file where they lie, and are given back when nobody needs them: no other thread may
+ * write to them in that moment.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "kfd.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+struct share { uint64_t handle; uintptr_t start, end; struct share *next; };
+
+static const uint64_t FILE_BYTES = 1ul << 47;
+static int file = -1;
+static struct control *shared;
+static struct share *shares;
+static _Atomic uintptr_t next_place;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+struct control *control(void) { return shared; }
+int arena_file(void) { return file; }
+
+static void *map(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    return (void *)syscall(SYS_mmap, address, bytes, protection, flags, fd, offset);
+}
+
+static bool in_arena(const void *address) { return (uintptr_t)address - ARENA_START < ARENA_BYTES; }
+static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
+
+bool arena_make(void)
+{
+    int fd = memfd_create("luthier-memory", MFD_CLOEXEC);
+    if (fd >= 0 && ftruncate(fd, (off_t)FILE_BYTES) == 0) {
+        file = descriptor_out_of_the_way(fd);
+        void *place = map((void *)ARENA_START, CONTROL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, file,
+                          (off_t)ARENA_START);
+        if (place == (void *)ARENA_START) {
+            madvise(place, CONTROL_BYTES, MADV_DONTFORK);
+            shared = place;
+            next_place = ARENA_START + CONTROL_BYTES;
+            return true;
+        }
+    }
+    say("luthier: cannot make memory for the emulated device: %s", strerror(errno));
+    return false;
+}
+
+/* -- mmap ------------------------------------------------------------------------------------------------------------- */
+
+/* Where nothing is mapped yet, in the arena; going round, so that what was freed is used again as late as possible. */
+static void *reserve(size_t bytes, int protection, int flags)
+{
+    for (int round = 0; round < 2; round++) {
+        for (uintptr_t place; (place = atomic_fetch_add(&next_place, bytes)) + bytes <= ARENA_START + ARENA_BYTES;) {
+            void *got = map((void *)place, bytes, protection, flags | MAP_FIXED_NOREPLACE, -1, 0);
+            if (got == (void *)place)
+                return got;
+            if (errno != EEXIST)
+                return MAP_FAILED;
+        }
+        next_place = ARENA_START + CONTROL_BYTES;
+    }
+    errno = ENOMEM;
+    return MAP_FAILED;
+}
+
+/* ROCr's thunk is a library of its own before ROCm 6.3, and a part of ROCr since. */
+static bool is_thunk(const void *caller)
+{
+    Dl_info about;
+    const char *name = dladdr(caller, &about) && about.dli_fname ? strrchr(about.dli_fname, '/') : NULL;
+    return name && (strncmp(name, "/libhsakmt", 10) == 0 || strncmp(name, "/libhsa-runtime64", 17) == 0);
+}
+
+/* Where in our file what a descriptor of ours has at an offset is. */
+static off_t place_in_file(off_t offset)
+{
+    uint64_t gpu = ((uint64_t)offset & ~DOORBELL_TAG) >> GPU_SHIFT;
+    bool doorbells = ((uint64_t)offset & DOORBELL_TAG) == DOORBELL_TAG && gpu - FIRST_GPU < MAX_GPUS;
+    return doorbells ? (off_t)(ARENA_START + DOORBELLS_OFFSET + (gpu - FIRST_GPU) * DOORBELL_BYTES) : offset;
+}
+
+static void *mapped(void *address, size_t bytes, int protection, int flags, int fd, off_t offset, const void *caller)
+{
+    enum { SPACE = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
+    if (!shared)
+        return map(address, bytes, protection, flags, fd, offset);
+    bool anonymous = flags & MAP_ANONYMOUS;
+    if (anonymous && protection == PROT_NONE && (flags & SPACE) == SPACE && !(flags & MAP_FIXED) && is_thunk(caller))
+        return reserve(bytes, protection, flags);
+    if (anonymous && protection != PROT_NONE && flags & MAP_FIXED && in_arena(address)) {
+        flags = MAP_SHARED | MAP_FIXED;
+        offset = (off_t)(uintptr_t)address;
+    } else if (anonymous || fd < 0 || driver_node(fd) == NO_NODE)
+        return map(address, bytes, protection, flags, fd, offset);
+    else
+        offset = place_in_file(offset);
+    void *got = map(address, bytes, protection, flags, file, offset);
+    if (got != MAP_FAILED)
+        madvise(got, bytes, MADV_DONTFORK);
+    return got;
+}
+
+API void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    return mapped(address, bytes, protection, flags, fd, offset, __builtin_return_address(0));
+}
+
+API void *mmap64(void *address, size_t bytes, int protection, int flags, int fd, off64_t offset)
+{
+    return mapped(address, bytes, protection, flags, fd, offset, __builtin_return_address(0));
+}
+
+/* -- user pointers ------------------------------------------------------------------------------------------------------ */
+
+static bool is_shared_page(uintptr_t page, const struct share *but)
+{
+    for (const struct share *s = shares; s; s = s->next)
+        if (s != but && s->start <= page && page < s->end)
+            return true;
+    return false;
+}
+
+/* Calls `with` for each stretch of pages that no other share has; stops at the first errno. */
+static int for_own_pages(const struct share *share, int (*with)(uintptr_t start, size_t bytes))
+{
+    size_t page = page_bytes();
+    int error = 0;
+    for (uintptr_t at = share->start, end; !error && at < share->end; at = end) {
+        bool other = is_shared_page(at, share);
+        for (end = at + page; end < share->end && is_shared_page(end, share) == other;)
+            end += page;
+        if (!other)
+            error = with(at, end - at);
+    }
+    return error;
+}
+
+/* Whether all of it is memory that is this process's alone, and that it may write; or pages of our file. */
+static bool all_pages(uintptr_t start, uintptr_t end, bool of_file)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[512], write, kind;
+    uintptr_t from, to, known = start;
+    struct stat about;
+    unsigned long inode;
+    bool good = maps && fstat(file, &about) == 0;
+    while (good && known < end && fgets(line, sizeof line, maps)) {
+        if (sscanf(line, "%lx-%lx %*c%c%*c%c %*s %*s %lu", &from, &to, &write, &kind, &inode) != 5 || to <= known)
+            continue;
+        good = from <= known && (of_file ? inode == about.st_ino : kind == 'p' && write == 'w');
+        known = to;
+    }
+    if (maps)
+        fclose(maps);
+    return good && known >= end;
+}
+
+static int replace(uintptr_t start, size_t bytes)
+{
+    if (!all_pages(start, start + bytes, false))
+        return EFAULT;
+    for (size_t done = 0; done < bytes;) {
+        ssize_t count = pwrite(file, (const char *)start + done, bytes - done, (off_t)(start + done));
+        if (count <= 0)
+            return count < 0 ? errno : ENOMEM;
+        done += (size_t)count;
+    }
+    return map((void *)start, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, (off_t)start) == MAP_FAILED ? errno : 0;
+}
+
+static int make_private(uintptr_t start, size_t bytes)
+{
+    if (all_pages(start, start + bytes, true)) { /* the program may have unmapped it since */
+        void *copy = map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (copy == MAP_FAILED)
+            return ENOMEM;
+        memcpy(copy, (const void *)start, bytes);
+        if (mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)start) == MAP_FAILED)
+            return errno;
+    }
+    return 0;
+}
+
+static int make_private_and_forget(uintptr_t start, size_t bytes)
+{
+    int error = make_private(start, bytes);
+    if (!error)
+        fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)start, (off_t)bytes);
+    return error;
+}
+
+int pages_share(uint64_t handle, uintptr_t start, size_t bytes)
+{
+    size_t page = page_bytes();
+    if (in_arena((void *)start))
+        return 0;
+    struct share *share = malloc(sizeof *share);
+    if (!share)
+        return ENOMEM;
+    pthread_mutex_lock(&lock);
+    *share = (struct share){handle, start / page * page, (start + bytes + page - 1) / page * page, shares};
+    int error = for_own_pages(share, replace);
+    if (error) {
+        for_own_pages(share, make_private_and_forget);
+        free(share);
+    } else
+        shares = share;
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+void pages_give_back(uint64_t handle)
+{
+    pthread_mutex_lock(&lock);
+    struct share **place = &shares;
+    while (*place && (*place)->handle != handle)
+        place = &(*place)->next;
+    struct share *share = *place;
+    if (share) {
+        for_own_pages(share, make_private_and_forget);
+        *place = share->next;
+        free(share);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* A child has copies of its own, and nothing of the device's memory. */
+void arena_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    for (struct share *share = shares, *next; share; share = next) {
+        next = share->next;
+        make_private(share->start, share->end - share->start);
+        free(share);
+    }
+    shares = NULL;
+    shared = NULL;
+    if (file >= 0)
+        close(file);
+    file = -1;
+}

@@ -1,0 +1,306 @@
+"""The driver of the emulated GPUs: what a program's ioctls of /dev/kfd and render nodes mean.
+
+In: messages of runtime.kfd.protocol. Out: buffers, queues and events; dispatches on the emulator; faults as the
+program's own runtime learns of them. Source: linux/kfd_ioctl.h; drivers/gpu/drm/amd/amdkfd. Invariant: what is not
+known fails as in the driver, with EINVAL; nothing that is not done reports success.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import threading
+import time
+from types import SimpleNamespace
+
+from luthier_py.emulator import PacketDevice
+from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE
+from luthier_py.errors import DeviceError, FaultKind, Invalid, TimeLimit
+from luthier_py.runtime import time_limit
+from luthier_py.runtime.kfd.protocol import (
+    ARENA_START,
+    DOORBELL_BYTES,
+    DOORBELL_TAG,
+    DOORBELLS_OFFSET,
+    GPU_SHIFT,
+    Message,
+)
+from luthier_py.worker import targets
+from luthier_py.worker.device import MEMORY, PROFILE, append_profile, chosen_memory
+from luthier_py.worker.kfd import drm, faults, ioctls
+from luthier_py.worker.kfd.buffers import Buffers
+from luthier_py.worker.kfd.events import Events
+from luthier_py.worker.kfd.ioctls import IOCTLS
+from luthier_py.worker.kfd.names import Names
+from luthier_py.worker.kfd.queues import AqlQueue, Place, Queue, SdmaQueue
+from luthier_py.worker.kfd.topology import FIRST_RENDER, GWS, gpu_id, sysfs
+from luthier_py.worker.wire import Request
+
+_OF_MEMORY = FaultKind.BAD_ADDRESS, FaultKind.READ_ONLY
+_HEAD = struct.Struct("<iI")
+_APERTURE_BYTES = 1 << 32
+_LAST_ADDRESS = (1 << 47) - 1
+
+
+class DriverService:
+    """Mutable: one program's GPUs."""
+
+    def __init__(self) -> None:
+        self.targets = targets.chosen_targets(os.environ.get(targets.VARIABLE, ""))
+        self._memory_bytes = chosen_memory(os.environ.get(MEMORY, ""))
+        self._profile = os.environ.get(PROFILE)
+        self._time_limit = time_limit.parse_time_limit(os.environ.get(time_limit.VARIABLE, ""))
+        self._queues: dict[int, Queue] = {}
+        self._doorbells: set[tuple[int, int]] = set()  # taken, by GPU
+        self._lock = threading.RLock()
+        self._launching = threading.Lock()
+        self._xnack = int(os.environ.get("HSA_XNACK") == "1")
+
+    over = False
+
+    def ended(self) -> None:
+        """Nothing is left to be done: what runs is for nobody."""
+
+    def answer(self, request: Request) -> bytes | None:
+        content = request.content
+        if request.code == Message.OPEN:
+            return self._open()
+        if request.code == Message.IOCTL:
+            return self._ioctl(content)
+        if request.code == Message.RING:
+            queue = self._queues.get(*struct.unpack("<I", content))
+            if queue is not None:
+                queue.ring()
+        elif request.code == Message.CODE:
+            self.names.add(int.from_bytes(content[:8], "little"), content[8:])
+        elif request.code == Message.EVENT_PAGE:
+            self.events.use_page(self.buffers.of(*struct.unpack("<Q", content)).address)
+        else:
+            raise Invalid(f"message {request.code} is unknown")
+        return None
+
+    def _open(self) -> bytes:
+        self.buffers = Buffers(self._memory_bytes)
+        self.events = Events()
+        self.names = Names()
+        self.devices = [
+            PacketDevice(
+                target, self.buffers.memory, threads=os.cpu_count() or 1, time_limit=self._time_limit,
+                name_of=self.names.name_of, base_of=self.names.base_of, interrupt=self.events.scan,
+            )
+            for target in self.targets
+        ]  # fmt: skip
+        folder = sysfs(self.targets, self._memory_bytes)
+        return struct.pack("<I", len(self.targets)) + str(folder).encode() + b"\0"
+
+    # -- ioctls ------------------------------------------------------------------------------------------------------
+
+    def _ioctl(self, content: bytes) -> bytes:
+        """errno, arguments and arrays as they are afterwards."""
+        node, request = _HEAD.unpack_from(content)
+        size = request >> 16 & 0x3FFF
+        args, rest = content[_HEAD.size : _HEAD.size + size], content[_HEAD.size + size :]
+        try:
+            if node >= 0:
+                return b"\0\0\0\0" + self._render(node - FIRST_RENDER, request & 255, args, rest)
+            return b"\0\0\0\0" + self._kfd(request & 255, args, rest)
+        except OSError as error:
+            return struct.pack("<i", error.errno or errno.EIO) + args + rest
+
+    def _render(self, gpu: int, number: int, args: bytes, rest: bytes) -> bytes:
+        used = self._memory_bytes - self.buffers.available(gpu)
+        return drm.answer(number, args, rest, self.targets[gpu], self._memory_bytes, used)
+
+    def _kfd(self, number: int, args: bytes, rest: bytes) -> bytes:
+        name, layout = IOCTLS.get(number, ("", None))
+        if layout is None:
+            raise OSError(errno.EINVAL, "ioctl")
+        fields = layout.read(args)
+        if "gpu" in layout.names and name != "get_clock_counters":  # which node 0 has too
+            self._gpu(fields.gpu)
+        array = getattr(self, f"_{name}")(fields, rest)
+        return layout.write(fields, args) + (rest if array is None else drm.cut(array, len(rest)))
+
+    def _gpu(self, identity: int) -> int:
+        for number in range(len(self.targets)):
+            if gpu_id(number) == identity:
+                return number
+        raise OSError(errno.EINVAL, "gpu")
+
+    def _get_version(self, a: SimpleNamespace, array: bytes) -> None:
+        a.major, a.minor = ioctls.VERSION
+
+    def _debug_trap(self, a: SimpleNamespace, array: bytes) -> None:
+        if a.operation == ioctls.DEBUG_GET_VERSION:
+            a.first, a.second = ioctls.DEBUG_VERSION
+        elif a.operation != ioctls.DEBUG_RUNTIME:
+            raise OSError(errno.EINVAL, "operation")
+
+    def _runtime_enable(self, a: SimpleNamespace, array: bytes) -> None:
+        """The list of loaded code objects is followed by the program's side."""
+
+    def _get_clock_counters(self, a: SimpleNamespace, array: bytes) -> None:
+        a.gpu_clock = a.cpu_clock = a.system_clock = time.monotonic_ns()
+        a.frequency = 1_000_000_000
+
+    def _get_process_apertures_new(self, a: SimpleNamespace, array: bytes) -> bytes:
+        row = SimpleNamespace(
+            lds_base=SHARED_BASE, lds_limit=SHARED_BASE + _APERTURE_BYTES - 1, scratch_base=PRIVATE_BASE,
+            scratch_limit=PRIVATE_BASE + _APERTURE_BYTES - 1, gpuvm_base=1 << 16, gpuvm_limit=_LAST_ADDRESS, pad=0,
+        )  # fmt: skip
+        rows = b""
+        for number in range(len(self.targets)):
+            row.gpu = gpu_id(number)
+            rows += ioctls.APERTURES.write(row)
+        room = len(array) // ioctls.APERTURES.size
+        a.count = min(len(self.targets), room) if a.count and array else len(self.targets)
+        return rows
+
+    def _set_memory_policy(self, a: SimpleNamespace, array: bytes) -> None:
+        """All memory is coherent."""
+
+    def _set_trap_handler(self, a: SimpleNamespace, array: bytes) -> None:
+        """Faults are told without one."""
+
+    def _set_scratch_backing_va(self, a: SimpleNamespace, array: bytes) -> None:
+        """The emulator has scratch memory of its own."""
+
+    def _acquire_vm(self, a: SimpleNamespace, array: bytes) -> None:
+        """There is one address space."""
+
+    def _set_xnack_mode(self, a: SimpleNamespace, array: bytes) -> None:
+        if a.enabled > 0 and not self._xnack:
+            raise OSError(errno.EPERM, "XNACK is off; HSA_XNACK=1 turns it on")
+        a.enabled = self._xnack
+
+    def _get_tile_config(self, a: SimpleNamespace, array: bytes) -> None:
+        a.tile_count = a.macro_tile_count = a.address_config = a.banks = a.ranks = 0
+
+    def _get_available_memory(self, a: SimpleNamespace, array: bytes) -> None:
+        a.available = self.buffers.available(self._gpu(a.gpu))
+
+    # -- memory ------------------------------------------------------------------------------------------------------
+
+    def _alloc_memory_of_gpu(self, a: SimpleNamespace, array: bytes) -> None:
+        buffer = self.buffers.allocate(a.address, a.bytes, a.flags, self._gpu(a.gpu))
+        a.handle = buffer.handle
+        if not a.flags & (ioctls.USERPTR | ioctls.DOORBELL):
+            a.offset = buffer.address
+
+    def _free_memory_of_gpu(self, a: SimpleNamespace, array: bytes) -> None:
+        buffer = self.buffers.free(a.handle)
+        self.names.forget(buffer.address, buffer.size)
+        for device in self.devices:
+            device.forget(buffer.address, buffer.size)
+
+    def _map_memory_to_gpu(self, a: SimpleNamespace, array: bytes) -> None:
+        for (identity,) in struct.iter_unpack("<I", array[4 * a.done :]):
+            self.buffers.map(a.handle, self._gpu(identity))
+        a.done = a.count
+
+    def _unmap_memory_from_gpu(self, a: SimpleNamespace, array: bytes) -> None:
+        for (identity,) in struct.iter_unpack("<I", array[4 * a.done :]):
+            self.buffers.unmap(a.handle, self._gpu(identity))
+        a.done = a.count
+
+    # -- queues ------------------------------------------------------------------------------------------------------
+
+    def _create_queue(self, a: SimpleNamespace, array: bytes) -> None:
+        gpu = self._gpu(a.gpu)
+        kinds = {ioctls.QUEUE_AQL: AqlQueue, ioctls.QUEUE_SDMA: SdmaQueue, ioctls.QUEUE_SDMA_XGMI: SdmaQueue}
+        if a.type not in kinds or a.ring_bytes & (a.ring_bytes - 1) or a.percentage > 100 or a.priority > 15:
+            raise OSError(errno.EINVAL, "queue")
+        with self._lock:
+            slot = next((s for s in range(DOORBELL_BYTES // 8) if (gpu, s) not in self._doorbells), None)
+            if slot is None:
+                raise OSError(errno.ENOMEM, "doorbells")
+            a.doorbell = DOORBELL_TAG | a.gpu << GPU_SHIFT | 8 * slot
+            doorbell = ARENA_START + DOORBELLS_OFFSET + gpu * DOORBELL_BYTES + 8 * slot
+            for address, size in ((a.ring, a.ring_bytes), (a.write_pointer, 8), (a.read_pointer, 8)):
+                self._check_user(address, size)
+            a.queue = next(number for number in range(1, len(self._queues) + 2) if number not in self._queues)
+            place = Place(a.ring, a.ring_bytes, a.write_pointer, a.read_pointer, doorbell, a.save_area)
+            queue = self._queues[a.queue] = kinds[a.type](a.queue, gpu, place, self)
+            self._doorbells.add((gpu, slot))
+        queue.percentage, queue.priority = a.percentage, a.priority
+        queue.start()
+
+    def _check_user(self, address: int, size: int) -> None:
+        try:
+            self.check(address, size)
+        except DeviceError:
+            raise OSError(errno.EFAULT, "address") from None
+
+    def _queue(self, number: int) -> Queue:
+        queue = self._queues.get(number)
+        if queue is None:
+            raise OSError(errno.EINVAL, "queue")
+        return queue
+
+    def _update_queue(self, a: SimpleNamespace, array: bytes) -> None:
+        queue = self._queue(a.queue)
+        if a.percentage > 100 or a.priority > 15:
+            raise OSError(errno.EINVAL, "queue")
+        queue.percentage, queue.priority = a.percentage, a.priority
+
+    def _destroy_queue(self, a: SimpleNamespace, array: bytes) -> None:
+        queue = self._queue(a.queue)
+        queue.stop()
+        with self._lock:
+            del self._queues[a.queue]
+            offset = queue.place.doorbell - ARENA_START - DOORBELLS_OFFSET - queue.gpu * DOORBELL_BYTES
+            self._doorbells.discard((queue.gpu, offset // 8))
+
+    def _set_cu_mask(self, a: SimpleNamespace, array: bytes) -> None:
+        """A fact of the queue: work-groups run where there is room."""
+        self._queue(a.queue)
+        if not a.count or a.count % 32:
+            raise OSError(errno.EINVAL, "mask")
+
+    def _alloc_queue_gws(self, a: SimpleNamespace, array: bytes) -> None:
+        self._queue(a.queue)
+        if a.count > GWS:
+            raise OSError(errno.ENOMEM, "GWS")
+        a.first = 0
+
+    # -- what queues need --------------------------------------------------------------------------------------------
+
+    def check(self, address: int, size: int) -> None:
+        self.buffers.check(address, size)
+
+    def interrupt(self, number: int) -> None:
+        self.events.set(number)
+
+    def dispatch(self, gpu: int, packet: int, queue: int) -> None:
+        with self._launching:
+            self.events.looking.set()
+            try:
+                profile = self.devices[gpu].dispatch(packet, queue)
+            finally:
+                self.events.looking.clear()
+                self.events.scan()
+        if self._profile is not None:
+            append_profile(self._profile, profile)
+
+    def failed(self, queue: Queue, error: Exception) -> None:
+        """The program's runtime is told as the driver tells it: by memory events, by the queue, or by a hang."""
+        fault = error.fault if isinstance(error, DeviceError) else None
+        if fault is not None and fault.address is not None and fault.kind in _OF_MEMORY:
+            self._raise_memory_fault(queue.gpu, fault.address, fault.kind is FaultKind.READ_ONLY)
+        elif isinstance(error, TimeLimit) or not isinstance(queue, AqlQueue):
+            row = SimpleNamespace(reset=0, cause=ioctls.HANG, lost=0, gpu=gpu_id(queue.gpu))
+            self._raise(ioctls.EVENT_HW_EXCEPTION, ioctls.HW_EXCEPTION.write(row))
+        else:
+            faults.tell(queue, error, self)
+
+    def _raise_memory_fault(self, gpu: int, address: int, read_only: bool) -> None:
+        row = SimpleNamespace(
+            not_present=int(not read_only), read_only=int(read_only), no_execute=0, imprecise=0,
+            address=address & -4096, gpu=gpu_id(gpu), kind=0,
+        )  # fmt: skip
+        self._raise(ioctls.EVENT_MEMORY, ioctls.MEMORY_EXCEPTION.write(row))
+
+    def _raise(self, kind: int, data: bytes) -> None:
+        for number in self.events.of_type(kind):
+            self.events.set(number, data)

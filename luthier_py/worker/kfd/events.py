@@ -1,0 +1,78 @@
+"""Events: the program waits for them, the driver and kernels set them.
+
+In: the words of runtime/kfd/events.c in shared memory, and the page into whose slots kernels write the numbers of
+events. Out: waiters wake.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luthier_py.runtime.kfd.protocol import ARENA_START, EVENT_WORDS, EVENTS, EVENTS_OFFSET
+from luthier_py.worker.kfd import words
+
+_UNUSED, _SET, _AUTO = 0, 2, 4
+_UNSIGNALED = (1 << 64) - 1  # of a slot: nobody has written (kfd_events.c)
+_STRIDE = 4 * EVENT_WORDS
+_SYS_FUTEX = {"x86_64": 202, "aarch64": 98}
+_FUTEX_WAKE, _EVERYBODY = 1, 2**31 - 1
+_SCAN_SECONDS = 0.0005
+
+
+class Events:
+    """Mutable: the table in shared memory."""
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._futex = _SYS_FUTEX.get(os.uname().machine)
+        self._slots: NDArray[np.uint64] | None = None
+        self.looking = threading.Event()  # set while kernels run
+        self._table = np.ctypeslib.as_array(
+            (ctypes.c_uint32 * (EVENTS * EVENT_WORDS)).from_address(ARENA_START + EVENTS_OFFSET)
+        ).reshape(EVENTS, EVENT_WORDS)
+
+    def set(self, number: int, data: bytes = b"") -> None:
+        """``data``: what those who wait for it read."""
+        if not 0 < number < EVENTS:
+            return
+        place = ARENA_START + EVENTS_OFFSET + _STRIDE * number
+        state = words.load(place, 32)
+        if state == _UNUSED:
+            return
+        if data:
+            ctypes.memmove(place + 8, data, len(data))
+        words.store(place, _SET | state & _AUTO, 32)
+        words.add(ARENA_START, 1, 32)
+        if self._futex is not None:
+            bell = ctypes.c_void_p(ARENA_START)
+            self._libc.syscall(ctypes.c_long(self._futex), bell, _FUTEX_WAKE, _EVERYBODY, None, None, 0)
+
+    def of_type(self, kind: int) -> list[int]:
+        rows = (self._table[:, 0] != _UNUSED) & (self._table[:, 1] == kind)
+        return [int(number) for number in np.flatnonzero(rows)]
+
+    def use_page(self, address: int) -> None:
+        """Where kernels write the number of an event before they send an interrupt; a thread looks from now on."""
+        first = self._slots is None
+        self._slots = np.ctypeslib.as_array((ctypes.c_uint64 * EVENTS).from_address(address))
+        self._slots[:] = _UNSIGNALED
+        if first:
+            threading.Thread(target=self._look, daemon=True).start()
+
+    def scan(self) -> None:
+        """What kernels have written."""
+        if self._slots is None:
+            return
+        for slot in np.flatnonzero(self._slots != _UNSIGNALED).tolist():
+            self._slots[slot] = _UNSIGNALED
+            self.set(slot)
+
+    def _look(self) -> None:
+        while self.looking.wait():
+            self.scan()
+            threading.Event().wait(_SCAN_SECONDS)

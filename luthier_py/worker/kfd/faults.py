@@ -1,0 +1,58 @@
+"""How a program's runtime learns that a queue went wrong.
+
+In: a queue and the error that stopped it. Out: an exception code where the queue has a place for it (the header of
+its save area, which drivers with a debugger's interface write), otherwise an error code in its inactive signal, as
+the trap handler and the packet processor write it. Source: linux/kfd_ioctl.h (enum kfd_dbg_trap_exception_code),
+kfd_context_save_area_header; ROCr, AqlQueue::DynamicScratchHandler. Invariant: a queue that went wrong carries out
+nothing more.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from luthier_py.emulator.memory import read_bytes
+from luthier_py.errors import DeviceError, FaultKind, Invalid
+from luthier_py.worker.kfd import words
+from luthier_py.worker.kfd.queues import AqlQueue, BadPacket, Driver, complete
+
+_SAVE_AREA = struct.Struct("<24xQI")  # err_payload_addr, err_event_id
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """``exception``: number of KFD's exception code; ``code``: of the inactive signal."""
+
+    exception: int
+    code: int
+
+
+_TRAP, _ILLEGAL, _APERTURE = Reason(2, 0x80000000), Reason(4, 0x40000000), Reason(6, 0x20000000)
+_DIMENSIONS, _CODE_OBJECT, _PACKET = Reason(16, 2), Reason(18, 8), Reason(20, 32)
+_FAULTS = {
+    FaultKind.TRAP: _TRAP, FaultKind.ILLEGAL_INSTRUCTION: _ILLEGAL, FaultKind.BAD_JUMP: _ILLEGAL,
+    FaultKind.LDS: _APERTURE, FaultKind.SCRATCH: _APERTURE, FaultKind.MISALIGNED: _APERTURE,
+}  # fmt: skip
+
+
+def reason_for(error: Exception) -> Reason:
+    if isinstance(error, BadPacket):
+        return _PACKET
+    if isinstance(error, DeviceError) and error.fault is not None:
+        return _FAULTS.get(error.fault.kind, _TRAP)
+    return _DIMENSIONS if isinstance(error, Invalid) else _CODE_OBJECT
+
+
+def tell(queue: AqlQueue, error: Exception, driver: Driver) -> None:
+    reason = reason_for(error)
+    if queue.place.save_area:
+        driver.check(queue.place.save_area, _SAVE_AREA.size)
+        payload, event = _SAVE_AREA.unpack(read_bytes(queue.place.save_area, _SAVE_AREA.size))
+        if payload:
+            driver.check(payload, 8)
+            words.store(payload, 1 << (reason.exception - 1))
+            driver.interrupt(event)
+            return
+    driver.check(queue.address, 256)
+    complete(queue.inactive_signal, driver, 0, lambda value: words.store(value, reason.code))

@@ -1,0 +1,38 @@
+"""Words of memory that a program looks at while they change.
+
+In: addresses that are mapped here. Invariant: what several may change at once changes in one step.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+
+from luthier_py.llvm import Effort, HostCode, host_object
+
+_ADD = "define void @add{bits}(ptr %p, i{bits} %n) {{ %old = atomicrmw add ptr %p, i{bits} %n seq_cst\n ret void }}\n"
+
+
+@cache
+def _adding(bits: int) -> tuple[HostCode, Callable[[int, int], None]]:
+    name = f"add{bits}"
+    code = HostCode(host_object(_ADD.format(bits=bits), Effort.FAST), [name], {})
+    number = ctypes.c_uint64 if bits == 64 else ctypes.c_uint32
+    return code, ctypes.CFUNCTYPE(None, ctypes.c_uint64, number)(code.address(name))
+
+
+def add(address: int, value: int, bits: int = 64) -> None:
+    """``value`` may be negative."""
+    _adding(bits)[1](address, value & (1 << bits) - 1)
+
+
+def load(address: int, bits: int = 64) -> int:
+    return int(_WORDS[bits].from_address(address).value)
+
+
+def store(address: int, value: int, bits: int = 64) -> None:
+    _WORDS[bits].from_address(address).value = value & (1 << bits) - 1
+
+
+_WORDS = {16: ctypes.c_uint16, 32: ctypes.c_uint32, 64: ctypes.c_uint64}

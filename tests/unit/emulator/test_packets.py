@@ -1,0 +1,198 @@
+"""Kernels that lie in memory, dispatched by packets: what is there is executed, and counted as in a launch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from launching import compile_hip, device, launch
+from packets import Host
+
+from luthier_py.emulator.memory import write_bytes
+from luthier_py.emulator.packet import DispatchPacket
+from luthier_py.errors import DeviceError, FaultKind, Invalid, Unsupported
+from luthier_py.loader import load
+from luthier_py.samples import SAMPLES, sample
+from luthier_py.session.specs import parse_argument
+
+VECTOR_ADD = sample("vector_add")
+SELF_CONTAINED = [one for one in SAMPLES if not load(one.path.read_bytes()).relocations]
+
+
+@pytest.fixture(scope="module")
+def clang(require_tool):
+    return require_tool("clang-22")
+
+
+@pytest.mark.parametrize("one", SELF_CONTAINED, ids=lambda one: one.name)
+def test_samples_as_in_a_launch(one):
+    """Results by NumPy; counts equal those of a launch of the code object."""
+    parsed = [parse_argument(text) for text in one.args]
+    inputs = [value.data if hasattr(value, "data") else value.value for value in parsed]
+    copies = [[value.copy() if isinstance(value, np.ndarray) else value for value in inputs] for _ in range(2)]
+    data = one.path.read_bytes()
+    record = load(data).kernel(one.kernel)
+    host, dev = Host(), device()
+    items = tuple(groups * size for groups, size in zip(one.grid, one.block, strict=True))
+    scratch = max(record.descriptor.private_segment_fixed_size, 16384 if record.descriptor.uses_dynamic_stack else 0)
+    profile = host.dispatch(host.place(data), record, copies[0], items, one.block, private_bytes=scratch)
+    outputs = [array for array, value in zip(copies[0], parsed, strict=True) if getattr(value, "is_output", False)]
+    expected = one.reference(inputs)
+    assert outputs and all(one.agrees(a, b) for a, b in zip(outputs, expected, strict=True))
+    launch(dev, data, one.kernel, copies[1], one.grid, one.block)
+    assert (profile.counts, profile.lanes, profile.active) == (
+        dev.profile.counts, dev.profile.lanes, dev.profile.active)
+    assert (profile.groups, profile.waves) == (dev.profile.groups, dev.profile.waves)
+
+
+def test_most_samples_are_among_them():
+    assert len(SELF_CONTAINED) > len(SAMPLES) // 2
+
+
+def kernels(clang, tmp_path, source):
+    data = compile_hip(clang, tmp_path, source)
+    return data, load(data)
+
+
+FIRST = "KERNEL void k(u32 *out) { out[X] = X * 3 + 1; }"
+SECOND = "KERNEL void k(u32 *out) { out[X] = X * 5 + 2; }"
+
+
+def test_what_lies_in_memory_is_executed(clang, tmp_path):
+    """Other code at the same place: what was translated before is not used again, and is when it comes back."""
+    (first, obj), (second, _) = (kernels(clang, tmp_path, source) for source in (FIRST, SECOND))
+    host, lanes = Host(), np.arange(64, dtype=np.uint32)
+    base = host.place(first)
+    for data in (first, second, second, first):
+        expected = lanes * 3 + 1 if data is first else lanes * 5 + 2
+        host.place(data, base)
+        out = np.zeros(64, np.uint32)
+        host.dispatch(base, load(data).kernel("k"), [out])
+        np.testing.assert_array_equal(out, expected)
+    assert len(obj.kernels) == 1
+
+
+def test_one_changed_dword_of_many(clang, tmp_path):
+    """Any instruction of what was translated counts: each in turn becomes s_endpgm."""
+    data, obj = kernels(clang, tmp_path, FIRST)
+    record, host = obj.kernel("k"), Host()
+    base = host.place(data)
+    whole = np.zeros(64, np.uint32)
+    pcs = sorted(host.dispatch(base, record, [whole]).counts)
+    for pc in pcs[:-1]:
+        host.place(data, base)
+        write_bytes(base + pc, (0xBF810000).to_bytes(4, "little"))
+        out = np.zeros(64, np.uint32)
+        profile = host.dispatch(base, record, [out])
+        assert sorted(profile.counts) == [*[p for p in pcs if p < pc], pc]
+        assert not out.any()
+
+
+STATE = r"""
+DEVICE u64 dispatch_id() __asm("llvm.amdgcn.dispatch.id");
+typedef __attribute__((address_space(4))) const u64 *longs;
+KERNEL void k(u64 *out) {
+  out[0] = (u64)__builtin_amdgcn_dispatch_ptr();
+  out[1] = (u64)__builtin_amdgcn_queue_ptr();
+  out[2] = (u64)__builtin_amdgcn_kernarg_segment_ptr();
+  out[3] = dispatch_id();
+  out[4] = ((longs)__builtin_amdgcn_dispatch_ptr())[4];
+}
+"""
+
+
+def test_registers_point_to_the_real_things(clang, tmp_path):
+    """Packet in the ring, amd_queue_t, kernarg segment; the dispatch id goes on when the ring begins again."""
+    data, obj = kernels(clang, tmp_path, STATE)
+    record, host = obj.kernel("k"), Host()
+    assert record.descriptor.enable_sgpr_dispatch_id
+    base = host.place(data)
+    for number in range(20):
+        out = np.zeros(5, np.uint64)
+        host.dispatch(base, record, [out], (1, 1, 1), (1, 1, 1))
+        packet, queue, kernarg, index, kernel_object = out.tolist()
+        assert packet == host.ring + 64 * (number % 16) and queue == host.queue
+        assert index == number
+        assert kernel_object == base + record.descriptor_address
+        assert host.memory.find(kernarg) is None, "the segment that the packet named, which is freed by now"
+
+
+def test_the_packet_says_how_much_private_memory(clang, tmp_path):
+    source = """
+    KERNEL void k(u32 *out, u32 n) { volatile u32 a[8]; for (u32 i = 0; i < 8; ++i) a[i] = i; out[X] = a[n]; }
+    """
+    data, obj = kernels(clang, tmp_path, source)
+    record, host = obj.kernel("k"), Host()
+    base, out = host.place(data), np.zeros(64, np.uint32)
+    host.dispatch(base, record, [out, 5])
+    assert (out == 5).all()
+    with pytest.raises(DeviceError, match="outside the lane's 8 bytes") as caught:
+        host.dispatch(base, record, [out, 5], private_bytes=8)
+    assert caught.value.fault is not None and caught.value.fault.kind is FaultKind.SCRATCH
+
+
+def test_dynamic_lds(clang, tmp_path):
+    source = """
+    extern SHARED u32 dynamic[];
+    KERNEL void k(u32 *out) { dynamic[X] = X; BARRIER out[X] = dynamic[63 - X]; }
+    """
+    data, obj = kernels(clang, tmp_path, source)
+    record, host = obj.kernel("k"), Host()
+    base, out = host.place(data), np.zeros(64, np.uint32)
+    host.dispatch(base, record, [out], group_bytes=256)
+    np.testing.assert_array_equal(out, np.arange(64)[::-1])
+    with pytest.raises(DeviceError, match="outside the work-group's 128 bytes"):
+        host.dispatch(base, record, [out], group_bytes=128)
+
+
+def test_names_and_bases(clang, tmp_path):
+    """A kernel is called as the driver says; addresses count from where it says that the code object is."""
+    data, obj = kernels(clang, tmp_path, FIRST)
+    record = obj.kernel("k")
+    host = Host(name_of=lambda address: f"K{address:x}", base_of=lambda pc: pc - 0x1000)
+    base = host.place(data)
+    profile = host.dispatch(base, record, [np.zeros(64, np.uint32)])
+    assert profile.kernel == f"K{base + record.descriptor_address:x}"
+    assert min(profile.counts) == 0x1000 and profile.base == base + record.entry - 0x1000
+    plain = Host()
+    base = plain.place(data)
+    assert plain.dispatch(base, record, [np.zeros(64, np.uint32)]).kernel == (
+        f"kernel@0x{base + record.descriptor_address:x}")
+
+
+def test_freed_code_is_forgotten():
+    host = Host()
+    data = VECTOR_ADD.path.read_bytes()
+    record = load(data).kernel("vector_add")
+    base = host.place(data)
+    arrays = [np.ones(64, np.float32) for _ in range(3)]
+    host.dispatch(base, record, arrays)
+    assert host.device._resident
+    size = host.memory.find(base).size
+    host.memory.free(base)
+    host.device.forget(base, size)
+    assert not host.device._resident
+    with pytest.raises(DeviceError, match="kernel descriptor") as caught:
+        host.dispatch(base, record, arrays)
+    assert caught.value.fault.kind is FaultKind.BAD_ADDRESS
+    assert caught.value.fault.address == base + record.descriptor_address
+
+
+@pytest.mark.parametrize(
+    ("items", "block", "words"),
+    [((0, 1, 1), (64, 1, 1), "must be positive"), ((64, 1, 1), (0, 1, 1), "must be positive"),
+     ((64, 64, 64), (64, 64, 1), "exceeds its limit")],
+)
+def test_packets_that_make_no_sense(items, block, words):
+    host = Host()
+    data = VECTOR_ADD.path.read_bytes()
+    with pytest.raises(Invalid, match=words):
+        record = load(data).kernel("vector_add")
+        packet = DispatchPacket(items, block, 0, 0, host.place(data) + record.descriptor_address, 0)
+        host.device.dispatch(host.write_packet(packet), host.queue)
+
+
+def test_what_the_emulator_lacks_is_unsupported(clang, tmp_path):
+    data, obj = kernels(clang, tmp_path, 'KERNEL void k(u32 *p) { asm volatile("s_setvskip s0, 0"); p[0] = 1; }')
+    host = Host()
+    with pytest.raises(Unsupported, match="s_setvskip"):
+        host.dispatch(host.place(data), obj.kernel("k"), [np.zeros(1, np.uint32)])
