@@ -10,9 +10,12 @@
 
 #include "kfd.h"
 
+enum { PATIENCE = 100 * 1000 * 1000 }; /* nanoseconds until it is looked whether the worker is still there */
+enum { SIGNAL_EVENT = 0, DEBUG_EVENT = 5 };
+static const uint64_t EVENTS_TAG = 2ul << 62; /* KFD_MMAP_TYPE_EVENTS */
 enum { UNUSED, UNSET, SET, AUTO = 4 }; /* UNSET and SET may have AUTO: a wait resets them */
 
-struct event { _Atomic uint32_t state; uint32_t type; char data[40]; };
+struct event { _Atomic uint32_t state; uint32_t type; _Atomic uint32_t times, waiting; char data[32]; };
 _Static_assert(sizeof(struct event) == 4 * EVENT_WORDS, "as protocol.py has it");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -48,6 +51,8 @@ static int create(struct create_event *args)
     args->event = args->slot = args->trigger_data = id;
     if (args->page)
         driver_tell(MESSAGE_EVENT_PAGE, &(struct part){&args->page, 8}, 1);
+    if (args->type == SIGNAL_EVENT || args->type == DEBUG_EVENT) /* which have a slot */
+        args->page = EVENTS_TAG;
     return 0;
 }
 
@@ -56,83 +61,112 @@ static int change(uint32_t id, uint32_t to)
     struct event *event = event_of(id);
     if (!event || event->state == UNUSED)
         return EINVAL;
-    event->state = to == UNUSED ? UNUSED : to | (event->state & AUTO);
+    uint32_t automatic = event->state & AUTO, waiting = event->waiting;
+    if (to == SET)
+        event->times++;
+    if (to != SET || !automatic || !waiting)
+        event->state = to == UNUSED ? UNUSED : to | automatic;
     if (to != UNSET)
         ring();
     return 0;
 }
 
-/* One that is set; resets it if a wait does. -1: there is no such event. */
-static int taken(uint32_t id, bool look)
+/* Whether an event is met, for a wait that began when it had been set `since` times. Those who wait when it is set are all
+ * woken; if nobody does, it stays set, for the first who comes if a wait resets it (amdkfd, set_event). */
+static bool met(struct event *event, uint32_t since)
 {
-    struct event *event = event_of(id);
-    uint32_t state = event ? event->state : UNUSED;
-    if (state == UNUSED)
-        return -1;
-    if (state == (SET | AUTO) && !look)
+    uint32_t state = event->state;
+    if (event->times != since)
+        return true;
+    if (state == (SET | AUTO))
         return atomic_compare_exchange_strong(&event->state, &state, UNSET | AUTO);
-    return (state & SET) != 0;
+    return state == SET;
 }
 
-static int look(struct event_data *rows, uint32_t count, bool all)
+struct waiting { struct event_data *rows; uint32_t *since; bool *done; uint32_t count; bool all; };
+
+/* Begin to wait; false: there is no such event. */
+static bool begin(const struct waiting *w)
 {
-    uint32_t met = 0;
-    for (uint32_t i = 0; all && i < count; i++) {
-        int one = taken(rows[i].event, true);
-        if (one <= 0)
-            return one;
-    }
-    for (uint32_t i = 0; i < count && (all || !met); i++) {
-        int one = taken(rows[i].event, false);
-        if (one < 0)
-            return -1;
-        if (one) {
-            met++;
-            memcpy(&rows[i], event_of(rows[i].event)->data, sizeof rows[i].data);
+    for (uint32_t i = 0; i < w->count; i++) {
+        struct event *event = event_of(w->rows[i].event);
+        if (!event || event->state == UNUSED) {
+            while (i--)
+                event_of(w->rows[i].event)->waiting--;
+            return false;
         }
+        w->since[i] = event->times; /* before it is known that somebody waits: see Events.set of the worker */
+        event->waiting++;
     }
-    return met > 0;
+    return true;
+}
+
+static void end(const struct waiting *w)
+{
+    for (uint32_t i = 0; i < w->count; i++)
+        event_of(w->rows[i].event)->waiting--;
+}
+
+/* 1: the wait is over; -1: an event was destroyed. */
+static int look(const struct waiting *w)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < w->count; i++) {
+        struct event *event = event_of(w->rows[i].event);
+        if (event->state == UNUSED)
+            return -1;
+        if (!w->done[i] && (w->all || !count) && met(event, w->since[i])) {
+            w->done[i] = true;
+            memcpy(w->rows[i].data, event->data, sizeof event->data);
+        }
+        count += w->done[i];
+    }
+    return w->all ? count == w->count : count > 0;
+}
+
+/* -> result, or -1 when the worker is gone. `milliseconds`: UINT32_MAX is for ever. */
+static int wait_until(const struct waiting *w, uint32_t milliseconds)
+{
+    struct timespec now, until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += milliseconds / 1000;
+    until.tv_nsec += milliseconds % 1000 * 1000000;
+    for (;;) {
+        uint32_t bell = control()->bell;
+        int seen = look(w);
+        if (seen)
+            return seen > 0 ? WAIT_COMPLETE : WAIT_FAIL;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        int64_t left = (until.tv_sec - now.tv_sec) * 1000000000l + until.tv_nsec - now.tv_nsec;
+        if (milliseconds != UINT32_MAX && left <= 0)
+            return WAIT_TIMEOUT;
+        int64_t most = milliseconds != UINT32_MAX && left < PATIENCE ? left : PATIENCE;
+        syscall(SYS_futex, &control()->bell, FUTEX_WAIT, bell, &(struct timespec){.tv_nsec = most}, NULL, 0);
+        if (driver_ended())
+            return -1;
+    }
 }
 
 static int wait_for(struct wait_events *args)
 {
-    const struct timespec patience = {.tv_nsec = 100 * 1000 * 1000};
-    struct timespec now, end;
     size_t bytes = args->count * sizeof(struct event_data);
+    void *given = (void *)(uintptr_t)args->events;
     if (!args->count || args->count > EVENTS)
         return EINVAL;
-    struct event_data *rows = malloc(bytes);
-    if (!rows)
-        return ENOMEM;
-    void *given = (void *)(uintptr_t)args->events;
-    int error = read_safely(rows, given, bytes) ? 0 : EFAULT;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_sec += args->milliseconds / 1000;
-    end.tv_nsec += args->milliseconds % 1000 * 1000000;
-    args->result = WAIT_COMPLETE;
-    while (!error) {
-        uint32_t bell = control()->bell;
-        int met = look(rows, args->count, args->all);
-        if (met < 0)
-            args->result = WAIT_FAIL, error = EINVAL;
-        if (met)
-            break;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        int64_t left = (end.tv_sec - now.tv_sec) * 1000000000l + end.tv_nsec - now.tv_nsec;
-        if (args->milliseconds != UINT32_MAX && left <= 0) {
-            args->result = WAIT_TIMEOUT;
-            break;
-        }
-        struct timespec most = patience;
-        if (args->milliseconds != UINT32_MAX && left < most.tv_nsec)
-            most.tv_nsec = left;
-        syscall(SYS_futex, &control()->bell, FUTEX_WAIT, bell, &most, NULL, 0);
-        if (driver_ended())
-            error = EIO;
+    struct waiting w = {malloc(bytes), calloc(args->count, sizeof(uint32_t)), calloc(args->count, sizeof(bool)), args->count, args->all};
+    int error = !w.rows || !w.since || !w.done ? ENOMEM : !read_safely(w.rows, given, bytes) ? EFAULT : begin(&w) ? 0 : EINVAL;
+    args->result = WAIT_FAIL;
+    if (!error) {
+        int result = wait_until(&w, args->milliseconds);
+        end(&w);
+        error = result < 0 ? EIO : result == WAIT_FAIL ? EINVAL : 0;
+        args->result = result < 0 ? WAIT_FAIL : (uint32_t)result;
     }
-    if (!error && args->result == WAIT_COMPLETE && !write_safely(given, rows, bytes))
+    if (!error && args->result == WAIT_COMPLETE && !write_safely(given, w.rows, bytes))
         error = EFAULT;
-    free(rows);
+    free(w.rows);
+    free(w.since);
+    free(w.done);
     return error;
 }
 

@@ -12,7 +12,7 @@ from enum import IntEnum
 ARENA_START, ARENA_BYTES = 0x2000_0000_0000, 1 << 42
 MAX_GPUS = 16
 EVENTS = 4096  # KFD_SIGNAL_EVENT_LIMIT of kfd_ioctl.h
-EVENT_WORDS = 12  # u32 state, u32 type, then 40 bytes for kfd_event_data's union
+EVENT_WORDS = 12  # u32 state, type, times it was set, threads that wait; 32 bytes for kfd_event_data's union
 EVENTS_OFFSET = 1 << 12
 DOORBELL_BYTES = 8192  # of a process on one GPU: 1,024 of 8 bytes (KFD, from gfx9 on)
 DOORBELLS_OFFSET = 1 << 18

@@ -18,6 +18,7 @@ from luthier_py.worker.kfd import words
 
 _UNUSED, _SET, _AUTO = 0, 2, 4
 _UNSIGNALED = (1 << 64) - 1  # of a slot: nobody has written (kfd_events.c)
+_TIMES, _WAITING, _DATA = 8, 12, 16
 _STRIDE = 4 * EVENT_WORDS
 _SYS_FUTEX = {"x86_64": 202, "aarch64": 98}
 _FUTEX_WAKE, _EVERYBODY = 1, 2**31 - 1
@@ -45,8 +46,11 @@ class Events:
         if state == _UNUSED:
             return
         if data:
-            ctypes.memmove(place + 8, data, len(data))
-        words.store(place, _SET | state & _AUTO, 32)
+            ctypes.memmove(place + _DATA, data, len(data))
+        waiting = words.load(place + _WAITING, 32)  # before it is set once more, so that nobody is missed who waits
+        words.add(place + _TIMES, 1, 32)
+        if not (state & _AUTO and waiting):
+            words.store(place, _SET | state & _AUTO, 32)
         words.add(ARENA_START, 1, 32)
         if self._futex is not None:
             bell = ctypes.c_void_p(ARENA_START)

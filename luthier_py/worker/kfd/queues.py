@@ -117,12 +117,13 @@ class AqlQueue(Queue):
         return words.load(self.address + _INACTIVE)
 
     def _step(self) -> bool | None:
-        last = words.load(self.place.doorbell)
-        if last == self.IDLE or self._next > last:
-            return None
+        # Several threads may ring in another order than they took their places: the doorbell says when to look, no more.
+        reserved = max(words.load(self.place.write_pointer), words.load(self.place.doorbell) + 1 & self.IDLE)
         packet = self.place.ring + self._next * PACKET_BYTES % self.place.ring_bytes
         kind = words.load(packet, 16) & 255
-        if kind == INVALID or not self._met(packet, kind):
+        if self._next >= reserved or kind == INVALID:
+            return None
+        if not self._met(packet, kind):
             return False
         started = time.monotonic_ns()
         if kind == DISPATCH:
