@@ -97,7 +97,7 @@ class Worker:
                     return
                 slot = waiting.popleft()
             elif outcome is Outcome.NEEDS_CODE:
-                run.compile(run.field(slot, "pc"))
+                run.compile(slot)
             elif outcome is Outcome.MESSAGE:
                 run.interrupt()
             elif outcome is Outcome.FAULT:
@@ -219,8 +219,9 @@ class Run:
         else:
             self.halt()
 
-    def compile(self, pc: int) -> None:
-        """For a wave that came to ``pc``, a device address."""
+    def compile(self, slot: Slot) -> None:
+        """For a wave that came to code which nobody has run yet."""
+        pc = self.field(slot, "pc")
         with self._lock:
             if not self._compiling:
                 self._compiling_since = time.monotonic()
@@ -228,7 +229,7 @@ class Run:
         try:
             self.code.require(pc - self.code.base, self.shape.record.name)
         except Malformed as error:
-            raise illegal_instruction(error, pc, self.shape.record.name) from error
+            raise illegal_instruction(error, pc, self.shape.record.name, self._faulty(slot)) from error
         finally:
             with self._lock:
                 self._compiling -= 1
@@ -304,8 +305,11 @@ class Run:
         return slot.wave_field(int(slot.record[GROUP["wave"] // 8]), name)
 
     def fault(self, slot: Slot) -> DeviceError:
+        return device_error(self._faulty(slot), self.code, self.shape, self.memory)
+
+    def _faulty(self, slot: Slot) -> FaultyWave:
         group, wave = (int(slot.record[GROUP[name] // 8]) for name in ("index", "wave"))
-        return device_error(FaultyWave(group, wave, partial(self.field, slot)), self.code, self.shape, self.memory)
+        return FaultyWave(group, wave, partial(self.field, slot))
 
     def profile(self, seconds: float) -> LaunchProfile:
         numbers = self.code.numbers.counters

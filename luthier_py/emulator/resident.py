@@ -31,6 +31,7 @@ from luthier_py.loader import KernelDescriptor, KernelRecord
 from luthier_py.loader.descriptor import DESCRIPTOR_BYTES
 
 KEPT_SHAPES = 256
+SHARED_GROUPS = 16  # work-groups of a thread from which on threads pay
 
 
 class ResidentCode:
@@ -91,7 +92,8 @@ class PacketDevice:
             raise illegal_instruction(error, entry, name) from error
         places = self._places(packet, queue, fields, descriptor, name)
         started = time.perf_counter()
-        with Run(self.memory, self._pool, code, shape, places, self.threads, self.patience, self._interrupt) as run:
+        threads = self.threads if shape.groups >= SHARED_GROUPS * self.threads else 1
+        with Run(self.memory, self._pool, code, shape, places, threads, self.patience, self._interrupt) as run:
             self._running[run] = queue
             try:
                 run.execute()

@@ -130,6 +130,7 @@ def test_illegal_instructions_where_a_wave_comes_to_one():
     assert out[0] == 7 and caught.value.fault.kind is FaultKind.ILLEGAL_INSTRUCTION
     assert read_bytes(caught.value.fault.pc, 4) == ILLEGAL
     assert caught.value.where.pc == caught.value.fault.pc - base
+    assert "wave 0 of work-group 0: 0xffffffff is not an instruction" in str(caught.value)
 
 
 def test_illegal_instructions_at_the_start():

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 import pytest
+from emulated import ISA, code_object
 from launching import compile_hip, device, launch
 from packets import Host
 
 from luthier_py.emulator.memory import write_bytes
 from luthier_py.emulator.packet import DispatchPacket
 from luthier_py.errors import DeviceError, FaultKind, Invalid, Unsupported
+from luthier_py.isa import sgpr, vgpr
 from luthier_py.loader import load
 from luthier_py.samples import SAMPLES, sample
 from luthier_py.session.specs import parse_argument
@@ -196,3 +200,27 @@ def test_what_the_emulator_lacks_is_unsupported(clang, tmp_path):
     host = Host()
     with pytest.raises(Unsupported, match="s_setvskip"):
         host.dispatch(host.place(data), obj.kernel("k"), [np.zeros(1, np.uint32)])
+
+
+def test_headers_of_code_object_version_2(clang, tmp_path):
+    """ROCr's own kernels have an amd_kernel_code_t (AMDKernelCodeT.h of LLVM): what a dispatch needs lies where kernel
+    descriptors have it, and sizes come from the packet."""
+    data, obj = kernels(clang, tmp_path, FIRST)
+    record, host, out = obj.kernel("k"), Host(), np.zeros(64, np.uint32)
+    base = host.place(data)
+    version = struct.pack("<IIHHHH", 1, 2, 1, 9, 0, 10)  # where LDS, private and kernarg sizes are otherwise
+    write_bytes(base + record.descriptor_address, version)
+    host.dispatch(base, record, [out])
+    np.testing.assert_array_equal(out, np.arange(64) * 3 + 1)
+
+
+def test_preloaded_arguments_come_from_the_packets_segment():
+    """Only as many bytes are read as the descriptor asks for."""
+    rows = [("v_mov_b32", vgpr(2), 0), ("v_mov_b32", vgpr(1), sgpr(8)), ("s_load_dwordx2", sgpr(0, 2), sgpr(4, 2), 0),
+            ("s_waitcnt", 0), ISA.make("global_store_dword", vgpr(2), vgpr(1), sgpr(0, 2)).raw, ("s_endpgm",)]
+    data = code_object({"k": rows}, preload=4)
+    record, host, out = load(data).kernel("k"), Host(), np.zeros(1, np.uint32)
+    first = record.descriptor.user_sgpr_count - 4
+    assert first == 6
+    host.dispatch(host.place(data), record, [out, 0x1234_5678_9ABC, 0])
+    assert out[0] == 0x5678_9ABC, "the third dword of the arguments"
