@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 
 import numpy as np
@@ -12,7 +13,7 @@ from packets import Host
 
 from luthier_py.emulator.memory import write_bytes
 from luthier_py.emulator.packet import DispatchPacket
-from luthier_py.errors import DeviceError, FaultKind, Invalid, Unsupported
+from luthier_py.errors import DeviceError, FaultKind, Invalid, TimeLimit, Unsupported
 from luthier_py.isa import sgpr, vgpr
 from luthier_py.loader import load
 from luthier_py.samples import SAMPLES, sample
@@ -200,6 +201,61 @@ def test_what_the_emulator_lacks_is_unsupported(clang, tmp_path):
     host = Host()
     with pytest.raises(Unsupported, match="s_setvskip"):
         host.dispatch(host.place(data), obj.kernel("k"), [np.zeros(1, np.uint32)])
+
+
+CALLS = r"""
+extern "C" DEVICE __attribute__((used, noinline)) void leaf(u32 *p) { p[I] += 5; }
+extern "C" DEVICE __attribute__((used, noinline)) void wait(u32 *p) {
+  while (__hip_atomic_load(p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT) == 0);
+}
+KERNEL void call(u32 *p, u64 f) { if (X < 192) ((void (*)(u32 *))f)(p); else p[I] += 7; BARRIER p[I] *= 2; }
+// The first wave stays here and waits for the second one, which goes back and forth.
+KERNEL void back_and_forth(u32 *p, u64 f) {
+  if (X >= 64) {
+    for (u32 i = 0; i < 5; ++i) ((void (*)(u32 *))f)(p);
+    if (X == 64) __hip_atomic_store(p, 1u, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);
+  } else while (__hip_atomic_load(p, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT) == 0);
+}
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_functions_in_other_allocations(clang, tmp_path, threads):
+    """As of another executable: waves go there and come back, and all of it is counted."""
+    data, obj = kernels(clang, tmp_path, CALLS)
+    host, record = Host(threads=threads), obj.kernel("call")
+    bases = host.place(data), host.place(data)
+    totals = []
+    for base in bases:
+        out = np.arange(256 * 40, dtype=np.uint32)
+        expected = (out + np.where(out % 256 < 192, 5, 7)) * 2
+        function = base + obj.symbol("leaf").address
+        profile = host.dispatch(bases[0], record, [out, function], (256 * 40, 1, 1), (256, 1, 1), private_bytes=1024)
+        np.testing.assert_array_equal(out, expected)
+        totals.append((profile.total, profile.total_lanes, profile.opcodes()))
+    assert totals[0] == totals[1]
+    assert any(pc > 1 << 12 and pc + bases[0] >= bases[1] for pc in profile.counts), "at addresses of the other one"
+
+
+def test_waves_in_two_allocations_take_turns(clang, tmp_path):
+    data, obj = kernels(clang, tmp_path, CALLS)
+    host = Host(time_limit=20)
+    base, other = host.place(data), host.place(data)
+    out = np.zeros(192, np.uint32)
+    function = other + obj.symbol("leaf").address
+    host.dispatch(base, obj.kernel("back_and_forth"), [out, function], (128, 1, 1), (128, 1, 1), private_bytes=1024)
+    assert (out[65:128] == 25).all() and out[0] == 1
+
+
+def test_where_waves_stand_in_another_allocation(clang, tmp_path):
+    data, obj = kernels(clang, tmp_path, CALLS)
+    host = Host(time_limit=0.3)
+    base, other = host.place(data), host.place(data)
+    function, record = obj.symbol("wait"), obj.kernel("call")
+    with pytest.raises(TimeLimit) as caught:
+        host.dispatch(base, record, [np.zeros(256, np.uint32), other + function.address], private_bytes=1024)
+    places = [int(text, 16) for text in re.findall(r"at pc 0x(\w+)", str(caught.value))]
+    assert any(function.address <= pc < function.address + function.size for pc in places)
 
 
 def test_headers_of_code_object_version_2(clang, tmp_path):
