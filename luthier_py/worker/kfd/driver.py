@@ -282,6 +282,7 @@ class DriverService:
     def dispatch(self, gpu: int, packet: int, queue: int) -> None:
         with self._launching:
             self.events.looking.set()
+            self.check(queue, 256)
             try:
                 profile = self.devices[gpu].dispatch(packet, queue)
             finally:
