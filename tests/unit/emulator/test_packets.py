@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import struct
 
@@ -11,10 +12,11 @@ from emulated import ISA, code_object
 from launching import compile_hip, device, launch
 from packets import Host
 
-from luthier_py.emulator.memory import write_bytes
+from luthier_py.emulator.memory import Memory, write_bytes
 from luthier_py.emulator.packet import DispatchPacket
+from luthier_py.emulator.text import MemoryText
 from luthier_py.errors import DeviceError, FaultKind, Invalid, TimeLimit, Unsupported
-from luthier_py.isa import sgpr, vgpr
+from luthier_py.isa import sgpr, target, vgpr
 from luthier_py.loader import load
 from luthier_py.samples import SAMPLES, sample
 from luthier_py.session.specs import parse_argument
@@ -280,3 +282,27 @@ def test_preloaded_arguments_come_from_the_packets_segment():
     assert first == 6
     host.dispatch(host.place(data), record, [out, 0x1234_5678_9ABC, 0])
     assert out[0] == 0x5678_9ABC, "the third dword of the arguments"
+
+
+def test_only_what_was_translated_is_compared():
+    """Bytes of functions, and none of what lies between them."""
+    memory = Memory()
+    place = memory.allocate(1 << 16, "code").address
+    text = MemoryText(target("gfx90a"), place, place, 1 << 16)
+    assert text.unchanged(), "nothing was used"
+    functions = [range(256, 512), range(600, 640), range(20000, 20100), range(40000, 40004)]
+    for pc in itertools.chain(*functions):
+        if pc % 4 == 0:
+            text.used(pc, bytes(text.at(pc)[:4]))
+    assert text.unchanged()
+    used = {pc for function in functions for pc in function}
+    for pc in (0, 255, 256, 257, 511, 512, 599, 600, 639, 640, 19999, 20000, 20099, 20100, 40003, 40004, 65535):
+        write_bytes(place + pc, b"\1")
+        assert text.unchanged() == (pc not in used)
+        write_bytes(place + pc, b"\0")
+        assert text.unchanged()
+    write_bytes(place + 700, b"\1\1\1\1")
+    text.used(700, text.at(700)[:4])
+    assert text.unchanged()
+    write_bytes(place + 700, b"\2")
+    assert not text.unchanged()
