@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
-import os
 import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rocm_stack import VARIABLE, RocmStack, find_stack, lacking
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"luthier_py.samples": "tests/data", "luthier_py.tools": "tools", "luthier_py.intrinsics": "intrinsics"}
@@ -51,16 +51,19 @@ def find_tool(name: str) -> str | None:
 
 def require_tool(name: str) -> str:
     """``find_tool(name)``; without it the test is skipped, or fails under LUTHIER_REQUIRE_TOOLS=1."""
-    found = find_tool(name)
-    if found is None:
-        (pytest.fail if os.environ.get("LUTHIER_REQUIRE_TOOLS") == "1" else pytest.skip)(f"{name} is not installed")
-    return found
+    return find_tool(name) or lacking(f"{name} is not installed")
 
 
 @pytest.fixture(name="require_tool", scope="session")
 def require_tool_fixture() -> Callable[[str], str]:
     """For tests: ``def test_x(require_tool): objdump = require_tool("llvm-objdump-22")``."""
     return require_tool
+
+
+@pytest.fixture(scope="session")
+def rocm_stack() -> RocmStack:
+    """ROCm's own libraries, to run programs on them with `--stack rocm`."""
+    return find_stack() or lacking(f"no ROCm: unpack Debian's packages as .ci/run does, and set {VARIABLE}")
 
 
 @pytest.fixture(params=SAMPLES, ids=lambda sample: sample.name)

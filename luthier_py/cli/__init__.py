@@ -213,6 +213,19 @@ def tools(
 
 
 @app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """What of compilers, ROCm and GPUs is found on this computer, what works with that, and what to install."""
+    from luthier_py.report.doctor import doctor_tables
+    from luthier_py.session.doctor import examine
+
+    with aside():
+        facts = examine()
+    show(facts if as_json else doctor_tables(facts), as_json)
+    if not facts["healthy"]:
+        raise typer.Exit(Exit.ERROR)
+
+
+@app.command()
 def demo(as_json: AsJson = False) -> None:
     """Instrument and run the sample kernels, and compare every count and every output."""
     from luthier_py.report.demo import demo_table
@@ -231,6 +244,11 @@ def execute(
     option: ToolOptions = None,
     device: Annotated[
         str | None, typer.Option("--device", envvar="LUTHIER_DEVICE", help="emulator:TARGET; without it, the GPU")
+    ] = None,
+    stack: Annotated[
+        str | None,
+        typer.Option("--stack", envvar="LUTHIER_STACK", metavar="luthier|rocm",
+                     help="on the emulator: our HIP runtime (default), or ROCm as it is installed"),
     ] = None,
     kernels: Annotated[
         str | None, typer.Option("--kernels", metavar="REGEX", help="only kernels with such names")
@@ -261,8 +279,8 @@ def execute(
     )
     _check_taken(options, tool is not None)
     with aside():
-        done = run_program(command, tool, options, device, time_limit=time_limit, level=level)
-    for line in (without_runtime(done, device), *done.undelivered):
+        done = run_program(command, tool, options, device, time_limit=time_limit, stack=stack, level=level)
+    for line in (without_runtime(done, device, stack), *done.undelivered):
         if line:
             say(line)
     if tool is not None and not done.observed:

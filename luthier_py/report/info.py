@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
+from luthier_py.analysis.lines import source_lines
 from luthier_py.errors import printable
 from luthier_py.loader import Broken, CodeObject, KernelRecord
 from luthier_py.report.columns import aligned
+from luthier_py.tool.names import demangled, is_region
 
 Facts = dict[str, Any]
 MANY = 16  # objects from which on a line is written for each, and not its kernels
@@ -26,7 +28,19 @@ _OBJECT_ROW = "{:>6}  {:30}  {:>7}  {:>7}  {:>12}  {}"
 
 def describe(obj: CodeObject) -> Facts:
     """JSON-ready facts; sizes in bytes."""
-    return {**_head(obj), "kernels": [_kernel(obj, kernel) for kernel in obj.kernels]}
+    kernels = [_kernel(obj, kernel) for kernel in obj.kernels]
+    if any(is_region(kernel.name) for kernel in obj.kernels):
+        _add_regions(obj, kernels)
+    return {**_head(obj), "kernels": kernels}
+
+
+def _add_regions(obj: CodeObject, kernels: list[Facts]) -> None:
+    """Where OpenMP's target regions stand: functions and lines are in their names, files in line tables, if at all."""
+    lines = source_lines(obj)
+    for kernel in kernels:
+        if is_region(kernel["name"]):
+            found = lines.at(kernel["entry"])
+            kernel["region"] = demangled(kernel["name"]) + (f" of {found.file}" if found else "")
 
 
 def _head(obj: CodeObject) -> Facts:
@@ -143,7 +157,8 @@ def _row(kernel: Facts) -> list[str]:
     arguments = " ".join(
         f"{a['name'] or '?'}:{a['size']}{'*' if 'buffer' in a['kind'] else ''}" for a in kernel["arguments"]
     )
-    name = printable(f"{kernel['name']}({arguments})")
+    region = f": {kernel['region']}" if "region" in kernel else ""
+    name = printable(f"{kernel['name']}({arguments}){region}")
     return [f"0x{kernel['entry']:x}", *(str(kernel[key]) for key in numbers), name]
 
 

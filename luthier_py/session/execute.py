@@ -16,16 +16,15 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from ctypes.util import find_library
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from luthier_py.errors import Invalid
 from luthier_py.report.spool import facts_of
-from luthier_py.runtime.hip import runtime_folder
 from luthier_py.runtime.time_limit import VARIABLE, check_time_limit
 from luthier_py.session.levels import AUTO, level_environment, level_library
+from luthier_py.session.stack import chosen_stack, stack_environment, what_is_missing
 from luthier_py.session.undelivered import undelivered
 from luthier_py.storage import write_file
 from luthier_py.tool import Tool, load_tool
@@ -34,7 +33,6 @@ from luthier_py.worker.orphan import FOLDER, new_folder, remove_abandoned
 from luthier_py.worker.targets import chosen_targets
 
 VERDICT = "LUTHIER_VERDICT"
-RUNTIME = "libamdhip64.so"
 WORKER_SECONDS = 10  # that a worker gets to end after its program
 PATIENCE = 0.5  # seconds until it is looked again whether a program has ended of which no signal told
 _FORWARDED = signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2
@@ -67,26 +65,21 @@ class Executed:
         return any(facts["observed"] for facts in self.verdicts)
 
 
-def without_runtime(done: Executed, device: str | None) -> str | None:
-    """What to do where a program without a device came to nothing because there is no HIP runtime."""
-    if done.exit_code == 0 or device is not None or find_library("amdhip64"):
-        return None
-    rocm = os.environ.get("ROCM_PATH", "/opt/rocm")
-    folders = [*os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep), f"{rocm}/lib"]
-    if any(any(Path(folder).glob(f"{RUNTIME}*")) for folder in filter(None, folders)):
-        return None
-    return f"there is no {RUNTIME} here: `--device emulator:TARGET` runs the program on the emulator, ROCm on a GPU"
+def without_runtime(done: Executed, device: str | None, stack: str | None = None) -> str | None:
+    """What to do where a program came to nothing because there is no runtime for it."""
+    return what_is_missing(chosen_stack(stack), device) if done.exit_code else None
 
 
 def execute(
     command: Sequence[str], tool: str | None, options: Mapping[str, str], device: str | None, reports: bool = False,
-    time_limit: float | None = None, level: str = AUTO,
+    time_limit: float | None = None, stack: str | None = None, level: str = AUTO,
 ) -> Executed:
-    """Run ``command``. ``device``: emulator:TARGET, or None for what the program finds. ``reports``: verdicts have
-    those of all launches. ``level``: where the tool stands, hip, hsa, or auto: HSA unless the program uses HIP."""
+    """Run ``command``. ``device``: emulator:TARGET, or None for what the program finds. ``stack``: what is between it
+    and the program, see :mod:`.stack`. ``reports``: verdicts have those of all launches. ``level``: where the tool
+    stands, hip, hsa, or auto: HSA unless the program uses HIP."""
     if shutil.which(command[0]) is None:
         raise Invalid(f"there is no program {command[0]}")
-    environment = {**os.environ, **device_environment(device, time_limit)}
+    environment = {**os.environ, **device_environment(device, time_limit, stack)}
     loaded = load_tool(tool, options) if tool is not None else None  # what is wrong with it is said before it starts
     remove_abandoned()
     with _signals_blocked() as mask, _folder() as folder:
@@ -123,8 +116,11 @@ def _ended(folder: Path) -> list[Path]:
     return sorted(paths, key=lambda path: path.stat().st_mtime_ns)
 
 
-def device_environment(device: str | None, time_limit: float | None = None) -> dict[str, str]:
-    """What makes a program find the emulator in the runtime's place; ``time_limit``: seconds of a launch."""
+def device_environment(
+    device: str | None, time_limit: float | None = None, stack: str | None = None
+) -> dict[str, str]:
+    """What makes a program find the emulator; ``time_limit``: seconds of a launch."""
+    chosen = chosen_stack(stack)
     if device is None:
         if time_limit is not None:
             raise Invalid("a time limit is for kernels on the emulator; give a device, as emulator:TARGET")
@@ -135,9 +131,7 @@ def device_environment(device: str | None, time_limit: float | None = None) -> d
     limit = {}
     if time_limit is not None:
         limit = {VARIABLE: str(check_time_limit(time_limit))}
-    folder = str(runtime_folder())
-    libraries = _first(folder, os.environ.get("LD_LIBRARY_PATH"), os.pathsep)
-    return {**limit, "LUTHIER_DEVICE": device, "LD_LIBRARY_PATH": libraries, "ROCM_PATH": folder}
+    return {**limit, "LUTHIER_DEVICE": device, **stack_environment(chosen)}
 
 
 def build_tool(tool: str, options: Mapping[str, str], output: Path, level: str = "hip") -> None:
@@ -196,10 +190,6 @@ def _run(command: Sequence[str], environment: Mapping[str, str], mask: Iterable[
                 process.send_signal(came.si_signo)  # from the terminal the program has it already
         code = process.wait()
     return code if code >= 0 else SIGNALLED - code
-
-
-def _first(first: str, others: str | None, separator: str) -> str:
-    return f"{first}{separator}{others}" if others else first
 
 
 def _lines(options: Mapping[str, str]) -> str:

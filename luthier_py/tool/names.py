@@ -1,21 +1,28 @@
 """Names of kernels as people wrote them.
 
-In: a symbol. Out: its C++ name by the C++ runtime's own ``__cxa_demangle`` (Itanium C++ ABI 3.4, "Demangler API").
+In: a symbol. Out: its C++ name by the C++ runtime's own ``__cxa_demangle`` (Itanium C++ ABI 3.4, "Demangler API"); of
+a target region of OpenMP, its function and line (LLVM, OMPIRBuilder.cpp, getTargetRegionEntryFnName: the file's device
+and number in hexadecimal digits, the function's symbol, the line, and a count from the line's second region on).
 Invariant: what is no mangled name stays as it is, as do all names on a computer without that library.
 """
 
 from __future__ import annotations
 
 import ctypes
+import re
 from functools import cache
 
 LIBRARY = "libstdc++.so.6"
 PREFIX = "_Z"
+REGION = re.compile(r"__omp_offloading_[0-9a-f]+_[0-9a-f]+_(.+)_l(\d+)(?:_(\d+))?")
 
 
 @cache
 def demangled(symbol: str) -> str:
-    """``_Z3addPfi`` is ``add(float*, int)``."""
+    """``_Z3addPfi`` is ``add(float*, int)``, ``__omp_offloading_fe00_2b_main_l14`` is ``main at line 14``."""
+    if region := REGION.fullmatch(symbol):
+        function, line, count = region.groups()
+        return f"{demangled(function)} at line {line}{f', region {int(count) + 1}' if count else ''}"
     library = _library() if symbol.startswith(PREFIX) else None
     if library is None:
         return symbol
@@ -25,6 +32,11 @@ def demangled(symbol: str) -> str:
         return ctypes.string_at(text).decode() if status.value == 0 else symbol
     finally:
         ctypes.CDLL(None).free(ctypes.c_void_p(text))
+
+
+def is_region(symbol: str) -> bool:
+    """Whether a kernel is a target region of OpenMP."""
+    return REGION.fullmatch(symbol) is not None
 
 
 @cache

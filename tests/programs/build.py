@@ -4,7 +4,8 @@ In: a .hip file, targets, a folder of HIP headers, a folder with libamdhip64. Ou
 clang's own driver; the fat binary is written here, since the driver's bundler comes with another package.
 As a command: FOLDER [NAME...].
 Headers: LUTHIER_HIP_INCLUDE, ROCm's, or those that the PyPI package triton carries. A source with the line LINKED gets
-AMD's own device library as well, which lies beside these headers.
+AMD's own device library as well, which lies beside these headers. Code object version 4 is for ROCm 5.2, which
+loads none above.
 """
 
 from __future__ import annotations
@@ -53,18 +54,18 @@ def device_library(headers: Path) -> Path | None:
     return next((folder / "ockl.bc" for folder in folders if (folder / "ockl.bc").exists()), None)
 
 
-def target_constants(target: str, folder: Path) -> Path:
+def target_constants(target: str, code_object: int, folder: Path) -> Path:
     """The bitcode that tells the device library its target: what ROCm has as oclc_*.bc."""
     digits = target.removeprefix("gfx")
     version = int(digits[:-2]) * 1000 + int(digits[-2], 16) * 100 + int(digits[-1], 16)
     wave_bits = 6 if version < 10000 else 5
     values = (
         ("ISA_version", "i32", version),
-        ("ABI_version", "i32", 600),
+        ("ABI_version", "i32", 100 * code_object),
         ("wavefrontsize64", "i8", int(wave_bits == 6)),
         ("wavefrontsize_log2", "i32", wave_bits),
     )
-    text = folder / f"oclc-{target}.ll"
+    text = folder / f"oclc-{target}-{code_object}.ll"
     attributes = "linkonce_odr hidden addrspace(4) constant"
     lines = [f"@__oclc_{name} = {attributes} {kind} {value}\n" for name, kind, value in values]
     text.write_text('target triple = "amdgcn-amd-amdhsa"\n' + "".join(lines))
@@ -74,13 +75,12 @@ def target_constants(target: str, folder: Path) -> Path:
     return output
 
 
-def library_options(source: Path, headers: Path, target: str, folder: Path) -> list[str]:
+def library_options(source: Path, library: Path | None, target: str, code_object: int, folder: Path) -> list[str]:
     if LINKED not in source.read_text():
         return []
-    library = device_library(headers)
     if library is None:
-        raise RuntimeError(f"{source.name} needs ROCm's device library, ockl.bc, and there is none beside {headers}")
-    files = library, target_constants(target, folder)
+        raise RuntimeError(f"{source.name} needs ROCm's device library, ockl.bc: there is none beside HIP's headers")
+    files = library, target_constants(target, code_object, folder)
     return [word for file in files for word in ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", str(file))]
 
 
@@ -128,13 +128,17 @@ def compress(fat: bytes, version: int) -> bytes:
 
 def build(
     source: Path, output: Path, headers: Path, libraries: Path, targets: Sequence[str], extra: Sequence[str] = (),
-    abi: int | None = None, compressed: int = 0, entry: str = "",
+    abi: int | None = None, compressed: int = 0, entry: str = "", code_object: int = 6,
+    library: Path | None = None,
 ) -> Path:
     """Compile, and link libamdhip64.so.ABI (that of the headers by default); RuntimeError has the compiler's words.
 
     ``compressed``: the version of compressed bundles to use, 0 for a plain one. ``entry``: make a shared library, in
-    which the source's main has this name.
+    which the source's main has this name. ``code_object``: its version. ``library``: ockl.bc, where
+    it is not the one beside the headers.
     """
+    bitcode = library or device_library(headers)
+    extra = (*extra, f"-mcode-object-version={code_object}")
     if entry:
         extra = (*extra, "-fPIC", f"-Dmain={entry}")
     objects = {}
@@ -146,7 +150,7 @@ def build(
             f"--offload-arch={name}",
             "--cuda-device-only",
             "--no-gpu-bundle-output",
-            *library_options(source, headers, name, output.parent),
+            *library_options(source, bitcode, name, code_object, output.parent),
             *extra,
             str(source),
             "-o",
@@ -171,9 +175,10 @@ def build(
         "-o",
         str(host),
     )
-    library = f"-l:libamdhip64.so.{abi or hip_major(headers)}"
+    runtime = f"-l:libamdhip64.so.{abi or hip_major(headers)}"
     kind = ["-shared"] if entry else []
-    run(COMPILER, *kind, str(host), "-o", str(output), f"-L{libraries}", library, "-pthread")
+    kind.append("-Wl,--allow-shlib-undefined")  # what ROCm's library itself needs is looked for when the program runs
+    run(COMPILER, *kind, str(host), "-o", str(output), f"-L{libraries}", runtime, "-pthread")
     return output
 
 

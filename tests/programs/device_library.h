@@ -16,5 +16,20 @@ LUTHIER_ID(__ockl_get_local_size, __builtin_amdgcn_workgroup_size_x(), __builtin
 LUTHIER_ID(__ockl_get_num_groups, __builtin_amdgcn_grid_size_x() / __builtin_amdgcn_workgroup_size_x(),
            __builtin_amdgcn_grid_size_y() / __builtin_amdgcn_workgroup_size_y(),
            __builtin_amdgcn_grid_size_z() / __builtin_amdgcn_workgroup_size_z())
+#if HIP_VERSION_MAJOR < 6 // whose headers leave fences to the device library, too
+LUTHIER_ID(__ockl_get_global_size, __builtin_amdgcn_grid_size_x(), __builtin_amdgcn_grid_size_y(), __builtin_amdgcn_grid_size_z())
+extern "C" __device__ inline __attribute__((used)) void __atomic_work_item_fence(
+    __cl_mem_fence_flags, __memory_order order, __memory_scope scope)
+{
+#define LUTHIER_FENCE(order, scope) __builtin_amdgcn_fence(order, scope)
+#define LUTHIER_SCOPES(order)                                                                         \
+    (scope == __memory_scope_work_group ? LUTHIER_FENCE(order, "workgroup")                            \
+        : scope == __memory_scope_device ? LUTHIER_FENCE(order, "agent") : LUTHIER_FENCE(order, ""))
+    order == __memory_order_acquire ? LUTHIER_SCOPES(__ATOMIC_ACQUIRE)
+        : order == __memory_order_release ? LUTHIER_SCOPES(__ATOMIC_RELEASE) : LUTHIER_SCOPES(__ATOMIC_SEQ_CST);
+}
+#undef LUTHIER_SCOPES
+#undef LUTHIER_FENCE
+#endif
 #undef LUTHIER_ID
 #endif

@@ -21,6 +21,7 @@ MODES = (KERNEL_MODE & ~0x2F0, KERNEL_MODE & ~0x30, KERNEL_MODE)
 ELSEWHERE = {  # meanings that a straight run of instructions in one wave cannot show
     # The wave gives way: unit/emulator.
     Action.END, Action.BARRIER, Action.GRID_BARRIER, Action.SLEEP, Action.TRAP, Action.MESSAGE,
+    Action.GRID_SETUP,                            # shows in what waits only
     Action.SETPC, Action.SWAPPC, Action.CALL,     # leave the function: unit/emulator
     Action.CLOCK,                                 # no two readings are equal
     Action.SETREG, Action.SETREG_IMM,             # change what code means that follows: unit/semantics/test_lanes

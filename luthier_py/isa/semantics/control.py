@@ -25,6 +25,7 @@ class Action(Enum):
     END = auto()
     BARRIER = auto()
     GRID_BARRIER = auto()  # of a launch's waves: data0 + 1 of them meet at global wave sync resource offset + M0[21:16]
+    GRID_SETUP = auto()    # how many meet there first; each GRID_BARRIER says so too, and that counts
     SLEEP = auto()     # other waves get their turn
     MESSAGE = auto()   # to the host, if simm16[3:0] is INTERRUPT_MESSAGE; otherwise NOTHING
     GETPC = auto()     # sdst = address of the next instruction
@@ -76,6 +77,7 @@ declare(
 declare("S_ENDPGM S_ENDPGM_SAVED", Action.END)
 declare("S_BARRIER", Action.BARRIER)
 declare("DS_GWS_BARRIER", Action.GRID_BARRIER)
+declare("DS_GWS_INIT", Action.GRID_SETUP)
 declare("S_SLEEP", Action.SLEEP)
 declare("S_SENDMSG", Action.MESSAGE)
 declare("S_GETPC_B64", Action.GETPC)

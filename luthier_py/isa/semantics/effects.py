@@ -167,7 +167,7 @@ def _action(op: OpInfo, row: control.Action, found: Asked) -> None:
         found.writes.add("mode")
     if row in sets or row is action.GETREG:
         found.reads.add("mode")  # its other bits stay
-    if row is action.GRID_BARRIER:
+    if row in (action.GRID_BARRIER, action.GRID_SETUP):
         found.read("data0")
         found.reads.add("m0")
 

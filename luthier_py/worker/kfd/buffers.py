@@ -16,30 +16,36 @@ from dataclasses import dataclass, field
 
 from luthier_py.emulator.memory import Allocation, Memory
 from luthier_py.errors import DeviceError
-from luthier_py.runtime.kfd.protocol import ARENA_BYTES, ARENA_START
+from luthier_py.runtime.kfd.protocol import ARENA_BYTES, ARENA_START, DRIVER_BYTES, DRIVER_START
 from luthier_py.worker.arena import ARENA_FD
 from luthier_py.worker.kfd.ioctls import DOORBELL, MMIO, USERPTR, VRAM
 
 PAGE = mmap.PAGESIZE
 _WRITABLE = 1 << 31
-_NORESERVE, _FIXED_NOREPLACE = getattr(mmap, "MAP_NORESERVE", 0x4000), 0x100000
+_NORESERVE, _FIXED, _FIXED_NOREPLACE = getattr(mmap, "MAP_NORESERVE", 0x4000), 0x10, 0x100000
 _REMOVE = getattr(mmap, "MADV_REMOVE", 9)
 
 
 @dataclass(slots=True)
 class Buffer:
-    """Mutable: a buffer object. ``mapped``: GPUs that have it mapped."""
+    """Mutable: a buffer object. ``user``: where its pages lie in the program, which may be elsewhere (user pointers);
+    ``mapped``: GPUs that have it mapped."""
 
     handle: int
     address: int
     size: int
     flags: int
     gpu: int
+    user: int
     mapped: set[int] = field(default_factory=set)
 
     @property
     def local(self) -> bool:
         return bool(self.flags & VRAM)
+
+    @property
+    def pages(self) -> range:
+        return range(self.address // PAGE, (self.address + self.size) // PAGE)
 
     @property
     def memory(self) -> bool:
@@ -51,7 +57,6 @@ class Buffers:
     """Mutable: all buffers of one program."""
 
     def __init__(self, limit: int) -> None:
-        self.memory = Memory()
         self._limit = limit  # bytes of each GPU
         self._used: Counter[int] = Counter()
         self._buffers: dict[int, Buffer] = {}
@@ -61,18 +66,21 @@ class Buffers:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._libc.mmap.restype = ctypes.c_void_p
         self._libc.mmap.argtypes = ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long
-        self._map(ARENA_START, ARENA_BYTES)
+        self._map(ARENA_START, ARENA_BYTES, ARENA_START, _FIXED_NOREPLACE)
+        self._map(DRIVER_START, DRIVER_BYTES, DRIVER_START, _FIXED_NOREPLACE)
+        self.memory = Memory((DRIVER_START, DRIVER_BYTES))
 
-    def allocate(self, address: int, size: int, flags: int, gpu: int) -> Buffer:
+    def allocate(self, address: int, size: int, flags: int, gpu: int, user: int) -> Buffer:
         """Raises OSError, as the driver has its errors."""
-        if not size or address % PAGE or size % PAGE or address + size > 1 << 47:
+        user = user if flags & USERPTR else address
+        if not size or (address | size | user) % PAGE or max(address, user) + size > 1 << 47:
             raise OSError(errno.EINVAL, "address or size")
         with self._lock:
             if flags & VRAM and self._used[gpu] + size > self._limit:
                 raise OSError(errno.ENOMEM, "memory of the device")
-            buffer = Buffer(self._next, address, size, flags, gpu)
+            buffer = Buffer(self._next, address, size, flags, gpu, user)
             if buffer.memory:
-                self._enter(address, size)
+                self._enter(buffer)
             self._next += 1
             self._buffers[buffer.handle] = buffer
             self._used[gpu] += size if buffer.local else 0
@@ -87,7 +95,7 @@ class Buffers:
             if buffer.local:
                 self._used[buffer.gpu] -= buffer.size
             if buffer.memory:
-                self._leave(buffer.address, buffer.size)
+                self._leave(buffer)
         return buffer
 
     def of(self, handle: int) -> Buffer:
@@ -104,7 +112,7 @@ class Buffers:
         with self._lock:
             buffer = self.of(handle)
             if buffer.memory and not buffer.mapped:
-                kind = "user memory" if buffer.flags & USERPTR and not in_arena(buffer.address) else "buffer"
+                kind = "user memory" if buffer.flags & USERPTR and not in_arena(buffer.user) else "buffer"
                 writable = bool(buffer.flags & _WRITABLE)
                 self.memory.register(Allocation(buffer.address, buffer.size, kind, writable))
             buffer.mapped.add(gpu)
@@ -124,21 +132,27 @@ class Buffers:
         if not all(page in self._pages for page in pages):
             raise DeviceError(f"bad address 0x{address:x} in a packet; {self.memory.nearest(address)}")
 
-    def _enter(self, address: int, size: int) -> None:
-        if in_arena(address):
+    def _enter(self, buffer: Buffer) -> None:
+        if in_arena(buffer.address):
+            if buffer.user != buffer.address:
+                self._map(buffer.address, buffer.size, buffer.user)
             return
-        pages = range(address // PAGE, (address + size) // PAGE)
+        pages = buffer.pages
+        if buffer.user != buffer.address:
+            raise OSError(errno.EINVAL, "user memory at an address outside of the arena that is not its own")
         new = [page for page in pages if page not in self._pages]
         for start, end in runs(new):
-            self._map(start * PAGE, (end - start) * PAGE)
+            self._map(start * PAGE, (end - start) * PAGE, start * PAGE, _FIXED_NOREPLACE)
         self._pages.update(pages)
 
-    def _leave(self, address: int, size: int) -> None:
+    def _leave(self, buffer: Buffer) -> None:
         """Gives the pages of the arena back; others are unmapped where no other buffer has them."""
-        if in_arena(address):
-            self._libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(size), _REMOVE)
+        if in_arena(buffer.address):
+            if buffer.user != buffer.address:
+                self._map(buffer.address, buffer.size, buffer.address)
+            self._libc.madvise(ctypes.c_void_p(buffer.address), ctypes.c_size_t(buffer.size), _REMOVE)
             return
-        pages = range(address // PAGE, (address + size) // PAGE)
+        pages = buffer.pages
         self._pages.subtract(pages)
         gone = [page for page in pages if not self._pages[page]]
         for page in gone:
@@ -146,9 +160,9 @@ class Buffers:
         for start, end in runs(gone):
             self._libc.munmap(ctypes.c_void_p(start * PAGE), ctypes.c_size_t((end - start) * PAGE))
 
-    def _map(self, address: int, size: int) -> None:
-        flags = mmap.MAP_SHARED | _NORESERVE | _FIXED_NOREPLACE
-        got = self._libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, ARENA_FD, address)
+    def _map(self, address: int, size: int, offset: int, how: int = _FIXED) -> None:
+        flags = mmap.MAP_SHARED | _NORESERVE | how
+        got = self._libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, ARENA_FD, offset)
         if got != address:
             raise OSError(errno.ENOMEM, f"cannot map 0x{address:x}: {os.strerror(ctypes.get_errno())}")
 

@@ -183,7 +183,7 @@ class DriverService:
     # -- memory ------------------------------------------------------------------------------------------------------
 
     def _alloc_memory_of_gpu(self, a: SimpleNamespace, array: bytes) -> None:
-        buffer = self.buffers.allocate(a.address, a.bytes, a.flags, self._gpu(a.gpu))
+        buffer = self.buffers.allocate(a.address, a.bytes, a.flags, self._gpu(a.gpu), a.offset)
         a.handle = buffer.handle
         if not a.flags & (ioctls.USERPTR | ioctls.DOORBELL):
             a.offset = buffer.address
@@ -195,14 +195,21 @@ class DriverService:
             device.forget(buffer.address, buffer.size)
 
     def _map_memory_to_gpu(self, a: SimpleNamespace, array: bytes) -> None:
-        for (identity,) in struct.iter_unpack("<I", array[4 * a.done :]):
-            self.buffers.map(a.handle, self._gpu(identity))
+        for gpu in self._gpus(a, array):
+            self.buffers.map(a.handle, gpu)
         a.done = a.count
 
     def _unmap_memory_from_gpu(self, a: SimpleNamespace, array: bytes) -> None:
-        for (identity,) in struct.iter_unpack("<I", array[4 * a.done :]):
-            self.buffers.unmap(a.handle, self._gpu(identity))
+        for gpu in self._gpus(a, array):
+            self.buffers.unmap(a.handle, gpu)
         a.done = a.count
+
+    def _gpus(self, a: SimpleNamespace, array: bytes) -> list[int]:
+        """Those that were not done by an earlier call."""
+        self.buffers.of(a.handle)
+        if not a.count or a.done > a.count:
+            raise OSError(errno.EINVAL, "GPUs")
+        return [self._gpu(identity) for (identity,) in struct.iter_unpack("<I", array[4 * a.done :])]
 
     # -- queues ------------------------------------------------------------------------------------------------------
 
@@ -288,11 +295,15 @@ class DriverService:
         fault = error.fault if isinstance(error, DeviceError) else None
         if fault is not None and fault.address is not None and fault.kind in _OF_MEMORY:
             self._raise_memory_fault(queue.gpu, fault.address, fault.kind is FaultKind.READ_ONLY)
-        elif isinstance(error, TimeLimit) or not isinstance(queue, AqlQueue):
-            row = SimpleNamespace(reset=0, cause=ioctls.HANG, lost=0, gpu=gpu_id(queue.gpu))
-            self._raise(ioctls.EVENT_HW_EXCEPTION, ioctls.HW_EXCEPTION.write(row))
-        else:
+        elif isinstance(queue, AqlQueue) and not (isinstance(error, TimeLimit) and self._raise_hang(queue.gpu)):
             faults.tell(queue, error, self)
+        elif not isinstance(queue, AqlQueue):
+            self._raise_hang(queue.gpu)
+
+    def _raise_hang(self, gpu: int) -> bool:
+        """Whether anybody listens: ROCr before 5.3 does not."""
+        row = SimpleNamespace(reset=0, cause=ioctls.HANG, lost=0, gpu=gpu_id(gpu))
+        return self._raise(ioctls.EVENT_HW_EXCEPTION, ioctls.HW_EXCEPTION.write(row))
 
     def _raise_memory_fault(self, gpu: int, address: int, read_only: bool) -> None:
         row = SimpleNamespace(
@@ -301,6 +312,8 @@ class DriverService:
         )  # fmt: skip
         self._raise(ioctls.EVENT_MEMORY, ioctls.MEMORY_EXCEPTION.write(row))
 
-    def _raise(self, kind: int, data: bytes) -> None:
-        for number in self.events.of_type(kind):
+    def _raise(self, kind: int, data: bytes) -> bool:
+        numbers = self.events.of_type(kind)
+        for number in numbers:
             self.events.set(number, data)
+        return bool(numbers)

@@ -39,8 +39,8 @@ _FAULTS = {
 def reason_for(error: Exception) -> Reason:
     if isinstance(error, BadPacket):
         return _PACKET
-    if isinstance(error, DeviceError) and error.fault is not None:
-        return _FAULTS.get(error.fault.kind, _TRAP)
+    if isinstance(error, DeviceError):
+        return _FAULTS.get(error.fault.kind, _TRAP) if error.fault is not None else _TRAP
     return _DIMENSIONS if isinstance(error, Invalid) else _CODE_OBJECT
 
 

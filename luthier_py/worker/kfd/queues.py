@@ -117,7 +117,7 @@ class AqlQueue(Queue):
         return words.load(self.address + _INACTIVE)
 
     def _step(self) -> bool | None:
-        # Several threads may ring in another order than they took their places: the doorbell says when to look, no more.
+        # Several threads may ring in another order than they took their places: the doorbell only says when to look.
         reserved = max(words.load(self.place.write_pointer), words.load(self.place.doorbell) + 1 & self.IDLE)
         packet = self.place.ring + self._next * PACKET_BYTES % self.place.ring_bytes
         kind = words.load(packet, 16) & 255

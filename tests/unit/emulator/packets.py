@@ -61,6 +61,7 @@ class Host:
         """Arrays become buffers; afterwards they hold what the kernel left in them."""
         arrays = [(value, self.buffer(value)) for value in values if isinstance(value, np.ndarray)]
         addresses = {id(array): address for array, address in arrays}
+        # Complete work-groups only (AMDGPUUsage, hidden_block_count_x).
         grid = tuple(all_ // one for all_, one in zip(items, block, strict=True))
         packed = pack_arguments(record, [addresses.get(id(value), value) for value in values], grid, block)
         segment = bytearray(packed)

@@ -9,7 +9,7 @@ import pytest
 
 from luthier_py.errors import Invalid
 from luthier_py.tool import COUNT_WARP_LEVEL, EVERY_TOOL, EXCLUDE_PRED_OFF, Option, Selection, Tool, names
-from luthier_py.tool.names import demangled
+from luthier_py.tool.names import demangled, is_region
 from luthier_py.tool.selection import COUNTING, NO_END
 
 MANGLED, PLAIN = "_Z10vector_addPKfS0_Pfj", "vector_add(float const*, float const*, float*, unsigned int)"
@@ -117,6 +117,21 @@ def test_names_of_kernels() -> None:
     assert Selection().shown(MANGLED) == PLAIN and Selection(mangled_names=True).shown(MANGLED) == MANGLED
     for plain in ("saxpy", "_Zwrong", "", "_Z"):
         assert demangled(plain) == plain
+
+
+@pytest.mark.parametrize("symbol, shown", (
+    ("__omp_offloading_fe00_20e285_main_l14", "main at line 14"),
+    ("__omp_offloading_fe00_20e71f__ZN1n1fEPi_l4", "n::f(int*) at line 4"),
+    ("__omp_offloading_fe00_20e71f__ZN1n1fEPi_l4_1", "n::f(int*) at line 4, region 2"),
+    ("__omp_offloading_0_1_all_l2_l30", "all_l2 at line 30"),
+    ("__omp_offloading_entries", "__omp_offloading_entries"),
+    ("__omp_offloading_fe00_20e285_main_l14_kernel_environment",) * 2,
+))  # fmt: skip
+def test_names_of_openmp_regions(symbol: str, shown: str) -> None:
+    """Symbols of clang 19."""
+    assert Selection().shown(symbol) == shown and Selection(mangled_names=True).shown(symbol) == symbol
+    assert is_region(symbol) == (shown != symbol)
+    assert Selection(kernels="^main at line 14$").kernel(symbol) == (shown == "main at line 14")
 
 
 def test_without_the_c_library_names_stay(monkeypatch: pytest.MonkeyPatch) -> None:

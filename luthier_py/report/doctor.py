@@ -1,0 +1,22 @@
+"""What was found on a computer and what works there, as tables. The facts come from `session`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+Facts = dict[str, Any]
+
+
+def doctor_tables(facts: Facts) -> Group:
+    found = Table("found", "version", "where", title=facts["system"], title_justify="left")
+    for part in facts["found"]:
+        where = part["where"] or ("-" if not part["version"] else "")
+        found.add_row(Text(part["name"]), Text(part["version"]), Text(where, overflow="fold"))
+    checks = Table("", "state", "why, or what to install")
+    for check in facts["checks"]:
+        checks.add_row(Text(check["what"]), Text(check["state"]), Text(check["advice"], overflow="fold"))
+    return Group(found, checks)

@@ -1,0 +1,154 @@
+"""What works on this computer, what does not, and what to install for it.
+
+In: a machine. Out: facts. Invariant: what is said to work was tried as far as that is possible without a program: code
+is generated, libraries are built; nothing is installed, and nothing runs on a GPU.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from luthier_py.errors import LuthierError, one_line
+from luthier_py.isa import targets
+from luthier_py.llvm import Effort, amdgpu_object, host_object
+from luthier_py.runtime.hip import runtime_folder, tool_library
+from luthier_py.runtime.kfd import device_library
+from luthier_py.session.machine import COMPILERS, LIBRARIES, OMPTARGET, THUNK, Machine, Part
+from luthier_py.session.stack import HIP_LIBRARY, HSA_LIBRARY
+from luthier_py.storage import cache_folder, trust
+
+WORKS, MISSING, BROKEN, NOT_YET = "works", "missing", "broken", "not yet"
+INSTALL = {
+    "cc": "apt install gcc libc6-dev",
+    HIP_LIBRARY: "apt install libamdhip64-5 (Debian, Ubuntu) or hip-runtime-amd (AMD's packages)",
+    HSA_LIBRARY: "apt install libhsa-runtime64-1 (Debian, Ubuntu) or hsa-rocr (AMD's packages)",
+    "headers": "apt install libamdhip64-dev (Debian, Ubuntu) or hip-dev (AMD's), or set LUTHIER_HIP_INCLUDE",
+    "clang++": "apt install clang",
+    "ld.lld": "apt install lld",
+    OMPTARGET: "apt install libomp-19-dev (Debian; not every version's has it) or openmp-extras-runtime (AMD's)",
+    "device libraries": "apt install rocm-device-libs",
+    "GPU": "needs an AMD GPU with the driver amdgpu",
+    "permission": "add yourself to the groups render and video: usermod -aG render,video NAME",
+}
+_EMPTY = "void @f() { ret void }"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """``state``: one of the above. ``advice``: why, or what to install."""
+
+    what: str
+    state: str
+    advice: str = ""
+
+
+def examine(machine: Machine | None = None) -> dict[str, Any]:
+    """All facts, JSON-ready."""
+    machine = machine or Machine()
+    checks = list(_checks(machine))
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "found": [asdict(part) for part in _found(machine)],
+        "checks": [asdict(check) for check in checks],
+        "healthy": not any(check.state == BROKEN for check in checks),
+    }
+
+
+def _found(machine: Machine) -> Iterator[Part]:
+    yield from machine.packages()
+    yield machine.c_compiler() or Part("C compiler", "", "")
+    for name in COMPILERS:
+        yield machine.program(name) or Part(name, "", "")
+    for name in LIBRARIES:
+        if name == THUNK:
+            yield machine.thunk() or Part(THUNK, "", "")
+        else:
+            yield from machine.libraries(name) or [Part(name, "", "")]
+    yield machine.device_libraries() or Part("device libraries", "", "")
+    for file in ("hip/hip_runtime.h", "hsa/hsa.h"):
+        yield machine.headers(file) or Part(file, "", "")
+    yield machine.driver() or Part("/dev/kfd", "", "")
+    yield from machine.gpus() or [Part("GPU", "", "")]
+    yield Part("cache", "", str(cache_folder() or "off"))
+
+
+def _checks(machine: Machine) -> Iterator[Check]:
+    gone = [part.name for part in machine.packages() if not part.version and part.name != "hip-python"]
+    packages = f"pip install {' '.join(gone)}" if gone else ""
+    hook, gpu = f"define amdgpu_cs {_EMPTY}", next(target for target in targets() if target.emulated)
+    yield _tried(
+        "load and instrument files", packages, lambda: amdgpu_object(hook, gpu.name, gpu.wave_sizes[0])
+    )
+    yield _tried("run kernels on the emulator", packages, lambda: host_object(f"define {_EMPTY}", Effort.FAST))
+    compiler = machine.c_compiler()
+    no_compiler = "" if compiler else INSTALL["cc"]
+    yield _tried("exec on the emulator (own HIP runtime)", no_compiler, runtime_folder)
+    yield _tried("exec under a tool, build", no_compiler, tool_library)
+    yield _rocm(machine, no_compiler)
+    yield _gpu(machine)
+    yield _needs("compile HIP programs", {name: machine.program(name) for name in ("clang++", "ld.lld")},
+                 {"headers": machine.headers("hip/hip_runtime.h")})  # fmt: skip
+    yield _needs("OpenMP offload (--stack rocm, GPU)", {
+        OMPTARGET: machine.libraries(OMPTARGET), HSA_LIBRARY: machine.libraries(HSA_LIBRARY),
+        "device libraries": machine.device_libraries(),
+    })  # fmt: skip
+    yield _cache()
+    yield Check("hooks from clang bitcode", NOT_YET, "hooks are written in Python: docs/device-python.md")
+
+
+def _tried(what: str, lacking: str, attempt: Callable[[], object]) -> Check:
+    """``lacking``: what to install first."""
+    if lacking:
+        return Check(what, MISSING, lacking)
+    try:
+        attempt()
+    except (LuthierError, OSError, RuntimeError) as error:
+        return Check(what, BROKEN, one_line(error))
+    return Check(what, WORKS)
+
+
+def _needs(what: str, *parts: dict[str, Any]) -> Check:
+    lacking = [name for group in parts for name, found in group.items() if not found]
+    return Check(what, MISSING if lacking else WORKS, "; ".join(INSTALL[name] for name in lacking))
+
+
+def _rocm(machine: Machine, no_compiler: str) -> Check:
+    what = "exec --stack rocm on the emulator"
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        return Check(what, MISSING, "ROCm and the device below it are for Linux on x86-64")
+    lacking = [INSTALL[name] for name in (HIP_LIBRARY, HSA_LIBRARY) if not machine.libraries(name)]
+    return _tried(what, "; ".join([*([no_compiler] if no_compiler else []), *lacking]), device_library)
+
+
+def _gpu(machine: Machine) -> Check:
+    what, driver = "exec on a GPU", machine.driver()
+    if driver is None or not machine.gpus():
+        return Check(what, MISSING, INSTALL["GPU"])
+    if driver.version:
+        return Check(what, BROKEN, f"no permission for {driver.where}: {INSTALL['permission']}")
+    return _needs(what, {name: machine.libraries(name) for name in (HIP_LIBRARY, HSA_LIBRARY)})
+
+
+def _cache() -> Check:
+    folder = cache_folder()
+    if folder is None:
+        return Check("cache", WORKS, "off: everything is compiled again each time")
+    try:
+        if folder.exists():
+            trust(folder, folder.stat())
+        nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        if not os.access(nearest, os.W_OK):
+            return Check("cache", WORKS, f"{nearest} cannot be written: only what is there is used")
+    except OSError as error:
+        return Check("cache", BROKEN, one_line(error))
+    return Check("cache", WORKS, _size(folder))
+
+
+def _size(folder: Path) -> str:
+    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+    return f"{len(sizes)} files, {sum(sizes) / 1e6:.1f} MB"

@@ -1,0 +1,79 @@
+"""Which user-space stack a program has below it on the emulator: our HIP runtime, or ROCm as it is installed.
+
+In: the name of a stack, a device. Out: what the program's environment needs. Invariant: with ``rocm`` nothing changes
+which libraries the program finds; one is preloaded, the device that these then find.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from ctypes.util import find_library
+from pathlib import Path
+
+from luthier_py.errors import Invalid, Unsupported
+from luthier_py.runtime.hip import runtime_folder
+
+VARIABLE = "LUTHIER_STACK"
+LUTHIER, ROCM = "luthier", "rocm"
+STACKS = LUTHIER, ROCM
+HIP_LIBRARY, HSA_LIBRARY = "libamdhip64.so", "libhsa-runtime64.so"
+
+
+def chosen_stack(name: str | None) -> str:
+    """``name``, or what LUTHIER_STACK says, or ``luthier``."""
+    chosen = name or os.environ.get(VARIABLE) or LUTHIER
+    if chosen not in STACKS:
+        raise Invalid(f"stack {chosen} is unknown; give {' or '.join(STACKS)}, by --stack or {VARIABLE}")
+    return chosen
+
+
+def stack_environment(stack: str) -> dict[str, str]:
+    """What makes a program find the emulator of LUTHIER_DEVICE below this stack."""
+    if stack == LUTHIER:
+        folder = str(runtime_folder())
+        return {"LD_LIBRARY_PATH": first(folder, os.environ.get("LD_LIBRARY_PATH"), os.pathsep), "ROCM_PATH": folder}
+    system, machine = platform.system(), platform.machine()
+    if (system, machine) != ("Linux", "x86_64"):
+        raise Unsupported(
+            f"the device below ROCm is for Linux on x86-64, as ROCm is, and this is {system} on {machine}; "
+            f"use --stack {LUTHIER}"
+        )
+    from luthier_py.runtime.kfd import device_library
+
+    return {"LD_PRELOAD": first(str(device_library()), os.environ.get("LD_PRELOAD"), " ")}
+
+
+def first(one: str, others: str | None, separator: str) -> str:
+    return f"{one}{separator}{others}" if others else one
+
+
+def library_folders() -> list[Path]:
+    """Where programs find ROCm's libraries beside the system's own folders: as the environment says, and ROCm's."""
+    rocm = os.environ.get("ROCM_PATH", "/opt/rocm")
+    folders = [*os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep), f"{rocm}/lib"]
+    return [Path(folder) for folder in filter(None, folders)]
+
+
+def libraries(name: str) -> Iterator[Path]:
+    """Files called ``name`` or ``name``.VERSION there."""
+    for folder in library_folders():
+        yield from sorted(folder.glob(f"{name}*"))
+
+
+def is_installed(name: str) -> bool:
+    """Whether a program may find this library."""
+    return any(libraries(name)) or bool(find_library(name.removeprefix("lib").removesuffix(".so")))
+
+
+def what_is_missing(stack: str, device: str | None) -> str | None:
+    """What to do about a program that failed where there is nothing to run it with."""
+    if device is None and not is_installed(HIP_LIBRARY):
+        return f"there is no {HIP_LIBRARY} here: `--device emulator:TARGET` runs it on the emulator, ROCm on a GPU"
+    if device is not None and stack == ROCM and not is_installed(HSA_LIBRARY):
+        return (
+            f"there is no {HSA_LIBRARY} here: --stack {ROCM} needs ROCm's libraries (Debian and Ubuntu: apt install "
+            f"libamdhip64-5; AMD's packages: hip-runtime-amd), `--stack {LUTHIER}` does not"
+        )
+    return None

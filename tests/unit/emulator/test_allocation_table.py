@@ -1,0 +1,87 @@
+"""The table that native code searches: the same as what is registered, at any time, and cheap to keep so."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import time
+
+import numpy as np
+import pytest
+
+from luthier_py.emulator.memory import Allocation, Memory
+
+
+def published(memory):
+    """As native code finds it."""
+    table = ctypes.c_uint64.from_address(memory.table_cell).value
+    count = ctypes.c_uint64.from_address(table).value
+    words = np.ctypeslib.as_array((ctypes.c_uint64 * (3 * count)).from_address(table + 8))
+    return words.reshape(-1, 3).copy()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_changes_reach_those_who_read(seed):
+    rng, memory, known = random.Random(seed), Memory(), {}
+    place = memory.reserve(1 << 20)
+    with memory.reading():
+        for _ in range(300):
+            address = place + 4096 * rng.randrange(200)
+            if address in known and rng.random() < 0.5:
+                memory.unregister(address)
+                del known[address]
+            else:
+                row = Allocation(address, rng.choice([0, 1, 4096]), "part", rng.random() < 0.5)
+                known[address] = memory.register(row)
+            rows = [[a.address, a.end, a.writable] for _, a in sorted(known.items())]
+            assert published(memory).tolist() == rows
+    inner = [a for a in known.values() if a.size]
+    assert len(memory.table()) == len(inner)
+    memory.free(place)
+    with memory.reading():
+        assert not len(published(memory)) and not len(memory.table())
+
+
+def test_a_table_stays_while_somebody_reads_it():
+    """A thread that has its address searches it to the end, whatever is registered meanwhile."""
+    memory = Memory()
+    memory.allocate(64, "first")
+    with memory.reading():
+        table = ctypes.c_uint64.from_address(memory.table_cell).value
+        before = ctypes.string_at(table, 32)
+        with memory.reading():
+            for _ in range(200):
+                memory.allocate(64, "more")
+        assert ctypes.string_at(table, 32) == before
+        assert ctypes.c_uint64.from_address(memory.table_cell).value != table
+    with memory.reading():
+        assert len(published(memory)) == 201
+
+
+def test_thousands_of_allocations_cost_a_launch_nothing():
+    """Beginning to read costs the same with 5,000 allocations as with one, as long as none came; a new one is cheap."""
+    memory = Memory()
+    place = memory.reserve(1 << 24)
+    for number in range(5000):
+        memory.register(Allocation(place + 512 * number, 256, "part"))
+
+    def fastest(act):
+        times = []
+        for _ in range(50):
+            began = time.perf_counter()
+            act()
+            times.append(time.perf_counter() - began)
+        return min(times)
+
+    def read():
+        with memory.reading():
+            pass
+
+    def change():
+        memory.register(Allocation(place + (1 << 23), 256, "last"))
+        read()
+        memory.unregister(place + (1 << 23))
+
+    read()
+    assert fastest(read) < 100e-6
+    assert fastest(change) < 1e-3

@@ -1,0 +1,77 @@
+"""What `luthier exec --stack` puts below a program, seen by a program that prints its environment."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from luthier_py.errors import Invalid, Unsupported
+from luthier_py.session.stack import chosen_stack, stack_environment, what_is_missing
+
+DEVICE = "emulator:gfx90a"
+FOUND = {"LD_LIBRARY_PATH": "/somewhere/lib", "ROCM_PATH": "/somewhere"}
+
+
+def seen(*arguments: str, **environment: str) -> dict[str, str]:
+    command = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", *arguments, "--", "env"]
+    settings = {**os.environ, "LUTHIER_DEVICE": "", "LUTHIER_STACK": "", **FOUND, **environment}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=settings)
+    assert (done.returncode, done.stderr) == (0, "")
+    return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+
+
+@pytest.mark.parametrize("how", ("option", "variable"))
+def test_rocm_stays_where_the_program_finds_it(how: str, require_tool: Callable[[str], str]) -> None:
+    require_tool("cc")
+    if how == "option":
+        found = seen("--stack", "rocm", "--device", DEVICE, LD_PRELOAD="libm.so.6")
+    else:
+        found = seen(LUTHIER_STACK="rocm", LUTHIER_DEVICE=DEVICE, LD_PRELOAD="libm.so.6")
+    assert found["LUTHIER_DEVICE"] == DEVICE
+    assert {name: found[name] for name in FOUND} == FOUND
+    library, others = found["LD_PRELOAD"].split()
+    assert library.endswith("/libluthier_kfd.so") and os.path.exists(library) and others == "libm.so.6"
+
+
+def test_our_runtime_comes_first(require_tool: Callable[[str], str]) -> None:
+    require_tool("cc")
+    found = seen("--device", DEVICE)
+    folder, rest = found["LD_LIBRARY_PATH"].split(":")
+    assert os.path.exists(f"{folder}/libamdhip64.so.5") and rest == FOUND["LD_LIBRARY_PATH"]
+    assert found["ROCM_PATH"] == folder and "LD_PRELOAD" not in found
+
+
+def test_without_a_device_nothing_changes() -> None:
+    found = seen("--stack", "rocm")
+    assert {name: found[name] for name in FOUND} == FOUND and "LD_PRELOAD" not in found
+
+
+def test_a_stack_that_is_unknown() -> None:
+    with pytest.raises(Invalid, match="stack cuda is unknown; give luthier or rocm, by --stack or LUTHIER_STACK"):
+        chosen_stack("cuda")
+
+
+def test_where_rocm_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This machine is another one for the moment: there is no such machine to test on."""
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    with pytest.raises(Unsupported, match="this is Linux on aarch64; use --stack luthier"):
+        stack_environment("rocm")
+
+
+def test_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Where a program failed, and no library of ROCm's is to be found."""
+    empty, full = (tmp_path_factory.mktemp(name) for name in ("empty", "full"))
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(empty))
+    monkeypatch.setenv("ROCM_PATH", str(empty))
+    monkeypatch.setattr("luthier_py.session.stack.find_library", lambda name: None)  # the system may have some
+    assert "apt install libamdhip64-5" in (what_is_missing("rocm", DEVICE) or "")
+    assert "`--device emulator:TARGET`" in (what_is_missing("rocm", None) or "")
+    assert what_is_missing("luthier", DEVICE) is None
+    for name in ("libhsa-runtime64.so.1", "libamdhip64.so.5"):
+        (full / name).touch()
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{empty}:{full}")
+    assert what_is_missing("rocm", DEVICE) is None and what_is_missing("rocm", None) is None

@@ -1,0 +1,31 @@
+"""What tests on ROCm's own stack share; all skipped where there is none, see tests/rocm_stack.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rocm_stack import RocmStack
+from stacked_programs import OPENMP, Programs, Stacked
+
+
+@pytest.fixture(scope="session")
+def programs(
+    rocm_stack: RocmStack, require_tool: Callable[[str], str], request: pytest.FixtureRequest
+) -> Programs:
+    require_tool("cc")
+    require_tool("clang++-22")
+    return Programs(rocm_stack, Path(request.config.cache.mkdir("programs")))
+
+
+@pytest.fixture(scope="session")
+def openmp(programs: Programs, require_tool: Callable[[str], str]) -> Callable[[str], Path]:
+    for name in (OPENMP, "clang-linker-wrapper-19", "ld.lld-19"):
+        require_tool(name)
+    return programs.openmp
+
+
+@pytest.fixture
+def stacked(rocm_stack: RocmStack, tmp_path: Path) -> Stacked:
+    return Stacked(rocm_stack, tmp_path)

@@ -1,0 +1,122 @@
+"""Programs on ROCm's own stack: compiled for it once, run on the emulator alone, or under a tool by `luthier exec`.
+
+In: names of programs, a stack. Out: executables; exit codes, output, counts. Invariant: kernels that ROCm launches for
+itself are in no count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from rocm_stack import ABI, CODE_OBJECT, RocmStack
+
+from luthier_py.runtime.hip import runtime_folder
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAMS = ROOT / "tests" / "programs"
+TARGET = "gfx90a"
+DEVICE = f"emulator:{TARGET}"
+SECONDS = 100
+OPENMP = "clang-19"
+RUNTIME = "-Wl,-rpath,/usr/lib/llvm-19/lib"  # libomptarget is in no folder that programs look into
+OWN = "__amd_rocclr_", "kernel@"  # kernels of ROCclr for copies and fills, and of ROCr, which are in no code object
+
+
+def _builder() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("program_builder", PROGRAMS / "build.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["program_builder"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+builder = _builder()
+
+
+class Done(NamedTuple):
+    """``profile``: what the emulator counted of the program's launches; ``verdict``: a tool's."""
+
+    code: int
+    out: str
+    err: str
+    profile: list[dict[str, Any]]
+    verdict: Any = None
+
+
+class Programs:
+    """Mutable: a folder of executables, by content of their sources."""
+
+    def __init__(self, stack: RocmStack, folder: Path) -> None:
+        self.stack = stack
+        self.folder = folder
+
+    def hip(self, name: str) -> Path:
+        """tests/programs/NAME.hip, without assertions: a kernel with one may print, see docs/runtime.md."""
+        output = self._place(name, f"{name}.hip", PROGRAMS / "build.py")
+        if not output.exists():
+            libraries = [builder.device_library(path) for path in builder.header_folders()]
+            builder.build(
+                PROGRAMS / f"{name}.hip", output, self.stack.headers, self.stack.libraries, (TARGET,), ("-DNDEBUG",),
+                abi=ABI, code_object=CODE_OBJECT, library=next(filter(None, libraries), None),
+            )  # fmt: skip
+        return output
+
+    def openmp(self, name: str) -> Path:
+        """tests/programs/NAME.c, as clang's driver makes it."""
+        output = self._place(name, f"{name}.c", Path(__file__))
+        if not output.exists():
+            words = f"-O2 -g -Wall -Wextra -Werror -fopenmp --offload-arch={TARGET}".split()
+            library = f"--rocm-device-lib-path={self.stack.device_libraries}"
+            builder.run(OPENMP, *words, library, RUNTIME, str(PROGRAMS / f"{name}.c"), "-o", str(output))
+        return output
+
+    def _place(self, name: str, source: str, *others: Path) -> Path:
+        texts = [PROGRAMS / source, *others, *sorted(PROGRAMS.glob("*.h"))]
+        digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in texts))
+        return self.folder / f"{name.replace('/', '-')}-rocm-{digest.hexdigest()[:16]}"
+
+
+class Stacked:
+    """Runs programs; ``folders``: of more libraries that they need."""
+
+    def __init__(self, stack: RocmStack, folder: Path) -> None:
+        self.stack = stack
+        self.folder = folder
+
+    def alone(self, *command: str | Path, device: str = DEVICE, folders: tuple[str, ...] = (), **more: str) -> Done:
+        return self._run(command, {**self.stack.environment(device, *folders), **more})
+
+    def on_ours(self, *command: str | Path, folders: tuple[str, ...] = ()) -> Done:
+        """The same on our HIP runtime."""
+        path = os.pathsep.join([str(runtime_folder()), *folders])
+        return self._run(command, {"LUTHIER_DEVICE": DEVICE, "LD_LIBRARY_PATH": path})
+
+    def under(
+        self, tool: str, *command: str | Path, folders: tuple[str, ...] = (), stack: str = "rocm", **more: str
+    ) -> Done:
+        words = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "-t", tool]
+        verdict = self.folder / "verdict.json"
+        verdict.unlink(missing_ok=True)
+        environment = {**self.stack.search(*folders), "LUTHIER_VERDICT": str(verdict), **more}
+        done = self._run((*words, "--stack", stack, "--device", DEVICE, "--", *command), environment)
+        return done._replace(verdict=json.loads(verdict.read_text()) if verdict.exists() else None)
+
+    def _run(self, command: tuple[str | Path, ...], environment: dict[str, str]) -> Done:
+        profile = self.folder / "profile"
+        profile.unlink(missing_ok=True)
+        settings = {**os.environ, "LUTHIER_DEVICE_PROFILE": str(profile), **environment}
+        done = subprocess.run(
+            list(map(str, command)), env=settings, capture_output=True, text=True, timeout=SECONDS
+        )
+        rows = [json.loads(line) for line in profile.read_text().splitlines()] if profile.exists() else []
+        own = [row for row in rows if not row["kernel"].startswith(OWN)]
+        return Done(done.returncode, done.stdout, done.stderr, own)
