@@ -83,7 +83,7 @@ class Programs:
         """tests/programs/NAME.c, on ROCr itself."""
         output = self._place(name, f"{name}.c", Path(__file__))
         if not output.exists():
-            words = f"cc -std=gnu11 -O1 -Wall -Wextra -Werror -isystem {self.stack.headers}".split()
+            words = f"cc -std=gnu11 -O1 -pthread -Wall -Wextra -Werror -isystem {self.stack.headers}".split()
             libraries = f"-L{self.stack.libraries} -l:libhsa-runtime64.so.1 -Wl,--allow-shlib-undefined".split()
             builder.run(*words, str(PROGRAMS / f"{name}.c"), "-o", str(output), *libraries)
         return output

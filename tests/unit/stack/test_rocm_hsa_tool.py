@@ -6,17 +6,20 @@ Counts are compared with what the emulator counts of the same program without a 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from rocm_stack import RocmStack
-from stacked_programs import Done, Programs, Stacked
+from stacked_programs import PROGRAMS, Done, Programs, Stacked
 
 HSA = "--level", "hsa"
 THREADS, BLOCK, WAVE = 1000, 256, 64  # of tests/programs/hsa_dispatch.c
 HIP_PROGRAMS = (
     "devices", "histogram", "managed_memory", "reduction", "rocm/rtc", "symbols", "threads", "transpose", "vector_add",
 )  # fmt: skip
+OPENMP_PROGRAMS = sorted(path.stem for path in PROGRAMS.glob("openmp_*.c"))
 CONCURRENT = "cooperative", "printing"  # what a wave executes depends on when others come
 
 
@@ -97,6 +100,15 @@ def test_programs_whose_waves_wait(name: str, programs: Programs, stacked: Stack
     done = passed(stacked.under("instr_count", programs.hip(name), options=HSA))
     verdict = done.verdict
     assert verdict["launches"] == verdict["instrumented"] > 0 and not verdict["refused"]
+
+
+@pytest.mark.parametrize("name", OPENMP_PROGRAMS)
+def test_openmp_programs(name: str, openmp: Callable[[str], Path], stacked: Stacked) -> None:
+    """No level is named: there is no HIP in the program."""
+    mandatory = {"OMP_TARGET_OFFLOAD": "MANDATORY"}
+    alone = passed(stacked.alone(openmp(name), **mandatory))
+    done = passed(stacked.under("instr_count", openmp(name), **mandatory))
+    assert alone.profile and reported(done) == executed(alone) and not done.verdict["refused"]
 
 
 @pytest.mark.parametrize("tool", ["opcode_histogram", "lds_bank_conflicts"])
