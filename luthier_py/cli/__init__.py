@@ -253,11 +253,17 @@ def execute(
     kernels: Annotated[
         str | None, typer.Option("--kernels", metavar="REGEX", help="only kernels with such names")
     ] = None,
+    own_kernels: Annotated[
+        bool, typer.Option("--own-kernels", help="at the HSA level, the HIP runtime's own kernels, too")
+    ] = False,
+    level: Annotated[
+        str, typer.Option("--level", help="where the tool stands: hip, hsa, or auto: HSA unless the program uses HIP")
+    ] = "auto",
     time_limit: TimeLimit = None,
     output: Output = None,
     report: Report = None,
 ) -> None:
-    """Run a HIP program as it is, on a GPU or on the emulator, with a tool under it or without.
+    """Run a HIP or HSA program as it is, on a GPU or on the emulator, with a tool under it or without.
 
     For example: luthier exec -t instr_count --device emulator:TARGET -- ./app arguments
 
@@ -267,10 +273,13 @@ def execute(
     from luthier_py.session.execute import execute as run_program
     from luthier_py.session.execute import without_runtime
 
-    options = _pairs(option, LUTHIER_KERNELS=kernels, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
+    own = "1" if own_kernels else None
+    options = _pairs(
+        option, LUTHIER_KERNELS=kernels, LUTHIER_OWN_KERNELS=own, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report
+    )
     _check_taken(options, tool is not None)
     with aside():
-        done = run_program(command, tool, options, device, time_limit=time_limit, stack=stack)
+        done = run_program(command, tool, options, device, time_limit=time_limit, stack=stack, level=level)
     for line in (without_runtime(done, device, stack), *done.undelivered):
         if line:
             say(line)
@@ -287,17 +296,21 @@ def build(
         Path | None, typer.Option("-o", "--output", metavar="LIB", help="default: TOOL.so")
     ] = None,
     option: ToolOptions = None,
+    level: Annotated[
+        str, typer.Option("--level", help="hip: for LD_PRELOAD, or hsa: for HSA_TOOLS_LIB")
+    ] = "hip",
 ) -> None:
-    """Make a library of a tool for LD_PRELOAD.
+    """Make a library of a tool for LD_PRELOAD, or at the HSA level for HSA_TOOLS_LIB.
 
     For example: luthier build instr_count -o count.so && LD_PRELOAD=./count.so ./app arguments
     """
     from luthier_py.session.execute import build_tool
+    from luthier_py.session.levels import loading
 
     path = output or Path(f"{Path(tool).stem}.so")
     with aside():
-        build_tool(tool, _pairs(option), path)
-    print(f"LD_PRELOAD={path.resolve()}")
+        build_tool(tool, _pairs(option), path, level)
+    print(loading(level, path.resolve()))
 
 
 @app.command()

@@ -22,30 +22,14 @@ import numpy as np
 from luthier_py.emulator.code import Code
 from luthier_py.emulator.engine import scheduler_address
 from luthier_py.emulator.faults import FaultyWave, device_error, illegal_instruction
-from luthier_py.emulator.launch import (
-    PRIVATE_BASE,
-    SHARED_BASE,
-    Places,
-    group_id_places,
-    image_stride,
-    work_item_rows,
-)
-from luthier_py.emulator.layout import (
-    AGPR_ROW,
-    GROUP,
-    LAUNCH,
-    MEETINGS,
-    WAVE_HEADER_BYTES,
-    WORKER,
-    Outcome,
-    Status,
-)
+from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE, Places, Words, launch_record, record
+from luthier_py.emulator.layout import GROUP, LAUNCH, MEETINGS, WORKER, Outcome, Status
 from luthier_py.emulator.memory import Memory
 from luthier_py.emulator.pool import Pool
 from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.emulator.residency import of_device
 from luthier_py.emulator.shape import Shape
-from luthier_py.emulator.slot import Slot, Words, record
+from luthier_py.emulator.slot import Slot
 from luthier_py.emulator.standing import told
 from luthier_py.emulator.translate import Counted
 from luthier_py.errors import DeviceError, Location, Malformed, TimeLimit
@@ -162,30 +146,13 @@ class Run:
         self._began = self._compiling_since = time.monotonic()
         self._timer: threading.Timer | None = None
         self._reading = memory.reading()
-        self.residency = of_device(
-            shape.record.name, shape.target, shape.record.descriptor, shape.waves, shape.lds_bytes)
-        self.record = self._launch_record()
+        self.residency = of_device(shape)
+        self.record = launch_record(shape).copy()
         self.meetings: Words = np.zeros(MEETINGS, dtype=np.uint64)
         self.native = ctypes.CFUNCTYPE(ctypes.c_uint64, *[ctypes.c_uint64] * 4)(scheduler_address(shape.wave_size))
         self.workers = [Worker(self) for _ in range(min(threads, shape.groups, self.residency.groups))]
         self._lock = threading.Lock()
         self._places_left = self.residency.groups - len(self.workers)
-
-    def _launch_record(self) -> Words:
-        shape, descriptor = self.shape, self.shape.record.descriptor
-        x, y, z, _ = group_id_places(descriptor)
-        row_bytes = 4 * shape.wave_size
-        vgprs = descriptor.arch_vgpr_count(shape.target)
-        agprs = descriptor.agpr_count(shape.target) if shape.target.unified_agprs else AGPR_ROW
-        image_rows = work_item_rows(shape, shape.block).shape[1]
-        edges = {f"waves_{edge}": shape.waves_of(shape.block_at(edge)) for edge in shape.edge_sets()}
-        return record(
-            LAUNCH, total=shape.groups, count_x=shape.grid[0], count_y=shape.grid[1], sgpr_x=x, sgpr_y=y, sgpr_z=z,
-            waves=shape.waves, image_stride=image_stride(shape),
-            image_bytes=WAVE_HEADER_BYTES + image_rows * row_bytes,
-            vector_bytes=max(vgprs - image_rows, 0) * row_bytes,
-            agpr_bytes=agprs * row_bytes, lds_bytes=shape.lds_bytes, edges=shape.edges,
-            edge_stride=image_stride(shape) * shape.waves, **edges)
 
     def __enter__(self) -> Run:
         self._reading.__enter__()
@@ -220,6 +187,11 @@ class Run:
         with ThreadPoolExecutor(len(self.workers)) as pool:
             for future in [pool.submit(worker.work) for worker in self.workers]:
                 future.result()
+
+    def cancel(self, why: str) -> None:
+        """End the launch, from another thread: it raises a DeviceError that says why."""
+        self._hopeless = DeviceError(why, Location(self.shape.record.name))
+        self.halt()
 
     def halt(self) -> None:
         """Nobody goes on."""

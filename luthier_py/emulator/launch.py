@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from luthier_py.emulator.layout import WAVE, Status, row_offset
-from luthier_py.emulator.shape import Shape
+from luthier_py.emulator.layout import AGPR_ROW, LAUNCH, WAVE, WAVE_HEADER_BYTES, Status, row_offset
+from luthier_py.emulator.shape import Shape, with_shape
 from luthier_py.errors import Invalid
 from luthier_py.isa.registers import EXEC, MODE
 from luthier_py.loader import KernelDescriptor
@@ -25,6 +25,8 @@ SHARED_BASE, PRIVATE_BASE = 1 << 48, 2 << 48  # apertures: above every host addr
 SWIZZLE = 1 << 31
 ADD_TID = 1 << 23
 _RESOURCE_3 = ADD_TID | 3 << 21 | 1 << 19
+
+Words = NDArray[np.uint64]
 
 
 def mode_of(descriptor: KernelDescriptor) -> int:
@@ -91,6 +93,7 @@ def group_id_places(descriptor: KernelDescriptor) -> tuple[int, int, int, int]:
     return places[0], places[1], places[2], index + int(descriptor.enable_sgpr_workgroup_info)
 
 
+@with_shape
 def work_item_rows(shape: Shape, block: Dim3) -> NDArray[np.uint32]:
     """The first VGPRs of every wave of a work-group of ``block`` work-items: (waves, rows, lanes)."""
     x, y, _ = block
@@ -113,44 +116,70 @@ class Residence:
     scratch_wave_bytes: int
 
 
-def all_images(shape: Shape, places: Places, entry: int, home: Residence) -> NDArray[np.uint8]:
-    """Those of each set of edges in turn: (bytes,)."""
-    found = np.zeros((shape.edges + 1, shape.waves, image_stride(shape)), dtype=np.uint8)
-    for edge in shape.edge_sets():
-        found[edge] = wave_images(shape, shape.block_at(edge), places, entry, home)
-    return found.reshape(-1)
-
-
-def wave_images(shape: Shape, block: Dim3, places: Places, entry: int, home: Residence) -> NDArray[np.uint8]:
-    """Header and first rows of every wave of a work-group of ``block`` work-items: (waves of a complete one, bytes).
-
-    Waves that have no work-item have ended.
-    """
-    rows = work_item_rows(shape, block)
-    images = np.zeros((shape.waves, image_stride(shape)), dtype=np.uint8)
+def wave_images(shape: Shape, places: Places, entry: int, home: Residence) -> NDArray[np.uint8]:
+    """Header and first rows of every wave of a work-group, for each set of edges: (sets, waves, bytes)."""
+    images: NDArray[np.uint8] = _images_anywhere(shape).copy()
     words = images.view(np.uint32)
     numbers = np.arange(shape.waves, dtype=np.uint64)
     offsets = numbers * np.uint64(home.scratch_wave_bytes)
     user = user_sgprs(shape, places, home.scratch)
-    words[:, : len(user)] = user
+    words[..., : len(user)] = user
     if shape.record.descriptor.enable_private_segment:
-        words[:, group_id_places(shape.record.descriptor)[3]] = offsets
-    x, y, z = block
-    active = np.clip(x * y * z - numbers.astype(np.int64) * shape.wave_size, 0, shape.wave_size)
-    for lanes, image in zip(active.tolist(), words, strict=True):
-        image[EXEC], image[EXEC + 1] = ((1 << lanes) - 1) & 0xFFFFFFFF, ((1 << lanes) - 1) >> 32
-    words[:, MODE] = mode_of(shape.record.descriptor)
-    fields = {"pc": entry, "status": np.where(active > 0, Status.JUMP, Status.DONE), "worker": home.worker,
-              "lds": home.lds, "lds_bytes": shape.lds_bytes, "scratch": offsets + np.uint64(home.scratch),
-              "scratch_bytes": shape.scratch_bytes}
+        words[..., group_id_places(shape.record.descriptor)[3]] = offsets
     longs = images.view(np.uint64)
+    fields = {"pc": entry, "worker": home.worker, "lds": home.lds, "scratch": offsets + np.uint64(home.scratch)}
     for name, value in fields.items():
-        longs[:, WAVE[name] // 8] = value
-    first = row_offset(0, shape.wave_size)
-    images[:, first : first + rows[0].nbytes] = rows.reshape(shape.waves, -1).view(np.uint8)
+        longs[..., WAVE[name] // 8] = value
     return images
+
+
+@with_shape
+def _images_anywhere(shape: Shape) -> NDArray[np.uint8]:
+    """The same without what depends on addresses. Waves that have no work-item have ended."""
+    images = np.zeros((shape.edges + 1, shape.waves, image_stride(shape)), dtype=np.uint8)
+    first = row_offset(0, shape.wave_size)
+    for edge in shape.edge_sets():
+        x, y, z = block = shape.block_at(edge)
+        rows = work_item_rows(shape, block)
+        words, longs = images[edge].view(np.uint32), images[edge].view(np.uint64)
+        active = np.clip(x * y * z - np.arange(shape.waves) * shape.wave_size, 0, shape.wave_size)
+        for lanes, image in zip(active.tolist(), words, strict=True):
+            image[EXEC], image[EXEC + 1] = ((1 << lanes) - 1) & 0xFFFFFFFF, ((1 << lanes) - 1) >> 32
+        words[:, MODE] = mode_of(shape.record.descriptor)
+        status = np.where(active > 0, Status.JUMP, Status.DONE)
+        fields = {"status": status, "lds_bytes": shape.lds_bytes, "scratch_bytes": shape.scratch_bytes}
+        for name, value in fields.items():
+            longs[:, WAVE[name] // 8] = value
+        images[edge, :, first : first + rows[0].nbytes] = rows.reshape(shape.waves, -1).view(np.uint8)
+    return images
+
+
+@with_shape
+def launch_record(shape: Shape) -> Words:
+    """Of layout's, for the scheduler, before anything has started; not to be changed."""
+    descriptor = shape.record.descriptor
+    x, y, z, _ = group_id_places(descriptor)
+    row_bytes = 4 * shape.wave_size
+    vgprs = descriptor.arch_vgpr_count(shape.target)
+    agprs = descriptor.agpr_count(shape.target) if shape.target.unified_agprs else AGPR_ROW
+    image_rows = work_item_rows(shape, shape.block).shape[1]
+    edges = {f"waves_{edge}": shape.waves_of(shape.block_at(edge)) for edge in shape.edge_sets()}
+    return record(
+        LAUNCH, total=shape.groups, count_x=shape.grid[0], count_y=shape.grid[1], sgpr_x=x, sgpr_y=y, sgpr_z=z,
+        waves=shape.waves, image_stride=image_stride(shape),
+        image_bytes=WAVE_HEADER_BYTES + image_rows * row_bytes, vector_bytes=max(vgprs - image_rows, 0) * row_bytes,
+        agpr_bytes=agprs * row_bytes, lds_bytes=shape.lds_bytes, edges=shape.edges,
+        edge_stride=image_stride(shape) * shape.waves, **edges)
 
 
 def image_stride(shape: Shape) -> int:
     """Bytes of a wave's image: the header, and up to three rows of work-item ids."""
     return row_offset(3, shape.wave_size)
+
+
+def record(fields: dict[str, int], **values: int) -> Words:
+    """One of layout's."""
+    found: Words = np.zeros(len(fields), dtype=np.uint64)
+    for name, value in values.items():
+        found[fields[name] // 8] = value
+    return found

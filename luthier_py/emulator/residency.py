@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from luthier_py.emulator.shape import Shape, with_shape
 from luthier_py.errors import Invalid
 from luthier_py.isa.target import Target
 from luthier_py.loader import KernelDescriptor
@@ -42,10 +43,12 @@ def of_compute_unit(target: Target, descriptor: KernelDescriptor, waves: int, ld
     return min(limits, key=lambda limit: limit.groups)
 
 
-def of_device(name: str, target: Target, descriptor: KernelDescriptor, waves: int, lds_bytes: int) -> Residency:
-    """The same for the device; Invalid if not even one work-group of kernel ``name`` fits a compute unit."""
-    unit = of_compute_unit(target, descriptor, waves, lds_bytes)
+@with_shape
+def of_device(shape: Shape) -> Residency:
+    """The same for the device; Invalid if not even one work-group fits a compute unit."""
+    unit = of_compute_unit(shape.target, shape.record.descriptor, shape.waves, shape.lds_bytes)
     if not unit.groups:
-        raise Invalid(f"kernel {name}: a work-group of {waves} waves does not fit a compute unit ({unit.limit})")
+        what = f"a work-group of {shape.waves} waves does not fit a compute unit ({unit.limit})"
+        raise Invalid(f"kernel {shape.record.name}: {what}")
     words = f"{COMPUTE_UNITS} compute units with {unit.groups} each, by their {unit.limit}"
     return Residency(unit.groups * COMPUTE_UNITS, words)

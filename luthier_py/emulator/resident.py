@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 
 from luthier_py.emulator.code import Code
@@ -21,13 +22,15 @@ from luthier_py.emulator.memory import Allocation, Memory, read_bytes, write_byt
 from luthier_py.emulator.packet import QUEUE_BYTES, DispatchPacket, dispatch_id, queue_record
 from luthier_py.emulator.pool import Pool
 from luthier_py.emulator.profile import LaunchProfile
-from luthier_py.emulator.shape import shape_of_packet
+from luthier_py.emulator.shape import Shape, shape_of_packet
 from luthier_py.emulator.text import MemoryText
 from luthier_py.emulator.translate import Settings
 from luthier_py.errors import DeviceError, DeviceFault, FaultKind, Location, Malformed
 from luthier_py.isa.target import Target, emulated_target
 from luthier_py.loader import KernelDescriptor, KernelRecord
 from luthier_py.loader.descriptor import DESCRIPTOR_BYTES
+
+KEPT_SHAPES = 256
 
 
 class ResidentCode:
@@ -63,6 +66,8 @@ class PacketDevice:
         self._name_of, self._base_of, self._interrupt = name_of, base_of, interrupt
         self._pool = Pool()
         self._resident: dict[tuple[int, int, int], ResidentCode] = {}  # by start and size of the allocation, and base
+        self._running: dict[Run, int] = {}  # launches, with their queues
+        self._shapes: dict[tuple[DispatchPacket, bytes, str, int], Shape] = {}
         self._lock = threading.Lock()
         self._no_queue = 0
 
@@ -79,17 +84,41 @@ class PacketDevice:
         entry = kernel_object + descriptor.kernel_code_entry_byte_offset
         settings = Settings(descriptor.wave_size, mode_of(descriptor), self.target.half_matrices_flush)
         code = self._code(entry, name, settings)
-        record = KernelRecord(name, "", kernel_object - code.base, descriptor, entry - code.base, {}, ())
-        shape = shape_of_packet(record, self.target, fields)
+        shape = self._shape(fields, descriptor, name, code.base)
         try:
-            code.require(record.entry, name)
+            code.require(shape.record.entry, name)
         except Malformed as error:
             raise illegal_instruction(error, entry, name) from error
         places = self._places(packet, queue, fields, descriptor, name)
         started = time.perf_counter()
         with Run(self.memory, self._pool, code, shape, places, self.threads, self.patience, self._interrupt) as run:
-            run.execute()
+            self._running[run] = queue
+            try:
+                run.execute()
+            finally:
+                del self._running[run]
             return run.profile(time.perf_counter() - started)
+
+    def halt(self, queue: int) -> None:
+        """What runs from this queue now ends with a DeviceError: the queue is destroyed. Returns at once."""
+        for run, of in list(self._running.items()):
+            if of == queue:
+                run.cancel("its queue was destroyed while it ran")
+
+    def _shape(self, fields: DispatchPacket, descriptor: KernelDescriptor, name: str, base: int) -> Shape:
+        """Most dispatches are like one before."""
+        key = replace(fields, kernarg=0), descriptor.raw, name, base
+        with self._lock:
+            shape = self._shapes.get(key)
+        if shape is None:
+            place = fields.kernel_object - base
+            entry = place + descriptor.kernel_code_entry_byte_offset
+            shape = shape_of_packet(KernelRecord(name, "", place, descriptor, entry, {}, ()), self.target, fields)
+            with self._lock:
+                if len(self._shapes) >= KEPT_SHAPES:
+                    self._shapes.clear()
+                self._shapes[key] = shape
+        return shape
 
     def forget(self, start: int, size: int) -> None:
         """Memory was freed: nothing that was translated of it is used again."""

@@ -9,9 +9,10 @@ start is Invalid.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from luthier_py.emulator.packet import DispatchPacket
 from luthier_py.errors import Invalid
@@ -24,9 +25,9 @@ MAX_ITEMS = (1 << 32) - 1  # along x, y or z
 MAX_GROUPS = 1 << 63
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Shape:
-    """One launch of one kernel, checked."""
+    """One launch of one kernel, checked. What depends on nothing else is worked out once."""
 
     record: KernelRecord
     target: Target
@@ -34,6 +35,7 @@ class Shape:
     block: Dim3          # work-items of a complete work-group
     lds_bytes: int       # of a work-group, static and dynamic
     scratch_bytes: int   # of a lane
+    kept: dict[Any, Any] = field(default_factory=dict, repr=False)  # see with_shape
 
     @cached_property
     def wave_size(self) -> int:
@@ -90,6 +92,25 @@ class Shape:
             else:
                 count *= groups
         return count
+
+
+_More = ParamSpec("_More")
+_Result = TypeVar("_Result")
+
+
+def with_shape(function: Callable[Concatenate[Shape, _More], _Result]) -> Callable[Concatenate[Shape, _More], _Result]:
+    """Decorates a function of a shape, and of little else: its result is kept as long as the shape is, for no one to
+    change."""
+
+    @wraps(function)
+    def of(shape: Shape, /, *args: _More.args, **kwargs: _More.kwargs) -> _Result:
+        key = function, *args
+        if key not in shape.kept:
+            shape.kept[key] = function(shape, *args, **kwargs)
+        result: _Result = shape.kept[key]
+        return result
+
+    return of
 
 
 def shape_of(record: KernelRecord, target: Target, grid: Dim3, block: Dim3, dynamic_lds: int) -> Shape:

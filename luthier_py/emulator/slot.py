@@ -10,9 +10,8 @@ import hashlib
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from luthier_py.emulator.launch import Places, Residence, all_images, image_stride
+from luthier_py.emulator.launch import Places, Residence, image_stride, record, wave_images
 from luthier_py.emulator.layout import GROUP, WAVE, WAVE_HEADER_BYTES, Status, wave_stride
 from luthier_py.emulator.memory import write_bytes
 from luthier_py.emulator.pool import Pool
@@ -22,8 +21,6 @@ SLICES = (31, 61, 127, 251, 509, 1021, 2039)
 """Backward branches of a wave before the next one gets its turn: few at first, as it may only wait. Primes: waves that
 go round together shall not keep step."""
 _LINE = 64
-
-Words = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +45,7 @@ class Slot:
         self.block = pool.take(waves + images + lds + scratch * shape.waves + _LINE)
         self.waves = self.block.address
         home = Residence(worker, self.waves + waves + images, self.waves + waves + images + lds, scratch)
-        write_bytes(self.waves + waves, all_images(shape, places, entry, home).tobytes())
+        write_bytes(self.waves + waves, wave_images(shape, places, entry, home).tobytes())
         self.record = record(GROUP, waves=self.waves, images=self.waves + waves, lds=home.lds, slice=SLICES[0])
         everything = np.frombuffer(self.block.memory, np.uint8)
         self._waves = everything[:waves].reshape(shape.waves, self._stride)
@@ -132,11 +129,3 @@ class Slot:
         found = hashlib.blake2b(self._waves.data, digest_size=16)
         found.update(self._memory.data)
         return found.digest()
-
-
-def record(fields: dict[str, int], **values: int) -> Words:
-    """One of layout's."""
-    found: Words = np.zeros(len(fields), dtype=np.uint64)
-    for name, value in values.items():
-        found[fields[name] // 8] = value
-    return found

@@ -22,9 +22,9 @@ from typing import Any
 
 from luthier_py.errors import Invalid
 from luthier_py.report.spool import facts_of
-from luthier_py.runtime.hip import tool_library
 from luthier_py.runtime.time_limit import VARIABLE, check_time_limit
-from luthier_py.session.stack import chosen_stack, first, stack_environment, what_is_missing
+from luthier_py.session.levels import AUTO, level_environment, level_library
+from luthier_py.session.stack import chosen_stack, stack_environment, what_is_missing
 from luthier_py.session.undelivered import undelivered
 from luthier_py.storage import write_file
 from luthier_py.tool import Tool, load_tool
@@ -72,10 +72,11 @@ def without_runtime(done: Executed, device: str | None, stack: str | None = None
 
 def execute(
     command: Sequence[str], tool: str | None, options: Mapping[str, str], device: str | None, reports: bool = False,
-    time_limit: float | None = None, stack: str | None = None,
+    time_limit: float | None = None, stack: str | None = None, level: str = AUTO,
 ) -> Executed:
     """Run ``command``. ``device``: emulator:TARGET, or None for what the program finds. ``stack``: what is between it
-    and the program, see :mod:`.stack`. ``reports``: verdicts have those of all launches."""
+    and the program, see :mod:`.stack`. ``reports``: verdicts have those of all launches. ``level``: where the tool
+    stands, hip, hsa, or auto: HSA unless the program uses HIP."""
     if shutil.which(command[0]) is None:
         raise Invalid(f"there is no program {command[0]}")
     environment = {**os.environ, **device_environment(device, time_limit, stack)}
@@ -86,7 +87,7 @@ def execute(
         if tool is None or loaded is None:
             return Executed(_run(command, environment, mask), ())
         settings = {
-            "LD_PRELOAD": first(str(tool_library()), environment.get("LD_PRELOAD"), " "),
+            **level_environment(level, environment),
             "LUTHIER_TOOL": absolute(tool),
             "LUTHIER_TOOL_OPTIONS": _lines(_files_here(loaded, options)),
             VERDICT: str(folder / "%w.json"),
@@ -133,10 +134,10 @@ def device_environment(
     return {**limit, "LUTHIER_DEVICE": device, **stack_environment(chosen)}
 
 
-def build_tool(tool: str, options: Mapping[str, str], output: Path) -> None:
-    """Write a library for LD_PRELOAD that has this tool in it."""
+def build_tool(tool: str, options: Mapping[str, str], output: Path, level: str = "hip") -> None:
+    """Write a library that has this tool in it."""
     load_tool(tool, options)
-    write_file(output, tool_library(absolute(tool), _lines(options)).read_bytes())
+    write_file(output, level_library(level, absolute(tool), _lines(options)).read_bytes())
     output.chmod(0o755)
 
 

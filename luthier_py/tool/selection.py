@@ -49,6 +49,7 @@ CODE = _table(
     _every("LUTHIER_KERNELS", "", "regular expression: only kernels with such names, mangled or not"),
     _every("INSTR_BEGIN", 0, "first instruction of each function to instrument; they count from 0"),
     _every("INSTR_END", NO_END, "first instruction of each function not to instrument any more"),
+    _every("LUTHIER_OWN_KERNELS", False, "1: at the HSA level the HIP runtime's own kernels, too: copies and fills"),
 )
 OUTPUT = _table(
     _every("MANGLED_NAMES", False, "1: print names of kernels as they are in the code object, 0: as C++"),
@@ -69,6 +70,7 @@ class Selection:
     kernels: str = ""
     instr_begin: int = 0
     instr_end: int = NO_END
+    own_kernels: bool = False
     mangled_names: bool = False
     verbose: bool = False
     output: Path | None = None

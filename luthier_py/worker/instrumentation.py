@@ -160,7 +160,8 @@ class ToolService:
         run.write_verdict(ended=False)
         chosen = run.tool.selection
         return struct.pack(
-            "<2Q2I", chosen.start_grid_num, chosen.end_grid_num, chosen.active_from_start, bool(run.tool.per_launch)
+            "<2Q4I", chosen.start_grid_num, chosen.end_grid_num, chosen.active_from_start, bool(run.tool.per_launch),
+            chosen.own_kernels, 0,
         )
 
     def _count(self, content: bytes) -> None:
@@ -170,10 +171,8 @@ class ToolService:
 
     def _image(self, content: bytes) -> None:
         number, device, form = struct.unpack_from("<3I", content)
-        layout = properties.LAYOUT_R0600 if form else properties.LAYOUT_R0000
-        start = 12 + properties.offset(layout, "gcnArchName")
-        architecture = content[start : start + 256].split(b"\0")[0].decode("ascii", "replace")
-        code = bundles.code_for(content[12 + protocol.PROPERTIES_BYTES :], parse_target_id(architecture))
+        name = properties.target_name(content[12 : 12 + protocol.PROPERTIES_BYTES], protocol.Form(form))
+        code = bundles.code_for(content[12 + protocol.PROPERTIES_BYTES :], parse_target_id(name))
         self._code[number, device] = code
 
     def _forget(self, image: int) -> None:

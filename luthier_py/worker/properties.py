@@ -12,6 +12,7 @@ import struct
 
 from luthier_py.emulator.residency import COMPUTE_UNITS
 from luthier_py.isa import MAX_WORKITEMS, Setting, Target, TargetId
+from luthier_py.runtime.hip.protocol import Form
 
 MEMORY_BYTES = 16 << 30  # unless LUTHIER_DEVICE_MEMORY says otherwise
 _CLOCK_KHZ, _LARGEST = 1_000_000, 2**31 - 1
@@ -165,3 +166,15 @@ def attributes(values: dict[str, int | bytes | tuple[int, ...]]) -> list[tuple[i
             value = value[int(index)]
         rows.append((int(number), min(int(value), _LARGEST)))
     return rows
+
+
+def target_name(device: bytes, form: Form) -> str:
+    """The target ID in what a program's side says of a device."""
+    if form is Form.ISA:  # "amdgcn-amd-amdhsa--" and the target ID (AMDGPUUsage, "Target ID")
+        return _text(device).rpartition("--")[2]
+    start = offset(LAYOUT_R0600 if form is Form.R0600 else LAYOUT_R0000, "gcnArchName")
+    return _text(device[start : start + 256])
+
+
+def _text(field: bytes) -> str:
+    return field.split(b"\0")[0].decode("ascii", "replace")

@@ -40,7 +40,8 @@ RUNTIME = tuple(
     "announce capture device executables graphs hostcalls image launches memory modules nodes operations pinned pools "
     "properties registry streams wire".split()
 )
-TOOL = ("copies", "counted", "graphed", "image", "interpose", "redirect", "tool", "wire")
+TOOL = ("attached", "copies", "counted", "graphed", "image", "interpose", "redirect", "wire")
+COMMON_TOOL = HERE.parent / "tool"  # what tools have in common at all levels: every C file there
 
 
 def runtime_folder() -> Path:
@@ -64,14 +65,19 @@ def runtime_folder() -> Path:
 def tool_library(tool: str | None = None, options: str = "") -> Path:
     """A library for LD_PRELOAD: with a tool's name and options in it, or one that takes them from the environment."""
     rows = table.functions()
-    baked = [f"-DLUTHIER_TOOL={_quoted(tool)}", f"-DLUTHIER_TOOL_OPTIONS={_quoted(options)}"] if tool else []
+    baked = baked_in(tool, options)
     own = [row for row in rows if row.alias_of == "hipExtModuleLaunchKernel"]
 
     def compile_all(folder: Path) -> None:
-        objects = compile_sources(folder, source_paths(TOOL), ABI_MAJORS[-1:], *baked)
+        sources = [*source_paths(TOOL), *sorted(COMMON_TOOL.glob("*.c"))]
+        objects = compile_sources(folder, sources, ABI_MAJORS[-1:], *baked)
         link_library(folder / TOOL_LIBRARY, objects[ABI_MAJORS[-1]], *table.aliases(tuple(own)))
 
     return build("tool", {**headers(rows), "settings": repr(baked)}, compile_all) / TOOL_LIBRARY
+
+
+def baked_in(tool: str | None, options: str) -> list[str]:
+    return [f"-DLUTHIER_TOOL={_quoted(tool)}", f"-DLUTHIER_TOOL_OPTIONS={_quoted(options)}"] if tool else []
 
 
 def headers(rows: tuple[table.Function, ...]) -> dict[str, str]:
@@ -85,7 +91,7 @@ def source_paths(names: tuple[str, ...]) -> list[Path]:
 def compile_sources(folder: Path, sources: list[Path], majors: tuple[int, ...], *extra: str) -> dict[int, list[Path]]:
     """Objects for each of ``majors``, which share those of sources that are the same for all."""
     warnings = ("-Wall", "-Wextra", "-Werror") if os.environ.get(STRICT) else ("-w",)
-    flags = (*FLAGS, *warnings, f"-I{folder}", f"-I{HERE}", *definitions(), *extra)
+    flags = (*FLAGS, *warnings, f"-I{folder}", f"-I{HERE}", f"-I{COMMON_TOOL}", *definitions(), *extra)
     objects: dict[int, list[Path]] = {major: [] for major in majors}
     work: dict[Path, list[str]] = {}
     for source in sources:
@@ -199,7 +205,7 @@ def run_compiler(arguments: list[str]) -> None:
         message = next(
             (line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip() or "no message"
         )
-        raise LuthierError(f"{compiler} failed on the HIP runtime's sources: {message}")
+        raise LuthierError(f"{compiler} failed on the sources of the C libraries: {message}")
 
 
 @cache

@@ -5,7 +5,7 @@
  * keeps all of a code object together, so where one variable is says where everything is. A kernel whose code object
  * has variables, none of which can be found, runs as it is.
  */
-#include "tool.h"
+#include "preloaded.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -109,40 +109,21 @@ static enum found find_here(const struct image *image, const char *name, void **
     return UNKNOWN;
 }
 
-static char *take_text(struct cursor *cursor)
-{
-    uint32_t bytes = take32(cursor);
-    const char *text = take(cursor, bytes);
-    return text ? strndup(text, bytes) : NULL;
-}
-
-/* A variable of the program, from the reply; `where` is its address in the code object. */
-struct program_variable { char *name; uint64_t where; bool changes; };
-
-static struct program_variable take_variable(struct cursor *cursor)
-{
-    struct program_variable variable = {.name = take_text(cursor)};
-    variable.where = take64(cursor);
-    variable.changes = take32(cursor) != 0;
-    return variable;
-}
-
 /* Where the original object is, in `*base`; false where the copy must not run, and says why. */
-static bool find_original(const struct copy *copy, struct cursor *cursor, uint64_t *base, bool *known)
+static bool find_original(const struct copy *copy, const struct clone *clone, uint64_t *base, bool *known)
 {
     bool good = true, hidden = false;
-    for (uint32_t i = take32(cursor); good && i; i--) {
-        struct program_variable variable = take_variable(cursor);
+    for (uint32_t i = 0; good && i < clone->program_count; i++) {
+        const struct program_variable *variable = &clone->program[i];
         void *here = NULL;
-        enum found found = variable.name ? find_here(copy->image, variable.name, &here) : UNKNOWN;
-        uint64_t start = (uint64_t)(uintptr_t)here - variable.where;
-        hidden |= found == UNKNOWN && variable.changes;
-        good = !cursor->bad && !(found == DEVICE && *known && *base != start);
+        enum found found = find_here(copy->image, variable->name, &here);
+        uint64_t start = (uint64_t)(uintptr_t)here - variable->where;
+        hidden |= found == UNKNOWN && variable->changes;
+        good = !(found == DEVICE && *known && *base != start);
         if (found == DEVICE) {
             *known = true;
             *base = start;
         }
-        free(variable.name);
     }
     if (!good || (hidden && !*known))
         say("luthier: kernel %s runs as it is: the variables of its code object cannot be found in the program",
@@ -151,37 +132,18 @@ static bool find_original(const struct copy *copy, struct cursor *cursor, uint64
 }
 
 /* Managed variables are pointers, which do not change: where nothing else is known, the copy has its own. */
-static bool copy_pointers(const struct copy *copy, struct cursor cursor)
+static bool copy_pointers(const struct copy *copy, const struct clone *clone)
 {
     bool good = true;
-    for (uint32_t i = take32(&cursor); good && i; i--) {
-        struct program_variable variable = take_variable(&cursor);
+    for (uint32_t i = 0; good && i < clone->program_count; i++) {
+        const char *name = clone->program[i].name;
         void *here, *there;
         size_t bytes;
-        if (variable.name && find_here(copy->image, variable.name, &here) == MANAGED)
-            good = REAL(hipModuleGetGlobal)(&there, &bytes, copy->module, variable.name) == hipSuccess &&
+        if (find_here(copy->image, name, &here) == MANAGED)
+            good = REAL(hipModuleGetGlobal)(&there, &bytes, copy->module, name) == hipSuccess &&
                    REAL(hipMemcpy)(there, here, bytes, COPY_DEFAULT) == hipSuccess;
-        free(variable.name);
     }
     return good;
-}
-
-/* The places where the copy names the original object (worker/absolute.py). */
-static bool make_absolute(char *code, size_t bytes, struct cursor *cursor, bool known, uint64_t base)
-{
-    for (uint32_t i = take32(cursor); i; i--) {
-        uint32_t getpc = take32(cursor), move = take32(cursor), low = take32(cursor), high = take32(cursor);
-        uint64_t address = base + take64(cursor);
-        if (cursor->bad || getpc > bytes - 4 || low > bytes - 4 || high > bytes - 4)
-            return false;
-        if (!known)
-            continue;
-        uint32_t half[] = {(uint32_t)address, (uint32_t)(address >> 32)};
-        memcpy(code + getpc, &move, 4);
-        memcpy(code + low, &half[0], 4);
-        memcpy(code + high, &half[1], 4);
-    }
-    return !cursor->bad;
 }
 
 /* The worker chooses the code object for the device from its properties, in the form that this runtime has. */
@@ -198,73 +160,52 @@ static bool send_image(struct image *image, int device)
     bool newer = real_function("hipGetDevicePropertiesR0600") != NULL;
     hipError_t error = newer ? REAL(hipGetDevicePropertiesR0600)(properties, device)
                              : REAL(hipGetDeviceProperties)(properties, device);
-    uint32_t head[3] = {image->number, (uint32_t)device, newer};
-    struct part parts[] = {{head, sizeof head}, {properties, sizeof properties}, {image->data, image->bytes}};
-    struct reply reply;
-    if (error || !image->data || !tool_ask(MESSAGE_IMAGE, parts, 3, &reply))
-        return false;
-    free(reply.data);
-    return told->good = reply.status == 0; /* if not, the worker has said why */
+    uint32_t form = newer ? FORM_R0600 : FORM_R0000;
+    told->good = !error && image->data &&
+                 clone_image(image->number, device, form, properties, image->data, image->bytes);
+    return told->good;
 }
 
-static bool load(struct copy *copy, const char *clone, const void *code, struct cursor names)
+static bool load(struct copy *copy, const struct clone *clone)
 {
-    uint32_t count = take32(&names);
-    bool good = REAL(hipModuleLoadData)(&copy->module, code) == hipSuccess &&
-                REAL(hipModuleGetFunction)(&copy->clone, copy->module, clone) == hipSuccess &&
-                (copy->variables = calloc(count + 1u, sizeof *copy->variables));
-    for (uint32_t i = 0; good && i < count; i++) {
+    bool good = REAL(hipModuleLoadData)(&copy->module, clone->code) == hipSuccess &&
+                REAL(hipModuleGetFunction)(&copy->clone, copy->module, clone->name) == hipSuccess &&
+                (copy->variables = calloc(clone->variable_count + 1u, sizeof *copy->variables));
+    for (uint32_t i = 0; good && i < clone->variable_count; i++) {
         struct tool_variable *variable = &copy->variables[copy->variable_count++];
-        variable->name = take_text(&names);
-        good = variable->name && REAL(hipModuleGetGlobal)(&variable->address, &variable->bytes, copy->module,
-                                                          variable->name) == hipSuccess;
+        good = REAL(hipModuleGetGlobal)(&variable->address, &variable->bytes, copy->module, clone->variables[i]) == hipSuccess;
     }
     return good;
 }
 
-/* clone's name, code object; name of each variable of the tool; the program's variables; what becomes absolute. */
-static bool read_clone(struct copy *copy, struct cursor *cursor)
+static bool make_copy(struct copy *copy, struct clone *clone)
 {
-    char *clone = take_text(cursor);
-    uint32_t bytes = take32(cursor);
-    const char *text = take(cursor, bytes);
-    void *code = text ? malloc(bytes) : NULL; /* aligned, as a loader may expect */
-    if (code)
-        memcpy(code, text, bytes);
-    struct cursor names = *cursor;
-    for (uint32_t i = take32(cursor); i && !cursor->bad; i--)
-        free(take_text(cursor));
-    struct cursor variables = *cursor;
     uint64_t base = 0;
-    bool known = false, allowed = clone && code && find_original(copy, cursor, &base, &known);
-    bool good = allowed && make_absolute(code, bytes, cursor, known, base) && load(copy, clone, code, names) &&
-                (known || copy_pointers(copy, variables));
-    if (allowed && !good)
+    bool known = false;
+    if (!find_original(copy, clone, &base, &known))
+        return false;
+    bool good = (!known || clone_place(clone, base)) && load(copy, clone) && (known || copy_pointers(copy, clone));
+    if (!good)
         say("luthier: kernel %s runs as it is: the runtime does not load its instrumented copy", copy->name);
-    free(clone);
-    free(code);
     return good;
 }
 
 static void instrument(struct copy *copy)
 {
-    uint32_t head[] = {copy->image->number, (uint32_t)copy->device};
-    struct part parts[] = {{head, sizeof head}, {copy->name, strlen(copy->name)}};
-    struct reply reply = {-1, 0, NULL};
-    copy->selected = true;
-    if (!send_image(copy->image, copy->device) || !tool_ask(MESSAGE_INSTRUMENT, parts, 2, &reply)) {
-        tool_refused();
-        return;
-    }
-    struct cursor cursor = {reply.data, reply.data + reply.bytes, false};
-    copy->selected = reply.status != 0 || take32(&cursor) != 0;
-    copy->explained = reply.status != 0 || cursor.at == cursor.end;
-    bool good = reply.status == 0 && (cursor.at == cursor.end || read_clone(copy, &cursor));
-    free(reply.data);
-    if (!good) {
+    struct clone clone = {0};
+    enum answer answer = REFUSED;
+    copy->selected = copy->explained = true;
+    if (!send_image(copy->image, copy->device))
+        copy->explained = false;
+    else
+        answer = clone_ask(copy->image->number, copy->device, copy->name, &clone);
+    copy->selected = answer != NOT_CHOSEN;
+    copy->explained &= answer != CLONED;
+    if (answer == REFUSED || (answer == CLONED && !make_copy(copy, &clone))) {
         copy->clone = NULL;
         tool_refused();
     }
+    clone_free(&clone);
 }
 
 struct copy *copy_of(struct image *image, const char *name, int device)
@@ -292,8 +233,6 @@ static void drop(struct copy *copy)
 {
     if (copy->module)
         REAL(hipModuleUnload)(copy->module);
-    for (uint32_t i = 0; i < copy->variable_count; i++)
-        free(copy->variables[i].name);
     free(copy->variables);
     free(copy->name);
     free(copy);

@@ -4,7 +4,7 @@
  * that does not lets them grow: they are read when the program or its module ends, or when someone asks. Where the
  * program's own variables change in a launch, the next one waits for it either way.
  */
-#include "tool.h"
+#include "preloaded.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,11 +53,10 @@ void send_values(struct copy *copy)
     for (uint32_t i = 0; !error && i < copy->variable_count; at += copy->variables[i++].bytes)
         error = REAL(hipMemcpy)(values + at, copy->variables[i].address, copy->variables[i].bytes, COPY_TO_HOST);
     struct dim3 grid = copy->last_grid, block = copy->last_block;
-    uint32_t head[] = {image_number(copy->image), (uint32_t)copy->device, (uint32_t)copy->last_index, (uint32_t)copy->unread,
-                       grid.x, grid.y, grid.z, block.x, block.y, block.z, (uint32_t)strlen(copy->name)};
-    struct part parts[] = {{head, sizeof head}, {copy->name, strlen(copy->name)}, {values, bytes}};
+    struct counted counted = {image_number(copy->image), (uint32_t)copy->device, (uint32_t)copy->last_index,
+                              (uint32_t)copy->unread, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}};
     if (!error)
-        tool_tell(MESSAGE_RESULT, parts, 3);
+        clone_counted(&counted, copy->name, values, bytes);
     free(values);
     copy->unread = 0;
 }

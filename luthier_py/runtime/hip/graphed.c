@@ -4,7 +4,7 @@
  * launched instead when the tool selects the launch. Results are those of the whole graph: one for each kernel in it.
  * Where there can be no twin (nodes that allocate), or it cannot be changed alike, the graph runs as it is.
  */
-#include "tool.h"
+#include "preloaded.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  *
  * Every function here has the runtime's own signature and hands on what it got; a launch goes to the tool first.
  */
-#include "tool.h"
+#include "preloaded.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -28,8 +28,8 @@ class Message(IntEnum):
     UNLOAD = 5  # u32 module
     OCCUPANCY = 6  # u32 module, kernel, work-items, dynamic LDS bytes -> u32 work-groups of a compute unit
     HOSTCALLS = 7  # u64 address of the buffer through which kernels print (hostcalls.c)
-    IMAGE = 8  # u32 number, device, form of hipDeviceProp_t, that in PROPERTIES_BYTES; then a code object or bundle
-    INSTRUMENT = 9  # u32 image, device; then a kernel's name -> clone (copies.c reads it), or u32 0: not selected
+    IMAGE = 8  # u32 number, device, Form; the device in PROPERTIES_BYTES of that form; then a code object or bundle
+    INSTRUMENT = 9  # u32 image, device; then a kernel's name -> clone (clone.c reads it), or u32 0: not selected
     FINISH = 10  # the program or the tool ends: u64 launches (struct counts) -> status: all is well
     SETTINGS = 11  # u32 bytes, a tool's name; its options (none: those of the environment) -> settings (tool.h)
     VERDICT = 12  # u64 launches as above -> JSON
@@ -39,15 +39,23 @@ class Message(IntEnum):
     LAUNCH = 16  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes, cooperative; then the kernarg segment
     STAMP = 17  # u64 address of the word that gets the time
     RESULT = 18  # u32 image, device, launch, launches, grid x y z, block x y z, name bytes; name; its variables' bytes
-
     FORGET = 19  # u32 image: its module was unloaded
 
 
 FIRST_TICKET = Message.LAUNCH
 
 
+class Form(IntEnum):
+    """How IMAGE says what device it is."""
+
+    R0000 = 0  # hipDeviceProp_t before HIP 6
+    R0600 = 1  # hipDeviceProp_t since then
+    ISA = 2  # the name of an HSA agent's instruction set, ended by a zero
+
+
 def header() -> str:
     """protocol.h."""
     lines = [f"#define MESSAGE_{message.name} {message.value}u" for message in Message]
+    lines += [f"#define FORM_{form.name} {form.value}u" for form in Form]
     sizes = [f"#define CONTROL_BYTES {CONTROL_BYTES}u", f"#define PROPERTIES_BYTES {PROPERTIES_BYTES}u"]
     return "\n".join([*lines, *sizes, ""])

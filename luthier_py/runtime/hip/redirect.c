@@ -5,7 +5,7 @@
  * whatever is bound later. Words that already hold an address of the runtime's functions, in the writable data of what is
  * loaded (GOTs, and pointers that were kept after dlsym), are exchanged. Pointers on the heap stay as they are.
  */
-#include "tool.h"
+#include "preloaded.h"
 
 #include <dlfcn.h>
 #include <elf.h>

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/personality.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include "protocol.h"
 
 enum { PARTS = 8, SOCKET_FD = 3, SHARED_FD = 4 };
+static const unsigned long PERSONALITY_NOW = 0xffffffff; /* asks, and changes nothing */
 
 extern char **environ;
 
@@ -85,7 +87,13 @@ static bool spawn(const char *service, int socket_fd, int shared_fd)
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP); /* Ctrl-C is for the program */
     posix_spawnattr_setpgroup(&attributes, 0);
     pid_t pid;
+    /* Its own memory is to lie elsewhere than the program's, pages of which it may have to see at their address. */
+    int layout = personality(PERSONALITY_NOW);
+    if (layout >= 0)
+        personality((unsigned)layout | ADDR_COMPAT_LAYOUT);
     int failed = environment ? posix_spawn(&pid, python, &actions, &attributes, argv, environment) : ENOMEM;
+    if (layout >= 0)
+        personality((unsigned)layout);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     free(environment);

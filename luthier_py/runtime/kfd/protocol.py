@@ -10,6 +10,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 ARENA_START, ARENA_BYTES = 0x2000_0000_0000, 1 << 42
+DRIVER_START, DRIVER_BYTES = ARENA_START + ARENA_BYTES, 1 << 37  # memory of the worker's own that kernels see
 MAX_GPUS = 16
 EVENTS = 4096  # KFD_SIGNAL_EVENT_LIMIT of kfd_ioctl.h
 EVENT_WORDS = 12  # u32 state, type, times it was set, threads that wait; 32 bytes for kfd_event_data's union

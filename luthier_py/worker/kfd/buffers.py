@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from luthier_py.emulator.memory import Allocation, Memory
 from luthier_py.errors import DeviceError
-from luthier_py.runtime.kfd.protocol import ARENA_BYTES, ARENA_START
+from luthier_py.runtime.kfd.protocol import ARENA_BYTES, ARENA_START, DRIVER_BYTES, DRIVER_START
 from luthier_py.worker.arena import ARENA_FD
 from luthier_py.worker.kfd.ioctls import DOORBELL, MMIO, USERPTR, VRAM
 
@@ -57,7 +57,6 @@ class Buffers:
     """Mutable: all buffers of one program."""
 
     def __init__(self, limit: int) -> None:
-        self.memory = Memory()
         self._limit = limit  # bytes of each GPU
         self._used: Counter[int] = Counter()
         self._buffers: dict[int, Buffer] = {}
@@ -68,6 +67,8 @@ class Buffers:
         self._libc.mmap.restype = ctypes.c_void_p
         self._libc.mmap.argtypes = ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long
         self._map(ARENA_START, ARENA_BYTES, ARENA_START, _FIXED_NOREPLACE)
+        self._map(DRIVER_START, DRIVER_BYTES, DRIVER_START, _FIXED_NOREPLACE)
+        self.memory = Memory((DRIVER_START, DRIVER_BYTES))
 
     def allocate(self, address: int, size: int, flags: int, gpu: int, user: int) -> Buffer:
         """Raises OSError, as the driver has its errors."""

@@ -195,14 +195,21 @@ class DriverService:
             device.forget(buffer.address, buffer.size)
 
     def _map_memory_to_gpu(self, a: SimpleNamespace, array: bytes) -> None:
-        for (identity,) in struct.iter_unpack("<I", array[4 * a.done :]):
-            self.buffers.map(a.handle, self._gpu(identity))
+        for gpu in self._gpus(a, array):
+            self.buffers.map(a.handle, gpu)
         a.done = a.count
 
     def _unmap_memory_from_gpu(self, a: SimpleNamespace, array: bytes) -> None:
-        for (identity,) in struct.iter_unpack("<I", array[4 * a.done :]):
-            self.buffers.unmap(a.handle, self._gpu(identity))
+        for gpu in self._gpus(a, array):
+            self.buffers.unmap(a.handle, gpu)
         a.done = a.count
+
+    def _gpus(self, a: SimpleNamespace, array: bytes) -> list[int]:
+        """Those that were not done by an earlier call."""
+        self.buffers.of(a.handle)
+        if not a.count or a.done > a.count:
+            raise OSError(errno.EINVAL, "GPUs")
+        return [self._gpu(identity) for (identity,) in struct.iter_unpack("<I", array[4 * a.done :])]
 
     # -- queues ------------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -25,6 +26,9 @@ KERNEL void trap(u32 *p) { if (X == 3) __builtin_trap(); p[X] = 1; }
 KERNEL void debug(u32 *p) { __builtin_debugtrap(); p[X] = 1; }
 KERNEL void jump(u32 *p, u64 f) { ((void (*)(u32 *))f)(p); }
 KERNEL void forever(volatile u32 *p) { while (*p == 0); }
+KERNEL void announced(volatile u32 *p) { __builtin_amdgcn_s_sendmsg(1, 0); while (*p == 0); }
+KERNEL void first(volatile u32 *p) { p[0] = 1; while (p[1] == 0) __builtin_amdgcn_s_sleep(1); p[2] = 1; }
+KERNEL void second(volatile u32 *p) { while (p[0] == 0) __builtin_amdgcn_s_sleep(1); p[1] = 1; }
 // Tells the host, and goes on; then waits for its answer.
 KERNEL void tell(volatile u32 *p) {
   p[0] = 1;
@@ -203,3 +207,40 @@ def test_memory_that_is_allocated_while_a_kernel_runs(compiled):
 
     waiting(compiled, "grow", np.zeros(2, np.uint64), answer)
     assert read_bytes(found[0], 4) == (42).to_bytes(4, "little")
+
+
+def test_a_queue_that_is_destroyed_while_its_kernel_runs(compiled):
+    begun = threading.Event()
+    host = Host(interrupt=begun.set)
+
+    def destroy():
+        assert begun.wait(20)
+        host.device.halt(host.queue + 64)  # another's
+        host.device.halt(host.queue)
+
+    thread = threading.Thread(target=destroy)
+    thread.start()
+    with pytest.raises(DeviceError, match="its queue was destroyed") as caught:
+        host.dispatch(host.place(compiled), load(compiled).kernel("announced"), [np.zeros(1, np.uint32)])
+    thread.join()
+    assert caught.value.fault is None and not isinstance(caught.value, TimeLimit)
+    out = np.zeros(64, np.uint32)
+    host.dispatch(host.place(compiled), load(compiled).kernel("debug"), [out])
+    assert (out == 1).all()
+
+
+def test_kernels_that_wait_for_each_other(compiled):
+    """Dispatched at the same time, as from two queues."""
+    host = Host(time_limit=30)
+    base = host.place(compiled)
+    shared = host.memory.allocate(64, "shared").address
+    with ThreadPoolExecutor(2) as pool:
+        packets = []
+        for name in ("first", "second"):
+            kernarg = host.memory.allocate(320, "arguments").address
+            write_bytes(kernarg, shared.to_bytes(8, "little"))
+            descriptor = base + load(compiled).kernel(name).descriptor_address
+            packets.append(host.write_packet(DispatchPacket((1, 1, 1), (1, 1, 1), 0, 0, descriptor, kernarg)))
+        for future in [pool.submit(host.device.dispatch, packet, host.queue) for packet in packets]:
+            assert future.result().waves == 1
+    assert np.frombuffer(read_bytes(shared, 12), np.uint32).tolist() == [1, 1, 1]

@@ -1,13 +1,14 @@
-/* The LD_PRELOAD tool: what its files share.
+/* The LD_PRELOAD tool at the level of HIP: what its files share.
  *
  * interpose.c catches calls and hands launches to counted.c, graphs to graphed.c; copies.c has the instrumented copies of
- * the program's code objects; tool.c speaks to the worker and knows what is selected; redirect.c stands before a
- * runtime that was loaded without us.
+ * the program's code objects; redirect.c stands before a runtime that was loaded without us, attached.c lets a program
+ * bring its tool. What is the same for HIP and HSA is in runtime/tool.
  */
-#ifndef LUTHIER_TOOL_H
-#define LUTHIER_TOOL_H
+#ifndef LUTHIER_PRELOADED_H
+#define LUTHIER_PRELOADED_H
 
 #include "luthier.h"
+#include "tool.h"
 
 enum { COPY_TO_HOST = 2, COPY_DEFAULT = 4 }; /* hipMemcpyKind */
 
@@ -36,22 +37,6 @@ void *before_redirection(const char *name); /* the runtime's own */
 API void luthier_tool_runtime(uint64_t (*launches)(void)); /* our own runtime calls it when it is loaded */
 void *loaded_runtime(void); /* for dlsym; NULL: there is none */
 
-/* tool.c */
-struct settings { uint64_t first, end; uint32_t active, per_launch; };
-extern struct settings settings; /* of the tool, once a launch was selected */
-void tool_prepare(void);            /* start the worker, while the program starts */
-void tool_active(bool active);      /* by hipProfilerStart and hipProfilerStop */
-bool tool_off(void);                /* as far as flags say */
-bool tool_on(void);                 /* its worker is there, and its settings are known */
-bool tool_selects(unsigned long index, unsigned long launches); /* any of these */
-bool tool_ask(uint32_t code, const struct part *parts, int count, struct reply *reply);
-void tool_tell(uint32_t code, const struct part *parts, int count);
-void tool_forget(uint32_t image);   /* the worker needs it no longer */
-void tool_refused(void);            /* a kernel runs as it is that should not: the end under LUTHIER_STRICT */
-void count_launches_by(uint64_t (*launches)(void)); /* the device's own count */
-extern atomic_ulong launches_seen, launches_selected, launches_failed;
-extern atomic_ulong launches_explained; /* selected, and run as they are: the worker says why */
-
 /* copies.c: code objects of the program, and the copies of their kernels. */
 struct image;
 /* `bytes` 0: as many as its headers say; NULL if unknown. `lasting`: the data stay as long as somebody launches of it,
@@ -64,7 +49,7 @@ bool image_module(const struct image *image);                  /* it was loaded 
 void image_variable(struct image *image, const char *name, void *symbol, bool managed);
 
 struct launch_shape { struct dim3 grid, block; unsigned lds_bytes; stream_t stream; void **args, **extra; bool cooperative; };
-struct tool_variable { char *name; void *address; size_t bytes; };
+struct tool_variable { void *address; size_t bytes; };
 
 /* A kernel on one device, once it was launched there; `clone` is NULL where the original is to run. */
 struct copy {
@@ -85,7 +70,6 @@ struct copy {
 struct copy *copy_of(struct image *image, const char *name, int device); /* the image is locked */
 void image_lock(struct image *image);
 void image_unlock(struct image *image);
-void copies_collect(void); /* send what was not read yet */
 void copies_drop(void);    /* the tool goes: unload all copies */
 uint32_t image_number(const struct image *image);
 

@@ -1,7 +1,7 @@
 /* A tool under a program: its worker, what it selects, and how it comes and goes.
  *
  * Whatever fails here, the original runs and one line says so; LUTHIER_STRICT=1 makes it the program's end. A tool comes
- * with the library (LUTHIER_TOOL) or by luthier_tool_attach, and goes with the program or by luthier_tool_detach.
+ * with the library (LUTHIER_TOOL) or with the program's own call, and goes with the program or before.
  */
 #include "tool.h"
 
@@ -15,13 +15,16 @@
 struct settings settings;
 atomic_ulong launches_seen, launches_selected, launches_failed, launches_explained;
 
+/* By LUTHIER_SIGNAL. One for the libraries of all levels: the first has the signal's handler. */
+__attribute__((visibility("default"))) atomic_bool luthier_tool_toggled;
+#define toggled luthier_tool_toggled
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct wire wire = {-1, PTHREAD_MUTEX_INITIALIZER};
 /* STARTED: the worker may still be importing; READY: it has told its settings; BROKEN: originals run from here on. */
 static _Atomic enum { COLD, STARTED, READY, BROKEN } state;
 static bool used;                       /* something was selected: a child of fork cannot go on with it */
 static atomic_int profiled = -1;        /* by hipProfilerStart and Stop; before these, as the settings say */
-static atomic_bool toggled;             /* by LUTHIER_SIGNAL */
 static atomic_bool named;               /* there is a tool: the environment's, or one that was attached */
 static uint64_t (*device_launches)(void); /* NULL: the runtime does not say */
 static uint64_t launched_before;          /* the tool came */
@@ -136,8 +139,8 @@ static struct counts counts_now(void)
     return (struct counts){seen, launches_selected, launches_failed, launches_explained, all > seen ? all - seen : 0};
 }
 
-/* The program ends, or the tool is detached: everything that was counted so far is told. */
-static void end(void)
+/* The program ends, or the tool is detached. */
+void tool_end(void)
 {
     struct reply reply = {0, 0, NULL};
     if (state == READY)
@@ -161,7 +164,7 @@ static void finish(void)
 {
     if (state == COLD && launches_seen && !named)
         say("luthier: no tool: set LUTHIER_TOOL, or attach one");
-    end();
+    tool_end();
 }
 
 static void before_fork(void) { pthread_mutex_lock(&lock); }
@@ -238,6 +241,12 @@ bool tool_on(void)
     return state == READY;
 }
 
+bool tool_named(void)
+{
+    read_settings();
+    return named && state != BROKEN;
+}
+
 bool tool_off(void)
 {
     read_settings();
@@ -254,21 +263,13 @@ bool tool_selects(unsigned long index, unsigned long launches)
     return from < to;
 }
 
-/* For programs that bring a tool themselves. 0, or 1: there is a tool already, 2: no runtime, 3: it did not start. */
-API int luthier_tool_attach(const char *tool, const char *options);
-API void luthier_tool_detach(void);
-API char *luthier_tool_verdict(void); /* as JSON, to be freed; NULL when the worker is gone */
-API void luthier_tool_free(char *text);
+bool tool_runs(void) { return state == READY || state == STARTED; }
 
-int luthier_tool_attach(const char *tool, const char *options)
+bool tool_exchange(const char *tool, const char *options)
 {
-    if (state == READY || state == STARTED)
-        return 1;
+    if (tool_runs())
+        return false;
     pthread_mutex_lock(&lock);
-    if (!redirect()) {
-        pthread_mutex_unlock(&lock);
-        return 2;
-    }
     wire_close(&wire);
     free(attached_tool);
     free(attached_options);
@@ -281,17 +282,10 @@ int luthier_tool_attach(const char *tool, const char *options)
     named = true;
     state = COLD;
     pthread_mutex_unlock(&lock);
-    return tool_on() ? 0 : 3;
+    return true;
 }
 
-void luthier_tool_detach(void)
-{
-    end();
-    graphs_drop();
-    copies_drop();
-}
-
-char *luthier_tool_verdict(void)
+char *tool_verdict(void)
 {
     struct reply reply = {0, 0, NULL};
     if (state != READY)
@@ -300,5 +294,3 @@ char *luthier_tool_verdict(void)
     struct counts counts = counts_now();
     return tool_ask(MESSAGE_VERDICT, &(struct part){&counts, sizeof counts}, 1, &reply) ? reply.data : NULL;
 }
-
-void luthier_tool_free(char *text) { free(text); }

@@ -1,0 +1,152 @@
+/* The tool at the level of HSA: what its files share.
+ *
+ * loaded.c is given ROCr's tables and puts ours into them; objects.c knows the program's kernels by their descriptors'
+ * addresses; instances.c loads the copies; packets.c rewrites what is put on queues, and queues.c knows how much of it
+ * fits; flights.c has launches whose results are wanted, gates.c what waits for these, awaited.c the thread that reads. What is the same for HIP and HSA is in runtime/tool.
+ */
+#ifndef LUTHIER_HSA_TOOL_H
+#define LUTHIER_HSA_TOOL_H
+
+#include <pthread.h>
+
+#include "hsa.h"
+#include "tool.h"
+
+#define API __attribute__((visibility("default")))
+
+/* loaded.c: ROCr's own functions, and whether they may be called. */
+struct runtime {
+#define FIELD(place, result, name, parameters) result(*name) parameters;
+    CORE_FUNCTIONS(FIELD) AMD_FUNCTIONS(FIELD)
+#undef FIELD
+    struct loader loader;
+};
+extern struct runtime rocr;
+extern atomic_bool runtime_there; /* from OnLoad to OnUnload */
+
+/* objects.c */
+struct image; /* a code object, as it was loaded on an agent */
+struct kernel {
+    struct kernel *next, *next_of_image;
+    uint64_t object; /* its descriptor's address: the packet's kernel_object */
+    struct image *image;
+    char *name;
+    bool own;        /* of the HIP runtime, and not of the program */
+    uint32_t private_bytes, group_bytes;
+    pthread_mutex_t lock; /* of what follows */
+    bool asked, selected, explained;
+    struct clone clone;   /* without a name where the original is to run */
+    struct instance *instances;
+};
+struct kernel *kernel_at(uint64_t object);
+hsa_agent_t image_agent(const struct image *image);
+uint32_t image_number(const struct image *image);
+int image_device(const struct image *image);   /* the agent's number among the GPUs */
+uint64_t image_delta(const struct image *image); /* what loading has added to addresses */
+bool image_send(struct image *image);          /* to the worker, once; its kernel is locked */
+void kernels_each(void (*action)(struct kernel *kernel));
+void objects_drop(void);
+hsa_status_t tool_executable_freeze(hsa_executable_t executable, const char *options);
+hsa_status_t tool_executable_destroy(hsa_executable_t executable);
+
+/* instances.c: a copy that is loaded, with variables of its own. Where each launch is asked for, each queue that
+ * launches the kernel has an instance: launches of one never wait for those of another. */
+struct gates { struct gate **at; size_t count, room; };
+struct tool_variable { void *address; size_t bytes; };
+struct shape { uint32_t grid[3], block[3]; };
+struct queue;
+struct instance {
+    struct instance *next;
+    struct kernel *kernel;
+    const struct queue *queue; /* NULL: of all, or free */
+    hsa_executable_t executable;
+    hsa_reader_t reader;
+    uint64_t object;
+    uint32_t private_bytes, group_bytes;
+    struct tool_variable *variables;
+    uint32_t variable_count;
+    struct gate *gate;        /* the last launch's: the next one goes through it */
+    unsigned long unread, last_index;
+    struct shape last;
+};
+struct instance *instance_for(struct kernel *kernel, const struct queue *queue); /* NULL: the original is to run */
+void instance_note(struct instance *instance, unsigned long index, const struct shape *shape);
+void instance_read(struct instance *instance, uint32_t launches, unsigned long index, const struct shape *shape);
+void instances_send(struct kernel *kernel); /* what was not read yet */
+void instances_drop(struct kernel *kernel);
+void instances_leave(const struct queue *queue);
+
+/* queues.c: the program's queues, and how much of what is written to them the device has taken. */
+struct batch { union packet *at; size_t count, room; };
+struct queue {
+    struct queue *next;
+    hsa_queue_t *handle;   /* the program's; ROCr has another one of the same size behind it */
+    hsa_agent_t agent;
+    bool single;           /* one thread alone puts packets on it */
+    queue_error *error;    /* the program's */
+    void *data;
+    atomic_bool dead, used, gone; /* it failed; copies were launched on it; it was destroyed */
+    atomic_uint references; /* the list's, and those of markers */
+    pthread_mutex_t use;   /* of its handle, by us: the program does not destroy it meanwhile */
+    struct gates pending;  /* of launches that a barrier bit comes after */
+    struct batch backlog;  /* packets that did not fit yet */
+    uint64_t made, given, marked; /* packets: of all, to ROCr, and before the last marker */
+    atomic_ulong taken;    /* by the device, as far as is known */
+    atomic_bool behind;    /* there is a backlog, or was */
+    bool unmarked;         /* no marker could be made: nothing is held back */
+    struct passing *first, **last; /* gates that packets wait at which may not have been taken */
+    pthread_mutex_t lock;  /* of these two */
+};
+hsa_status_t tool_queue_create(hsa_agent_t agent, uint32_t size, uint32_t type, queue_error *error, void *data,
+                               uint32_t private_bytes, uint32_t group_bytes, hsa_queue_t **queue);
+hsa_status_t tool_queue_destroy(hsa_queue_t *queue);
+void queues_drain(void); /* until everything that is on them now is done, or seems never to be */
+void queue_mark(struct queue *queue); /* a packet that tells when all before it were taken, if it is time for one */
+void queue_give(struct queue *queue, packet_writer *write); /* as much of the backlog as fits */
+
+/* packets.c */
+packet_handler rewrite_packets;
+bool batch_reserve(struct batch *batch, size_t more);
+void queue_add(struct queue *queue, const union packet *packet); /* there is room in the backlog */
+
+/* awaited.c: something is done when its signal says so; a thread of ours does what is to be done then. */
+struct awaited {
+    struct awaited *next;
+    hsa_signal_t done;
+    void (*action)(struct awaited *awaited); /* owns it from then on; the signal goes back before */
+    int64_t start, end;                      /* of what was done */
+};
+bool await(struct awaited *awaited); /* gives it a signal; false: there is none */
+void awaited_drop(void);
+
+/* gates.c: a gate is a signal that becomes 0 when a launch's results were read. It stays while something refers to it. */
+struct gate;
+struct gate *gate_new(hsa_agent_t agent); /* shut, with one reference; NULL: there is none */
+void gate_open(struct gate *gate);
+bool gate_shut(const struct gate *gate);
+hsa_signal_t gate_signal(const struct gate *gate);
+struct gate *gate_keep(struct gate *gate);
+void gate_leave(struct gate *gate); /* NULL is none */
+bool gates_add(struct gates *gates, struct gate *gate); /* keeps it; not one that is there, or open; false: no memory */
+void gates_clear(struct gates *gates);
+void gates_drop(void); /* signals that nothing refers to */
+void gate_note(struct queue *queue, struct gate *gate); /* the next packet waits at it */
+void gates_passed(struct queue *queue, uint64_t packets); /* so many of those made were taken */
+
+/* flights.c: launches from their packet until their results are read. */
+struct flight {
+    struct awaited awaited; /* first */
+    struct flight *next, *previous;
+    struct instance *instance;
+    hsa_signal_t application;
+    struct gate *gate;
+    unsigned long index;
+    struct shape shape;
+};
+/* Before its packet is written, which is to have its signal; NULL: there are no signals. */
+struct flight *flight_start(const struct flight *about);
+bool flights_wait(const struct kernel *kernel); /* until none is left of that kernel, or at all; false: one seems to stay */
+
+enum { PATIENCE_SECONDS = 10 }; /* for what may never come */
+
+#endif

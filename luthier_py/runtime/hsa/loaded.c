@@ -1,0 +1,121 @@
+/* Where the runtime meets the tool: ROCr calls OnLoad of the libraries in HSA_TOOLS_LIB in hsa_init, rocprofiler-register
+ * calls rocprofiler_set_api_table. Both give tables of functions, through which ROCr's public calls go: ours come first.
+ */
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hsa_tool.h"
+
+struct runtime rocr;
+atomic_bool runtime_there;
+
+enum {
+#define PLACE(place, result, name, parameters) AT_##name = place,
+    CORE_FUNCTIONS(PLACE) AMD_FUNCTIONS(PLACE)
+#undef PLACE
+};
+
+static int is_hip(struct dl_phdr_info *object, size_t size, void *found)
+{
+    static const char name[] = "libamdhip64.so";
+    const char *path = object->dlpi_name ? object->dlpi_name : "", *file = strrchr(path, '/');
+    (void)size;
+    *(bool *)found |= strncmp(file ? file + 1 : path, name, sizeof name - 1) == 0;
+    return *(bool *)found;
+}
+
+/* Where the tool is there at both levels, a HIP program is HIP's. */
+static bool leave_to_hip(void)
+{
+    const char *level = secure_getenv("LUTHIER_LEVEL");
+    bool hip = false;
+    if (level && strcmp(level, "auto") == 0)
+        dl_iterate_phdr(is_hip, &hip);
+    return hip;
+}
+
+static bool has(const struct table *table, size_t place)
+{
+    return table && table->bytes >= offsetof(struct table, functions) + (place + 1) * sizeof(void *) && table->functions[place];
+}
+
+static bool take_functions(const struct tables *tables)
+{
+    const struct table *core = tables->core, *amd = tables->amd;
+#define TAKE(table, result, name, parameters)                                          \
+    if (!has(table, AT_##name)) {                                                      \
+        say("luthier: this HSA runtime gives tools no %s; the tool is not there", #name); \
+        return false;                                                                  \
+    }                                                                                  \
+    rocr.name = (result(*) parameters)table->functions[AT_##name];
+#define TAKE_CORE(place, result, name, parameters) TAKE(core, result, name, parameters)
+#define TAKE_AMD(place, result, name, parameters) TAKE(amd, result, name, parameters)
+    CORE_FUNCTIONS(TAKE_CORE)
+    AMD_FUNCTIONS(TAKE_AMD)
+    return true;
+}
+
+static bool stand_before(struct tables *tables)
+{
+    if (!tables || tables->bytes < sizeof *tables) {
+        say("luthier: this HSA runtime's tables are of an unknown form; the tool is not there");
+        return false;
+    }
+    struct table *core = tables->core;
+    if (has(core, AT_hsa_queue_create) && core->functions[AT_hsa_queue_create] == (void *)tool_queue_create)
+        return true; /* both ways in were taken */
+    if (!tool_named() || leave_to_hip())
+        return true;
+    if (!take_functions(tables))
+        return false;
+    core->functions[AT_hsa_queue_create] = (void *)tool_queue_create;
+    core->functions[AT_hsa_queue_destroy] = (void *)tool_queue_destroy;
+    core->functions[AT_hsa_executable_freeze] = (void *)tool_executable_freeze;
+    core->functions[AT_hsa_executable_destroy] = (void *)tool_executable_destroy;
+    runtime_there = true;
+    tool_prepare();
+    return true;
+}
+
+/* hsa_api_trace.h */
+API bool OnLoad(struct tables *tables, uint64_t version, uint64_t failed, const char *const *names);
+API void OnUnload(void);
+
+bool OnLoad(struct tables *tables, uint64_t version, uint64_t failed, const char *const *names)
+{
+    (void)version, (void)failed, (void)names;
+    return stand_before(tables);
+}
+
+/* The last hsa_shut_down. The worker goes on: the program may begin again. */
+void OnUnload(void)
+{
+    if (!runtime_there)
+        return;
+    if (tool_runs())
+        copies_collect();
+    objects_drop();
+    awaited_drop();
+    gates_drop();
+    runtime_there = false;
+}
+
+/* rocprofiler-register, since ROCm 6.2: called for each runtime by its name. 0: taken. */
+API int rocprofiler_set_api_table(const char *name, uint64_t version, uint64_t instance, void **tables, uint64_t count);
+
+int rocprofiler_set_api_table(const char *name, uint64_t version, uint64_t instance, void **tables, uint64_t count)
+{
+    (void)version, (void)instance;
+    return name && strcmp(name, "hsa") == 0 && count >= 1 && !stand_before(tables[0]);
+}
+
+/* The program ends, or its last use of HSA. */
+void copies_collect(void)
+{
+    if (!runtime_there)
+        return;
+    queues_drain();
+    flights_wait(NULL);
+    kernels_each(instances_send);
+}

@@ -1,0 +1,260 @@
+/* The program's code objects and kernels, from the moment when their executable is frozen and they have addresses.
+ *
+ * ROCr's loader says of each loaded code object where its bytes are, on which agent it lies and what loading has added to
+ * its addresses (hsa_ven_amd_loader); an executable's symbols name its kernels. The bytes are copied: a reader may go.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "hsa_tool.h"
+
+struct image {
+    struct image *next;
+    hsa_executable_t executable;
+    hsa_agent_t agent;
+    int device;
+    uint32_t number;
+    void *data;
+    size_t bytes;
+    uint64_t delta, base, size;
+    bool sent, good; /* to the worker; what it said */
+    struct kernel *kernels;
+    pthread_mutex_t lock;
+};
+
+enum { ROWS = 4096 };
+static struct kernel *table[ROWS]; /* by the descriptor's address */
+static struct image *images;
+static uint32_t last_number;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all three */
+
+hsa_agent_t image_agent(const struct image *image) { return image->agent; }
+uint32_t image_number(const struct image *image) { return image->number; }
+int image_device(const struct image *image) { return image->device; }
+uint64_t image_delta(const struct image *image) { return image->delta; }
+
+static struct kernel **row_of(uint64_t object) { return &table[(object >> 6) * 0x9E3779B97F4A7C15u >> 52]; }
+
+struct kernel *kernel_at(uint64_t object)
+{
+    pthread_mutex_lock(&lock);
+    struct kernel *kernel = *row_of(object);
+    while (kernel && kernel->object != object)
+        kernel = kernel->next;
+    pthread_mutex_unlock(&lock);
+    return kernel;
+}
+
+void kernels_each(void (*action)(struct kernel *kernel))
+{
+    pthread_mutex_lock(&lock);
+    for (struct image *image = images; image; image = image->next)
+        for (struct kernel *kernel = image->kernels; kernel; kernel = kernel->next_of_image)
+            action(kernel);
+    pthread_mutex_unlock(&lock);
+}
+
+struct numbered { hsa_agent_t agent; int number, gpus; };
+
+static hsa_status_t number_agent(hsa_agent_t agent, void *data)
+{
+    struct numbered *wanted = data;
+    uint32_t type = 0;
+    if (rocr.hsa_agent_get_info(agent, HSA_AGENT_INFO_DEVICE, &type) == HSA_SUCCESS && type == HSA_DEVICE_TYPE_GPU) {
+        if (agent.handle == wanted->agent.handle)
+            wanted->number = wanted->gpus;
+        wanted->gpus++;
+    }
+    return HSA_SUCCESS;
+}
+
+/* "amdgcn-amd-amdhsa--" and the target ID. */
+static bool name_isa(hsa_agent_t agent, char properties[static PROPERTIES_BYTES])
+{
+    hsa_isa_t isa;
+    uint32_t length = 0;
+    return rocr.hsa_agent_get_info(agent, HSA_AGENT_INFO_ISA, &isa) == HSA_SUCCESS &&
+           rocr.hsa_isa_get_info_alt(isa, HSA_ISA_INFO_NAME_LENGTH, &length) == HSA_SUCCESS && length < PROPERTIES_BYTES &&
+           rocr.hsa_isa_get_info_alt(isa, HSA_ISA_INFO_NAME, properties) == HSA_SUCCESS;
+}
+
+bool image_send(struct image *image)
+{
+    pthread_mutex_lock(&image->lock);
+    if (!image->sent) {
+        char properties[PROPERTIES_BYTES] = {0};
+        image->good = name_isa(image->agent, properties) &&
+                      clone_image(image->number, image->device, FORM_ISA, properties, image->data, image->bytes);
+        image->sent = true;
+    }
+    pthread_mutex_unlock(&image->lock);
+    return image->good;
+}
+
+static bool info(hsa_loaded_t loaded, uint32_t what, void *value)
+{
+    return rocr.loader.info(loaded, what, value) == HSA_SUCCESS;
+}
+
+static struct image *image_new(hsa_executable_t executable, hsa_loaded_t loaded)
+{
+    uint32_t kind = 0, storage = 0;
+    uint64_t data = 0, bytes = 0;
+    struct image found = {.executable = executable};
+    bool known = info(loaded, LOADED_KIND, &kind) && kind == LOADED_KIND_AGENT && info(loaded, LOADED_AGENT, &found.agent) &&
+                 info(loaded, LOADED_STORAGE, &storage) && storage == LOADED_STORAGE_MEMORY &&
+                 info(loaded, LOADED_DATA, &data) && info(loaded, LOADED_BYTES, &bytes) && data && bytes &&
+                 info(loaded, LOADED_DELTA, &found.delta) && info(loaded, LOADED_BASE, &found.base) &&
+                 info(loaded, LOADED_SIZE, &found.size);
+    struct numbered numbered = {found.agent, 0, 0};
+    struct image *image = known ? malloc(sizeof *image) : NULL;
+    void *copy = image ? malloc(bytes) : NULL;
+    if (!copy || rocr.hsa_iterate_agents(number_agent, &numbered) != HSA_SUCCESS) {
+        free(image);
+        free(copy);
+        return NULL;
+    }
+    *image = found;
+    image->data = memcpy(copy, (const void *)(uintptr_t)data, bytes);
+    image->bytes = bytes;
+    image->device = numbered.number;
+    pthread_mutex_init(&image->lock, NULL);
+    return image;
+}
+
+/* The symbol is the descriptor's: the kernel's name and ".kd". */
+static char *kernel_name(hsa_symbol_t symbol)
+{
+    static const char suffix[] = ".kd";
+    uint32_t length = 0;
+    if (rocr.hsa_executable_symbol_get_info(symbol, HSA_SYMBOL_INFO_NAME_LENGTH, &length) != HSA_SUCCESS)
+        return NULL;
+    char *name = calloc(length + 1u, 1);
+    if (name && rocr.hsa_executable_symbol_get_info(symbol, HSA_SYMBOL_INFO_NAME, name) == HSA_SUCCESS &&
+        length >= sizeof suffix && strcmp(name + length - (sizeof suffix - 1), suffix) == 0)
+        name[length - (sizeof suffix - 1)] = 0;
+    return name;
+}
+
+static hsa_status_t note_kernel(hsa_executable_t executable, hsa_agent_t agent, hsa_symbol_t symbol, void *data)
+{
+    static const char own[] = "__amd_rocclr_";
+    struct image *image = data;
+    uint32_t type = 0;
+    uint64_t object = 0;
+    (void)executable, (void)agent;
+    if (rocr.hsa_executable_symbol_get_info(symbol, HSA_SYMBOL_INFO_TYPE, &type) != HSA_SUCCESS ||
+        type != HSA_SYMBOL_KIND_KERNEL ||
+        rocr.hsa_executable_symbol_get_info(symbol, HSA_SYMBOL_INFO_KERNEL_OBJECT, &object) != HSA_SUCCESS ||
+        object - image->base >= image->size)
+        return HSA_SUCCESS;
+    struct kernel *kernel = calloc(1, sizeof *kernel);
+    if (!kernel || !(kernel->name = kernel_name(symbol))) {
+        free(kernel);
+        return HSA_SUCCESS;
+    }
+    rocr.hsa_executable_symbol_get_info(symbol, HSA_SYMBOL_INFO_PRIVATE_BYTES, &kernel->private_bytes);
+    rocr.hsa_executable_symbol_get_info(symbol, HSA_SYMBOL_INFO_GROUP_BYTES, &kernel->group_bytes);
+    kernel->own = strncmp(kernel->name, own, sizeof own - 1) == 0;
+    kernel->object = object;
+    kernel->image = image;
+    pthread_mutex_init(&kernel->lock, NULL);
+    kernel->next_of_image = image->kernels;
+    image->kernels = kernel;
+    return HSA_SUCCESS;
+}
+
+static hsa_status_t note_loaded(hsa_executable_t executable, hsa_loaded_t loaded, void *data)
+{
+    struct image *image = image_new(executable, loaded);
+    (void)data;
+    if (!image)
+        return HSA_SUCCESS;
+    rocr.hsa_executable_iterate_agent_symbols(executable, image->agent, note_kernel, image);
+    pthread_mutex_lock(&lock);
+    image->number = ++last_number;
+    image->next = images;
+    images = image;
+    for (struct kernel *kernel = image->kernels; kernel; kernel = kernel->next_of_image) {
+        struct kernel **row = row_of(kernel->object);
+        kernel->next = *row;
+        *row = kernel;
+    }
+    pthread_mutex_unlock(&lock);
+    return HSA_SUCCESS;
+}
+
+static bool loader_known(void)
+{
+    return rocr.loader.info || (rocr.hsa_system_get_major_extension_table(EXTENSION_AMD_LOADER, 1, sizeof rocr.loader,
+                                                                           &rocr.loader) == HSA_SUCCESS && rocr.loader.info);
+}
+
+hsa_status_t tool_executable_freeze(hsa_executable_t executable, const char *options)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    hsa_status_t status = rocr.hsa_executable_freeze(executable, options);
+    if (status != HSA_SUCCESS || !runtime_there)
+        return status;
+    if (loader_known())
+        rocr.loader.each(executable, note_loaded, NULL);
+    else if (!atomic_flag_test_and_set(&said))
+        say("luthier: kernels run as they are: this HSA runtime has no extension that tells what is loaded");
+    return status;
+}
+
+static void leave_table(const struct kernel *kernel)
+{
+    struct kernel **place = row_of(kernel->object);
+    while (*place && *place != kernel)
+        place = &(*place)->next;
+    if (*place)
+        *place = kernel->next;
+}
+
+static struct image *take_image(hsa_executable_t executable, bool any)
+{
+    pthread_mutex_lock(&lock);
+    struct image **place = &images;
+    while (*place && !any && (*place)->executable.handle != executable.handle)
+        place = &(*place)->next;
+    struct image *image = *place;
+    if (image)
+        *place = image->next;
+    for (struct kernel *kernel = image ? image->kernels : NULL; kernel; kernel = kernel->next_of_image)
+        leave_table(kernel);
+    pthread_mutex_unlock(&lock);
+    return image;
+}
+
+/* What is not in the table any more. Launches of it are done, or the program may not unload it. */
+static void drop(struct image *image)
+{
+    for (struct kernel *kernel; (kernel = image->kernels);) {
+        image->kernels = kernel->next_of_image;
+        if (flights_wait(kernel)) {
+            instances_send(kernel);
+            instances_drop(kernel);
+            clone_free(&kernel->clone);
+            free(kernel->name);
+            free(kernel);
+        }
+    }
+    if (image->sent)
+        tool_forget(image->number);
+    free(image->data);
+    free(image);
+}
+
+void objects_drop(void)
+{
+    for (struct image *image; (image = take_image((hsa_executable_t){0}, true));)
+        drop(image);
+}
+
+hsa_status_t tool_executable_destroy(hsa_executable_t executable)
+{
+    for (struct image *image; runtime_there && (image = take_image(executable, false));)
+        drop(image);
+    return rocr.hsa_executable_destroy(executable);
+}

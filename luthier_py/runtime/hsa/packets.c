@@ -1,0 +1,150 @@
+/* What is put on queues: dispatches of selected kernels become dispatches of their copies.
+ *
+ * A packet with the barrier bit comes after the launches before it are complete for the program, which is when their
+ * results are read: a barrier-and packet before it waits for that. So does one before the next launch of the same copy,
+ * whose variables that launch uses. Work-groups keep their size, and what the program asks beyond the kernel's needs stays.
+ */
+#include <stdlib.h>
+
+#include "hsa_tool.h"
+
+bool batch_reserve(struct batch *batch, size_t more)
+{
+    if (batch->count + more <= batch->room)
+        return true;
+    size_t room = 2 * (batch->count + more);
+    union packet *at = realloc(batch->at, room * sizeof *at);
+    if (at) {
+        batch->at = at;
+        batch->room = room;
+    }
+    return at != NULL;
+}
+
+void queue_add(struct queue *queue, const union packet *packet)
+{
+    queue->backlog.at[queue->backlog.count++] = *packet;
+    queue->made++;
+}
+
+/* Barrier-and packets for all of these gates. */
+static void add_barriers(struct queue *queue, const struct gates *gates)
+{
+    for (size_t i = 0; i < gates->count; i += BARRIER_SIGNALS) {
+        union packet packet = {.barrier = {.header = PACKET_BARRIER_AND | HEADER_ACQUIRE_SYSTEM}};
+        for (size_t j = 0; j < BARRIER_SIGNALS && i + j < gates->count; j++) {
+            packet.barrier.after[j] = gate_signal(gates->at[i + j]);
+            gate_note(queue, gates->at[i + j]);
+        }
+        queue_add(queue, &packet);
+    }
+}
+
+static uint32_t groups(uint32_t items, uint32_t block) { return block ? (items + block - 1) / block : 0; }
+
+/* This launch's copy, or NULL where the original is to run. */
+static struct instance *select_copy(struct queue *queue, const struct dispatch *dispatch, unsigned long *index)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    struct kernel *kernel = kernel_at(dispatch->kernel_object);
+    if (kernel && kernel->own && !(tool_on() && settings.own_kernels))
+        return NULL;
+    *index = launches_seen++;
+    if (!tool_selects(*index, 1))
+        return NULL;
+    if (kernel)
+        return instance_for(kernel, queue);
+    launches_selected++;
+    if (!atomic_flag_test_and_set(&said))
+        say("luthier: kernels run as they are that were not loaded as part of an executable");
+    return NULL;
+}
+
+/* What the program has asked for beyond what the kernel needs stays. */
+static uint32_t exchanged(uint32_t asked, uint32_t original, uint32_t copy)
+{
+    return copy + (asked > original ? asked - original : 0);
+}
+
+static void exchange(struct dispatch *dispatch, const struct instance *instance)
+{
+    const struct kernel *kernel = instance->kernel;
+    dispatch->kernel_object = instance->object;
+    dispatch->private_bytes = exchanged(dispatch->private_bytes, kernel->private_bytes, instance->private_bytes);
+    dispatch->group_bytes = exchanged(dispatch->group_bytes, kernel->group_bytes, instance->group_bytes);
+}
+
+static struct flight *start_flight(struct instance *instance, unsigned long index, const struct shape *shape,
+                                   struct dispatch *dispatch)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    struct flight about = {.instance = instance, .application = dispatch->completion, .index = index, .shape = *shape};
+    struct flight *flight = flight_start(&about);
+    if (!flight && !atomic_flag_test_and_set(&said))
+        say("luthier: launches run as they are: the HSA runtime has no more signals");
+    if (!flight)
+        return NULL;
+    dispatch->completion = flight->awaited.done;
+    dispatch->header = (uint16_t)((dispatch->header & ~HEADER_FENCES) | HEADER_ACQUIRE_SYSTEM | HEADER_RELEASE_SYSTEM);
+    return flight;
+}
+
+static void add_dispatch(struct queue *queue, union packet *packet, struct gates *before, struct instance *instance,
+                         unsigned long index)
+{
+    struct dispatch *dispatch = &packet->dispatch;
+    struct shape shape;
+    for (int i = 0; i < 3; i++) {
+        shape.block[i] = dispatch->block[i];
+        shape.grid[i] = groups(dispatch->items[i], dispatch->block[i]);
+    }
+    queue->used = true;
+    if (settings.per_launch && instance->gate)
+        gates_add(before, instance->gate);
+    add_barriers(queue, before);
+    struct flight *flight = settings.per_launch ? start_flight(instance, index, &shape, dispatch) : NULL;
+    if (flight) {
+        gate_leave(instance->gate);
+        instance->gate = gate_keep(flight->gate);
+        gates_add(&queue->pending, flight->gate);
+    }
+    if (!settings.per_launch)
+        instance_note(instance, index, &shape);
+    if (flight || !settings.per_launch)
+        exchange(dispatch, instance);
+    queue_add(queue, packet);
+}
+
+static void rewrite(struct queue *queue, union packet packet)
+{
+    bool dispatch = (packet.header & HEADER_TYPE) == PACKET_DISPATCH;
+    unsigned long index = 0;
+    struct instance *instance = dispatch ? select_copy(queue, &packet.dispatch, &index) : NULL;
+    struct gates before = {0};
+    if (packet.header & HEADER_BARRIER) {
+        for (size_t i = 0; i < queue->pending.count; i++)
+            gates_add(&before, queue->pending.at[i]);
+        gates_clear(&queue->pending);
+    }
+    if (instance)
+        add_dispatch(queue, &packet, &before, instance, index);
+    else {
+        add_barriers(queue, &before);
+        queue_add(queue, &packet);
+    }
+    gates_clear(&before);
+    queue_mark(queue);
+}
+
+void rewrite_packets(const void *packets, uint64_t count, uint64_t index, void *data, packet_writer *write)
+{
+    struct queue *queue = data;
+    const union packet *packet = packets;
+    (void)index;
+    for (uint64_t i = 0; i < count; i++) {
+        while (!batch_reserve(&queue->backlog, queue->pending.count + 4))
+            continue; /* there is memory again */
+        rewrite(queue, packet[i]);
+    }
+    queue_give(queue, write);
+}

@@ -1,0 +1,126 @@
+/* What the worker makes of a kernel: asked for, taken apart, and told what a launch of it has counted.
+ *
+ * A copy of a code object is loaded as one of its own, but uses the program's variables where the program has them: the
+ * places where it names the original object (worker/absolute.py) are filled in with where the program has loaded that.
+ */
+#include "tool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PLACE_BYTES = 24 };
+
+bool clone_image(uint32_t image, int device, uint32_t form, const void *properties, const void *data, size_t bytes)
+{
+    uint32_t head[3] = {image, (uint32_t)device, form};
+    struct part parts[] = {{head, sizeof head}, {properties, PROPERTIES_BYTES}, {data, bytes}};
+    struct reply reply;
+    if (!tool_ask(MESSAGE_IMAGE, parts, 3, &reply))
+        return false;
+    free(reply.data);
+    return reply.status == 0; /* if not, the worker has said why */
+}
+
+static char *take_text(struct cursor *cursor)
+{
+    uint32_t bytes = take32(cursor);
+    const char *text = take(cursor, bytes);
+    char *copy = text ? strndup(text, bytes) : NULL;
+    cursor->bad |= copy == NULL;
+    return copy;
+}
+
+/* Aligned, as a loader may expect. */
+static char *take_bytes(struct cursor *cursor, size_t bytes)
+{
+    const void *data = take(cursor, bytes);
+    char *copy = data ? malloc(bytes + 1) : NULL;
+    cursor->bad |= copy == NULL;
+    return copy ? memcpy(copy, data, bytes) : NULL;
+}
+
+/* How many things follow, each of which has a size itself; room for them in `*array`. */
+static uint32_t take_count(struct cursor *cursor, void **array, size_t bytes)
+{
+    uint32_t count = take32(cursor);
+    cursor->bad |= count > (size_t)(cursor->end - cursor->at);
+    *array = cursor->bad ? NULL : calloc(count + 1u, bytes);
+    cursor->bad |= *array == NULL;
+    return cursor->bad ? 0 : count;
+}
+
+/* clone's name, code object; name of each variable of the tool; the program's variables; what becomes absolute. */
+static void read_clone(struct clone *clone, struct cursor *cursor)
+{
+    clone->name = take_text(cursor);
+    clone->bytes = take32(cursor);
+    clone->code = take_bytes(cursor, clone->bytes);
+    clone->variable_count = take_count(cursor, (void **)&clone->variables, sizeof *clone->variables);
+    for (uint32_t i = 0; i < clone->variable_count; i++)
+        clone->variables[i] = take_text(cursor);
+    clone->program_count = take_count(cursor, (void **)&clone->program, sizeof *clone->program);
+    for (uint32_t i = 0; i < clone->program_count; i++) {
+        clone->program[i].name = take_text(cursor);
+        clone->program[i].where = take64(cursor);
+        clone->program[i].changes = take32(cursor) != 0;
+    }
+    clone->place_count = take32(cursor);
+    clone->places = take_bytes(cursor, (size_t)clone->place_count * PLACE_BYTES);
+}
+
+enum answer clone_ask(uint32_t image, int device, const char *kernel, struct clone *clone)
+{
+    uint32_t head[] = {image, (uint32_t)device};
+    struct part parts[] = {{head, sizeof head}, {kernel, strlen(kernel)}};
+    struct reply reply;
+    *clone = (struct clone){0};
+    if (!tool_ask(MESSAGE_INSTRUMENT, parts, 2, &reply))
+        return REFUSED;
+    struct cursor cursor = {reply.data, reply.data + reply.bytes, false};
+    bool chosen = reply.status == 0 && take32(&cursor) != 0, changed = chosen && cursor.at != cursor.end;
+    if (changed)
+        read_clone(clone, &cursor);
+    bool good = reply.status == 0 && !cursor.bad;
+    free(reply.data);
+    if (!good)
+        clone_free(clone);
+    return !good ? REFUSED : !chosen ? NOT_CHOSEN : !changed ? NOT_CHANGED : CLONED;
+}
+
+/* Offsets of three dwords in the file: s_getpc_b64, which becomes a move, and the halves of the address. */
+bool clone_place(struct clone *clone, uint64_t base)
+{
+    struct cursor cursor = {clone->places, clone->places + (size_t)clone->place_count * PLACE_BYTES, false};
+    for (uint32_t i = 0; i < clone->place_count; i++) {
+        uint32_t getpc = take32(&cursor), move = take32(&cursor), low = take32(&cursor), high = take32(&cursor);
+        uint64_t address = base + take64(&cursor), last = clone->bytes - 4;
+        if (clone->bytes < 4 || getpc > last || low > last || high > last)
+            return false;
+        uint32_t half[] = {(uint32_t)address, (uint32_t)(address >> 32)};
+        memcpy(clone->code + getpc, &move, 4);
+        memcpy(clone->code + low, &half[0], 4);
+        memcpy(clone->code + high, &half[1], 4);
+    }
+    return true;
+}
+
+void clone_free(struct clone *clone)
+{
+    for (uint32_t i = 0; i < clone->variable_count; i++)
+        free(clone->variables[i]);
+    for (uint32_t i = 0; i < clone->program_count; i++)
+        free(clone->program[i].name);
+    free(clone->variables);
+    free(clone->program);
+    free(clone->places);
+    free(clone->name);
+    free(clone->code);
+    *clone = (struct clone){0};
+}
+
+void clone_counted(const struct counted *counted, const char *kernel, const void *values, size_t bytes)
+{
+    uint32_t name_bytes = (uint32_t)strlen(kernel);
+    struct part parts[] = {{counted, sizeof *counted}, {&name_bytes, sizeof name_bytes}, {kernel, name_bytes}, {values, bytes}};
+    tool_tell(MESSAGE_RESULT, parts, 4);
+}

@@ -1,0 +1,63 @@
+/* The program's side of a tool, at whatever level it stands: the worker, what is selected, and the worker's answers.
+ *
+ * tool.c speaks to the worker and knows what is selected; clone.c reads what the worker makes of a kernel. The level (HIP:
+ * runtime/hip, HSA: runtime/hsa) knows the program's code objects, loads copies, launches them and reads their variables.
+ */
+#ifndef LUTHIER_TOOL_H
+#define LUTHIER_TOOL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protocol.h"
+#include "wire.h"
+
+/* tool.c */
+struct settings { uint64_t first, end; uint32_t active, per_launch, own_kernels, reserved; };
+extern struct settings settings; /* of the tool, once a launch was selected */
+bool tool_named(void);              /* there is a tool */
+bool tool_runs(void);               /* its worker was started, and has not ended */
+void tool_prepare(void);            /* start the worker, while the program starts */
+void tool_active(bool active);      /* by hipProfilerStart and hipProfilerStop */
+bool tool_off(void);                /* as far as flags say */
+bool tool_on(void);                 /* its worker is there, and its settings are known */
+bool tool_selects(unsigned long index, unsigned long launches); /* any of these */
+bool tool_ask(uint32_t code, const struct part *parts, int count, struct reply *reply);
+void tool_tell(uint32_t code, const struct part *parts, int count);
+void tool_forget(uint32_t image);   /* the worker needs it no longer */
+void tool_refused(void);            /* a kernel runs as it is that should not: the end under LUTHIER_STRICT */
+bool tool_exchange(const char *tool, const char *options); /* by this one; false where there is one already */
+void tool_end(void);                /* everything that was counted so far is told */
+char *tool_verdict(void);           /* as JSON, to be freed; NULL when the worker is gone */
+void count_launches_by(uint64_t (*launches)(void)); /* the device's own count */
+extern atomic_ulong launches_seen, launches_selected, launches_failed;
+extern atomic_ulong launches_explained; /* selected, and run as they are: the worker says why */
+
+/* Each level's own: send what was not read yet. */
+void copies_collect(void);
+
+/* clone.c */
+struct program_variable { char *name; uint64_t where; bool changes; }; /* by its address in the code object */
+struct clone {
+    char *name, *code;
+    size_t bytes;
+    char **variables; /* names of the tool's */
+    uint32_t variable_count;
+    struct program_variable *program;
+    uint32_t program_count;
+    char *places;     /* that name the original object: PLACE_BYTES each */
+    uint32_t place_count;
+};
+enum answer { REFUSED, NOT_CHOSEN, NOT_CHANGED, CLONED }; /* refused: the worker has said why */
+/* The code object's number, and the device in one of the forms that protocol.py lists, in PROPERTIES_BYTES. */
+bool clone_image(uint32_t image, int device, uint32_t form, const void *properties, const void *data, size_t bytes);
+enum answer clone_ask(uint32_t image, int device, const char *kernel, struct clone *clone);
+bool clone_place(struct clone *clone, uint64_t base); /* the original object is there; false: a damaged answer */
+void clone_free(struct clone *clone);
+
+struct counted { uint32_t image, device, index, launches, grid[3], block[3]; }; /* `index`: of the last of `launches` */
+void clone_counted(const struct counted *counted, const char *kernel, const void *values, size_t bytes);
+
+#endif

@@ -1,0 +1,79 @@
+"""Events: blocking waits, what a wait resets, time, and all of several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from driven import drive
+
+EVENTS = """
+def create(automatic, kind=0):
+    return ioctl(kfd, 0x08, "QIIIIII", 0, 0, kind, automatic, 0, 0, 0)[5]
+
+def wait(numbers, milliseconds, everything=0):
+    rows = bytearray(b"".join(struct.pack("<40xII", number, 0) for number in numbers))
+    at = (ctypes.c_char * len(rows)).from_buffer(rows)
+    return ioctl(kfd, 0x0c, "QIIII", ctypes.addressof(at), len(numbers), everything, milliseconds, 0)[4]
+
+def signal(number):
+    ioctl(kfd, 0x0a, "II", number, 0)
+
+COMPLETE, TIMEOUT = 0, 1
+"""
+
+
+def test_a_wait_ends_by_its_event_or_by_its_time(tmp_path: Path) -> None:
+    text = """
+    automatic, manual = create(1), create(0)
+    print(wait([automatic], 30), wait([manual], 0))
+    signal(automatic), signal(manual)
+    print(wait([automatic], 1000), wait([automatic], 0), wait([manual], 1000), wait([manual], 0))
+    ioctl(kfd, 0x0b, "II", manual, 0)
+    print(wait([manual], 0))
+    ioctl(kfd, 0x09, "II", manual, 0)
+    print(refused(wait, [manual], 0), refused(wait, [], 0))
+    """
+    assert drive(text, tmp_path, before=EVENTS).splitlines() == ["1 1", "0 1 0 0", "1", "EINVAL EINVAL"]
+
+
+def test_all_who_wait_are_woken_and_nobody_else_later(tmp_path: Path) -> None:
+    text = """
+    event, results = create(1), []
+    threads = [threading.Thread(target=lambda: results.append(wait([event], 20000))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.5)  # they are all in it; later ones would wait for another time
+    signal(event)
+    for thread in threads:
+        thread.join()
+    print(results, wait([event], 0))
+    """
+    assert drive(text, tmp_path, before=EVENTS).splitlines() == ["[0, 0, 0, 0] 1"]
+
+
+def test_one_of_several_and_all_of_several(tmp_path: Path) -> None:
+    text = """
+    events = [create(1) for _ in range(3)]
+    signal(events[1])
+    print(wait(events, 0), wait(events, 0))
+    signal(events[0]), signal(events[2])
+    print(wait(events, 20, 1))  # in vain, but the two are reset, as KFD has it
+    signal(events[0]), signal(events[2])
+    threading.Timer(0.05, signal, [events[1]]).start()
+    print(wait(events, 20000, 1), wait(events, 0))
+    """
+    assert drive(text, tmp_path, before=EVENTS).splitlines() == ["0 1", "1", "0 1"]
+
+
+def test_there_are_as_many_as_the_driver_has(tmp_path: Path) -> None:
+    text = """
+    events = []
+    try:
+        while True:
+            events.append(create(1))
+    except OSError as error:
+        print(len(events), errno.errorcode[error.errno], len(set(events)))
+    ioctl(kfd, 0x09, "II", events[17], 0)
+    print(create(1) == events[17])
+    """
+    assert drive(text, tmp_path, before=EVENTS).splitlines() == ["4095 ENOSPC 4095", "True"]
