@@ -101,12 +101,15 @@ class Stacked:
         return self._run(command, {"LUTHIER_DEVICE": DEVICE, "LD_LIBRARY_PATH": path})
 
     def under(
-        self, tool: str, *command: str | Path, folders: tuple[str, ...] = (), stack: str = "rocm", **more: str
+        self, tool: str, *command: str | Path, folders: tuple[str, ...] = (), stack: str = "rocm", level: str = "hip",
+        **more: str,
     ) -> Done:
+        """By `luthier exec`."""
         words = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "-t", tool]
         verdict = self.folder / "verdict.json"
         verdict.unlink(missing_ok=True)
         environment = {**self.stack.search(*folders), "LUTHIER_VERDICT": str(verdict), **more}
+        words += ["--level", level]
         done = self._run((*words, "--stack", stack, "--device", DEVICE, "--", *command), environment)
         return done._replace(verdict=json.loads(verdict.read_text()) if verdict.exists() else None)
 

@@ -77,6 +77,18 @@ def test_under_a_tool(
     assert not done.verdict["refused"] and found == counts(alone(name), tool)
 
 
+@pytest.mark.parametrize("name, tool", (("transpose", "lds_bank_conflicts"), ("symbols", "instr_count")))
+def test_under_a_tool_below_hip(
+    name: str, tool: str, alone: Callable[[str], Done], programs: Programs, stacked: Stacked
+) -> None:
+    """The same at the HSA level."""
+    done = stacked.under(tool, programs.hip(name), level="hsa")
+    assert (done.code, done.out) == (0, "PASSED\n"), done.err
+    report, _ = TOOLS[tool]
+    found = Counter((row["kernel"], str(report(row["report"]))) for row in done.verdict["reports"])
+    assert not done.verdict["refused"] and found == counts(alone(name), tool)
+
+
 def counts(done: Done, tool: str) -> Counter[tuple[str, str]]:
     """What the emulator counted; launches that have nothing for a tool are none to it."""
     _, of_row = TOOLS[tool]
