@@ -13,7 +13,7 @@
 #include "kfd.h"
 
 enum { QUEUES = 1024, MOST_OBJECTS = 1 << 16, URI_BYTES = 4352 };
-enum { SHORTEST = 20 * 1000, LONGEST = 400 * 1000, STEP = 32 }; /* nanoseconds between two looks; looks until it doubles */
+enum { SHORTEST = 20 * 1000, LONGEST = 800 * 1000, STEP = 32 }; /* nanoseconds between two looks; looks until it doubles */
 
 static struct bell { uint32_t queue; _Atomic uint64_t *word; uint64_t seen; } bells[QUEUES];
 static int count;
@@ -111,7 +111,7 @@ static bool look(void)
 
 static void *watch(void *unused)
 {
-    for (long pause = SHORTEST, idle = 0; !driver_ended();) {
+    for (long pause = SHORTEST, idle = 0; idle % STEP || !driver_ended();) {
         bool rung = look();
         idle = rung ? 0 : idle + 1;
         pause = rung ? SHORTEST : idle % STEP == 0 && pause < LONGEST ? 2 * pause : pause;

@@ -129,8 +129,10 @@ bool driver_ready(void)
 
 static void gone(void)
 {
-    if (atomic_exchange(&state, BROKEN) == READY)
-        say("luthier: the worker process has ended, and the emulated device with it");
+    if (atomic_exchange(&state, BROKEN) != READY)
+        return;
+    say("luthier: the worker process has ended, and the emulated device with it");
+    events_lost();
 }
 
 bool driver_ended(void)
@@ -297,13 +299,12 @@ static int carry_out(int node, unsigned long request, void *args)
 {
     struct call call = {.count = 0};
     size_t bytes = _IOC_SIZE(request);
-    if (driver_ended())
-        return EIO;
+    bool ended = driver_ended();
     int error = bytes > sizeof call.args ? EINVAL : bytes && !read_safely(call.args, args, bytes) ? EFAULT : 0;
     if (!error && node == KFD_NODE && (error = event_ioctl(_IOC_NR(request), call.args)) >= 0)
         return !error && !write_safely(args, call.args, bytes) ? EFAULT : error;
     if (error <= 0)
-        error = gather(&call, request);
+        error = ended ? EIO : gather(&call, request);
     if (!error)
         error = ask(node, request, &call, args);
     if (!error)

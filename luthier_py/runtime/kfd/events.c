@@ -11,7 +11,7 @@
 #include "kfd.h"
 
 enum { PATIENCE = 100 * 1000 * 1000 }; /* nanoseconds until it is looked whether the worker is still there */
-enum { SIGNAL_EVENT = 0, DEBUG_EVENT = 5 };
+enum { SIGNAL_EVENT = 0, DEBUG_EVENT = 5, MEMORY_EVENT = 8 };
 static const uint64_t EVENTS_TAG = 2ul << 62; /* KFD_MMAP_TYPE_EVENTS */
 enum { UNUSED, UNSET, SET, AUTO = 4 }; /* UNSET and SET may have AUTO: a wait resets them */
 
@@ -142,7 +142,7 @@ static int wait_until(const struct waiting *w, uint32_t milliseconds)
             return WAIT_TIMEOUT;
         int64_t most = milliseconds != UINT32_MAX && left < PATIENCE ? left : PATIENCE;
         syscall(SYS_futex, &control()->bell, FUTEX_WAIT, bell, &(struct timespec){.tv_nsec = most}, NULL, 0);
-        if (driver_ended())
+        if (driver_ended() && (seen = look(w)) <= 0)
             return -1;
     }
 }
@@ -168,6 +168,21 @@ static int wait_for(struct wait_events *args)
     free(w.since);
     free(w.done);
     return error;
+}
+
+/* As a memory fault whose cause is that the device hangs: ROCr ends the program then, which else would wait for ever. */
+void events_lost(void)
+{
+    static const struct { uint32_t not_present, read_only, no_execute, imprecise; uint64_t address; uint32_t gpu, kind; } hang = {
+        .imprecise = 1, .gpu = FIRST_GPU, .kind = 3}; /* kfd_hsa_memory_exception_data, KFD_MEM_ERR_GPU_HANG */
+    _Static_assert(sizeof hang == sizeof((struct event *)0)->data, "the union of kfd_event_data");
+    for (uint32_t id = 1; control() && id < EVENTS; id++) {
+        struct event *event = event_of(id);
+        if (event->state != UNUSED && event->type == MEMORY_EVENT) {
+            memcpy(event->data, &hang, sizeof hang);
+            change(id, SET);
+        }
+    }
 }
 
 int event_ioctl(unsigned number, void *args)

@@ -72,6 +72,7 @@ void pages_give_back(uint64_t handle);
 
 /* events.c */
 int event_ioctl(unsigned number, void *args); /* 0 or an errno; -1: not about events */
+void events_lost(void);                       /* the device is gone: who waits for faults is told */
 
 /* bells.c */
 void bells_watch(uint32_t queue, uint32_t doorbell);

@@ -55,7 +55,6 @@ class DriverService:
         self._doorbells: set[tuple[int, int]] = set()  # taken, by GPU
         self._lock = threading.RLock()
         self._launching = threading.Lock()
-        self._xnack = int(os.environ.get("HSA_XNACK") == "1")
 
     over = False
 
@@ -170,9 +169,10 @@ class DriverService:
         """There is one address space."""
 
     def _set_xnack_mode(self, a: SimpleNamespace, array: bytes) -> None:
-        if a.enabled > 0 and not self._xnack:
-            raise OSError(errno.EPERM, "XNACK is off; HSA_XNACK=1 turns it on")
-        a.enabled = self._xnack
+        """XNACK is off: memory that the program has not registered is out of a kernel's reach."""
+        if a.enabled > 0:
+            raise OSError(errno.EPERM, "XNACK")
+        a.enabled = 0
 
     def _get_tile_config(self, a: SimpleNamespace, array: bytes) -> None:
         a.tile_count = a.macro_tile_count = a.address_config = a.banks = a.ranks = 0
@@ -282,6 +282,7 @@ class DriverService:
     def dispatch(self, gpu: int, packet: int, queue: int) -> None:
         with self._launching:
             self.events.looking.set()
+            self.check(queue, 256)
             try:
                 profile = self.devices[gpu].dispatch(packet, queue)
             finally:

@@ -31,7 +31,6 @@ IOCTLS = {
         (0x03, "destroy_queue", "queue:I pad:I"),
         (0x04, "set_memory_policy", "base:Q bytes:Q gpu:I default:I alternate:I pad:I"),
         (0x05, "get_clock_counters", "gpu_clock:Q cpu_clock:Q system_clock:Q frequency:Q gpu:I pad:I"),
-        (0x06, "get_process_apertures", ""),
         (0x07, "update_queue", "ring:Q queue:I ring_bytes:I percentage:I priority:I"),
         (0x0F, "set_cu_mask", "queue:I count:I mask:Q"),
         (0x11, "set_scratch_backing_va", "address:Q gpu:I pad:I"),

@@ -8,12 +8,12 @@ only when somebody asks for a name in it; one that cannot be read gives no names
 from __future__ import annotations
 
 import bisect
-import io
 import threading
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import SymbolTableSection
+from luthier_py.errors import LuthierError
+from luthier_py.loader import MEMORY
+from luthier_py.loader.elf import SectionType, parse_elf
+from luthier_py.loader.symbols import read_symbols
 
 _DESCRIPTOR = ".kd"
 
@@ -62,22 +62,17 @@ class Names:
 def extent(image: bytes) -> int:
     """Bytes of memory from address 0 to the end of its last segment."""
     try:
-        elf = ELFFile(io.BytesIO(image))
-        return max((int(s["p_vaddr"] + s["p_memsz"]) for s in elf.iter_segments("PT_LOAD")), default=0)
-    except (ELFError, ValueError, KeyError, OverflowError, AttributeError):
+        return max((s.end for s in parse_elf(image, MEMORY).segments if s.load), default=0)
+    except LuthierError:
         return 0
 
 
 def kernels(image: bytes) -> dict[int, str]:
     """Names by the address of the descriptor."""
     try:
-        elf = ELFFile(io.BytesIO(image))
-        tables = [s for s in elf.iter_sections() if isinstance(s, SymbolTableSection)]
-        return {
-            int(symbol["st_value"]): symbol.name.removesuffix(_DESCRIPTOR)
-            for table in tables
-            for symbol in table.iter_symbols()
-            if symbol.name.endswith(_DESCRIPTOR) and symbol["st_shndx"] != "SHN_UNDEF"
-        }
-    except (ELFError, ValueError, KeyError, OverflowError, AttributeError):
+        elf = parse_elf(image, MEMORY)
+        tables = [i for i, section in enumerate(elf.sections) if section.type == SectionType.SYMTAB]
+        symbols = [symbol for table in tables for symbol in read_symbols(elf, table)]
+    except LuthierError:
         return {}
+    return {s.address: s.name.removesuffix(_DESCRIPTOR) for s in symbols if s.defined and s.name.endswith(_DESCRIPTOR)}

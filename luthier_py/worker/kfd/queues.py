@@ -97,6 +97,12 @@ class Queue:
         """True: a packet was carried out; False: the next one waits for memory; None: there is none."""
         raise NotImplementedError
 
+    def _check(self) -> None:
+        """DeviceError where its memory is no longer there."""
+        self._driver.check(self.place.ring, self.place.ring_bytes)
+        self._driver.check(self.place.write_pointer, 8)
+        self._driver.check(self.place.read_pointer, 8)
+
 
 class AqlQueue(Queue):
     """User-mode compute queue of AQL packets."""
@@ -117,6 +123,7 @@ class AqlQueue(Queue):
         return words.load(self.address + _INACTIVE)
 
     def _step(self) -> bool | None:
+        self._check()
         # Several threads may ring in another order than they took their places: the doorbell only says when to look.
         reserved = max(words.load(self.place.write_pointer), words.load(self.place.doorbell) + 1 & self.IDLE)
         packet = self.place.ring + self._next * PACKET_BYTES % self.place.ring_bytes
@@ -168,6 +175,7 @@ class SdmaQueue(Queue):
     """A ring of SDMA packets; its pointers and its doorbell count bytes."""
 
     def _step(self) -> bool | None:
+        self._check()
         end, at = words.load(self.place.doorbell), words.load(self.place.read_pointer)
         if at >= end:
             return None

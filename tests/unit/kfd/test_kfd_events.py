@@ -77,3 +77,5 @@ def test_there_are_as_many_as_the_driver_has(tmp_path: Path) -> None:
     print(create(1) == events[17])
     """
     assert drive(text, tmp_path, before=EVENTS).splitlines() == ["4095 ENOSPC 4095", "True"]
+
+
