@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from elftools.elf.elffile import ELFFile
 from rocm_stack import RocmStack
 from stacked_programs import PROGRAMS, Done, Stacked
+
+from luthier_py.loader import load
+from luthier_py.report.info import describe
 
 NAMES = sorted(path.stem for path in PROGRAMS.glob("openmp_*.c"))
 CASES = [(name, "instr_count", "instructions") for name in NAMES]
@@ -52,6 +56,18 @@ def test_under_a_tool(
     assert not done.verdict["refused"]
     assert found == Counter((row["kernel"], str(sorted_items(row[key]))) for row in alone(name).profile)
     assert re.search(r"^kernel 0 - main at line \d+ - ", done.err, re.MULTILINE)
+
+
+def test_where_regions_are(openmp: Callable[[str], Path], tmp_path: Path) -> None:
+    """The device's code object lies in the executable, in a section of its own; its line tables name the file."""
+    with openmp("openmp_depend").open("rb") as file:
+        packed = ELFFile(file).get_section_by_name(".llvm.offloading").data()
+    code = tmp_path / "depend.co"
+    code.write_bytes(packed[packed.index(b"\x7fELF") :])
+    source = (PROGRAMS / "openmp_depend.c").read_text().splitlines()
+    lines = [number for number, line in enumerate(source, 1) if "nowait" in line and line.startswith("#pragma")]
+    regions = [kernel["region"] for kernel in describe(load(code.read_bytes(), str(code)))["kernels"]]
+    assert sorted(regions) == [f"main at line {line} of {PROGRAMS}/openmp_depend.c" for line in lines]
 
 
 def sorted_items(counts: Any) -> Any:
