@@ -1,6 +1,7 @@
 /* Where the runtime meets the tool: ROCr calls OnLoad of the libraries in HSA_TOOLS_LIB in hsa_init, rocprofiler-register
  * calls rocprofiler_set_api_table. Both give tables of functions, through which ROCr's public calls go: ours come first.
  */
+#include <dlfcn.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,17 +41,29 @@ static bool has(const struct table *table, size_t place)
     return table && table->bytes >= offsetof(struct table, functions) + (place + 1) * sizeof(void *) && table->functions[place];
 }
 
+/* AMD's table got two functions in its middle (ROCm 5.5), which ROCr exports since; later ones came to its end. */
+static size_t amd_place(const struct table *core, size_t place)
+{
+    enum { GROWN_AT = 17, GROWN_BY = 2 };
+    Dl_info about;
+    void *library = dladdr(core->functions[AT_hsa_agent_get_info], &about) ? dlopen(about.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+    bool grown = library && dlsym(library, "hsa_amd_memory_async_copy_on_engine");
+    if (library)
+        dlclose(library);
+    return place >= GROWN_AT && grown ? place + GROWN_BY : place;
+}
+
 static bool take_functions(const struct tables *tables)
 {
     const struct table *core = tables->core, *amd = tables->amd;
-#define TAKE(table, result, name, parameters)                                          \
-    if (!has(table, AT_##name)) {                                                      \
+#define TAKE(table, place, result, name, parameters)                                      \
+    if (!has(table, place)) {                                                             \
         say("luthier: this HSA runtime gives tools no %s; the tool is not there", #name); \
-        return false;                                                                  \
-    }                                                                                  \
-    rocr.name = (result(*) parameters)table->functions[AT_##name];
-#define TAKE_CORE(place, result, name, parameters) TAKE(core, result, name, parameters)
-#define TAKE_AMD(place, result, name, parameters) TAKE(amd, result, name, parameters)
+        return false;                                                                     \
+    }                                                                                     \
+    rocr.name = (result(*) parameters)table->functions[place];
+#define TAKE_CORE(place, result, name, parameters) TAKE(core, place, result, name, parameters)
+#define TAKE_AMD(place, result, name, parameters) TAKE(amd, amd_place(core, place), result, name, parameters)
     CORE_FUNCTIONS(TAKE_CORE)
     AMD_FUNCTIONS(TAKE_AMD)
     return true;
