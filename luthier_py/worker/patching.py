@@ -12,8 +12,11 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+
+from elftools.elf.elffile import ELFFile
 
 from luthier_py.errors import Location
 from luthier_py.inject.model import ClonedKernel, Resources
@@ -26,6 +29,7 @@ from luthier_py.worker.absolute import Place, places
 
 UNIT_ID = "__hip_cuid_"  # clang's mark of a compilation unit; nothing reads it
 MANAGED = ".managed"  # the initial value of a managed variable; the runtime has moved it
+PLAIN = ".initial"  # as long
 SHELF = Shelf("copies", 1 << 30)
 _HEAD_BYTES = 8
 
@@ -74,12 +78,24 @@ def patch(code: bytes, tool: Tool, kernel: str) -> Copy:
     else:
         done = carry_out(planned, keep_going=True)
         cloned = next((row for row in done.patched.report if row.name == kernel), None)
-        made = Made(done.data, cloned, done.refused, places(done) if cloned else ())
+        made = Made(without_managed(done.data), cloned, done.refused, places(done) if cloned else ())
         cached = done.cached
         seconds.update(done.seconds)
         SHELF.write(key, pack(made))
     edits = planned.edits
     return Copy(made, edits.variables, program_variables(planned.obj), seconds, cached, edits.notes)
+
+
+def without_managed(data: bytes) -> bytes:
+    """The copy's managed variables as plain pointers, which we fill in. HIP's runtime knows managed ones by the names
+    of symbols (clr, hip_code_object.cpp) and would give a module that is loaded memory of its own for them."""
+    if MANAGED.encode() + b"\0" not in data:
+        return data
+    changed = bytearray(data)
+    for section in ELFFile(BytesIO(data)).iter_sections("SHT_STRTAB"):
+        start, end = section["sh_offset"], section["sh_offset"] + section["sh_size"]
+        changed[start:end] = data[start:end].replace(MANAGED.encode() + b"\0", PLAIN.encode() + b"\0")
+    return bytes(changed)
 
 
 @cache

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODE_LAUNCH = 0, NODE_GRAPH = 4, PER_THREAD = 2 };
+enum { NODE_LAUNCH = 0, NODE_GRAPH = 4, NODE_EMPTY = 5, PER_THREAD = 2 };
 
 /* `original`: the program's kernel, while its clone stands in the node. `explained`: the worker says why there is no clone. */
 struct graph_launch { struct node *node; struct copy *copy; void *original; struct launch_shape shape; bool off, explained; };
@@ -83,11 +83,29 @@ static bool add_launch(struct executable *to, struct node *node)
     return true;
 }
 
+/* By which number the first type of nodes goes: HIP 5 counts them from 1 (its hip_runtime_api.h), later ones from 0. An
+ * empty node tells it, whatever runtime this is; -1: not known. */
+static int first_type(void)
+{
+    static int first = -1;
+    int type;
+    struct graph *graph;
+    struct node *node;
+    if (first < 0 && REAL(hipGraphCreate)(&graph, 0) == hipSuccess) {
+        if (REAL(hipGraphAddEmptyNode)(&node, graph, NULL, 0) == hipSuccess &&
+            REAL(hipGraphNodeGetType)(node, &type) == hipSuccess)
+            first = type - NODE_EMPTY;
+        REAL(hipGraphDestroy)(graph);
+    }
+    return first;
+}
+
 /* The launches of a graph and of those that are nodes of it. */
 static bool list_launches(struct executable *to, struct graph *graph)
 {
     size_t count = 0;
-    if (REAL(hipGraphGetNodes)(graph, NULL, &count) != hipSuccess)
+    int first = first_type();
+    if (first < 0 || REAL(hipGraphGetNodes)(graph, NULL, &count) != hipSuccess)
         return false;
     struct node **nodes = calloc(count + 1, sizeof *nodes);
     bool good = nodes && REAL(hipGraphGetNodes)(graph, nodes, &count) == hipSuccess;
@@ -95,9 +113,9 @@ static bool list_launches(struct executable *to, struct graph *graph)
         int type;
         struct graph *child;
         good = REAL(hipGraphNodeGetType)(nodes[i], &type) == hipSuccess;
-        if (good && type == NODE_LAUNCH)
+        if (good && type - first == NODE_LAUNCH)
             good = add_launch(to, nodes[i]);
-        else if (good && type == NODE_GRAPH)
+        else if (good && type - first == NODE_GRAPH)
             good = REAL(hipGraphChildGraphNodeGetGraph)(nodes[i], &child) == hipSuccess && list_launches(to, child);
     }
     free(nodes);

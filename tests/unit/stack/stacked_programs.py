@@ -120,14 +120,16 @@ class Stacked:
         return self._run(command, {"LUTHIER_DEVICE": DEVICE, "LD_LIBRARY_PATH": path})
 
     def under(
-        self, tool: str, *command: str | Path, folders: tuple[str, ...] = (), stack: str = "rocm",
+        self, tool: str, *command: str | Path, folders: tuple[str, ...] = (), stack: str = "rocm", level: str = "hip",
         options: tuple[str, ...] = (), **more: str,
     ) -> Done:
+        """By `luthier exec`."""
         words = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "-t", tool]
         verdict = self.folder / "verdict.json"
         verdict.unlink(missing_ok=True)
         environment = {**self.stack.search(*folders), "LUTHIER_VERDICT": str(verdict), **more}
-        done = self._run((*words, *options, "--stack", stack, "--device", DEVICE, "--", *command), environment)
+        words += ["--level", level, *options]
+        done = self._run((*words, "--stack", stack, "--device", DEVICE, "--", *command), environment)
         return done._replace(verdict=json.loads(verdict.read_text()) if verdict.exists() else None)
 
     def _run(self, command: tuple[str | Path, ...], environment: dict[str, str]) -> Done:
