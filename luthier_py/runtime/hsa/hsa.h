@@ -72,6 +72,8 @@ typedef void queue_error(hsa_status_t status, hsa_queue_t *queue, void *data);
 
 /* Place in the table, result, name, parameters: of the core's table, and of AMD's extensions. */
 #define CORE_FUNCTIONS(F)                                                                                                  \
+    F(0, hsa_status_t, hsa_init, (void))                                                                                   \
+    F(1, hsa_status_t, hsa_shut_down, (void))                                                                              \
     F(5, hsa_status_t, hsa_iterate_agents, (hsa_status_t (*)(hsa_agent_t, void *), void *))                                \
     F(6, hsa_status_t, hsa_agent_get_info, (hsa_agent_t, uint32_t, void *))                                                \
     F(7, hsa_status_t, hsa_queue_create,                                                                                   \

@@ -10,6 +10,7 @@
 
 struct runtime rocr;
 atomic_bool runtime_there;
+static atomic_int users; /* calls of hsa_init that no hsa_shut_down has met */
 
 enum {
 #define PLACE(place, result, name, parameters) AT_##name = place,
@@ -69,6 +70,34 @@ static bool take_functions(const struct tables *tables)
     return true;
 }
 
+/* The program lets go of the runtime. The worker goes on: the program may begin again. */
+static void let_go(void)
+{
+    if (!runtime_there)
+        return;
+    if (tool_runs())
+        copies_collect();
+    objects_drop();
+    awaited_drop();
+    gates_drop();
+    runtime_there = false;
+}
+
+static hsa_status_t tool_init(void)
+{
+    hsa_status_t status = rocr.hsa_init();
+    users += status == HSA_SUCCESS;
+    return status;
+}
+
+/* rocprofiler-register does not say when the last user goes. */
+static hsa_status_t tool_shut_down(void)
+{
+    if (users > 0 && --users == 0)
+        let_go();
+    return rocr.hsa_shut_down();
+}
+
 static bool stand_before(struct tables *tables)
 {
     if (!tables || tables->bytes < sizeof *tables) {
@@ -82,6 +111,9 @@ static bool stand_before(struct tables *tables)
         return true;
     if (!take_functions(tables))
         return false;
+    users = 1; /* whose hsa_init has brought us here */
+    core->functions[AT_hsa_init] = (void *)tool_init;
+    core->functions[AT_hsa_shut_down] = (void *)tool_shut_down;
     core->functions[AT_hsa_queue_create] = (void *)tool_queue_create;
     core->functions[AT_hsa_queue_destroy] = (void *)tool_queue_destroy;
     core->functions[AT_hsa_executable_freeze] = (void *)tool_executable_freeze;
@@ -101,18 +133,7 @@ bool OnLoad(struct tables *tables, uint64_t version, uint64_t failed, const char
     return stand_before(tables);
 }
 
-/* The last hsa_shut_down. The worker goes on: the program may begin again. */
-void OnUnload(void)
-{
-    if (!runtime_there)
-        return;
-    if (tool_runs())
-        copies_collect();
-    objects_drop();
-    awaited_drop();
-    gates_drop();
-    runtime_there = false;
-}
+void OnUnload(void) { let_go(); }
 
 /* rocprofiler-register, since ROCm 6.2: called for each runtime by its name. 0: taken. */
 API int rocprofiler_set_api_table(const char *name, uint64_t version, uint64_t instance, void **tables, uint64_t count);

@@ -21,7 +21,8 @@ from luthier_py.session.levels import LEVELS, level_environment, level_library
 
 CORE, AMD = 125, 48  # functions in the tables of ROCm 5.2 (hsa_api_trace.h)
 EXCHANGED = {
-    "hsa_queue_create": 7, "hsa_queue_destroy": 9, "hsa_executable_destroy": 84, "hsa_executable_freeze": 86
+    "hsa_init": 0, "hsa_shut_down": 1, "hsa_queue_create": 7, "hsa_queue_destroy": 9, "hsa_executable_destroy": 84,
+    "hsa_executable_freeze": 86,
 }  # fmt: skip
 PROGRAM = """
     import ctypes, sys
@@ -71,7 +72,7 @@ def load(
 
 
 @pytest.mark.parametrize("entry", ["OnLoad", "hsa"])
-def test_four_functions_are_exchanged(entry: str) -> None:
+def test_six_functions_are_exchanged(entry: str) -> None:
     """Also where both entries are taken, or one twice."""
     refused, changed, _ = load(entry)
     assert not refused and changed == sorted(EXCHANGED.values())

@@ -79,13 +79,13 @@ class Programs:
             builder.run(OPENMP, *words, library, RUNTIME, str(PROGRAMS / f"{name}.c"), "-o", str(output))
         return output
 
-    def hsa(self, name: str) -> Path:
-        """tests/programs/NAME.c, on ROCr itself."""
+    def hsa(self, name: str, *more: str) -> Path:
+        """tests/programs/NAME.c, on ROCr itself; ``more``: options of the compiler."""
         output = self._place(name, f"{name}.c", Path(__file__))
         if not output.exists():
             words = f"cc -std=gnu11 -O1 -pthread -Wall -Wextra -Werror -isystem {self.stack.headers}".split()
             libraries = f"-L{self.stack.libraries} -l:libhsa-runtime64.so.1 -Wl,--allow-shlib-undefined".split()
-            builder.run(*words, str(PROGRAMS / f"{name}.c"), "-o", str(output), *libraries)
+            builder.run(*words, *more, str(PROGRAMS / f"{name}.c"), "-o", str(output), *libraries)
         return output
 
     def code_object(self, name: str) -> Path:

@@ -5,6 +5,7 @@ Counts are compared with what the emulator counts of the same program without a 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 from rocm_stack import RocmStack
 from stacked_programs import PROGRAMS, Done, Programs, Stacked
+
+from luthier_py.session.levels import level_library
 
 HSA = "--level", "hsa"
 THREADS, BLOCK, WAVE = 1000, 256, 64  # of tests/programs/hsa_dispatch.c
@@ -116,6 +119,23 @@ def test_other_tools_count_as_at_the_level_of_hip(tool: str, programs: Programs,
     program = programs.hip("reduction")
     hip, hsa = (passed(stacked.under(tool, program, options=("--level", level))) for level in ("hip", "hsa"))
     assert hsa.verdict["reports"] == hip.verdict["reports"] != []
+
+
+@pytest.mark.parametrize("ending", [(), ("leave",)], ids=["shut_down", "leaves"])
+def test_a_runtime_that_registers_its_table(
+    ending: tuple[str, ...], dispatches: tuple[Any, Any], alone: Done, programs: Programs, stacked: Stacked,
+    tmp_path: Path,
+) -> None:
+    """As rocprofiler-register hands it on, since ROCm 6.2; here with ROCr's table of ROCm 5.2."""
+    verdict = tmp_path / "registered.json"
+    environment = {
+        "HSA_TOOLS_LIB": str(programs.hsa("hsa_register", "-shared", "-fPIC")),
+        "ROCPROFILER_REGISTER_LIBRARY": str(level_library("hsa", "instr_count", "")),
+        "LUTHIER_VERDICT": str(verdict),
+    }
+    done = passed(stacked.alone(*dispatches, *ending, **environment))
+    assert done.out == alone.out
+    assert reported(done._replace(verdict=json.loads(verdict.read_text()))) == executed(alone)
 
 
 def test_own_kernels_only_if_asked_for(programs: Programs, stacked: Stacked) -> None:
