@@ -56,6 +56,10 @@ class Code:
         self._translated: dict[int, tuple[HostFunction, Effort]] = {}
         """By the address of each block: what is to be compiled when a wave comes there."""
 
+    def holds(self, address: int) -> bool:
+        """Whether the table has a place for a device address."""
+        return 0 <= address - self.base - self.start < 4 * len(self.table)
+
     def take_tally(self) -> Tally:
         return self._idle.pop() if self._idle else Tally()
 

@@ -11,7 +11,7 @@ import ctypes
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -19,11 +19,11 @@ from types import TracebackType
 
 import numpy as np
 
-from luthier_py.emulator.code import Code
+from luthier_py.emulator.code import Code, Tally
 from luthier_py.emulator.engine import scheduler_address
 from luthier_py.emulator.faults import FaultyWave, device_error, illegal_instruction
 from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE, Places, Words, launch_record, record
-from luthier_py.emulator.layout import GROUP, LAUNCH, MEETINGS, WORKER, Outcome, Status
+from luthier_py.emulator.layout import GROUP, LAUNCH, MEETINGS, WORKER, Fault, Outcome, Status
 from luthier_py.emulator.memory import Memory
 from luthier_py.emulator.pool import Pool
 from luthier_py.emulator.profile import LaunchProfile
@@ -33,6 +33,7 @@ from luthier_py.emulator.slot import Slot
 from luthier_py.emulator.standing import told
 from luthier_py.emulator.translate import Counted
 from luthier_py.errors import DeviceError, Location, Malformed, TimeLimit
+from luthier_py.isa.instruction import Inst
 from luthier_py.runtime.time_limit import check_time_limit
 
 ROUNDS = 64  # turns of each wave before somebody looks how far the work-group got
@@ -57,15 +58,25 @@ class Worker:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.tally = run.code.take_tally()
-        code = run.code
+        self.tallies: dict[Code, Tally] = {}
         self.record = record(
-            WORKER, counters=self.tally.counters.ctypes.data, sites=self.tally.sites.ctypes.data,
-            allocations=run.memory.table_cell,
-            code_base=code.base, table=code.table.ctypes.data, table_entries=len(code.table),
-            code_start=code.base + code.start, shared_base=SHARED_BASE, private_base=PRIVATE_BASE,
+            WORKER, allocations=run.memory.table_cell, shared_base=SHARED_BASE, private_base=PRIVATE_BASE,
             meetings=run.meetings.ctypes.data)
+        self._enter(run.codes[0])
         self.slots: list[Slot] = []
+
+    def _enter(self, code: Code) -> None:
+        """Waves run this code from now on."""
+        self.code = code
+        if code not in self.tallies:
+            self.tallies[code] = code.take_tally()
+        tally = self.tallies[code]
+        values = {
+            "counters": tally.counters.ctypes.data, "sites": tally.sites.ctypes.data, "code_base": code.base,
+            "table": code.table.ctypes.data, "table_entries": len(code.table), "code_start": code.base + code.start,
+        }  # fmt: skip
+        for name, value in values.items():
+            self.record[WORKER[name] // 8] = value
 
     @property
     def address(self) -> int:
@@ -88,7 +99,7 @@ class Worker:
     def _work(self) -> None:
         run = self.run
         waiting: deque[Slot] = deque()
-        slot = self._new_slot()
+        slot, left = self._new_slot(), ROUNDS
         while not run.stop.is_set():
             outcome = Outcome(run.native(self.address, run.record.ctypes.data, slot.address, ROUNDS))
             if outcome is Outcome.FINISHED:
@@ -97,15 +108,30 @@ class Worker:
                     return
                 slot = waiting.popleft()
             elif outcome is Outcome.NEEDS_CODE:
-                run.compile(run.field(slot, "pc"))
-            elif outcome is Outcome.MESSAGE:
-                run.interrupt()
-            elif outcome is Outcome.FAULT:
-                raise run.fault(slot)
-            elif not self._goes_on(slot):
-                waiting.append(slot)
-                slot.set_effort(0)
-                slot = self._new_slot() if run.take_place() else waiting.popleft()
+                run.compile(slot, self.code)
+            elif outcome is Outcome.FAULT and not self._follows(slot):
+                raise device_error(run.faulty(slot), self.code, run.shape, run.memory)
+            else:
+                if outcome is Outcome.MESSAGE:
+                    run.interrupt()
+                left -= 1
+                if outcome is not Outcome.TIRED and left:
+                    continue
+                left = ROUNDS
+                if not self._goes_on(slot):
+                    waiting.append(slot)
+                    slot.set_effort(0)
+                    slot = self._new_slot() if run.take_place() else waiting.popleft()
+
+    def _follows(self, slot: Slot) -> bool:
+        """Whether a wave's fault was a jump to code elsewhere in memory, which it goes on with."""
+        pc = self.run.field(slot, "pc")
+        if self.run.field(slot, "fault_kind") != Fault.JUMP or self.code.holds(pc):
+            return False
+        code = self.run.code_at(pc)
+        if code is not None:
+            self._enter(code)
+        return code is not None
 
     def _goes_on(self, slot: Slot) -> bool:
         """Whether a work-group that has used up its rounds is to get more at once."""
@@ -120,7 +146,7 @@ class Worker:
 
     def _new_slot(self) -> Slot:
         run = self.run
-        entry = run.code.base + run.shape.record.entry
+        entry = run.codes[0].base + run.shape.record.entry
         self.slots.append(Slot(run.pool, run.shape, run.places, entry, self.address))
         return self.slots[-1]
 
@@ -128,15 +154,18 @@ class Worker:
         """Give back what was taken."""
         for slot in self.slots:
             self.run.pool.give(slot.block)
-        self.run.code.give_tally(self.tally)
+        for code, tally in self.tallies.items():
+            code.give_tally(tally)
 
 
 class Run:
-    """Mutable: a launch in progress. ``interrupt`` is called when a wave has a message for the host."""
+    """Mutable: a launch in progress. ``interrupt`` is called when a wave has a message for the host; ``find`` gives
+    the code that lies at an address, for jumps out of ``code``."""
 
     def __init__(self, memory: Memory, pool: Pool, code: Code, shape: Shape, places: Places, threads: int,
-                 patience: Patience, interrupt: Callable[[], None] = lambda: None) -> None:
-        self.memory, self.pool, self.code = memory, pool, code
+                 patience: Patience, interrupt: Callable[[], None] = lambda: None,
+                 find: Callable[[int], Code | None] = lambda pc: None) -> None:
+        self.memory, self.pool, self.codes, self._find = memory, pool, [code], find
         self.shape, self.places, self.patience, self.interrupt = shape, places, patience, interrupt
         self.stop = threading.Event()
         self.standing_since: float | None = None
@@ -219,16 +248,25 @@ class Run:
         else:
             self.halt()
 
-    def compile(self, pc: int) -> None:
-        """For a wave that came to ``pc``, a device address."""
+    def code_at(self, pc: int) -> Code | None:
+        """Of this launch: the same for all its workers, whatever happens to memory meanwhile."""
+        with self._lock:
+            found = next((code for code in self.codes if code.holds(pc)), None)
+            if found is None and (found := self._find(pc)) is not None:
+                self.codes.append(found)
+        return found
+
+    def compile(self, slot: Slot, code: Code) -> None:
+        """For a wave that came to code which nobody has run yet."""
+        pc = self.field(slot, "pc")
         with self._lock:
             if not self._compiling:
                 self._compiling_since = time.monotonic()
             self._compiling += 1
         try:
-            self.code.require(pc - self.code.base, self.shape.record.name)
+            code.require(pc - code.base, self.shape.record.name)
         except Malformed as error:
-            raise illegal_instruction(error, pc, self.shape.record.name) from error
+            raise illegal_instruction(error, pc, self.shape.record.name, self.faulty(slot)) from error
         finally:
             with self._lock:
                 self._compiling -= 1
@@ -294,7 +332,7 @@ class Run:
         """Where each wave stands, in words."""
         slots = [slot for worker in self.workers for slot in worker.slots]
         waves = [standing for slot in slots for standing in slot.standings()]
-        text = told(waves, self.code)
+        text = told(waves, self.codes)
         if not self.waiting_to_start:
             return text
         return f"{text}; {self.waiting_to_start} of {self.shape.groups} work-groups have not started"
@@ -303,22 +341,30 @@ class Run:
         """A field of the wave that needs attention."""
         return slot.wave_field(int(slot.record[GROUP["wave"] // 8]), name)
 
-    def fault(self, slot: Slot) -> DeviceError:
+    def faulty(self, slot: Slot) -> FaultyWave:
         group, wave = (int(slot.record[GROUP[name] // 8]) for name in ("index", "wave"))
-        return device_error(FaultyWave(group, wave, partial(self.field, slot)), self.code, self.shape, self.memory)
+        return FaultyWave(group, wave, partial(self.field, slot))
 
     def profile(self, seconds: float) -> LaunchProfile:
-        numbers = self.code.numbers.counters
-        tallies = [worker.tally.counters[: len(numbers)] for worker in self.workers]
-        totals = sum(tallies, np.zeros(len(numbers), np.uint64))
         found: dict[Counted, dict[int, int]] = {what: {} for what in Counted}
-        for number in np.flatnonzero(totals).tolist():
-            what, pcs = numbers[number]
-            counts, total = found[what], int(totals[number])
-            for pc in pcs:
-                counts[pc] = counts.get(pc, 0) + total
+        base = self.codes[0].base
+        for code in self.codes:
+            tallies = [worker.tallies[code] for worker in self.workers if code in worker.tallies]
+            _add_up(code, tallies, code.base - base, found)
+        insts: Mapping[int, Inst] = self.codes[0].insts
+        if len(self.codes) > 1:
+            insts = {pc + code.base - base: inst for code in self.codes for pc, inst in code.insts.items()}
         shape = self.shape
         return LaunchProfile(shape.record.name, shape.groups, shape.all_waves, found[Counted.WAVES],
-                             found[Counted.LANES], found[Counted.ACTIVE_WAVES], seconds, self.code.insts,
-                             self.code.base)
+                             found[Counted.LANES], found[Counted.ACTIVE_WAVES], seconds, insts, base)
 
+
+def _add_up(code: Code, tallies: list[Tally], offset: int, found: dict[Counted, dict[int, int]]) -> None:
+    """Add what was counted in ``code`` to ``found``, at addresses that are ``offset`` higher."""
+    numbers = code.numbers.counters
+    totals = sum((tally.counters[: len(numbers)] for tally in tallies), np.zeros(len(numbers), np.uint64))
+    for number in np.flatnonzero(totals).tolist():
+        what, pcs = numbers[number]
+        counts, total = found[what], int(totals[number])
+        for pc in pcs:
+            counts[pc + offset] = counts.get(pc + offset, 0) + total

@@ -30,6 +30,9 @@ class FaultyWave:
     wave: int
     field: Callable[[str], int]
 
+    def __str__(self) -> str:
+        return f"wave {self.wave} of work-group {self.group}"
+
 
 def device_error(wave: FaultyWave, code: Code, shape: Shape, memory: Memory) -> DeviceError:
     kind, kernel, address = Fault(wave.field("fault_kind")), shape.record.name, wave.field("fault_address")
@@ -44,13 +47,14 @@ def device_error(wave: FaultyWave, code: Code, shape: Shape, memory: Memory) -> 
         return DeviceError(what, Location(kernel, pc, code.text(pc)), DeviceFault(FaultKind.MODE, absolute))
     pc = code.numbers.sites[wave.field("fault_site")]
     lane = wave.field("fault_lane")
-    what = f"lane {lane} of wave {wave.wave} of work-group {wave.group}: {_words(kind, address, shape, memory)}"
+    what = f"lane {lane} of {wave}: {_words(kind, address, shape, memory)}"
     return DeviceError(what, Location(kernel, pc, code.text(pc)), _fault(kind, pc, address, code))
 
 
-def illegal_instruction(error: Malformed, pc: int, kernel: str) -> DeviceError:
-    """A wave came to ``pc``, a device address, where nothing can be decoded."""
-    return DeviceError(error.message, error.where or Location(kernel), DeviceFault(FaultKind.ILLEGAL_INSTRUCTION, pc))
+def illegal_instruction(error: Malformed, pc: int, kernel: str, wave: FaultyWave | None = None) -> DeviceError:
+    """A wave came to ``pc``, a device address, where nothing can be decoded; every wave, if ``wave`` is None."""
+    what = error.message if wave is None else f"{wave}: {error.message}"
+    return DeviceError(what, error.where or Location(kernel), DeviceFault(FaultKind.ILLEGAL_INSTRUCTION, pc))
 
 
 def _fault(kind: Fault, pc: int, address: int, code: Code) -> DeviceFault:

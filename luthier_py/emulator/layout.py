@@ -146,6 +146,7 @@ GROUP = _fields(
     "wave",                  # the wave that needs attention
     "index",                 # of the work-group in the launch
     "slice",                 # backward branches of a wave before the next one gets its turn
+    "resume",                # waves that have had their turn in a round that was broken off
 )
 GROUP_BYTES = 8 * len(GROUP)
 

@@ -31,6 +31,7 @@ from luthier_py.loader import KernelDescriptor, KernelRecord
 from luthier_py.loader.descriptor import DESCRIPTOR_BYTES
 
 KEPT_SHAPES = 256
+SHARED_GROUPS = 16  # work-groups of a thread from which on threads pay
 
 
 class ResidentCode:
@@ -83,7 +84,10 @@ class PacketDevice:
         descriptor = self._descriptor(kernel_object, name)
         entry = kernel_object + descriptor.kernel_code_entry_byte_offset
         settings = Settings(descriptor.wave_size, mode_of(descriptor), self.target.half_matrices_flush)
-        code = self._code(entry, name, settings)
+        code = self._code(entry, settings)
+        if code is None:
+            what = f"kernel entry 0x{entry:x}; {self.memory.nearest(entry)}"
+            raise DeviceError(what, Location(name), DeviceFault(FaultKind.BAD_JUMP, entry))
         shape = self._shape(fields, descriptor, name, code.base)
         try:
             code.require(shape.record.entry, name)
@@ -91,7 +95,9 @@ class PacketDevice:
             raise illegal_instruction(error, entry, name) from error
         places = self._places(packet, queue, fields, descriptor, name)
         started = time.perf_counter()
-        with Run(self.memory, self._pool, code, shape, places, self.threads, self.patience, self._interrupt) as run:
+        threads = self.threads if shape.groups >= SHARED_GROUPS * self.threads else 1
+        with Run(self.memory, self._pool, code, shape, places, threads, self.patience, self._interrupt,
+                 lambda pc: self._code(pc, settings)) as run:
             self._running[run] = queue
             try:
                 run.execute()
@@ -130,12 +136,11 @@ class PacketDevice:
         self._need(address, DESCRIPTOR_BYTES, name, "kernel descriptor")
         return _read_descriptor(read_bytes(address, DESCRIPTOR_BYTES))
 
-    def _code(self, entry: int, name: str, settings: Settings) -> Code:
-        """What is in memory now."""
+    def _code(self, entry: int, settings: Settings) -> Code | None:
+        """What is in memory now; None where nothing is allocated."""
         found = self.memory.find(entry)
         if found is None:
-            what = f"kernel entry 0x{entry:x}; {self.memory.nearest(entry)}"
-            raise DeviceError(what, Location(name), DeviceFault(FaultKind.BAD_JUMP, entry))
+            return None
         base = self._base_of(entry)
         base = found.address if base is None else base
         key = found.address, found.size, base

@@ -4,7 +4,8 @@ In: records of layout. Out: LLVM IR of ``i64 luthier_run(ptr worker, ptr launch,
 which returns an Outcome. Waves of a group take turns; a turn ends at a barrier, after ``slice``
 backward branches, or at s_sleep, so a wave that waits for another does not stop it. After ``rounds``
 rounds, or when the launch is to stop, Python gets a chance to let another work-group run. Invariant:
-a group's records say all there is to know, so its worker can leave it and take it up at any time.
+a group's records say all there is to know, so its worker can leave it and take it up at any time; a round that was
+broken off goes on where it was, so that no wave gets more turns than another.
 """
 
 from __future__ import annotations
@@ -167,12 +168,18 @@ start:
 round:  ; a turn for each wave
   %rounds.left = phi i64 [ %rounds, %entry ], [ %rounds.begin, %start ], [ %rounds.less, %again ]
   %tired = icmp sle i64 %rounds.left, 0
-  br i1 %tired, label %stop, label %wave
+  br i1 %tired, label %stop, label %resume
 stop:
   ret i64 $TIRED
 
+resume:  ; with the wave at which the round was broken off
+  %had = get group.resume of %group
+  put group.resume of %group, 0
+  %rest = icmp ult i64 %had, %waves
+  br i1 %rest, label %wave, label %tally
+
 wave:
-  %i = phi i64 [ 0, %round ], [ %i.next, %after ]
+  %i = phi i64 [ %had, %resume ], [ %i.next, %after ]
   %offset = mul i64 %i, $stride
   %wave.at = add i64 %first, %offset
   %this = inttoptr i64 %wave.at to ptr
@@ -217,6 +224,7 @@ look:
   br i1 %unknown, label %needs.code, label %call
 needs.code:
   put group.wave of %group, %i
+  put group.resume of %group, %i
   ret i64 $NEEDS_CODE
 call:
   %result = call i32 %function(ptr %this)
@@ -228,6 +236,8 @@ call:
 message:
   put wave.status of %this, $JUMP
   put group.wave of %group, %i
+  %told = add i64 %i, 1
+  put group.resume of %group, %told
   ret i64 $MESSAGE_OUTCOME
 go.on:
   %jumps.next = add i64 %jumps, 1
@@ -245,6 +255,7 @@ arrived:
   br label %after
 fault:
   put group.wave of %group, %i
+  put group.resume of %group, %i
   ret i64 $FAULT_OUTCOME
 after:
   %i.next = add i64 %i, 1

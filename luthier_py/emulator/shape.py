@@ -61,6 +61,13 @@ class Shape:
         x, y, z = block
         return -(-x * y * z // self.wave_size)
 
+    def waves_in(self, group: int) -> int:
+        """Of the work-group with this number."""
+        x, y, z = self.grid
+        place = group % x, group // x % y, group // (x * y)
+        last = sum(1 << axis for axis in range(3) if place[axis] + 1 == self.grid[axis])
+        return self.waves_of(self.block_at(last & self.edges))
+
     @property
     def all_waves(self) -> int:
         """Of the launch."""

@@ -37,7 +37,7 @@ class Slot:
     """Mutable: memory for one resident work-group."""
 
     def __init__(self, pool: Pool, shape: Shape, places: Places, entry: int, worker: int) -> None:
-        self._stride, self._count = wave_stride(shape.wave_size), shape.waves
+        self._stride, self._shape = wave_stride(shape.wave_size), shape
         waves = self._stride * shape.waves
         images = image_stride(shape) * shape.waves * (shape.edges + 1)
         lds = -(-max(shape.lds_bytes, 1) // _LINE) * _LINE
@@ -76,7 +76,7 @@ class Slot:
 
     def standings(self) -> list[Standing]:
         """Where the waves are."""
-        numbers = range(self._count if self.active else 0)
+        numbers = range(self._shape.waves_in(self.group) if self.active else 0)
         return [Standing(self.group, wave, Status(self.wave_field(wave, "status")), self.wave_field(wave, "pc"))
                 for wave in numbers]
 

@@ -6,7 +6,7 @@ In: waves, and the code that they run. Out: one line: how many stand at which in
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from luthier_py.analysis.lines import SourceLines
 from luthier_py.emulator.code import Code
@@ -17,19 +17,21 @@ PLACES = 5
 """That are told; the others are counted."""
 
 
-def told(waves: Iterable[Standing], code: Code) -> str:
-    places: dict[tuple[Status, int], list[Standing]] = defaultdict(list)
+def told(waves: Iterable[Standing], codes: Sequence[Code]) -> str:
+    """``codes``: that of the kernel, and others that waves have come to."""
+    places: dict[tuple[Status, int, int], list[Standing]] = defaultdict(list)  # status, code, pc
     ended = 0
     for wave in waves:
         if wave.status is Status.DONE:
             ended += 1
         else:
-            places[_kind(wave.status), _place(wave, code)].append(wave)
-    lines = code.source.lines()
+            number = next((number for number, code in enumerate(codes) if code.holds(wave.pc)), 0)
+            places[_kind(wave.status), number, _place(wave, codes[number])].append(wave)
     ordered = sorted(places.items(), key=lambda item: (-len(item[1]), item[0]))
+    lines = {number: codes[number].source.lines() for (_, number, _), _ in ordered[:PLACES]}
     parts = []
-    for (_, pc), here in ordered[:PLACES]:
-        parts.append(f"{_names(here)} at pc 0x{pc:x}{_shown(pc, code, lines)}")
+    for (_, number, pc), here in ordered[:PLACES]:
+        parts.append(f"{_names(here)} at pc 0x{pc:x}{_shown(pc, codes[number], lines[number])}")
     if left := ordered[PLACES:]:
         parts.append(f"{sum(len(here) for _, here in left)} waves at {len(left)} other places")
     if ended:

@@ -9,7 +9,8 @@ executes is not followed.
 from __future__ import annotations
 
 import ctypes
-from typing import Protocol
+from functools import cache
+from typing import Any, Protocol
 
 from luthier_py.analysis.lines import SourceLines, source_lines
 from luthier_py.emulator.memory import read_bytes
@@ -18,6 +19,7 @@ from luthier_py.loader import CodeObject
 
 MOST_BYTES = 24
 """Of an instruction, on every target, and more."""
+CLOSE = 4096  # bytes between functions that are cheaper to compare than another run
 
 
 class Text(Protocol):
@@ -65,9 +67,12 @@ class MemoryText:
         self.base, self.target = base, target
         self.extent = range(start - base, start - base + size)
         self._used: dict[int, bytes] = {}
-        self._runs: list[tuple[int, bytes]] = []
-        """The same as runs of bytes that follow each other, by device address; as of ``_joined`` instructions."""
         self._joined = 0
+        """Instructions that were known when the following was made of them."""
+        self._runs: list[tuple[int, bytes]] = []
+        """The same as runs of bytes that follow each other, by device address."""
+        self._spans: list[tuple[int, bytes]] = []
+        """Memory around runs that lie close together, as it was when they were compared one by one."""
 
     def at(self, pc: int) -> bytes | memoryview:
         if pc not in self.extent:
@@ -82,9 +87,29 @@ class MemoryText:
 
     def unchanged(self) -> bool:
         """Whether memory holds everything that was decoded as it was then."""
-        if len(self._used) != self._joined:
-            self._join()
-        return all(ctypes.string_at(address, len(data)) == data for address, data in self._runs)
+        compare = _memcmp()
+        if len(self._used) == self._joined and not any(compare(at, data, len(data)) for at, data in self._spans):
+            return True  # and what lies between them is, too
+        self._join()
+        self._spans = [(start, read_bytes(start, size)) for start, size in self._around()]
+        spans, (start, span) = iter(self._spans), (0, b"")
+        for address, data in self._runs:
+            if address >= start + len(span):
+                start, span = next(spans)
+            if span[address - start : address - start + len(data)] != data:
+                self._joined = -1
+                return False
+        return True
+
+    def _around(self) -> list[tuple[int, int]]:
+        """Where spans are, and how long."""
+        found: list[tuple[int, int]] = []
+        for address, data in self._runs:
+            if found and address - sum(found[-1]) < CLOSE:
+                found[-1] = found[-1][0], address + len(data) - found[-1][0]
+            else:
+                found.append((address, len(data)))
+        return found
 
     def _join(self) -> None:
         used = dict(self._used)
@@ -96,3 +121,10 @@ class MemoryText:
                 runs.append((pc, bytearray(used[pc])))
         self._runs = [(self.base + pc, bytes(data)) for pc, data in runs]
         self._joined = len(used)
+
+
+@cache
+def _memcmp() -> Any:
+    function = ctypes.CDLL(None).memcmp
+    function.argtypes = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t
+    return function

@@ -25,6 +25,8 @@ LEVELS = (AUTO, *_LIBRARIES)
 
 def level_environment(level: str, environment: Mapping[str, str]) -> dict[str, str]:
     """What loads the tool's libraries; lists of ``environment`` are kept behind them."""
+    if level not in LEVELS:
+        raise Invalid(f"level {level} is unknown; give {', '.join(LEVELS)}")
     chosen = tuple(_LIBRARIES) if level == AUTO else (level,)
     settings = {LEVEL: level}
     for name in chosen:

@@ -1,4 +1,5 @@
-/* A program on HSA itself: saxpy by packets, on queues that wait for each other, that are full, and with partial groups.
+/* A program on HSA itself: saxpy by packets, on queues that wait for each other, that are full, of
+ * several threads, and with partial groups.
  *
  *     hsa_dispatch SAXPY.co [leave]
  *
@@ -6,11 +7,13 @@
  */
 #include <hsa/hsa.h>
 #include <hsa/hsa_ext_amd.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ITEMS = 1000, BLOCK = 256, SMALL_QUEUE = 64, MANY = 210 };
+enum { ITEMS = 1000, BLOCK = 256, SMALL_QUEUE = 64, MANY = 210, THREADS = 4, EACH = 10 };
 enum { FENCES = 2 << 9 | 2 << 11, BARRIER = 1 << 8 };
 
 #define CHECK(call)                                                            \
@@ -35,7 +38,7 @@ static hsa_agent_t gpu, cpu;
 static hsa_amd_memory_pool_t pool;
 static uint64_t kernel;
 static uint32_t private_bytes, group_bytes;
-static unsigned launches;
+static atomic_uint launches;
 
 static hsa_status_t find_agent(hsa_agent_t agent, void *unused)
 {
@@ -95,10 +98,10 @@ static void failed(hsa_status_t status, hsa_queue_t *queue, void *data)
     exit(1);
 }
 
-static hsa_queue_t *make_queue(uint32_t size)
+static hsa_queue_t *make_queue(uint32_t size, hsa_queue_type32_t type)
 {
     hsa_queue_t *queue;
-    CHECK(hsa_queue_create(gpu, size, HSA_QUEUE_TYPE_MULTI, failed, NULL, UINT32_MAX, UINT32_MAX, &queue));
+    CHECK(hsa_queue_create(gpu, size, type, failed, NULL, UINT32_MAX, UINT32_MAX, &queue));
     return queue;
 }
 
@@ -230,6 +233,31 @@ static void held(hsa_queue_t *queue)
     hsa_signal_destroy(last);
 }
 
+/* Each thread has a queue of its own, for itself alone. */
+static void *use_queue(void *unused)
+{
+    hsa_queue_t *queue = make_queue(SMALL_QUEUE, HSA_QUEUE_TYPE_SINGLE);
+    struct arguments *arguments = make_arguments(1);
+    for (int i = 0; i < EACH; i++) {
+        hsa_signal_t done = make_signal();
+        dispatch(queue, arguments, done, i % 2 ? BARRIER : 0);
+        wait_for(done);
+        check(arguments, i + 1);
+        hsa_signal_destroy(done);
+    }
+    CHECK(hsa_queue_destroy(queue));
+    return unused;
+}
+
+static void parallel(void)
+{
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        REQUIRE(pthread_create(&threads[i], NULL, use_queue, NULL) == 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+}
+
 int main(int count, char **words)
 {
     REQUIRE(count > 1);
@@ -237,18 +265,22 @@ int main(int count, char **words)
     CHECK(hsa_iterate_agents(find_agent, NULL));
     CHECK(hsa_amd_agent_iterate_memory_pools(cpu, find_pool, NULL));
     hsa_executable_t executable = load(words[1]);
-    hsa_queue_t *first = make_queue(SMALL_QUEUE), *second = make_queue(1024);
+    hsa_queue_t *first = make_queue(SMALL_QUEUE, HSA_QUEUE_TYPE_MULTI), *second = make_queue(1024, HSA_QUEUE_TYPE_MULTI);
+    hsa_queue_t *single = make_queue(SMALL_QUEUE, HSA_QUEUE_TYPE_SINGLE);
     CHECK(hsa_amd_profiling_set_profiler_enabled(first, 1));
     in_order(first);
     crosswise(first, second);
     full(first);
     held(first);
+    full(single);
+    parallel();
     printf("%u launches\nPASSED\n", launches);
     fflush(stdout);
     if (count > 2)
         return 0;
     CHECK(hsa_queue_destroy(first));
     CHECK(hsa_queue_destroy(second));
+    CHECK(hsa_queue_destroy(single));
     CHECK(hsa_executable_destroy(executable));
     CHECK(hsa_shut_down());
     return 0;

@@ -16,12 +16,15 @@ enum { HSA_SUCCESS = 0, HSA_ERROR = 0x1000 };
 typedef struct { uint64_t handle; } hsa_agent_t;
 typedef struct { uint64_t handle; } hsa_signal_t;
 typedef struct { uint64_t handle; } hsa_isa_t;
+typedef struct { uint64_t handle; } hsa_pool_t; /* hsa_amd_memory_pool_t */
 typedef struct { uint64_t handle; } hsa_executable_t;
 typedef struct { uint64_t handle; } hsa_symbol_t; /* hsa_executable_symbol_t */
 typedef struct { uint64_t handle; } hsa_reader_t; /* hsa_code_object_reader_t */
 typedef struct { uint64_t handle; } hsa_loaded_t; /* hsa_loaded_code_object_t */
 
-enum { HSA_AGENT_INFO_PROFILE = 4, HSA_AGENT_INFO_DEVICE = 17, HSA_AGENT_INFO_ISA = 19, HSA_DEVICE_TYPE_GPU = 1 };
+enum { HSA_AGENT_INFO_PROFILE = 4, HSA_AGENT_INFO_DEVICE = 17, HSA_AGENT_INFO_ISA = 19 };
+enum { HSA_DEVICE_TYPE_CPU = 0, HSA_DEVICE_TYPE_GPU = 1 };
+enum { HSA_POOL_INFO_SEGMENT = 0, HSA_POOL_INFO_FLAGS = 1, HSA_SEGMENT_GLOBAL = 0, HSA_POOL_FINE_GRAINED = 2 };
 enum { HSA_ISA_INFO_NAME_LENGTH = 0, HSA_ISA_INFO_NAME = 1 };
 enum { HSA_SYMBOL_KIND_KERNEL = 1 };
 enum {
@@ -99,6 +102,12 @@ typedef void queue_error(hsa_status_t status, hsa_queue_t *queue, void *data);
       (hsa_executable_t, hsa_agent_t, hsa_status_t (*)(hsa_executable_t, hsa_agent_t, hsa_symbol_t, void *), void *))
 #define AMD_FUNCTIONS(F)                                                                                                   \
     F(7, hsa_status_t, hsa_amd_signal_async_handler, (hsa_signal_t, uint32_t, int64_t, bool (*)(int64_t, void *), void *)) \
+    F(11, hsa_status_t, hsa_amd_memory_pool_get_info, (hsa_pool_t, uint32_t, void *))                                      \
+    F(12, hsa_status_t, hsa_amd_agent_iterate_memory_pools,                                                                \
+      (hsa_agent_t, hsa_status_t (*)(hsa_pool_t, void *), void *))                                                         \
+    F(13, hsa_status_t, hsa_amd_memory_pool_allocate, (hsa_pool_t, size_t, uint32_t, void **))                             \
+    F(14, hsa_status_t, hsa_amd_memory_pool_free, (void *))                                                                \
+    F(17, hsa_status_t, hsa_amd_agents_allow_access, (uint32_t, const hsa_agent_t *, const uint32_t *, const void *))      \
     F(35, hsa_status_t, hsa_amd_queue_intercept_create,                                                                    \
       (hsa_agent_t, uint32_t, uint32_t, queue_error *, void *, uint32_t, uint32_t, hsa_queue_t **))                        \
     F(36, hsa_status_t, hsa_amd_queue_intercept_register, (hsa_queue_t *, packet_handler *, void *))

@@ -49,6 +49,9 @@ void objects_drop(void);
 hsa_status_t tool_executable_freeze(hsa_executable_t executable, const char *options);
 hsa_status_t tool_executable_destroy(hsa_executable_t executable);
 
+/* memory.c: of the host, where the agent reaches it too; NULL: there is none. */
+void *memory_for(hsa_agent_t agent, size_t bytes);
+
 /* instances.c: a copy that is loaded, with variables of its own. Where each launch is asked for, each queue that
  * launches the kernel has an instance: launches of one never wait for those of another. */
 struct gates { struct gate **at; size_t count, room; };
@@ -65,6 +68,8 @@ struct instance {
     uint32_t private_bytes, group_bytes;
     struct tool_variable *variables;
     uint32_t variable_count;
+    size_t bytes;             /* of all of them */
+    char *values;             /* room for these in memory that the device reaches, and as many zeros behind it */
     struct gate *gate;        /* the last launch's: the next one goes through it */
     unsigned long unread, last_index;
     struct shape last;

@@ -54,7 +54,10 @@ static bool find_variables(struct instance *instance, const struct clone *clone)
                get(symbol, HSA_SYMBOL_INFO_VARIABLE_ADDRESS, &variable->address) &&
                get(symbol, HSA_SYMBOL_INFO_VARIABLE_SIZE, &bytes);
         variable->bytes = bytes;
+        instance->bytes += bytes;
     }
+    if (good && (good = (instance->values = memory_for(image_agent(instance->kernel->image), 2 * instance->bytes + 1))))
+        memset(instance->values, 0, 2 * instance->bytes);
     return good;
 }
 
@@ -79,6 +82,8 @@ static void drop(struct instance *instance)
         rocr.hsa_executable_destroy(instance->executable);
     if (instance->reader.handle)
         rocr.hsa_code_object_reader_destroy(instance->reader);
+    if (instance->values)
+        rocr.hsa_amd_memory_pool_free(instance->values);
     gate_leave(instance->gate);
     free(instance->variables);
     free(instance);
@@ -161,25 +166,20 @@ void instance_note(struct instance *instance, unsigned long index, const struct 
 void instance_read(struct instance *instance, uint32_t launches, unsigned long index, const struct shape *shape)
 {
     const struct kernel *kernel = instance->kernel;
-    size_t bytes = 0, largest = 1, at = 0;
-    for (uint32_t i = 0; i < instance->variable_count; i++) {
-        bytes += instance->variables[i].bytes;
-        largest = instance->variables[i].bytes > largest ? instance->variables[i].bytes : largest;
+    char *at = instance->values, *zeros = instance->values + instance->bytes;
+    bool good = true;
+    for (uint32_t i = 0; good && i < instance->variable_count; at += instance->variables[i++].bytes) {
+        const struct tool_variable *variable = &instance->variables[i];
+        good = rocr.hsa_memory_copy(at, variable->address, variable->bytes) == HSA_SUCCESS &&
+               rocr.hsa_memory_copy(variable->address, zeros, variable->bytes) == HSA_SUCCESS;
     }
-    char *values = malloc(bytes + 1), *zeros = calloc(largest, 1);
-    bool good = values && zeros;
-    for (uint32_t i = 0; good && i < instance->variable_count; at += instance->variables[i++].bytes)
-        good = rocr.hsa_memory_copy(values + at, instance->variables[i].address, instance->variables[i].bytes) == HSA_SUCCESS &&
-               rocr.hsa_memory_copy(instance->variables[i].address, zeros, instance->variables[i].bytes) == HSA_SUCCESS;
     struct counted counted = {image_number(kernel->image), (uint32_t)image_device(kernel->image), (uint32_t)index, launches,
                               {shape->grid[0], shape->grid[1], shape->grid[2]},
                               {shape->block[0], shape->block[1], shape->block[2]}};
     if (good)
-        clone_counted(&counted, kernel->name, values, bytes);
+        clone_counted(&counted, kernel->name, instance->values, instance->bytes);
     else
         say("luthier: what a launch of kernel %s has counted cannot be read", kernel->name);
-    free(values);
-    free(zeros);
 }
 
 void instances_send(struct kernel *kernel)

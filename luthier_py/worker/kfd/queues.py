@@ -162,6 +162,8 @@ class AqlQueue(Queue):
     def _barrier_value(self, packet: int) -> bool:
         """hsa_amd_barrier_value_packet_t: (signal & mask) compared with a value."""
         signal, value, mask = (words.load(packet + 8 + 8 * i) for i in range(3))
+        if not signal:
+            return True
         now, value = signed(self._value(signal) & mask), signed(value)
         condition = words.load(packet + 32, 32)
         return (now == value, now != value, now < value, now >= value)[condition & 3]

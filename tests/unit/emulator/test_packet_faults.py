@@ -27,6 +27,12 @@ KERNEL void debug(u32 *p) { __builtin_debugtrap(); p[X] = 1; }
 KERNEL void jump(u32 *p, u64 f) { ((void (*)(u32 *))f)(p); }
 KERNEL void forever(volatile u32 *p) { while (*p == 0); }
 KERNEL void announced(volatile u32 *p) { __builtin_amdgcn_s_sendmsg(1, 0); while (*p == 0); }
+// The first wave sends messages until the last one, of the same work-group or of another, stops it.
+KERNEL void loud(u32 *p) {
+  while (I == 0 && __hip_atomic_load(p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT) == 0)
+    __builtin_amdgcn_s_sendmsg(1, 0);
+  if (I == 127) __hip_atomic_store(p, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
 KERNEL void first(volatile u32 *p) { p[0] = 1; while (p[1] == 0) __builtin_amdgcn_s_sleep(1); p[2] = 1; }
 KERNEL void second(volatile u32 *p) { while (p[0] == 0) __builtin_amdgcn_s_sleep(1); p[1] = 1; }
 // Tells the host, and goes on; then waits for its answer.
@@ -130,6 +136,7 @@ def test_illegal_instructions_where_a_wave_comes_to_one():
     assert out[0] == 7 and caught.value.fault.kind is FaultKind.ILLEGAL_INSTRUCTION
     assert read_bytes(caught.value.fault.pc, 4) == ILLEGAL
     assert caught.value.where.pc == caught.value.fault.pc - base
+    assert "wave 0 of work-group 0: 0xffffffff is not an instruction" in str(caught.value)
 
 
 def test_illegal_instructions_at_the_start():
@@ -244,3 +251,11 @@ def test_kernels_that_wait_for_each_other(compiled):
         for future in [pool.submit(host.device.dispatch, packet, host.queue) for packet in packets]:
             assert future.result().waves == 1
     assert np.frombuffer(read_bytes(shared, 12), np.uint32).tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("block", [64, 128])
+def test_a_wave_that_interrupts_all_the_time_does_not_stop_others(compiled, block):
+    told, out = [], np.zeros(1, np.uint32)
+    host = Host(interrupt=lambda: told.append(1), time_limit=20)
+    host.dispatch(host.place(compiled), load(compiled).kernel("loud"), [out], (128, 1, 1), (block, 1, 1))
+    assert out[0] == 1 and told

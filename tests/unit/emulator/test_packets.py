@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+import struct
+
 import numpy as np
 import pytest
+from emulated import ISA, code_object
 from launching import compile_hip, device, launch
 from packets import Host
 
-from luthier_py.emulator.memory import write_bytes
+from luthier_py.emulator.memory import Memory, write_bytes
 from luthier_py.emulator.packet import DispatchPacket
-from luthier_py.errors import DeviceError, FaultKind, Invalid, Unsupported
+from luthier_py.emulator.text import MemoryText
+from luthier_py.errors import DeviceError, FaultKind, Invalid, TimeLimit, Unsupported
+from luthier_py.isa import sgpr, target, vgpr
 from luthier_py.loader import load
 from luthier_py.samples import SAMPLES, sample
 from luthier_py.session.specs import parse_argument
@@ -196,3 +203,106 @@ def test_what_the_emulator_lacks_is_unsupported(clang, tmp_path):
     host = Host()
     with pytest.raises(Unsupported, match="s_setvskip"):
         host.dispatch(host.place(data), obj.kernel("k"), [np.zeros(1, np.uint32)])
+
+
+CALLS = r"""
+extern "C" DEVICE __attribute__((used, noinline)) void leaf(u32 *p) { p[I] += 5; }
+extern "C" DEVICE __attribute__((used, noinline)) void wait(u32 *p) {
+  while (__hip_atomic_load(p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT) == 0);
+}
+KERNEL void call(u32 *p, u64 f) { if (X < 192) ((void (*)(u32 *))f)(p); else p[I] += 7; BARRIER p[I] *= 2; }
+// The first wave stays here and waits for the second one, which goes back and forth.
+KERNEL void back_and_forth(u32 *p, u64 f) {
+  if (X >= 64) {
+    for (u32 i = 0; i < 5; ++i) ((void (*)(u32 *))f)(p);
+    if (X == 64) __hip_atomic_store(p, 1u, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);
+  } else while (__hip_atomic_load(p, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT) == 0);
+}
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_functions_in_other_allocations(clang, tmp_path, threads):
+    """As of another executable: waves go there and come back, and all of it is counted."""
+    data, obj = kernels(clang, tmp_path, CALLS)
+    host, record = Host(threads=threads), obj.kernel("call")
+    bases = host.place(data), host.place(data)
+    totals = []
+    for base in bases:
+        out = np.arange(256 * 40, dtype=np.uint32)
+        expected = (out + np.where(out % 256 < 192, 5, 7)) * 2
+        function = base + obj.symbol("leaf").address
+        profile = host.dispatch(bases[0], record, [out, function], (256 * 40, 1, 1), (256, 1, 1), private_bytes=1024)
+        np.testing.assert_array_equal(out, expected)
+        totals.append((profile.total, profile.total_lanes, profile.opcodes()))
+    assert totals[0] == totals[1]
+    assert any(pc > 1 << 12 and pc + bases[0] >= bases[1] for pc in profile.counts), "at addresses of the other one"
+
+
+def test_waves_in_two_allocations_take_turns(clang, tmp_path):
+    data, obj = kernels(clang, tmp_path, CALLS)
+    host = Host(time_limit=20)
+    base, other = host.place(data), host.place(data)
+    out = np.zeros(192, np.uint32)
+    function = other + obj.symbol("leaf").address
+    host.dispatch(base, obj.kernel("back_and_forth"), [out, function], (128, 1, 1), (128, 1, 1), private_bytes=1024)
+    assert (out[65:128] == 25).all() and out[0] == 1
+
+
+def test_where_waves_stand_in_another_allocation(clang, tmp_path):
+    data, obj = kernels(clang, tmp_path, CALLS)
+    host = Host(time_limit=0.3)
+    base, other = host.place(data), host.place(data)
+    function, record = obj.symbol("wait"), obj.kernel("call")
+    with pytest.raises(TimeLimit) as caught:
+        host.dispatch(base, record, [np.zeros(256, np.uint32), other + function.address], private_bytes=1024)
+    places = [int(text, 16) for text in re.findall(r"at pc 0x(\w+)", str(caught.value))]
+    assert any(function.address <= pc < function.address + function.size for pc in places)
+
+
+def test_headers_of_code_object_version_2(clang, tmp_path):
+    """ROCr's own kernels have an amd_kernel_code_t (AMDKernelCodeT.h of LLVM): what a dispatch needs lies where kernel
+    descriptors have it, and sizes come from the packet."""
+    data, obj = kernels(clang, tmp_path, FIRST)
+    record, host, out = obj.kernel("k"), Host(), np.zeros(64, np.uint32)
+    base = host.place(data)
+    version = struct.pack("<IIHHHH", 1, 2, 1, 9, 0, 10)  # where LDS, private and kernarg sizes are otherwise
+    write_bytes(base + record.descriptor_address, version)
+    host.dispatch(base, record, [out])
+    np.testing.assert_array_equal(out, np.arange(64) * 3 + 1)
+
+
+def test_preloaded_arguments_come_from_the_packets_segment():
+    """Only as many bytes are read as the descriptor asks for."""
+    rows = [("v_mov_b32", vgpr(2), 0), ("v_mov_b32", vgpr(1), sgpr(8)), ("s_load_dwordx2", sgpr(0, 2), sgpr(4, 2), 0),
+            ("s_waitcnt", 0), ISA.make("global_store_dword", vgpr(2), vgpr(1), sgpr(0, 2)).raw, ("s_endpgm",)]
+    data = code_object({"k": rows}, preload=4)
+    record, host, out = load(data).kernel("k"), Host(), np.zeros(1, np.uint32)
+    first = record.descriptor.user_sgpr_count - 4
+    assert first == 6
+    host.dispatch(host.place(data), record, [out, 0x1234_5678_9ABC, 0])
+    assert out[0] == 0x5678_9ABC, "the third dword of the arguments"
+
+
+def test_only_what_was_translated_is_compared():
+    """Bytes of functions, and none of what lies between them."""
+    memory = Memory()
+    place = memory.allocate(1 << 16, "code").address
+    text = MemoryText(target("gfx90a"), place, place, 1 << 16)
+    assert text.unchanged(), "nothing was used"
+    functions = [range(256, 512), range(600, 640), range(20000, 20100), range(40000, 40004)]
+    for pc in itertools.chain(*functions):
+        if pc % 4 == 0:
+            text.used(pc, bytes(text.at(pc)[:4]))
+    assert text.unchanged()
+    used = {pc for function in functions for pc in function}
+    for pc in (0, 255, 256, 257, 511, 512, 599, 600, 639, 640, 19999, 20000, 20099, 20100, 40003, 40004, 65535):
+        write_bytes(place + pc, b"\1")
+        assert text.unchanged() == (pc not in used)
+        write_bytes(place + pc, b"\0")
+        assert text.unchanged()
+    write_bytes(place + 700, b"\1\1\1\1")
+    text.used(700, text.at(700)[:4])
+    assert text.unchanged()
+    write_bytes(place + 700, b"\2")
+    assert not text.unchanged()

@@ -9,6 +9,7 @@ import pytest
 from launching import compile_hip
 from packets import Host
 
+from luthier_py.errors import TimeLimit
 from luthier_py.loader import load
 
 SOURCE = r"""
@@ -41,6 +42,7 @@ KERNEL void meet(u32 *sums) {
   if (X == 0) sums[GX] = sum;
   BARRIER
 }
+KERNEL void stuck(volatile u32 *sums) { while (sums[0] == 0); }
 """
 SHAPES = [
     ((1000,), (256,)), ((1,), (64,)), ((10,), (64,)), ((65,), (64,)), ((257,), (256,)), ((100, 7), (16, 4)),
@@ -99,6 +101,14 @@ def test_hidden_arguments_say_how_large_the_last_work_group_is(compiled, items):
     host.dispatch(host.place(compiled), load(compiled).kernel("sizes"), [out], (items, 1, 1), (256, 1, 1))
     whole = items // 256 * 256
     np.testing.assert_array_equal(out, [256] * whole + [items % 256] * (items - whole))
+
+
+def test_waves_that_do_not_exist_are_not_told(compiled):
+    """Where waves stand: two work-groups have four, the last one two."""
+    host, sums = Host(time_limit=0.2), np.zeros(4, np.uint32)
+    with pytest.raises(TimeLimit) as caught:
+        host.dispatch(host.place(compiled), load(compiled).kernel("stuck"), [sums], (640, 1, 1), (256, 1, 1))
+    assert "10 waves (wave 0 of work-group 0 first)" in str(caught.value) and "ended" not in str(caught.value)
 
 
 @pytest.mark.parametrize("items", [1000, 1025, 2048 - 63, 63])

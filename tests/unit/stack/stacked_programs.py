@@ -79,6 +79,25 @@ class Programs:
             builder.run(OPENMP, *words, library, RUNTIME, str(PROGRAMS / f"{name}.c"), "-o", str(output))
         return output
 
+    def hsa(self, name: str) -> Path:
+        """tests/programs/NAME.c, on ROCr itself."""
+        output = self._place(name, f"{name}.c", Path(__file__))
+        if not output.exists():
+            words = f"cc -std=gnu11 -O1 -pthread -Wall -Wextra -Werror -isystem {self.stack.headers}".split()
+            libraries = f"-L{self.stack.libraries} -l:libhsa-runtime64.so.1 -Wl,--allow-shlib-undefined".split()
+            builder.run(*words, str(PROGRAMS / f"{name}.c"), "-o", str(output), *libraries)
+        return output
+
+    def code_object(self, name: str) -> Path:
+        """tests/data/NAME.hip, in the version that this ROCm loads."""
+        source = ROOT / "tests" / "data" / f"{name}.hip"
+        output = self._place(name, str(source), Path(__file__)).with_suffix(".co")
+        if not output.exists():
+            how = "-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 -fuse-cuid=none".split()
+            version = f"-mcode-object-version={CODE_OBJECT}"
+            builder.run(builder.COMPILER, *how, f"--offload-arch={TARGET}", version, str(source), "-o", str(output))
+        return output
+
     def _place(self, name: str, source: str, *others: Path) -> Path:
         texts = [PROGRAMS / source, *others, *sorted(PROGRAMS.glob("*.h"))]
         digest = hashlib.sha256(b"\0".join(path.read_bytes() for path in texts))
@@ -102,14 +121,14 @@ class Stacked:
 
     def under(
         self, tool: str, *command: str | Path, folders: tuple[str, ...] = (), stack: str = "rocm", level: str = "hip",
-        **more: str,
+        options: tuple[str, ...] = (), **more: str,
     ) -> Done:
         """By `luthier exec`."""
         words = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "-t", tool]
         verdict = self.folder / "verdict.json"
         verdict.unlink(missing_ok=True)
         environment = {**self.stack.search(*folders), "LUTHIER_VERDICT": str(verdict), **more}
-        words += ["--level", level]
+        words += ["--level", level, *options]
         done = self._run((*words, "--stack", stack, "--device", DEVICE, "--", *command), environment)
         return done._replace(verdict=json.loads(verdict.read_text()) if verdict.exists() else None)
 
