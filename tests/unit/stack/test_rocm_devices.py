@@ -1,0 +1,28 @@
+"""What ROCm's own programs say of the emulated GPUs: rocminfo."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from rocm_stack import RocmStack
+from stacked_programs import Stacked
+
+
+def test_rocminfo(rocm_stack: RocmStack, stacked: Stacked, tmp_path: Path) -> None:
+    """ROCm 5.2's asks lsmod for the driver's module before anything else, which no library can answer for."""
+    lsmod = tmp_path / "lsmod"
+    lsmod.write_text("#!/bin/sh\necho amdgpu 1 0\n")
+    lsmod.chmod(0o755)
+    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+    program = rocm_stack.root / "usr" / "bin" / "rocminfo"
+    done = stacked.alone(program, device="emulator:gfx90a,emulator:gfx908", PATH=path)
+    assert done.code == 0 and done.out.rstrip().endswith("*** Done ***"), done.out + done.err
+    fields = re.findall(r"^ +(Name|Marketing Name|Device Type): +(.*?) *$", done.out, re.MULTILINE)
+    for target in ("gfx90a", "gfx908"):
+        place = fields.index(("Name", target))
+        assert fields[place + 1 : place + 3] == [
+            ("Marketing Name", f"Luthier-py emulator ({target})"), ("Device Type", "GPU"),
+        ]  # fmt: skip
+        assert any(value.startswith(f"amdgcn-amd-amdhsa--{target}:") for _, value in fields)
