@@ -15,7 +15,7 @@ MAX_GPUS = 16
 EVENTS = 4096  # KFD_SIGNAL_EVENT_LIMIT of kfd_ioctl.h
 EVENT_WORDS = 12  # u32 state, type, times it was set, threads that wait; 32 bytes for kfd_event_data's union
 EVENTS_OFFSET = 1 << 12
-DOORBELL_BYTES = 8192  # of a process on one GPU: 1,024 of 8 bytes (KFD, from gfx9 on)
+DOORBELL_BYTES = 8192  # of a process on one GPU: 1,024 of 8 bytes (KFD, from generation 9 on)
 DOORBELLS_OFFSET = 1 << 18
 DOORBELL_TAG, GPU_SHIFT, FIRST_GPU = 3 << 62, 46, 0x1000
 """Offsets for mmap of a process's doorbells on a GPU: KFD_MMAP_TYPE_DOORBELL and KFD_MMAP_GPU_ID of amdkfd. The names

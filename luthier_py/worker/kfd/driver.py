@@ -16,6 +16,7 @@ from types import SimpleNamespace
 
 from luthier_py.emulator import PacketDevice
 from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE
+from luthier_py.emulator.packet import QUEUE_BYTES
 from luthier_py.errors import DeviceError, FaultKind, Invalid, TimeLimit
 from luthier_py.runtime import time_limit
 from luthier_py.runtime.kfd.protocol import (
@@ -54,7 +55,6 @@ class DriverService:
         self._queues: dict[int, Queue] = {}
         self._doorbells: set[tuple[int, int]] = set()  # taken, by GPU
         self._lock = threading.RLock()
-        self._launching = threading.Lock()
 
     over = False
 
@@ -280,16 +280,15 @@ class DriverService:
         self.events.set(number)
 
     def dispatch(self, gpu: int, packet: int, queue: int) -> None:
-        with self._launching:
-            self.events.looking.set()
-            self.check(queue, 256)
-            try:
-                profile = self.devices[gpu].dispatch(packet, queue)
-            finally:
-                self.events.looking.clear()
-                self.events.scan()
+        self.check(queue, QUEUE_BYTES)
+        with self.events.scanned():
+            profile = self.devices[gpu].dispatch(packet, queue)
         if self._profile is not None:
-            append_profile(self._profile, profile)
+            with self._lock:
+                append_profile(self._profile, profile)
+
+    def halt(self, gpu: int, queue: int) -> None:
+        self.devices[gpu].halt(queue)
 
     def failed(self, queue: Queue, error: Exception) -> None:
         """The program's runtime is told as the driver tells it: by memory events, by the queue, or by a hang."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +34,9 @@ class Events:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._futex = _SYS_FUTEX.get(os.uname().machine)
         self._slots: NDArray[np.uint64] | None = None
-        self.looking = threading.Event()  # set while kernels run
+        self._running = 0  # kernels
+        self._looking = threading.Event()  # set while there are any
+        self._lock = threading.Lock()
         self._table = np.ctypeslib.as_array(
             (ctypes.c_uint32 * (EVENTS * EVENT_WORDS)).from_address(ARENA_START + EVENTS_OFFSET)
         ).reshape(EVENTS, EVENT_WORDS)
@@ -68,6 +72,21 @@ class Events:
         if first:
             threading.Thread(target=self._look, daemon=True).start()
 
+    @contextmanager
+    def scanned(self) -> Iterator[None]:
+        """While a kernel runs."""
+        self._count(1)
+        try:
+            yield
+        finally:
+            self._count(-1)
+            self.scan()
+
+    def _count(self, more: int) -> None:
+        with self._lock:
+            self._running += more
+            (self._looking.set if self._running else self._looking.clear)()
+
     def scan(self) -> None:
         """What kernels have written."""
         if self._slots is None:
@@ -77,6 +96,6 @@ class Events:
             self.set(slot)
 
     def _look(self) -> None:
-        while self.looking.wait():
+        while self._looking.wait():
             self.scan()
             threading.Event().wait(_SCAN_SECONDS)

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Protocol
 
 from luthier_py.emulator.memory import read_bytes
-from luthier_py.errors import DeviceError
+from luthier_py.errors import DeviceError, LuthierError
 from luthier_py.worker.edge import guarded
 from luthier_py.worker.kfd import sdma, words
 
@@ -35,6 +35,7 @@ class Driver(Protocol):
     def check(self, address: int, size: int) -> None: ...
     def interrupt(self, number: int) -> None: ...
     def dispatch(self, gpu: int, packet: int, queue: int) -> None: ...
+    def halt(self, gpu: int, queue: int) -> None: ...
     def failed(self, queue: Queue, error: Exception) -> None: ...
 
 
@@ -73,16 +74,19 @@ class Queue:
         """Returns when its thread touches memory no longer."""
         self.alive = False
         self._rung.set()
-        self._done.wait()
+        while not self._done.wait(_LONGEST):
+            self._halt()
+
+    def _halt(self) -> None:
+        """End what it is at."""
 
     def _run(self) -> None:
         pause = _SHORTEST
         while self.alive:
             self._rung.clear()
-            outcome = guarded(self._step)
+            outcome = guarded(self._guarded_step)
             if isinstance(outcome, Exception):
-                if self.alive:
-                    self._driver.failed(self, outcome)
+                self._driver.failed(self, outcome)
                 break
             if outcome is None:
                 self._rung.wait()
@@ -92,6 +96,15 @@ class Queue:
                 self._rung.wait(pause)
                 pause = min(2 * pause, _LONGEST)
         self._done.set()
+
+    def _guarded_step(self) -> bool | None:
+        """Nothing that happens to a queue that is being destroyed is news."""
+        try:
+            return self._step()
+        except LuthierError:
+            if self.alive:
+                raise
+            return None
 
     def _step(self) -> bool | None:
         """True: a packet was carried out; False: the next one waits for memory; None: there is none."""
@@ -121,6 +134,9 @@ class AqlQueue(Queue):
     @property
     def inactive_signal(self) -> int:
         return words.load(self.address + _INACTIVE)
+
+    def _halt(self) -> None:
+        self._driver.halt(self.gpu, self.address)
 
     def _step(self) -> bool | None:
         self._check()

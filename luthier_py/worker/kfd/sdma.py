@@ -1,7 +1,7 @@
 """SDMA packets: copies, fills, fences and polls of the copy engines.
 
 In: the words of a ring. Out: what they do to memory. Source: the packets that ROCr writes (sdma_registers.h; counts
-are one less from gfx9 on) and amdgpu's vega10_sdma_pkt_open.h. Invariant: an unknown packet stops its queue.
+are one less from generation 9 on) and amdgpu's vega10_sdma_pkt_open.h. Invariant: an unknown packet stops its queue.
 """
 
 from __future__ import annotations

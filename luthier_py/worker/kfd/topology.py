@@ -65,7 +65,7 @@ def _files(targets: Sequence[Target], memory_bytes: int) -> Iterable[tuple[str, 
     yield "amdgpu.ids", "1.0.0\n" + "".join(f"{device:04X},\t00,\t{name}\n" for device, name in ids.items())
     yield from _cpu_node(f"{top}/nodes/0", len(targets))
     for number, target in enumerate(targets):
-        yield from _gpu_node(f"{top}/nodes/{number + 1}", number, target, memory_bytes)
+        yield from _gpu_node(f"{top}/nodes/{number + 1}", number, target, memory_bytes, len(targets))
         yield from _device_files(number, target)
 
 
@@ -86,13 +86,16 @@ def _cpu_node(node: str, gpus: int) -> Iterable[tuple[str, str]]:
         yield f"{node}/io_links/{number}/properties", _link(0, number + 1)
 
 
-def _gpu_node(node: str, number: int, target: Target, memory_bytes: int) -> Iterable[tuple[str, str]]:
+def _gpu_node(
+    node: str, number: int, target: Target, memory_bytes: int, gpus: int
+) -> Iterable[tuple[str, str]]:
     ecc = properties.architecture(target).sramecc is Setting.ON
     yield f"{node}/gpu_id", f"{gpu_id(number)}\n"
     yield f"{node}/name", f"{properties.device_name(target)}\n"
     yield f"{node}/properties", _lines({
         "cpu_cores_count": 0, "simd_count": COMPUTE_UNITS * target.simds, "mem_banks_count": 1, "caches_count": 2,
-        "io_links_count": 1, "p2p_links_count": 0, "cpu_core_id_base": 0, "simd_id_base": 0x8000_1000 + (number << 12),
+        "io_links_count": 1, "p2p_links_count": gpus - 1, "cpu_core_id_base": 0,
+        "simd_id_base": 0x8000_1000 + (number << 12),
         "max_waves_per_simd": target.max_waves_per_simd, "lds_size_in_kb": target.lds_bytes >> 10, "gds_size_in_kb": 0,
         "num_gws": GWS, "wave_front_size": target.wave_sizes[0], "array_count": 1, "simd_arrays_per_engine": 1,
         "cu_per_simd_array": COMPUTE_UNITS, "simd_per_cu": target.simds, "max_slots_scratch_cu": 32,
@@ -108,6 +111,8 @@ def _gpu_node(node: str, number: int, target: Target, memory_bytes: int) -> Iter
     yield f"{node}/caches/0/properties", _cache(0x8000_1000 + (number << 12), 1, 16, _OF_CU | _DATA)
     yield f"{node}/caches/1/properties", _cache(0x8000_1000 + (number << 12), 2, 8192, _OF_CU | _DATA)
     yield f"{node}/io_links/0/properties", _link(number + 1, 0)
+    for link, other in enumerate(other for other in range(gpus) if other != number):
+        yield f"{node}/p2p_links/{link}/properties", _link(number + 1, other + 1)
 
 
 def _bank(heap: int, size: int, width: int) -> str:
@@ -122,8 +127,8 @@ def _cache(processor: int, level: int, kilobytes: int, kind: int) -> str:
 
 def _link(start: int, end: int) -> str:
     return _lines({"type": _LINK_PCIE, "version_major": 0, "version_minor": 0, "node_from": start, "node_to": end,
-                   "weight": 20, "min_latency": 0, "max_latency": 0, "min_bandwidth": 0, "max_bandwidth": 0,
-                   "recommended_transfer_size": 0, "flags": 1})  # fmt: skip
+                   "weight": 20 if 0 in (start, end) else 40, "min_latency": 0, "max_latency": 0,
+                   "min_bandwidth": 0, "max_bandwidth": 0, "recommended_transfer_size": 0, "flags": 1})  # fmt: skip
 
 
 def _device_files(number: int, target: Target) -> Iterable[tuple[str, str]]:
