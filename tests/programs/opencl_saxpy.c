@@ -1,4 +1,6 @@
-/* A program on OpenCL: its kernel is compiled when it runs, and launched in whole and in partial work-groups.
+/* A program on OpenCL: kernels of a code object, launched in whole and in partial work-groups, and with LDS by argument.
+ *
+ *     opencl_saxpy OPENCL_SAXPY.co
  *
  * The last line is PASSED.
  */
@@ -8,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ITEMS = 1000, BLOCK = 64 };
+enum { ITEMS = 1000, BLOCK = 64, LARGEST = 1 << 20 };
 
 #define CHECK(status)                                          \
     do {                                                       \
@@ -19,16 +21,19 @@ enum { ITEMS = 1000, BLOCK = 64 };
         }                                                      \
     } while (0)
 
-static const char source[] =
-    "kernel void saxpy(uint n, float a, global const float *x, global float *y)\n"
-    "{ uint i = get_global_id(0); if (i < n) y[i] = a * x[i] + y[i]; }\n"
-    "kernel void sums(global const float *x, global float *out, local float *part)\n"
-    "{ uint i = get_local_id(0), n = get_local_size(0);\n"
-    "  part[i] = x[get_global_id(0)];\n"
-    "  for (uint step = n / 2; step; step /= 2) {\n"
-    "    barrier(CLK_LOCAL_MEM_FENCE);\n"
-    "    if (i < step) part[i] += part[i + step]; }\n"
-    "  if (i == 0) out[get_group_id(0)] = part[0]; }\n";
+/* A whole file. */
+static unsigned char *read_file(const char *path, size_t *bytes)
+{
+    FILE *file = fopen(path, "rb");
+    unsigned char *data = malloc(LARGEST);
+    if (!file || !data) {
+        printf("cannot read %s\n", path);
+        exit(1);
+    }
+    *bytes = fread(data, 1, LARGEST, file);
+    fclose(file);
+    return data;
+}
 
 static void expect(const float *found, const float *wanted, int count, const char *name)
 {
@@ -39,7 +44,7 @@ static void expect(const float *found, const float *wanted, int count, const cha
         }
 }
 
-int main(void)
+int main(int words, char **word)
 {
     cl_platform_id platform;
     cl_device_id device;
@@ -53,15 +58,13 @@ int main(void)
     CHECK(status);
     cl_command_queue queue = clCreateCommandQueue(context, device, CL_QUEUE_PROFILING_ENABLE, &status);
     CHECK(status);
-    const char *text = source;
-    cl_program program = clCreateProgramWithSource(context, 1, &text, NULL, &status);
+    size_t bytes = 0;
+    const unsigned char *code = read_file(words > 1 ? word[1] : "", &bytes);
+    cl_int taken;
+    cl_program program = clCreateProgramWithBinary(context, 1, &device, &bytes, &code, &taken, &status);
     CHECK(status);
-    if (clBuildProgram(program, 1, &device, "", NULL, NULL)) {
-        char log[4096] = "";
-        clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, sizeof log, log, NULL);
-        printf("the kernels do not compile: %s\n", log);
-        return 1;
-    }
+    CHECK(taken);
+    CHECK(clBuildProgram(program, 1, &device, "", NULL, NULL));
     float x[ITEMS], y[ITEMS], wanted[ITEMS], found[ITEMS], parts[ITEMS / BLOCK] = {0};
     for (int i = 0; i < ITEMS; i++) {
         x[i] = (float)i, y[i] = (float)(i % 7), wanted[i] = 2 * x[i] + y[i];

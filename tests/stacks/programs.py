@@ -58,7 +58,11 @@ def opencl(suite: Unpacked, output: Path, target: str) -> list[str]:
     if not (suite.root / "etc" / "OpenCL" / "vendors").exists():
         raise RuntimeError("no package of ROCm's OpenCL")
     compile_c(suite, output, "-l:libOpenCL.so.1")
-    return suite.program(output)
+    code = output.with_suffix(".co")
+    how = "-x cl -cl-std=CL2.0 --target=amdgcn-amd-amdhsa -nogpulib -O2".split()
+    version = f"-mcode-object-version={suite.suite.code_object}"
+    build.run(build.COMPILER, *how, f"-mcpu={target}", version, str(PROGRAMS / f"{output.name}.cl"), "-o", str(code))
+    return suite.program(output, str(code))
 
 
 def compile_c(suite: Unpacked, output: Path, *more: str) -> None:
@@ -71,8 +75,10 @@ def openmp(suite: Unpacked, output: Path, target: str) -> list[str]:
     if not (OPENMP_LIBRARIES / "libomptarget.so").exists():
         raise RuntimeError("no libomp-19-dev on this machine")
     library = f"--rocm-device-lib-path={suite.root.parents[1] / 'bookworm/root/usr/lib/x86_64-linux-gnu/amdgcn/bitcode'}"
+    shared = "libstdc++.so.6", "libgcc_s.so.1", "libz.so.1", "libzstd.so.1", "libelf.so.1"  # with ROCr: the suite's come first
+    first = [f"-L{suite.libraries}", "-Wl,--no-as-needed", *(f"-l:{name}" for name in shared)]
     words = "-O2", "-g", *WARNINGS, "-fopenmp", f"--offload-arch={target}", library
-    build.run("clang-19", *words, str(PROGRAMS / f"{output.name}.c"), "-o", str(output), *LENIENT, *suite.link)
+    build.run("clang-19", *words, str(PROGRAMS / f"{output.name}.c"), "-o", str(output), *LENIENT, *suite.link, *first)
     return suite.program(output)
 
 
