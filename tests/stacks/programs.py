@@ -1,7 +1,7 @@
 """The programs that every suite runs, compiled against its own headers and libraries.
 
-In: an unpacked suite, a folder. Out: for each program a command line, or why there is none. Invariant: every program checks its
-own results, and its last line is PASSED, but those of packages, whose output is looked at here.
+In: an unpacked suite, a folder. Out: for each program a command line, or why there is none. Invariant: every program
+checks its own results, and its last line is PASSED, but those of packages, whose output is looked at here.
 """
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ def hsa(suite: Unpacked, output: Path, target: str) -> list[str]:
     compile_c(suite, output, "-pthread", "-l:libhsa-runtime64.so.1")
     code = output.with_suffix(".co")
     how = "-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 -fuse-cuid=none".split()
-    version = "-mcode-object-version=4"  # in later versions sizes of work-groups are hidden arguments, which the program would fill in
-    build.run(build.COMPILER, *how, f"--offload-arch={target}", version, str(ROOT / "tests/data/saxpy.hip"), "-o", str(code))
+    version = "-mcode-object-version=4"  # later: hidden arguments, which a program on HSA would have to fill in
+    source = ROOT / "tests" / "data" / "saxpy.hip"
+    build.run(build.COMPILER, *how, f"--offload-arch={target}", version, str(source), "-o", str(code))
     return suite.program(output, str(code))
 
 
@@ -79,7 +80,8 @@ def openmp(suite: Unpacked, output: Path, target: str) -> list[str]:
     if not (OPENMP_LIBRARIES / "libomptarget.so").exists():
         raise RuntimeError("no libomp-19-dev on this machine")
     library = f"--rocm-device-lib-path={device_libraries(suite)}"
-    shared = "libstdc++.so.6", "libgcc_s.so.1", "libz.so.1", "libzstd.so.1", "libelf.so.1"  # with ROCr: the suite's come first
+    # What ROCr and libomptarget both need: the suite's come first.
+    shared = "libstdc++.so.6", "libgcc_s.so.1", "libz.so.1", "libzstd.so.1", "libelf.so.1"
     first = [f"-L{suite.libraries}", "-Wl,--no-as-needed", *(f"-l:{name}" for name in shared)]
     words = "-O2", "-g", *WARNINGS, "-fopenmp", f"--offload-arch={target}", library
     build.run("clang-19", *words, str(PROGRAMS / f"{output.name}.c"), "-o", str(output), *LENIENT, *suite.link, *first)
@@ -104,7 +106,8 @@ NO_TOOL = {"faults"}  # which does nothing without an argument
 
 def every() -> Iterator[Program]:
     waiting = {"cooperative", "grid_sync", "printing", "device_malloc"}
-    graphs = {"graph", "graphs", "graph_changes", "graph_nodes"}  # at HIP's level one result for all launches of a kernel in a graph
+    # At HIP's level there is one result for all launches of a kernel in a graph.
+    graphs = {"graph", "graphs", "graph_changes", "graph_nodes"}
     for path in sorted([*PROGRAMS.glob("*.hip"), *PROGRAMS.glob("rocm/*.hip")]):
         levels = (HSA,) if path.stem in graphs else (HIP, HSA)
         yield Program(path.stem, hip, () if path.stem in NO_TOOL else levels, path.stem in waiting)

@@ -25,7 +25,8 @@ SDMA_ENGINES, SDMA_QUEUES, COMPUTE_QUEUES, GWS = 2, 8, 24, 64
 _CLOCK_MHZ = 1000
 _DATA, _CPU, _OF_CU = 1, 4, 8  # kinds of cache
 _QUEUE_SIZE_POW2, _DOORBELLS_64, _COHERENT_HOST_ACCESS, _SRAM_ECC = 0x8, 0x2000, 0x1000_0000, 0x400_0000
-# Without it thunks since ROCm 5.5 do not tell the driver of ROCr's list of loaded code objects (hsaKmtCheckRuntimeDebugSupport).
+# Without it thunks since ROCm 5.5 keep ROCr's list of loaded code objects to themselves (libhsakmt, src/debug.c:
+# hsaKmtCheckRuntimeDebugSupport), and kernels have no names.
 _DEBUG_FIRMWARE = 0x2000_0000  # HSA_CAP_TRAP_DEBUG_FIRMWARE_SUPPORTED
 _LINK_PCIE = 2
 
