@@ -21,14 +21,17 @@ static pthread_t watcher;
 static bool watching;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct r_debug *_Atomic debug;
-static struct { uintptr_t address, name; } *told; /* of the list's entries */
+static struct { uintptr_t address, name; unsigned long walk; } *told; /* of the list's entries, and when they were last in it */
+static const struct link_map *last; /* of the list, when it was looked at */
 static size_t told_count;
 
-static bool is_told(const struct link_map *entry)
+static bool is_told(const struct link_map *entry, unsigned long walk)
 {
     for (size_t i = 0; i < told_count; i++)
-        if (told[i].address == entry->l_addr && told[i].name == (uintptr_t)entry->l_name)
+        if (told[i].address == entry->l_addr && told[i].name == (uintptr_t)entry->l_name) {
+            told[i].walk = walk;
             return true;
+        }
     return false;
 }
 
@@ -69,38 +72,72 @@ static void tell(const struct link_map *entry)
     free(data);
 }
 
-/* What was loaded since the last look. ROCr changes its list under a lock of its own, and says in it when it does. */
-static void look_at_code(void)
+/* Whether nothing was appended to the list since it was looked at. */
+static bool is_known(const struct r_debug *list)
 {
+    struct link_map entry;
+    return !list->r_map || (last && read_safely(&entry, last, sizeof entry) && entry.l_name && !entry.l_next);
+}
+
+static bool append(const struct link_map *entry, unsigned long walk)
+{
+    void *more = realloc(told, (told_count + 1) * sizeof *told);
+    if (!more)
+        return false;
+    told = more;
+    told[told_count].address = entry->l_addr;
+    told[told_count].name = (uintptr_t)entry->l_name;
+    told[told_count++].walk = walk;
+    tell(entry);
+    return true;
+}
+
+/* What was unloaded may be loaded again at the same address. */
+static void forget_before(unsigned long walk)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < told_count; i++)
+        if (told[i].walk == walk)
+            told[kept++] = told[i];
+    told_count = kept;
+}
+
+/* What was loaded since the last look: ROCr appends to its list, and says in it while it changes it. What a program frees
+ * after it was loaded is read before, as a rule. */
+static void look_at_code(bool whole)
+{
+    static unsigned long walk;
     struct r_debug list;
     struct link_map entry;
     const struct r_debug *from = debug;
-    if (!from || !read_safely(&list, from, sizeof list) || list.r_state != RT_CONSISTENT)
+    if (!from || !read_safely(&list, from, sizeof list) || list.r_state != RT_CONSISTENT || (!whole && is_known(&list)))
         return;
     const struct link_map *at = list.r_map;
-    for (size_t i = 0; at && i < MOST_OBJECTS && read_safely(&entry, at, sizeof entry); i++, at = entry.l_next) {
-        if (!entry.l_name || is_told(&entry))
-            continue;
-        void *more = realloc(told, (told_count + 1) * sizeof *told);
-        if (!more)
+    last = NULL;
+    walk++;
+    for (size_t i = 0; at && i < MOST_OBJECTS; i++, at = entry.l_next) {
+        if (!read_safely(&entry, at, sizeof entry))
             return;
-        told = more;
-        told[told_count].address = entry.l_addr;
-        told[told_count++].name = (uintptr_t)entry.l_name;
-        tell(&entry);
+        last = at;
+        if (entry.l_name && !is_told(&entry, walk) && !append(&entry, walk))
+            return;
     }
+    forget_before(walk);
 }
 
 static bool look(void)
 {
+    enum { WHOLE = 64 }; /* rings until the list is gone through though its end seems to be the same */
+    static unsigned long rings;
     bool rung = false;
     pthread_mutex_lock(&lock);
+    look_at_code(false);
     for (int i = 0; i < count; i++) {
         uint64_t now = *bells[i].word;
         if (now == bells[i].seen)
             continue;
         if (!rung)
-            look_at_code();
+            look_at_code(rings++ % WHOLE == 0); /* before it is told that the queue was rung: the kernel may be of it */
         rung = true;
         bells[i].seen = now;
         driver_tell(MESSAGE_RING, &(struct part){&bells[i].queue, 4}, 1);
@@ -160,5 +197,6 @@ void bells_after_fork(void)
     debug = NULL;
     free(told);
     told = NULL;
+    last = NULL;
     told_count = 0;
 }
