@@ -28,6 +28,7 @@ from luthier_py.storage import write_file
 from luthier_py.tool import LaunchResult, Refusal, Tool, Variable, as_data, load_tool
 from luthier_py.worker import bundles, properties
 from luthier_py.worker.edge import Refused, guarded, is_on, say
+from luthier_py.worker.orphan import nobody_waits
 from luthier_py.worker.patching import Copy, patch
 from luthier_py.worker.wire import Request, counted
 
@@ -75,7 +76,7 @@ class ToolRun:
 
     def write_verdict(self, ended: bool) -> None:
         """To LUTHIER_VERDICT; before the end it says who is going to write it."""
-        if path := os.environ.get(VERDICT):
+        if (path := os.environ.get(VERDICT)) and not nobody_waits(Path(path)):
             self.attempt(VERDICT, partial(write_file, Path(path), self.facts(worker=os.getpid(), ended=ended)))
 
     def close(self) -> None:
