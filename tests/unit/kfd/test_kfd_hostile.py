@@ -77,7 +77,7 @@ def test_a_page_of_events_is_memory_that_stays(tmp_path: Path) -> None:
     again = Memory(kfd, drm, ARENA + (4 << 20), 8 * PAGE)   # somebody else's now: nobody writes to it
     print(again.word(8 * event, 8).value)
     fault = ioctl(kfd, 0x08, "QIIIIII", 0, 0, 8, 1, 0, 0, 0)[5]
-    put(ring, 0, struct.pack("<HHHHHHIIIIIQQQQ", 2, 1, 64, 1, 1, 0, 64, 1, 1, 0, 0, ARENA, 0, 0, 0))  # no kernel is there
+    put(ring, 0, struct.pack("<HHHHHHIIIIIQQQQ", 2, 1, 64, 1, 1, 0, 64, 1, 1, 0, 0, ARENA, 0, 0, 0))  # no kernel
     again.word(8 * event, 8).value = event
     ring.doorbell.value = 0
     row = (ctypes.c_char * 48)(*struct.pack("<32xQII", 0, fault, 0))
