@@ -12,6 +12,7 @@ import os
 import struct
 import threading
 import time
+from contextlib import AbstractContextManager
 from types import SimpleNamespace
 
 from luthier_py.emulator import PacketDevice
@@ -30,11 +31,11 @@ from luthier_py.runtime.kfd.protocol import (
 from luthier_py.worker import targets
 from luthier_py.worker.device import MEMORY, PROFILE, append_profile, chosen_memory
 from luthier_py.worker.kfd import drm, faults, ioctls
-from luthier_py.worker.kfd.buffers import Buffers
-from luthier_py.worker.kfd.events import Events
+from luthier_py.worker.kfd.buffers import Buffers, in_arena
+from luthier_py.worker.kfd.events import PAGE_BYTES, Events
 from luthier_py.worker.kfd.ioctls import IOCTLS
 from luthier_py.worker.kfd.names import Names
-from luthier_py.worker.kfd.queues import AqlQueue, Place, Queue, SdmaQueue
+from luthier_py.worker.kfd.queues import PACKET_BYTES, AqlQueue, Place, Queue, SdmaQueue
 from luthier_py.worker.kfd.topology import FIRST_RENDER, GWS, gpu_id, sysfs
 from luthier_py.worker.wire import Request
 
@@ -74,7 +75,7 @@ class DriverService:
         elif request.code == Message.CODE:
             self.names.add(int.from_bytes(content[:8], "little"), content[8:])
         elif request.code == Message.EVENT_PAGE:
-            self.events.use_page(self.buffers.of(*struct.unpack("<Q", content)).address)
+            self._use_event_page(*struct.unpack("<Q", content))
         else:
             raise Invalid(f"message {request.code} is unknown")
         return None
@@ -189,6 +190,7 @@ class DriverService:
             a.offset = buffer.address
 
     def _free_memory_of_gpu(self, a: SimpleNamespace, array: bytes) -> None:
+        self.events.leave_page(self.buffers.of(a.handle).address)  # before somebody else may have it
         buffer = self.buffers.free(a.handle)
         self.names.forget(buffer.address, buffer.size)
         for device in self.devices:
@@ -209,14 +211,27 @@ class DriverService:
         self.buffers.of(a.handle)
         if not a.count or a.done > a.count:
             raise OSError(errno.EINVAL, "GPUs")
+        if len(array) < 4 * a.count:
+            raise OSError(errno.EFAULT, "GPUs")
         return [self._gpu(identity) for (identity,) in struct.iter_unpack("<I", array[4 * a.done :])]
+
+    def _use_event_page(self, handle: int) -> None:
+        try:
+            buffer = self.buffers.of(handle)
+        except OSError:
+            raise Invalid(f"there is no buffer {handle} for a page of events") from None
+        if buffer.size < PAGE_BYTES or not in_arena(buffer.address):
+            raise Invalid(f"buffer {handle}, of {buffer.size} bytes at 0x{buffer.address:x}, is no page of events: "
+                          f"{PAGE_BYTES} bytes of memory of the driver's")
+        self.events.use_page(buffer.address)
 
     # -- queues ------------------------------------------------------------------------------------------------------
 
     def _create_queue(self, a: SimpleNamespace, array: bytes) -> None:
         gpu = self._gpu(a.gpu)
+        power = a.ring_bytes >= PACKET_BYTES and not a.ring_bytes & (a.ring_bytes - 1)
         kinds = {ioctls.QUEUE_AQL: AqlQueue, ioctls.QUEUE_SDMA: SdmaQueue, ioctls.QUEUE_SDMA_XGMI: SdmaQueue}
-        if a.type not in kinds or a.ring_bytes & (a.ring_bytes - 1) or a.percentage > 100 or a.priority > 15:
+        if a.type not in kinds or not power or a.percentage > 100 or a.priority > 15:
             raise OSError(errno.EINVAL, "queue")
         with self._lock:
             slot = next((s for s in range(DOORBELL_BYTES // 8) if (gpu, s) not in self._doorbells), None)
@@ -276,6 +291,9 @@ class DriverService:
     def check(self, address: int, size: int) -> None:
         self.buffers.check(address, size)
 
+    def touched(self) -> AbstractContextManager[None]:
+        return self.buffers.touched()
+
     def interrupt(self, number: int) -> None:
         self.events.set(number)
 
@@ -296,9 +314,16 @@ class DriverService:
         if fault is not None and fault.address is not None and fault.kind in _OF_MEMORY:
             self._raise_memory_fault(queue.gpu, fault.address, fault.kind is FaultKind.READ_ONLY)
         elif isinstance(queue, AqlQueue) and not (isinstance(error, TimeLimit) and self._raise_hang(queue.gpu)):
-            faults.tell(queue, error, self)
+            self._tell(queue, error)
         elif not isinstance(queue, AqlQueue):
             self._raise_hang(queue.gpu)
+
+    def _tell(self, queue: AqlQueue, error: Exception) -> None:
+        try:
+            faults.tell(queue, error, self)
+        except DeviceError:  # it has no place for it
+            self._raise_hang(queue.gpu)
+            raise
 
     def _raise_hang(self, gpu: int) -> bool:
         """Whether anybody listens: ROCr before 5.3 does not."""

@@ -24,7 +24,9 @@ def _adding(bits: int) -> tuple[HostCode, Callable[[int, int], None]]:
 
 def add(address: int, value: int, bits: int = 64) -> None:
     """``value`` may be negative."""
-    _adding(bits)[1](address, value & (1 << bits) - 1)
+    code, function = _adding(bits)  # two threads may come first: the code of one of them is nobody else's
+    function(address, value & (1 << bits) - 1)
+    del code
 
 
 def load(address: int, bits: int = 64) -> int:
