@@ -24,14 +24,17 @@ static pthread_t watcher;
 static bool watching;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct r_debug *_Atomic debug;
-static struct code { uintptr_t address, name; } *told; /* of the list's entries */
+static struct { uintptr_t address, name; unsigned long walk; } *told; /* of the list's entries, and when they were last in it */
+static const struct link_map *last; /* of the list, when it was looked at */
 static size_t told_count;
 
-static bool is_told(const struct link_map *entry)
+static bool is_told(const struct link_map *entry, unsigned long walk)
 {
     for (size_t i = 0; i < told_count; i++)
-        if (told[i].address == entry->l_addr && told[i].name == (uintptr_t)entry->l_name)
+        if (told[i].address == entry->l_addr && told[i].name == (uintptr_t)entry->l_name) {
+            told[i].walk = walk;
             return true;
+        }
     return false;
 }
 
@@ -86,10 +89,41 @@ static void tell(const struct link_map *entry)
     free(data);
 }
 
-/* What was loaded since the last look. ROCr changes its list under a lock of its own, and says in it when it does: then it
- * is to be looked at again; what was unloaded is forgotten. */
-static bool look_at_code(void)
+/* Whether nothing was appended to the list since it was looked at. */
+static bool is_known(const struct r_debug *list)
 {
+    struct link_map entry;
+    return !list->r_map || (last && read_safely(&entry, last, sizeof entry) && entry.l_name && !entry.l_next);
+}
+
+static bool append(const struct link_map *entry, unsigned long walk)
+{
+    void *more = realloc(told, (told_count + 1) * sizeof *told);
+    if (!more)
+        return false;
+    told = more;
+    told[told_count].address = entry->l_addr;
+    told[told_count].name = (uintptr_t)entry->l_name;
+    told[told_count++].walk = walk;
+    tell(entry);
+    return true;
+}
+
+/* What was unloaded may be loaded again at the same address. */
+static void forget_before(unsigned long walk)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < told_count; i++)
+        if (told[i].walk == walk)
+            told[kept++] = told[i];
+    told_count = kept;
+}
+
+/* What was loaded since the last look: ROCr appends to its list, and says in it while it changes it (false: look again). What
+ * a program frees after it was loaded is read before, as a rule. */
+static bool look_at_code(bool whole)
+{
+    static unsigned long walk;
     static unsigned inconsistent;
     struct r_debug list;
     struct link_map entry;
@@ -99,21 +133,19 @@ static bool look_at_code(void)
     if (list.r_state != RT_CONSISTENT)
         return ++inconsistent > MOST_INCONSISTENT;
     inconsistent = 0;
-    size_t count = 0, room = told_count + 16;
-    struct code *now = malloc(room * sizeof *now);
+    if (!whole && is_known(&list))
+        return true;
     const struct link_map *at = list.r_map;
-    for (; now && at && count < MOST_OBJECTS && read_safely(&entry, at, sizeof entry); at = entry.l_next) {
-        struct code *more = count < room ? now : realloc(now, (room *= 2) * sizeof *now);
-        if (!more)
-            break;
-        now = more;
-        now[count++] = (struct code){entry.l_addr, (uintptr_t)entry.l_name};
-        if (entry.l_name && !is_told(&entry))
-            tell(&entry);
+    last = NULL;
+    walk++;
+    for (size_t i = 0; at && i < MOST_OBJECTS; i++, at = entry.l_next) {
+        if (!read_safely(&entry, at, sizeof entry))
+            return true;
+        last = at;
+        if (entry.l_name && !is_told(&entry, walk) && !append(&entry, walk))
+            return true;
     }
-    free(told);
-    told = now;
-    told_count = now ? count : 0;
+    forget_before(walk);
     return true;
 }
 
@@ -130,13 +162,16 @@ static void note(struct bell *bell)
 
 static bool look(void)
 {
+    enum { WHOLE = 64 }; /* rings until the list is gone through though its end seems to be the same */
+    static unsigned long rings;
     bool rung = false;
     pthread_mutex_lock(&lock);
     for (int i = 0; i < count; i++) {
         note(&bells[i]);
         rung |= bells[i].rung;
     }
-    if (rung && look_at_code())
+    /* before it is told that a queue was rung: its kernel may be of it */
+    if (look_at_code(rung && rings++ % WHOLE == 0) && rung)
         for (int i = 0; i < count; i++)
             if (bells[i].rung) {
                 bells[i].rung = false;
@@ -197,5 +232,6 @@ void bells_after_fork(void)
     debug = NULL;
     free(told);
     told = NULL;
+    last = NULL;
     told_count = 0;
 }

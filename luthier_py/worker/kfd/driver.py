@@ -12,6 +12,7 @@ import os
 import struct
 import threading
 import time
+from contextlib import AbstractContextManager
 from types import SimpleNamespace
 
 from luthier_py.emulator import PacketDevice
@@ -30,8 +31,8 @@ from luthier_py.runtime.kfd.protocol import (
 from luthier_py.worker import targets
 from luthier_py.worker.device import MEMORY, PROFILE, append_profile, chosen_memory
 from luthier_py.worker.kfd import drm, faults, ioctls
-from luthier_py.worker.kfd.buffers import Buffers
-from luthier_py.worker.kfd.events import Events
+from luthier_py.worker.kfd.buffers import Buffers, in_arena
+from luthier_py.worker.kfd.events import PAGE_BYTES, Events
 from luthier_py.worker.kfd.ioctls import IOCTLS
 from luthier_py.worker.kfd.names import Names
 from luthier_py.worker.kfd.queues import AqlQueue, Place, Queue, SdmaQueue
@@ -75,7 +76,7 @@ class DriverService:
         elif request.code == Message.CODE:
             self.names.add(int.from_bytes(content[:8], "little"), content[8:])
         elif request.code == Message.EVENT_PAGE:
-            self.events.use_page(self.buffers.of(*struct.unpack("<Q", content)).address)
+            self._use_event_page(*struct.unpack("<Q", content))
         else:
             raise Invalid(f"message {request.code} is unknown")
         return None
@@ -190,6 +191,7 @@ class DriverService:
             a.offset = buffer.address
 
     def _free_memory_of_gpu(self, a: SimpleNamespace, array: bytes) -> None:
+        self.events.leave_page(self.buffers.of(a.handle).address)  # before somebody else may have it
         buffer = self.buffers.free(a.handle)
         self.names.forget(buffer.address, buffer.size)
         for device in self.devices:
@@ -210,7 +212,19 @@ class DriverService:
         self.buffers.of(a.handle)
         if not a.count or a.done > a.count:
             raise OSError(errno.EINVAL, "GPUs")
+        if len(array) < 4 * a.count:
+            raise OSError(errno.EFAULT, "GPUs")
         return [self._gpu(identity) for (identity,) in struct.iter_unpack("<I", array[4 * a.done :])]
+
+    def _use_event_page(self, handle: int) -> None:
+        try:
+            buffer = self.buffers.of(handle)
+        except OSError:
+            raise Invalid(f"there is no buffer {handle} for a page of events") from None
+        if buffer.size < PAGE_BYTES or not in_arena(buffer.address):
+            raise Invalid(f"buffer {handle}, of {buffer.size} bytes at 0x{buffer.address:x}, is no page of events: "
+                          f"{PAGE_BYTES} bytes of memory of the driver's")
+        self.events.use_page(buffer.address)
 
     # -- queues ------------------------------------------------------------------------------------------------------
 
@@ -288,6 +302,9 @@ class DriverService:
     def check(self, address: int, size: int) -> None:
         self.buffers.check(address, size)
 
+    def touched(self) -> AbstractContextManager[None]:
+        return self.buffers.touched()
+
     def interrupt(self, number: int) -> None:
         self.events.set(number)
 
@@ -308,9 +325,16 @@ class DriverService:
         if fault is not None and fault.address is not None and fault.kind in _OF_MEMORY:
             self._raise_memory_fault(queue.gpu, fault.address, fault.kind is FaultKind.READ_ONLY)
         elif isinstance(queue, AqlQueue) and not (isinstance(error, TimeLimit) and self._raise_hang(queue.gpu)):
-            faults.tell(queue, error, self)
+            self._tell(queue, error)
         elif not isinstance(queue, AqlQueue):
             self._raise_hang(queue.gpu)
+
+    def _tell(self, queue: AqlQueue, error: Exception) -> None:
+        try:
+            faults.tell(queue, error, self)
+        except DeviceError:  # it has no place for it
+            self._raise_hang(queue.gpu)
+            raise
 
     def _raise_hang(self, gpu: int) -> bool:
         """Whether anybody listens: ROCr before 5.3 does not."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -37,6 +38,7 @@ class Driver(Protocol):
     def dispatch(self, gpu: int, packet: int, queue: int) -> None: ...
     def halt(self, gpu: int, queue: int) -> None: ...
     def failed(self, queue: Queue, error: Exception) -> None: ...
+    def touched(self) -> AbstractContextManager[None]: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -89,13 +91,19 @@ class Queue:
         """End what it is at."""
 
     def _run(self) -> None:
+        try:
+            self._carry_out()
+        finally:
+            self._done.set()
+
+    def _carry_out(self) -> None:
         pause = _SHORTEST
         while self.alive:
             self._rung.clear()
             outcome = guarded(self._guarded_step)
             if isinstance(outcome, Exception):
-                self._driver.failed(self, outcome)
-                break
+                guarded(partial(self._fail, outcome), f"queue {self.number}")
+                return
             if outcome is None:
                 self._rung.wait()
             elif outcome:
@@ -103,14 +111,18 @@ class Queue:
             else:
                 self._rung.wait(pause)
                 pause = min(2 * pause, _LONGEST)
-        self._done.set()
+
+    def _fail(self, error: Exception) -> None:
+        with self._driver.touched():
+            self._driver.failed(self, error)
 
     def _guarded_step(self) -> bool | None:
         """Nothing that happens to a queue that is being destroyed is news."""
         if not self.active:
             return None
         try:
-            return self._step()
+            with self._driver.touched():
+                return self._step()
         except LuthierError:
             if self.alive:
                 raise
