@@ -101,7 +101,7 @@ def needs_opencl(suite: Unpacked, output: Path, target: str) -> list[str]:
     return packaged(suite, output, target)
 
 
-NO_TOOL = {"faults"}  # which does nothing without an argument
+FAULTS = {"faults", "faulty"}  # what their argument says goes wrong: tests/unit
 
 
 def every() -> Iterator[Program]:
@@ -110,7 +110,8 @@ def every() -> Iterator[Program]:
     graphs = {"graph", "graphs", "graph_changes", "graph_nodes"}
     for path in sorted([*PROGRAMS.glob("*.hip"), *PROGRAMS.glob("rocm/*.hip")]):
         levels = (HSA,) if path.stem in graphs else (HIP, HSA)
-        yield Program(path.stem, hip, () if path.stem in NO_TOOL else levels, path.stem in waiting)
+        if path.stem not in FAULTS:
+            yield Program(path.stem, hip, levels, path.stem in waiting)
     yield Program("hsa_dispatch", hsa)
     for path in sorted(PROGRAMS.glob("openmp_*.c")):
         yield Program(path.stem, openmp, environment={"OMP_TARGET_OFFLOAD": "MANDATORY"})
