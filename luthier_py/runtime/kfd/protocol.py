@@ -29,7 +29,7 @@ class Message(IntEnum):
 
     OPEN = 1  # -> path of the folder that stands for sysfs
     IOCTL = 2  # i32 minor of a render node, or -1: /dev/kfd; u32 request; its arguments, arrays -> i32 errno, the same
-    RING = 16  # u32 queue: its doorbell was rung
+    RING = 16  # u32 queue, u64 packets that the program has put on it: its doorbell was rung
     CODE = 17  # u64 load address; ELF image: ROCr has loaded it
     EVENT_PAGE = 18  # u64 handle of the memory into whose slots kernels write events (kfd_ioctl_create_event_args)
 

@@ -1,27 +1,32 @@
 """Memory of the emulated GPUs, at the addresses that the program's side gives it.
 
 In: what the memory ioctls say. Out: the emulator's table of what kernels may touch. Invariant: every byte of a buffer
-is mapped here at its own address: the arena whole, other pages (user pointers) as long as some buffer has them.
+is mapped here at its own address: the arena whole, other pages (user pointers) as long as some buffer has them, or
+somebody here may be at them.
 """
 
 from __future__ import annotations
 
+import bisect
 import ctypes
 import errno
 import mmap
 import os
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from luthier_py.emulator.memory import Allocation, Memory
 from luthier_py.errors import DeviceError
-from luthier_py.runtime.kfd.protocol import ARENA_BYTES, ARENA_START, DRIVER_BYTES, DRIVER_START
+from luthier_py.runtime.kfd.protocol import ARENA_BYTES, ARENA_START, CONTROL_BYTES, DRIVER_BYTES, DRIVER_START
 from luthier_py.worker.arena import ARENA_FD
 from luthier_py.worker.kfd.ioctls import DOORBELL, MMIO, USERPTR, VRAM
 
 PAGE = mmap.PAGESIZE
 _WRITABLE = 1 << 31
+_HOST_BYTES = os.sysconf("SC_PHYS_PAGES") * PAGE
 _NORESERVE, _FIXED, _FIXED_NOREPLACE = getattr(mmap, "MAP_NORESERVE", 0x4000), 0x10, 0x100000
 _REMOVE = getattr(mmap, "MADV_REMOVE", 9)
 
@@ -60,7 +65,11 @@ class Buffers:
         self._limit = limit  # bytes of each GPU
         self._used: Counter[int] = Counter()
         self._buffers: dict[int, Buffer] = {}
+        self._starts: list[int] = []  # of those in the arena, sorted
+        self._at: dict[int, Buffer] = {}
         self._pages: Counter[int] = Counter()  # outside the arena
+        self._left: set[int] = set()  # pages of nobody that stay mapped until nobody is touching memory
+        self._touching = 0
         self._next = 1
         self._lock = threading.RLock()
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -75,6 +84,8 @@ class Buffers:
         user = user if flags & USERPTR else address
         if not size or (address | size | user) % PAGE or max(address, user) + size > 1 << 47:
             raise OSError(errno.EINVAL, "address or size")
+        if not flags & (VRAM | DOORBELL | MMIO) and size > _HOST_BYTES:
+            raise OSError(errno.ENOMEM, "memory of the host")
         with self._lock:
             if flags & VRAM and self._used[gpu] + size > self._limit:
                 raise OSError(errno.ENOMEM, "memory of the device")
@@ -85,6 +96,20 @@ class Buffers:
             self._buffers[buffer.handle] = buffer
             self._used[gpu] += size if buffer.local else 0
         return buffer
+
+    @contextmanager
+    def touched(self) -> Iterator[None]:
+        """While somebody here reads or writes memory of the program, whatever is freed meanwhile."""
+        with self._lock:
+            self._touching += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._touching -= 1
+                if not self._touching and self._left:
+                    self._unmap(sorted(self._left))
+                    self._left.clear()
 
     def free(self, handle: int) -> Buffer:
         with self._lock:
@@ -134,6 +159,7 @@ class Buffers:
 
     def _enter(self, buffer: Buffer) -> None:
         if in_arena(buffer.address):
+            self._take_place(buffer)
             if buffer.user != buffer.address:
                 self._map(buffer.address, buffer.size, buffer.user)
             return
@@ -141,13 +167,35 @@ class Buffers:
         if buffer.user != buffer.address:
             raise OSError(errno.EINVAL, "user memory at an address outside of the arena that is not its own")
         new = [page for page in pages if page not in self._pages]
-        for start, end in runs(new):
-            self._map(start * PAGE, (end - start) * PAGE, start * PAGE, _FIXED_NOREPLACE)
+        done: list[int] = []
+        try:
+            for again in (True, False):
+                for start, end in runs([page for page in new if (page in self._left) == again]):
+                    how = _FIXED if again else _FIXED_NOREPLACE
+                    self._map(start * PAGE, (end - start) * PAGE, start * PAGE, how)
+                    done += range(start, end)
+        except OSError:
+            self._give_up(sorted(done))
+            raise
+        self._left.difference_update(new)
         self._pages.update(pages)
+
+    def _take_place(self, buffer: Buffer) -> None:
+        """In the arena every address is one buffer's."""
+        place = bisect.bisect_left(self._starts, buffer.address)
+        before, behind = self._starts[max(place - 1, 0) : place], self._starts[place : place + 1]
+        end = buffer.address + buffer.size
+        if buffer.address < ARENA_START + CONTROL_BYTES or end > ARENA_START + ARENA_BYTES:
+            raise OSError(errno.EINVAL, "address")
+        if any(start < end and buffer.address < start + self._at[start].size for start in before + behind):
+            raise OSError(errno.EINVAL, "address of another buffer")
+        self._starts.insert(place, buffer.address)
+        self._at[buffer.address] = buffer
 
     def _leave(self, buffer: Buffer) -> None:
         """Gives the pages of the arena back; others are unmapped where no other buffer has them."""
         if in_arena(buffer.address):
+            del self._starts[bisect.bisect_left(self._starts, buffer.address)], self._at[buffer.address]
             if buffer.user != buffer.address:
                 self._map(buffer.address, buffer.size, buffer.address)
             self._libc.madvise(ctypes.c_void_p(buffer.address), ctypes.c_size_t(buffer.size), _REMOVE)
@@ -157,12 +205,25 @@ class Buffers:
         gone = [page for page in pages if not self._pages[page]]
         for page in gone:
             del self._pages[page]
-        for start, end in runs(gone):
+        self._give_up(gone)
+
+    def _give_up(self, pages: list[int]) -> None:
+        """Pages of nobody. A kernel or a copy may be at them: what that writes then is lost."""
+        if not self._touching:
+            return self._unmap(pages)
+        for start, end in runs(pages):
+            self._map(start * PAGE, (end - start) * PAGE, None)
+        self._left.update(pages)
+
+    def _unmap(self, pages: list[int]) -> None:
+        for start, end in runs(pages):
             self._libc.munmap(ctypes.c_void_p(start * PAGE), ctypes.c_size_t((end - start) * PAGE))
 
-    def _map(self, address: int, size: int, offset: int, how: int = _FIXED) -> None:
-        flags = mmap.MAP_SHARED | _NORESERVE | how
-        got = self._libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, ARENA_FD, offset)
+    def _map(self, address: int, size: int, offset: int | None, how: int = _FIXED) -> None:
+        """Pages of the shared file, or without an offset fresh ones."""
+        kind, file = (mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1) if offset is None else (mmap.MAP_SHARED, ARENA_FD)
+        flags = kind | _NORESERVE | how
+        got = self._libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, file, offset or 0)
         if got != address:
             raise OSError(errno.ENOMEM, f"cannot map 0x{address:x}: {os.strerror(ctypes.get_errno())}")
 

@@ -12,6 +12,7 @@ import os
 import struct
 import threading
 import time
+from contextlib import AbstractContextManager
 from types import SimpleNamespace
 
 from luthier_py.emulator import PacketDevice
@@ -30,8 +31,8 @@ from luthier_py.runtime.kfd.protocol import (
 from luthier_py.worker import targets
 from luthier_py.worker.device import append_profile
 from luthier_py.worker.kfd import drm, faults, ioctls
-from luthier_py.worker.kfd.buffers import Buffers
-from luthier_py.worker.kfd.events import Events
+from luthier_py.worker.kfd.buffers import Buffers, in_arena
+from luthier_py.worker.kfd.events import PAGE_BYTES, Events
 from luthier_py.worker.kfd.ioctls import IOCTLS
 from luthier_py.worker.kfd.names import Names
 from luthier_py.worker.kfd.queues import AqlQueue, Place, Queue, SdmaQueue
@@ -69,13 +70,14 @@ class DriverService:
         if request.code == Message.IOCTL:
             return self._ioctl(content)
         if request.code == Message.RING:
-            queue = self._queues.get(*struct.unpack("<I", content))
+            number, packets = struct.unpack("<IQ", content)
+            queue = self._queues.get(number)
             if queue is not None:
-                queue.ring()
+                queue.ring(packets)
         elif request.code == Message.CODE:
             self.names.add(int.from_bytes(content[:8], "little"), content[8:])
         elif request.code == Message.EVENT_PAGE:
-            self.events.use_page(self.buffers.of(*struct.unpack("<Q", content)).address)
+            self._use_event_page(*struct.unpack("<Q", content))
         else:
             raise Invalid(f"message {request.code} is unknown")
         return None
@@ -115,7 +117,7 @@ class DriverService:
     def _kfd(self, number: int, args: bytes, rest: bytes) -> bytes:
         name, layout = IOCTLS.get(number, ("", None))
         if layout is None:
-            raise OSError(errno.EINVAL, "ioctl")
+            raise OSError(errno.EINVAL if number in ioctls.NUMBERS else errno.ENOTTY, "ioctl")
         fields = layout.read(args)
         if "gpu" in layout.names and name != "get_clock_counters":  # which node 0 has too
             self._gpu(fields.gpu)
@@ -190,6 +192,7 @@ class DriverService:
             a.offset = buffer.address
 
     def _free_memory_of_gpu(self, a: SimpleNamespace, array: bytes) -> None:
+        self.events.leave_page(self.buffers.of(a.handle).address)  # before somebody else may have it
         buffer = self.buffers.free(a.handle)
         self.names.forget(buffer.address, buffer.size)
         for device in self.devices:
@@ -210,15 +213,28 @@ class DriverService:
         self.buffers.of(a.handle)
         if not a.count or a.done > a.count:
             raise OSError(errno.EINVAL, "GPUs")
+        if len(array) < 4 * a.count:
+            raise OSError(errno.EFAULT, "GPUs")
         return [self._gpu(identity) for (identity,) in struct.iter_unpack("<I", array[4 * a.done :])]
+
+    def _use_event_page(self, handle: int) -> None:
+        try:
+            buffer = self.buffers.of(handle)
+        except OSError:
+            raise Invalid(f"there is no buffer {handle} for a page of events") from None
+        if buffer.size < PAGE_BYTES or not in_arena(buffer.address):
+            raise Invalid(f"buffer {handle}, of {buffer.size} bytes at 0x{buffer.address:x}, is no page of events: "
+                          f"{PAGE_BYTES} bytes of memory of the driver's")
+        self.events.use_page(buffer.address)
 
     # -- queues ------------------------------------------------------------------------------------------------------
 
     def _create_queue(self, a: SimpleNamespace, array: bytes) -> None:
         gpu = self._gpu(a.gpu)
         kinds = {ioctls.QUEUE_AQL: AqlQueue, ioctls.QUEUE_SDMA: SdmaQueue, ioctls.QUEUE_SDMA_XGMI: SdmaQueue}
-        if a.type not in kinds or a.ring_bytes & (a.ring_bytes - 1) or a.percentage > 100 or a.priority > 15:
-            raise OSError(errno.EINVAL, "queue")
+        if a.type not in kinds:
+            raise OSError(ioctls.ENOTSUPP, "type")
+        self._check_queue(a)
         with self._lock:
             slot = next((s for s in range(DOORBELL_BYTES // 8) if (gpu, s) not in self._doorbells), None)
             if slot is None:
@@ -231,8 +247,14 @@ class DriverService:
             place = Place(a.ring, a.ring_bytes, a.write_pointer, a.read_pointer, doorbell, a.save_area)
             queue = self._queues[a.queue] = kinds[a.type](a.queue, gpu, place, self)
             self._doorbells.add((gpu, slot))
-        queue.percentage, queue.priority = a.percentage, a.priority
+        queue.percentage, queue.priority = a.percentage & 255, a.priority
         queue.start()
+
+    def _check_queue(self, a: SimpleNamespace) -> None:
+        """As set_queue_properties_from_user; what is shorter than a ring may be becomes the shortest."""
+        if a.percentage & 255 > 100 or a.priority > 15 or a.ring_bytes & (a.ring_bytes - 1):
+            raise OSError(errno.EINVAL, "queue")
+        a.ring_bytes = max(a.ring_bytes, ioctls.MIN_RING_BYTES)
 
     def _check_user(self, address: int, size: int) -> None:
         try:
@@ -240,17 +262,21 @@ class DriverService:
         except DeviceError:
             raise OSError(errno.EFAULT, "address") from None
 
-    def _queue(self, number: int) -> Queue:
+    def _queue(self, number: int, unknown: int = errno.EINVAL) -> Queue:
         queue = self._queues.get(number)
         if queue is None:
-            raise OSError(errno.EINVAL, "queue")
+            raise OSError(unknown, "queue")
         return queue
 
     def _update_queue(self, a: SimpleNamespace, array: bytes) -> None:
-        queue = self._queue(a.queue)
-        if a.percentage > 100 or a.priority > 15:
-            raise OSError(errno.EINVAL, "queue")
-        queue.percentage, queue.priority = a.percentage, a.priority
+        """Without a ring, or with 0 percent, it stops where it is; ROCr suspends queues so."""
+        self._check_queue(a)
+        queue = self._queue(a.queue, errno.EFAULT)
+        if a.ring:
+            self._check_user(a.ring, a.ring_bytes)
+        queue.place.ring, queue.place.ring_bytes = a.ring, a.ring_bytes
+        queue.percentage, queue.priority = a.percentage & 255, a.priority
+        queue.ring()
 
     def _destroy_queue(self, a: SimpleNamespace, array: bytes) -> None:
         queue = self._queue(a.queue)
@@ -262,9 +288,9 @@ class DriverService:
 
     def _set_cu_mask(self, a: SimpleNamespace, array: bytes) -> None:
         """A fact of the queue: work-groups run where there is room."""
-        self._queue(a.queue)
         if not a.count or a.count % 32:
             raise OSError(errno.EINVAL, "mask")
+        self._queue(a.queue, errno.EFAULT)
 
     def _alloc_queue_gws(self, a: SimpleNamespace, array: bytes) -> None:
         self._queue(a.queue)
@@ -276,6 +302,9 @@ class DriverService:
 
     def check(self, address: int, size: int) -> None:
         self.buffers.check(address, size)
+
+    def touched(self) -> AbstractContextManager[None]:
+        return self.buffers.touched()
 
     def interrupt(self, number: int) -> None:
         self.events.set(number)
@@ -297,9 +326,16 @@ class DriverService:
         if fault is not None and fault.address is not None and fault.kind in _OF_MEMORY:
             self._raise_memory_fault(queue.gpu, fault.address, fault.kind is FaultKind.READ_ONLY)
         elif isinstance(queue, AqlQueue) and not (isinstance(error, TimeLimit) and self._raise_hang(queue.gpu)):
-            faults.tell(queue, error, self)
+            self._tell(queue, error)
         elif not isinstance(queue, AqlQueue):
             self._raise_hang(queue.gpu)
+
+    def _tell(self, queue: AqlQueue, error: Exception) -> None:
+        try:
+            faults.tell(queue, error, self)
+        except DeviceError:  # it has no place for it
+            self._raise_hang(queue.gpu)
+            raise
 
     def _raise_hang(self, gpu: int) -> bool:
         """Whether anybody listens: ROCr before 5.3 does not."""

@@ -25,6 +25,7 @@ _STRIDE = 4 * EVENT_WORDS
 _SYS_FUTEX = {"x86_64": 202, "aarch64": 98}
 _FUTEX_WAKE, _EVERYBODY = 1, 2**31 - 1
 _SCAN_SECONDS = 0.0005
+PAGE_BYTES = 8 * EVENTS  # of the page of slots
 
 
 class Events:
@@ -34,6 +35,8 @@ class Events:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._futex = _SYS_FUTEX.get(os.uname().machine)
         self._slots: NDArray[np.uint64] | None = None
+        self._page = 0  # address of the slots
+        self._thread: threading.Thread | None = None
         self._running = 0  # kernels
         self._looking = threading.Event()  # set while there are any
         self._lock = threading.Lock()
@@ -66,11 +69,19 @@ class Events:
 
     def use_page(self, address: int) -> None:
         """Where kernels write the number of an event before they send an interrupt; a thread looks from now on."""
-        first = self._slots is None
-        self._slots = np.ctypeslib.as_array((ctypes.c_uint64 * EVENTS).from_address(address))
-        self._slots[:] = _UNSIGNALED
-        if first:
-            threading.Thread(target=self._look, daemon=True).start()
+        slots = np.ctypeslib.as_array((ctypes.c_uint64 * EVENTS).from_address(address))
+        slots[:] = _UNSIGNALED
+        with self._lock:
+            self._slots, self._page = slots, address
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._look, daemon=True)
+            self._thread.start()
+
+    def leave_page(self, address: int) -> None:
+        """Memory at ``address`` is freed: if it was that page, nobody looks there any more."""
+        with self._lock:
+            if self._page == address:
+                self._slots, self._page = None, 0
 
     @contextmanager
     def scanned(self) -> Iterator[None]:
@@ -89,10 +100,12 @@ class Events:
 
     def scan(self) -> None:
         """What kernels have written."""
-        if self._slots is None:
-            return
-        for slot in np.flatnonzero(self._slots != _UNSIGNALED).tolist():
-            self._slots[slot] = _UNSIGNALED
+        with self._lock:
+            slots = self._slots
+            found = np.flatnonzero(slots != _UNSIGNALED).tolist() if slots is not None else []
+            if slots is not None:
+                slots[found] = _UNSIGNALED
+        for slot in found:
             self.set(slot)
 
     def _look(self) -> None:

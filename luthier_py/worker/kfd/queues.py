@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -37,6 +38,7 @@ class Driver(Protocol):
     def dispatch(self, gpu: int, packet: int, queue: int) -> None: ...
     def halt(self, gpu: int, queue: int) -> None: ...
     def failed(self, queue: Queue, error: Exception) -> None: ...
+    def touched(self) -> AbstractContextManager[None]: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -60,6 +62,7 @@ class Queue:
         self._rung = threading.Event()
         self._done = threading.Event()
         self.priority = self.percentage = 0
+        self._packets = 0  # on it, as far as was told
         words.store(place.doorbell, self.IDLE)
 
     IDLE = 0
@@ -67,8 +70,15 @@ class Queue:
     def start(self) -> None:
         threading.Thread(target=self._run, daemon=True).start()
 
-    def ring(self) -> None:
+    def ring(self, packets: int = 0) -> None:
+        """``packets``: so many are on it. Later ones wait until their code was told, too."""
+        self._packets = max(self._packets, packets)
         self._rung.set()
+
+    @property
+    def active(self) -> bool:
+        """As KFD has it: a queue without a ring, or with 0 percent, does nothing."""
+        return bool(self.percentage and self.place.ring)
 
     def stop(self) -> None:
         """Returns when its thread touches memory no longer."""
@@ -81,13 +91,19 @@ class Queue:
         """End what it is at."""
 
     def _run(self) -> None:
+        try:
+            self._carry_out()
+        finally:
+            self._done.set()
+
+    def _carry_out(self) -> None:
         pause = _SHORTEST
         while self.alive:
             self._rung.clear()
             outcome = guarded(self._guarded_step)
             if isinstance(outcome, Exception):
-                self._driver.failed(self, outcome)
-                break
+                guarded(partial(self._fail, outcome), f"queue {self.number}")
+                return
             if outcome is None:
                 self._rung.wait()
             elif outcome:
@@ -95,12 +111,18 @@ class Queue:
             else:
                 self._rung.wait(pause)
                 pause = min(2 * pause, _LONGEST)
-        self._done.set()
+
+    def _fail(self, error: Exception) -> None:
+        with self._driver.touched():
+            self._driver.failed(self, error)
 
     def _guarded_step(self) -> bool | None:
         """Nothing that happens to a queue that is being destroyed is news."""
+        if not self.active:
+            return None
         try:
-            return self._step()
+            with self._driver.touched():
+                return self._step()
         except LuthierError:
             if self.alive:
                 raise
@@ -140,11 +162,9 @@ class AqlQueue(Queue):
 
     def _step(self) -> bool | None:
         self._check()
-        # Several threads may ring in another order than they took their places: the doorbell only says when to look.
-        reserved = max(words.load(self.place.write_pointer), words.load(self.place.doorbell) + 1 & self.IDLE)
         packet = self.place.ring + self._next * PACKET_BYTES % self.place.ring_bytes
         kind = words.load(packet, 16) & 255
-        if self._next >= reserved or kind == INVALID:
+        if self._next >= self._packets or kind == INVALID:
             return None
         if not self._met(packet, kind):
             return False
