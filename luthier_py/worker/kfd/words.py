@@ -7,26 +7,29 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import cache
 
-from luthier_py.llvm import Effort, HostCode, host_object
+from luthier_py.llvm import LOCK, Effort, HostCode, host_object
 
 _ADD = "define void @add{bits}(ptr %p, i{bits} %n) {{ %old = atomicrmw add ptr %p, i{bits} %n seq_cst\n ret void }}\n"
 
 
-@cache
-def _adding(bits: int) -> tuple[HostCode, Callable[[int, int], None]]:
-    name = f"add{bits}"
-    code = HostCode(host_object(_ADD.format(bits=bits), Effort.FAST), [name], {})
-    number = ctypes.c_uint64 if bits == 64 else ctypes.c_uint32
-    return code, ctypes.CFUNCTYPE(None, ctypes.c_uint64, number)(code.address(name))
+_ready: dict[int, tuple[HostCode, Callable[[int, int], None]]] = {}
+
+
+def _adding(bits: int) -> Callable[[int, int], None]:
+    """Made once, however many threads come first: code that another has made would end with that."""
+    with LOCK:
+        if bits not in _ready:
+            name = f"add{bits}"
+            code = HostCode(host_object(_ADD.format(bits=bits), Effort.FAST), [name], {})
+            number = ctypes.c_uint64 if bits == 64 else ctypes.c_uint32
+            _ready[bits] = code, ctypes.CFUNCTYPE(None, ctypes.c_uint64, number)(code.address(name))
+        return _ready[bits][1]
 
 
 def add(address: int, value: int, bits: int = 64) -> None:
     """``value`` may be negative."""
-    code, function = _adding(bits)  # two threads may come first: the code of one of them is nobody else's
-    function(address, value & (1 << bits) - 1)
-    del code
+    _adding(bits)(address, value & (1 << bits) - 1)
 
 
 def load(address: int, bits: int = 64) -> int:
