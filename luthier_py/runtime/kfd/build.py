@@ -10,7 +10,7 @@ from luthier_py.runtime.kfd import protocol
 
 DEVICE_LIBRARY = "libluthier_kfd.so"
 HERE = Path(__file__).parent
-SOURCES = "bells", "device", "events", "pages", "paths"
+SOURCES = "bells", "device", "events", "hold", "pages", "paths"
 
 
 def device_library() -> Path:
