@@ -254,11 +254,14 @@ def execute(
         str | None, typer.Option("--kernels", metavar="REGEX", help="only kernels with such names")
     ] = None,
     own_kernels: Annotated[
-        bool, typer.Option("--own-kernels", help="at the HSA level, the HIP runtime's own kernels, too")
+        bool, typer.Option("--own-kernels", help="at the HSA level: the HIP runtime's own kernels, too, as for copies")
     ] = False,
     level: Annotated[
-        str, typer.Option("--level", help="where the tool stands: hip, hsa, or auto: HSA unless the program uses HIP")
-    ] = "auto",
+        str | None,
+        typer.Option("--level", metavar="auto|hip|hsa",
+                     help="where the tool stands; auto, as without it: HSA unless the program uses HIP, and with "
+                          "--own-kernels; LUTHIER_LEVEL says it, too"),
+    ] = None,
     time_limit: TimeLimit = None,
     output: Output = None,
     report: Report = None,
@@ -271,7 +274,6 @@ def execute(
     asked of it was not delivered.
     """
     from luthier_py.session.execute import execute as run_program
-    from luthier_py.session.execute import without_runtime
 
     own = "1" if own_kernels else None
     options = _pairs(
@@ -280,9 +282,8 @@ def execute(
     _check_taken(options, tool is not None)
     with aside():
         done = run_program(command, tool, options, device, time_limit=time_limit, stack=stack, level=level)
-    for line in (without_runtime(done, device, stack), *done.undelivered):
-        if line:
-            say(line)
+    for line in (*done.hints, *done.undelivered):
+        say(line)
     if tool is not None and not done.observed:
         say(nothing_observed(tool, done.reasons))
         raise typer.Exit(done.exit_code or Exit.NOTHING_OBSERVED)
@@ -297,7 +298,7 @@ def build(
     ] = None,
     option: ToolOptions = None,
     level: Annotated[
-        str, typer.Option("--level", help="hip: for LD_PRELOAD, or hsa: for HSA_TOOLS_LIB")
+        str, typer.Option("--level", metavar="hip|hsa", help="hip: for LD_PRELOAD, or hsa: for HSA_TOOLS_LIB")
     ] = "hip",
 ) -> None:
     """Make a library of a tool for LD_PRELOAD, or at the HSA level for HSA_TOOLS_LIB.

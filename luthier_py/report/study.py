@@ -13,9 +13,9 @@ from luthier_py.report.plots import available, grouped_bars, ranges, stacked_bar
 from luthier_py.tool import encoded
 
 Facts = dict[str, Any]
-HEADER = ("runs", "launches", "seconds", "least", "most", "x bare", "program", "arguments", "tool", "device", "status")
-NAMES = ("program", "arguments", "tool", "device")
-TEXTS = 5  # of the header's columns, at its end
+NAMES = ("program", "arguments", "tool", "device", "stack")
+HEADER = ("runs", "launches", "seconds", "least", "most", "x bare", *NAMES, "status")
+TEXTS = 6  # of the header's columns, at its end
 WELL = ("ok", "nothing observed")
 NO_PLOTS = "Install luthier-py[study] for plots."
 

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +23,9 @@ from typing import Any
 from luthier_py.errors import Invalid
 from luthier_py.report.spool import facts_of
 from luthier_py.runtime.time_limit import VARIABLE, check_time_limit
-from luthier_py.session.levels import AUTO, level_environment, level_library
-from luthier_py.session.stack import chosen_stack, stack_environment, what_is_missing
+from luthier_py.session.levels import HIP, chosen_level, level_environment, level_library
+from luthier_py.session.program import obstacles, program_path, search_folders, why_not_started
+from luthier_py.session.stack import LUTHIER, chosen_stack, stack_environment, what_is_missing
 from luthier_py.session.undelivered import undelivered
 from luthier_py.storage import write_file
 from luthier_py.tool import Tool, load_tool
@@ -49,6 +50,8 @@ class Executed:
     verdicts: tuple[Mapping[str, Any], ...]
     undelivered: tuple[str, ...] = ()
     """What was asked of the tool and did not come, a line for each."""
+    hints: tuple[str, ...] = ()
+    """Where the program failed or nothing was observed: what about it, or this computer, may be why."""
 
     @property
     def verdict(self) -> Mapping[str, Any] | None:
@@ -65,27 +68,24 @@ class Executed:
         return any(facts["observed"] for facts in self.verdicts)
 
 
-def without_runtime(done: Executed, device: str | None, stack: str | None = None) -> str | None:
-    """What to do where a program came to nothing because there is no runtime for it."""
-    return what_is_missing(chosen_stack(stack), device) if done.exit_code else None
-
-
 def execute(
     command: Sequence[str], tool: str | None, options: Mapping[str, str], device: str | None, reports: bool = False,
-    time_limit: float | None = None, stack: str | None = None, level: str = AUTO,
+    time_limit: float | None = None, stack: str | None = None, level: str | None = None,
 ) -> Executed:
     """Run ``command``. ``device``: emulator:TARGET, or None for what the program finds. ``stack``: what is between it
     and the program, see :mod:`.stack`. ``reports``: verdicts have those of all launches. ``level``: where the tool
     stands, hip, hsa, or auto: HSA unless the program uses HIP."""
-    if shutil.which(command[0]) is None:
-        raise Invalid(f"there is no program {command[0]}")
+    program = program_path(command[0])
     environment = {**os.environ, **device_environment(device, time_limit, stack)}
     loaded = load_tool(tool, options) if tool is not None else None  # what is wrong with it is said before it starts
+    ours = device is not None and chosen_stack(stack) == LUTHIER
+    level = chosen_level(level, ours, loaded)
     remove_abandoned()
     with _signals_blocked() as mask, _folder() as folder:
         environment[FOLDER] = str(folder)
         if tool is None or loaded is None:
-            return Executed(_run(command, environment, mask), ())
+            code = _run(command, environment, mask)
+            return Executed(code, (), hints=_hints(program, device, stack, code) if code else ())
         settings = {
             **level_environment(level, environment),
             "LUTHIER_TOOL": absolute(tool),
@@ -97,11 +97,20 @@ def execute(
         code = _run(command, {**environment, **settings}, mask)
         paths = _ended(folder)
         verdicts = tuple(json.loads(path.read_text()) if reports else facts_of(path) for path in paths)
-        done = Executed(code, verdicts, undelivered(loaded, verdicts))
+        observed = any(facts["observed"] for facts in verdicts)
+        hints = () if observed else _hints(program, device, stack, code, tool)
+        done = Executed(code, verdicts, undelivered(loaded, verdicts), hints)
         if (path := os.environ.get(VERDICT)) and done.verdict is not None:
             with paths[verdicts.index(done.verdict)].open("rb") as verdict:
                 write_file(Path(path), verdict)
     return done
+
+
+def _hints(path: Path, device: str | None, stack: str | None, code: int, tool: str | None = None) -> tuple[str, ...]:
+    ours = device is not None and chosen_stack(stack) == LUTHIER
+    missing = what_is_missing(chosen_stack(stack), device, search_folders(path)) if code else None
+    found = [missing, *obstacles(path, ours)] if device or tool else [missing]
+    return tuple(filter(None, found))
 
 
 def _ended(folder: Path) -> list[Path]:
@@ -134,9 +143,9 @@ def device_environment(
     return {**limit, "LUTHIER_DEVICE": device, **stack_environment(chosen)}
 
 
-def build_tool(tool: str, options: Mapping[str, str], output: Path, level: str = "hip") -> None:
+def build_tool(tool: str, options: Mapping[str, str], output: Path, level: str = HIP) -> None:
     """Write a library that has this tool in it."""
-    load_tool(tool, options)
+    chosen_level(level, False, load_tool(tool, options))
     write_file(output, level_library(level, absolute(tool), _lines(options)).read_bytes())
     output.chmod(0o755)
 
@@ -183,13 +192,23 @@ def _run(command: Sequence[str], environment: Mapping[str, str], mask: Iterable[
             os._exit(SIGNALLED + signal.SIGKILL)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
-    with subprocess.Popen(command, env=environment, preexec_fn=in_child) as process:
+    with _started(command, environment, in_child) as process:
         while process.poll() is None:
             came = signal.sigtimedwait(_SIGNALS, PATIENCE)
             if came is not None and came.si_signo in _FORWARDED and came.si_code <= _SI_USER:
                 process.send_signal(came.si_signo)  # from the terminal the program has it already
         code = process.wait()
     return code if code >= 0 else SIGNALLED - code
+
+
+def _started(
+    command: Sequence[str], environment: Mapping[str, str], in_child: Callable[[], None]
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(command, env=environment, preexec_fn=in_child)
+    except OSError as error:
+        why = why_not_started(program_path(command[0])) or f"{command[0]}: {error.strerror}"
+        raise Invalid(f"{why}; nothing was started") from None
 
 
 def _lines(options: Mapping[str, str]) -> str:

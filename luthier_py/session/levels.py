@@ -6,21 +6,42 @@ program that both would see, one of them takes the launches, and the other is si
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from luthier_py.errors import Invalid
 from luthier_py.runtime.hip import tool_library
 from luthier_py.runtime.hsa import hsa_tool_library
+from luthier_py.tool import Tool
 
 LEVEL = "LUTHIER_LEVEL"
 PRELOADED, HSA_TOOLS = "LD_PRELOAD", "HSA_TOOLS_LIB"
-AUTO = "auto"
+AUTO, HIP, HSA = "auto", "hip", "hsa"
 _LIBRARIES: Mapping[str, tuple[str, Callable[..., Path]]] = {
-    "hip": (PRELOADED, tool_library),
-    "hsa": (HSA_TOOLS, hsa_tool_library),
+    HIP: (PRELOADED, tool_library),
+    HSA: (HSA_TOOLS, hsa_tool_library),
 }
 LEVELS = (AUTO, *_LIBRARIES)
+
+
+def chosen_level(level: str | None, ours: bool, tool: Tool | None) -> str:
+    """``level``, or what LUTHIER_LEVEL says, or auto: that is HSA where the tool is to see kernels that only HSA has.
+    ``ours``: the program has the emulator's HIP runtime below it, which has no HSA."""
+    chosen = level or os.environ.get(LEVEL) or AUTO
+    if chosen not in LEVELS:
+        raise Invalid(f"level {chosen} is unknown; give {', '.join(LEVELS)}, by --level or {LEVEL}")
+    if tool is None:
+        if level is not None:
+            raise Invalid(f"level {level}: there is no tool that could stand there; give one with -t")
+        return chosen
+    if ours and chosen == HSA:
+        raise Invalid(f"level {HSA}: the emulator's HIP runtime has no HSA below it; --stack rocm has")
+    if tool.selection.own_kernels and not ours:
+        if chosen == HIP:
+            raise Invalid(f"level {HIP}: the HIP runtime's own kernels are only seen at level {HSA}")
+        return HSA
+    return chosen
 
 
 def level_environment(level: str, environment: Mapping[str, str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from ctypes.util import find_library
 from pathlib import Path
 
@@ -62,16 +62,17 @@ def libraries(name: str) -> Iterator[Path]:
         yield from sorted(folder.glob(f"{name}*"))
 
 
-def is_installed(name: str) -> bool:
-    """Whether a program may find this library."""
-    return any(libraries(name)) or bool(find_library(name.removeprefix("lib").removesuffix(".so")))
+def is_installed(name: str, folders: Iterable[Path] = ()) -> bool:
+    """Whether a program may find this library; ``folders``: those that it names itself."""
+    own = any(any(folder.glob(f"{name}*")) for folder in folders)
+    return own or any(libraries(name)) or bool(find_library(name.removeprefix("lib").removesuffix(".so")))
 
 
-def what_is_missing(stack: str, device: str | None) -> str | None:
+def what_is_missing(stack: str, device: str | None, folders: Sequence[Path] = ()) -> str | None:
     """What to do about a program that failed where there is nothing to run it with."""
-    if device is None and not is_installed(HIP_LIBRARY):
+    if device is None and not is_installed(HIP_LIBRARY, folders):
         return f"there is no {HIP_LIBRARY} here: `--device emulator:TARGET` runs it on the emulator, ROCm on a GPU"
-    if device is not None and stack == ROCM and not is_installed(HSA_LIBRARY):
+    if device is not None and stack == ROCM and not is_installed(HSA_LIBRARY, folders):
         return (
             f"there is no {HSA_LIBRARY} here: --stack {ROCM} needs ROCm's libraries (Debian and Ubuntu: apt install "
             f"libamdhip64-5; AMD's packages: hip-runtime-amd), `--stack {LUTHIER}` does not"

@@ -11,7 +11,7 @@ import mmap
 import os
 
 from luthier_py.errors import DeviceError
-from luthier_py.runtime.hip.protocol import CONTROL_BYTES
+from luthier_py.runtime.native.protocol import CONTROL_BYTES
 
 ARENA_FD = 4
 _MAP_FIXED_NOREPLACE = 0x100000

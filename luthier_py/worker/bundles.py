@@ -9,7 +9,7 @@ from __future__ import annotations
 from luthier_py.isa import TargetId
 from luthier_py.loader import Broken, choose, members
 from luthier_py.loader.elf import MAGIC
-from luthier_py.runtime.hip import protocol
+from luthier_py.runtime.native import protocol
 from luthier_py.worker.edge import Refused, say
 
 

@@ -1,6 +1,6 @@
 """The emulator as a program's device.
 
-In: messages of runtime.hip.protocol. Out: memory from the arena, loaded code objects, launches in the order of their
+In: messages of runtime.native.protocol. Out: memory from the arena, loaded code objects, launches in the order of their
 tickets, on a thread of their own. Invariant: after a launch has failed no later one starts, and the program is told.
 """
 
@@ -29,8 +29,8 @@ from luthier_py.isa import MAX_WORKITEMS, Target
 from luthier_py.loader import KernelRecord, SymbolType
 from luthier_py.runtime import hidden_value, time_limit
 from luthier_py.runtime.device import Dim3
-from luthier_py.runtime.hip import protocol
-from luthier_py.runtime.hip.protocol import Message
+from luthier_py.runtime.native import protocol
+from luthier_py.runtime.native.protocol import Message
 from luthier_py.worker import bundles, properties
 from luthier_py.worker.arena import Arena
 from luthier_py.worker.edge import Refused, guarded

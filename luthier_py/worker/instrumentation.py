@@ -1,8 +1,8 @@
 """A tool under a running program: patches its kernels, and reports what each launch counted.
 
-In: messages of runtime.hip.protocol from the preloaded library. Out: instrumented copies; the tool's text, a verdict at
-the end. Invariant: a kernel that cannot be instrumented is named once with the reason, and runs as it is; a tool or an
-output that fails says so once, and nothing more of it is tried.
+In: messages of runtime.native.protocol from the preloaded library. Out: instrumented copies; the tool's text, a
+verdict at the end. Invariant: a kernel that cannot be instrumented is named once with the reason, and runs as it is;
+a tool or an output that fails says so once, and nothing more of it is tried.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from luthier_py.report.output import Output, launch_row
 from luthier_py.report.remedies import advice
 from luthier_py.report.spool import Rows, with_rows
 from luthier_py.report.verdict import Verdict
-from luthier_py.runtime.hip import protocol
-from luthier_py.runtime.hip.protocol import Message
+from luthier_py.runtime.native import protocol
+from luthier_py.runtime.native.protocol import Message
 from luthier_py.storage import write_file
 from luthier_py.tool import LaunchResult, Refusal, Tool, Variable, as_data, load_tool
 from luthier_py.worker import bundles, properties
 from luthier_py.worker.edge import Refused, guarded, is_on, say
+from luthier_py.worker.orphan import nobody_waits
 from luthier_py.worker.patching import Copy, patch
 from luthier_py.worker.wire import Request, counted
 
@@ -75,7 +76,7 @@ class ToolRun:
 
     def write_verdict(self, ended: bool) -> None:
         """To LUTHIER_VERDICT; before the end it says who is going to write it."""
-        if path := os.environ.get(VERDICT):
+        if (path := os.environ.get(VERDICT)) and not nobody_waits(Path(path)):
             self.attempt(VERDICT, partial(write_file, Path(path), self.facts(worker=os.getpid(), ended=ended)))
 
     def close(self) -> None:

@@ -43,6 +43,11 @@ def remove_abandoned() -> None:
                     os.close(lock)
 
 
+def nobody_waits(path: Path) -> bool:
+    """Whether a file is for an `exec` that has ended: its program did before its worker had begun."""
+    return path.parent.name.startswith(_PREFIX) and not path.parent.exists()
+
+
 class Watch:
     """One program, for the `exec` that its environment names."""
 

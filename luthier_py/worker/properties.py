@@ -12,7 +12,7 @@ import struct
 
 from luthier_py.emulator.residency import COMPUTE_UNITS
 from luthier_py.isa import MAX_WORKITEMS, Setting, Target, TargetId
-from luthier_py.runtime.hip.protocol import Form
+from luthier_py.runtime.native.protocol import Form
 
 MEMORY_BYTES = 16 << 30  # unless LUTHIER_DEVICE_MEMORY says otherwise
 _CLOCK_KHZ, _LARGEST = 1_000_000, 2**31 - 1

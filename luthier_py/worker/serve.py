@@ -16,8 +16,8 @@ from functools import partial
 from typing import NoReturn, Protocol
 
 from luthier_py.errors import Invalid, LuthierError
-from luthier_py.runtime.hip import protocol
-from luthier_py.runtime.hip.protocol import Message
+from luthier_py.runtime.native import protocol
+from luthier_py.runtime.native.protocol import Message
 from luthier_py.worker.edge import Refused, guarded
 from luthier_py.worker.orphan import Watch
 from luthier_py.worker.wire import Request, Wire

@@ -1,4 +1,4 @@
-"""The worker's end of the connection: messages in, replies out (runtime.hip.protocol says what is in them).
+"""The worker's end of the connection: messages in, replies out (runtime.native.protocol says what is in them).
 
 Invariant: every request that has a reply gets exactly one, also when it failed.
 """

@@ -1,5 +1,6 @@
 /* What the program writes to memory and no call tells: doorbells of queues, and ROCr's list of loaded code objects. A
- * thread looks, often while something happens and seldom else, and tells the worker. */
+ * thread looks, often while something happens and seldom else, and tells the worker. Code is told before a doorbell that was
+ * rung after it was loaded, and no packet is carried out before its doorbell was told: so kernels have names. */
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
@@ -12,27 +13,45 @@
 
 #include "kfd.h"
 
-enum { QUEUES = 1024, MOST_OBJECTS = 1 << 16, URI_BYTES = 4352 };
+enum { QUEUES = MAX_GPUS * DOORBELL_BYTES / 8, MOST_OBJECTS = 1 << 16, URI_BYTES = 4352 };
+enum { MOST_INCONSISTENT = 1000 }; /* looks */
 enum { SHORTEST = 20 * 1000, LONGEST = 800 * 1000, STEP = 32 }; /* nanoseconds between two looks; looks until it doubles */
 
-static struct bell { uint32_t queue; _Atomic uint64_t *word; uint64_t seen; } bells[QUEUES];
+/* `packets`: how many the program has put on it; `rung`: which is not told yet. */
+static struct bell { uint32_t queue; bool rung; _Atomic uint64_t *word; uint64_t write_pointer, seen, packets; } bells[QUEUES];
 static int count;
 static pthread_t watcher;
 static bool watching;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct r_debug *_Atomic debug;
-static struct { uintptr_t address, name; } *told; /* of the list's entries */
+static struct { uintptr_t address, name; unsigned long walk; } *told; /* of the list's entries, and when they were last in it */
+static const struct link_map *last; /* of the list, when it was looked at */
 static size_t told_count;
 
-static bool is_told(const struct link_map *entry)
+static bool is_told(const struct link_map *entry, unsigned long walk)
 {
     for (size_t i = 0; i < told_count; i++)
-        if (told[i].address == entry->l_addr && told[i].name == (uintptr_t)entry->l_name)
+        if (told[i].address == entry->l_addr && told[i].name == (uintptr_t)entry->l_name) {
+            told[i].walk = walk;
             return true;
+        }
     return false;
 }
 
-/* file://PATH[#offset=N&size=N] or memory://PROCESS#offset=ADDRESS&size=N (ROCr's code object URIs). */
+/* A path as URIs have it: what is neither a letter nor a digit may be %XX. */
+static void decode(char *path)
+{
+    char *to = path;
+    for (const char *from = path; *from; from++) {
+        unsigned byte;
+        bool escaped = from[0] == '%' && from[1] && from[2] && sscanf(from + 1, "%2x", &byte) == 1;
+        *to++ = escaped ? (char)byte : *from;
+        from += escaped ? 2 : 0;
+    }
+    *to = 0;
+}
+
+/* file://PATH[#offset=N&size=N] or memory://PROCESS#offset=ADDRESS&size=N (AMDGPUUsage, "Loaded Code Object Path URI"). */
 static char *read_object(const char *uri, size_t *bytes)
 {
     unsigned long offset = 0;
@@ -46,6 +65,7 @@ static char *read_object(const char *uri, size_t *bytes)
     if (strncmp(uri, "file://", 7) != 0)
         return NULL;
     snprintf(path, sizeof path, "%.*s", (int)(range ? range - uri - 7 : (long)strlen(uri) - 7), uri + 7);
+    decode(path);
     FILE *file = fopen(path, "re");
     if (file && !range && fseek(file, 0, SEEK_END) == 0)
         *bytes = (size_t)ftell(file);
@@ -69,42 +89,94 @@ static void tell(const struct link_map *entry)
     free(data);
 }
 
-/* What was loaded since the last look. ROCr changes its list under a lock of its own, and says in it when it does. */
-static void look_at_code(void)
+/* Whether nothing was appended to the list since it was looked at. */
+static bool is_known(const struct r_debug *list)
 {
+    struct link_map entry;
+    return !list->r_map || (last && read_safely(&entry, last, sizeof entry) && entry.l_name && !entry.l_next);
+}
+
+static bool append(const struct link_map *entry, unsigned long walk)
+{
+    void *more = realloc(told, (told_count + 1) * sizeof *told);
+    if (!more)
+        return false;
+    told = more;
+    told[told_count].address = entry->l_addr;
+    told[told_count].name = (uintptr_t)entry->l_name;
+    told[told_count++].walk = walk;
+    tell(entry);
+    return true;
+}
+
+/* What was unloaded may be loaded again at the same address. */
+static void forget_before(unsigned long walk)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < told_count; i++)
+        if (told[i].walk == walk)
+            told[kept++] = told[i];
+    told_count = kept;
+}
+
+/* What was loaded since the last look: ROCr appends to its list, and says in it while it changes it (false: look again). What
+ * a program frees after it was loaded is read before, as a rule. */
+static bool look_at_code(bool whole)
+{
+    static unsigned long walk;
+    static unsigned inconsistent;
     struct r_debug list;
     struct link_map entry;
     const struct r_debug *from = debug;
-    if (!from || !read_safely(&list, from, sizeof list) || list.r_state != RT_CONSISTENT)
-        return;
+    if (!from || !read_safely(&list, from, sizeof list))
+        return true;
+    if (list.r_state != RT_CONSISTENT)
+        return ++inconsistent > MOST_INCONSISTENT;
+    inconsistent = 0;
+    if (!whole && is_known(&list))
+        return true;
     const struct link_map *at = list.r_map;
-    for (size_t i = 0; at && i < MOST_OBJECTS && read_safely(&entry, at, sizeof entry); i++, at = entry.l_next) {
-        if (!entry.l_name || is_told(&entry))
-            continue;
-        void *more = realloc(told, (told_count + 1) * sizeof *told);
-        if (!more)
-            return;
-        told = more;
-        told[told_count].address = entry.l_addr;
-        told[told_count++].name = (uintptr_t)entry.l_name;
-        tell(&entry);
+    last = NULL;
+    walk++;
+    for (size_t i = 0; at && i < MOST_OBJECTS; i++, at = entry.l_next) {
+        if (!read_safely(&entry, at, sizeof entry))
+            return true;
+        last = at;
+        if (entry.l_name && !is_told(&entry, walk) && !append(&entry, walk))
+            return true;
     }
+    forget_before(walk);
+    return true;
+}
+
+static void note(struct bell *bell)
+{
+    uint64_t now = *bell->word, reserved = 0;
+    if (now == bell->seen)
+        return;
+    read_safely(&reserved, (const void *)(uintptr_t)bell->write_pointer, sizeof reserved);
+    bell->seen = now;
+    bell->packets = now + 1 > reserved ? now + 1 : reserved; /* whoever came second may have rung first */
+    bell->rung = true;
 }
 
 static bool look(void)
 {
+    enum { WHOLE = 64 }; /* rings until the list is gone through though its end seems to be the same */
+    static unsigned long rings;
     bool rung = false;
     pthread_mutex_lock(&lock);
     for (int i = 0; i < count; i++) {
-        uint64_t now = *bells[i].word;
-        if (now == bells[i].seen)
-            continue;
-        if (!rung)
-            look_at_code();
-        rung = true;
-        bells[i].seen = now;
-        driver_tell(MESSAGE_RING, &(struct part){&bells[i].queue, 4}, 1);
+        note(&bells[i]);
+        rung |= bells[i].rung;
     }
+    /* before it is told that a queue was rung: its kernel may be of it */
+    if (look_at_code(rung && rings++ % WHOLE == 0) && rung)
+        for (int i = 0; i < count; i++)
+            if (bells[i].rung) {
+                bells[i].rung = false;
+                driver_tell(MESSAGE_RING, (struct part[]){{&bells[i].queue, 4}, {&bells[i].packets, 8}}, 2);
+            }
     pthread_mutex_unlock(&lock);
     return rung;
 }
@@ -120,13 +192,13 @@ static void *watch(void *unused)
     return unused;
 }
 
-void bells_watch(uint32_t queue, uint32_t doorbell)
+void bells_watch(uint32_t queue, uint32_t doorbell, uint64_t write_pointer)
 {
     sigset_t all, before;
     pthread_mutex_lock(&lock);
     if (count < QUEUES) {
         _Atomic uint64_t *word = (_Atomic uint64_t *)((char *)control() + DOORBELLS_OFFSET) + doorbell;
-        bells[count++] = (struct bell){queue, word, *word};
+        bells[count++] = (struct bell){queue, false, word, write_pointer, *word, 0};
     }
     if (!watching) {
         sigfillset(&all);
@@ -160,5 +232,6 @@ void bells_after_fork(void)
     debug = NULL;
     free(told);
     told = NULL;
+    last = NULL;
     told_count = 0;
 }

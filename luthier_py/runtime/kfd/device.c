@@ -18,7 +18,7 @@
 
 #include "kfd.h"
 
-enum { NODES = 1 + MAX_GPUS, ARRAYS = 3, MOST_BYTES = 1 << 20, ARGUMENT_BYTES = 1 << 14 };
+enum { NODES = 1 + MAX_GPUS, ARRAYS = 3, MOST_BYTES = 1 << 20, ARGUMENT_BYTES = 1 << _IOC_SIZEBITS };
 enum { KFD = 'K', DRM = 'd' };                  /* kinds of ioctl */
 enum { DRM_VERSION = 0x00, AMDGPU_INFO = 0x45 }; /* of drm.h and amdgpu_drm.h */
 
@@ -29,23 +29,23 @@ static char *files;
 static _Atomic enum { COLD, READY, BROKEN } state;
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 
-/* An array that arguments point to: where in them the pointer is, and the count (0: a fixed count); bytes of each. */
+/* An array that arguments point to: where in them the pointer is, and the count; bytes of each. */
 struct array { uint16_t pointer, count, each; };
-static const struct { char type; uint8_t number; struct array arrays[ARRAYS]; } POINTERS[] = {
-    {KFD, SET_CU_MASK, {{8, 4, 0}}}, /* its count is of bits */
-    {KFD, GET_TILE_CONFIG, {{0, 16, 4}, {8, 20, 4}}},
-    {KFD, GET_PROCESS_APERTURES_NEW, {{0, 8, 56}}},
-    {KFD, MAP_MEMORY_TO_GPU, {{8, 16, 4}}},
-    {KFD, UNMAP_MEMORY_FROM_GPU, {{8, 16, 4}}},
-    {KFD, GET_DMABUF_INFO, {{8, 16, 1}}},
-    {DRM, DRM_VERSION, {{24, 16, 1}, {40, 32, 1}, {56, 48, 1}}},
-    {DRM, AMDGPU_INFO, {{0, 8, 1}}},
+static const struct { char type; uint8_t number; bool out; struct array arrays[ARRAYS]; } POINTERS[] = {
+    {KFD, SET_CU_MASK, false, {{8, 4, 0}}}, /* its count is of bits */
+    {KFD, GET_TILE_CONFIG, true, {{0, 16, 4}, {8, 20, 4}}},
+    {KFD, GET_PROCESS_APERTURES_NEW, true, {{0, 8, 56}}},
+    {KFD, MAP_MEMORY_TO_GPU, false, {{8, 16, 4}}},
+    {KFD, UNMAP_MEMORY_FROM_GPU, false, {{8, 16, 4}}},
+    {KFD, GET_DMABUF_INFO, true, {{8, 16, 1}}},
+    {DRM, DRM_VERSION, true, {{24, 16, 1}, {40, 32, 1}, {56, 48, 1}}},
+    {DRM, AMDGPU_INFO, true, {{0, 8, 1}}},
 };
 
 bool driver_wanted(void)
 {
     const char *device = getenv("LUTHIER_DEVICE");
-    return device && strncmp(device, "emulator", 8) == 0 && state != BROKEN;
+    return device && strncmp(device, "emulator", 8) == 0;
 }
 
 static bool copy_safely(void *to, const void *from, size_t bytes, bool write)
@@ -68,6 +68,7 @@ static void after_fork(void)
 {
     wire_close(&wire);
     bells_after_fork();
+    events_after_fork();
     arena_after_fork();
     for (int i = 0; i < node_count; i++)
         close(nodes[i].fd);
@@ -153,12 +154,14 @@ void driver_tell(uint32_t code, const struct part *parts, int count)
 
 /* -- descriptors ------------------------------------------------------------------------------------------------------ */
 
-int driver_open(int node, int flags)
+int driver_open(int node, int flags, const void *caller)
 {
     if (!driver_ready()) {
         errno = ENODEV;
         return -1;
     }
+    if (node == KFD_NODE && caller)
+        arena_thunk(caller);
     return fcntl(nodes[node == KFD_NODE ? 0 : node - FIRST_RENDER + 1].fd, flags & O_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
 }
 
@@ -178,7 +181,7 @@ int driver_node(int fd)
 
 /* -- ioctl ------------------------------------------------------------------------------------------------------------ */
 
-struct call { char args[ARGUMENT_BYTES]; struct { char *data; char *at; uint32_t bytes; } arrays[ARRAYS]; int count; };
+struct call { char args[ARGUMENT_BYTES]; struct { char *data; char *at; uint32_t bytes; } arrays[ARRAYS]; int count; bool out; };
 
 static uint64_t field(const struct call *call, unsigned offset, unsigned bytes)
 {
@@ -196,14 +199,14 @@ static int gather_array(struct call *call, const struct array *array, bool long_
         return EINVAL;
     if (!at)
         bytes = 0;
-    char *data = malloc(bytes + 1);
+    char *data = calloc(1, bytes + 1);
     if (!data)
         return ENOMEM;
     int own = call->count++;
     call->arrays[own].data = data;
     call->arrays[own].at = at;
     call->arrays[own].bytes = (uint32_t)bytes;
-    return bytes && !read_safely(data, at, bytes) ? EFAULT : 0;
+    return bytes && !call->out && !read_safely(data, at, bytes) ? EFAULT : 0;
 }
 
 static int gather(struct call *call, unsigned long request)
@@ -211,6 +214,7 @@ static int gather(struct call *call, unsigned long request)
     for (size_t i = 0; i < sizeof POINTERS / sizeof *POINTERS; i++)
         if (POINTERS[i].type == (char)_IOC_TYPE(request) && POINTERS[i].number == _IOC_NR(request))
             for (int k = 0; k < ARRAYS && POINTERS[i].arrays[k].count; k++) {
+                call->out = POINTERS[i].out;
                 int error = gather_array(call, &POINTERS[i].arrays[k], POINTERS[i].type == DRM && POINTERS[i].number == 0);
                 if (error)
                     return error;
@@ -218,8 +222,8 @@ static int gather(struct call *call, unsigned long request)
     return 0;
 }
 
-/* The reply: errno, arguments, arrays. */
-static int scatter(struct call *call, const struct reply *reply, void *args, size_t bytes)
+/* The reply: errno, arguments, arrays. What the driver does not write to may be read-only. */
+static int scatter(struct call *call, const struct reply *reply, size_t bytes)
 {
     struct cursor cursor = {reply->data, reply->data + reply->bytes, false};
     int error = reply->status ? EIO : (int)take32(&cursor);
@@ -228,15 +232,15 @@ static int scatter(struct call *call, const struct reply *reply, void *args, siz
         memcpy(call->args, changed, bytes);
     for (int i = 0; i < call->count && !cursor.bad; i++) {
         const void *data = take(&cursor, call->arrays[i].bytes);
-        if (data && call->arrays[i].bytes && !write_safely(call->arrays[i].at, data, call->arrays[i].bytes))
+        if (data && call->out && !error && !write_safely(call->arrays[i].at, data, call->arrays[i].bytes))
             return EFAULT;
     }
     if (cursor.bad)
         return error ? error : EIO;
-    return bytes && !write_safely(args, call->args, bytes) ? EFAULT : error;
+    return error;
 }
 
-static int ask(int node, unsigned long request, struct call *call, void *args)
+static int ask(int node, unsigned long request, struct call *call)
 {
     struct { int32_t node; uint32_t request; } head = {node, (uint32_t)request};
     struct part parts[2 + ARRAYS] = {{&head, sizeof head}, {call->args, _IOC_SIZE(request)}};
@@ -247,7 +251,7 @@ static int ask(int node, unsigned long request, struct call *call, void *args)
         gone();
         return EIO;
     }
-    int error = scatter(call, &reply, args, _IOC_SIZE(request));
+    int error = scatter(call, &reply, _IOC_SIZE(request));
     free(reply.data);
     return error;
 }
@@ -264,7 +268,7 @@ static int follow_memory(unsigned long request, struct call *call)
     if (error) {
         struct call undo = {.count = 0};
         memcpy(undo.args, &made->handle, sizeof made->handle);
-        ask(KFD_NODE, _IOW(KFD, FREE_MEMORY_OF_GPU, uint64_t), &undo, &(uint64_t){0});
+        ask(KFD_NODE, _IOW(KFD, FREE_MEMORY_OF_GPU, uint64_t), &undo);
     }
     return error;
 }
@@ -278,10 +282,8 @@ static int follow(unsigned long request, struct call *call)
         return 0;
     switch (_IOC_NR(request)) {
     case CREATE_QUEUE:
-        bells_watch(queue->queue, (uint32_t)((queue->gpu - FIRST_GPU) * DOORBELL_BYTES + queue->doorbell_offset % DOORBELL_BYTES) / 8);
-        return 0;
-    case DESTROY_QUEUE:
-        bells_forget((uint32_t)field(call, 0, 4));
+        bells_watch(queue->queue, (uint32_t)((queue->gpu - FIRST_GPU) * DOORBELL_BYTES + queue->doorbell_offset % DOORBELL_BYTES) / 8,
+                    queue->write_pointer);
         return 0;
     case RUNTIME_ENABLE: /* r_debug, mode */
         bells_debug(field(call, 8, 4) & 1 ? (void *)(uintptr_t)field(call, 0, 8) : NULL);
@@ -295,23 +297,33 @@ static int follow(unsigned long request, struct call *call)
     }
 }
 
+/* By the worker, with the arrays. */
+static int ask_whole(int node, unsigned long request, struct call *call)
+{
+    int error = gather(call, request);
+    if (!error && node == KFD_NODE && _IOC_NR(request) == DESTROY_QUEUE)
+        bells_forget((uint32_t)field(call, 0, 4)); /* before: afterwards its number may be another thread's queue's */
+    if (!error)
+        error = ask(node, request, call);
+    if (!error)
+        error = follow(request, call);
+    for (int i = 0; i < call->count; i++)
+        free(call->arrays[i].data);
+    return error;
+}
+
+/* Arguments are read and written as the request says (_IOW, _IOR), written whatever comes of it (kfd_ioctl). */
 static int carry_out(int node, unsigned long request, void *args)
 {
     struct call call = {.count = 0};
     size_t bytes = _IOC_SIZE(request);
     bool ended = driver_ended();
-    int error = bytes > sizeof call.args ? EINVAL : bytes && !read_safely(call.args, args, bytes) ? EFAULT : 0;
-    if (!error && node == KFD_NODE && (error = event_ioctl(_IOC_NR(request), call.args)) >= 0)
-        return !error && !write_safely(args, call.args, bytes) ? EFAULT : error;
-    if (error <= 0)
-        error = ended ? EIO : gather(&call, request);
-    if (!error)
-        error = ask(node, request, &call, args);
-    if (!error)
-        error = follow(request, &call);
-    for (int i = 0; i < call.count; i++)
-        free(call.arrays[i].data);
-    return error;
+    if (_IOC_DIR(request) & _IOC_WRITE && !read_safely(call.args, args, bytes))
+        return EFAULT;
+    int error = node == KFD_NODE ? event_ioctl(_IOC_NR(request), call.args) : -1;
+    if (error < 0)
+        error = ended ? EIO : ask_whole(node, request, &call);
+    return _IOC_DIR(request) & _IOC_READ && !write_safely(args, call.args, bytes) ? EFAULT : error;
 }
 
 API int ioctl(int fd, unsigned long request, ...)

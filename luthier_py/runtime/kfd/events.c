@@ -159,7 +159,7 @@ static int wait_for(struct wait_events *args)
     if (!error) {
         int result = wait_until(&w, args->milliseconds);
         end(&w);
-        error = result < 0 ? EIO : result == WAIT_FAIL ? EINVAL : 0;
+        error = result < 0 || result == WAIT_FAIL ? EIO : 0;
         args->result = result < 0 ? WAIT_FAIL : (uint32_t)result;
     }
     if (!error && args->result == WAIT_COMPLETE && !write_safely(given, w.rows, bytes))
@@ -169,6 +169,8 @@ static int wait_for(struct wait_events *args)
     free(w.done);
     return error;
 }
+
+void events_after_fork(void) { pthread_mutex_init(&lock, NULL); }
 
 /* As a memory fault whose cause is that the device hangs: ROCr ends the program then, which else would wait for ever. */
 void events_lost(void)

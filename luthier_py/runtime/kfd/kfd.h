@@ -55,7 +55,7 @@ bool driver_wanted(void);               /* LUTHIER_DEVICE names an emulated devi
 bool driver_ready(void);                /* and it is there; starts it, and says on stderr why it cannot be */
 bool driver_ended(void);                /* after that, or when its worker is gone */
 const char *driver_files(void);         /* what stands for sysfs */
-int driver_open(int node, int flags);   /* a descriptor, or -1 with errno */
+int driver_open(int node, int flags, const void *caller); /* a descriptor, or -1 with errno */
 int driver_node(int fd);                /* what a descriptor stands for, NO_NODE if nothing of ours */
 int driver_count(void);                 /* of GPUs */
 void driver_tell(uint32_t code, const struct part *parts, int count);
@@ -64,6 +64,7 @@ bool write_safely(void *to, const void *from, size_t bytes);
 
 /* pages.c */
 bool arena_make(void);
+void arena_thunk(const void *caller);    /* code of a library that has opened the driver: it reserves in the arena */
 int arena_file(void);
 void arena_after_fork(void);
 struct control { _Atomic uint32_t bell; };
@@ -79,9 +80,10 @@ void let_writers_go(struct held *held);
 /* events.c */
 int event_ioctl(unsigned number, void *args); /* 0 or an errno; -1: not about events */
 void events_lost(void);                       /* the device is gone: who waits for faults is told */
+void events_after_fork(void);
 
 /* bells.c */
-void bells_watch(uint32_t queue, uint32_t doorbell);
+void bells_watch(uint32_t queue, uint32_t doorbell, uint64_t write_pointer);
 void bells_forget(uint32_t queue);
 void bells_debug(const void *r_debug);  /* ROCr's list of loaded code objects */
 void bells_after_fork(void);

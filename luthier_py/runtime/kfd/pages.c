@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "kfd.h"
@@ -26,6 +28,7 @@ struct share { uint64_t handle; uintptr_t start, end; struct share *next; };
 
 static const uint64_t FILE_BYTES = 1ul << 47;
 static int file = -1;
+static struct stat identity; /* of that file */
 static struct control *shared;
 static struct share *shares;
 static _Atomic uintptr_t next_place;
@@ -45,7 +48,7 @@ static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 bool arena_make(void)
 {
     int fd = memfd_create("luthier-memory", MFD_CLOEXEC);
-    if (fd >= 0 && ftruncate(fd, (off_t)FILE_BYTES) == 0) {
+    if (fd >= 0 && ftruncate(fd, (off_t)FILE_BYTES) == 0 && fstat(fd, &identity) == 0) {
         file = descriptor_out_of_the_way(fd);
         void *place = map((void *)ARENA_START, CONTROL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, file,
                           (off_t)ARENA_START);
@@ -65,6 +68,11 @@ bool arena_make(void)
 /* Where nothing is mapped yet, in the arena; going round, so that what was freed is used again as late as possible. */
 static void *reserve(size_t bytes, int protection, int flags)
 {
+    bytes = (bytes + page_bytes() - 1) / page_bytes() * page_bytes();
+    if (bytes > ARENA_BYTES - CONTROL_BYTES) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
     for (int round = 0; round < 2; round++) {
         for (uintptr_t place; (place = atomic_fetch_add(&next_place, bytes)) + bytes <= ARENA_START + ARENA_BYTES;) {
             void *got = map((void *)place, bytes, protection, flags | MAP_FIXED_NOREPLACE, -1, 0);
@@ -79,12 +87,45 @@ static void *reserve(size_t bytes, int protection, int flags)
     return MAP_FAILED;
 }
 
-/* ROCr's thunk is a library of its own before ROCm 6.3, and a part of ROCr since. */
+/* Code of thunks. They are looked up when they open the driver, and not when they map: an allocator that maps may hold a lock
+ * which whoever holds the dynamic linker's waits for. */
+enum { THUNKS = 8 };
+static struct { _Atomic uintptr_t start, end; } thunks[THUNKS];
+
+/* ROCr's thunk is a library of its own before ROCm 6.3, and a part of ROCr since; a tool may stand between it and us. */
+static int note_thunk(struct dl_phdr_info *object, size_t size, void *caller)
+{
+    const char *path = object->dlpi_name ? object->dlpi_name : "", *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    bool thunk = strncmp(name, "libhsakmt", 9) == 0 || strncmp(name, "libhsa-runtime64", 16) == 0;
+    uintptr_t start = UINTPTR_MAX, end = 0;
+    (void)size;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        uintptr_t at = object->dlpi_addr + segment->p_vaddr;
+        if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X))
+            continue;
+        start = at < start ? at : start;
+        end = at + segment->p_memsz > end ? at + segment->p_memsz : end;
+    }
+    thunk |= (uintptr_t)caller - start < end - start;
+    for (size_t i = 0; thunk && start < end && i < THUNKS && thunks[i].start != start; i++) {
+        uintptr_t none = 0;
+        if (!thunks[i].end && atomic_compare_exchange_strong(&thunks[i].start, &none, start)) {
+            thunks[i].end = end;
+            break;
+        }
+    }
+    return 0;
+}
+
+void arena_thunk(const void *caller) { dl_iterate_phdr(note_thunk, (void *)caller); }
+
 static bool is_thunk(const void *caller)
 {
-    Dl_info about;
-    const char *name = dladdr(caller, &about) && about.dli_fname ? strrchr(about.dli_fname, '/') : NULL;
-    return name && (strncmp(name, "/libhsakmt", 10) == 0 || strncmp(name, "/libhsa-runtime64", 17) == 0);
+    for (size_t i = 0; i < THUNKS && thunks[i].start; i++)
+        if ((uintptr_t)caller >= thunks[i].start && (uintptr_t)caller < thunks[i].end)
+            return true;
+    return false;
 }
 
 /* Where in our file what a descriptor of ours has at an offset is. */
@@ -151,20 +192,35 @@ static int for_own_pages(const struct share *share, int (*with)(uintptr_t start,
     return error;
 }
 
-/* Whether all of it is memory that is this process's alone, and that it may write; or pages of our file. */
-static bool all_pages(uintptr_t start, uintptr_t end, bool of_file)
+struct mapping { uintptr_t start, end; char write, kind; bool of_file; }; /* a line of /proc/self/maps */
+
+static bool next_mapping(FILE *maps, struct mapping *found)
+{
+    char line[512];
+    unsigned device_major, device_minor;
+    unsigned long inode;
+    while (fgets(line, sizeof line, maps)) {
+        if (sscanf(line, "%lx-%lx %*c%c%*c%c %*s %x:%x %lu", &found->start, &found->end, &found->write, &found->kind,
+                   &device_major, &device_minor, &inode) != 7)
+            continue;
+        found->of_file = inode == identity.st_ino && makedev(device_major, device_minor) == identity.st_dev;
+        return true;
+    }
+    return false;
+}
+
+/* Whether all of it is memory that is this process's alone, and that it may write. */
+static bool all_private(uintptr_t start, uintptr_t end)
 {
     FILE *maps = fopen("/proc/self/maps", "re");
-    char line[512], write, kind;
-    uintptr_t from, to, known = start;
-    struct stat about;
-    unsigned long inode;
-    bool good = maps && fstat(file, &about) == 0;
-    while (good && known < end && fgets(line, sizeof line, maps)) {
-        if (sscanf(line, "%lx-%lx %*c%c%*c%c %*s %*s %lu", &from, &to, &write, &kind, &inode) != 5 || to <= known)
+    struct mapping found;
+    uintptr_t known = start;
+    bool good = maps;
+    while (good && known < end && next_mapping(maps, &found)) {
+        if (found.end <= known)
             continue;
-        good = from <= known && (of_file ? inode == about.st_ino : kind == 'p' && write == 'w');
-        known = to;
+        good = found.start <= known && found.kind == 'p' && found.write == 'w';
+        known = found.end;
     }
     if (maps)
         fclose(maps);
@@ -184,7 +240,7 @@ static int exchange(uintptr_t start, size_t bytes)
 
 static int replace(uintptr_t start, size_t bytes)
 {
-    if (!all_pages(start, start + bytes, false))
+    if (!all_private(start, start + bytes))
         return EFAULT;
     struct held held = hold_writers(start, bytes, false);
     int error = exchange(start, bytes);
@@ -192,19 +248,35 @@ static int replace(uintptr_t start, size_t bytes)
     return error;
 }
 
+static int copy_back(uintptr_t start, size_t bytes)
+{
+    void *copy = map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (copy == MAP_FAILED)
+        return ENOMEM;
+    struct held held = hold_writers(start, bytes, true);
+    memcpy(copy, (const void *)start, bytes);
+    int error = mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)start) == MAP_FAILED ? errno : 0;
+    let_writers_go(&held);
+    if (error)
+        munmap(copy, bytes);
+    return error;
+}
+
+/* What of it the program has not unmapped since. */
 static int make_private(uintptr_t start, size_t bytes)
 {
-    if (all_pages(start, start + bytes, true)) { /* the program may have unmapped it since */
-        void *copy = map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (copy == MAP_FAILED)
-            return ENOMEM;
-        struct held held = hold_writers(start, bytes, true);
-        memcpy(copy, (const void *)start, bytes);
-        int error = mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)start) == MAP_FAILED ? errno : 0;
-        let_writers_go(&held);
-        return error;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    struct mapping found;
+    int error = maps ? 0 : errno;
+    while (!error && next_mapping(maps, &found) && found.start < start + bytes) {
+        uintptr_t from = found.start > start ? found.start : start;
+        uintptr_t to = found.end < start + bytes ? found.end : start + bytes;
+        if (found.of_file && from < to)
+            error = copy_back(from, to - from);
     }
-    return 0;
+    if (maps)
+        fclose(maps);
+    return error;
 }
 
 static int make_private_and_forget(uintptr_t start, size_t bytes)

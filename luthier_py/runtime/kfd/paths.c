@@ -17,13 +17,21 @@
 
 enum { DRM_MAJOR = 226, KFD_MAJOR = 240 };
 
-/* Where they are in the folder. */
+/* Where they are in the folder; what ends in a colon begins names. */
 static const struct { const char *from, *to; } FILES[] = {
     {"/sys/devices/virtual/kfd/kfd", "kfd"}, {"/sys/class/kfd/kfd", "kfd"}, {"/sys/module/amdgpu", "amdgpu"},
     {"/sys/dev/char/226:", "char/226:"},     {"/dev/dri", "dri"},          {"/usr/share/libdrm/amdgpu.ids", "amdgpu.ids"}};
 
 static bool starts(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
+/* A file, or one below it. */
+static bool names(const char *path, const char *file)
+{
+    size_t length = strlen(file);
+    return starts(path, file) && (file[length - 1] == ':' || !path[length] || path[length] == '/');
+}
+
+/* What the emulated device had is not looked for among the machine's own when its worker has ended. */
 static int node_of(const char *path)
 {
     int minor = 0, end = 0;
@@ -33,7 +41,7 @@ static int node_of(const char *path)
         return driver_wanted() ? KFD_NODE : NO_NODE;
     if (sscanf(path, "/dev/dri/renderD%d%n", &minor, &end) != 1 || path[end] || !driver_wanted())
         return NO_NODE;
-    return driver_ready() && minor >= FIRST_RENDER && minor < FIRST_RENDER + driver_count() ? minor : NO_NODE;
+    return minor >= FIRST_RENDER && (!driver_ready() || minor < FIRST_RENDER + driver_count()) ? minor : NO_NODE;
 }
 
 /* Where a file really is; `path` itself if it is none of ours. */
@@ -42,7 +50,7 @@ static const char *place_of(const char *path, char place[PATH_MAX])
     if (!path || path[0] != '/' || !driver_wanted())
         return path;
     for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++)
-        if (starts(path, FILES[i].from) && driver_ready() &&
+        if (names(path, FILES[i].from) && driver_ready() &&
             snprintf(place, PATH_MAX, "%s/%s%s", driver_files(), FILES[i].to, path + strlen(FILES[i].from)) < PATH_MAX)
             return place;
     return path;
@@ -57,7 +65,7 @@ static void describe(int node, struct stat *about)
 
 static int stat_node(int node, struct stat *about)
 {
-    int fd = driver_open(node, O_CLOEXEC);
+    int fd = driver_open(node, O_CLOEXEC, NULL);
     int result = fd < 0 ? -1 : REAL(fstat)(fd, about);
     if (result == 0)
         describe(node, about);
@@ -78,7 +86,8 @@ static int stat_node(int node, struct stat *about)
             va_end(list);                                                                                                \
         }                                                                                                                \
         int node = node_of(path);                                                                                        \
-        return node != NO_NODE ? driver_open(node, flags) : REAL(name)(directory pass place_of(path, place), flags, mode); \
+        return node != NO_NODE ? driver_open(node, flags, __builtin_return_address(0))                                   \
+                               : REAL(name)(directory pass place_of(path, place), flags, mode);                          \
     }
 #define COMMA ,
 OPEN_FUNCTION(open, , , )
@@ -88,8 +97,20 @@ OPEN_FUNCTION(openat64, int directory COMMA, directory, COMMA)
 
 API int __open_2(const char *path, int flags);
 API int __open64_2(const char *path, int flags);
-int __open_2(const char *path, int flags) { return open(path, flags); }
-int __open64_2(const char *path, int flags) { return open64(path, flags); }
+API int __openat_2(int directory, const char *path, int flags);
+API int __openat64_2(int directory, const char *path, int flags);
+int __openat_2(int directory, const char *path, int flags)
+{
+    int node = node_of(path); /* whose caller is ours to know */
+    return node != NO_NODE ? driver_open(node, flags, __builtin_return_address(0)) : openat(directory, path, flags);
+}
+int __open_2(const char *path, int flags)
+{
+    int node = node_of(path);
+    return node != NO_NODE ? driver_open(node, flags, __builtin_return_address(0)) : open(path, flags);
+}
+int __open64_2(const char *path, int flags) __attribute__((alias("__open_2")));
+int __openat64_2(int directory, const char *path, int flags) __attribute__((alias("__openat_2")));
 
 #define BY_PATH(type, name, more, pass)                                                                                  \
     API type name(const char *path more)                                                                                 \
@@ -106,7 +127,10 @@ API int access(const char *path, int mode)
 {
     char place[PATH_MAX];
     int node = node_of(path);
-    return node != NO_NODE && driver_ready() ? 0 : REAL(access)(place_of(path, place), mode);
+    if (node == NO_NODE)
+        return REAL(access)(place_of(path, place), mode);
+    errno = ENODEV;
+    return driver_ready() ? 0 : -1;
 }
 
 #define STAT_FUNCTION(name, type)                                                                                        \

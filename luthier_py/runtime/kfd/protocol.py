@@ -1,8 +1,8 @@
 """Messages between a program's side of the driver (C) and its worker (Python), and what both see in shared memory.
 
-The framing is runtime.hip.protocol's. Shared memory is one file without names (a memfd) in which everything lies at its
-own virtual address: the page at address A is the file's page at offset A, on both sides. ARENA is where both map all of
-it; memory of the program's own that it registers is mapped page by page, where it lies.
+The framing is runtime.native.protocol's. Shared memory is one file without names (a memfd) in which everything lies
+at its own virtual address: the page at address A is the file's page at offset A, on both sides. ARENA is where both
+map all of it; memory of the program's own that it registers is mapped page by page, where it lies.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ CONTROL_BYTES = 1 << 20
 
 
 class Message(IntEnum):
-    """Requests; those from runtime.hip.protocol.FIRST_TICKET on have no reply."""
+    """Requests; those from runtime.native.protocol.FIRST_TICKET on have no reply."""
 
     OPEN = 1  # -> path of the folder that stands for sysfs
     IOCTL = 2  # i32 minor of a render node, or -1: /dev/kfd; u32 request; its arguments, arrays -> i32 errno, the same
-    RING = 16  # u32 queue: its doorbell was rung
+    RING = 16  # u32 queue, u64 packets that the program has put on it: its doorbell was rung
     CODE = 17  # u64 load address; ELF image: ROCr has loaded it
     EVENT_PAGE = 18  # u64 handle of the memory into whose slots kernels write events (kfd_ioctl_create_event_args)
 

@@ -1,1 +1,19 @@
 """The program's side of a tool, as far as it is the same for HIP and HSA: C sources of both libraries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+COMMON_TOOL = Path(__file__).parent
+COMMON_TOOL_SOURCES = tuple(sorted(COMMON_TOOL.glob("*.c")))
+
+
+def baked_in(tool: str | None, options: str) -> list[str]:
+    """What the compiler is told, for a library that has this tool in it."""
+    return [f"-DLUTHIER_TOOL={_quoted(tool)}", f"-DLUTHIER_TOOL_OPTIONS={_quoted(options)}"] if tool else []
+
+
+def _quoted(text: str) -> str:
+    """A C string literal; anything unusual as an octal escape."""
+    plain = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ._-/=:")
+    return '"' + "".join(chr(byte) if byte in plain else f"\\{byte:03o}" for byte in text.encode()) + '"'

@@ -39,7 +39,7 @@ class Plan:
         return [cell for name, cell in distinct.items() if name not in self.finished]
 
     def facts(self) -> list[dict[str, Any]]:
-        columns = ("program", "arguments", "tool", "device", "repeat")
+        columns = ("program", "arguments", "tool", "device", "stack", "repeat")
         return [
             {
                 **{name: getattr(cell, name) for name in columns},

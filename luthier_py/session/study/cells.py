@@ -21,6 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.errors import Invalid
+from luthier_py.runtime import time_limit
+from luthier_py.session.levels import chosen_level
+from luthier_py.session.stack import LUTHIER, ROCM
 from luthier_py.session.study.spec import GPU, Program, Study, ToolUse
 from luthier_py.tool import load_tool
 from luthier_py.tool.discover import is_file_tool
@@ -29,6 +32,9 @@ from luthier_py.tool.selection import COUNTING, EVERY_TOOL
 PACKAGE = Path(__file__).parents[2]
 SOURCES = (".py", ".c", ".h", ".txt")
 PACKAGE_FILE = "__init__.py"
+NO_STACK = ""
+_SET = time_limit.VARIABLE, "LUTHIER_DEVICE_MEMORY", "HSA_XNACK"  # of the shell, that change what a run comes to
+_LIBRARIES = "LD_LIBRARY_PATH", "ROCM_PATH"  # where programs find ROCm
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,30 +46,35 @@ class Cell:
     arguments: str
     tool: str
     device: str
+    stack: str
+    """Between the program and the emulator; nothing where the device is no emulator's."""
     repeat: int
     run: Mapping[str, Any]
     """What child.run is given."""
     timeout: float
 
     @property
-    def group(self) -> tuple[str, str, str, str]:
+    def group(self) -> tuple[str, str, str, str, str]:
         """Of all repeats of the same."""
-        return self.program, self.arguments, self.tool, self.device
+        return self.program, self.arguments, self.tool, self.device, self.stack
 
 
 def cells_of(study: Study) -> list[Cell]:
     """All runs; Invalid where a program or a file of a tool is not there."""
     return [
-        _cell(study, program, name, tool, device, repeat)
+        _cell(study, program, name, tool, device, stack, repeat)
         for repeat in range(study.repeat)
         for program in study.programs
         for name in program.arguments
         for device in study.devices
+        for stack in ((NO_STACK,) if device == GPU else study.stacks)
         for tool in study.tools
     ]
 
 
-def _cell(study: Study, program: Program, arguments: str, tool: ToolUse, device: str, repeat: int) -> Cell:
+def _cell(
+    study: Study, program: Program, arguments: str, tool: ToolUse, device: str, stack: str, repeat: int
+) -> Cell:
     executable = find_program(program, study.folder)
     words = [*program.command[1:], *program.arguments[arguments]]
     run = {
@@ -73,18 +84,31 @@ def _cell(study: Study, program: Program, arguments: str, tool: ToolUse, device:
         "tool": tool.tool,
         "options": dict(tool.options),
         "device": None if device == GPU else device,
+        "stack": stack or None,
+        "level": _level(tool, stack),
     }
     contents = {
         **run,
         "command": [content_of(executable), *(content_of(word, study.folder) for word in words)],
         "folder": None,
         "tool": None if tool.tool is None else tool_content(tool.tool),
-        "set": {name: os.environ[name] for name in (*COUNTING, *EVERY_TOOL) if name in os.environ},
+        "set": {name: os.environ[name] for name in (*COUNTING, *EVERY_TOOL, *_SET) if name in os.environ},
+        "libraries": {name: os.environ.get(name) for name in _LIBRARIES} if stack == ROCM else None,
         "repeat": repeat,
         "version": our_content(),
     }
     identity = hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()
-    return Cell(identity, program.name, arguments, tool.name, device, repeat, run, study.timeout)
+    return Cell(identity, program.name, arguments, tool.name, device, stack, repeat, run, study.timeout)
+
+
+def _level(tool: ToolUse, stack: str) -> str | None:
+    """At which the tool stands; Invalid where it cannot."""
+    if tool.tool is None:
+        return None
+    try:
+        return chosen_level(tool.level, stack == LUTHIER, load_tool(tool.tool, tool.options))
+    except Invalid as error:
+        raise Invalid(f"tool {tool.name}: {error.message}") from None
 
 
 def search_path() -> str:

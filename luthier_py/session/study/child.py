@@ -33,7 +33,10 @@ def run(facts: dict[str, Any], folder: Path) -> dict[str, Any]:
     (folder / STARTED).touch()
     started = time.perf_counter()
     try:
-        done = execute(facts["command"], facts["tool"], facts["options"], facts["device"], reports=True)
+        done = execute(
+            facts["command"], facts["tool"], facts["options"], facts["device"], reports=True, stack=facts["stack"],
+            level=facts["level"],
+        )
     except (LuthierError, OSError) as error:
         return {"error": str(error)}
     seconds = time.perf_counter() - started

@@ -12,9 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.errors import Invalid, LuthierError
+from luthier_py.session.levels import LEVEL, LEVELS
+from luthier_py.session.stack import STACKS, chosen_stack
+from luthier_py.session.stack import VARIABLE as STACK
 from luthier_py.session.study.keys import Keys, flag, number, numbers_or_texts, text, text_lists, texts, whole
 from luthier_py.storage import NotRegular, read_regular
 from luthier_py.tool import load_tool
+from luthier_py.worker.targets import VARIABLE as DEVICE
 from luthier_py.worker.targets import chosen_targets
 
 if sys.version_info >= (3, 11):
@@ -23,10 +27,13 @@ else:
     import tomli as tomllib
 
 BARE = "bare"  # name of the tool that is none
+_INSTEAD = {
+    DEVICE: "write `devices` at the top", STACK: "write `stacks` at the top", LEVEL: "write `level` under [[tool]]",
+}  # fmt: skip
 GPU = "gpu"  # name of the device that the program finds by itself
 SECONDS = 600  # that a run may take
 LARGEST_BYTES = 1 << 20  # of the file
-COLUMNS = ("program", "arguments", "device", "kernel")  # that a figure can have a bar for
+COLUMNS = ("program", "arguments", "device", "stack", "kernel")  # that a figure can have a bar for
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,7 @@ class ToolUse:
     name: str
     tool: str | None
     options: Mapping[str, str]
+    level: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +95,8 @@ class Study:
     title: str
     folder: Path
     devices: tuple[str, ...]
+    stacks: tuple[str, ...]
+    """Between the programs and emulated devices."""
     repeat: int
     jobs: int | None
     timeout: float
@@ -122,10 +132,12 @@ def read_study(path: Path) -> Study:
     for device in devices:
         if device.startswith("emulator"):
             chosen_targets(device)
+    stacks = _stacks(keys)
     study = Study(
         title=keys.take("title", text, path.stem),
         folder=folder,
         devices=devices,
+        stacks=stacks,
         repeat=keys.take("repeat", whole, 1),
         jobs=keys.take("jobs", whole, None),
         timeout=keys.take("timeout", number, SECONDS),
@@ -139,6 +151,14 @@ def read_study(path: Path) -> Study:
     return study
 
 
+def _stacks(keys: Keys) -> tuple[str, ...]:
+    """Without the key, what LUTHIER_STACK says for all of this shell's programs."""
+    stacks = _known(keys, "stacks", (chosen_stack(None),), STACKS)
+    if not stacks:
+        raise keys.wrong("stacks", f"name at least one: {', '.join(STACKS)}")
+    return stacks
+
+
 def _program(keys: Keys) -> Program:
     command = keys.take("command", texts)
     if not command:
@@ -149,6 +169,9 @@ def _program(keys: Keys) -> Program:
         arguments=keys.take("arguments", text_lists, {"": ()}),
         environment=keys.take("environment", numbers_or_texts, {}),
     )
+    for variable, instead in _INSTEAD.items():
+        if variable in program.environment:
+            raise keys.wrong("environment", f"{variable} is not a program's: {instead}")
     keys.done()
     return program
 
@@ -156,6 +179,9 @@ def _program(keys: Keys) -> Program:
 def _tool(keys: Keys, folder: Path) -> ToolUse:
     tool, options = keys.take("tool", text), keys.take("options", numbers_or_texts, {})
     name = keys.take("name", text, Path(tool).stem)
+    level = _known(keys, "level", (), LEVELS)
+    if len(level) > 1:
+        raise keys.wrong("level", "give one; a tool at two levels is two, each with its `name`")
     if name == BARE:
         raise keys.wrong("name", f"{BARE} is the program without a tool")
     if ".py" in tool:
@@ -165,7 +191,7 @@ def _tool(keys: Keys, folder: Path) -> ToolUse:
     except LuthierError as error:
         raise keys.wrong("options" if "option" in error.message else "tool", error.message) from None
     keys.done()
-    return ToolUse(name, tool, options)
+    return ToolUse(name, tool, options, *level)
 
 
 def _figure(keys: Keys, tools: list[ToolUse], programs: tuple[Program, ...]) -> Figure:

@@ -20,7 +20,7 @@ from luthier_py.tool.data import NOT_FINITE
 
 CELLS, DATA = "cells", "results.parquet"
 COLUMNS = (
-    "cell program arguments tool options device repeat status exit_code seconds output_sha256 said machine "
+    "cell program arguments tool options device stack repeat status exit_code seconds output_sha256 said machine "
     "process launch launches kernel grid block metric count value text"
 ).split()
 UNFINISHED = {Status.ERROR.value}
@@ -65,6 +65,7 @@ def rows_of(cell: Cell, outcome: Outcome) -> Iterator[dict[str, Any]]:
         "tool": cell.tool,
         "options": ";".join(f"{name}={value}" for name, value in sorted(cell.run["options"].items())),
         "device": cell.device,
+        "stack": cell.stack,
         "repeat": cell.repeat,
         **{name: outcome[name] for name in ("status", "exit_code", "seconds", "output_sha256", "said", "machine")},
     }

@@ -19,7 +19,8 @@ from luthier_py.session.study.store import leaves, reports_of
 
 Facts = dict[str, Any]
 Run = tuple[Cell, Outcome]
-GROUP = ("program", "arguments", "tool", "device")
+GROUP = ("program", "arguments", "tool", "device", "stack")
+ALIKE = ("program", "arguments", "device", "stack")  # whose times are compared
 SHOWN = 3  # differences of a group that are told
 
 
@@ -109,10 +110,10 @@ def _counts(outcome: Outcome) -> dict[str, Any]:
 
 def _add_ratios(rows: Iterable[Facts]) -> None:
     """Beside the same program without a tool."""
-    bare = {(row["program"], row["arguments"], row["device"]): row["median_seconds"]
+    bare = {tuple(row[name] for name in ALIKE): row["median_seconds"]
             for row in rows if row["tool"] == BARE}  # fmt: skip
     for row in rows:
-        base = bare.get((row["program"], row["arguments"], row["device"]))
+        base = bare.get(tuple(row[name] for name in ALIKE))
         if base and row["median_seconds"]:
             row["ratio"] = row["median_seconds"] / base
 

@@ -35,7 +35,7 @@ from luthier_py.worker.kfd.buffers import Buffers, in_arena
 from luthier_py.worker.kfd.events import PAGE_BYTES, Events
 from luthier_py.worker.kfd.ioctls import IOCTLS
 from luthier_py.worker.kfd.names import Names
-from luthier_py.worker.kfd.queues import PACKET_BYTES, AqlQueue, Place, Queue, SdmaQueue
+from luthier_py.worker.kfd.queues import AqlQueue, Place, Queue, SdmaQueue
 from luthier_py.worker.kfd.topology import FIRST_RENDER, GWS, gpu_id, sysfs
 from luthier_py.worker.wire import Request
 
@@ -69,9 +69,10 @@ class DriverService:
         if request.code == Message.IOCTL:
             return self._ioctl(content)
         if request.code == Message.RING:
-            queue = self._queues.get(*struct.unpack("<I", content))
+            number, packets = struct.unpack("<IQ", content)
+            queue = self._queues.get(number)
             if queue is not None:
-                queue.ring()
+                queue.ring(packets)
         elif request.code == Message.CODE:
             self.names.add(int.from_bytes(content[:8], "little"), content[8:])
         elif request.code == Message.EVENT_PAGE:
@@ -115,7 +116,7 @@ class DriverService:
     def _kfd(self, number: int, args: bytes, rest: bytes) -> bytes:
         name, layout = IOCTLS.get(number, ("", None))
         if layout is None:
-            raise OSError(errno.EINVAL, "ioctl")
+            raise OSError(errno.EINVAL if number in ioctls.NUMBERS else errno.ENOTTY, "ioctl")
         fields = layout.read(args)
         if "gpu" in layout.names and name != "get_clock_counters":  # which node 0 has too
             self._gpu(fields.gpu)
@@ -229,10 +230,10 @@ class DriverService:
 
     def _create_queue(self, a: SimpleNamespace, array: bytes) -> None:
         gpu = self._gpu(a.gpu)
-        power = a.ring_bytes >= PACKET_BYTES and not a.ring_bytes & (a.ring_bytes - 1)
         kinds = {ioctls.QUEUE_AQL: AqlQueue, ioctls.QUEUE_SDMA: SdmaQueue, ioctls.QUEUE_SDMA_XGMI: SdmaQueue}
-        if a.type not in kinds or not power or a.percentage > 100 or a.priority > 15:
-            raise OSError(errno.EINVAL, "queue")
+        if a.type not in kinds:
+            raise OSError(ioctls.ENOTSUPP, "type")
+        self._check_queue(a)
         with self._lock:
             slot = next((s for s in range(DOORBELL_BYTES // 8) if (gpu, s) not in self._doorbells), None)
             if slot is None:
@@ -245,8 +246,14 @@ class DriverService:
             place = Place(a.ring, a.ring_bytes, a.write_pointer, a.read_pointer, doorbell, a.save_area)
             queue = self._queues[a.queue] = kinds[a.type](a.queue, gpu, place, self)
             self._doorbells.add((gpu, slot))
-        queue.percentage, queue.priority = a.percentage, a.priority
+        queue.percentage, queue.priority = a.percentage & 255, a.priority
         queue.start()
+
+    def _check_queue(self, a: SimpleNamespace) -> None:
+        """As set_queue_properties_from_user; what is shorter than a ring may be becomes the shortest."""
+        if a.percentage & 255 > 100 or a.priority > 15 or a.ring_bytes & (a.ring_bytes - 1):
+            raise OSError(errno.EINVAL, "queue")
+        a.ring_bytes = max(a.ring_bytes, ioctls.MIN_RING_BYTES)
 
     def _check_user(self, address: int, size: int) -> None:
         try:
@@ -254,17 +261,21 @@ class DriverService:
         except DeviceError:
             raise OSError(errno.EFAULT, "address") from None
 
-    def _queue(self, number: int) -> Queue:
+    def _queue(self, number: int, unknown: int = errno.EINVAL) -> Queue:
         queue = self._queues.get(number)
         if queue is None:
-            raise OSError(errno.EINVAL, "queue")
+            raise OSError(unknown, "queue")
         return queue
 
     def _update_queue(self, a: SimpleNamespace, array: bytes) -> None:
-        queue = self._queue(a.queue)
-        if a.percentage > 100 or a.priority > 15:
-            raise OSError(errno.EINVAL, "queue")
-        queue.percentage, queue.priority = a.percentage, a.priority
+        """Without a ring, or with 0 percent, it stops where it is; ROCr suspends queues so."""
+        self._check_queue(a)
+        queue = self._queue(a.queue, errno.EFAULT)
+        if a.ring:
+            self._check_user(a.ring, a.ring_bytes)
+        queue.place.ring, queue.place.ring_bytes = a.ring, a.ring_bytes
+        queue.percentage, queue.priority = a.percentage & 255, a.priority
+        queue.ring()
 
     def _destroy_queue(self, a: SimpleNamespace, array: bytes) -> None:
         queue = self._queue(a.queue)
@@ -276,9 +287,9 @@ class DriverService:
 
     def _set_cu_mask(self, a: SimpleNamespace, array: bytes) -> None:
         """A fact of the queue: work-groups run where there is room."""
-        self._queue(a.queue)
         if not a.count or a.count % 32:
             raise OSError(errno.EINVAL, "mask")
+        self._queue(a.queue, errno.EFAULT)
 
     def _alloc_queue_gws(self, a: SimpleNamespace, array: bytes) -> None:
         self._queue(a.queue)

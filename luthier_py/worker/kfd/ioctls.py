@@ -9,6 +9,9 @@ from luthier_py.worker.kfd.layout import Layout
 
 KFD, DRM = ord("K"), ord("d")
 VERSION = 1, 13
+NUMBERS = {*range(0x01, 0x27), *range(0x80, 0x8A)}  # that drivers know, with a function or without one
+ENOTSUPP = 524  # of the kernel's own errors, which programs see for a type of queue that there is not
+MIN_RING_BYTES = 1024  # KFD_MIN_QUEUE_RING_SIZE
 DEBUG_VERSION = 10, 0  # of ROCm 5.2's DBG_TRAP
 DEBUG_GET_VERSION, DEBUG_RUNTIME = 7, 13  # its operations
 

@@ -62,6 +62,7 @@ class Queue:
         self._rung = threading.Event()
         self._done = threading.Event()
         self.priority = self.percentage = 0
+        self._packets = 0  # on it, as far as was told
         words.store(place.doorbell, self.IDLE)
 
     IDLE = 0
@@ -69,8 +70,15 @@ class Queue:
     def start(self) -> None:
         threading.Thread(target=self._run, daemon=True).start()
 
-    def ring(self) -> None:
+    def ring(self, packets: int = 0) -> None:
+        """``packets``: so many are on it. Later ones wait until their code was told, too."""
+        self._packets = max(self._packets, packets)
         self._rung.set()
+
+    @property
+    def active(self) -> bool:
+        """As KFD has it: a queue without a ring, or with 0 percent, does nothing."""
+        return bool(self.percentage and self.place.ring)
 
     def stop(self) -> None:
         """Returns when its thread touches memory no longer."""
@@ -110,6 +118,8 @@ class Queue:
 
     def _guarded_step(self) -> bool | None:
         """Nothing that happens to a queue that is being destroyed is news."""
+        if not self.active:
+            return None
         try:
             with self._driver.touched():
                 return self._step()
@@ -152,11 +162,9 @@ class AqlQueue(Queue):
 
     def _step(self) -> bool | None:
         self._check()
-        # Several threads may ring in another order than they took their places: the doorbell only says when to look.
-        reserved = max(words.load(self.place.write_pointer), words.load(self.place.doorbell) + 1 & self.IDLE)
         packet = self.place.ring + self._next * PACKET_BYTES % self.place.ring_bytes
         kind = words.load(packet, 16) & 255
-        if self._next >= reserved or kind == INVALID:
+        if self._next >= self._packets or kind == INVALID:
             return None
         if not self._met(packet, kind):
             return False

@@ -25,6 +25,8 @@ SDMA_ENGINES, SDMA_QUEUES, COMPUTE_QUEUES, GWS = 2, 8, 24, 64
 _CLOCK_MHZ = 1000
 _DATA, _CPU, _OF_CU = 1, 4, 8  # kinds of cache
 _QUEUE_SIZE_POW2, _DOORBELLS_64, _COHERENT_HOST_ACCESS, _SRAM_ECC = 0x8, 0x2000, 0x1000_0000, 0x400_0000
+_RUNTIME_ENABLE = 0x8000 | 0x2000_0000  # traps and firmware of debuggers: without them ROCr does not say what it loads
+_CAPABILITIES = _QUEUE_SIZE_POW2 | _DOORBELLS_64 | _COHERENT_HOST_ACCESS | _RUNTIME_ENABLE
 _LINK_PCIE = 2
 
 
@@ -103,7 +105,7 @@ def _gpu_node(
         "location_id": (number + 3) << 8, "domain": 0, "drm_render_minor": FIRST_RENDER + number, "hive_id": 0,
         "num_sdma_engines": SDMA_ENGINES, "num_sdma_xgmi_engines": 0, "num_sdma_queues_per_engine": SDMA_QUEUES,
         "num_cp_queues": COMPUTE_QUEUES, "max_engine_clk_fcompute": _CLOCK_MHZ, "local_mem_size": memory_bytes,
-        "fw_version": 500, "capability": _QUEUE_SIZE_POW2 | _DOORBELLS_64 | _COHERENT_HOST_ACCESS | _SRAM_ECC * ecc,
+        "fw_version": 500, "capability": _CAPABILITIES | _SRAM_ECC * ecc,
         "debug_prop": 0, "sdma_fw_version": 50, "unique_id": 0x4C55_5448_0000 + number, "num_xcc": 1,
         "max_engine_clk_ccompute": _CLOCK_MHZ,
     })  # fmt: skip

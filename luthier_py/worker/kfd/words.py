@@ -6,25 +6,27 @@ In: addresses that are mapped here. Invariant: what several may change at once c
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable
 
-from luthier_py.llvm import LOCK, Effort, HostCode, host_object
+from luthier_py.llvm import Effort, HostCode, host_object
 
 _ADD = "define void @add{bits}(ptr %p, i{bits} %n) {{ %old = atomicrmw add ptr %p, i{bits} %n seq_cst\n ret void }}\n"
 
 
-_ready: dict[int, tuple[HostCode, Callable[[int, int], None]]] = {}
+_made: dict[int, tuple[HostCode, Callable[[int, int], None]]] = {}
+_making = threading.Lock()
 
 
 def _adding(bits: int) -> Callable[[int, int], None]:
-    """Made once, however many threads come first: code that another has made would end with that."""
-    with LOCK:
-        if bits not in _ready:
+    """Made once, whoever comes first: code that nobody holds is gone, even while a thread is in it."""
+    with _making:
+        if bits not in _made:
             name = f"add{bits}"
             code = HostCode(host_object(_ADD.format(bits=bits), Effort.FAST), [name], {})
             number = ctypes.c_uint64 if bits == 64 else ctypes.c_uint32
-            _ready[bits] = code, ctypes.CFUNCTYPE(None, ctypes.c_uint64, number)(code.address(name))
-        return _ready[bits][1]
+            _made[bits] = code, ctypes.CFUNCTYPE(None, ctypes.c_uint64, number)(code.address(name))
+        return _made[bits][1]
 
 
 def add(address: int, value: int, bits: int = 64) -> None:

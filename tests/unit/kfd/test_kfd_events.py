@@ -79,3 +79,45 @@ def test_there_are_as_many_as_the_driver_has(tmp_path: Path) -> None:
     assert drive(text, tmp_path, before=EVENTS).splitlines() == ["4095 ENOSPC 4095", "True"]
 
 
+
+
+def test_who_waits_for_an_event_that_is_destroyed_is_told(tmp_path: Path) -> None:
+    text = """
+    event, found = create(1), []
+    thread = threading.Thread(target=lambda: found.append(refused(wait, [event], 20000)))
+    thread.start()
+    waiting = ctypes.c_uint32.from_address(ARENA + 4096 + 48 * event + 12)  # EVENT_WORDS of protocol.py
+    until(lambda: waiting.value == 1)
+    ioctl(kfd, 0x09, "II", event, 0)
+    thread.join()
+    print(found)
+    """
+    assert drive(text, tmp_path, before=EVENTS).splitlines() == ["['EIO']"]
+
+
+def test_a_child_is_made_while_others_make_events(tmp_path: Path) -> None:
+    """What a thread of the parent holds in that moment, nobody would ever give back in the child."""
+    text = """
+    import signal as signals
+    while refused(create, 1) == "nothing":  # so that to look for room takes long
+        pass
+    def more():
+        while True:
+            refused(create, 1)
+    threads = [threading.Thread(target=more, daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    codes = []
+    for _ in range(3):
+        child = os.fork()
+        if not child:
+            signals.alarm(20)
+            again = os.open("/dev/kfd", os.O_RDWR)
+            ioctl(again, 0x08, "QIIIIII", 0, 0, 0, 1, 0, 0, 0)
+            os._exit(0)
+        codes.append(os.waitpid(child, 0)[1])
+    print(codes)
+    sys.stdout.flush()
+    os._exit(0)
+    """
+    assert drive(text, tmp_path, before=EVENTS).splitlines() == ["[0, 0, 0]"]

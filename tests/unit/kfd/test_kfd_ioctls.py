@@ -18,9 +18,10 @@ def test_devices_are_character_devices_and_sysfs_lists_them(tmp_path: Path) -> N
     rows = dict(line.split() for line in open(f"{top}/nodes/2/properties"))
     print(rows["gfx_target_version"], rows["drm_render_minor"], open(f"{top}/nodes/2/gpu_id").read().strip())
     print(refused(os.open, "/dev/dri/renderD130", os.O_RDWR), os.path.exists("/sys/class/kfd/kfd/topology/nodes/3"))
+    print(os.path.exists("/usr/share/libdrm/amdgpu.ids"), os.path.exists("/sys/module/amdgpu.ids"))  # not ours
     """
     out = drive(text, tmp_path, "emulator:gfx90a,emulator:gfx906").splitlines()
-    assert out == ["['0', '1', '2'] True", "226 128 True", "90006 129 4097", "ENOENT False"]
+    assert out == ["['0', '1', '2'] True", "226 128 True", "90006 129 4097", "ENOENT False", "True False"]
 
 
 def test_versions_apertures_and_clocks(tmp_path: Path) -> None:
@@ -51,7 +52,7 @@ def test_what_is_not_there_fails_as_in_the_driver(tmp_path: Path) -> None:
     print(refused(fcntl.ioctl, sys.stdin.fileno(), request(0x01, 8), bytearray(8)) in ("ENOTTY", "EINVAL"))
     """
     assert drive(text, tmp_path).splitlines() == [
-        "EINVAL EINVAL", "EINVAL", "EINVAL", "EINVAL", "EINVAL EINVAL", "EINVAL EINVAL", "EFAULT", "EINVAL EINVAL",
+        "ENOTTY EINVAL", "EINVAL", "EINVAL", "EINVAL", "EINVAL EINVAL", "EINVAL EFAULT", "EFAULT", "EINVAL EINVAL",
         "-1 EFAULT", "EFAULT", "True",
     ]  # fmt: skip
 
@@ -86,7 +87,44 @@ def test_drm_says_what_libdrm_asks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("device", ["gpu", "emulator:gfx1", ""])
 def test_without_a_device_everything_goes_its_way(tmp_path: Path, device: str) -> None:
-    """A device that is none of ours, one that is wrong, and none: the program finds what the machine has."""
+    """A device that is none of ours, and none: the program finds what the machine has. One that is wrong is none."""
     with pytest.raises(AssertionError) as failed:
         drive("", tmp_path, device)
     assert "/dev/kfd" in str(failed.value) and ("luthier:" in str(failed.value)) == device.startswith("emulator")
+
+
+def test_what_the_driver_does_not_write_to_may_be_read_only(tmp_path: Path) -> None:
+    text = """
+    def sealed(form, *values):
+        page = place(PAGE)
+        ctypes.memmove(page, struct.pack(form, *values), struct.calcsize(form))
+        libc.mprotect(ctypes.c_void_p(page), PAGE, 1)
+        return page
+    ring = Ring(kfd, drm, ARENA + (1 << 20), 2)
+    print(refused(ioctl, kfd, 0x0f, "IIQ", ring.number, 32, sealed("I", 1)))
+    handle = ioctl(kfd, 0x16, "QQQQII", ARENA + (4 << 20), PAGE, 0, 0, GPU, VRAM | WRITABLE)[2]
+    print(refused(ioctl, kfd, 0x18, "QQII", handle, sealed("I", GPU), 1, 0))
+    print(libc.ioctl(kfd, request(0x03, 8, 1), sealed("II", ring.number, 0)))  # _IOW
+    print(libc.ioctl(kfd, request(0x01, 8, 2), sealed("II", 0, 0)), errno.errorcode[ctypes.get_errno()])  # _IOR
+    """
+    assert drive(text, tmp_path).splitlines() == ["nothing", "nothing", "0", "-1 EFAULT"]
+
+
+def test_without_its_worker_the_device_is_gone_and_no_other_takes_its_place(tmp_path: Path) -> None:
+    """A machine's own GPU must not go on with what the emulated one has begun."""
+    text = """
+    import signal
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            ours = open(f"/proc/{process}/environ").read().count("LUTHIER_DEVICE_PROFILE=" + sys.argv[0])
+            words = open(f"/proc/{process}/cmdline").read().split("\\0")
+        except OSError:
+            continue
+        if ours and words[1:3] == ["-I", "-c"]:
+            os.kill(int(process), signal.SIGKILL)
+    until(lambda: refused(ioctl, kfd, 0x01, "II", 0, 0) == "EIO")
+    print(refused(os.open, "/dev/kfd", os.O_RDWR), refused(os.open, "/dev/dri/renderD128", os.O_RDWR))
+    print(os.access("/dev/kfd", os.R_OK))
+    """
+    mark = str(tmp_path / "driven.py")  # no launch, no profile
+    assert drive(text, tmp_path, LUTHIER_DEVICE_PROFILE=mark).splitlines() == ["ENODEV ENODEV", "False"]

@@ -58,6 +58,19 @@ def test_buffers_that_share_pages_share_them_as_long_as_one_is_there(tmp_path: P
     assert drive(text, tmp_path, before=COPY).splitlines() == ["08080808 03030303", "08080808 03030303"]
 
 
+def test_what_was_not_unmapped_meanwhile_keeps_its_content(tmp_path: Path) -> None:
+    text = """
+    own = place(3 * PAGE)
+    ctypes.memset(own, 7, 3 * PAGE)
+    user = Memory(kfd, drm, own, 3 * PAGE, USERPTR | WRITABLE)
+    libc.munmap(ctypes.c_void_p(own + PAGE), PAGE)
+    user.free()
+    print(ctypes.string_at(own, 2).hex(), ctypes.string_at(own + 2 * PAGE, 2).hex())
+    print(sum("luthier-memory" in row for row in open("/proc/self/maps") if f"{own:x}"[:8] == row[:8]))
+    """
+    assert drive(text, tmp_path, before=COPY).splitlines() == ["0707 0707", "0"]
+
+
 def test_pages_that_cannot_be_shared_are_refused(tmp_path: Path) -> None:
     text = """
     shared = mmap.mmap(-1, PAGE)

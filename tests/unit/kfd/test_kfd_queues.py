@@ -176,3 +176,74 @@ def test_a_kernel_in_memory_is_dispatched(tmp_path: Path) -> None:
     """
     profile = str(tmp_path / "profile")
     assert drive(text, tmp_path, before=AQL, LUTHIER_DEVICE_PROFILE=profile).splitlines() == ["True", "True"]
+
+
+def test_a_queue_without_a_share_of_the_device_waits(tmp_path: Path) -> None:
+    """0 percent, or no ring: it goes on where it was when it gets one (update_queue of kfd_device_queue_manager.c)."""
+    text = """
+    other = Ring(kfd, drm, ARENA + (8 << 20), 2)
+    invalidate(other)
+    for percentage, address in ((0, ring.memory.address), (100, 0)):
+        done, after = signal(), signal()
+        first = ring.read_index()
+        ioctl(kfd, 0x07, "QIIII", address, ring.number, PAGE if address else 0, percentage, 7)
+        put(ring, first, barrier(3, [], done))
+        ring.doorbell.value = first
+        put(other, first, barrier(3, [], after))  # told after it, and carried out
+        other.doorbell.value = first
+        until(lambda: value(after) == 0)
+        print(value(done), ring.read_index() - first)
+        ioctl(kfd, 0x07, "QIIII", ring.memory.address, ring.number, PAGE, 100, 7)
+        until(lambda: value(done) == 0)
+    print(refused(ioctl, kfd, 0x07, "QIIII", ring.memory.address, 77, PAGE, 100, 7))
+    """
+    assert drive(text, tmp_path, before=AQL).splitlines() == ["1 0", "1 0", "EFAULT"]
+
+
+def test_a_ring_is_as_long_as_the_driver_makes_it(tmp_path: Path) -> None:
+    """KFD_MIN_QUEUE_RING_SIZE; a queue of another type than there are is none."""
+    text = """
+    memory = Memory(kfd, drm, ARENA + (8 << 20), 2 * PAGE)
+    def create(kind, size):
+        rest = memory.address + PAGE + 56, memory.address + PAGE + 128, 0, size, GPU, kind, 100, 7, *[0] * 6
+        return ioctl(kfd, 0x02, "QQQQIIIIIIQQQII", memory.address, *rest)
+    print(create(2, 0)[4], create(2, 512)[4], create(2, 2048)[4])
+    try:
+        create(9, PAGE)
+    except OSError as error:
+        print(error.errno)
+    """
+    assert drive(text, tmp_path, before=AQL).splitlines() == ["1024 1024 2048", "524"]
+
+
+def test_queues_come_and_go_on_several_threads(tmp_path: Path) -> None:
+    """A queue's number may be the next one's at once: its doorbell must not go with the one that is destroyed. All of
+    them complete their first signal at once."""
+    text = """
+    place_of = [Memory(kfd, drm, ARENA + ((8 + number) << 20), 2 * PAGE).address for number in range(4)]
+    done, lost = [signal() for _ in place_of], []
+    def work(at, done):
+        for _ in range(40):
+            for index in range(64):
+                ctypes.memmove(at + 64 * index, b"\\1\\0", 2)
+            ctypes.memset(at + PAGE, 0, PAGE)
+            ctypes.c_int64.from_address(done + 8).value = 1
+            rest = at + PAGE + 56, at + PAGE + 128, 0, PAGE, GPU, 2, 100, 7, *[0] * 6
+            fields = ioctl(kfd, 0x02, "QQQQIIIIIIQQQII", at, *rest)
+            page = libc.mmap(None, 8192, 3, mmap.MAP_SHARED, kfd, ctypes.c_long(fields[3] & ~8191).value)
+            ctypes.memmove(at, barrier(3, [], done)[:64], 64)
+            ctypes.c_uint64.from_address(page + (fields[3] & 8191)).value = 0
+            try:
+                until(lambda: value(done) == 0)
+            except AssertionError:
+                lost.append(fields[9])
+            ioctl(kfd, 0x03, "II", fields[9], 0)
+            libc.munmap(ctypes.c_void_p(page), 8192)
+    threads = [threading.Thread(target=work, args=pair) for pair in zip(place_of, done)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(lost, ioctl(kfd, 0x01, "II", 0, 0))
+    """
+    assert drive(text, tmp_path, before=AQL).splitlines() == ["[] (1, 13)"]

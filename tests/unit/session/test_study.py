@@ -115,7 +115,7 @@ def test_processes_of_a_run_have_numbers_that_do_not_depend_on_which_ends_first(
     def rows(*counts: int) -> list[dict[str, Any]]:
         outcome = {"verdicts": [{"reports": []}, *map(verdict, counts)], "status": "ok", "exit_code": 0, "seconds": 1.0,
                    "output_sha256": "", "said": "", "machine": ""}  # fmt: skip
-        return list(rows_of(Cell("id", "p", "", "t", "d", 0, {"options": {}}, 1.0), outcome))
+        return list(rows_of(Cell("id", "p", "", "t", "d", "", 0, {"options": {}}, 1.0), outcome))
 
     assert rows(3, 2**60) == rows(2**60, 3)
     told = [(r["process"], r["metric"], r.get("count"), r.get("value"), r.get("text")) for r in rows(3, 2**60)]

@@ -38,6 +38,10 @@ WRONG = [
     (PROGRAM + "arguments = []", "program[0].arguments: give a list of lists of texts"),
     ("devices = []\n" + PROGRAM, "devices: name at least one"),
     (PROGRAM + "environment = [1]", "program[0].environment: give a table of texts and numbers"),
+    ('stacks = ["cuda"]\n' + PROGRAM, "stacks: there is no cuda; there are luthier, rocm"),
+    ("stacks = []\n" + PROGRAM, "stacks: name at least one"),
+    (PROGRAM + 'environment = { LUTHIER_STACK = "rocm" }', "program[0].environment: LUTHIER_STACK is not a program's"),
+    (PROGRAM + TOOL + 'level = "gpu"', "tool[0].level: there is no gpu; there are auto, hip, hsa"),
     (PROGRAM + PROGRAM, "program: two are called sh"),
     (PROGRAM + '[[tool]]\ntool = "no_such"', "tool[0].tool: no tool is called no_such"),
     (PROGRAM + '[[tool]]\ntool = "x.py"', "x.py: no such tool file"),
@@ -73,6 +77,31 @@ def test_every_combination(tmp_path: Path) -> None:
     assert [cell.repeat for cell in cells] == [0] * 12 + [1] * 12, "what is compared runs close together"
 
 
+def test_stacks_are_of_emulated_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the key, the shell's LUTHIER_STACK says which."""
+    head = 'devices = ["gpu", "emulator:gfx906"]\n'
+    both = 'stacks = ["luthier", "rocm"]\n'
+    runs = [(cell.device, cell.stack) for cell in cells_of(read(tmp_path, head + both + PROGRAM))]
+    assert runs == [("gpu", ""), ("emulator:gfx906", "luthier"), ("emulator:gfx906", "rocm")]
+    for stack in ("", "luthier", "rocm"):
+        monkeypatch.setenv("LUTHIER_STACK", stack)
+        runs = [(cell.stack, cell.run["stack"]) for cell in cells_of(read(tmp_path, head + PROGRAM))]
+        assert runs == [("", None), (stack or "luthier",) * 2]
+
+
+def test_levels_of_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LUTHIER_LEVEL", raising=False)
+    head = 'devices = ["emulator:gfx906"]\nstacks = ["rocm"]\nbare = true\n'
+    hsa = TOOL + 'level = "hsa"\nname = "below"\n'
+    cells = cells_of(read(tmp_path, head + PROGRAM + TOOL + hsa))
+    assert [(cell.tool, cell.run["level"]) for cell in cells] == [
+        ("bare", None), ("instr_count", "auto"), ("below", "hsa"),
+    ]  # fmt: skip
+    assert len({cell.identity for cell in cells}) == 3
+    with pytest.raises(Invalid, match="tool below: level hsa: the emulator's HIP runtime has no HSA below it"):
+        cells_of(read(tmp_path, head.replace("rocm", "luthier") + PROGRAM + hsa))
+
+
 def identity(folder: Path, text: str) -> str:
     [cell] = cells_of(read(folder, text))
     return cell.identity
@@ -98,6 +127,18 @@ def test_identity_is_by_content(tmp_path: Path) -> None:
     (tmp_path / "script").write_text("exit 1")
     others.add(identity(tmp_path, script))
     assert len(others | {first}) == 8
+
+
+def test_identity_is_of_the_shell_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the shell sets and changes a run; where libraries are found matters on ROCm alone."""
+    emulated = 'devices = ["emulator:gfx906"]\n'
+    ours, rocm = ('stacks = ["luthier"]\n' + emulated + PROGRAM, 'stacks = ["rocm"]\n' + emulated + PROGRAM)
+    first = identity(tmp_path, ours), identity(tmp_path, rocm)
+    assert first[0] != first[1]
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/another/rocm/lib")
+    assert identity(tmp_path, ours) == first[0] and identity(tmp_path, rocm) != first[1]
+    monkeypatch.setenv("LUTHIER_TIME_LIMIT", "3")
+    assert identity(tmp_path, ours) != first[0]
 
 
 def test_an_edited_tool_is_another_tool(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -27,6 +29,15 @@ DEVICE = f"emulator:{TARGET}"
 SECONDS = 100
 OPENMP = "clang-19"
 RUNTIME = "-Wl,-rpath,/usr/lib/llvm-19/lib"  # libomptarget is in no folder that programs look into
+TOOLS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "instr_count": (lambda report: report["instructions"], lambda row: row["instructions"]),
+    "opcode_histogram": (lambda report: sorted(report["opcodes"].items()), lambda row: sorted(row["opcodes"].items())),
+    "lds_bank_conflicts": (
+        lambda report: report["total"]["accesses"],
+        lambda row: sum(count for name, count in row["active_opcodes"].items() if name.startswith("ds_")),
+    ),
+}
+"""What a tool reports of a launch, and where the emulator's own count of the same is."""
 OWN = "__amd_rocclr_", "kernel@"  # kernels of ROCclr for copies and fills, and of ROCr, which are in no code object
 
 
@@ -50,6 +61,18 @@ class Done(NamedTuple):
     err: str
     profile: list[dict[str, Any]]
     verdict: Any = None
+
+
+def executed(done: Done, tool: str) -> Counter[tuple[str, str]]:
+    """What the emulator counted; launches that have nothing for a tool are none to it."""
+    _, of_row = TOOLS[tool]
+    rows = ((row["kernel"], of_row(row)) for row in done.profile)
+    return Counter((kernel, str(count)) for kernel, count in rows if count)
+
+
+def reported(done: Done, tool: str) -> Counter[tuple[str, str]]:
+    of_report, _ = TOOLS[tool]
+    return Counter((row["kernel"], str(of_report(row["report"]))) for row in done.verdict["reports"])
 
 
 class Programs:

@@ -6,37 +6,30 @@ Counts are compared with what the emulator counts of the same program without a 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rocm_stack import RocmStack
-from stacked_programs import PROGRAMS, Done, Programs, Stacked
+from stacked_programs import Done, Programs, Stacked, executed, reported
 
 from luthier_py.session.levels import level_library
 
 HSA = "--level", "hsa"
 THREADS, BLOCK, WAVE = 1000, 256, 64  # of tests/programs/hsa_dispatch.c
 HIP_PROGRAMS = (
-    "devices", "histogram", "managed_memory", "reduction", "rocm/rtc", "symbols", "threads", "transpose", "vector_add",
+    ("devices", "instr_count"), ("managed_memory", "instr_count"), ("reduction", "lds_bank_conflicts"),
+    ("rocm/rtc", "opcode_histogram"), ("symbols", "instr_count"), ("threads", "instr_count"),
+    ("transpose", "lds_bank_conflicts"),
 )  # fmt: skip
-OPENMP_PROGRAMS = sorted(path.stem for path in PROGRAMS.glob("openmp_*.c"))
 CONCURRENT = "cooperative", "printing"  # what a wave executes depends on when others come
+COUNT = "instr_count"
 
 
 def passed(done: Done) -> Done:
     assert done.code == 0 and done.out.endswith("PASSED\n"), (done.code, done.out, done.err)
     return done
-
-
-def reported(done: Done) -> Counter[tuple[str, int]]:
-    return Counter((row["kernel"], row["report"]["instructions"]) for row in done.verdict["reports"])
-
-
-def executed(done: Done) -> Counter[tuple[str, int]]:
-    return Counter((row["kernel"], row["instructions"]) for row in done.profile)
 
 
 @pytest.fixture(scope="module")
@@ -50,14 +43,13 @@ def alone(dispatches: tuple[Any, Any], rocm_stack: RocmStack, tmp_path_factory: 
     return passed(Stacked(rocm_stack, tmp_path_factory.mktemp("alone")).alone(*dispatches))
 
 
-@pytest.mark.parametrize("ending", [(), ("leave",)], ids=["shut_down", "leaves"])
-@pytest.mark.parametrize("level", ["hsa", "auto"])
+@pytest.mark.parametrize("level, ending", [("hsa", ()), ("auto", ("leave",))], ids=["shut_down", "leaves"])
 def test_every_launch_of_a_program_on_hsa(
     level: str, ending: tuple[str, ...], dispatches: tuple[Any, Any], alone: Done, stacked: Stacked
 ) -> None:
     """Two queues that wait for each other, queues that are full, barriers, signals in order, partial work-groups."""
     done = passed(stacked.under("instr_count", *dispatches, *ending, options=("--level", level)))
-    assert done.out == alone.out and reported(done) == executed(alone)
+    assert done.out == alone.out and reported(done, COUNT) == executed(alone, COUNT)
     verdict = done.verdict
     assert verdict["launches"] == verdict["selected"] == verdict["instrumented"] == len(alone.profile) > 250
     assert not verdict["refused"] and not verdict["lost_launches"]
@@ -90,12 +82,13 @@ def test_selected_launches(dispatches: tuple[Any, Any], alone: Done, stacked: St
     assert sorted(row["launch"] for row in verdict["reports"]) == list(range(3, 10))
 
 
-@pytest.mark.parametrize("name", HIP_PROGRAMS)
-def test_hip_programs(name: str, programs: Programs, stacked: Stacked) -> None:
+@pytest.mark.parametrize("name, tool", HIP_PROGRAMS)
+def test_hip_programs(
+    name: str, tool: str, programs: Programs, hip_alone: Callable[[str], Done], stacked: Stacked
+) -> None:
     """Below HIP: streams, modules, managed memory, several devices, code compiled at run time."""
-    alone = passed(stacked.alone(programs.hip(name)))
-    done = passed(stacked.under("instr_count", programs.hip(name), options=HSA))
-    assert alone.profile and reported(done) == executed(alone) and not done.verdict["refused"]
+    done = passed(stacked.under(tool, programs.hip(name), options=HSA))
+    assert reported(done, tool) == executed(hip_alone(name), tool) and not done.verdict["refused"]
 
 
 @pytest.mark.parametrize("name", CONCURRENT)
@@ -105,25 +98,8 @@ def test_programs_whose_waves_wait(name: str, programs: Programs, stacked: Stack
     assert verdict["launches"] == verdict["instrumented"] > 0 and not verdict["refused"]
 
 
-@pytest.mark.parametrize("name", OPENMP_PROGRAMS)
-def test_openmp_programs(name: str, openmp: Callable[[str], Path], stacked: Stacked) -> None:
-    """No level is named: there is no HIP in the program."""
-    mandatory = {"OMP_TARGET_OFFLOAD": "MANDATORY"}
-    alone = passed(stacked.alone(openmp(name), **mandatory))
-    done = passed(stacked.under("instr_count", openmp(name), **mandatory))
-    assert alone.profile and reported(done) == executed(alone) and not done.verdict["refused"]
-
-
-@pytest.mark.parametrize("tool", ["opcode_histogram", "lds_bank_conflicts"])
-def test_other_tools_count_as_at_the_level_of_hip(tool: str, programs: Programs, stacked: Stacked) -> None:
-    program = programs.hip("reduction")
-    hip, hsa = (passed(stacked.under(tool, program, options=("--level", level))) for level in ("hip", "hsa"))
-    assert hsa.verdict["reports"] == hip.verdict["reports"] != []
-
-
-@pytest.mark.parametrize("ending", [(), ("leave",)], ids=["shut_down", "leaves"])
 def test_a_runtime_that_registers_its_table(
-    ending: tuple[str, ...], dispatches: tuple[Any, Any], alone: Done, programs: Programs, stacked: Stacked,
+    dispatches: tuple[Any, Any], alone: Done, programs: Programs, stacked: Stacked,
     tmp_path: Path,
 ) -> None:
     """As rocprofiler-register hands it on, since ROCm 6.2; here with ROCr's table of ROCm 5.2."""
@@ -133,9 +109,9 @@ def test_a_runtime_that_registers_its_table(
         "ROCPROFILER_REGISTER_LIBRARY": str(level_library("hsa", "instr_count", "")),
         "LUTHIER_VERDICT": str(verdict),
     }
-    done = passed(stacked.alone(*dispatches, *ending, **environment))
+    done = passed(stacked.alone(*dispatches, "leave", **environment))
     assert done.out == alone.out
-    assert reported(done._replace(verdict=json.loads(verdict.read_text()))) == executed(alone)
+    assert reported(done._replace(verdict=json.loads(verdict.read_text())), COUNT) == executed(alone, COUNT)
 
 
 def test_own_kernels_only_if_asked_for(programs: Programs, stacked: Stacked) -> None:
@@ -151,5 +127,5 @@ def test_own_kernels_only_if_asked_for(programs: Programs, stacked: Stacked) -> 
 
 def test_one_level_counts(programs: Programs, stacked: Stacked) -> None:
     """Both libraries are in the process; of a HIP program each launch is seen once."""
-    verdict = passed(stacked.under("instr_count", programs.hip("vector_add"))).verdict
+    verdict = passed(stacked.under("instr_count", programs.hip("vector_add"), level="auto")).verdict
     assert verdict["launches"] == verdict["instrumented"] == 1

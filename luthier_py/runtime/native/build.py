@@ -1,0 +1,161 @@
+"""Building C libraries that run in programs: by the system's compiler at first use, kept by content in the cache.
+
+In: sources of the rooms beside this one, generated texts, this Python's path. Out: a folder with libraries.
+Invariant: a folder appears whole or not at all, and its name says everything that it was made of; one that was damaged
+since is made again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+from luthier_py.errors import LuthierError, Unsupported
+from luthier_py.runtime.native import protocol
+from luthier_py.storage import cache_folder, cache_key, do_without, own_folder, trust
+
+CHECKSUM = "checksum"
+"""In a cached folder: of all else in it."""
+HERE = Path(__file__).parent
+WIRE = HERE / "wire.c"
+RUNTIME_ROOT = HERE.parent
+PACKAGE_ROOT = RUNTIME_ROOT.parent.parent
+STRICT = "LUTHIER_WERROR"
+"""Set where a compiler's warning is an error: in CI, not with the compiler of whoever installs this."""
+FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-pthread", "-fvisibility=hidden")
+LINK = ("-shared", "-pthread", "-Wl,-z,defs", "-Wl,-Bsymbolic-functions", "-ldl")
+
+
+def compile_sources(folder: Path, sources: Iterable[Path], *extra: str) -> list[Path]:
+    """Objects in ``folder``."""
+    jobs = {folder / f"{source.stem}.o": compilation(folder, source, *extra) for source in sources}
+    compile_each(jobs)
+    return list(jobs)
+
+
+def compilation(folder: Path, source: Path, *extra: str) -> list[str]:
+    """The compiler's arguments but for the output; headers are found beside the source, here and in ``folder``."""
+    warnings = ("-Wall", "-Wextra", "-Werror") if os.environ.get(STRICT) else ("-w",)
+    return [*FLAGS, *warnings, f"-I{folder}", f"-I{HERE}", *definitions(), *extra, "-c", str(source)]
+
+
+def compile_each(jobs: Mapping[Path, Sequence[str]]) -> None:
+    """Arguments by their output."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(run_compiler, ([*arguments, "-o", str(output)] for output, arguments in jobs.items())))
+
+
+def link_library(output: Path, objects: list[Path], *extra: str) -> None:
+    run_compiler([*map(str, objects), *extra, *LINK, "-o", str(output)])
+
+
+def definitions() -> list[str]:
+    """The Python that runs workers, and where it finds this package."""
+    return [f'-DLUTHIER_PYTHON="{sys.executable}"', f'-DLUTHIER_ROOT="{PACKAGE_ROOT}"']
+
+
+def build(kind: str, texts: dict[str, str], compile_all: Callable[[Path], None]) -> Path:
+    """The cached folder for these texts and our sources, made by ``compile_all(folder)`` if it is not there."""
+    texts = {"protocol.h": protocol.header(), **texts}
+    digest = hashlib.sha256()
+    found = (path for pattern in ("*/*.[ch]", "*/build.py") for path in sorted(RUNTIME_ROOT.glob(pattern)))
+    sources = [path.read_text() for path in found]
+    for part in (*texts.values(), *sources, *definitions()):
+        digest.update(part.encode() + b"\0")
+    name, cache = f"{kind}-{digest.hexdigest()[:24]}", cache_folder()
+    if cache is not None and (kept := _kept(cache / "native" / name)):
+        return kept
+    made = _own_folder() / name
+    if not made.is_dir():
+        draft = Path(tempfile.mkdtemp(prefix=f".{kind}-", dir=made.parent))
+        for file, text in texts.items():
+            (draft / file).write_text(text)
+        compile_all(draft)
+        for compiled in draft.glob("*.o"):
+            compiled.unlink()
+        draft.rename(made)
+    return made if cache is None else _keep(made, cache / "native" / name)
+
+
+def _kept(folder: Path) -> Path | None:
+    """What is cached, if it is there and whole, and nobody else could have made it."""
+    try:
+        return folder if _whole(folder) else None
+    except PermissionError as error:
+        do_without(error)
+        return None
+    except OSError:
+        return None
+
+
+def _whole(folder: Path) -> bool:
+    """Raises OSError: PermissionError where somebody else could have made what is there."""
+    for path in (folder.parents[1], folder.parent, folder, *folder.iterdir()):
+        trust(path, path.stat())
+    try:
+        return (folder / CHECKSUM).read_bytes() == _checksum(folder).encode()
+    except (FileNotFoundError, IsADirectoryError):
+        return False
+
+
+def _checksum(folder: Path) -> str:
+    """Of the names and contents of its files, and of where links lead."""
+    files = {path.name: path for path in folder.iterdir() if path.name != CHECKSUM}
+    contents = (os.readlink(path) if path.is_symlink() else path.read_bytes() for _, path in sorted(files.items()))
+    return cache_key(*sorted(files), *contents)
+
+
+def _keep(made: Path, folder: Path) -> Path:
+    """Where it is from now on: in the cache, or where it was made."""
+    draft = folder.parent / f".{folder.name}-{os.getpid()}"
+    try:
+        own_folder(folder.parents[1])
+        own_folder(folder.parent)
+        shutil.copytree(made, draft, symlinks=True)
+        (draft / CHECKSUM).write_text(_checksum(draft))
+        for path in draft.iterdir():
+            if not path.is_symlink():
+                path.chmod(0o700)
+        if folder.exists() and not _whole(folder):  # a disk was full, or lost power
+            shutil.rmtree(folder)
+        draft.rename(folder)
+    except OSError as error:
+        if _kept(folder):  # another process has just built the same
+            return folder
+        do_without(error)
+        return made
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    shutil.rmtree(made, ignore_errors=True)
+    return folder
+
+
+def run_compiler(arguments: list[str]) -> None:
+    compiler = os.environ.get("CC") or "cc"
+    if shutil.which(compiler) is None:
+        raise Unsupported(
+            f"the C compiler `{compiler}` is not installed; install one (Debian and Ubuntu: apt install gcc libc6-dev)"
+        )
+    done = subprocess.run([compiler, *arguments], capture_output=True, text=True)
+    if done.returncode:
+        message = next(
+            (line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip() or "no message"
+        )
+        raise LuthierError(f"{compiler} failed on the sources of the C libraries: {message}")
+
+
+@cache
+def _own_folder() -> Path:
+    """For as long as this process lives."""
+    folder = Path(tempfile.mkdtemp(prefix="luthier-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
