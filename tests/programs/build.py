@@ -129,13 +129,13 @@ def compress(fat: bytes, version: int) -> bytes:
 def build(
     source: Path, output: Path, headers: Path, libraries: Path, targets: Sequence[str], extra: Sequence[str] = (),
     abi: int | None = None, compressed: int = 0, entry: str = "", code_object: int = 6,
-    library: Path | None = None,
+    library: Path | None = None, link: Sequence[str] = (),
 ) -> Path:
     """Compile, and link libamdhip64.so.ABI (that of the headers by default); RuntimeError has the compiler's words.
 
     ``compressed``: the version of compressed bundles to use, 0 for a plain one. ``entry``: make a shared library, in
     which the source's main has this name. ``code_object``: its version. ``library``: ockl.bc, where
-    it is not the one beside the headers.
+    it is not the one beside the headers. ``link``: more options of the linker.
     """
     bitcode = library or device_library(headers)
     extra = (*extra, f"-mcode-object-version={code_object}")
@@ -178,7 +178,7 @@ def build(
     runtime = f"-l:libamdhip64.so.{abi or hip_major(headers)}"
     kind = ["-shared"] if entry else []
     kind.append("-Wl,--allow-shlib-undefined")  # what ROCm's library itself needs is looked for when the program runs
-    run(COMPILER, *kind, str(host), "-o", str(output), f"-L{libraries}", runtime, "-pthread")
+    run(COMPILER, *kind, str(host), "-o", str(output), f"-L{libraries}", runtime, "-pthread", *link)
     return output
 
 

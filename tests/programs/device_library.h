@@ -16,8 +16,10 @@ LUTHIER_ID(__ockl_get_local_size, __builtin_amdgcn_workgroup_size_x(), __builtin
 LUTHIER_ID(__ockl_get_num_groups, __builtin_amdgcn_grid_size_x() / __builtin_amdgcn_workgroup_size_x(),
            __builtin_amdgcn_grid_size_y() / __builtin_amdgcn_workgroup_size_y(),
            __builtin_amdgcn_grid_size_z() / __builtin_amdgcn_workgroup_size_z())
-#if HIP_VERSION_MAJOR < 6 // whose headers leave fences to the device library, too
+#if HIP_VERSION_MAJOR < 6
 LUTHIER_ID(__ockl_get_global_size, __builtin_amdgcn_grid_size_x(), __builtin_amdgcn_grid_size_y(), __builtin_amdgcn_grid_size_z())
+#endif
+#if HIP_VERSION_MAJOR == 5 && HIP_VERSION_MINOR == 2 // whose headers leave fences to the device library, too
 extern "C" __device__ inline __attribute__((used)) void __atomic_work_item_fence(
     __cl_mem_fence_flags, __memory_order order, __memory_scope scope)
 {

@@ -1,0 +1,113 @@
+"""The programs that every suite runs, compiled against its own headers and libraries.
+
+In: an unpacked suite, a folder. Out: for each program a command line, or why there is none. Invariant: every program checks its
+own results, and its last line is PASSED, but those of packages, whose output is looked at here.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from suites import OPENMP_LIBRARIES, Unpacked
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "tests" / "programs"
+sys.path.insert(0, str(PROGRAMS))
+import build  # noqa: E402
+
+HIP, HSA = "hip", "hsa"
+WARNINGS = "-Wall", "-Wextra", "-Werror"
+LENIENT = ("-Wl,--allow-shlib-undefined",)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """``levels``: of the tools that can count it; ``waits``: how much it executes depends on when waves meet others."""
+
+    name: str
+    make: Callable[[Unpacked, Path, str], list[str]]
+    levels: tuple[str, ...] = (HSA,)
+    waits: bool = False
+    passed: str = r"PASSED\n\Z"
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def hip(suite: Unpacked, output: Path, target: str) -> list[str]:
+    source = PROGRAMS / f"{output.name}.hip"
+    source = source if source.exists() else PROGRAMS / "rocm" / source.name
+    library = next(filter(None, map(build.device_library, build.header_folders())), None)
+    how = {"abi": suite.suite.abi, "code_object": suite.suite.code_object, "library": library, "link": suite.link}
+    build.build(source, output, suite.headers, suite.libraries, (target,), ("-DNDEBUG",), **how)
+    return suite.program(output)
+
+
+def hsa(suite: Unpacked, output: Path, target: str) -> list[str]:
+    compile_c(suite, output, "-pthread", "-l:libhsa-runtime64.so.1")
+    code = output.with_suffix(".co")
+    how = "-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 -fuse-cuid=none".split()
+    version = "-mcode-object-version=4"  # in later versions sizes of work-groups are hidden arguments, which the program would fill in
+    build.run(build.COMPILER, *how, f"--offload-arch={target}", version, str(ROOT / "tests/data/saxpy.hip"), "-o", str(code))
+    return suite.program(output, str(code))
+
+
+def opencl(suite: Unpacked, output: Path, target: str) -> list[str]:
+    if not (suite.root / "etc" / "OpenCL" / "vendors").exists():
+        raise RuntimeError("no package of ROCm's OpenCL")
+    compile_c(suite, output, "-l:libOpenCL.so.1")
+    code = output.with_suffix(".co")
+    how = "-x cl -cl-std=CL2.0 --target=amdgcn-amd-amdhsa -nogpulib -O2".split()
+    version = f"-mcode-object-version={suite.suite.code_object}"
+    build.run(build.COMPILER, *how, f"-mcpu={target}", version, str(PROGRAMS / f"{output.name}.cl"), "-o", str(code))
+    return suite.program(output, str(code))
+
+
+def compile_c(suite: Unpacked, output: Path, *more: str) -> None:
+    words = "cc", "-std=gnu11", "-O1", *WARNINGS, "-isystem", str(suite.headers), str(PROGRAMS / f"{output.name}.c")
+    build.run(*words, "-o", str(output), f"-L{suite.libraries}", *more, *LENIENT, *suite.link)
+
+
+def openmp(suite: Unpacked, output: Path, target: str) -> list[str]:
+    """By LLVM 19, whose OpenMP Debian 12 has; the device libraries are those of Debian 12's ROCm."""
+    if not (OPENMP_LIBRARIES / "libomptarget.so").exists():
+        raise RuntimeError("no libomp-19-dev on this machine")
+    library = f"--rocm-device-lib-path={suite.root.parents[1] / 'bookworm/root/usr/lib/x86_64-linux-gnu/amdgcn/bitcode'}"
+    shared = "libstdc++.so.6", "libgcc_s.so.1", "libz.so.1", "libzstd.so.1", "libelf.so.1"  # with ROCr: the suite's come first
+    first = [f"-L{suite.libraries}", "-Wl,--no-as-needed", *(f"-l:{name}" for name in shared)]
+    words = "-O2", "-g", *WARNINGS, "-fopenmp", f"--offload-arch={target}", library
+    build.run("clang-19", *words, str(PROGRAMS / f"{output.name}.c"), "-o", str(output), *LENIENT, *suite.link, *first)
+    return suite.program(output)
+
+
+def packaged(suite: Unpacked, output: Path, target: str) -> list[str]:
+    path = suite.root / "usr" / "bin" / output.name
+    if not path.exists():
+        raise RuntimeError("no such package")
+    return suite.command(path)
+
+
+def needs_opencl(suite: Unpacked, output: Path, target: str) -> list[str]:
+    if not (suite.root / "etc" / "OpenCL" / "vendors").exists():
+        raise RuntimeError("no package of ROCm's OpenCL")
+    return packaged(suite, output, target)
+
+
+def every() -> Iterator[Program]:
+    waiting = {"cooperative", "grid_sync", "printing", "device_malloc"}
+    graphs = {"graph", "graphs", "graph_changes", "graph_nodes"}  # at HIP's level one result for all launches of a kernel in a graph
+    for path in sorted([*PROGRAMS.glob("*.hip"), *PROGRAMS.glob("rocm/*.hip")]):
+        levels = (HSA,) if path.stem in graphs else (HIP, HSA)
+        yield Program(path.stem, hip, () if path.stem in NO_TOOL else levels, path.stem in waiting)
+    yield Program("hsa_dispatch", hsa)
+    for path in sorted(PROGRAMS.glob("openmp_*.c")):
+        yield Program(path.stem, openmp, environment={"OMP_TARGET_OFFLOAD": "MANDATORY"})
+    yield Program("opencl_saxpy", opencl)
+    yield Program("rocminfo", packaged, (), passed=r"Name: +gfx90a")
+    yield Program("clinfo", needs_opencl, (), passed=r"Board Name|Device Name +gfx90a")
+
+
+NO_TOOL = {"faults"}  # one fault for each name of its arguments: tests/unit/stack
+NAMES = re.compile(r"[\w/-]+")

@@ -1,0 +1,151 @@
+"""Programs on other releases of ROCm, as Debian's suites have them, above the emulator: alone, and under tools at both levels.
+
+    python tests/stacks/run.py FOLDER [--suite NAME]... [--only REGEX] [--device emulator:TARGET] [--table FILE]
+
+In: the network, for packages at first use (FOLDER/SUITE keeps them). Out: a table, and exit code 1 where a program fails that known.toml does not
+name, or passes that it does name. Invariant: a count is right if it is the emulator's own for the run without a tool.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from programs import Program, every
+from suites import SUITES, Unpacked, unpacked
+
+HERE = Path(__file__).resolve().parent
+CLI = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "--stack", "rocm"]
+SECONDS = 300
+OWN = "__amd_rocclr_", "kernel@"  # ROCclr's copies and fills, and ROCr's, which are in no code object
+COLUMNS = "alone", "hip", "hsa"
+
+
+class Done(NamedTuple):
+    trouble: str  # empty where all is as it should be
+    launches: list[dict[str, Any]]
+    verdict: Any
+
+
+def execute(program: Program, command: list[str], suite: Unpacked, device: str, level: str = "") -> Done:
+    """Alone, or under instr_count at ``level``."""
+    with tempfile.TemporaryDirectory() as folder:
+        profile, verdict = Path(folder) / "profile", Path(folder) / "verdict"
+        environment = {
+            **os.environ, **program.environment, "LUTHIER_VERDICT": str(verdict),
+            "LUTHIER_DEVICE_PROFILE": str(profile), "OCL_ICD_VENDORS": str(suite.root / "etc" / "OpenCL" / "vendors"),
+        }  # fmt: skip
+        tool = ["-t", "instr_count", "--level", level] if level else []
+        words = [*CLI, *tool, "--device", device, "--", *command]
+        try:
+            done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=SECONDS, errors="replace")
+        except subprocess.TimeoutExpired:
+            return Done(f"not done after {SECONDS} s", [], None)
+        rows = [json.loads(line) for line in profile.read_text().splitlines()] if profile.exists() else []
+        found = json.loads(verdict.read_text()) if verdict.exists() else None
+    passed = done.returncode == 0 and re.search(program.passed, done.stdout)
+    trouble = "" if passed else f"code {done.returncode}: {last_words(done.stdout + done.stderr)}"
+    return Done(trouble, [row for row in rows if not row["kernel"].startswith(OWN)], found)
+
+
+def last_words(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip() and "Resource leak" not in line]
+    return " / ".join(lines[-3:])[-400:].replace("|", "\\|") or "nothing was said"
+
+
+def miscounted(program: Program, alone: Done, under: Done) -> str:
+    """What the tool's verdict lacks."""
+    verdict = under.verdict
+    if verdict is None:
+        return "no verdict"
+    if verdict["refused"] or verdict["launches"] != verdict["instrumented"]:
+        return f"{verdict['instrumented']} of {verdict['launches']} launches instrumented, refused: {verdict['refused']}"
+    if program.waits:
+        return ""
+    counted = Counter((row["kernel"], row["report"]["instructions"]) for row in verdict["reports"])
+    executed = Counter((row["kernel"], row["instructions"]) for row in alone.launches)
+    if counted == executed:
+        return ""
+    return f"counts differ: {sorted((counted - executed).items())[:3]} and not {sorted((executed - counted).items())[:3]}"
+
+
+def check(program: Program, suite: Unpacked, folder: Path, device: str) -> Iterator[tuple[str, str]]:
+    """Column and trouble, for each column that this program has."""
+    target = device.removeprefix("emulator:")
+    try:
+        command = program.make(suite, folder / program.name, target)
+    except RuntimeError as error:
+        errors = re.findall(r"error: .*", str(error)) or [str(error)]
+        yield "alone", f"not built: {errors[0][:200]}"
+        return
+    alone = execute(program, command, suite, device)
+    yield "alone", alone.trouble
+    for level in program.levels if not alone.trouble else ():
+        under = execute(program, command, suite, device, level)
+        yield level, under.trouble or miscounted(program, alone, under)
+
+
+def table(releases: dict[str, str], found: dict[str, dict[str, dict[str, str]]], reasons: dict[str, dict[str, str]]) -> str:
+    """Markdown; what fails is a note below."""
+    notes: list[str] = []
+    lines = [f"| program | {' | '.join(f'{name}: {release}' for name, release in releases.items())} |", "|---" * (len(releases) + 1) + "|"]
+    for program in next(iter(found.values())):
+        cells = []
+        for suite in releases:
+            columns = found[suite][program]
+            failed = [column for column, trouble in columns.items() if trouble]
+            if failed:
+                why = reasons.get(suite, {}).get(program, "?")
+                notes.append(f"{len(notes) + 1}. {suite}, {program}, {failed[0]}: `{columns[failed[0]]}`. {why}")
+                cells.append(f"fails ({', '.join(failed)}) [{len(notes)}]")
+            else:
+                cells.append(", ".join(columns))
+        lines.append(f"| {program} | {' | '.join(cells)} |")
+    return "\n".join([*lines, "", *notes]) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--suite", action="append", choices=list(SUITES))
+    parser.add_argument("--only", default="")
+    parser.add_argument("--device", default="emulator:gfx90a")
+    parser.add_argument("--table", type=Path)
+    parser.add_argument("--results", type=Path, help="JSON, kept from run to run")
+    words = parser.parse_args()
+    reasons = tomllib.loads((HERE / "known.toml").read_text())
+    kept = json.loads(words.results.read_text()) if words.results and words.results.exists() else {"releases": {}, "found": {}}
+    surprises = 0
+    for name in words.suite or SUITES:
+        suite = unpacked(name, words.folder)
+        kept["releases"][name] = suite.release()
+        output = words.folder / name / "programs"
+        output.mkdir(exist_ok=True)
+        for program in every():
+            if not re.search(words.only, program.name):
+                continue
+            columns = dict(check(program, suite, output, words.device))
+            failed = any(columns.values())
+            surprising = failed != (program.name in reasons.get(name, {}))
+            surprises += surprising
+            print(f"{name} {program.name}: {columns}{' (a surprise)' if surprising else ''}", flush=True)
+            kept["found"].setdefault(name, {})[program.name] = columns
+            if words.results:
+                words.results.write_text(json.dumps(kept, indent=1) + "\n")
+    if words.table:
+        words.table.write_text(table(kept["releases"], kept["found"], reasons))
+    return int(surprises > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
