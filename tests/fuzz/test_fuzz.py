@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from campaign import SHARES, fuzzer, run
 
-MUTANTS = {"loader": 400, "bundles": 200, "pipeline": 40, "arguments": 40, "tools": 80, "kernels": 25}
+MUTANTS = {"loader": 400, "bundles": 200, "pipeline": 40, "arguments": 40, "tools": 80, "kernels": 25, "driver": 12}
 SEED = 8
 
 

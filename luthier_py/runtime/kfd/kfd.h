@@ -1,12 +1,13 @@
 /* The program's side of an emulated AMD GPU driver: calls for /dev/kfd, /dev/dri/renderD* and sysfs come here.
  *
  * paths.c gives files another place, device.c takes ioctls to the worker, pages.c has the memory that both sides see,
- * events.c waits, bells.c watches the doorbells of queues. Nothing here knows what an ioctl means beyond what must be done
+ * hold.c stops those who write to pages that are exchanged, events.c waits, bells.c watches the doorbells of queues. Nothing here knows what an ioctl means beyond what must be done
  * in this process.
  */
 #ifndef LUTHIER_KFD_H
 #define LUTHIER_KFD_H
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,6 +71,11 @@ struct control { _Atomic uint32_t bell; };
 struct control *control(void);          /* NULL: there is no driver, or this is a child of fork */
 int pages_share(uint64_t handle, uintptr_t start, size_t bytes); /* 0 or an errno */
 void pages_give_back(uint64_t handle);
+
+/* hold.c */
+struct held { int fd; sigset_t signals; };
+struct held hold_writers(uintptr_t start, size_t bytes, bool of_file); /* of pages that are there; nothing is held if it cannot be */
+void let_writers_go(struct held *held);
 
 /* events.c */
 int event_ioctl(unsigned number, void *args); /* 0 or an errno; -1: not about events */

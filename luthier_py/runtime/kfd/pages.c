@@ -1,8 +1,8 @@
 /* Memory that both sides see: a file in which the page of each address lies at that address.
  *
  * What ROCr reserves lies in the arena, which the worker has mapped whole. Pages of the program's own that are registered
- * (user pointers) become pages of the file where they lie, and are given back when nobody needs them: no other thread may
- * write to them in that moment.
+ * (user pointers) become pages of the file where they lie, and are given back when nobody needs them: who writes to them
+ * in that moment waits (hold.c).
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -227,10 +227,8 @@ static bool all_private(uintptr_t start, uintptr_t end)
     return good && known >= end;
 }
 
-static int replace(uintptr_t start, size_t bytes)
+static int exchange(uintptr_t start, size_t bytes)
 {
-    if (!all_private(start, start + bytes))
-        return EFAULT;
     for (size_t done = 0; done < bytes;) {
         ssize_t count = pwrite(file, (const char *)start + done, bytes - done, (off_t)(start + done));
         if (count <= 0)
@@ -240,16 +238,27 @@ static int replace(uintptr_t start, size_t bytes)
     return map((void *)start, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, (off_t)start) == MAP_FAILED ? errno : 0;
 }
 
+static int replace(uintptr_t start, size_t bytes)
+{
+    if (!all_private(start, start + bytes))
+        return EFAULT;
+    struct held held = hold_writers(start, bytes, false);
+    int error = exchange(start, bytes);
+    let_writers_go(&held);
+    return error;
+}
+
 static int copy_back(uintptr_t start, size_t bytes)
 {
     void *copy = map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (copy == MAP_FAILED)
         return ENOMEM;
+    struct held held = hold_writers(start, bytes, true);
     memcpy(copy, (const void *)start, bytes);
-    if (mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)start) != MAP_FAILED)
-        return 0;
-    int error = errno;
-    munmap(copy, bytes);
+    int error = mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)start) == MAP_FAILED ? errno : 0;
+    let_writers_go(&held);
+    if (error)
+        munmap(copy, bytes);
     return error;
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from driven import drive
 
 COPY = """
@@ -101,3 +102,32 @@ def test_a_child_has_copies_of_its_own_and_a_device_of_its_own(tmp_path: Path) -
     print(ioctl(kfd, 0x01, "II", 0, 0))
     """
     assert drive(text, tmp_path, before=COPY).splitlines() == ["5 01", "(1, 13)"]
+
+
+def test_nothing_is_lost_that_others_write_while_pages_are_exchanged(tmp_path: Path) -> None:
+    text = """
+    fd = libc.syscall(323, os.O_CLOEXEC | 1)   # userfaultfd, UFFD_USER_MODE_ONLY
+    count = 512
+    own = place(count * PAGE)
+    words = [ctypes.c_uint64.from_address(own + PAGE * i) for i in range(count)]
+    lost, done = [], threading.Event()
+    def write():
+        number = 0
+        while not done.is_set():
+            for word in words:
+                if word.value != number:
+                    lost.append(number)
+                word.value = number + 1
+            number += 1
+    writer = threading.Thread(target=write)
+    writer.start()
+    for _ in range(30):
+        Memory(kfd, drm, own, count * PAGE, USERPTR | WRITABLE).free()
+    done.set()
+    writer.join()
+    print("lost" if lost else "kept", "held" if fd >= 0 else "unheld")
+    """
+    found, held = drive(text, tmp_path, before=COPY).split()
+    if held == "unheld":
+        pytest.skip("no userfaultfd(2) here")
+    assert found == "kept"

@@ -11,7 +11,7 @@ from luthier_py.worker.kfd import words
 sys.setswitchinterval(1e-6)
 word = ctypes.c_uint64()
 for turn in range(30):
-    words._adding.cache_clear()
+    words._made.clear()
     start = threading.Barrier(6)
     def add():
         start.wait()
