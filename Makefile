@@ -2,6 +2,7 @@
 # make test    all tests (those that compare with LLVM's own tools are skipped where these are missing)
 # make test-isa  every row, every opcode and the samples on every target against LLVM (half an hour)
 # make test-reference  every row that has a meaning, emulator against reference reader (an hour or two)
+# make test-stacks  programs and tools on the ROCm of Debian's suites, fetched and unpacked into build/stacks (2 GB): benchmarks/stacks.md
 # make lint    ruff, and mypy over the package with its tools, intrinsics and samples
 # make fuzz    damaged objects, bundles, tools, command lines and random kernels, SECONDS=600 JOBS=2 SEED=1 or MUTANTS=100000
 # make bench   speed of the emulator and of instrumentation
@@ -17,7 +18,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-isa test-reference lint fuzz bench programs soak docs studies samples clean
+.PHONY: demo test test-isa test-reference test-stacks lint fuzz bench programs soak docs studies samples clean
 
 demo: .venv/installed
 	$(BIN)/luthier demo
@@ -31,6 +32,10 @@ test-isa: .venv/installed-test
 
 test-reference: .venv/installed-test
 	$(BIN)/python -m pytest tests/reference -m slow -s $(ARGS)
+
+test-stacks: .venv/installed-test
+	$(BIN)/python tests/stacks/run.py build/stacks --results build/stacks/results.json --table benchmarks/stacks.md $(ARGS)
+	LUTHIER_ROCM_STACK=build/stacks/bookworm/root $(BIN)/python -m pytest tests/unit/runtime/test_hsa_tables.py
 
 lint: .venv/installed-test
 	$(BIN)/ruff check .

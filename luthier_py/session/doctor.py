@@ -17,16 +17,21 @@ from luthier_py.errors import LuthierError, one_line
 from luthier_py.isa import targets
 from luthier_py.llvm import Effort, amdgpu_object, host_object
 from luthier_py.runtime.hip import runtime_folder, tool_library
+from luthier_py.runtime.hsa import hsa_tool_library
 from luthier_py.runtime.kfd import device_library
 from luthier_py.session.machine import COMPILERS, LIBRARIES, OMPTARGET, THUNK, Machine, Part
 from luthier_py.session.stack import HIP_LIBRARY, HSA_LIBRARY
 from luthier_py.storage import cache_folder, trust
 
 WORKS, MISSING, BROKEN, NOT_YET = "works", "missing", "broken", "not yet"
+HSA_NAME = "libhsa-runtime64.so by this name"
 INSTALL = {
     "cc": "apt install gcc libc6-dev",
     HIP_LIBRARY: "apt install libamdhip64-5 (Debian, Ubuntu) or hip-runtime-amd (AMD's packages)",
     HSA_LIBRARY: "apt install libhsa-runtime64-1 (Debian, Ubuntu) or hsa-rocr (AMD's packages)",
+    HSA_NAME: "apt install libhsa-runtime-dev (Debian, Ubuntu) or hsa-rocr-dev (AMD's packages): libomptarget opens "
+              f"{HSA_LIBRARY}, without a version",
+    "lsmod": "apt install kmod: rocminfo asks it for the driver's module",
     "headers": "apt install libamdhip64-dev (Debian, Ubuntu) or hip-dev (AMD's), or set LUTHIER_HIP_INCLUDE",
     "clang++": "apt install clang",
     "ld.lld": "apt install lld",
@@ -89,14 +94,17 @@ def _checks(machine: Machine) -> Iterator[Check]:
     no_compiler = "" if compiler else INSTALL["cc"]
     yield _tried("exec on the emulator (own HIP runtime)", no_compiler, runtime_folder)
     yield _tried("exec under a tool, build", no_compiler, tool_library)
+    yield _tried("exec --level hsa, build --level hsa", no_compiler, hsa_tool_library)
     yield _rocm(machine, no_compiler)
     yield _gpu(machine)
     yield _needs("compile HIP programs", {name: machine.program(name) for name in ("clang++", "ld.lld")},
                  {"headers": machine.headers("hip/hip_runtime.h")})  # fmt: skip
     yield _needs("OpenMP offload (--stack rocm, GPU)", {
-        OMPTARGET: machine.libraries(OMPTARGET), HSA_LIBRARY: machine.libraries(HSA_LIBRARY),
+        OMPTARGET: machine.libraries(OMPTARGET), **_hsa_by_name(machine),
         "device libraries": machine.device_libraries(),
     })  # fmt: skip
+    if machine.program("rocminfo"):
+        yield _needs("rocminfo", {"lsmod": machine.program("lsmod")})
     yield _cache()
     yield Check("hooks from clang bitcode", NOT_YET, "hooks are written in Python: docs/device-python.md")
 
@@ -117,12 +125,21 @@ def _needs(what: str, *parts: dict[str, Any]) -> Check:
     return Check(what, MISSING if lacking else WORKS, "; ".join(INSTALL[name] for name in lacking))
 
 
+def _hsa_by_name(machine: Machine) -> dict[str, Any]:
+    """What libomptarget opens; without any version of it, the library itself is what is lacking."""
+    if not machine.libraries(HSA_LIBRARY):
+        return {HSA_LIBRARY: None}
+    return {HSA_NAME: machine.library_named(HSA_LIBRARY)}
+
+
 def _rocm(machine: Machine, no_compiler: str) -> Check:
     what = "exec --stack rocm on the emulator"
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         return Check(what, MISSING, "ROCm and the device below it are for Linux on x86-64")
-    lacking = [INSTALL[name] for name in (HIP_LIBRARY, HSA_LIBRARY) if not machine.libraries(name)]
-    return _tried(what, "; ".join([*([no_compiler] if no_compiler else []), *lacking]), device_library)
+    lacking = [] if machine.libraries(HSA_LIBRARY) else [INSTALL[HSA_LIBRARY]]
+    hip = "" if machine.libraries(HIP_LIBRARY) else INSTALL[HIP_LIBRARY]
+    tried = _tried(what, "; ".join(filter(None, [no_compiler, *lacking, hip if lacking else ""])), device_library)
+    return Check(what, WORKS, f"not HIP programs: {hip}") if tried.state == WORKS and hip else tried
 
 
 def _gpu(machine: Machine) -> Check:

@@ -88,6 +88,10 @@ class Machine:
                     found.setdefault(real, Part(name, version[1], str(path)))
         return list(found.values())
 
+    def library_named(self, name: str) -> Path | None:
+        """The first file of exactly this name, in the order in which programs look."""
+        return next((folder / name for folder in self._library_folders() if (folder / name).is_file()), None)
+
     def thunk(self) -> Part | None:
         """What speaks to the kernel driver: a library of its own, or a part of ROCr since ROCm 6.3."""
         for part in self.libraries(HSA_LIBRARY):

@@ -11,7 +11,6 @@ import json
 import mmap
 import os
 import queue
-import re
 import struct
 import threading
 import time
@@ -34,13 +33,10 @@ from luthier_py.runtime.native.protocol import Message
 from luthier_py.worker import bundles, properties
 from luthier_py.worker.arena import Arena
 from luthier_py.worker.edge import Refused, guarded
+from luthier_py.worker.settings import MEMORY, PROFILE, chosen_memory, chosen_profile
 from luthier_py.worker.targets import VARIABLE, chosen_targets
 from luthier_py.worker.wire import Request, counted
 
-PROFILE = "LUTHIER_DEVICE_PROFILE"
-"""A file that gets one line of JSON for each launch: what the emulator itself counted."""
-MEMORY = "LUTHIER_DEVICE_MEMORY"
-"""What hipMalloc may give on each device: bytes, or with K, M, G or T."""
 SHARED_GROUPS = 16  # work-groups of a thread from which on threads pay
 _LAUNCH = struct.Struct("<10I")
 _GRID_SYNC_BYTES = 64
@@ -65,7 +61,7 @@ class DeviceService:
         self._queue: queue.SimpleQueue[Request] = queue.SimpleQueue()
         self._next_module = 1
         self._pointers: dict[str, int] = {}  # hidden arguments that every launch has
-        self._profile = os.environ.get(PROFILE)
+        self._profile = chosen_profile(os.environ.get(PROFILE, ""))
         self._time_limit = time_limit.parse_time_limit(os.environ.get(time_limit.VARIABLE, ""))
         self._threads = os.cpu_count() or 1
 
@@ -189,15 +185,6 @@ def full_memory() -> Iterator[None]:
         yield
     except DeviceError as error:
         raise Refused(error.message, protocol.STATUS_OUT_OF_MEMORY) from None
-
-
-def chosen_memory(text: str) -> int:
-    """Bytes of each device, by LUTHIER_DEVICE_MEMORY."""
-    match = re.fullmatch(r"(\d{1,15})([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
-    size = int(match[1]) << (" KMGT".index(match[2].upper() or " ") * 10) if match else 0
-    if text and not size:
-        raise Invalid(f"{MEMORY}=`{text}`: give the memory of each device in bytes, or as 512M or 64G, for example")
-    return size or properties.MEMORY_BYTES
 
 
 def append_profile(path: str, profile: LaunchProfile) -> None:

@@ -13,8 +13,8 @@ import struct
 from luthier_py.emulator.residency import COMPUTE_UNITS
 from luthier_py.isa import MAX_WORKITEMS, Setting, Target, TargetId
 from luthier_py.runtime.native.protocol import Form
+from luthier_py.worker.settings import MEMORY_BYTES
 
-MEMORY_BYTES = 16 << 30  # unless LUTHIER_DEVICE_MEMORY says otherwise
 _CLOCK_KHZ, _LARGEST = 1_000_000, 2**31 - 1
 _SIZES = {"i": 4, "q": 8, "c": 1}
 

@@ -1,8 +1,8 @@
-"""Packages of a Debian suite, unpacked into a folder and not installed: another release of ROCm beside the one of this machine.
+"""Packages of a Debian suite, unpacked into a folder and not installed: another release of ROCm beside this machine's.
 
-In: a suite, names of packages, a folder. Out: FOLDER/root with usr in it, and the version of each package. Invariant: apt does
-it all, from the mirror that this machine's apt uses, but with an index and a state of its own, and with nothing installed
-in it, so that all that a package depends on comes, too: libc and its loader, by which the programs are run.
+In: a suite, names of packages, a folder. Out: FOLDER/root with usr in it, and the version of each package. Invariant:
+apt does it all, from the mirror that this machine's apt uses, but with an index and a state of its own in which nothing
+is installed, so that all that a package depends on comes, too: libc and its loader, by which the programs are run.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ def settings(folder: Path) -> list[str]:
     """What keeps this apt apart from the machine's."""
     values = {
         "Dir::Etc::sourcelist": folder / "sources.list", "Dir::Etc::sourceparts": "-", "Dir::State": folder / "state",
-        "Dir::State::status": folder / "status", "Dir::Cache": folder / "cache", "APT::Sandbox::User": getpass.getuser(),
-        "APT::Architecture": "amd64", "APT::Architectures": "amd64", "APT::Install-Recommends": "0",
-        "Acquire::Languages": "none",
+        "Dir::State::status": folder / "status", "Dir::Cache": folder / "cache",
+        "APT::Sandbox::User": getpass.getuser(), "APT::Architecture": "amd64", "APT::Architectures": "amd64",
+        "APT::Install-Recommends": "0", "Acquire::Languages": "none",
     }  # fmt: skip
     return [word for name, value in values.items() for word in ("-o", f"{name}={value}")]
 
 
 def unpack(suite: str, wanted: Sequence[str], folder: Path) -> dict[str, str]:
-    """Versions by package. What was unpacked for the same names is taken as it is: remove FOLDER for what is new in the suite."""
+    """Versions by package. What was unpacked for these names stays as it is; without FOLDER it is fetched anew."""
     record = folder / "versions.json"
     if record.exists():
         versions: dict[str, str] = json.loads(record.read_text())

@@ -1,7 +1,7 @@
 """The suites of Debian that have a ROCm, and how programs are built and run on each.
 
-In: a suite's name, a folder. Out: packages, options of the compiler, command lines. Invariant: a program runs with the suite's own loader,
-libc and libraries, and none of the machine's but what no package has: Luthier-py's, and LLVM 19's OpenMP.
+In: a suite's name, a folder. Out: packages, options of the compiler, command lines. Invariant: a program runs with the
+suite's own loader, libc and ROCm; of the machine's libraries it has Luthier-py's, and LLVM 19's OpenMP.
 """
 
 from __future__ import annotations
@@ -72,8 +72,9 @@ class Unpacked:
         return [f"-Wl,--dynamic-linker={self.loader}", f"-Wl,-rpath,{paths}", "-Wl,--disable-new-dtags"]
 
     def program(self, path: Path, *arguments: str) -> list[str]:
-        """A program linked with ``link``. Libraries with a DT_RUNPATH do not look into its DT_RPATH for theirs, so those that the machine
-        does not have are named in LD_LIBRARY_PATH; not libc, since Luthier-py's worker has that variable, too."""
+        """A program linked with ``link``. Libraries with a DT_RUNPATH do not look into its DT_RPATH for theirs, so
+        those that the machine does not have are named in LD_LIBRARY_PATH; not libc: Luthier-py's worker has it, too.
+        """
         opened = self.root.parent / "opened"
         if not opened.exists():
             opened.mkdir()

@@ -13,7 +13,7 @@ from typing import Any
 
 from luthier_py.errors import Invalid, LuthierError
 from luthier_py.session.levels import LEVEL, LEVELS
-from luthier_py.session.stack import STACKS, chosen_stack
+from luthier_py.session.stack import LUTHIER, STACKS, chosen_stack
 from luthier_py.session.stack import VARIABLE as STACK
 from luthier_py.session.study.keys import Keys, flag, number, numbers_or_texts, text, text_lists, texts, whole
 from luthier_py.storage import NotRegular, read_regular
@@ -95,8 +95,6 @@ class Study:
     title: str
     folder: Path
     devices: tuple[str, ...]
-    stacks: tuple[str, ...]
-    """Between the programs and emulated devices."""
     repeat: int
     jobs: int | None
     timeout: float
@@ -104,6 +102,8 @@ class Study:
     tools: tuple[ToolUse, ...]
     figures: tuple[Figure, ...]
     tables: tuple[ItemTable, ...]
+    stacks: tuple[str, ...] = (LUTHIER,)
+    """Between the programs and emulated devices."""
 
 
 def read_study(path: Path) -> Study:

@@ -29,7 +29,7 @@ from luthier_py.runtime.kfd.protocol import (
     Message,
 )
 from luthier_py.worker import targets
-from luthier_py.worker.device import MEMORY, PROFILE, append_profile, chosen_memory
+from luthier_py.worker.device import append_profile
 from luthier_py.worker.kfd import drm, faults, ioctls
 from luthier_py.worker.kfd.buffers import Buffers, in_arena
 from luthier_py.worker.kfd.events import PAGE_BYTES, Events
@@ -37,6 +37,7 @@ from luthier_py.worker.kfd.ioctls import IOCTLS
 from luthier_py.worker.kfd.names import Names
 from luthier_py.worker.kfd.queues import AqlQueue, Place, Queue, SdmaQueue
 from luthier_py.worker.kfd.topology import FIRST_RENDER, GWS, gpu_id, sysfs
+from luthier_py.worker.settings import MEMORY, PROFILE, chosen_memory, chosen_profile
 from luthier_py.worker.wire import Request
 
 _OF_MEMORY = FaultKind.BAD_ADDRESS, FaultKind.READ_ONLY
@@ -51,7 +52,7 @@ class DriverService:
     def __init__(self) -> None:
         self.targets = targets.chosen_targets(os.environ.get(targets.VARIABLE, ""))
         self._memory_bytes = chosen_memory(os.environ.get(MEMORY, ""))
-        self._profile = os.environ.get(PROFILE)
+        self._profile = chosen_profile(os.environ.get(PROFILE, ""))
         self._time_limit = time_limit.parse_time_limit(os.environ.get(time_limit.VARIABLE, ""))
         self._queues: dict[int, Queue] = {}
         self._doorbells: set[tuple[int, int]] = set()  # taken, by GPU

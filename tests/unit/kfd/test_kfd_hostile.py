@@ -11,17 +11,16 @@ GOES_ON = "print(ioctl(kfd, 0x01, 'II', 0, 0))\n"
 ALIVE = "(1, 13)"
 
 
-def test_rings_that_are_no_power_of_two_are_refused_and_short_ones_are_longer(tmp_path: Path) -> None:
+def test_rings_of_another_size_than_a_power_of_two_are_refused(tmp_path: Path) -> None:
     text = """
     m = Memory(kfd, drm, ARENA + (1 << 20), 2 * PAGE)
     at = m.address + PAGE
     for kind in (2, 1):
-        for size in (0, 8, 32, 96, 1025):
+        for size in (3, 24, 96):
             print(refused(ioctl, kfd, 0x02, "QQQQIIIIIIQQQII", m.address, at + 56, at + 128, 0, size, GPU, kind, 100, 7,
                           *[0] * 6))
     """
-    out = drive(text + GOES_ON, tmp_path).splitlines()
-    assert out == ["nothing", "nothing", "nothing", "EINVAL", "EINVAL"] * 2 + [ALIVE]
+    assert drive(text, tmp_path).split() == ["EINVAL"] * 6
 
 
 def test_a_queue_that_cannot_say_what_is_wrong_can_be_destroyed(tmp_path: Path) -> None:

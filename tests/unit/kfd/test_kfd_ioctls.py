@@ -17,11 +17,12 @@ def test_devices_are_character_devices_and_sysfs_lists_them(tmp_path: Path) -> N
     print(os.major(about.st_rdev), os.minor(about.st_rdev), os.access("/dev/dri/renderD129", os.R_OK))
     rows = dict(line.split() for line in open(f"{top}/nodes/2/properties"))
     print(rows["gfx_target_version"], rows["drm_render_minor"], open(f"{top}/nodes/2/gpu_id").read().strip())
+    print(hex(int(rows["capability"]) & 0x2000_8000))  # without which ROCr does not say what it loads
     print(refused(os.open, "/dev/dri/renderD130", os.O_RDWR), os.path.exists("/sys/class/kfd/kfd/topology/nodes/3"))
     print(os.path.exists("/usr/share/libdrm/amdgpu.ids"), os.path.exists("/sys/module/amdgpu.ids"))  # not ours
     """
     out = drive(text, tmp_path, "emulator:gfx90a,emulator:gfx906").splitlines()
-    assert out == ["['0', '1', '2'] True", "226 128 True", "90006 129 4097", "ENOENT False", "True False"]
+    assert out == ["['0', '1', '2'] True", "226 128 True", "90006 129 4097", "0x20008000", "ENOENT False", "True False"]
 
 
 def test_versions_apertures_and_clocks(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 from luthier_py.worker.kfd.queues import BARRIER_AND, INVALID, PACKET_BYTES, AqlQueue, Place, Queue
 
@@ -16,6 +17,9 @@ class Nobody:
     def interrupt(self, number: int) -> None: ...
     def dispatch(self, gpu: int, packet: int, queue: int) -> None: ...
     def halt(self, gpu: int, queue: int) -> None: ...
+
+    def touched(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def failed(self, queue: Queue, error: Exception) -> None:
         raise error

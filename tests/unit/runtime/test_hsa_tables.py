@@ -1,4 +1,4 @@
-"""Places of functions in ROCr's tables (runtime/hsa/hsa.h, loaded.c) against hsa_api_trace.h of each release that is there."""
+"""Places of functions in ROCr's tables (runtime/hsa/hsa.h, loaded.c) against each release's hsa_api_trace.h."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ def table(text: str, name: str) -> list[str]:
     """Functions in the order of the header's structure."""
     body = re.search(rf"struct {name} \{{(.*?)\n\}};", text, re.DOTALL)
     assert body, name
-    # Of the three at the end of AMD's own pointers to functions, each entry is one pointer, whatever its type.
     return re.findall(r"(\w+)_fn\s*;", body[1])
 
 

@@ -99,6 +99,42 @@ def test_debian_s_rocm(tmp_path: Path, require_tool: Callable[[str], str]) -> No
     assert found["device libraries"] == ("", f"{folder}/amdgcn/bitcode")
 
 
+def test_openmp_opens_a_name_without_a_version(tmp_path: Path) -> None:
+    what = "OpenMP offload (--stack rocm, GPU)"
+    files = ("libomptarget.so.19.1", "libhsa-runtime64.so.1", "amdgcn/bitcode/ocml.bc")
+    machine = computer(tmp_path, {f"{VERSIONED}/{name}": "" for name in files}, CC="no-such-compiler")
+    facts = examine(machine)
+    assert states(facts)[what] == MISSING and advice(facts, what).startswith("apt install libhsa-runtime-dev")
+    (tmp_path / VERSIONED / "libhsa-runtime64.so").symlink_to("libhsa-runtime64.so.1")
+    assert states(examine(machine))[what] == WORKS
+
+
+def test_hsa_without_hip(tmp_path: Path, require_tool: Callable[[str], str]) -> None:
+    """OpenMP and programs on HSA need no HIP."""
+    require_tool("cc")
+    facts = examine(computer(tmp_path, {f"{VERSIONED}/libhsa-runtime64.so.1": ""}))
+    assert states(facts)[STACK] == WORKS
+    assert advice(facts, STACK).startswith("not HIP programs: apt install libamdhip64")
+
+
+def test_rocminfo_asks_lsmod(tmp_path: Path) -> None:
+    def with_programs(*names: str) -> Machine:
+        for name in names:
+            (tmp_path / name).write_text("#!/bin/sh\n")
+            (tmp_path / name).chmod(0o755)
+        return Machine(tmp_path, {"PATH": str(tmp_path), "CC": "no-such-compiler"})
+
+    assert "rocminfo" not in states(examine(with_programs()))
+    facts = examine(with_programs("rocminfo"))
+    assert states(facts)["rocminfo"] == MISSING and advice(facts, "rocminfo").startswith("apt install kmod")
+    assert states(examine(with_programs("lsmod")))["rocminfo"] == WORKS
+
+
+def test_the_tool_at_the_level_of_hsa_is_built(require_tool: Callable[[str], str]) -> None:
+    require_tool("cc")
+    assert states(examine())["exec --level hsa, build --level hsa"] == WORKS
+
+
 def test_the_thunk_inside(tmp_path: Path, require_tool: Callable[[str], str]) -> None:
     """ROCm from 6.3 on: libhsa-runtime64 asks for no libhsakmt. Several ROCms are all found."""
     library = tmp_path / "opt" / "rocm-6.3.0" / "lib" / "libhsa-runtime64.so.1"

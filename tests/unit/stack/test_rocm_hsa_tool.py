@@ -19,9 +19,8 @@ from luthier_py.session.levels import level_library
 HSA = "--level", "hsa"
 THREADS, BLOCK, WAVE = 1000, 256, 64  # of tests/programs/hsa_dispatch.c
 HIP_PROGRAMS = (
-    ("devices", "instr_count"), ("managed_memory", "instr_count"), ("reduction", "lds_bank_conflicts"),
-    ("rocm/rtc", "opcode_histogram"), ("symbols", "instr_count"), ("threads", "instr_count"),
-    ("transpose", "lds_bank_conflicts"),
+    ("devices", "instr_count"), ("rocm/rtc", "opcode_histogram"), ("symbols", "instr_count"),
+    ("threads", "instr_count"), ("transpose", "lds_bank_conflicts"),
 )  # fmt: skip
 CONCURRENT = "cooperative", "printing"  # what a wave executes depends on when others come
 COUNT = "instr_count"

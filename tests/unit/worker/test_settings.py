@@ -1,0 +1,51 @@
+"""What the environment says of the emulated device is checked before any launch, by `luthier exec` and by workers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from luthier_py.errors import Invalid
+from luthier_py.worker.kfd.driver import DriverService
+from luthier_py.worker.settings import MEMORY_BYTES, chosen_memory, chosen_profile
+
+
+def test_profiles(tmp_path: Path) -> None:
+    assert chosen_profile("") is None
+    assert chosen_profile(f"{tmp_path}/new") == f"{tmp_path}/new"
+    for text, why in ((f"{tmp_path}/none/new", "there is no folder"), (f"{tmp_path}", "is a folder")):
+        with pytest.raises(Invalid, match=f"LUTHIER_DEVICE_PROFILE={text}: .*{why}"):
+            chosen_profile(text)
+    assert not list(tmp_path.iterdir())
+
+
+def test_memory() -> None:
+    assert (chosen_memory(""), chosen_memory("512M"), chosen_memory("4096")) == (MEMORY_BYTES, 512 << 20, 4096)
+    with pytest.raises(Invalid, match="LUTHIER_DEVICE_MEMORY=`much`"):
+        chosen_memory("much")
+
+
+WRONG = {"LUTHIER_DEVICE_PROFILE": "/nonexistent/profile", "LUTHIER_DEVICE_MEMORY": "much", "LUTHIER_TIME_LIMIT": "abc"}
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG.items())
+def test_nothing_is_started(name: str, value: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "--device", "emulator:gfx90a"]
+    started = tmp_path / "started"
+    done = subprocess.run(
+        [*command, "--", "touch", started], env={**os.environ, name: value}, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2 and f"{name}=" in done.stderr and not started.exists()
+
+
+@pytest.mark.parametrize(("name", "value"), WRONG.items())
+def test_a_driver_with_wrong_settings_is_none(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ROCm finds no device then; a queue would fail with the first launch otherwise, and say that code is invalid."""
+    monkeypatch.setenv("LUTHIER_DEVICE", "emulator:gfx90a")
+    monkeypatch.setenv(name, value)
+    with pytest.raises(Invalid, match=f"{name}="):
+        DriverService()
