@@ -37,7 +37,7 @@ class Program:
 
 def device_libraries(suite: Unpacked) -> Path:
     """Those of Debian 12's ROCm: the later suites' are for one version of LLVM each, and lie in its folder."""
-    return suite.root.parents[1] / "bookworm/root/usr/lib/x86_64-linux-gnu/amdgcn/bitcode"
+    return suite.root.parents[1] / "bookworm/unpacked/usr/lib/x86_64-linux-gnu/amdgcn/bitcode"
 
 
 def hip(suite: Unpacked, output: Path, target: str) -> list[str]:

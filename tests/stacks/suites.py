@@ -99,4 +99,4 @@ def unpacked(name: str, folder: Path) -> Unpacked:
     """In FOLDER/NAME; fetched at first use."""
     suite = SUITES[name]
     versions = unpack(name, suite.packages, folder / name)
-    return Unpacked(suite, (folder / name / "root").resolve(), versions)
+    return Unpacked(suite, (folder / name / "unpacked").resolve(), versions)

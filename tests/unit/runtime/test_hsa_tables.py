@@ -18,7 +18,7 @@ def headers() -> list[Path]:
     """Of the release that CI has, and of the suites that `make test-stacks` has unpacked."""
     stack = os.environ.get(VARIABLE)
     found = [Path(stack) / HEADER] if stack else []
-    found += sorted((ROOT / "build" / "stacks").glob(f"*/root/{HEADER}"))
+    found += sorted((ROOT / "build" / "stacks").glob(f"*/unpacked/{HEADER}"))
     return [path for path in found if path.exists()]
 
 
