@@ -1,6 +1,6 @@
 """Packages of a Debian suite, unpacked into a folder and not installed: another release of ROCm beside this machine's.
 
-In: a suite, names of packages, a folder. Out: FOLDER/unpacked with usr in it, and the version of each package. Invariant:
+In: a suite, names of packages, a folder. Out: FOLDER/unpacked with usr in it, and each package's version. Invariant:
 apt does it all, from the mirror that this machine's apt uses, but with an index and a state of its own in which nothing
 is installed, so that all that a package depends on comes, too: libc and its loader, by which the programs are run.
 """
