@@ -88,6 +88,7 @@ struct queue {
     hsa_queue_t *handle;   /* the program's; ROCr has another one of the same size behind it */
     hsa_agent_t agent;
     bool single;           /* one thread alone puts packets on it */
+    bool shared;           /* cooperative: ROCr's own, which it lends */
     queue_error *error;    /* the program's */
     void *data;
     atomic_bool dead, used, gone; /* it failed; copies were launched on it; it was destroyed */

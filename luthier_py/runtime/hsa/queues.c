@@ -12,7 +12,7 @@
 
 #include "hsa_tool.h"
 
-enum { LEAST_PACKETS = 64, MARKERS = 8, SLACK = 4, QUEUE_SINGLE = 1 };
+enum { LEAST_PACKETS = 64, MARKERS = 8, SLACK = 4, QUEUE_SINGLE = 1, QUEUE_COOPERATIVE = 2 };
 
 static struct queue *queues;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -131,6 +131,7 @@ static struct queue *queue_new(hsa_agent_t agent, uint32_t type, queue_error *er
     if (queue) {
         queue->agent = agent;
         queue->single = type == QUEUE_SINGLE;
+        queue->shared = type == QUEUE_COOPERATIVE;
         queue->error = error;
         queue->data = data;
         queue->last = &queue->first;
@@ -183,7 +184,9 @@ hsa_status_t tool_queue_destroy(hsa_queue_t *handle)
     pthread_mutex_lock(&queue->use);
     queue->gone = true;
     pthread_mutex_unlock(&queue->use);
-    hsa_status_t status = rocr.hsa_queue_destroy(handle);
+    /* An agent has one cooperative queue, which it lends to whoever makes one. What intercepts that queue would take it along
+     * when it goes, and ROCr ends with SIGSEGV in hsa_shut_down (6.4.3): so it stays until then. */
+    hsa_status_t status = queue->shared ? HSA_SUCCESS : rocr.hsa_queue_destroy(handle);
     gates_clear(&queue->pending);
     gates_passed(queue, UINT64_MAX);
     instances_leave(queue);
