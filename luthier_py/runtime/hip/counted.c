@@ -99,6 +99,18 @@ static bool launch_copy(struct copy *copy, const struct launch_shape *shape, uns
     return true;
 }
 
+/* A copy is a module's kernel, and HIP before 5.5 starts none of these cooperatively. */
+static bool can_be_copied(const struct launch_shape *shape)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    if (!shape->cooperative || real_function("hipModuleLaunchCooperativeKernel"))
+        return true;
+    if (!atomic_flag_test_and_set(&said))
+        say("luthier: cooperative launches run as they are: this HIP runtime has no hipModuleLaunchCooperativeKernel; "
+            "a tool at the HSA level (--level hsa) meets them");
+    return false;
+}
+
 bool tool_launch(struct image *image, const char *kernel, const struct launch_shape *shape, hipError_t *error)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
@@ -109,6 +121,10 @@ bool tool_launch(struct image *image, const char *kernel, const struct launch_sh
         launches_selected++;
         if (!atomic_flag_test_and_set(&said))
             say("luthier: kernels run as they are whose code was loaded before the tool came, or in an unknown form");
+        return false;
+    }
+    if (!can_be_copied(shape)) {
+        launches_selected++;
         return false;
     }
     image_lock(image);

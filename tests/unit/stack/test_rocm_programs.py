@@ -77,3 +77,9 @@ def test_kernels_have_names_wherever_their_program_lies(programs: Programs, stac
     path.mkdir()
     program = Path(shutil.copy(programs.hip("vector_add"), path))
     assert [row["kernel"] for row in stacked.alone(program).profile] == ["_Z10vector_addPKfS0_Pfi"]
+
+
+def test_cooperative_launches_that_cannot_be_met_run_as_they_are(programs: Programs, stacked: Stacked) -> None:
+    """HIP 5.2 starts no module's kernel cooperatively, and a copy is one: it is said, and the program goes on."""
+    done = stacked.under("instr_count", programs.hip("cooperative"))
+    assert (done.code, done.out) == (3, "PASSED\n") and "no hipModuleLaunchCooperativeKernel" in done.err
