@@ -18,15 +18,23 @@ _MAP_FIXED_NOREPLACE = 0x100000
 _FUTEX_WAKE = 1
 _EVERYBODY = 2**31 - 1
 _SYS_FUTEX = {"x86_64": 202, "aarch64": 98}
+_libc = ctypes.CDLL(None, use_errno=True)
+_futex = _SYS_FUTEX.get(os.uname().machine)
+
+
+def wake(address: int) -> None:
+    """Everybody who waits for the word at ``address``, in whichever process; see futex(2)."""
+    if _futex is not None:
+        _libc.syscall(ctypes.c_long(_futex), ctypes.c_void_p(address), _FUTEX_WAKE, _EVERYBODY, None, None, 0)
 
 
 class Arena:
     """Mutable: the shared mapping."""
 
     def __init__(self, address: int, size: int) -> None:
-        self._libc = ctypes.CDLL(None, use_errno=True)
-        self._libc.mmap.restype = ctypes.c_void_p
-        self._libc.mmap.argtypes = [
+        libc = ctypes.CDLL(None, use_errno=True)  # of its own: argument types are set
+        libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = [
             ctypes.c_void_p,
             ctypes.c_size_t,
             ctypes.c_int,
@@ -35,7 +43,7 @@ class Arena:
             ctypes.c_long,
         ]
         flags = mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", 0x4000) | _MAP_FIXED_NOREPLACE
-        got = self._libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, ARENA_FD, 0)
+        got = libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, ARENA_FD, 0)
         if got != address:
             raise DeviceError(f"cannot map device memory at 0x{address:x}: {os.strerror(ctypes.get_errno())}")
         self.address = address + CONTROL_BYTES
@@ -43,15 +51,12 @@ class Arena:
         self._done = ctypes.c_uint64.from_address(address)
         self._bell = ctypes.c_uint32.from_address(address + 8)
         self._failure = ctypes.c_int32.from_address(address + 12)
-        self._futex = _SYS_FUTEX.get(os.uname().machine)
 
     def done(self, ticket: int) -> None:
         """Everything up to ``ticket`` is carried out."""
         self._done.value = ticket
         self._bell.value = (self._bell.value + 1) & 0xFFFFFFFF
-        if self._futex is not None:
-            bell = ctypes.c_void_p(ctypes.addressof(self._bell))
-            self._libc.syscall(ctypes.c_long(self._futex), bell, _FUTEX_WAKE, _EVERYBODY, None, None, 0)
+        wake(ctypes.addressof(self._bell))
 
     def fail(self, status: int) -> None:
         """Launches go wrong from here on; the first reason stays."""

@@ -2,7 +2,8 @@
  *
  * loaded.c is given ROCr's tables and puts ours into them; objects.c knows the program's kernels by their descriptors'
  * addresses; instances.c loads the copies; packets.c rewrites what is put on queues, and queues.c knows how much of it
- * fits; flights.c has launches whose results are wanted, gates.c what waits for these, awaited.c the thread that reads. What is the same for HIP and HSA is in runtime/tool.
+ * fits; flights.c has launches whose results are wanted, gates.c what waits for these, awaited.c the thread that
+ * reads. What is the same for HIP and HSA is in runtime/tool.
  */
 #ifndef LUTHIER_HSA_TOOL_H
 #define LUTHIER_HSA_TOOL_H

@@ -1,8 +1,8 @@
 /* The program's side of an emulated AMD GPU driver: calls for /dev/kfd, /dev/dri/renderD* and sysfs come here.
  *
  * paths.c gives files another place, device.c takes ioctls to the worker, pages.c has the memory that both sides see,
- * hold.c stops those who write to pages that are exchanged, events.c waits, bells.c watches the doorbells of queues. Nothing here knows what an ioctl means beyond what must be done
- * in this process.
+ * hold.c stops those who write to pages that are exchanged, events.c waits, bells.c watches the doorbells of queues.
+ * Nothing here knows what an ioctl means beyond what must be done in this process.
  */
 #ifndef LUTHIER_KFD_H
 #define LUTHIER_KFD_H

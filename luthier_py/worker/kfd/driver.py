@@ -2,7 +2,7 @@
 
 In: messages of runtime.kfd.protocol. Out: buffers, queues and events; dispatches on the emulator; faults as the
 program's own runtime learns of them. Source: linux/kfd_ioctl.h; drivers/gpu/drm/amd/amdkfd. Invariant: what is not
-known fails as in the driver, with EINVAL; nothing that is not done reports success.
+known fails as in the driver (ENOTTY for a number, EINVAL for an argument); nothing that is not done reports success.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ events. Out: waiters wake.
 from __future__ import annotations
 
 import ctypes
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luthier_py.runtime.kfd.protocol import ARENA_START, EVENT_WORDS, EVENTS, EVENTS_OFFSET
+from luthier_py.worker.arena import wake
 from luthier_py.worker.kfd import words
 
 _UNUSED, _SET, _AUTO = 0, 2, 4
 _UNSIGNALED = (1 << 64) - 1  # of a slot: nobody has written (kfd_events.c)
 _TIMES, _WAITING, _DATA = 8, 12, 16
 _STRIDE = 4 * EVENT_WORDS
-_SYS_FUTEX = {"x86_64": 202, "aarch64": 98}
-_FUTEX_WAKE, _EVERYBODY = 1, 2**31 - 1
 _SCAN_SECONDS = 0.0005
 PAGE_BYTES = 8 * EVENTS  # of the page of slots
 
@@ -32,8 +30,6 @@ class Events:
     """Mutable: the table in shared memory."""
 
     def __init__(self) -> None:
-        self._libc = ctypes.CDLL(None, use_errno=True)
-        self._futex = _SYS_FUTEX.get(os.uname().machine)
         self._slots: NDArray[np.uint64] | None = None
         self._page = 0  # address of the slots
         self._thread: threading.Thread | None = None
@@ -59,9 +55,7 @@ class Events:
         if not (state & _AUTO and waiting):
             words.store(place, _SET | state & _AUTO, 32)
         words.add(ARENA_START, 1, 32)
-        if self._futex is not None:
-            bell = ctypes.c_void_p(ARENA_START)
-            self._libc.syscall(ctypes.c_long(self._futex), bell, _FUTEX_WAKE, _EVERYBODY, None, None, 0)
+        wake(ARENA_START)
 
     def of_type(self, kind: int) -> list[int]:
         rows = (self._table[:, 0] != _UNUSED) & (self._table[:, 1] == kind)

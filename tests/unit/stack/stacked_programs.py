@@ -7,7 +7,6 @@ itself are in no count.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import subprocess
@@ -15,9 +14,9 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
+from program_builder import builder
 from rocm_stack import ABI, CODE_OBJECT, RocmStack
 
 from luthier_py.runtime.hip import runtime_folder
@@ -39,18 +38,6 @@ TOOLS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 }
 """What a tool reports of a launch, and where the emulator's own count of the same is."""
 OWN = "__amd_rocclr_", "kernel@"  # kernels of ROCclr for copies and fills, and of ROCr, which are in no code object
-
-
-def _builder() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("program_builder", PROGRAMS / "build.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["program_builder"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-builder = _builder()
 
 
 class Done(NamedTuple):

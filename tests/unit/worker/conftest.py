@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
 import pytest
+from program_builder import builder
 
 from luthier_py.runtime.hip import runtime_folder, tool_library
 
@@ -25,16 +23,6 @@ SECONDS = 60
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def _builder() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("program_builder", PROGRAMS / "build.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["program_builder"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-builder = _builder()
 HEADERS = {builder.hip_major(path): path for path in reversed(builder.header_folders())}
 
 
