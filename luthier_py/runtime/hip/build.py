@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from luthier_py.runtime.hip import table
-from luthier_py.runtime.native.build import WIRE, build, compilation, compile_each, compile_sources, link_library
+from luthier_py.runtime.native.build import NATIVE, build, compilation, compile_each, compile_sources, link_library
 from luthier_py.runtime.tool import COMMON_TOOL, COMMON_TOOL_SOURCES, baked_in
 
 ABI_MAJORS = (5, 6, 7)
@@ -19,8 +19,8 @@ TOOL_LIBRARY = "libluthier_tool.so"
 HERE = Path(__file__).parent
 ABI = "ABI_MAJOR"  # in sources that are compiled for each; all others are compiled once
 RUNTIME = tuple(
-    "announce capture device executables graphs hostcalls image launches memory modules nodes operations pinned pools "
-    "properties registry streams".split()
+    "announce capture contexts device errors events executables fills graphs handles hostcalls image launches memory modules nodes "
+    "operations pinned pools properties registry streams transfers work".split()
 )
 TOOL = ("attached", "copies", "counted", "graphed", "image", "interpose", "redirect")
 
@@ -28,10 +28,10 @@ TOOL = ("attached", "copies", "counted", "graphed", "image", "interpose", "redir
 def runtime_folder() -> Path:
     """A folder for LD_LIBRARY_PATH; raises Unsupported when there is no C compiler."""
     rows = table.functions()
-    texts = {**headers(rows), "missing.c": table.stubs(rows), "hip.map": table.version_script(rows)}
+    texts = {**headers(rows, inside=True), "checked.c": table.checks(rows), "missing.c": table.stubs(rows), "hip.map": table.version_script(rows)}
 
     def compile_all(folder: Path) -> None:
-        objects = compile_for_majors(folder, [*source_paths(RUNTIME), WIRE, folder / "missing.c"])
+        objects = compile_for_majors(folder, [*source_paths(RUNTIME), *NATIVE, folder / "checked.c", folder / "missing.c"])
         for major in ABI_MAJORS:
             name = f"libamdhip64.so.{major}"
             script = f"-Wl,-soname,{name}", f"-Wl,--version-script={folder / 'hip.map'}"
@@ -50,14 +50,14 @@ def tool_library(tool: str | None = None, options: str = "") -> Path:
 
     def compile_all(folder: Path) -> None:
         flags = f"-D{ABI}={ABI_MAJORS[-1]}", f"-I{HERE}", f"-I{COMMON_TOOL}", *baked
-        objects = compile_sources(folder, [*source_paths(TOOL), *COMMON_TOOL_SOURCES, WIRE], *flags)
+        objects = compile_sources(folder, [*source_paths(TOOL), *COMMON_TOOL_SOURCES, *NATIVE], *flags)
         link_library(folder / TOOL_LIBRARY, objects, *table.aliases(tuple(own)))
 
-    return build("tool", {**headers(rows), "settings": repr(baked)}, compile_all) / TOOL_LIBRARY
+    return build("tool", {**headers(rows, inside=False), "settings": repr(baked)}, compile_all) / TOOL_LIBRARY
 
 
-def headers(rows: tuple[table.Function, ...]) -> dict[str, str]:
-    return {"errors.h": table.errors_header(), "functions.h": table.declarations(rows)}
+def headers(rows: tuple[table.Function, ...], inside: bool) -> dict[str, str]:
+    return {"errors.h": table.errors_header(), "functions.h": table.declarations(rows, inside)}
 
 
 def source_paths(names: tuple[str, ...]) -> list[Path]:

@@ -42,15 +42,18 @@ static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t submitting = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t stamping = PTHREAD_MUTEX_INITIALIZER;
 static enum { COLD, READY, BROKEN } state;
+static atomic_bool ready; /* state is READY */
 static hipError_t broken = hipErrorNoDevice;
 static _Atomic uint64_t submitted;
-static _Thread_local hipError_t last_error;
-static uint64_t *free_stamps[STAMPS];
-static unsigned free_stamp_count, next_stamp;
+static _Thread_local hipError_t last_error, last_result; /* of this thread: the last that was one; of its last call */
+static struct { uint64_t *stamp, ticket; } used_stamps[STAMPS]; /* a ring: from `oldest` on those that may be used again */
+static unsigned oldest, used_stamp_count, next_stamp;
+static atomic_bool gone; /* the worker */
 
 hipError_t note(hipError_t error)
 {
-    if (error != hipSuccess)
+    last_result = error;
+    if (error != hipSuccess && error != hipErrorNotReady)
         last_error = error;
     return error;
 }
@@ -64,6 +67,13 @@ hipError_t hipGetLastError(void)
     return error;
 }
 
+hipError_t hipExtGetLastError(void)
+{
+    hipError_t error = last_result;
+    last_result = hipSuccess;
+    return error;
+}
+
 /* A child of fork has neither the worker nor a right to the parent's: like a GPU, it cannot be used there ("Process
  * creation" in HIP's documentation), and memory of the device is none of the child's (MADV_DONTFORK). */
 static void after_fork(void)
@@ -72,7 +82,10 @@ static void after_fork(void)
     pinned_after_fork();
     memory_after_fork();
     launches_after_fork();
+    handles_after_fork();
+    work_after_fork();
     control = NULL;
+    ready = false;
     if (state == READY) {
         state = BROKEN;
         broken = hipErrorNotInitialized;
@@ -162,10 +175,13 @@ static hipError_t start(void)
 
 hipError_t device_ready(void)
 {
+    if (ready)
+        return hipSuccess;
     pthread_mutex_lock(&starting);
     if (state == COLD) {
         broken = start();
         state = broken == hipSuccess ? READY : BROKEN;
+        ready = state == READY;
     }
     hipError_t error = state == READY ? hipSuccess : broken;
     pthread_mutex_unlock(&starting);
@@ -192,10 +208,10 @@ size_t device_arena_bytes(void) { return arena_bytes; }
 
 uint64_t device_submitted(void) { return submitted; }
 
-bool device_done(uint64_t ticket) { return !control || control->completed >= ticket; }
+bool device_done(uint64_t ticket) { return !control || control->completed >= ticket || gone; }
 
 /* A failed launch is final: every later wait and copy reports it, as after a fault on a GPU. */
-static hipError_t failure(void) { return control ? (hipError_t)control->failure : state == BROKEN ? broken : hipSuccess; }
+static hipError_t failure(void) { return gone ? hipErrorLaunchFailure : control ? (hipError_t)control->failure : state == BROKEN ? broken : hipSuccess; }
 
 hipError_t device_wait(uint64_t ticket)
 {
@@ -206,7 +222,8 @@ hipError_t device_wait(uint64_t ticket)
             break;
         syscall(SYS_futex, &control->bell, FUTEX_WAIT, bell, &patience, NULL, 0);
         if (!device_done(ticket) && wire_gone(&wire)) {
-            say("luthier: the worker process has ended");
+            if (!atomic_exchange(&gone, true))
+                say("luthier: the worker process has ended");
             return hipErrorLaunchFailure;
         }
     }
@@ -252,19 +269,29 @@ hipError_t device_ask(uint32_t code, const uint64_t *question, int count, uint64
     return cursor.bad ? hipErrorUnknown : hipSuccess;
 }
 
+/* One that was given back, if the worker will not write to it any more; else a new one. */
 uint64_t *stamp_take(void)
 {
+    uint64_t *stamp = NULL;
     pthread_mutex_lock(&stamping);
-    uint64_t *stamp = free_stamp_count ? free_stamps[--free_stamp_count]
-                      : control && next_stamp < STAMPS ? &control->stamps[next_stamp++] : NULL;
+    if (used_stamp_count && device_done(used_stamps[oldest].ticket)) {
+        stamp = used_stamps[oldest].stamp;
+        oldest = (oldest + 1) % STAMPS;
+        used_stamp_count--;
+    } else if (control && next_stamp < STAMPS)
+        stamp = &control->stamps[next_stamp++];
     pthread_mutex_unlock(&stamping);
+    if (stamp)
+        *stamp = 0;
     return stamp;
 }
 
-void stamp_give(uint64_t *stamp)
+void stamp_give(uint64_t *stamp, uint64_t ticket)
 {
     pthread_mutex_lock(&stamping);
-    free_stamps[free_stamp_count++] = stamp;
+    unsigned place = (oldest + used_stamp_count++) % STAMPS;
+    used_stamps[place].stamp = stamp;
+    used_stamps[place].ticket = ticket;
     pthread_mutex_unlock(&stamping);
 }
 
@@ -273,10 +300,4 @@ uint64_t nanoseconds(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-hipError_t hipDeviceSynchronize(void)
-{
-    hipError_t error = device_ready();
-    return note(error ? error : device_wait(device_submitted()));
 }

@@ -7,10 +7,10 @@ enum { UPDATED = 0, UPDATE_FAILED = 1, TOPOLOGY_CHANGED = 2, TYPE_CHANGED = 3, I
 
 hipError_t hipGraphInstantiateWithFlags(struct graph **executable, struct graph *graph, unsigned long long flags)
 {
-    hipError_t error = executable && graph ? graph_copy(executable, graph, true) : hipErrorInvalidValue;
+    hipError_t error = graph_copy(executable, graph, HANDLE_EXEC);
     if (!error)
         (*executable)->flags = flags;
-    return note(error);
+    return error;
 }
 
 hipError_t hipGraphInstantiate(struct graph **executable, struct graph *graph, struct node **bad, char *log, size_t log_bytes)
@@ -24,8 +24,6 @@ hipError_t hipGraphInstantiate(struct graph **executable, struct graph *graph, s
 
 hipError_t hipGraphInstantiateWithParams(struct graph **executable, struct graph *graph, struct instantiate_params *params)
 {
-    if (!params)
-        return note(hipErrorInvalidValue);
     hipError_t error = hipGraphInstantiateWithFlags(executable, graph, params->flags);
     params->bad = NULL;
     params->result = error ? INVALID_STRUCTURE : 0;
@@ -34,17 +32,29 @@ hipError_t hipGraphInstantiateWithParams(struct graph **executable, struct graph
 
 hipError_t hipGraphExecGetFlags(struct graph *executable, unsigned long long *flags)
 {
-    if (!executable || !flags)
-        return note(hipErrorInvalidValue);
     *flags = executable->flags;
     return hipSuccess;
 }
 
-hipError_t hipGraphExecDestroy(struct graph *executable) { return hipGraphDestroy(executable); }
+hipError_t hipGraphExecDestroy(struct graph *executable)
+{
+    if (!handle_remove(executable, HANDLE_EXEC))
+        return hipErrorInvalidValue;
+    graph_destroy(executable);
+    return hipSuccess;
+}
 
 hipError_t hipGraphUpload(struct graph *executable, stream_t handle)
 {
-    return note(executable && stream_of(handle) ? hipSuccess : hipErrorInvalidValue);
+    (void)executable, (void)handle;
+    return hipSuccess;
+}
+
+static hipError_t perform_copy(stream_t handle, const struct operation *operation)
+{
+    struct operation copy;
+    hipError_t error = operation_copy(&copy, operation);
+    return error ? error : perform(handle, &copy);
 }
 
 static hipError_t carry_out(const struct node *node, stream_t handle)
@@ -54,32 +64,32 @@ static hipError_t carry_out(const struct node *node, stream_t handle)
     case NODE_EMPTY: return hipSuccess;
     case NODE_WAIT: return hipStreamWaitEvent(handle, node->event, 0);
     case NODE_RECORD: return hipEventRecord(node->event, handle);
-    default: return node->off ? hipSuccess : perform(handle, &node->operation);
+    default: return node->off ? hipSuccess : perform_copy(handle, &node->operation);
     }
 }
 
 hipError_t hipGraphLaunch(struct graph *executable, stream_t handle)
 {
-    hipError_t error = executable ? hipSuccess : hipErrorInvalidValue;
+    hipError_t error = hipSuccess;
     for (size_t i = 0; !error && i < executable->nodes.count; i++)
         error = carry_out(executable->nodes.at[i], handle);
-    return note(error);
+    return error;
 }
 
 hipError_t hipGraphNodeSetEnabled(struct graph *executable, struct node *node, unsigned on)
 {
-    struct node *own = executable ? node_in(executable, node) : NULL;
+    struct node *own = node_in(executable, node);
     if (!own || own->type > NODE_FILL)
-        return note(hipErrorInvalidValue);
+        return hipErrorInvalidValue;
     own->off = !on;
     return hipSuccess;
 }
 
 hipError_t hipGraphNodeGetEnabled(struct graph *executable, struct node *node, unsigned *on)
 {
-    const struct node *own = executable ? node_in(executable, node) : NULL;
-    if (!own || !on)
-        return note(hipErrorInvalidValue);
+    const struct node *own = node_in(executable, node);
+    if (!own)
+        return hipErrorInvalidValue;
     *on = !own->off;
     return hipSuccess;
 }
@@ -120,14 +130,12 @@ static void exchange(struct graph *graph, struct graph *other)
 hipError_t hipGraphExecUpdate(struct graph *executable, struct graph *graph, struct node **bad, int *result)
 {
     struct graph *update;
-    if (!executable || !graph || !bad || !result)
-        return note(hipErrorInvalidValue);
-    *result = graph_copy(&update, graph, true) ? UPDATE_FAILED : UPDATED;
+    *result = graph_copy(&update, graph, HANDLE_EXEC) ? UPDATE_FAILED : UPDATED;
     if (*result != UPDATED)
-        return note(hipErrorGraphExecUpdateFailure);
+        return hipErrorGraphExecUpdateFailure;
     *result = difference(executable, update, bad);
     if (*result == UPDATED)
         exchange(executable, update);
-    hipGraphDestroy(update);
-    return note(*result == UPDATED ? hipSuccess : hipErrorGraphExecUpdateFailure);
+    graph_destroy(update);
+    return *result == UPDATED ? hipSuccess : hipErrorGraphExecUpdateFailure;
 }

@@ -9,7 +9,6 @@ enum node_type { /* hipGraphNodeType */
 };
 
 struct node {
-    uint32_t magic;
     enum node_type type;
     struct graph *graph;
     struct nodes before;
@@ -30,14 +29,13 @@ struct graph {
 };
 
 /* nodes.c */
-bool is_node(const struct node *node);
 /* A new node after `count` others; what `operation` holds becomes the node's, also when this fails. */
 hipError_t graph_add(struct graph *graph, enum node_type type, const struct operation *operation,
                      struct node *const *before, size_t count, struct node **node);
-void operation_discard(struct operation *operation);
-hipError_t operation_copy(struct operation *to, const struct operation *from);
 void node_set(struct node *node, const struct operation *operation); /* takes what it holds */
-hipError_t graph_copy(struct graph **copy, const struct graph *graph, bool ordered);
+/* `kind`: an executable has its nodes in an order that their edges allow. */
+hipError_t graph_copy(struct graph **copy, const struct graph *graph, enum handle_kind kind);
+void graph_destroy(struct graph *graph);
 struct node *node_in(const struct graph *copy, const struct node *origin); /* the copy of that node */
 
 #endif

@@ -11,10 +11,8 @@ enum { KIND_DEFAULT = 4 };
 static hipError_t launch_of(const struct launch_params *params, struct operation *operation)
 {
     struct kernel *kernel;
-    if (!params)
-        return hipErrorInvalidValue;
     hipError_t error = function_kernel(params->function, device_current(), &kernel);
-    if (error && is_kernel(params->function)) {
+    if (error && handle_is(params->function, HANDLE_KERNEL)) {
         kernel = params->function;
         error = hipSuccess;
     }
@@ -24,24 +22,25 @@ static hipError_t launch_of(const struct launch_params *params, struct operation
 
 static hipError_t copy_of(const struct copy3d *params, struct operation *operation)
 {
-    return params ? copy3d_prepare(params, operation) : hipErrorInvalidValue;
+    return copy3d_prepare(params, operation);
 }
 
-static hipError_t line_of(void *to, const void *from, size_t bytes, int kind, struct operation *operation)
+static hipError_t line_of(void *to, const void *from, size_t bytes, struct operation *operation)
 {
-    return copy_prepare(&(struct transfer){to, from, bytes, bytes, 0, 0, bytes, 1, 1}, kind, operation);
+    return copy_prepare(&(struct transfer){to, from, bytes, bytes, 0, 0, bytes, 1, 1, false}, operation);
 }
 
 static hipError_t fill_of(const struct fill_params *params, struct operation *operation)
 {
-    if (!params || (params->element != 1 && params->element != 2 && params->element != 4))
+    if (params->element != 1 && params->element != 2 && params->element != 4)
         return hipErrorInvalidValue;
-    return fill_prepare(params->to, params->value, params->element, params->width, params->pitch, params->height, operation);
+    struct fill fill = {params->to, params->value, params->element, params->pitch, 0, params->width, params->height, 1};
+    return fill_prepare(&fill, operation);
 }
 
 static hipError_t call_of(const struct call_params *params, struct operation *operation)
 {
-    if (!params || !params->function)
+    if (!params->function)
         return hipErrorInvalidValue;
     *operation = (struct operation){OPERATION_CALL, .call = {params->function, params->data}};
     return hipSuccess;
@@ -63,9 +62,9 @@ static hipError_t operation_of(const struct node_params *params, struct operatio
 
 static bool good_place(struct node **node, const struct graph *graph, struct node *const *before, size_t count)
 {
-    bool good = node && graph && (before || !count);
+    bool good = node && (before || !count);
     for (size_t i = 0; good && i < count; i++)
-        good = is_node(before[i]) && before[i]->graph == graph;
+        good = handle_is(before[i], HANDLE_NODE) && before[i]->graph == graph;
     return good;
 }
 
@@ -77,7 +76,7 @@ static hipError_t add(struct node **node, struct graph *graph, struct node *cons
             operation_discard(operation);
         error = hipErrorInvalidValue;
     }
-    return note(error ? error : graph_add(graph, type, operation, before, count, node));
+    return error ? error : graph_add(graph, type, operation, before, count, node);
 }
 
 hipError_t hipGraphAddKernelNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
@@ -100,7 +99,8 @@ hipError_t hipGraphAddMemcpyNode1D(struct node **node, struct graph *graph, stru
                                    void *to, const void *from, size_t bytes, int kind)
 {
     struct operation operation;
-    hipError_t error = line_of(to, from, bytes, kind, &operation);
+    (void)kind;
+    hipError_t error = line_of(to, from, bytes, &operation);
     return add(node, graph, before, count, NODE_COPY, error, &operation);
 }
 
@@ -109,7 +109,7 @@ hipError_t hipGraphAddMemcpyNodeToSymbol(struct node **node, struct graph *graph
 {
     void *to;
     hipError_t error = symbol_place(symbol, device_current(), bytes, offset, &to);
-    return error ? note(error) : hipGraphAddMemcpyNode1D(node, graph, before, count, to, from, bytes, kind);
+    return error ? error : hipGraphAddMemcpyNode1D(node, graph, before, count, to, from, bytes, kind);
 }
 
 hipError_t hipGraphAddMemcpyNodeFromSymbol(struct node **node, struct graph *graph, struct node *const *before, size_t count,
@@ -117,7 +117,7 @@ hipError_t hipGraphAddMemcpyNodeFromSymbol(struct node **node, struct graph *gra
 {
     void *from;
     hipError_t error = symbol_place(symbol, device_current(), bytes, offset, &from);
-    return error ? note(error) : hipGraphAddMemcpyNode1D(node, graph, before, count, to, from, bytes, kind);
+    return error ? error : hipGraphAddMemcpyNode1D(node, graph, before, count, to, from, bytes, kind);
 }
 
 hipError_t hipGraphAddMemsetNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
@@ -144,7 +144,7 @@ hipError_t hipGraphAddEmptyNode(struct node **node, struct graph *graph, struct 
 static hipError_t add_event(struct node **node, struct graph *graph, struct node *const *before, size_t count, event_t event,
                             enum node_type type)
 {
-    hipError_t error = add(node, graph, before, count, type, event ? hipSuccess : hipErrorInvalidValue, NULL);
+    hipError_t error = add(node, graph, before, count, type, hipSuccess, NULL);
     if (!error)
         (*node)->event = event;
     return error;
@@ -166,12 +166,12 @@ hipError_t hipGraphAddChildGraphNode(struct node **node, struct graph *graph, st
                                      struct graph *child)
 {
     struct graph *copy;
-    hipError_t error = child ? graph_copy(&copy, child, false) : hipErrorInvalidValue;
+    hipError_t error = graph_copy(&copy, child, HANDLE_GRAPH);
     if (error)
-        return note(error);
+        return error;
     error = add(node, graph, before, count, NODE_GRAPH, hipSuccess, NULL);
     if (error)
-        hipGraphDestroy(copy);
+        graph_destroy(copy);
     else
         (*node)->child = copy;
     return error;
@@ -181,27 +181,27 @@ hipError_t hipGraphAddNode(struct node **node, struct graph *graph, struct node 
                            const struct node_params *params)
 {
     struct operation operation;
-    hipError_t error = params ? operation_of(params, &operation) : hipErrorInvalidValue;
-    return error ? note(error) : add(node, graph, before, count, (enum node_type)params->type, hipSuccess, &operation);
+    hipError_t error = operation_of(params, &operation);
+    return error ? error : add(node, graph, before, count, (enum node_type)params->type, hipSuccess, &operation);
 }
 
 /* Changes: of a node of a graph, or of its copy in an executable. */
 
 static struct node *own(const struct graph *executable, struct node *node)
 {
-    return executable && is_node(node) ? node_in(executable, node) : NULL;
+    return node_in(executable, node);
 }
 
 static hipError_t set(struct node *node, enum node_type type, hipError_t error, struct operation *operation)
 {
     if (error)
-        return note(error);
-    if (is_node(node) && node->type == type) {
+        return error;
+    if (node && node->type == type) {
         node_set(node, operation);
         return hipSuccess;
     }
     operation_discard(operation);
-    return note(hipErrorInvalidValue);
+    return hipErrorInvalidValue;
 }
 
 hipError_t hipGraphKernelNodeSetParams(struct node *node, const struct launch_params *params)
@@ -231,7 +231,8 @@ hipError_t hipGraphExecMemcpyNodeSetParams(struct graph *executable, struct node
 hipError_t hipGraphMemcpyNodeSetParams1D(struct node *node, void *to, const void *from, size_t bytes, int kind)
 {
     struct operation operation;
-    hipError_t error = line_of(to, from, bytes, kind, &operation);
+    (void)kind;
+    hipError_t error = line_of(to, from, bytes, &operation);
     return set(node, NODE_COPY, error, &operation);
 }
 
@@ -268,8 +269,8 @@ hipError_t hipGraphExecHostNodeSetParams(struct graph *executable, struct node *
 hipError_t hipGraphNodeSetParams(struct node *node, const struct node_params *params)
 {
     struct operation operation;
-    hipError_t error = params ? operation_of(params, &operation) : hipErrorInvalidValue;
-    return error ? note(error) : set(node, (enum node_type)params->type, hipSuccess, &operation);
+    hipError_t error = operation_of(params, &operation);
+    return error ? error : set(node, (enum node_type)params->type, hipSuccess, &operation);
 }
 
 hipError_t hipGraphExecNodeSetParams(struct graph *executable, struct node *node, const struct node_params *params)
@@ -281,18 +282,18 @@ hipError_t hipGraphExecNodeSetParams(struct graph *executable, struct node *node
 
 static bool is_of(const struct node *node, enum node_type type, const void *answer)
 {
-    return is_node(node) && node->type == type && answer;
+    return answer && node->type == type;
 }
 
 hipError_t hipGraphKernelNodeGetParams(struct node *node, struct launch_params *params)
 {
     if (!is_of(node, NODE_LAUNCH, params))
-        return note(hipErrorInvalidValue);
+        return hipErrorInvalidValue;
     struct kernel *kernel = node->operation.launch.kernel;
     if (!node->args)
         node->args = calloc(kernel->argument_count + 1u, sizeof *node->args);
     if (!node->args)
-        return note(hipErrorOutOfMemory);
+        return hipErrorOutOfMemory;
     for (uint32_t i = 0; i < kernel->argument_count; i++)
         node->args[i] = (char *)node->operation.launch.kernarg + kernel->arguments[i].offset;
     *params = (struct launch_params){node->operation.launch.block, NULL, kernel, node->operation.launch.grid, node->args,
@@ -308,7 +309,7 @@ static struct pitched pitched_of(const void *address, const struct transfer *cop
 hipError_t hipGraphMemcpyNodeGetParams(struct node *node, struct copy3d *params)
 {
     if (!is_of(node, NODE_COPY, params))
-        return note(hipErrorInvalidValue);
+        return hipErrorInvalidValue;
     const struct transfer *copy = &node->operation.copy;
     *params = (struct copy3d){
         .from = pitched_of(copy->from, copy, copy->from_pitch, copy->from_slice),
@@ -320,7 +321,7 @@ hipError_t hipGraphMemcpyNodeGetParams(struct node *node, struct copy3d *params)
 hipError_t hipGraphMemsetNodeGetParams(struct node *node, struct fill_params *params)
 {
     if (!is_of(node, NODE_FILL, params))
-        return note(hipErrorInvalidValue);
+        return hipErrorInvalidValue;
     *params = (struct fill_params){node->operation.fill.to, node->operation.fill.element, node->operation.fill.height,
                                    node->operation.fill.pitch, node->operation.fill.value, node->operation.fill.count};
     return hipSuccess;
@@ -329,7 +330,7 @@ hipError_t hipGraphMemsetNodeGetParams(struct node *node, struct fill_params *pa
 hipError_t hipGraphHostNodeGetParams(struct node *node, struct call_params *params)
 {
     if (!is_of(node, NODE_CALL, params))
-        return note(hipErrorInvalidValue);
+        return hipErrorInvalidValue;
     *params = (struct call_params){node->operation.call.function, node->operation.call.data};
     return hipSuccess;
 }
@@ -337,7 +338,7 @@ hipError_t hipGraphHostNodeGetParams(struct node *node, struct call_params *para
 hipError_t hipGraphChildGraphNodeGetGraph(struct node *node, struct graph **graph)
 {
     if (!is_of(node, NODE_GRAPH, graph))
-        return note(hipErrorInvalidValue);
+        return hipErrorInvalidValue;
     *graph = node->child;
     return hipSuccess;
 }

@@ -14,6 +14,8 @@ static hipError_t pack(const struct kernel *kernel, void **args, void **extra, c
 {
     const void *buffer = NULL;
     size_t bytes = 0;
+    if (args && extra)
+        return hipErrorInvalidValue;
     if (args) {
         for (uint32_t i = 0; i < kernel->argument_count; i++) {
             if (!args[i])
@@ -38,8 +40,6 @@ hipError_t launch_prepare(const struct launch *l, struct operation *operation)
 {
     const struct kernel *kernel = l->kernel;
     struct dim3 grid = l->grid, block = l->block;
-    if (!kernel)
-        return hipErrorInvalidHandle;
     const struct device_facts *facts = facts_of(kernel);
     uint64_t threads = (uint64_t)block.x * block.y * block.z;
     if (!grid.x || !grid.y || !grid.z || !threads || block.x > facts->max_threads || block.y > facts->max_threads ||
@@ -68,9 +68,7 @@ hipError_t launch(stream_t stream, const struct launch *l)
     }
     if (error)
         return error;
-    error = perform(stream, &operation);
-    free(operation.launch.kernarg);
-    return error;
+    return perform(stream, &operation);
 }
 
 static hipError_t launch_function(const void *function, struct dim3 grid, struct dim3 block, void **args, size_t lds_bytes,
@@ -84,7 +82,7 @@ static hipError_t launch_function(const void *function, struct dim3 grid, struct
         error = launch(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, false});
     if (!error && stop)
         error = hipEventRecord(stop, stream);
-    return note(error);
+    return error;
 }
 
 hipError_t hipLaunchKernel(const void *function, struct dim3 grid, struct dim3 block, void **args, size_t lds_bytes, stream_t stream)
@@ -101,8 +99,6 @@ hipError_t hipExtLaunchKernel(const void *function, struct dim3 grid, struct dim
 
 hipError_t hipLaunchKernelExC(const struct launch_config *config, const void *function, void **args)
 {
-    if (!config)
-        return note(hipErrorInvalidValue);
     return hipLaunchKernel(function, config->grid, config->block, args, config->lds_bytes, config->stream);
 }
 
@@ -110,13 +106,11 @@ hipError_t hipModuleLaunchKernel(struct kernel *kernel, unsigned grid_x, unsigne
                                  unsigned block_y, unsigned block_z, unsigned lds_bytes, stream_t stream, void **args, void **extra)
 {
     struct dim3 grid = {grid_x, grid_y, grid_z}, block = {block_x, block_y, block_z};
-    return note(launch(stream, &(struct launch){kernel, grid, block, lds_bytes, args, extra, false}));
+    return launch(stream, &(struct launch){kernel, grid, block, lds_bytes, args, extra, false});
 }
 
 hipError_t hipDrvLaunchKernelEx(const struct driver_launch_config *c, struct kernel *kernel, void **args, void **extra)
 {
-    if (!c)
-        return note(hipErrorInvalidValue);
     return hipModuleLaunchKernel(kernel, c->grid_x, c->grid_y, c->grid_z, c->block_x, c->block_y, c->block_z, c->lds_bytes,
                                  c->stream, args, extra);
 }
@@ -129,20 +123,20 @@ hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, uns
     struct dim3 block = {block_x, block_y, block_z};
     (void)flags;
     if (!block_x || !block_y || !block_z || items_x % block_x || items_y % block_y || items_z % block_z)
-        return note(hipErrorInvalidConfiguration);
+        return hipErrorInvalidConfiguration;
     struct dim3 grid = {items_x / block_x, items_y / block_y, items_z / block_z};
     hipError_t error = start ? hipEventRecord(start, stream) : hipSuccess;
     if (!error)
         error = launch(stream, &(struct launch){kernel, grid, block, lds_bytes, args, extra, false});
     if (!error && stop)
         error = hipEventRecord(stop, stream);
-    return note(error);
+    return error;
 }
 
 /* Work-groups of one compute unit, from the target's limits; they are the worker's to know. */
 static hipError_t occupancy(struct kernel *kernel, int block_size, size_t lds_bytes, int *blocks)
 {
-    if (!kernel || !blocks || block_size < 1)
+    if (block_size < 1)
         return hipErrorInvalidValue;
     if ((uint32_t)block_size > kernel->max_threads || lds_bytes > facts_of(kernel)->lds_bytes) {
         *blocks = 0;
@@ -180,7 +174,7 @@ hipError_t hipLaunchCooperativeKernel(const void *function, struct dim3 grid, st
 {
     struct kernel *kernel;
     hipError_t error = function_kernel(function, stream_device(stream), &kernel);
-    return note(error ? error : launch_cooperative(kernel, grid, block, lds_bytes, stream, args));
+    return error ? error : launch_cooperative(kernel, grid, block, lds_bytes, stream, args);
 }
 
 hipError_t hipModuleLaunchCooperativeKernel(struct kernel *kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z,
@@ -188,7 +182,7 @@ hipError_t hipModuleLaunchCooperativeKernel(struct kernel *kernel, unsigned grid
                                             stream_t stream, void **args)
 {
     struct dim3 grid = {grid_x, grid_y, grid_z}, block = {block_x, block_y, block_z};
-    return note(kernel ? launch_cooperative(kernel, grid, block, lds_bytes, stream, args) : hipErrorInvalidHandle);
+    return launch_cooperative(kernel, grid, block, lds_bytes, stream, args);
 }
 
 /* The call configuration of <<<...>>>, which compiled code pushes and its stub pops; and the older form of it. */
@@ -223,7 +217,7 @@ hipError_t hipConfigureCall(struct dim3 grid, struct dim3 block, size_t lds_byte
 hipError_t hipSetupArgument(const void *value, size_t bytes, size_t offset)
 {
     if (!value || offset > sizeof set_up || bytes > sizeof set_up - offset)
-        return note(hipErrorInvalidValue);
+        return hipErrorInvalidValue;
     memcpy(set_up + offset, value, bytes);
     if (set_up_bytes < offset + bytes)
         set_up_bytes = offset + bytes;
@@ -236,26 +230,26 @@ hipError_t hipLaunchByPtr(const void *function)
     void *extra[] = {BUFFER_POINTER, set_up, BUFFER_SIZE, &set_up_bytes, LAUNCH_END};
     hipError_t error = function_kernel(function, stream_device(configuration.stream), &kernel);
     struct launch all = {kernel, configuration.grid, configuration.block, configuration.lds_bytes, NULL, extra, false};
-    return note(error ? error : launch(configuration.stream, &all));
+    return error ? error : launch(configuration.stream, &all);
 }
 
 hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, struct kernel *kernel, int block_size, size_t lds_bytes)
 {
-    return note(occupancy(kernel, block_size, lds_bytes, blocks));
+    return occupancy(kernel, block_size, lds_bytes, blocks);
 }
 
 hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, struct kernel *kernel, int block_size,
                                                                        size_t lds_bytes, unsigned flags)
 {
     (void)flags;
-    return note(occupancy(kernel, block_size, lds_bytes, blocks));
+    return occupancy(kernel, block_size, lds_bytes, blocks);
 }
 
 hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function, int block_size, size_t lds_bytes)
 {
     struct kernel *kernel;
     hipError_t error = function_kernel(function, device_current(), &kernel);
-    return note(error ? error : occupancy(kernel, block_size, lds_bytes, blocks));
+    return error ? error : occupancy(kernel, block_size, lds_bytes, blocks);
 }
 
 hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *function, int block_size,
@@ -268,8 +262,6 @@ hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, co
 /* The block size of whole waves that fills a compute unit best; the larger one where two are equal. */
 static hipError_t best_block(struct kernel *kernel, size_t lds_bytes, int limit, int *grid_size, int *block_size)
 {
-    if (!kernel || !grid_size || !block_size)
-        return hipErrorInvalidValue;
     int most = (int)kernel->max_threads, wave = (int)facts_of(kernel)->wave_size, best = 0;
     if (limit > 0 && limit < most)
         most = limit;
@@ -289,31 +281,29 @@ static hipError_t best_block(struct kernel *kernel, size_t lds_bytes, int limit,
 
 hipError_t hipModuleOccupancyMaxPotentialBlockSize(int *grid_size, int *block_size, struct kernel *kernel, size_t lds_bytes, int limit)
 {
-    return note(best_block(kernel, lds_bytes, limit, grid_size, block_size));
+    return best_block(kernel, lds_bytes, limit, grid_size, block_size);
 }
 
 hipError_t hipModuleOccupancyMaxPotentialBlockSizeWithFlags(int *grid_size, int *block_size, struct kernel *kernel,
                                                             size_t lds_bytes, int limit, unsigned flags)
 {
     (void)flags;
-    return note(best_block(kernel, lds_bytes, limit, grid_size, block_size));
+    return best_block(kernel, lds_bytes, limit, grid_size, block_size);
 }
 
 hipError_t hipOccupancyMaxPotentialBlockSize(int *grid_size, int *block_size, const void *function, size_t lds_bytes, int limit)
 {
     struct kernel *kernel;
     hipError_t error = function_kernel(function, device_current(), &kernel);
-    return note(error ? error : best_block(kernel, lds_bytes, limit, grid_size, block_size));
+    return error ? error : best_block(kernel, lds_bytes, limit, grid_size, block_size);
 }
 
 hipError_t hipFuncGetAttribute(int *value, int attribute, struct kernel *kernel)
 {
-    if (!value || !kernel)
-        return note(value ? hipErrorInvalidDeviceFunction : hipErrorInvalidValue);
     int values[] = {(int)kernel->max_threads, (int)kernel->lds_bytes, 0, (int)kernel->private_bytes, (int)kernel->vgprs,
                     30, 0, 0, (int)(facts_of(kernel)->lds_bytes - kernel->lds_bytes), 0};
     if (attribute < 0 || attribute >= (int)(sizeof values / sizeof *values))
-        return note(hipErrorInvalidValue);
+        return hipErrorInvalidValue;
     *value = values[attribute];
     return hipSuccess;
 }
@@ -321,9 +311,9 @@ hipError_t hipFuncGetAttribute(int *value, int attribute, struct kernel *kernel)
 hipError_t hipFuncGetAttributes(struct function_attributes *attributes, const void *function)
 {
     struct kernel *kernel;
-    hipError_t error = attributes ? function_kernel(function, device_current(), &kernel) : hipErrorInvalidValue;
+    hipError_t error = function_kernel(function, device_current(), &kernel);
     if (error)
-        return note(error);
+        return error;
     *attributes = (struct function_attributes){
         .local_bytes = kernel->private_bytes, .max_dynamic_lds = (int)(facts_of(kernel)->lds_bytes - kernel->lds_bytes),
         .max_threads = (int)kernel->max_threads, .registers = (int)kernel->vgprs, .ptx_version = 30,
@@ -334,7 +324,7 @@ hipError_t hipFuncGetAttributes(struct function_attributes *attributes, const vo
 static hipError_t known_function(const void *function)
 {
     struct kernel *kernel;
-    return note(function_kernel(function, device_current(), &kernel));
+    return function_kernel(function, device_current(), &kernel);
 }
 
 hipError_t hipFuncSetAttribute(const void *function, int attribute, int value)
@@ -349,10 +339,8 @@ hipError_t hipFuncSetSharedMemConfig(const void *function, int config) { return 
 hipError_t hipGetProcAddress(const char *symbol, void **function, int version, uint64_t flags, int *status)
 {
     (void)version, (void)flags;
-    if (!symbol || !function)
-        return note(hipErrorInvalidValue);
     *function = dlsym(RTLD_DEFAULT, symbol); /* what is preloaded comes first, as for linked calls */
     if (status)
         *status = *function ? 0 : 1;
-    return note(*function ? hipSuccess : hipErrorInvalidValue);
+    return *function ? hipSuccess : hipErrorInvalidValue;
 }

@@ -1,7 +1,8 @@
 /* What the files of this library share: the types of its ABI, and its own state.
  *
  * The library is thin: memory lives in an arena that the worker maps at the same address, so copies are plain
- * memmove; launches are messages, executed in the order of their tickets. See docs/runtime.md.
+ * memmove; launches are messages, executed in the order of their tickets. See docs/runtime.md. A function of the API is
+ * a line of functions.txt: its checks stand there, what is written here sees arguments that passed them.
  */
 #ifndef LUTHIER_H
 #define LUTHIER_H
@@ -17,6 +18,7 @@
 #include "wire.h"
 
 /* Types of the ABI. */
+enum { COPY_TO_HOST = 2, COPY_DEFAULT = 4 }; /* hipMemcpyKind */
 struct dim3 { uint32_t x, y, z; };
 struct extent { size_t width, height, depth; };
 struct position { size_t x, y, z; };
@@ -41,8 +43,13 @@ struct access;
 struct fat_binary;
 struct kernel;
 struct module;
-typedef struct stream *stream_t;
+typedef struct stream *stream_t; /* handles: handles.c */
 typedef struct event *event_t;
+typedef struct graph *graph_t, *exec_t;
+typedef struct node *node_t;
+typedef struct module *module_t;
+typedef struct kernel *kernel_t;
+typedef struct pool *pool_t;
 typedef void (*stream_callback)(stream_t stream, hipError_t status, void *data);
 struct nodes { struct node **at; size_t count, room; };
 struct launch_params { struct dim3 block; void **extra, *function; struct dim3 grid; void **args; unsigned lds_bytes; };
@@ -59,7 +66,9 @@ struct driver_launch_config {
 };
 
 #define API __attribute__((visibility("default")))
+#ifndef LUTHIER_OUTSIDE
 #include "functions.h" /* generated from functions.txt */
+#endif
 
 /* device.c: the worker, the arena, tickets. */
 struct device_facts {
@@ -87,11 +96,29 @@ hipError_t device_call(uint32_t code, const struct part *parts, int count, struc
 hipError_t device_ask(uint32_t code, const uint64_t *question, int count, uint64_t *answer); /* numbers for a number */
 bool in_arena(const void *address);
 size_t device_arena_bytes(void);
-uint64_t *stamp_take(void);              /* a word that the worker can write a time to; NULL when there is none */
-void stamp_give(uint64_t *stamp);
+uint64_t *stamp_take(void);              /* a word, 0, that the worker can write a time to; NULL when there is none */
+void stamp_give(uint64_t *stamp, uint64_t ticket); /* once that is done */
 uint64_t nanoseconds(void);
 hipError_t note(hipError_t error);       /* remember as this thread's last error */
 hipError_t not_supported(const char *name, atomic_flag *said);
+
+/* handles.c: what is alive. The checks are those of functions.txt. */
+enum handle_kind {
+    HANDLE_STREAM = 1, HANDLE_EVENT, HANDLE_GRAPH, HANDLE_EXEC, HANDLE_NODE, HANDLE_MODULE, HANDLE_KERNEL, HANDLE_POOL
+};
+static inline bool between(long long value, long long low, long long high) { return low <= value && value <= high; }
+bool handle_add(const void *handle, enum handle_kind kind); /* false: out of memory */
+bool handle_is(const void *handle, enum handle_kind kind);
+bool handle_remove(const void *handle, enum handle_kind kind); /* false: it was none; so only one thread destroys */
+void handles_after_fork(void);
+hipError_t check_stream(stream_t stream);
+hipError_t check_event(event_t event);
+hipError_t check_graph(graph_t graph);
+hipError_t check_exec(exec_t executable);
+hipError_t check_node(node_t node);
+hipError_t check_module(module_t module);
+hipError_t check_kernel(kernel_t kernel);
+hipError_t check_pool(pool_t pool);
 
 /* memory.c */
 enum kind { KIND_DEVICE, KIND_HOST, KIND_MANAGED, KIND_VARIABLE, KIND_PINNED };
@@ -105,7 +132,9 @@ bool memory_remove(uintptr_t address);
 void memory_leave(const struct pool *pool);
 bool memory_find(const void *address, struct allocation *found);
 bool memory_valid(const void *address, size_t bytes); /* host memory, or inside one allocation */
-hipError_t memory_free(void *address);
+bool memory_known(const void *address, size_t bytes); /* inside one allocation */
+hipError_t memory_free(void *address);    /* when the device has done all that it was given */
+hipError_t memory_release(void *address); /* at once */
 void memory_after_fork(void);
 
 /* pinned.c: the program's own memory, registered. */
@@ -123,7 +152,7 @@ void launches_after_fork(void);
 struct argument { uint32_t offset, bytes; };
 struct kernel {
     struct module *module;
-    uint32_t magic, index;
+    uint32_t index;
     char *name;
     uint32_t kernarg_bytes, lds_bytes, private_bytes, vgprs, sgprs, max_threads, argument_count;
     struct argument *arguments;
@@ -137,7 +166,6 @@ struct module {
 };
 hipError_t module_load(struct module **module, int device, const void *image, size_t bytes);
 hipError_t module_unload(struct module *module);
-bool is_kernel(const struct kernel *handle);
 struct kernel *module_kernel(const struct module *module, const char *name);
 struct variable *module_variable(const struct module *module, const char *name);
 size_t image_bytes(const void *image);   /* of an ELF file or a bundle in memory; 0 for anything else */
@@ -150,56 +178,91 @@ hipError_t symbol_variable(const void *symbol, int device, struct variable *vari
 hipError_t hostcalls_ready(void); /* before a kernel that prints is launched */
 
 /* operations.c: what streams carry out and graphs keep. */
-enum operation_kind { OPERATION_LAUNCH, OPERATION_COPY, OPERATION_FILL, OPERATION_CALL };
+enum operation_kind {
+    OPERATION_NOTHING, OPERATION_LAUNCH, OPERATION_COPY, OPERATION_FILL, OPERATION_CALL, OPERATION_RECORD, OPERATION_FREE
+};
 struct operation {
     enum operation_kind kind;
     union {
         struct { struct kernel *kernel; struct dim3 grid, block; uint32_t lds_bytes, cooperative, bytes; void *kernarg; } launch;
         struct transfer {
             void *to; const void *from; size_t to_pitch, from_pitch, to_slice, from_slice, width, height, depth;
+            bool pageable; /* memory that HIP does not know */
         } copy;
-        struct { void *to; uint32_t value, element; size_t pitch, count, height; } fill;
+        struct fill { void *to; uint32_t value, element; size_t pitch, slice, count, height, depth; } fill;
         struct { void (*function)(void *); void *data; } call;
+        struct { bool timed; } record;
+        struct { void *address; } free;
     };
 };
-hipError_t perform(stream_t stream, const struct operation *operation);
-hipError_t perform_now(stream_t stream, const struct operation *operation);
-hipError_t copy_prepare(const struct transfer *copy, int kind, struct operation *operation); /* checked */
+hipError_t operation_carry_out(const struct operation *operation, uint64_t *ticket); /* a new one if it has one */
+hipError_t operation_copy(struct operation *to, const struct operation *from);
+void operation_discard(struct operation *operation);
+
+/* Put on a stream, or kept in the graph that it is captured into; what the operation holds is taken. */
+hipError_t perform(stream_t stream, struct operation *operation);
+hipError_t perform_and_wait(stream_t stream, struct operation *operation);
+
+/* transfers.c, fills.c: checked operations; with nothing to do they are OPERATION_NOTHING. */
+hipError_t copy_prepare(const struct transfer *copy, struct operation *operation);
 hipError_t copy3d_prepare(const struct copy3d *all, struct operation *operation);
-hipError_t fill_prepare(void *to, uint32_t value, uint32_t element, size_t count, size_t pitch, size_t height,
-                        struct operation *operation);
+hipError_t fill_prepare(const struct fill *fill, struct operation *operation);
 hipError_t symbol_place(const void *symbol, int device, size_t bytes, size_t offset, void **place);
+
+/* launches.c */
 struct launch {
     struct kernel *kernel; struct dim3 grid, block; size_t lds_bytes; void **args, **extra; bool cooperative;
 };
-hipError_t launch_prepare(const struct launch *launch, struct operation *operation); /* its kernarg is the caller's to free */
-hipError_t launch(stream_t stream, const struct launch *launch);
+hipError_t launch_prepare(const struct launch *launch, struct operation *operation);
+
+/* work.c: operations on streams. References are counted; places hold one, or NULL for what is finished. */
+struct work;
+/* Takes what the operation holds. `after`: another work that it comes after, or NULL. `made` gets a reference. */
+hipError_t work_put(struct stream *stream, struct operation *operation, struct work *after, bool wait, struct work **made);
+bool work_finished(struct work *const *place);
+hipError_t work_wait(struct work *const *place);
+struct work *work_hold(struct work *const *place);
+void work_exchange(struct work **place, struct work *work); /* takes `work`, lets the one that was there go */
+uint64_t work_time(struct work *const *place); /* nanoseconds when an event was recorded */
+void work_after_fork(void);
+void stream_enter(struct stream *stream);
+void stream_leave(struct stream *stream); /* nothing is left on it */
+bool stream_finished(const struct stream *stream); /* and all that its next operation would come after */
+hipError_t stream_wait(struct stream *stream);
+hipError_t streams_wait(int device); /* for all that is on streams of a device now; -1: of all devices */
 
 /* streams.c */
 struct stream {
-    uint32_t magic;
     unsigned flags;
     int priority, device;
     uint64_t id;
-    _Atomic uint64_t last;   /* ticket of the last thing put on it */
     struct graph *capture;   /* what is being recorded, or NULL */
     struct stream *captured; /* the next stream that is captured into the same graph */
     struct nodes tails;      /* of what is recorded: the next node comes after these */
-    pthread_mutex_t lock;
-    pthread_cond_t idle;
-    unsigned calls;          /* host functions that have not returned */
+    /* The rest is work.c's. */
+    struct stream *next, *next_waiting;
+    struct work *first, *end; /* what has not passed */
+    struct work *last;        /* that was put on it */
+    bool driven;
+    uint64_t ticket;          /* of all that has passed */
 };
 struct stream *stream_of(stream_t handle); /* NULL if it is none */
 int stream_device(stream_t handle);        /* the current one if it is none */
-hipError_t stream_wait(struct stream *stream);
-hipError_t stream_settle(struct stream *stream); /* until its host functions have returned */
-uint64_t stream_horizon(struct stream *stream);  /* the ticket that the next thing on it comes after */
+bool stream_is_null(const struct stream *stream);
+bool stream_is_blocking(const struct stream *stream);
+bool default_stream_of_thread(bool on);    /* what NULL means here from now on; gives what it meant */
+
+/* events.c */
+hipError_t event_wait_for(struct stream *stream, event_t event);
 
 /* nodes.c, capture.c */
 hipError_t nodes_add(struct nodes *nodes, struct node *const *more, size_t count);
 void nodes_clear(struct nodes *nodes);
-hipError_t capture_operation(struct stream *stream, const struct operation *operation);
+hipError_t capture_operation(struct stream *stream, struct operation *operation); /* takes what it holds */
 hipError_t capture_join(struct graph *graph, const struct nodes *after, struct stream *stream); /* capture this stream too */
 void capture_leave(struct stream *stream);
+hipError_t check_unsafe(void);             /* words of functions.txt */
+hipError_t check_legacy(void);
+hipError_t check_recorded(stream_t stream);
 
 #endif

@@ -116,20 +116,19 @@ bool memory_find(const void *address, struct allocation *found)
     return inside;
 }
 
-bool memory_valid(const void *address, size_t bytes)
+bool memory_known(const void *address, size_t bytes)
 {
     struct allocation found;
-    if (!address)
-        return bytes == 0;
-    if (!in_arena(address))
-        return true;
-    return memory_find(address, &found) && bytes <= found.bytes - ((uintptr_t)address - found.address);
+    if (!memory_find(address, &found))
+        return false;
+    uintptr_t start = found.host ? found.host : found.address;
+    return bytes <= found.bytes - ((uintptr_t)address - start);
 }
+
+bool memory_valid(const void *address, size_t bytes) { return in_arena(address) ? memory_known(address, bytes) : address || !bytes; }
 
 hipError_t memory_allocate(void **address, size_t bytes, enum kind kind, unsigned flags, struct pool *pool)
 {
-    if (!address)
-        return hipErrorInvalidValue;
     *address = NULL;
     hipError_t error = device_ready();
     if (error || bytes == 0)
@@ -150,44 +149,58 @@ hipError_t memory_allocate(void **address, size_t bytes, enum kind kind, unsigne
     return hipSuccess;
 }
 
+/* Whether an address is that of memory that can be freed. */
+static bool find_whole(const void *address, struct allocation *found)
+{
+    return memory_find(address, found) && found->address == (uintptr_t)address && found->kind <= KIND_MANAGED;
+}
+
+hipError_t memory_release(void *address)
+{
+    struct allocation found;
+    if (!find_whole(address, &found) || !memory_remove(found.address))
+        return hipErrorInvalidValue;
+    pool_count(found.pool, -(int64_t)found.bytes);
+    return device_ask(MESSAGE_FREE, &(uint64_t){found.address}, 1, NULL);
+}
+
 hipError_t memory_free(void *address)
 {
     struct allocation found;
     hipError_t error = device_ready();
     if (error || !address)
         return error;
-    if (!memory_find(address, &found) || found.address != (uintptr_t)address || found.kind > KIND_MANAGED)
+    if (!find_whole(address, &found))
         return hipErrorInvalidValue;
-    error = device_wait(device_submitted());
-    memory_remove(found.address);
-    pool_count(found.pool, -(int64_t)found.bytes);
-    hipError_t freed = device_ask(MESSAGE_FREE, &(uint64_t){found.address}, 1, NULL);
+    error = streams_wait(-1);
+    hipError_t freed = memory_release(address);
     return error ? error : freed;
 }
 
-hipError_t hipMalloc(void **address, size_t bytes) { return note(memory_allocate(address, bytes, KIND_DEVICE, 0, NULL)); }
+hipError_t hipMalloc(void **address, size_t bytes) { return memory_allocate(address, bytes, KIND_DEVICE, 0, NULL); }
 
 hipError_t hipExtMallocWithFlags(void **address, size_t bytes, unsigned flags)
 {
-    return note(memory_allocate(address, bytes, KIND_DEVICE, flags, NULL));
+    return memory_allocate(address, bytes, KIND_DEVICE, flags, NULL);
 }
 
 hipError_t hipMallocManaged(void **address, size_t bytes, unsigned flags)
 {
-    return note(memory_allocate(address, bytes, KIND_MANAGED, flags, NULL));
+    return memory_allocate(address, bytes, KIND_MANAGED, flags, NULL);
 }
 
 hipError_t hipHostMalloc(void **address, size_t bytes, unsigned flags)
 {
-    return note(memory_allocate(address, bytes, KIND_HOST, flags, NULL));
+    return memory_allocate(address, bytes, KIND_HOST, flags, NULL);
 }
 
 hipError_t hipMallocHost(void **address, size_t bytes) { return hipHostMalloc(address, bytes, 0); }
 
 hipError_t hipMallocPitch(void **address, size_t *pitch, size_t width, size_t height)
 {
-    if (!pitch || (height && width > SIZE_MAX / 2 / height))
-        return note(hipErrorInvalidValue);
+    size_t all;
+    if (width > SIZE_MAX - PITCH || __builtin_mul_overflow(width + PITCH, height, &all))
+        return hipErrorOutOfMemory;
     *pitch = (width + PITCH - 1) / PITCH * PITCH;
     return hipMalloc(address, *pitch * height);
 }
@@ -200,22 +213,23 @@ hipError_t hipMemAllocPitch(void **address, size_t *pitch, size_t width, size_t 
 
 hipError_t hipMalloc3D(struct pitched *pitched, struct extent extent)
 {
-    if (!pitched)
-        return note(hipErrorInvalidValue);
+    size_t rows;
+    if (__builtin_mul_overflow(extent.height, extent.depth, &rows))
+        return hipErrorOutOfMemory;
     pitched->width = extent.width;
     pitched->height = extent.height;
-    return hipMallocPitch(&pitched->address, &pitched->pitch, extent.width, extent.height * extent.depth);
+    return hipMallocPitch(&pitched->address, &pitched->pitch, extent.width, rows);
 }
 
-hipError_t hipFree(void *address) { return note(memory_free(address)); }
-hipError_t hipHostFree(void *address) { return note(memory_free(address)); }
+hipError_t hipFree(void *address) { return memory_free(address); }
+hipError_t hipHostFree(void *address) { return memory_free(address); }
 
 hipError_t hipHostGetDevicePointer(void **device_address, void *host_address, unsigned flags)
 {
     struct allocation found;
     (void)flags;
-    if (!device_address || !memory_find(host_address, &found) || found.kind == KIND_DEVICE)
-        return note(hipErrorInvalidValue);
+    if (!memory_find(host_address, &found) || found.kind == KIND_DEVICE)
+        return hipErrorInvalidValue;
     *device_address = (char *)host_address + (found.host ? found.address - found.host : 0);
     return hipSuccess;
 }
@@ -223,8 +237,8 @@ hipError_t hipHostGetDevicePointer(void **device_address, void *host_address, un
 hipError_t hipHostGetFlags(unsigned *flags, void *address)
 {
     struct allocation found;
-    if (!flags || !memory_find(address, &found) || (found.kind != KIND_HOST && found.kind != KIND_PINNED))
-        return note(hipErrorInvalidValue);
+    if (!memory_find(address, &found) || (found.kind != KIND_HOST && found.kind != KIND_PINNED))
+        return hipErrorInvalidValue;
     *flags = found.flags;
     return hipSuccess;
 }
@@ -232,12 +246,10 @@ hipError_t hipHostGetFlags(unsigned *flags, void *address)
 hipError_t hipPointerGetAttributes(struct pointer_attributes *attributes, const void *address)
 {
     struct allocation found;
-    if (!attributes)
-        return note(hipErrorInvalidValue);
     memset(attributes, 0, sizeof *attributes);
     if (!memory_find(address, &found)) {
         attributes->device = ABI_MAJOR > 5 ? -2 : 0;
-        return ABI_MAJOR > 5 && address ? hipSuccess : note(hipErrorInvalidValue);
+        return ABI_MAJOR > 5 && address ? hipSuccess : hipErrorInvalidValue;
     }
     bool device = on_device(found.kind);
     attributes->type = device ? TYPE_DEVICE : found.kind == KIND_MANAGED ? TYPE_MANAGED : TYPE_HOST;
@@ -254,8 +266,8 @@ hipError_t hipPointerGetAttribute(void *data, int attribute, void *address)
     enum { MEMORY_TYPE = 2, DEVICE_POINTER, HOST_POINTER, IS_MANAGED = 8, ORDINAL, RANGE_START = 11, RANGE_SIZE };
     struct pointer_attributes all;
     struct allocation found;
-    if (!data || !memory_find(address, &found))
-        return note(hipErrorInvalidValue);
+    if (!memory_find(address, &found))
+        return hipErrorInvalidValue;
     hipPointerGetAttributes(&all, address);
     switch (attribute) {
     case MEMORY_TYPE: memcpy(data, &all.type, sizeof all.type); return hipSuccess;
@@ -265,15 +277,12 @@ hipError_t hipPointerGetAttribute(void *data, int attribute, void *address)
     case ORDINAL: memcpy(data, &all.device, sizeof all.device); return hipSuccess;
     case RANGE_START: memcpy(data, found.host ? &found.host : &found.address, sizeof found.address); return hipSuccess;
     case RANGE_SIZE: memcpy(data, &found.bytes, sizeof found.bytes); return hipSuccess;
-    default: return note(hipErrorInvalidValue);
+    default: return hipErrorInvalidValue;
     }
 }
 
 hipError_t hipMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
-    hipError_t error = device_ready();
-    if (error || !free_bytes || !total_bytes)
-        return note(error ? error : hipErrorInvalidValue);
     int device = device_current();
     pthread_mutex_lock(&lock);
     *total_bytes = device_facts(device)->memory_bytes;
@@ -291,8 +300,8 @@ hipError_t hipMemPtrGetInfo(void *address, size_t *bytes)
 hipError_t hipMemGetAddressRange(void **base, size_t *bytes, void *address)
 {
     struct allocation found;
-    if (!base || !bytes || !memory_find(address, &found))
-        return note(hipErrorInvalidValue);
+    if (!memory_find(address, &found))
+        return hipErrorInvalidValue;
     *base = (void *)(found.host ? found.host : found.address);
     *bytes = found.bytes;
     return hipSuccess;
@@ -300,12 +309,18 @@ hipError_t hipMemGetAddressRange(void **base, size_t *bytes, void *address)
 
 hipError_t hipMemPrefetchAsync(const void *address, size_t bytes, int device, stream_t stream)
 {
-    (void)device;
-    return note(!stream_of(stream) ? hipErrorInvalidHandle : memory_valid(address, bytes) ? hipSuccess : hipErrorInvalidValue);
+    (void)device, (void)stream;
+    return memory_valid(address, bytes) ? hipSuccess : hipErrorInvalidValue;
 }
 
 hipError_t hipMemAdvise(const void *address, size_t bytes, int advice, int device)
 {
     (void)advice, (void)device;
-    return note(memory_valid(address, bytes) ? hipSuccess : hipErrorInvalidValue);
+    return memory_valid(address, bytes) ? hipSuccess : hipErrorInvalidValue;
+}
+
+hipError_t hipStreamAttachMemAsync(stream_t stream, void *address, size_t bytes, unsigned flags)
+{
+    (void)stream, (void)flags;
+    return memory_known(address, bytes) ? hipSuccess : hipErrorInvalidValue;
 }

@@ -9,10 +9,6 @@
 
 #include "luthier.h"
 
-enum { KERNEL_MAGIC = 0x4b45524e };
-
-bool is_kernel(const struct kernel *handle) { return handle && handle->magic == KERNEL_MAGIC; }
-
 static char *take_name(struct cursor *cursor)
 {
     uint32_t bytes = take32(cursor);
@@ -23,7 +19,6 @@ static char *take_name(struct cursor *cursor)
 static void read_kernel(struct cursor *cursor, struct module *module, struct kernel *kernel)
 {
     kernel->module = module;
-    kernel->magic = KERNEL_MAGIC;
     kernel->index = (uint32_t)(kernel - module->kernels);
     kernel->name = take_name(cursor);
     kernel->kernarg_bytes = take32(cursor);
@@ -33,6 +28,7 @@ static void read_kernel(struct cursor *cursor, struct module *module, struct ker
     kernel->sgprs = take32(cursor);
     kernel->max_threads = take32(cursor);
     kernel->argument_count = take32(cursor);
+    handle_add(kernel, HANDLE_KERNEL);
     size_t bytes = kernel->argument_count * sizeof *kernel->arguments;
     const void *arguments = take(cursor, bytes);
     kernel->arguments = arguments ? malloc(bytes + 1) : NULL;
@@ -54,6 +50,7 @@ static void read_variable(struct cursor *cursor, int device, struct variable *va
 static void discard(struct module *module)
 {
     for (uint32_t i = 0; module->kernels && i < module->kernel_count; i++) {
+        handle_remove(&module->kernels[i], HANDLE_KERNEL);
         free(module->kernels[i].name);
         free(module->kernels[i].arguments);
     }
@@ -107,7 +104,7 @@ hipError_t module_load(struct module **module, int device, const void *image, si
 hipError_t module_unload(struct module *module)
 {
     struct reply reply;
-    hipError_t error = device_wait(device_submitted());
+    hipError_t error = streams_wait(-1);
     hipError_t unloaded = device_call(MESSAGE_UNLOAD, &(struct part){&module->id, sizeof module->id}, 1, &reply);
     if (!unloaded)
         free(reply.data);
@@ -131,12 +128,25 @@ struct variable *module_variable(const struct module *module, const char *name)
     return NULL;
 }
 
+/* A module of the program's own. */
+static hipError_t load(struct module **module, const void *image, size_t bytes)
+{
+    struct module *made;
+    hipError_t error = module_load(&made, device_current(), image, bytes);
+    if (error)
+        return error;
+    if (!handle_add(made, HANDLE_MODULE)) {
+        module_unload(made);
+        return hipErrorOutOfMemory;
+    }
+    *module = made;
+    return hipSuccess;
+}
+
 hipError_t hipModuleLoadData(struct module **module, const void *image)
 {
-    if (!module || !image)
-        return note(hipErrorInvalidValue);
     size_t bytes = image_bytes(image);
-    return note(bytes ? module_load(module, device_current(), image, bytes) : hipErrorInvalidImage);
+    return bytes ? load(module, image, bytes) : hipErrorInvalidImage;
 }
 
 hipError_t hipModuleLoadDataEx(struct module **module, const void *image, unsigned count, void *options, void **values)
@@ -150,48 +160,43 @@ hipError_t hipModuleLoadFatBinary(struct module **module, const void *image) { r
 hipError_t hipModuleLoad(struct module **module, const char *file)
 {
     struct stat facts_of_file;
-    if (!module || !file)
-        return note(hipErrorInvalidValue);
+    if (!*file)
+        return hipErrorInvalidValue;
     int fd = open(file, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return note(hipErrorFileNotFound);
+        return hipErrorFileNotFound;
     size_t bytes = fstat(fd, &facts_of_file) == 0 ? (size_t)facts_of_file.st_size : 0;
     void *image = bytes ? mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
     close(fd);
     if (image == MAP_FAILED)
-        return note(hipErrorInvalidImage);
-    hipError_t error = module_load(module, device_current(), image, bytes);
+        return hipErrorInvalidImage;
+    hipError_t error = load(module, image, bytes);
     munmap(image, bytes);
-    return note(error);
+    return error;
 }
 
-hipError_t hipModuleUnload(struct module *module) { return note(module ? module_unload(module) : hipErrorInvalidHandle); }
+hipError_t hipModuleUnload(struct module *module) 
+{
+    return handle_remove(module, HANDLE_MODULE) ? module_unload(module) : hipErrorInvalidHandle;
+}
 
 hipError_t hipModuleGetFunction(struct kernel **kernel, struct module *module, const char *name)
 {
-    if (!kernel || !name)
-        return note(hipErrorInvalidValue);
-    if (!module)
-        return note(hipErrorInvalidHandle);
     *kernel = module_kernel(module, name);
-    return note(*kernel ? hipSuccess : hipErrorNotFound);
+    return *kernel ? hipSuccess : hipErrorNotFound;
 }
 
 hipError_t hipModuleGetFunctionCount(unsigned *count, struct module *module)
 {
-    if (!count || !module)
-        return note(hipErrorInvalidValue);
     *count = module->kernel_count;
     return hipSuccess;
 }
 
 hipError_t hipModuleGetGlobal(void **address, size_t *bytes, struct module *module, const char *name)
 {
-    if (!module || !name)
-        return note(module ? hipErrorInvalidValue : hipErrorInvalidHandle);
     const struct variable *found = module_variable(module, name);
     if (!found)
-        return note(hipErrorNotFound);
+        return hipErrorNotFound;
     if (address)
         *address = found->address;
     if (bytes)

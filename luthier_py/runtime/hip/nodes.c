@@ -4,9 +4,7 @@
 
 #include "graph.h"
 
-enum { NODE_MAGIC = 0x4e4f4445 };
-
-bool is_node(const struct node *node) { return node && node->magic == NODE_MAGIC; }
+static bool is_node(const struct node *node) { return handle_is(node, HANDLE_NODE); }
 
 static bool nodes_have(const struct nodes *nodes, const struct node *node)
 {
@@ -48,25 +46,6 @@ void nodes_clear(struct nodes *nodes)
     *nodes = (struct nodes){NULL, 0, 0};
 }
 
-void operation_discard(struct operation *operation)
-{
-    if (operation->kind == OPERATION_LAUNCH)
-        free(operation->launch.kernarg);
-    *operation = (struct operation){OPERATION_COPY, .copy = {0}};
-}
-
-hipError_t operation_copy(struct operation *to, const struct operation *from)
-{
-    *to = *from;
-    if (from->kind != OPERATION_LAUNCH)
-        return hipSuccess;
-    to->launch.kernarg = malloc(from->launch.bytes + 1u);
-    if (!to->launch.kernarg)
-        return hipErrorOutOfMemory;
-    memcpy(to->launch.kernarg, from->launch.kernarg, from->launch.bytes);
-    return hipSuccess;
-}
-
 void node_set(struct node *node, const struct operation *operation)
 {
     operation_discard(&node->operation);
@@ -81,24 +60,47 @@ static void node_discard(struct node *node)
     free(node->args);
     nodes_clear(&node->before);
     if (node->child)
-        hipGraphDestroy(node->child);
-    node->magic = 0;
+        graph_destroy(node->child);
+    handle_remove(node, HANDLE_NODE);
     free(node);
+}
+
+void graph_destroy(struct graph *graph)
+{
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        node_discard(graph->nodes.at[i]);
+    nodes_clear(&graph->nodes);
+    handle_remove(graph, HANDLE_GRAPH);
+    handle_remove(graph, HANDLE_EXEC);
+    free(graph);
+}
+
+static struct graph *graph_new(enum handle_kind kind)
+{
+    struct graph *graph = calloc(1, sizeof *graph);
+    if (graph && handle_add(graph, kind))
+        return graph;
+    free(graph);
+    return NULL;
 }
 
 hipError_t graph_add(struct graph *graph, enum node_type type, const struct operation *operation,
                      struct node *const *before, size_t count, struct node **result)
 {
-    struct operation own = operation ? *operation : (struct operation){OPERATION_COPY, .copy = {0}};
+    struct operation own = operation ? *operation : (struct operation){.kind = OPERATION_NOTHING};
     struct node *node = calloc(1, sizeof *node);
     if (!node) {
         operation_discard(&own);
         return hipErrorOutOfMemory;
     }
-    *node = (struct node){.magic = NODE_MAGIC, .type = type, .graph = graph, .operation = own};
+    *node = (struct node){.type = type, .graph = graph, .operation = own};
     hipError_t error = nodes_add(&node->before, before, count);
     if (!error)
         error = nodes_add(&graph->nodes, &node, 1);
+    if (!error && !handle_add(node, HANDLE_NODE)) {
+        graph->nodes.count--;
+        error = hipErrorOutOfMemory;
+    }
     if (error)
         node_discard(node);
     else
@@ -116,7 +118,7 @@ struct node *node_in(const struct graph *copy, const struct node *origin)
     return NULL;
 }
 
-static hipError_t node_copy(struct graph *graph, struct node *node, bool ordered)
+static hipError_t node_copy(struct graph *graph, struct node *node, enum handle_kind kind)
 {
     struct operation operation;
     struct node *copy;
@@ -129,7 +131,7 @@ static hipError_t node_copy(struct graph *graph, struct node *node, bool ordered
     copy->origin = node;
     copy->event = node->event;
     copy->off = node->off;
-    return node->child ? graph_copy(&copy->child, node->child, ordered) : hipSuccess;
+    return node->child ? graph_copy(&copy->child, node->child, kind) : hipSuccess;
 }
 
 /* Whether all that it comes after has been copied. */
@@ -149,7 +151,7 @@ static hipError_t copy_ordered(struct graph *copy, const struct graph *graph)
         before = copy->nodes.count;
         for (size_t i = 0; i < all->count && !error; i++)
             if (is_next(all->at[i]))
-                error = node_copy(copy, all->at[i], true);
+                error = node_copy(copy, all->at[i], HANDLE_EXEC);
     }
     return error ? error : copy->nodes.count < all->count ? hipErrorInvalidValue : hipSuccess; /* a circle */
 }
@@ -165,23 +167,23 @@ static hipError_t copy_edges(const struct graph *graph)
     return error;
 }
 
-hipError_t graph_copy(struct graph **result, const struct graph *graph, bool ordered)
+hipError_t graph_copy(struct graph **result, const struct graph *graph, enum handle_kind kind)
 {
-    struct graph *copy;
-    hipError_t error = hipGraphCreate(&copy, 0);
-    if (error)
-        return error;
+    struct graph *copy = graph_new(kind);
+    hipError_t error = hipSuccess;
+    if (!copy)
+        return hipErrorOutOfMemory;
     for (size_t i = 0; i < graph->nodes.count; i++)
         graph->nodes.at[i]->copy = NULL;
-    if (ordered)
+    if (kind == HANDLE_EXEC)
         error = copy_ordered(copy, graph);
     else
         for (size_t i = 0; i < graph->nodes.count && !error; i++)
-            error = node_copy(copy, graph->nodes.at[i], false);
+            error = node_copy(copy, graph->nodes.at[i], kind);
     if (!error)
         error = copy_edges(graph);
     if (error)
-        hipGraphDestroy(copy);
+        graph_destroy(copy);
     else
         *result = copy;
     return error;
@@ -191,40 +193,32 @@ hipError_t graph_copy(struct graph **result, const struct graph *graph, bool ord
 
 hipError_t hipGraphCreate(struct graph **graph, unsigned flags)
 {
-    if (!graph || flags)
-        return note(hipErrorInvalidValue);
-    *graph = calloc(1, sizeof **graph);
-    return note(*graph ? hipSuccess : hipErrorOutOfMemory);
+    (void)flags;
+    *graph = graph_new(HANDLE_GRAPH);
+    return *graph ? hipSuccess : hipErrorOutOfMemory;
 }
 
 hipError_t hipGraphDestroy(struct graph *graph)
 {
-    if (!graph)
-        return note(hipErrorInvalidValue);
-    for (size_t i = 0; i < graph->nodes.count; i++)
-        node_discard(graph->nodes.at[i]);
-    nodes_clear(&graph->nodes);
-    free(graph);
+    if (!handle_remove(graph, HANDLE_GRAPH))
+        return hipErrorInvalidValue;
+    graph_destroy(graph);
     return hipSuccess;
 }
 
 hipError_t hipGraphClone(struct graph **clone, struct graph *graph)
 {
-    return note(clone && graph ? graph_copy(clone, graph, false) : hipErrorInvalidValue);
+    return graph_copy(clone, graph, HANDLE_GRAPH);
 }
 
 hipError_t hipGraphNodeFindInClone(struct node **node, struct node *origin, struct graph *clone)
 {
-    if (!node || !is_node(origin) || !clone)
-        return note(hipErrorInvalidValue);
     *node = node_in(clone, origin);
-    return note(*node ? hipSuccess : hipErrorInvalidValue);
+    return *node ? hipSuccess : hipErrorInvalidValue;
 }
 
 hipError_t hipGraphDestroyNode(struct node *node)
 {
-    if (!is_node(node))
-        return note(hipErrorInvalidValue);
     struct nodes *all = &node->graph->nodes;
     nodes_remove(all, node);
     for (size_t i = 0; i < all->count; i++)
@@ -235,7 +229,7 @@ hipError_t hipGraphDestroyNode(struct node *node)
 
 static bool joinable(const struct graph *graph, struct node *const *from, struct node *const *to, size_t count)
 {
-    bool good = graph && (count == 0 || (from && to));
+    bool good = count == 0 || (from && to);
     for (size_t i = 0; good && i < count; i++)
         good = is_node(from[i]) && is_node(to[i]) && from[i] != to[i] && from[i]->graph == graph && to[i]->graph == graph;
     return good;
@@ -246,7 +240,7 @@ hipError_t hipGraphAddDependencies(struct graph *graph, struct node *const *from
     hipError_t error = joinable(graph, from, to, count) ? hipSuccess : hipErrorInvalidValue;
     for (size_t i = 0; i < count && !error; i++)
         error = nodes_have(&to[i]->before, from[i]) ? hipErrorInvalidValue : nodes_add(&to[i]->before, &from[i], 1);
-    return note(error);
+    return error;
 }
 
 hipError_t hipGraphRemoveDependencies(struct graph *graph, struct node *const *from, struct node *const *to, size_t count)
@@ -254,7 +248,7 @@ hipError_t hipGraphRemoveDependencies(struct graph *graph, struct node *const *f
     hipError_t error = joinable(graph, from, to, count) ? hipSuccess : hipErrorInvalidValue;
     for (size_t i = 0; i < count && !error; i++)
         error = nodes_remove(&to[i]->before, from[i]) ? hipSuccess : hipErrorInvalidValue;
-    return note(error);
+    return error;
 }
 
 /* The number of nodes without a place for them; else as many as fit, and NULL in the rest. */
@@ -269,12 +263,12 @@ static hipError_t give(const struct nodes *nodes, struct node **places, size_t *
 
 hipError_t hipGraphGetNodes(struct graph *graph, struct node **nodes, size_t *count)
 {
-    return graph && count ? give(&graph->nodes, nodes, count) : note(hipErrorInvalidValue);
+    return give(&graph->nodes, nodes, count);
 }
 
 hipError_t hipGraphNodeGetDependencies(struct node *node, struct node **nodes, size_t *count)
 {
-    return is_node(node) && count ? give(&node->before, nodes, count) : note(hipErrorInvalidValue);
+    return give(&node->before, nodes, count);
 }
 
 /* The nodes for which `wanted` says yes. */
@@ -289,7 +283,7 @@ static hipError_t give_some(const struct graph *graph, bool (*wanted)(const stru
     if (!error)
         error = give(&found, places, count);
     nodes_clear(&found);
-    return note(error);
+    return error;
 }
 
 static bool is_root(const struct node *node, const struct node *about) { return (void)about, node->before.count == 0; }
@@ -297,18 +291,18 @@ static bool depends(const struct node *node, const struct node *about) { return 
 
 hipError_t hipGraphGetRootNodes(struct graph *graph, struct node **nodes, size_t *count)
 {
-    return graph && count ? give_some(graph, is_root, NULL, nodes, count) : note(hipErrorInvalidValue);
+    return give_some(graph, is_root, NULL, nodes, count);
 }
 
 hipError_t hipGraphNodeGetDependentNodes(struct node *node, struct node **nodes, size_t *count)
 {
-    return is_node(node) && count ? give_some(node->graph, depends, node, nodes, count) : note(hipErrorInvalidValue);
+    return give_some(node->graph, depends, node, nodes, count);
 }
 
 hipError_t hipGraphGetEdges(struct graph *graph, struct node **from, struct node **to, size_t *count)
 {
-    if (!graph || !count || !from != !to)
-        return note(hipErrorInvalidValue);
+    if (!from != !to)
+        return hipErrorInvalidValue;
     size_t room = from ? *count : 0, found = 0;
     for (size_t i = 0; i < graph->nodes.count; i++)
         for (size_t j = 0; j < graph->nodes.at[i]->before.count; j++, found++)
@@ -324,8 +318,6 @@ hipError_t hipGraphGetEdges(struct graph *graph, struct node **from, struct node
 
 hipError_t hipGraphNodeGetType(struct node *node, int *type)
 {
-    if (!is_node(node) || !type)
-        return note(hipErrorInvalidValue);
     *type = (int)node->type + (ABI_MAJOR == 5); /* which counted from 1 */
     return hipSuccess;
 }

@@ -170,13 +170,13 @@ hipError_t hipHostRegister(void *address, size_t bytes, unsigned flags)
     uintptr_t start = (uintptr_t)address;
     hipError_t error = device_ready();
     if (error || !address || !bytes || start + bytes < start || flags & ~(unsigned)KNOWN_FLAGS)
-        return note(error ? error : hipErrorInvalidValue);
+        return error ? error : hipErrorInvalidValue;
     if (in_arena(address))
-        return note(hipErrorHostMemoryAlreadyRegistered);
+        return hipErrorHostMemoryAlreadyRegistered;
     pthread_mutex_lock(&lock);
     error = add(start, bytes, flags);
     pthread_mutex_unlock(&lock);
-    return note(error);
+    return error;
 }
 
 static hipError_t take_away(struct registration **place)
@@ -199,13 +199,13 @@ hipError_t hipHostUnregister(void *address)
 {
     hipError_t error = device_ready();
     if (error || !address)
-        return note(error ? error : hipErrorInvalidValue);
-    error = device_wait(device_submitted());
+        return error ? error : hipErrorInvalidValue;
+    error = streams_wait(-1);
     pthread_mutex_lock(&lock);
     struct registration **place = &registrations;
     while (*place && (*place)->address != (uintptr_t)address)
         place = &(*place)->next;
     hipError_t removed = *place ? take_away(place) : hipErrorHostMemoryNotRegistered;
     pthread_mutex_unlock(&lock);
-    return note(error ? error : removed);
+    return error ? error : removed;
 }

@@ -40,6 +40,8 @@ static struct pool *prepared(struct pool *pool)
     pthread_mutex_lock(&lock);
     for (int i = REUSE_FIRST; !pool->ready && i <= REUSE_LAST; i++)
         pool->attributes[i] = 1;
+    if (!pool->ready)
+        handle_add(pool, HANDLE_POOL);
     pool->ready = true;
     pthread_mutex_unlock(&lock);
     return pool;
@@ -51,47 +53,43 @@ static bool is_own(const struct pool *pool) { return pool >= own && pool < own +
 
 hipError_t hipDeviceGetDefaultMemPool(struct pool **pool, int device)
 {
-    hipError_t error = pool ? device_check(device) : hipErrorInvalidValue;
-    if (!error)
-        *pool = prepared(&own[device]);
-    return note(error);
+    *pool = prepared(&own[device]);
+    return hipSuccess;
 }
 
 hipError_t hipDeviceGetMemPool(struct pool **pool, int device)
 {
-    hipError_t error = pool ? device_check(device) : hipErrorInvalidValue;
-    if (!error)
-        *pool = pool_of(device);
-    return note(error);
+    *pool = pool_of(device);
+    return hipSuccess;
 }
 
 hipError_t hipDeviceSetMemPool(int device, struct pool *pool)
 {
-    hipError_t error = pool ? device_check(device) : hipErrorInvalidValue;
-    if (!error)
-        chosen[device] = pool;
-    return note(error);
+    chosen[device] = pool;
+    return hipSuccess;
 }
 
 hipError_t hipMemPoolCreate(struct pool **pool, const struct pool_properties *properties)
 {
     enum { PINNED = 1, ON_DEVICE = 1 };
-    if (!pool || !properties || properties->allocation_type != PINNED || properties->location_type != ON_DEVICE)
-        return note(hipErrorInvalidValue);
+    if (properties->allocation_type != PINNED || properties->location_type != ON_DEVICE)
+        return hipErrorInvalidValue;
     hipError_t error = device_check(properties->device);
     if (error || properties->handle_types) /* pools that other processes see */
-        return note(error ? error : hipErrorNotSupported);
-    *pool = calloc(1, sizeof **pool);
-    if (!*pool)
-        return note(hipErrorOutOfMemory);
-    prepared(*pool);
+        return error ? error : hipErrorNotSupported;
+    struct pool *made = calloc(1, sizeof *made);
+    if (!made || !handle_add(made, HANDLE_POOL)) {
+        free(made);
+        return hipErrorOutOfMemory;
+    }
+    *pool = prepared(made);
     return hipSuccess;
 }
 
 hipError_t hipMemPoolDestroy(struct pool *pool)
 {
-    if (!pool || is_own(pool))
-        return note(hipErrorInvalidValue);
+    if (is_own(pool) || !handle_remove(pool, HANDLE_POOL))
+        return hipErrorInvalidValue;
     for (int i = 0; i < MAX_DEVICES; i++)
         if (chosen[i] == pool)
             chosen[i] = NULL;
@@ -100,16 +98,14 @@ hipError_t hipMemPoolDestroy(struct pool *pool)
     return hipSuccess;
 }
 
-hipError_t hipMemPoolTrimTo(struct pool *pool, size_t bytes) { return (void)bytes, note(pool ? hipSuccess : hipErrorInvalidValue); }
+hipError_t hipMemPoolTrimTo(struct pool *pool, size_t bytes) { return (void)pool, (void)bytes, hipSuccess; }
 
 hipError_t hipMemPoolSetAttribute(struct pool *pool, int attribute, const void *value)
 {
-    if (!pool || !value || attribute < REUSE_FIRST || attribute >= ATTRIBUTES)
-        return note(hipErrorInvalidValue);
     uint64_t wide = 0;
     memcpy(&wide, value, attribute <= REUSE_LAST ? sizeof(int) : sizeof wide);
     if (attribute == RESERVED_NOW || attribute == USED_NOW || ((attribute == RESERVED_HIGH || attribute == USED_HIGH) && wide))
-        return note(hipErrorInvalidValue); /* these are counted; the highest may only be set back */
+        return hipErrorInvalidValue; /* these are counted; the highest may only be set back */
     pthread_mutex_lock(&lock);
     pool->attributes[attribute] = attribute > RELEASE_THRESHOLD ? pool->attributes[attribute - 1] : wide;
     pthread_mutex_unlock(&lock);
@@ -118,8 +114,6 @@ hipError_t hipMemPoolSetAttribute(struct pool *pool, int attribute, const void *
 
 hipError_t hipMemPoolGetAttribute(struct pool *pool, int attribute, void *value)
 {
-    if (!pool || !value || attribute < REUSE_FIRST || attribute >= ATTRIBUTES)
-        return note(hipErrorInvalidValue);
     pthread_mutex_lock(&lock);
     memcpy(value, &pool->attributes[attribute], attribute <= REUSE_LAST ? sizeof(int) : sizeof(uint64_t));
     pthread_mutex_unlock(&lock);
@@ -129,25 +123,24 @@ hipError_t hipMemPoolGetAttribute(struct pool *pool, int attribute, void *value)
 /* All devices see all memory, always. */
 hipError_t hipMemPoolSetAccess(struct pool *pool, const struct access *access, size_t count)
 {
-    bool good = pool && (access || !count);
+    bool good = access || !count;
+    (void)pool;
     for (size_t i = 0; good && i < count; i++)
         good = access[i].flags == READ_WRITE;
-    return note(good ? hipSuccess : hipErrorInvalidValue);
+    return good ? hipSuccess : hipErrorInvalidValue;
 }
 
 hipError_t hipMemPoolGetAccess(int *flags, struct pool *pool, const void *location)
 {
-    if (!flags || !pool || !location)
-        return note(hipErrorInvalidValue);
+    (void)pool, (void)location;
     *flags = READ_WRITE;
     return hipSuccess;
 }
 
 hipError_t hipMallocFromPoolAsync(void **address, size_t bytes, struct pool *pool, stream_t stream)
 {
-    if (!stream_of(stream) || !pool)
-        return note(pool ? hipErrorInvalidHandle : hipErrorInvalidValue);
-    return note(memory_allocate(address, bytes, KIND_DEVICE, 0, pool));
+    (void)stream;
+    return memory_allocate(address, bytes, KIND_DEVICE, 0, pool);
 }
 
 hipError_t hipMallocAsync(void **address, size_t bytes, stream_t stream)
@@ -157,5 +150,6 @@ hipError_t hipMallocAsync(void **address, size_t bytes, stream_t stream)
 
 hipError_t hipFreeAsync(void *address, stream_t stream)
 {
-    return stream_of(stream) ? hipFree(address) : note(hipErrorInvalidHandle);
+    struct operation operation = {OPERATION_FREE, .free = {address}};
+    return memory_known(address, 1) ? perform(stream, &operation) : hipErrorInvalidValue;
 }

@@ -10,8 +10,6 @@
 #include "luthier.h"
 #include "tool.h"
 
-enum { COPY_TO_HOST = 2, COPY_DEFAULT = 4 }; /* hipMemcpyKind */
-
 /* interpose.c: the runtime's own function of that name; NULL when there is none, or the process ends with one line. */
 void *real_function(const char *name);
 void *required_function(const char *name);

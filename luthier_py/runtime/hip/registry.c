@@ -168,31 +168,27 @@ void __hipRegisterTexture(struct fat_binary *binary, void *symbol, char *device_
 hipError_t hipGetSymbolAddress(void **address, const void *symbol)
 {
     struct variable found;
-    if (!address)
-        return note(hipErrorInvalidValue);
     hipError_t error = symbol_variable(symbol, device_current(), &found);
     if (!error)
         *address = found.address;
-    return note(error);
+    return error;
 }
 
 hipError_t hipGetSymbolSize(size_t *bytes, const void *symbol)
 {
     struct variable found;
-    if (!bytes)
-        return note(hipErrorInvalidValue);
     hipError_t error = symbol_variable(symbol, device_current(), &found);
     if (!error)
         *bytes = found.bytes;
-    return note(error);
+    return error;
 }
 
 hipError_t hipGetFuncBySymbol(struct kernel **kernel, const void *function)
 {
-    return note(kernel ? function_kernel(function, device_current(), kernel) : hipErrorInvalidValue);
+    return function_kernel(function, device_current(), kernel);
 }
 
-const char *hipKernelNameRef(const struct kernel *kernel) { return kernel ? kernel->name : NULL; }
+const char *hipKernelNameRef(struct kernel *kernel) { return handle_is(kernel, HANDLE_KERNEL) ? kernel->name : NULL; }
 
 const char *hipKernelNameRefByPtr(const void *function, stream_t stream)
 {

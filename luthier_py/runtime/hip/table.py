@@ -1,16 +1,64 @@
-"""functions.txt and errors.txt to C: declarations, stubs, the linker's version script.
+"""functions.txt and errors.txt to C: declarations, checks of arguments, stubs, the linker's version script.
 
 In: the two tables beside this file. Out: texts of generated files. Invariant: every name of the table is exported
-under its symbol version, whether it is implemented or not.
+under its symbol version, whether it is implemented or not; what is implemented sees only arguments that passed the
+checks of its line. In the library's own sources a function's name means its implementation, whose symbol is hidden
+(``implementation``): the name that programs link is a function that checks, calls it and remembers its error.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 HERE = Path(__file__).parent
+ERROR_TYPE = "hipError_t"
+INVALID_VALUE, INVALID_DEVICE = 1, 101
+HANDLES = {f"{kind}_t": kind for kind in "stream event graph exec node module kernel pool".split()}
+FUNCTION_POINTERS = {"stream_callback"}
+_PARAMETER = re.compile(r"(?P<declaration>[^?:!]+?)(?P<optional>\?)?(?::(?P<test>[^!]+))?(?:!(?P<error>\d+))?$")
+
+
+class Word(Enum):
+    """What stands behind a signature."""
+
+    UNSAFE = "unsafe"
+    LEGACY = "legacy"
+    RECORDED = "recorded"
+    COLD = "cold"
+    BARE = "bare"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """``declaration``: as in C. ``test``: a set of numbers, or ``device``; "" for none."""
+
+    declaration: str
+    optional: bool = False
+    test: str = ""
+    error: int = INVALID_VALUE
+
+    @property
+    def name(self) -> str:
+        found = re.search(r"\(\*(\w+)\)", self.declaration) or re.search(r"(\w+)$", self.declaration)
+        assert found, self.declaration
+        return found[1]
+
+    @property
+    def type(self) -> str:
+        return self.declaration.removesuffix(self.name).strip()
+
+    @property
+    def handle(self) -> str | None:
+        """Its kind, if it is one."""
+        return HANDLES.get(self.type)
+
+    @property
+    def pointer(self) -> bool:
+        return "*" in self.declaration or self.type in FUNCTION_POINTERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +67,24 @@ class Function:
 
     name: str
     version: str
-    signature: str | None = None  # C declaration, when it is implemented here
+    result: str = ERROR_TYPE
+    parameters: tuple[Parameter, ...] | None = None  # when it is implemented here
+    words: frozenset[Word] = frozenset()
     alias_of: str | None = None
+    thread_form_of: str | None = None
+
+    @property
+    def implemented(self) -> bool:
+        return self.parameters is not None
+
+    @property
+    def checked(self) -> bool:
+        """Whether programs come to it through its checks."""
+        return self.implemented and self.result == ERROR_TYPE and Word.BARE not in self.words
+
+    def declare(self, name: str) -> str:
+        declarations = ", ".join(p.declaration for p in self.parameters or ()) or "void"
+        return f"{self.result}{'' if self.result.endswith('*') else ' '}{name}({declarations})"
 
 
 def functions() -> tuple[Function, ...]:
@@ -37,16 +101,110 @@ def functions() -> tuple[Function, ...]:
         elif " = " in text:
             name, _, other = text.partition(" = ")
             rows.append(Function(name, version, alias_of=other))
+        elif " ~ " in text:
+            name, _, other = text.partition(" ~ ")
+            rows.append(Function(name, version, thread_form_of=other))
         else:
-            head, _, parameters = text.partition("(")
-            result, name = re.fullmatch(r"(.*?)(\w+)", head).groups()  # type: ignore[union-attr]
-            rows.append(Function(name, version, f"{result or 'hipError_t '}{name}({parameters}"))
+            rows.append(_read(text, version))
     return tuple(rows)
 
 
-def declarations(rows: tuple[Function, ...]) -> str:
-    """functions.h."""
-    return "".join(f"API {row.signature};\n" for row in rows if row.signature)
+def _read(line: str, version: str) -> Function:
+    head, _, rest = line.partition("(")
+    inside, _, words = rest.rpartition(")")
+    found = re.fullmatch(r"(.*?)(\w+)", head)
+    assert found, line
+    result, name = found.groups()
+    parameters = tuple(_parameter(text) for text in _split(inside) if text != "void")
+    return Function(
+        name, version, result.strip() or ERROR_TYPE, parameters, frozenset(Word(word) for word in words.split())
+    )
+
+
+def _split(text: str) -> list[str]:
+    """At commas outside parentheses."""
+    return [part.strip() for part in re.split(r",(?![^(]*\))", text)]
+
+
+def _parameter(text: str) -> Parameter:
+    found = _PARAMETER.match(text)
+    assert found, text
+    test, error = found["test"] or "", found["error"]
+    default = INVALID_DEVICE if test == "device" else INVALID_VALUE
+    return Parameter(found["declaration"], bool(found["optional"]), test, int(error or default))
+
+
+def implementation(name: str) -> str:
+    """The symbol of what is behind the checks."""
+    return f"unchecked_{name}"
+
+
+def declarations(rows: tuple[Function, ...], inside: bool = False) -> str:
+    """functions.h: for the library itself (``inside``), or for those who call it."""
+    lines = []
+    for row in rows:
+        if row.implemented and not (inside and row.checked):
+            lines.append(f"API {row.declare(row.name)};\n")
+        elif row.implemented:
+            lines.append(f'{row.declare(row.name)} __asm__("{implementation(row.name)}");\n')
+    return "".join(lines)
+
+
+def checks(rows: tuple[Function, ...]) -> str:
+    """checked.c: what programs call."""
+    named = {row.name: row for row in rows}
+    parts = ['#define LUTHIER_OUTSIDE\n#include "luthier.h"\n']
+    parts += [_checking(row) for row in rows if row.checked]
+    parts += [_for_thread(row, named[row.thread_form_of]) for row in rows if row.thread_form_of]
+    return "\n".join(parts)
+
+
+def _checking(row: Function) -> str:
+    arguments = ", ".join(p.name for p in row.parameters or ())
+    lines = [f"{row.declare(implementation(row.name))};", f"API {row.declare(row.name)};", row.declare(row.name), "{"]
+    lines.append(f"    {ERROR_TYPE} found = {'hipSuccess' if Word.COLD in row.words else 'device_ready()'};")
+    lines += [f"    if (!found)\n        found = {check};" for check in _checks(row)]
+    lines.append(f"    return note(found ? found : {implementation(row.name)}({arguments}));\n}}\n")
+    return "\n".join(lines)
+
+
+def _checks(row: Function) -> Iterator[str]:
+    """Expressions that are errors."""
+    parameters = row.parameters or ()
+    for p in parameters:
+        if p.handle:
+            yield f"{p.name} ? check_{p.handle}({p.name}) : hipSuccess" if p.optional else f"check_{p.handle}({p.name})"
+        elif p.pointer and not p.optional:
+            yield f"{p.name} ? hipSuccess : {p.error}"
+        if p.test == "device":
+            yield f"device_check({p.name})"
+        elif p.test:
+            yield f"{_within(p.name, p.test)} ? hipSuccess : {p.error}"
+    stream = next((p.name for p in parameters if p.handle == "stream"), "NULL")
+    for word in (Word.UNSAFE, Word.LEGACY):
+        if word in row.words:
+            yield f"check_{word.value}()"
+    if Word.RECORDED in row.words:
+        yield f"check_recorded({stream})"
+
+
+def _within(name: str, test: str) -> str:
+    """Whether a number is in a set."""
+    if test.startswith("&"):
+        return f"(({name}) & ~({test[1:]}ull)) == 0"
+    parts = []
+    for part in test.split("|"):
+        low, _, high = part.partition("..")
+        parts.append(f"between({name}, {low}, {high})" if high else f"{name} == {low}")
+    return f"({' || '.join(parts)})"
+
+
+def _for_thread(row: Function, of: Function) -> str:
+    arguments = ", ".join(p.name for p in of.parameters or ())
+    return (
+        f"API {of.declare(row.name)};\n{of.declare(row.name)}\n{{\n    bool before = default_stream_of_thread(true);\n"
+        f"    {ERROR_TYPE} result = {of.name}({arguments});\n    default_stream_of_thread(before);\n    return result;\n}}\n"
+    )
 
 
 def stubs(rows: tuple[Function, ...]) -> str:
@@ -56,7 +214,7 @@ def stubs(rows: tuple[Function, ...]) -> str:
         "    static atomic_flag said = ATOMIC_FLAG_INIT;\n"
         f'    return not_supported("{row.name}", &said);\n}}\n'
         for row in rows
-        if not row.signature and not row.alias_of
+        if not row.implemented and not row.alias_of and not row.thread_form_of
     ]
     return "\n".join(['#include "luthier.h"\n', *body])
 

@@ -3,10 +3,10 @@
  * ROCr tells on a thread of its own (hsa_amd_signal_async_handler), which also gives scratch memory to kernels that need
  * more: nothing may wait there. So it only makes a list, and a thread of ours does the work.
  */
-#include <signal.h>
 #include <stdlib.h>
 
 #include "hsa_tool.h"
+#include "thread.h"
 
 struct spare { struct spare *next; hsa_signal_t signal; };
 
@@ -82,22 +82,10 @@ static void *follow(void *unused)
     return unused;
 }
 
-/* With every signal blocked: they are for the program's threads. */
 static bool start(void)
 {
-    pthread_t thread;
-    pthread_attr_t detached;
-    sigset_t all, before;
-    sigfillset(&all);
     pthread_mutex_lock(&lock);
-    if (!running) {
-        pthread_attr_init(&detached);
-        pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        running = pthread_create(&thread, &detached, follow, NULL) == 0;
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-        pthread_attr_destroy(&detached);
-    }
+    running = running || thread_start(follow, NULL);
     bool good = running;
     pthread_mutex_unlock(&lock);
     return good;

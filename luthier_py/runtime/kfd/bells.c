@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "kfd.h"
+#include "thread.h"
 
 enum { QUEUES = MAX_GPUS * DOORBELL_BYTES / 8, MOST_OBJECTS = 1 << 16, URI_BYTES = 4352 };
 enum { MOST_INCONSISTENT = 1000 }; /* looks */
@@ -20,7 +20,6 @@ enum { SHORTEST = 20 * 1000, LONGEST = 800 * 1000, STEP = 32 }; /* nanoseconds b
 /* `packets`: how many the program has put on it; `rung`: which is not told yet. */
 static struct bell { uint32_t queue; bool rung; _Atomic uint64_t *word; uint64_t write_pointer, seen, packets; } bells[QUEUES];
 static int count;
-static pthread_t watcher;
 static bool watching;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct r_debug *_Atomic debug;
@@ -194,20 +193,14 @@ static void *watch(void *unused)
 
 void bells_watch(uint32_t queue, uint32_t doorbell, uint64_t write_pointer)
 {
-    sigset_t all, before;
     pthread_mutex_lock(&lock);
     if (count < QUEUES) {
         _Atomic uint64_t *word = (_Atomic uint64_t *)((char *)control() + DOORBELLS_OFFSET) + doorbell;
         bells[count++] = (struct bell){queue, false, word, write_pointer, *word, 0};
     }
     if (!watching) {
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        watching = pthread_create(&watcher, NULL, watch, NULL) == 0;
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-        if (watching)
-            pthread_detach(watcher);
-        else
+        watching = thread_start(watch, NULL);
+        if (!watching)
             say("luthier: cannot start a thread for the emulated device: nothing will be dispatched");
     }
     pthread_mutex_unlock(&lock);

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 PROPERTIES_BYTES = 4096
-CONTROL_BYTES = 1 << 16
+CONTROL_BYTES = 1 << 22
 """Start of the arena: u64 last ticket done, u32 bell (a futex), i32 failure, then words for times of events."""
 
 STATUS_OK, STATUS_INVALID_VALUE, STATUS_OUT_OF_MEMORY, STATUS_NOT_INITIALIZED, STATUS_INVALID_IMAGE = 0, 1, 2, 3, 200

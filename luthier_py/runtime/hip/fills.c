@@ -1,0 +1,102 @@
+/* Fills: `count` elements of 1, 2 or 4 bytes in each row, of memory that HIP knows. */
+#include "luthier.h"
+
+/* Bytes that a fill spans; 0 where its numbers make no sense. */
+static size_t span(const struct fill *fill)
+{
+    size_t row, rows, slices, both, all;
+    if (__builtin_mul_overflow(fill->count, (size_t)fill->element, &row) ||
+        __builtin_mul_overflow(fill->pitch, fill->height - 1, &rows) ||
+        __builtin_mul_overflow(fill->slice, fill->depth - 1, &slices) || __builtin_add_overflow(rows, slices, &both) ||
+        __builtin_add_overflow(both, row, &all))
+        return 0;
+    return (fill->height > 1 || fill->depth > 1) && row > fill->pitch ? 0 : all;
+}
+
+hipError_t fill_prepare(const struct fill *fill, struct operation *operation)
+{
+    *operation = (struct operation){.kind = OPERATION_NOTHING};
+    if (!fill->count || !fill->height || !fill->depth)
+        return hipSuccess;
+    size_t bytes = span(fill);
+    if (!bytes || !memory_known(fill->to, bytes) || (uintptr_t)fill->to % fill->element)
+        return hipErrorInvalidValue;
+    *operation = (struct operation){OPERATION_FILL, .fill = *fill};
+    return hipSuccess;
+}
+
+static hipError_t fill(const struct fill *all, bool wait, stream_t stream)
+{
+    struct operation operation;
+    hipError_t error = fill_prepare(all, &operation);
+    return error ? error : wait ? perform_and_wait(stream, &operation) : perform(stream, &operation);
+}
+
+static hipError_t fill_line(void *to, uint32_t value, uint32_t element, size_t count, bool wait, stream_t stream)
+{
+    return fill(&(struct fill){to, value, element, 0, 0, count, 1, 1}, wait, stream);
+}
+
+hipError_t hipMemsetAsync(void *to, int value, size_t bytes, stream_t stream)
+{
+    return fill_line(to, (uint8_t)value, 1, bytes, false, stream);
+}
+
+hipError_t hipMemsetD8Async(void *to, unsigned char value, size_t count, stream_t stream)
+{
+    return fill_line(to, value, 1, count, false, stream);
+}
+
+hipError_t hipMemsetD16Async(void *to, unsigned short value, size_t count, stream_t stream)
+{
+    return fill_line(to, value, 2, count, false, stream);
+}
+
+hipError_t hipMemsetD32Async(void *to, int value, size_t count, stream_t stream)
+{
+    return fill_line(to, (uint32_t)value, 4, count, false, stream);
+}
+
+hipError_t hipMemset(void *to, int value, size_t bytes) { return fill_line(to, (uint8_t)value, 1, bytes, true, NULL); }
+hipError_t hipMemsetD8(void *to, unsigned char value, size_t count) { return fill_line(to, value, 1, count, true, NULL); }
+hipError_t hipMemsetD16(void *to, unsigned short value, size_t count) { return fill_line(to, value, 2, count, true, NULL); }
+hipError_t hipMemsetD32(void *to, int value, size_t count) { return fill_line(to, (uint32_t)value, 4, count, true, NULL); }
+
+static struct fill rows(void *to, size_t pitch, int value, size_t width, size_t height)
+{
+    return (struct fill){to, (uint8_t)value, 1, pitch, 0, width, height, 1};
+}
+
+static hipError_t fill_pitched(const struct fill *all, bool wait, stream_t stream)
+{
+    bool some = all->count && all->height && all->depth;
+    return some && all->count > all->pitch ? hipErrorInvalidValue : fill(all, wait, stream);
+}
+
+hipError_t hipMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height, stream_t stream)
+{
+    struct fill all = rows(to, pitch, value, width, height);
+    return fill_pitched(&all, false, stream);
+}
+
+hipError_t hipMemset2D(void *to, size_t pitch, int value, size_t width, size_t height)
+{
+    struct fill all = rows(to, pitch, value, width, height);
+    return fill_pitched(&all, true, NULL);
+}
+
+static hipError_t fill_slices(const struct pitched *to, int value, const struct extent *extent, bool wait, stream_t stream)
+{
+    struct fill all = rows(to->address, to->pitch, value, extent->width, extent->height);
+    all.depth = extent->depth;
+    if (__builtin_mul_overflow(to->pitch, to->height, &all.slice) || (extent->depth > 1 && extent->height > to->height))
+        return hipErrorInvalidValue;
+    return fill_pitched(&all, wait, stream);
+}
+
+hipError_t hipMemset3DAsync(struct pitched to, int value, struct extent extent, stream_t stream)
+{
+    return fill_slices(&to, value, &extent, false, stream);
+}
+
+hipError_t hipMemset3D(struct pitched to, int value, struct extent extent) { return fill_slices(&to, value, &extent, true, NULL); }

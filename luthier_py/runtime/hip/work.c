@@ -1,0 +1,416 @@
+/* What is put on streams, and who carries it out.
+ *
+ * A work is an operation on a stream. It has passed when it was carried out in this process, or was handed to the worker as
+ * `ticket`; it is finished when the worker has done that ticket, too. Works of a stream pass in their order. Launches go to
+ * the worker as soon as all before them has passed, since the worker keeps the order of tickets. Copies, fills and host
+ * functions are done in this process, where the memory is as near as in the worker, once all before them is finished.
+ *
+ * Nobody waits who does not ask for it: whoever puts a work on a stream carries it out if it can be done at once. Else a
+ * thread does that as soon as it can: each stream on which something is left has one that drives it, and only that one touches
+ * the head of its queue. Host functions run on such threads alone.
+ */
+#include <stdlib.h>
+
+#include "luthier.h"
+#include "thread.h"
+
+struct work {
+    struct work *next; /* on its stream */
+    struct stream *stream;
+    struct operation operation;
+    struct work **after; /* works of other streams that it comes after */
+    size_t after_count;
+    unsigned references;
+    bool passed;
+    uint64_t ticket; /* of all that it comes after, too */
+    uint64_t *stamp, time;
+    hipError_t error;
+};
+
+static pthread_mutex_t engine = PTHREAD_MUTEX_INITIALIZER; /* of all works and queues */
+static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;    /* a work has passed, or a stream is driven no more */
+static pthread_cond_t handed = PTHREAD_COND_INITIALIZER;   /* a stream waits for a thread */
+static struct stream *streams;                              /* all there are */
+static struct stream *waiting;                              /* for a thread */
+static unsigned waiting_count, threads, idle;
+
+void work_after_fork(void)
+{
+    pthread_mutex_init(&engine, NULL);
+    pthread_cond_init(&moved, NULL);
+    pthread_cond_init(&handed, NULL);
+    streams = waiting = NULL;
+    waiting_count = threads = idle = 0;
+}
+
+static void lock(void) { pthread_mutex_lock(&engine); }
+static void unlock(void) { pthread_mutex_unlock(&engine); }
+
+/* Of works that may be NULL; the lock is held. */
+
+static bool finished(const struct work *work) { return !work || (work->passed && device_done(work->ticket)); }
+
+static struct work *hold(struct work *work)
+{
+    if (work)
+        work->references++;
+    return work;
+}
+
+static void let_go(struct work *work)
+{
+    if (!work || --work->references)
+        return;
+    if (work->stamp)
+        stamp_give(work->stamp, work->ticket);
+    free(work->after);
+    free(work);
+}
+
+static hipError_t come_after(struct work *work, struct work *other)
+{
+    if (finished(other))
+        return hipSuccess;
+    struct work **larger = realloc(work->after, (work->after_count + 1) * sizeof *larger);
+    if (!larger)
+        return hipErrorOutOfMemory;
+    work->after = larger;
+    work->after[work->after_count++] = hold(other);
+    return hipSuccess;
+}
+
+/* Blocking streams and the default stream of a device wait for each other. */
+static hipError_t come_after_others(struct work *work)
+{
+    const struct stream *own = work->stream;
+    hipError_t error = hipSuccess;
+    for (const struct stream *s = streams; s && !error; s = s->next)
+        if (s != own && s->device == own->device && stream_is_blocking(s) && stream_is_blocking(own) &&
+            stream_is_null(s) != stream_is_null(own))
+            error = come_after(work, s->last);
+    return error;
+}
+
+static bool is_done_here(const struct work *work)
+{
+    enum operation_kind kind = work->operation.kind;
+    bool timed_here = kind == OPERATION_RECORD && work->operation.record.timed && !work->stamp;
+    return kind == OPERATION_COPY || kind == OPERATION_FILL || kind == OPERATION_CALL || kind == OPERATION_FREE || timed_here;
+}
+
+/* What must have passed first, or NULL. */
+static const struct work *hindrance(const struct work *work)
+{
+    for (size_t i = 0; i < work->after_count; i++)
+        if (!work->after[i]->passed)
+            return work->after[i];
+    return NULL;
+}
+
+/* Of all that it comes after, once that has passed. */
+static uint64_t ticket_before(const struct work *work)
+{
+    uint64_t ticket = work->stream->ticket;
+    for (size_t i = 0; i < work->after_count; i++)
+        if (work->after[i]->ticket > ticket)
+            ticket = work->after[i]->ticket;
+    return ticket;
+}
+
+/* Whether it can be carried out now; if `patient`, wait until it can. */
+static bool await_turn(const struct work *work, bool patient)
+{
+    for (;;) {
+        uint64_t ticket = 0;
+        if (!hindrance(work)) {
+            ticket = is_done_here(work) ? ticket_before(work) : 0;
+            if (device_done(ticket))
+                return true;
+        }
+        if (!patient)
+            return false;
+        if (!ticket) {
+            pthread_cond_wait(&moved, &engine);
+            continue;
+        }
+        unlock();
+        device_wait(ticket);
+        lock();
+    }
+}
+
+/* An event gets its time from the worker, if that has not done yet what is before it. */
+static hipError_t record(struct work *work, uint64_t before, uint64_t *ticket)
+{
+    if (device_done(before) || !work->stamp) {
+        work->time = nanoseconds();
+        return hipSuccess;
+    }
+    uint64_t place = (uintptr_t)work->stamp;
+    return device_submit(MESSAGE_STAMP, &(struct part){&place, sizeof place}, 1, ticket);
+}
+
+/* The head of a stream's queue, by who drives it. False: it cannot be carried out yet. */
+static bool step(struct stream *stream, bool patient)
+{
+    struct work *work = stream->first;
+    if (!await_turn(work, patient))
+        return false;
+    uint64_t before = ticket_before(work), ticket = before;
+    unlock();
+    hipError_t error = work->operation.kind == OPERATION_RECORD ? record(work, before, &ticket)
+                                                                : operation_carry_out(&work->operation, &ticket);
+    operation_discard(&work->operation);
+    lock();
+    work->passed = true;
+    work->error = error;
+    work->ticket = stream->ticket = ticket;
+    for (size_t i = 0; i < work->after_count; i++)
+        let_go(work->after[i]);
+    work->after_count = 0;
+    stream->first = work->next;
+    let_go(work);
+    pthread_cond_broadcast(&moved);
+    return true;
+}
+
+static void hand_over(struct stream *stream);
+
+/* Carry out what is on a stream: all of it, on a thread of our own; or what comes up to `until` and no host functions, as
+ * whoever has put it there. What is left then goes to a thread. */
+static void drive(struct stream *stream, const struct work *until, bool patient)
+{
+    while (stream->first && !(until && (until->passed || stream->first->operation.kind == OPERATION_CALL)))
+        if (!step(stream, patient))
+            break;
+    if (stream->first) {
+        hand_over(stream);
+        return;
+    }
+    stream->driven = false;
+    pthread_cond_broadcast(&moved);
+}
+
+static struct stream *next_waiting(void)
+{
+    struct stream *stream = waiting;
+    waiting = stream->next_waiting;
+    waiting_count--;
+    return stream;
+}
+
+static void *drive_streams(void *unused)
+{
+    lock();
+    while (!unused) {
+        while (!waiting) {
+            idle++;
+            pthread_cond_wait(&handed, &engine);
+            idle--;
+        }
+        drive(next_waiting(), NULL, true);
+    }
+    return NULL;
+}
+
+/* The stream stays driven. There are as many threads as streams on which something was left at the same time. */
+static void hand_over(struct stream *stream)
+{
+    struct stream **end = &waiting;
+    while (*end)
+        end = &(*end)->next_waiting;
+    *end = stream;
+    stream->next_waiting = NULL;
+    waiting_count++;
+    if (waiting_count <= idle)
+        pthread_cond_signal(&handed);
+    else if (thread_start(drive_streams, NULL))
+        threads++;
+    else if (!threads)
+        drive(next_waiting(), NULL, true);
+}
+
+static struct work *new_work(struct stream *stream, const struct operation *operation)
+{
+    struct work *work = calloc(1, sizeof *work);
+    if (!work)
+        return NULL;
+    work->stream = stream;
+    work->operation = *operation;
+    work->references = 2; /* of the queue, and of the stream as its last */
+    if (operation->kind == OPERATION_RECORD && operation->record.timed)
+        work->stamp = stamp_take();
+    return work;
+}
+
+static hipError_t put(struct stream *stream, struct work *work, struct work *after)
+{
+    work->stream = stream;
+    hipError_t error = come_after_others(work);
+    if (!error)
+        error = come_after(work, after);
+    if (error)
+        return error;
+    struct work **end = &stream->first;
+    if (stream->first)
+        end = &stream->end->next;
+    *end = stream->end = work;
+    let_go(stream->last);
+    stream->last = work;
+    return hipSuccess;
+}
+
+static hipError_t await(struct work *work)
+{
+    while (!work->passed)
+        pthread_cond_wait(&moved, &engine);
+    hipError_t error = work->error;
+    uint64_t ticket = work->ticket;
+    unlock();
+    hipError_t failure = device_wait(ticket);
+    lock();
+    return error ? error : failure;
+}
+
+hipError_t work_put(struct stream *stream, struct operation *operation, struct work *after, bool wait, struct work **made)
+{
+    hipError_t error = device_ready();
+    struct work *work = error ? NULL : new_work(stream, operation);
+    if (!work) {
+        operation_discard(operation);
+        return error ? error : hipErrorOutOfMemory;
+    }
+    lock();
+    error = put(stream, work, after);
+    if (error) {
+        operation_discard(operation);
+        work->references = 1;
+        let_go(work);
+        unlock();
+        return error;
+    }
+    hold(work);
+    if (!stream->driven) {
+        stream->driven = true;
+        drive(stream, work, wait);
+    }
+    error = wait ? await(work) : work->passed ? work->error : hipSuccess;
+    if (made && !error)
+        *made = hold(work);
+    let_go(work);
+    unlock();
+    return error;
+}
+
+bool work_finished(struct work *const *place)
+{
+    lock();
+    bool done = finished(*place);
+    unlock();
+    return done;
+}
+
+hipError_t work_wait(struct work *const *place)
+{
+    hipError_t error = hipSuccess;
+    lock();
+    struct work *work = hold(*place);
+    if (work)
+        error = await(work);
+    let_go(work);
+    unlock();
+    return error;
+}
+
+struct work *work_hold(struct work *const *place)
+{
+    lock();
+    struct work *work = hold(*place);
+    unlock();
+    return work;
+}
+
+void work_exchange(struct work **place, struct work *work)
+{
+    lock();
+    struct work *before = *place;
+    *place = work;
+    let_go(before);
+    unlock();
+}
+
+uint64_t work_time(struct work *const *place)
+{
+    lock();
+    const struct work *work = *place;
+    uint64_t time = !work ? 0 : work->time || !work->stamp ? work->time : *work->stamp;
+    unlock();
+    return time;
+}
+
+/* Streams. */
+
+void stream_enter(struct stream *stream)
+{
+    lock();
+    stream->next = streams;
+    streams = stream;
+    unlock();
+}
+
+void stream_leave(struct stream *stream)
+{
+    lock();
+    while (stream->driven)
+        pthread_cond_wait(&moved, &engine);
+    for (struct stream **place = &streams; *place; place = &(*place)->next)
+        if (*place == stream) {
+            *place = stream->next;
+            break;
+        }
+    let_go(stream->last);
+    stream->last = NULL;
+    unlock();
+}
+
+static bool is_of(const struct stream *stream, int device) { return device < 0 || stream->device == device; }
+
+hipError_t streams_wait(int device)
+{
+    size_t count = 0, held = 0;
+    hipError_t error = device_ready();
+    if (error)
+        return error; /* in a child of fork there is no thread that could carry out anything */
+    lock();
+    for (const struct stream *s = streams; s; s = s->next)
+        count++;
+    struct work **all = calloc(count + 1, sizeof *all);
+    for (const struct stream *s = streams; s && all; s = s->next)
+        if (is_of(s, device) && !finished(s->last))
+            all[held++] = hold(s->last);
+    for (size_t i = 0; i < held; i++) {
+        await(all[i]);
+        let_go(all[i]);
+    }
+    unlock();
+    free(all);
+    return all ? device_wait(0) : hipErrorOutOfMemory;
+}
+
+bool stream_finished(const struct stream *stream)
+{
+    bool done = true, null = stream_is_null(stream);
+    lock();
+    for (const struct stream *s = streams; s && done; s = s->next)
+        if (s == stream || (null && s->device == stream->device && stream_is_blocking(s)))
+            done = finished(s->last);
+    unlock();
+    return done;
+}
+
+hipError_t stream_wait(struct stream *stream)
+{
+    if (stream_is_null(stream))
+        return work_put(stream, &(struct operation){.kind = OPERATION_NOTHING}, NULL, true, NULL);
+    return work_wait(&stream->last);
+}
