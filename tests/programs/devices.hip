@@ -82,8 +82,8 @@ int main()
         CHECK(hipDeviceEnablePeerAccess(0, 0));
         REQUIRE(hipDeviceEnablePeerAccess(0, 0) == hipErrorPeerAccessAlreadyEnabled);
         hipEvent_t event;
-        CHECK(hipEventCreate(&event));
         CHECK(hipSetDevice(0));
+        CHECK(hipEventCreate(&event)); // of the device whose streams it is recorded on
         fill<<<1, N, 0, streams[0]>>>(data[0], 5);
         CHECK(hipEventRecord(event, streams[0]));
         CHECK(hipSetDevice(last));
