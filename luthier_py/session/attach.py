@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from luthier_py.errors import DeviceError, Invalid
-from luthier_py.runtime.hip import tool_library
+from luthier_py.runtime.preload import tool_library
 from luthier_py.tool import Tool, load_tool, tools
 from luthier_py.tool.discover import absolute
 
@@ -27,7 +27,7 @@ RUNTIME = "libamdhip64.so"
 
 
 class _Answer(IntEnum):
-    """Of luthier_tool_attach (runtime/hip/tool.c)."""
+    """Of luthier_tool_attach (runtime/preload/attached.c)."""
 
     DONE = 0
     ANOTHER_TOOL = 1

@@ -16,9 +16,10 @@ from typing import Any
 from luthier_py.errors import LuthierError, one_line
 from luthier_py.isa import targets
 from luthier_py.llvm import Effort, amdgpu_object, host_object
-from luthier_py.runtime.hip import runtime_folder, tool_library
+from luthier_py.runtime.hip import runtime_folder
 from luthier_py.runtime.hsa import hsa_tool_library
 from luthier_py.runtime.kfd import device_library
+from luthier_py.runtime.preload import tool_library
 from luthier_py.session.machine import COMPILERS, LIBRARIES, OMPTARGET, THUNK, Machine, Part
 from luthier_py.session.stack import HIP_LIBRARY, HSA_LIBRARY
 from luthier_py.storage import cache_folder, trust

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from luthier_py.errors import Invalid
-from luthier_py.runtime.hip import tool_library
 from luthier_py.runtime.hsa import hsa_tool_library
+from luthier_py.runtime.preload import tool_library
 from luthier_py.tool import Tool
 
 LEVEL = "LUTHIER_LEVEL"

@@ -21,7 +21,8 @@ from seed_objects import seeds
 
 from luthier_py.cli import app
 from luthier_py.errors import Invalid
-from luthier_py.runtime.hip import runtime_folder, tool_library
+from luthier_py.runtime.hip import runtime_folder
+from luthier_py.runtime.preload import tool_library
 from luthier_py.samples import sample
 
 # The library of typer that this is of differs between its versions.

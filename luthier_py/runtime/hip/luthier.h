@@ -130,6 +130,7 @@ hipError_t memory_allocate(void **address, size_t bytes, enum kind kind, unsigne
 void memory_add(struct allocation allocation);
 bool memory_remove(uintptr_t address);
 void memory_leave(const struct pool *pool);
+void memory_leave_pool(const void *address);
 bool memory_find(const void *address, struct allocation *found);
 bool memory_valid(const void *address, size_t bytes); /* host memory, or inside one allocation */
 bool memory_known(const void *address, size_t bytes); /* inside one allocation */

@@ -102,6 +102,22 @@ void memory_leave(const struct pool *pool)
     pthread_mutex_unlock(&lock);
 }
 
+/* What is about to be freed counts for its pool no longer. */
+void memory_leave_pool(const void *address)
+{
+    struct pool *pool = NULL;
+    size_t bytes = 0;
+    pthread_mutex_lock(&lock);
+    size_t place = after((uintptr_t)address);
+    if (place > 0 && table[place - 1].address == (uintptr_t)address) {
+        pool = table[place - 1].pool;
+        bytes = table[place - 1].bytes;
+        table[place - 1].pool = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    pool_count(pool, -(int64_t)bytes);
+}
+
 bool memory_find(const void *address, struct allocation *found)
 {
     uintptr_t host = 0, device = in_arena(address) ? (uintptr_t)address : pinned_device(address, &host);

@@ -151,5 +151,8 @@ hipError_t hipMallocAsync(void **address, size_t bytes, stream_t stream)
 hipError_t hipFreeAsync(void *address, stream_t stream)
 {
     struct operation operation = {OPERATION_FREE, .free = {address}};
-    return memory_known(address, 1) ? perform(stream, &operation) : hipErrorInvalidValue;
+    if (!memory_known(address, 1))
+        return hipErrorInvalidValue;
+    memory_leave_pool(address);
+    return perform(stream, &operation);
 }

@@ -203,7 +203,8 @@ def _for_thread(row: Function, of: Function) -> str:
     arguments = ", ".join(p.name for p in of.parameters or ())
     return (
         f"API {of.declare(row.name)};\n{of.declare(row.name)}\n{{\n    bool before = default_stream_of_thread(true);\n"
-        f"    {ERROR_TYPE} result = {of.name}({arguments});\n    default_stream_of_thread(before);\n    return result;\n}}\n"
+        f"    {ERROR_TYPE} result = {of.name}({arguments});\n    default_stream_of_thread(before);\n"
+        "    return result;\n}\n"
     )
 
 

@@ -1,7 +1,7 @@
 /* The program's side of a tool, at whatever level it stands: the worker, what is selected, and the worker's answers.
  *
  * tool.c speaks to the worker and knows what is selected; clone.c reads what the worker makes of a kernel. The level (HIP:
- * runtime/hip, HSA: runtime/hsa) knows the program's code objects, loads copies, launches them and reads their variables.
+ * runtime/preload, HSA: runtime/hsa) knows the program's code objects, loads copies, launches them and reads their variables.
  */
 #ifndef LUTHIER_TOOL_H
 #define LUTHIER_TOOL_H

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, NoReturn
 import pytest
 from program_builder import builder
 
-from luthier_py.runtime.hip import runtime_folder, tool_library
+from luthier_py.runtime.hip import runtime_folder
+from luthier_py.runtime.preload import tool_library
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = ROOT / "tests" / "programs"
