@@ -1,4 +1,4 @@
-"""Writes the pages that are made from the code: docs/reference.md and docs/emulator-gaps.md.
+"""Writes the pages that are made from the code: docs/reference.md, docs/emulator-gaps.md and docs/hip.md.
 
 In: the installed package. Out: Markdown. Invariant: the same code gives the same pages; `make docs` writes them, and
 tests/docs/test_reference.py says when they are not those of the code.
@@ -20,6 +20,7 @@ import luthier_py
 from luthier_py import intrinsics
 from luthier_py.isa import instruction_set, target, targets
 from luthier_py.isa.semantics import meaning
+from luthier_py.runtime.hip import table
 from luthier_py.tool import Scalar
 
 FOLDER = Path(__file__).parent
@@ -182,7 +183,73 @@ def listed(names: frozenset[str]) -> str:
     return textwrap.fill(" ".join(f"`{name}`" for name in sorted(names)) or "None.", 160)
 
 
-PAGES: dict[str, Callable[[], str]] = {"reference.md": reference, "emulator-gaps.md": gaps}
+def hip() -> str:
+    """docs/hip.md"""
+    rows = table.functions()
+    counts = [sum(row.implemented for row in rows), sum(refused(row) for row in rows)]
+    parts = [
+        "# HIP's functions on the emulator's runtime",
+        "Made by `make docs` from `luthier_py/runtime/hip/functions.txt` and the conformance cases: every name "
+        "that the library exports, since which HIP, what is checked of its arguments before it is entered (the "
+        "error in parentheses, otherwise `hipErrorInvalidValue`; pointers that are not named here must not be "
+        "null), and the files of `tests/conformance` whose cases call it. What depends on more than one argument "
+        "is checked by the function itself. *unsafe*: not while a capture forbids it; *legacy*: not while a "
+        "stream is captured that waits for the default stream; *recorded*: captured with its stream; *cold*: "
+        "needs no device; *bare*: leaves the last error as it is. A refused function returns "
+        "`hipErrorNotSupported`. "
+        f"Implemented: {counts[0]}; the same for the thread's own default stream, or under another name: "
+        f"{len(rows) - sum(counts)}; refused: {counts[1]}.",
+    ]
+    lines = ["| function | since | | checked | cases |", "|---|---|---|---|---|"]
+    calls = conformance_calls()
+    for row in sorted(rows, key=lambda row: row.name.lower()):
+        other = row.alias_of or row.thread_form_of
+        kind = f"as `{other}`" if other else "refused" if refused(row) else ""
+        checked = "" if other else "; ".join(checks_of(row))
+        cases = ", ".join(name for name, words in calls.items() if row.name in words)
+        since = row.version.removeprefix("hip_")
+        lines.append(f"| `{row.name}` | {since} | {kind} | {checked} | {cases} |")
+    return "\n\n".join([*parts, "\n".join(lines)]) + "\n"
+
+
+def refused(row: table.Function) -> bool:
+    return not (row.implemented or row.alias_of or row.thread_form_of)
+
+
+def checks_of(row: table.Function) -> Iterator[str]:
+    """What functions.txt says of its arguments, in words."""
+    if not row.checked:
+        return
+    optional = [p.name for p in row.parameters or () if p.optional]
+    for p in row.parameters or ():
+        why = f" ({ERROR_NAMES[p.error]})" if p.error != table.INVALID_VALUE else ""
+        if p.test == "device":
+            yield f"`{p.name}`: a device{why}"
+        elif p.test.startswith("&"):
+            yield f"`{p.name}`: no flags but {p.test[1:]}{why}"
+        elif p.test:
+            yield f"`{p.name}`: {p.test.replace('..', ' to ').replace('|', ', ')}{why}"
+        elif p.handle and not p.optional:
+            yield f"`{p.name}`: alive"
+    if optional:
+        yield "may be null: " + ", ".join(f"`{name}`" for name in optional)
+    yield from (f"*{word.value}*" for word in table.Word if word in row.words)
+
+
+ERROR_NAMES = {
+    int(number): name
+    for number, name, *_ in (line.split(" ", 2) for line in (table.HERE / "errors.txt").read_text("utf-8").splitlines())
+    if number.isdigit()
+}
+
+
+def conformance_calls() -> dict[str, frozenset[str]]:
+    """The names that each file of conformance cases has in it."""
+    files = sorted((FOLDER.parent / "tests" / "conformance").glob("*.hip"))
+    return {file.stem: frozenset(re.findall(r"\w+", file.read_text("utf-8"))) for file in files}
+
+
+PAGES: dict[str, Callable[[], str]] = {"reference.md": reference, "emulator-gaps.md": gaps, "hip.md": hip}
 
 
 if __name__ == "__main__":
