@@ -249,6 +249,7 @@ struct stream {
 };
 struct stream *stream_of(stream_t handle); /* NULL if it is none */
 int stream_device(stream_t handle);        /* the current one if it is none */
+struct stream *stream_null(int device);    /* the default one */
 bool stream_is_null(const struct stream *stream);
 bool stream_is_blocking(const struct stream *stream);
 bool default_stream_of_thread(bool on);    /* what NULL means here from now on; gives what it meant */

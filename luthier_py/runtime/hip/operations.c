@@ -75,7 +75,7 @@ hipError_t operation_carry_out(const struct operation *operation, uint64_t *tick
 {
     hipError_t failure = device_wait(0); /* after a fault nothing touches memory any more */
     switch (operation->kind) {
-    case OPERATION_LAUNCH: return launch(operation, ticket);
+    case OPERATION_LAUNCH: return failure ? failure : launch(operation, ticket);
     case OPERATION_COPY: return failure ? failure : copy(&operation->copy);
     case OPERATION_FILL: return failure ? failure : fill(&operation->fill);
     case OPERATION_FREE: return memory_release(operation->free.address);

@@ -77,6 +77,7 @@ bool default_stream_of_thread(bool on)
     return before;
 }
 
+struct stream *stream_null(int device) { return &null_streams[device]; }
 bool stream_is_null(const struct stream *stream) { return stream >= null_streams && stream < null_streams + MAX_DEVICES; }
 bool stream_is_blocking(const struct stream *stream) { return !(stream->flags & NON_BLOCKING); }
 

@@ -84,9 +84,10 @@ static hipError_t come_after_others(struct work *work)
 {
     const struct stream *own = work->stream;
     hipError_t error = hipSuccess;
+    if (!stream_is_null(own))
+        return stream_is_blocking(own) ? come_after(work, stream_null(own->device)->last) : hipSuccess;
     for (const struct stream *s = streams; s && !error; s = s->next)
-        if (s != own && s->device == own->device && stream_is_blocking(s) && stream_is_blocking(own) &&
-            stream_is_null(s) != stream_is_null(own))
+        if (s != own && s->device == own->device && stream_is_blocking(s))
             error = come_after(work, s->last);
     return error;
 }
