@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
-from luthier_py.emulator.memory import Allocation, Memory
+from luthier_py.emulator.memory import GAP, Allocation, Memory
 from luthier_py.emulator.module import EmulatorModule
 from luthier_py.emulator.residency import COMPUTE_UNITS, of_compute_unit
 from luthier_py.errors import DeviceError, Invalid, TimeLimit
@@ -30,7 +30,7 @@ from luthier_py.runtime import hidden_value, time_limit
 from luthier_py.runtime.device import Dim3
 from luthier_py.runtime.native import protocol
 from luthier_py.runtime.native.protocol import Message
-from luthier_py.worker import bundles, properties
+from luthier_py.worker import bundles, heap, printing, properties
 from luthier_py.worker.arena import Arena
 from luthier_py.worker.edge import Refused, guarded
 from luthier_py.worker.settings import MEMORY, PROFILE, chosen_memory, chosen_profile
@@ -49,6 +49,7 @@ class Loaded:
 
     module: EmulatorModule
     device: EmulatorDevice
+    number: int  # of the device
 
 
 class DeviceService:
@@ -83,7 +84,8 @@ class DeviceService:
             self.memory.free(*struct.unpack("<Q", content))
             return b""
         if request.code == Message.HOSTCALLS:
-            (self._pointers[HOSTCALLS],) = struct.unpack("<Q", content)
+            self._pointers[HOSTCALLS], printed = struct.unpack("<2Q", content)
+            self._printing.told_through(printed)
             return b""
         if request.code == Message.RESERVE:
             return struct.pack("<Q", self._reserve(*struct.unpack("<Q", content)))
@@ -99,6 +101,10 @@ class DeviceService:
         if request.code == Message.UNLOAD:
             self._modules.pop(*struct.unpack("<I", content)).module.unload()
             return b""
+        if request.code == Message.HEAP:
+            device, size = struct.unpack("<2Q", content)
+            self._heaps[device].begin_with(size)
+            return b""
         if request.code == Message.OCCUPANCY:
             return struct.pack("<I", self._occupancy(*struct.unpack("<4I", content)))
         raise Invalid(f"message {request.code} is unknown")
@@ -110,6 +116,8 @@ class DeviceService:
             EmulatorDevice(target, time_limit=self._time_limit, memory=self.memory, others_write=True)
             for target in self.targets
         ]
+        self._heaps = [heap.Heap(self.memory) for _ in self.targets]
+        self._printing = printing.Printing(self.memory)
         threading.Thread(target=self._run, daemon=True).start()
         count = len(self.targets)
         each = min(self._memory_bytes, self.arena.size // 2 // count)  # the other half is for memory of the host
@@ -117,8 +125,11 @@ class DeviceService:
         return struct.pack("<I", count) + b"".join(facts)
 
     def _allocate(self, size: int) -> int:
+        """Whole pages, as ROCm gives them; the device library finds a block's slab by its address."""
+        block = -(-(size + GAP) // mmap.PAGESIZE) * mmap.PAGESIZE - GAP
         with full_memory():
-            return self.memory.allocate(size, "buffer").address
+            start = self.memory.reserve(block, heap.SLAB_BYTES if size == heap.SLAB_BYTES else mmap.PAGESIZE)
+        return self.memory.register(Allocation(start, size, "buffer")).address
 
     def _reserve(self, size: int) -> int:
         with full_memory():
@@ -128,7 +139,7 @@ class DeviceService:
         target = self.targets[device]
         module = self.devices[device].load(bundles.code_for(image, properties.architecture(target)), "code object")
         number, self._next_module = self._next_module, self._next_module + 1
-        self._modules[number] = Loaded(module, self.devices[device])
+        self._modules[number] = Loaded(module, self.devices[device], device)
         return describe_module(number, module, target)
 
     def _record(self, module: int, kernel: int) -> KernelRecord:
@@ -169,9 +180,18 @@ class DeviceService:
         if place is not None:
             device.write(place.address, grid_sync(place.address, grid, block))
             pointers["hidden_multigrid_sync_arg"] = place.address
+        hidden = {arg.value_kind for arg in record.args}
+        if heap.ARGUMENT in hidden:
+            pointers[heap.ARGUMENT] = self._heaps[self._modules[module].number].address()
+        if printing.ARGUMENT in hidden:
+            pointers[printing.ARGUMENT] = self._printing.empty()
         kernarg = with_hidden(record, request.content[_LAUNCH.size :], grid, block, lds, pointers)
         device.threads = self._threads if grid[0] * grid[1] * grid[2] >= SHARED_GROUPS * self._threads else 1
-        device.launch(self._modules[module].module.kernel(record.name), grid, block, kernarg, lds)
+        try:
+            device.launch(self._modules[module].module.kernel(record.name), grid, block, kernarg, lds)
+        finally:
+            if printing.ARGUMENT in hidden:
+                self._printing.print(printing.formats(self._modules[module].module.object.metadata))
         if place is not None:
             device.free(place)
         if self._profile is not None and device.profile is not None:
@@ -255,7 +275,7 @@ def describe_module(number: int, module: EmulatorModule, of: Target) -> bytes:
         for s in module.object.symbols
         if s.defined and s.type == SymbolType.OBJECT and s.size and not s.name.endswith(".kd")
     ]
-    prints = any(arg.value_kind == HOSTCALLS for record in kernels for arg in record.args)
+    prints = any(arg.value_kind in (HOSTCALLS, printing.ARGUMENT) for record in kernels for arg in record.args)
     parts = [struct.pack("<4I", number, prints, len(kernels), len(variables))]
     for record in kernels:
         descriptor = record.descriptor

@@ -60,7 +60,7 @@ class Space:
         return self._vector("addr") + first & M32
 
     def _scratch(self) -> int:
-        """An offset in private memory, of 32 bits: clang relies on it where it adds an immediate to a negative register."""
+        """An offset in private memory, of 32 bits: clang adds immediates to negative registers."""
         return self._vector("vaddr") + self._vector("saddr") + field(self.inst, "offset") & M32
 
     def address(self, first: int, size: int) -> int | None:

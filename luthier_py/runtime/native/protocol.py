@@ -27,7 +27,7 @@ class Message(IntEnum):
     LOAD = 4  # u32 device; then a code object or bundle -> module (modules.c reads it)
     UNLOAD = 5  # u32 module
     OCCUPANCY = 6  # u32 module, kernel, work-items, dynamic LDS bytes -> u32 work-groups of a compute unit
-    HOSTCALLS = 7  # u64 address of the buffer through which kernels print (hostcalls.c)
+    HOSTCALLS = 7  # u64 addresses: the buffer through which kernels ask, the word that says what is printed
     IMAGE = 8  # u32 number, device, Form; the device in PROPERTIES_BYTES of that form; then a code object or bundle
     INSTRUMENT = 9  # u32 image, device; then a kernel's name -> clone (clone.c reads it), or u32 0: not selected
     FINISH = 10  # the program or the tool ends: u64 launches (struct counts) -> status: all is well
@@ -36,10 +36,11 @@ class Message(IntEnum):
     RESERVE = 13  # u64 bytes -> u64 address of memory that kernels cannot touch yet
     REGISTER = 14  # u64 address, bytes: they can touch this part of it
     UNREGISTER = 15  # u64 address: no longer
-    LAUNCH = 16  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes, cooperative; then the kernarg segment
-    STAMP = 17  # u64 address of the word that gets the time
-    RESULT = 18  # u32 image, device, launch, launches, grid x y z, block x y z, name bytes; name; its variables' bytes
-    FORGET = 19  # u32 image: its module was unloaded
+    HEAP = 16  # u64 device, bytes that the heap of kernels' malloc begins with
+    LAUNCH = 17  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes, cooperative; then the kernarg segment
+    STAMP = 18  # u64 address of the word that gets the time
+    RESULT = 19  # u32 image, device, launch, launches, grid x y z, block x y z, name bytes; name; its variables' bytes
+    FORGET = 20  # u32 image: its module was unloaded
 
 
 FIRST_TICKET = Message.LAUNCH
