@@ -39,16 +39,16 @@ class AllocationTable:
         rows: Rows = self._rows[: self._count].copy()
         return rows
 
-    def insert(self, place: int, start: int, end: int, writable: bool) -> None:
+    def insert(self, place: int, start: int, end: int, access: int) -> None:
         """A record before the one that is at ``place`` now."""
         if self._count == len(self._rows):
             self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
         self._rows[place + 1 : self._count + 1] = self._rows[place : self._count]
         self._count += 1
-        self.replace(place, start, end, writable)
+        self.replace(place, start, end, access)
 
-    def replace(self, place: int, start: int, end: int, writable: bool) -> None:
-        self._rows[place] = start, end, writable
+    def replace(self, place: int, start: int, end: int, access: int) -> None:
+        self._rows[place] = start, end, access
         self._changed()
 
     def remove(self, first: int, last: int) -> None:

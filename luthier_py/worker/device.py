@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
@@ -33,7 +33,16 @@ from luthier_py.runtime.native.protocol import Message
 from luthier_py.worker import bundles, heap, printing, properties
 from luthier_py.worker.arena import Arena
 from luthier_py.worker.edge import Refused, guarded
-from luthier_py.worker.settings import MEMORY, PROFILE, chosen_memory, chosen_profile
+from luthier_py.worker.settings import (
+    FINE_ATOMICS,
+    GRANULARITY,
+    MEMORY,
+    PROFILE,
+    chosen_fine_atomics,
+    chosen_granularity,
+    chosen_memory,
+    chosen_profile,
+)
 from luthier_py.worker.targets import VARIABLE, chosen_targets
 from luthier_py.worker.wire import Request, counted
 
@@ -58,6 +67,9 @@ class DeviceService:
     def __init__(self) -> None:
         self.targets = chosen_targets(os.environ.get(VARIABLE, ""))
         self._memory_bytes = chosen_memory(os.environ.get(MEMORY, ""))
+        self._granularity = chosen_granularity(os.environ.get(GRANULARITY, ""))
+        reach_fine = chosen_fine_atomics(os.environ.get(FINE_ATOMICS, ""))
+        self._drops_in_fine = not reach_fine and not any(target.fabric_float_atomics for target in self.targets)
         self._modules: dict[int, Loaded] = {}
         self._queue: queue.SimpleQueue[Request] = queue.SimpleQueue()
         self._next_module = 1
@@ -79,7 +91,7 @@ class DeviceService:
         if request.code == Message.OPEN:
             return self._open(*struct.unpack("<QQ", content))
         if request.code == Message.ALLOCATE:
-            return struct.pack("<Q", self._allocate(*struct.unpack("<Q", content)))
+            return struct.pack("<Q", self._allocate(*numbers(content, 2)))
         if request.code == Message.FREE:
             self.memory.free(*struct.unpack("<Q", content))
             return b""
@@ -90,8 +102,12 @@ class DeviceService:
         if request.code == Message.RESERVE:
             return struct.pack("<Q", self._reserve(*struct.unpack("<Q", content)))
         if request.code == Message.REGISTER:
-            address, size = struct.unpack("<QQ", content)
-            self.memory.register(Allocation(address, size, "registered host memory"))
+            address, size, fine = numbers(content, 3)
+            name = "registered host memory"
+            self.memory.register(Allocation(address, size, name, fine=bool(fine) and self._drops_in_fine))
+            return b""
+        if request.code == Message.GRAIN:
+            self._set_grain(*numbers(content, 2))
             return b""
         if request.code == Message.UNREGISTER:
             self.memory.unregister(*struct.unpack("<Q", content))
@@ -124,12 +140,20 @@ class DeviceService:
         facts = [describe(target, number, each) for number, target in enumerate(self.targets)]
         return struct.pack("<I", count) + b"".join(facts)
 
-    def _allocate(self, size: int) -> int:
+    def _allocate(self, size: int, fine: int) -> int:
         """Whole pages, as ROCm gives them; the device library finds a block's slab by its address."""
-        block = -(-(size + GAP) // mmap.PAGESIZE) * mmap.PAGESIZE - GAP
+        spare = -size % self._granularity
+        block = -(-(size + spare + GAP) // mmap.PAGESIZE) * mmap.PAGESIZE - GAP
         with full_memory():
             start = self.memory.reserve(block, heap.SLAB_BYTES if size == heap.SLAB_BYTES else mmap.PAGESIZE)
-        return self.memory.register(Allocation(start, size, "buffer")).address
+        self.memory.register(Allocation(start, size, "buffer", fine=bool(fine) and self._drops_in_fine, spare=spare))
+        return start
+
+    def _set_grain(self, address: int, fine: int) -> None:
+        found = self.memory.find(address)
+        if found is None:
+            raise Invalid(f"0x{address:x} is not in an allocation")
+        self.memory.register(replace(found, fine=bool(fine) and self._drops_in_fine))
 
     def _reserve(self, size: int) -> int:
         with full_memory():
@@ -205,6 +229,11 @@ def full_memory() -> Iterator[None]:
         yield
     except DeviceError as error:
         raise Refused(error.message, protocol.STATUS_OUT_OF_MEMORY) from None
+
+
+def numbers(content: bytes, count: int) -> tuple[int, ...]:
+    """Of 64 bits each; those at the end may be left out."""
+    return struct.unpack(f"<{count}Q", content.ljust(8 * count, b"\0"))
 
 
 def append_profile(path: str, profile: LaunchProfile) -> None:
