@@ -11,7 +11,7 @@ from luthier_py.emulator.memory import GAP, Memory
 from luthier_py.errors import Invalid
 from luthier_py.runtime.native.protocol import Message
 from luthier_py.worker.device import DeviceService
-from luthier_py.worker.heap import SLAB_BYTES
+from luthier_py.worker.heap import SLAB_BYTES, Heap
 from luthier_py.worker.settings import chosen_fine_atomics, chosen_granularity
 from luthier_py.worker.wire import Request
 
@@ -25,6 +25,7 @@ def service(monkeypatch):
             monkeypatch.setenv(name, value)
         made = DeviceService()
         made.memory = Memory()
+        made._heaps = [Heap(made.memory) for _ in made.targets]
         return made
 
     return make
@@ -74,6 +75,17 @@ def test_fine_grained(service, device, environment, marked):
     ask(worker, Message.REGISTER, place, 4096, 1)
     ask(worker, Message.REGISTER, place + 4096, 4096)
     assert row(worker, place)[2] == marked and row(worker, place + 4096)[2] == 1
+
+
+def test_heaps_begin_as_they_are_told(service):
+    worker = service("emulator:gfx90a*2")
+    ask(worker, Message.HEAP, 1, 2 * SLAB_BYTES)
+    sizes = []
+    for heap in worker._heaps:
+        before = sum(end - start for start, end, _ in worker.memory.table().tolist())
+        heap.address()
+        sizes.append(sum(end - start for start, end, _ in worker.memory.table().tolist()) - before)
+    assert sizes[0] - sizes[1] == 2 * SLAB_BYTES  # eight megabytes otherwise
 
 
 def test_a_grain_of_nothing(service):
