@@ -178,8 +178,8 @@ static void answer_memory(uint64_t *slots)
     void *place = NULL;
     if (!slots[0])
         memory_allocate(&place, slots[1], KIND_DEVICE, 0, NULL);
-    else if (memory_remove(slots[0]))
-        device_ask(MESSAGE_FREE, &(uint64_t){slots[0]}, 1, NULL);
+    else
+        memory_release((void *)(uintptr_t)slots[0]);
     slots[0] = (uintptr_t)place;
 }
 
