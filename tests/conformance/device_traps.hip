@@ -13,6 +13,16 @@ __global__ void sync_builtins(int *out)
         + (__ballot_sync(all, lane & 1) == 0xaaaaaaaaaaaaaaaaull) + __shfl_down_sync(all, lane, 1);
 }
 
+__global__ void sync_in_halves(int *out)
+{
+    int lane = threadIdx.x;
+    if (lane & 1) {
+        unsigned long long odd = 0xaaaaaaaaaaaaaaaaull;
+        out[lane] = __shfl_sync(odd, lane, 5) + __any_sync(odd, lane == 7);
+    } else
+        out[lane] = __shfl_down_sync(0x5555555555555555ull, lane, 2);
+}
+
 __global__ void guarded(int *out, int limit)
 {
     int lane = threadIdx.x;
@@ -36,6 +46,17 @@ CASE(sync_builtins_with_a_full_mask)
     CHECK(hipDeviceSynchronize());
     for (int lane = 0; lane < 64; lane++)
         REQUIRE(out[lane] == 15 + (lane ^ 1) + 1 + 1 + (lane < 63 ? lane + 1 : lane));
+    CHECK(hipFree(out));
+}
+
+CASE(sync_builtins_of_half_a_wave_each)
+{
+    int *out = words();
+    REQUIRE(out);
+    sync_in_halves<<<1, 64>>>(out);
+    CHECK(hipDeviceSynchronize());
+    for (int lane = 0; lane < 62; lane++)
+        EQUAL(lane & 1 ? 6 : lane + 2, out[lane]);
     CHECK(hipFree(out));
 }
 
