@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 
 from luthier_py.emulator.emitter import Emitter, LlvmOps
-from luthier_py.emulator.resolve import ALIGNED, FLAT, IN_LDS, WRITES
+from luthier_py.emulator.resolve import ALIGNED, FLAT, FLOAT_ATOMIC, IN_LDS, WRITES
 from luthier_py.emulator.template import expand
 from luthier_py.isa.semantics.algebra import Kind, Type, Value
 from luthier_py.isa.semantics.memory import Modify, modified_in_cache, modified_in_lds
@@ -34,6 +34,7 @@ def atomic(name: str, addresses: str, operation: str, wave_size: int) -> str:
     modify, letter, bits = Modify[word.upper()], kind[0], int(kind[1:3])
     in_lds = addresses == "lds"
     flags = WRITES | ALIGNED | {"flat": FLAT, "lds": IN_LDS}.get(addresses, 0)
+    flags |= FLOAT_ATOMIC if letter in "fp" else 0
     text = _HEAD + (_HIGH if addresses in ("far", "flat") else "  %at = add i64 %near, 0\n")
     text += (_LDS_WINDOW if in_lds else _SITE_WINDOW) + _POINTER
     text += _read("data", bits) + _read("second", bits)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from luthier_py import llvm
+from luthier_py.emulator.clocks import host_functions, nanoseconds
 from luthier_py.emulator.crosslane import permutation
 from luthier_py.emulator.matrix import matrix_function
 from luthier_py.emulator.native import definition
@@ -22,6 +23,7 @@ from luthier_py.storage import Shelf, cache_key
 
 _SHELF = Shelf("host", 1 << 30)
 _SUPPORT = re.compile(r"@(luthier_\w+)")
+CLOCK = "luthier_nanoseconds"
 _ready: dict[tuple[str, int], llvm.HostCode] = {}
 
 
@@ -48,7 +50,7 @@ def _support(symbol: str, wave_size: int) -> int:
     with llvm.LOCK:
         if (name, wave_size) not in _ready:
             text = _definition(name, wave_size)
-            imports = _imports(text, wave_size, symbol)
+            imports = _imports(text, wave_size, symbol) | (host_functions() if name == CLOCK else {})
             _ready[name, wave_size] = llvm.HostCode(object_code(text, Effort.OPTIMISE), [symbol], imports)
     return _ready[name, wave_size].address(symbol)
 
@@ -59,6 +61,8 @@ def _definition(name: str, wave_size: int) -> str:
         text = transcendental(name)
     elif family in ("permute", "bpermute"):
         text = permutation(name, wave_size)
+    elif name == CLOCK:
+        text = nanoseconds(name)
     elif family == "rounded":
         text = support_function(name)
     elif family == "matrix":

@@ -38,7 +38,7 @@ WAVE = _fields(
     "meeting",        # address of the count of waves that have come to a grid barrier
     "expected",       # what it counts when this wave may go on
     "fault_site", "fault_lane", "fault_address", "fault_kind",
-    "ignored",        # where work-group ids go that the kernel does not ask for
+    "ignored",        # where work-group ids go that the kernel does not ask for, and atomics that do nothing
 )
 WAVE_HEADER_BYTES = 1024
 assert max(WAVE.values()) < WAVE_HEADER_BYTES
@@ -86,8 +86,10 @@ WORKER_BYTES = 8 * len(WORKER)
 
 SITE = _fields(0, "base", "end")  # a memory instruction's last allocation; empty where base == end
 SITE_BYTES = 16
-ALLOCATION = _fields(0, "base", "end", "writable")
+ALLOCATION = _fields(0, "base", "end", "access")
 ALLOCATION_BYTES = 24
+WRITABLE, FINE = 1, 2
+"""Bits of an allocation's access; FINE: float atomics do nothing there, and give 0."""
 
 
 MEETINGS = 64

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luthier_py.emulator.allocations import AllocationTable
+from luthier_py.emulator.layout import FINE, WRITABLE
 from luthier_py.emulator.space import Space
 from luthier_py.errors import DeviceError, Invalid
 
@@ -38,10 +39,19 @@ class Allocation:
     size: int
     name: str
     writable: bool = True
+    fine: bool = False
+    """Fine-grained, on a device whose float atomics do not reach such memory."""
+    spare: int = 0
+    """Bytes behind it that kernels may touch as well."""
 
     @property
     def end(self) -> int:
         return self.address + self.size
+
+    @property
+    def row(self) -> tuple[int, int, int]:
+        """What native code is told of it: a record of layout.ALLOCATION."""
+        return self.address, self.end + self.spare, self.writable * WRITABLE | self.fine * FINE
 
     def __str__(self) -> str:
         return f"{self.name} (0x{self.address:x}, {self.size} bytes)"
@@ -84,12 +94,11 @@ class Memory:
     def register(self, allocation: Allocation) -> Allocation:
         with self._lock:
             place = bisect.bisect_left(self._addresses, allocation.address)
-            row = allocation.address, allocation.end, allocation.writable
             if allocation.address in self._allocations:
-                self._table.replace(place, *row)
+                self._table.replace(place, *allocation.row)
             else:
                 self._addresses.insert(place, allocation.address)
-                self._table.insert(place, *row)
+                self._table.insert(place, *allocation.row)
             self._allocations[allocation.address] = allocation
         return allocation
 

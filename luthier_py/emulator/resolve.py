@@ -8,16 +8,20 @@ with the end of an access, which wraps for the last addresses: its room is.
 
 from __future__ import annotations
 
-from luthier_py.emulator.layout import ALLOCATION_BYTES, SITE_BYTES, Fault
+from luthier_py.emulator.layout import ALLOCATION_BYTES, FINE, SITE_BYTES, WAVE, WRITABLE, Fault
 from luthier_py.emulator.template import expand
 
 # Flags. IN_LDS and IN_SCRATCH: the address is an offset there, of 32 bits: what is above them is carry.
-WRITES, FLAT, ALIGNED, IN_LDS, IN_SCRATCH = 1, 2, 4, 8, 16
+WRITES, FLAT, ALIGNED, IN_LDS, IN_SCRATCH, FLOAT_ATOMIC = 1, 2, 4, 8, 16, 32
+
+
+assert WRITES == WRITABLE
 
 
 def resolve(wave_size: int) -> str:
     numbers = {fault.name: int(fault) for fault in Fault}
     return expand(_TEXT, **numbers, writes=WRITES, flat=FLAT, aligned=ALIGNED, in_lds=IN_LDS, in_scratch=IN_SCRATCH,
+                  float_atomic=FLOAT_ATOMIC, fine=FINE, ignored=WAVE["ignored"],
                   row_bytes=4 * wave_size, allocation_bytes=ALLOCATION_BYTES, site_bytes=SITE_BYTES)
 
 
@@ -130,10 +134,22 @@ step:
   %size.next = select i1 %after, i64 %size.up, i64 %half
   br i1 %hit, label %permitted, label %halve
 permitted:
-  %writable = get allocation.writable of %record
+  %access = get allocation.access of %record
   %write.flag = and i64 %flags, $writes
-  %lacking = icmp ugt i64 %write.flag, %writable
-  br i1 %lacking, label %read.only, label %remember
+  %allowed = and i64 %access, %write.flag  ; the same bit
+  %lacking = icmp ne i64 %allowed, %write.flag
+  br i1 %lacking, label %read.only, label %reaches
+reaches:
+  %float.flag = and i64 %flags, $float_atomic
+  %is.float = icmp ne i64 %float.flag, 0
+  %fine.bit = and i64 %access, $fine
+  %is.fine = icmp ne i64 %fine.bit, 0
+  %dropped = and i1 %is.float, %is.fine
+  br i1 %dropped, label %drop, label %remember
+drop:  ; not remembered: the next one comes here, too
+  put wave.ignored of %wave, 0
+  %ignored = getelementptr i8, ptr %wave, i64 $ignored
+  ret ptr %ignored
 remember:
   put site.base of %site, %record.base
   put site.end of %site, %record.end

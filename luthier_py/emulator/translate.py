@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from luthier_py.emulator.access import MEMORY_ROWS, Access
+from luthier_py.emulator.clocks import NANOSECONDS_OF_WALL_CYCLE
 from luthier_py.emulator.crosslane import cross_lane, permute, read_first, swap_rows
 from luthier_py.emulator.discover import CodeBlock, interrupts, traps
 from luthier_py.emulator.emitter import Emitter
@@ -358,8 +359,11 @@ class Translator:
             to = read_scalar(inst["src0"], 64, self.context) if row is Action.SWAPPC else called
             self._write_result(inst, after)
             self._leave(Status.JUMP, to)
-        elif row is Action.CLOCK:
-            self._write_result(inst, self.ops.value(U64, self.emitter.call("i64", "llvm.readcyclecounter", [])))
+        elif row in (Action.CLOCK, Action.WALL_CLOCK):
+            time = self.emitter.support("i64", "nanoseconds", [])
+            if row is Action.WALL_CLOCK:
+                time = self.emitter.let(f"udiv i64 {time}, {NANOSECONDS_OF_WALL_CYCLE}")
+            self._write_result(inst, self.ops.value(U64, time))
             self.note_change()  # who looks at the clock is not where it was, whatever it keeps of it
         elif row in (Action.GETREG, Action.SETREG, Action.SETREG_IMM):
             hardware(self, inst, row)

@@ -69,6 +69,7 @@ class Target:
     shift64_bug: bool = False                # 64-bit shifts misread an amount in register 8n+7
     dpp64_broadcasts: bool = False           # DPP of 64-bit operands can only broadcast within a row
     half_matrices_flush: bool = False        # MFMA of f16 and bf16 takes and gives denormals as zeros
+    fabric_float_atomics: bool = False       # float atomics reach fine-grained memory; elsewhere they do nothing there
     scc_cache_bit: bool = False              # cache policy has scc (sc1)
 
     def runs(self, code: Target) -> bool:
@@ -160,7 +161,7 @@ _GFX90A = replace(
     gds_modifier=False, scc_cache_bit=True, shift64_bug=True, dpp64_broadcasts=True, half_matrices_flush=True)
 _GFX942 = replace(
     _GFX90A, name="gfx942", elf_mach=0x4C, minor=4, architected_flat_scratch=True, sc_cache_bits=True,
-    shift64_bug=False, half_matrices_flush=False)
+    shift64_bug=False, half_matrices_flush=False, fabric_float_atomics=True)
 _GFX1010 = Target(
     "gfx1010", 0x33, _both(8, 1024), generation=10, minor=1, sgpr_limit=106, sgpr_granule=128, max_waves_per_simd=20,
     simds=4, barriers=32, xnack=True, null_encoding=125, flat_scratch_operands=False, vop3_literals=True,

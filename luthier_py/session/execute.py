@@ -31,7 +31,16 @@ from luthier_py.storage import write_file
 from luthier_py.tool import Tool, load_tool
 from luthier_py.tool.discover import absolute
 from luthier_py.worker.orphan import FOLDER, new_folder, remove_abandoned
-from luthier_py.worker.settings import MEMORY, PROFILE, chosen_memory, chosen_profile
+from luthier_py.worker.settings import (
+    FINE_ATOMICS,
+    GRANULARITY,
+    MEMORY,
+    PROFILE,
+    chosen_fine_atomics,
+    chosen_granularity,
+    chosen_memory,
+    chosen_profile,
+)
 from luthier_py.worker.targets import chosen_targets
 
 VERDICT = "LUTHIER_VERDICT"
@@ -140,6 +149,8 @@ def device_environment(
     chosen_targets(device)  # what is wrong with it is said before the program starts
     chosen_profile(os.environ.get(PROFILE, ""))
     chosen_memory(os.environ.get(MEMORY, ""))
+    chosen_granularity(os.environ.get(GRANULARITY, ""))
+    chosen_fine_atomics(os.environ.get(FINE_ATOMICS, ""))
     parse_time_limit(os.environ.get(VARIABLE, ""))
     limit = {}
     if time_limit is not None:

@@ -16,11 +16,11 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from luthier_py.emulator import EmulatorDevice, LaunchProfile
-from luthier_py.emulator.memory import Allocation, Memory
+from luthier_py.emulator.memory import GAP, Allocation, Memory
 from luthier_py.emulator.module import EmulatorModule
 from luthier_py.emulator.residency import COMPUTE_UNITS, of_compute_unit
 from luthier_py.errors import DeviceError, Invalid, TimeLimit
@@ -30,10 +30,19 @@ from luthier_py.runtime import hidden_value, time_limit
 from luthier_py.runtime.device import Dim3
 from luthier_py.runtime.native import protocol
 from luthier_py.runtime.native.protocol import Message
-from luthier_py.worker import bundles, properties
+from luthier_py.worker import bundles, heap, printing, properties
 from luthier_py.worker.arena import Arena
 from luthier_py.worker.edge import Refused, guarded
-from luthier_py.worker.settings import MEMORY, PROFILE, chosen_memory, chosen_profile
+from luthier_py.worker.settings import (
+    FINE_ATOMICS,
+    GRANULARITY,
+    MEMORY,
+    PROFILE,
+    chosen_fine_atomics,
+    chosen_granularity,
+    chosen_memory,
+    chosen_profile,
+)
 from luthier_py.worker.targets import VARIABLE, chosen_targets, visible_devices
 from luthier_py.worker.wire import Request, counted
 
@@ -49,6 +58,7 @@ class Loaded:
 
     module: EmulatorModule
     device: EmulatorDevice
+    number: int  # of the device
 
 
 class DeviceService:
@@ -59,6 +69,9 @@ class DeviceService:
         self._numbers = visible_devices([properties.device_uuid(number) for number in range(len(every))], os.environ)
         self.targets = [every[number] for number in self._numbers]
         self._memory_bytes = chosen_memory(os.environ.get(MEMORY, ""))
+        self._granularity = chosen_granularity(os.environ.get(GRANULARITY, ""))
+        reach_fine = chosen_fine_atomics(os.environ.get(FINE_ATOMICS, ""))
+        self._drops_in_fine = not reach_fine and not any(target.fabric_float_atomics for target in self.targets)
         self._modules: dict[int, Loaded] = {}
         self._queue: queue.SimpleQueue[Request] = queue.SimpleQueue()
         self._next_module = 1
@@ -80,18 +93,23 @@ class DeviceService:
         if request.code == Message.OPEN:
             return self._open(*struct.unpack("<QQ", content))
         if request.code == Message.ALLOCATE:
-            return struct.pack("<Q", self._allocate(*struct.unpack("<Q", content)))
+            return struct.pack("<Q", self._allocate(*numbers(content, 2)))
         if request.code == Message.FREE:
             self.memory.free(*struct.unpack("<Q", content))
             return b""
         if request.code == Message.HOSTCALLS:
-            (self._pointers[HOSTCALLS],) = struct.unpack("<Q", content)
+            self._pointers[HOSTCALLS], printed = struct.unpack("<2Q", content)
+            self._printing.told_through(printed)
             return b""
         if request.code == Message.RESERVE:
             return struct.pack("<Q", self._reserve(*struct.unpack("<Q", content)))
         if request.code == Message.REGISTER:
-            address, size = struct.unpack("<QQ", content)
-            self.memory.register(Allocation(address, size, "registered host memory"))
+            address, size, fine = numbers(content, 3)
+            name = "registered host memory"
+            self.memory.register(Allocation(address, size, name, fine=bool(fine) and self._drops_in_fine))
+            return b""
+        if request.code == Message.GRAIN:
+            self._set_grain(*numbers(content, 2))
             return b""
         if request.code == Message.UNREGISTER:
             self.memory.unregister(*struct.unpack("<Q", content))
@@ -100,6 +118,10 @@ class DeviceService:
             return self._load(int.from_bytes(content[:4], "little"), content[4:])
         if request.code == Message.UNLOAD:
             self._modules.pop(*struct.unpack("<I", content)).module.unload()
+            return b""
+        if request.code == Message.HEAP:
+            device, size = struct.unpack("<2Q", content)
+            self._heaps[device].begin_with(size)
             return b""
         if request.code == Message.OCCUPANCY:
             return struct.pack("<I", self._occupancy(*struct.unpack("<4I", content)))
@@ -114,15 +136,28 @@ class DeviceService:
             EmulatorDevice(target, time_limit=self._time_limit, memory=self.memory, others_write=True)
             for target in self.targets
         ]
+        self._heaps = [heap.Heap(self.memory) for _ in self.targets]
+        self._printing = printing.Printing(self.memory)
         threading.Thread(target=self._run, daemon=True).start()
         count = len(self.targets)
         each = min(self._memory_bytes, self.arena.size // 2 // count)  # the other half is for memory of the host
         facts = [describe(target, number, each) for number, target in zip(self._numbers, self.targets, strict=True)]
         return struct.pack("<I", count) + b"".join(facts)
 
-    def _allocate(self, size: int) -> int:
+    def _allocate(self, size: int, fine: int) -> int:
+        """Whole pages, as ROCm gives them; the device library finds a block's slab by its address."""
+        spare = -size % self._granularity
+        block = -(-(size + spare + GAP) // mmap.PAGESIZE) * mmap.PAGESIZE - GAP
         with full_memory():
-            return self.memory.allocate(size, "buffer").address
+            start = self.memory.reserve(block, heap.SLAB_BYTES if size == heap.SLAB_BYTES else mmap.PAGESIZE)
+        self.memory.register(Allocation(start, size, "buffer", fine=bool(fine) and self._drops_in_fine, spare=spare))
+        return start
+
+    def _set_grain(self, address: int, fine: int) -> None:
+        found = self.memory.find(address)
+        if found is None:
+            raise Invalid(f"0x{address:x} is not in an allocation")
+        self.memory.register(replace(found, fine=bool(fine) and self._drops_in_fine))
 
     def _reserve(self, size: int) -> int:
         with full_memory():
@@ -132,7 +167,7 @@ class DeviceService:
         target = self.targets[device]
         module = self.devices[device].load(bundles.code_for(image, properties.architecture(target)), "code object")
         number, self._next_module = self._next_module, self._next_module + 1
-        self._modules[number] = Loaded(module, self.devices[device])
+        self._modules[number] = Loaded(module, self.devices[device], device)
         return describe_module(number, module, target)
 
     def _record(self, module: int, kernel: int) -> KernelRecord:
@@ -173,9 +208,18 @@ class DeviceService:
         if place is not None:
             device.write(place.address, grid_sync(place.address, grid, block))
             pointers["hidden_multigrid_sync_arg"] = place.address
+        hidden = {arg.value_kind for arg in record.args}
+        if heap.ARGUMENT in hidden:
+            pointers[heap.ARGUMENT] = self._heaps[self._modules[module].number].address()
+        if printing.ARGUMENT in hidden:
+            pointers[printing.ARGUMENT] = self._printing.empty()
         kernarg = with_hidden(record, request.content[_LAUNCH.size :], grid, block, lds, pointers)
         device.threads = self._threads if grid[0] * grid[1] * grid[2] >= SHARED_GROUPS * self._threads else 1
-        device.launch(self._modules[module].module.kernel(record.name), grid, block, kernarg, lds)
+        try:
+            device.launch(self._modules[module].module.kernel(record.name), grid, block, kernarg, lds)
+        finally:
+            if printing.ARGUMENT in hidden:
+                self._printing.print(printing.formats(self._modules[module].module.object.metadata))
         if place is not None:
             device.free(place)
         if self._profile is not None and device.profile is not None:
@@ -189,6 +233,11 @@ def full_memory() -> Iterator[None]:
         yield
     except DeviceError as error:
         raise Refused(error.message, protocol.STATUS_OUT_OF_MEMORY) from None
+
+
+def numbers(content: bytes, count: int) -> tuple[int, ...]:
+    """Of 64 bits each; those at the end may be left out."""
+    return struct.unpack(f"<{count}Q", content.ljust(8 * count, b"\0"))
 
 
 def append_profile(path: str, profile: LaunchProfile) -> None:
@@ -259,7 +308,7 @@ def describe_module(number: int, module: EmulatorModule, of: Target) -> bytes:
         for s in module.object.symbols
         if s.defined and s.type == SymbolType.OBJECT and s.size and not s.name.endswith(".kd")
     ]
-    prints = any(arg.value_kind == HOSTCALLS for record in kernels for arg in record.args)
+    prints = any(arg.value_kind in (HOSTCALLS, printing.ARGUMENT) for record in kernels for arg in record.args)
     parts = [struct.pack("<4I", number, prints, len(kernels), len(variables))]
     for record in kernels:
         descriptor = record.descriptor

@@ -18,6 +18,27 @@ MEMORY = "LUTHIER_DEVICE_MEMORY"
 """What hipMalloc may give on each device: bytes, or with K, M, G or T."""
 MEMORY_BYTES = 16 << 30  # unless MEMORY says otherwise
 
+GRANULARITY = "LUTHIER_MEMORY_GRANULARITY"
+"""To a multiple of so many bytes kernels may touch what lies behind an allocation's end: a power of two."""
+FINE_ATOMICS = "LUTHIER_FINE_ATOMICS"
+"""1: float atomics work in fine-grained memory, too, where they do nothing on hardware."""
+_LARGEST_GRANULARITY = 2 << 20
+
+
+def chosen_granularity(text: str) -> int:
+    """Bytes, by LUTHIER_MEMORY_GRANULARITY; 1 where an allocation ends at its last byte."""
+    size = int(text) if re.fullmatch(r"\d{1,9}", text.strip()) else 0
+    if text and not (0 < size <= _LARGEST_GRANULARITY and size & (size - 1) == 0):
+        raise Invalid(f"{GRANULARITY}=`{text}`: give a power of two up to {_LARGEST_GRANULARITY}, 4096 as a GPU has it")
+    return size or 1
+
+
+def chosen_fine_atomics(text: str) -> bool:
+    """Whether float atomics work in fine-grained memory, by LUTHIER_FINE_ATOMICS."""
+    if text not in ("", "0", "1"):
+        raise Invalid(f"{FINE_ATOMICS}=`{text}`: give 0 or 1")
+    return text == "1"
+
 
 def chosen_memory(text: str) -> int:
     """Bytes of each device, by LUTHIER_DEVICE_MEMORY."""

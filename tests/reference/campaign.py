@@ -23,7 +23,7 @@ ELSEWHERE = {  # meanings that a straight run of instructions in one wave cannot
     Action.END, Action.BARRIER, Action.GRID_BARRIER, Action.SLEEP, Action.TRAP, Action.MESSAGE,
     Action.GRID_SETUP,                            # shows in what waits only
     Action.SETPC, Action.SWAPPC, Action.CALL,     # leave the function: unit/emulator
-    Action.CLOCK,                                 # no two readings are equal
+    Action.CLOCK, Action.WALL_CLOCK,              # no two readings are equal
     Action.SETREG, Action.SETREG_IMM,             # change what code means that follows: unit/semantics/test_lanes
     Indexing.ON, Indexing.OFF,                    # the same
 }  # fmt: skip

@@ -57,10 +57,11 @@ class Space:
         return self.wave.vector(operand.reg, self.lane)
 
     def _lds(self, first: int) -> int:
-        return self._vector("addr") + first
+        return self._vector("addr") + first & M32
 
     def _scratch(self) -> int:
-        return self._vector("vaddr") + self._vector("saddr") + field(self.inst, "offset")
+        """An offset in private memory, of 32 bits: clang adds immediates to negative registers."""
+        return self._vector("vaddr") + self._vector("saddr") + field(self.inst, "offset") & M32
 
     def address(self, first: int, size: int) -> int | None:
         if self.family == "BUFFER":

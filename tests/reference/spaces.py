@@ -75,10 +75,11 @@ def vector_addresses(inst: Inst, row: object, region: Region, generator: random.
         apart = size * (1 if "ST64" in inst.op.base else 2)
         return [lane * apart for lane in range(LANES)]
     offsets = lane_offsets(generator, size, collide=not isinstance(row, LoadToLds))
-    if family == "SCRATCH":
-        return [offset % 256 & -min(size, 4) for offset in offsets]
-    if family == "DS":
-        return offsets
+    if family in ("SCRATCH", "DS"):
+        before = generator.choice((0, inst["offset"].value))  # the sum with the offset comes back from below 0
+        if family == "SCRATCH":
+            offsets = [offset % 256 & -min(size, 4) for offset in offsets]
+        return [offset - before & M32 for offset in offsets]
     if family == "BUFFER":
         both, indexed = "BOTHEN" in inst.op.record, "IDXEN" in inst.op.record
         indices = generator.sample(range(LANES), LANES)  # stores to one place have no order that a manual says

@@ -38,7 +38,8 @@ class Action(Enum):
     SETREG_IMM = auto()
     ROUND_MODE = auto()     # MODE[3:0] = simm16
     DENORMAL_MODE = auto()  # MODE[7:4] = simm16
-    CLOCK = auto()     # sdst = a clock
+    CLOCK = auto()     # sdst = cycles of the core's clock
+    WALL_CLOCK = auto()  # sdst = cycles of a clock of constant rate
 
 
 DEBUG_TRAP = 3
@@ -90,7 +91,8 @@ declare("S_SETREG_B32", Action.SETREG)
 declare("S_SETREG_IMM32_B32", Action.SETREG_IMM)
 declare("S_ROUND_MODE", Action.ROUND_MODE)
 declare("S_DENORM_MODE", Action.DENORMAL_MODE)
-declare("S_MEMTIME S_MEMREALTIME", Action.CLOCK)
+declare("S_MEMTIME", Action.CLOCK)
+declare("S_MEMREALTIME", Action.WALL_CLOCK)
 
 
 class Indexing(Enum):

@@ -156,7 +156,7 @@ def _looked_at(row: Lanes | Scalar, width: Type) -> tuple[frozenset[int], bool]:
 
 def _action(op: OpInfo, row: control.Action, found: Asked) -> None:
     action = control.Action
-    if row in (action.GETPC, action.SWAPPC, action.CALL, action.GETREG, action.CLOCK):
+    if row in (action.GETPC, action.SWAPPC, action.CALL, action.GETREG, action.CLOCK, action.WALL_CLOCK):
         found.write("sdst")
     if row in (action.SETPC, action.SWAPPC):
         found.read("src0")

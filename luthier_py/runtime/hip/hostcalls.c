@@ -1,9 +1,11 @@
-/* What kernels ask of the program while they run: printf, and the message of a failed assert.
+/* What kernels ask of the program while they run: printf, the message of a failed assert, and memory for their malloc.
  *
  * The buffer is that of AMD's device library (ockl, hostcall_impl.cl; layouts as its bitcode has them): a wave takes a
  * packet, puts its number on a stack and spins until the packet is answered. A thread answers, in the program itself, so
- * that what kernels print is ordered with what the program prints.
+ * that what kernels print is ordered with what the program prints. What they print without asking (-mprintf-kind=buffered)
+ * the worker hands over when a launch has ended, and waits until it is printed.
  */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +13,7 @@
 
 #include "luthier.h"
 
-enum { PACKETS = 1 << 16, LANES = 64, SLOTS = 8, SERVICE_PRINTF = 2, BEGIN = 1, END = 2 };
+enum { PACKETS = 1 << 16, LANES = 64, SLOTS = 8, SERVICE_PRINTF = 2, SERVICE_MEMORY = 3, BEGIN = 1, END = 2 };
 
 struct header { uint64_t next, active; uint32_t service; _Atomic uint32_t waits; };
 struct payload { uint64_t slots[LANES][SLOTS]; };
@@ -22,26 +24,30 @@ struct buffer {
     _Atomic uint64_t free_stack, ready_stack;
     uint64_t mask;     /* of a stack's word: the packet's number; above it, a tag against reuse */
     uint64_t signal[8];
+    _Atomic uint64_t printed; /* ours: address of what a launch has printed, messages behind their lengths, until a 0 */
 };
 /* A message: words that arrive a few at a time. */
 struct message { uint64_t *words; size_t count; bool used; };
+/* Where a line goes, and how many characters of it have gone there; negative once that failed. */
+struct output { FILE *file; int count; };
 
 static struct buffer *buffer;
 static struct message *messages;
 static size_t message_room;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void say_integer(FILE *out, const char *form, bool wide, uint64_t word)
+static void put(struct output *out, const char *form, ...)
 {
-    if (wide)
-        fprintf(out, form, (long long)word);
-    else
-        fprintf(out, form, (int)word);
+    va_list values;
+    va_start(values, form);
+    int said = vfprintf(out->file, form, values);
+    out->count = said < 0 || out->count < 0 ? -1 : out->count + said;
+    va_end(values);
 }
 
-/* One conversion, of which `form` has flags, width and precision; the next word. `wide`: it had l, ll, j, z or t. */
-static const uint64_t *say_one(FILE *out, const char *form, size_t length, bool wide, char kind, const uint64_t *word,
-                               const uint64_t *end)
+/* One conversion, of which `form` has flags, width, precision and h; the next word. `wide`: it had l, ll, j, z or t. */
+static const uint64_t *put_one(struct output *out, const char *form, size_t length, bool wide, char kind,
+                               const uint64_t *word, const uint64_t *end)
 {
     char whole[80];
     bool integer = strchr("diouxX", kind);
@@ -49,24 +55,24 @@ static const uint64_t *say_one(FILE *out, const char *form, size_t length, bool 
     if (word == end || length + 4 > sizeof whole || (kind == 's' && !memchr(word, 0, (size_t)(end - word) * sizeof *word)))
         return end;
     snprintf(whole, sizeof whole, "%.*s%s%c", (int)length, form, integer && wide ? "ll" : "", kind);
-    if (integer)
-        say_integer(out, whole, wide, *word);
+    if (integer && wide)
+        put(out, whole, (long long)*word);
+    else if (integer || kind == 'c')
+        put(out, whole, (int)*word);
     else if (kind == 's') {
-        fprintf(out, whole, (const char *)word);
+        put(out, whole, (const char *)word);
         return word + strlen((const char *)word) / sizeof *word + 1;
-    } else if (kind == 'c')
-        fprintf(out, whole, (int)*word);
-    else if (kind == 'p')
-        fprintf(out, whole, (void *)(uintptr_t)*word);
+    } else if (kind == 'p')
+        put(out, whole, (void *)(uintptr_t)*word);
     else if (strchr("eEfFgGaA", kind)) {
         memcpy(&number, word, sizeof number);
-        fprintf(out, whole, number);
+        put(out, whole, number);
     }
     return word + 1;
 }
 
 /* A conversion from its percent sign on: where it ends in the format. A star's value is written in its place. */
-static const char *conversion(FILE *out, const char *at, const uint64_t **word, const uint64_t *end)
+static const char *conversion(struct output *out, const char *at, const uint64_t **word, const uint64_t *end)
 {
     char form[64] = "%";
     size_t length = 1;
@@ -76,31 +82,46 @@ static const char *conversion(FILE *out, const char *at, const uint64_t **word, 
             length += (size_t)snprintf(form + length, sizeof form - length, "%d", (int)*(*word)++);
         else if (strchr("lqjzt", *at))
             wide = true;
-        else if (!strchr("hL*", *at) && length + 1 < sizeof form)
+        else if (!strchr("L*", *at) && length + 1 < sizeof form)
             form[length++] = *at;
     if (*at == '%')
-        fputc('%', out);
+        put(out, "%%");
     else if (*at)
-        *word = say_one(out, form, length, wide, *at, *word, end);
+        *word = put_one(out, form, length, wide, *at, *word, end);
     return *at ? at + 1 : at;
 }
 
-/* The first word says where to (bit 0: stderr); then the format and strings, ended by 0 and filled up to words. */
-static void print(const struct message *message)
+/* The first word says where to (bit 0: stderr); then the format and strings, ended by 0 and filled up to words. What
+ * printf(3) would return.
+ */
+static int print(const uint64_t *words, size_t count)
 {
-    const uint64_t *word = message->words + 1, *end = message->words + message->count;
-    if (message->count < 2 || !memchr(word, 0, (size_t)(end - word) * sizeof *word))
-        return;
-    FILE *out = message->words[0] & 1 ? stderr : stdout;
+    const uint64_t *word = words + 1, *end = words + count;
+    if (count < 2 || !memchr(word, 0, (size_t)(end - word) * sizeof *word))
+        return -1;
+    struct output out = {words[0] & 1 ? stderr : stdout, 0};
     const char *at = (const char *)word;
     word += strlen(at) / sizeof *word + 1;
-    flockfile(out);
-    while (*at)
-        if (*at == '%')
-            at = conversion(out, at, &word, end);
-        else
-            fputc(*at++, out);
-    funlockfile(out);
+    flockfile(out.file);
+    while (*at) {
+        size_t plain = strcspn(at, "%");
+        if (plain)
+            put(&out, "%.*s", (int)plain, at);
+        at = at[plain] ? conversion(&out, at + plain, &word, end) : at + plain;
+    }
+    funlockfile(out.file);
+    return out.count;
+}
+
+/* What a launch has left to be printed, of which the worker waits to hear. */
+static void print_left(void)
+{
+    uint64_t left = atomic_load_explicit(&buffer->printed, memory_order_acquire);
+    if (!left)
+        return;
+    for (const uint64_t *at = (const uint64_t *)(uintptr_t)left; *at; at += 1 + *at)
+        print(at + 1, *at);
+    atomic_store_explicit(&buffer->printed, 0, memory_order_release);
 }
 
 static uint64_t new_message(void)
@@ -130,8 +151,10 @@ static void append(struct message *message, const uint64_t *words, size_t count)
     message->count += count;
 }
 
-/* One lane's part of a message: a word of flags, length and the message's number, then the content. */
-static void answer_lane(uint64_t *slots)
+/* One lane's part of a message: a word of flags, length and the message's number, then the content. The answer is that
+ * word again, or, to the last part, what printf returns.
+ */
+static void answer_print(uint64_t *slots)
 {
     enum { LENGTH_SHIFT = 5, LENGTH_MASK = 7, NUMBER_SHIFT = 8, FLAGS = 0xff };
     uint64_t head = slots[0], number = head & BEGIN ? new_message() : head >> NUMBER_SHIFT;
@@ -142,10 +165,30 @@ static void answer_lane(uint64_t *slots)
     slots[0] = (head & FLAGS & ~(uint64_t)BEGIN) | number << NUMBER_SHIFT;
     if (!(head & END))
         return;
-    print(message);
+    slots[0] = (uint64_t)(int64_t)print(message->words, message->count);
     free(message->words);
     *message = (struct message){NULL, 0, false};
-    slots[0] = 0;
+}
+
+/* A lane's address to be freed, or 0 and the bytes that it wants; the answer is where they are, or NULL. Kernels run,
+ * so nothing may wait for the device here.
+ */
+static void answer_memory(uint64_t *slots)
+{
+    void *place = NULL;
+    if (!slots[0])
+        memory_allocate(&place, slots[1], KIND_DEVICE, 0, NULL);
+    else
+        memory_release((void *)(uintptr_t)slots[0]);
+    slots[0] = (uintptr_t)place;
+}
+
+static void answer_lane(uint32_t service, uint64_t *slots)
+{
+    if (service == SERVICE_PRINTF)
+        answer_print(slots);
+    else if (service == SERVICE_MEMORY)
+        answer_memory(slots);
 }
 
 /* The packets that wait, the oldest first; false when there is none. */
@@ -163,9 +206,9 @@ static bool answer(void)
     for (uint64_t at = first; at; at = next) {
         struct header *header = &buffer->headers[at & buffer->mask];
         next = header->next; /* before the wave takes its packet back */
-        for (int lane = 0; header->service == SERVICE_PRINTF && lane < LANES; lane++)
+        for (int lane = 0; lane < LANES; lane++)
             if (header->active >> lane & 1)
-                answer_lane(buffer->payloads[at & buffer->mask].slots[lane]);
+                answer_lane(header->service, buffer->payloads[at & buffer->mask].slots[lane]);
         atomic_store_explicit(&header->waits, 0, memory_order_release);
     }
     return true;
@@ -174,7 +217,7 @@ static bool answer(void)
 static void *serve(void *unused)
 {
     const struct timespec busy = {.tv_nsec = 100 * 1000}, idle = {.tv_nsec = 2 * 1000 * 1000};
-    for (; !unused; )
+    for (; !unused; print_left())
         if (!answer())
             nanosleep(device_done(device_submitted()) ? &idle : &busy, NULL);
     return NULL;
@@ -194,7 +237,7 @@ static hipError_t make_buffer(void)
     for (uint64_t i = 1; i < PACKETS; i++) /* number 0 has a tag, for a word of 0 is no packet */
         made->headers[i].next = i == 1 ? PACKETS : i - 1;
     made->free_stack = PACKETS - 1;
-    error = device_ask(MESSAGE_HOSTCALLS, &(uint64_t){(uintptr_t)made}, 1, NULL);
+    error = device_ask(MESSAGE_HOSTCALLS, (uint64_t[]){(uintptr_t)made, (uintptr_t)&made->printed}, 2, NULL);
     buffer = error ? NULL : made;
     return error;
 }

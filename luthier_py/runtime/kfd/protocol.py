@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from luthier_py.runtime.native import protocol as native
+
 ARENA_START, ARENA_BYTES = 0x2000_0000_0000, 1 << 42
 DRIVER_START, DRIVER_BYTES = ARENA_START + ARENA_BYTES, 1 << 37  # memory of the worker's own that kernels see
 MAX_GPUS = 16
@@ -29,9 +31,12 @@ class Message(IntEnum):
 
     OPEN = 1  # -> path of the folder that stands for sysfs
     IOCTL = 2  # i32 minor of a render node, or -1: /dev/kfd; u32 request; its arguments, arrays -> i32 errno, the same
-    RING = 16  # u32 queue, u64 packets that the program has put on it: its doorbell was rung
-    CODE = 17  # u64 load address; ELF image: ROCr has loaded it
-    EVENT_PAGE = 18  # u64 handle of the memory into whose slots kernels write events (kfd_ioctl_create_event_args)
+    RING = 64  # u32 queue, u64 packets that the program has put on it: its doorbell was rung
+    CODE = 65  # u64 load address; ELF image: ROCr has loaded it
+    EVENT_PAGE = 66  # u64 handle of the memory into whose slots kernels write events (kfd_ioctl_create_event_args)
+
+
+assert Message.IOCTL < native.FIRST_TICKET <= Message.RING
 
 
 def header() -> str:

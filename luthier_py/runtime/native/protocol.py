@@ -22,24 +22,26 @@ class Message(IntEnum):
     """Requests; those from FIRST_TICKET on have no reply, and are carried out in their order."""
 
     OPEN = 1  # u64 address and size of the arena -> u32 devices, device_facts of each (device.c reads them)
-    ALLOCATE = 2  # u64 bytes -> u64 address
+    ALLOCATE = 2  # u64 bytes, 1 if fine-grained (0 if left out) -> u64 address
     FREE = 3  # u64 address
     LOAD = 4  # u32 device; then a code object or bundle -> module (modules.c reads it)
     UNLOAD = 5  # u32 module
     OCCUPANCY = 6  # u32 module, kernel, work-items, dynamic LDS bytes -> u32 work-groups of a compute unit
-    HOSTCALLS = 7  # u64 address of the buffer through which kernels print (hostcalls.c)
+    HOSTCALLS = 7  # u64 addresses: the buffer through which kernels ask, the word that says what is printed
     IMAGE = 8  # u32 number, device, Form; the device in PROPERTIES_BYTES of that form; then a code object or bundle
     INSTRUMENT = 9  # u32 image, device; then a kernel's name -> clone (clone.c reads it), or u32 0: not selected
     FINISH = 10  # the program or the tool ends: u64 launches (struct counts) -> status: all is well
     SETTINGS = 11  # u32 bytes, a tool's name; its options (none: those of the environment) -> settings (tool.h)
     VERDICT = 12  # u64 launches as above -> JSON
     RESERVE = 13  # u64 bytes -> u64 address of memory that kernels cannot touch yet
-    REGISTER = 14  # u64 address, bytes: they can touch this part of it
+    REGISTER = 14  # u64 address, bytes, 1 if fine-grained (0 if left out): they can touch this part of it
     UNREGISTER = 15  # u64 address: no longer
-    LAUNCH = 16  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes, cooperative; then the kernarg segment
-    STAMP = 17  # u64 address of the word that gets the time
-    RESULT = 18  # u32 image, device, launch, launches, grid x y z, block x y z, name bytes; name; its variables' bytes
-    FORGET = 19  # u32 image: its module was unloaded
+    HEAP = 16  # u64 device, bytes that the heap of kernels' malloc begins with
+    GRAIN = 17  # u64 address of an allocation, 1 if it is fine-grained from now on
+    LAUNCH = 64  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes, cooperative; then the kernarg segment
+    STAMP = 65  # u64 address of the word that gets the time
+    RESULT = 66  # u32 image, device, launch, launches, grid x y z, block x y z, name bytes; name; its variables' bytes
+    FORGET = 67  # u32 image: its module was unloaded
 
 
 FIRST_TICKET = Message.LAUNCH

@@ -13,11 +13,13 @@ from luthier_py.emulator.memory import Allocation, Memory
 
 
 def published(memory):
-    """As native code finds it."""
+    """As native code finds it, without what is empty."""
     table = ctypes.c_uint64.from_address(memory.table_cell).value
     count = ctypes.c_uint64.from_address(table).value
     words = np.ctypeslib.as_array((ctypes.c_uint64 * (3 * count)).from_address(table + 8))
-    return words.reshape(-1, 3).copy()
+    rows = words.reshape(-1, 3).copy()
+    assert (rows[1:, 0] > rows[:-1, 0]).all()
+    return rows[rows[:, 0] < rows[:, 1]]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -33,7 +35,7 @@ def test_changes_reach_those_who_read(seed):
             else:
                 row = Allocation(address, rng.choice([0, 1, 4096]), "part", rng.random() < 0.5)
                 known[address] = memory.register(row)
-            rows = [[a.address, a.end, a.writable] for _, a in sorted(known.items())]
+            rows = [[a.address, a.end, a.writable] for _, a in sorted(known.items()) if a.size]
             assert published(memory).tolist() == rows
     inner = [a for a in known.values() if a.size]
     assert len(memory.table()) == len(inner)
@@ -45,17 +47,40 @@ def test_changes_reach_those_who_read(seed):
 def test_a_table_stays_while_somebody_reads_it():
     """A thread that has its address searches it to the end, whatever is registered meanwhile."""
     memory = Memory()
-    memory.allocate(64, "first")
+    first, last = (memory.allocate(64, "first").address for _ in range(2))
     with memory.reading():
         table = ctypes.c_uint64.from_address(memory.table_cell).value
-        before = ctypes.string_at(table, 32)
+        before = ctypes.string_at(table + 8, 48)
         with memory.reading():
-            for _ in range(200):
-                memory.allocate(64, "more")
-        assert ctypes.string_at(table, 32) == before
+            more = [memory.allocate(64, "more").address for _ in range(200)]
+        assert ctypes.string_at(table + 8, 48) == before
         assert ctypes.c_uint64.from_address(memory.table_cell).value != table
+        memory.free(last)
+        assert published(memory)[:, 0].tolist() == sorted({first, last, *more} - {last})
     with memory.reading():
         assert len(published(memory)) == 201
+
+
+def test_what_kernels_allocate_and_free_makes_no_new_tables():
+    """Thousands of them in one launch: each change writes one record."""
+    memory = Memory()
+    place = memory.reserve(1 << 24)
+    with memory.reading():
+        cells = set()
+        for number in range(4000):
+            memory.register(Allocation(place + 4096 * number, 4096, "block"))
+            cells.add(ctypes.c_uint64.from_address(memory.table_cell).value)
+        for number in range(0, 4000, 2):
+            memory.unregister(place + 4096 * number)
+            cells.add(ctypes.c_uint64.from_address(memory.table_cell).value)
+        for number in range(0, 4000, 4):
+            memory.register(Allocation(place + 4096 * number, 100, "again"))
+            cells.add(ctypes.c_uint64.from_address(memory.table_cell).value)
+        assert len(cells) < 10
+        assert len(published(memory)) == 3000
+    with memory.reading():
+        table = ctypes.c_uint64.from_address(memory.table_cell).value
+        assert ctypes.c_uint64.from_address(table).value == 3000
 
 
 def test_thousands_of_allocations_cost_a_launch_nothing():

@@ -30,9 +30,10 @@ def test_memory() -> None:
 
 
 WRONG = {"LUTHIER_DEVICE_PROFILE": "/nonexistent/profile", "LUTHIER_DEVICE_MEMORY": "much", "LUTHIER_TIME_LIMIT": "abc"}
+WRONG_OF_OURS = {"LUTHIER_MEMORY_GRANULARITY": "5", "LUTHIER_FINE_ATOMICS": "some"}  # of our HIP runtime
 
 
-@pytest.mark.parametrize(("name", "value"), WRONG.items())
+@pytest.mark.parametrize(("name", "value"), (WRONG | WRONG_OF_OURS).items())
 def test_nothing_is_started(name: str, value: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from luthier_py.cli import main; main()", "exec", "--device", "emulator:gfx90a"]
     started = tmp_path / "started"
