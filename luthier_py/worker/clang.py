@@ -1,7 +1,7 @@
 """The compiler for programs that come as text, and what it needs: HIP's headers, AMD's device library, a linker.
 
-In: an environment, a root folder, a processor. Out: a Toolchain. Invariant: what is missing is Unsupported, with what to
-install; of what is there, the first that compiles for the processor is taken: LUTHIER_CLANG, ROCm's, the search path's.
+In: an environment, a root folder, a processor. Out: a Toolchain. Invariant: what is missing is Unsupported, with what
+to install; of what is there, the first that knows the processor is taken: LUTHIER_CLANG, ROCm's, the search path's.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from luthier_py.errors import Unsupported
 
 CLANG, HEADERS = "LUTHIER_CLANG", "LUTHIER_HIP_INCLUDE"
 NO_COMPILER = (
-    f"no clang++ with a target amdgcn: install one (Debian and Ubuntu: apt install clang lld; ROCm has its own), or set "
-    f"{CLANG}"
+    f"no clang++ with a target amdgcn: install one (Debian and Ubuntu: apt install clang lld; ROCm has its own), or "
+    f"set {CLANG}"
 )
 NO_HEADERS = (
     f"no HIP headers (hip/hip_runtime.h): install ROCm, or triton from PyPI, which has them, or set {HEADERS} to "
@@ -81,7 +81,10 @@ class Search:
         return next((path for path in able if processor in processors(str(path))), able[0])
 
     def linker(self, compiler: Path) -> Path | None:
-        """As clang looks for it."""
+        """The compiler knows best, and then it is in one of these folders."""
+        named = Path(_said(str(compiler), "-print-prog-name=ld.lld").partition("\n")[0])
+        if named.is_absolute() and named.exists():
+            return named
         folders = [compiler.parent, compiler.resolve().parent, *self._path()]
         return next((folder / "ld.lld" for folder in folders if (folder / "ld.lld").exists()), None)
 
@@ -131,18 +134,21 @@ class Search:
         return [root / below for root in (*roots, *_glob(self.root, "opt/rocm*"))]
 
 
-@cache
 def processors(compiler: str) -> frozenset[str]:
     """Those for which it compiles; none if it has no such target, or is no compiler."""
-    command = [compiler, "--target=amdgcn-amd-amdhsa", "-print-supported-cpus"]
+    said = _said(compiler, "--target=amdgcn-amd-amdhsa", "-print-supported-cpus")
+    return frozenset(word for word in re.findall(r"^\s+(\S+)$", said, re.M) if word.startswith("gfx"))
+
+
+@cache
+def _said(compiler: str, *arguments: str) -> str:
+    """On stdout, then on stderr; nothing if it fails."""
+    command = [compiler, *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired):
-        return frozenset()
-    if done.returncode:
-        return frozenset()
-    words = re.findall(r"^\s+(\S+)$", done.stdout + done.stderr, re.M)
-    return frozenset(word for word in words if word.startswith("gfx"))
+        return ""
+    return "" if done.returncode else done.stdout + done.stderr
 
 
 def header_version(headers: Path) -> tuple[int, int]:

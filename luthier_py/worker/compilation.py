@@ -1,8 +1,8 @@
 """A program for hiprtc to a code object, or to bitcode.
 
-In: its text, headers, options and name expressions. Out: what clang made of it, and its words. Invariant: the compiler
-is a child process without a shell that writes into a folder of its own, which goes when it has ended; what was made once
-comes from the cache as long as every file that was read then is the same.
+In: its text, headers, options and name expressions. Out: what clang made of it, and its words. Invariant: the
+compiler is a child process without a shell that writes into a folder of its own, which goes when it has ended; what was
+made once comes from the cache as long as every file that was read then is the same.
 """
 
 from __future__ import annotations
@@ -104,8 +104,9 @@ class _Compilation:
     def made(self) -> tuple[Made, dict[str, str]]:
         """And the files that were read, with their content's digest."""
         source, output, reads = self._source(), self.folder / "output", self.folder / "reads"
-        log = self._run([*self._command(), "-Xclang", "-dependency-file", "-Xclang", str(reads), "-Xclang", "-MT",
-                         "-Xclang", "output", "-Xclang", "-sys-header-deps", str(source), "-o", str(output)])  # fmt: skip
+        tracing = "-dependency-file", str(reads), "-MT", "output", "-sys-header-deps"
+        traced = [word for option in tracing for word in ("-Xclang", option)]
+        log = self._run([*self._command(), *traced, str(source), "-o", str(output)])
         if not output.is_file():
             raise LuthierError(f"{log}hiprtc: these options make no code object: {' '.join(self.program.options)}")
         image, expressions = output.read_bytes(), self.program.expressions

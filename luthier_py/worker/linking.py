@@ -1,7 +1,7 @@
 """Bitcode for hiprtc's linker to a code object.
 
-In: modules of bitcode, alone or in bundles, a target, options. Out: what ld.lld made of them, which compiles them as one
-(link-time optimization, as -fgpu-rdc has it). Invariant: as in compilation; nothing is cached.
+In: modules of bitcode, alone or in bundles, a target, options. Out: what ld.lld made of them, which compiles them as
+one (link-time optimization, as -fgpu-rdc has it). Invariant: as in compilation; nothing is cached.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ _BITCODE = b"BC\xc0\xde"
 _NO_TARGET = "hiprtc: no device to link for (LUTHIER_DEVICE)"
 
 
-def linked(target: str, options: Sequence[str], inputs: Sequence[tuple[Input, bytes]], search: Search | None = None) -> Made:
+def linked(
+    target: str, options: Sequence[str], inputs: Sequence[tuple[Input, bytes]], search: Search | None = None
+) -> Made:
     """LuthierError has the log of what cannot be linked."""
     search = search or Search()
     if not target:

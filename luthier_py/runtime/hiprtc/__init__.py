@@ -1,4 +1,4 @@
-"""hiprtc: kernels that a program has as text, compiled by a worker beside it. C sources for libhiprtc and libamdhip64."""
+"""hiprtc: kernels that a program has as text, compiled by a worker. C sources for libhiprtc and libamdhip64."""
 
 from __future__ import annotations
 
