@@ -32,8 +32,9 @@ MORE_OPTIONS = "HIPRTC_COMPILE_OPTIONS_APPEND"
 NO_BUILTIN_HEADER, RELOCATABLE = "--hiprtc-no-builtin-header", "-fgpu-rdc"
 _DROPPED = "-hip-pch", "--save-temps", NO_BUILTIN_HEADER  # what ROCm's library keeps to itself
 _NO_TARGET = "hiprtc: no architecture: give --offload-arch=, or the program a device (LUTHIER_DEVICE)"
+_TARGETS = "--offload-arch=", "--gpu-architecture="
 _SPACED = re.compile(r"(-I|-D|-U|-include|-isystem)\s+(\S.*)", re.DOTALL)
-_SOURCE = "CompileSource"
+_SOURCE, _NAME_CHARACTERS = "CompileSource", 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +90,6 @@ def _target(options: Sequence[str]) -> str:
     return found[-1] if found else ""
 
 
-_TARGETS = "--offload-arch=", "--gpu-architecture="
-
-
 @dataclass(frozen=True, slots=True)
 class _Compilation:
     program: Program
@@ -117,7 +115,7 @@ class _Compilation:
 
     def _source(self) -> Path:
         """Only the last part of the name is taken: it may have folders in it that are not there."""
-        name = Path(self.program.name).name
+        name = Path(self.program.name).name[:_NAME_CHARACTERS]
         source = self._own("source") / (name if name not in ("", "..") else _SOURCE)
         source.write_text(with_names(self.program.source, self.program.expressions), errors="surrogateescape")
         headers = self._own("headers")

@@ -37,7 +37,7 @@ def _reply(failure: Result, make: Callable[[], Made]) -> bytes:
     except LuthierError as error:
         made, result = Made(f"{error}\n"), failure
     names = (name.encode() for name in made.names)
-    return struct.pack("<I", result) + b"".join(map(counted, [made.log.encode(), made.code, made.bitcode, *names]))
+    return struct.pack("<I", result) + b"".join(map(counted, [made.log.encode(errors="replace"), made.code, made.bitcode, *names]))
 
 
 class Reader:

@@ -5,6 +5,7 @@
  * includes most of them itself. Tried with HIP 5.2, 6.1 and 7.1.
  */
 #pragma once
+#pragma clang system_header
 
 #ifndef __AMDGCN_WAVEFRONT_SIZE /* clang had it until 21, and headers before HIP 7 ask for it */
 #if defined(__GFX8__) || defined(__GFX9__)
