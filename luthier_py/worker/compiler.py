@@ -36,8 +36,8 @@ def _reply(failure: Result, make: Callable[[], Made]) -> bytes:
         made, result = make(), Result.SUCCESS
     except LuthierError as error:
         made, result = Made(f"{error}\n"), failure
-    names = (name.encode() for name in made.names)
-    return struct.pack("<I", result) + b"".join(map(counted, [made.log.encode(errors="replace"), made.code, made.bitcode, *names]))
+    parts = [made.log.encode(errors="replace"), made.code, made.bitcode, *(name.encode() for name in made.names)]
+    return struct.pack("<I", result) + b"".join(map(counted, parts))
 
 
 class Reader:

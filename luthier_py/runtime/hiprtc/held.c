@@ -8,7 +8,7 @@ static void before_fork(void) { pthread_mutex_lock(&lock); }
 static void after_fork(void) { pthread_mutex_unlock(&lock); }
 __attribute__((constructor)) static void survive_forks(void) { pthread_atfork(before_fork, after_fork, after_fork); }
 
-void handle_add(struct handle *handle, enum handle_kind kind)
+void hold(struct handle *handle, enum handle_kind kind)
 {
     handle->kind = kind;
     pthread_mutex_lock(&lock);
@@ -26,7 +26,7 @@ static struct handle **place_of(const void *handle, enum handle_kind kind)
     return NULL;
 }
 
-bool handle_live(const void *handle, enum handle_kind kind)
+bool is_held(const void *handle, enum handle_kind kind)
 {
     pthread_mutex_lock(&lock);
     bool live = place_of(handle, kind) != NULL;
@@ -34,7 +34,7 @@ bool handle_live(const void *handle, enum handle_kind kind)
     return live;
 }
 
-bool handle_remove(const void *handle, enum handle_kind kind)
+bool let_go(const void *handle, enum handle_kind kind)
 {
     pthread_mutex_lock(&lock);
     struct handle **at = place_of(handle, kind);

@@ -17,9 +17,9 @@
 /* held.c: what a program holds. A handle is looked up, never trusted. */
 enum handle_kind { HANDLE_PROGRAM, HANDLE_LINK };
 struct handle { struct handle *next; enum handle_kind kind; };
-void handle_add(struct handle *handle, enum handle_kind kind);
-bool handle_live(const void *handle, enum handle_kind kind);
-bool handle_remove(const void *handle, enum handle_kind kind); /* true once */
+void hold(struct handle *handle, enum handle_kind kind);
+bool is_held(const void *handle, enum handle_kind kind);
+bool let_go(const void *handle, enum handle_kind kind); /* true once */
 
 /* text.c: a message that grows. `bad` stays set once there was no memory. */
 struct text { char *at; size_t bytes, room; bool bad; };

@@ -29,14 +29,17 @@ API int hiprtcLinkAddData(struct link *link, int input, const void *image, size_
                           const int *options, void **values);
 API int hiprtcLinkComplete(struct link *link, void **binary, size_t *bytes);
 API int hiprtcLinkDestroy(struct link *link);
-API int hipLinkCreate(unsigned count, const int *options, void **values, struct link **link);
-API int hipLinkAddFile(struct link *link, int input, const char *path, unsigned count, const int *options, void **values);
-API int hipLinkAddData(struct link *link, int input, const void *image, size_t bytes, const char *name, unsigned count,
-                       const int *options, void **values);
-API int hipLinkComplete(struct link *link, void **binary, size_t *bytes);
-API int hipLinkDestroy(struct link *link);
+/* Behind the checks of the HIP runtime's table, as its sources are: what programs call remembers the error. */
+#define BEHIND(name) __asm__("unchecked_" #name)
+int hipLinkCreate(unsigned count, const int *options, void **values, struct link **link) BEHIND(hipLinkCreate);
+int hipLinkAddFile(struct link *link, int input, const char *path, unsigned count, const int *options, void **values)
+    BEHIND(hipLinkAddFile);
+int hipLinkAddData(struct link *link, int input, const void *image, size_t bytes, const char *name, unsigned count,
+                   const int *options, void **values) BEHIND(hipLinkAddData);
+int hipLinkComplete(struct link *link, void **binary, size_t *bytes) BEHIND(hipLinkComplete);
+int hipLinkDestroy(struct link *link) BEHIND(hipLinkDestroy);
 
-static bool is_link(const struct link *link) { return handle_live(link, HANDLE_LINK); }
+static bool is_link(const struct link *link) { return is_held(link, HANDLE_LINK); }
 
 static void add_option(struct link *link, const char *option)
 {
@@ -97,7 +100,7 @@ int hiprtcLinkCreate(unsigned count, const int *options, void **values, struct l
         link_free(made);
         return HIPRTC_ERROR_INVALID_OPTION;
     }
-    handle_add(&made->handle, HANDLE_LINK);
+    hold(&made->handle, HANDLE_LINK);
     *link = made;
     return HIPRTC_SUCCESS;
 }
@@ -206,25 +209,20 @@ int hiprtcLinkComplete(struct link *link, void **binary, size_t *bytes)
 
 int hiprtcLinkDestroy(struct link *link)
 {
-    if (!handle_remove(link, HANDLE_LINK))
+    if (!let_go(link, HANDLE_LINK))
         return HIPRTC_ERROR_INVALID_INPUT;
     link_free(link);
     return HIPRTC_SUCCESS;
 }
 
-/* The HIP runtime's: remember as this thread's last error. libhiprtc has none of it, nor hipLink... . */
-__attribute__((weak)) int note(int error);
-
-static int noted(int error) { return note ? note(error) : error; }
-
 /* What hipLink... says to the same (clr, hip_module.cpp). */
 static int hip_error(int result)
 {
     switch (result) {
-    case HIPRTC_SUCCESS: return noted(0);
-    case HIPRTC_ERROR_INVALID_INPUT: return noted(INVALID_VALUE);
-    case HIPRTC_ERROR_OUT_OF_MEMORY: return noted(OUT_OF_MEMORY);
-    default: return noted(INVALID_CONFIGURATION);
+    case HIPRTC_SUCCESS: return 0;
+    case HIPRTC_ERROR_INVALID_INPUT: return INVALID_VALUE;
+    case HIPRTC_ERROR_OUT_OF_MEMORY: return OUT_OF_MEMORY;
+    default: return INVALID_CONFIGURATION;
     }
 }
 
@@ -232,14 +230,14 @@ int hipLinkCreate(unsigned count, const int *options, void **values, struct link
 {
     for (unsigned i = 0; options && i < count; i++)
         if (options[i] >= 0 && options[i] < OPTION_END) /* CUDA's */
-            return noted(INVALID_VALUE);
+            return INVALID_VALUE;
     return hip_error(hiprtcLinkCreate(count, options, values, link));
 }
 
 int hipLinkAddFile(struct link *link, int input, const char *path, unsigned count, const int *options, void **values)
 {
     (void)count, (void)options, (void)values;
-    return link ? hip_error(add_file(link, input, path)) : noted(INVALID_HANDLE);
+    return link ? hip_error(add_file(link, input, path)) : INVALID_HANDLE;
 }
 
 int hipLinkAddData(struct link *link, int input, const void *image, size_t bytes, const char *name, unsigned count,
@@ -247,9 +245,9 @@ int hipLinkAddData(struct link *link, int input, const void *image, size_t bytes
 {
     (void)name, (void)count, (void)options, (void)values;
     if (!image || !bytes)
-        return noted(INVALID_IMAGE);
+        return INVALID_IMAGE;
     if (!foreign(input) && !is_link(link))
-        return noted(INVALID_HANDLE);
+        return INVALID_HANDLE;
     return hip_error(add_data(link, input, image, bytes));
 }
 

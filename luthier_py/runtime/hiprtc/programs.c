@@ -37,7 +37,7 @@ API int hiprtcGetBitcode(struct program *program, char *bitcode);
 API int hiprtcVersion(int *major, int *minor);
 API const char *hiprtcGetErrorString(int result);
 
-static bool is_program(const struct program *program) { return handle_live(program, HANDLE_PROGRAM); }
+static bool is_program(const struct program *program) { return is_held(program, HANDLE_PROGRAM); }
 
 static void forget_results(struct program *program)
 {
@@ -91,7 +91,7 @@ int hiprtcCreateProgram(struct program **program, const char *source, const char
         program_free(made);
         return HIPRTC_ERROR_OUT_OF_MEMORY;
     }
-    handle_add(&made->handle, HANDLE_PROGRAM);
+    hold(&made->handle, HANDLE_PROGRAM);
     *program = made;
     return HIPRTC_SUCCESS;
 }
@@ -100,7 +100,7 @@ int hiprtcDestroyProgram(struct program **program)
 {
     if (!program)
         return HIPRTC_ERROR_INVALID_INPUT;
-    if (!handle_remove(*program, HANDLE_PROGRAM))
+    if (!let_go(*program, HANDLE_PROGRAM))
         return HIPRTC_ERROR_INVALID_PROGRAM;
     program_free(*program);
     return HIPRTC_SUCCESS;
