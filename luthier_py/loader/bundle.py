@@ -119,19 +119,19 @@ def unbundle(data: bytes | mmap, name: str = MEMORY) -> Iterator[Member]:
         yield part
 
 
-def members(data: bytes | mmap, name: str = MEMORY) -> Iterator[Member | Broken]:
-    """The same, but what is broken has its place among the others."""
+def members(data: bytes | mmap, name: str = MEMORY, magic: bytes = elf.MAGIC) -> Iterator[Member | Broken]:
+    """The same, but what is broken has its place among the others; ``magic``: what members begin with."""
     at, budget = 0, compressed.Budget(len(data))
     while (found := _find(data, at)) is not None:
-        at, magic = found
-        if magic == MAGIC:
-            at = yield from _members(data, at, name)
+        at, opening = found
+        if opening == MAGIC:
+            at = yield from _members(data, at, name, magic)
         elif (head := compressed.head_at(data, at)) is not None:
-            at = yield from _unpacked(data, head, budget, name)
+            at = yield from _unpacked(data, head, budget, name, magic)
         elif at == 0:
             raise compressed.unknown(name)
         else:
-            at += len(magic)
+            at += len(opening)
 
 
 def _find(data: bytes | mmap, at: int) -> tuple[int, bytes] | None:
@@ -150,7 +150,7 @@ def _find(data: bytes | mmap, at: int) -> tuple[int, bytes] | None:
 
 
 def _unpacked(
-    data: bytes | mmap, head: compressed.Head, budget: compressed.Budget, name: str
+    data: bytes | mmap, head: compressed.Head, budget: compressed.Budget, name: str, magic: bytes
 ) -> Generator[Member | Broken, None, int]:
     """The members of a compressed bundle; gives back where the next may begin."""
     try:
@@ -161,7 +161,7 @@ def _unpacked(
     except Malformed as error:
         yield Broken(f"{name} at 0x{head.at:x}", error)
         return head.next_at if _may_end(data, head.next_at) else head.data_at
-    yield from _members(bundle, 0, where)
+    yield from _members(bundle, 0, where, magic)
     return head.next_at
 
 
@@ -171,7 +171,7 @@ def _may_end(data: bytes | mmap, at: int) -> bool:
     return at <= len(data) and (not behind.strip(b"\0") or behind.startswith(_MAGICS))
 
 
-def _members(data: bytes | mmap, at: int, name: str) -> Generator[Member | Broken, None, int]:
+def _members(data: bytes | mmap, at: int, name: str, magic: bytes) -> Generator[Member | Broken, None, int]:
     """The members of the bundle at ``at``; gives back where it ends."""
     end = at + len(MAGIC)
     for entry in _entries(data, at, name):
@@ -179,8 +179,8 @@ def _members(data: bytes | mmap, at: int, name: str) -> Generator[Member | Broke
             yield entry
             continue
         end = max(end, entry.start + entry.size)
-        begins = data[entry.start : entry.start + min(entry.size, len(elf.MAGIC))]
-        if "amdgcn" in entry.triple and begins == elf.MAGIC:
+        begins = data[entry.start : entry.start + min(entry.size, len(magic))]
+        if "amdgcn" in entry.triple and begins == magic:
             yield entry
     return end
 

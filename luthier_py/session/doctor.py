@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from luthier_py.errors import LuthierError, one_line
+from luthier_py.errors import LuthierError, Unsupported, one_line
 from luthier_py.isa import targets
 from luthier_py.llvm import Effort, amdgpu_object, host_object
 from luthier_py.runtime.hip import runtime_folder
@@ -23,6 +23,8 @@ from luthier_py.runtime.preload import tool_library
 from luthier_py.session.machine import COMPILERS, LIBRARIES, OMPTARGET, THUNK, Machine, Part
 from luthier_py.session.stack import HIP_LIBRARY, HSA_LIBRARY
 from luthier_py.storage import cache_folder, trust
+from luthier_py.worker.clang import Search
+from luthier_py.worker.compilation import Program, compiled
 
 WORKS, MISSING, BROKEN, NOT_YET = "works", "missing", "broken", "not yet"
 HSA_NAME = "libhsa-runtime64.so by this name"
@@ -100,6 +102,7 @@ def _checks(machine: Machine) -> Iterator[Check]:
     yield _gpu(machine)
     yield _needs("compile HIP programs", {name: machine.program(name) for name in ("clang++", "ld.lld")},
                  {"headers": machine.headers("hip/hip_runtime.h")})  # fmt: skip
+    yield _runtime_compilation(machine, gpu.name)
     yield _needs("OpenMP offload (--stack rocm, GPU)", {
         OMPTARGET: machine.libraries(OMPTARGET), **_hsa_by_name(machine),
         "device libraries": machine.device_libraries(),
@@ -119,6 +122,19 @@ def _tried(what: str, lacking: str, attempt: Callable[[], object]) -> Check:
     except (LuthierError, OSError, RuntimeError) as error:
         return Check(what, BROKEN, one_line(error))
     return Check(what, WORKS)
+
+
+def _runtime_compilation(machine: Machine, processor: str) -> Check:
+    """A program with nothing in it, through everything that hiprtc needs."""
+    what, search = "hiprtc on the emulator (programs that compile kernels)", Search(machine.root, machine.environment)
+    try:
+        compiled(Program("/", processor, "", "__global__ void nothing() {}"), search)
+    except Unsupported as error:
+        return Check(what, MISSING, one_line(error))
+    except LuthierError as error:
+        return Check(what, BROKEN, one_line(error))
+    found = search.toolchain(processor)
+    return Check(what, WORKS, f"{found.compiler}, headers of HIP {'.'.join(map(str, found.version))}")
 
 
 def _needs(what: str, *parts: dict[str, Any]) -> Check:

@@ -92,6 +92,10 @@ def open_service(name: str, program: int) -> Service:
         from luthier_py.worker.kfd.driver import DriverService
 
         return DriverService()
+    if name == "compiler":
+        from luthier_py.worker.compiler import CompilerService
+
+        return CompilerService()
     raise Invalid(f"there is no worker service {name}")
 
 

@@ -1,6 +1,7 @@
 """The HIP libraries: a runtime on the emulator.
 
-In: the sources beside this file, the tables. Out: a folder with libamdhip64.so.5, .6 and .7.
+In: the sources beside this file, the tables, those of hiprtc. Out: a folder with libamdhip64 and libhiprtc as .so.5, .6
+and .7.
 Invariant: sources that are the same for all versions of HIP are compiled once.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from luthier_py.runtime import hiprtc
 from luthier_py.runtime.hip import table
 from luthier_py.runtime.native.build import NATIVE, build, compilation, compile_each, link_library
 
@@ -22,16 +24,21 @@ def runtime_folder() -> Path:
     """A folder for LD_LIBRARY_PATH; raises Unsupported when there is no C compiler."""
     rows = table.functions()
     generated = {"checked.c": table.checks(rows), "missing.c": table.stubs(rows)}
-    texts = {**headers(rows, inside=True), **generated, "hip.map": table.version_script(rows)}
+    texts = {**headers(rows, inside=True), **generated, "hip.map": table.version_script(rows),
+             "hiprtc_protocol.h": hiprtc.header(), "hiprtc.map": hiprtc.VERSION_SCRIPT}  # fmt: skip
 
     def compile_all(folder: Path) -> None:
-        sources = [*sorted(HERE.glob("*.c")), *NATIVE, *(folder / name for name in generated)]
-        objects = compile_for_majors(folder, sources)
+        compilers = compile_for_majors(folder, [*hiprtc.HIPRTC_SOURCES, *NATIVE])
+        objects = compile_for_majors(folder, [*sorted(HERE.glob("*.c")), *(folder / name for name in generated)])
         for major in ABI_MAJORS:
             name = f"libamdhip64.so.{major}"
             script = f"-Wl,-soname,{name}", f"-Wl,--version-script={folder / 'hip.map'}"
-            link_library(folder / name, objects[major], *script, *table.aliases(rows))
-        (folder / "libamdhip64.so").symlink_to(f"libamdhip64.so.{ABI_MAJORS[-1]}")
+            link_library(folder / name, [*objects[major], *compilers[major]], *script, *table.aliases(rows))
+            name = f"libhiprtc.so.{major}"
+            script = f"-Wl,-soname,{name}", f"-Wl,--version-script={folder / 'hiprtc.map'}"
+            link_library(folder / name, compilers[major], *script)
+        for name in ("libamdhip64.so", "libhiprtc.so"):
+            (folder / name).symlink_to(f"{name}.{ABI_MAJORS[-1]}")
         (folder / "lib").symlink_to(".")  # so that the folder can be a ROCM_PATH
 
     return build("hip", texts, compile_all)

@@ -1,0 +1,76 @@
+"""The folder of device libraries that clang wants: those that are there, and what of it they lack.
+
+In: a folder with ocml.bc and ockl.bc, a compiler, a processor. Out: a folder for --rocm-device-lib-path.
+Invariant: it is whole, as clang wants it (lib/Driver/ToolChains/ROCm.h, allGenericLibsValid): with the constants by
+which the library is told its target and its options (ROCm-Device-Libs, doc/OCML.md), and libraries of other languages.
+ROCm and Debian have all of them, other packages the two that hold code.
+"""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from pathlib import Path
+
+from luthier_py.errors import LuthierError
+from luthier_py.storage import Shelf, cache_key
+from luthier_py.worker.clang import Toolchain
+from luthier_py.worker.wire import counted
+
+SHELF = Shelf("bitcode", 16 << 20)
+_TRIPLE = 'target triple = "amdgcn-amd-amdhsa"\n'
+_SWITCHES = {
+    "daz_opt": "daz_opt", "unsafe_math": "unsafe_math_opt", "finite_only": "finite_only_opt",
+    "correctly_rounded_sqrt": "correctly_rounded_sqrt32",
+}  # fmt: skip
+_ABI_VERSIONS = (400, 500, 600)  # a hundred times the version of code objects
+_COMMAND = "--target=amdgcn-amd-amdhsa", "-nogpulib", "-w", "-x", "ir", "-emit-llvm", "-c"
+
+
+def library_folder(toolchain: Toolchain, processor: str, folder: Path) -> Path:
+    """``folder`` is filled, with links to what there is."""
+    folder.mkdir()
+    for path in toolchain.library.glob("*.bc"):
+        (folder / path.name).symlink_to(path)
+    lacking = {name: text for name, text in _constants(processor).items() if not (folder / f"{name}.bc").exists()}
+    if lacking:
+        key = cache_key(toolchain.identity, repr(sorted(lacking.items())))
+        kept = SHELF.read(key)
+        if kept is None:
+            _assemble(toolchain.compiler, lacking, folder)
+            kept = b"".join(counted((folder / f"{name}.bc").read_bytes()) for name in sorted(lacking))
+            SHELF.write(key, kept)
+        for name in sorted(lacking):
+            (size,) = struct.unpack_from("<I", kept)
+            (folder / f"{name}.bc").write_bytes(kept[4 : 4 + size])
+            kept = kept[4 + size :]
+    return folder
+
+
+def _constants(processor: str) -> dict[str, str]:
+    """Modules by their names."""
+    version = processor.removeprefix("gfx")
+    modules = {"opencl": "", "hip": ""}
+    for state, value in (("on", 1), ("off", 0)):
+        modules |= {f"oclc_{file}_{state}": _constant(name, "i8", value) for file, name in _SWITCHES.items()}
+        modules[f"oclc_wavefrontsize64_{state}"] = (
+            _constant("wavefrontsize64", "i8", value) + _constant("wavefrontsize_log2", "i32", 5 + value)
+        )
+    modules |= {f"oclc_abi_version_{abi}": _constant("ABI_version", "i32", abi) for abi in _ABI_VERSIONS}
+    if version[:-2].isdigit():  # MAJOR, and a hexadecimal digit each for minor version and stepping
+        number = int(version[:-2]) * 1000 + int(version[-2], 16) * 100 + int(version[-1], 16)
+        modules[f"oclc_isa_version_{version}"] = _constant("ISA_version", "i32", number)
+    return {name: _TRIPLE + text for name, text in modules.items()}
+
+
+def _constant(name: str, kind: str, value: int) -> str:
+    return f"@__oclc_{name} = linkonce_odr hidden local_unnamed_addr addrspace(4) constant {kind} {value}\n"
+
+
+def _assemble(compiler: Path, modules: dict[str, str], folder: Path) -> None:
+    for name, text in modules.items():
+        (folder / f"{name}.ll").write_text(text)
+    files = [f"{name}.ll" for name in modules]
+    done = subprocess.run([str(compiler), *_COMMAND, *files], cwd=folder, capture_output=True, text=True)
+    if done.returncode:
+        raise LuthierError(f"{compiler}: {done.stderr.strip() or 'no message'}")

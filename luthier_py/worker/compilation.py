@@ -1,0 +1,213 @@
+"""A program for hiprtc to a code object, or to bitcode.
+
+In: its text, headers, options and name expressions. Out: what clang made of it, and its words. Invariant: the
+compiler is a child process without a shell that writes into a folder of its own, which goes when it has ended; what was
+made once comes from the cache as long as every file that was read then is the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import struct
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from luthier_py.errors import Invalid, LuthierError
+from luthier_py.runtime.hiprtc import BUILTIN_HEADER
+from luthier_py.storage import Shelf, cache_key
+from luthier_py.worker.bitcode import library_folder
+from luthier_py.worker.clang import Search, Toolchain
+from luthier_py.worker.lowered import lowered_names, with_names
+from luthier_py.worker.wire import counted
+
+SHELF = Shelf("hiprtc", 256 << 20)
+MORE_OPTIONS = "HIPRTC_COMPILE_OPTIONS_APPEND"
+"""ROCm's variable for more of them, with spaces between (clr, rocclr/utils/flags.hpp)."""
+NO_BUILTIN_HEADER, RELOCATABLE = "--hiprtc-no-builtin-header", "-fgpu-rdc"
+_DROPPED = "-hip-pch", "--save-temps", NO_BUILTIN_HEADER  # what ROCm's library keeps to itself
+_NO_TARGET = "hiprtc: no architecture: give --offload-arch=, or the program a device (LUTHIER_DEVICE)"
+_TARGETS = "--offload-arch=", "--gpu-architecture="
+_SPACED = re.compile(r"(-I|-D|-U|-include|-isystem)\s+(\S.*)", re.DOTALL)
+_SOURCE, _NAME_CHARACTERS = "CompileSource", 80
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """``folder``: by which relative paths go. ``target``: the current device's, where options name none."""
+
+    folder: str
+    target: str
+    name: str
+    source: str
+    headers: tuple[tuple[str, str], ...] = ()
+    options: tuple[str, ...] = ()
+    expressions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """``bitcode`` with -fgpu-rdc, otherwise ``code``. ``names``: of the name expressions."""
+
+    log: str
+    code: bytes = b""
+    bitcode: bytes = b""
+    names: tuple[str, ...] = ()
+
+
+def compiled(program: Program, search: Search | None = None) -> Made:
+    """LuthierError has the log of a program that cannot be compiled."""
+    search = search or Search()
+    own = (word for option in program.options for word in _words(option))
+    options = [*own, *search.environment.get(MORE_OPTIONS, "").split()]
+    target = _target(options) or program.target
+    if not target:
+        raise Invalid(_NO_TARGET)
+    toolchain = search.toolchain(target.partition(":")[0])
+    key = cache_key(repr(program), repr(options), target, toolchain.identity, BUILTIN_HEADER.read_bytes())
+    if kept := _kept(key):
+        return kept
+    with tempfile.TemporaryDirectory(prefix="luthier-hiprtc-") as folder:
+        made, read = _Compilation(program, options, target, toolchain, Path(folder), key).made()
+    _keep(key, made, read)
+    return made
+
+
+def _words(option: str) -> list[str]:
+    """-I FOLDER may come as one option with a space in it, as with ROCm's library."""
+    spaced = _SPACED.fullmatch(option)
+    return [spaced[1], spaced[2]] if spaced else [option]
+
+
+def _target(options: Sequence[str]) -> str:
+    """The last that is named, as clang has it."""
+    found = [option.partition("=")[2] for option in options if option.startswith(_TARGETS)]
+    return found[-1] if found else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Compilation:
+    program: Program
+    options: Sequence[str]
+    target: str
+    toolchain: Toolchain
+    folder: Path
+    key: str
+
+    def made(self) -> tuple[Made, dict[str, str]]:
+        """And the files that were read, with their content's digest."""
+        source, output, reads = self._source(), self.folder / "output", self.folder / "reads"
+        tracing = "-dependency-file", str(reads), "-MT", "output", "-sys-header-deps"
+        traced = [word for option in tracing for word in ("-Xclang", option)]
+        log = self._run([*self._command(), *traced, str(source), "-o", str(output)])
+        if not output.is_file():
+            raise LuthierError(f"{log}hiprtc: these options make no code object: {' '.join(self.program.options)}")
+        image, expressions = output.read_bytes(), self.program.expressions
+        relocatable = RELOCATABLE in self.options
+        names = lowered_names(self._object(output) if relocatable else image, len(expressions)) if expressions else []
+        made = Made(log, b"" if relocatable else image, image if relocatable else b"", tuple(names))
+        return made, self._reads(reads)
+
+    def _source(self) -> Path:
+        """Only the last part of the name is taken: it may have folders in it that are not there."""
+        name = Path(self.program.name).name[:_NAME_CHARACTERS]
+        source = self._own("source") / (name if name not in ("", "..") else _SOURCE)
+        source.write_text(with_names(self.program.source, self.program.expressions), errors="surrogateescape")
+        headers = self._own("headers")
+        for name, text in self.program.headers:
+            path = Path(os.path.normpath(headers / name))
+            if not path.is_relative_to(headers) or path == headers:
+                raise Invalid(f"hiprtc: the header's name `{name}` leads out of the program")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, errors="surrogateescape")
+        return source
+
+    def _own(self, name: str) -> Path:
+        path = self.folder / name
+        path.mkdir()
+        return path
+
+    def _command(self) -> list[str]:
+        major, minor = self.toolchain.version
+        library = library_folder(self.toolchain, self.target.partition(":")[0], self.folder / "bitcode")
+        builtin = ["-nogpuinc", "-D__HIPCC_RTC__", "-include", "__clang_hip_runtime_wrapper.h",
+                   "-include", str(BUILTIN_HEADER)]  # fmt: skip
+        own = [option for option in self.options if option not in _DROPPED and not option.startswith(_TARGETS)]
+        return [
+            "-x", "hip", "--cuda-device-only", f"--offload-arch={self.target}", "-O3",
+            f"--rocm-device-lib-path={library}", "-D__HIP_PLATFORM_AMD__",
+            f"-DHIP_VERSION_MAJOR={major}", f"-DHIP_VERSION_MINOR={minor}", "-isystem", str(self.toolchain.headers),
+            *(builtin if NO_BUILTIN_HEADER not in self.options else ["-nogpuinc"]),
+            "-Wno-gnu-line-marker", "-Wno-missing-prototypes", "-fno-crash-diagnostics",
+            *own, "-I", str(self.folder / "headers"), f"-cuid={self.key[:16]}",
+            f"-ffile-prefix-map={self.folder / 'source'}/=", f"-ffile-prefix-map={self.folder}/=",
+            *(["-emit-llvm", "-c"] if RELOCATABLE in self.options else ["--no-gpu-bundle-output"]),
+        ]  # fmt: skip
+
+    def _object(self, bitcode: Path) -> bytes:
+        """Of which symbols can be asked."""
+        output = self.folder / "object"
+        processor = self.target.partition(":")[0]
+        self._run(["--target=amdgcn-amd-amdhsa", f"-mcpu={processor}", "-nogpulib", "-O0", "-w", "-x", "ir", "-c",
+                   str(bitcode), "-o", str(output)])  # fmt: skip
+        return output.read_bytes()
+
+    def _run(self, arguments: list[str]) -> str:
+        """What the compiler says, with our own folders out of it."""
+        return run_clang(self.toolchain, arguments, self.program.folder, self.folder)
+
+    def _reads(self, file: Path) -> dict[str, str]:
+        """A rule for make: names with spaces have backslashes before them, and lines that go on one at their end."""
+        _, _, rule = file.read_text(errors="surrogateescape").replace("\\\n", " ").partition(":")
+        names = (name.replace("\\ ", " ") for name in re.findall(r"(?:\\ |\S)+", rule))
+        paths = {str(Path(self.program.folder, name)) for name in names}
+        return {path: _digest(path) for path in sorted(paths) if not Path(path).is_relative_to(self.folder)}
+
+
+def run_clang(toolchain: Toolchain, arguments: Sequence[str], working: str, folder: Path) -> str:
+    """Its words; LuthierError has them where it fails. Temporary files go to ``folder``."""
+    environment = {**os.environ, "TMPDIR": str(folder), "LC_ALL": "C"}
+    done = subprocess.run(
+        [str(toolchain.compiler), *arguments], cwd=working if Path(working).is_dir() else folder, env=environment,
+        stdin=subprocess.DEVNULL, capture_output=True,
+    )  # fmt: skip
+    log = (done.stdout + done.stderr).decode(errors="replace")
+    for own in ("source", "headers", ""):
+        log = log.replace(f"{folder / own}/", "")
+    if done.returncode:
+        raise LuthierError(log.rstrip("\n") or f"{toolchain.compiler} ended with {done.returncode} and said nothing")
+    return log
+
+
+def _digest(path: str) -> str:
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def _kept(key: str) -> Made | None:
+    """What was made of the same, if every file is still what it was."""
+    data = SHELF.read(key)
+    if data is None:
+        return None
+    parts = []
+    while data:
+        (size,) = struct.unpack_from("<I", data)
+        parts.append(data[4 : 4 + size])
+        data = data[4 + size :]
+    reads, log, code, bitcode, *names = parts
+    if any(_digest(path) != digest for path, digest in json.loads(reads).items()):
+        return None
+    return Made(log.decode(), code, bitcode, tuple(name.decode() for name in names))
+
+
+def _keep(key: str, made: Made, reads: dict[str, str]) -> None:
+    names = (name.encode() for name in made.names)
+    parts = [json.dumps(reads).encode(), made.log.encode(), made.code, made.bitcode, *names]
+    SHELF.write(key, b"".join(map(counted, parts)))

@@ -1,0 +1,273 @@
+"""hiprtc's compiler: what it is found by, what it makes, what it keeps, and that the program's side reaches it."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from elftools.elf.constants import SH_FLAGS
+from elftools.elf.elffile import ELFFile
+from rocm_stack import find_stack, lacking
+
+from luthier_py.errors import LuthierError, Unsupported
+from luthier_py.loader import load
+from luthier_py.runtime import hiprtc
+from luthier_py.runtime.hip import runtime_folder
+from luthier_py.worker import clang
+from luthier_py.worker.clang import CLANG, HEADERS, NO_COMPILER, NO_HEADERS, NO_LIBRARY, NO_LINKER, Search, processors
+from luthier_py.worker.compilation import MORE_OPTIONS, Program, compiled
+from luthier_py.worker.properties import LAYOUT_R0000, LAYOUT_R0600, offset
+
+TARGET = "gfx90a"
+SOURCE = 'extern "C" __global__ void twice(int *v) { v[threadIdx.x] *= 2; }\n'
+ABLE = "#!/bin/sh\necho 'Available CPUs for this target:' >&2\nfor name in {}; do echo \"    $name\" >&2; done\n"
+
+
+@pytest.fixture
+def tools(require_tool: Callable[[str], str]) -> Search:
+    """The machine's own."""
+    require_tool("clang++-22")
+    try:
+        search = Search()
+        search.toolchain(TARGET)
+    except Unsupported as error:
+        lacking(str(error))
+    return search
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache with nothing in it, and a folder for temporary files."""
+    monkeypatch.setenv("LUTHIER_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    return tmp_path / "temporary"
+
+
+def program(source: str = SOURCE, *options: str, expressions: tuple[str, ...] = (), **more: Any) -> Program:
+    return Program(**{"folder": "/", "target": TARGET, "name": "p.hip", "source": source, "options": options,
+                      "expressions": expressions, **more})  # fmt: skip
+
+
+def executable(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def headers_of(folder: Path, major: int) -> Path:
+    (folder / "hip").mkdir(parents=True)
+    (folder / "hip" / "hip_runtime.h").touch()
+    (folder / "hip" / "hip_version.h").write_text(f"#define HIP_VERSION_MAJOR {major}\n#define HIP_VERSION_MINOR 2\n")
+    return folder
+
+
+def test_compilers_in_their_order(tmp_path: Path) -> None:
+    """ROCm's, then the newest of the search path that knows the processor; one that names no processors is none."""
+    folder, rocm = tmp_path / "bin", tmp_path / "opt" / "rocm-1" / "llvm" / "bin"
+    old = executable(folder / "clang++-9", ABLE.format("gfxold gfxboth"))
+    new = executable(folder / "clang++-10", ABLE.format("gfxnew gfxboth"))
+    executable(folder / "clang++-11", "#!/bin/sh\nexit 1\n")
+    search = Search(tmp_path, {"PATH": str(folder)})
+    assert [search.compiler(name) for name in ("gfxold", "gfxboth", "gfxnew", "gfxother")] == [old, new, new, new]
+    first = executable(rocm / "clang++", ABLE.format("gfxboth"))
+    assert search.compiler("gfxboth") == first and search.compiler("gfxold") == old
+    chosen = Search(tmp_path, {"PATH": str(folder), CLANG: "clang++-9"})
+    assert chosen.compiler("gfxnew") == old
+
+
+def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clang, "_of_triton", lambda below: [])
+    folder = tmp_path / "bin"
+
+    def words(**environment: str) -> str:
+        with pytest.raises(Unsupported) as raised:
+            Search(tmp_path, {"PATH": str(folder), **environment}).toolchain("gfxboth")
+        return str(raised.value)
+
+    assert words() == NO_COMPILER
+    assert "nowhere" in words(**{CLANG: "nowhere"})
+    executable(folder / "clang++", ABLE.format("gfxboth"))
+    assert words() == NO_LINKER
+    (folder / "ld.lld").touch()
+    assert words() == NO_HEADERS
+    headers = headers_of(tmp_path / "usr" / "include", 6)
+    assert words() == NO_LIBRARY
+    library = tmp_path / "library"
+    library.mkdir()
+    for name in ("ocml.bc", "ockl.bc"):
+        (library / name).touch()
+    found = Search(tmp_path, {"PATH": str(folder), "HIP_DEVICE_LIB_PATH": str(library)}).toolchain("gfxboth")
+    assert (found.headers, found.library, found.version) == (headers, library, (6, 2))
+
+
+def test_headers_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, system = headers_of(tmp_path / "triton", 7), headers_of(tmp_path / "usr" / "include", 6)
+    monkeypatch.setattr(clang, "_of_triton", lambda below: [own])
+    assert Search(tmp_path, {}).headers() == own
+    assert Search(tmp_path, {HEADERS: str(system)}).headers() == system
+    rocm = headers_of(tmp_path / "opt" / "rocm" / "include", 5)
+    assert Search(tmp_path, {}).headers() == rocm
+
+
+def test_processors(require_tool: Callable[[str], str]) -> None:
+    assert {TARGET, "gfx942"} <= processors(require_tool("clang++-22"))
+    assert processors("/bin/true") == processors("/nonexistent") == frozenset()
+
+
+def test_code(tools: Search, fresh: Path) -> None:
+    made = compiled(program(), tools)
+    kernel = load(made.code).kernels[0]
+    assert (kernel.name, made.log, made.bitcode, list(fresh.iterdir())) == ("twice", "", b"", [])
+
+
+def test_names_leave_nothing_in_the_code(tools: Search, fresh: Path) -> None:
+    source = "template <typename T> __global__ void k(T *v) { *v = 1; }\ntemplate __global__ void k<int>(int *);\n"
+    named = compiled(program(source, expressions=("k<int>",)), tools)
+    plain = compiled(program(source), tools)
+    assert named.names == ("_Z1kIiEvPT_",) and plain.names == ()
+    files = [ELFFile(io.BytesIO(made.code)) for made in (named, plain)]
+    sections = [{s.name: s.data() for s in file.iter_sections() if s["sh_flags"] & SH_FLAGS.SHF_ALLOC} for file in files]
+    assert sections[0].keys() == sections[1].keys() and {".text", ".rodata", ".dynsym"} <= sections[0].keys()
+    for name in (".text", ".rodata"):
+        assert sections[0][name] == sections[1][name]
+    assert len(sections[0][".dynsym"]) == len(sections[1][".dynsym"])
+
+
+def test_what_was_made_is_kept(tools: Search, fresh: Path, tmp_path: Path) -> None:
+    """Until a file that was read is another."""
+    calls, header = tmp_path / "calls", tmp_path / "own header.h"
+    wrapper = executable(tmp_path / "clang++", f'#!/bin/sh\necho x >> {calls}\nexec {tools.compiler(TARGET)} "$@"\n')
+    search = Search(environment={**os.environ, CLANG: str(wrapper)})
+    header.write_text("#define VALUE 1\n")
+    source = f'#warning seen\n#include "{header}"\nextern "C" __global__ void k(int *v) {{ *v = VALUE; }}\n'
+
+    def made(*options: str) -> tuple[bytes, str, int]:
+        before = len(calls.read_text()) if calls.exists() else 0
+        result = compiled(program(source, *options), search)
+        return result.code, result.log, (len(calls.read_text()) - before) // 2
+
+    first, log, compilations = made()
+    assert compilations >= 1 and "seen" in log
+    assert made() == (first, log, 0)
+    header.write_text("#define VALUE 2\n")
+    second, _, compilations = made()
+    assert compilations == 1 and second != first
+    assert made("-DMORE")[2] == 1
+    assert made() == (second, log, 0)
+
+
+def test_errors_are_not_kept(tools: Search, fresh: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(LuthierError, match=r"^p\.hip:1:9: error: expected expression"):
+            compiled(program("int x = ;\n"), tools)
+    assert list(fresh.iterdir()) == []
+
+
+def test_more_options_of_the_environment(tools: Search, fresh: Path) -> None:
+    search = Search(environment={**os.environ, MORE_OPTIONS: "-DONE -DTWO=2"})
+    compiled(program("#if !defined(ONE) || TWO != 2\n#error lost\n#endif\n" + SOURCE), search)
+
+
+def test_no_target(tools: Search) -> None:
+    with pytest.raises(LuthierError, match="no architecture"):
+        compiled(program(target=""), tools)
+
+
+@pytest.mark.parametrize("name, shown", [("a/b/c.cu", "c.cu"), ("", "CompileSource"), ("..", "CompileSource")])
+def test_names_of_sources(name: str, shown: str, tools: Search) -> None:
+    with pytest.raises(LuthierError, match=rf"^{re.escape(shown)}:1:2: error: here"):
+        compiled(program("#error here\n", name=name), tools)
+
+
+def test_older_headers(tools: Search, fresh: Path) -> None:
+    """HIP 5's, and a device library that is whole."""
+    stack = find_stack()
+    if stack is None:
+        lacking("no ROCm 5 to take headers of: LUTHIER_ROCM_STACK")
+    environment = {**os.environ, HEADERS: str(stack.headers), "HIP_DEVICE_LIB_PATH": str(stack.device_libraries)}
+    source = 'extern "C" __global__ void k(float *v) { v[threadIdx.x] = sinf(*v) + __popc(3); atomicAdd(v, 1.0f); }\n'
+    assert load(compiled(program(source), Search(environment=environment)).code).kernels[0].name == "k"
+
+
+def test_the_program_knows_where_properties_name_the_target() -> None:
+    text = next(path for path in hiprtc.HIPRTC_SOURCES if path.name == "compiler.c").read_text()
+    since_6, before = (int(number) for number in re.findall(r"ARCH_NAME_OFFSET = (\d+)", text))
+    assert (since_6, before) == (offset(LAYOUT_R0600, "gcnArchName"), offset(LAYOUT_R0000, "gcnArchName"))
+
+
+CALLS = """
+import ctypes, os, signal, sys
+rtc = ctypes.CDLL("libhiprtc.so.%(major)s")
+program, size = ctypes.c_void_p(), ctypes.c_size_t()
+def compile(*options):
+    array = (ctypes.c_char_p * len(options))(*options)
+    result = rtc.hiprtcCompileProgram(program, len(options), array)
+    rtc.hiprtcGetProgramLogSize(program, ctypes.byref(size))
+    log = ctypes.create_string_buffer(size.value + 1)
+    if size.value:
+        rtc.hiprtcGetProgramLog(program, log)
+    rtc.hiprtcGetCodeSize(program, ctypes.byref(size))
+    print(result, size.value > 0, log.value.decode().strip())
+rtc.hiprtcCreateProgram(ctypes.byref(program), %(source)r, b"p.hip", 0, None, None)
+"""
+
+
+def told(calls: str, major: int = 7, **environment: str) -> list[str]:
+    """Lines of a program without a device."""
+    inherited = {name: value for name, value in os.environ.items() if name != "LUTHIER_DEVICE"}
+    text = CALLS % {"major": major, "source": SOURCE.encode()} + calls
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120, env={
+        **inherited, "LD_LIBRARY_PATH": str(runtime_folder()), **environment})  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("major", (5, 6, 7))
+def test_without_a_device(major: int, tools: Search) -> None:
+    lines = told("compile(b'--offload-arch=gfx90a'); compile(b'--gpu-architecture=gfx906')\ncompile()", major)
+    assert lines[:2] == ["0 True ", "0 True "]
+    assert lines[2].startswith("6 False hiprtc: no architecture")
+
+
+def test_the_device_s_target(tools: Search) -> None:
+    for major in (5, 6, 7):
+        assert told("compile()", major, LUTHIER_DEVICE="emulator:gfx908") == ["0 True "]
+
+
+def test_without_a_compiler(tmp_path: Path) -> None:
+    environment = {"PATH": str(tmp_path), "ROCM_PATH": str(tmp_path)}
+    if any(Path("/opt").glob("rocm*")):
+        environment[CLANG] = "nowhere"
+    (line,) = told("compile(b'--offload-arch=gfx90a')", **environment)
+    assert line.startswith("6 False ") and (NO_COMPILER in line or "nowhere" in line)
+
+
+def test_a_worker_that_died_is_started_again(tools: Search) -> None:
+    calls = """
+compile(b'--offload-arch=gfx90a')
+import pathlib
+def workers():
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            words = (path / "cmdline").read_bytes().split(b"\\0")
+            marked = b"LUTHIER_TEST_MARK=%d" % os.getppid() in (path / "environ").read_bytes().split(b"\\0")
+        except OSError:
+            continue
+        if marked and b"compiler" in words:
+            yield int(path.name)
+(worker,) = workers()
+os.kill(worker, signal.SIGKILL)
+compile(b'--offload-arch=gfx90a')
+compile(b'--offload-arch=gfx90a')
+"""
+    first, *_, last = told(calls, LUTHIER_TEST_MARK=str(os.getpid()))
+    assert first == last == "0 True "
