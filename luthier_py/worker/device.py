@@ -47,7 +47,7 @@ from luthier_py.worker.targets import VARIABLE, chosen_targets, visible_devices
 from luthier_py.worker.wire import Request, counted
 
 SHARED_GROUPS = 16  # work-groups of a thread from which on threads pay
-_LAUNCH = struct.Struct("<10I")
+_LAUNCH = struct.Struct("<12I")
 _GRID_SYNC_BYTES = 64
 HOSTCALLS = "hidden_hostcall_buffer"
 
@@ -199,14 +199,14 @@ class DeviceService:
         if request.code == Message.STAMP:
             ctypes.c_uint64.from_address(*struct.unpack("<Q", request.content)).value = time.monotonic_ns()
             return
-        module, kernel, *shape, lds, cooperative = _LAUNCH.unpack_from(request.content)
+        module, kernel, *shape, lds, cooperative, grid_number, grids = _LAUNCH.unpack_from(request.content)
         grid, block = (shape[0], shape[1], shape[2]), (shape[3], shape[4], shape[5])
         record = self._record(module, kernel)
         device = self._modules[module].device
         place = device.alloc(_GRID_SYNC_BYTES) if cooperative else None
         pointers = dict(self._pointers)
         if place is not None:
-            device.write(place.address, grid_sync(place.address, grid, block))
+            device.write(place.address, grid_sync(place.address, grid, block, grid_number, max(grids, 1)))
             pointers["hidden_multigrid_sync_arg"] = place.address
         hidden = {arg.value_kind for arg in record.args}
         if heap.ARGUMENT in hidden:
@@ -252,15 +252,17 @@ def append_profile(path: str, profile: LaunchProfile) -> None:
         file.write(json.dumps(row) + "\n")
 
 
-def grid_sync(address: int, grid: Dim3, block: Dim3) -> bytes:
-    """What hidden_multigrid_sync_arg points to, for one grid alone (ROCm device libraries, ockl/src/cg.cl).
+def grid_sync(address: int, grid: Dim3, block: Dim3, number: int, grids: int) -> bytes:
+    """What hidden_multigrid_sync_arg points to (ROCm device libraries, ockl/src/cg.cl).
 
     The words of the multi-grid barrier, number of this grid and of all, work-items before it and in all, the two words
-    of this grid's barrier, its work-groups; the multi-grid barrier stands behind it.
+    of this grid's barrier, its work-groups; the multi-grid barrier stands behind it. Grids run one after the other, so
+    where there are several they have no such barrier: what waits at address 0 ends with a fault, and not never.
     """
     groups, items = (x * y * z for x, y, z in (grid, block))
     layout = struct.Struct("<Q2I2Q2II4x")
-    return layout.pack(address + layout.size, 0, 1, 0, groups * items, 0, 0, groups)
+    words, size = address + layout.size if grids == 1 else 0, groups * items
+    return layout.pack(words, number, grids, number * size, grids * size, 0, 0, groups)
 
 
 def with_hidden(

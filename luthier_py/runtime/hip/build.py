@@ -45,7 +45,8 @@ def runtime_folder() -> Path:
 
 
 def headers(rows: tuple[table.Function, ...], inside: bool) -> dict[str, str]:
-    return {"errors.h": table.errors_header(), "functions.h": table.declarations(rows, inside)}
+    names = {"errors.h": table.errors_header(), "api_names.h": table.api_names_header()}
+    return {**names, "functions.h": table.declarations(rows, inside)}
 
 
 def compile_for_majors(folder: Path, sources: list[Path]) -> dict[int, list[Path]]:

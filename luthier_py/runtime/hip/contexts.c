@@ -1,13 +1,14 @@
-/* Contexts, one for each device, and what programs set of a device. */
+/* What programs set of a device; contexts, one for each device. */
 #include <stdlib.h>
 
 #include "luthier.h"
 
 enum limit { STACK_BYTES, PRINTF_BYTES, HEAP_BYTES, LIMITS, ALL_LIMITS = 0x1003 };
-enum { CACHE_PREFER_NONE = 0, BANKS_OF_FOUR_BYTES = 1, SCHEDULING = 7 };
+enum { CACHE_PREFER_NONE = 0, BANKS_OF_FOUR_BYTES = 1, SCHEDULING = 7, PUSHED = 64 };
+enum { LINK_PCIE = 2 }; /* hsa_amd_link_info_type_t */
 
 static char contexts[MAX_DEVICES]; /* an address here is the handle of that device's context */
-static _Thread_local int pushed[16], pushed_count; /* devices below the current one */
+static _Thread_local int pushed[PUSHED], pushed_count; /* devices below the current one */
 static unsigned device_flags[MAX_DEVICES];
 static atomic_bool sees[MAX_DEVICES][MAX_DEVICES];
 static _Atomic size_t limits[LIMITS] = {1024, 4 << 20, 8 << 20};
@@ -16,11 +17,19 @@ hipError_t hipDeviceReset(void) { return hipDeviceSynchronize(); }
 
 hipError_t hipGetDeviceFlags(unsigned *flags)
 {
-    *flags = device_flags[device_current()] & SCHEDULING;
+    *flags = device_flags[device_current()];
     return hipSuccess;
 }
 
-hipError_t hipSetDeviceFlags(unsigned flags) { return device_flags[device_current()] = flags, hipSuccess; }
+/* How threads wait: one way at most. Only that is remembered. */
+hipError_t hipSetDeviceFlags(unsigned flags)
+{
+    unsigned scheduling = flags & SCHEDULING;
+    if (scheduling & (scheduling - 1))
+        return hipErrorInvalidValue;
+    device_flags[device_current()] = scheduling;
+    return hipSuccess;
+}
 
 hipError_t hipDeviceGetCacheConfig(int *config) { return *config = CACHE_PREFER_NONE, hipSuccess; }
 hipError_t hipDeviceSetCacheConfig(int config) { return (void)config, hipSuccess; }
@@ -56,9 +65,23 @@ hipError_t hipDeviceCanAccessPeer(int *can, int device, int peer)
 hipError_t hipDeviceGetP2PAttribute(int *value, int attribute, int device, int peer)
 {
     enum { PERFORMANCE_RANK, ACCESS_SUPPORTED, NATIVE_ATOMICS, ARRAY_ACCESS };
-    if (attribute < PERFORMANCE_RANK || attribute > ARRAY_ACCESS || device == peer)
+    const int values[] = {[PERFORMANCE_RANK] = LINK_PCIE, [ACCESS_SUPPORTED] = 1, [NATIVE_ATOMICS] = 1, [ARRAY_ACCESS] = 1};
+    if (device == peer)
+        return hipErrorInvalidDevice;
+    if (!between(attribute, PERFORMANCE_RANK, ARRAY_ACCESS))
         return hipErrorInvalidValue;
-    *value = attribute == ACCESS_SUPPORTED || attribute == NATIVE_ATOMICS;
+    *value = values[attribute];
+    return hipSuccess;
+}
+
+hipError_t hipExtGetLinkTypeAndHopCount(int device, int peer, uint32_t *type, uint32_t *hops)
+{
+    if (device == peer || device < 0 || peer < 0)
+        return hipErrorInvalidValue;
+    if (device >= device_count() || peer >= device_count())
+        return hipErrorInvalidDevice;
+    *type = LINK_PCIE;
+    *hops = 1;
     return hipSuccess;
 }
 
@@ -76,6 +99,8 @@ hipError_t hipDeviceDisablePeerAccess(int peer)
     return atomic_exchange(&sees[device_current()][peer], false) ? hipSuccess : hipErrorPeerAccessNotEnabled;
 }
 
+/* Contexts: a thread has a stack of them, as in CUDA. What AMD's runtime refuses of them is refused here. */
+
 static hipError_t give_context(void **result, int device)
 {
     *result = &contexts[device];
@@ -87,8 +112,10 @@ static bool is_context(const void *which) { return (const char *)which >= contex
 static hipError_t enter(const void *which, bool push)
 {
     if (!is_context(which))
-        return which ? hipErrorInvalidContext : hipSuccess;
-    if (push && pushed_count < (int)(sizeof pushed / sizeof *pushed))
+        return hipErrorInvalidContext;
+    if (push && pushed_count == PUSHED)
+        return hipErrorOutOfMemory;
+    if (push)
         pushed[pushed_count++] = device_current();
     device_make_current((int)((const char *)which - contexts));
     return hipSuccess;
@@ -96,33 +123,59 @@ static hipError_t enter(const void *which, bool push)
 
 hipError_t hipCtxCreate(void **result, unsigned flags, int device)
 {
-    (void)flags;
     hipError_t error = give_context(result, device);
+    device_flags[device] = flags;
     return error ? error : enter(*result, true);
 }
 
-hipError_t hipCtxDestroy(void *which) { return is_context(which) ? hipSuccess : hipErrorInvalidValue; }
-hipError_t hipCtxPushCurrent(void *which) { return enter(which, true); }
-hipError_t hipCtxSetCurrent(void *which) { return enter(which, false); }
-
 hipError_t hipCtxPopCurrent(void **result)
 {
-    hipError_t error = result ? give_context(result, device_current()) : hipSuccess;
-    if (!error && pushed_count)
-        device_make_current(pushed[--pushed_count]);
-    return error;
+    if (!pushed_count)
+        return hipErrorInvalidContext;
+    if (result)
+        give_context(result, device_current());
+    device_make_current(pushed[--pushed_count]);
+    return hipSuccess;
+}
+
+/* The current one goes, if it is pushed; the device's own stays. */
+hipError_t hipCtxDestroy(void *which)
+{
+    if (!is_context(which))
+        return which ? hipErrorInvalidContext : hipErrorInvalidValue;
+    return pushed_count && which == &contexts[device_current()] ? hipCtxPopCurrent(NULL) : hipSuccess;
+}
+
+hipError_t hipCtxPushCurrent(void *which) { return enter(which, true); }
+
+hipError_t hipCtxSetCurrent(void *which)
+{
+    if (!which)
+        return pushed_count ? hipCtxPopCurrent(NULL) : hipSuccess;
+    return enter(which, pushed_count == 0);
 }
 
 hipError_t hipCtxGetCurrent(void **result) { return give_context(result, device_current()); }
 hipError_t hipCtxGetDevice(int *device) { return hipGetDevice(device); }
+hipError_t hipCtxGetApiVersion(void *which, unsigned *version) { return (void)which, (void)version, hipErrorNotSupported; }
+hipError_t hipCtxGetFlags(unsigned *flags) { return (void)flags, hipErrorNotSupported; }
+hipError_t hipCtxGetCacheConfig(int *config) { return (void)config, hipErrorNotSupported; }
+hipError_t hipCtxSetCacheConfig(int config) { return (void)config, hipErrorNotSupported; }
+hipError_t hipCtxGetSharedMemConfig(int *config) { return hipDeviceGetSharedMemConfig(config); }
+hipError_t hipCtxSetSharedMemConfig(int config) { return (void)config, hipErrorNotSupported; }
+hipError_t hipCtxEnablePeerAccess(void *peer, unsigned flags) { return (void)peer, (void)flags, hipSuccess; }
+hipError_t hipCtxDisablePeerAccess(void *peer) { return (void)peer, hipSuccess; }
 hipError_t hipDevicePrimaryCtxRetain(void **result, int device) { return give_context(result, device); }
 hipError_t hipDevicePrimaryCtxRelease(int device) { return (void)device, hipSuccess; }
 hipError_t hipDevicePrimaryCtxReset(int device) { return (void)device, hipSuccess; }
-hipError_t hipDevicePrimaryCtxSetFlags(int device, unsigned flags) { return device_flags[device] = flags, hipSuccess; }
+hipError_t hipDevicePrimaryCtxSetFlags(int device, unsigned flags) { return (void)device, (void)flags, hipErrorContextAlreadyInUse; }
 
 hipError_t hipDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
 {
-    *flags = device_flags[device];
-    *active = 1;
+    (void)device;
+    if (flags)
+        *flags = 0;
+    if (active)
+        *active = 1;
     return hipSuccess;
 }

@@ -4,7 +4,7 @@
 #include "luthier.h"
 
 enum { DISABLE_TIMING = 2, INTERPROCESS = 4, EXTERNAL = 1 };
-static const unsigned RELEASES = 0xc0000000; /* to device and to system: one of them */
+static const unsigned RELEASES = 0xe0000000; /* to device, to system, to none: one of them */
 
 struct event {
     unsigned flags;
@@ -17,7 +17,8 @@ struct event {
 
 hipError_t hipEventCreateWithFlags(event_t *handle, unsigned flags)
 {
-    if ((flags & INTERPROCESS && !(flags & DISABLE_TIMING)) || (flags & RELEASES) == RELEASES)
+    unsigned releases = flags & RELEASES;
+    if ((flags & INTERPROCESS && !(flags & DISABLE_TIMING)) || releases & (releases - 1))
         return hipErrorInvalidValue;
     struct event *event = calloc(1, sizeof *event);
     if (!event || !handle_add(event, HANDLE_EVENT)) {

@@ -12,11 +12,7 @@ static hipError_t launch_of(const struct launch_params *params, struct operation
 {
     struct kernel *kernel;
     hipError_t error = function_kernel(params->function, device_current(), &kernel);
-    if (error && handle_is(params->function, HANDLE_KERNEL)) {
-        kernel = params->function;
-        error = hipSuccess;
-    }
-    struct launch launch = {kernel, params->grid, params->block, params->lds_bytes, params->args, params->extra, false};
+    struct launch launch = {kernel, params->grid, params->block, params->lds_bytes, params->args, params->extra, false, 0, 0};
     return error ? error : launch_prepare(&launch, operation);
 }
 

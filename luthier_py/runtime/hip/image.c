@@ -1,28 +1,73 @@
-/* How long a code object or a bundle in memory is: its loader is given an address and no size. */
+/* How long a code object or a bundle in memory is: its loader is given an address and no size.
+ *
+ * What stands in it may be anything: memory is read through the kernel, which knows whether it is there.
+ */
 #include <elf.h>
+#include <errno.h>
 #include <link.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "luthier.h"
 
+enum { PAGE = 4096, BATCH = 256 };
+
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+/* SIZE_MAX: these are no part of any memory. */
+static size_t end_of(uint64_t offset, uint64_t bytes)
+{
+    const uint64_t most = (uint64_t)1 << 47;
+    return offset < most && bytes < most ? offset + bytes : SIZE_MAX;
+}
+
+static bool read_at(const char *image, size_t offset, void *to, size_t bytes)
+{
+    struct iovec here = {to, bytes}, there = {(void *)((uintptr_t)image + offset), bytes};
+    ssize_t done = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
+    if (done < 0 && errno != EFAULT) { /* a sandbox that forbids it */
+        memcpy(to, image + offset, bytes);
+        return true;
+    }
+    return done == (ssize_t)bytes;
+}
+
+/* A byte of each page is looked at. */
+bool image_is_there(const void *image, size_t bytes)
+{
+    uintptr_t place = (uintptr_t)image, end = place + bytes;
+    char seen[BATCH];
+    while (place < end) {
+        struct iovec pages[BATCH], here = {seen, 0};
+        for (; here.iov_len < BATCH && place < end; place = place / PAGE * PAGE + PAGE)
+            pages[here.iov_len++] = (struct iovec){(void *)place, 1};
+        ssize_t done = process_vm_readv(getpid(), &here, 1, pages, here.iov_len, 0);
+        if (done != (ssize_t)here.iov_len && (done >= 0 || errno == EFAULT))
+            return false;
+    }
+    return true;
+}
 
 static size_t elf_bytes(const char *image)
 {
     Elf64_Ehdr head;
-    memcpy(&head, image, sizeof head);
-    size_t end = larger(head.e_shoff + (size_t)head.e_shnum * head.e_shentsize,
-                        head.e_phoff + (size_t)head.e_phnum * head.e_phentsize);
-    for (unsigned i = 0; i < head.e_shnum; i++) {
+    if (!read_at(image, 0, &head, sizeof head))
+        return 0;
+    size_t end = larger(end_of(head.e_shoff, (uint64_t)head.e_shnum * head.e_shentsize),
+                        end_of(head.e_phoff, (uint64_t)head.e_phnum * head.e_phentsize));
+    for (unsigned i = 0; i < head.e_shnum && end != SIZE_MAX; i++) {
         Elf64_Shdr section;
-        memcpy(&section, image + head.e_shoff + (size_t)i * head.e_shentsize, sizeof section);
+        if (!read_at(image, head.e_shoff + (size_t)i * head.e_shentsize, &section, sizeof section))
+            return 0;
         if (section.sh_type != SHT_NOBITS)
-            end = larger(end, section.sh_offset + section.sh_size);
+            end = larger(end, end_of(section.sh_offset, section.sh_size));
     }
-    for (unsigned i = 0; i < head.e_phnum; i++) {
+    for (unsigned i = 0; i < head.e_phnum && end != SIZE_MAX; i++) {
         Elf64_Phdr segment;
-        memcpy(&segment, image + head.e_phoff + (size_t)i * head.e_phentsize, sizeof segment);
-        end = larger(end, segment.p_offset + segment.p_filesz);
+        if (!read_at(image, head.e_phoff + (size_t)i * head.e_phentsize, &segment, sizeof segment))
+            return 0;
+        end = larger(end, end_of(segment.p_offset, segment.p_filesz));
     }
     return end;
 }
@@ -31,12 +76,15 @@ static size_t elf_bytes(const char *image)
 static size_t bundle_bytes(const char *image, size_t magic)
 {
     uint64_t count, entry[3];
-    memcpy(&count, image + magic, sizeof count);
+    if (!read_at(image, magic, &count, sizeof count))
+        return 0;
     size_t at = magic + sizeof count, end = at;
-    for (uint64_t i = 0; i < count; i++) {
-        memcpy(entry, image + at, sizeof entry);
-        at += sizeof entry + entry[2];
-        end = larger(larger(end, at), entry[0] + entry[1]);
+    for (uint64_t i = 0; i < count && end != SIZE_MAX; i++) {
+        if (!read_at(image, at, entry, sizeof entry))
+            return 0;
+        size_t next = end_of(at + sizeof entry, entry[2]);
+        end = larger(larger(end, next), end_of(entry[0], entry[1]));
+        at = next;
     }
     return end;
 }
@@ -65,21 +113,34 @@ static size_t loaded_bytes(const char *image)
 
 static size_t compressed_bytes(const char *image)
 {
-    uint16_t version;
-    uint32_t narrow;
-    uint64_t wide;
-    memcpy(&version, image + 4, sizeof version);
-    memcpy(&narrow, image + 8, sizeof narrow);
-    memcpy(&wide, image + 8, sizeof wide);
-    return version == 1 ? loaded_bytes(image) : version == 2 ? narrow : version == 3 ? wide : 0;
+    uint16_t version = 0;
+    uint32_t narrow = 0;
+    uint64_t wide = 0;
+    if (!read_at(image, 4, &version, sizeof version))
+        return 0;
+    if (version == 2)
+        return read_at(image, 8, &narrow, sizeof narrow) ? narrow : 0;
+    if (version == 3)
+        return read_at(image, 8, &wide, sizeof wide) ? end_of(0, wide) : 0;
+    return version == 1 ? loaded_bytes(image) : 0;
+}
+
+static size_t bytes_by_headers(const char *image)
+{
+    static const char bundle[] = "__CLANG_OFFLOAD_BUNDLE__";
+    char magic[sizeof bundle - 1];
+    if (!read_at(image, 0, magic, SELFMAG))
+        return 0;
+    if (memcmp(magic, ELFMAG, SELFMAG) == 0)
+        return elf_bytes(image);
+    if (memcmp(magic, "CCOB", 4) == 0)
+        return compressed_bytes(image);
+    bool bundled = read_at(image, 0, magic, sizeof magic) && memcmp(magic, bundle, sizeof magic) == 0;
+    return bundled ? bundle_bytes(image, sizeof magic) : 0;
 }
 
 size_t image_bytes(const void *image)
 {
-    static const char bundle[] = "__CLANG_OFFLOAD_BUNDLE__";
-    if (memcmp(image, ELFMAG, SELFMAG) == 0)
-        return elf_bytes(image);
-    if (memcmp(image, "CCOB", 4) == 0)
-        return compressed_bytes(image);
-    return memcmp(image, bundle, sizeof bundle - 1) == 0 ? bundle_bytes(image, sizeof bundle - 1) : 0;
+    size_t bytes = bytes_by_headers(image);
+    return bytes == SIZE_MAX ? 0 : bytes;
 }

@@ -1,172 +1,156 @@
-/* Launches: arguments packed as the kernel's metadata says, and how many work-groups fit a compute unit. */
-#include <dlfcn.h>
+/* Launches of one grid: what their shapes may be, and arguments packed as the kernel's metadata says.
+ *
+ * Every entry has errors of its own for shapes that no device takes, as AMD's runtime has (ROCm/clr, hip_module.cpp): those
+ * that are given a kernel's handle say hipErrorInvalidValue, the others hipErrorInvalidConfiguration.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "luthier.h"
 
-/* hipModuleLaunchKernel's `extra`: pairs of a number and a value, ended by the last number. */
+/* hipModuleLaunchKernel's `extra`: a buffer, its size and an end, in this order. */
 static void *const BUFFER_POINTER = (void *)1, *const BUFFER_SIZE = (void *)2, *const LAUNCH_END = (void *)3;
+enum { MAX_GRID_X = INT32_MAX, MAX_GRID_YZ = UINT16_MAX + 1 };
+enum { COOPERATIVE = 2 }; /* hipLaunchAttributeCooperative */
 
 static const struct device_facts *facts_of(const struct kernel *kernel) { return device_facts(kernel->module->device); }
 
+static hipError_t pack_values(const struct kernel *kernel, void **args, char *kernarg)
+{
+    for (uint32_t i = 0; i < kernel->argument_count; i++) {
+        if (!args[i])
+            return hipErrorInvalidValue;
+        memcpy(kernarg + kernel->arguments[i].offset, args[i], kernel->arguments[i].bytes);
+    }
+    return hipSuccess;
+}
+
+static hipError_t pack_buffer(const struct kernel *kernel, void **extra, char *kernarg)
+{
+    if (extra[0] != BUFFER_POINTER || extra[2] != BUFFER_SIZE || extra[4] != LAUNCH_END || !extra[3])
+        return hipErrorInvalidValue;
+    size_t bytes;
+    memcpy(&bytes, extra[3], sizeof bytes);
+    if (kernel->argument_count && !(extra[1] && bytes))
+        return hipErrorInvalidValue;
+    if (!kernel->argument_count && bytes)
+        return hipErrorLaunchOutOfResources;
+    memcpy(kernarg, extra[1] ? extra[1] : "", bytes < kernel->kernarg_bytes ? bytes : kernel->kernarg_bytes);
+    return hipSuccess;
+}
+
 static hipError_t pack(const struct kernel *kernel, void **args, void **extra, char *kernarg)
 {
-    const void *buffer = NULL;
-    size_t bytes = 0;
-    if (args && extra)
+    if (args)
+        return pack_values(kernel, args, kernarg);
+    return extra ? pack_buffer(kernel, extra, kernarg) : hipSuccess;
+}
+
+/* As many as a device has for a work-group; else 0. */
+static uint32_t threads_of(struct dim3 block, const struct device_facts *facts)
+{
+    uint32_t most = facts->max_threads;
+    if (block.x > most || block.y > most || block.z > most)
+        return 0;
+    uint64_t threads = (uint64_t)block.x * block.y * block.z;
+    return threads <= most ? (uint32_t)threads : 0;
+}
+
+static bool fits(uint32_t groups, uint32_t each) { return groups && (uint64_t)groups * each <= UINT32_MAX; }
+
+static bool possible(struct dim3 grid, struct dim3 block, const struct device_facts *facts)
+{
+    return threads_of(block, facts) && fits(grid.x, block.x) && fits(grid.y, block.y) && fits(grid.z, block.z);
+}
+
+static hipError_t check(const struct launch *l)
+{
+    const struct kernel *kernel = l->kernel;
+    const struct device_facts *facts = facts_of(kernel);
+    if (l->args && l->extra)
         return hipErrorInvalidValue;
-    if (args) {
-        for (uint32_t i = 0; i < kernel->argument_count; i++) {
-            if (!args[i])
-                return hipErrorInvalidValue;
-            memcpy(kernarg + kernel->arguments[i].offset, args[i], kernel->arguments[i].bytes);
-        }
-        return hipSuccess;
-    }
-    for (; extra && *extra != LAUNCH_END; extra += 2)
-        if (*extra == BUFFER_POINTER)
-            buffer = extra[1];
-        else if (*extra == BUFFER_SIZE)
-            memcpy(&bytes, extra[1], sizeof bytes);
-        else
-            return hipErrorInvalidValue;
-    if (buffer)
-        memcpy(kernarg, buffer, bytes < kernel->kernarg_bytes ? bytes : kernel->kernarg_bytes);
-    return buffer || kernel->argument_count == 0 ? hipSuccess : hipErrorInvalidValue;
+    if (!possible(l->grid, l->block, facts))
+        return hipErrorInvalidConfiguration;
+    if (l->lds_bytes > facts->lds_bytes || kernel->lds_bytes + l->lds_bytes > facts->lds_bytes)
+        return hipErrorInvalidValue;
+    if (kernel->argument_count && !l->args && !l->extra)
+        return hipErrorInvalidValue;
+    return threads_of(l->block, facts) > kernel->max_threads ? hipErrorLaunchFailure : hipSuccess; /* its launch bounds */
 }
 
 hipError_t launch_prepare(const struct launch *l, struct operation *operation)
 {
     const struct kernel *kernel = l->kernel;
-    struct dim3 grid = l->grid, block = l->block;
-    const struct device_facts *facts = facts_of(kernel);
-    uint64_t threads = (uint64_t)block.x * block.y * block.z;
-    if (!grid.x || !grid.y || !grid.z || !threads || block.x > facts->max_threads || block.y > facts->max_threads ||
-        threads > kernel->max_threads || (uint64_t)grid.x * block.x > UINT32_MAX)
-        return hipErrorInvalidConfiguration;
-    if (l->lds_bytes > facts->lds_bytes || kernel->lds_bytes + l->lds_bytes > facts->lds_bytes)
-        return hipErrorInvalidValue;
+    hipError_t error = check(l);
+    if (error)
+        return error;
     char *kernarg = calloc(1, kernel->kernarg_bytes + 1u);
     if (!kernarg)
         return hipErrorOutOfMemory;
-    *operation = (struct operation){OPERATION_LAUNCH, .launch = {l->kernel, grid, block, (uint32_t)l->lds_bytes,
-                                                                 l->cooperative, kernel->kernarg_bytes, kernarg}};
-    hipError_t error = pack(kernel, l->args, l->extra, kernarg);
+    *operation = (struct operation){OPERATION_LAUNCH, .launch = {l->kernel, l->grid, l->block, (uint32_t)l->lds_bytes,
+                                                                 l->cooperative, kernel->kernarg_bytes, kernarg,
+                                                                 l->number, l->count}};
+    error = pack(kernel, l->args, l->extra, kernarg);
     if (error)
         free(kernarg);
     return error;
 }
 
-hipError_t launch(stream_t stream, const struct launch *l)
+/* A cooperative launch must be resident as a whole. */
+static hipError_t check_resident(const struct launch *l)
 {
-    struct operation operation;
-    hipError_t error = launch_prepare(l, &operation);
-    if (!error && l->kernel->module->device != stream_device(stream)) {
-        free(operation.launch.kernarg);
-        error = hipErrorInvalidHandle; /* loaded on another device */
-    }
-    if (error)
-        return error;
-    return perform(stream, &operation);
+    int blocks = 0;
+    struct dim3 grid = l->grid;
+    hipError_t error = occupancy(l->kernel, (int)threads_of(l->block, facts_of(l->kernel)), l->lds_bytes, &blocks);
+    uint64_t room = (uint64_t)blocks * facts_of(l->kernel)->compute_units, plane = (uint64_t)grid.x * grid.y;
+    return error ? error : plane > room || plane * grid.z > room ? hipErrorCooperativeLaunchTooLarge : hipSuccess;
 }
 
-static hipError_t launch_function(const void *function, struct dim3 grid, struct dim3 block, void **args, size_t lds_bytes,
-                                  stream_t stream, event_t start, event_t stop)
+hipError_t launch_on(stream_t stream, const struct launch *l)
 {
-    struct kernel *kernel;
-    hipError_t error = function_kernel(function, stream_device(stream), &kernel);
+    if (l->kernel->module->device != stream_device(stream))
+        return hipErrorInvalidHandle; /* loaded on another device */
+    hipError_t error = check(l);
+    if (!error && l->cooperative)
+        error = check_resident(l);
+    struct operation operation;
+    if (!error)
+        error = launch_prepare(l, &operation);
+    return error ? error : perform(stream, &operation);
+}
+
+/* With events around it, either of which may be NULL. */
+static hipError_t launch_between(stream_t stream, const struct launch *l, event_t start, event_t stop)
+{
+    hipError_t error = check(l);
     if (!error && start)
         error = hipEventRecord(start, stream);
     if (!error)
-        error = launch(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, false});
+        error = launch_on(stream, l);
     if (!error && stop)
         error = hipEventRecord(stop, stream);
     return error;
 }
 
-hipError_t hipLaunchKernel(const void *function, struct dim3 grid, struct dim3 block, void **args, size_t lds_bytes, stream_t stream)
-{
-    return launch_function(function, grid, block, args, lds_bytes, stream, NULL, NULL);
-}
+static bool is_event(event_t event) { return !event || handle_is(event, HANDLE_EVENT); }
+
+/* By the address of a function. */
 
 hipError_t hipExtLaunchKernel(const void *function, struct dim3 grid, struct dim3 block, void **args, size_t lds_bytes,
                               stream_t stream, event_t start, event_t stop, int flags)
 {
+    struct kernel *kernel;
     (void)flags;
-    return launch_function(function, grid, block, args, lds_bytes, stream, start, stop);
-}
-
-hipError_t hipLaunchKernelExC(const struct launch_config *config, const void *function, void **args)
-{
-    return hipLaunchKernel(function, config->grid, config->block, args, config->lds_bytes, config->stream);
-}
-
-hipError_t hipModuleLaunchKernel(struct kernel *kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                                 unsigned block_y, unsigned block_z, unsigned lds_bytes, stream_t stream, void **args, void **extra)
-{
-    struct dim3 grid = {grid_x, grid_y, grid_z}, block = {block_x, block_y, block_z};
-    return launch(stream, &(struct launch){kernel, grid, block, lds_bytes, args, extra, false});
-}
-
-hipError_t hipDrvLaunchKernelEx(const struct driver_launch_config *c, struct kernel *kernel, void **args, void **extra)
-{
-    return hipModuleLaunchKernel(kernel, c->grid_x, c->grid_y, c->grid_z, c->block_x, c->block_y, c->block_z, c->lds_bytes,
-                                 c->stream, args, extra);
-}
-
-/* Its grid counts work-items; the last work-group must be whole. */
-hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, unsigned items_y, unsigned items_z,
-                                    unsigned block_x, unsigned block_y, unsigned block_z, size_t lds_bytes, stream_t stream,
-                                    void **args, void **extra, event_t start, event_t stop, unsigned flags)
-{
-    struct dim3 block = {block_x, block_y, block_z};
-    (void)flags;
-    if (!block_x || !block_y || !block_z || items_x % block_x || items_y % block_y || items_z % block_z)
-        return hipErrorInvalidConfiguration;
-    struct dim3 grid = {items_x / block_x, items_y / block_y, items_z / block_z};
-    hipError_t error = start ? hipEventRecord(start, stream) : hipSuccess;
-    if (!error)
-        error = launch(stream, &(struct launch){kernel, grid, block, lds_bytes, args, extra, false});
-    if (!error && stop)
-        error = hipEventRecord(stop, stream);
-    return error;
-}
-
-/* Work-groups of one compute unit, from the target's limits; they are the worker's to know. */
-static hipError_t occupancy(struct kernel *kernel, int block_size, size_t lds_bytes, int *blocks)
-{
-    if (block_size < 1)
+    if (!is_event(start) || !is_event(stop))
         return hipErrorInvalidValue;
-    if ((uint32_t)block_size > kernel->max_threads || lds_bytes > facts_of(kernel)->lds_bytes) {
-        *blocks = 0;
-        return hipSuccess;
-    }
-    uint32_t question[] = {kernel->module->id, kernel->index, (uint32_t)block_size, (uint32_t)lds_bytes};
-    struct reply reply;
-    hipError_t error = device_call(MESSAGE_OCCUPANCY, &(struct part){question, sizeof question}, 1, &reply);
-    if (error)
-        return error;
-    struct cursor cursor = {reply.data, reply.data + reply.bytes, false};
-    *blocks = (int)take32(&cursor);
-    free(reply.data);
-    return hipSuccess;
+    hipError_t error = function_kernel(function, stream_device(stream), &kernel);
+    struct launch all = {kernel, grid, block, lds_bytes, args, NULL, false, 0, 0};
+    return error ? error : launch_between(stream, &all, start, stop);
 }
 
-/* A cooperative launch must be resident as a whole. */
-static hipError_t launch_cooperative(struct kernel *kernel, struct dim3 grid, struct dim3 block, size_t lds_bytes,
-                                     stream_t stream, void **args)
+hipError_t hipLaunchKernel(const void *function, struct dim3 grid, struct dim3 block, void **args, size_t lds_bytes, stream_t stream)
 {
-    int blocks = 0;
-    uint64_t threads = (uint64_t)block.x * block.y * block.z;
-    if (threads == 0 || threads > kernel->max_threads)
-        return hipErrorInvalidConfiguration;
-    hipError_t error = occupancy(kernel, (int)threads, lds_bytes, &blocks);
-    if (error)
-        return error;
-    if ((uint64_t)grid.x * grid.y * grid.z > (uint64_t)blocks * facts_of(kernel)->compute_units)
-        return hipErrorCooperativeLaunchTooLarge;
-    return launch(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, true});
+    return hipExtLaunchKernel(function, grid, block, args, lds_bytes, stream, NULL, NULL, 0);
 }
 
 hipError_t hipLaunchCooperativeKernel(const void *function, struct dim3 grid, struct dim3 block, void **args, unsigned lds_bytes,
@@ -174,7 +158,58 @@ hipError_t hipLaunchCooperativeKernel(const void *function, struct dim3 grid, st
 {
     struct kernel *kernel;
     hipError_t error = function_kernel(function, stream_device(stream), &kernel);
-    return error ? error : launch_cooperative(kernel, grid, block, lds_bytes, stream, args);
+    if (error)
+        return error;
+    const struct device_facts *facts = facts_of(kernel);
+    if (possible(grid, block, facts) && lds_bytes > facts->lds_bytes)
+        return hipErrorCooperativeLaunchTooLarge;
+    return launch_on(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, true, 0, 0});
+}
+
+/* Attributes say only whether a launch is cooperative; with others alone there is nothing to launch. */
+struct attribute { int id; char padding[4]; union { char room[64]; int cooperative; } value; };
+
+static hipError_t read_attributes(const struct attribute *attributes, unsigned count, bool *cooperative)
+{
+    *cooperative = false;
+    for (unsigned i = 0; i < count && attributes; i++)
+        *cooperative |= attributes[i].id == COOPERATIVE && attributes[i].value.cooperative;
+    return count && !*cooperative ? hipErrorInvalidConfiguration : hipSuccess;
+}
+
+hipError_t hipLaunchKernelExC(const struct launch_config *c, const void *function, void **args)
+{
+    bool cooperative;
+    if (!function)
+        return hipErrorInvalidDeviceFunction;
+    if (!c)
+        return hipErrorInvalidConfiguration;
+    hipError_t error = check_stream(c->stream);
+    if (!error)
+        error = read_attributes(c->attributes, c->attribute_count, &cooperative);
+    if (error)
+        return error;
+    if (cooperative)
+        return hipLaunchCooperativeKernel(function, c->grid, c->block, args, (unsigned)c->lds_bytes, c->stream);
+    return hipLaunchKernel(function, c->grid, c->block, args, c->lds_bytes, c->stream);
+}
+
+/* By the handle of a kernel. */
+
+static hipError_t launch_module(stream_t stream, const struct launch *l)
+{
+    const struct device_facts *facts = facts_of(l->kernel);
+    bool good = possible(l->grid, l->block, facts) && l->lds_bytes <= facts->lds_bytes;
+    return good ? launch_on(stream, l) : hipErrorInvalidValue;
+}
+
+hipError_t hipModuleLaunchKernel(struct kernel *kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                                 unsigned block_y, unsigned block_z, unsigned lds_bytes, stream_t stream, void **args, void **extra)
+{
+    struct dim3 grid = {grid_x, grid_y, grid_z}, block = {block_x, block_y, block_z};
+    if (grid_x > MAX_GRID_X || grid_y > MAX_GRID_YZ || grid_z > MAX_GRID_YZ)
+        return hipErrorInvalidValue;
+    return launch_module(stream, &(struct launch){kernel, grid, block, lds_bytes, args, extra, false, 0, 0});
 }
 
 hipError_t hipModuleLaunchCooperativeKernel(struct kernel *kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z,
@@ -182,165 +217,48 @@ hipError_t hipModuleLaunchCooperativeKernel(struct kernel *kernel, unsigned grid
                                             stream_t stream, void **args)
 {
     struct dim3 grid = {grid_x, grid_y, grid_z}, block = {block_x, block_y, block_z};
-    return launch_cooperative(kernel, grid, block, lds_bytes, stream, args);
+    return launch_module(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, true, 0, 0});
 }
 
-/* The call configuration of <<<...>>>, which compiled code pushes and its stub pops; and the older form of it. */
-static _Thread_local struct { struct dim3 grid, block; size_t lds_bytes; stream_t stream; } configuration;
-static _Thread_local char set_up[4096];
-static _Thread_local size_t set_up_bytes;
-
-hipError_t __hipPushCallConfiguration(struct dim3 grid, struct dim3 block, size_t lds_bytes, stream_t stream)
+hipError_t hipDrvLaunchKernelEx(const struct driver_launch_config *c, struct kernel *kernel, void **args, void **extra)
 {
-    configuration.grid = grid;
-    configuration.block = block;
-    configuration.lds_bytes = lds_bytes;
-    configuration.stream = stream;
-    return hipSuccess;
+    bool cooperative;
+    hipError_t error = check_stream(c->stream);
+    if (!error)
+        error = read_attributes(c->attributes, c->attribute_count, &cooperative);
+    struct dim3 grid = {c->grid_x, c->grid_y, c->grid_z}, block = {c->block_x, c->block_y, c->block_z};
+    struct launch all = {kernel, grid, block, c->lds_bytes, args, extra, cooperative, 0, 0};
+    return error ? error : launch_on(c->stream, &all);
 }
 
-hipError_t __hipPopCallConfiguration(struct dim3 *grid, struct dim3 *block, size_t *lds_bytes, stream_t *stream)
+/* Their grid counts work-items. Kernels of HIP are compiled for whole work-groups alone, unless somebody asks for others
+ * (clang's -fno-offload-uniform-block). */
+hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, unsigned items_y, unsigned items_z,
+                                    unsigned block_x, unsigned block_y, unsigned block_z, size_t lds_bytes, stream_t stream,
+                                    void **args, void **extra, event_t start, event_t stop, unsigned flags)
 {
-    *grid = configuration.grid;
-    *block = configuration.block;
-    *lds_bytes = configuration.lds_bytes;
-    *stream = configuration.stream;
-    return hipSuccess;
-}
-
-hipError_t hipConfigureCall(struct dim3 grid, struct dim3 block, size_t lds_bytes, stream_t stream)
-{
-    set_up_bytes = 0;
-    return __hipPushCallConfiguration(grid, block, lds_bytes, stream);
-}
-
-hipError_t hipSetupArgument(const void *value, size_t bytes, size_t offset)
-{
-    if (!value || offset > sizeof set_up || bytes > sizeof set_up - offset)
+    struct dim3 block = {block_x, block_y, block_z};
+    (void)flags;
+    if (!is_event(start) || !is_event(stop))
         return hipErrorInvalidValue;
-    memcpy(set_up + offset, value, bytes);
-    if (set_up_bytes < offset + bytes)
-        set_up_bytes = offset + bytes;
-    return hipSuccess;
-}
-
-hipError_t hipLaunchByPtr(const void *function)
-{
-    struct kernel *kernel;
-    void *extra[] = {BUFFER_POINTER, set_up, BUFFER_SIZE, &set_up_bytes, LAUNCH_END};
-    hipError_t error = function_kernel(function, stream_device(configuration.stream), &kernel);
-    struct launch all = {kernel, configuration.grid, configuration.block, configuration.lds_bytes, NULL, extra, false};
-    return error ? error : launch(configuration.stream, &all);
-}
-
-hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, struct kernel *kernel, int block_size, size_t lds_bytes)
-{
-    return occupancy(kernel, block_size, lds_bytes, blocks);
-}
-
-hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, struct kernel *kernel, int block_size,
-                                                                       size_t lds_bytes, unsigned flags)
-{
-    (void)flags;
-    return occupancy(kernel, block_size, lds_bytes, blocks);
-}
-
-hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function, int block_size, size_t lds_bytes)
-{
-    struct kernel *kernel;
-    hipError_t error = function_kernel(function, device_current(), &kernel);
-    return error ? error : occupancy(kernel, block_size, lds_bytes, blocks);
-}
-
-hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *function, int block_size,
-                                                                 size_t lds_bytes, unsigned flags)
-{
-    (void)flags;
-    return hipOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, lds_bytes);
-}
-
-/* The block size of whole waves that fills a compute unit best; the larger one where two are equal. */
-static hipError_t best_block(struct kernel *kernel, size_t lds_bytes, int limit, int *grid_size, int *block_size)
-{
-    int most = (int)kernel->max_threads, wave = (int)facts_of(kernel)->wave_size, best = 0;
-    if (limit > 0 && limit < most)
-        most = limit;
-    for (int size = most - most % wave; size >= wave; size -= wave) {
-        int blocks;
-        hipError_t error = occupancy(kernel, size, lds_bytes, &blocks);
-        if (error)
-            return error;
-        if (blocks * size > best) {
-            best = blocks * size;
-            *block_size = size;
-            *grid_size = blocks * (int)facts_of(kernel)->compute_units;
-        }
-    }
-    return best ? hipSuccess : hipErrorInvalidValue;
-}
-
-hipError_t hipModuleOccupancyMaxPotentialBlockSize(int *grid_size, int *block_size, struct kernel *kernel, size_t lds_bytes, int limit)
-{
-    return best_block(kernel, lds_bytes, limit, grid_size, block_size);
-}
-
-hipError_t hipModuleOccupancyMaxPotentialBlockSizeWithFlags(int *grid_size, int *block_size, struct kernel *kernel,
-                                                            size_t lds_bytes, int limit, unsigned flags)
-{
-    (void)flags;
-    return best_block(kernel, lds_bytes, limit, grid_size, block_size);
-}
-
-hipError_t hipOccupancyMaxPotentialBlockSize(int *grid_size, int *block_size, const void *function, size_t lds_bytes, int limit)
-{
-    struct kernel *kernel;
-    hipError_t error = function_kernel(function, device_current(), &kernel);
-    return error ? error : best_block(kernel, lds_bytes, limit, grid_size, block_size);
-}
-
-hipError_t hipFuncGetAttribute(int *value, int attribute, struct kernel *kernel)
-{
-    int values[] = {(int)kernel->max_threads, (int)kernel->lds_bytes, 0, (int)kernel->private_bytes, (int)kernel->vgprs,
-                    30, 0, 0, (int)(facts_of(kernel)->lds_bytes - kernel->lds_bytes), 0};
-    if (attribute < 0 || attribute >= (int)(sizeof values / sizeof *values))
+    if (!items_x || !items_y || !items_z || !threads_of(block, facts_of(kernel)))
+        return hipErrorInvalidConfiguration;
+    if (items_x < block.x)
+        block.x = items_x; /* a work-group is no larger than the grid */
+    if (items_y < block.y)
+        block.y = items_y;
+    if (items_z < block.z)
+        block.z = items_z;
+    if (items_x % block.x || items_y % block.y || items_z % block.z)
         return hipErrorInvalidValue;
-    *value = values[attribute];
-    return hipSuccess;
+    struct dim3 grid = {items_x / block.x, items_y / block.y, items_z / block.z};
+    return launch_between(stream, &(struct launch){kernel, grid, block, lds_bytes, args, extra, false, 0, 0}, start, stop);
 }
 
-hipError_t hipFuncGetAttributes(struct function_attributes *attributes, const void *function)
+hipError_t hipHccModuleLaunchKernel(struct kernel *kernel, unsigned items_x, unsigned items_y, unsigned items_z,
+                                    unsigned block_x, unsigned block_y, unsigned block_z, size_t lds_bytes, stream_t stream,
+                                    void **args, void **extra, event_t start, event_t stop)
 {
-    struct kernel *kernel;
-    hipError_t error = function_kernel(function, device_current(), &kernel);
-    if (error)
-        return error;
-    *attributes = (struct function_attributes){
-        .local_bytes = kernel->private_bytes, .max_dynamic_lds = (int)(facts_of(kernel)->lds_bytes - kernel->lds_bytes),
-        .max_threads = (int)kernel->max_threads, .registers = (int)kernel->vgprs, .ptx_version = 30,
-        .shared_bytes = kernel->lds_bytes};
-    return hipSuccess;
-}
-
-static hipError_t known_function(const void *function)
-{
-    struct kernel *kernel;
-    return function_kernel(function, device_current(), &kernel);
-}
-
-hipError_t hipFuncSetAttribute(const void *function, int attribute, int value)
-{
-    (void)attribute, (void)value;
-    return known_function(function);
-}
-
-hipError_t hipFuncSetCacheConfig(const void *function, int config) { return (void)config, known_function(function); }
-hipError_t hipFuncSetSharedMemConfig(const void *function, int config) { return (void)config, known_function(function); }
-
-hipError_t hipGetProcAddress(const char *symbol, void **function, int version, uint64_t flags, int *status)
-{
-    (void)version, (void)flags;
-    *function = dlsym(RTLD_DEFAULT, symbol); /* what is preloaded comes first, as for linked calls */
-    if (status)
-        *status = *function ? 0 : 1;
-    return *function ? hipSuccess : hipErrorInvalidValue;
+    return hipExtModuleLaunchKernel(kernel, items_x, items_y, items_z, block_x, block_y, block_z, lds_bytes, stream, args,
+                                    extra, start, stop, 0);
 }

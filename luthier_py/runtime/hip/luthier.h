@@ -43,6 +43,7 @@ struct access;
 struct fat_binary;
 struct kernel;
 struct module;
+struct library;
 typedef struct stream *stream_t; /* handles: handles.c */
 typedef struct event *event_t;
 typedef struct graph *graph_t, *exec_t;
@@ -50,6 +51,7 @@ typedef struct node *node_t;
 typedef struct module *module_t;
 typedef struct kernel *kernel_t;
 typedef struct pool *pool_t;
+typedef struct library *library_t;
 typedef void (*stream_callback)(stream_t stream, hipError_t status, void *data);
 struct nodes { struct node **at; size_t count, room; };
 struct launch_params { struct dim3 block; void **extra, *function; struct dim3 grid; void **args; unsigned lds_bytes; };
@@ -60,10 +62,14 @@ struct instantiate_params { struct node *bad; unsigned long long flags; int resu
 struct launch_config {
     struct dim3 grid, block; size_t lds_bytes; stream_t stream; void *attributes; unsigned attribute_count;
 };
+struct function_launch { void *function; struct dim3 grid, block; void **args; size_t lds_bytes; stream_t stream; };
+struct module_launch { kernel_t kernel; struct dim3 grid, block; unsigned lds_bytes; stream_t stream; void **args; };
 struct driver_launch_config {
     unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, lds_bytes; stream_t stream;
     void *attributes; unsigned attribute_count;
 };
+
+struct memory_operation { int kind; void *address; uint64_t value; unsigned flags; void *alias; uint64_t padding; };
 
 #define API __attribute__((visibility("default")))
 #ifndef LUTHIER_OUTSIDE
@@ -104,7 +110,8 @@ hipError_t not_supported(const char *name, atomic_flag *said);
 
 /* handles.c: what is alive. The checks are those of functions.txt. */
 enum handle_kind {
-    HANDLE_STREAM = 1, HANDLE_EVENT, HANDLE_GRAPH, HANDLE_EXEC, HANDLE_NODE, HANDLE_MODULE, HANDLE_KERNEL, HANDLE_POOL
+    HANDLE_STREAM = 1, HANDLE_EVENT, HANDLE_GRAPH, HANDLE_EXEC, HANDLE_NODE, HANDLE_MODULE, HANDLE_KERNEL, HANDLE_POOL,
+    HANDLE_LIBRARY
 };
 static inline bool between(long long value, long long low, long long high) { return low <= value && value <= high; }
 bool handle_add(const void *handle, enum handle_kind kind); /* false: out of memory */
@@ -119,6 +126,7 @@ hipError_t check_node(node_t node);
 hipError_t check_module(module_t module);
 hipError_t check_kernel(kernel_t kernel);
 hipError_t check_pool(pool_t pool);
+hipError_t check_library(library_t library);
 
 /* memory.c */
 enum kind { KIND_DEVICE, KIND_HOST, KIND_MANAGED, KIND_VARIABLE, KIND_PINNED };
@@ -157,8 +165,13 @@ struct kernel {
     char *name;
     uint32_t kernarg_bytes, lds_bytes, private_bytes, vgprs, sgprs, max_threads, argument_count;
     struct argument *arguments;
+    bool dynamic_lds_set; /* by hipFuncSetAttribute */
+    int dynamic_lds;
 };
-struct variable { char *name; void *address; size_t bytes; };
+struct variable {
+    char *name; void *address; size_t bytes;
+    void *managed; size_t managed_bytes; /* its memory, if it is a managed variable of a module */
+};
 struct module {
     uint32_t id, prints, kernel_count, variable_count;
     int device;
@@ -167,9 +180,12 @@ struct module {
 };
 hipError_t module_load(struct module **module, int device, const void *image, size_t bytes);
 hipError_t module_unload(struct module *module);
+hipError_t module_of_memory(const void *image, struct module **module); /* of the program's own, on the current device */
+hipError_t module_of_file(const char *file, struct module **module);
 struct kernel *module_kernel(const struct module *module, const char *name);
 struct variable *module_variable(const struct module *module, const char *name);
-size_t image_bytes(const void *image);   /* of an ELF file or a bundle in memory; 0 for anything else */
+size_t image_bytes(const void *image);   /* of an ELF file or a bundle in memory, as its headers say; 0 for anything else */
+bool image_is_there(const void *image, size_t bytes);
 
 /* registry.c */
 hipError_t function_kernel(const void *function, int device, struct kernel **kernel);
@@ -185,7 +201,10 @@ enum operation_kind {
 struct operation {
     enum operation_kind kind;
     union {
-        struct { struct kernel *kernel; struct dim3 grid, block; uint32_t lds_bytes, cooperative, bytes; void *kernarg; } launch;
+        struct {
+            struct kernel *kernel; struct dim3 grid, block; uint32_t lds_bytes, cooperative, bytes; void *kernarg;
+            uint32_t number, count; /* of the grids of one launch on several devices; else 0 */
+        } launch;
         struct transfer {
             void *to; const void *from; size_t to_pitch, from_pitch, to_slice, from_slice, width, height, depth;
             bool pageable; /* memory that HIP does not know */
@@ -213,8 +232,13 @@ hipError_t symbol_place(const void *symbol, int device, size_t bytes, size_t off
 /* launches.c */
 struct launch {
     struct kernel *kernel; struct dim3 grid, block; size_t lds_bytes; void **args, **extra; bool cooperative;
+    uint32_t number, count; /* of the grids of one launch on several devices; else 0 */
 };
 hipError_t launch_prepare(const struct launch *launch, struct operation *operation);
+hipError_t launch_on(stream_t stream, const struct launch *launch);
+
+/* occupancy.c: work-groups of one compute unit. */
+hipError_t occupancy(struct kernel *kernel, int block_size, size_t lds_bytes, int *blocks);
 
 /* work.c: operations on streams. References are counted; places hold one, or NULL for what is finished. */
 struct work;
@@ -240,6 +264,8 @@ struct stream {
     struct graph *capture;   /* what is being recorded, or NULL */
     struct stream *captured; /* the next stream that is captured into the same graph */
     struct nodes tails;      /* of what is recorded: the next node comes after these */
+    uint32_t *mask, mask_words; /* of compute units; NULL: all */
+    int policy;              /* how programs wait for it, if they said so */
     /* The rest is work.c's. */
     struct stream *next, *next_waiting;
     struct work *first, *end; /* what has not passed */

@@ -9,6 +9,8 @@
 
 #include "luthier.h"
 
+enum { ATTACHED_GLOBALLY = 1 }; /* hipMemAttachGlobal */
+
 static char *take_name(struct cursor *cursor)
 {
     uint32_t bytes = take32(cursor);
@@ -47,6 +49,32 @@ static void read_variable(struct cursor *cursor, int device, struct variable *va
         memory_add((struct allocation){(uintptr_t)variable->address, variable->bytes, KIND_VARIABLE, 0, device, NULL, 0});
 }
 
+/* `__managed__ int x` of a module is a pointer x, and x.managed with what it is at first (clang, CGCUDANV.cpp). */
+static hipError_t make_managed(const struct module *module, struct variable *pointer)
+{
+    char name[1024];
+    if (snprintf(name, sizeof name, "%s.managed", pointer->name) >= (int)sizeof name)
+        return hipSuccess;
+    const struct variable *initial = module_variable(module, name);
+    if (!initial || pointer->bytes != sizeof pointer->managed)
+        return hipSuccess;
+    hipError_t error = memory_allocate(&pointer->managed, initial->bytes, KIND_MANAGED, ATTACHED_GLOBALLY, NULL);
+    if (error)
+        return error;
+    pointer->managed_bytes = initial->bytes;
+    memcpy(pointer->managed, initial->address, initial->bytes);
+    memcpy(pointer->address, &pointer->managed, sizeof pointer->managed);
+    return hipSuccess;
+}
+
+static hipError_t make_all_managed(struct module *module)
+{
+    hipError_t error = hipSuccess;
+    for (uint32_t i = 0; i < module->variable_count && !error; i++)
+        error = make_managed(module, &module->variables[i]);
+    return error;
+}
+
 static void discard(struct module *module)
 {
     for (uint32_t i = 0; module->kernels && i < module->kernel_count; i++) {
@@ -55,6 +83,8 @@ static void discard(struct module *module)
         free(module->kernels[i].arguments);
     }
     for (uint32_t i = 0; module->variables && i < module->variable_count; i++) {
+        if (module->variables[i].managed)
+            memory_release(module->variables[i].managed);
         memory_remove((uintptr_t)module->variables[i].address);
         free(module->variables[i].name);
     }
@@ -128,36 +158,29 @@ struct variable *module_variable(const struct module *module, const char *name)
     return NULL;
 }
 
-/* A module of the program's own. */
-static hipError_t load(struct module **module, const void *image, size_t bytes)
+/* Modules of the program's own. */
+
+static hipError_t of_program(const void *image, size_t bytes, struct module **module)
 {
     struct module *made;
     hipError_t error = module_load(&made, device_current(), image, bytes);
     if (error)
         return error;
-    if (!handle_add(made, HANDLE_MODULE)) {
+    error = make_all_managed(made);
+    if (error)
         module_unload(made);
-        return hipErrorOutOfMemory;
-    }
-    *module = made;
-    return hipSuccess;
+    else
+        *module = made;
+    return error;
 }
 
-hipError_t hipModuleLoadData(struct module **module, const void *image)
+hipError_t module_of_memory(const void *image, struct module **module)
 {
     size_t bytes = image_bytes(image);
-    return bytes ? load(module, image, bytes) : hipErrorInvalidImage;
+    return bytes && image_is_there(image, bytes) ? of_program(image, bytes, module) : hipErrorInvalidImage;
 }
 
-hipError_t hipModuleLoadDataEx(struct module **module, const void *image, unsigned count, void *options, void **values)
-{
-    (void)count, (void)options, (void)values;
-    return hipModuleLoadData(module, image);
-}
-
-hipError_t hipModuleLoadFatBinary(struct module **module, const void *image) { return hipModuleLoadData(module, image); }
-
-hipError_t hipModuleLoad(struct module **module, const char *file)
+hipError_t module_of_file(const char *file, struct module **module)
 {
     struct stat facts_of_file;
     if (!*file)
@@ -170,20 +193,58 @@ hipError_t hipModuleLoad(struct module **module, const char *file)
     close(fd);
     if (image == MAP_FAILED)
         return hipErrorInvalidImage;
-    hipError_t error = load(module, image, bytes);
+    hipError_t error = of_program(image, bytes, module);
     munmap(image, bytes);
     return error;
 }
 
-hipError_t hipModuleUnload(struct module *module) 
+static hipError_t enter(hipError_t error, struct module *made, struct module **module)
 {
-    return handle_remove(module, HANDLE_MODULE) ? module_unload(module) : hipErrorInvalidHandle;
+    if (error)
+        return error;
+    if (!handle_add(made, HANDLE_MODULE)) {
+        module_unload(made);
+        return hipErrorOutOfMemory;
+    }
+    *module = made;
+    return hipSuccess;
+}
+
+hipError_t hipModuleLoadData(struct module **module, const void *image)
+{
+    struct module *made = NULL;
+    hipError_t error = module_of_memory(image, &made);
+    return enter(error, made, module);
+}
+
+/* Options are for a compiler that there is none of: AMD's runtime ignores them, too. */
+hipError_t hipModuleLoadDataEx(struct module **module, const void *image, unsigned count, void *options, void **values)
+{
+    (void)count, (void)options, (void)values;
+    return hipModuleLoadData(module, image);
+}
+
+hipError_t hipModuleLoadFatBinary(struct module **module, const void *image) { return hipModuleLoadData(module, image); }
+
+hipError_t hipModuleLoad(struct module **module, const char *file)
+{
+    struct module *made = NULL;
+    hipError_t error = module_of_file(file, &made);
+    return enter(error, made, module);
+}
+
+hipError_t hipModuleUnload(struct module *module)
+{
+    return handle_remove(module, HANDLE_MODULE) ? module_unload(module) : hipErrorNotFound;
 }
 
 hipError_t hipModuleGetFunction(struct kernel **kernel, struct module *module, const char *name)
 {
-    *kernel = module_kernel(module, name);
-    return *kernel ? hipSuccess : hipErrorNotFound;
+    struct kernel *found = module_kernel(module, name);
+    if (!found)
+        return *name ? hipErrorNotFound : hipErrorInvalidValue;
+    *kernel = found;
+    return hipSuccess;
 }
 
 hipError_t hipModuleGetFunctionCount(unsigned *count, struct module *module)
@@ -194,12 +255,14 @@ hipError_t hipModuleGetFunctionCount(unsigned *count, struct module *module)
 
 hipError_t hipModuleGetGlobal(void **address, size_t *bytes, struct module *module, const char *name)
 {
+    if ((!address && !bytes) || !*name)
+        return hipErrorInvalidValue;
     const struct variable *found = module_variable(module, name);
     if (!found)
         return hipErrorNotFound;
     if (address)
-        *address = found->address;
+        *address = found->managed ? found->managed : found->address;
     if (bytes)
-        *bytes = found->bytes;
+        *bytes = found->managed ? found->managed_bytes : found->bytes;
     return hipSuccess;
 }

@@ -12,7 +12,8 @@ static hipError_t launch(const struct operation *operation, uint64_t *ticket)
     const struct kernel *kernel = operation->launch.kernel;
     struct dim3 grid = operation->launch.grid, block = operation->launch.block;
     uint32_t head[] = {kernel->module->id, kernel->index, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                       operation->launch.lds_bytes, operation->launch.cooperative};
+                       operation->launch.lds_bytes, operation->launch.cooperative, operation->launch.number,
+                       operation->launch.count};
     struct part parts[] = {{head, sizeof head}, {operation->launch.kernarg, operation->launch.bytes}};
     hipError_t error = device_submit(MESSAGE_LAUNCH, parts, 2, ticket);
     if (!error)

@@ -19,8 +19,28 @@ hipError_t hipGetDeviceCount(int *count)
     return error;
 }
 
-hipError_t hipSetDevice(int device) { return device_make_current(device), hipSuccess; }
-hipError_t hipSetValidDevices(int *devices, int count) { return devices || !count ? hipSuccess : hipErrorInvalidValue; }
+static _Thread_local bool chosen; /* by hipSetDevice */
+
+hipError_t hipSetDevice(int device)
+{
+    chosen = true;
+    device_make_current(device);
+    return hipSuccess;
+}
+
+/* The first is used by threads that have chosen none. */
+hipError_t hipSetValidDevices(int *devices, int count)
+{
+    if (!between(count, 0, device_count()) || (count && !devices))
+        return hipErrorInvalidValue;
+    for (int i = 0; i < count; i++)
+        if (device_check(devices[i]))
+            return hipErrorInvalidDevice;
+    if (!chosen)
+        device_make_current(count ? devices[0] : 0);
+    return hipSuccess;
+}
+
 hipError_t hipGetDevice(int *device) { return answer(device, device_current()); }
 hipError_t hipDeviceGet(int *device, int ordinal) { return answer(device, ordinal); }
 hipError_t hipChooseDevice(int *device, const void *properties) { return (void)properties, hipGetDevice(device); }
@@ -43,10 +63,10 @@ hipError_t hipDeviceGetUuid(char *uuid, int device)
 hipError_t hipDeviceGetPCIBusId(char *id, int size, int device)
 {
     enum { BYTES = sizeof "0000:00:00.0" };
-    if (size < BYTES)
+    if (size < 1)
         return hipErrorInvalidValue;
-    snprintf(id, (size_t)size, "0000:%02x:00.0", (unsigned)device);
-    return hipSuccess;
+    snprintf(id, (size_t)size, "0000:%02x:00.0", (unsigned)device); /* as much as there is room for */
+    return size < BYTES ? hipErrorInvalidValue : hipSuccess;
 }
 
 hipError_t hipDeviceGetByPCIBusId(int *device, const char *id)
@@ -91,5 +111,3 @@ hipError_t hipGetDevicePropertiesR0600(void *properties, int device) { return pr
 /* Nothing profiles here; a tool that is preloaded sees these calls before us. */
 hipError_t hipProfilerStart(void) { return hipSuccess; }
 hipError_t hipProfilerStop(void) { return hipSuccess; }
-
-const char *hipApiName(unsigned id) { return (void)id, "unknown"; }

@@ -87,6 +87,10 @@ hipError_t function_kernel(const void *function, int device, struct kernel **ker
     hipError_t error = device_ready();
     if (error)
         return error;
+    if (handle_is(function, HANDLE_KERNEL)) { /* as hipLaunchKernel takes them, too */
+        *kernel = (struct kernel *)(uintptr_t)function;
+        return hipSuccess;
+    }
     pthread_mutex_lock(&lock);
     const struct entry *entry = entry_room ? slot(entries, entry_room, function) : NULL;
     error = !function || !entry || !entry->key ? hipErrorInvalidDeviceFunction : loaded(entry->binary, device);
@@ -106,7 +110,7 @@ hipError_t symbol_variable(const void *symbol, int device, struct variable *vari
     if (!symbol || !entry || !entry->key)
         error = hipErrorInvalidSymbol;
     else if (entry->managed)
-        *variable = (struct variable){entry->name, entry->managed, entry->bytes};
+        *variable = (struct variable){entry->name, entry->managed, entry->bytes, NULL, 0};
     else if (!(error = loaded(entry->binary, device)) &&
              !(found = module_variable(entry->binary->modules[device], entry->name)))
         error = hipErrorInvalidSymbol;
@@ -181,17 +185,4 @@ hipError_t hipGetSymbolSize(size_t *bytes, const void *symbol)
     if (!error)
         *bytes = found.bytes;
     return error;
-}
-
-hipError_t hipGetFuncBySymbol(struct kernel **kernel, const void *function)
-{
-    return function_kernel(function, device_current(), kernel);
-}
-
-const char *hipKernelNameRef(struct kernel *kernel) { return handle_is(kernel, HANDLE_KERNEL) ? kernel->name : NULL; }
-
-const char *hipKernelNameRefByPtr(const void *function, stream_t stream)
-{
-    struct kernel *kernel;
-    return function_kernel(function, stream_device(stream), &kernel) == hipSuccess ? kernel->name : NULL;
 }

@@ -18,6 +18,7 @@ static void leave(struct stream *stream)
     work_wait(&stream->last);
     stream_leave(stream);
     capture_leave(stream);
+    free(stream->mask);
     free(stream);
 }
 
@@ -122,8 +123,11 @@ hipError_t hipStreamSynchronize(stream_t handle)
 
 hipError_t hipStreamQuery(stream_t handle) { return stream_finished(stream_of(handle)) ? device_wait(0) : hipErrorNotReady; }
 
+/* The default stream has none to tell, as in AMD's runtime. */
 hipError_t hipStreamGetFlags(stream_t handle, unsigned *flags)
 {
+    if (stream_is_null(stream_of(handle)))
+        return hipErrorInvalidValue;
     *flags = stream_of(handle)->flags;
     return hipSuccess;
 }

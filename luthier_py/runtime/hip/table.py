@@ -1,6 +1,6 @@
-"""functions.txt and errors.txt to C: declarations, checks of arguments, stubs, the linker's version script.
+"""functions.txt, errors.txt and api_names.txt to C: declarations, checks of arguments, stubs, the version script.
 
-In: the two tables beside this file. Out: texts of generated files. Invariant: every name of the table is exported
+In: the tables beside this file. Out: texts of generated files. Invariant: every name of the table is exported
 under its symbol version, whether it is implemented or not; what is implemented sees only arguments that passed the
 checks of its line. In the library's own sources a function's name means its implementation, whose symbol is hidden
 (``implementation``): the name that programs link is a function that checks, calls it and remembers its error.
@@ -17,7 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ERROR_TYPE = "hipError_t"
 INVALID_VALUE, INVALID_DEVICE = 1, 101
-HANDLES = {f"{kind}_t": kind for kind in "stream event graph exec node module kernel pool".split()}
+HANDLES = {f"{kind}_t": kind for kind in "stream event graph exec node module kernel pool library".split()}
 FUNCTION_POINTERS = {"stream_callback"}
 _PARAMETER = re.compile(r"(?P<declaration>[^?:!]+?)(?P<optional>\?)?(?::(?P<test>[^!]+))?(?:!(?P<error>\d+))?$")
 
@@ -241,3 +241,11 @@ def errors_header() -> str:
     enum = "\n".join(f"    {name} = {value}," for value, name, _ in rows)
     every = " \\\n".join(f'    ERROR({value}, {name}, "{text}")' for value, name, text in rows)
     return f"typedef enum hipError_t {{\n{enum}\n}} hipError_t;\n#define ALL_ERRORS(ERROR) \\\n{every}\n"
+
+
+def api_names_header() -> str:
+    """api_names.h: a macro of every number of an API function and its name."""
+    lines = [line.split() for line in (HERE / "api_names.txt").read_text().splitlines() if line[0] != "#"]
+    pairs = [(int(first) + i, name) for first, *names in lines for i, name in enumerate(names)]
+    every = " \\\n".join(f"    NAME({number}, {name})" for number, name in pairs)
+    return f"#define ALL_API_NAMES(NAME) \\\n{every}\n"

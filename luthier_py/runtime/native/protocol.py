@@ -38,7 +38,8 @@ class Message(IntEnum):
     UNREGISTER = 15  # u64 address: no longer
     HEAP = 16  # u64 device, bytes that the heap of kernels' malloc begins with
     GRAIN = 17  # u64 address of an allocation, 1 if it is fine-grained from now on
-    LAUNCH = 64  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes, cooperative; then the kernarg segment
+    LAUNCH = 64  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes, cooperative, number and count of the
+    # grids that are launched together (0: it is alone); then the kernarg segment
     STAMP = 65  # u64 address of the word that gets the time
     RESULT = 66  # u32 image, device, launch, launches, grid x y z, block x y z, name bytes; name; its variables' bytes
     FORGET = 67  # u32 image: its module was unloaded

@@ -20,7 +20,7 @@ def tool_library(tool: str | None = None, options: str = "") -> Path:
     """A library for LD_PRELOAD: with a tool's name and options in it, or one that takes them from the environment."""
     rows = table.functions()
     baked = baked_in(tool, options)
-    own = [row for row in rows if row.alias_of == "hipExtModuleLaunchKernel"]
+    own = [row for row in rows if row.alias_of in {"hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"}]
     sources = [*sorted(HERE.glob("*.c")), hip.HERE / "image.c", *COMMON_TOOL_SOURCES, *NATIVE]
     flags = f"-D{hip.ABI}={hip.ABI_MAJORS[-1]}", f"-I{HERE}", f"-I{hip.HERE}", f"-I{COMMON_TOOL}", *baked
 

@@ -93,15 +93,26 @@ void image_variable(struct image *image, const char *name, void *address, bool m
 
 enum found { UNKNOWN, DEVICE, MANAGED };
 
-/* MANAGED: `*here` is on the host, the pointer to its memory. */
+/* A runtime that knows the managed variables of a module names their memory, and not the pointers to it. */
+static enum found find_in_module(const struct image *image, const char *name, void **here)
+{
+    struct pointer_attributes attributes = {0};
+    size_t bytes;
+    if (REAL(hipModuleGetGlobal)(here, &bytes, image->module, name) != hipSuccess)
+        return UNKNOWN;
+    bool known = REAL(hipPointerGetAttributes)(&attributes, *here) == hipSuccess;
+    return known && attributes.managed ? MANAGED : DEVICE;
+}
+
+/* MANAGED: `*here` is its memory. */
 static enum found find_here(const struct image *image, const char *name, void **here)
 {
-    size_t bytes;
     if (image->module)
-        return REAL(hipModuleGetGlobal)(here, &bytes, image->module, name) == hipSuccess ? DEVICE : UNKNOWN;
+        return find_in_module(image, name, here);
     for (const struct symbol *symbol = image->symbols; symbol; symbol = symbol->next)
         if (strcmp(symbol->name, name) == 0) {
-            *here = symbol->address;
+            if (symbol->managed)
+                memcpy(here, symbol->address, sizeof *here);
             return symbol->managed                                                    ? MANAGED
                    : REAL(hipGetSymbolAddress)(here, symbol->address) == hipSuccess ? DEVICE
                                                                                       : UNKNOWN;
@@ -141,7 +152,7 @@ static bool copy_pointers(const struct copy *copy, const struct clone *clone)
         size_t bytes;
         if (find_here(copy->image, name, &here) == MANAGED)
             good = REAL(hipModuleGetGlobal)(&there, &bytes, copy->module, name) == hipSuccess &&
-                   REAL(hipMemcpy)(there, here, bytes, COPY_DEFAULT) == hipSuccess;
+                   REAL(hipMemcpy)(there, &here, sizeof here, COPY_DEFAULT) == hipSuccess;
     }
     return good;
 }

@@ -293,10 +293,23 @@ LAUNCH_FUNCTION(hipLaunchCooperativeKernel, true, unsigned)
 API __typeof__(hipLaunchCooperativeKernel) hipLaunchCooperativeKernel_spt;
 LAUNCH_FUNCTION(hipLaunchCooperativeKernel_spt, true, unsigned)
 
+/* As the runtime reads them: a launch with attributes that are not this one is refused. */
+static bool cooperative(const void *attributes, unsigned count)
+{
+    enum { COOPERATIVE = 2 };
+    const struct { int id; char padding[4]; union { char room[64]; int cooperative; } value; } *each = attributes;
+    bool found = false;
+    for (unsigned i = 0; each && i < count; i++)
+        found |= each[i].id == COOPERATIVE && each[i].value.cooperative;
+    return found;
+}
+
 hipError_t hipLaunchKernelExC(const struct launch_config *c, const void *function, void **args)
 {
     hipError_t error;
-    if (c && taken(function, c->grid, c->block, c->lds_bytes, c->stream, args, NULL, false, &error))
+    bool together = c && cooperative(c->attributes, c->attribute_count);
+    if (c && (together || !c->attribute_count) &&
+        taken(function, c->grid, c->block, c->lds_bytes, c->stream, args, NULL, together, &error))
         return error;
     return REAL(hipLaunchKernelExC)(c, function, args);
 }
@@ -323,8 +336,10 @@ hipError_t hipModuleLaunchCooperativeKernel(struct kernel *kernel, unsigned grid
 hipError_t hipDrvLaunchKernelEx(const struct driver_launch_config *c, struct kernel *kernel, void **args, void **extra)
 {
     hipError_t error;
-    if (c && taken(kernel, (struct dim3){c->grid_x, c->grid_y, c->grid_z}, (struct dim3){c->block_x, c->block_y, c->block_z},
-                   c->lds_bytes, c->stream, args, extra, false, &error))
+    bool together = c && cooperative(c->attributes, c->attribute_count);
+    if (c && (together || !c->attribute_count) &&
+        taken(kernel, (struct dim3){c->grid_x, c->grid_y, c->grid_z}, (struct dim3){c->block_x, c->block_y, c->block_z},
+              c->lds_bytes, c->stream, args, extra, together, &error))
         return error;
     return REAL(hipDrvLaunchKernelEx)(c, kernel, args, extra);
 }
@@ -351,6 +366,14 @@ hipError_t hipExtLaunchKernel(const void *function, struct dim3 grid, struct dim
     return REAL(hipExtLaunchKernel)(function, grid, block, args, lds_bytes, stream, start, stop, flags);
 }
 
+/* Runtimes before HIP 6 have it under its mangled name alone. */
+static __typeof__(&hipExtModuleLaunchKernel) real_with_items(void)
+{
+    const char *mangled = "_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j";
+    void *plain = real_function("hipExtModuleLaunchKernel");
+    return (__typeof__(&hipExtModuleLaunchKernel))(plain ? plain : required_function(mangled));
+}
+
 hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, unsigned items_y, unsigned items_z,
                                     unsigned block_x, unsigned block_y, unsigned block_z, size_t lds_bytes, stream_t stream,
                                     void **args, void **extra, event_t start, event_t stop, unsigned flags)
@@ -362,8 +385,67 @@ hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, uns
         return error;
     if (!whole)
         launches_seen++;
-    return REAL(hipExtModuleLaunchKernel)(kernel, items_x, items_y, items_z, block_x, block_y, block_z, lds_bytes, stream, args,
+    return real_with_items()(kernel, items_x, items_y, items_z, block_x, block_y, block_z, lds_bytes, stream, args,
                                           extra, start, stop, flags);
+}
+
+/* Launches on several devices: one grid is a launch like others; several, which may know of each other, run as they are. */
+
+static void pass_grids(unsigned count)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    for (unsigned i = 0; i < count; i++) {
+        unsigned long index = launches_seen++;
+        if (tool_off() || !tool_selects(index, 1))
+            continue;
+        launches_selected++;
+        if (!atomic_flag_test_and_set(&said))
+            say("luthier: kernels run as they are that are launched on several devices at once");
+    }
+}
+
+static bool taken_alone(const void *key, struct dim3 grid, struct dim3 block, size_t lds_bytes, stream_t stream, void **args,
+                        bool together, unsigned flags, hipError_t *error)
+{
+    enum { NO_SYNC_AFTER = 2, ALL_FLAGS = 3 };
+    if (!stream || flags > ALL_FLAGS || !taken(key, grid, block, lds_bytes, stream, args, NULL, together, error))
+        return false;
+    if (!*error && !(flags & NO_SYNC_AFTER))
+        *error = REAL(hipStreamSynchronize)(stream);
+    return true;
+}
+
+#define FUNCTIONS_LAUNCH(name, together)                                                                                  \
+    hipError_t name(const struct function_launch *l, int count, unsigned flags)                                           \
+    {                                                                                                                     \
+        hipError_t error;                                                                                                 \
+        if (l && count == 1 &&                                                                                            \
+            taken_alone(l->function, l->grid, l->block, l->lds_bytes, l->stream, l->args, together, flags, &error))       \
+            return error;                                                                                                 \
+        if (l && count > 1)                                                                                               \
+            pass_grids((unsigned)count);                                                                                  \
+        return REAL(name)(l, count, flags);                                                                               \
+    }
+
+FUNCTIONS_LAUNCH(hipLaunchCooperativeKernelMultiDevice, true)
+FUNCTIONS_LAUNCH(hipExtLaunchMultiKernelMultiDevice, false)
+
+hipError_t hipModuleLaunchCooperativeKernelMultiDevice(const struct module_launch *l, unsigned count, unsigned flags)
+{
+    hipError_t error;
+    if (l && count == 1 && taken_alone(l->kernel, l->grid, l->block, l->lds_bytes, l->stream, l->args, true, flags, &error))
+        return error;
+    if (l && count > 1)
+        pass_grids(count);
+    return REAL(hipModuleLaunchCooperativeKernelMultiDevice)(l, count, flags);
+}
+
+hipError_t hipHccModuleLaunchKernel(struct kernel *kernel, unsigned items_x, unsigned items_y, unsigned items_z,
+                                    unsigned block_x, unsigned block_y, unsigned block_z, size_t lds_bytes, stream_t stream,
+                                    void **args, void **extra, event_t start, event_t stop)
+{
+    return hipExtModuleLaunchKernel(kernel, items_x, items_y, items_z, block_x, block_y, block_z, lds_bytes, stream, args,
+                                    extra, start, stop, 0);
 }
 
 hipError_t hipProfilerStart(void)
@@ -396,7 +478,9 @@ const struct own_function OWN[] = {
     OURS(hipModuleLoad), OURS(hipModuleUnload), OURS(hipModuleGetFunction), OURS(hipGetFuncBySymbol), OURS(hipLaunchKernel),
     OURS(hipLaunchKernel_spt), OURS(hipLaunchCooperativeKernel), OURS(hipLaunchCooperativeKernel_spt),
     OURS(hipLaunchKernelExC), OURS(hipModuleLaunchKernel), OURS(hipModuleLaunchCooperativeKernel), OURS(hipDrvLaunchKernelEx),
-    OURS(hipExtLaunchKernel), OURS(hipExtModuleLaunchKernel), OURS(hipProfilerStart), OURS(hipProfilerStop),
+    OURS(hipExtLaunchKernel), OURS(hipExtModuleLaunchKernel), OURS(hipHccModuleLaunchKernel),
+    OURS(hipLaunchCooperativeKernelMultiDevice), OURS(hipExtLaunchMultiKernelMultiDevice),
+    OURS(hipModuleLaunchCooperativeKernelMultiDevice), OURS(hipProfilerStart), OURS(hipProfilerStop),
     OURS(hipGetProcAddress), OURS(hipStreamBeginCapture), OURS(hipStreamBeginCapture_spt), OURS(hipStreamBeginCaptureToGraph),
     OURS(hipStreamEndCapture), OURS(hipStreamEndCapture_spt), OURS(hipGraphInstantiate), OURS(hipGraphInstantiateWithFlags),
     OURS(hipGraphInstantiateWithParams), OURS(hipGraphExecDestroy), OURS(hipGraphLaunch), OURS(hipGraphLaunch_spt),
