@@ -8,6 +8,8 @@
 /* hipModuleLaunchKernel's `extra`: pairs of a number and a value, ended by the last number. */
 static void *const BUFFER_POINTER = (void *)1, *const BUFFER_SIZE = (void *)2, *const LAUNCH_END = (void *)3;
 
+enum { EVENT_EXTERNAL = 1 }; /* hipEventRecordExternal: also in a graph */
+
 static const struct device_facts *facts_of(const struct kernel *kernel) { return device_facts(kernel->module->device); }
 
 static hipError_t pack(const struct kernel *kernel, void **args, void **extra, char *kernarg)
@@ -51,7 +53,8 @@ hipError_t launch_prepare(const struct launch *l, struct operation *operation)
     if (!kernarg)
         return hipErrorOutOfMemory;
     *operation = (struct operation){OPERATION_LAUNCH, .launch = {l->kernel, grid, block, (uint32_t)l->lds_bytes,
-                                                                 l->cooperative, kernel->kernarg_bytes, kernarg}};
+                                                                 l->cooperative, kernel->kernarg_bytes, kernarg,
+                                                                 l->function ? l->function : kernel}};
     hipError_t error = pack(kernel, l->args, l->extra, kernarg);
     if (error)
         free(kernarg);
@@ -77,11 +80,11 @@ static hipError_t launch_function(const void *function, struct dim3 grid, struct
     struct kernel *kernel;
     hipError_t error = function_kernel(function, stream_device(stream), &kernel);
     if (!error && start)
-        error = hipEventRecord(start, stream);
+        error = hipEventRecordWithFlags(start, stream, EVENT_EXTERNAL);
     if (!error)
-        error = launch(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, false});
+        error = launch(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, false, function});
     if (!error && stop)
-        error = hipEventRecord(stop, stream);
+        error = hipEventRecordWithFlags(stop, stream, EVENT_EXTERNAL);
     return error;
 }
 
@@ -106,7 +109,7 @@ hipError_t hipModuleLaunchKernel(struct kernel *kernel, unsigned grid_x, unsigne
                                  unsigned block_y, unsigned block_z, unsigned lds_bytes, stream_t stream, void **args, void **extra)
 {
     struct dim3 grid = {grid_x, grid_y, grid_z}, block = {block_x, block_y, block_z};
-    return launch(stream, &(struct launch){kernel, grid, block, lds_bytes, args, extra, false});
+    return launch(stream, &(struct launch){kernel, grid, block, lds_bytes, args, extra, false, NULL});
 }
 
 hipError_t hipDrvLaunchKernelEx(const struct driver_launch_config *c, struct kernel *kernel, void **args, void **extra)
@@ -125,11 +128,11 @@ hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, uns
     if (!block_x || !block_y || !block_z || items_x % block_x || items_y % block_y || items_z % block_z)
         return hipErrorInvalidConfiguration;
     struct dim3 grid = {items_x / block_x, items_y / block_y, items_z / block_z};
-    hipError_t error = start ? hipEventRecord(start, stream) : hipSuccess;
+    hipError_t error = start ? hipEventRecordWithFlags(start, stream, EVENT_EXTERNAL) : hipSuccess;
     if (!error)
-        error = launch(stream, &(struct launch){kernel, grid, block, lds_bytes, args, extra, false});
+        error = launch(stream, &(struct launch){kernel, grid, block, lds_bytes, args, extra, false, NULL});
     if (!error && stop)
-        error = hipEventRecord(stop, stream);
+        error = hipEventRecordWithFlags(stop, stream, EVENT_EXTERNAL);
     return error;
 }
 
@@ -155,7 +158,7 @@ static hipError_t occupancy(struct kernel *kernel, int block_size, size_t lds_by
 
 /* A cooperative launch must be resident as a whole. */
 static hipError_t launch_cooperative(struct kernel *kernel, struct dim3 grid, struct dim3 block, size_t lds_bytes,
-                                     stream_t stream, void **args)
+                                     stream_t stream, void **args, const void *function)
 {
     int blocks = 0;
     uint64_t threads = (uint64_t)block.x * block.y * block.z;
@@ -166,7 +169,7 @@ static hipError_t launch_cooperative(struct kernel *kernel, struct dim3 grid, st
         return error;
     if ((uint64_t)grid.x * grid.y * grid.z > (uint64_t)blocks * facts_of(kernel)->compute_units)
         return hipErrorCooperativeLaunchTooLarge;
-    return launch(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, true});
+    return launch(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, true, function});
 }
 
 hipError_t hipLaunchCooperativeKernel(const void *function, struct dim3 grid, struct dim3 block, void **args, unsigned lds_bytes,
@@ -174,7 +177,7 @@ hipError_t hipLaunchCooperativeKernel(const void *function, struct dim3 grid, st
 {
     struct kernel *kernel;
     hipError_t error = function_kernel(function, stream_device(stream), &kernel);
-    return error ? error : launch_cooperative(kernel, grid, block, lds_bytes, stream, args);
+    return error ? error : launch_cooperative(kernel, grid, block, lds_bytes, stream, args, function);
 }
 
 hipError_t hipModuleLaunchCooperativeKernel(struct kernel *kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z,
@@ -182,7 +185,7 @@ hipError_t hipModuleLaunchCooperativeKernel(struct kernel *kernel, unsigned grid
                                             stream_t stream, void **args)
 {
     struct dim3 grid = {grid_x, grid_y, grid_z}, block = {block_x, block_y, block_z};
-    return launch_cooperative(kernel, grid, block, lds_bytes, stream, args);
+    return launch_cooperative(kernel, grid, block, lds_bytes, stream, args, NULL);
 }
 
 /* The call configuration of <<<...>>>, which compiled code pushes and its stub pops; and the older form of it. */
@@ -229,7 +232,7 @@ hipError_t hipLaunchByPtr(const void *function)
     struct kernel *kernel;
     void *extra[] = {BUFFER_POINTER, set_up, BUFFER_SIZE, &set_up_bytes, LAUNCH_END};
     hipError_t error = function_kernel(function, stream_device(configuration.stream), &kernel);
-    struct launch all = {kernel, configuration.grid, configuration.block, configuration.lds_bytes, NULL, extra, false};
+    struct launch all = {kernel, configuration.grid, configuration.block, configuration.lds_bytes, NULL, extra, false, function};
     return error ? error : launch(configuration.stream, &all);
 }
 
