@@ -88,16 +88,4 @@ API __typeof__(hipGraphLaunch) hipGraphLaunch_spt;
 API __typeof__(hipStreamBeginCapture) hipStreamBeginCapture_spt;
 API __typeof__(hipStreamEndCapture) hipStreamEndCapture_spt;
 
-/* Changes that our own runtime does not offer, and ROCm's does. */
-API hipError_t hipGraphExecChildGraphNodeSetParams(struct graph *graph, struct node *node, struct graph *child);
-API hipError_t hipGraphExecEventRecordNodeSetEvent(struct graph *graph, struct node *node, event_t event);
-API hipError_t hipGraphExecEventWaitNodeSetEvent(struct graph *graph, struct node *node, event_t event);
-API hipError_t hipGraphExecMemcpyNodeSetParamsFromSymbol(struct graph *graph, struct node *node, void *to,
-                                                         const void *symbol, size_t bytes, size_t offset, int kind);
-API hipError_t hipGraphExecMemcpyNodeSetParamsToSymbol(struct graph *graph, struct node *node, const void *symbol,
-                                                       const void *from, size_t bytes, size_t offset, int kind);
-API hipError_t hipGraphExecExternalSemaphoresSignalNodeSetParams(struct graph *graph, struct node *node, const void *params);
-API hipError_t hipGraphExecExternalSemaphoresWaitNodeSetParams(struct graph *graph, struct node *node, const void *params);
-API hipError_t hipGraphExecBatchMemOpNodeSetParams(struct graph *graph, struct node *node, const void *params);
-
 #endif
