@@ -381,3 +381,40 @@ CASE(the_same_graph_many_times)
         REQUIRE(host == std::vector<int>(N, i));
     }
 }
+
+// Forms for which the default stream is that of the thread.
+extern "C" hipError_t hipStreamBeginCapture_spt(hipStream_t, hipStreamCaptureMode);
+extern "C" hipError_t hipStreamEndCapture_spt(hipStream_t, hipGraph_t *);
+extern "C" hipError_t hipStreamIsCapturing_spt(hipStream_t, hipStreamCaptureStatus *);
+extern "C" hipError_t hipStreamGetCaptureInfo_spt(hipStream_t, hipStreamCaptureStatus *, unsigned long long *);
+extern "C" hipError_t hipStreamGetCaptureInfo_v2_spt(hipStream_t, hipStreamCaptureStatus *, unsigned long long *, hipGraph_t *,
+                                                     const hipGraphNode_t **, size_t *);
+extern "C" hipError_t hipGraphLaunch_spt(hipGraphExec_t, hipStream_t);
+extern "C" hipError_t hipMemsetAsync_spt(void *, int, size_t, hipStream_t);
+extern "C" hipError_t hipLaunchHostFunc_spt(hipStream_t, hipHostFn_t, void *);
+
+CASE(the_default_stream_of_the_thread)
+{
+    Numbers numbers(0);
+    std::atomic<int> calls{0};
+    hipGraph_t made;
+    hipStreamCaptureStatus status;
+    unsigned long long id, same_id;
+    size_t count;
+    CHECK(hipStreamBeginCapture_spt(nullptr, hipStreamCaptureModeGlobal));
+    CHECK(hipMemsetAsync_spt(numbers, 1, N * sizeof(int), nullptr));
+    CHECK(hipLaunchHostFunc_spt(nullptr, count_call, &calls));
+    CHECK(hipStreamIsCapturing_spt(nullptr, &status));
+    EQUAL(int(hipStreamCaptureStatusActive), int(status));
+    CHECK(hipStreamGetCaptureInfo_spt(nullptr, &status, &id));
+    CHECK(hipStreamGetCaptureInfo_v2_spt(nullptr, &status, &same_id, nullptr, nullptr, &count));
+    EQUAL(id, same_id);
+    EQUAL(1u, count);
+    CHECK(hipStreamEndCapture_spt(nullptr, &made));
+    Graph graph(made);
+    EQUAL(2u, graph.size());
+    Executable executable(graph);
+    CHECK(hipGraphLaunch_spt(executable, nullptr));
+    CHECK(hipStreamSynchronize(hipStreamPerThread));
+    REQUIRE(numbers == 0x01010101 && calls == 1);
+}
