@@ -149,6 +149,16 @@ CASE(places_and_handles_of_lines)
     GIVES(hipErrorInvalidValue, hipGraphExecMemcpyNodeSetParams1D(executable, empty, a, b, bytes, kind));
 }
 
+CASE(no_change_to_a_copy_onto_itself)
+{
+    Numbers a, b;
+    Graph graph;
+    hipGraphNode_t node = copy_node(graph, {}, a, b);
+    Executable executable(graph);
+    GIVES(hipErrorInvalidValue, hipGraphMemcpyNodeSetParams1D(node, a, a, 4, hipMemcpyDefault));
+    GIVES(hipErrorInvalidValue, hipGraphExecMemcpyNodeSetParams1D(executable, node, a, a, 4, hipMemcpyDefault));
+}
+
 CASE(set_params_moves_the_copy)
 {
     Stream stream;
@@ -241,6 +251,21 @@ CASE(blocks_refused_when_set_in_executables)
     refuses_blocks([](hipGraph_t, hipGraphNode_t node, hipGraphExec_t executable, const hipMemcpy3DParms *params) {
         return hipGraphExecMemcpyNodeSetParams(executable, node, const_cast<hipMemcpy3DParms *>(params));
     });
+}
+
+CASE(one_row_needs_no_pitch)
+{
+    Stream stream;
+    std::vector<int> from(N, 3), to(N, 0);
+    Graph graph;
+    const size_t bytes = N * sizeof(int);
+    hipMemcpy3DParms params = line(to.data(), from.data(), bytes, hipMemcpyDefault);
+    params.srcPtr = make_hipPitchedPtr(from.data(), 0, bytes, 0);
+    params.dstPtr = make_hipPitchedPtr(to.data(), 0, bytes, 0);
+    hipGraphNode_t node;
+    CHECK(hipGraphAddMemcpyNode(&node, graph, nullptr, 0, &params));
+    Executable(graph).run(stream);
+    REQUIRE(to == from);
 }
 
 CASE(places_and_handles_of_blocks)
@@ -387,6 +412,7 @@ CASE(set_params_from_symbols)
     GIVES(hipErrorInvalidValue, hipGraphMemcpyNodeSetParamsFromSymbol(node, numbers, symbol, 0, 0, kind));
     GIVES(hipErrorInvalidValue, hipGraphMemcpyNodeSetParamsFromSymbol(node, numbers, symbol, 17, 0, kind));
     GIVES(hipErrorInvalidValue, hipGraphMemcpyNodeSetParamsFromSymbol(node, numbers, symbol, 16, 1, kind));
+    GIVES(hipErrorInvalidValue, hipGraphMemcpyNodeSetParamsFromSymbol(node, const_cast<void *>(constants), symbol, 16, 0, kind));
     GIVES(hipErrorInvalidMemcpyDirection, hipGraphMemcpyNodeSetParamsFromSymbol(node, numbers, symbol, 16, 0, hipMemcpyHostToDevice));
     GIVES(hipErrorInvalidSymbol, hipGraphExecMemcpyNodeSetParamsFromSymbol(executable, node, numbers, nullptr, 16, 0, kind));
     GIVES(hipErrorInvalidValue, hipGraphExecMemcpyNodeSetParamsFromSymbol(nullptr, node, numbers, symbol, 16, 0, kind));
@@ -423,6 +449,7 @@ CASE(set_params_to_symbols)
     GIVES(hipErrorInvalidValue, hipGraphMemcpyNodeSetParamsToSymbol(node, symbol, numbers, 0, 0, kind));
     GIVES(hipErrorInvalidValue, hipGraphMemcpyNodeSetParamsToSymbol(node, symbol, numbers, 17, 0, kind));
     GIVES(hipErrorInvalidValue, hipGraphMemcpyNodeSetParamsToSymbol(node, symbol, numbers, 16, 1, kind));
+    GIVES(hipErrorInvalidValue, hipGraphMemcpyNodeSetParamsToSymbol(node, symbol, HIP_SYMBOL(device_numbers), 16, 0, kind));
     GIVES(hipErrorInvalidValue, hipGraphMemcpyNodeSetParamsToSymbol(node, symbol, numbers, 16, 0, hipMemcpyDeviceToHost));
     GIVES(hipErrorInvalidSymbol, hipGraphExecMemcpyNodeSetParamsToSymbol(executable, node, nullptr, numbers, 16, 0, kind));
     GIVES(hipErrorInvalidValue, hipGraphExecMemcpyNodeSetParamsToSymbol(nullptr, node, symbol, numbers, 16, 0, kind));

@@ -21,13 +21,18 @@ static hipError_t some(hipError_t error, const struct content *content)
     return error ? error : content->operation.kind == OPERATION_NOTHING ? hipErrorInvalidValue : hipSuccess;
 }
 
+/* One row needs no pitch. */
 static hipError_t prepare_block(void *given, struct content *content)
 {
-    const struct copy3d *params = given;
-    *content = (struct content){.copy = {.params = *params}};
-    if ((!params->from.address && !params->from_array) || (!params->to.address && !params->to_array))
+    struct copy3d params = *(const struct copy3d *)given;
+    *content = (struct content){.copy = {.params = params}};
+    if ((!params.from.address && !params.from_array) || (!params.to.address && !params.to_array))
         return hipErrorInvalidValue;
-    return some(copy3d_prepare(params, &content->operation), content);
+    if (params.extent.height == 1 && params.extent.depth == 1) {
+        params.from.pitch = params.from.pitch ? params.from.pitch : params.extent.width;
+        params.to.pitch = params.to.pitch ? params.to.pitch : params.extent.width;
+    }
+    return some(copy3d_prepare(&params, &content->operation), content);
 }
 
 static hipError_t prepare_line(void *to, const void *from, size_t bytes, int kind, struct content *content)
@@ -124,7 +129,7 @@ hipError_t hipGraphAddMemcpyNode1D(struct node **node, struct graph *graph, stru
 hipError_t hipGraphMemcpyNodeSetParams1D(struct node *node, void *to, const void *from, size_t bytes, int kind)
 {
     struct content content;
-    hipError_t error = prepare_line(to, from, bytes, kind, &content);
+    hipError_t error = to == from ? hipErrorInvalidValue : prepare_line(to, from, bytes, kind, &content);
     return node_set(node, NODE_COPY, error, &content);
 }
 
@@ -132,7 +137,7 @@ hipError_t hipGraphExecMemcpyNodeSetParams1D(struct graph *executable, struct no
                                              size_t bytes, int kind)
 {
     struct content content;
-    hipError_t error = prepare_line(to, from, bytes, kind, &content);
+    hipError_t error = to == from ? hipErrorInvalidValue : prepare_line(to, from, bytes, kind, &content);
     return exec_set(executable, node, NODE_COPY, error, &content);
 }
 
@@ -150,9 +155,12 @@ static hipError_t prepare_symbol(const void *symbol, void *to, const void *from,
     return error;
 }
 
-/* Changes, unlike additions, say which way. `wrong`: the error for another one. */
+/* Changes, unlike additions, say which way, and refuse another symbol on the other side. `wrong`: the error for another way. */
 static hipError_t check_symbol_kind(const void *other, int kind, int of_host, hipError_t wrong)
 {
+    struct variable found;
+    if (symbol_variable(other, device_current(), &found) == hipSuccess)
+        return hipErrorInvalidValue;
     bool good = kind == COPY_DEFAULT || (is_known(other) ? kind == DEVICE_TO_DEVICE || kind == COPY_DEVICE_NO_CU || kind == of_host
                                                          : kind == of_host);
     return good ? hipSuccess : wrong;
