@@ -46,6 +46,6 @@ hipError_t hipLaunchByPtr(const void *function)
     struct kernel *kernel;
     void *extra[] = {(void *)1, set_up, (void *)2, &set_up_bytes, (void *)3}; /* HIP_LAUNCH_PARAM_... */
     hipError_t error = function_kernel(function, stream_device(configuration.stream), &kernel);
-    struct launch all = {kernel, configuration.grid, configuration.block, configuration.lds_bytes, NULL, extra, false, 0, 0};
+    struct launch all = {kernel, configuration.grid, configuration.block, configuration.lds_bytes, NULL, extra, false, 0, 0, function};
     return error ? error : launch_on(configuration.stream, &all);
 }

@@ -81,6 +81,8 @@ static void after_fork(void)
     wire_close(&wire);
     pinned_after_fork();
     memory_after_fork();
+    graph_memory_after_fork();
+    captures_after_fork();
     launches_after_fork();
     handles_after_fork();
     arrays_after_fork();

@@ -9,10 +9,10 @@ static const unsigned RELEASES = 0xe0000000; /* to device, to system, to none: o
 struct event {
     unsigned flags;
     int device;
-    bool recorded;
-    struct work *work;     /* when it was recorded last */
-    struct graph *capture; /* it was recorded on a stream that was being captured */
-    struct nodes tails;    /* and what was before it there */
+    bool recorded, of_default;  /* of_default: on the default stream */
+    struct work *work;          /* when it was recorded last */
+    unsigned long long capture; /* it was recorded on a stream of that capture */
+    struct nodes tails;         /* and what was before it there */
 };
 
 hipError_t hipEventCreateWithFlags(event_t *handle, unsigned flags)
@@ -46,37 +46,58 @@ hipError_t hipEventDestroy(event_t event)
 hipError_t hipEventRecordWithFlags(event_t event, stream_t handle, unsigned flags)
 {
     struct stream *stream = stream_of(handle);
-    struct operation operation = {OPERATION_RECORD, .record = {!(event->flags & DISABLE_TIMING)}};
-    struct work *work;
-    (void)flags;
     if (stream->device != event->device)
         return hipErrorInvalidHandle;
-    event->capture = stream->capture;
+    if (!stream->capture)
+        return event_record_on(stream, event);
+    if (flags & EXTERNAL)
+        return capture_event(stream, event, false);
+    event->capture = capture_number(stream);
     event->tails.count = 0;
-    if (stream->capture)
-        return nodes_add(&event->tails, stream->tails.at, stream->tails.count);
+    return nodes_add(&event->tails, stream->tails.at, stream->tails.count);
+}
+
+hipError_t event_record_on(struct stream *stream, event_t event)
+{
+    struct operation operation = {OPERATION_RECORD, .record = {!(event->flags & DISABLE_TIMING)}};
+    struct work *work;
     hipError_t error = work_put(stream, &operation, NULL, false, &work);
     if (error)
         return error;
     work_exchange(&event->work, work);
+    event->capture = 0;
     event->recorded = true;
+    event->of_default = stream_is_null(stream);
     return hipSuccess;
 }
 
 hipError_t hipEventRecord(event_t event, stream_t handle) { return hipEventRecordWithFlags(event, handle, 0); }
 
-hipError_t hipEventSynchronize(event_t event) { return event->capture ? hipErrorCapturedEvent : work_wait(&event->work); }
+/* Whoever asks for what a capture has recorded ends that; and a capture may forbid to ask at all. */
+static hipError_t check_question(const struct event *event)
+{
+    if (capture_goes_on(event->capture, true))
+        return hipErrorCapturedEvent;
+    return event->recorded && !event->of_default ? check_unsafe() : hipSuccess;
+}
+
+hipError_t hipEventSynchronize(event_t event)
+{
+    hipError_t error = check_question(event);
+    return error ? error : work_wait(&event->work);
+}
 
 hipError_t hipEventQuery(event_t event)
 {
-    if (event->capture)
-        return hipErrorCapturedEvent;
+    hipError_t error = check_question(event);
+    if (error)
+        return error;
     return work_finished(&event->work) ? device_wait(0) : hipErrorNotReady;
 }
 
 hipError_t hipEventElapsedTime(float *milliseconds, event_t start, event_t stop)
 {
-    if (start->capture || stop->capture)
+    if (capture_goes_on(start->capture, false) || capture_goes_on(stop->capture, false))
         return hipErrorCapturedEvent;
     if (!start->recorded || !stop->recorded || (start->flags | stop->flags) & DISABLE_TIMING || start->device != stop->device)
         return hipErrorInvalidHandle;
@@ -98,8 +119,9 @@ hipError_t event_wait_for(struct stream *stream, event_t event)
 hipError_t hipStreamWaitEvent(stream_t handle, event_t event, unsigned flags)
 {
     struct stream *stream = stream_of(handle);
-    (void)flags;
-    if (event->capture) /* forked from a stream that is being captured: the same graph */
+    if (flags & EXTERNAL && stream->capture)
+        return capture_event(stream, event, true);
+    if (capture_goes_on(event->capture, false)) /* forked from a stream that is being captured: the same graph */
         return capture_join(event->capture, &event->tails, stream);
     return event_wait_for(stream, event);
 }

@@ -1,16 +1,31 @@
-/* Graphs as programs: instantiated, changed node by node, launched. */
+/* Graphs as programs: instantiated, launched, with nodes switched off, updated. */
 #include <stdlib.h>
 
 #include "graph.h"
 
-enum { UPDATED = 0, UPDATE_FAILED = 1, TOPOLOGY_CHANGED = 2, TYPE_CHANGED = 3, INVALID_STRUCTURE = 2 };
+enum { INSTANTIATED = 0, NOT_INSTANTIATED = 1 }; /* hipGraphInstantiateResult */
+enum { UPDATED = 0, UPDATE_FAILED = 1, TOPOLOGY_CHANGED = 2, TYPE_CHANGED = 3, PARAMETERS_CHANGED = 5 }; /* hipGraphExecUpdateResult */
+
+static hipError_t instantiate(struct graph **executable, const struct graph *graph, unsigned long long flags)
+{
+    struct graph *made;
+    hipError_t error = graph_copy(&made, graph, true);
+    if (error)
+        return error;
+    error = memory_instantiated(made);
+    if (error) {
+        memory_ended(made);
+        graph_destroy(made);
+        return error;
+    }
+    made->flags = flags;
+    *executable = made;
+    return hipSuccess;
+}
 
 hipError_t hipGraphInstantiateWithFlags(struct graph **executable, struct graph *graph, unsigned long long flags)
 {
-    hipError_t error = graph_copy(executable, graph, HANDLE_EXEC);
-    if (!error)
-        (*executable)->flags = flags;
-    return error;
+    return instantiate(executable, graph, flags);
 }
 
 hipError_t hipGraphInstantiate(struct graph **executable, struct graph *graph, struct node **bad, char *log, size_t log_bytes)
@@ -19,14 +34,16 @@ hipError_t hipGraphInstantiate(struct graph **executable, struct graph *graph, s
         *bad = NULL;
     if (log && log_bytes)
         *log = 0;
-    return hipGraphInstantiateWithFlags(executable, graph, 0);
+    return instantiate(executable, graph, 0);
 }
 
 hipError_t hipGraphInstantiateWithParams(struct graph **executable, struct graph *graph, struct instantiate_params *params)
 {
-    hipError_t error = hipGraphInstantiateWithFlags(executable, graph, params->flags);
+    unsigned long long flags = params->flags;
+    bool known = flags == 0 || flags == FLAG_AUTO_FREE || flags == FLAG_UPLOAD || flags == FLAG_DEVICE_LAUNCH || flags == FLAG_NODE_PRIORITY;
+    hipError_t error = known ? instantiate(executable, graph, flags) : hipErrorInvalidValue;
+    params->result = error ? NOT_INSTANTIATED : INSTANTIATED;
     params->bad = NULL;
-    params->result = error ? INVALID_STRUCTURE : 0;
     return error;
 }
 
@@ -40,46 +57,57 @@ hipError_t hipGraphExecDestroy(struct graph *executable)
 {
     if (!handle_remove(executable, HANDLE_EXEC))
         return hipErrorInvalidValue;
+    memory_ended(executable);
     graph_destroy(executable);
     return hipSuccess;
 }
 
-hipError_t hipGraphUpload(struct graph *executable, stream_t handle)
-{
-    (void)executable, (void)handle;
-    return hipSuccess;
-}
+/* There is nothing to send before the launch. */
+hipError_t hipGraphUpload(struct graph *executable, stream_t stream) { return (void)executable, (void)stream, hipSuccess; }
 
-static hipError_t perform_copy(stream_t handle, const struct operation *operation)
+/* Launches. A launch leaves copies of its operations on the stream: the executable may change or go at once. */
+
+hipError_t operation_put(struct stream *stream, const struct operation *operation)
 {
     struct operation copy;
     hipError_t error = operation_copy(&copy, operation);
-    return error ? error : perform(handle, &copy);
+    return error ? error : work_put(stream, &copy, NULL, false, NULL);
 }
 
-static hipError_t carry_out(const struct node *node, stream_t handle)
+hipError_t executable_put(const struct graph *executable, struct stream *stream)
 {
-    switch (node->type) {
-    case NODE_GRAPH: return hipGraphLaunch(node->child, handle);
-    case NODE_EMPTY: return hipSuccess;
-    case NODE_WAIT: return hipStreamWaitEvent(handle, node->event, 0);
-    case NODE_RECORD: return hipEventRecord(node->event, handle);
-    default: return node->off ? hipSuccess : perform_copy(handle, &node->operation);
+    hipError_t error = hipSuccess;
+    for (size_t i = 0; i < executable->nodes.count && !error; i++) {
+        const struct node *node = executable->nodes.at[i];
+        const struct node_kind *kind = kind_of(node->type);
+        error = node->off || !kind->carry_out ? hipSuccess : kind->carry_out(node, stream);
     }
+    return error;
 }
 
 hipError_t hipGraphLaunch(struct graph *executable, stream_t handle)
 {
-    hipError_t error = hipSuccess;
-    for (size_t i = 0; !error && i < executable->nodes.count; i++)
-        error = carry_out(executable->nodes.at[i], handle);
-    return error;
+    struct stream *stream = stream_of(handle);
+    if (stream->capture)
+        return capture_graph(stream, executable);
+    hipError_t error = memory_nodes_start(executable);
+    if (!error)
+        error = executable_put(executable, stream);
+    return error ? error : objects_hold_while(executable, stream);
+}
+
+/* Nodes that are off. */
+
+static struct node *switchable(const struct graph *executable, const struct node *node)
+{
+    struct node *own = node_in(executable, node);
+    return own && kind_of(own->type)->can_be_off ? own : NULL;
 }
 
 hipError_t hipGraphNodeSetEnabled(struct graph *executable, struct node *node, unsigned on)
 {
-    struct node *own = node_in(executable, node);
-    if (!own || own->type > NODE_FILL)
+    struct node *own = switchable(executable, node);
+    if (!own)
         return hipErrorInvalidValue;
     own->off = !on;
     return hipSuccess;
@@ -87,53 +115,67 @@ hipError_t hipGraphNodeSetEnabled(struct graph *executable, struct node *node, u
 
 hipError_t hipGraphNodeGetEnabled(struct graph *executable, struct node *node, unsigned *on)
 {
-    const struct node *own = node_in(executable, node);
+    const struct node *own = switchable(executable, node);
     if (!own)
         return hipErrorInvalidValue;
     *on = !own->off;
     return hipSuccess;
 }
 
-/* What differs so much that an executable cannot take the other graph's place. */
-static int difference(const struct graph *graph, const struct graph *other, struct node **bad)
+/* Updates: all of it or nothing. */
+
+static int difference(const struct graph *graph, const struct graph *other, uint64_t *bad)
 {
-    *bad = NULL;
+    *bad = 0;
     if (graph->nodes.count != other->nodes.count)
         return TOPOLOGY_CHANGED;
     for (size_t i = 0; i < graph->nodes.count; i++) {
         const struct node *a = graph->nodes.at[i], *b = other->nodes.at[i];
-        *bad = (struct node *)b->origin;
+        uint64_t in_child;
+        *bad = b->origin;
         if (a->type != b->type)
             return TYPE_CHANGED;
         if (a->before.count != b->before.count)
             return TOPOLOGY_CHANGED;
-        if (a->child && difference(a->child, b->child, &(struct node *){NULL}) != UPDATED)
-            return TOPOLOGY_CHANGED;
+        if (a->type == NODE_GRAPH) {
+            int inner = difference(a->content.child, b->content.child, &in_child);
+            if (inner != UPDATED)
+                return inner;
+        } else if (kind_of(a->type)->fits && kind_of(a->type)->fits(&a->content, &b->content) != hipSuccess) {
+            return PARAMETERS_CHANGED;
+        }
     }
-    *bad = NULL;
+    *bad = 0;
     return UPDATED;
 }
 
 static void exchange(struct graph *graph, struct graph *other)
 {
     for (size_t i = 0; i < graph->nodes.count; i++) {
-        struct node *a = graph->nodes.at[i], *b = other->nodes.at[i];
-        struct operation operation = a->operation;
-        a->operation = b->operation;
-        b->operation = operation;
-        a->event = b->event;
-        if (a->child)
-            exchange(a->child, b->child);
+        struct content content = graph->nodes.at[i]->content;
+        graph->nodes.at[i]->content = other->nodes.at[i]->content;
+        other->nodes.at[i]->content = content;
     }
+}
+
+static struct node *node_of(const struct graph *graph, uint64_t id)
+{
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        if (graph->nodes.at[i]->id == id)
+            return graph->nodes.at[i];
+    return NULL;
 }
 
 hipError_t hipGraphExecUpdate(struct graph *executable, struct graph *graph, struct node **bad, int *result)
 {
     struct graph *update;
-    *result = graph_copy(&update, graph, HANDLE_EXEC) ? UPDATE_FAILED : UPDATED;
-    if (*result != UPDATED)
+    uint64_t where;
+    *bad = NULL;
+    *result = UPDATE_FAILED;
+    if (graph_copy(&update, graph, true) != hipSuccess)
         return hipErrorGraphExecUpdateFailure;
-    *result = difference(executable, update, bad);
+    *result = difference(executable, update, &where);
+    *bad = node_of(graph, where);
     if (*result == UPDATED)
         exchange(executable, update);
     graph_destroy(update);

@@ -1,41 +1,150 @@
-/* Graphs: nodes, each with what must come before it. An executable is a graph whose nodes are in such an order. */
+/* Graphs: nodes with edges between them, and what each kind of node does. An executable is a copy of a graph whose nodes
+ * are in an order that the edges allow. Nodes of an executable are nobody's to name: programs name them by those that they
+ * were copied from, which is what `origin` remembers, a number that is never used again.
+ */
 #ifndef LUTHIER_GRAPH_H
 #define LUTHIER_GRAPH_H
+
+#include <stdio.h>
 
 #include "luthier.h"
 
 enum node_type { /* hipGraphNodeType */
-    NODE_LAUNCH, NODE_COPY, NODE_FILL, NODE_CALL, NODE_GRAPH, NODE_EMPTY, NODE_WAIT, NODE_RECORD
+    NODE_LAUNCH, NODE_COPY, NODE_FILL, NODE_CALL, NODE_GRAPH, NODE_EMPTY, NODE_WAIT, NODE_RECORD, NODE_SIGNAL_SEMAPHORES,
+    NODE_WAIT_SEMAPHORES, NODE_ALLOCATE, NODE_FREE, NODE_BATCH = 14, NODE_TYPES
+};
+enum { FLAG_AUTO_FREE = 1, FLAG_UPLOAD = 2, FLAG_DEVICE_LAUNCH = 4, FLAG_NODE_PRIORITY = 8 }; /* hipGraphInstantiateFlags */
+
+/* Types of the ABI. */
+union attribute_value { /* hipLaunchAttributeValue */
+    char pad[64];
+    struct { void *base; int hit_property; float hit_ratio; int miss_property; size_t bytes; } window;
+    int cooperative, priority;
+};
+struct driver_place { /* half of HIP_MEMCPY3D */
+    size_t x, y, z, level; int type; void *host, *device, *array; size_t pitch, height;
+};
+struct driver_copy { struct driver_place from, to; size_t width, height, depth; };
+struct allocate_params { /* hipMemAllocNodeParams */
+    struct { int allocation_type, handle_types, location_type, device; char rest[72]; } pool;
+    const void *access; size_t access_count, bytes; void *address;
+};
+struct semaphore_params { void **semaphores; const void *params; unsigned count; };
+struct batch_operation { /* hipStreamBatchMemOpParams */
+    int kind; void *address; uint64_t value; unsigned flags; void *alias; uint64_t rest;
+};
+struct batch_params { void *context; unsigned count; struct batch_operation *operations; unsigned flags; };
+
+struct reservation; /* node_memory.c: an address that graphs allocate */
+
+/* What a node does: its parameters as they were set, and what they were made to. */
+struct content {
+    struct operation operation; /* of launches, copies, fills and calls */
+    union {
+        struct {
+            void **args, *extra[5]; /* as hipGraphKernelNodeGetParams gives them: they point into the kernarg segment */
+            size_t buffer_bytes;
+            bool in_buffer;
+            int attribute;          /* the one that was set, or 0 */
+            union attribute_value value;
+        } launch;
+        struct { struct copy3d params; struct driver_copy driver; } copy;
+        struct fill_params fill;
+        struct graph *child;
+        event_t event;
+        struct { struct allocate_params params; struct reservation *memory; } allocate;
+        struct { void *address; struct reservation *memory; } free;
+        struct semaphore_params semaphores;
+        struct batch_params batch; /* with operations of its own */
+    };
 };
 
 struct node {
+    uint64_t id, origin;         /* origin: of the node that it is a copy of */
     enum node_type type;
     struct graph *graph;
-    struct nodes before;
-    const struct node *origin;  /* the node that it is a copy of */
-    struct operation operation; /* of the first four types */
-    void **args;                /* of a launch: where in its kernarg segment, as hipGraphKernelNodeGetParams gives them */
-    struct graph *child;
-    event_t event;
+    struct nodes before, after;
+    struct content content;
     bool off;
-    struct node *copy; /* while its graph is copied */
+    unsigned long long recorded; /* the capture that made it, or 0 */
+    struct node *copy;           /* while its graph is copied */
+    size_t left;                 /* while its graph is put in order: how many before it are not yet there */
 };
+
+struct holding { struct user_object *object; unsigned count; };
 
 struct graph {
+    uint64_t id, origin;
     struct nodes nodes;
-    stream_t origin;         /* the stream that it is captured from */
-    struct stream *captured; /* all streams that are captured into it */
-    unsigned long long flags;
+    struct holding *holdings;
+    size_t holding_count;
+    bool ready, owned;           /* an executable, or part of one; the child of a node */
+    unsigned long long flags;    /* of an executable */
 };
 
-/* nodes.c */
-/* A new node after `count` others; what `operation` holds becomes the node's, also when this fails. */
-hipError_t graph_add(struct graph *graph, enum node_type type, const struct operation *operation,
-                     struct node *const *before, size_t count, struct node **node);
-void node_set(struct node *node, const struct operation *operation); /* takes what it holds */
-/* `kind`: an executable has its nodes in an order that their edges allow. */
-hipError_t graph_copy(struct graph **copy, const struct graph *graph, enum handle_kind kind);
+/* One kind of nodes. What is NULL is not needed. */
+struct node_kind {
+    const char *label, *shape;
+    bool can_be_off;
+    size_t params_at; /* in hipGraphNodeParams, after its head */
+    /* From hipGraphNodeParams; NULL: hipGraphAddNode does not know such nodes. `params` may get an address. */
+    hipError_t (*prepare)(void *params, struct content *content);
+    hipError_t (*copy)(struct content *to, const struct content *from, bool ready); /* else as it is */
+    void (*discard)(struct content *content);
+    void (*keep)(struct content *content, const struct content *old); /* what stays when a node's parameters are set */
+    hipError_t (*fits)(const struct content *old, const struct content *other); /* may it take its place in an executable? */
+    hipError_t (*carry_out)(const struct node *node, struct stream *stream);
+    void (*describe)(FILE *out, const struct content *content, unsigned flags); /* for hipGraphDebugDotPrint */
+};
+const struct node_kind *kind_of(enum node_type type); /* kinds.c */
+
+/* Of each kind, where it is written: its row in kinds.c. */
+extern const struct node_kind LAUNCH_KIND, COPY_KIND, FILL_KIND, CALL_KIND, GRAPH_KIND, EMPTY_KIND, WAIT_KIND, RECORD_KIND,
+    SIGNAL_KIND, WAIT_SEMAPHORES_KIND, ALLOCATE_KIND, FREE_KIND, BATCH_KIND;
+
+/* nodes.c: graphs as data. */
+bool nodes_have(const struct nodes *nodes, const struct node *node);
+bool nodes_are_of(struct node *const *nodes, size_t count, const struct graph *graph); /* alive, and each only once */
+struct graph *graph_new(bool ready);
 void graph_destroy(struct graph *graph);
-struct node *node_in(const struct graph *copy, const struct node *origin); /* the copy of that node */
+bool graph_order(const struct graph *graph, struct nodes *ordered); /* false: a circle, or no memory */
+hipError_t graph_copy(struct graph **copy, const struct graph *graph, bool ready);
+struct node *node_in(const struct graph *copy, const struct node *origin); /* the copy of that node, or NULL */
+hipError_t nodes_link(struct node *from, struct node *to);
+bool nodes_unlink(struct node *from, struct node *to);
+void node_destroy(struct node *node);
+void content_discard(enum node_type type, struct content *content);
+/* A new node after `count` others; what `content` holds becomes the node's, also when this fails. */
+hipError_t graph_add(struct graph *graph, enum node_type type, struct content *content, struct node *const *before,
+                     size_t count, struct node **node);
+/* The same where a program asks: `error` is of what was prepared, `before` unchecked. */
+hipError_t node_add(struct node **node, struct graph *graph, struct node *const *before, size_t count, enum node_type type,
+                    hipError_t error, struct content *content);
+/* Other content for a node of that type, or for its copy in an executable if it fits there. */
+hipError_t node_set(struct node *node, enum node_type type, hipError_t error, struct content *content);
+hipError_t exec_set(struct graph *executable, struct node *node, enum node_type type, hipError_t error, struct content *content);
+static inline bool is_of(const struct node *node, enum node_type type) { return node->type == type; }
+
+/* node_launch.c, node_copy.c, node_fill.c: of nodes that are captured. */
+void launch_captured(struct content *content);
+void copy_captured(struct content *content);
+void fill_captured(struct content *content);
+
+/* node_memory.c */
+bool graph_has_memory(const struct graph *graph);
+hipError_t memory_nodes_start(const struct graph *executable); /* before a launch: all that it allocates must be free */
+hipError_t allocation_prepare(struct allocate_params *params, struct content *content);
+hipError_t release_prepare(void *address, struct content *content);
+hipError_t memory_instantiated(const struct graph *executable); /* once at a time */
+void memory_ended(const struct graph *executable);
+
+/* executables.c */
+hipError_t executable_put(const struct graph *executable, struct stream *stream);
+hipError_t operation_put(struct stream *stream, const struct operation *operation); /* a copy of it, without waiting */
+
+/* user_objects.c */
+hipError_t objects_copy(struct graph *to, const struct graph *from);
+void objects_let_go(struct graph *graph);
+hipError_t objects_hold_while(const struct graph *executable, struct stream *stream); /* until what is on the stream is done */
 
 #endif

@@ -1,329 +1,139 @@
-/* Graphs built node by node: what each kind of node is told, and asked. */
-#include <stdlib.h>
-#include <string.h>
-
+/* Graphs as programs build them: made, joined, cloned, taken apart, and asked. */
 #include "graph.h"
 
-/* From parameters to operations; what they hold is the caller's. */
-
-static hipError_t launch_of(const struct launch_params *params, struct operation *operation)
+hipError_t hipGraphCreate(struct graph **graph, unsigned flags)
 {
-    struct kernel *kernel;
-    hipError_t error = function_kernel(params->function, device_current(), &kernel);
-    struct launch launch = {kernel, params->grid, params->block, params->lds_bytes, params->args, params->extra, false, 0, 0};
-    return error ? error : launch_prepare(&launch, operation);
-}
-
-static hipError_t copy_of(const struct copy3d *params, struct operation *operation)
-{
-    return copy3d_prepare(params, operation);
-}
-
-static hipError_t line_of(void *to, const void *from, size_t bytes, struct operation *operation)
-{
-    return copy_prepare(&(struct transfer){to, from, bytes, bytes, 0, 0, bytes, 1, 1, false}, operation);
-}
-
-static hipError_t fill_of(const struct fill_params *params, struct operation *operation)
-{
-    if (params->element != 1 && params->element != 2 && params->element != 4)
-        return hipErrorInvalidValue;
-    struct fill fill = {params->to, params->value, params->element, params->pitch, 0, params->width, params->height, 1};
-    return fill_prepare(&fill, operation);
-}
-
-static hipError_t call_of(const struct call_params *params, struct operation *operation)
-{
-    if (!params->function)
-        return hipErrorInvalidValue;
-    *operation = (struct operation){OPERATION_CALL, .call = {params->function, params->data}};
+    struct graph *made = graph_new(false);
+    (void)flags;
+    if (!made)
+        return hipErrorOutOfMemory;
+    *graph = made;
     return hipSuccess;
 }
 
-static hipError_t operation_of(const struct node_params *params, struct operation *operation)
+hipError_t hipGraphDestroy(struct graph *graph)
 {
-    const void *content = params->content;
-    switch (params->type) {
-    case NODE_LAUNCH: return launch_of(content, operation);
-    case NODE_COPY: return copy_of((const void *)(params->content + 16), operation); /* after flags */
-    case NODE_FILL: return fill_of(content, operation);
-    case NODE_CALL: return call_of(content, operation);
-    default: return hipErrorNotSupported;
-    }
+    if (!handle_is(graph, HANDLE_GRAPH))
+        return hipErrorIllegalState;
+    if (graph->owned)
+        return hipErrorInvalidValue;
+    graph_destroy(graph);
+    return hipSuccess;
 }
 
-/* A new node. `error`: of what was made before. */
-
-static bool good_place(struct node **node, const struct graph *graph, struct node *const *before, size_t count)
+hipError_t hipGraphClone(struct graph **clone, struct graph *graph)
 {
-    bool good = node && (before || !count);
+    return graph_has_memory(graph) ? hipErrorNotSupported : graph_copy(clone, graph, false);
+}
+
+hipError_t hipGraphNodeFindInClone(struct node **node, struct node *origin, struct graph *clone)
+{
+    struct node *found = clone->origin == origin->graph->id ? node_in(clone, origin) : NULL;
+    if (!found)
+        return hipErrorInvalidValue;
+    *node = found;
+    return hipSuccess;
+}
+
+hipError_t hipGraphDestroyNode(struct node *node)
+{
+    if (node->type == NODE_ALLOCATE || node->type == NODE_FREE)
+        return hipErrorNotSupported;
+    node_destroy(node);
+    return hipSuccess;
+}
+
+/* Edges. */
+
+static bool joinable(const struct graph *graph, struct node *const *from, struct node *const *to, size_t count)
+{
+    bool good = count == 0 || (from && to);
     for (size_t i = 0; good && i < count; i++)
-        good = handle_is(before[i], HANDLE_NODE) && before[i]->graph == graph;
+        good = nodes_are_of(&from[i], 1, graph) && nodes_are_of(&to[i], 1, graph) && from[i] != to[i];
     return good;
 }
 
-static hipError_t add(struct node **node, struct graph *graph, struct node *const *before, size_t count,
-                      enum node_type type, hipError_t error, struct operation *operation)
+hipError_t hipGraphAddDependencies(struct graph *graph, struct node *const *from, struct node *const *to, size_t count)
 {
-    if (!error && !good_place(node, graph, before, count)) {
-        if (operation)
-            operation_discard(operation);
-        error = hipErrorInvalidValue;
-    }
-    return error ? error : graph_add(graph, type, operation, before, count, node);
-}
-
-hipError_t hipGraphAddKernelNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
-                                 const struct launch_params *params)
-{
-    struct operation operation;
-    hipError_t error = launch_of(params, &operation);
-    return add(node, graph, before, count, NODE_LAUNCH, error, &operation);
-}
-
-hipError_t hipGraphAddMemcpyNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
-                                 const struct copy3d *params)
-{
-    struct operation operation;
-    hipError_t error = copy_of(params, &operation);
-    return add(node, graph, before, count, NODE_COPY, error, &operation);
-}
-
-hipError_t hipGraphAddMemcpyNode1D(struct node **node, struct graph *graph, struct node *const *before, size_t count,
-                                   void *to, const void *from, size_t bytes, int kind)
-{
-    struct operation operation;
-    (void)kind;
-    hipError_t error = line_of(to, from, bytes, &operation);
-    return add(node, graph, before, count, NODE_COPY, error, &operation);
-}
-
-hipError_t hipGraphAddMemcpyNodeToSymbol(struct node **node, struct graph *graph, struct node *const *before, size_t count,
-                                         const void *symbol, const void *from, size_t bytes, size_t offset, int kind)
-{
-    void *to;
-    hipError_t error = symbol_place(symbol, device_current(), bytes, offset, &to);
-    return error ? error : hipGraphAddMemcpyNode1D(node, graph, before, count, to, from, bytes, kind);
-}
-
-hipError_t hipGraphAddMemcpyNodeFromSymbol(struct node **node, struct graph *graph, struct node *const *before, size_t count,
-                                           void *to, const void *symbol, size_t bytes, size_t offset, int kind)
-{
-    void *from;
-    hipError_t error = symbol_place(symbol, device_current(), bytes, offset, &from);
-    return error ? error : hipGraphAddMemcpyNode1D(node, graph, before, count, to, from, bytes, kind);
-}
-
-hipError_t hipGraphAddMemsetNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
-                                 const struct fill_params *params)
-{
-    struct operation operation;
-    hipError_t error = fill_of(params, &operation);
-    return add(node, graph, before, count, NODE_FILL, error, &operation);
-}
-
-hipError_t hipGraphAddHostNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
-                               const struct call_params *params)
-{
-    struct operation operation;
-    hipError_t error = call_of(params, &operation);
-    return add(node, graph, before, count, NODE_CALL, error, &operation);
-}
-
-hipError_t hipGraphAddEmptyNode(struct node **node, struct graph *graph, struct node *const *before, size_t count)
-{
-    return add(node, graph, before, count, NODE_EMPTY, hipSuccess, NULL);
-}
-
-static hipError_t add_event(struct node **node, struct graph *graph, struct node *const *before, size_t count, event_t event,
-                            enum node_type type)
-{
-    hipError_t error = add(node, graph, before, count, type, hipSuccess, NULL);
-    if (!error)
-        (*node)->event = event;
+    hipError_t error = joinable(graph, from, to, count) ? hipSuccess : hipErrorInvalidValue;
+    for (size_t i = 0; i < count && !error; i++)
+        error = nodes_have(&from[i]->after, to[i]) ? hipErrorInvalidValue : nodes_link(from[i], to[i]);
     return error;
 }
 
-hipError_t hipGraphAddEventRecordNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
-                                      event_t event)
+hipError_t hipGraphRemoveDependencies(struct graph *graph, struct node *const *from, struct node *const *to, size_t count)
 {
-    return add_event(node, graph, before, count, event, NODE_RECORD);
-}
-
-hipError_t hipGraphAddEventWaitNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
-                                    event_t event)
-{
-    return add_event(node, graph, before, count, event, NODE_WAIT);
-}
-
-hipError_t hipGraphAddChildGraphNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
-                                     struct graph *child)
-{
-    struct graph *copy;
-    hipError_t error = graph_copy(&copy, child, HANDLE_GRAPH);
-    if (error)
-        return error;
-    error = add(node, graph, before, count, NODE_GRAPH, hipSuccess, NULL);
-    if (error)
-        graph_destroy(copy);
-    else
-        (*node)->child = copy;
+    hipError_t error = joinable(graph, from, to, count) ? hipSuccess : hipErrorInvalidValue;
+    for (size_t i = 0; i < count && !error; i++)
+        error = nodes_unlink(from[i], to[i]) ? hipSuccess : hipErrorInvalidValue;
     return error;
-}
-
-hipError_t hipGraphAddNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
-                           const struct node_params *params)
-{
-    struct operation operation;
-    hipError_t error = operation_of(params, &operation);
-    return error ? error : add(node, graph, before, count, (enum node_type)params->type, hipSuccess, &operation);
-}
-
-/* Changes: of a node of a graph, or of its copy in an executable. */
-
-static struct node *own(const struct graph *executable, struct node *node)
-{
-    return node_in(executable, node);
-}
-
-static hipError_t set(struct node *node, enum node_type type, hipError_t error, struct operation *operation)
-{
-    if (error)
-        return error;
-    if (node && node->type == type) {
-        node_set(node, operation);
-        return hipSuccess;
-    }
-    operation_discard(operation);
-    return hipErrorInvalidValue;
-}
-
-hipError_t hipGraphKernelNodeSetParams(struct node *node, const struct launch_params *params)
-{
-    struct operation operation;
-    hipError_t error = launch_of(params, &operation);
-    return set(node, NODE_LAUNCH, error, &operation);
-}
-
-hipError_t hipGraphExecKernelNodeSetParams(struct graph *executable, struct node *node, const struct launch_params *params)
-{
-    return hipGraphKernelNodeSetParams(own(executable, node), params);
-}
-
-hipError_t hipGraphMemcpyNodeSetParams(struct node *node, const struct copy3d *params)
-{
-    struct operation operation;
-    hipError_t error = copy_of(params, &operation);
-    return set(node, NODE_COPY, error, &operation);
-}
-
-hipError_t hipGraphExecMemcpyNodeSetParams(struct graph *executable, struct node *node, const struct copy3d *params)
-{
-    return hipGraphMemcpyNodeSetParams(own(executable, node), params);
-}
-
-hipError_t hipGraphMemcpyNodeSetParams1D(struct node *node, void *to, const void *from, size_t bytes, int kind)
-{
-    struct operation operation;
-    (void)kind;
-    hipError_t error = line_of(to, from, bytes, &operation);
-    return set(node, NODE_COPY, error, &operation);
-}
-
-hipError_t hipGraphExecMemcpyNodeSetParams1D(struct graph *executable, struct node *node, void *to, const void *from,
-                                             size_t bytes, int kind)
-{
-    return hipGraphMemcpyNodeSetParams1D(own(executable, node), to, from, bytes, kind);
-}
-
-hipError_t hipGraphMemsetNodeSetParams(struct node *node, const struct fill_params *params)
-{
-    struct operation operation;
-    hipError_t error = fill_of(params, &operation);
-    return set(node, NODE_FILL, error, &operation);
-}
-
-hipError_t hipGraphExecMemsetNodeSetParams(struct graph *executable, struct node *node, const struct fill_params *params)
-{
-    return hipGraphMemsetNodeSetParams(own(executable, node), params);
-}
-
-hipError_t hipGraphHostNodeSetParams(struct node *node, const struct call_params *params)
-{
-    struct operation operation;
-    hipError_t error = call_of(params, &operation);
-    return set(node, NODE_CALL, error, &operation);
-}
-
-hipError_t hipGraphExecHostNodeSetParams(struct graph *executable, struct node *node, const struct call_params *params)
-{
-    return hipGraphHostNodeSetParams(own(executable, node), params);
-}
-
-hipError_t hipGraphNodeSetParams(struct node *node, const struct node_params *params)
-{
-    struct operation operation;
-    hipError_t error = operation_of(params, &operation);
-    return error ? error : set(node, (enum node_type)params->type, hipSuccess, &operation);
-}
-
-hipError_t hipGraphExecNodeSetParams(struct graph *executable, struct node *node, const struct node_params *params)
-{
-    return hipGraphNodeSetParams(own(executable, node), params);
 }
 
 /* Questions. */
 
-static bool is_of(const struct node *node, enum node_type type, const void *answer)
+/* The number of nodes without a place for them; else as many as fit, and NULL in the rest. */
+static hipError_t give(const struct nodes *nodes, struct node **places, size_t *count)
 {
-    return answer && node->type == type;
-}
-
-hipError_t hipGraphKernelNodeGetParams(struct node *node, struct launch_params *params)
-{
-    if (!is_of(node, NODE_LAUNCH, params))
-        return hipErrorInvalidValue;
-    struct kernel *kernel = node->operation.launch.kernel;
-    if (!node->args)
-        node->args = calloc(kernel->argument_count + 1u, sizeof *node->args);
-    if (!node->args)
-        return hipErrorOutOfMemory;
-    for (uint32_t i = 0; i < kernel->argument_count; i++)
-        node->args[i] = (char *)node->operation.launch.kernarg + kernel->arguments[i].offset;
-    *params = (struct launch_params){node->operation.launch.block, NULL, kernel, node->operation.launch.grid, node->args,
-                                     node->operation.launch.lds_bytes};
+    size_t room = *count;
+    *count = !places || nodes->count < room ? nodes->count : room;
+    for (size_t i = 0; places && i < room; i++)
+        places[i] = i < nodes->count ? nodes->at[i] : NULL;
     return hipSuccess;
 }
 
-hipError_t hipGraphMemcpyNodeGetParams(struct node *node, struct copy3d *params)
+static hipError_t give_and_clear(struct nodes *nodes, struct node **places, size_t *count)
 {
-    if (!is_of(node, NODE_COPY, params))
-        return hipErrorInvalidValue;
-    copy3d_describe(&node->operation.copy, params);
+    give(nodes, places, count);
+    nodes_clear(nodes);
     return hipSuccess;
 }
 
-hipError_t hipGraphMemsetNodeGetParams(struct node *node, struct fill_params *params)
+hipError_t hipGraphGetNodes(struct graph *graph, struct node **nodes, size_t *count)
 {
-    if (!is_of(node, NODE_FILL, params))
+    struct nodes ordered;
+    return graph_order(graph, &ordered) ? give_and_clear(&ordered, nodes, count) : hipErrorInvalidValue;
+}
+
+hipError_t hipGraphGetRootNodes(struct graph *graph, struct node **nodes, size_t *count)
+{
+    struct nodes roots = {NULL, 0, 0};
+    hipError_t error = hipSuccess;
+    for (size_t i = 0; i < graph->nodes.count && !error; i++)
+        if (!graph->nodes.at[i]->before.count)
+            error = nodes_add(&roots, &graph->nodes.at[i], 1);
+    hipError_t given = give_and_clear(&roots, nodes, count);
+    return error ? error : given;
+}
+
+hipError_t hipGraphNodeGetDependencies(struct node *node, struct node **nodes, size_t *count)
+{
+    return give(&node->before, nodes, count);
+}
+
+hipError_t hipGraphNodeGetDependentNodes(struct node *node, struct node **nodes, size_t *count)
+{
+    return give(&node->after, nodes, count);
+}
+
+hipError_t hipGraphGetEdges(struct graph *graph, struct node **from, struct node **to, size_t *count)
+{
+    if (!from != !to)
         return hipErrorInvalidValue;
-    *params = (struct fill_params){node->operation.fill.to, node->operation.fill.element, node->operation.fill.height,
-                                   node->operation.fill.pitch, node->operation.fill.value, node->operation.fill.count};
+    size_t room = from ? *count : 0, found = 0;
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        for (size_t j = 0; j < graph->nodes.at[i]->after.count; j++, found++)
+            if (found < room) {
+                from[found] = graph->nodes.at[i];
+                to[found] = graph->nodes.at[i]->after.at[j];
+            }
+    for (size_t i = found; i < room; i++)
+        from[i] = to[i] = NULL;
+    *count = from && found > room ? room : found;
     return hipSuccess;
 }
 
-hipError_t hipGraphHostNodeGetParams(struct node *node, struct call_params *params)
+hipError_t hipGraphNodeGetType(struct node *node, int *type)
 {
-    if (!is_of(node, NODE_CALL, params))
-        return hipErrorInvalidValue;
-    *params = (struct call_params){node->operation.call.function, node->operation.call.data};
-    return hipSuccess;
-}
-
-hipError_t hipGraphChildGraphNodeGetGraph(struct node *node, struct graph **graph)
-{
-    if (!is_of(node, NODE_GRAPH, graph))
-        return hipErrorInvalidValue;
-    *graph = node->child;
+    *type = (int)node->type + (ABI_MAJOR == 5); /* which counted from 1 */
     return hipSuccess;
 }

@@ -11,6 +11,7 @@
 /* hipModuleLaunchKernel's `extra`: a buffer, its size and an end, in this order. */
 static void *const BUFFER_POINTER = (void *)1, *const BUFFER_SIZE = (void *)2, *const LAUNCH_END = (void *)3;
 enum { MAX_GRID_X = INT32_MAX, MAX_GRID_YZ = UINT16_MAX + 1 };
+enum { EVENT_EXTERNAL = 1 }; /* hipEventRecordExternal: also in a graph */
 enum { COOPERATIVE = 2 }; /* hipLaunchAttributeCooperative */
 
 static const struct device_facts *facts_of(const struct kernel *kernel) { return device_facts(kernel->module->device); }
@@ -89,7 +90,7 @@ hipError_t launch_prepare(const struct launch *l, struct operation *operation)
         return hipErrorOutOfMemory;
     *operation = (struct operation){OPERATION_LAUNCH, .launch = {l->kernel, l->grid, l->block, (uint32_t)l->lds_bytes,
                                                                  l->cooperative, kernel->kernarg_bytes, kernarg,
-                                                                 l->number, l->count}};
+                                                                 l->number, l->count, l->function ? l->function : kernel}};
     error = pack(kernel, l->args, l->extra, kernarg);
     if (error)
         free(kernarg);
@@ -124,11 +125,11 @@ static hipError_t launch_between(stream_t stream, const struct launch *l, event_
 {
     hipError_t error = check(l);
     if (!error && start)
-        error = hipEventRecord(start, stream);
+        error = hipEventRecordWithFlags(start, stream, EVENT_EXTERNAL);
     if (!error)
         error = launch_on(stream, l);
     if (!error && stop)
-        error = hipEventRecord(stop, stream);
+        error = hipEventRecordWithFlags(stop, stream, EVENT_EXTERNAL);
     return error;
 }
 
@@ -144,7 +145,7 @@ hipError_t hipExtLaunchKernel(const void *function, struct dim3 grid, struct dim
     if (!is_event(start) || !is_event(stop))
         return hipErrorInvalidValue;
     hipError_t error = function_kernel(function, stream_device(stream), &kernel);
-    struct launch all = {kernel, grid, block, lds_bytes, args, NULL, false, 0, 0};
+    struct launch all = {kernel, grid, block, lds_bytes, args, NULL, false, 0, 0, function};
     return error ? error : launch_between(stream, &all, start, stop);
 }
 
@@ -163,7 +164,7 @@ hipError_t hipLaunchCooperativeKernel(const void *function, struct dim3 grid, st
     const struct device_facts *facts = facts_of(kernel);
     if (possible(grid, block, facts) && lds_bytes > facts->lds_bytes)
         return hipErrorCooperativeLaunchTooLarge;
-    return launch_on(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, true, 0, 0});
+    return launch_on(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, true, 0, 0, function});
 }
 
 /* Attributes say only whether a launch is cooperative; with others alone there is nothing to launch. */
@@ -209,7 +210,7 @@ hipError_t hipModuleLaunchKernel(struct kernel *kernel, unsigned grid_x, unsigne
     struct dim3 grid = {grid_x, grid_y, grid_z}, block = {block_x, block_y, block_z};
     if (grid_x > MAX_GRID_X || grid_y > MAX_GRID_YZ || grid_z > MAX_GRID_YZ)
         return hipErrorInvalidValue;
-    return launch_module(stream, &(struct launch){kernel, grid, block, lds_bytes, args, extra, false, 0, 0});
+    return launch_module(stream, &(struct launch){kernel, grid, block, lds_bytes, args, extra, false, 0, 0, NULL});
 }
 
 hipError_t hipModuleLaunchCooperativeKernel(struct kernel *kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z,
@@ -217,7 +218,7 @@ hipError_t hipModuleLaunchCooperativeKernel(struct kernel *kernel, unsigned grid
                                             stream_t stream, void **args)
 {
     struct dim3 grid = {grid_x, grid_y, grid_z}, block = {block_x, block_y, block_z};
-    return launch_module(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, true, 0, 0});
+    return launch_module(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, true, 0, 0, NULL});
 }
 
 hipError_t hipDrvLaunchKernelEx(const struct driver_launch_config *c, struct kernel *kernel, void **args, void **extra)
@@ -227,7 +228,7 @@ hipError_t hipDrvLaunchKernelEx(const struct driver_launch_config *c, struct ker
     if (!error)
         error = read_attributes(c->attributes, c->attribute_count, &cooperative);
     struct dim3 grid = {c->grid_x, c->grid_y, c->grid_z}, block = {c->block_x, c->block_y, c->block_z};
-    struct launch all = {kernel, grid, block, c->lds_bytes, args, extra, cooperative, 0, 0};
+    struct launch all = {kernel, grid, block, c->lds_bytes, args, extra, cooperative, 0, 0, NULL};
     return error ? error : launch_on(c->stream, &all);
 }
 
@@ -252,7 +253,7 @@ hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, uns
     if (items_x % block.x || items_y % block.y || items_z % block.z)
         return hipErrorInvalidValue;
     struct dim3 grid = {items_x / block.x, items_y / block.y, items_z / block.z};
-    return launch_between(stream, &(struct launch){kernel, grid, block, lds_bytes, args, extra, false, 0, 0}, start, stop);
+    return launch_between(stream, &(struct launch){kernel, grid, block, lds_bytes, args, extra, false, 0, 0, NULL}, start, stop);
 }
 
 hipError_t hipHccModuleLaunchKernel(struct kernel *kernel, unsigned items_x, unsigned items_y, unsigned items_z,

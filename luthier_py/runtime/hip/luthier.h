@@ -53,6 +53,13 @@ struct array;
 struct driver_rows; /* transfers.h */
 struct peer_box;
 struct batch_box;
+struct user_object;
+struct capture;
+union attribute_value; /* graph.h */
+struct driver_copy;
+struct allocate_params;
+struct semaphore_params;
+struct batch_params;
 typedef struct stream *stream_t; /* handles: handles.c */
 typedef struct event *event_t;
 typedef struct graph *graph_t, *exec_t;
@@ -121,7 +128,7 @@ hipError_t not_supported(const char *name, atomic_flag *said);
 /* handles.c: what is alive. The checks are those of functions.txt. */
 enum handle_kind {
     HANDLE_STREAM = 1, HANDLE_EVENT, HANDLE_GRAPH, HANDLE_EXEC, HANDLE_NODE, HANDLE_MODULE, HANDLE_KERNEL, HANDLE_POOL,
-    HANDLE_LIBRARY, HANDLE_ARRAY
+    HANDLE_LIBRARY, HANDLE_ARRAY, HANDLE_OBJECT
 };
 static inline bool between(long long value, long long low, long long high) { return low <= value && value <= high; }
 bool handle_add(const void *handle, enum handle_kind kind); /* false: out of memory */
@@ -215,6 +222,7 @@ struct operation {
         struct {
             struct kernel *kernel; struct dim3 grid, block; uint32_t lds_bytes, cooperative, bytes; void *kernarg;
             uint32_t number, count; /* of the grids of one launch on several devices; else 0 */
+            const void *function; /* what the program calls the kernel */
         } launch;
         struct transfer {
             void *to; const void *from; size_t to_pitch, from_pitch, to_slice, from_slice, width, height, depth;
@@ -249,6 +257,7 @@ void arrays_after_fork(void);
 struct launch {
     struct kernel *kernel; struct dim3 grid, block; size_t lds_bytes; void **args, **extra; bool cooperative;
     uint32_t number, count; /* of the grids of one launch on several devices; else 0 */
+    const void *function;   /* what the program calls the kernel; NULL: by its handle */
 };
 hipError_t launch_prepare(const struct launch *launch, struct operation *operation);
 hipError_t launch_on(stream_t stream, const struct launch *launch);
@@ -277,8 +286,8 @@ struct stream {
     unsigned flags;
     int priority, device;
     uint64_t id;
-    struct graph *capture;   /* what is being recorded, or NULL */
-    struct stream *captured; /* the next stream that is captured into the same graph */
+    struct capture *capture; /* that it is part of, or NULL */
+    struct stream *captured; /* the next stream of that */
     struct nodes tails;      /* of what is recorded: the next node comes after these */
     uint32_t *mask, mask_words; /* of compute units; NULL: all */
     int policy;              /* how programs wait for it, if they said so */
@@ -298,13 +307,29 @@ bool default_stream_of_thread(bool on);    /* what NULL means here from now on; 
 
 /* events.c */
 hipError_t event_wait_for(struct stream *stream, event_t event);
+hipError_t event_record_on(struct stream *stream, event_t event); /* also while it is captured */
 
-/* nodes.c, capture.c */
+/* nodes.c */
 hipError_t nodes_add(struct nodes *nodes, struct node *const *more, size_t count);
 void nodes_clear(struct nodes *nodes);
+
+/* node_memory.c: memory that graphs allocate; false: it is none of theirs. */
+bool graph_memory_free(void *address, hipError_t *error);
+void graph_memory_after_fork(void);
+
+/* capture.c: what is put on a stream that is captured becomes a node. */
 hipError_t capture_operation(struct stream *stream, struct operation *operation); /* takes what it holds */
-hipError_t capture_join(struct graph *graph, const struct nodes *after, struct stream *stream); /* capture this stream too */
+hipError_t capture_graph(struct stream *stream, const struct graph *executable);
+hipError_t capture_event(struct stream *stream, event_t event, bool waits); /* else it is recorded */
+hipError_t capture_allocation(struct stream *stream, size_t bytes, void **address);
+hipError_t capture_release(struct stream *stream, void *address);
+unsigned long long capture_number(const struct stream *stream);    /* never used again; 0: it is not captured */
+bool capture_goes_on(unsigned long long number, bool make_invalid);
+hipError_t capture_join(unsigned long long number, const struct nodes *after, struct stream *stream); /* capture it too */
 void capture_leave(struct stream *stream);
+void captures_after_fork(void);
+hipError_t capture_forbids_asking(const struct stream *stream); /* whether it is done, or waiting for it */
+hipError_t capture_forbids_waiting(void);  /* for all streams */
 hipError_t check_unsafe(void);             /* words of functions.txt */
 hipError_t check_legacy(void);
 hipError_t check_recorded(stream_t stream);

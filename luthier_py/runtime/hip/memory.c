@@ -237,7 +237,12 @@ hipError_t hipMalloc3D(struct pitched *pitched, struct extent extent)
     return hipMallocPitch(&pitched->address, &pitched->pitch, extent.width, rows);
 }
 
-hipError_t hipFree(void *address) { return memory_free(address); }
+hipError_t hipFree(void *address)
+{
+    hipError_t error;
+    return graph_memory_free(address, &error) ? error : memory_free(address);
+}
+
 hipError_t hipHostFree(void *address) { return memory_free(address); }
 
 hipError_t hipHostGetDevicePointer(void **device_address, void *host_address, unsigned flags)

@@ -1,12 +1,12 @@
-/* Graphs as data: nodes, edges, copies, questions. See graph.h. */
+/* Graphs as data: nodes, edges, order, copies. See graph.h. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "graph.h"
 
-static bool is_node(const struct node *node) { return handle_is(node, HANDLE_NODE); }
+static _Atomic uint64_t next_id = 1;
 
-static bool nodes_have(const struct nodes *nodes, const struct node *node)
+bool nodes_have(const struct nodes *nodes, const struct node *node)
 {
     for (size_t i = 0; i < nodes->count; i++)
         if (nodes->at[i] == node)
@@ -14,20 +14,27 @@ static bool nodes_have(const struct nodes *nodes, const struct node *node)
     return false;
 }
 
-hipError_t nodes_add(struct nodes *nodes, struct node *const *more, size_t count)
+static hipError_t append(struct nodes *nodes, struct node *node)
 {
-    if (nodes->count + count > nodes->room) {
-        size_t room = 2 * (nodes->count + count) + 2;
+    if (nodes->count == nodes->room) {
+        size_t room = 2 * nodes->room + 2;
         struct node **larger = realloc(nodes->at, room * sizeof *larger);
         if (!larger)
             return hipErrorOutOfMemory;
         nodes->at = larger;
         nodes->room = room;
     }
-    for (size_t i = 0; i < count; i++)
-        if (!nodes_have(nodes, more[i]))
-            nodes->at[nodes->count++] = more[i];
+    nodes->at[nodes->count++] = node;
     return hipSuccess;
+}
+
+hipError_t nodes_add(struct nodes *nodes, struct node *const *more, size_t count)
+{
+    hipError_t error = hipSuccess;
+    for (size_t i = 0; i < count && !error; i++)
+        if (!nodes_have(nodes, more[i]))
+            error = append(nodes, more[i]);
+    return error;
 }
 
 static bool nodes_remove(struct nodes *nodes, const struct node *node)
@@ -46,66 +53,166 @@ void nodes_clear(struct nodes *nodes)
     *nodes = (struct nodes){NULL, 0, 0};
 }
 
-void node_set(struct node *node, const struct operation *operation)
+bool nodes_are_of(struct node *const *nodes, size_t count, const struct graph *graph)
 {
-    operation_discard(&node->operation);
-    node->operation = *operation;
-    free(node->args);
-    node->args = NULL;
+    bool good = nodes || !count;
+    for (size_t i = 0; good && i < count; i++) {
+        good = handle_is(nodes[i], HANDLE_NODE) && nodes[i]->graph == graph;
+        for (size_t j = 0; good && j < i; j++)
+            good = nodes[j] != nodes[i];
+    }
+    return good;
 }
 
-static void node_discard(struct node *node)
+/* Edges. */
+
+hipError_t nodes_link(struct node *from, struct node *to)
 {
-    operation_discard(&node->operation);
-    free(node->args);
+    hipError_t error = append(&to->before, from);
+    if (!error && (error = append(&from->after, to)))
+        to->before.count--;
+    return error;
+}
+
+bool nodes_unlink(struct node *from, struct node *to)
+{
+    return nodes_remove(&from->after, to) && nodes_remove(&to->before, from);
+}
+
+/* Nodes. */
+
+void content_discard(enum node_type type, struct content *content)
+{
+    if (kind_of(type)->discard)
+        kind_of(type)->discard(content);
+    operation_discard(&content->operation);
+}
+
+static void discard(struct node *node)
+{
+    content_discard(node->type, &node->content);
     nodes_clear(&node->before);
-    if (node->child)
-        graph_destroy(node->child);
+    nodes_clear(&node->after);
     handle_remove(node, HANDLE_NODE);
     free(node);
+}
+
+void node_destroy(struct node *node)
+{
+    while (node->before.count)
+        nodes_unlink(node->before.at[0], node);
+    while (node->after.count)
+        nodes_unlink(node, node->after.at[0]);
+    nodes_remove(&node->graph->nodes, node);
+    discard(node);
+}
+
+hipError_t graph_add(struct graph *graph, enum node_type type, struct content *content, struct node *const *before,
+                     size_t count, struct node **result)
+{
+    struct node *node = calloc(1, sizeof *node);
+    if (!node) {
+        content_discard(type, content);
+        return hipErrorOutOfMemory;
+    }
+    *node = (struct node){.id = next_id++, .type = type, .graph = graph, .content = *content};
+    hipError_t error = append(&graph->nodes, node);
+    if (error) {
+        discard(node);
+        return error;
+    }
+    for (size_t i = 0; i < count && !error; i++)
+        error = nodes_link(before[i], node);
+    if (!error && !graph->ready && !handle_add(node, HANDLE_NODE))
+        error = hipErrorOutOfMemory;
+    if (error)
+        node_destroy(node);
+    else
+        *result = node;
+    return error;
+}
+
+hipError_t node_add(struct node **node, struct graph *graph, struct node *const *before, size_t count, enum node_type type,
+                    hipError_t error, struct content *content)
+{
+    if (error)
+        return error;
+    if (nodes_are_of(before, count, graph))
+        return graph_add(graph, type, content, before, count, node);
+    content_discard(type, content);
+    return hipErrorInvalidValue;
+}
+
+hipError_t node_set(struct node *node, enum node_type type, hipError_t error, struct content *content)
+{
+    if (error)
+        return error;
+    if (node->type != type) {
+        content_discard(type, content);
+        return hipErrorInvalidValue;
+    }
+    if (kind_of(type)->keep)
+        kind_of(type)->keep(content, &node->content);
+    content_discard(type, &node->content);
+    node->content = *content;
+    return hipSuccess;
+}
+
+hipError_t exec_set(struct graph *executable, struct node *node, enum node_type type, hipError_t error, struct content *content)
+{
+    if (error)
+        return error;
+    struct node *own = node->type == type ? node_in(executable, node) : NULL;
+    error = !own ? hipErrorInvalidValue : kind_of(type)->fits ? kind_of(type)->fits(&own->content, content) : hipSuccess;
+    if (!error)
+        return node_set(own, type, hipSuccess, content);
+    content_discard(type, content);
+    return error;
+}
+
+/* Graphs. */
+
+struct graph *graph_new(bool ready)
+{
+    struct graph *graph = calloc(1, sizeof *graph);
+    if (!graph || !handle_add(graph, ready ? HANDLE_EXEC : HANDLE_GRAPH)) {
+        free(graph);
+        return NULL;
+    }
+    graph->id = next_id++;
+    graph->ready = ready;
+    return graph;
 }
 
 void graph_destroy(struct graph *graph)
 {
     for (size_t i = 0; i < graph->nodes.count; i++)
-        node_discard(graph->nodes.at[i]);
+        discard(graph->nodes.at[i]);
     nodes_clear(&graph->nodes);
-    handle_remove(graph, HANDLE_GRAPH);
-    handle_remove(graph, HANDLE_EXEC);
+    objects_let_go(graph);
+    handle_remove(graph, graph->ready ? HANDLE_EXEC : HANDLE_GRAPH);
     free(graph);
 }
 
-static struct graph *graph_new(enum handle_kind kind)
+/* Level by level, and in each as they were added; the lists of what comes after a node say which is next. */
+bool graph_order(const struct graph *graph, struct nodes *ordered)
 {
-    struct graph *graph = calloc(1, sizeof *graph);
-    if (graph && handle_add(graph, kind))
-        return graph;
-    free(graph);
-    return NULL;
-}
-
-hipError_t graph_add(struct graph *graph, enum node_type type, const struct operation *operation,
-                     struct node *const *before, size_t count, struct node **result)
-{
-    struct operation own = operation ? *operation : (struct operation){.kind = OPERATION_NOTHING};
-    struct node *node = calloc(1, sizeof *node);
-    if (!node) {
-        operation_discard(&own);
-        return hipErrorOutOfMemory;
+    hipError_t error = hipSuccess;
+    *ordered = (struct nodes){NULL, 0, 0};
+    for (size_t i = 0; i < graph->nodes.count && !error; i++) {
+        struct node *node = graph->nodes.at[i];
+        node->left = node->before.count;
+        error = node->left ? hipSuccess : append(ordered, node);
     }
-    *node = (struct node){.type = type, .graph = graph, .operation = own};
-    hipError_t error = nodes_add(&node->before, before, count);
-    if (!error)
-        error = nodes_add(&graph->nodes, &node, 1);
-    if (!error && !handle_add(node, HANDLE_NODE)) {
-        graph->nodes.count--;
-        error = hipErrorOutOfMemory;
-    }
-    if (error)
-        node_discard(node);
-    else
-        *result = node;
-    return error;
+    for (size_t i = 0; i < ordered->count && !error; i++)
+        for (size_t j = 0; j < ordered->at[i]->after.count && !error; j++) {
+            struct node *next = ordered->at[i]->after.at[j];
+            error = --next->left ? hipSuccess : append(ordered, next);
+        }
+    bool all = !error && ordered->count == graph->nodes.count;
+    if (!all)
+        nodes_clear(ordered);
+    return all;
 }
 
 /* Copies. */
@@ -113,47 +220,27 @@ hipError_t graph_add(struct graph *graph, enum node_type type, const struct oper
 struct node *node_in(const struct graph *copy, const struct node *origin)
 {
     for (size_t i = 0; i < copy->nodes.count; i++)
-        if (copy->nodes.at[i]->origin == origin)
+        if (copy->nodes.at[i]->origin == origin->id)
             return copy->nodes.at[i];
     return NULL;
 }
 
-static hipError_t node_copy(struct graph *graph, struct node *node, enum handle_kind kind)
+static hipError_t node_copy(struct graph *graph, struct node *node)
 {
-    struct operation operation;
-    struct node *copy;
-    hipError_t error = operation_copy(&operation, &node->operation);
-    if (!error)
-        error = graph_add(graph, node->type, &operation, NULL, 0, &copy);
+    struct content content = node->content;
+    hipError_t error = operation_copy(&content.operation, &node->content.operation);
+    if (!error && kind_of(node->type)->copy)
+        error = kind_of(node->type)->copy(&content, &node->content, graph->ready);
+    if (error) {
+        operation_discard(&content.operation);
+        return error;
+    }
+    error = graph_add(graph, node->type, &content, NULL, 0, &node->copy);
     if (error)
         return error;
-    node->copy = copy;
-    copy->origin = node;
-    copy->event = node->event;
-    copy->off = node->off;
-    return node->child ? graph_copy(&copy->child, node->child, kind) : hipSuccess;
-}
-
-/* Whether all that it comes after has been copied. */
-static bool is_next(const struct node *node)
-{
-    for (size_t i = 0; i < node->before.count; i++)
-        if (!node->before.at[i]->copy)
-            return false;
-    return !node->copy;
-}
-
-static hipError_t copy_ordered(struct graph *copy, const struct graph *graph)
-{
-    const struct nodes *all = &graph->nodes;
-    hipError_t error = hipSuccess;
-    for (size_t before = SIZE_MAX; before != copy->nodes.count && copy->nodes.count < all->count && !error;) {
-        before = copy->nodes.count;
-        for (size_t i = 0; i < all->count && !error; i++)
-            if (is_next(all->at[i]))
-                error = node_copy(copy, all->at[i], HANDLE_EXEC);
-    }
-    return error ? error : copy->nodes.count < all->count ? hipErrorInvalidValue : hipSuccess; /* a circle */
+    node->copy->origin = node->id;
+    node->copy->off = node->off;
+    return hipSuccess;
 }
 
 static hipError_t copy_edges(const struct graph *graph)
@@ -162,162 +249,31 @@ static hipError_t copy_edges(const struct graph *graph)
     for (size_t i = 0; i < graph->nodes.count; i++) {
         const struct node *node = graph->nodes.at[i];
         for (size_t j = 0; j < node->before.count && !error; j++)
-            error = nodes_add(&node->copy->before, &node->before.at[j]->copy, 1);
+            error = append(&node->copy->before, node->before.at[j]->copy);
+        for (size_t j = 0; j < node->after.count && !error; j++)
+            error = append(&node->copy->after, node->after.at[j]->copy);
     }
     return error;
 }
 
-hipError_t graph_copy(struct graph **result, const struct graph *graph, enum handle_kind kind)
+hipError_t graph_copy(struct graph **result, const struct graph *graph, bool ready)
 {
-    struct graph *copy = graph_new(kind);
-    hipError_t error = hipSuccess;
-    if (!copy)
-        return hipErrorOutOfMemory;
-    for (size_t i = 0; i < graph->nodes.count; i++)
-        graph->nodes.at[i]->copy = NULL;
-    if (kind == HANDLE_EXEC)
-        error = copy_ordered(copy, graph);
-    else
-        for (size_t i = 0; i < graph->nodes.count && !error; i++)
-            error = node_copy(copy, graph->nodes.at[i], kind);
+    struct nodes ordered = {NULL, 0, 0};
+    if (ready && !graph_order(graph, &ordered))
+        return hipErrorInvalidValue;
+    struct graph *copy = graph_new(ready);
+    const struct nodes *all = ready ? &ordered : &graph->nodes;
+    hipError_t error = copy ? objects_copy(copy, graph) : hipErrorOutOfMemory;
+    for (size_t i = 0; i < all->count && !error; i++)
+        error = node_copy(copy, all->at[i]);
     if (!error)
         error = copy_edges(graph);
-    if (error)
+    nodes_clear(&ordered);
+    if (error && copy)
         graph_destroy(copy);
-    else
-        *result = copy;
-    return error;
-}
-
-/* The functions of the API. */
-
-hipError_t hipGraphCreate(struct graph **graph, unsigned flags)
-{
-    (void)flags;
-    *graph = graph_new(HANDLE_GRAPH);
-    return *graph ? hipSuccess : hipErrorOutOfMemory;
-}
-
-hipError_t hipGraphDestroy(struct graph *graph)
-{
-    if (!handle_remove(graph, HANDLE_GRAPH))
-        return hipErrorInvalidValue;
-    graph_destroy(graph);
-    return hipSuccess;
-}
-
-hipError_t hipGraphClone(struct graph **clone, struct graph *graph)
-{
-    return graph_copy(clone, graph, HANDLE_GRAPH);
-}
-
-hipError_t hipGraphNodeFindInClone(struct node **node, struct node *origin, struct graph *clone)
-{
-    *node = node_in(clone, origin);
-    return *node ? hipSuccess : hipErrorInvalidValue;
-}
-
-hipError_t hipGraphDestroyNode(struct node *node)
-{
-    struct nodes *all = &node->graph->nodes;
-    nodes_remove(all, node);
-    for (size_t i = 0; i < all->count; i++)
-        nodes_remove(&all->at[i]->before, node);
-    node_discard(node);
-    return hipSuccess;
-}
-
-static bool joinable(const struct graph *graph, struct node *const *from, struct node *const *to, size_t count)
-{
-    bool good = count == 0 || (from && to);
-    for (size_t i = 0; good && i < count; i++)
-        good = is_node(from[i]) && is_node(to[i]) && from[i] != to[i] && from[i]->graph == graph && to[i]->graph == graph;
-    return good;
-}
-
-hipError_t hipGraphAddDependencies(struct graph *graph, struct node *const *from, struct node *const *to, size_t count)
-{
-    hipError_t error = joinable(graph, from, to, count) ? hipSuccess : hipErrorInvalidValue;
-    for (size_t i = 0; i < count && !error; i++)
-        error = nodes_have(&to[i]->before, from[i]) ? hipErrorInvalidValue : nodes_add(&to[i]->before, &from[i], 1);
-    return error;
-}
-
-hipError_t hipGraphRemoveDependencies(struct graph *graph, struct node *const *from, struct node *const *to, size_t count)
-{
-    hipError_t error = joinable(graph, from, to, count) ? hipSuccess : hipErrorInvalidValue;
-    for (size_t i = 0; i < count && !error; i++)
-        error = nodes_remove(&to[i]->before, from[i]) ? hipSuccess : hipErrorInvalidValue;
-    return error;
-}
-
-/* The number of nodes without a place for them; else as many as fit, and NULL in the rest. */
-static hipError_t give(const struct nodes *nodes, struct node **places, size_t *count)
-{
-    size_t room = *count;
-    *count = !places || nodes->count < room ? nodes->count : room;
-    for (size_t i = 0; places && i < room; i++)
-        places[i] = i < nodes->count ? nodes->at[i] : NULL;
-    return hipSuccess;
-}
-
-hipError_t hipGraphGetNodes(struct graph *graph, struct node **nodes, size_t *count)
-{
-    return give(&graph->nodes, nodes, count);
-}
-
-hipError_t hipGraphNodeGetDependencies(struct node *node, struct node **nodes, size_t *count)
-{
-    return give(&node->before, nodes, count);
-}
-
-/* The nodes for which `wanted` says yes. */
-static hipError_t give_some(const struct graph *graph, bool (*wanted)(const struct node *, const struct node *),
-                            const struct node *about, struct node **places, size_t *count)
-{
-    struct nodes found = {NULL, 0, 0};
-    hipError_t error = hipSuccess;
-    for (size_t i = 0; i < graph->nodes.count && !error; i++)
-        if (wanted(graph->nodes.at[i], about))
-            error = nodes_add(&found, &graph->nodes.at[i], 1);
-    if (!error)
-        error = give(&found, places, count);
-    nodes_clear(&found);
-    return error;
-}
-
-static bool is_root(const struct node *node, const struct node *about) { return (void)about, node->before.count == 0; }
-static bool depends(const struct node *node, const struct node *about) { return nodes_have(&node->before, about); }
-
-hipError_t hipGraphGetRootNodes(struct graph *graph, struct node **nodes, size_t *count)
-{
-    return give_some(graph, is_root, NULL, nodes, count);
-}
-
-hipError_t hipGraphNodeGetDependentNodes(struct node *node, struct node **nodes, size_t *count)
-{
-    return give_some(node->graph, depends, node, nodes, count);
-}
-
-hipError_t hipGraphGetEdges(struct graph *graph, struct node **from, struct node **to, size_t *count)
-{
-    if (!from != !to)
-        return hipErrorInvalidValue;
-    size_t room = from ? *count : 0, found = 0;
-    for (size_t i = 0; i < graph->nodes.count; i++)
-        for (size_t j = 0; j < graph->nodes.at[i]->before.count; j++, found++)
-            if (found < room) {
-                from[found] = graph->nodes.at[i]->before.at[j];
-                to[found] = graph->nodes.at[i];
-            }
-    for (size_t i = found; i < room; i++)
-        from[i] = to[i] = NULL;
-    *count = from && found > room ? room : found;
-    return hipSuccess;
-}
-
-hipError_t hipGraphNodeGetType(struct node *node, int *type)
-{
-    *type = (int)node->type + (ABI_MAJOR == 5); /* which counted from 1 */
+    if (error)
+        return error;
+    copy->origin = graph->id;
+    *result = copy;
     return hipSuccess;
 }

@@ -139,8 +139,8 @@ hipError_t hipMemPoolGetAccess(int *flags, struct pool *pool, const void *locati
 
 hipError_t hipMallocFromPoolAsync(void **address, size_t bytes, struct pool *pool, stream_t stream)
 {
-    (void)stream;
-    return memory_allocate(address, bytes, KIND_DEVICE, 0, pool);
+    struct stream *own = stream_of(stream);
+    return own->capture && bytes ? capture_allocation(own, bytes, address) : memory_allocate(address, bytes, KIND_DEVICE, 0, pool);
 }
 
 hipError_t hipMallocAsync(void **address, size_t bytes, stream_t stream)
@@ -151,6 +151,11 @@ hipError_t hipMallocAsync(void **address, size_t bytes, stream_t stream)
 hipError_t hipFreeAsync(void *address, stream_t stream)
 {
     struct operation operation = {OPERATION_FREE, .free = {address}};
+    hipError_t error;
+    if (stream_of(stream)->capture)
+        return capture_release(stream_of(stream), address);
+    if (graph_memory_free(address, &error))
+        return error;
     if (!memory_known(address, 1))
         return hipErrorInvalidValue;
     memory_leave_pool(address);

@@ -118,10 +118,16 @@ hipError_t hipStreamDestroy(stream_t handle)
 hipError_t hipStreamSynchronize(stream_t handle)
 {
     struct stream *stream = stream_of(handle);
-    return stream->capture ? hipErrorStreamCaptureUnsupported : stream_wait(stream);
+    hipError_t error = capture_forbids_asking(stream);
+    return error ? error : stream_wait(stream);
 }
 
-hipError_t hipStreamQuery(stream_t handle) { return stream_finished(stream_of(handle)) ? device_wait(0) : hipErrorNotReady; }
+hipError_t hipStreamQuery(stream_t handle)
+{
+    struct stream *stream = stream_of(handle);
+    hipError_t error = capture_forbids_asking(stream);
+    return error ? error : stream_finished(stream) ? device_wait(0) : hipErrorNotReady;
+}
 
 /* The default stream has none to tell, as in AMD's runtime. */
 hipError_t hipStreamGetFlags(stream_t handle, unsigned *flags)
@@ -161,7 +167,11 @@ hipError_t hipDeviceGetStreamPriorityRange(int *least, int *greatest)
     return hipSuccess;
 }
 
-hipError_t hipDeviceSynchronize(void) { return streams_wait(device_current()); }
+hipError_t hipDeviceSynchronize(void)
+{
+    hipError_t error = capture_forbids_waiting();
+    return error ? error : streams_wait(device_current());
+}
 
 /* Host functions. */
 
@@ -184,7 +194,7 @@ hipError_t hipStreamAddCallback(stream_t handle, stream_callback function, void 
 {
     (void)flags;
     if (stream_of(handle)->capture)
-        return hipErrorStreamCaptureUnsupported;
+        return capture_forbids_asking(stream_of(handle));
     struct callback *callback = malloc(sizeof *callback);
     if (!callback)
         return hipErrorOutOfMemory;

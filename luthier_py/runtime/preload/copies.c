@@ -152,7 +152,7 @@ static bool copy_pointers(const struct copy *copy, const struct clone *clone)
         size_t bytes;
         if (find_here(copy->image, name, &here) == MANAGED)
             good = REAL(hipModuleGetGlobal)(&there, &bytes, copy->module, name) == hipSuccess &&
-                   REAL(hipMemcpy)(there, &here, sizeof here, COPY_DEFAULT) == hipSuccess;
+                   tool_copies(there, &here, sizeof here, COPY_DEFAULT) == hipSuccess;
     }
     return good;
 }

@@ -51,7 +51,7 @@ void send_values(struct copy *copy)
     char *values = malloc(bytes + 1);
     hipError_t error = values ? hipSuccess : hipErrorOutOfMemory;
     for (uint32_t i = 0; !error && i < copy->variable_count; at += copy->variables[i++].bytes)
-        error = REAL(hipMemcpy)(values + at, copy->variables[i].address, copy->variables[i].bytes, COPY_TO_HOST);
+        error = tool_copies(values + at, copy->variables[i].address, copy->variables[i].bytes, COPY_TO_HOST);
     struct dim3 grid = copy->last_grid, block = copy->last_block;
     struct counted counted = {image_number(copy->image), (uint32_t)copy->device, (uint32_t)copy->last_index,
                               (uint32_t)copy->unread, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}};
@@ -94,7 +94,7 @@ static bool launch_copy(struct copy *copy, const struct launch_shape *shape, uns
     if (*error)
         return true;
     note_launches(copy, index, 1, shape);
-    if (settings.per_launch && REAL(hipStreamSynchronize)(shape->stream) == hipSuccess)
+    if (settings.per_launch && tool_waits(shape->stream) == hipSuccess)
         send_values(copy);
     return true;
 }

@@ -4,68 +4,22 @@
  * launched instead when the tool selects the launch. Results are those of the whole graph: one for each kernel in it.
  * Where there can be no twin (nodes that allocate), or it cannot be changed alike, the graph runs as it is.
  */
-#include "preloaded.h"
+#include "graphed.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODE_LAUNCH = 0, NODE_GRAPH = 4, NODE_EMPTY = 5, PER_THREAD = 2 };
-
-/* `original`: the program's kernel, while its clone stands in the node. `explained`: the worker says why there is no clone. */
-struct graph_launch { struct node *node; struct copy *copy; void *original; struct launch_shape shape; bool off, explained; };
-
-/* Of a program; `twin` is NULL where all of it runs as it is. */
-struct executable {
-    struct executable *next;
-    struct graph *graph, *twin;
-    unsigned long long flags; /* of its instantiation */
-    struct graph_launch *launches;
-    size_t count;
-};
-
 static struct executable *executables;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all this; one graph is prepared or launched at a time */
-static atomic_int captures;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all this; one graph is prepared, changed or launched at a time */
+
+void graphs_lock(void) { pthread_mutex_lock(&lock); }
+void graphs_unlock(void) { pthread_mutex_unlock(&lock); }
 
 static void before_fork(void) { pthread_mutex_lock(&lock); }
 static void after_fork(void) { pthread_mutex_unlock(&lock); }
 __attribute__((constructor)) static void survive_forks(void) { pthread_atfork(before_fork, after_fork, after_fork); }
 
-bool capturing(stream_t stream)
-{
-    int status = 0;
-    return captures > 0 && stream && REAL(hipStreamIsCapturing)(stream, &status) == hipSuccess && status != 0;
-}
-
-#define BEGIN_CAPTURE(name)                                                                                               \
-    hipError_t name(stream_t stream, int mode)                                                                            \
-    {                                                                                                                     \
-        hipError_t error = REAL(name)(stream, mode);                                                                      \
-        captures += error == hipSuccess;                                                                                  \
-        return error;                                                                                                     \
-    }
-BEGIN_CAPTURE(hipStreamBeginCapture)
-BEGIN_CAPTURE(hipStreamBeginCapture_spt)
-
-hipError_t hipStreamBeginCaptureToGraph(stream_t stream, struct graph *graph, struct node *const *before, const void *edges,
-                                        size_t count, int mode)
-{
-    hipError_t error = REAL(hipStreamBeginCaptureToGraph)(stream, graph, before, edges, count, mode);
-    captures += error == hipSuccess;
-    return error;
-}
-
-#define END_CAPTURE(name)                                                                                                 \
-    hipError_t name(stream_t stream, struct graph **graph)                                                                \
-    {                                                                                                                     \
-        hipError_t error = REAL(name)(stream, graph);                                                                     \
-        captures -= error == hipSuccess;                                                                                  \
-        return error;                                                                                                     \
-    }
-END_CAPTURE(hipStreamEndCapture)
-END_CAPTURE(hipStreamEndCapture_spt)
-
-static struct executable *find(const struct graph *graph)
+struct executable *graphs_find(const struct graph *graph)
 {
     struct executable *found = executables;
     while (found && found->graph != graph)
@@ -101,7 +55,7 @@ static int first_type(void)
 }
 
 /* The launches of a graph and of those that are nodes of it. */
-static bool list_launches(struct executable *to, struct graph *graph)
+bool launches_list(struct executable *to, struct graph *graph)
 {
     size_t count = 0;
     int first = first_type();
@@ -116,7 +70,7 @@ static bool list_launches(struct executable *to, struct graph *graph)
         if (good && type - first == NODE_LAUNCH)
             good = add_launch(to, nodes[i]);
         else if (good && type - first == NODE_GRAPH)
-            good = REAL(hipGraphChildGraphNodeGetGraph)(nodes[i], &child) == hipSuccess && list_launches(to, child);
+            good = REAL(hipGraphChildGraphNodeGetGraph)(nodes[i], &child) == hipSuccess && launches_list(to, child);
     }
     free(nodes);
     return good;
@@ -141,28 +95,31 @@ static void find_clone(struct graph_launch *launch, struct launch_params *params
 }
 
 /* What the program wants there from now on, or its clone. */
-static void set_launch(struct executable *executable, struct graph_launch *launch, struct launch_params params)
+void launch_set(struct executable *executable, struct graph_launch *launch, struct launch_params params)
 {
     find_clone(launch, &params);
     if (REAL(hipGraphExecKernelNodeSetParams)(executable->twin, launch->node, &params) != hipSuccess)
         launch->copy = NULL;
 }
 
-static void drop_twin(struct executable *executable)
+void twin_drop(struct executable *executable)
 {
     if (executable->twin)
         REAL(hipGraphExecDestroy)(executable->twin);
     executable->twin = NULL;
 }
 
+/* Its launches are what counts: it is neither uploaded nor launched from the device. */
 static hipError_t make_twin(struct executable *executable, struct graph *graph)
 {
-    return executable->flags ? REAL(hipGraphInstantiateWithFlags)(&executable->twin, graph, executable->flags)
+    enum { UPLOAD = 2, FROM_DEVICE = 4 };
+    unsigned long long flags = executable->flags & ~(unsigned long long)(UPLOAD | FROM_DEVICE);
+    return flags ? REAL(hipGraphInstantiateWithFlags)(&executable->twin, graph, flags)
                              : REAL(hipGraphInstantiate)(&executable->twin, graph, NULL, NULL, 0);
 }
 
-/* The clone instead of the program's kernel in a node, until `restore`. */
-static bool put_clone(struct graph_launch *launch)
+/* The clone instead of the program's kernel in a node, until `clone_restore`. */
+bool clone_put(struct graph_launch *launch)
 {
     struct launch_params params;
     if (REAL(hipGraphKernelNodeGetParams)(launch->node, &params) != hipSuccess)
@@ -174,7 +131,7 @@ static bool put_clone(struct graph_launch *launch)
     return launch->copy != NULL;
 }
 
-static void restore(const struct graph_launch *launch)
+void clone_restore(const struct graph_launch *launch)
 {
     struct launch_params params;
     if (!launch->copy || REAL(hipGraphKernelNodeGetParams)(launch->node, &params) != hipSuccess)
@@ -184,22 +141,22 @@ static void restore(const struct graph_launch *launch)
 }
 
 /* The graph itself has the clones while the twin is made of it: nodes of child graphs cannot be changed later. */
-static void prepare(struct executable *executable, struct graph *graph)
+void twin_prepare(struct executable *executable, struct graph *graph)
 {
     hipError_t before = REAL(hipPeekAtLastError)();
-    drop_twin(executable);
+    twin_drop(executable);
     executable->count = 0;
-    if (!list_launches(executable, graph) || !executable->count || !tool_on())
+    if (!launches_list(executable, graph) || !executable->count || !tool_on())
         return;
     bool any = false;
     for (size_t i = 0; i < executable->count; i++)
-        any |= put_clone(&executable->launches[i]);
+        any |= clone_put(&executable->launches[i]);
     if (any && make_twin(executable, graph) != hipSuccess) {
         executable->twin = NULL;
         say("luthier: a graph runs as it is: it cannot be instantiated twice");
     }
     for (size_t i = 0; i < executable->count; i++)
-        restore(&executable->launches[i]);
+        clone_restore(&executable->launches[i]);
     restore_error(before);
 }
 
@@ -211,7 +168,7 @@ static void adopt(struct graph *made, struct graph *graph, unsigned long long fl
     pthread_mutex_lock(&lock);
     *executable = (struct executable){.next = executables, .graph = made, .flags = flags};
     executables = executable;
-    prepare(executable, graph);
+    twin_prepare(executable, graph);
     pthread_mutex_unlock(&lock);
 }
 
@@ -245,7 +202,7 @@ hipError_t hipGraphExecDestroy(struct graph *graph)
     for (struct executable **place = &executables, *found; (found = *place); place = &found->next)
         if (found->graph == graph) {
             *place = found->next;
-            drop_twin(found);
+            twin_drop(found);
             free(found->launches);
             free(found);
             break;
@@ -258,7 +215,7 @@ void graphs_drop(void)
 {
     pthread_mutex_lock(&lock);
     for (struct executable *executable = executables; executable; executable = executable->next)
-        drop_twin(executable);
+        twin_drop(executable);
     pthread_mutex_unlock(&lock);
 }
 
@@ -296,7 +253,7 @@ static hipError_t launch_twin(struct executable *executable, stream_t stream, un
         if (launch->copy && !launch->off)
             note_launches(launch->copy, index, 1, &launch->shape);
     }
-    if (error || !settings.per_launch || REAL(hipStreamSynchronize)(stream) != hipSuccess)
+    if (error || !settings.per_launch || tool_waits(stream) != hipSuccess)
         return error;
     for (size_t i = 0; i < executable->count; i++)
         if (is_first(executable, i))
@@ -310,7 +267,7 @@ static bool taken(struct graph *graph, stream_t stream, hipError_t *error)
     if (capturing(stream))
         return false;
     pthread_mutex_lock(&lock);
-    struct executable *executable = find(graph);
+    struct executable *executable = graphs_find(graph);
     size_t count = 0;
     for (size_t i = 0; executable && i < executable->count; i++)
         count += !executable->launches[i].off;
@@ -345,79 +302,3 @@ hipError_t hipGraphLaunch_spt(struct graph *executable, stream_t stream)
     hipError_t error;
     return taken(executable, own, &error) ? error : REAL(hipGraphLaunch_spt)(executable, stream);
 }
-
-/* Changes to what is ready to launch, which the twin gets too. */
-
-hipError_t hipGraphExecUpdate(struct graph *graph, struct graph *from, struct node **bad, int *result)
-{
-    hipError_t error = REAL(hipGraphExecUpdate)(graph, from, bad, result);
-    pthread_mutex_lock(&lock);
-    struct executable *executable = error ? NULL : find(graph);
-    if (executable)
-        prepare(executable, from);
-    pthread_mutex_unlock(&lock);
-    return error;
-}
-
-hipError_t hipGraphExecKernelNodeSetParams(struct graph *graph, struct node *node, const struct launch_params *params)
-{
-    hipError_t error = REAL(hipGraphExecKernelNodeSetParams)(graph, node, params);
-    pthread_mutex_lock(&lock);
-    struct executable *executable = error ? NULL : find(graph);
-    for (size_t i = 0; executable && executable->twin && i < executable->count; i++)
-        if (executable->launches[i].node == node)
-            set_launch(executable, &executable->launches[i], *params);
-    pthread_mutex_unlock(&lock);
-    return error;
-}
-
-hipError_t hipGraphNodeSetEnabled(struct graph *graph, struct node *node, unsigned on)
-{
-    hipError_t error = REAL(hipGraphNodeSetEnabled)(graph, node, on);
-    pthread_mutex_lock(&lock);
-    struct executable *executable = error ? NULL : find(graph);
-    if (executable && executable->twin && REAL(hipGraphNodeSetEnabled)(executable->twin, node, on) != hipSuccess)
-        drop_twin(executable);
-    for (size_t i = 0; executable && i < executable->count; i++)
-        if (executable->launches[i].node == node)
-            executable->launches[i].off = !on;
-    pthread_mutex_unlock(&lock);
-    return error;
-}
-
-/* After a change of the program's; the twin goes when it does not take it. */
-#define CHANGED(name, parameters, twin_takes_it, ...)                                                                     \
-    hipError_t name parameters                                                                                            \
-    {                                                                                                                     \
-        hipError_t error = REAL(name)(graph, __VA_ARGS__);                                                                \
-        pthread_mutex_lock(&lock);                                                                                        \
-        struct executable *executable = error ? NULL : find(graph);                                                       \
-        if (executable && executable->twin && !(twin_takes_it))                                                           \
-            drop_twin(executable);                                                                                        \
-        pthread_mutex_unlock(&lock);                                                                                      \
-        return error;                                                                                                     \
-    }
-#define CHANGE(name, parameters, ...)                                                                                     \
-    CHANGED(name, parameters, REAL(name)(executable->twin, __VA_ARGS__) == hipSuccess, __VA_ARGS__)
-/* It may bring other kernels, which have no clones. */
-#define REPLACE(name, type) CHANGED(name, (struct graph *graph, struct node *node, type params), false, node, params)
-
-CHANGE(hipGraphExecMemcpyNodeSetParams, (struct graph *graph, struct node *node, const struct copy3d *params), node, params)
-CHANGE(hipGraphExecMemcpyNodeSetParams1D,
-       (struct graph *graph, struct node *node, void *to, const void *from, size_t bytes, int kind), node, to, from, bytes, kind)
-CHANGE(hipGraphExecMemsetNodeSetParams, (struct graph *graph, struct node *node, const struct fill_params *params), node, params)
-CHANGE(hipGraphExecHostNodeSetParams, (struct graph *graph, struct node *node, const struct call_params *params), node, params)
-
-CHANGE(hipGraphExecMemcpyNodeSetParamsFromSymbol,
-       (struct graph *graph, struct node *node, void *to, const void *symbol, size_t bytes, size_t offset, int kind),
-       node, to, symbol, bytes, offset, kind)
-CHANGE(hipGraphExecMemcpyNodeSetParamsToSymbol,
-       (struct graph *graph, struct node *node, const void *symbol, const void *from, size_t bytes, size_t offset, int kind),
-       node, symbol, from, bytes, offset, kind)
-CHANGE(hipGraphExecEventRecordNodeSetEvent, (struct graph *graph, struct node *node, event_t event), node, event)
-CHANGE(hipGraphExecEventWaitNodeSetEvent, (struct graph *graph, struct node *node, event_t event), node, event)
-CHANGE(hipGraphExecExternalSemaphoresSignalNodeSetParams, (struct graph *graph, struct node *node, const void *params), node, params)
-CHANGE(hipGraphExecExternalSemaphoresWaitNodeSetParams, (struct graph *graph, struct node *node, const void *params), node, params)
-CHANGE(hipGraphExecBatchMemOpNodeSetParams, (struct graph *graph, struct node *node, const void *params), node, params)
-REPLACE(hipGraphExecNodeSetParams, const struct node_params *)
-REPLACE(hipGraphExecChildGraphNodeSetParams, struct graph *)

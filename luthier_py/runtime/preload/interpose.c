@@ -491,7 +491,8 @@ const struct own_function OWN[] = {
     OURS(hipGraphExecMemcpyNodeSetParamsFromSymbol), OURS(hipGraphExecMemcpyNodeSetParamsToSymbol),
     OURS(hipGraphExecEventRecordNodeSetEvent), OURS(hipGraphExecEventWaitNodeSetEvent),
     OURS(hipGraphExecExternalSemaphoresSignalNodeSetParams), OURS(hipGraphExecExternalSemaphoresWaitNodeSetParams),
-    OURS(hipGraphExecBatchMemOpNodeSetParams), OURS(hipDeviceReset),
+    OURS(hipGraphExecBatchMemOpNodeSetParams), OURS(hipDrvGraphExecMemcpyNodeSetParams), OURS(hipDrvGraphExecMemsetNodeSetParams),
+    OURS(hipDeviceReset),
 };
 const size_t OWN_COUNT = sizeof OWN / sizeof *OWN;
 

@@ -1,8 +1,8 @@
 /* The LD_PRELOAD tool at the level of HIP: what its files share.
  *
- * interpose.c catches calls and hands launches to counted.c, graphs to graphed.c; copies.c has the instrumented copies of
- * the program's code objects; redirect.c stands before a runtime that was loaded without us, attached.c lets a program
- * bring its tool. What is the same for HIP and HSA is in runtime/tool.
+ * interpose.c catches calls and hands launches to counted.c, graphs to graphed.c, their changes to changed.c; captured.c
+ * knows what is captured; copies.c has the instrumented copies of the program's code objects; redirect.c stands before a
+ * runtime that was loaded without us, attached.c lets a program bring its tool. What is the same for HIP and HSA is in runtime/tool.
  */
 #ifndef LUTHIER_PRELOADED_H
 #define LUTHIER_PRELOADED_H
@@ -81,23 +81,15 @@ void send_values(struct copy *copy);  /* of launches that are done; its image is
 void send_results(struct copy *copy); /* when the device has done its launches; its image is locked */
 void restore_error(hipError_t before); /* the program does not meet errors that we have met since then */
 
-/* graphed.c */
+/* captured.c: streams that the program captures, and calls of the tool's own meanwhile. */
 bool capturing(stream_t stream);
+hipError_t tool_waits(stream_t stream);
+hipError_t tool_copies(void *to, const void *from, size_t bytes, int kind); /* and waits */
+
+/* graphed.c */
 void graphs_drop(void);
 API __typeof__(hipGraphLaunch) hipGraphLaunch_spt;
 API __typeof__(hipStreamBeginCapture) hipStreamBeginCapture_spt;
 API __typeof__(hipStreamEndCapture) hipStreamEndCapture_spt;
-
-/* Changes that our own runtime does not offer, and ROCm's does. */
-API hipError_t hipGraphExecChildGraphNodeSetParams(struct graph *graph, struct node *node, struct graph *child);
-API hipError_t hipGraphExecEventRecordNodeSetEvent(struct graph *graph, struct node *node, event_t event);
-API hipError_t hipGraphExecEventWaitNodeSetEvent(struct graph *graph, struct node *node, event_t event);
-API hipError_t hipGraphExecMemcpyNodeSetParamsFromSymbol(struct graph *graph, struct node *node, void *to,
-                                                         const void *symbol, size_t bytes, size_t offset, int kind);
-API hipError_t hipGraphExecMemcpyNodeSetParamsToSymbol(struct graph *graph, struct node *node, const void *symbol,
-                                                       const void *from, size_t bytes, size_t offset, int kind);
-API hipError_t hipGraphExecExternalSemaphoresSignalNodeSetParams(struct graph *graph, struct node *node, const void *params);
-API hipError_t hipGraphExecExternalSemaphoresWaitNodeSetParams(struct graph *graph, struct node *node, const void *params);
-API hipError_t hipGraphExecBatchMemOpNodeSetParams(struct graph *graph, struct node *node, const void *params);
 
 #endif

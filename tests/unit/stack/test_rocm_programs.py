@@ -1,6 +1,7 @@
 """HIP programs on the real libamdhip64 and ROCr, above the emulator: results, and counts that equal the emulator's.
 
-Not here are programs that want a later HIP (graph_changes, module_api, streams_events), that say what calls with wrong
+Not here are programs that want a later HIP (graph_changes, graph_exchanges, module_api,
+streams_events), that say what calls with wrong
 arguments return in ours (errors, faults, pools, registered), and that call device functions through pointers: for these
 clang 22 asks for a default queue, which this HIP runtime does not make and uses (pointers).
 """

@@ -17,7 +17,7 @@ from luthier_py.session.study.spec import BARE, Program, Study, ToolUse
 SOURCES = Path(__file__).resolve().parents[2] / "programs"
 OTHERWISE = {
     "cooperative", "printing",  # waves wait for each other, or the host: how often they look is chance; test_preload
-    "graphs", "graph_nodes", "graph_changes",  # launches that a graph replays run as they are; test_preload
+    "graphs", "graph_nodes", "graph_changes", "graph_exchanges",  # launches that a graph replays; test_preload
 }  # fmt: skip
 PROGRAMS = sorted({path.stem for path in SOURCES.glob("*.hip")} - OTHERWISE)
 WITH_LDS = [name for name in PROGRAMS if "__shared__" in (SOURCES / f"{name}.hip").read_text()]

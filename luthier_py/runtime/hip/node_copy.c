@@ -1,0 +1,282 @@
+/* Copy nodes: blocks in three dimensions, lines, lines to and from symbols, and blocks as the driver's interface says them.
+ * The kind of a copy is compared when an executable changes, and must not contradict what HIP knows of the addresses.
+ */
+#include <string.h>
+
+#include "graph.h"
+
+enum { HOST_TO_HOST, HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE, COPY_DEVICE_NO_CU = 1024 }; /* hipMemcpyKind */
+enum { TYPE_HOST = ABI_MAJOR > 5 ? 1 : 0, TYPE_ARRAY = ABI_MAJOR > 5 ? 10 : 2 }; /* hipMemoryType; all others are addresses */
+
+static bool is_known(const void *address) { return memory_known(address, 1); }
+
+static int kind_between(const void *to, const void *from)
+{
+    return is_known(from) ? is_known(to) ? DEVICE_TO_DEVICE : DEVICE_TO_HOST : is_known(to) ? HOST_TO_DEVICE : HOST_TO_HOST;
+}
+
+/* Something must be copied; nothing is no node. */
+static hipError_t some(hipError_t error, const struct content *content)
+{
+    return error ? error : content->operation.kind == OPERATION_NOTHING ? hipErrorInvalidValue : hipSuccess;
+}
+
+/* One row needs no pitch. */
+static hipError_t prepare_block(void *given, struct content *content)
+{
+    struct copy3d params = *(const struct copy3d *)given;
+    *content = (struct content){.copy = {.params = params}};
+    if ((!params.from.address && !params.from_array) || (!params.to.address && !params.to_array))
+        return hipErrorInvalidValue;
+    if (params.extent.height == 1 && params.extent.depth == 1) {
+        params.from.pitch = params.from.pitch ? params.from.pitch : params.extent.width;
+        params.to.pitch = params.to.pitch ? params.to.pitch : params.extent.width;
+    }
+    return some(copy3d_prepare(&params, &content->operation), content);
+}
+
+static hipError_t prepare_line(void *to, const void *from, size_t bytes, int kind, struct content *content)
+{
+    struct transfer line = {to, from, bytes, bytes, 0, 0, bytes, 1, 1, false};
+    int found = kind_between(to, from);
+    *content = (struct content){.copy.params = {
+        .from = {.address = (void *)from}, .to = {.address = to}, .extent = {bytes, 1, 1}, .kind = kind}};
+    hipError_t error = some(copy_prepare(&line, &content->operation), content);
+    bool one_known = found == HOST_TO_DEVICE || found == DEVICE_TO_HOST;
+    return error ? error : one_known && kind != found && kind != COPY_DEFAULT ? hipErrorInvalidValue : hipSuccess;
+}
+
+static struct pitched pitched_of(const void *address, size_t pitch, size_t width, size_t slice)
+{
+    return (struct pitched){(void *)address, pitch, width, pitch ? slice / pitch : 0};
+}
+
+void copy_captured(struct content *content)
+{
+    const struct transfer *copy = &content->operation.copy;
+    content->copy.params = (struct copy3d){
+        .from = pitched_of(copy->from, copy->from_pitch, copy->width, copy->from_slice),
+        .to = pitched_of(copy->to, copy->to_pitch, copy->width, copy->to_slice),
+        .extent = {copy->width, copy->height, copy->depth}, .kind = kind_between(copy->to, copy->from)};
+}
+
+static hipError_t fits(const struct content *old, const struct content *other)
+{
+    return old->copy.params.kind == other->copy.params.kind ? hipSuccess : hipErrorInvalidValue;
+}
+
+static hipError_t carry_out(const struct node *node, struct stream *stream)
+{
+    return operation_put(stream, &node->content.operation);
+}
+
+static void describe(FILE *out, const struct content *content, unsigned flags)
+{
+    enum { VERBOSE = 1, PARAMS = 1 << 3 };
+    static const char *const NAMES[] = {"HtoH", "HtoD", "DtoH", "DtoD"};
+    const struct transfer *copy = &content->operation.copy;
+    fprintf(out, "\\n(%s,%zu)", NAMES[kind_between(copy->to, copy->from)], copy->width * copy->height * copy->depth);
+    if (flags & (VERBOSE | PARAMS))
+        fprintf(out, "\\nfrom %p pitch %zu to %p pitch %zu\\nextent %zu %zu %zu", copy->from, copy->from_pitch, copy->to,
+                copy->to_pitch, copy->width, copy->height, copy->depth);
+}
+
+const struct node_kind COPY_KIND = {"MEMCPY", "trapezium", true, 16, prepare_block, .fits = fits, .carry_out = carry_out,
+                                    .describe = describe};
+
+/* Blocks. */
+
+hipError_t hipGraphAddMemcpyNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
+                                 const struct copy3d *params)
+{
+    struct content content;
+    hipError_t error = prepare_block((void *)params, &content);
+    return node_add(node, graph, before, count, NODE_COPY, error, &content);
+}
+
+hipError_t hipGraphMemcpyNodeGetParams(struct node *node, struct copy3d *params)
+{
+    if (!is_of(node, NODE_COPY))
+        return hipErrorInvalidValue;
+    *params = node->content.copy.params;
+    return hipSuccess;
+}
+
+hipError_t hipGraphMemcpyNodeSetParams(struct node *node, const struct copy3d *params)
+{
+    struct content content;
+    hipError_t error = prepare_block((void *)params, &content);
+    return node_set(node, NODE_COPY, error, &content);
+}
+
+hipError_t hipGraphExecMemcpyNodeSetParams(struct graph *executable, struct node *node, const struct copy3d *params)
+{
+    struct content content;
+    hipError_t error = prepare_block((void *)params, &content);
+    return exec_set(executable, node, NODE_COPY, error, &content);
+}
+
+/* Lines. */
+
+hipError_t hipGraphAddMemcpyNode1D(struct node **node, struct graph *graph, struct node *const *before, size_t count,
+                                   void *to, const void *from, size_t bytes, int kind)
+{
+    struct content content;
+    hipError_t error = prepare_line(to, from, bytes, kind, &content);
+    return node_add(node, graph, before, count, NODE_COPY, error, &content);
+}
+
+hipError_t hipGraphMemcpyNodeSetParams1D(struct node *node, void *to, const void *from, size_t bytes, int kind)
+{
+    struct content content;
+    hipError_t error = to == from ? hipErrorInvalidValue : prepare_line(to, from, bytes, kind, &content);
+    return node_set(node, NODE_COPY, error, &content);
+}
+
+hipError_t hipGraphExecMemcpyNodeSetParams1D(struct graph *executable, struct node *node, void *to, const void *from,
+                                             size_t bytes, int kind)
+{
+    struct content content;
+    hipError_t error = to == from ? hipErrorInvalidValue : prepare_line(to, from, bytes, kind, &content);
+    return exec_set(executable, node, NODE_COPY, error, &content);
+}
+
+/* Symbols: variables of the current device. */
+
+static hipError_t prepare_symbol(const void *symbol, void *to, const void *from, size_t bytes, size_t offset, int kind,
+                                 struct content *content)
+{
+    void *place;
+    hipError_t error = symbol ? symbol_place(symbol, device_current(), bytes, offset, &place) : hipErrorInvalidSymbol;
+    if (error || !bytes)
+        return error ? error : hipErrorInvalidValue;
+    error = to ? prepare_line(to, place, bytes, COPY_DEFAULT, content) : prepare_line(place, from, bytes, COPY_DEFAULT, content);
+    content->copy.params.kind = kind;
+    return error;
+}
+
+/* Changes, unlike additions, say which way, and refuse another symbol on the other side. `wrong`: the error for another way. */
+static hipError_t check_symbol_kind(const void *other, int kind, int of_host, hipError_t wrong)
+{
+    struct variable found;
+    if (symbol_variable(other, device_current(), &found) == hipSuccess)
+        return hipErrorInvalidValue;
+    bool good = kind == COPY_DEFAULT || (is_known(other) ? kind == DEVICE_TO_DEVICE || kind == COPY_DEVICE_NO_CU || kind == of_host
+                                                         : kind == of_host);
+    return good ? hipSuccess : wrong;
+}
+
+hipError_t hipGraphAddMemcpyNodeToSymbol(struct node **node, struct graph *graph, struct node *const *before, size_t count,
+                                         const void *symbol, const void *from, size_t bytes, size_t offset, int kind)
+{
+    struct content content;
+    hipError_t error = prepare_symbol(symbol, NULL, from, bytes, offset, kind, &content);
+    return node_add(node, graph, before, count, NODE_COPY, error, &content);
+}
+
+hipError_t hipGraphAddMemcpyNodeFromSymbol(struct node **node, struct graph *graph, struct node *const *before, size_t count,
+                                           void *to, const void *symbol, size_t bytes, size_t offset, int kind)
+{
+    struct content content;
+    hipError_t error = prepare_symbol(symbol, to, NULL, bytes, offset, kind, &content);
+    return node_add(node, graph, before, count, NODE_COPY, error, &content);
+}
+
+static hipError_t prepare_to(const void *symbol, const void *from, size_t bytes, size_t offset, int kind, struct content *content)
+{
+    hipError_t error = prepare_symbol(symbol, NULL, from, bytes, offset, kind, content);
+    return error ? error : check_symbol_kind(from, kind, HOST_TO_DEVICE, hipErrorInvalidValue);
+}
+
+static hipError_t prepare_from(void *to, const void *symbol, size_t bytes, size_t offset, int kind, struct content *content)
+{
+    hipError_t error = prepare_symbol(symbol, to, NULL, bytes, offset, kind, content);
+    return error ? error : check_symbol_kind(to, kind, DEVICE_TO_HOST, hipErrorInvalidMemcpyDirection);
+}
+
+hipError_t hipGraphMemcpyNodeSetParamsToSymbol(struct node *node, const void *symbol, const void *from, size_t bytes,
+                                               size_t offset, int kind)
+{
+    struct content content;
+    hipError_t error = prepare_to(symbol, from, bytes, offset, kind, &content);
+    return node_set(node, NODE_COPY, error, &content);
+}
+
+hipError_t hipGraphMemcpyNodeSetParamsFromSymbol(struct node *node, void *to, const void *symbol, size_t bytes,
+                                                 size_t offset, int kind)
+{
+    struct content content;
+    hipError_t error = prepare_from(to, symbol, bytes, offset, kind, &content);
+    return node_set(node, NODE_COPY, error, &content);
+}
+
+hipError_t hipGraphExecMemcpyNodeSetParamsToSymbol(struct graph *executable, struct node *node, const void *symbol,
+                                                   const void *from, size_t bytes, size_t offset, int kind)
+{
+    struct content content;
+    hipError_t error = prepare_to(symbol, from, bytes, offset, kind, &content);
+    return exec_set(executable, node, NODE_COPY, error, &content);
+}
+
+hipError_t hipGraphExecMemcpyNodeSetParamsFromSymbol(struct graph *executable, struct node *node, void *to,
+                                                     const void *symbol, size_t bytes, size_t offset, int kind)
+{
+    struct content content;
+    hipError_t error = prepare_from(to, symbol, bytes, offset, kind, &content);
+    return exec_set(executable, node, NODE_COPY, error, &content);
+}
+
+/* The driver's form. */
+
+static struct pitched driver_pitched(const struct driver_place *place, size_t width)
+{
+    return (struct pitched){place->type == TYPE_HOST ? place->host : place->device, place->pitch, width, place->height};
+}
+
+static hipError_t prepare_driver(const struct driver_copy *params, struct content *content)
+{
+    const struct driver_place *from = &params->from, *to = &params->to;
+    if (from->type == TYPE_ARRAY || to->type == TYPE_ARRAY)
+        return hipErrorNotSupported;
+    struct copy3d block = {
+        .from_at = {from->x, from->y, from->z}, .from = driver_pitched(from, params->width),
+        .to_at = {to->x, to->y, to->z}, .to = driver_pitched(to, params->width),
+        .extent = {params->width, params->height, params->depth}};
+    block.kind = kind_between(block.to.address, block.from.address);
+    hipError_t error = prepare_block(&block, content);
+    content->copy.driver = *params;
+    return error;
+}
+
+hipError_t hipDrvGraphAddMemcpyNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
+                                    const struct driver_copy *params, void *context)
+{
+    struct content content;
+    (void)context;
+    hipError_t error = prepare_driver(params, &content);
+    return node_add(node, graph, before, count, NODE_COPY, error, &content);
+}
+
+hipError_t hipDrvGraphMemcpyNodeGetParams(struct node *node, struct driver_copy *params)
+{
+    if (!is_of(node, NODE_COPY))
+        return hipErrorInvalidValue;
+    *params = node->content.copy.driver;
+    return hipSuccess;
+}
+
+hipError_t hipDrvGraphMemcpyNodeSetParams(struct node *node, const struct driver_copy *params)
+{
+    struct content content;
+    hipError_t error = prepare_driver(params, &content);
+    return node_set(node, NODE_COPY, error, &content);
+}
+
+hipError_t hipDrvGraphExecMemcpyNodeSetParams(struct graph *executable, struct node *node, const struct driver_copy *params,
+                                              void *context)
+{
+    struct content content;
+    (void)context;
+    hipError_t error = prepare_driver(params, &content);
+    return exec_set(executable, node, NODE_COPY, error, &content);
+}
