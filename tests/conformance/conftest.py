@@ -38,7 +38,11 @@ class Outcomes:
             together = [other.name for other in self.wanted[case.program] if not other.alone]
             names = [case.name] if case.alone else together
             environment = {**self.environment, "LUTHIER_DEVICE": case_programs.device_of(case.program)}
-            results.update(case_programs.run(self.programs[case.program].result(), names, environment))
+            try:
+                program = self.programs[case.program].result()
+            except RuntimeError as error:  # with the compiler's words
+                return str(error)
+            results.update(case_programs.run(program, names, environment))
         return results[case.name]
 
 
