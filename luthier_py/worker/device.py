@@ -34,7 +34,7 @@ from luthier_py.worker import bundles, properties
 from luthier_py.worker.arena import Arena
 from luthier_py.worker.edge import Refused, guarded
 from luthier_py.worker.settings import MEMORY, PROFILE, chosen_memory, chosen_profile
-from luthier_py.worker.targets import VARIABLE, chosen_targets
+from luthier_py.worker.targets import VARIABLE, chosen_targets, visible_devices
 from luthier_py.worker.wire import Request, counted
 
 SHARED_GROUPS = 16  # work-groups of a thread from which on threads pay
@@ -55,7 +55,9 @@ class DeviceService:
     """Mutable: one program's devices. They share their memory, and run one launch at a time."""
 
     def __init__(self) -> None:
-        self.targets = chosen_targets(os.environ.get(VARIABLE, ""))
+        every = chosen_targets(os.environ.get(VARIABLE, ""))
+        self._numbers = visible_devices([properties.device_uuid(number) for number in range(len(every))], os.environ)
+        self.targets = [every[number] for number in self._numbers]
         self._memory_bytes = chosen_memory(os.environ.get(MEMORY, ""))
         self._modules: dict[int, Loaded] = {}
         self._queue: queue.SimpleQueue[Request] = queue.SimpleQueue()
@@ -104,6 +106,8 @@ class DeviceService:
         raise Invalid(f"message {request.code} is unknown")
 
     def _open(self, address: int, size: int) -> bytes:
+        if not self.targets:
+            raise Refused("all devices are hidden", protocol.STATUS_NO_DEVICE)
         self.arena = Arena(address, size)
         self.memory = Memory((self.arena.address, self.arena.size))
         self.devices = [
@@ -113,7 +117,7 @@ class DeviceService:
         threading.Thread(target=self._run, daemon=True).start()
         count = len(self.targets)
         each = min(self._memory_bytes, self.arena.size // 2 // count)  # the other half is for memory of the host
-        facts = [describe(target, number, each) for number, target in enumerate(self.targets)]
+        facts = [describe(target, number, each) for number, target in zip(self._numbers, self.targets, strict=True)]
         return struct.pack("<I", count) + b"".join(facts)
 
     def _allocate(self, size: int) -> int:

@@ -1,7 +1,8 @@
 """What the emulated device says of itself, in the forms that HIP programs ask for.
 
 In: a Target. Out: the two layouts of hipDeviceProp_t (before HIP 6, and since), attributes by number.
-Source: the HIP 5.2 and 7.1 headers. Invariant: fields that are not known here are zero.
+Source: the HIP 5.2 and 7.1 headers. Invariant: fields that are not known here are zero, and so is what the device
+lacks: images, virtual memory management, values in memory that streams wait for, launches over several devices.
 """
 
 from __future__ import annotations
@@ -16,6 +17,14 @@ from luthier_py.runtime.native.protocol import Form
 from luthier_py.worker.settings import MEMORY_BYTES
 
 _CLOCK_KHZ, _LARGEST = 1_000_000, 2**31 - 1
+_WALL_CLOCK_KHZ = 100_000  # the reference clock of AMD's data centre GPUs, which s_memrealtime counts
+_L2_BYTES = 4 << 20
+# hipDeviceArch_t, from bit 0 on; what AMD's runtime says no to is a blank (ROCm/clr, ihipGetDeviceProperties).
+_ARCHITECTURE = (
+    "hasGlobalInt32Atomics hasGlobalFloatAtomicExch hasSharedInt32Atomics hasSharedFloatAtomicExch hasFloatAtomicAdd "
+    "hasGlobalInt64Atomics hasSharedInt64Atomics hasDoubles hasWarpVote hasWarpBallot hasWarpShuffle - "
+    "hasThreadFenceSystem - - has3dGrid -"
+).split()
 _SIZES = {"i": 4, "q": 8, "c": 1}
 
 # name, with its type (c char, i int, q size_t or pointer) and count.
@@ -49,19 +58,27 @@ deferredMappingHipArraySupported:i ipcEventSupported:i clusterLaunch:i unifiedFu
 gcnArchName:256c maxSharedMemoryPerMultiProcessor:q clockInstructionRate:i arch:i hdpMemFlushCntl:q
 hdpRegFlushCntl:q unmatched:4i isLargeBar:i asicRevision:i
 """
-# hipDeviceAttribute_t: number and property; an index where the property is an array.
+# hipDeviceAttribute_t: number and property; an index where the property is an array. Those that AMD's runtime knows
+# (ROCm/clr, hipDeviceGetAttribute): the others of HIP's header are for CUDA only, and hipErrorInvalidValue.
 ATTRIBUTES = """
- 2:asyncEngineCount 3:canMapHostMemory 5:clockRate 6:computeMode 8:concurrentKernels 9:concurrentManagedAccess
-10:cooperativeLaunch 11:cooperativeMultiDeviceLaunch 13:directManagedMemAccessFromHost 16:integrated
-17:isMultiGpuBoard 18:kernelExecTimeoutEnabled 19:l2CacheSize 23:major 24:managedMemory
-25:maxBlocksPerMultiProcessor 26:maxThreadsDim.0 27:maxThreadsDim.1 28:maxThreadsDim.2 29:maxGridSize.0
-30:maxGridSize.1 31:maxGridSize.2 56:maxThreadsPerBlock 57:maxThreadsPerMultiProcessor 58:memPitch 59:memoryBusWidth
-60:memoryClockRate 61:minor 63:multiProcessorCount 65:pageableMemoryAccess 66:pageableMemoryAccessUsesHostPageTables
-67:pciBusID 68:pciDeviceID 69:pciDomainID 71:regsPerBlock 72:regsPerMultiprocessor 74:sharedMemPerBlock
-75:sharedMemPerBlockOptin 76:sharedMemPerMultiprocessor 78:streamPrioritiesSupported 82:texturePitchAlignment
-83:totalConstMem 84:totalGlobalMem 85:unifiedAddressing 87:warpSize 88:memoryPoolsSupported 90:hostRegisterSupported
-10000:clockInstructionRate 10002:maxSharedMemoryPerMultiProcessor 10011:isLargeBar 10012:asicRevision
-10014:imageSupport 10015:multiProcessorCount 10016:fineGrainSupport 10017:clockInstructionRate 10018:xccs
+0:ECCEnabled 1:accessPolicyMaxWindowSize 2:asyncEngineCount 3:canMapHostMemory 4:canUseHostPointerForRegisteredMem
+5:clockRate 6:computeMode 7:computePreemptionSupported 8:concurrentKernels 9:concurrentManagedAccess
+10:cooperativeLaunch 11:cooperativeMultiDeviceLaunch 12:deviceOverlap 13:directManagedMemAccessFromHost
+14:globalL1CacheSupported 15:hostNativeAtomicSupported 16:integrated 17:isMultiGpuBoard 18:kernelExecTimeoutEnabled
+19:l2CacheSize 20:localL1CacheSupported 22:luidDeviceNodeMask 23:major 24:managedMemory 25:maxBlocksPerMultiProcessor
+26:maxThreadsDim.0 27:maxThreadsDim.1 28:maxThreadsDim.2 29:maxGridSize.0 30:maxGridSize.1 31:maxGridSize.2
+32:maxSurface1D 39:maxTexture1D 41:maxTexture1DLinear 42:maxTexture1DMipmap 43:maxTexture2D.0 44:maxTexture2D.1
+49:maxTexture3D.0 50:maxTexture3D.1 51:maxTexture3D.2 53:maxTextureCubemap 56:maxThreadsPerBlock
+57:maxThreadsPerMultiProcessor 58:memPitch 59:memoryBusWidth 60:memoryClockRate 61:minor 62:multiGpuBoardGroupID
+63:multiProcessorCount 65:pageableMemoryAccess 66:pageableMemoryAccessUsesHostPageTables 67:pciBusID 68:pciDeviceID
+69:pciDomainID 70:persistingL2CacheMaxSize 71:regsPerBlock 72:regsPerMultiprocessor 73:reservedSharedMemPerBlock
+74:sharedMemPerBlock 75:sharedMemPerBlockOptin 76:sharedMemPerMultiprocessor 78:streamPrioritiesSupported
+79:surfaceAlignment 81:textureAlignment 82:texturePitchAlignment 83:totalConstMem 84:totalGlobalMem
+85:unifiedAddressing 87:warpSize 88:memoryPoolsSupported 89:virtualMemoryManagement 90:hostRegisterSupported
+91:memoryPoolSupportedHandleTypes 10000:clockInstructionRate 10002:maxSharedMemoryPerMultiProcessor
+10005:hdpMemFlushCntl 10006:hdpRegFlushCntl 10007:unmatched.0 10008:unmatched.1 10009:unmatched.2 10010:unmatched.3
+10011:isLargeBar 10012:asicRevision 10013:streamWaitValue 10014:imageSupport 10015:multiProcessorCount
+10016:fineGrainSupport 10017:wallClockRate 10018:xccs 10019:availableVgprs 10020:pciChipId
 """
 
 
@@ -75,7 +92,7 @@ def properties(
     return {
         "name": device_name(target).encode(),
         "gcnArchName": str(architecture(target)).encode(),
-        "uuid": b"LUTHIER-EMULATO" + bytes([ord("R") + number]),
+        "uuid": device_uuid(number).encode(),
         "pciBusID": number,
         "totalGlobalMem": memory_bytes,
         "sharedMemPerBlock": target.lds_bytes,
@@ -95,8 +112,12 @@ def properties(
         "major": int(digits[:-2]),
         "minor": int(digits[-2], 16),
         "multiProcessorCount": COMPUTE_UNITS,
-        "l2CacheSize": 4 << 20,
+        "l2CacheSize": _L2_BYTES,
+        "persistingL2CacheMaxSize": _L2_BYTES,
+        "globalL1CacheSupported": 1,
+        "localL1CacheSupported": 1,
         "clockInstructionRate": _CLOCK_KHZ,
+        "wallClockRate": _WALL_CLOCK_KHZ,
         "maxThreadsPerMultiProcessor": target.simds * target.max_waves_per_simd * wave,
         "concurrentKernels": 1,
         "canMapHostMemory": 1,
@@ -105,19 +126,28 @@ def properties(
         "memPitch": _LARGEST,
         "textureAlignment": 256,
         "texturePitchAlignment": 256,
+        "surfaceAlignment": 256,
         "managedMemory": 1,
         "concurrentManagedAccess": 1,
         "directManagedMemAccessFromHost": 1,
         "unifiedAddressing": 1,
         "memoryPoolsSupported": 1,
         "hostRegisterSupported": 1,
+        "hostNativeAtomicSupported": 1,
         "asyncEngineCount": 1,
+        "deviceOverlap": 1,
         "streamPrioritiesSupported": 1,
         "isLargeBar": 1,
         "fineGrainSupport": 1,
         "xccs": 1,
-        "arch": (1 << 19) - 1,
+        "availableVgprs": target.vgpr_total_limit,
+        "arch": sum(1 << bit for bit, name in enumerate(_ARCHITECTURE) if name != "-"),
     }
+
+
+def device_uuid(number: int) -> str:
+    """Sixteen characters, as ROCr has them behind "GPU-"."""
+    return "LUTHIER-EMULATO" + chr(ord("R") + number)
 
 
 def device_name(target: Target) -> str:

@@ -1,11 +1,13 @@
 """Which devices a program is to see.
 
-In: the text of LUTHIER_DEVICE or ``--device``. Out: a target for each device. Invariant: each of them is emulated.
+In: the text of LUTHIER_DEVICE or ``--device``; the variables by which users hide devices from HIP programs. Out: a
+target for each device; the devices that are left. Invariant: each of them is emulated.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
 from luthier_py.errors import Invalid
 from luthier_py.isa import Target, emulated_target
@@ -25,3 +27,33 @@ def chosen_targets(text: str) -> list[Target]:
             f"most {MAX_DEVICES} of them with commas (emulator:TARGET*2: two of a kind); {given}"
         )
     return [emulated_target(name) for name in names]
+
+
+def visible_devices(uuids: Sequence[str], environment: Mapping[str, str]) -> list[int]:
+    """Which of the devices a HIP program sees, in its order: ROCm's documentation, "GPU isolation techniques".
+
+    ROCR_VISIBLE_DEVICES hides devices from HIP, HIP_VISIBLE_DEVICES (or else CUDA_VISIBLE_DEVICES) some of the rest.
+    What the page leaves open is as ROCm does it (tests/unit/worker/test_targets.py asks ROCm 5.2.3 the same): a list
+    ends at what is no device; ROCr's also at a device that was there before, HIP's goes on; an empty list is none to
+    ROCr and all to HIP.
+    """
+    shown = list(range(len(uuids)))
+    text = environment.get("ROCR_VISIBLE_DEVICES")
+    if text is not None:
+        shown = _listed(text, [f"GPU-{uuid}" for uuid in uuids], r"\s*0*(\d+)", shown, ends_at_twice=True)
+    text = environment.get("HIP_VISIBLE_DEVICES") or environment.get("CUDA_VISIBLE_DEVICES")
+    if text:
+        shown = _listed(text, [], r"(0|[1-9]\d*)", shown)
+    return shown
+
+
+def _listed(text: str, names: list[str], number: str, among: list[int], ends_at_twice: bool = False) -> list[int]:
+    result: list[int] = []
+    for part in text.split(","):
+        found = re.fullmatch(number, part)
+        index = int(found[1]) if found else names.index(part) if part in names else len(among)
+        if index >= len(among) or (ends_at_twice and among[index] in result):
+            break
+        if among[index] not in result:
+            result.append(among[index])
+    return result

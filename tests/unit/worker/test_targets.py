@@ -1,0 +1,71 @@
+"""Devices that users hide from HIP programs: as ROCm does it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from rocm_stack import RocmStack
+
+from luthier_py.worker.properties import device_uuid
+from luthier_py.worker.targets import visible_devices
+
+ROCR, HIP, CUDA = "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"
+CASES: list[tuple[dict[str, str], list[int]]] = [
+    ({}, [0, 1, 2]),
+    ({HIP: "1"}, [1]),
+    ({HIP: "2,0"}, [2, 0]),
+    ({HIP: "1,7,0"}, [1]),
+    ({HIP: "-1"}, []),
+    ({HIP: "0,-1,1"}, [0]),
+    ({HIP: "1,1,2"}, [1, 2]),
+    ({HIP: "1, 2"}, [1]),
+    ({HIP: "01"}, []),
+    ({HIP: "x"}, []),
+    ({HIP: "1,,2"}, [1]),
+    ({HIP: ""}, [0, 1, 2]),
+    ({CUDA: ""}, [0, 1, 2]),
+    ({CUDA: "2"}, [2]),
+    ({CUDA: "2", HIP: "1"}, [1]),
+    ({CUDA: "2", HIP: ""}, [2]),
+    ({ROCR: "2,1"}, [2, 1]),
+    ({ROCR: " 1, 2"}, [1, 2]),
+    ({ROCR: "01"}, [1]),
+    ({ROCR: "1,9,0"}, [1]),
+    ({ROCR: "1,1,2"}, [1]),
+    ({ROCR: "-1"}, []),
+    ({ROCR: "x"}, []),
+    ({ROCR: ""}, []),
+    ({ROCR: "2,1", HIP: "1"}, [1]),
+    ({ROCR: "2,1", HIP: "2"}, []),
+    ({ROCR: "2,1", CUDA: "0"}, [2]),
+]
+
+
+@pytest.mark.parametrize(("environment", "wanted"), CASES)
+def test_visible_devices(environment: dict[str, str], wanted: list[int]) -> None:
+    assert visible_devices([device_uuid(number) for number in range(3)], environment) == wanted
+
+
+def test_rocr_takes_uuids() -> None:
+    uuids = [device_uuid(number) for number in range(3)]
+    assert visible_devices(uuids, {ROCR: f"GPU-{uuids[2]},0"}) == [2, 0]
+
+
+@pytest.mark.slow
+def test_rocm_agrees(rocm_stack: RocmStack, tmp_path: Path) -> None:
+    """The same lists on ROCm 5.2.3: its devices by their bus numbers, which are 3, 4, 5 there."""
+    source, program = tmp_path / "seen.c", tmp_path / "seen"
+    source.write_text(
+        "#include <stdio.h>\n#include <dlfcn.h>\nint main(void) { void *hip = dlopen(\"libamdhip64.so.5\", RTLD_NOW);\n"
+        "int (*count)(int *) = dlsym(hip, \"hipGetDeviceCount\"), n = 0;\n"
+        "int (*bus)(char *, int, int) = dlsym(hip, \"hipDeviceGetPCIBusId\"); count(&n); char id[64];\n"
+        "for (int i = 0; i < n; i++) { bus(id, 64, i); puts(id); } return 0; }\n"
+    )
+    subprocess.run(["cc", source, "-o", program, "-ldl"], check=True)
+    for environment, wanted in CASES:
+        settings = {**os.environ, **rocm_stack.environment("emulator:gfx90a*3"), **environment}
+        done = subprocess.run([program], env=settings, capture_output=True, text=True, timeout=60)
+        assert [int(line.split(":")[1], 16) - 3 for line in done.stdout.splitlines()] == wanted, environment
