@@ -6,6 +6,23 @@
 #include <chrono>
 #include <thread>
 
+#if HIP_VERSION < 50300000 // whose library has no host functions, but callbacks
+inline hipError_t host_function_by_callback(hipStream_t stream, void (*function)(void *), void *data)
+{
+    struct Call {
+        void (*function)(void *);
+        void *data;
+    };
+    auto make = [](hipStream_t, hipError_t, void *call) {
+        Call told = *static_cast<Call *>(call);
+        delete static_cast<Call *>(call);
+        told.function(told.data);
+    };
+    return hipStreamAddCallback(stream, make, new Call{function, data}, 0);
+}
+#define hipLaunchHostFunc host_function_by_callback
+#endif
+
 struct Stream {
     hipStream_t handle = nullptr;
     explicit Stream(unsigned flags = hipStreamNonBlocking) { CHECK(hipStreamCreateWithFlags(&handle, flags)); }
