@@ -19,6 +19,13 @@ from luthier_py.worker.settings import MEMORY_BYTES
 _CLOCK_KHZ, _LARGEST = 1_000_000, 2**31 - 1
 _WALL_CLOCK_KHZ = 100_000  # the reference clock of AMD's data centre GPUs, which s_memrealtime counts
 _L2_BYTES = 4 << 20
+# Counts and flags that are 1.
+_PRESENT = (
+    "globalL1CacheSupported localL1CacheSupported concurrentKernels canMapHostMemory cooperativeLaunch "
+    "managedMemory concurrentManagedAccess directManagedMemAccessFromHost unifiedAddressing "
+    "memoryPoolsSupported hostRegisterSupported hostNativeAtomicSupported asyncEngineCount deviceOverlap "
+    "streamPrioritiesSupported isLargeBar fineGrainSupport xccs"
+).split()
 # hipDeviceArch_t, from bit 0 on; what AMD's runtime says no to is a blank (ROCm/clr, ihipGetDeviceProperties).
 _ARCHITECTURE = (
     "hasGlobalInt32Atomics hasGlobalFloatAtomicExch hasSharedInt32Atomics hasSharedFloatAtomicExch hasFloatAtomicAdd "
@@ -90,6 +97,7 @@ def properties(
     registers = target.wave_registers(wave).per_simd * target.simds * wave
     digits = target.name.removeprefix("gfx")
     return {
+        **dict.fromkeys(_PRESENT, 1),
         "name": device_name(target).encode(),
         "gcnArchName": str(architecture(target)).encode(),
         "uuid": device_uuid(number).encode(),
@@ -114,32 +122,14 @@ def properties(
         "multiProcessorCount": COMPUTE_UNITS,
         "l2CacheSize": _L2_BYTES,
         "persistingL2CacheMaxSize": _L2_BYTES,
-        "globalL1CacheSupported": 1,
-        "localL1CacheSupported": 1,
         "clockInstructionRate": _CLOCK_KHZ,
         "wallClockRate": _WALL_CLOCK_KHZ,
         "maxThreadsPerMultiProcessor": target.simds * target.max_waves_per_simd * wave,
-        "concurrentKernels": 1,
-        "canMapHostMemory": 1,
         "maxBlocksPerMultiProcessor": target.simds * target.max_waves_per_simd,
-        "cooperativeLaunch": 1,
         "memPitch": _LARGEST,
         "textureAlignment": 256,
         "texturePitchAlignment": 256,
         "surfaceAlignment": 256,
-        "managedMemory": 1,
-        "concurrentManagedAccess": 1,
-        "directManagedMemAccessFromHost": 1,
-        "unifiedAddressing": 1,
-        "memoryPoolsSupported": 1,
-        "hostRegisterSupported": 1,
-        "hostNativeAtomicSupported": 1,
-        "asyncEngineCount": 1,
-        "deviceOverlap": 1,
-        "streamPrioritiesSupported": 1,
-        "isLargeBar": 1,
-        "fineGrainSupport": 1,
-        "xccs": 1,
         "availableVgprs": target.vgpr_total_limit,
         "arch": sum(1 << bit for bit, name in enumerate(_ARCHITECTURE) if name != "-"),
     }

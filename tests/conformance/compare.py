@@ -97,8 +97,9 @@ def main(names: list[str]) -> int:
     print(*(f"{case}: no difference any more" for case in stale), sep="\n")
     open_ones = different.keys() - explained.keys()
     print(f"{len(absent)} cases need functions that this ROCm has not")
-    print(f"{len(results)} cases on both: {sum(not row.ours for row in results)} right on ours, "
-          f"{sum(not row.rocm for row in results)} on ROCm's; {len(different)} differ, {len(open_ones)} unexplained")  # fmt: skip
+    ours, rocm = (sum(not side for side in sides) for sides in zip(*((r.ours, r.rocm) for r in results), strict=True))
+    print(f"{len(results)} cases on both: {ours} right on ours, {rocm} on ROCm's; {len(different)} differ, ", end="")
+    print(f"{len(open_ones)} unexplained")
     return int(bool(open_ones or stale))
 
 

@@ -298,6 +298,7 @@ CASE(versions)
     CHECK(hipInit(0));
     GIVES(hipErrorInvalidValue, hipInit(1));
 }
+#if HIP_VERSION_MAJOR >= 6
 CASE(stack_limit_is_kept)
 {
     size_t before = 0, after = 0;
@@ -313,19 +314,19 @@ CASE(heap_limit_is_kept)
     size_t before = 0, after = 0;
     CHECK(hipDeviceGetLimit(&before, hipLimitMallocHeapSize));
     REQUIRE(before > 0);
-#if HIP_VERSION_MAJOR >= 6
     CHECK(hipDeviceSetLimit(hipLimitMallocHeapSize, before * 2));
     CHECK(hipDeviceGetLimit(&after, hipLimitMallocHeapSize));
     EQUAL(before * 2, after);
     CHECK(hipDeviceSetLimit(hipLimitMallocHeapSize, before));
-#endif
 }
+#endif
 CASE(limits_refuse)
 {
     size_t value;
-    GIVES(hipErrorInvalidValue, hipDeviceGetLimit(nullptr, hipLimitStackSize));
+    GIVES(hipErrorInvalidValue, hipDeviceGetLimit(nullptr, hipLimitMallocHeapSize));
     REQUIRE(hipDeviceGetLimit(&value, hipLimit_t(0xFFFF)) != hipSuccess);
 #if HIP_VERSION_MAJOR >= 6
+    GIVES(hipErrorInvalidValue, hipDeviceGetLimit(nullptr, hipLimitStackSize));
     GIVES(hipErrorInvalidValue, hipDeviceSetLimit(hipLimit_t(0xFFFF), 1024));
     GIVES(hipErrorInvalidValue, hipDeviceSetLimit(hipLimit_t(-1), 1024));
     GIVES(hipErrorUnsupportedLimit, hipDeviceSetLimit(hipLimitPrintfFifoSize, 1024));

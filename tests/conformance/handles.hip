@@ -52,6 +52,7 @@ CASE(stream_get_priority)
         return hipStreamGetPriority(s, &priority);
     });
 }
+#if HIP_VERSION_MAJOR >= 6
 CASE(stream_get_device)
 {
     refuses_streams([](hipStream_t s) {
@@ -59,6 +60,7 @@ CASE(stream_get_device)
         return hipStreamGetDevice(s, &device);
     });
 }
+#endif
 CASE(stream_wait_event)
 {
     Event e;

@@ -215,6 +215,7 @@ CASE(cooperative_refuses_what_does_not_fit_at_once)
     CHECK(hipDeviceSynchronize());
     GIVES(hipErrorCooperativeLaunchTooLarge, together({{1, 1, 1}, {1, 1, 1}}, LDS + 1));
 }
+#if HIP_VERSION_MAJOR >= 6
 CASE(cooperative_module_launch)
 {
     Module module;
@@ -232,6 +233,7 @@ CASE(cooperative_module_launch)
     CHECK(hipDeviceSynchronize());
     GIVES(hipErrorInvalidHandle, hipModuleLaunchCooperativeKernel(nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr));
 }
+#endif
 CASE(several_devices_with_one)
 {
     Stream s;
@@ -273,6 +275,7 @@ CASE(several_devices_refuse)
         GIVES(hipErrorInvalidConfiguration, launch(&other, 1, 0));
     }
 }
+#if HIP_VERSION_MAJOR >= 6
 CASE(several_devices_with_a_module)
 {
     Stream s;
@@ -291,6 +294,7 @@ CASE(several_devices_with_a_module)
     GIVES(hipErrorInvalidValue, hipModuleLaunchCooperativeKernelMultiDevice(&params, 0, 0));
     GIVES(hipErrorInvalidValue, hipModuleLaunchCooperativeKernelMultiDevice(&params, 1, 4));
 }
+#endif
 #if HIP_VERSION_MAJOR >= 7
 CASE(launch_with_a_configuration)
 {

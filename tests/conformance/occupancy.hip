@@ -54,7 +54,7 @@ CASE(flags)
     CHECK(hipOccupancyMaxActiveBlocksPerMultiprocessor(&plain, light, 64, 0));
     CHECK(hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, light, 64, 0, hipOccupancyDefault));
     EQUAL(plain, blocks);
-    CHECK(hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, light, 64, 0, hipOccupancyDisableCachingOverride));
+    CHECK(hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, light, 64, 0, 1 /* hipOccupancyDisableCachingOverride */));
     EQUAL(plain, blocks);
     GIVES(hipErrorInvalidValue, hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, light, 64, 0, 0xFFFF));
 }
