@@ -54,7 +54,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory, require_tool: Callable
     device = {"LUTHIER_DEVICE": "emulator:gfx90a"}
     alone = {**os.environ, **settings, **device}
     done = subprocess.run([PYTHON, PROGRAM], env=alone, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "PASSED\n"), done.stderr  # for its kernels to be compiled, however long
+    assert (done.returncode, done.stdout) == (0, "PASSED\n"), done.stderr  # its kernels are compiled now
     return settings
 
 
