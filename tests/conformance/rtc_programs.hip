@@ -144,6 +144,54 @@ extern "C" __global__ void k(float *v)
         EQUAL(0 + 4 + 80 + 31 + 3 + 4 + 64 + (i == 3 ? 4 : 0), got[i]);
 }
 
+CASE(types_that_are_built_in)
+{
+    const char source[] = "static_assert(__hip_internal::is_same<ptrdiff_t, WANTED>::value, \"\");\n"
+                          "extern \"C\" __global__ void k(clock_t *v) { std::ptrdiff_t n = sizeof(size_t); uint4 u = {1, 2, 3, 4}; *v = n + u.w; }\n";
+    Program program(source), wide(source);
+    program.compiled({"-DWANTED=long"});
+    wide.compiled({"-DWANTED=long long", "-D__HIPRTC_PTRDIFF_T_IS_LONG_LONG__=1"});
+    std::vector<char> code = program.code();
+    EQUAL(12, Loaded(code.data()).run<long>("k", {0})[0]);
+}
+
+CASE(standard_headers)
+{
+    Program program("#include <cstddef>\n#include <cstdint>\n#include <type_traits>\n"
+                    "extern \"C\" __global__ void k(std::int32_t *v) { *v = std::is_same<std::size_t, unsigned long>::value ? 3 : 4; }\n");
+    program.compiled();
+    std::vector<char> code = program.code();
+    EQUAL(3, Loaded(code.data()).run<int>("k", {0})[0]);
+}
+
+CASE(includes_of_what_is_there)
+{
+    Program program("#include <hip/hip_runtime.h>\nextern \"C\" __global__ void k(int *v) { *v = blockDim.x; }\n");
+    program.compiled();
+    std::vector<char> code = program.code();
+    EQUAL(1, Loaded(code.data()).run<int>("k", {0})[0]);
+}
+
+CASE(shared_memory_and_launch_bounds)
+{
+    Program program("extern \"C\" __global__ __launch_bounds__(128) void k(int *v)\n{\n    extern __shared__ int room[];\n    room[threadIdx.x] = v[threadIdx.x];\n"
+                    "    __syncthreads();\n    v[threadIdx.x] = room[blockDim.x - 1 - threadIdx.x] * warpSize;\n}\n");
+    program.compiled();
+    std::vector<char> code = program.code();
+    Loaded loaded(code.data());
+    int host[100], *memory;
+    for (int i = 0; i < 100; i++)
+        host[i] = i;
+    CHECK(hipMalloc(&memory, sizeof host));
+    CHECK(hipMemcpy(memory, host, sizeof host, hipMemcpyHostToDevice));
+    void *arguments[] = {&memory};
+    CHECK(hipModuleLaunchKernel(loaded.kernel("k"), 1, 1, 1, 100, 1, 1, sizeof host, nullptr, arguments, nullptr));
+    CHECK(hipMemcpy(host, memory, sizeof host, hipMemcpyDeviceToHost));
+    CHECK(hipFree(memory));
+    for (int i = 0; i < 100; i++)
+        EQUAL((99 - i) * 64, host[i]);
+}
+
 CASE(headers)
 {
     Program program("#include \"a.h\"\n#include <deep/b.h>\nextern \"C\" __global__ void k(int *v) { v[threadIdx.x] = a(v[threadIdx.x]); }\n",

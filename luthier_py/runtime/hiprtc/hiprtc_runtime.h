@@ -57,6 +57,18 @@
 #include <hip/amd_detail/hip_cooperative_groups_helper.h>
 #include <hip/amd_detail/amd_hip_cooperative_groups.h>
 #endif
+#ifndef __HIP_NO_STD_DEFS__ /* what ROCm's library defines beside them (clr, HIPRTC.cmake), and its switch for it */
+#if __HIPRTC_PTRDIFF_T_IS_LONG_LONG__ + 0
+typedef long long ptrdiff_t;
+#else
+typedef __PTRDIFF_TYPE__ ptrdiff_t;
+#endif
+typedef long clock_t;
+namespace std {
+using ::clock_t;
+using ::ptrdiff_t;
+}
+#endif
 #if __has_include(<hip/hip_fp16.h>)
 #include <hip/hip_fp16.h>
 #endif

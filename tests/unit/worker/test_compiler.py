@@ -135,7 +135,8 @@ def test_names_leave_nothing_in_the_code(tools: Search, fresh: Path) -> None:
     plain = compiled(program(source), tools)
     assert named.names == ("_Z1kIiEvPT_",) and plain.names == ()
     files = [ELFFile(io.BytesIO(made.code)) for made in (named, plain)]
-    sections = [{s.name: s.data() for s in file.iter_sections() if s["sh_flags"] & SH_FLAGS.SHF_ALLOC} for file in files]
+    loaded = SH_FLAGS.SHF_ALLOC
+    sections = [{s.name: s.data() for s in file.iter_sections() if s["sh_flags"] & loaded} for file in files]
     assert sections[0].keys() == sections[1].keys() and {".text", ".rodata", ".dynsym"} <= sections[0].keys()
     for name in (".text", ".rodata"):
         assert sections[0][name] == sections[1][name]

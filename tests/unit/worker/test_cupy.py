@@ -44,13 +44,18 @@ def environment(tmp_path_factory: pytest.TempPathFactory, require_tool: Callable
     hipcc.chmod(0o755)
     thrust = package / "_core" / "include" / "cupy" / "_cccl"
     included = " ".join(f"-isystem {thrust / name}" for name in ("thrust", "libcudacxx", "cub"))
-    return {
+    settings = {
         "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
         "ROCM_HOME": str(runtime_folder()),
         "LD_LIBRARY_PATH": f"{runtime_folder()}{os.pathsep}{libraries}",
         "CUPY_CACHE_DIR": str(tmp_path_factory.mktemp("kernels")),
         "HIPRTC_COMPILE_OPTIONS_APPEND": included,
     }
+    device = {"LUTHIER_DEVICE": "emulator:gfx90a"}
+    alone = {**os.environ, **settings, **device}
+    done = subprocess.run([PYTHON, PROGRAM], env=alone, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "PASSED\n"), done.stderr  # its kernels are compiled now
+    return settings
 
 
 def test_alone_and_under_a_tool(
