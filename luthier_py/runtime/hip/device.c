@@ -83,6 +83,7 @@ static void after_fork(void)
     memory_after_fork();
     launches_after_fork();
     handles_after_fork();
+    arrays_after_fork();
     work_after_fork();
     control = NULL;
     ready = false;

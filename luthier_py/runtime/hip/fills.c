@@ -1,5 +1,9 @@
-/* Fills: `count` elements of 1, 2 or 4 bytes in each row, of memory that HIP knows. */
-#include "luthier.h"
+/* Fills: `count` elements of 1, 2 or 4 bytes in each row, of memory that HIP knows.
+ *
+ * Of the calls that are not asynchronous only those wait that fill host memory, or begin inside an allocation, as in AMD's
+ * runtime; all others are done before what comes after them on the default stream.
+ */
+#include "transfers.h"
 
 /* Bytes that a fill spans; 0 where its numbers make no sense. */
 static size_t span(const struct fill *fill)
@@ -25,11 +29,19 @@ hipError_t fill_prepare(const struct fill *fill, struct operation *operation)
     return hipSuccess;
 }
 
+static bool is_whole_on_device(const void *address)
+{
+    struct allocation found;
+    return memory_find(address, &found) && is_on_device(address) && !found.flags && found.address == (uintptr_t)address;
+}
+
 static hipError_t fill(const struct fill *all, bool wait, stream_t stream)
 {
     struct operation operation;
     hipError_t error = fill_prepare(all, &operation);
-    return error ? error : wait ? perform_and_wait(stream, &operation) : perform(stream, &operation);
+    if (error)
+        return error;
+    return wait && !is_whole_on_device(all->to) ? perform_and_wait(stream, &operation) : perform(stream, &operation);
 }
 
 static hipError_t fill_line(void *to, uint32_t value, uint32_t element, size_t count, bool wait, stream_t stream)
@@ -62,33 +74,70 @@ hipError_t hipMemsetD8(void *to, unsigned char value, size_t count) { return fil
 hipError_t hipMemsetD16(void *to, unsigned short value, size_t count) { return fill_line(to, value, 2, count, true, NULL); }
 hipError_t hipMemsetD32(void *to, int value, size_t count) { return fill_line(to, (uint32_t)value, 4, count, true, NULL); }
 
-static struct fill rows(void *to, size_t pitch, int value, size_t width, size_t height)
-{
-    return (struct fill){to, (uint8_t)value, 1, pitch, 0, width, height, 1};
-}
+/* Rows: each must fit its pitch, also where there is but one. `count` is in elements, the pitch in bytes. */
 
 static hipError_t fill_pitched(const struct fill *all, bool wait, stream_t stream)
 {
+    size_t row;
     bool some = all->count && all->height && all->depth;
-    return some && all->count > all->pitch ? hipErrorInvalidValue : fill(all, wait, stream);
+    if (some && (__builtin_mul_overflow(all->count, (size_t)all->element, &row) || row > all->pitch))
+        return hipErrorInvalidValue;
+    return fill(all, wait, stream);
+}
+
+static hipError_t fill_rows(void *to, size_t pitch, uint32_t value, uint32_t element, size_t width, size_t height, bool wait,
+                            stream_t stream)
+{
+    return fill_pitched(&(struct fill){to, value, element, pitch, 0, width, height, 1}, wait, stream);
 }
 
 hipError_t hipMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height, stream_t stream)
 {
-    struct fill all = rows(to, pitch, value, width, height);
-    return fill_pitched(&all, false, stream);
+    return fill_rows(to, pitch, (uint8_t)value, 1, width, height, false, stream);
 }
 
 hipError_t hipMemset2D(void *to, size_t pitch, int value, size_t width, size_t height)
 {
-    struct fill all = rows(to, pitch, value, width, height);
-    return fill_pitched(&all, true, NULL);
+    return fill_rows(to, pitch, (uint8_t)value, 1, width, height, true, NULL);
 }
+
+hipError_t hipMemsetD2D8Async(void *to, size_t pitch, unsigned char value, size_t width, size_t height, stream_t stream)
+{
+    return fill_rows(to, pitch, value, 1, width, height, false, stream);
+}
+
+hipError_t hipMemsetD2D8(void *to, size_t pitch, unsigned char value, size_t width, size_t height)
+{
+    return fill_rows(to, pitch, value, 1, width, height, true, NULL);
+}
+
+hipError_t hipMemsetD2D16Async(void *to, size_t pitch, unsigned short value, size_t width, size_t height, stream_t stream)
+{
+    return fill_rows(to, pitch, value, 2, width, height, false, stream);
+}
+
+hipError_t hipMemsetD2D16(void *to, size_t pitch, unsigned short value, size_t width, size_t height)
+{
+    return fill_rows(to, pitch, value, 2, width, height, true, NULL);
+}
+
+hipError_t hipMemsetD2D32Async(void *to, size_t pitch, unsigned value, size_t width, size_t height, stream_t stream)
+{
+    return fill_rows(to, pitch, value, 4, width, height, false, stream);
+}
+
+hipError_t hipMemsetD2D32(void *to, size_t pitch, unsigned value, size_t width, size_t height)
+{
+    return fill_rows(to, pitch, value, 4, width, height, true, NULL);
+}
+
+/* Boxes. */
 
 static hipError_t fill_slices(const struct pitched *to, int value, const struct extent *extent, bool wait, stream_t stream)
 {
-    struct fill all = rows(to->address, to->pitch, value, extent->width, extent->height);
-    all.depth = extent->depth;
+    struct fill all = {to->address, (uint8_t)value, 1, to->pitch, 0, extent->width, extent->height, extent->depth};
+    if (!extent->width || !extent->height || !extent->depth)
+        return hipSuccess;
     if (__builtin_mul_overflow(to->pitch, to->height, &all.slice) || (extent->depth > 1 && extent->height > to->height))
         return hipErrorInvalidValue;
     return fill_pitched(&all, wait, stream);

@@ -18,7 +18,9 @@
 #include "wire.h"
 
 /* Types of the ABI. */
-enum { COPY_TO_HOST = 2, COPY_DEFAULT = 4 }; /* hipMemcpyKind */
+enum { /* hipMemcpyKind */
+    COPY_HOST_TO_HOST, COPY_TO_DEVICE, COPY_TO_HOST, COPY_ON_DEVICE, COPY_DEFAULT, COPY_ON_DEVICE_NO_CU = 1024
+};
 struct dim3 { uint32_t x, y, z; };
 struct extent { size_t width, height, depth; };
 struct position { size_t x, y, z; };
@@ -28,6 +30,9 @@ struct copy3d {
     void *to_array; struct position to_at; struct pitched to;
     struct extent extent; int kind;
 };
+struct channel_desc { int x, y, z, w, kind; };
+struct array_desc { size_t width, height; int format; unsigned channels; };
+struct array3d_desc { size_t width, height, depth; int format; unsigned channels, flags; };
 struct pointer_attributes { int type, device; void *device_address, *host_address; int managed; unsigned flags; };
 struct function_attributes {
     int binary_version, cache_mode; size_t const_bytes, local_bytes;
@@ -43,6 +48,10 @@ struct access;
 struct fat_binary;
 struct kernel;
 struct module;
+struct array;
+struct driver_rows; /* transfers.h */
+struct peer_box;
+struct batch_box;
 typedef struct stream *stream_t; /* handles: handles.c */
 typedef struct event *event_t;
 typedef struct graph *graph_t, *exec_t;
@@ -50,6 +59,7 @@ typedef struct node *node_t;
 typedef struct module *module_t;
 typedef struct kernel *kernel_t;
 typedef struct pool *pool_t;
+typedef struct array *array_t;
 typedef void (*stream_callback)(stream_t stream, hipError_t status, void *data);
 struct nodes { struct node **at; size_t count, room; };
 struct launch_params { struct dim3 block; void **extra, *function; struct dim3 grid; void **args; unsigned lds_bytes; };
@@ -104,7 +114,8 @@ hipError_t not_supported(const char *name, atomic_flag *said);
 
 /* handles.c: what is alive. The checks are those of functions.txt. */
 enum handle_kind {
-    HANDLE_STREAM = 1, HANDLE_EVENT, HANDLE_GRAPH, HANDLE_EXEC, HANDLE_NODE, HANDLE_MODULE, HANDLE_KERNEL, HANDLE_POOL
+    HANDLE_STREAM = 1, HANDLE_EVENT, HANDLE_GRAPH, HANDLE_EXEC, HANDLE_NODE, HANDLE_MODULE, HANDLE_KERNEL, HANDLE_POOL,
+    HANDLE_ARRAY
 };
 static inline bool between(long long value, long long low, long long high) { return low <= value && value <= high; }
 bool handle_add(const void *handle, enum handle_kind kind); /* false: out of memory */
@@ -119,6 +130,7 @@ hipError_t check_node(node_t node);
 hipError_t check_module(module_t module);
 hipError_t check_kernel(kernel_t kernel);
 hipError_t check_pool(pool_t pool);
+hipError_t check_array(array_t array);
 
 /* memory.c */
 enum kind { KIND_DEVICE, KIND_HOST, KIND_MANAGED, KIND_VARIABLE, KIND_PINNED };
@@ -204,11 +216,16 @@ void operation_discard(struct operation *operation);
 hipError_t perform(stream_t stream, struct operation *operation);
 hipError_t perform_and_wait(stream_t stream, struct operation *operation);
 
-/* transfers.c, fills.c: checked operations; with nothing to do they are OPERATION_NOTHING. */
+/* boxes.c, transfers.c, fills.c: checked operations; with nothing to do they are OPERATION_NOTHING. */
 hipError_t copy_prepare(const struct transfer *copy, struct operation *operation);
+hipError_t line_prepare(void *to, const void *from, size_t bytes, int kind, struct operation *operation);
 hipError_t copy3d_prepare(const struct copy3d *all, struct operation *operation);
+void copy3d_describe(const struct transfer *copy, struct copy3d *all); /* as hipMemcpy3D would be told */
 hipError_t fill_prepare(const struct fill *fill, struct operation *operation);
 hipError_t symbol_place(const void *symbol, int device, size_t bytes, size_t offset, void **place);
+
+/* arrays.c */
+void arrays_after_fork(void);
 
 /* launches.c */
 struct launch {
@@ -266,5 +283,6 @@ void capture_leave(struct stream *stream);
 hipError_t check_unsafe(void);             /* words of functions.txt */
 hipError_t check_legacy(void);
 hipError_t check_recorded(stream_t stream);
+hipError_t check_images(void);             /* textures.c: does this device have images? */
 
 #endif

@@ -17,7 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ERROR_TYPE = "hipError_t"
 INVALID_VALUE, INVALID_DEVICE = 1, 101
-HANDLES = {f"{kind}_t": kind for kind in "stream event graph exec node module kernel pool".split()}
+HANDLES = {f"{kind}_t": kind for kind in "stream event graph exec node module kernel pool array".split()}
 FUNCTION_POINTERS = {"stream_callback"}
 _PARAMETER = re.compile(r"(?P<declaration>[^?:!]+?)(?P<optional>\?)?(?::(?P<test>[^!]+))?(?:!(?P<error>\d+))?$")
 
@@ -28,6 +28,7 @@ class Word(Enum):
     UNSAFE = "unsafe"
     LEGACY = "legacy"
     RECORDED = "recorded"
+    IMAGES = "images"
     COLD = "cold"
     BARE = "bare"
 
@@ -162,9 +163,13 @@ def checks(rows: tuple[Function, ...]) -> str:
 def _checking(row: Function) -> str:
     arguments = ", ".join(p.name for p in row.parameters or ())
     lines = [f"{row.declare(implementation(row.name))};", f"API {row.declare(row.name)};", row.declare(row.name), "{"]
+    result = f"{implementation(row.name)}({arguments})"
+    if Word.IMAGES in row.words:
+        result = "check_images()"
+        lines += [f"    (void){p.name};" for p in row.parameters or ()]
     lines.append(f"    {ERROR_TYPE} found = {'hipSuccess' if Word.COLD in row.words else 'device_ready()'};")
     lines += [f"    if (!found)\n        found = {check};" for check in _checks(row)]
-    lines.append(f"    return note(found ? found : {implementation(row.name)}({arguments}));\n}}\n")
+    lines.append(f"    return note(found ? found : {result});\n}}\n")
     return "\n".join(lines)
 
 

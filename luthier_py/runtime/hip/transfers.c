@@ -1,155 +1,168 @@
-/* Copies. The kind of a copy says nothing that the addresses do not say, except that it must be one (functions.txt). */
-#include "luthier.h"
+/* Copies between addresses: lines, rows, boxes, variables. A kind that calls a side the device's wants memory there that HIP
+ * knows; of a line one side is enough. Else the addresses alone say what is copied.
+ */
+#include "transfers.h"
 
-static const struct transfer NOTHING;
+enum { MAX_PITCH = INT32_MAX };
 
-/* Bytes from the first to the last that rows in slices touch; SIZE_MAX where they have no end. */
-static size_t span(size_t slice, size_t depth, size_t pitch, size_t height, size_t width)
+bool to_device(int kind) { return kind == COPY_TO_DEVICE || kind == COPY_ON_DEVICE || kind == COPY_ON_DEVICE_NO_CU; }
+bool from_device(int kind) { return kind == COPY_TO_HOST || kind == COPY_ON_DEVICE || kind == COPY_ON_DEVICE_NO_CU; }
+
+/* Lines. */
+
+hipError_t line_prepare(void *to, const void *from, size_t bytes, int kind, struct operation *operation)
 {
-    size_t slices, rows, both, all;
-    bool endless = __builtin_mul_overflow(slice, depth - 1, &slices) || __builtin_mul_overflow(pitch, height - 1, &rows) ||
-                   __builtin_add_overflow(slices, rows, &both) || __builtin_add_overflow(both, width, &all);
-    return endless ? SIZE_MAX : all;
-}
-
-static bool is_pageable(const void *address) { return !memory_known(address, 1); }
-
-hipError_t copy_prepare(const struct transfer *copy, struct operation *operation)
-{
-    *operation = (struct operation){.kind = OPERATION_NOTHING};
-    if (copy->width == 0 || copy->height == 0 || copy->depth == 0)
-        return hipSuccess;
-    if ((copy->height > 1 || copy->depth > 1) && (copy->width > copy->to_pitch || copy->width > copy->from_pitch))
-        return hipErrorInvalidPitchValue;
-    size_t to = span(copy->to_slice, copy->depth, copy->to_pitch, copy->height, copy->width);
-    size_t from = span(copy->from_slice, copy->depth, copy->from_pitch, copy->height, copy->width);
-    if (!copy->to || !copy->from || to == SIZE_MAX || from == SIZE_MAX || !memory_valid(copy->to, to) ||
-        !memory_valid(copy->from, from))
+    struct transfer line = {.to = to, .from = from, .to_pitch = bytes, .from_pitch = bytes, .width = bytes, .height = 1, .depth = 1};
+    bool between_hosts = kind == COPY_HOST_TO_HOST || kind == COPY_DEFAULT;
+    if (bytes && !between_hosts && is_pageable(to) && is_pageable(from))
         return hipErrorInvalidValue;
-    *operation = (struct operation){OPERATION_COPY, .copy = *copy};
-    operation->copy.pageable = is_pageable(copy->to) || is_pageable(copy->from);
-    return hipSuccess;
+    return copy_prepare(&line, operation);
 }
 
-static hipError_t copy(const struct transfer *all, bool wait, stream_t stream)
+static hipError_t line(void *to, const void *from, size_t bytes, int kind, bool wait, stream_t stream)
 {
     struct operation operation;
-    hipError_t error = copy_prepare(all, &operation);
-    return error ? error : wait ? perform_and_wait(stream, &operation) : perform(stream, &operation);
-}
-
-static struct transfer line(void *to, const void *from, size_t bytes)
-{
-    return bytes ? (struct transfer){to, from, bytes, bytes, 0, 0, bytes, 1, 1, false} : NOTHING;
+    hipError_t error = line_prepare(to, from, bytes, kind, &operation);
+    return error ? error : copy_perform(&operation, wait, stream);
 }
 
 hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes, int kind, stream_t stream)
 {
-    (void)kind;
-    struct transfer all = line(to, from, bytes);
-    return copy(&all, false, stream);
+    return line(to, from, bytes, kind, false, stream);
 }
 
 hipError_t hipMemcpyWithStream(void *to, const void *from, size_t bytes, int kind, stream_t stream)
 {
-    (void)kind;
-    struct transfer all = line(to, from, bytes);
-    return copy(&all, true, stream);
+    return line(to, from, bytes, kind, true, stream);
 }
 
-hipError_t hipMemcpy(void *to, const void *from, size_t bytes, int kind)
-{
-    return hipMemcpyWithStream(to, from, bytes, kind, NULL);
-}
+hipError_t hipMemcpy(void *to, const void *from, size_t bytes, int kind) { return line(to, from, bytes, kind, true, NULL); }
 
-hipError_t hipMemcpyHtoD(void *to, const void *from, size_t bytes) { return hipMemcpy(to, from, bytes, 0); }
-hipError_t hipMemcpyDtoH(void *to, const void *from, size_t bytes) { return hipMemcpy(to, from, bytes, 0); }
-hipError_t hipMemcpyDtoD(void *to, const void *from, size_t bytes) { return hipMemcpy(to, from, bytes, 0); }
+hipError_t hipMemcpyHtoD(void *to, const void *from, size_t bytes) { return hipMemcpy(to, from, bytes, COPY_TO_DEVICE); }
+hipError_t hipMemcpyDtoH(void *to, const void *from, size_t bytes) { return hipMemcpy(to, from, bytes, COPY_TO_HOST); }
+hipError_t hipMemcpyDtoD(void *to, const void *from, size_t bytes) { return hipMemcpy(to, from, bytes, COPY_ON_DEVICE); }
 
 hipError_t hipMemcpyHtoDAsync(void *to, const void *from, size_t bytes, stream_t stream)
 {
-    return hipMemcpyAsync(to, from, bytes, 0, stream);
+    return hipMemcpyAsync(to, from, bytes, COPY_TO_DEVICE, stream);
 }
 
 hipError_t hipMemcpyDtoHAsync(void *to, const void *from, size_t bytes, stream_t stream)
 {
-    return hipMemcpyAsync(to, from, bytes, 0, stream);
+    return hipMemcpyAsync(to, from, bytes, COPY_TO_HOST, stream);
 }
 
 hipError_t hipMemcpyDtoDAsync(void *to, const void *from, size_t bytes, stream_t stream)
 {
-    return hipMemcpyAsync(to, from, bytes, 0, stream);
+    return hipMemcpyAsync(to, from, bytes, COPY_ON_DEVICE, stream);
 }
+
+/* Every address is good on all devices. */
 
 hipError_t hipMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes, stream_t stream)
 {
     (void)to_device, (void)from_device;
-    return hipMemcpyAsync(to, from, bytes, 0, stream);
+    return hipMemcpyAsync(to, from, bytes, COPY_ON_DEVICE, stream);
 }
 
 hipError_t hipMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes)
 {
     (void)to_device, (void)from_device;
-    return hipMemcpy(to, from, bytes, 0);
+    return hipMemcpy(to, from, bytes, COPY_ON_DEVICE);
 }
 
-static struct transfer rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height)
-{
-    return (struct transfer){to, from, to_pitch, from_pitch, 0, 0, width, height, 1, false};
-}
+/* Rows: each must fit its pitch, also where there is but one. */
 
-/* A row must fit its pitch also where there is but one. */
-static hipError_t check_pitches(const struct transfer *all)
+static hipError_t rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind,
+                       bool wait, stream_t stream)
 {
-    bool some = all->width && all->height && all->depth;
-    return some && (all->width > all->to_pitch || all->width > all->from_pitch) ? hipErrorInvalidPitchValue : hipSuccess;
+    if (!width || !height)
+        return hipSuccess;
+    if (width > to_pitch || width > from_pitch)
+        return hipErrorInvalidPitchValue;
+    struct box box = {.to = {.address = to, .pitch = to_pitch, .known = to_device(kind)},
+                      .from = {.address = (void *)from, .pitch = from_pitch, .known = from_device(kind)},
+                      .extent = {width, height, 1}};
+    return box_copy(&box, wait, stream);
 }
 
 hipError_t hipMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
                             int kind, stream_t stream)
 {
-    (void)kind;
-    struct transfer all = rows(to, to_pitch, from, from_pitch, width, height);
-    hipError_t error = check_pitches(&all);
-    return error ? error : copy(&all, false, stream);
+    return rows(to, to_pitch, from, from_pitch, width, height, kind, false, stream);
 }
 
 hipError_t hipMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind)
 {
-    (void)kind;
-    struct transfer all = rows(to, to_pitch, from, from_pitch, width, height);
-    hipError_t error = check_pitches(&all);
-    return error ? error : copy(&all, true, NULL);
+    return rows(to, to_pitch, from, from_pitch, width, height, kind, true, NULL);
 }
 
-static char *corner(const struct pitched *pitched, struct position at)
+/* Boxes: each side is an array or memory, positions and width are in elements where an array takes part. */
+
+static hipError_t check_pitched(const struct pitched *memory)
 {
-    return (char *)pitched->address + (at.z * pitched->height + at.y) * pitched->pitch + at.x;
+    if (memory->pitch < memory->width)
+        return hipErrorInvalidPitchValue;
+    return memory->pitch >= MAX_PITCH ? hipErrorInvalidValue : hipSuccess;
+}
+
+static hipError_t read_place(array_t array, const struct pitched *memory, const struct position *at, bool known,
+                             struct place *place)
+{
+    if (!array == !memory->address || (array && !handle_is(array, HANDLE_ARRAY)))
+        return hipErrorInvalidValue;
+    *place = (struct place){.address = memory->address, .array = array, .known = known, .pitch = memory->pitch,
+                            .height = memory->height, .at = *at};
+    if (!array)
+        return check_pitched(memory);
+    return __builtin_mul_overflow(at->x, array->element_bytes, &place->at.x) ? hipErrorInvalidValue : hipSuccess;
+}
+
+static hipError_t read_box(const struct copy3d *all, struct box *box)
+{
+    hipError_t error = read_place(all->from_array, &all->from, &all->from_at, from_device(all->kind), &box->from);
+    if (!error)
+        error = read_place(all->to_array, &all->to, &all->to_at, to_device(all->kind), &box->to);
+    if (error)
+        return error;
+    if (!between(all->kind, COPY_HOST_TO_HOST, COPY_DEFAULT) && all->kind != COPY_ON_DEVICE_NO_CU)
+        return hipErrorInvalidMemcpyDirection;
+    const struct array *from = box->from.array, *to = box->to.array, *one = to ? to : from;
+    box->extent = all->extent;
+    bool odd = (from && to && from->element_bytes != to->element_bytes) ||
+               __builtin_mul_overflow(all->extent.width, one ? one->element_bytes : 1, &box->extent.width);
+    return odd ? hipErrorInvalidValue : hipSuccess;
 }
 
 hipError_t copy3d_prepare(const struct copy3d *all, struct operation *operation)
 {
-    const struct pitched *to = &all->to, *from = &all->from;
-    if (all->from_array || all->to_array)
-        return hipErrorNotSupported;
-    if (all->kind < 0 || all->kind > COPY_DEFAULT)
-        return hipErrorInvalidMemcpyDirection;
-    struct transfer copy = {corner(to, all->to_at), corner(from, all->from_at), to->pitch, from->pitch,
-                            to->pitch * to->height, from->pitch * from->height,
-                            all->extent.width, all->extent.height, all->extent.depth, false};
-    hipError_t error = check_pitches(&copy);
-    return error ? error : copy_prepare(&copy, operation);
+    struct box box;
+    hipError_t error = read_box(all, &box);
+    return error ? error : box_prepare(&box, operation);
 }
 
-static hipError_t copy3d(const struct copy3d *all, bool wait, stream_t stream)
+hipError_t copy3d(const struct copy3d *all, bool wait, stream_t stream)
 {
-    struct operation operation;
-    hipError_t error = copy3d_prepare(all, &operation);
-    return error ? error : wait ? perform_and_wait(stream, &operation) : perform(stream, &operation);
+    struct box box;
+    hipError_t error = read_box(all, &box);
+    return error ? error : box_copy(&box, wait, stream);
 }
 
 hipError_t hipMemcpy3DAsync(const struct copy3d *all, stream_t stream) { return copy3d(all, false, stream); }
 hipError_t hipMemcpy3D(const struct copy3d *all) { return copy3d(all, true, NULL); }
+
+static hipError_t peer_box(const struct peer_box *peers, bool wait, stream_t stream)
+{
+    hipError_t error = device_check(peers->from_device);
+    if (!error)
+        error = device_check(peers->to_device);
+    struct copy3d all = {peers->from_array, peers->from_at, peers->from, peers->to_array, peers->to_at, peers->to,
+                         peers->extent, COPY_DEFAULT};
+    return error ? error : copy3d(&all, wait, stream);
+}
+
+hipError_t hipMemcpy3DPeerAsync(const struct peer_box *peers, stream_t stream) { return peer_box(peers, false, stream); }
+hipError_t hipMemcpy3DPeer(const struct peer_box *peers) { return peer_box(peers, true, NULL); }
 
 /* Variables of the program's own fat binaries. */
 
@@ -165,37 +178,34 @@ hipError_t symbol_place(const void *symbol, int device, size_t bytes, size_t off
     return hipSuccess;
 }
 
-static hipError_t copy_symbol(const void *symbol, void *to, const void *from, size_t bytes, size_t offset, bool wait,
+static hipError_t copy_symbol(const void *symbol, void *to, const void *from, size_t bytes, size_t offset, int kind, bool wait,
                               stream_t stream)
 {
     void *place;
+    if (!(to ? from_device(kind) : to_device(kind)))
+        return hipErrorInvalidMemcpyDirection;
     hipError_t error = symbol_place(symbol, stream_device(stream), bytes, offset, &place);
     if (error)
         return error;
-    struct transfer all = to ? line(to, place, bytes) : line(place, from, bytes);
-    return copy(&all, wait, stream);
+    return to ? line(to, place, bytes, kind, wait, stream) : line(place, from, bytes, kind, wait, stream);
 }
 
 hipError_t hipMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset, int kind, stream_t stream)
 {
-    (void)kind;
-    return copy_symbol(symbol, NULL, from, bytes, offset, false, stream);
+    return copy_symbol(symbol, NULL, from, bytes, offset, kind, false, stream);
 }
 
 hipError_t hipMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset, int kind)
 {
-    (void)kind;
-    return copy_symbol(symbol, NULL, from, bytes, offset, true, NULL);
+    return copy_symbol(symbol, NULL, from, bytes, offset, kind, true, NULL);
 }
 
 hipError_t hipMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset, int kind, stream_t stream)
 {
-    (void)kind;
-    return copy_symbol(symbol, to, NULL, bytes, offset, false, stream);
+    return copy_symbol(symbol, to, NULL, bytes, offset, kind, false, stream);
 }
 
 hipError_t hipMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset, int kind)
 {
-    (void)kind;
-    return copy_symbol(symbol, to, NULL, bytes, offset, true, NULL);
+    return copy_symbol(symbol, to, NULL, bytes, offset, kind, true, NULL);
 }
