@@ -4,8 +4,6 @@
 
 #include "graph.h"
 
-enum { KIND_DEFAULT = 4 };
-
 /* From parameters to operations; what they hold is the caller's. */
 
 static hipError_t launch_of(const struct launch_params *params, struct operation *operation)
@@ -301,20 +299,11 @@ hipError_t hipGraphKernelNodeGetParams(struct node *node, struct launch_params *
     return hipSuccess;
 }
 
-static struct pitched pitched_of(const void *address, const struct transfer *copy, size_t pitch, size_t slice)
-{
-    return (struct pitched){(void *)address, pitch, copy->width, pitch ? slice / pitch : 0};
-}
-
 hipError_t hipGraphMemcpyNodeGetParams(struct node *node, struct copy3d *params)
 {
     if (!is_of(node, NODE_COPY, params))
         return hipErrorInvalidValue;
-    const struct transfer *copy = &node->operation.copy;
-    *params = (struct copy3d){
-        .from = pitched_of(copy->from, copy, copy->from_pitch, copy->from_slice),
-        .to = pitched_of(copy->to, copy, copy->to_pitch, copy->to_slice),
-        .extent = {copy->width, copy->height, copy->depth}, .kind = KIND_DEFAULT};
+    copy3d_describe(&node->operation.copy, params);
     return hipSuccess;
 }
 
