@@ -186,7 +186,7 @@ def listed(names: frozenset[str]) -> str:
 def hip() -> str:
     """docs/hip.md"""
     rows = table.functions()
-    counts = [sum(row.implemented for row in rows), sum(refused(row) for row in rows)]
+    counts = [sum(row.implemented and not refused(row) for row in rows), sum(refused(row) for row in rows)]
     parts = [
         "# HIP's functions on the emulator's runtime",
         "Made by `make docs` from `luthier_py/runtime/hip/functions.txt` and the conformance cases: every name "
@@ -195,7 +195,8 @@ def hip() -> str:
         "null), and the files of `tests/conformance` whose cases call it. What depends on more than one argument "
         "is checked by the function itself. *unsafe*: not while a capture forbids it; *legacy*: not while a "
         "stream is captured that waits for the default stream; *recorded*: captured with its stream; *cold*: "
-        "needs no device; *bare*: leaves the last error as it is. A refused function returns "
+        "needs no device; *bare*: leaves the last error as it is; *images*: refused, since no device has images. "
+        "A refused function returns "
         "`hipErrorNotSupported`. "
         f"Implemented: {counts[0]}; the same for the thread's own default stream, or under another name: "
         f"{len(rows) - sum(counts)}; refused: {counts[1]}.",
@@ -213,7 +214,7 @@ def hip() -> str:
 
 
 def refused(row: table.Function) -> bool:
-    return not (row.implemented or row.alias_of or row.thread_form_of)
+    return not (row.implemented or row.alias_of or row.thread_form_of) or table.Word.IMAGES in row.words
 
 
 def checks_of(row: table.Function) -> Iterator[str]:

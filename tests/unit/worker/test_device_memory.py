@@ -39,3 +39,9 @@ def test_children_of_fork(when: str, host_program: HostProgram, run: Run) -> Non
     """As with a GPU: a child of a process that has used the device can neither use it nor touch its memory."""
     done = run(host_program("memory_program"), when)
     assert (done.returncode, done.stdout, done.stderr) == (0, "PASSED\n", "")
+
+
+@pytest.mark.parametrize("major", (5, 6, 7))
+def test_arrays_of_every_abi(major: int, host_program: HostProgram, run: Run) -> None:
+    done = run(host_program("arrays_program", linked=False), str(major))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "PASSED\n", "")
