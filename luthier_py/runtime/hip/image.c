@@ -125,22 +125,29 @@ static size_t compressed_bytes(const char *image)
     return version == 1 ? loaded_bytes(image) : 0;
 }
 
-static size_t bytes_by_headers(const char *image)
+enum form { UNKNOWN, ELF, COMPRESSED, BUNDLE };
+static const char BUNDLE_MAGIC[] = "__CLANG_OFFLOAD_BUNDLE__";
+
+static enum form form_of(const char *image)
 {
-    static const char bundle[] = "__CLANG_OFFLOAD_BUNDLE__";
-    char magic[sizeof bundle - 1];
+    char magic[sizeof BUNDLE_MAGIC - 1];
     if (!read_at(image, 0, magic, SELFMAG))
-        return 0;
+        return UNKNOWN;
     if (memcmp(magic, ELFMAG, SELFMAG) == 0)
-        return elf_bytes(image);
+        return ELF;
     if (memcmp(magic, "CCOB", 4) == 0)
-        return compressed_bytes(image);
-    bool bundled = read_at(image, 0, magic, sizeof magic) && memcmp(magic, bundle, sizeof magic) == 0;
-    return bundled ? bundle_bytes(image, sizeof magic) : 0;
+        return COMPRESSED;
+    return read_at(image, 0, magic, sizeof magic) && memcmp(magic, BUNDLE_MAGIC, sizeof magic) == 0 ? BUNDLE : UNKNOWN;
 }
+
+bool image_is_known(const void *image) { return form_of(image) != UNKNOWN; }
 
 size_t image_bytes(const void *image)
 {
-    size_t bytes = bytes_by_headers(image);
+    enum form form = form_of(image);
+    size_t bytes = form == ELF          ? elf_bytes(image)
+                   : form == COMPRESSED ? compressed_bytes(image)
+                   : form == BUNDLE     ? bundle_bytes(image, sizeof BUNDLE_MAGIC - 1)
+                                        : 0;
     return bytes == SIZE_MAX ? 0 : bytes;
 }

@@ -203,6 +203,7 @@ hipError_t module_of_file(const char *file, struct module **module);
 struct kernel *module_kernel(const struct module *module, const char *name);
 struct variable *module_variable(const struct module *module, const char *name);
 size_t image_bytes(const void *image);   /* of an ELF file or a bundle in memory, as its headers say; 0 for anything else */
+bool image_is_known(const void *image);  /* whether it begins as one of these */
 bool image_is_there(const void *image, size_t bytes);
 
 /* registry.c */

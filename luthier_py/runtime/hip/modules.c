@@ -193,7 +193,7 @@ hipError_t module_of_file(const char *file, struct module **module)
     close(fd);
     if (image == MAP_FAILED)
         return hipErrorInvalidImage;
-    hipError_t error = of_program(image, bytes, module);
+    hipError_t error = image_is_known(image) ? of_program(image, bytes, module) : hipErrorInvalidImage;
     munmap(image, bytes);
     return error;
 }
@@ -233,6 +233,9 @@ hipError_t hipModuleLoad(struct module **module, const char *file)
     return enter(error, made, module);
 }
 
+/* A handle that is none of a module is not found, by AMD's runtime: another error than others have. */
+static bool alive(const struct module *module) { return handle_is(module, HANDLE_MODULE); }
+
 hipError_t hipModuleUnload(struct module *module)
 {
     return handle_remove(module, HANDLE_MODULE) ? module_unload(module) : hipErrorNotFound;
@@ -240,7 +243,7 @@ hipError_t hipModuleUnload(struct module *module)
 
 hipError_t hipModuleGetFunction(struct kernel **kernel, struct module *module, const char *name)
 {
-    struct kernel *found = module_kernel(module, name);
+    struct kernel *found = alive(module) ? module_kernel(module, name) : NULL;
     if (!found)
         return *name ? hipErrorNotFound : hipErrorInvalidValue;
     *kernel = found;
@@ -249,6 +252,8 @@ hipError_t hipModuleGetFunction(struct kernel **kernel, struct module *module, c
 
 hipError_t hipModuleGetFunctionCount(unsigned *count, struct module *module)
 {
+    if (!alive(module))
+        return hipErrorNotFound;
     *count = module->kernel_count;
     return hipSuccess;
 }
@@ -257,7 +262,7 @@ hipError_t hipModuleGetGlobal(void **address, size_t *bytes, struct module *modu
 {
     if ((!address && !bytes) || !*name)
         return hipErrorInvalidValue;
-    const struct variable *found = module_variable(module, name);
+    const struct variable *found = alive(module) ? module_variable(module, name) : NULL;
     if (!found)
         return hipErrorNotFound;
     if (address)

@@ -146,7 +146,10 @@ hipError_t hipStreamGetPriority(stream_t handle, int *priority)
 
 hipError_t hipStreamGetId(stream_t handle, unsigned long long *id)
 {
-    *id = stream_of(handle)->id;
+    const struct stream *stream = stream_of(handle);
+    if (!stream)
+        return hipErrorInvalidHandle;
+    *id = stream->id;
     return hipSuccess;
 }
 

@@ -89,10 +89,13 @@ static bool launch_copy(struct copy *copy, const struct launch_shape *shape, uns
 {
     if (settings.per_launch && clear_variables(copy, shape->stream))
         return false;
+    hipError_t before = REAL(hipPeekAtLastError)();
     *error = launch_clone(copy, shape);
-    launches_failed += *error != hipSuccess;
-    if (*error)
-        return true;
+    if (*error) { /* if the original does not begin either, it says why: each way to launch has errors of its own */
+        launches_failed++;
+        restore_error(before);
+        return false;
+    }
     note_launches(copy, index, 1, shape);
     if (settings.per_launch && tool_waits(shape->stream) == hipSuccess)
         send_values(copy);
