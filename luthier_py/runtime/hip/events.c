@@ -13,21 +13,32 @@ struct event {
     struct work *work;     /* when it was recorded last */
     struct graph *capture; /* it was recorded on a stream that was being captured */
     struct nodes tails;    /* and what was before it there */
+    struct shared_event *shared; /* if other programs may know it: all of what is recorded */
 };
 
-hipError_t hipEventCreateWithFlags(event_t *handle, unsigned flags)
+/* Takes what is shared. */
+static hipError_t make(event_t *handle, unsigned flags, struct shared_event *shared)
 {
-    if ((flags & INTERPROCESS && !(flags & DISABLE_TIMING)) || (flags & RELEASES) == RELEASES)
-        return hipErrorInvalidValue;
     struct event *event = calloc(1, sizeof *event);
     if (!event || !handle_add(event, HANDLE_EVENT)) {
         free(event);
+        shared_event_free(shared);
         return hipErrorOutOfMemory;
     }
     event->flags = flags;
     event->device = device_current();
+    event->shared = shared;
     *handle = event;
     return hipSuccess;
+}
+
+hipError_t hipEventCreateWithFlags(event_t *handle, unsigned flags)
+{
+    struct shared_event *shared = NULL;
+    if ((flags & INTERPROCESS && !(flags & DISABLE_TIMING)) || (flags & RELEASES) == RELEASES)
+        return hipErrorInvalidValue;
+    hipError_t error = flags & INTERPROCESS ? shared_event_make(&shared) : hipSuccess;
+    return error ? error : make(handle, flags, shared);
 }
 
 hipError_t hipEventCreate(event_t *handle) { return hipEventCreateWithFlags(handle, 0); }
@@ -38,6 +49,7 @@ hipError_t hipEventDestroy(event_t event)
         return hipErrorContextIsDestroyed;
     work_exchange(&event->work, NULL);
     nodes_clear(&event->tails);
+    shared_event_free(event->shared);
     free(event);
     return hipSuccess;
 }
@@ -54,6 +66,8 @@ hipError_t hipEventRecordWithFlags(event_t event, stream_t handle, unsigned flag
     event->tails.count = 0;
     if (stream->capture)
         return nodes_add(&event->tails, stream->tails.at, stream->tails.count);
+    if (event->shared)
+        return shared_event_record(event->shared, stream);
     hipError_t error = work_put(stream, &operation, NULL, false, &work);
     if (error)
         return error;
@@ -64,13 +78,21 @@ hipError_t hipEventRecordWithFlags(event_t event, stream_t handle, unsigned flag
 
 hipError_t hipEventRecord(event_t event, stream_t handle) { return hipEventRecordWithFlags(event, handle, 0); }
 
-hipError_t hipEventSynchronize(event_t event) { return event->capture ? hipErrorCapturedEvent : work_wait(&event->work); }
+hipError_t hipEventSynchronize(event_t event)
+{
+    if (event->capture)
+        return hipErrorCapturedEvent;
+    if (event->shared)
+        shared_event_wait(event->shared);
+    return work_wait(&event->work);
+}
 
 hipError_t hipEventQuery(event_t event)
 {
     if (event->capture)
         return hipErrorCapturedEvent;
-    return work_finished(&event->work) ? device_wait(0) : hipErrorNotReady;
+    bool done = event->shared ? shared_event_done(event->shared) : work_finished(&event->work);
+    return done ? device_wait(0) : hipErrorNotReady;
 }
 
 hipError_t hipEventElapsedTime(float *milliseconds, event_t start, event_t stop)
@@ -88,6 +110,8 @@ hipError_t hipEventElapsedTime(float *milliseconds, event_t start, event_t stop)
 hipError_t event_wait_for(struct stream *stream, event_t event)
 {
     struct operation nothing = {.kind = OPERATION_NOTHING};
+    if (event->shared)
+        return shared_event_wait_for(event->shared, stream);
     struct work *work = work_hold(&event->work);
     hipError_t error = work ? work_put(stream, &nothing, work, false, NULL) : hipSuccess;
     work_exchange(&work, NULL);
@@ -101,4 +125,20 @@ hipError_t hipStreamWaitEvent(stream_t handle, event_t event, unsigned flags)
     if (event->capture) /* forked from a stream that is being captured: the same graph */
         return capture_join(event->capture, &event->tails, stream);
     return event_wait_for(stream, event);
+}
+
+/* Other programs. */
+
+hipError_t hipIpcGetEventHandle(struct memory_handle *handle, event_t event)
+{
+    if (!event)
+        return hipErrorInvalidValue;
+    return event->shared ? shared_event_describe(event->shared, handle) : hipErrorInvalidConfiguration;
+}
+
+hipError_t hipIpcOpenEventHandle(event_t *handle, struct memory_handle shared)
+{
+    struct shared_event *event;
+    hipError_t error = shared_event_open(&event, &shared);
+    return error ? error : make(handle, DISABLE_TIMING | INTERPROCESS, event);
 }

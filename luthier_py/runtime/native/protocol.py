@@ -36,10 +36,12 @@ class Message(IntEnum):
     RESERVE = 13  # u64 bytes -> u64 address of memory that kernels cannot touch yet
     REGISTER = 14  # u64 address, bytes: they can touch this part of it
     UNREGISTER = 15  # u64 address: no longer
-    LAUNCH = 16  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes, cooperative; then the kernarg segment
-    STAMP = 17  # u64 address of the word that gets the time
-    RESULT = 18  # u32 image, device, launch, launches, grid x y z, block x y z, name bytes; name; its variables' bytes
-    FORGET = 19  # u32 image: its module was unloaded
+    MAP = 18  # u64 address and bytes of reserved pages, offset; then a file's name: its pages are there from now on
+    UNMAP = 19  # u64 address, bytes: no longer
+    LAUNCH = 64  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes, cooperative; then the kernarg segment
+    STAMP = 65  # u64 address of the word that gets the time
+    RESULT = 66  # u32 image, device, launch, launches, grid x y z, block x y z, name bytes; name; its variables' bytes
+    FORGET = 67  # u32 image: its module was unloaded
 
 
 FIRST_TICKET = Message.LAUNCH
