@@ -225,10 +225,30 @@ void pool()
     CHECK(hipFree(at));
     CHECK(hipMemPoolDestroy(pool));
 }
+void virtual_memory()
+{
+    int file = get_file();
+    size_t bytes = get<size_t>();
+    hipMemGenericAllocationHandle_t memory;
+    unsigned *at = nullptr;
+    CHECK(hipMemImportFromShareableHandle(&memory, reinterpret_cast<void *>(intptr_t(file)), hipMemHandleTypePosixFileDescriptor));
+    close(file);
+    CHECK(hipMemAddressReserve(reinterpret_cast<void **>(&at), bytes, 0, nullptr, 0));
+    CHECK(hipMemMap(at, bytes, 0, memory, 0));
+    hipMemAccessDesc access = {};
+    access.location.type = hipMemLocationTypeDevice;
+    access.flags = hipMemAccessFlagsProtReadWrite;
+    CHECK(hipMemSetAccess(at, bytes, &access, 1));
+    add_one<<<COUNT / 100, 100>>>(at);
+    CHECK(hipMemUnmap(at, bytes));
+    CHECK(hipMemAddressFree(at, bytes));
+    CHECK(hipMemRelease(memory));
+}
 
 const struct { const char *name; void (*run)(); } ALL[] = {
     {"memory", memory}, {"memory_of_a_program_that_has_ended", memory_of_a_program_that_has_ended}, {"lender", lender},
     {"part_of_memory", part_of_memory}, {"recorder", recorder}, {"listener", listener}, {"deserter", deserter}, {"pool", pool},
+    {"virtual_memory", virtual_memory},
 };
 } // namespace other
 
@@ -456,6 +476,35 @@ CASE(pool_is_imported_at_home)
     CHECK(hipFree(at));
     CHECK(hipMemPoolDestroy(imported));
     CHECK(hipMemPoolDestroy(pool));
+}
+CASE(virtual_memory_is_shared)
+{
+    hipMemAllocationProp properties = {};
+    properties.type = hipMemAllocationTypePinned;
+    properties.requestedHandleType = hipMemHandleTypePosixFileDescriptor;
+    properties.location.type = hipMemLocationTypeDevice;
+    size_t bytes = 0;
+    CHECK(hipMemGetAllocationGranularity(&bytes, &properties, hipMemAllocationGranularityRecommended));
+    hipMemGenericAllocationHandle_t memory;
+    unsigned *at = nullptr;
+    CHECK(hipMemCreate(&memory, bytes, &properties, 0));
+    CHECK(hipMemAddressReserve(reinterpret_cast<void **>(&at), bytes, 0, nullptr, 0));
+    CHECK(hipMemMap(at, bytes, 0, memory, 0));
+    CHECK(hipMemcpy(at, numbers().data(), COUNT * 4, hipMemcpyHostToDevice));
+    int file = -1;
+    CHECK(hipMemExportToShareableHandle(&file, memory, hipMemHandleTypePosixFileDescriptor, 0));
+    Other process("virtual_memory");
+    process.give_file(file);
+    close(file);
+    process.give(bytes);
+    process.ends_well();
+    std::vector<unsigned> seen(COUNT);
+    CHECK(hipMemcpy(seen.data(), at, COUNT * 4, hipMemcpyDeviceToHost));
+    for (unsigned i = 0; i < COUNT; i++)
+        EQUAL(i + 1, seen[i]);
+    CHECK(hipMemUnmap(at, bytes));
+    CHECK(hipMemAddressFree(at, bytes));
+    CHECK(hipMemRelease(memory));
 }
 
 int main(int count, char **names)

@@ -86,6 +86,7 @@ static void after_fork(void)
     ranges_after_fork();
     pools_after_fork();
     opened_after_fork();
+    virtual_after_fork();
     launches_after_fork();
     handles_after_fork();
     work_after_fork();

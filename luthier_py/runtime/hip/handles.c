@@ -101,3 +101,4 @@ hipError_t check_node(node_t node) { return alive(node, HANDLE_NODE, hipErrorInv
 hipError_t check_module(module_t module) { return alive(module, HANDLE_MODULE, hipErrorInvalidHandle); }
 hipError_t check_kernel(kernel_t kernel) { return alive(kernel, HANDLE_KERNEL, hipErrorInvalidHandle); }
 hipError_t check_pool(pool_t pool) { return alive(pool, HANDLE_POOL, hipErrorInvalidValue); }
+hipError_t check_backing(backing_t backing) { return alive(backing, HANDLE_BACKING, hipErrorInvalidValue); }

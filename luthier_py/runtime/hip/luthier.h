@@ -40,6 +40,8 @@ struct event;
 struct graph;
 struct node;
 struct pool;
+struct backing;
+struct backing_properties;
 struct work;
 struct origin;
 struct pool_properties;
@@ -54,6 +56,7 @@ typedef struct node *node_t;
 typedef struct module *module_t;
 typedef struct kernel *kernel_t;
 typedef struct pool *pool_t;
+typedef struct backing *backing_t; /* hipMemGenericAllocationHandle_t */
 typedef void (*stream_callback)(stream_t stream, hipError_t status, void *data);
 struct nodes { struct node **at; size_t count, room; };
 struct launch_params { struct dim3 block; void **extra, *function; struct dim3 grid; void **args; unsigned lds_bytes; };
@@ -110,7 +113,8 @@ hipError_t not_supported(const char *name, atomic_flag *said);
 
 /* handles.c: what is alive. The checks are those of functions.txt. */
 enum handle_kind {
-    HANDLE_STREAM = 1, HANDLE_EVENT, HANDLE_GRAPH, HANDLE_EXEC, HANDLE_NODE, HANDLE_MODULE, HANDLE_KERNEL, HANDLE_POOL
+    HANDLE_STREAM = 1, HANDLE_EVENT, HANDLE_GRAPH, HANDLE_EXEC, HANDLE_NODE, HANDLE_MODULE, HANDLE_KERNEL, HANDLE_POOL,
+    HANDLE_BACKING
 };
 static inline bool between(long long value, long long low, long long high) { return low <= value && value <= high; }
 bool handle_add(const void *handle, enum handle_kind kind); /* false: out of memory */
@@ -125,9 +129,10 @@ hipError_t check_node(node_t node);
 hipError_t check_module(module_t module);
 hipError_t check_kernel(kernel_t kernel);
 hipError_t check_pool(pool_t pool);
+hipError_t check_backing(backing_t backing);
 
 /* memory.c */
-enum kind { KIND_DEVICE, KIND_HOST, KIND_MANAGED, KIND_VARIABLE, KIND_PINNED, KIND_OPENED };
+enum kind { KIND_DEVICE, KIND_HOST, KIND_MANAGED, KIND_VARIABLE, KIND_PINNED, KIND_OPENED, KIND_MAPPED };
 struct allocation {
     uintptr_t address; size_t bytes; enum kind kind; unsigned flags; int device; struct pool *pool;
     uintptr_t host; /* where the program sees it, if that is elsewhere; of what memory_find finds */
@@ -149,6 +154,8 @@ bool memory_mark_synchronous(const void *address, bool on);
 hipError_t memory_free(void *address);    /* when the device has done all that it was given */
 hipError_t memory_release(void *address); /* at once */
 bool memory_is_device(enum kind kind);
+bool memory_take_room(int device, size_t bytes); /* what hipMemGetInfo counts; false: there is none */
+void memory_give_room(int device, size_t bytes);
 void memory_after_fork(void);
 
 /* ranges.c: what programs have advised for parts of managed memory. */
@@ -168,6 +175,9 @@ bool handle_is_own(const struct memory_handle *handle);
 hipError_t opened_open(const struct memory_handle *handle, struct pool *pool, void **address); /* in the table if it has a pool */
 hipError_t opened_close(uintptr_t address);
 void opened_after_fork(void);
+
+/* virtual.c */
+void virtual_after_fork(void);
 
 /* shared_events.c: events that several programs know. */
 struct shared_event;

@@ -26,13 +26,13 @@ static size_t after(uintptr_t address)
     return low;
 }
 
-bool memory_is_device(enum kind kind) { return kind == KIND_DEVICE || kind == KIND_VARIABLE || kind == KIND_OPENED; }
+bool memory_is_device(enum kind kind) { return kind == KIND_DEVICE || kind == KIND_VARIABLE || kind >= KIND_OPENED; }
 
 /* What hipMemGetInfo counts as used. */
 static bool takes_room(enum kind kind) { return kind == KIND_DEVICE || kind == KIND_VARIABLE; }
 
 /* Whether a device has room for this much more, which is taken. */
-static bool take_room(int device, size_t bytes)
+bool memory_take_room(int device, size_t bytes)
 {
     pthread_mutex_lock(&lock);
     uint64_t total = device_facts(device)->memory_bytes;
@@ -42,7 +42,7 @@ static bool take_room(int device, size_t bytes)
     return room;
 }
 
-static void give_room(int device, size_t bytes)
+void memory_give_room(int device, size_t bytes)
 {
     pthread_mutex_lock(&lock);
     used[device] -= bytes;
@@ -168,10 +168,19 @@ bool memory_find(const void *address, struct allocation *found)
     return inside;
 }
 
+/* What is mapped side by side is one. */
 static bool goes_so_far(const struct allocation *found, const void *address, size_t bytes)
 {
     uintptr_t start = found->host ? found->host : found->address;
-    return bytes <= found->bytes - ((uintptr_t)address - start);
+    size_t left = found->bytes - ((uintptr_t)address - start);
+    struct allocation next = *found;
+    while (bytes > left && next.kind == KIND_MAPPED) {
+        bytes -= left;
+        if (!memory_find((void *)(next.address + next.bytes), &next))
+            return false;
+        left = next.bytes;
+    }
+    return bytes <= left;
 }
 
 bool memory_known(const void *address, size_t bytes)
@@ -192,11 +201,11 @@ static hipError_t make(struct allocation *wanted)
 {
     size_t own = takes_room(wanted->kind) ? wanted->bytes : 0;
     uint64_t place;
-    if (!take_room(wanted->device, own))
+    if (!memory_take_room(wanted->device, own))
         return hipErrorOutOfMemory;
     hipError_t error = device_ask(MESSAGE_ALLOCATE, &(uint64_t){wanted->bytes}, 1, &place);
     if (error)
-        give_room(wanted->device, own);
+        memory_give_room(wanted->device, own);
     else
         wanted->address = (uintptr_t)place;
     return error;
@@ -212,7 +221,7 @@ hipError_t memory_make(struct allocation *wanted)
 hipError_t memory_unmake(struct allocation memory)
 {
     if (takes_room(memory.kind))
-        give_room(memory.device, memory.bytes);
+        memory_give_room(memory.device, memory.bytes);
     if (memory.kind == KIND_MANAGED)
         ranges_forget(memory.address, memory.bytes);
     return device_ask(MESSAGE_FREE, &(uint64_t){memory.address}, 1, NULL);
