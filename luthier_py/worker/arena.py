@@ -9,12 +9,14 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+from functools import cache
+from typing import Any
 
 from luthier_py.errors import DeviceError
 from luthier_py.runtime.native.protocol import CONTROL_BYTES
 
 ARENA_FD = 4
-_MAP_FIXED_NOREPLACE = 0x100000
+_MAP_FIXED, _MAP_FIXED_NOREPLACE = 0x10, 0x100000
 _FUTEX_WAKE = 1
 _EVERYBODY = 2**31 - 1
 _SYS_FUTEX = {"x86_64": 202, "aarch64": 98}
@@ -28,29 +30,46 @@ def wake(address: int) -> None:
         _libc.syscall(ctypes.c_long(_futex), ctypes.c_void_p(address), _FUTEX_WAKE, _EVERYBODY, None, None, 0)
 
 
+@cache
+def _mmap() -> Any:
+    function = ctypes.CDLL(None, use_errno=True).mmap  # of a library of its own: argument types are set
+    function.restype = ctypes.c_void_p
+    function.argtypes = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long
+    return function
+
+
 class Arena:
     """Mutable: the shared mapping."""
 
     def __init__(self, address: int, size: int) -> None:
-        libc = ctypes.CDLL(None, use_errno=True)  # of its own: argument types are set
-        libc.mmap.restype = ctypes.c_void_p
-        libc.mmap.argtypes = [
-            ctypes.c_void_p,
-            ctypes.c_size_t,
-            ctypes.c_int,
-            ctypes.c_int,
-            ctypes.c_int,
-            ctypes.c_long,
-        ]
-        flags = mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", 0x4000) | _MAP_FIXED_NOREPLACE
-        got = libc.mmap(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, ARENA_FD, 0)
-        if got != address:
-            raise DeviceError(f"cannot map device memory at 0x{address:x}: {os.strerror(ctypes.get_errno())}")
+        self._start = address
+        self._map(address, size, ARENA_FD, 0, _MAP_FIXED_NOREPLACE)
         self.address = address + CONTROL_BYTES
         self.size = size - CONTROL_BYTES
         self._done = ctypes.c_uint64.from_address(address)
         self._bell = ctypes.c_uint32.from_address(address + 8)
         self._failure = ctypes.c_int32.from_address(address + 12)
+
+    def map_file(self, address: int, size: int, offset: int, name: bytes) -> None:
+        """Pages of another file at a place of the arena."""
+        try:
+            file = os.open(name, os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            raise DeviceError(f"cannot open {os.fsdecode(name)}: {error.strerror}") from None
+        try:
+            self._map(address, size, file, offset, _MAP_FIXED)
+        finally:
+            os.close(file)
+
+    def map_own(self, address: int, size: int) -> None:
+        """The arena's own pages again."""
+        self._map(address, size, ARENA_FD, address - self._start, _MAP_FIXED)
+
+    def _map(self, address: int, size: int, file: int, offset: int, how: int) -> None:
+        flags = mmap.MAP_SHARED | getattr(mmap, "MAP_NORESERVE", 0x4000) | how
+        got = _mmap()(address, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, file, offset)
+        if got != address:
+            raise DeviceError(f"cannot map device memory at 0x{address:x}: {os.strerror(ctypes.get_errno())}")
 
     def done(self, ticket: int) -> None:
         """Everything up to ``ticket`` is carried out."""

@@ -49,6 +49,7 @@ from luthier_py.worker.wire import Request, counted
 SHARED_GROUPS = 16  # work-groups of a thread from which on threads pay
 _LAUNCH = struct.Struct("<12I")
 _GRID_SYNC_BYTES = 64
+_RANGE = struct.Struct("<3Q")
 HOSTCALLS = "hidden_hostcall_buffer"
 
 
@@ -113,6 +114,13 @@ class DeviceService:
             return b""
         if request.code == Message.UNREGISTER:
             self.memory.unregister(*struct.unpack("<Q", content))
+            return b""
+        if request.code == Message.MAP:
+            address, size, offset = _RANGE.unpack_from(content)
+            self.arena.map_file(address, size, offset, content[_RANGE.size :])
+            return b""
+        if request.code == Message.UNMAP:
+            self.arena.map_own(*struct.unpack("<QQ", content))
             return b""
         if request.code == Message.LOAD:
             return self._load(int.from_bytes(content[:4], "little"), content[4:])

@@ -38,6 +38,7 @@ static struct wire wire = {.fd = -1};
 static struct control *control; /* where the arena begins; NULL in a child of fork, which has none of it */
 static uintptr_t arena_start;
 static size_t arena_bytes;
+static int arena_file = -1;
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t submitting = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t stamping = PTHREAD_MUTEX_INITIALIZER;
@@ -79,10 +80,15 @@ hipError_t hipExtGetLastError(void)
 static void after_fork(void)
 {
     wire_close(&wire);
+    close(arena_file);
     pinned_after_fork();
     memory_after_fork();
     graph_memory_after_fork();
     captures_after_fork();
+    ranges_after_fork();
+    pools_after_fork();
+    opened_after_fork();
+    virtual_after_fork();
     launches_after_fork();
     handles_after_fork();
     arrays_after_fork();
@@ -158,12 +164,10 @@ static hipError_t start(void)
     static bool registered;
     if (!registered)
         registered = pthread_atfork(NULL, NULL, after_fork) == 0;
-    int fd = make_arena();
-    if (fd < 0)
+    arena_file = make_arena();
+    if (arena_file < 0)
         return hipErrorOutOfMemory;
-    bool started = wire_start(&wire, "device", fd);
-    close(fd);
-    if (!started)
+    if (!wire_start(&wire, "device", arena_file))
         return hipErrorNoDevice;
     uint64_t place[2] = {arena_start, arena_bytes};
     struct reply reply;
@@ -208,6 +212,8 @@ bool in_arena(const void *address)
 }
 
 size_t device_arena_bytes(void) { return arena_bytes; }
+size_t device_arena_offset(uintptr_t address) { return address - arena_start; }
+int device_arena_file(void) { return arena_file; }
 
 uint64_t device_submitted(void) { return submitted; }
 

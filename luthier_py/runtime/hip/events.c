@@ -13,22 +13,33 @@ struct event {
     struct work *work;          /* when it was recorded last */
     unsigned long long capture; /* it was recorded on a stream of that capture */
     struct nodes tails;         /* and what was before it there */
+    struct shared_event *shared; /* if other programs may know it: all of what is recorded */
 };
 
-hipError_t hipEventCreateWithFlags(event_t *handle, unsigned flags)
+/* Takes what is shared. */
+static hipError_t make(event_t *handle, unsigned flags, struct shared_event *shared)
 {
-    unsigned releases = flags & RELEASES;
-    if ((flags & INTERPROCESS && !(flags & DISABLE_TIMING)) || releases & (releases - 1))
-        return hipErrorInvalidValue;
     struct event *event = calloc(1, sizeof *event);
     if (!event || !handle_add(event, HANDLE_EVENT)) {
         free(event);
+        shared_event_free(shared);
         return hipErrorOutOfMemory;
     }
     event->flags = flags;
     event->device = device_current();
+    event->shared = shared;
     *handle = event;
     return hipSuccess;
+}
+
+hipError_t hipEventCreateWithFlags(event_t *handle, unsigned flags)
+{
+    struct shared_event *shared = NULL;
+    unsigned releases = flags & RELEASES;
+    if ((flags & INTERPROCESS && !(flags & DISABLE_TIMING)) || releases & (releases - 1))
+        return hipErrorInvalidValue;
+    hipError_t error = flags & INTERPROCESS ? shared_event_make(&shared) : hipSuccess;
+    return error ? error : make(handle, flags, shared);
 }
 
 hipError_t hipEventCreate(event_t *handle) { return hipEventCreateWithFlags(handle, 0); }
@@ -39,6 +50,7 @@ hipError_t hipEventDestroy(event_t event)
         return hipErrorContextIsDestroyed;
     work_exchange(&event->work, NULL);
     nodes_clear(&event->tails);
+    shared_event_free(event->shared);
     free(event);
     return hipSuccess;
 }
@@ -61,6 +73,8 @@ hipError_t event_record_on(struct stream *stream, event_t event)
 {
     struct operation operation = {OPERATION_RECORD, .record = {!(event->flags & DISABLE_TIMING)}};
     struct work *work;
+    if (event->shared)
+        return shared_event_record(event->shared, stream);
     hipError_t error = work_put(stream, &operation, NULL, false, &work);
     if (error)
         return error;
@@ -84,7 +98,11 @@ static hipError_t check_question(const struct event *event)
 hipError_t hipEventSynchronize(event_t event)
 {
     hipError_t error = check_question(event);
-    return error ? error : work_wait(&event->work);
+    if (error)
+        return error;
+    if (event->shared)
+        shared_event_wait(event->shared);
+    return work_wait(&event->work);
 }
 
 hipError_t hipEventQuery(event_t event)
@@ -92,7 +110,8 @@ hipError_t hipEventQuery(event_t event)
     hipError_t error = check_question(event);
     if (error)
         return error;
-    return work_finished(&event->work) ? device_wait(0) : hipErrorNotReady;
+    bool done = event->shared ? shared_event_done(event->shared) : work_finished(&event->work);
+    return done ? device_wait(0) : hipErrorNotReady;
 }
 
 hipError_t hipEventElapsedTime(float *milliseconds, event_t start, event_t stop)
@@ -110,6 +129,8 @@ hipError_t hipEventElapsedTime(float *milliseconds, event_t start, event_t stop)
 hipError_t event_wait_for(struct stream *stream, event_t event)
 {
     struct operation nothing = {.kind = OPERATION_NOTHING};
+    if (event->shared)
+        return shared_event_wait_for(event->shared, stream);
     struct work *work = work_hold(&event->work);
     hipError_t error = work ? work_put(stream, &nothing, work, false, NULL) : hipSuccess;
     work_exchange(&work, NULL);
@@ -124,4 +145,20 @@ hipError_t hipStreamWaitEvent(stream_t handle, event_t event, unsigned flags)
     if (capture_goes_on(event->capture, false)) /* forked from a stream that is being captured: the same graph */
         return capture_join(event->capture, &event->tails, stream);
     return event_wait_for(stream, event);
+}
+
+/* Other programs. */
+
+hipError_t hipIpcGetEventHandle(struct memory_handle *handle, event_t event)
+{
+    if (!event)
+        return hipErrorInvalidValue;
+    return event->shared ? shared_event_describe(event->shared, handle) : hipErrorInvalidConfiguration;
+}
+
+hipError_t hipIpcOpenEventHandle(event_t *handle, struct memory_handle shared)
+{
+    struct shared_event *event;
+    hipError_t error = shared_event_open(&event, &shared);
+    return error ? error : make(handle, DISABLE_TIMING | INTERPROCESS, event);
 }

@@ -103,3 +103,4 @@ hipError_t check_kernel(kernel_t kernel) { return alive(kernel, HANDLE_KERNEL, h
 hipError_t check_pool(pool_t pool) { return alive(pool, HANDLE_POOL, hipErrorInvalidValue); }
 hipError_t check_library(library_t library) { return alive(library, HANDLE_LIBRARY, hipErrorInvalidHandle); }
 hipError_t check_array(array_t array) { return alive(array, HANDLE_ARRAY, hipErrorInvalidHandle); }
+hipError_t check_backing(backing_t backing) { return alive(backing, HANDLE_BACKING, hipErrorInvalidValue); }

@@ -24,6 +24,7 @@ enum { /* hipMemcpyKind */
 struct dim3 { uint32_t x, y, z; };
 struct extent { size_t width, height, depth; };
 struct position { size_t x, y, z; };
+struct location { int type, id; };
 struct pitched { void *address; size_t pitch, width, height; };
 struct copy3d {
     void *from_array; struct position from_at; struct pitched from;
@@ -33,6 +34,7 @@ struct copy3d {
 struct channel_desc { int x, y, z, w, kind; };
 struct array_desc { size_t width, height; int format; unsigned channels; };
 struct array3d_desc { size_t width, height, depth; int format; unsigned channels, flags; };
+struct memory_handle { uint64_t words[8]; };
 struct pointer_attributes { int type, device; void *device_address, *host_address; int managed; unsigned flags; };
 struct function_attributes {
     int binary_version, cache_mode; size_t const_bytes, local_bytes;
@@ -43,6 +45,10 @@ struct event;
 struct graph;
 struct node;
 struct pool;
+struct backing;
+struct backing_properties;
+struct work;
+struct origin;
 struct pool_properties;
 struct access;
 struct fat_binary;
@@ -69,6 +75,7 @@ typedef struct kernel *kernel_t;
 typedef struct pool *pool_t;
 typedef struct library *library_t;
 typedef struct array *array_t;
+typedef struct backing *backing_t; /* hipMemGenericAllocationHandle_t */
 typedef void (*stream_callback)(stream_t stream, hipError_t status, void *data);
 struct nodes { struct node **at; size_t count, room; };
 struct launch_params { struct dim3 block; void **extra, *function; struct dim3 grid; void **args; unsigned lds_bytes; };
@@ -119,6 +126,8 @@ hipError_t device_call(uint32_t code, const struct part *parts, int count, struc
 hipError_t device_ask(uint32_t code, const uint64_t *question, int count, uint64_t *answer); /* numbers for a number */
 bool in_arena(const void *address);
 size_t device_arena_bytes(void);
+size_t device_arena_offset(uintptr_t address);
+int device_arena_file(void);            /* open as long as the program runs: others map it, too */
 uint64_t *stamp_take(void);              /* a word, 0, that the worker can write a time to; NULL when there is none */
 void stamp_give(uint64_t *stamp, uint64_t ticket); /* once that is done */
 uint64_t nanoseconds(void);
@@ -128,7 +137,7 @@ hipError_t not_supported(const char *name, atomic_flag *said);
 /* handles.c: what is alive. The checks are those of functions.txt. */
 enum handle_kind {
     HANDLE_STREAM = 1, HANDLE_EVENT, HANDLE_GRAPH, HANDLE_EXEC, HANDLE_NODE, HANDLE_MODULE, HANDLE_KERNEL, HANDLE_POOL,
-    HANDLE_LIBRARY, HANDLE_ARRAY, HANDLE_OBJECT
+    HANDLE_LIBRARY, HANDLE_ARRAY, HANDLE_OBJECT, HANDLE_BACKING
 };
 static inline bool between(long long value, long long low, long long high) { return low <= value && value <= high; }
 bool handle_add(const void *handle, enum handle_kind kind); /* false: out of memory */
@@ -145,31 +154,76 @@ hipError_t check_kernel(kernel_t kernel);
 hipError_t check_pool(pool_t pool);
 hipError_t check_library(library_t library);
 hipError_t check_array(array_t array);
+hipError_t check_backing(backing_t backing);
 
 /* memory.c */
-enum kind { KIND_DEVICE, KIND_HOST, KIND_MANAGED, KIND_VARIABLE, KIND_PINNED };
+enum kind { KIND_DEVICE, KIND_HOST, KIND_MANAGED, KIND_VARIABLE, KIND_PINNED, KIND_OPENED, KIND_MAPPED };
 struct allocation {
     uintptr_t address; size_t bytes; enum kind kind; unsigned flags; int device; struct pool *pool;
     uintptr_t host; /* where the program sees it, if that is elsewhere; of what memory_find finds */
+    uint32_t id;    /* memory_add gives it */
+    bool leaving;   /* it will be freed by a stream */
+    bool synchronous;
 };
 hipError_t memory_allocate(void **address, size_t bytes, enum kind kind, unsigned flags, struct pool *pool);
+hipError_t memory_make(struct allocation *wanted); /* its address; not in the table yet */
+hipError_t memory_unmake(struct allocation memory);
 void memory_add(struct allocation allocation);
 bool memory_remove(uintptr_t address);
-void memory_leave(const struct pool *pool);
-void memory_leave_pool(const void *address);
+bool memory_take(const void *address, struct allocation *taken); /* what can be freed is in the table no more */
 bool memory_find(const void *address, struct allocation *found);
 bool memory_valid(const void *address, size_t bytes); /* host memory, or inside one allocation */
 bool memory_known(const void *address, size_t bytes); /* inside one allocation */
+bool memory_mark_leaving(const void *address, bool leaving); /* false: nothing that can be freed is there */
+bool memory_mark_synchronous(const void *address, bool on);
 hipError_t memory_free(void *address);    /* when the device has done all that it was given */
 hipError_t memory_release(void *address); /* at once */
+bool memory_is_device(enum kind kind);
+bool memory_take_room(int device, size_t bytes); /* what hipMemGetInfo counts; false: there is none */
+void memory_give_room(int device, size_t bytes);
 void memory_after_fork(void);
+
+/* ranges.c: what programs have advised for parts of managed memory. */
+void ranges_forget(uintptr_t address, size_t bytes);
+void ranges_after_fork(void);
+
+/* mapping.c: pages of other files in the arena, in whole pages. */
+size_t page_bytes(void);
+hipError_t mapping_reserve(size_t bytes, uintptr_t *place); /* that kernels cannot touch */
+hipError_t mapping_free(uintptr_t place);                   /* what is reserved, with nothing in it */
+hipError_t mapping_enter(uintptr_t place, size_t bytes, const char *file, uint64_t offset);
+hipError_t mapping_leave(uintptr_t place, size_t bytes);
+
+/* opened.c: memory of other programs. */
+hipError_t handle_make(struct memory_handle *handle, uintptr_t place, size_t bytes, size_t into, uint64_t id);
+bool handle_is_own(const struct memory_handle *handle);
+hipError_t opened_open(const struct memory_handle *handle, struct pool *pool, void **address); /* in the table if it has a pool */
+hipError_t opened_close(uintptr_t address);
+void opened_after_fork(void);
+
+/* virtual.c */
+void virtual_after_fork(void);
+
+/* shared_events.c: events that several programs know. */
+struct shared_event;
+hipError_t shared_event_make(struct shared_event **event);
+hipError_t shared_event_open(struct shared_event **event, const struct memory_handle *handle);
+hipError_t shared_event_describe(const struct shared_event *event, struct memory_handle *handle);
+void shared_event_free(struct shared_event *event);
+hipError_t shared_event_record(struct shared_event *event, struct stream *stream);
+bool shared_event_done(const struct shared_event *event);
+void shared_event_wait(const struct shared_event *event);
+hipError_t shared_event_wait_for(struct shared_event *event, struct stream *stream);
 
 /* pinned.c: the program's own memory, registered. */
 uintptr_t pinned_device(const void *address, uintptr_t *start); /* its address on the device, or 0; of the range too */
 void pinned_after_fork(void);
 
-/* pools.c */
-void pool_count(struct pool *pool, int64_t bytes);
+/* pools.c: memory that is kept to be given again. */
+void pool_take_back(struct allocation memory, struct work *freed); /* takes the reference: what has to be done before */
+void pools_settle(void);                   /* streams were waited for: what is above thresholds goes back to the device */
+bool pools_give_back(void);                /* all that can be spared; whether there was anything */
+void pools_after_fork(void);
 
 /* announce.c: launches that were handed to the device. */
 void launches_count(void);
@@ -266,11 +320,20 @@ hipError_t launch_on(stream_t stream, const struct launch *launch);
 /* occupancy.c: work-groups of one compute unit. */
 hipError_t occupancy(struct kernel *kernel, int block_size, size_t lds_bytes, int *blocks);
 
+/* order.c: what comes after what; called under work.c's lock. */
+enum { DETOURS = 5 }; /* streams through which that is followed */
+void order_note(struct stream *stream, uint64_t at, const struct stream *other, uint64_t number);
+void order_forget(struct stream *stream, const struct stream *other);
+void order_clear(struct stream *stream);
+bool order_holds(const struct stream *stream, uint64_t number, const struct stream *other, uint64_t earlier, unsigned detours);
+
 /* work.c: operations on streams. References are counted; places hold one, or NULL for what is finished. */
 struct work;
 /* Takes what the operation holds. `after`: another work that it comes after, or NULL. `made` gets a reference. */
 hipError_t work_put(struct stream *stream, struct operation *operation, struct work *after, bool wait, struct work **made);
 bool work_finished(struct work *const *place);
+/* Whether what is put on a stream next comes after it, `across`: also by way of other streams. */
+bool work_precedes(struct work *const *place, const struct stream *stream, bool across);
 hipError_t work_wait(struct work *const *place);
 struct work *work_hold(struct work *const *place);
 void work_exchange(struct work **place, struct work *work); /* takes `work`, lets the one that was there go */
@@ -298,6 +361,8 @@ struct stream {
     struct work *last;        /* that was put on it */
     bool driven;
     uint64_t ticket;          /* of all that has passed */
+    struct origin *origins;   /* order.c's */
+    size_t origin_count;
 };
 struct stream *stream_of(stream_t handle); /* NULL if it is none */
 int stream_device(stream_t handle);        /* the current one if it is none */

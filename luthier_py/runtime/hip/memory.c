@@ -5,11 +5,11 @@
 #include "luthier.h"
 
 enum { PITCH = 256 };
-enum { TYPE_HOST = ABI_MAJOR > 5 ? 1 : 0, TYPE_DEVICE = ABI_MAJOR > 5 ? 2 : 1, TYPE_MANAGED = ABI_MAJOR > 5 ? 3 : 1 };
 
 static struct allocation *table; /* by address */
 static size_t table_count, table_room;
 static size_t used[MAX_DEVICES]; /* of each device's own memory */
+static uint32_t last_id;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Index of the first allocation that begins after `address`. */
@@ -26,11 +26,13 @@ static size_t after(uintptr_t address)
     return low;
 }
 
-/* What hipMemGetInfo counts; all else is the host's. */
-static bool on_device(enum kind kind) { return kind == KIND_DEVICE || kind == KIND_VARIABLE; }
+bool memory_is_device(enum kind kind) { return kind == KIND_DEVICE || kind == KIND_VARIABLE || kind >= KIND_OPENED; }
+
+/* What hipMemGetInfo counts as used. */
+static bool takes_room(enum kind kind) { return kind == KIND_DEVICE || kind == KIND_VARIABLE; }
 
 /* Whether a device has room for this much more, which is taken. */
-static bool take_room(int device, size_t bytes)
+bool memory_take_room(int device, size_t bytes)
 {
     pthread_mutex_lock(&lock);
     uint64_t total = device_facts(device)->memory_bytes;
@@ -40,11 +42,33 @@ static bool take_room(int device, size_t bytes)
     return room;
 }
 
-static void give_room(int device, size_t bytes)
+void memory_give_room(int device, size_t bytes)
 {
     pthread_mutex_lock(&lock);
     used[device] -= bytes;
     pthread_mutex_unlock(&lock);
+}
+
+/* The allocation that an address of the arena is in, or NULL. */
+static struct allocation *entry_of(uintptr_t address)
+{
+    size_t place = after(address);
+    return place > 0 && address - table[place - 1].address < table[place - 1].bytes ? &table[place - 1] : NULL;
+}
+
+/* The one that begins there, if it can be freed: also another program's memory, if a pool has imported it. */
+static struct allocation *freeable(const void *address)
+{
+    struct allocation *entry = entry_of((uintptr_t)address);
+    bool good = entry && entry->address == (uintptr_t)address && (entry->kind <= KIND_MANAGED || (entry->kind == KIND_OPENED && entry->pool));
+    return good ? entry : NULL;
+}
+
+static void drop(struct allocation *entry)
+{
+    size_t place = (size_t)(entry - table);
+    memmove(entry, entry + 1, (table_count - place - 1) * sizeof *table);
+    table_count--;
 }
 
 void memory_add(struct allocation allocation)
@@ -62,6 +86,7 @@ void memory_add(struct allocation allocation)
         table = larger;
         table_room = room;
     }
+    allocation.id = ++last_id;
     size_t place = after(allocation.address);
     memmove(table + place + 1, table + place, (table_count - place) * sizeof *table);
     table[place] = allocation;
@@ -72,16 +97,53 @@ void memory_add(struct allocation allocation)
 bool memory_remove(uintptr_t address)
 {
     pthread_mutex_lock(&lock);
-    size_t place = after(address);
-    bool found = place > 0 && table[place - 1].address == address;
+    struct allocation *entry = entry_of(address);
+    bool found = entry && entry->address == address;
     if (found) {
-        if (on_device(table[place - 1].kind))
-            used[table[place - 1].device] -= table[place - 1].bytes;
-        memmove(table + place - 1, table + place, (table_count - place) * sizeof *table);
-        table_count--;
+        if (takes_room(entry->kind))
+            used[entry->device] -= entry->bytes;
+        drop(entry);
     }
     pthread_mutex_unlock(&lock);
     return found;
+}
+
+/* One that is leaving is its stream's to take. */
+static bool take_out(const void *address, bool leaving, struct allocation *taken)
+{
+    pthread_mutex_lock(&lock);
+    struct allocation *entry = freeable(address);
+    bool found = entry && (leaving || !entry->leaving);
+    if (found) {
+        *taken = *entry;
+        drop(entry);
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+bool memory_take(const void *address, struct allocation *taken) { return take_out(address, false, taken); }
+
+bool memory_mark_leaving(const void *address, bool leaving)
+{
+    pthread_mutex_lock(&lock);
+    struct allocation *entry = freeable(address);
+    bool found = entry && entry->leaving != leaving;
+    if (found)
+        entry->leaving = leaving;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+bool memory_mark_synchronous(const void *address, bool on)
+{
+    uintptr_t host, device = in_arena(address) ? (uintptr_t)address : pinned_device(address, &host);
+    pthread_mutex_lock(&lock);
+    struct allocation *entry = entry_of(device);
+    if (entry)
+        entry->synchronous = on;
+    pthread_mutex_unlock(&lock);
+    return entry != NULL;
 }
 
 /* A child has none of it. */
@@ -92,104 +154,122 @@ void memory_after_fork(void)
     memset(used, 0, sizeof used);
 }
 
-/* What is left of a pool that is destroyed belongs to none. */
-void memory_leave(const struct pool *pool)
-{
-    pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < table_count; i++)
-        if (table[i].pool == pool)
-            table[i].pool = NULL;
-    pthread_mutex_unlock(&lock);
-}
-
-/* What is about to be freed counts for its pool no longer. */
-void memory_leave_pool(const void *address)
-{
-    struct pool *pool = NULL;
-    size_t bytes = 0;
-    pthread_mutex_lock(&lock);
-    size_t place = after((uintptr_t)address);
-    if (place > 0 && table[place - 1].address == (uintptr_t)address) {
-        pool = table[place - 1].pool;
-        bytes = table[place - 1].bytes;
-        table[place - 1].pool = NULL;
-    }
-    pthread_mutex_unlock(&lock);
-    pool_count(pool, -(int64_t)bytes);
-}
-
 bool memory_find(const void *address, struct allocation *found)
 {
     uintptr_t host = 0, device = in_arena(address) ? (uintptr_t)address : pinned_device(address, &host);
     pthread_mutex_lock(&lock);
-    size_t place = after(device);
-    bool inside = place > 0 && device - table[place - 1].address < table[place - 1].bytes;
+    const struct allocation *entry = entry_of(device);
+    bool inside = entry && !entry->leaving;
     if (inside) {
-        *found = table[place - 1];
+        *found = *entry;
         found->host = host;
     }
     pthread_mutex_unlock(&lock);
     return inside;
 }
 
+/* What is mapped side by side is one. */
+static bool goes_so_far(const struct allocation *found, const void *address, size_t bytes)
+{
+    uintptr_t start = found->host ? found->host : found->address;
+    size_t left = found->bytes - ((uintptr_t)address - start);
+    struct allocation next = *found;
+    while (bytes > left && next.kind == KIND_MAPPED) {
+        bytes -= left;
+        if (!memory_find((void *)(next.address + next.bytes), &next))
+            return false;
+        left = next.bytes;
+    }
+    return bytes <= left;
+}
+
 bool memory_known(const void *address, size_t bytes)
 {
     struct allocation found;
-    if (!memory_find(address, &found))
-        return false;
-    uintptr_t start = found.host ? found.host : found.address;
-    return bytes <= found.bytes - ((uintptr_t)address - start);
+    return memory_find(address, &found) && goes_so_far(&found, address, bytes);
 }
 
-bool memory_valid(const void *address, size_t bytes) { return in_arena(address) ? memory_known(address, bytes) : address || !bytes; }
+bool memory_valid(const void *address, size_t bytes)
+{
+    struct allocation found;
+    if (memory_find(address, &found))
+        return goes_so_far(&found, address, bytes);
+    return !in_arena(address) && (address || !bytes);
+}
+
+static hipError_t make(struct allocation *wanted)
+{
+    size_t own = takes_room(wanted->kind) ? wanted->bytes : 0;
+    uint64_t place;
+    if (!memory_take_room(wanted->device, own))
+        return hipErrorOutOfMemory;
+    hipError_t error = device_ask(MESSAGE_ALLOCATE, &(uint64_t){wanted->bytes}, 1, &place);
+    if (error)
+        memory_give_room(wanted->device, own);
+    else
+        wanted->address = (uintptr_t)place;
+    return error;
+}
+
+/* What pools keep is given back before there is too little. */
+hipError_t memory_make(struct allocation *wanted)
+{
+    hipError_t error = make(wanted);
+    return error == hipErrorOutOfMemory && pools_give_back() ? make(wanted) : error;
+}
+
+hipError_t memory_unmake(struct allocation memory)
+{
+    if (takes_room(memory.kind))
+        memory_give_room(memory.device, memory.bytes);
+    if (memory.kind == KIND_MANAGED)
+        ranges_forget(memory.address, memory.bytes);
+    return device_ask(MESSAGE_FREE, &(uint64_t){memory.address}, 1, NULL);
+}
 
 hipError_t memory_allocate(void **address, size_t bytes, enum kind kind, unsigned flags, struct pool *pool)
 {
+    struct allocation wanted = {.bytes = bytes, .kind = kind, .flags = flags, .pool = pool};
     *address = NULL;
     hipError_t error = device_ready();
     if (error || bytes == 0)
         return error;
-    uint64_t place;
-    int device = device_current();
-    size_t own = on_device(kind) ? bytes : 0;
-    if (!take_room(device, own))
-        return hipErrorOutOfMemory;
-    error = device_ask(MESSAGE_ALLOCATE, &(uint64_t){bytes}, 1, &place);
-    if (error) {
-        give_room(device, own);
+    wanted.device = device_current();
+    error = memory_make(&wanted);
+    if (error)
         return error;
-    }
-    *address = (void *)(uintptr_t)place;
-    memory_add((struct allocation){place, bytes, kind, flags, device, pool, 0});
-    pool_count(pool, (int64_t)bytes);
+    memory_add(wanted);
+    *address = (void *)wanted.address;
     return hipSuccess;
 }
 
-/* Whether an address is that of memory that can be freed. */
-static bool find_whole(const void *address, struct allocation *found)
+static hipError_t let_go(struct allocation memory)
 {
-    return memory_find(address, found) && found->address == (uintptr_t)address && found->kind <= KIND_MANAGED;
+    if (memory.kind == KIND_OPENED)
+        return opened_close(memory.address);
+    if (!memory.pool)
+        return memory_unmake(memory);
+    pool_take_back(memory, NULL);
+    return hipSuccess;
 }
 
 hipError_t memory_release(void *address)
 {
-    struct allocation found;
-    if (!find_whole(address, &found) || !memory_remove(found.address))
-        return hipErrorInvalidValue;
-    pool_count(found.pool, -(int64_t)found.bytes);
-    return device_ask(MESSAGE_FREE, &(uint64_t){found.address}, 1, NULL);
+    struct allocation memory;
+    return take_out(address, true, &memory) ? let_go(memory) : hipErrorInvalidValue;
 }
 
+/* Nobody else can free it from the first moment on; what runs may still use it. */
 hipError_t memory_free(void *address)
 {
-    struct allocation found;
     hipError_t error = device_ready();
     if (error || !address)
         return error;
-    if (!find_whole(address, &found))
+    if (!memory_mark_leaving(address, true))
         return hipErrorInvalidValue;
     error = streams_wait(-1);
     hipError_t freed = memory_release(address);
+    pools_settle();
     return error ? error : freed;
 }
 
@@ -197,17 +277,29 @@ hipError_t hipMalloc(void **address, size_t bytes) { return memory_allocate(addr
 
 hipError_t hipExtMallocWithFlags(void **address, size_t bytes, unsigned flags)
 {
+    enum { SIGNAL_MEMORY = 2, SIGNAL_BYTES = 8 };
+    if (flags == SIGNAL_MEMORY && bytes != SIGNAL_BYTES)
+        return hipErrorInvalidValue;
     return memory_allocate(address, bytes, KIND_DEVICE, flags, NULL);
 }
 
 hipError_t hipMallocManaged(void **address, size_t bytes, unsigned flags)
 {
-    return memory_allocate(address, bytes, KIND_MANAGED, flags, NULL);
+    return bytes ? memory_allocate(address, bytes, KIND_MANAGED, flags, NULL) : hipErrorInvalidValue;
 }
 
 hipError_t hipHostMalloc(void **address, size_t bytes, unsigned flags)
 {
+    static const unsigned COHERENCE = 0xc0000000; /* coherent and not coherent: one of them */
+    if ((flags & COHERENCE) == COHERENCE)
+        return hipErrorInvalidValue;
     return memory_allocate(address, bytes, KIND_HOST, flags, NULL);
+}
+
+hipError_t hipHostAlloc(void **address, size_t bytes, unsigned flags)
+{
+    enum { PORTABLE_MAPPED_COMBINED = 7 };
+    return ABI_MAJOR > 6 && flags > PORTABLE_MAPPED_COMBINED ? hipErrorInvalidValue : hipHostMalloc(address, bytes, flags);
 }
 
 hipError_t hipMallocHost(void **address, size_t bytes) { return hipHostMalloc(address, bytes, 0); }
@@ -223,7 +315,8 @@ hipError_t hipMallocPitch(void **address, size_t *pitch, size_t width, size_t he
 
 hipError_t hipMemAllocPitch(void **address, size_t *pitch, size_t width, size_t height, unsigned element_bytes)
 {
-    (void)element_bytes;
+    if (!width || !height || (element_bytes != 4 && element_bytes != 8 && element_bytes != 16))
+        return hipErrorInvalidValue;
     return hipMallocPitch(address, pitch, width, height);
 }
 
@@ -255,93 +348,15 @@ hipError_t hipHostGetDevicePointer(void **device_address, void *host_address, un
     return hipSuccess;
 }
 
-hipError_t hipHostGetFlags(unsigned *flags, void *address)
-{
-    struct allocation found;
-    if (!memory_find(address, &found) || (found.kind != KIND_HOST && found.kind != KIND_PINNED))
-        return hipErrorInvalidValue;
-    *flags = found.flags;
-    return hipSuccess;
-}
-
-hipError_t hipPointerGetAttributes(struct pointer_attributes *attributes, const void *address)
-{
-    struct allocation found;
-    memset(attributes, 0, sizeof *attributes);
-    if (!memory_find(address, &found)) {
-        attributes->device = ABI_MAJOR > 5 ? -2 : 0;
-        return ABI_MAJOR > 5 && address ? hipSuccess : hipErrorInvalidValue;
-    }
-    bool device = on_device(found.kind);
-    attributes->type = device ? TYPE_DEVICE : found.kind == KIND_MANAGED ? TYPE_MANAGED : TYPE_HOST;
-    attributes->device_address = (char *)address + (found.host ? found.address - found.host : 0);
-    attributes->host_address = device ? NULL : (void *)address;
-    attributes->device = found.device;
-    attributes->managed = found.kind == KIND_MANAGED;
-    attributes->flags = found.flags;
-    return hipSuccess;
-}
-
-hipError_t hipPointerGetAttribute(void *data, int attribute, void *address)
-{
-    enum { MEMORY_TYPE = 2, DEVICE_POINTER, HOST_POINTER, IS_MANAGED = 8, ORDINAL, RANGE_START = 11, RANGE_SIZE };
-    struct pointer_attributes all;
-    struct allocation found;
-    if (!memory_find(address, &found))
-        return hipErrorInvalidValue;
-    hipPointerGetAttributes(&all, address);
-    switch (attribute) {
-    case MEMORY_TYPE: memcpy(data, &all.type, sizeof all.type); return hipSuccess;
-    case DEVICE_POINTER: memcpy(data, &all.device_address, sizeof(void *)); return hipSuccess;
-    case HOST_POINTER: memcpy(data, &all.host_address, sizeof(void *)); return hipSuccess;
-    case IS_MANAGED: memcpy(data, &(bool){all.managed}, sizeof(bool)); return hipSuccess;
-    case ORDINAL: memcpy(data, &all.device, sizeof all.device); return hipSuccess;
-    case RANGE_START: memcpy(data, found.host ? &found.host : &found.address, sizeof found.address); return hipSuccess;
-    case RANGE_SIZE: memcpy(data, &found.bytes, sizeof found.bytes); return hipSuccess;
-    default: return hipErrorInvalidValue;
-    }
-}
-
 hipError_t hipMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
     int device = device_current();
     pthread_mutex_lock(&lock);
-    *total_bytes = device_facts(device)->memory_bytes;
-    *free_bytes = used[device] < *total_bytes ? *total_bytes - used[device] : 0;
+    size_t total = device_facts(device)->memory_bytes, left = used[device] < total ? total - used[device] : 0;
     pthread_mutex_unlock(&lock);
+    if (free_bytes)
+        *free_bytes = left;
+    if (total_bytes)
+        *total_bytes = total;
     return hipSuccess;
-}
-
-hipError_t hipMemPtrGetInfo(void *address, size_t *bytes)
-{
-    void *base;
-    return hipMemGetAddressRange(&base, bytes, address);
-}
-
-hipError_t hipMemGetAddressRange(void **base, size_t *bytes, void *address)
-{
-    struct allocation found;
-    if (!memory_find(address, &found))
-        return hipErrorInvalidValue;
-    *base = (void *)(found.host ? found.host : found.address);
-    *bytes = found.bytes;
-    return hipSuccess;
-}
-
-hipError_t hipMemPrefetchAsync(const void *address, size_t bytes, int device, stream_t stream)
-{
-    (void)device, (void)stream;
-    return memory_valid(address, bytes) ? hipSuccess : hipErrorInvalidValue;
-}
-
-hipError_t hipMemAdvise(const void *address, size_t bytes, int advice, int device)
-{
-    (void)advice, (void)device;
-    return memory_valid(address, bytes) ? hipSuccess : hipErrorInvalidValue;
-}
-
-hipError_t hipStreamAttachMemAsync(stream_t stream, void *address, size_t bytes, unsigned flags)
-{
-    (void)stream, (void)flags;
-    return memory_known(address, bytes) ? hipSuccess : hipErrorInvalidValue;
 }

@@ -46,7 +46,8 @@ static void read_variable(struct cursor *cursor, int device, struct variable *va
     variable->address = (void *)(uintptr_t)take64(cursor);
     variable->bytes = take64(cursor);
     if (variable->bytes)
-        memory_add((struct allocation){(uintptr_t)variable->address, variable->bytes, KIND_VARIABLE, 0, device, NULL, 0});
+        memory_add((struct allocation){
+            .address = (uintptr_t)variable->address, .bytes = variable->bytes, .kind = KIND_VARIABLE, .device = device});
 }
 
 /* `__managed__ int x` of a module is a pointer x, and x.managed with what it is at first (clang, CGCUDANV.cpp). */

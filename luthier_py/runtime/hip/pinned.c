@@ -1,12 +1,14 @@
 /* Memory of the program that it registers: its pages become pages of the arena, at the address that they have.
  *
  * The arena mirrors the program's address space in windows: a page of a window has one place in the arena, so ranges
- * that share a page share its place too. Device addresses are those of the arena.
+ * that share a page share its place too. Device addresses are those of the arena. Pages are exchanged on a stack of our own:
+ * what is registered may be the caller's, and what is written there between copy and exchange would be lost.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "luthier.h"
@@ -19,7 +21,6 @@ static struct registration *registrations;
 static struct window *windows;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static uintptr_t page_bytes(void) { return (uintptr_t)sysconf(_SC_PAGESIZE); }
 static uintptr_t down(uintptr_t address, uintptr_t unit) { return address / unit * unit; }
 static uintptr_t up(uintptr_t address, uintptr_t unit) { return down(address + unit - 1, unit); }
 
@@ -131,18 +132,69 @@ static hipError_t give_back(struct range pages)
                                                                                                    : hipSuccess;
 }
 
+static struct exchange { hipError_t (*function)(struct range); struct range pages; hipError_t error; ucontext_t here, there; } exchange;
+
+static void carry_out(void) { exchange.error = exchange.function(exchange.pages); }
+
+/* With a stack of its own; the lock is held. */
+static hipError_t apart(hipError_t (*function)(struct range), struct range pages)
+{
+    enum { STACK_BYTES = 1 << 16 };
+    void *stack = malloc(STACK_BYTES);
+    if (!stack || getcontext(&exchange.there) < 0) {
+        free(stack);
+        return hipErrorOutOfMemory;
+    }
+    exchange.function = function;
+    exchange.pages = pages;
+    exchange.there.uc_stack.ss_sp = stack;
+    exchange.there.uc_stack.ss_size = STACK_BYTES;
+    exchange.there.uc_link = &exchange.here;
+    makecontext(&exchange.there, carry_out, 0);
+    swapcontext(&exchange.here, &exchange.there);
+    free(stack);
+    return exchange.error;
+}
+
 /* A child of fork must not write into its parent's memory. */
 void pinned_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
     for (const struct registration *r = registrations; r; r = r->next)
-        give_back((struct range){down(r->address, page_bytes()), up(r->address + r->bytes, page_bytes())});
+        apart(give_back, (struct range){down(r->address, page_bytes()), up(r->address + r->bytes, page_bytes())});
     registrations = NULL;
     windows = NULL;
 }
 
+/* `pages` of the arena are nobody's any more. */
+static hipError_t forget(struct registration **place, struct range pages)
+{
+    struct registration *registration = *place;
+    uintptr_t device = device_address(registration->address);
+    if (pages.start < pages.end)
+        madvise((void *)device_address(pages.start), pages.end - pages.start, MADV_REMOVE);
+    memory_remove(device);
+    *place = registration->next;
+    free(registration);
+    return device_ask(MESSAGE_UNREGISTER, (uint64_t[]){device}, 1, NULL);
+}
+
+/* What the program has unmapped is not registered any more: at its address there is other memory now. */
+static void forget_unmapped(uintptr_t start, uintptr_t end)
+{
+    for (struct registration **place = &registrations, *r; (r = *place);) {
+        struct range pages = own_pages(r->address, r->bytes, r);
+        bool over = r->address < end && start < r->address + r->bytes && pages.start < pages.end && is_private(pages);
+        if (over)
+            forget(place, pages);
+        else
+            place = &r->next;
+    }
+}
+
 static hipError_t add(uintptr_t start, size_t bytes, unsigned flags)
 {
+    forget_unmapped(start, start + bytes);
     struct range pages = own_pages(start, bytes, NULL);
     if (covering(start, start + bytes, NULL))
         return hipErrorHostMemoryAlreadyRegistered;
@@ -151,7 +203,7 @@ static hipError_t add(uintptr_t start, size_t bytes, unsigned flags)
     struct registration *registration = malloc(sizeof *registration);
     hipError_t error = registration ? window_for(down(start, page_bytes()), up(start + bytes, page_bytes())) : hipErrorOutOfMemory;
     if (!error)
-        error = share(pages);
+        error = apart(share, pages);
     if (!error)
         error = device_ask(MESSAGE_REGISTER, (uint64_t[]){device_address(start), bytes}, 2, NULL);
     if (error) {
@@ -160,7 +212,8 @@ static hipError_t add(uintptr_t start, size_t bytes, unsigned flags)
     }
     *registration = (struct registration){start, bytes, flags, registrations};
     registrations = registration;
-    memory_add((struct allocation){device_address(start), bytes, KIND_PINNED, flags, device_current(), NULL, 0});
+    memory_add((struct allocation){
+        .address = device_address(start), .bytes = bytes, .kind = KIND_PINNED, .flags = flags, .device = device_current()});
     return hipSuccess;
 }
 
@@ -182,17 +235,9 @@ hipError_t hipHostRegister(void *address, size_t bytes, unsigned flags)
 static hipError_t take_away(struct registration **place)
 {
     struct registration *registration = *place;
-    uintptr_t device = device_address(registration->address);
     struct range pages = own_pages(registration->address, registration->bytes, registration);
-    hipError_t error = give_back(pages);
-    if (error)
-        return error;
-    if (pages.start < pages.end)
-        madvise((void *)device_address(pages.start), pages.end - pages.start, MADV_REMOVE);
-    memory_remove(device);
-    *place = registration->next;
-    free(registration);
-    return device_ask(MESSAGE_UNREGISTER, (uint64_t[]){device}, 1, NULL);
+    hipError_t error = apart(give_back, pages);
+    return error ? error : forget(place, pages);
 }
 
 hipError_t hipHostUnregister(void *address)

@@ -1,59 +1,182 @@
-/* Memory pools: allocation in stream order, by waiting for the stream; what an application asks of a pool is counted. */
+/* Memory pools: blocks that are kept when they are freed, and given again to whoever may have them.
+ *
+ * A block that is free knows the work after which nobody uses it. The stream of that work may have it at once, others if their
+ * next work comes after that one, or if it is done; the program's attributes say which of these count. A block is given for
+ * exactly the bytes that it has, so an access beyond what was asked for is found. What is above the threshold goes back to
+ * the device when somebody has waited for a stream. A pool that was destroyed stays until its last block is back.
+ */
 #include <stdlib.h>
 #include <string.h>
 
 #include "luthier.h"
-
-enum attribute { /* hipMemPoolAttr: the first three are int, the others uint64_t */
-    REUSE_FIRST = 1, REUSE_LAST = 3, RELEASE_THRESHOLD, RESERVED_NOW, RESERVED_HIGH, USED_NOW, USED_HIGH, ATTRIBUTES
-};
-
-struct pool { bool ready; uint64_t attributes[ATTRIBUTES]; };
-struct pool_properties { int allocation_type, handle_types, location_type, device; void *security; size_t most; };
-struct access { int location_type, device, flags; };
-
-enum { READ_WRITE = 3 };
+#include "pools.h"
 
 static struct pool own[MAX_DEVICES];       /* of each device */
 static struct pool *chosen[MAX_DEVICES];   /* instead of it */
+static struct pool *pools;                 /* all of them */
+static atomic_size_t kept;                 /* free blocks */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void move(struct pool *pool, enum attribute now, int64_t bytes)
+void pools_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    pools = NULL;
+    kept = 0;
+}
+
+/* The lock is held from here on. */
+
+static void count(struct pool *pool, enum pool_attribute now, int64_t bytes)
 {
     pool->attributes[now] += (uint64_t)bytes;
     if (pool->attributes[now] > pool->attributes[now + 1])
         pool->attributes[now + 1] = pool->attributes[now];
 }
 
-void pool_count(struct pool *pool, int64_t bytes)
+static void begin(struct pool *pool, int device)
 {
-    if (!pool)
+    pool->device = device;
+    pool->access[device] = READ_WRITE;
+    for (int i = FOLLOW_EVENTS; i <= ALLOW_DEPENDENCIES; i++)
+        pool->attributes[i] = 1;
+    pool->next = pools;
+    pools = pool;
+}
+
+static void give_back_block(struct pool *pool, struct block **place)
+{
+    struct block *block = *place;
+    *place = block->next;
+    count(pool, RESERVED_NOW, -(int64_t)block->memory.bytes);
+    memory_unmake(block->memory);
+    work_exchange(&block->freed, NULL);
+    free(block);
+    kept--;
+}
+
+/* What is done, until the pool has no more than this. */
+static bool give_back(struct pool *pool, uint64_t hold)
+{
+    bool any = false;
+    for (struct block **place = &pool->free; *place && pool->attributes[RESERVED_NOW] > hold;)
+        if (work_finished(&(*place)->freed)) {
+            give_back_block(pool, place);
+            any = true;
+        } else
+            place = &(*place)->next;
+    return any;
+}
+
+/* A pool that was destroyed goes when nothing of it is left. */
+static void settle(struct pool **place)
+{
+    struct pool *pool = *place;
+    give_back(pool, pool->destroyed ? 0 : pool->attributes[THRESHOLD]);
+    if (pool->destroyed && !pool->attributes[RESERVED_NOW]) {
+        *place = pool->next;
+        free(pool);
+    }
+}
+
+static void settle_all(void)
+{
+    for (struct pool **place = &pools, *pool; (pool = *place);) {
+        settle(place);
+        if (*place == pool)
+            place = &pool->next;
+    }
+}
+
+static bool may_use(const struct pool *pool, const struct block *block, const struct stream *stream)
+{
+    return work_precedes(&block->freed, stream, pool->attributes[FOLLOW_EVENTS]) ||
+           (pool->attributes[ALLOW_CHANCE] && work_finished(&block->freed));
+}
+
+/* A free block of this size, taken out; one that the stream would have to wait for if `any`. */
+static struct block *take_block(struct pool *pool, size_t bytes, const struct stream *stream, bool any)
+{
+    for (struct block **place = &pool->free; *place; place = &(*place)->next) {
+        struct block *block = *place;
+        if (block->memory.bytes == bytes && (any || may_use(pool, block, stream))) {
+            *place = block->next;
+            kept--;
+            return block;
+        }
+    }
+    return NULL;
+}
+
+static bool fits(struct pool *pool, size_t bytes)
+{
+    uint64_t reserved = pool->attributes[RESERVED_NOW];
+    return !pool->most || (reserved <= pool->most && bytes <= pool->most - reserved);
+}
+
+/* Up to here. */
+
+void pools_settle(void)
+{
+    if (!kept)
         return;
     pthread_mutex_lock(&lock);
-    move(pool, USED_NOW, bytes);
-    move(pool, RESERVED_NOW, bytes); /* nothing is kept for later */
+    settle_all();
     pthread_mutex_unlock(&lock);
 }
 
-static struct pool *prepared(struct pool *pool)
+bool pools_give_back(void)
+{
+    bool any = false;
+    pthread_mutex_lock(&lock);
+    for (struct pool *pool = pools; pool; pool = pool->next)
+        any |= give_back(pool, 0);
+    pthread_mutex_unlock(&lock);
+    return any;
+}
+
+void pool_take_back(struct allocation memory, struct work *freed)
+{
+    struct pool *pool = memory.pool;
+    struct block *block = calloc(1, sizeof *block);
+    pthread_mutex_lock(&lock);
+    count(pool, USED_NOW, -(int64_t)memory.bytes);
+    if (block) {
+        memory.leaving = false;
+        *block = (struct block){pool->free, memory, freed};
+        pool->free = block;
+        kept++;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+struct pool *pool_add(struct pool with)
+{
+    struct pool *made = calloc(1, sizeof *made);
+    if (!made || !handle_add(made, HANDLE_POOL)) {
+        free(made);
+        return NULL;
+    }
+    *made = with;
+    pthread_mutex_lock(&lock);
+    begin(made, with.device);
+    pthread_mutex_unlock(&lock);
+    return made;
+}
+
+static struct pool *own_pool(int device)
 {
     pthread_mutex_lock(&lock);
-    for (int i = REUSE_FIRST; !pool->ready && i <= REUSE_LAST; i++)
-        pool->attributes[i] = 1;
-    if (!pool->ready)
-        handle_add(pool, HANDLE_POOL);
-    pool->ready = true;
+    if (!handle_is(&own[device], HANDLE_POOL) && handle_add(&own[device], HANDLE_POOL))
+        begin(&own[device], device);
     pthread_mutex_unlock(&lock);
-    return pool;
+    return &own[device];
 }
 
-static struct pool *pool_of(int device) { return chosen[device] ? chosen[device] : prepared(&own[device]); }
-
-static bool is_own(const struct pool *pool) { return pool >= own && pool < own + MAX_DEVICES; }
+static struct pool *pool_of(int device) { return chosen[device] ? chosen[device] : own_pool(device); }
 
 hipError_t hipDeviceGetDefaultMemPool(struct pool **pool, int device)
 {
-    *pool = prepared(&own[device]);
+    *pool = own_pool(device);
     return hipSuccess;
 }
 
@@ -65,6 +188,8 @@ hipError_t hipDeviceGetMemPool(struct pool **pool, int device)
 
 hipError_t hipDeviceSetMemPool(int device, struct pool *pool)
 {
+    if (pool->device != device || pool->imported)
+        return pool->imported ? hipErrorInvalidValue : hipErrorInvalidDevice;
     chosen[device] = pool;
     return hipSuccess;
 }
@@ -72,42 +197,48 @@ hipError_t hipDeviceSetMemPool(int device, struct pool *pool)
 hipError_t hipMemPoolCreate(struct pool **pool, const struct pool_properties *properties)
 {
     enum { PINNED = 1, ON_DEVICE = 1 };
-    if (properties->allocation_type != PINNED || properties->location_type != ON_DEVICE)
+    if (properties->allocation_type != PINNED || properties->location.type != ON_DEVICE)
         return hipErrorInvalidValue;
-    hipError_t error = device_check(properties->device);
-    if (error || properties->handle_types) /* pools that other processes see */
-        return error ? error : hipErrorNotSupported;
-    struct pool *made = calloc(1, sizeof *made);
-    if (!made || !handle_add(made, HANDLE_POOL)) {
-        free(made);
-        return hipErrorOutOfMemory;
-    }
-    *pool = prepared(made);
-    return hipSuccess;
+    hipError_t error = device_check(properties->location.id);
+    if (!error && properties->handle_types & ~FILE_DESCRIPTOR)
+        error = hipErrorNotSupported;
+    if (error)
+        return error;
+    struct pool with = {.device = properties->location.id, .handle_types = properties->handle_types, .most = properties->most};
+    *pool = pool_add(with);
+    return *pool ? hipSuccess : hipErrorOutOfMemory;
 }
 
 hipError_t hipMemPoolDestroy(struct pool *pool)
 {
-    if (is_own(pool) || !handle_remove(pool, HANDLE_POOL))
+    if ((pool >= own && pool < own + MAX_DEVICES) || !handle_remove(pool, HANDLE_POOL))
         return hipErrorInvalidValue;
+    pthread_mutex_lock(&lock);
     for (int i = 0; i < MAX_DEVICES; i++)
         if (chosen[i] == pool)
             chosen[i] = NULL;
-    memory_leave(pool);
-    free(pool);
+    pool->destroyed = true;
+    settle_all();
+    pthread_mutex_unlock(&lock);
     return hipSuccess;
 }
 
-hipError_t hipMemPoolTrimTo(struct pool *pool, size_t bytes) { return (void)pool, (void)bytes, hipSuccess; }
+hipError_t hipMemPoolTrimTo(struct pool *pool, size_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    give_back(pool, bytes);
+    pthread_mutex_unlock(&lock);
+    return hipSuccess;
+}
 
 hipError_t hipMemPoolSetAttribute(struct pool *pool, int attribute, const void *value)
 {
     uint64_t wide = 0;
-    memcpy(&wide, value, attribute <= REUSE_LAST ? sizeof(int) : sizeof wide);
+    memcpy(&wide, value, attribute <= ALLOW_DEPENDENCIES ? sizeof(int) : sizeof wide);
     if (attribute == RESERVED_NOW || attribute == USED_NOW || ((attribute == RESERVED_HIGH || attribute == USED_HIGH) && wide))
         return hipErrorInvalidValue; /* these are counted; the highest may only be set back */
     pthread_mutex_lock(&lock);
-    pool->attributes[attribute] = attribute > RELEASE_THRESHOLD ? pool->attributes[attribute - 1] : wide;
+    pool->attributes[attribute] = wide;
     pthread_mutex_unlock(&lock);
     return hipSuccess;
 }
@@ -115,32 +246,106 @@ hipError_t hipMemPoolSetAttribute(struct pool *pool, int attribute, const void *
 hipError_t hipMemPoolGetAttribute(struct pool *pool, int attribute, void *value)
 {
     pthread_mutex_lock(&lock);
-    memcpy(value, &pool->attributes[attribute], attribute <= REUSE_LAST ? sizeof(int) : sizeof(uint64_t));
+    memcpy(value, &pool->attributes[attribute], attribute <= ALLOW_DEPENDENCIES ? sizeof(int) : sizeof(uint64_t));
     pthread_mutex_unlock(&lock);
     return hipSuccess;
 }
 
-/* All devices see all memory, always. */
-hipError_t hipMemPoolSetAccess(struct pool *pool, const struct access *access, size_t count)
+static hipError_t check_access(const struct pool *pool, const struct access *access)
 {
-    bool good = access || !count;
-    (void)pool;
-    for (size_t i = 0; good && i < count; i++)
-        good = access[i].flags == READ_WRITE;
-    return good ? hipSuccess : hipErrorInvalidValue;
+    if (access->location.type != ON_DEVICE || (access->flags != NO_ACCESS && access->flags != READ_ONLY && access->flags != READ_WRITE))
+        return hipErrorInvalidValue;
+    hipError_t error = device_check(access->location.id);
+    if (error || access->location.id != pool->device)
+        return error;
+    static const hipError_t OWN[] = {[NO_ACCESS] = hipErrorInvalidDevice, [READ_ONLY] = hipErrorNotSupported, [READ_WRITE] = hipSuccess};
+    return OWN[access->flags];
 }
 
-hipError_t hipMemPoolGetAccess(int *flags, struct pool *pool, const void *location)
+/* It is remembered; all devices see all memory, always. */
+hipError_t hipMemPoolSetAccess(struct pool *pool, const struct access *access, size_t number)
 {
-    (void)pool, (void)location;
-    *flags = READ_WRITE;
+    hipError_t error = hipSuccess;
+    for (size_t i = 0; i < number && !error; i++) {
+        error = check_access(pool, &access[i]);
+        for (size_t k = 0; k < i && !error; k++)
+            error = access[k].location.id == access[i].location.id ? hipErrorInvalidValue : hipSuccess;
+    }
+    for (size_t i = 0; i < number && !error; i++)
+        pool->access[access[i].location.id] = access[i].flags;
+    return error;
+}
+
+hipError_t hipMemPoolGetAccess(int *flags, struct pool *pool, const struct location *location)
+{
+    if (location->type != ON_DEVICE || device_check(location->id) != hipSuccess)
+        return hipErrorInvalidValue;
+    *flags = pool->access[location->id];
     return hipSuccess;
+}
+
+/* A new block; what is kept makes room for it. */
+static hipError_t grow(struct pool *pool, size_t bytes, struct allocation *memory)
+{
+    pthread_mutex_lock(&lock);
+    bool room = fits(pool, bytes) || (give_back(pool, 0) && fits(pool, bytes));
+    if (room)
+        count(pool, RESERVED_NOW, (int64_t)bytes);
+    pthread_mutex_unlock(&lock);
+    *memory = (struct allocation){.bytes = bytes, .kind = KIND_DEVICE, .device = pool->device, .pool = pool};
+    hipError_t error = room ? memory_make(memory) : hipErrorOutOfMemory;
+    if (room && error) {
+        pthread_mutex_lock(&lock);
+        count(pool, RESERVED_NOW, -(int64_t)bytes);
+        pthread_mutex_unlock(&lock);
+    }
+    return error;
+}
+
+static struct block *find_block(struct pool *pool, size_t bytes, const struct stream *stream, bool any)
+{
+    pthread_mutex_lock(&lock);
+    struct block *block = take_block(pool, bytes, stream, any);
+    pthread_mutex_unlock(&lock);
+    return block;
+}
+
+/* With one that is kept for others the stream waits, which is the last resort: it holds the program up. */
+static hipError_t obtain(struct pool *pool, size_t bytes, struct stream *stream, struct allocation *memory)
+{
+    struct operation nothing = {.kind = OPERATION_NOTHING};
+    struct block *block = find_block(pool, bytes, stream, false);
+    hipError_t error = block ? hipSuccess : grow(pool, bytes, memory);
+    if (error == hipErrorOutOfMemory && pool->attributes[ALLOW_DEPENDENCIES]) {
+        block = find_block(pool, bytes, stream, true);
+        error = block ? work_put(stream, &nothing, block->freed, false, NULL) : error;
+    }
+    if (!block)
+        return error;
+    *memory = block->memory;
+    work_exchange(&block->freed, NULL);
+    free(block);
+    return error;
 }
 
 hipError_t hipMallocFromPoolAsync(void **address, size_t bytes, struct pool *pool, stream_t stream)
 {
     struct stream *own = stream_of(stream);
-    return own->capture && bytes ? capture_allocation(own, bytes, address) : memory_allocate(address, bytes, KIND_DEVICE, 0, pool);
+    struct allocation memory;
+    if (own->capture && bytes)
+        return capture_allocation(own, bytes, address);
+    *address = NULL;
+    if (pool->imported || !bytes)
+        return bytes ? hipErrorInvalidValue : hipSuccess;
+    hipError_t error = obtain(pool, bytes, own, &memory);
+    if (error)
+        return error;
+    pthread_mutex_lock(&lock);
+    count(pool, USED_NOW, (int64_t)bytes);
+    pthread_mutex_unlock(&lock);
+    memory_add(memory);
+    *address = (void *)memory.address;
+    return hipSuccess;
 }
 
 hipError_t hipMallocAsync(void **address, size_t bytes, stream_t stream)
@@ -148,16 +353,40 @@ hipError_t hipMallocAsync(void **address, size_t bytes, stream_t stream)
     return hipMallocFromPoolAsync(address, bytes, pool_of(stream_device(stream)), stream);
 }
 
+/* It is free as soon as what is on the stream now is done, and known as such from now on. */
+static hipError_t free_to_pool(void *address, struct stream *stream)
+{
+    struct operation nothing = {.kind = OPERATION_NOTHING};
+    struct allocation memory;
+    struct work *freed = NULL;
+    if (!memory_take(address, &memory))
+        return hipErrorInvalidValue;
+    hipError_t error = work_put(stream, &nothing, NULL, false, &freed);
+    if (error)
+        memory_add(memory);
+    else
+        pool_take_back(memory, freed);
+    return error;
+}
+
 hipError_t hipFreeAsync(void *address, stream_t stream)
 {
     struct operation operation = {OPERATION_FREE, .free = {address}};
+    struct stream *of = stream_of(stream);
+    struct allocation found;
     hipError_t error;
-    if (stream_of(stream)->capture)
-        return capture_release(stream_of(stream), address);
+    if (!address)
+        return hipSuccess;
+    if (of->capture)
+        return capture_release(of, address);
     if (graph_memory_free(address, &error))
         return error;
-    if (!memory_known(address, 1))
+    if (memory_find(address, &found) && found.pool && found.kind == KIND_DEVICE)
+        return free_to_pool(address, of);
+    if (!memory_mark_leaving(address, true))
         return hipErrorInvalidValue;
-    memory_leave_pool(address);
-    return perform(stream, &operation);
+    error = perform(stream, &operation);
+    if (error)
+        memory_mark_leaving(address, false);
+    return error;
 }

@@ -8,6 +8,8 @@
  * Nobody waits who does not ask for it: whoever puts a work on a stream carries it out if it can be done at once. Else a
  * thread does that as soon as it can: each stream on which something is left has one that drives it, and only that one touches
  * the head of its queue. Host functions run on such threads alone.
+ *
+ * Works are numbered in the order in which they are put; what comes after what is in order.c.
  */
 #include <stdlib.h>
 
@@ -20,6 +22,7 @@ struct work {
     struct operation operation;
     struct work **after; /* works of other streams that it comes after */
     size_t after_count;
+    uint64_t number;
     unsigned references;
     bool passed;
     uint64_t ticket; /* of all that it comes after, too */
@@ -33,6 +36,7 @@ static pthread_cond_t handed = PTHREAD_COND_INITIALIZER;   /* a stream waits for
 static struct stream *streams;                              /* all there are */
 static struct stream *waiting;                              /* for a thread */
 static unsigned waiting_count, threads, idle;
+static uint64_t numbers;
 
 void work_after_fork(void)
 {
@@ -69,6 +73,8 @@ static void let_go(struct work *work)
 
 static hipError_t come_after(struct work *work, struct work *other)
 {
+    if (other && other->stream != work->stream)
+        order_note(work->stream, work->number, other->stream, other->number);
     if (finished(other))
         return hipSuccess;
     struct work **larger = realloc(work->after, (work->after_count + 1) * sizeof *larger);
@@ -247,6 +253,7 @@ static struct work *new_work(struct stream *stream, const struct operation *oper
 static hipError_t put(struct stream *stream, struct work *work, struct work *after)
 {
     work->stream = stream;
+    work->number = ++numbers;
     hipError_t error = come_after_others(work);
     if (!error)
         error = come_after(work, after);
@@ -320,7 +327,17 @@ hipError_t work_wait(struct work *const *place)
         error = await(work);
     let_go(work);
     unlock();
+    pools_settle();
     return error;
+}
+
+bool work_precedes(struct work *const *place, const struct stream *stream, bool across)
+{
+    lock();
+    const struct work *work = *place;
+    bool before = !work || order_holds(stream, UINT64_MAX, work->stream, work->number, across ? DETOURS : 0);
+    unlock();
+    return before;
 }
 
 struct work *work_hold(struct work *const *place)
@@ -369,6 +386,9 @@ void stream_leave(struct stream *stream)
             *place = stream->next;
             break;
         }
+    for (struct stream *s = streams; s; s = s->next)
+        order_forget(s, stream);
+    order_clear(stream);
     let_go(stream->last);
     stream->last = NULL;
     unlock();
@@ -395,6 +415,7 @@ hipError_t streams_wait(int device)
     }
     unlock();
     free(all);
+    pools_settle();
     return all ? device_wait(0) : hipErrorOutOfMemory;
 }
 
@@ -411,7 +432,9 @@ bool stream_finished(const struct stream *stream)
 
 hipError_t stream_wait(struct stream *stream)
 {
-    if (stream_is_null(stream))
-        return work_put(stream, &(struct operation){.kind = OPERATION_NOTHING}, NULL, true, NULL);
-    return work_wait(&stream->last);
+    if (!stream_is_null(stream))
+        return work_wait(&stream->last);
+    hipError_t error = work_put(stream, &(struct operation){.kind = OPERATION_NOTHING}, NULL, true, NULL);
+    pools_settle();
+    return error;
 }

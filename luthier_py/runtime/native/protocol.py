@@ -38,6 +38,8 @@ class Message(IntEnum):
     UNREGISTER = 15  # u64 address: no longer
     HEAP = 16  # u64 device, bytes that the heap of kernels' malloc begins with
     GRAIN = 17  # u64 address of an allocation, 1 if it is fine-grained from now on
+    MAP = 18  # u64 address and bytes of reserved pages, offset; then a file's name: its pages are there from now on
+    UNMAP = 19  # u64 address, bytes: no longer
     LAUNCH = 64  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes, cooperative, number and count of the
     # grids that are launched together (0: it is alone); then the kernarg segment
     STAMP = 65  # u64 address of the word that gets the time

@@ -1,0 +1,186 @@
+/* Memory that other programs see: handles that name it, and what this program has opened of others'.
+ *
+ * A handle names the exporter's arena as the file that it is (/proc/PROCESS/fd/NUMBER), and a part of it. Whoever opens it
+ * maps the pages at a place of its own arena, so its kernels and its host code reach them like memory of its own; they stay
+ * there when the exporter ends. What a handle names is opened once, and counted.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "luthier.h"
+
+struct named { /* struct memory_handle */
+    uint64_t mark;
+    uint32_t process, descriptor;
+    uint64_t file;       /* its inode: numbers of processes are used again */
+    uint64_t start, bytes, into; /* of the allocation in the arena; the address in it */
+    uint64_t id;
+};
+_Static_assert(sizeof(struct named) <= sizeof(struct memory_handle), "it fits");
+
+struct opened {
+    struct named named;
+    struct pool *pool;
+    uintptr_t place, address; /* of the pages; of what is named */
+    size_t bytes;             /* of the pages */
+    unsigned references;
+    struct opened *next;
+};
+
+static const uint64_t MARK = 0x3172656968747565;
+static struct opened *all;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void opened_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    all = NULL;
+}
+
+hipError_t handle_make(struct memory_handle *handle, uintptr_t place, size_t bytes, size_t into, uint64_t id)
+{
+    struct stat status;
+    int file = device_arena_file();
+    if (fstat(file, &status) < 0)
+        return hipErrorInvalidValue;
+    struct named named = {MARK, (uint32_t)getpid(), (uint32_t)file, status.st_ino, device_arena_offset(place), bytes, into, id};
+    memset(handle, 0, sizeof *handle);
+    memcpy(handle, &named, sizeof named);
+    return hipSuccess;
+}
+
+static bool read_handle(const struct memory_handle *handle, struct named *named)
+{
+    memcpy(named, handle, sizeof *named);
+    return named->mark == MARK && named->bytes && named->into < named->bytes;
+}
+
+bool handle_is_own(const struct memory_handle *handle)
+{
+    struct named named;
+    return read_handle(handle, &named) && named.process == (uint32_t)getpid();
+}
+
+static bool name_file(const struct named *named, char *name, size_t bytes)
+{
+    struct stat status;
+    snprintf(name, bytes, "/proc/%u/fd/%u", named->process, named->descriptor);
+    return stat(name, &status) == 0 && status.st_ino == named->file && S_ISREG(status.st_mode) &&
+           named->start + named->bytes <= (uint64_t)status.st_size;
+}
+
+/* Its pages, and of these what kernels may touch. */
+static hipError_t map(struct opened *opened)
+{
+    const struct named *named = &opened->named;
+    char name[64];
+    uint64_t into = named->start % page_bytes();
+    if (!name_file(named, name, sizeof name))
+        return hipErrorInvalidDevicePointer;
+    opened->bytes = (into + named->bytes + page_bytes() - 1) / page_bytes() * page_bytes();
+    hipError_t error = mapping_reserve(opened->bytes, &opened->place);
+    if (error)
+        return error;
+    opened->address = opened->place + into;
+    error = mapping_enter(opened->place, opened->bytes, name, named->start - into);
+    if (error) {
+        mapping_free(opened->place);
+        return hipErrorInvalidDevicePointer;
+    }
+    return device_ask(MESSAGE_REGISTER, (uint64_t[]){opened->address, named->bytes}, 2, NULL);
+}
+
+static hipError_t unmap(const struct opened *opened)
+{
+    hipError_t error = mapping_leave(opened->place, opened->bytes);
+    return error ? error : mapping_free(opened->place); /* the other way round the other program's pages would be cleared */
+}
+
+static hipError_t add(const struct named *named, struct pool *pool, struct opened **added)
+{
+    struct opened *opened = calloc(1, sizeof *opened);
+    if (!opened)
+        return hipErrorOutOfMemory;
+    *opened = (struct opened){.named = *named, .pool = pool, .next = all};
+    hipError_t error = map(opened);
+    if (error) {
+        free(opened);
+        return error;
+    }
+    all = *added = opened;
+    memory_add((struct allocation){
+        .address = opened->address, .bytes = named->bytes, .kind = KIND_OPENED, .device = device_current(), .pool = pool});
+    return hipSuccess;
+}
+
+static bool is_same(const struct named *a, const struct named *b)
+{
+    return a->process == b->process && a->file == b->file && a->start == b->start && a->id == b->id;
+}
+
+hipError_t opened_open(const struct memory_handle *handle, struct pool *pool, void **address)
+{
+    struct named named;
+    hipError_t error = hipSuccess;
+    if (!read_handle(handle, &named))
+        return hipErrorInvalidValue;
+    pthread_mutex_lock(&lock);
+    struct opened *opened = pool ? NULL : all; /* what pools import is freed as often as it is imported */
+    while (opened && (opened->pool || !is_same(&opened->named, &named)))
+        opened = opened->next;
+    if (!opened)
+        error = add(&named, pool, &opened);
+    if (!error) {
+        opened->references++;
+        *address = (void *)(opened->address + named.into);
+    }
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+hipError_t opened_close(uintptr_t address)
+{
+    hipError_t error = hipErrorInvalidValue;
+    pthread_mutex_lock(&lock);
+    struct opened **place = &all, *opened;
+    while (*place && address - (*place)->address >= (*place)->named.bytes)
+        place = &(*place)->next;
+    opened = *place;
+    if (opened)
+        error = hipSuccess;
+    if (opened && --opened->references == 0) {
+        *place = opened->next;
+        memory_remove(opened->address);
+        error = unmap(opened);
+        free(opened);
+    }
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+/* Memory of the device alone: what is the host's can be shared by itself. */
+hipError_t hipIpcGetMemHandle(struct memory_handle *handle, void *address)
+{
+    struct allocation found;
+    if (!memory_find(address, &found) || found.kind != KIND_DEVICE)
+        return hipErrorInvalidValue;
+    return handle_make(handle, found.address, found.bytes, (uintptr_t)address - found.address, found.id);
+}
+
+hipError_t hipIpcOpenMemHandle(void **address, struct memory_handle handle, unsigned flags)
+{
+    (void)flags;
+    return handle_is_own(&handle) ? hipErrorInvalidContext : opened_open(&handle, NULL, address);
+}
+
+hipError_t hipIpcCloseMemHandle(void *address)
+{
+    struct allocation found;
+    if (!memory_find(address, &found) || found.kind != KIND_OPENED || found.pool)
+        return hipErrorInvalidValue;
+    hipError_t error = streams_wait(-1);
+    return error ? error : opened_close(found.address);
+}
