@@ -51,8 +51,11 @@ hipError_t hipDeviceSetLimit(int limit, size_t value)
         return hipErrorInvalidValue;
     if (limit != STACK_BYTES && limit != HEAP_BYTES)
         return hipErrorUnsupportedLimit;
-    limits[limit] = value;
-    return hipSuccess;
+    hipError_t error = device_ready();
+    if (!error && limit == HEAP_BYTES)
+        error = device_ask(MESSAGE_HEAP, (uint64_t[]){(uint64_t)device_current(), value}, 2, NULL);
+    limits[limit] = error ? limits[limit] : value;
+    return error;
 }
 
 /* Every device reaches all memory; what is switched on is only remembered. */

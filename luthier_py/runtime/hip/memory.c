@@ -197,13 +197,20 @@ bool memory_valid(const void *address, size_t bytes)
     return !in_arena(address) && (address || !bytes);
 }
 
+/* Coherent with the host while kernels run: pinned and managed memory, unless flags say otherwise. */
+static bool fine_grained(enum kind kind, unsigned flags)
+{
+    enum { NON_COHERENT = 0x80000000, FINE = 1 };
+    return kind == KIND_MANAGED || (kind == KIND_HOST && !(flags & NON_COHERENT)) || (kind == KIND_DEVICE && flags & FINE);
+}
+
 static hipError_t make(struct allocation *wanted)
 {
     size_t own = takes_room(wanted->kind) ? wanted->bytes : 0;
     uint64_t place;
     if (!memory_take_room(wanted->device, own))
         return hipErrorOutOfMemory;
-    hipError_t error = device_ask(MESSAGE_ALLOCATE, &(uint64_t){wanted->bytes}, 1, &place);
+    hipError_t error = device_ask(MESSAGE_ALLOCATE, (uint64_t[]){wanted->bytes, fine_grained(wanted->kind, wanted->flags)}, 2, &place);
     if (error)
         memory_give_room(wanted->device, own);
     else

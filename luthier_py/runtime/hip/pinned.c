@@ -194,6 +194,7 @@ static void forget_unmapped(uintptr_t start, uintptr_t end)
 
 static hipError_t add(uintptr_t start, size_t bytes, unsigned flags)
 {
+    enum { COARSE_GRAINED = 8 }; /* hipExtHostRegisterCoarseGrained */
     forget_unmapped(start, start + bytes);
     struct range pages = own_pages(start, bytes, NULL);
     if (covering(start, start + bytes, NULL))
@@ -205,7 +206,7 @@ static hipError_t add(uintptr_t start, size_t bytes, unsigned flags)
     if (!error)
         error = apart(share, pages);
     if (!error)
-        error = device_ask(MESSAGE_REGISTER, (uint64_t[]){device_address(start), bytes}, 2, NULL);
+        error = device_ask(MESSAGE_REGISTER, (uint64_t[]){device_address(start), bytes, !(flags & COARSE_GRAINED)}, 3, NULL);
     if (error) {
         free(registration);
         return error;
