@@ -345,6 +345,14 @@ CASE(event_handles_refuse)
     CHECK(hipIpcGetEventHandle(&handle, shared));
     GIVES(hipErrorInvalidContext, hipIpcOpenEventHandle(&event, handle));
     GIVES(hipErrorInvalidValue, hipIpcOpenEventHandle(&event, empty));
+    hipIpcMemHandle_t memory; // neither is the other
+    Device<char> d(4096);
+    void *at;
+    CHECK(hipIpcGetMemHandle(&memory, d));
+    std::memcpy(&empty, &memory, sizeof memory);
+    GIVES(hipErrorInvalidValue, hipIpcOpenEventHandle(&event, empty));
+    std::memcpy(&memory, &handle, sizeof memory);
+    GIVES(hipErrorInvalidValue, hipIpcOpenMemHandle(&at, memory, hipIpcMemLazyEnablePeerAccess));
 }
 CASE(shared_event_at_home)
 {

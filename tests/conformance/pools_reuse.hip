@@ -131,6 +131,25 @@ CASE(events_by_way_of_a_third_stream)
     gate.open();
     CHECK(hipFreeAsync(theirs, second));
 }
+CASE(a_third_stream_that_waits_too_late_does_not_count)
+{
+    Stream first, second, third;
+    Event e, f;
+    Pool pool;
+    void *mine = pool.take(MIB, first);
+    Gate gate;
+    gate.hold(first);
+    CHECK(hipFreeAsync(mine, first));
+    CHECK(hipEventRecord(e, first));
+    CHECK(hipEventRecord(f, third));
+    CHECK(hipStreamWaitEvent(third, e, 0)); // f was recorded before
+    CHECK(hipStreamWaitEvent(second, f, 0));
+    void *theirs = pool.take(MIB, second);
+    REQUIRE(gate.holds());
+    REQUIRE(theirs != mine);
+    gate.open();
+    CHECK(hipFreeAsync(theirs, second));
+}
 CASE(default_stream_makes_an_order)
 {
     Stream first(hipStreamDefault), second(hipStreamDefault);

@@ -195,8 +195,10 @@ hipError_t mapping_enter(uintptr_t place, size_t bytes, const char *file, uint64
 hipError_t mapping_leave(uintptr_t place, size_t bytes);
 
 /* opened.c: memory of other programs. */
+#define FIRST_EVENT_ID ((uint64_t)1 << 32) /* numbers of allocations are smaller */
 hipError_t handle_make(struct memory_handle *handle, uintptr_t place, size_t bytes, size_t into, uint64_t id);
 bool handle_is_own(const struct memory_handle *handle);
+bool handle_is_event(const struct memory_handle *handle);
 hipError_t opened_open(const struct memory_handle *handle, struct pool *pool, void **address); /* in the table if it has a pool */
 hipError_t opened_close(uintptr_t address);
 void opened_after_fork(void);
@@ -362,7 +364,7 @@ struct stream {
     bool driven;
     uint64_t ticket;          /* of all that has passed */
     struct origin *origins;   /* order.c's */
-    size_t origin_count;
+    size_t origin_count, origin_next;
 };
 struct stream *stream_of(stream_t handle); /* NULL if it is none */
 int stream_device(stream_t handle);        /* the current one if it is none */

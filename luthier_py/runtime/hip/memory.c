@@ -60,8 +60,8 @@ static struct allocation *entry_of(uintptr_t address)
 static struct allocation *freeable(const void *address)
 {
     struct allocation *entry = entry_of((uintptr_t)address);
-    bool good = entry && entry->address == (uintptr_t)address && (entry->kind <= KIND_MANAGED || (entry->kind == KIND_OPENED && entry->pool));
-    return good ? entry : NULL;
+    bool begins = entry && entry->address == (uintptr_t)address;
+    return begins && (entry->kind <= KIND_MANAGED || (entry->kind == KIND_OPENED && entry->pool)) ? entry : NULL;
 }
 
 static void drop(struct allocation *entry)

@@ -58,6 +58,12 @@ static bool read_handle(const struct memory_handle *handle, struct named *named)
     return named->mark == MARK && named->bytes && named->into < named->bytes;
 }
 
+bool handle_is_event(const struct memory_handle *handle)
+{
+    struct named named;
+    return read_handle(handle, &named) && named.id >= FIRST_EVENT_ID;
+}
+
 bool handle_is_own(const struct memory_handle *handle)
 {
     struct named named;
@@ -173,6 +179,8 @@ hipError_t hipIpcGetMemHandle(struct memory_handle *handle, void *address)
 hipError_t hipIpcOpenMemHandle(void **address, struct memory_handle handle, unsigned flags)
 {
     (void)flags;
+    if (handle_is_event(&handle))
+        return hipErrorInvalidValue;
     return handle_is_own(&handle) ? hipErrorInvalidContext : opened_open(&handle, NULL, address);
 }
 

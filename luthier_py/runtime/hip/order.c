@@ -11,11 +11,14 @@
 /* From work `at` of the stream that has this on, its works come after all of `stream` up to `number`. */
 struct origin { const struct stream *stream; uint64_t at, number; };
 
-static struct origin *origin_of(const struct stream *stream, const struct stream *other)
+/* The default stream looks for one stream after the other, in the order of its notes: so the next one first. */
+static struct origin *origin_of(struct stream *stream, const struct stream *other)
 {
-    for (size_t i = 0; i < stream->origin_count; i++)
-        if (stream->origins[i].stream == other)
-            return &stream->origins[i];
+    for (size_t i = 0; i < stream->origin_count; i++) {
+        stream->origin_next = stream->origin_next + 1 < stream->origin_count ? stream->origin_next + 1 : 0;
+        if (stream->origins[stream->origin_next].stream == other)
+            return &stream->origins[stream->origin_next];
+    }
     return NULL;
 }
 

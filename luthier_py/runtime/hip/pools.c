@@ -253,12 +253,14 @@ hipError_t hipMemPoolGetAttribute(struct pool *pool, int attribute, void *value)
 
 static hipError_t check_access(const struct pool *pool, const struct access *access)
 {
-    if (access->location.type != ON_DEVICE || (access->flags != NO_ACCESS && access->flags != READ_ONLY && access->flags != READ_WRITE))
+    bool known = access->flags == NO_ACCESS || access->flags == READ_ONLY || access->flags == READ_WRITE;
+    if (access->location.type != ON_DEVICE || !known)
         return hipErrorInvalidValue;
     hipError_t error = device_check(access->location.id);
     if (error || access->location.id != pool->device)
         return error;
-    static const hipError_t OWN[] = {[NO_ACCESS] = hipErrorInvalidDevice, [READ_ONLY] = hipErrorNotSupported, [READ_WRITE] = hipSuccess};
+    static const hipError_t OWN[] = {
+        [NO_ACCESS] = hipErrorInvalidDevice, [READ_ONLY] = hipErrorNotSupported, [READ_WRITE] = hipSuccess};
     return OWN[access->flags];
 }
 

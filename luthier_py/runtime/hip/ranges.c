@@ -11,7 +11,11 @@ enum { NO_DEVICE = -2, HOST = -1, MIXED = 2 };
 enum advice { READ_MOSTLY = 1, NOT_READ_MOSTLY, PREFERRED, NOT_PREFERRED, ACCESSED, NOT_ACCESSED, COARSE = 100, NOT_COARSE };
 enum attribute { IS_READ_MOSTLY = 1, PREFERRED_LOCATION, ACCESSED_BY, LAST_PREFETCH, COHERENCY = 100 };
 
-struct said { bool read_mostly, coarse; int preferred, prefetched; uint32_t accessed; /* a bit for each device, the first: the host */ };
+struct said {
+    bool read_mostly, coarse;
+    int preferred, prefetched;
+    uint32_t accessed; /* a bit for each device; the first is the host's */
+};
 struct piece { uintptr_t start, end; struct said said; };
 
 static const struct said NOTHING = {.preferred = NO_DEVICE, .prefetched = NO_DEVICE};
@@ -224,7 +228,8 @@ static hipError_t answer(void *data, size_t bytes, int attribute, const struct s
     }
 }
 
-hipError_t hipMemRangeGetAttributes(void **data, size_t *bytes, int *attributes, size_t number, const void *address, size_t range_bytes)
+hipError_t hipMemRangeGetAttributes(void **data, size_t *bytes, int *attributes, size_t number, const void *address,
+                                    size_t range_bytes)
 {
     struct said all = NOTHING;
     bool mixed = false;

@@ -19,7 +19,7 @@ struct shared_event { struct page *page; uint64_t id; bool opened; atomic_uint r
 /* What a host function signals, or waits for. */
 struct task { struct shared_event *event; uint64_t number; };
 
-static _Atomic uint64_t last_id = (uint64_t)1 << 32; /* no number of an allocation */
+static _Atomic uint64_t last_id = FIRST_EVENT_ID;
 
 static hipError_t make(struct page *page, bool opened, struct shared_event **event)
 {
@@ -45,6 +45,8 @@ hipError_t shared_event_make(struct shared_event **event)
 hipError_t shared_event_open(struct shared_event **event, const struct memory_handle *handle)
 {
     void *address;
+    if (!handle_is_event(handle))
+        return hipErrorInvalidValue;
     hipError_t error = handle_is_own(handle) ? hipErrorInvalidContext : opened_open(handle, NULL, &address);
     if (error)
         return error == hipErrorInvalidContext ? error : hipErrorInvalidValue;

@@ -138,7 +138,8 @@ static hipError_t add(struct backing with, struct backing **made)
     return hipSuccess;
 }
 
-hipError_t hipMemCreate(struct backing **backing, size_t bytes, const struct backing_properties *properties, unsigned long long flags)
+hipError_t hipMemCreate(struct backing **backing, size_t bytes, const struct backing_properties *properties,
+                        unsigned long long flags)
 {
     (void)flags;
     hipError_t error = bytes && bytes % page_bytes() == 0 ? check_properties(properties) : hipErrorInvalidValue;
@@ -212,12 +213,13 @@ hipError_t hipMemImportFromShareableHandle(struct backing **backing, void *share
     int given = (int)(intptr_t)shared;
     (void)type;
     snprintf(link, sizeof link, "/proc/self/fd/%d", given);
-    bool good = readlink(link, name, sizeof name - 1) > 0 && strstr(name, FILE_NAME) && fstat(given, &status) == 0 && status.st_size;
-    int file = good ? fcntl(given, F_DUPFD_CLOEXEC, 0) : -1;
+    bool good = readlink(link, name, sizeof name - 1) > 0 && strstr(name, FILE_NAME) && fstat(given, &status) == 0;
+    int file = good && status.st_size ? fcntl(given, F_DUPFD_CLOEXEC, 0) : -1;
     if (file < 0)
         return hipErrorInvalidValue;
     struct backing with = {.file = descriptor_out_of_the_way(file), .bytes = (size_t)status.st_size};
-    with.properties = (struct backing_properties){.type = PINNED, .handle_types = FILE_DESCRIPTOR, .location = {ON_DEVICE, device_current()}};
+    with.properties = (struct backing_properties){
+        .type = PINNED, .handle_types = FILE_DESCRIPTOR, .location = {ON_DEVICE, device_current()}};
     return add(with, backing);
 }
 
