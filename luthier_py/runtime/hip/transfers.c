@@ -36,7 +36,11 @@ hipError_t hipMemcpyWithStream(void *to, const void *from, size_t bytes, int kin
     return line(to, from, bytes, kind, true, stream);
 }
 
-hipError_t hipMemcpy(void *to, const void *from, size_t bytes, int kind) { return line(to, from, bytes, kind, true, NULL); }
+/* What stays on the device is done before what comes after it on the default stream; nobody waits for it here. */
+hipError_t hipMemcpy(void *to, const void *from, size_t bytes, int kind)
+{
+    return line(to, from, bytes, kind, !(is_on_device(to) && is_on_device(from)), NULL);
+}
 
 hipError_t hipMemcpyHtoD(void *to, const void *from, size_t bytes) { return hipMemcpy(to, from, bytes, COPY_TO_DEVICE); }
 hipError_t hipMemcpyDtoH(void *to, const void *from, size_t bytes) { return hipMemcpy(to, from, bytes, COPY_TO_HOST); }
