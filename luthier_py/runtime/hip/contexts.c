@@ -100,6 +100,8 @@ hipError_t hipDeviceEnablePeerAccess(int peer, unsigned flags)
 
 hipError_t hipDeviceDisablePeerAccess(int peer)
 {
+    if (peer == device_current())
+        return hipErrorInvalidDevice;
     return atomic_exchange(&sees[device_current()][peer], false) ? hipSuccess : hipErrorPeerAccessNotEnabled;
 }
 
