@@ -24,7 +24,7 @@ _PRESENT = (
     "globalL1CacheSupported localL1CacheSupported concurrentKernels canMapHostMemory cooperativeLaunch "
     "managedMemory concurrentManagedAccess directManagedMemAccessFromHost unifiedAddressing "
     "memoryPoolsSupported hostRegisterSupported hostNativeAtomicSupported asyncEngineCount deviceOverlap "
-    "streamPrioritiesSupported isLargeBar fineGrainSupport xccs"
+    "streamPrioritiesSupported isLargeBar fineGrainSupport xccs streamWaitValue"
 ).split()
 # hipDeviceArch_t, from bit 0 on; what AMD's runtime says no to is a blank (ROCm/clr, ihipGetDeviceProperties).
 _ARCHITECTURE = (

@@ -3,7 +3,7 @@
 
 #include "luthier.h"
 
-enum limit { STACK_BYTES, PRINTF_BYTES, HEAP_BYTES, LIMITS, ALL_LIMITS = 0x1003 };
+enum limit { STACK_BYTES = 0, HEAP_BYTES = 2, LIMITS, ALL_LIMITS = 0x1003 };
 enum { CACHE_PREFER_NONE = 0, BANKS_OF_FOUR_BYTES = 1, SCHEDULING = 7, PUSHED = 64 };
 enum { LINK_PCIE = 2 }; /* hsa_amd_link_info_type_t */
 
@@ -11,7 +11,7 @@ static char contexts[MAX_DEVICES]; /* an address here is the handle of that devi
 static _Thread_local int pushed[PUSHED], pushed_count; /* devices below the current one */
 static unsigned device_flags[MAX_DEVICES];
 static atomic_bool sees[MAX_DEVICES][MAX_DEVICES];
-static _Atomic size_t limits[LIMITS] = {1024, 4 << 20, 8 << 20};
+static _Atomic size_t limits[LIMITS] = {[STACK_BYTES] = 1024, [HEAP_BYTES] = 8 << 20};
 
 hipError_t hipDeviceReset(void) { return hipDeviceSynchronize(); }
 
@@ -38,23 +38,24 @@ hipError_t hipDeviceSetSharedMemConfig(int config) { return (void)config, hipSuc
 
 hipError_t hipDeviceGetLimit(size_t *value, int limit)
 {
-    if (limit < 0 || limit >= LIMITS)
+    if (limit != STACK_BYTES && limit != HEAP_BYTES)
         return hipErrorUnsupportedLimit;
     *value = limits[limit];
     return hipSuccess;
 }
 
-/* Remembered: stacks are as deep as a kernel needs, and buffers as large. */
+/* Stacks are as deep as a kernel needs, whatever is said here; what kernels allocate from begins with the heap's limit. */
 hipError_t hipDeviceSetLimit(int limit, size_t value)
 {
     if (limit < 0 || limit >= ALL_LIMITS)
         return hipErrorInvalidValue;
     if (limit != STACK_BYTES && limit != HEAP_BYTES)
         return hipErrorUnsupportedLimit;
-    hipError_t error = device_ready();
-    if (!error && limit == HEAP_BYTES)
+    hipError_t error = hipSuccess;
+    if (limit == HEAP_BYTES)
         error = device_ask(MESSAGE_HEAP, (uint64_t[]){(uint64_t)device_current(), value}, 2, NULL);
-    limits[limit] = error ? limits[limit] : value;
+    if (!error)
+        limits[limit] = value;
     return error;
 }
 
@@ -92,13 +93,15 @@ hipError_t hipDeviceEnablePeerAccess(int peer, unsigned flags)
 {
     int device = device_current();
     (void)flags;
-    if (device == peer)
+    if (device == peer || device_check(peer))
         return hipErrorInvalidDevice;
     return atomic_exchange(&sees[device][peer], true) ? hipErrorPeerAccessAlreadyEnabled : hipSuccess;
 }
 
 hipError_t hipDeviceDisablePeerAccess(int peer)
 {
+    if (peer == device_current())
+        return hipErrorInvalidDevice;
     return atomic_exchange(&sees[device_current()][peer], false) ? hipSuccess : hipErrorPeerAccessNotEnabled;
 }
 
@@ -126,9 +129,11 @@ static hipError_t enter(const void *which, bool push)
 
 hipError_t hipCtxCreate(void **result, unsigned flags, int device)
 {
-    hipError_t error = give_context(result, device);
+    if (device_check(device))
+        return hipErrorInvalidValue;
     device_flags[device] = flags;
-    return error ? error : enter(*result, true);
+    give_context(result, device);
+    return enter(*result, true);
 }
 
 hipError_t hipCtxPopCurrent(void **result)
@@ -160,6 +165,7 @@ hipError_t hipCtxSetCurrent(void *which)
 
 hipError_t hipCtxGetCurrent(void **result) { return give_context(result, device_current()); }
 hipError_t hipCtxGetDevice(int *device) { return hipGetDevice(device); }
+hipError_t hipCtxSynchronize(void) { return hipErrorNotSupported; }
 hipError_t hipCtxGetApiVersion(void *which, unsigned *version) { return (void)which, (void)version, hipErrorNotSupported; }
 hipError_t hipCtxGetFlags(unsigned *flags) { return (void)flags, hipErrorNotSupported; }
 hipError_t hipCtxGetCacheConfig(int *config) { return (void)config, hipErrorNotSupported; }

@@ -107,10 +107,20 @@ static hipError_t check_resident(const struct launch *l)
     return error ? error : plane > room || plane * grid.z > room ? hipErrorCooperativeLaunchTooLarge : hipSuccess;
 }
 
+/* Since HIP 7 a single grid is launched on the current device alone. */
+static bool may_be_elsewhere(const struct launch *l)
+{
+    enum { HIP_7 = 70000000 };
+    int version = 0;
+    hipRuntimeGetVersion(&version);
+    return version < HIP_7 || l->count;
+}
+
 hipError_t launch_on(stream_t stream, const struct launch *l)
 {
-    if (l->kernel->module->device != stream_device(stream))
-        return hipErrorInvalidHandle; /* loaded on another device */
+    int device = stream_device(stream);
+    if (l->kernel->module->device != device || (device != device_current() && !may_be_elsewhere(l)))
+        return hipErrorInvalidHandle;
     hipError_t error = check(l);
     if (!error && l->cooperative)
         error = check_resident(l);

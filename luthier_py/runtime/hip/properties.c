@@ -74,7 +74,7 @@ hipError_t hipDeviceGetByPCIBusId(int *device, const char *id)
     unsigned domain, bus, slot, function;
     if (sscanf(id, "%x:%x:%x.%x", &domain, &bus, &slot, &function) != 4)
         return hipErrorInvalidValue;
-    return bus < (unsigned)device_count() && !domain && !slot ? answer(device, (int)bus) : hipErrorInvalidDevice;
+    return bus < (unsigned)device_count() && !domain && !slot ? answer(device, (int)bus) : hipErrorInvalidValue;
 }
 
 hipError_t hipDeviceTotalMem(size_t *bytes, int device)

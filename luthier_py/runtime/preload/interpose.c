@@ -200,16 +200,56 @@ hipError_t hipModuleLoad(struct module **module, const char *path)
     return error;
 }
 
+/* What is unloaded is known no longer: handles that the program still has of it mean nothing. */
+static void forget(const void *key)
+{
+    struct meaning found = meaning_of(key);
+    if (!found.image)
+        return;
+    pthread_mutex_lock(&lock);
+    move_meanings(room, found.image);
+    pthread_mutex_unlock(&lock);
+    image_unloaded(found.image);
+}
+
 hipError_t hipModuleUnload(struct module *module)
 {
-    struct meaning found = meaning_of(module);
-    if (found.image) {
-        pthread_mutex_lock(&lock);
-        move_meanings(room, found.image); /* handles that the program still has of it mean nothing */
-        pthread_mutex_unlock(&lock);
-        image_unloaded(found.image);
-    }
+    forget(module);
     return REAL(hipModuleUnload)(module);
+}
+
+/* Libraries are modules whose variables have no names that the program could ask for. */
+
+hipError_t hipLibraryLoadData(struct library **library, const void *data, void *compiling, void **compiling_values, unsigned count,
+                              void *options, void **values, unsigned option_count)
+{
+    hipError_t error = REAL(hipLibraryLoadData)(library, data, compiling, compiling_values, count, options, values, option_count);
+    if (!error)
+        remember(*library, image_new(data, 0, false), NULL);
+    return error;
+}
+
+hipError_t hipLibraryLoadFromFile(struct library **library, const char *path, void *compiling, void **compiling_values,
+                                  unsigned count, void *options, void **values, unsigned option_count)
+{
+    hipError_t error = REAL(hipLibraryLoadFromFile)(library, path, compiling, compiling_values, count, options, values, option_count);
+    if (!error)
+        remember(*library, read_image(path), NULL);
+    return error;
+}
+
+hipError_t hipLibraryGetKernel(struct kernel **kernel, struct library *library, const char *name)
+{
+    hipError_t error = REAL(hipLibraryGetKernel)(kernel, library, name);
+    if (!error)
+        remember(*kernel, meaning_of(library).image, name);
+    return error;
+}
+
+hipError_t hipLibraryUnload(struct library *library)
+{
+    forget(library);
+    return REAL(hipLibraryUnload)(library);
 }
 
 hipError_t hipModuleGetFunction(struct kernel **kernel, struct module *module, const char *name)
@@ -475,7 +515,8 @@ const struct own_function OWN[] = {
 #define OURS(name) {#name, (void *)name}
     OURS(__hipRegisterFatBinary), OURS(__hipRegisterFunction), OURS(__hipRegisterVar), OURS(__hipRegisterManagedVar),
     OURS(hipModuleLoadData), OURS(hipModuleLoadDataEx), OURS(hipModuleLoadFatBinary),
-    OURS(hipModuleLoad), OURS(hipModuleUnload), OURS(hipModuleGetFunction), OURS(hipGetFuncBySymbol), OURS(hipLaunchKernel),
+    OURS(hipModuleLoad), OURS(hipModuleUnload), OURS(hipLibraryLoadData), OURS(hipLibraryLoadFromFile),
+    OURS(hipLibraryGetKernel), OURS(hipLibraryUnload), OURS(hipModuleGetFunction), OURS(hipGetFuncBySymbol), OURS(hipLaunchKernel),
     OURS(hipLaunchKernel_spt), OURS(hipLaunchCooperativeKernel), OURS(hipLaunchCooperativeKernel_spt),
     OURS(hipLaunchKernelExC), OURS(hipModuleLaunchKernel), OURS(hipModuleLaunchCooperativeKernel), OURS(hipDrvLaunchKernelEx),
     OURS(hipExtLaunchKernel), OURS(hipExtModuleLaunchKernel), OURS(hipHccModuleLaunchKernel),
