@@ -56,9 +56,11 @@ int main()
         CHECK(hipDeviceGetByPCIBusId(&at, id));
         REQUIRE(at == d);
     }
-    CHECK(hipSetDevice(0));
-    for (int d = 0; d < count; d++) // on the stream's device, whatever the current one is
+    for (int d = 0; d < count; d++) { // since HIP 7 a stream's device must be the current one
+        CHECK(hipSetDevice(d));
         fill<<<1, N, 0, streams[d]>>>(data[d], 100 * d);
+    }
+    CHECK(hipSetDevice(0));
     for (int d = 0; d < count; d++) {
         CHECK(hipStreamSynchronize(streams[d]));
         check(data[d], 110 * d);
