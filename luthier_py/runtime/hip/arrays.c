@@ -179,10 +179,8 @@ hipError_t hipFreeArray(struct array *array)
 
 /* Questions. */
 
-hipError_t hipGetChannelDesc(struct channel_desc *desc, const struct array *array)
+hipError_t hipGetChannelDesc(struct channel_desc *desc, array_t array)
 {
-    if (!handle_is(array, HANDLE_ARRAY))
-        return hipErrorInvalidHandle;
     *desc = array->desc;
     return hipSuccess;
 }

@@ -13,7 +13,14 @@ static unsigned device_flags[MAX_DEVICES];
 static atomic_bool sees[MAX_DEVICES][MAX_DEVICES];
 static _Atomic size_t limits[LIMITS] = {[STACK_BYTES] = 1024, [HEAP_BYTES] = 8 << 20};
 
-hipError_t hipDeviceReset(void) { return hipDeviceSynchronize(); }
+/* Streams and device memory go; modules, pinned and managed memory stay. */
+hipError_t hipDeviceReset(void)
+{
+    hipError_t error = hipDeviceSynchronize();
+    streams_reset(device_current());
+    memory_reset(device_current());
+    return error;
+}
 
 hipError_t hipGetDeviceFlags(unsigned *flags)
 {

@@ -81,6 +81,18 @@ bool handle_remove(const void *handle, enum handle_kind kind)
     return found;
 }
 
+size_t handles_of(enum handle_kind kind, const void ***found)
+{
+    size_t some = 0;
+    pthread_mutex_lock(&lock);
+    *found = malloc((count + 1) * sizeof **found);
+    for (size_t i = 0; i < room && *found; i++)
+        if (entries[i].handle && entries[i].kind == kind)
+            (*found)[some++] = entries[i].handle;
+    pthread_mutex_unlock(&lock);
+    return some;
+}
+
 void handles_after_fork(void) { pthread_mutex_init(&lock, NULL); }
 
 static hipError_t alive(const void *handle, enum handle_kind kind, hipError_t otherwise)

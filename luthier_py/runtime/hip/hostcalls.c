@@ -177,7 +177,7 @@ static void answer_memory(uint64_t *slots)
 {
     void *place = NULL;
     if (!slots[0])
-        memory_allocate(&place, slots[1], KIND_DEVICE, 0, NULL);
+        memory_allocate(&place, slots[1], KIND_DEVICE, MEMORY_OF_KERNELS, NULL);
     else
         memory_release((void *)(uintptr_t)slots[0]);
     slots[0] = (uintptr_t)place;

@@ -143,6 +143,7 @@ static inline bool between(long long value, long long low, long long high) { ret
 bool handle_add(const void *handle, enum handle_kind kind); /* false: out of memory */
 bool handle_is(const void *handle, enum handle_kind kind);
 bool handle_remove(const void *handle, enum handle_kind kind); /* false: it was none; so only one thread destroys */
+size_t handles_of(enum handle_kind kind, const void ***found); /* all of them, in a list to be freed */
 void handles_after_fork(void);
 hipError_t check_stream(stream_t stream);
 hipError_t check_event(event_t event);
@@ -176,6 +177,8 @@ bool memory_valid(const void *address, size_t bytes); /* host memory, or inside 
 bool memory_known(const void *address, size_t bytes); /* inside one allocation */
 bool memory_mark_leaving(const void *address, bool leaving); /* false: nothing that can be freed is there */
 bool memory_mark_synchronous(const void *address, bool on);
+enum { MEMORY_OF_KERNELS = 1 << 30 };     /* a flag: what kernels have asked for */
+void memory_reset(int device);            /* free all device memory that programs have there */
 hipError_t memory_free(void *address);    /* when the device has done all that it was given */
 hipError_t memory_release(void *address); /* at once */
 bool memory_is_device(enum kind kind);
@@ -371,6 +374,7 @@ int stream_device(stream_t handle);        /* the current one if it is none */
 struct stream *stream_null(int device);    /* the default one */
 bool stream_is_null(const struct stream *stream);
 bool stream_is_blocking(const struct stream *stream);
+void streams_reset(int device);            /* destroy those that programs have made */
 bool default_stream_of_thread(bool on);    /* what NULL means here from now on; gives what it meant */
 
 /* events.c */

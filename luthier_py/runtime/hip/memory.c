@@ -280,6 +280,25 @@ hipError_t memory_free(void *address)
     return error ? error : freed;
 }
 
+static bool is_reset(const struct allocation *memory, int device)
+{
+    return memory->kind == KIND_DEVICE && memory->device == device && !(memory->flags & MEMORY_OF_KERNELS);
+}
+
+void memory_reset(int device)
+{
+    pthread_mutex_lock(&lock);
+    size_t count = 0;
+    void **all = malloc((table_count + 1) * sizeof *all);
+    for (size_t i = 0; i < table_count && all; i++)
+        if (is_reset(&table[i], device))
+            all[count++] = (void *)table[i].address;
+    pthread_mutex_unlock(&lock);
+    for (size_t i = 0; i < count; i++)
+        hipFree(all[i]);
+    free(all);
+}
+
 hipError_t hipMalloc(void **address, size_t bytes) { return memory_allocate(address, bytes, KIND_DEVICE, 0, NULL); }
 
 hipError_t hipExtMallocWithFlags(void **address, size_t bytes, unsigned flags)

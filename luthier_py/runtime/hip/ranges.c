@@ -133,7 +133,10 @@ hipError_t hipMemAdvise(const void *address, size_t bytes, int advice, int devic
     for (size_t i = first_of(start); good && i < count && pieces[i].start < start + bytes; i++)
         heed(&pieces[i].said, (enum advice)advice, device);
     pthread_mutex_unlock(&lock);
-    return good ? hipSuccess : hipErrorOutOfMemory;
+    if (!good)
+        return hipErrorOutOfMemory;
+    bool grain = advice == COARSE || advice == NOT_COARSE; /* of the whole allocation, which is what the worker knows */
+    return grain ? device_ask(MESSAGE_GRAIN, (uint64_t[]){start, advice == NOT_COARSE}, 2, NULL) : hipSuccess;
 }
 
 /* Memory is near to everybody; it only counts where it was wanted last. */

@@ -115,6 +115,16 @@ hipError_t hipStreamDestroy(stream_t handle)
     return hipSuccess;
 }
 
+void streams_reset(int device)
+{
+    const void **all;
+    size_t count = handles_of(HANDLE_STREAM, &all);
+    for (size_t i = 0; i < count; i++)
+        if (((const struct stream *)all[i])->device == device)
+            hipStreamDestroy((stream_t)all[i]);
+    free(all);
+}
+
 hipError_t hipStreamSynchronize(stream_t handle)
 {
     struct stream *stream = stream_of(handle);

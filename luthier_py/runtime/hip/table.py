@@ -17,7 +17,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ERROR_TYPE = "hipError_t"
 INVALID_VALUE, INVALID_DEVICE = 1, 101
-HANDLES = {f"{kind}_t": kind for kind in "stream event graph exec node module kernel pool library array backing".split()}
+_KINDS = "stream event graph exec node module kernel pool library array backing"
+HANDLES = {f"{kind}_t": kind for kind in _KINDS.split()}
 FUNCTION_POINTERS = {"stream_callback"}
 _PARAMETER = re.compile(r"(?P<declaration>[^?:!]+?)(?P<optional>\?)?(?::(?P<test>[^!]+))?(?:!(?P<error>\d+))?$")
 
