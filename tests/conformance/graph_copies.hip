@@ -474,6 +474,42 @@ static HIP_MEMCPY3D driver_line(void *to, void *from, size_t bytes)
     return params;
 }
 
+CASE(driver_nodes_copy_to_and_from_arrays)
+{
+    Stream stream;
+    Numbers from(7), to(0);
+    hipArray_t array;
+    hipChannelFormatDesc desc = hipCreateChannelDesc(32, 0, 0, 0, hipChannelFormatKindSigned);
+    CHECK(hipMallocArray(&array, &desc, 8, 2, hipArrayDefault));
+    Graph graph;
+    hipGraphNode_t up, down;
+    HIP_MEMCPY3D params = driver_line(nullptr, from, 16);
+    params.dstMemoryType = hipMemoryTypeArray;
+    params.dstArray = array;
+    params.dstXInBytes = 8;
+    params.dstY = 1;
+    CHECK(hipDrvGraphAddMemcpyNode(&up, graph, nullptr, 0, &params, context()));
+    HIP_MEMCPY3D found;
+    CHECK(hipDrvGraphMemcpyNodeGetParams(up, &found));
+    REQUIRE(found.dstArray == array && found.dstXInBytes == 8 && found.dstY == 1);
+    hipMemcpy3DParms block;
+    CHECK(hipGraphMemcpyNodeGetParams(up, &block));
+    REQUIRE(block.dstArray == array && block.dstPos.x == 2 && block.dstPos.y == 1 && block.srcPtr.ptr == static_cast<void *>(from));
+    EQUAL(size_t(4), block.extent.width); // elements
+    params = driver_line(to, nullptr, 16);
+    params.srcMemoryType = hipMemoryTypeArray;
+    params.srcArray = array;
+    params.srcXInBytes = 8;
+    params.srcY = 1;
+    CHECK(hipDrvGraphAddMemcpyNode(&down, graph, &up, 1, &params, context()));
+    Executable(graph).run(stream);
+    for (int i = 0; i < 8; i++)
+        EQUAL(i < 4 ? 7 : 0, to.all()[i]);
+    params.srcXInBytes = 20; // beyond the row
+    GIVES(hipErrorInvalidValue, hipDrvGraphMemcpyNodeSetParams(down, &params));
+    CHECK(hipFreeArray(array));
+}
+
 CASE(driver_nodes_copy)
 {
     Stream stream;

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "luthier.h"
+#include "transfers.h"
 
 enum node_type { /* hipGraphNodeType */
     NODE_LAUNCH, NODE_COPY, NODE_FILL, NODE_CALL, NODE_GRAPH, NODE_EMPTY, NODE_WAIT, NODE_RECORD, NODE_SIGNAL_SEMAPHORES,
@@ -21,19 +21,12 @@ union attribute_value { /* hipLaunchAttributeValue */
     struct { void *base; int hit_property; float hit_ratio; int miss_property; size_t bytes; } window;
     int cooperative, priority;
 };
-struct driver_place { /* half of HIP_MEMCPY3D */
-    size_t x, y, z, level; int type; void *host, *device, *array; size_t pitch, height;
-};
-struct driver_copy { struct driver_place from, to; size_t width, height, depth; };
 struct allocate_params { /* hipMemAllocNodeParams */
     struct { int allocation_type, handle_types, location_type, device; char rest[72]; } pool;
     const void *access; size_t access_count, bytes; void *address;
 };
 struct semaphore_params { void **semaphores; const void *params; unsigned count; };
-struct batch_operation { /* hipStreamBatchMemOpParams */
-    int kind; void *address; uint64_t value; unsigned flags; void *alias; uint64_t rest;
-};
-struct batch_params { void *context; unsigned count; struct batch_operation *operations; unsigned flags; };
+struct batch_params { void *context; unsigned count; struct memory_operation *operations; unsigned flags; };
 
 struct reservation; /* node_memory.c: an address that graphs allocate */
 
@@ -141,6 +134,10 @@ void memory_ended(const struct graph *executable);
 /* executables.c */
 hipError_t executable_put(const struct graph *executable, struct stream *stream);
 hipError_t operation_put(struct stream *stream, const struct operation *operation); /* a copy of it, without waiting */
+
+/* values.c */
+enum { MOST_OPERATIONS = 256 }; /* in one batch */
+hipError_t words_prepare(const struct memory_operation *operations, unsigned count, struct operation *call);
 
 /* user_objects.c */
 hipError_t objects_copy(struct graph *to, const struct graph *from);

@@ -302,14 +302,6 @@ void operation_discard(struct operation *operation);
 hipError_t perform(stream_t stream, struct operation *operation);
 hipError_t perform_and_wait(stream_t stream, struct operation *operation);
 
-/* boxes.c, transfers.c, fills.c: checked operations; with nothing to do they are OPERATION_NOTHING. */
-hipError_t copy_prepare(const struct transfer *copy, struct operation *operation);
-hipError_t line_prepare(void *to, const void *from, size_t bytes, int kind, struct operation *operation);
-hipError_t copy3d_prepare(const struct copy3d *all, struct operation *operation);
-void copy3d_describe(const struct transfer *copy, struct copy3d *all); /* as hipMemcpy3D would be told */
-hipError_t fill_prepare(const struct fill *fill, struct operation *operation);
-hipError_t symbol_place(const void *symbol, int device, size_t bytes, size_t offset, void **place);
-
 /* arrays.c */
 void arrays_after_fork(void);
 

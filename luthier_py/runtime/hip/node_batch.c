@@ -3,14 +3,10 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "graph.h"
 
-enum { WAIT_32 = 1, WRITE_32 = 2, WAIT_64 = 4, WRITE_64 = 5, MOST_OPERATIONS = 256 }; /* hipStreamBatchMemOpType */
-enum { WAIT_AT_LEAST, WAIT_EQUAL, WAIT_AND, WAIT_NOR };
-
-static hipError_t copy_operations(struct content *content, const struct batch_operation *operations)
+static hipError_t copy_operations(struct content *content, const struct memory_operation *operations)
 {
     size_t bytes = content->batch.count * sizeof *operations;
     content->batch.operations = malloc(bytes);
@@ -36,70 +32,15 @@ static hipError_t copy(struct content *to, const struct content *from, bool read
 
 static void discard(struct content *content) { free(content->batch.operations); }
 
-static uint64_t mask_of(const struct batch_operation *operation)
-{
-    return operation->kind == WAIT_64 || operation->kind == WRITE_64 ? UINT64_MAX : UINT32_MAX;
-}
-
-static uint64_t load(const struct batch_operation *operation)
-{
-    return operation->kind == WAIT_64 ? atomic_load((_Atomic uint64_t *)operation->address)
-                                      : atomic_load((_Atomic uint32_t *)operation->address);
-}
-
-static bool is_there(const struct batch_operation *operation)
-{
-    uint64_t value = load(operation), wanted = operation->value & mask_of(operation);
-    bool answers[] = {[WAIT_AT_LEAST] = value >= wanted, [WAIT_EQUAL] = value == wanted, [WAIT_AND] = (value & wanted) != 0,
-                      [WAIT_NOR] = (~(value | wanted) & mask_of(operation)) != 0};
-    return operation->flags <= WAIT_NOR && answers[operation->flags];
-}
-
-static void carry_out_one(const struct batch_operation *operation)
-{
-    static const struct timespec MOMENT = {0, 50000};
-    if (operation->kind == WRITE_64)
-        atomic_store((_Atomic uint64_t *)operation->address, operation->value);
-    else if (operation->kind == WRITE_32)
-        atomic_store((_Atomic uint32_t *)operation->address, (uint32_t)operation->value);
-    else
-        while (!is_there(operation) && device_wait(0) == hipSuccess)
-            nanosleep(&MOMENT, NULL);
-}
-
-struct run { unsigned count; struct batch_operation operations[]; };
-
-static void run_batch(void *data)
-{
-    struct run *run = data;
-    for (unsigned i = 0; i < run->count; i++)
-        carry_out_one(&run->operations[i]);
-    free(run);
-}
-
-static bool sound(const struct batch_operation *operation)
-{
-    bool waits = operation->kind == WAIT_32 || operation->kind == WAIT_64;
-    bool known = waits || operation->kind == WRITE_32 || operation->kind == WRITE_64;
-    return known && memory_known(operation->address, mask_of(operation) == UINT64_MAX ? 8 : 4) &&
-           (!waits || operation->flags <= WAIT_NOR);
-}
-
-/* On a thread that may wait, as host functions are. */
 static hipError_t carry_out(const struct node *node, struct stream *stream)
 {
-    const struct batch_params *batch = &node->content.batch;
-    for (unsigned i = 0; i < batch->count; i++)
-        if (!sound(&batch->operations[i]))
-            return hipErrorInvalidValue;
-    struct run *run = malloc(sizeof *run + batch->count * sizeof *run->operations);
-    if (!run)
-        return hipErrorOutOfMemory;
-    run->count = batch->count;
-    memcpy(run->operations, batch->operations, batch->count * sizeof *run->operations);
-    hipError_t error = operation_put(stream, &(struct operation){OPERATION_CALL, .call = {run_batch, run}});
+    struct operation call;
+    hipError_t error = words_prepare(node->content.batch.operations, node->content.batch.count, &call);
     if (error)
-        free(run);
+        return error;
+    error = operation_put(stream, &call);
+    if (error)
+        free(call.call.data);
     return error;
 }
 

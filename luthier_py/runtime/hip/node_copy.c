@@ -6,7 +6,6 @@
 #include "graph.h"
 
 enum { HOST_TO_HOST, HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE, COPY_DEVICE_NO_CU = 1024 }; /* hipMemcpyKind */
-enum { TYPE_HOST = ABI_MAJOR > 5 ? 1 : 0, TYPE_ARRAY = ABI_MAJOR > 5 ? 10 : 2 }; /* hipMemoryType; all others are addresses */
 
 static bool is_known(const void *address) { return memory_known(address, 1); }
 
@@ -46,19 +45,7 @@ static hipError_t prepare_line(void *to, const void *from, size_t bytes, int kin
     return error ? error : one_known && kind != found && kind != COPY_DEFAULT ? hipErrorInvalidValue : hipSuccess;
 }
 
-static struct pitched pitched_of(const void *address, size_t pitch, size_t width, size_t slice)
-{
-    return (struct pitched){(void *)address, pitch, width, pitch ? slice / pitch : 0};
-}
-
-void copy_captured(struct content *content)
-{
-    const struct transfer *copy = &content->operation.copy;
-    content->copy.params = (struct copy3d){
-        .from = pitched_of(copy->from, copy->from_pitch, copy->width, copy->from_slice),
-        .to = pitched_of(copy->to, copy->to_pitch, copy->width, copy->to_slice),
-        .extent = {copy->width, copy->height, copy->depth}, .kind = kind_between(copy->to, copy->from)};
-}
+void copy_captured(struct content *content) { copy3d_describe(&content->operation.copy, &content->copy.params); }
 
 static hipError_t fits(const struct content *old, const struct content *other)
 {
@@ -228,23 +215,12 @@ hipError_t hipGraphExecMemcpyNodeSetParamsFromSymbol(struct graph *executable, s
 
 /* The driver's form. */
 
-static struct pitched driver_pitched(const struct driver_place *place, size_t width)
-{
-    return (struct pitched){place->type == TYPE_HOST ? place->host : place->device, place->pitch, width, place->height};
-}
-
 static hipError_t prepare_driver(const struct driver_copy *params, struct content *content)
 {
-    const struct driver_place *from = &params->from, *to = &params->to;
-    if (from->type == TYPE_ARRAY || to->type == TYPE_ARRAY)
-        return hipErrorNotSupported;
-    struct copy3d block = {
-        .from_at = {from->x, from->y, from->z}, .from = driver_pitched(from, params->width),
-        .to_at = {to->x, to->y, to->z}, .to = driver_pitched(to, params->width),
-        .extent = {params->width, params->height, params->depth}};
-    block.kind = kind_between(block.to.address, block.from.address);
-    hipError_t error = prepare_block(&block, content);
-    content->copy.driver = *params;
+    *content = (struct content){.copy = {.driver = *params}};
+    hipError_t error = some(driver_copy_prepare(params, &content->operation), content);
+    if (!error)
+        copy3d_describe(&content->operation.copy, &content->copy.params);
     return error;
 }
 

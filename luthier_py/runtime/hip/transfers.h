@@ -44,6 +44,14 @@ bool to_device(int kind);
 bool from_device(int kind);
 hipError_t copy3d(const struct copy3d *all, bool wait, stream_t stream);
 
+/* boxes.c, transfers.c, fills.c: checked operations; with nothing to do they are OPERATION_NOTHING. */
+hipError_t copy_prepare(const struct transfer *copy, struct operation *operation);
+hipError_t line_prepare(void *to, const void *from, size_t bytes, int kind, struct operation *operation);
+hipError_t copy3d_prepare(const struct copy3d *all, struct operation *operation);
+void copy3d_describe(const struct transfer *copy, struct copy3d *all); /* as hipMemcpy3D would be told */
+hipError_t fill_prepare(const struct fill *fill, struct operation *operation);
+hipError_t symbol_place(const void *symbol, int device, size_t bytes, size_t offset, void **place);
+
 /* Types of the ABI. */
 struct driver_place { /* half of HIP_MEMCPY3D, as since HIP 6 */
     size_t x, y, z, level; int type; void *host, *device; array_t array; size_t pitch, height;

@@ -7,11 +7,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "luthier.h"
+#include "graph.h"
 
 enum { WAIT_32 = 1, WRITE_32 = 2, WAIT_64 = 4, WRITE_64 = 5 }; /* hipStreamBatchMemOpType */
 enum { AT_LEAST, EQUAL, ANY_OF, NOT_ALL };                     /* hipStreamWaitValueGte, Eq, And, Nor */
-enum { MOST_OPERATIONS = 256 };
 
 struct step { int kind; void *address; uint64_t value, mask; unsigned condition; };
 struct steps { unsigned count; struct step at[]; };
@@ -68,51 +67,72 @@ static hipError_t check(const struct step *s)
     return good && (!is_wait(s->kind) || s->condition <= NOT_ALL) ? hipSuccess : hipErrorInvalidValue;
 }
 
-static hipError_t put(stream_t stream, const struct step *all, unsigned count)
+static hipError_t prepare(const struct step *all, unsigned count, struct operation *call)
 {
     for (unsigned i = 0; i < count; i++)
         if (check(&all[i]))
             return hipErrorInvalidValue;
-    if (stream_of(stream)->capture)
-        return hipErrorStreamCaptureUnsupported;
     struct steps *steps = malloc(sizeof *steps + count * sizeof *all);
     if (!steps)
         return hipErrorOutOfMemory;
     steps->count = count;
     memcpy(steps->at, all, count * sizeof *all);
-    hipError_t error = hipLaunchHostFunc(stream, carry_out, steps);
+    *call = (struct operation){OPERATION_CALL, .call = {carry_out, steps}};
+    return hipSuccess;
+}
+
+hipError_t words_prepare(const struct memory_operation *operations, unsigned count, struct operation *call)
+{
+    struct step all[MOST_OPERATIONS];
+    for (unsigned i = 0; i < count; i++) {
+        const struct memory_operation *o = &operations[i];
+        all[i] = (struct step){o->kind, o->address, is_wide(o->kind) ? o->value : (uint32_t)o->value, UINT64_MAX, o->flags};
+    }
+    return prepare(all, count, call);
+}
+
+static hipError_t put(hipError_t error, stream_t stream, struct operation *call)
+{
+    if (error)
+        return error;
+    void *steps = call->call.data;
+    error = stream_of(stream)->capture ? hipErrorStreamCaptureUnsupported : perform(stream, call);
     if (error)
         free(steps);
     return error;
 }
 
+static hipError_t put_one(stream_t stream, struct step step)
+{
+    struct operation call;
+    hipError_t error = prepare(&step, 1, &call);
+    return put(error, stream, &call);
+}
+
 hipError_t hipStreamWaitValue32(stream_t stream, void *address, uint32_t value, unsigned flags, uint32_t mask)
 {
-    return put(stream, &(struct step){WAIT_32, address, value, mask, flags}, 1);
+    return put_one(stream, (struct step){WAIT_32, address, value, mask, flags});
 }
 
 hipError_t hipStreamWaitValue64(stream_t stream, void *address, uint64_t value, unsigned flags, uint64_t mask)
 {
-    return put(stream, &(struct step){WAIT_64, address, value, mask, flags}, 1);
+    return put_one(stream, (struct step){WAIT_64, address, value, mask, flags});
 }
 
 hipError_t hipStreamWriteValue32(stream_t stream, void *address, uint32_t value, unsigned flags)
 {
-    return (void)flags, put(stream, &(struct step){WRITE_32, address, value, 0, 0}, 1);
+    return (void)flags, put_one(stream, (struct step){WRITE_32, address, value, 0, 0});
 }
 
 hipError_t hipStreamWriteValue64(stream_t stream, void *address, uint64_t value, unsigned flags)
 {
-    return (void)flags, put(stream, &(struct step){WRITE_64, address, value, 0, 0}, 1);
+    return (void)flags, put_one(stream, (struct step){WRITE_64, address, value, 0, 0});
 }
 
 hipError_t hipStreamBatchMemOp(stream_t stream, unsigned count, const struct memory_operation *operations, unsigned flags)
 {
-    struct step all[MOST_OPERATIONS];
+    struct operation call;
     (void)flags;
-    for (unsigned i = 0; i < count; i++) {
-        const struct memory_operation *o = &operations[i];
-        all[i] = (struct step){o->kind, o->address, is_wide(o->kind) ? o->value : (uint32_t)o->value, UINT64_MAX, o->flags};
-    }
-    return put(stream, all, count);
+    hipError_t error = words_prepare(operations, count, &call);
+    return put(error, stream, &call);
 }
