@@ -3,6 +3,7 @@
 # make test-isa  every row, every opcode and the samples on every target against LLVM (half an hour)
 # make test-reference  every row that has a meaning, emulator against reference reader (an hour or two)
 # make test-stacks  programs and tools on the ROCm of Debian's suites, fetched and unpacked into build/stacks (2 GB): benchmarks/stacks.md
+# make test-cupy  CuPy on the emulator's HIP runtime: fetched into build/cupy with the headers it needs (400 MB)
 # make lint    ruff, and mypy over the package with its tools, intrinsics and samples
 # make fuzz    damaged objects, bundles, tools, command lines and random kernels, SECONDS=600 JOBS=2 SEED=1 or MUTANTS=100000
 # make bench   speed of the emulator and of instrumentation
@@ -18,7 +19,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-isa test-reference test-stacks lint fuzz bench programs soak docs studies samples clean
+.PHONY: demo test test-isa test-reference test-stacks test-cupy lint fuzz bench programs soak docs studies samples clean
 
 demo: .venv/installed
 	$(BIN)/luthier demo
@@ -36,6 +37,19 @@ test-reference: .venv/installed-test
 test-stacks: .venv/installed-test
 	$(BIN)/python tests/stacks/run.py build/stacks --results build/stacks/results.json --table benchmarks/stacks.md $(ARGS)
 	LUTHIER_ROCM_STACK=build/stacks/bookworm/unpacked $(BIN)/python -m pytest tests/unit/runtime/test_hsa_tables.py
+
+test-cupy: .venv/installed-test build/cupy/ready
+	LUTHIER_CUPY=$(CURDIR)/build/cupy/bin/python LUTHIER_HIP_INCLUDE=$(CURDIR)/build/cupy/include \
+		$(BIN)/python -m pytest tests/unit/worker/test_cupy.py $(ARGS)
+
+# HIP's headers with hip_fp16.h are in triton's wheel of that time.
+build/cupy/ready:
+	$(PYTHON) -m venv --clear build/cupy
+	build/cupy/bin/python -m pip install --quiet --disable-pip-version-check cupy-rocm-7-0==14.2.0
+	build/cupy/bin/python -m pip download --quiet --disable-pip-version-check --no-deps --dest build/cupy triton==3.2.0
+	cd build/cupy && ../../$(BIN)/python -m zipfile -e triton-3.2.0*.whl wheel && rm -rf include triton-3.2.0*.whl && \
+		mv wheel/triton/backends/amd/include include && rm -rf wheel
+	touch $@
 
 lint: .venv/installed-test
 	$(BIN)/ruff check .

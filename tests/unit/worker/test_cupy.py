@@ -1,9 +1,10 @@
 """CuPy on the emulator's HIP runtime: what it computes, alone and under a tool.
 
-It needs what CI has not: LUTHIER_CUPY, a Python with PyPI's cupy-rocm-7-0 (70 MB; numpy), and in LUTHIER_HIP_INCLUDE
-headers of HIP with hip_fp16.h (PyPI's triton 3.2.0 has them, 250 MB: triton/backends/amd/include). Its modules are
-linked with libraries of ROCm 7 that no package here has: empty ones stand in their place. Of hipcc it wants to know
-only which folders it includes from. rocThrust's headers are Thrust's, of which CuPy has a copy.
+`make test-cupy` fetches what it needs, which CI has not: LUTHIER_CUPY, a Python with PyPI's cupy-rocm-7-0 (70 MB;
+numpy), and in LUTHIER_HIP_INCLUDE headers of HIP with hip_fp16.h (PyPI's triton 3.2.0 has them, 250 MB:
+triton/backends/amd/include). Its modules are linked with libraries of ROCm 7 that no package here has: empty ones
+stand in their place. Of hipcc it wants to know only which folders it includes from. rocThrust's headers are Thrust's,
+of which CuPy has a copy.
 """
 
 from __future__ import annotations
