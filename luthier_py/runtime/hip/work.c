@@ -13,38 +13,19 @@
  */
 #include <stdlib.h>
 
-#include "luthier.h"
-#include "thread.h"
+#include "work.h"
 
-struct work {
-    struct work *next; /* on its stream */
-    struct stream *stream;
-    struct operation operation;
-    struct work **after; /* works of other streams that it comes after */
-    size_t after_count;
-    uint64_t number;
-    unsigned references;
-    bool passed;
-    uint64_t ticket; /* of all that it comes after, too */
-    uint64_t *stamp, time;
-    hipError_t error;
-};
-
-static pthread_mutex_t engine = PTHREAD_MUTEX_INITIALIZER; /* of all works and queues */
-static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;    /* a work has passed, or a stream is driven no more */
-static pthread_cond_t handed = PTHREAD_COND_INITIALIZER;   /* a stream waits for a thread */
-static struct stream *streams;                              /* all there are */
-static struct stream *waiting;                              /* for a thread */
-static unsigned waiting_count, threads, idle;
+pthread_mutex_t engine = PTHREAD_MUTEX_INITIALIZER;
+pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
+static struct stream *streams; /* all there are */
 static uint64_t numbers;
 
 void work_after_fork(void)
 {
     pthread_mutex_init(&engine, NULL);
     pthread_cond_init(&moved, NULL);
-    pthread_cond_init(&handed, NULL);
-    streams = waiting = NULL;
-    waiting_count = threads = idle = 0;
+    streams = NULL;
+    drivers_after_fork();
 }
 
 static void lock(void) { pthread_mutex_lock(&engine); }
@@ -157,8 +138,7 @@ static hipError_t record(struct work *work, uint64_t before, uint64_t *ticket)
     return device_submit(MESSAGE_STAMP, &(struct part){&place, sizeof place}, 1, ticket);
 }
 
-/* The head of a stream's queue, by who drives it. False: it cannot be carried out yet. */
-static bool step(struct stream *stream, bool patient)
+bool step(struct stream *stream, bool patient)
 {
     struct work *work = stream->first;
     if (!await_turn(work, patient))
@@ -179,62 +159,6 @@ static bool step(struct stream *stream, bool patient)
     let_go(work);
     pthread_cond_broadcast(&moved);
     return true;
-}
-
-static void hand_over(struct stream *stream);
-
-/* Carry out what is on a stream: all of it, on a thread of our own; or what comes up to `until` and no host functions, as
- * whoever has put it there. What is left then goes to a thread. */
-static void drive(struct stream *stream, const struct work *until, bool patient)
-{
-    while (stream->first && !(until && (until->passed || stream->first->operation.kind == OPERATION_CALL)))
-        if (!step(stream, patient))
-            break;
-    if (stream->first) {
-        hand_over(stream);
-        return;
-    }
-    stream->driven = false;
-    pthread_cond_broadcast(&moved);
-}
-
-static struct stream *next_waiting(void)
-{
-    struct stream *stream = waiting;
-    waiting = stream->next_waiting;
-    waiting_count--;
-    return stream;
-}
-
-static void *drive_streams(void *unused)
-{
-    lock();
-    while (!unused) {
-        while (!waiting) {
-            idle++;
-            pthread_cond_wait(&handed, &engine);
-            idle--;
-        }
-        drive(next_waiting(), NULL, true);
-    }
-    return NULL;
-}
-
-/* The stream stays driven. There are as many threads as streams on which something was left at the same time. */
-static void hand_over(struct stream *stream)
-{
-    struct stream **end = &waiting;
-    while (*end)
-        end = &(*end)->next_waiting;
-    *end = stream;
-    stream->next_waiting = NULL;
-    waiting_count++;
-    if (waiting_count <= idle)
-        pthread_cond_signal(&handed);
-    else if (thread_start(drive_streams, NULL))
-        threads++;
-    else if (!threads)
-        drive(next_waiting(), NULL, true);
 }
 
 static struct work *new_work(struct stream *stream, const struct operation *operation)

@@ -1,0 +1,32 @@
+/* What work.c and drivers.c share: works, and the lock under which they change. */
+#ifndef LUTHIER_WORK_H
+#define LUTHIER_WORK_H
+
+#include "luthier.h"
+
+struct work {
+    struct work *next; /* on its stream */
+    struct stream *stream;
+    struct operation operation;
+    struct work **after; /* works of other streams that it comes after */
+    size_t after_count;
+    uint64_t number;
+    unsigned references;
+    bool passed;
+    uint64_t ticket; /* of all that it comes after, too */
+    uint64_t *stamp, time;
+    hipError_t error;
+};
+
+extern pthread_mutex_t engine; /* of all works and queues */
+extern pthread_cond_t moved;   /* a work has passed, or a stream is driven no more */
+
+/* work.c; the lock is held. The head of a stream's queue, by who drives it. False: it cannot be carried out yet. */
+bool step(struct stream *stream, bool patient);
+
+/* drivers.c; the lock is held. Carry out what is on a stream: all of it, on a thread of our own; or what comes up to `until`
+ * and no host functions, as whoever has put it there. What is left then goes to a thread. */
+void drive(struct stream *stream, const struct work *until, bool patient);
+void drivers_after_fork(void);
+
+#endif
