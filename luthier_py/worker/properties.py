@@ -2,7 +2,7 @@
 
 In: a Target. Out: the two layouts of hipDeviceProp_t (before HIP 6, and since), attributes by number.
 Source: the HIP 5.2 and 7.1 headers. Invariant: fields that are not known here are zero, and so is what the device
-lacks: images, virtual memory management, values in memory that streams wait for, launches over several devices.
+lacks: images, launches over several devices that wait for each other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _PRESENT = (
     "globalL1CacheSupported localL1CacheSupported concurrentKernels canMapHostMemory cooperativeLaunch "
     "managedMemory concurrentManagedAccess directManagedMemAccessFromHost unifiedAddressing "
     "memoryPoolsSupported hostRegisterSupported hostNativeAtomicSupported asyncEngineCount deviceOverlap "
-    "streamPrioritiesSupported isLargeBar fineGrainSupport xccs streamWaitValue"
+    "streamPrioritiesSupported isLargeBar fineGrainSupport xccs streamWaitValue "
+    "virtualMemoryManagement memoryPoolSupportedHandleTypes ipcEventSupported"
 ).split()
 # hipDeviceArch_t, from bit 0 on; what AMD's runtime says no to is a blank (ROCm/clr, ihipGetDeviceProperties).
 _ARCHITECTURE = (

@@ -80,7 +80,9 @@ hipError_t hipExtGetLastError(void)
 static void after_fork(void)
 {
     wire_close(&wire);
-    close(arena_file);
+    if (arena_file >= 0)
+        close(arena_file);
+    arena_file = -1;
     pinned_after_fork();
     memory_after_fork();
     graph_memory_after_fork();

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "luthier.h"
+#include "thread.h"
 
 enum { PACKETS = 1 << 16, LANES = 64, SLOTS = 8, SERVICE_PRINTF = 2, SERVICE_MEMORY = 3, BEGIN = 1, END = 2 };
 
@@ -244,13 +245,12 @@ static hipError_t make_buffer(void)
 
 hipError_t hostcalls_ready(void)
 {
-    pthread_t thread;
     pthread_mutex_lock(&lock);
     hipError_t error = buffer ? hipSuccess : make_buffer();
     static bool serving;
     if (!error && !serving) {
-        serving = pthread_create(&thread, NULL, serve, NULL) == 0;
-        error = serving ? pthread_detach(thread), hipSuccess : hipErrorOutOfMemory;
+        serving = thread_start(serve, NULL);
+        error = serving ? hipSuccess : hipErrorOutOfMemory;
     }
     pthread_mutex_unlock(&lock);
     return error;

@@ -24,9 +24,12 @@ static void leave(struct stream *stream)
 
 static void leave_own(void *streams)
 {
-    for (int i = 0; i < MAX_DEVICES; i++)
-        if (((struct stream **)streams)[i])
-            leave(((struct stream **)streams)[i]);
+    for (int i = 0; i < MAX_DEVICES; i++) {
+        struct stream *stream = ((struct stream **)streams)[i];
+        ((struct stream **)streams)[i] = NULL; /* another destructor may ask for a new one */
+        if (stream)
+            leave(stream);
+    }
 }
 
 static void prepare(void)

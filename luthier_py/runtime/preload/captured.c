@@ -5,7 +5,7 @@
  */
 #include "preloaded.h"
 
-enum { PER_THREAD = 2, RELAXED = 2 };
+enum { RELAXED = 2 };
 
 static atomic_int captures;
 

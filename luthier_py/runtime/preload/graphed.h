@@ -4,7 +4,7 @@
 
 #include "preloaded.h"
 
-enum { NODE_LAUNCH = 0, NODE_GRAPH = 4, NODE_EMPTY = 5, PER_THREAD = 2 };
+enum { NODE_LAUNCH = 0, NODE_GRAPH = 4, NODE_EMPTY = 5 };
 
 /* `original`: the program's kernel, while its clone stands in the node. `explained`: the worker says why there is no clone. */
 struct graph_launch { struct node *node; struct copy *copy; void *original; struct launch_shape shape; bool off, explained; };

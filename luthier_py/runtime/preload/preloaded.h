@@ -1,14 +1,17 @@
 /* The LD_PRELOAD tool at the level of HIP: what its files share.
  *
- * interpose.c catches calls and hands launches to counted.c, graphs to graphed.c, their changes to changed.c; captured.c
- * knows what is captured; copies.c has the instrumented copies of the program's code objects; redirect.c stands before a
- * runtime that was loaded without us, attached.c lets a program bring its tool. What is the same for HIP and HSA is in runtime/tool.
+ * interpose.c puts our functions before the runtime's; known.c knows what handles stand for; launched.c hands launches
+ * to counted.c, graphs to graphed.c, their changes to changed.c; captured.c knows what is captured; copies.c has the
+ * instrumented copies of the program's code objects; redirect.c stands before a runtime that was loaded without us,
+ * attached.c lets a program bring its tool. What is the same for HIP and HSA is in runtime/tool.
  */
 #ifndef LUTHIER_PRELOADED_H
 #define LUTHIER_PRELOADED_H
 
 #include "luthier.h"
 #include "tool.h"
+
+enum { PER_THREAD = 2 }; /* hipStreamPerThread */
 
 /* interpose.c: the runtime's own function of that name; NULL when there is none, or the process ends with one line. */
 void *real_function(const char *name);
@@ -26,7 +29,10 @@ extern const size_t OWN_COUNT;
 void use_runtime(void *handle); /* of dlopen: REAL looks there first */
 void *in_c_library(void);       /* an address there */
 
-/* What a function's address or a kernel's handle stands for. */
+/* known.c: what a function's address or a kernel's handle stands for. */
+struct meaning { const void *key; struct image *image; char *name; };
+struct meaning meaning_of(const void *key);
+void expect_handle(const void *function); /* a function in a graph, for which the graph may later show its handle */
 struct image *image_of(const void *key, const char **name);
 
 /* redirect.c: calls of the runtime come to OWN from now on, in all that is loaded and will be; false: no runtime. */
@@ -88,6 +94,8 @@ hipError_t tool_copies(void *to, const void *from, size_t bytes, int kind); /* a
 
 /* graphed.c */
 void graphs_drop(void);
+API __typeof__(hipLaunchKernel) hipLaunchKernel_spt;
+API __typeof__(hipLaunchCooperativeKernel) hipLaunchCooperativeKernel_spt;
 API __typeof__(hipGraphLaunch) hipGraphLaunch_spt;
 API __typeof__(hipStreamBeginCapture) hipStreamBeginCapture_spt;
 API __typeof__(hipStreamEndCapture) hipStreamEndCapture_spt;

@@ -1,0 +1,196 @@
+/* The calls that launch: a clone stands in the kernel's place where the tool selects the launch. */
+#include "preloaded.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* True when the clone was launched, with `error` as the call's result. */
+static bool taken(const void *key, struct dim3 grid, struct dim3 block, size_t lds_bytes, stream_t stream, void **args,
+                  void **extra, bool cooperative, hipError_t *error)
+{
+    if (capturing(stream)) {
+        expect_handle(key);
+        return false; /* it is launched when its graph is */
+    }
+    if (tool_off()) {
+        launches_seen++;
+        return false;
+    }
+    struct meaning found = meaning_of(key);
+    struct launch_shape shape = {grid, block, (unsigned)lds_bytes, stream, args, extra, cooperative};
+    return tool_launch(found.image, found.name, &shape, error);
+}
+
+#define GRID(form) ((struct dim3){form##_x, form##_y, form##_z})
+
+/* `unnamed`: what NULL as a stream means. */
+#define LAUNCH_FUNCTION(name, cooperative, bytes_type, unnamed)                                                           \
+    hipError_t name(const void *function, struct dim3 grid, struct dim3 block, void **args, bytes_type lds_bytes,         \
+                    stream_t stream)                                                                                      \
+    {                                                                                                                     \
+        hipError_t error;                                                                                                 \
+        stream_t on = stream ? stream : (stream_t)(uintptr_t)unnamed;                                                     \
+        if (taken(function, grid, block, lds_bytes, on, args, NULL, cooperative, &error))                                 \
+            return error;                                                                                                 \
+        return REAL(name)(function, grid, block, args, lds_bytes, stream);                                                \
+    }
+
+LAUNCH_FUNCTION(hipLaunchKernel, false, size_t, 0)
+LAUNCH_FUNCTION(hipLaunchKernel_spt, false, size_t, PER_THREAD)
+LAUNCH_FUNCTION(hipLaunchCooperativeKernel, true, unsigned, 0)
+LAUNCH_FUNCTION(hipLaunchCooperativeKernel_spt, true, unsigned, PER_THREAD)
+
+/* As the runtime reads them: a launch with attributes that are not this one is refused. */
+static bool cooperative(const void *attributes, unsigned count)
+{
+    enum { COOPERATIVE = 2 };
+    const struct { int id; char padding[4]; union { char room[64]; int cooperative; } value; } *each = attributes;
+    bool found = false;
+    for (unsigned i = 0; each && i < count; i++)
+        found |= each[i].id == COOPERATIVE && each[i].value.cooperative;
+    return found;
+}
+
+hipError_t hipLaunchKernelExC(const struct launch_config *c, const void *function, void **args)
+{
+    hipError_t error;
+    bool together = c && cooperative(c->attributes, c->attribute_count);
+    if (c && (together || !c->attribute_count) &&
+        taken(function, c->grid, c->block, c->lds_bytes, c->stream, args, NULL, together, &error))
+        return error;
+    return REAL(hipLaunchKernelExC)(c, function, args);
+}
+
+hipError_t hipModuleLaunchKernel(struct kernel *kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                                 unsigned block_y, unsigned block_z, unsigned lds_bytes, stream_t stream, void **args, void **extra)
+{
+    hipError_t error;
+    if (taken(kernel, GRID(grid), GRID(block), lds_bytes, stream, args, extra, false, &error))
+        return error;
+    return REAL(hipModuleLaunchKernel)(kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, lds_bytes, stream, args, extra);
+}
+
+hipError_t hipModuleLaunchCooperativeKernel(struct kernel *kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                            unsigned block_x, unsigned block_y, unsigned block_z, unsigned lds_bytes,
+                                            stream_t stream, void **args)
+{
+    hipError_t error;
+    if (taken(kernel, GRID(grid), GRID(block), lds_bytes, stream, args, NULL, true, &error))
+        return error;
+    return REAL(hipModuleLaunchCooperativeKernel)(kernel, grid_x, grid_y, grid_z, block_x, block_y, block_z, lds_bytes, stream, args);
+}
+
+hipError_t hipDrvLaunchKernelEx(const struct driver_launch_config *c, struct kernel *kernel, void **args, void **extra)
+{
+    hipError_t error;
+    bool together = c && cooperative(c->attributes, c->attribute_count);
+    if (c && (together || !c->attribute_count) &&
+        taken(kernel, (struct dim3){c->grid_x, c->grid_y, c->grid_z}, (struct dim3){c->block_x, c->block_y, c->block_z},
+              c->lds_bytes, c->stream, args, extra, together, &error))
+        return error;
+    return REAL(hipDrvLaunchKernelEx)(c, kernel, args, extra);
+}
+
+/* With events, which are recorded around the clone. */
+static bool taken_between(const void *key, struct dim3 grid, struct dim3 block, size_t lds_bytes, stream_t stream, void **args,
+                          void **extra, event_t start, event_t stop, hipError_t *error)
+{
+    if (start && meaning_of(key).name)
+        REAL(hipEventRecord)(start, stream);
+    if (!taken(key, grid, block, lds_bytes, stream, args, extra, false, error))
+        return false;
+    if (stop)
+        REAL(hipEventRecord)(stop, stream);
+    return true;
+}
+
+hipError_t hipExtLaunchKernel(const void *function, struct dim3 grid, struct dim3 block, void **args, size_t lds_bytes,
+                              stream_t stream, event_t start, event_t stop, int flags)
+{
+    hipError_t error;
+    if (taken_between(function, grid, block, lds_bytes, stream, args, NULL, start, stop, &error))
+        return error;
+    return REAL(hipExtLaunchKernel)(function, grid, block, args, lds_bytes, stream, start, stop, flags);
+}
+
+/* Runtimes before HIP 6 have it under its mangled name alone. */
+static __typeof__(&hipExtModuleLaunchKernel) real_with_items(void)
+{
+    const char *mangled = "_Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j";
+    void *plain = real_function("hipExtModuleLaunchKernel");
+    return (__typeof__(&hipExtModuleLaunchKernel))(plain ? plain : required_function(mangled));
+}
+
+hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, unsigned items_y, unsigned items_z,
+                                    unsigned block_x, unsigned block_y, unsigned block_z, size_t lds_bytes, stream_t stream,
+                                    void **args, void **extra, event_t start, event_t stop, unsigned flags)
+{
+    hipError_t error;
+    bool whole = block_x && block_y && block_z && items_x % block_x == 0 && items_y % block_y == 0 && items_z % block_z == 0;
+    if (whole && taken_between(kernel, (struct dim3){items_x / block_x, items_y / block_y, items_z / block_z}, GRID(block),
+                               lds_bytes, stream, args, extra, start, stop, &error))
+        return error;
+    if (!whole)
+        launches_seen++;
+    return real_with_items()(kernel, items_x, items_y, items_z, block_x, block_y, block_z, lds_bytes, stream, args,
+                                          extra, start, stop, flags);
+}
+
+/* Launches on several devices: one grid is a launch like others; several, which may know of each other, run as they are. */
+
+static void pass_grids(unsigned count)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    for (unsigned i = 0; i < count; i++) {
+        unsigned long index = launches_seen++;
+        if (tool_off() || !tool_selects(index, 1))
+            continue;
+        launches_selected++;
+        if (!atomic_flag_test_and_set(&said))
+            say("luthier: kernels run as they are that are launched on several devices at once");
+    }
+}
+
+static bool taken_alone(const void *key, struct dim3 grid, struct dim3 block, size_t lds_bytes, stream_t stream, void **args,
+                        bool together, unsigned flags, hipError_t *error)
+{
+    enum { NO_SYNC_AFTER = 2, ALL_FLAGS = 3 };
+    if (!stream || flags > ALL_FLAGS || !taken(key, grid, block, lds_bytes, stream, args, NULL, together, error))
+        return false;
+    if (!*error && !(flags & NO_SYNC_AFTER))
+        *error = REAL(hipStreamSynchronize)(stream);
+    return true;
+}
+
+#define FUNCTIONS_LAUNCH(name, together)                                                                                  \
+    hipError_t name(const struct function_launch *l, int count, unsigned flags)                                           \
+    {                                                                                                                     \
+        hipError_t error;                                                                                                 \
+        if (l && count == 1 &&                                                                                            \
+            taken_alone(l->function, l->grid, l->block, l->lds_bytes, l->stream, l->args, together, flags, &error))       \
+            return error;                                                                                                 \
+        if (l && count > 1)                                                                                               \
+            pass_grids((unsigned)count);                                                                                  \
+        return REAL(name)(l, count, flags);                                                                               \
+    }
+
+FUNCTIONS_LAUNCH(hipLaunchCooperativeKernelMultiDevice, true)
+FUNCTIONS_LAUNCH(hipExtLaunchMultiKernelMultiDevice, false)
+
+hipError_t hipModuleLaunchCooperativeKernelMultiDevice(const struct module_launch *l, unsigned count, unsigned flags)
+{
+    hipError_t error;
+    if (l && count == 1 && taken_alone(l->kernel, l->grid, l->block, l->lds_bytes, l->stream, l->args, true, flags, &error))
+        return error;
+    if (l && count > 1)
+        pass_grids(count);
+    return REAL(hipModuleLaunchCooperativeKernelMultiDevice)(l, count, flags);
+}
+
+hipError_t hipHccModuleLaunchKernel(struct kernel *kernel, unsigned items_x, unsigned items_y, unsigned items_z,
+                                    unsigned block_x, unsigned block_y, unsigned block_z, size_t lds_bytes, stream_t stream,
+                                    void **args, void **extra, event_t start, event_t stop)
+{
+    return hipExtModuleLaunchKernel(kernel, items_x, items_y, items_z, block_x, block_y, block_z, lds_bytes, stream, args,
+                                    extra, start, stop, 0);
+}
