@@ -19,6 +19,7 @@ hipError_t hipDeviceReset(void)
     hipError_t error = hipDeviceSynchronize();
     streams_reset(device_current());
     memory_reset(device_current());
+    device_flags[device_current()] = 0;
     return error;
 }
 

@@ -224,6 +224,13 @@ bool device_done(uint64_t ticket) { return !control || control->completed >= tic
 /* A failed launch is final: every later wait and copy reports it, as after a fault on a GPU. */
 static hipError_t failure(void) { return gone ? hipErrorLaunchFailure : control ? (hipError_t)control->failure : state == BROKEN ? broken : hipSuccess; }
 
+bool device_lost(void)
+{
+    if (control && !gone && wire_gone(&wire) && !atomic_exchange(&gone, true))
+        say("luthier: the worker process has ended");
+    return gone;
+}
+
 hipError_t device_wait(uint64_t ticket)
 {
     const struct timespec patience = {.tv_nsec = 100 * 1000 * 1000};
@@ -232,11 +239,8 @@ hipError_t device_wait(uint64_t ticket)
         if (device_done(ticket))
             break;
         syscall(SYS_futex, &control->bell, FUTEX_WAIT, bell, &patience, NULL, 0);
-        if (!device_done(ticket) && wire_gone(&wire)) {
-            if (!atomic_exchange(&gone, true))
-                say("luthier: the worker process has ended");
+        if (!device_done(ticket) && device_lost())
             return hipErrorLaunchFailure;
-        }
     }
     return failure();
 }
@@ -260,7 +264,7 @@ hipError_t device_call(uint32_t code, const struct part *parts, int count, struc
     if (error != hipSuccess)
         return error;
     if (!wire_call(&wire, code, parts, count, reply))
-        return hipErrorUnknown;
+        return device_lost() ? hipErrorLaunchFailure : hipErrorUnknown;
     if (reply->status == 0)
         return hipSuccess;
     free(reply->data);

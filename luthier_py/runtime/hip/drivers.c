@@ -25,7 +25,7 @@ void drive(struct stream *stream, const struct work *until, bool patient)
         return;
     }
     stream->driven = false;
-    pthread_cond_broadcast(&moved);
+    pthread_cond_broadcast(&idled);
 }
 
 static struct stream *next_waiting(void)

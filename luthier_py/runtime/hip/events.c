@@ -111,7 +111,7 @@ hipError_t hipEventQuery(event_t event)
     if (error)
         return error;
     bool done = event->shared ? shared_event_done(event->shared) : work_finished(&event->work);
-    return done ? device_wait(0) : hipErrorNotReady;
+    return done || device_lost() ? device_wait(0) : hipErrorNotReady;
 }
 
 hipError_t hipEventElapsedTime(float *milliseconds, event_t start, event_t stop)

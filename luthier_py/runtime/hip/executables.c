@@ -91,9 +91,14 @@ hipError_t hipGraphLaunch(struct graph *executable, stream_t handle)
     if (stream->capture)
         return capture_graph(stream, executable);
     hipError_t error = memory_nodes_start(executable);
+    if (error)
+        return error;
+    stream_begin(stream); /* all its nodes are one step of the stream */
+    error = executable_put(executable, stream);
     if (!error)
-        error = executable_put(executable, stream);
-    return error ? error : objects_hold_while(executable, stream);
+        error = objects_hold_while(executable, stream);
+    stream_end(stream);
+    return error;
 }
 
 /* Nodes that are off. */

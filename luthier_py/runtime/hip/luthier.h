@@ -120,6 +120,7 @@ hipError_t device_check(int device);     /* is there such a device? */
 const struct device_facts *device_facts(int device);
 hipError_t device_wait(uint64_t ticket); /* until everything up to this ticket has run */
 bool device_done(uint64_t ticket);
+bool device_lost(void);                  /* the worker has ended, and not by itself */
 uint64_t device_submitted(void);
 hipError_t device_submit(uint32_t code, const struct part *parts, int count, uint64_t *ticket);
 hipError_t device_call(uint32_t code, const struct part *parts, int count, struct reply *reply);
@@ -336,6 +337,8 @@ struct work *work_hold(struct work *const *place);
 void work_exchange(struct work **place, struct work *work); /* takes `work`, lets the one that was there go */
 uint64_t work_time(struct work *const *place); /* nanoseconds when an event was recorded */
 void work_after_fork(void);
+void stream_begin(struct stream *stream); /* until stream_end nobody else puts anything on it */
+void stream_end(struct stream *stream);
 void stream_enter(struct stream *stream);
 void stream_leave(struct stream *stream); /* nothing is left on it */
 bool stream_finished(const struct stream *stream); /* and all that its next operation would come after */
@@ -353,6 +356,7 @@ struct stream {
     uint32_t *mask, mask_words; /* of compute units; NULL: all */
     int policy;              /* how programs wait for it, if they said so */
     /* The rest is work.c's. */
+    pthread_mutex_t turn;     /* of those who put something on it; taken before the lock of all works */
     struct stream *next, *next_waiting;
     struct work *first, *end; /* what has not passed */
     struct work *last;        /* that was put on it */

@@ -10,6 +10,8 @@
 static hipError_t launch(const struct operation *operation, uint64_t *ticket)
 {
     const struct kernel *kernel = operation->launch.kernel;
+    if (!handle_is(kernel, HANDLE_KERNEL))
+        return hipErrorInvalidHandle; /* of a module that is unloaded: graphs keep launches for long */
     struct dim3 grid = operation->launch.grid, block = operation->launch.block;
     uint32_t head[] = {kernel->module->id, kernel->index, grid.x, grid.y, grid.z, block.x, block.y, block.z,
                        operation->launch.lds_bytes, operation->launch.cooperative, operation->launch.number,
@@ -21,38 +23,58 @@ static hipError_t launch(const struct operation *operation, uint64_t *ticket)
     return error;
 }
 
-/* Memory that HIP does not know may not be there: the kernel looks, and nobody faults. */
-static hipError_t copy_pageable(void *to, const void *from, size_t bytes)
+/* Memory that HIP does not know may not be there: the kernel looks, and nobody faults. Rows of one width, many at a time. */
+static hipError_t copy_unknown(struct iovec *to, struct iovec *from, size_t rows)
 {
-    while (bytes) {
-        struct iovec here = {to, bytes}, there = {(void *)from, bytes};
-        ssize_t done = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
-        if (done < 0 && errno != EFAULT) { /* a sandbox that forbids it */
-            memmove(to, from, bytes);
-            return hipSuccess;
-        }
-        if (done <= 0)
-            return hipErrorInvalidValue;
-        to = (char *)to + done;
-        from = (const char *)from + done;
-        bytes -= (size_t)done;
+    size_t bytes = rows * to->iov_len;
+    ssize_t done = process_vm_readv(getpid(), to, rows, from, rows, 0);
+    if (done < 0 && errno != EFAULT) /* a sandbox that forbids it */
+        for (size_t i = 0; i < rows; i++, done = (ssize_t)bytes)
+            memmove(to[i].iov_base, from[i].iov_base, to[i].iov_len);
+    return done == (ssize_t)bytes ? hipSuccess : hipErrorInvalidValue;
+}
+
+enum { ROWS = 256 };
+static const size_t LARGEST_ROW = 4 << 20; /* so that ROWS of them are less than the kernel copies at once */
+
+struct rows { struct iovec to[ROWS], from[ROWS]; size_t count; };
+
+/* What was put together until now; rows of a copy are alike but for the last piece of each. */
+static hipError_t flush(struct rows *rows)
+{
+    hipError_t error = rows->count ? copy_unknown(rows->to, rows->from, rows->count) : hipSuccess;
+    rows->count = 0;
+    return error;
+}
+
+static hipError_t copy_pageable(struct rows *rows, char *to, const char *from, size_t bytes)
+{
+    hipError_t error = hipSuccess;
+    for (size_t at = 0, piece; at < bytes && !error; at += piece) {
+        piece = bytes - at < LARGEST_ROW ? bytes - at : LARGEST_ROW;
+        if (rows->count == ROWS || (rows->count && rows->to[0].iov_len != piece))
+            error = flush(rows);
+        rows->to[rows->count] = (struct iovec){to + at, piece};
+        rows->from[rows->count++] = (struct iovec){(char *)from + at, piece};
     }
-    return hipSuccess;
+    return error;
 }
 
 static hipError_t copy(const struct transfer *all)
 {
+    struct rows unknown;
     hipError_t error = hipSuccess;
+    unknown.count = 0;
     for (size_t z = 0; z < all->depth; z++)
         for (size_t y = 0; y < all->height && !error; y++) {
             char *to = (char *)all->to + z * all->to_slice + y * all->to_pitch;
             const char *from = (const char *)all->from + z * all->from_slice + y * all->from_pitch;
             if (all->pageable)
-                error = copy_pageable(to, from, all->width);
+                error = copy_pageable(&unknown, to, from, all->width);
             else
                 memmove(to, from, all->width);
         }
-    return error;
+    return error ? error : flush(&unknown);
 }
 
 static void fill_row(char *row, const struct fill *fill)

@@ -118,5 +118,7 @@ hipError_t hipMemGetAddressRange(void **base, size_t *bytes, void *address)
 hipError_t hipMemPtrGetInfo(void *address, size_t *bytes)
 {
     void *base;
+    if (!address) /* as hipMalloc gives it for no bytes */
+        return *bytes = 0, hipSuccess;
     return hipMemGetAddressRange(&base, bytes, address) ? hipErrorInvalidValue : hipSuccess;
 }

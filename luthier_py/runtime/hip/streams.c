@@ -139,7 +139,7 @@ hipError_t hipStreamQuery(stream_t handle)
 {
     struct stream *stream = stream_of(handle);
     hipError_t error = capture_forbids_asking(stream);
-    return error ? error : stream_finished(stream) ? device_wait(0) : hipErrorNotReady;
+    return error ? error : stream_finished(stream) || device_lost() ? device_wait(0) : hipErrorNotReady;
 }
 
 /* The default stream has none to tell, as in AMD's runtime. */

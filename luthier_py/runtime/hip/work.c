@@ -16,14 +16,14 @@
 #include "work.h"
 
 pthread_mutex_t engine = PTHREAD_MUTEX_INITIALIZER;
-pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
+pthread_cond_t idled = PTHREAD_COND_INITIALIZER;
 static struct stream *streams; /* all there are */
 static uint64_t numbers;
 
 void work_after_fork(void)
 {
     pthread_mutex_init(&engine, NULL);
-    pthread_cond_init(&moved, NULL);
+    pthread_cond_init(&idled, NULL);
     streams = NULL;
     drivers_after_fork();
 }
@@ -48,13 +48,25 @@ static void let_go(struct work *work)
         return;
     if (work->stamp)
         stamp_give(work->stamp, work->ticket);
+    for (size_t i = 0; i < work->after_count; i++)
+        let_go(work->after[i]);
     free(work->after);
+    pthread_cond_destroy(&work->passing);
     free(work);
+}
+
+/* Whether the stream is still there on which a work was put. */
+static bool stream_lives(const struct work *work)
+{
+    for (const struct stream *s = streams; s; s = s->next)
+        if (s == work->stream && s->id == work->stream_id)
+            return true;
+    return false;
 }
 
 static hipError_t come_after(struct work *work, struct work *other)
 {
-    if (other && other->stream != work->stream)
+    if (other && other->stream != work->stream && stream_lives(other))
         order_note(work->stream, work->number, other->stream, other->number);
     if (finished(other))
         return hipSuccess;
@@ -86,13 +98,13 @@ static bool is_done_here(const struct work *work)
     return kind == OPERATION_COPY || kind == OPERATION_FILL || kind == OPERATION_CALL || kind == OPERATION_FREE || timed_here;
 }
 
-/* What must have passed first, or NULL. */
-static const struct work *hindrance(const struct work *work)
+/* Which of `after` must have passed first; as many as there are if none. */
+static size_t hindrance(const struct work *work)
 {
-    for (size_t i = 0; i < work->after_count; i++)
-        if (!work->after[i]->passed)
-            return work->after[i];
-    return NULL;
+    size_t i = 0;
+    while (i < work->after_count && work->after[i]->passed)
+        i++;
+    return i;
 }
 
 /* Of all that it comes after, once that has passed. */
@@ -110,7 +122,7 @@ static bool await_turn(const struct work *work, bool patient)
 {
     for (;;) {
         uint64_t ticket = 0;
-        if (!hindrance(work)) {
+        if (hindrance(work) == work->after_count) {
             ticket = is_done_here(work) ? ticket_before(work) : 0;
             if (device_done(ticket))
                 return true;
@@ -118,7 +130,7 @@ static bool await_turn(const struct work *work, bool patient)
         if (!patient)
             return false;
         if (!ticket) {
-            pthread_cond_wait(&moved, &engine);
+            pthread_cond_wait(&work->after[hindrance(work)]->passing, &engine);
             continue;
         }
         unlock();
@@ -156,8 +168,8 @@ bool step(struct stream *stream, bool patient)
         let_go(work->after[i]);
     work->after_count = 0;
     stream->first = work->next;
+    pthread_cond_broadcast(&work->passing);
     let_go(work);
-    pthread_cond_broadcast(&moved);
     return true;
 }
 
@@ -167,7 +179,9 @@ static struct work *new_work(struct stream *stream, const struct operation *oper
     if (!work)
         return NULL;
     work->stream = stream;
+    work->stream_id = stream->id;
     work->operation = *operation;
+    pthread_cond_init(&work->passing, NULL);
     work->references = 2; /* of the queue, and of the stream as its last */
     if (operation->kind == OPERATION_RECORD && operation->record.timed)
         work->stamp = stamp_take();
@@ -176,7 +190,6 @@ static struct work *new_work(struct stream *stream, const struct operation *oper
 
 static hipError_t put(struct stream *stream, struct work *work, struct work *after)
 {
-    work->stream = stream;
     work->number = ++numbers;
     hipError_t error = come_after_others(work);
     if (!error)
@@ -195,7 +208,7 @@ static hipError_t put(struct stream *stream, struct work *work, struct work *aft
 static hipError_t await(struct work *work)
 {
     while (!work->passed)
-        pthread_cond_wait(&moved, &engine);
+        pthread_cond_wait(&work->passing, &engine);
     hipError_t error = work->error;
     uint64_t ticket = work->ticket;
     unlock();
@@ -212,8 +225,10 @@ hipError_t work_put(struct stream *stream, struct operation *operation, struct w
         operation_discard(operation);
         return error ? error : hipErrorOutOfMemory;
     }
+    stream_begin(stream);
     lock();
     error = put(stream, work, after);
+    stream_end(stream);
     if (error) {
         operation_discard(operation);
         work->references = 1;
@@ -244,11 +259,9 @@ bool work_finished(struct work *const *place)
 
 hipError_t work_wait(struct work *const *place)
 {
-    hipError_t error = hipSuccess;
     lock();
     struct work *work = hold(*place);
-    if (work)
-        error = await(work);
+    hipError_t error = work ? await(work) : device_wait(0);
     let_go(work);
     unlock();
     pools_settle();
@@ -292,8 +305,16 @@ uint64_t work_time(struct work *const *place)
 
 /* Streams. */
 
+void stream_begin(struct stream *stream) { pthread_mutex_lock(&stream->turn); }
+void stream_end(struct stream *stream) { pthread_mutex_unlock(&stream->turn); }
+
 void stream_enter(struct stream *stream)
 {
+    pthread_mutexattr_t again;
+    pthread_mutexattr_init(&again);
+    pthread_mutexattr_settype(&again, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&stream->turn, &again);
+    pthread_mutexattr_destroy(&again);
     lock();
     stream->next = streams;
     streams = stream;
@@ -304,7 +325,7 @@ void stream_leave(struct stream *stream)
 {
     lock();
     while (stream->driven)
-        pthread_cond_wait(&moved, &engine);
+        pthread_cond_wait(&idled, &engine);
     for (struct stream **place = &streams; *place; place = &(*place)->next)
         if (*place == stream) {
             *place = stream->next;
@@ -316,6 +337,7 @@ void stream_leave(struct stream *stream)
     let_go(stream->last);
     stream->last = NULL;
     unlock();
+    pthread_mutex_destroy(&stream->turn);
 }
 
 static bool is_of(const struct stream *stream, int device) { return device < 0 || stream->device == device; }

@@ -6,20 +6,22 @@
 
 struct work {
     struct work *next; /* on its stream */
-    struct stream *stream;
+    struct stream *stream; /* which may be gone once it has passed */
+    uint64_t stream_id;
     struct operation operation;
     struct work **after; /* works of other streams that it comes after */
     size_t after_count;
     uint64_t number;
     unsigned references;
     bool passed;
+    pthread_cond_t passing; /* for those who wait until it has passed */
     uint64_t ticket; /* of all that it comes after, too */
     uint64_t *stamp, time;
     hipError_t error;
 };
 
 extern pthread_mutex_t engine; /* of all works and queues */
-extern pthread_cond_t moved;   /* a work has passed, or a stream is driven no more */
+extern pthread_cond_t idled;   /* a stream is driven no more */
 
 /* work.c; the lock is held. The head of a stream's queue, by who drives it. False: it cannot be carried out yet. */
 bool step(struct stream *stream, bool patient);
