@@ -117,7 +117,7 @@ private:
     {
         State *state = static_cast<State *>(data);
         state->entered = true;
-        auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(1500);
+        auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
         while (!state->open) {
             std::this_thread::yield();
             if (std::chrono::steady_clock::now() > end)
@@ -146,7 +146,7 @@ template <typename Call> void returns_while_held(hipStream_t stream, Call call)
 // As long as it takes, two seconds at most.
 template <typename Condition> bool soon(Condition condition)
 {
-    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!condition()) {
         if (std::chrono::steady_clock::now() > end)
             return false;

@@ -2,7 +2,7 @@
 
 In: a .hip file, targets, a folder of HIP headers, a folder with libamdhip64. Out: an executable. The steps are those of
 clang's own driver; the fat binary is written here, since the driver's bundler comes with another package.
-As a command: FOLDER [NAME...].
+As a command: FOLDER [NAME...], where a name with .hip at its end is a file of your own.
 Headers: LUTHIER_HIP_INCLUDE, ROCm's, or those that the PyPI package triton carries. A source with the line LINKED gets
 AMD's own device library as well, which lies beside these headers. Code object version 4 is for ROCm 5.2, which
 loads none above.
@@ -189,7 +189,7 @@ def run(*command: str) -> None:
 
 
 def build_programs(names: Sequence[str], folder: Path, targets: Sequence[str]) -> list[Path]:
-    """Programs of this folder, against the newest headers; RuntimeError where there are none."""
+    """Programs of this folder, or files, against the newest headers; RuntimeError where there are none."""
     from luthier_py.runtime.hip import runtime_folder
 
     found = header_folders()
@@ -198,7 +198,8 @@ def build_programs(names: Sequence[str], folder: Path, targets: Sequence[str]) -
                            "pip install --no-deps triton==3.9.0`), or set LUTHIER_HIP_INCLUDE")  # fmt: skip
     headers = max(found, key=hip_major)
     folder.mkdir(parents=True, exist_ok=True)
-    return [build(HERE / f"{name}.hip", folder / name, headers, runtime_folder(), targets) for name in names]
+    sources = [Path(name) if name.endswith(".hip") else HERE / f"{name}.hip" for name in names]
+    return [build(source, folder / source.stem, headers, runtime_folder(), targets) for source in sources]
 
 
 if __name__ == "__main__":
