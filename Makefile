@@ -3,6 +3,7 @@
 # make test-isa  every row, every opcode and the samples on every target against LLVM (half an hour)
 # make test-reference  every row that has a meaning, emulator against reference reader (an hour or two)
 # make test-stacks  programs and tools on the ROCm of Debian's suites, fetched and unpacked into build/stacks (2 GB): benchmarks/stacks.md
+# make compare  conformance cases on our HIP runtime and on ROCm's own (LUTHIER_ROCM_STACK): ARGS="async copies" chooses files
 # make test-cupy  CuPy on the emulator's HIP runtime: fetched into build/cupy with the headers it needs (400 MB)
 # make lint    ruff, and mypy over the package with its tools, intrinsics and samples
 # make fuzz    damaged objects, bundles, tools, command lines and random kernels, SECONDS=600 JOBS=2 SEED=1 or MUTANTS=100000
@@ -19,7 +20,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-isa test-reference test-stacks test-cupy lint fuzz bench programs soak docs studies samples clean
+.PHONY: demo test test-isa test-reference test-stacks compare test-cupy lint fuzz bench programs soak docs studies samples clean
 
 demo: .venv/installed
 	$(BIN)/luthier demo
@@ -37,6 +38,9 @@ test-reference: .venv/installed-test
 test-stacks: .venv/installed-test
 	$(BIN)/python tests/stacks/run.py build/stacks --results build/stacks/results.json --table benchmarks/stacks.md $(ARGS)
 	LUTHIER_ROCM_STACK=build/stacks/bookworm/unpacked $(BIN)/python -m pytest tests/unit/runtime/test_hsa_tables.py
+
+compare: .venv/installed-test
+	$(BIN)/python tests/conformance/compare.py $(ARGS)
 
 test-cupy: .venv/installed-test build/cupy/ready
 	LUTHIER_CUPY=$(CURDIR)/build/cupy/bin/python LUTHIER_HIP_INCLUDE=$(CURDIR)/build/cupy/include \
