@@ -153,7 +153,7 @@ CASE(information)
     GIVES(hipErrorInvalidHandle, hipArray3DGetDescriptor(&box, nullptr));
     GIVES(hipErrorInvalidValue, hipArray3DGetDescriptor(nullptr, array));
     GIVES(hipErrorInvalidValue, hipGetChannelDesc(nullptr, array));
-    GIVES(hipErrorInvalidValue, hipGetChannelDesc(&desc, nullptr));
+    GIVES(hipErrorInvalidHandle, hipGetChannelDesc(&desc, nullptr));
 }
 CASE(descriptors_of_the_driver)
 {
