@@ -22,7 +22,7 @@ from luthier_py.runtime import hiprtc
 from luthier_py.runtime.hip import runtime_folder
 from luthier_py.worker import clang
 from luthier_py.worker.clang import CLANG, HEADERS, NO_COMPILER, NO_HEADERS, NO_LIBRARY, NO_LINKER, Search, processors
-from luthier_py.worker.compilation import MORE_OPTIONS, Program, compiled
+from luthier_py.worker.compilation import MORE_OPTIONS, Made, Program, compiled
 from luthier_py.worker.properties import LAYOUT_R0000, LAYOUT_R0600, offset
 
 TARGET = "gfx90a"
@@ -143,27 +143,94 @@ def test_names_leave_nothing_in_the_code(tools: Search, fresh: Path) -> None:
     assert len(sections[0][".dynsym"]) == len(sections[1][".dynsym"])
 
 
-def test_what_was_made_is_kept(tools: Search, fresh: Path, tmp_path: Path) -> None:
-    """Until a file that was read is another."""
-    calls, header = tmp_path / "calls", tmp_path / "own header.h"
-    wrapper = executable(tmp_path / "clang++", f'#!/bin/sh\necho x >> {calls}\nexec {tools.compiler(TARGET)} "$@"\n')
+@pytest.fixture
+def counted(tools: Search, fresh: Path, tmp_path: Path) -> Callable[..., tuple[Made, int]]:
+    """Compiles, and counts how often something was compiled for it: preprocessing is none."""
+    calls, script = tmp_path / "calls", 'case " $* " in *" -E "*) ;; *) echo x >> {} ;; esac\nexec {} "$@"\n'
+    wrapper = executable(tmp_path / "clang++", "#!/bin/sh\n" + script.format(calls, tools.compiler(TARGET)))
     search = Search(environment={**os.environ, CLANG: str(wrapper)})
+    compiled(program(), search)  # what is asked once of a compiler, and made once for it
+
+    def made(asked: Program) -> tuple[Made, int]:
+        calls.write_text("")
+        result = compiled(asked, search)
+        return result, len(calls.read_text().split())
+
+    return made
+
+
+def test_what_was_made_is_kept(counted: Callable[..., tuple[Made, int]], tmp_path: Path) -> None:
+    """Until a file that was read is another."""
+    header = tmp_path / "own header.h"
     header.write_text("#define VALUE 1\n")
     source = f'#warning seen\n#include "{header}"\nextern "C" __global__ void k(int *v) {{ *v = VALUE; }}\n'
-
-    def made(*options: str) -> tuple[bytes, str, int]:
-        before = len(calls.read_text()) if calls.exists() else 0
-        result = compiled(program(source, *options), search)
-        return result.code, result.log, (len(calls.read_text()) - before) // 2
-
-    first, log, compilations = made()
-    assert compilations >= 1 and "seen" in log
-    assert made() == (first, log, 0)
+    first, compilations = counted(program(source))
+    assert compilations == 1 and "seen" in first.log
+    assert counted(program(source)) == (first, 0)
     header.write_text("#define VALUE 2\n")
-    second, _, compilations = made()
-    assert compilations == 1 and second != first
-    assert made("-DMORE")[2] == 1
-    assert made() == (second, log, 0)
+    second, compilations = counted(program(source))
+    assert compilations == 1 and second.code != first.code
+    assert counted(program(source, "-DMORE"))[1] == 1
+    assert counted(program(source)) == (second, 0)
+
+
+def test_what_headers_say_in_the_log_is_kept_with_them(
+    counted: Callable[..., tuple[Made, int]], tmp_path: Path
+) -> None:
+    header = tmp_path / "h.h"
+    for words in ("one", "two"):
+        header.write_text(f"#warning {words}\n")
+        made, compilations = counted(program(f'#include "{header}"\n{SOURCE}'))
+        assert words in made.log and compilations == 1
+
+
+def test_a_header_that_is_found_earlier(counted: Callable[..., tuple[Made, int]], tmp_path: Path) -> None:
+    """Where the compiler searched in vain the last time; `-fgpu-rdc -Werror` says nothing of unused options."""
+    early, late = tmp_path / "a", tmp_path / "b"
+    early.mkdir()
+    late.mkdir()
+    (late / "h.h").write_text("#define VALUE 1\n")
+    options = "-I", str(early), "-I", str(late), "-fgpu-rdc", "-Werror"
+    asked = program('#include <h.h>\nextern "C" __global__ void k(int *v) { *v = VALUE; }\n', *options)
+    first, compilations = counted(asked)
+    assert compilations == 1 and counted(asked) == (first, 0)
+    (early / "h.h").write_text("#define VALUE 2\n")
+    second, compilations = counted(asked)
+    assert compilations == 1 and second.bitcode != first.bitcode
+
+
+def test_a_header_that_is_only_asked_for(counted: Callable[..., tuple[Made, int]], tmp_path: Path) -> None:
+    asked = program("#if __has_include(<h.h>)\n#warning there\n#endif\n" + SOURCE, "-I", str(tmp_path))
+    assert counted(asked)[0].log == "" and counted(asked)[1] == 0
+    (tmp_path / "h.h").touch()
+    assert "there" in counted(asked)[0].log
+
+
+@pytest.mark.parametrize("name", ("CPATH", "CPLUS_INCLUDE_PATH"))
+def test_folders_of_the_environment(
+    name: str, counted: Callable[..., tuple[Made, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = program('#include <h.h>\nextern "C" __global__ void k(int *v) { *v = VALUE; }\n')
+    codes = []
+    for value in (1, 2):
+        folder = tmp_path / str(value)
+        folder.mkdir()
+        (folder / "h.h").write_text(f"#define VALUE {value}\n")
+        monkeypatch.setenv(name, str(folder))
+        made, compilations = counted(asked)
+        assert compilations == 1 and counted(asked) == (made, 0)
+        codes.append(made.code)
+    assert codes[0] != codes[1]
+
+
+def test_options_of_the_environment_s_own(
+    counted: Callable[..., tuple[Made, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clang's variable that changes its arguments, which need not be seen in the preprocessed text."""
+    source = 'extern "C" __global__ void k(float *v) { *v = *v * *v + 3.0f; }\n'
+    first, _ = counted(program(source))
+    monkeypatch.setenv("CCC_OVERRIDE_OPTIONS", "# +-ffp-contract=off")
+    assert counted(program(source))[0].code != first.code
 
 
 def test_errors_are_not_kept(tools: Search, fresh: Path) -> None:
