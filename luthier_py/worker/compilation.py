@@ -14,7 +14,8 @@ import re
 import struct
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,7 +36,7 @@ _NO_TARGET = "hiprtc: no architecture: give --offload-arch=, or the program a de
 _TARGETS = "--offload-arch=", "--gpu-architecture="
 _SPACED = re.compile(r"(-I|-D|-U|-include|-isystem)\s+(\S.*)", re.DOTALL)
 _OVERRIDE = "CCC_OVERRIDE_OPTIONS"  # clang's own variable for other options
-_SOURCE, _NAME_CHARACTERS = "CompileSource", 80
+_SOURCE, _NAME_BYTES = "CompileSource", 160  # the compiler's own files are named after it, with some more
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,30 @@ def compiled(program: Program, search: Search | None = None) -> Made:
         raise Invalid(_NO_TARGET)
     toolchain = search.toolchain(target.partition(":")[0])
     key = cache_key(repr(program), repr(options), target, toolchain.identity, os.environ.get(_OVERRIDE, ""))
-    with tempfile.TemporaryDirectory(prefix="luthier-hiprtc-") as folder:
-        return _Compilation(program, options, target, toolchain, Path(folder), key).made()
+    with working_folder() as folder:
+        return _Compilation(program, options, target, toolchain, folder, key).made()
+
+
+@contextmanager
+def working_folder() -> Iterator[Path]:
+    """LuthierError for what the system refuses there: a full disk, a compiler that went, arguments that are too long."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="luthier-hiprtc-") as name:
+            yield Path(name)
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        raise LuthierError(f"hiprtc: {error.strerror or error}{where}") from None
+
+
+def _data(text: str) -> bytes:
+    """As the program had it."""
+    return text.encode(errors="surrogateescape")
+
+
+def _cut(name: str) -> str:
+    """To what a file's name can have; half a character is left out."""
+    data = _data(name)
+    return name if len(data) <= _NAME_BYTES else data[:_NAME_BYTES].decode(errors="ignore") or _SOURCE
 
 
 def _words(option: str) -> list[str]:
@@ -132,16 +155,19 @@ class _Compilation:
 
     def _source(self) -> Path:
         """Only the last part of the name is taken: it may have folders in it that are not there."""
-        name = Path(self.program.name).name[:_NAME_CHARACTERS]
+        name = _cut(Path(self.program.name).name)
         source = self._own("source") / (name if name not in ("", "..") else _SOURCE)
-        source.write_text(with_names(self.program.source, self.program.expressions), errors="surrogateescape")
+        source.write_bytes(_data(with_names(self.program.source, self.program.expressions)))
         headers = self._own("headers")
         for name, text in self.program.headers:
             path = Path(os.path.normpath(headers / name))
             if not path.is_relative_to(headers) or path == headers:
                 raise Invalid(f"hiprtc: the header's name `{name}` leads out of the program")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, errors="surrogateescape")
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(_data(text))
+            except OSError as error:
+                raise LuthierError(f"hiprtc: the header `{name}` cannot be written: {error.strerror}") from None
         return source
 
     def _own(self, name: str) -> Path:

@@ -7,7 +7,6 @@ one (link-time optimization, as -fgpu-rdc has it). Invariant: as in compilation;
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from luthier_py.loader import Broken, choose, members
 from luthier_py.runtime.hiprtc.protocol import Input
 from luthier_py.worker.bitcode import library_folder
 from luthier_py.worker.clang import Search
-from luthier_py.worker.compilation import Made, run_clang
+from luthier_py.worker.compilation import Made, run_clang, working_folder
 
 MORE_OPTIONS = "HIPRTC_LINK_OPTIONS_APPEND"
 """ROCm's variable for more of them, with spaces between."""
@@ -36,8 +35,7 @@ def linked(
         raise Invalid("hiprtc: nothing to link")
     processor = target.partition(":")[0]
     toolchain = search.toolchain(processor)
-    with tempfile.TemporaryDirectory(prefix="luthier-hiprtc-") as name:
-        folder = Path(name)
+    with working_folder() as folder:
         library = library_folder(toolchain, processor, folder / "bitcode")
         modules = [folder / f"input-{number}.o" for number in range(len(inputs))]  # a file for the linker, by its name
         for path, (kind, data) in zip(modules, inputs, strict=True):

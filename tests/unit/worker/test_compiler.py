@@ -256,6 +256,38 @@ def test_names_of_sources(name: str, shown: str, tools: Search) -> None:
         compiled(program("#error here\n", name=name), tools)
 
 
+@pytest.mark.parametrize("names", [("a", "a/b.h"), ("a/b.h", "a"), ("h" * 300,)])
+def test_headers_that_no_folder_can_have(names: tuple[str, ...], tools: Search, fresh: Path) -> None:
+    with pytest.raises(LuthierError, match=rf"^hiprtc: the header `{names[-1]}` cannot be written: \w") as raised:
+        compiled(program(headers=tuple((name, "") for name in names)), tools)
+    assert str(fresh) not in str(raised.value) and list(fresh.iterdir()) == []
+
+
+@pytest.mark.parametrize("character", ("n", "\u00e9", "\U0001f600", "\udcff"))
+def test_long_names_of_sources(character: str, tools: Search, fresh: Path) -> None:
+    assert compiled(program(name=f"x{character * 300}"), tools).code
+
+
+def test_what_the_system_refuses_is_said(tools: Search, fresh: Path) -> None:
+    """Arguments of more than 128 KiB each, and no folder for temporary files."""
+    with pytest.raises(LuthierError, match=r"^hiprtc: Argument list too long"):
+        compiled(program(SOURCE, f"-DX={'x' * 200_000}"), tools)
+    fresh.rmdir()
+    with pytest.raises(LuthierError, match=rf"^hiprtc: No such file or directory: {fresh}"):
+        compiled(program(), tools)
+
+
+def test_a_refused_header_gives_a_log(tools: Search) -> None:
+    calls = """
+rtc.hiprtcDestroyProgram(ctypes.byref(program))
+names, texts = (ctypes.c_char_p * 2)(b"a", b"a/b.h"), (ctypes.c_char_p * 2)(b" ", b" ")
+rtc.hiprtcCreateProgram(ctypes.byref(program), b"int x;", b"p.hip", 2, texts, names)
+compile(b"--offload-arch=gfx90a")
+"""
+    (line,) = told(calls)
+    assert line.startswith("6 False hiprtc: the header `a/b.h` cannot be written: ")
+
+
 def test_older_headers(tools: Search, fresh: Path) -> None:
     """HIP 5's, and a device library that is whole."""
     stack = find_stack()
