@@ -78,7 +78,7 @@ def compiled(program: Program, search: Search | None = None) -> Made:
 
 @contextmanager
 def working_folder() -> Iterator[Path]:
-    """LuthierError for what the system refuses there: a full disk, a compiler that went, arguments that are too long."""
+    """LuthierError for what the system refuses there: a full disk, a compiler that went, too long arguments."""
     try:
         with tempfile.TemporaryDirectory(prefix="luthier-hiprtc-") as name:
             yield Path(name)

@@ -371,3 +371,39 @@ compile(b'--offload-arch=gfx90a')
 """
     first, *_, last = told(calls, LUTHIER_TEST_MARK=str(os.getpid()))
     assert first == last == "0 True "
+
+
+def test_fork_does_not_wait_for_another_thread_s_compilation(tools: Search, tmp_path: Path) -> None:
+    """The compiler waits until the child, which compiles too, has ended; the child's comes by, as it finds `begun`."""
+    script = f"""#!/bin/sh
+folder={tmp_path}
+case " $* " in *" -print"*) ;; *)
+    if mkdir $folder/begun 2> /dev/null; then
+        for _ in $(seq 400); do [ -e $folder/forked ] || sleep 0.05; done
+        [ -e $folder/forked ] || touch $folder/late
+    fi ;;
+esac
+exec {tools.compiler(TARGET)} "$@"
+"""
+    wrapper = executable(tmp_path / "clang++", script)
+    calls = f"""
+import pathlib, threading, time
+folder = pathlib.Path({str(tmp_path)!r})
+thread = threading.Thread(target=compile, args=(b"--offload-arch=gfx90a",))
+thread.start()
+while not (folder / "begun").exists():
+    time.sleep(0.01)
+child = os.fork()
+if not child:
+    program = ctypes.c_void_p()
+    rtc.hiprtcCreateProgram(ctypes.byref(program), b"int x;", b"q.hip", 0, None, None)
+    compile(b"--offload-arch=gfx90a")
+    sys.stdout.flush()
+    os._exit(0)
+os.waitpid(child, 0)
+print("late" if (folder / "late").exists() else "in time", flush=True)
+(folder / "forked").touch()
+thread.join()
+"""
+    lines = told(calls, **{CLANG: str(wrapper), "LUTHIER_CACHE_DIR": str(tmp_path / "cache")})
+    assert lines == ["0 True ", "in time", "0 True "]
