@@ -17,12 +17,15 @@ from elftools.elf.elffile import ELFFile
 from rocm_stack import find_stack, lacking
 
 from luthier_py.errors import LuthierError, Unsupported
+from luthier_py.isa import target
 from luthier_py.loader import load
 from luthier_py.runtime import hiprtc
 from luthier_py.runtime.hip import runtime_folder
 from luthier_py.worker import clang
+from luthier_py.worker.bitcode import constants
 from luthier_py.worker.clang import CLANG, HEADERS, NO_COMPILER, NO_HEADERS, NO_LIBRARY, NO_LINKER, Search, processors
 from luthier_py.worker.compilation import MORE_OPTIONS, Made, Program, compiled
+from luthier_py.worker.linking import device_library
 from luthier_py.worker.properties import LAYOUT_R0000, LAYOUT_R0600, offset
 
 TARGET = "gfx90a"
@@ -371,6 +374,20 @@ compile(b'--offload-arch=gfx90a')
 """
     first, *_, last = told(calls, LUTHIER_TEST_MARK=str(os.getpid()))
     assert first == last == "0 True "
+
+
+@pytest.mark.parametrize("name, wave, number", [
+    ("gfx803", "on", 8003), ("gfx90a", "on", 9010), ("gfx9-4-generic", "on", 9400), ("gfx1030", "off", 10300),
+])  # fmt: skip
+def test_what_the_device_library_is_told(name: str, wave: str, number: int, tmp_path: Path) -> None:
+    """By files that the compiler's driver has names for."""
+    version = f"oclc_isa_version_{name.removeprefix('gfx')}"
+    assert f" i32 {number}\n" in constants(name)[version]
+    for path in (f"oclc_wavefrontsize64_{state}" for state in ("on", "off")):
+        (tmp_path / f"{path}.bc").touch()
+    (tmp_path / f"{version}.bc").touch()
+    taken = [Path(word).stem for word in device_library(tmp_path, target(name)) if word.endswith(".bc")]
+    assert taken == [f"oclc_wavefrontsize64_{wave}", version]
 
 
 def test_fork_does_not_wait_for_another_thread_s_compilation(tools: Search, tmp_path: Path) -> None:
