@@ -77,6 +77,13 @@ class Target:
         return code.name == self.name or self.name in _GENERIC.get(code.name, "").split()
 
     @property
+    def stepping(self) -> int:
+        """Third number of the version; of generic targets as in LLVM's getIsaVersion (TargetParser.cpp)."""
+        if self.name in _GENERIC:
+            return 3 if self.generation == 11 else 0
+        return int(self.name[-1], 16)
+
+    @property
     def wave_sizes(self) -> tuple[int, ...]:
         return tuple(size for size, _ in self.vgprs)
 
@@ -188,7 +195,7 @@ def _like(row: Target, **machs: int) -> list[Target]:
 
 
 _TARGETS = (
-    *_like(_GFX8, gfx801=0x28, gfx810=0x2B),
+    *_like(_GFX8, gfx801=0x28), *_like(replace(_GFX8, minor=1), gfx810=0x2B),
     *_like(replace(_GFX8, xnack=False), gfx802=0x29, gfx803=0x2A, gfx805=0x3C),
     *_like(_GFX9, gfx900=0x2C, gfx902=0x2D, gfx904=0x2E, gfx909=0x31, gfx90c=0x32, gfx9_generic=0x51),
     _GFX906, replace(_GFX906, name="gfx908", elf_mach=0x30, has_agprs=True), _GFX90A,

@@ -13,6 +13,7 @@ import subprocess
 from pathlib import Path
 
 from luthier_py.errors import LuthierError
+from luthier_py.isa import targets
 from luthier_py.storage import Shelf, cache_key
 from luthier_py.worker.clang import Toolchain
 from luthier_py.worker.wire import counted
@@ -32,7 +33,7 @@ def library_folder(toolchain: Toolchain, processor: str, folder: Path) -> Path:
     folder.mkdir()
     for path in toolchain.library.glob("*.bc"):
         (folder / path.name).symlink_to(path)
-    lacking = {name: text for name, text in _constants(processor).items() if not (folder / f"{name}.bc").exists()}
+    lacking = {name: text for name, text in constants(processor).items() if not (folder / f"{name}.bc").exists()}
     if lacking:
         key = cache_key(toolchain.identity, repr(sorted(lacking.items())))
         kept = SHELF.read(key)
@@ -47,9 +48,8 @@ def library_folder(toolchain: Toolchain, processor: str, folder: Path) -> Path:
     return folder
 
 
-def _constants(processor: str) -> dict[str, str]:
-    """Modules by their names."""
-    version = processor.removeprefix("gfx")
+def constants(processor: str) -> dict[str, str]:
+    """Modules by their names; of processors that we do not know, without their version."""
     modules = {"opencl": "", "hip": ""}
     for state, value in (("on", 1), ("off", 0)):
         modules |= {f"oclc_{file}_{state}": _constant(name, "i8", value) for file, name in _SWITCHES.items()}
@@ -57,10 +57,16 @@ def _constants(processor: str) -> dict[str, str]:
             _constant("wavefrontsize64", "i8", value) + _constant("wavefrontsize_log2", "i32", 5 + value)
         )
     modules |= {f"oclc_abi_version_{abi}": _constant("ABI_version", "i32", abi) for abi in _ABI_VERSIONS}
-    if version[:-2].isdigit():  # MAJOR, and a hexadecimal digit each for minor version and stepping
-        number = int(version[:-2]) * 1000 + int(version[-2], 16) * 100 + int(version[-1], 16)
-        modules[f"oclc_isa_version_{version}"] = _constant("ISA_version", "i32", number)
+    for row in targets():
+        if row.name == processor:
+            number = row.generation * 1000 + row.minor * 100 + row.stepping
+            modules[version_module(processor)] = _constant("ISA_version", "i32", number)
     return {name: _TRIPLE + text for name, text in modules.items()}
+
+
+def version_module(processor: str) -> str:
+    """As clang's driver names it (ROCm.h, RocmInstallationDetector)."""
+    return f"oclc_isa_version_{processor.removeprefix('gfx')}"
 
 
 def _constant(name: str, kind: str, value: int) -> str:

@@ -2,19 +2,20 @@
 
 In: its text, headers, options and name expressions. Out: what clang made of it, and its words. Invariant: the
 compiler is a child process without a shell that writes into a folder of its own, which goes when it has ended; what was
-made once comes from the cache as long as every file that was read then is the same.
+made once comes from the cache where preprocessing gives the same again: it sees what a header, the environment or a new
+file in a folder that is searched changes.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import struct
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +35,8 @@ _DROPPED = "-hip-pch", "--save-temps", NO_BUILTIN_HEADER  # what ROCm's library 
 _NO_TARGET = "hiprtc: no architecture: give --offload-arch=, or the program a device (LUTHIER_DEVICE)"
 _TARGETS = "--offload-arch=", "--gpu-architecture="
 _SPACED = re.compile(r"(-I|-D|-U|-include|-isystem)\s+(\S.*)", re.DOTALL)
-_SOURCE, _NAME_CHARACTERS = "CompileSource", 80
+_OVERRIDE = "CCC_OVERRIDE_OPTIONS"  # clang's own variable for other options
+_SOURCE, _NAME_BYTES = "CompileSource", 160  # the compiler's own files are named after it, with some more
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +71,31 @@ def compiled(program: Program, search: Search | None = None) -> Made:
     if not target:
         raise Invalid(_NO_TARGET)
     toolchain = search.toolchain(target.partition(":")[0])
-    key = cache_key(repr(program), repr(options), target, toolchain.identity, BUILTIN_HEADER.read_bytes())
-    if kept := _kept(key):
-        return kept
-    with tempfile.TemporaryDirectory(prefix="luthier-hiprtc-") as folder:
-        made, read = _Compilation(program, options, target, toolchain, Path(folder), key).made()
-    _keep(key, made, read)
-    return made
+    key = cache_key(repr(program), repr(options), target, toolchain.identity, os.environ.get(_OVERRIDE, ""))
+    with working_folder() as folder:
+        return _Compilation(program, options, target, toolchain, folder, key).made()
+
+
+@contextmanager
+def working_folder() -> Iterator[Path]:
+    """LuthierError for what the system refuses there: a full disk, a compiler that went, too long arguments."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="luthier-hiprtc-") as name:
+            yield Path(name)
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        raise LuthierError(f"hiprtc: {error.strerror or error}{where}") from None
+
+
+def _data(text: str) -> bytes:
+    """As the program had it."""
+    return text.encode(errors="surrogateescape")
+
+
+def _cut(name: str) -> str:
+    """To what a file's name can have; half a character is left out."""
+    data = _data(name)
+    return name if len(data) <= _NAME_BYTES else data[:_NAME_BYTES].decode(errors="ignore") or _SOURCE
 
 
 def _words(option: str) -> list[str]:
@@ -99,32 +119,55 @@ class _Compilation:
     folder: Path
     key: str
 
-    def made(self) -> tuple[Made, dict[str, str]]:
-        """And the files that were read, with their content's digest."""
-        source, output, reads = self._source(), self.folder / "output", self.folder / "reads"
+    def made(self) -> Made:
+        source = self._source()
+        command = [*self._command(), str(source)]
+        key = self._preprocessed(command)
+        kept = _kept(key) if key else None
+        if kept is None:
+            kept = self._compiled(command)
+            if key:
+                _keep(key, kept)
+        return kept
+
+    def _preprocessed(self, command: list[str]) -> str:
+        """Names what comes of it, by its text, its words and all files that were read: their comments and columns are
+        in logs and line tables. Nothing where it fails, which the compiler says better."""
+        output, reads = self.folder / "preprocessed", self.folder / "reads"
         tracing = "-dependency-file", str(reads), "-MT", "output", "-sys-header-deps"
         traced = [word for option in tracing for word in ("-Xclang", option)]
-        log = self._run([*self._command(), *traced, str(source), "-o", str(output)])
+        try:
+            log = self._run([*command, *traced, "-Wno-unused-command-line-argument", "-E", "-o", str(output)])
+            text = output.read_bytes()
+        except (LuthierError, FileNotFoundError):
+            return ""
+        return cache_key(self.key, log, text.replace(os.fsencode(self.folder), b""), repr(self._reads(reads)))
+
+    def _compiled(self, command: list[str]) -> Made:
+        output = self.folder / "output"
+        log = self._run([*command, "-o", str(output)])
         if not output.is_file():
             raise LuthierError(f"{log}hiprtc: these options make no code object: {' '.join(self.program.options)}")
         image, expressions = output.read_bytes(), self.program.expressions
         relocatable = RELOCATABLE in self.options
         names = lowered_names(self._object(output) if relocatable else image, len(expressions)) if expressions else []
-        made = Made(log, b"" if relocatable else image, image if relocatable else b"", tuple(names))
-        return made, self._reads(reads)
+        return Made(log, b"" if relocatable else image, image if relocatable else b"", tuple(names))
 
     def _source(self) -> Path:
         """Only the last part of the name is taken: it may have folders in it that are not there."""
-        name = Path(self.program.name).name[:_NAME_CHARACTERS]
+        name = _cut(Path(self.program.name).name)
         source = self._own("source") / (name if name not in ("", "..") else _SOURCE)
-        source.write_text(with_names(self.program.source, self.program.expressions), errors="surrogateescape")
+        source.write_bytes(_data(with_names(self.program.source, self.program.expressions)))
         headers = self._own("headers")
         for name, text in self.program.headers:
             path = Path(os.path.normpath(headers / name))
             if not path.is_relative_to(headers) or path == headers:
                 raise Invalid(f"hiprtc: the header's name `{name}` leads out of the program")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, errors="surrogateescape")
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(_data(text))
+            except OSError as error:
+                raise LuthierError(f"hiprtc: the header `{name}` cannot be written: {error.strerror}") from None
         return source
 
     def _own(self, name: str) -> Path:
@@ -192,7 +235,6 @@ def _digest(path: str) -> str:
 
 
 def _kept(key: str) -> Made | None:
-    """What was made of the same, if every file is still what it was."""
     data = SHELF.read(key)
     if data is None:
         return None
@@ -201,13 +243,10 @@ def _kept(key: str) -> Made | None:
         (size,) = struct.unpack_from("<I", data)
         parts.append(data[4 : 4 + size])
         data = data[4 + size :]
-    reads, log, code, bitcode, *names = parts
-    if any(_digest(path) != digest for path, digest in json.loads(reads).items()):
-        return None
+    log, code, bitcode, *names = parts
     return Made(log.decode(), code, bitcode, tuple(name.decode() for name in names))
 
 
-def _keep(key: str, made: Made, reads: dict[str, str]) -> None:
+def _keep(key: str, made: Made) -> None:
     names = (name.encode() for name in made.names)
-    parts = [json.dumps(reads).encode(), made.log.encode(), made.code, made.bitcode, *names]
-    SHELF.write(key, b"".join(map(counted, parts)))
+    SHELF.write(key, b"".join(map(counted, [made.log.encode(), made.code, made.bitcode, *names])))

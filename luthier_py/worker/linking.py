@@ -7,17 +7,16 @@ one (link-time optimization, as -fgpu-rdc has it). Invariant: as in compilation;
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from luthier_py.errors import Invalid, LuthierError
-from luthier_py.isa import parse_target_id
+from luthier_py.isa import Target, parse_target_id
 from luthier_py.loader import Broken, choose, members
 from luthier_py.runtime.hiprtc.protocol import Input
-from luthier_py.worker.bitcode import library_folder
+from luthier_py.worker.bitcode import library_folder, version_module
 from luthier_py.worker.clang import Search
-from luthier_py.worker.compilation import Made, run_clang
+from luthier_py.worker.compilation import Made, run_clang, working_folder
 
 MORE_OPTIONS = "HIPRTC_LINK_OPTIONS_APPEND"
 """ROCm's variable for more of them, with spaces between."""
@@ -36,8 +35,7 @@ def linked(
         raise Invalid("hiprtc: nothing to link")
     processor = target.partition(":")[0]
     toolchain = search.toolchain(processor)
-    with tempfile.TemporaryDirectory(prefix="luthier-hiprtc-") as name:
-        folder = Path(name)
+    with working_folder() as folder:
         library = library_folder(toolchain, processor, folder / "bitcode")
         modules = [folder / f"input-{number}.o" for number in range(len(inputs))]  # a file for the linker, by its name
         for path, (kind, data) in zip(modules, inputs, strict=True):
@@ -46,8 +44,8 @@ def linked(
         more = search.environment.get(MORE_OPTIONS, "").split()
         log = run_clang(toolchain, [
             "--target=amdgcn-amd-amdhsa", f"-mcpu={target}", "-flto", *_for_linker([*options, *more]),
-            *map(str, modules), *_library(library, processor), "-Wl,-plugin-opt=-amdgpu-internalize-symbols",
-            "-o", str(output),
+            *map(str, modules), *device_library(library, parse_target_id(target).target),
+            "-Wl,-plugin-opt=-amdgpu-internalize-symbols", "-o", str(output),
         ], str(folder), folder)  # fmt: skip
         if not output.is_file():
             raise LuthierError(f"{log}hiprtc: these options make no code object: {' '.join(options)}")
@@ -63,12 +61,11 @@ def _for_linker(options: Sequence[str]) -> list[str]:
     return words
 
 
-def _library(folder: Path, processor: str) -> list[str]:
+def device_library(folder: Path, target: Target) -> list[str]:
     """Of AMD's library what somebody asks for, by the options that the driver takes by itself."""
-    version = processor.removeprefix("gfx")
-    wave = "on" if len(version) == 3 else "off"
+    wave = "on" if target.wave_sizes[0] == 64 else "off"
     names = ["ocml", "ockl", "oclc_daz_opt_off", "oclc_unsafe_math_off", "oclc_finite_only_off",
-             "oclc_correctly_rounded_sqrt_on", f"oclc_wavefrontsize64_{wave}", f"oclc_isa_version_{version}",
+             "oclc_correctly_rounded_sqrt_on", f"oclc_wavefrontsize64_{wave}", version_module(target.name),
              "oclc_abi_version_600"]  # fmt: skip
     files = [os.path.join(folder, f"{name}.bc") for name in names]
     return ["-Wl,--start-lib", *(f"-Wl,{file}" for file in files if os.path.exists(file)), "-Wl,--end-lib"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from luthier_py.runtime import hiprtc
 from luthier_py.runtime.hip import table
-from luthier_py.runtime.native.build import NATIVE, build, compilation, compile_each, link_library
+from luthier_py.runtime.native.build import NATIVE, build, compilation, compile_each, link_library, object_file
 
 ABI_MAJORS = (5, 6, 7)
 """Of libamdhip64.so: programs built for ROCm 5, 6 and 7."""
@@ -56,7 +56,7 @@ def compile_for_majors(folder: Path, sources: list[Path]) -> dict[int, list[Path
     for source in sources:
         differs = ABI in source.read_text()
         for major in ABI_MAJORS:
-            output = folder / f"{source.stem}{f'-{major}' if differs else ''}.o"
+            output = object_file(folder, source, f"-{major}" if differs else "")
             jobs[output] = compilation(folder, source, f"-I{HERE}", *([f"-D{ABI}={major}"] if differs else []))
             objects[major].append(output)
     compile_each(jobs)

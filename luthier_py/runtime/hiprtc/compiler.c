@@ -21,27 +21,48 @@ enum { ARCH_NAME_OFFSET = 396 };
 
 static struct wire wire = {.fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
 static pid_t owner;
-static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER; /* for wire and owner: fork() waits for it, so be short */
+static pthread_mutex_t calling = PTHREAD_MUTEX_INITIALIZER;  /* held for a whole compilation, and taken before the other */
 
 static void before_fork(void) { pthread_mutex_lock(&starting); }
 static void after_fork(void) { pthread_mutex_unlock(&starting); }
-__attribute__((constructor)) static void survive_forks(void) { pthread_atfork(before_fork, after_fork, after_fork); }
+static void in_child(void)
+{
+    pthread_mutex_init(&calling, NULL); /* the thread that had it is not in the child */
+    pthread_mutex_unlock(&starting);
+}
+__attribute__((constructor)) static void survive_forks(void) { pthread_atfork(before_fork, after_fork, in_child); }
 
-/* One compilation at a time, as in ROCm's library, which has one lock for all. */
-bool compiler_call(uint32_t code, const struct text *question, struct reply *reply)
+static bool worker_ready(void)
 {
     pthread_mutex_lock(&starting);
-    bool ready = !question->bad;
-    if (ready && (owner != getpid() || wire_gone(&wire))) {
+    bool ready = owner == getpid() && !wire_gone(&wire);
+    if (!ready) {
         wire_close(&wire);
         owner = getpid();
         ready = wire_start(&wire, "compiler", -1);
     }
+    pthread_mutex_unlock(&starting);
+    return ready;
+}
+
+static void worker_lost(void)
+{
+    pthread_mutex_lock(&starting);
+    wire_close(&wire);
+    pthread_mutex_unlock(&starting);
+}
+
+/* One compilation at a time, as in ROCm's library, which has one lock for all. */
+bool compiler_call(uint32_t code, const struct text *question, struct reply *reply)
+{
+    pthread_mutex_lock(&calling);
+    bool ready = !question->bad && worker_ready();
     struct part part = {question->at, question->bytes};
     bool answered = ready && wire_call(&wire, code, &part, 1, reply);
     if (ready && !answered)
-        wire_close(&wire);
-    pthread_mutex_unlock(&starting);
+        worker_lost();
+    pthread_mutex_unlock(&calling);
     return answered;
 }
 

@@ -37,9 +37,14 @@ LINK = ("-shared", "-pthread", "-Wl,-z,defs", "-Wl,-Bsymbolic-functions", "-ldl"
 
 def compile_sources(folder: Path, sources: Iterable[Path], *extra: str) -> list[Path]:
     """Objects in ``folder``."""
-    jobs = {folder / f"{source.stem}.o": compilation(folder, source, *extra) for source in sources}
+    jobs = {object_file(folder, source): compilation(folder, source, *extra) for source in sources}
     compile_each(jobs)
     return list(jobs)
+
+
+def object_file(folder: Path, source: Path, mark: str = "") -> Path:
+    """Sources of several rooms, which may have the same name, and generated ones have their objects in one folder."""
+    return folder / f"{source.parent.name}-{source.stem}{mark}.o"
 
 
 def compilation(folder: Path, source: Path, *extra: str) -> list[str]:

@@ -19,6 +19,17 @@ def test_names_and_machs_are_unique_and_found() -> None:
         target("gfx1")
 
 
+@pytest.mark.parametrize(("name", "version"), [
+    ("gfx803", (8, 0, 3)), ("gfx810", (8, 1, 0)), ("gfx90a", (9, 0, 10)), ("gfx90c", (9, 0, 12)), ("gfx942", (9, 4, 2)),
+    ("gfx1036", (10, 3, 6)), ("gfx1151", (11, 5, 1)), ("gfx1201", (12, 0, 1)), ("gfx9-generic", (9, 0, 0)),
+    ("gfx9-4-generic", (9, 4, 0)), ("gfx10-3-generic", (10, 3, 0)), ("gfx11-generic", (11, 0, 3)),
+])  # fmt: skip
+def test_versions(name: str, version: tuple[int, int, int]) -> None:
+    """LLVM's getIsaVersion (TargetParser.cpp)."""
+    row = target(name)
+    assert (row.generation, row.minor, row.stepping) == version
+
+
 @pytest.mark.parametrize(("vgprs", "waves"), [(0, 8), (24, 8), (64, 8), (65, 7), (72, 7), (80, 6), (96, 5), (128, 4),
                                               (129, 3), (168, 3), (170, 2), (256, 2), (264, 1), (512, 1)])
 def test_waves_by_vgprs(vgprs: int, waves: int) -> None:

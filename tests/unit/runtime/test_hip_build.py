@@ -14,7 +14,8 @@ import pytest
 
 from luthier_py.errors import Unsupported
 from luthier_py.runtime.hip import ABI_MAJORS, runtime_folder, table
-from luthier_py.runtime.hip.build import HERE
+from luthier_py.runtime.hip.build import HERE, compile_for_majors
+from luthier_py.runtime.native.build import compile_sources
 from luthier_py.runtime.preload import tool_library
 
 
@@ -150,6 +151,20 @@ def test_what_is_compiled(strict: str, tmp_path: Path, monkeypatch: pytest.Monke
     assert len([line for line in lines if "-shared" in line]) == 2 * len(ABI_MAJORS)  # libamdhip64 and libhiprtc
     assert all(("-Werror" in line) is bool(strict) for line in lines if "-c" in line)
     assert not list(folder.glob("*.o"))
+
+
+def test_sources_of_one_name_in_two_rooms(tmp_path: Path, require_tool: Callable[[str], str]) -> None:
+    """Their objects lie in one folder."""
+    require_tool("cc")
+    sources = [tmp_path / room / "same.c" for room in ("hip", "hiprtc")]
+    for source in sources:
+        source.parent.mkdir()
+        source.write_text(f"int {source.parent.name}_function(void) {{ return 0; }}\n")
+    separately = [compile_for_majors(tmp_path, [source])[7][0] for source in sources]
+    for objects in (separately, compile_sources(tmp_path, sources)):
+        assert len(objects) == 2
+        for source, made in zip(sources, objects, strict=True):
+            assert made.parent == tmp_path and f"{source.parent.name}_function".encode() in made.read_bytes()
 
 
 def test_no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

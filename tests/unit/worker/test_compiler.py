@@ -17,12 +17,15 @@ from elftools.elf.elffile import ELFFile
 from rocm_stack import find_stack, lacking
 
 from luthier_py.errors import LuthierError, Unsupported
+from luthier_py.isa import target
 from luthier_py.loader import load
 from luthier_py.runtime import hiprtc
 from luthier_py.runtime.hip import runtime_folder
 from luthier_py.worker import clang
+from luthier_py.worker.bitcode import constants
 from luthier_py.worker.clang import CLANG, HEADERS, NO_COMPILER, NO_HEADERS, NO_LIBRARY, NO_LINKER, Search, processors
-from luthier_py.worker.compilation import MORE_OPTIONS, Program, compiled
+from luthier_py.worker.compilation import MORE_OPTIONS, Made, Program, compiled
+from luthier_py.worker.linking import device_library
 from luthier_py.worker.properties import LAYOUT_R0000, LAYOUT_R0600, offset
 
 TARGET = "gfx90a"
@@ -143,27 +146,94 @@ def test_names_leave_nothing_in_the_code(tools: Search, fresh: Path) -> None:
     assert len(sections[0][".dynsym"]) == len(sections[1][".dynsym"])
 
 
-def test_what_was_made_is_kept(tools: Search, fresh: Path, tmp_path: Path) -> None:
-    """Until a file that was read is another."""
-    calls, header = tmp_path / "calls", tmp_path / "own header.h"
-    wrapper = executable(tmp_path / "clang++", f'#!/bin/sh\necho x >> {calls}\nexec {tools.compiler(TARGET)} "$@"\n')
+@pytest.fixture
+def counted(tools: Search, fresh: Path, tmp_path: Path) -> Callable[..., tuple[Made, int]]:
+    """Compiles, and counts how often something was compiled for it: preprocessing is none."""
+    calls, script = tmp_path / "calls", 'case " $* " in *" -E "*) ;; *) echo x >> {} ;; esac\nexec {} "$@"\n'
+    wrapper = executable(tmp_path / "clang++", "#!/bin/sh\n" + script.format(calls, tools.compiler(TARGET)))
     search = Search(environment={**os.environ, CLANG: str(wrapper)})
+    compiled(program(), search)  # what is asked once of a compiler, and made once for it
+
+    def made(asked: Program) -> tuple[Made, int]:
+        calls.write_text("")
+        result = compiled(asked, search)
+        return result, len(calls.read_text().split())
+
+    return made
+
+
+def test_what_was_made_is_kept(counted: Callable[..., tuple[Made, int]], tmp_path: Path) -> None:
+    """Until a file that was read is another."""
+    header = tmp_path / "own header.h"
     header.write_text("#define VALUE 1\n")
     source = f'#warning seen\n#include "{header}"\nextern "C" __global__ void k(int *v) {{ *v = VALUE; }}\n'
-
-    def made(*options: str) -> tuple[bytes, str, int]:
-        before = len(calls.read_text()) if calls.exists() else 0
-        result = compiled(program(source, *options), search)
-        return result.code, result.log, (len(calls.read_text()) - before) // 2
-
-    first, log, compilations = made()
-    assert compilations >= 1 and "seen" in log
-    assert made() == (first, log, 0)
+    first, compilations = counted(program(source))
+    assert compilations == 1 and "seen" in first.log
+    assert counted(program(source)) == (first, 0)
     header.write_text("#define VALUE 2\n")
-    second, _, compilations = made()
-    assert compilations == 1 and second != first
-    assert made("-DMORE")[2] == 1
-    assert made() == (second, log, 0)
+    second, compilations = counted(program(source))
+    assert compilations == 1 and second.code != first.code
+    assert counted(program(source, "-DMORE"))[1] == 1
+    assert counted(program(source)) == (second, 0)
+
+
+def test_what_headers_say_in_the_log_is_kept_with_them(
+    counted: Callable[..., tuple[Made, int]], tmp_path: Path
+) -> None:
+    header = tmp_path / "h.h"
+    for words in ("one", "two"):
+        header.write_text(f"#warning {words}\n")
+        made, compilations = counted(program(f'#include "{header}"\n{SOURCE}'))
+        assert words in made.log and compilations == 1
+
+
+def test_a_header_that_is_found_earlier(counted: Callable[..., tuple[Made, int]], tmp_path: Path) -> None:
+    """Where the compiler searched in vain the last time; `-fgpu-rdc -Werror` says nothing of unused options."""
+    early, late = tmp_path / "a", tmp_path / "b"
+    early.mkdir()
+    late.mkdir()
+    (late / "h.h").write_text("#define VALUE 1\n")
+    options = "-I", str(early), "-I", str(late), "-fgpu-rdc", "-Werror"
+    asked = program('#include <h.h>\nextern "C" __global__ void k(int *v) { *v = VALUE; }\n', *options)
+    first, compilations = counted(asked)
+    assert compilations == 1 and counted(asked) == (first, 0)
+    (early / "h.h").write_text("#define VALUE 2\n")
+    second, compilations = counted(asked)
+    assert compilations == 1 and second.bitcode != first.bitcode
+
+
+def test_a_header_that_is_only_asked_for(counted: Callable[..., tuple[Made, int]], tmp_path: Path) -> None:
+    asked = program("#if __has_include(<h.h>)\n#warning there\n#endif\n" + SOURCE, "-I", str(tmp_path))
+    assert counted(asked)[0].log == "" and counted(asked)[1] == 0
+    (tmp_path / "h.h").touch()
+    assert "there" in counted(asked)[0].log
+
+
+@pytest.mark.parametrize("name", ("CPATH", "CPLUS_INCLUDE_PATH"))
+def test_folders_of_the_environment(
+    name: str, counted: Callable[..., tuple[Made, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = program('#include <h.h>\nextern "C" __global__ void k(int *v) { *v = VALUE; }\n')
+    codes = []
+    for value in (1, 2):
+        folder = tmp_path / str(value)
+        folder.mkdir()
+        (folder / "h.h").write_text(f"#define VALUE {value}\n")
+        monkeypatch.setenv(name, str(folder))
+        made, compilations = counted(asked)
+        assert compilations == 1 and counted(asked) == (made, 0)
+        codes.append(made.code)
+    assert codes[0] != codes[1]
+
+
+def test_options_of_the_environment_s_own(
+    counted: Callable[..., tuple[Made, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clang's variable that changes its arguments, which need not be seen in the preprocessed text."""
+    source = 'extern "C" __global__ void k(float *v) { *v = *v * *v + 3.0f; }\n'
+    first, _ = counted(program(source))
+    monkeypatch.setenv("CCC_OVERRIDE_OPTIONS", "# +-ffp-contract=off")
+    assert counted(program(source))[0].code != first.code
 
 
 def test_errors_are_not_kept(tools: Search, fresh: Path) -> None:
@@ -187,6 +257,38 @@ def test_no_target(tools: Search) -> None:
 def test_names_of_sources(name: str, shown: str, tools: Search) -> None:
     with pytest.raises(LuthierError, match=rf"^{re.escape(shown)}:1:2: error: here"):
         compiled(program("#error here\n", name=name), tools)
+
+
+@pytest.mark.parametrize("names", [("a", "a/b.h"), ("a/b.h", "a"), ("h" * 300,)])
+def test_headers_that_no_folder_can_have(names: tuple[str, ...], tools: Search, fresh: Path) -> None:
+    with pytest.raises(LuthierError, match=rf"^hiprtc: the header `{names[-1]}` cannot be written: \w") as raised:
+        compiled(program(headers=tuple((name, "") for name in names)), tools)
+    assert str(fresh) not in str(raised.value) and list(fresh.iterdir()) == []
+
+
+@pytest.mark.parametrize("character", ("n", "\u00e9", "\U0001f600", "\udcff"))
+def test_long_names_of_sources(character: str, tools: Search, fresh: Path) -> None:
+    assert compiled(program(name=f"x{character * 300}"), tools).code
+
+
+def test_what_the_system_refuses_is_said(tools: Search, fresh: Path) -> None:
+    """Arguments of more than 128 KiB each, and no folder for temporary files."""
+    with pytest.raises(LuthierError, match=r"^hiprtc: Argument list too long"):
+        compiled(program(SOURCE, f"-DX={'x' * 200_000}"), tools)
+    fresh.rmdir()
+    with pytest.raises(LuthierError, match=rf"^hiprtc: No such file or directory: {fresh}"):
+        compiled(program(), tools)
+
+
+def test_a_refused_header_gives_a_log(tools: Search) -> None:
+    calls = """
+rtc.hiprtcDestroyProgram(ctypes.byref(program))
+names, texts = (ctypes.c_char_p * 2)(b"a", b"a/b.h"), (ctypes.c_char_p * 2)(b" ", b" ")
+rtc.hiprtcCreateProgram(ctypes.byref(program), b"int x;", b"p.hip", 2, texts, names)
+compile(b"--offload-arch=gfx90a")
+"""
+    (line,) = told(calls)
+    assert line.startswith("6 False hiprtc: the header `a/b.h` cannot be written: ")
 
 
 def test_older_headers(tools: Search, fresh: Path) -> None:
@@ -272,3 +374,53 @@ compile(b'--offload-arch=gfx90a')
 """
     first, *_, last = told(calls, LUTHIER_TEST_MARK=str(os.getpid()))
     assert first == last == "0 True "
+
+
+@pytest.mark.parametrize("name, wave, number", [
+    ("gfx803", "on", 8003), ("gfx90a", "on", 9010), ("gfx9-4-generic", "on", 9400), ("gfx1030", "off", 10300),
+])  # fmt: skip
+def test_what_the_device_library_is_told(name: str, wave: str, number: int, tmp_path: Path) -> None:
+    """By files that the compiler's driver has names for."""
+    version = f"oclc_isa_version_{name.removeprefix('gfx')}"
+    assert f" i32 {number}\n" in constants(name)[version]
+    for path in (f"oclc_wavefrontsize64_{state}" for state in ("on", "off")):
+        (tmp_path / f"{path}.bc").touch()
+    (tmp_path / f"{version}.bc").touch()
+    taken = [Path(word).stem for word in device_library(tmp_path, target(name)) if word.endswith(".bc")]
+    assert taken == [f"oclc_wavefrontsize64_{wave}", version]
+
+
+def test_fork_does_not_wait_for_another_thread_s_compilation(tools: Search, tmp_path: Path) -> None:
+    """The compiler waits until the child, which compiles too, has ended; the child's comes by, as it finds `begun`."""
+    script = f"""#!/bin/sh
+folder={tmp_path}
+case " $* " in *" -print"*) ;; *)
+    if mkdir $folder/begun 2> /dev/null; then
+        for _ in $(seq 400); do [ -e $folder/forked ] || sleep 0.05; done
+        [ -e $folder/forked ] || touch $folder/late
+    fi ;;
+esac
+exec {tools.compiler(TARGET)} "$@"
+"""
+    wrapper = executable(tmp_path / "clang++", script)
+    calls = f"""
+import pathlib, threading, time
+folder = pathlib.Path({str(tmp_path)!r})
+thread = threading.Thread(target=compile, args=(b"--offload-arch=gfx90a",))
+thread.start()
+while not (folder / "begun").exists():
+    time.sleep(0.01)
+child = os.fork()
+if not child:
+    program = ctypes.c_void_p()
+    rtc.hiprtcCreateProgram(ctypes.byref(program), b"int x;", b"q.hip", 0, None, None)
+    compile(b"--offload-arch=gfx90a")
+    sys.stdout.flush()
+    os._exit(0)
+os.waitpid(child, 0)
+print("late" if (folder / "late").exists() else "in time", flush=True)
+(folder / "forked").touch()
+thread.join()
+"""
+    lines = told(calls, **{CLANG: str(wrapper), "LUTHIER_CACHE_DIR": str(tmp_path / "cache")})
+    assert lines == ["0 True ", "in time", "0 True "]
