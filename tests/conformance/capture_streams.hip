@@ -238,6 +238,33 @@ CASE(capture_info)
     GIVES(hipErrorContextIsDestroyed, hipStreamGetCaptureInfo_v2(wild<hipStream_t>(), &status, &id, nullptr, nullptr, nullptr));
 }
 
+CASE(what_is_captured_is_not_destroyed)
+{
+    Stream a;
+    Event event;
+    Numbers numbers(0);
+    hipStreamCaptureStatus status;
+    hipGraph_t graph;
+    const hipGraphNode_t *nodes;
+    size_t count;
+    begin(a);
+    add<<<1, N, 0, a>>>(numbers, 1);
+    CHECK(hipEventRecord(event, a)); // it knows the node, too
+    CHECK(hipStreamGetCaptureInfo_v2(a, &status, nullptr, &graph, &nodes, &count));
+    hipGraphNode_t node = nodes[0];
+    GIVES(hipErrorStreamCaptureUnsupported, hipGraphDestroyNode(node));
+    GIVES(hipErrorStreamCaptureUnsupported, hipGraphDestroy(graph));
+    CHECK(hipStreamWaitEvent(a, event, 0));
+    add<<<1, N, 0, a>>>(numbers, 2);
+    Graph made(end(a));
+    EQUAL(2u, made.size());
+    EQUAL(1u, edges(made));
+    Executable(made).run(a);
+    REQUIRE(numbers == 3);
+    CHECK(hipGraphDestroyNode(node)); // it is the program's now
+    EQUAL(1u, made.size());
+}
+
 CASE(dependencies_are_replaced)
 {
     Stream a;

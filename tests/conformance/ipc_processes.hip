@@ -59,6 +59,12 @@ public:
         REQUIRE(WIFEXITED(status));
         EQUAL(0, WEXITSTATUS(status));
     }
+    // It has ended, and nobody has asked how: a zombie.
+    void ends()
+    {
+        siginfo_t says;
+        REQUIRE(waitid(P_PID, id_t(process), &says, WEXITED | WNOWAIT) == 0);
+    }
 
 private:
     int socket;
@@ -375,6 +381,26 @@ CASE(shared_event_at_home)
     float time;
     GIVES(hipErrorInvalidHandle, hipEventElapsedTime(&time, e, e));
 }
+CASE(shared_event_is_what_was_recorded_last)
+{
+    Event e(hipEventInterprocess | hipEventDisableTiming);
+    Stream held(hipStreamNonBlocking), other(hipStreamNonBlocking), waits(hipStreamNonBlocking);
+    Gate gate;
+    gate.hold(held);
+    CHECK(hipEventRecord(e, held));
+    CHECK(hipStreamWaitEvent(waits, e, 0));
+    for (int round = 0; round < 192; round++)
+        CHECK(hipEventRecord(e, other));
+    CHECK(hipStreamSynchronize(other));
+    CHECK(hipEventQuery(e));
+    GIVES(hipErrorNotReady, hipStreamQuery(waits)); // for what was recorded first
+    REQUIRE(gate.holds());
+    gate.open();
+    CHECK(hipStreamSynchronize(held));
+    CHECK(hipStreamSynchronize(waits));
+    CHECK(hipEventQuery(e));
+    CHECK(hipEventSynchronize(e));
+}
 CASE(event_recorded_elsewhere)
 {
     Event e(hipEventInterprocess | hipEventDisableTiming);
@@ -424,9 +450,15 @@ CASE(nobody_waits_for_a_program_that_has_ended)
     process.give(handle);
     process.get<int>();
     GIVES(hipErrorNotReady, hipEventQuery(e));
+    Stream s;
+    CHECK(hipStreamWaitEvent(s, e, 0));
     process.give(0);
-    process.ends_well();
+    process.ends();
+    CHECK(hipEventQuery(e));
     CHECK(hipEventSynchronize(e));
+    CHECK(hipStreamSynchronize(s));
+    process.ends_well();
+    CHECK(hipEventQuery(e));
 }
 CASE(pool_is_shared)
 {

@@ -1,6 +1,7 @@
 // Virtual memory management: addresses, memory, where it is seen, and by whom.
 #include "resources.h"
 
+#include <malloc.h>
 #include <unistd.h>
 
 __global__ void add_one(unsigned *data) { data[threadIdx.x + blockIdx.x * blockDim.x] += 1; }
@@ -318,4 +319,18 @@ CASE(exported_and_imported)
         EQUAL(1u, seen);
     }
     CHECK(hipMemRelease(imported));
+}
+CASE(mapping_keeps_nothing)
+{
+    Range range(granularity());
+    Memory memory(granularity());
+    auto map = [&](int times) {
+        for (int i = 0; i < times; i++) {
+            CHECK(hipMemMap(range, range.bytes, 0, memory.handle, 0));
+            CHECK(hipMemUnmap(range, range.bytes));
+        }
+        return mallinfo2().uordblks;
+    };
+    auto before = map(10);
+    REQUIRE(map(500) < before + 4000); // 8 bytes or more for each would be too much
 }

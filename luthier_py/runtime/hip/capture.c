@@ -197,6 +197,16 @@ bool capture_goes_on(unsigned long long id, bool make_invalid)
     return found != NULL;
 }
 
+bool capture_has(const struct graph *graph)
+{
+    pthread_mutex_lock(&lock);
+    const struct capture *capture = captures;
+    while (capture && capture->graph != graph)
+        capture = capture->next;
+    pthread_mutex_unlock(&lock);
+    return capture != NULL;
+}
+
 static hipError_t enter(struct capture *capture, struct stream *stream)
 {
     if (stream_is_null(stream))

@@ -131,6 +131,9 @@ hipError_t release_prepare(void *address, struct content *content);
 hipError_t memory_instantiated(const struct graph *executable); /* once at a time */
 void memory_ended(const struct graph *executable);
 
+/* capture.c: a stream is captured into that graph: streams and events know its nodes. */
+bool capture_has(const struct graph *graph);
+
 /* executables.c */
 hipError_t executable_put(const struct graph *executable, struct stream *stream);
 hipError_t operation_put(struct stream *stream, const struct operation *operation); /* a copy of it, without waiting */

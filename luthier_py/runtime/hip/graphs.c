@@ -17,6 +17,8 @@ hipError_t hipGraphDestroy(struct graph *graph)
         return hipErrorIllegalState;
     if (graph->owned)
         return hipErrorInvalidValue;
+    if (capture_has(graph))
+        return hipErrorStreamCaptureUnsupported;
     graph_destroy(graph);
     return hipSuccess;
 }
@@ -39,6 +41,8 @@ hipError_t hipGraphDestroyNode(struct node *node)
 {
     if (node->type == NODE_ALLOCATE || node->type == NODE_FREE)
         return hipErrorNotSupported;
+    if (capture_has(node->graph))
+        return hipErrorStreamCaptureUnsupported;
     node_destroy(node);
     return hipSuccess;
 }

@@ -381,8 +381,9 @@ hipError_t event_record_on(struct stream *stream, event_t event); /* also while 
 hipError_t nodes_add(struct nodes *nodes, struct node *const *more, size_t count);
 void nodes_clear(struct nodes *nodes);
 
-/* node_memory.c: memory that graphs allocate; false: it is none of theirs. */
-bool graph_memory_free(void *address, hipError_t *error);
+/* node_memory.c: memory that graphs allocate. */
+bool graph_memory_free(void *address, struct stream *stream, hipError_t *error); /* NULL: waits; false: no graph names it */
+bool graph_memory_settle(void); /* what nobody uses goes back to the device; whether there was anything */
 void graph_memory_after_fork(void);
 
 /* capture.c: what is put on a stream that is captured becomes a node. */

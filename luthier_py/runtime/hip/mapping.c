@@ -1,5 +1,6 @@
 /* Pages of other files in the arena: in this program and in its worker, at the same place. */
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -33,7 +34,7 @@ hipError_t mapping_enter(uintptr_t place, size_t bytes, const char *name, uint64
 {
     uint64_t where[] = {place, bytes, offset};
     struct part parts[] = {{where, sizeof where}, {name, strlen(name)}};
-    struct reply reply;
+    struct reply reply = {0};
     int file = open(name, O_RDWR | O_CLOEXEC);
     if (file < 0)
         return hipErrorMapFailed;
@@ -41,6 +42,8 @@ hipError_t mapping_enter(uintptr_t place, size_t bytes, const char *name, uint64
     close(file);
     if (error)
         mapping_leave(place, bytes);
+    else
+        free(reply.data);
     return error;
 }
 

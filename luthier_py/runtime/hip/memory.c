@@ -359,7 +359,7 @@ hipError_t hipMalloc3D(struct pitched *pitched, struct extent extent)
 hipError_t hipFree(void *address)
 {
     hipError_t error;
-    return graph_memory_free(address, &error) ? error : memory_free(address);
+    return graph_memory_free(address, NULL, &error) ? error : memory_free(address);
 }
 
 hipError_t hipHostFree(void *address) { return memory_free(address); }

@@ -1,6 +1,7 @@
 /* Nodes that allocate and free. An address is reserved when its node is made, and stays the same for all launches until no
  * node names it any more; whether a launch has allocated it and nobody has freed it since is known as soon as these are asked
- * for, whenever they come about. hipFree and hipFreeAsync free it as well, and keep the address for the nodes.
+ * for, whenever they come about. hipFree and hipFreeAsync free it as well, and keep the address for the nodes. When the last
+ * node is gone, the memory goes as soon as what was before its last free is done; nobody waits for that.
  */
 #include <stdlib.h>
 
@@ -17,9 +18,11 @@ struct reservation {
     unsigned nodes;        /* that allocate or free it */
     bool live, has_free;   /* allocated, and not freed; a node frees it */
     unsigned makers, freers; /* executables that allocate it, and that free it */
+    struct work *freed;      /* after which nobody uses it; NULL: nobody does */
 };
 
 static struct reservation *reservations;
+static struct reservation *leaving; /* that nothing names any more, until their memory has gone */
 static uint64_t used[MAX_DEVICES], highest[MAX_DEVICES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all this */
 
@@ -64,20 +67,39 @@ static hipError_t become(struct reservation *reservation, bool live)
     return hipSuccess;
 }
 
-/* When no node and no memory is left of it; the lock is held, and is not when the memory goes. */
-static void end_unlocked(struct reservation *reservation)
+static void take_out(const struct reservation *reservation)
 {
-    bool gone = !reservation->nodes && !reservation->live;
-    for (struct reservation **place = &reservations; gone && *place; place = &(*place)->next)
+    for (struct reservation **place = &reservations; *place; place = &(*place)->next)
         if (*place == reservation) {
             *place = reservation->next;
-            break;
+            return;
         }
+}
+
+/* The lock is held. */
+static bool settle(void)
+{
+    bool any = false;
+    for (struct reservation **place = &leaving, *gone; (gone = *place);) {
+        if (!work_finished(&gone->freed)) {
+            place = &gone->next;
+            continue;
+        }
+        *place = gone->next;
+        memory_release(gone->address);
+        work_exchange(&gone->freed, NULL);
+        free(gone);
+        any = true;
+    }
+    return any;
+}
+
+bool graph_memory_settle(void)
+{
+    pthread_mutex_lock(&lock);
+    bool any = settle();
     pthread_mutex_unlock(&lock);
-    if (!gone)
-        return;
-    memory_free(reservation->address);
-    free(reservation);
+    return any;
 }
 
 static struct reservation *hold(struct reservation *reservation)
@@ -94,35 +116,66 @@ static void let_go(struct reservation *reservation)
     if (!reservation)
         return;
     pthread_mutex_lock(&lock);
-    reservation->nodes--;
-    end_unlocked(reservation);
+    if (!--reservation->nodes && !reservation->live) {
+        take_out(reservation);
+        reservation->next = leaving;
+        leaving = reservation;
+        memory_mark_leaving(reservation->address, true);
+        settle();
+    }
+    pthread_mutex_unlock(&lock);
 }
 
-static hipError_t change(struct reservation *reservation, bool live)
+static hipError_t become_live(struct reservation *reservation)
 {
     pthread_mutex_lock(&lock);
-    hipError_t error = become(reservation, live);
+    hipError_t error = become(reservation, true);
     pthread_mutex_unlock(&lock);
     return error;
 }
 
-bool graph_memory_free(void *address, hipError_t *error)
+/* Takes the reference. */
+static hipError_t become_free(struct reservation *reservation, struct work *freed)
+{
+    pthread_mutex_lock(&lock);
+    hipError_t error = become(reservation, false);
+    work_exchange(&reservation->freed, freed);
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+/* It is free when what is on the stream now is done. */
+static hipError_t free_on(struct reservation *reservation, struct stream *stream)
+{
+    struct work *freed = NULL;
+    hipError_t error = work_put(stream, &(struct operation){.kind = OPERATION_NOTHING}, NULL, false, &freed);
+    return error ? error : become_free(reservation, freed);
+}
+
+bool graph_memory_free(void *address, struct stream *stream, hipError_t *error)
 {
     pthread_mutex_lock(&lock);
     struct reservation *found = find(address);
-    if (!found) {
-        pthread_mutex_unlock(&lock);
-        return false;
+    bool named = found && found->nodes, live = found && found->live;
+    if (found && !named) { /* memory like any other from now on */
+        become(found, false);
+        take_out(found);
+        work_exchange(&found->freed, NULL);
+        free(found);
     }
-    *error = become(found, false);
-    end_unlocked(found);
+    pthread_mutex_unlock(&lock);
+    if (!named)
+        return false;
+    *error = !live ? hipErrorInvalidValue : stream ? free_on(found, stream) : streams_wait(-1);
+    if (live && !stream && !*error)
+        *error = become_free(found, NULL);
     return true;
 }
 
 void graph_memory_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
-    reservations = NULL;
+    reservations = leaving = NULL;
     for (int i = 0; i < MAX_DEVICES; i++)
         used[i] = highest[i] = 0;
 }
@@ -158,7 +211,7 @@ static void discard(struct content *content) { let_go(content->allocate.memory);
 static hipError_t carry_out(const struct node *node, struct stream *stream)
 {
     (void)stream;
-    return change(node->content.allocate.memory, true);
+    return become_live(node->content.allocate.memory);
 }
 
 /* An executable keeps its memory. */
@@ -221,8 +274,7 @@ static void discard_free(struct content *content) { let_go(content->free.memory)
 
 static hipError_t carry_out_free(const struct node *node, struct stream *stream)
 {
-    (void)stream;
-    return change(node->content.free.memory, false);
+    return free_on(node->content.free.memory, stream);
 }
 
 static hipError_t fits_free(const struct content *old, const struct content *other)

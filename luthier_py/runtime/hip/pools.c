@@ -117,6 +117,7 @@ static bool fits(struct pool *pool, size_t bytes)
 
 void pools_settle(void)
 {
+    graph_memory_settle();
     if (!kept)
         return;
     pthread_mutex_lock(&lock);
@@ -126,7 +127,7 @@ void pools_settle(void)
 
 bool pools_give_back(void)
 {
-    bool any = false;
+    bool any = graph_memory_settle();
     pthread_mutex_lock(&lock);
     for (struct pool *pool = pools; pool; pool = pool->next)
         any |= give_back(pool, 0);
@@ -381,7 +382,7 @@ hipError_t hipFreeAsync(void *address, stream_t stream)
         return hipSuccess;
     if (of->capture)
         return capture_release(of, address);
-    if (graph_memory_free(address, &error))
+    if (graph_memory_free(address, of, &error))
         return error;
     if (memory_find(address, &found) && found.pool && found.kind == KIND_DEVICE)
         return free_to_pool(address, of);
