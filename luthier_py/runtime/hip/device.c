@@ -222,7 +222,12 @@ uint64_t device_submitted(void) { return submitted; }
 bool device_done(uint64_t ticket) { return !control || control->completed >= ticket || gone; }
 
 /* A failed launch is final: every later wait and copy reports it, as after a fault on a GPU. */
-static hipError_t failure(void) { return gone ? hipErrorLaunchFailure : control ? (hipError_t)control->failure : state == BROKEN ? broken : hipSuccess; }
+static hipError_t failure(void)
+{
+    if (gone)
+        return hipErrorLaunchFailure;
+    return control ? (hipError_t)control->failure : state == BROKEN ? broken : hipSuccess;
+}
 
 bool device_lost(void)
 {

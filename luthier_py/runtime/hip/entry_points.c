@@ -64,9 +64,17 @@ const char *hipApiName(unsigned id)
 }
 
 /* Of profilers that stand beside the runtime (roctracer): there is nothing that would tell them of calls. */
-hipError_t hipRegisterApiCallback(unsigned id, void *function, void *data) { return (void)id, (void)function, (void)data, hipErrorNotSupported; }
+hipError_t hipRegisterApiCallback(unsigned id, void *function, void *data)
+{
+    return (void)id, (void)function, (void)data, hipErrorNotSupported;
+}
+
 hipError_t hipRemoveApiCallback(unsigned id) { return (void)id, hipErrorNotSupported; }
-hipError_t hipRegisterActivityCallback(unsigned id, void *function, void *data) { return (void)id, (void)function, (void)data, hipErrorNotSupported; }
+hipError_t hipRegisterActivityCallback(unsigned id, void *function, void *data)
+{
+    return (void)id, (void)function, (void)data, hipErrorNotSupported;
+}
+
 hipError_t hipRemoveActivityCallback(unsigned id) { return (void)id, hipErrorNotSupported; }
 bool hipEnableActivityCallback(unsigned id, bool on) { return (void)id, (void)on, false; }
 void hipInitActivityCallback(void *make, void *call, void *data) { (void)make, (void)call, (void)data; }

@@ -40,7 +40,8 @@ hipError_t hipGraphInstantiate(struct graph **executable, struct graph *graph, s
 hipError_t hipGraphInstantiateWithParams(struct graph **executable, struct graph *graph, struct instantiate_params *params)
 {
     unsigned long long flags = params->flags;
-    bool known = flags == 0 || flags == FLAG_AUTO_FREE || flags == FLAG_UPLOAD || flags == FLAG_DEVICE_LAUNCH || flags == FLAG_NODE_PRIORITY;
+    bool known = flags == 0 || flags == FLAG_AUTO_FREE || flags == FLAG_UPLOAD ||
+                 flags == FLAG_DEVICE_LAUNCH || flags == FLAG_NODE_PRIORITY;
     hipError_t error = known ? instantiate(executable, graph, flags) : hipErrorInvalidValue;
     params->result = error ? NOT_INSTANTIATED : INSTANTIATED;
     params->bad = NULL;
