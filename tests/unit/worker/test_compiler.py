@@ -1,4 +1,4 @@
-"""hiprtc's compiler: what it is found by, what it makes, what it keeps, and that the program's side reaches it."""
+"""hiprtc's compiler: what it makes, what it keeps, and that the program's side reaches it."""
 
 from __future__ import annotations
 
@@ -14,23 +14,19 @@ from typing import Any
 import pytest
 from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
+from executables import executable
 from rocm_stack import find_stack, lacking
 
 from luthier_py.errors import LuthierError, Unsupported
-from luthier_py.isa import target
 from luthier_py.loader import load
 from luthier_py.runtime import hiprtc
 from luthier_py.runtime.hip import runtime_folder
-from luthier_py.worker import clang
-from luthier_py.worker.bitcode import constants
-from luthier_py.worker.clang import CLANG, HEADERS, NO_COMPILER, NO_HEADERS, NO_LIBRARY, NO_LINKER, Search, processors
+from luthier_py.worker.clang import CLANG, HEADERS, NO_COMPILER, Search
 from luthier_py.worker.compilation import MORE_OPTIONS, Made, Program, compiled
-from luthier_py.worker.linking import device_library
 from luthier_py.worker.properties import LAYOUT_R0000, LAYOUT_R0600, offset
 
 TARGET = "gfx90a"
 SOURCE = 'extern "C" __global__ void twice(int *v) { v[threadIdx.x] *= 2; }\n'
-ABLE = "#!/bin/sh\necho 'Available CPUs for this target:' >&2\nfor name in {}; do echo \"    $name\" >&2; done\n"
 
 
 @pytest.fixture
@@ -57,73 +53,6 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def program(source: str = SOURCE, *options: str, expressions: tuple[str, ...] = (), **more: Any) -> Program:
     return Program(**{"folder": "/", "target": TARGET, "name": "p.hip", "source": source, "options": options,
                       "expressions": expressions, **more})  # fmt: skip
-
-
-def executable(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    path.chmod(0o755)
-    return path
-
-
-def headers_of(folder: Path, major: int) -> Path:
-    (folder / "hip").mkdir(parents=True)
-    (folder / "hip" / "hip_runtime.h").touch()
-    (folder / "hip" / "hip_version.h").write_text(f"#define HIP_VERSION_MAJOR {major}\n#define HIP_VERSION_MINOR 2\n")
-    return folder
-
-
-def test_compilers_in_their_order(tmp_path: Path) -> None:
-    """ROCm's, then the newest of the search path that knows the processor; one that names no processors is none."""
-    folder, rocm = tmp_path / "bin", tmp_path / "opt" / "rocm-1" / "llvm" / "bin"
-    old = executable(folder / "clang++-9", ABLE.format("gfxold gfxboth"))
-    new = executable(folder / "clang++-10", ABLE.format("gfxnew gfxboth"))
-    executable(folder / "clang++-11", "#!/bin/sh\nexit 1\n")
-    search = Search(tmp_path, {"PATH": str(folder)})
-    assert [search.compiler(name) for name in ("gfxold", "gfxboth", "gfxnew", "gfxother")] == [old, new, new, new]
-    first = executable(rocm / "clang++", ABLE.format("gfxboth"))
-    assert search.compiler("gfxboth") == first and search.compiler("gfxold") == old
-    chosen = Search(tmp_path, {"PATH": str(folder), CLANG: "clang++-9"})
-    assert chosen.compiler("gfxnew") == old
-
-
-def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clang, "_of_triton", lambda below: [])
-    folder = tmp_path / "bin"
-
-    def words(**environment: str) -> str:
-        with pytest.raises(Unsupported) as raised:
-            Search(tmp_path, {"PATH": str(folder), **environment}).toolchain("gfxboth")
-        return str(raised.value)
-
-    assert words() == NO_COMPILER
-    assert "nowhere" in words(**{CLANG: "nowhere"})
-    executable(folder / "clang++", ABLE.format("gfxboth"))
-    assert words() == NO_LINKER
-    (folder / "ld.lld").touch()
-    assert words() == NO_HEADERS
-    headers = headers_of(tmp_path / "usr" / "include", 6)
-    assert words() == NO_LIBRARY
-    library = tmp_path / "library"
-    library.mkdir()
-    for name in ("ocml.bc", "ockl.bc"):
-        (library / name).touch()
-    found = Search(tmp_path, {"PATH": str(folder), "HIP_DEVICE_LIB_PATH": str(library)}).toolchain("gfxboth")
-    assert (found.headers, found.library, found.version) == (headers, library, (6, 2))
-
-
-def test_headers_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    own, system = headers_of(tmp_path / "triton", 7), headers_of(tmp_path / "usr" / "include", 6)
-    monkeypatch.setattr(clang, "_of_triton", lambda below: [own])
-    assert Search(tmp_path, {}).headers() == own
-    assert Search(tmp_path, {HEADERS: str(system)}).headers() == system
-    rocm = headers_of(tmp_path / "opt" / "rocm" / "include", 5)
-    assert Search(tmp_path, {}).headers() == rocm
-
-
-def test_processors(require_tool: Callable[[str], str]) -> None:
-    assert {TARGET, "gfx942"} <= processors(require_tool("clang++-22"))
-    assert processors("/bin/true") == processors("/nonexistent") == frozenset()
 
 
 def test_code(tools: Search, fresh: Path) -> None:
@@ -374,20 +303,6 @@ compile(b'--offload-arch=gfx90a')
 """
     first, *_, last = told(calls, LUTHIER_TEST_MARK=str(os.getpid()))
     assert first == last == "0 True "
-
-
-@pytest.mark.parametrize("name, wave, number", [
-    ("gfx803", "on", 8003), ("gfx90a", "on", 9010), ("gfx9-4-generic", "on", 9400), ("gfx1030", "off", 10300),
-])  # fmt: skip
-def test_what_the_device_library_is_told(name: str, wave: str, number: int, tmp_path: Path) -> None:
-    """By files that the compiler's driver has names for."""
-    version = f"oclc_isa_version_{name.removeprefix('gfx')}"
-    assert f" i32 {number}\n" in constants(name)[version]
-    for path in (f"oclc_wavefrontsize64_{state}" for state in ("on", "off")):
-        (tmp_path / f"{path}.bc").touch()
-    (tmp_path / f"{version}.bc").touch()
-    taken = [Path(word).stem for word in device_library(tmp_path, target(name)) if word.endswith(".bc")]
-    assert taken == [f"oclc_wavefrontsize64_{wave}", version]
 
 
 def test_fork_does_not_wait_for_another_thread_s_compilation(tools: Search, tmp_path: Path) -> None:
