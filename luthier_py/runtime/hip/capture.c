@@ -17,7 +17,7 @@ struct capture {
     unsigned long long id;
     struct graph *graph;
     bool given;              /* the program's graph, which stays when the capture is invalid */
-    bool invalid;
+    atomic_bool invalid;
     int mode;
     pthread_t thread;        /* that began it */
     struct stream *origin;
@@ -26,6 +26,7 @@ struct capture {
 };
 
 static struct capture *captures; /* all that go on */
+static atomic_uint going_on;     /* how many: asked without the lock */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of that list, and of what is in it but nodes and tails */
 static unsigned long long last_id;
 static _Thread_local int thread_mode = GLOBAL;
@@ -34,6 +35,7 @@ void captures_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
     captures = NULL;
+    going_on = 0;
 }
 
 /* What is forbidden, and to whom. Each makes the captures that forbid it invalid. */
@@ -78,13 +80,13 @@ static bool any(bool (*forbids)(const struct capture *))
     return found;
 }
 
-hipError_t check_unsafe(void) { return captures ? invalidate(forbids_unsafe, hipErrorStreamCaptureUnsupported) : hipSuccess; }
-hipError_t check_legacy(void) { return captures ? invalidate(forbids_legacy, hipErrorStreamCaptureImplicit) : hipSuccess; }
-hipError_t capture_forbids_waiting(void) { return captures ? invalidate(always, hipErrorStreamCaptureUnsupported) : hipSuccess; }
+hipError_t check_unsafe(void) { return going_on ? invalidate(forbids_unsafe, hipErrorStreamCaptureUnsupported) : hipSuccess; }
+hipError_t check_legacy(void) { return going_on ? invalidate(forbids_legacy, hipErrorStreamCaptureImplicit) : hipSuccess; }
+hipError_t capture_forbids_waiting(void) { return going_on ? invalidate(always, hipErrorStreamCaptureUnsupported) : hipSuccess; }
 
 hipError_t check_recorded(stream_t handle)
 {
-    const struct stream *stream = captures ? stream_of(handle) : NULL;
+    const struct stream *stream = going_on ? stream_of(handle) : NULL;
     if (!stream)
         return hipSuccess;
     if (stream->capture)
@@ -249,6 +251,7 @@ static void end(struct capture *capture, bool keep)
     for (struct capture **place = &captures; *place; place = &(*place)->next)
         if (*place == capture) {
             *place = capture->next;
+            going_on--;
             break;
         }
     pthread_mutex_unlock(&lock);
@@ -289,6 +292,7 @@ static hipError_t begin(struct stream *stream, struct graph *graph, int mode)
     capture->id = ++last_id;
     capture->next = captures;
     captures = capture;
+    going_on++;
     hipError_t error = enter(capture, stream);
     pthread_mutex_unlock(&lock);
     return error;

@@ -170,7 +170,7 @@ struct allocation {
 hipError_t memory_allocate(void **address, size_t bytes, enum kind kind, unsigned flags, struct pool *pool);
 hipError_t memory_make(struct allocation *wanted); /* its address; not in the table yet */
 hipError_t memory_unmake(struct allocation memory);
-void memory_add(struct allocation allocation);
+bool memory_add(struct allocation allocation); /* false: out of memory */
 bool memory_remove(uintptr_t address);
 bool memory_take(const void *address, struct allocation *taken); /* what can be freed is in the table no more */
 bool memory_find(const void *address, struct allocation *found);

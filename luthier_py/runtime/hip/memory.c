@@ -71,27 +71,28 @@ static void drop(struct allocation *entry)
     table_count--;
 }
 
-void memory_add(struct allocation allocation)
+bool memory_add(struct allocation allocation)
 {
     pthread_mutex_lock(&lock);
-    if (allocation.kind == KIND_VARIABLE)
-        used[allocation.device] += allocation.bytes;
     if (table_count == table_room) {
         size_t room = table_room ? 2 * table_room : 64;
         struct allocation *larger = realloc(table, room * sizeof *table);
         if (!larger) {
             pthread_mutex_unlock(&lock);
-            return;
+            return false;
         }
         table = larger;
         table_room = room;
     }
+    if (allocation.kind == KIND_VARIABLE)
+        used[allocation.device] += allocation.bytes;
     allocation.id = ++last_id;
     size_t place = after(allocation.address);
     memmove(table + place + 1, table + place, (table_count - place) * sizeof *table);
     table[place] = allocation;
     table_count++;
     pthread_mutex_unlock(&lock);
+    return true;
 }
 
 bool memory_remove(uintptr_t address)
@@ -245,7 +246,10 @@ hipError_t memory_allocate(void **address, size_t bytes, enum kind kind, unsigne
     error = memory_make(&wanted);
     if (error)
         return error;
-    memory_add(wanted);
+    if (!memory_add(wanted)) {
+        memory_unmake(wanted);
+        return hipErrorOutOfMemory;
+    }
     *address = (void *)wanted.address;
     return hipSuccess;
 }

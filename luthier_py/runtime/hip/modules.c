@@ -45,9 +45,9 @@ static void read_variable(struct cursor *cursor, int device, struct variable *va
     variable->name = take_name(cursor);
     variable->address = (void *)(uintptr_t)take64(cursor);
     variable->bytes = take64(cursor);
-    if (variable->bytes)
-        memory_add((struct allocation){
-            .address = (uintptr_t)variable->address, .bytes = variable->bytes, .kind = KIND_VARIABLE, .device = device});
+    if (variable->bytes && !memory_add((struct allocation){.address = (uintptr_t)variable->address, .bytes = variable->bytes,
+                                                           .kind = KIND_VARIABLE, .device = device}))
+        cursor->bad = true;
 }
 
 /* `__managed__ int x` of a module is a pointer x, and x.managed with what it is at first (clang, CGCUDANV.cpp). */
@@ -118,27 +118,42 @@ static struct module *read_module(const struct reply *reply, int device)
     return module;
 }
 
+static hipError_t unload(uint32_t id)
+{
+    struct reply reply;
+    hipError_t error = device_call(MESSAGE_UNLOAD, &(struct part){&id, sizeof id}, 1, &reply);
+    if (!error)
+        free(reply.data);
+    return error;
+}
+
+/* NULL if it fails, and the worker has it no more. */
 hipError_t module_load(struct module **module, int device, const void *image, size_t bytes)
 {
     struct reply reply;
     uint32_t number = (uint32_t)device;
+    *module = NULL;
     hipError_t error = device_call(MESSAGE_LOAD, (struct part[]){{&number, sizeof number}, {image, bytes}}, 2, &reply);
     if (error)
         return error;
-    *module = read_module(&reply, device);
+    struct cursor cursor = {reply.data, reply.data + reply.bytes, false};
+    uint32_t id = take32(&cursor);
+    struct module *made = read_module(&reply, device);
     free(reply.data);
-    if (!*module)
-        return hipErrorUnknown;
-    return (*module)->prints ? hostcalls_ready() : hipSuccess;
+    error = !made ? hipErrorUnknown : made->prints ? hostcalls_ready() : hipSuccess;
+    if (!error)
+        *module = made;
+    else if (made)
+        module_unload(made);
+    else
+        unload(id);
+    return error;
 }
 
 hipError_t module_unload(struct module *module)
 {
-    struct reply reply;
     hipError_t error = streams_wait(-1);
-    hipError_t unloaded = device_call(MESSAGE_UNLOAD, &(struct part){&module->id, sizeof module->id}, 1, &reply);
-    if (!unloaded)
-        free(reply.data);
+    hipError_t unloaded = unload(module->id);
     discard(module);
     return error ? error : unloaded;
 }

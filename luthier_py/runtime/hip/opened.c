@@ -78,6 +78,12 @@ static bool name_file(const struct named *named, char *name, size_t bytes)
            named->start + named->bytes <= (uint64_t)status.st_size;
 }
 
+static hipError_t unmap(const struct opened *opened)
+{
+    hipError_t error = mapping_leave(opened->place, opened->bytes);
+    return error ? error : mapping_free(opened->place); /* the other way round the other program's pages would be cleared */
+}
+
 /* Its pages, and of these what kernels may touch. */
 static hipError_t map(struct opened *opened)
 {
@@ -96,13 +102,10 @@ static hipError_t map(struct opened *opened)
         mapping_free(opened->place);
         return hipErrorInvalidDevicePointer;
     }
-    return device_ask(MESSAGE_REGISTER, (uint64_t[]){opened->address, named->bytes}, 2, NULL);
-}
-
-static hipError_t unmap(const struct opened *opened)
-{
-    hipError_t error = mapping_leave(opened->place, opened->bytes);
-    return error ? error : mapping_free(opened->place); /* the other way round the other program's pages would be cleared */
+    error = device_ask(MESSAGE_REGISTER, (uint64_t[]){opened->address, named->bytes}, 2, NULL);
+    if (error)
+        unmap(opened);
+    return error;
 }
 
 static hipError_t add(const struct named *named, struct pool *pool, struct opened **added)
@@ -112,14 +115,17 @@ static hipError_t add(const struct named *named, struct pool *pool, struct opene
         return hipErrorOutOfMemory;
     *opened = (struct opened){.named = *named, .pool = pool, .next = all};
     hipError_t error = map(opened);
-    if (error) {
+    bool mapped = !error;
+    if (mapped && !memory_add((struct allocation){.address = opened->address, .bytes = named->bytes, .kind = KIND_OPENED,
+                                                  .device = device_current(), .pool = pool}))
+        error = hipErrorOutOfMemory;
+    if (error && mapped)
+        unmap(opened);
+    if (error)
         free(opened);
-        return error;
-    }
-    all = *added = opened;
-    memory_add((struct allocation){
-        .address = opened->address, .bytes = named->bytes, .kind = KIND_OPENED, .device = device_current(), .pool = pool});
-    return hipSuccess;
+    else
+        all = *added = opened;
+    return error;
 }
 
 static bool is_same(const struct named *a, const struct named *b)

@@ -192,9 +192,22 @@ static void forget_unmapped(uintptr_t start, uintptr_t end)
     }
 }
 
-static hipError_t add(uintptr_t start, size_t bytes, unsigned flags)
+/* In the worker and in the table. */
+static hipError_t enter(uintptr_t device, size_t bytes, unsigned flags)
 {
     enum { COARSE_GRAINED = 8 }; /* hipExtHostRegisterCoarseGrained */
+    hipError_t error = device_ask(MESSAGE_REGISTER, (uint64_t[]){device, bytes, !(flags & COARSE_GRAINED)}, 3, NULL);
+    if (error)
+        return error;
+    if (memory_add((struct allocation){
+            .address = device, .bytes = bytes, .kind = KIND_PINNED, .flags = flags, .device = device_current()}))
+        return hipSuccess;
+    device_ask(MESSAGE_UNREGISTER, (uint64_t[]){device}, 1, NULL);
+    return hipErrorOutOfMemory;
+}
+
+static hipError_t add(uintptr_t start, size_t bytes, unsigned flags)
+{
     forget_unmapped(start, start + bytes);
     struct range pages = own_pages(start, bytes, NULL);
     if (covering(start, start + bytes, NULL))
@@ -205,16 +218,17 @@ static hipError_t add(uintptr_t start, size_t bytes, unsigned flags)
     hipError_t error = registration ? window_for(down(start, page_bytes()), up(start + bytes, page_bytes())) : hipErrorOutOfMemory;
     if (!error)
         error = apart(share, pages);
-    if (!error)
-        error = device_ask(MESSAGE_REGISTER, (uint64_t[]){device_address(start), bytes, !(flags & COARSE_GRAINED)}, 3, NULL);
+    bool shared = !error;
+    if (shared)
+        error = enter(device_address(start), bytes, flags);
     if (error) {
+        if (shared)
+            apart(give_back, pages);
         free(registration);
         return error;
     }
     *registration = (struct registration){start, bytes, flags, registrations};
     registrations = registration;
-    memory_add((struct allocation){
-        .address = device_address(start), .bytes = bytes, .kind = KIND_PINNED, .flags = flags, .device = device_current()});
     return hipSuccess;
 }
 

@@ -139,6 +139,11 @@ void pool_take_back(struct allocation memory, struct work *freed)
 {
     struct pool *pool = memory.pool;
     struct block *block = calloc(1, sizeof *block);
+    if (!block) { /* it is not kept */
+        work_wait(&freed);
+        work_exchange(&freed, NULL);
+        memory_unmake(memory);
+    }
     pthread_mutex_lock(&lock);
     count(pool, USED_NOW, -(int64_t)memory.bytes);
     if (block) {
@@ -146,7 +151,8 @@ void pool_take_back(struct allocation memory, struct work *freed)
         *block = (struct block){pool->free, memory, freed};
         pool->free = block;
         kept++;
-    }
+    } else
+        count(pool, RESERVED_NOW, -(int64_t)memory.bytes);
     pthread_mutex_unlock(&lock);
 }
 
@@ -346,7 +352,10 @@ hipError_t hipMallocFromPoolAsync(void **address, size_t bytes, struct pool *poo
     pthread_mutex_lock(&lock);
     count(pool, USED_NOW, (int64_t)bytes);
     pthread_mutex_unlock(&lock);
-    memory_add(memory);
+    if (!memory_add(memory)) {
+        pool_take_back(memory, NULL);
+        return hipErrorOutOfMemory;
+    }
     *address = (void *)memory.address;
     return hipSuccess;
 }
@@ -359,17 +368,15 @@ hipError_t hipMallocAsync(void **address, size_t bytes, stream_t stream)
 /* It is free as soon as what is on the stream now is done, and known as such from now on. */
 static hipError_t free_to_pool(void *address, struct stream *stream)
 {
-    struct operation nothing = {.kind = OPERATION_NOTHING};
     struct allocation memory;
     struct work *freed = NULL;
-    if (!memory_take(address, &memory))
-        return hipErrorInvalidValue;
-    hipError_t error = work_put(stream, &nothing, NULL, false, &freed);
-    if (error)
-        memory_add(memory);
-    else
+    hipError_t error = work_put(stream, &(struct operation){.kind = OPERATION_NOTHING}, NULL, false, &freed);
+    if (!error && memory_take(address, &memory)) {
         pool_take_back(memory, freed);
-    return error;
+        return hipSuccess;
+    }
+    work_exchange(&freed, NULL);
+    return error ? error : hipErrorInvalidValue;
 }
 
 hipError_t hipFreeAsync(void *address, stream_t stream)
@@ -377,12 +384,10 @@ hipError_t hipFreeAsync(void *address, stream_t stream)
     struct operation operation = {OPERATION_FREE, .free = {address}};
     struct stream *of = stream_of(stream);
     struct allocation found;
-    hipError_t error;
-    if (!address)
-        return hipSuccess;
-    if (of->capture)
+    hipError_t error = hipSuccess;
+    if (of->capture && address)
         return capture_release(of, address);
-    if (graph_memory_free(address, of, &error))
+    if (!address || graph_memory_free(address, of, &error))
         return error;
     if (memory_find(address, &found) && found.pool && found.kind == KIND_DEVICE)
         return free_to_pool(address, of);

@@ -245,11 +245,15 @@ static hipError_t put(uintptr_t start, size_t bytes, struct backing *backing)
         free(place);
         return error;
     }
+    int device = device_of(backing->properties.location);
+    if (!memory_add((struct allocation){.address = start, .bytes = bytes, .kind = KIND_MAPPED, .device = device})) {
+        mapping_leave(start, bytes);
+        free(place);
+        return hipErrorOutOfMemory;
+    }
     *place = (struct place){.start = start, .bytes = bytes, .backing = backing, .next = places};
     places = place;
     backing->places++;
-    int device = device_of(backing->properties.location);
-    memory_add((struct allocation){.address = start, .bytes = bytes, .kind = KIND_MAPPED, .device = device});
     return hipSuccess;
 }
 
