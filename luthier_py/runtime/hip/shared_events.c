@@ -2,8 +2,7 @@
  *
  * Each time that the event is recorded it gets the next number, and a place that says so until a host function behind what was
  * on the stream gives it back: an event is done when what was recorded last has no place. Who waits looks now and then, and
- * does not wait for a program that has ended. While all places are taken, recording waits for one, as AMD's runtime does
- * (ROCm/clr, hip_event_ipc.cpp).
+ * does not wait for a program that has ended. While all places are taken, recording waits for one.
  */
 #include <stdio.h>
 #include <stdlib.h>
