@@ -20,6 +20,7 @@ from luthier_py.ir import Program, lift
 from luthier_py.jit import compile_hooks
 from luthier_py.link import Patch, link
 from luthier_py.loader import MEMORY, CodeObject, Given, load
+from luthier_py.proof import prove
 from luthier_py.tool import Edits, Place, Refusal, Tool, made_tool, visit
 
 P = ParamSpec("P")
@@ -106,7 +107,7 @@ def carry_out(planned: Planned, keep_going: bool = False, watch: Watch | None = 
     payloads = clock.run("jit", compile_hooks, edits, program.isa, compiled)
     patched = clock.run("inject", inject, program, facts, edits, payloads, keep_going)
     data = clock.run("link", link, obj, Patch(patched.chunks, patched.kernels, patched.variables))
-    clock.run("check", prove, program, facts, patched, data)
+    clock.run("check", _checked, program, facts, patched, data)
     return Instrumented(data, obj, program, facts, edits, patched, clock.seconds, not compiled)
 
 
@@ -127,10 +128,11 @@ class _Clock:
             self.seconds[stage] = time.perf_counter() - start
 
 
-def prove(program: Program, facts: Facts, patched: Patched, data: bytes) -> None:
+def _checked(program: Program, facts: Facts, patched: Patched, data: bytes) -> None:
     """Check the linked bytes; raises CheckFailed."""
     if not patched.maps:
         return
+    prove(program.obj.data, data, patched.claim)
     linked = load(data, program.obj.name)
     code = {m.chunk: _chunk(linked, m.chunk) for m in patched.maps}
     clones = {m.function.address: code[m.chunk][0] for m in patched.maps}

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from luthier_py.analysis import Facts, computes_plainly
 from luthier_py.errors import EditConflict, Location, OutOfRegisters, Unsupported
 from luthier_py.inject import relax, resources
+from luthier_py.inject.claimed import SIDES, WovenCall, claimed_function, claimed_payload
 from luthier_py.inject.clauses import dissolve
 from luthier_py.inject.clone import Cloner
 from luthier_py.inject.fragment import Fragment, general_registers, prepare
@@ -22,10 +23,11 @@ from luthier_py.inject.patch import NewKernel, NewVariable
 from luthier_py.inject.resources import Component
 from luthier_py.inject.seams import settle
 from luthier_py.inject.sites import Site, Sites
-from luthier_py.inject.weave import weave
+from luthier_py.inject.weave import Woven, weave
 from luthier_py.ir import Function, Instr, Kernel, Program
 from luthier_py.isa import InstructionSet, Reg, RegSet
 from luthier_py.jit import Payload, PayloadKey, payload_key
+from luthier_py.proof.claim import Claim
 from luthier_py.tool import Edits, Insertion, Place, Refusal, WaveVariable
 
 SUFFIX = ".luthier"  # names of instrumented kernels
@@ -67,6 +69,12 @@ def inject(
             {i: regs for part in parts for i, regs in part.declared.before.items()},
             {i: regs for part in parts for i, regs in part.declared.after.items()},
         ),
+        claim=Claim(
+            tuple(function for part in parts for function in part.claim.functions),
+            {old: new for part in parts for old, new in part.claim.kernels.items()},
+            tuple(claimed_payload(key, payload) for key, payload in payloads.items()),
+            {v.name: v.size_bytes for v in edits.variables},
+        ),
         report=tuple(row for part in parts for row in part.report),
         refused=tuple(refused),
     )
@@ -84,6 +92,7 @@ def _component(
     plain_floats = computes_plainly((k.record.descriptor for k in component.kernels), component.functions)
     sites = Sites(program, facts, general_registers(program.isa) - RegSet.of(*homes.values()), plain_floats)
     weaver = _ComponentWeaver(program.isa, sites, homes, fragments)
+    numbers = {key: number for number, key in enumerate(fragments)}
     for insertion in insertions:
         weaver.add(insertion)
     names = {f.address: f.name + SUFFIX for f in component.functions}
@@ -102,6 +111,11 @@ def _component(
         variables=(),
         maps=tuple(map(_source_map, clones, placed)),
         declared=Declared(weaver.declared[Place.BEFORE], weaver.declared[Place.AFTER]),
+        claim=Claim(
+            tuple(claimed_function(clone, part.offsets, weaver.calls, numbers, homes.values())
+                  for clone, part in zip(clones, placed, strict=True)),
+            {old.name: new.name for old, new in zip(component.kernels, kernels, strict=True)}, (), {},
+        ),
         report=tuple(
             ClonedKernel(
                 old.name, new.name, len(insertions),
@@ -138,15 +152,18 @@ class _ComponentWeaver:
         self.isa, self.sites, self.homes, self.fragments = isa, sites, homes, fragments
         self.items: dict[Place, dict[Instr, list[Item]]] = {place: defaultdict(list) for place in Place}
         self.declared: dict[Place, dict[Instr, RegSet]] = {place: defaultdict(RegSet) for place in Place}
+        self.calls: list[WovenCall] = []
 
     def add(self, insertion: Insertion) -> None:
         fragment = self.fragments[payload_key(insertion)]
-        site, items = self.woven(insertion, fragment, self.sites.of(insertion, fragment))
+        site, (items, first) = self.woven(insertion, fragment, self.sites.of(insertion, fragment))
         self.items[site.place][site.instr] += items
+        if first is not None:
+            self.calls.append(WovenCall(insertion, site.instr, SIDES[site.place], first, self.homes))
         self.declared[site.place][site.instr] |= RegSet.of(*(r for r in insertion.into if isinstance(r, Reg)))
 
-    def woven(self, insertion: Insertion, fragment: Fragment, sites: Iterable[Site]) -> tuple[Site, list[Item]]:
-        """The first site that has registers enough, and the items there."""
+    def woven(self, insertion: Insertion, fragment: Fragment, sites: Iterable[Site]) -> tuple[Site, Woven]:
+        """The first site that has registers enough, and what goes there."""
         refusal: OutOfRegisters | None = None
         for site in sites:
             try:

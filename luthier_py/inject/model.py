@@ -13,6 +13,7 @@ from functools import lru_cache
 from luthier_py.inject.patch import Chunk, FixupKind, NewKernel, NewVariable
 from luthier_py.ir import Function, Instr
 from luthier_py.isa import Inst, InstructionSet, Reg, RegSet
+from luthier_py.proof.claim import Claim
 from luthier_py.tool import Refusal
 
 PLACEHOLDER = 0x7FFFFFFF  # forces a literal; link writes the real one
@@ -131,5 +132,6 @@ class Patched:
     variables: tuple[NewVariable, ...]
     maps: tuple[SourceMap, ...]
     declared: Declared
+    claim: Claim
     report: tuple[ClonedKernel, ...]
     refused: tuple[Refusal, ...] = ()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from luthier_py.analysis import MODE_FIELD, PLAIN_MODE, depends_on_mode
 from luthier_py.errors import EditConflict
@@ -40,6 +41,7 @@ class Weaver:
     items: list[Item] = field(default_factory=list)
     saved: dict[Reg, Reg] = field(default_factory=dict)
     leaving: list[Item] = field(default_factory=list)  # branches to whatever item comes next
+    first: Item | None = None  # of the fragment
 
     def emit(self, mnemonic: str, *operands: Reg | int) -> Item:
         return self.append(Item(made(self.isa, mnemonic, *operands)))
@@ -157,6 +159,7 @@ class Weaver:
     def inline(self, placement: Placement) -> None:
         """The hook's code; its inner branches name items, so that `relax` may move them."""
         code = [Item(inst) for inst in instructions(self.isa, self.fragment, placement)]
+        self.first = code[0] if code else None
         for item in code:
             self.append(item)
         for item, to in zip(code, self.fragment.jumps, strict=True):
@@ -181,9 +184,16 @@ class Weaver:
                 left[to] = aside
 
 
+class Woven(NamedTuple):
+    """The items of an insertion, and the first one of its fragment, if there is one."""
+
+    items: list[Item]
+    first: Item | None
+
+
 def weave(
     isa: InstructionSet, insertion: Insertion, fragment: Fragment, site: Site, homes: Mapping[WaveVariable, Reg]
-) -> list[Item]:
+) -> Woven:
     """The items of one insertion at ``site``; raises OutOfRegisters, EditConflict."""
     own_exec = insertion.hook.lanes is not Lanes.ACTIVE
     weaver = Weaver(isa, fragment, insertion, site, homes, Pool(site.free, site.where))
@@ -213,7 +223,7 @@ def weave(
     weaver.restore()
     if weaver.leaving:
         weaver.emit("s_nop", 0)  # something to branch to
-    return weaver.items
+    return Woven(weaver.items, weaver.first)
 
 
 def _overlap(a: Reg, b: Reg) -> bool:

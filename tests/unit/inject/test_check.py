@@ -10,7 +10,7 @@ from luthier_py.errors import CheckFailed
 from luthier_py.inject.check import Linked, check
 from luthier_py.isa import EXEC, OpFlag, RegSet, sgpr
 from luthier_py.loader import load
-from luthier_py.pipeline import instrument, prove
+from luthier_py.pipeline import _checked, instrument
 from luthier_py.samples import sample
 from luthier_py.tool import load_tool
 
@@ -184,4 +184,4 @@ def test_declared_writes_are_allowed_and_others_are_not(tmp_path):
     assert made.patched.declared.after
     made.patched.declared.after.clear()
     with pytest.raises(CheckFailed, match="still needed|not restored"):
-        prove(made.program, made.facts, made.patched, made.data)
+        _checked(made.program, made.facts, made.patched, made.data)

@@ -1,0 +1,108 @@
+"""What whoever made an instrumented copy says of it: plain data about addresses, registers and bytes.
+
+In: nothing; `inject` makes these. Out: a Claim, which is believed in nothing but what the tool wanted: which hook runs
+where, with which arguments, and which registers of the application it may change. Everything else in it is a hint that
+is proved or refuted.
+
+Addresses of the original are virtual ones in its code object. In clones they are offsets from the clone's symbol, so a
+claim knows nothing of where a linker puts things.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from luthier_py.isa import Reg
+
+
+class Side(Enum):
+    """Which side of an instruction a call stands at."""
+
+    BEFORE = "before"
+    AFTER = "after"
+    TAKEN = "taken"
+    """On the way of a branch that is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """``size`` bytes of the original's instructions stand at offset ``clone`` of the clone without a gap. An
+    instruction that is of another size there is a stretch of its own."""
+
+    original: int
+    clone: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Of a byte of one of the tool's variables."""
+
+    variable: str
+    offset: int = 0
+
+
+Value: TypeAlias = "Reg | Address"
+
+
+@dataclass(frozen=True, slots=True)
+class Payload:
+    """A compiled hook, in registers of its own numbering.
+
+    ``params`` and ``results`` are where it expects arguments and leaves results. ``pointers`` says for each parameter
+    whether the hook declares it a pointer, which it may then read and write memory through.
+    """
+
+    name: str
+    code: bytes
+    params: tuple[Reg, ...]
+    results: tuple[Reg, ...]
+    pointers: tuple[bool, ...]
+    fields: tuple[int, ...] = ()
+    """Offsets of literal dwords in ``code`` that each call has its own numbers for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One insertion. ``arguments`` and ``into`` belong to the payload's ``params`` and ``results``."""
+
+    payload: int
+    """Its number in the claim."""
+    start: int
+    """Of the first instruction of the payload."""
+    point: int
+    """Address of the original's instruction that it stands at."""
+    side: Side
+    arguments: tuple[Value, ...]
+    into: tuple[Reg, ...]
+    exec: int | None
+    """What EXEC is in the payload; None for what the application has there."""
+    constants: tuple[int, ...] = ()
+    """What the payload's ``fields`` hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClonedFunction:
+    """A function of the original, by its address, and the symbol of its clone. ``stretches`` ascend.
+
+    ``homes`` are scalar registers that its component leaves to the tool from kernel entry to kernel exit."""
+
+    name: str
+    original: int
+    symbol: str
+    stretches: tuple[Stretch, ...]
+    calls: tuple[Call, ...]
+    homes: tuple[Reg, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """All of one copy. ``kernels``: original name -> name of its clone. ``variables``: name -> size in bytes."""
+
+    functions: tuple[ClonedFunction, ...]
+    kernels: Mapping[str, str]
+    payloads: tuple[Payload, ...]
+    variables: Mapping[str, int]
