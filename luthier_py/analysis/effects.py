@@ -13,7 +13,7 @@ from functools import cache
 from typing import NamedTuple
 
 from luthier_py.analysis.execution import ExecState
-from luthier_py.isa import MODE, Inst, InstructionSet, OpFlag, OpInfo, RegSet, sgpr
+from luthier_py.isa import MODE, Inst, InstructionSet, OpFlag, RegSet, sgpr
 
 VGPR_SHIFT = 256
 AGPR_SHIFT = VGPR_SHIFT + 1024
@@ -37,15 +37,6 @@ def everything(isa: InstructionSet) -> int:
     return pack(RegSet((1 << MODE) - 1, vectors, vectors if isa.target.has_agprs else 0))
 
 
-# These fetch from lanes that may be inactive: the ones listed may leave lanes of the destination as they were, too.
-_OTHER_LANES = frozenset({
-    "V_PERMLANE16_B32", "V_PERMLANEX16_B32", "V_PERMLANE64_B32", "V_PERMLANE16_VAR_B32", "V_PERMLANEX16_VAR_B32",
-    "V_PERMLANE16_SWAP_B32", "V_PERMLANE32_SWAP_B32",
-})
-
-
-_SAMPLES = frozenset({"MIMG", "VIMAGE", "VSAMPLE"})  # formats whose operations may look at neighbouring lanes
-_KEEPS = _OTHER_LANES | {"S_SETVSKIP"}  # the row of s_setvskip is that of a comparison, but it leaves SCC alone
 _TRAP_READS = RegSet.of(sgpr(0, 2))  # the queue, for trap handlers up to code object version 4 (AMDGPUUsage)
 
 
@@ -57,7 +48,7 @@ class Effect(NamedTuple):
 
 def effect(isa: InstructionSet, inst: Inst, state: ExecState, owned: int = -1) -> Effect:
     """What ``inst`` does when ``state`` holds before it. ``owned``: the registers, packed, that an index can reach."""
-    op, flags = inst.op, inst.op.flags
+    flags = inst.op.flags
     reads, kills = pack(inst.reads), pack(inst.writes - inst.partial_writes)
     if OpFlag.INDEXES_REGISTERS in flags:
         reads &= owned
@@ -66,9 +57,9 @@ def effect(isa: InstructionSet, inst: Inst, state: ExecState, owned: int = -1) -
         if OpFlag.MATRIX not in flags:  # v_writelane keeps the other lanes of its destination, but uses none
             reads &= ~pack(inst.partial_writes)
         wave_reads = reads & ~SCALARS
-    elif _reads_other_lanes(op) or (op.base == "V_READFIRSTLANE_B32" and not state.some_lane):
-        wave_reads = reads & ~SCALARS  # v_readfirstlane takes lane 0 when EXEC is 0
-    elif op.base == "S_TRAP":
+    elif OpFlag.READS_OTHER_LANES in flags or (OpFlag.READS_FIRST_LANE in flags and not state.some_lane):
+        wave_reads = reads & ~SCALARS
+    elif OpFlag.MAY_STOP in flags:
         reads |= pack(_TRAP_READS)
     if state.indexed and OpFlag.VALU in flags:  # operands are relative to M0
         vectors = everything(isa) & owned & ~SCALARS
@@ -76,10 +67,6 @@ def effect(isa: InstructionSet, inst: Inst, state: ExecState, owned: int = -1) -
         wave_reads |= vectors if wave_reads else 0
         kills &= SCALARS
     skipped = state.skipping and flags & _VECTOR
-    if skipped or OpFlag.INDEXES_REGISTERS in flags or op.base in _KEEPS:
+    if skipped or OpFlag.INDEXES_REGISTERS in flags:
         kills = 0
     return Effect(reads, kills, wave_reads)
-
-
-def _reads_other_lanes(op: OpInfo) -> bool:
-    return OpFlag.DPP in op.flags or op.base in _OTHER_LANES or op.format in _SAMPLES

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 
 from luthier_py.ir import Function
 from luthier_py.isa import MODE, Inst, OpFlag
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.control import Action
 from luthier_py.loader import KernelDescriptor
 
 MODE_FIELD = 1 | 0 << 6 | 7 << 11
@@ -17,7 +19,6 @@ MODE_FIELD = 1 | 0 << 6 | 7 << 11
 PLAIN_MODE = 0xF0
 """Of these bits: what hooks are compiled for, and what compute kernels have by default (LLVM, FP_DENORM)."""
 _MODE_REGISTER, _FIELD_BITS = 1, 8
-_SETREG = frozenset({"S_SETREG_B32", "S_SETREG_IMM32_B32"})
 
 
 def computes_plainly(descriptors: Iterable[KernelDescriptor], functions: Iterable[Function]) -> bool:
@@ -39,7 +40,7 @@ def _starts_plainly(descriptor: KernelDescriptor) -> bool:
 def _writes_field(inst: Inst) -> bool:
     if not inst.writes.sgpr >> MODE & 1 or OpFlag.INDEXES_REGISTERS in inst.op.flags:
         return False
-    if inst.op.base not in _SETREG:
+    if meaning(inst.op) not in (Action.SETREG, Action.SETREG_IMM):
         return True
     field = inst["simm16"].value
     return field & 63 == _MODE_REGISTER and field >> 6 & 31 < _FIELD_BITS

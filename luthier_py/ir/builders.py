@@ -62,7 +62,7 @@ class Flow:
 def find_chains(instrs: Sequence[Instr]) -> Iterator[Chain]:
     """Chains in straight-line code."""
     for index, instr in enumerate(instrs):
-        if instr.inst.op.base == "S_GETPC_B64":
+        if OpFlag.GETS_PC in instr.inst.op.flags:
             chain = _chain(instrs, index)
             if chain is not None:
                 yield chain

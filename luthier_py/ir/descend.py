@@ -15,9 +15,6 @@ from luthier_py.ir.builders import find_chains
 from luthier_py.ir.model import Block, Ending, Instr
 from luthier_py.isa import InstructionSet, OpFlag, sgpr
 
-FORKS = frozenset({"S_CBRANCH_G_FORK", "S_CBRANCH_I_FORK", "S_CBRANCH_JOIN"})  # a stack of paths in hardware
-TRAPS = frozenset({"S_TRAP", "S_SETHALT"})
-
 
 @dataclass(frozen=True, slots=True)
 class Code:
@@ -100,7 +97,7 @@ def _decode(code: Code, pc: int) -> Instr | None:
 def _run_off(descent: _Descent, run: Sequence[Instr], pc: int) -> None:
     """Control runs off the end of the function: after a call or a trap that does not come back, that is all right."""
     last = run[-1].inst.op
-    if OpFlag.CALL not in last.flags and last.base not in TRAPS:
+    if OpFlag.CALL not in last.flags and OpFlag.MAY_STOP not in last.flags:
         raise _Refused(f"control runs off the function's end at 0x{pc:x}")
     descent.exits[run[-1].pc] = Ending.NO_RETURN, ()
 
@@ -109,7 +106,7 @@ def _leave(code: Code, run: Sequence[Instr], kernel: bool) -> tuple[Ending, tupl
     """How control leaves the last instruction of ``run``, and to which blocks."""
     instr = run[-1]
     flags, target = instr.inst.op.flags, instr.inst.branch_target(instr.pc)
-    if instr.inst.op.base in FORKS:
+    if OpFlag.FORKS in flags:
         raise _Refused(f"{code.isa.text(instr.inst)} at 0x{instr.pc:x} forks control, which is not followed")
     if OpFlag.END in flags:
         return Ending.END, ()
@@ -117,7 +114,7 @@ def _leave(code: Code, run: Sequence[Instr], kernel: bool) -> tuple[Ending, tupl
         if OpFlag.CONDITIONAL in flags:
             return Ending.CONDITIONAL, (target,) if target == instr.end else (target, instr.end)
         return Ending.BRANCH, (target,)
-    if instr.inst.op.base == "S_SETPC_B64":
+    if OpFlag.SETS_PC in flags:
         return _jump(code, run, kernel)
     return Ending.INDIRECT, ()
 

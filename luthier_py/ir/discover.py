@@ -111,10 +111,10 @@ def _problem(blocks: tuple[Block, ...], flow: Flow) -> str | None:
         if block.ending is Ending.INDIRECT:
             return f"the indirect jump at 0x{last.pc:x} may go anywhere"
         goes = flow.goes.get(last)
-        if goes is not None and last.inst.op.base == "S_SETPC_B64" and not _as_found(block, flow.chains, goes):
+        if goes is not None and OpFlag.SETS_PC in last.inst.op.flags and not _as_found(block, flow.chains, goes):
             return f"where the jump at 0x{last.pc:x} goes is not the same on all paths"
         for instr in block.instrs:
-            if instr.inst.op.base == "S_GETPC_B64" and instr not in started:
+            if OpFlag.GETS_PC in instr.inst.op.flags and instr not in started:
                 return f"the use of the PC that s_getpc_b64 at 0x{instr.pc:x} reads is not understood"
     return None
 

@@ -41,17 +41,23 @@ FLAGS: dict[str, OpFlag] = {
     "S_ENDPGM": OpFlag.END | OpFlag.TERMINATOR,
     "S_ENDPGM_SAVED": OpFlag.END | OpFlag.TERMINATOR,
     "S_ENDPGM_ORDERED_PS_DONE": OpFlag.END | OpFlag.TERMINATOR,
-    "S_SETPC_B64": OpFlag.INDIRECT | OpFlag.TERMINATOR,
+    "S_GETPC_B64": OpFlag.GETS_PC,
+    "S_SETPC_B64": OpFlag.INDIRECT | OpFlag.TERMINATOR | OpFlag.SETS_PC,
     "S_SWAPPC_B64": OpFlag.INDIRECT | OpFlag.CALL,
     "S_CALL_B64": OpFlag.CALL,
     # Return from the trap handler, and the gfx9 fork and join pair, go where a register says.
     "S_RFE_B64": OpFlag.INDIRECT | OpFlag.TERMINATOR,
     "S_RFE_RESTORE_B64": OpFlag.INDIRECT | OpFlag.TERMINATOR,
-    "S_CBRANCH_G_FORK": OpFlag.INDIRECT | OpFlag.TERMINATOR,
-    "S_CBRANCH_I_FORK": OpFlag.INDIRECT | OpFlag.TERMINATOR,
-    "S_CBRANCH_JOIN": OpFlag.INDIRECT | OpFlag.TERMINATOR,
+    "S_CBRANCH_G_FORK": OpFlag.INDIRECT | OpFlag.TERMINATOR | OpFlag.FORKS,
+    "S_CBRANCH_I_FORK": OpFlag.INDIRECT | OpFlag.TERMINATOR | OpFlag.FORKS,
+    "S_CBRANCH_JOIN": OpFlag.INDIRECT | OpFlag.TERMINATOR | OpFlag.FORKS,
     # Goes where a register says, relative to the PC (LLVM: isBranch without a target operand; gfx1250 ISA, SOP1).
     "S_ADD_PC_I64": OpFlag.INDIRECT | OpFlag.TERMINATOR,
+    # A trap handler need not come back, and who is halted waits for the host (Vega ISA 12.5, S_TRAP, S_SETHALT).
+    "S_TRAP": OpFlag.MAY_STOP,
+    "S_SETHALT": OpFlag.MAY_STOP,
+    # The next instructions issue without others between them (RDNA ISA, SOPP S_CLAUSE).
+    "S_CLAUSE": OpFlag.CLAUSE,
     # Padding behind code (LLVM: isReturn; RDNA ISA, SOPP S_CODE_END).
     "S_CODE_END": OpFlag.END | OpFlag.TERMINATOR,
     # Read, change and write in one step, but not marked so.
@@ -63,6 +69,16 @@ FLAGS: dict[str, OpFlag] = {
     # Lane select comes from a scalar; EXEC is not looked at (Vega ISA 12.11, V_READLANE_B32).
     "V_READLANE_B32": OpFlag.IGNORES_EXEC,
     "V_WRITELANE_B32": OpFlag.IGNORES_EXEC,
+    # The lowest lane of EXEC, lane 0 if EXEC is 0 (Vega ISA 12.8).
+    "V_READFIRSTLANE_B32": OpFlag.READS_FIRST_LANE,
+    # "fi" fetches from inactive lanes, the swaps and the wave64 forms always do (RDNA ISA, V_PERMLANE*; CDNA 4 ISA,
+    # V_PERMLANE16_SWAP_B32; LLVM names those of gfx1250, lane arithmetic by scalars, after the same thing).
+    **{
+        name: OpFlag.READS_OTHER_LANES
+        for name in ("V_PERMLANE16_B32", "V_PERMLANEX16_B32", "V_PERMLANE64_B32", "V_PERMLANE16_VAR_B32",
+                     "V_PERMLANEX16_VAR_B32", "V_PERMLANE16_SWAP_B32", "V_PERMLANE32_SWAP_B32", "V_PERMLANE_BCAST_B32",
+                     "V_PERMLANE_DOWN_B32", "V_PERMLANE_UP_B32", "V_PERMLANE_XOR_B32")
+    },
     # From here on vector operands are relative to M0 until S_SET_GPR_IDX_OFF (Vega ISA 3.8, VGPR indexing).
     # S_SETVSKIP makes the hardware skip them altogether (12.4).
     "S_SETVSKIP": OpFlag.INDEXES_REGISTERS,
@@ -124,6 +140,11 @@ FULL_RESULT_WITH_OP_SEL = frozenset({
 # finds in the records of gfx11, where such results have register classes of their own, but for this one.
 KEEPS_HIGH_HALF = frozenset({"V_MADAK_F16", "V_MADMK_F16", "V_FMAMK_F16", "V_FMAAK_F16", "V_MAC_F16", "V_FMAC_F16"})
 SIXTEEN_BIT_RESULTS = frozenset({"V_INTERP_P2_F16"})
+
+# Lanes may keep what their destination held: V_PERMLANE64_B32 does nothing in waves of 32 lanes (RDNA 3 ISA, VOP1), and
+# of those of gfx1250 no manual says what lanes without a source get.
+KEEPS_LANES = frozenset({"V_PERMLANE64_B32", "V_PERMLANE_BCAST_B32", "V_PERMLANE_DOWN_B32", "V_PERMLANE_UP_B32",
+                         "V_PERMLANE_XOR_B32"})
 
 # M0 as lane select is not counted against the constant bus (SIInstrInfo::verifyInstruction, "writelane").
 M0_IS_NOT_ON_CONSTANT_BUS = frozenset({"V_WRITELANE_B32"})

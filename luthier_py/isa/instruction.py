@@ -65,6 +65,13 @@ class OpFlag(Flag):
     SDWA = auto()
     # Nothing may be inserted that relies on vector operands where these hold.
     INDEXES_REGISTERS = auto()  # s_set_gpr_idx_*, *_movrel*, s_setvskip: makes vector operands relative, or skipped
+    READS_OTHER_LANES = auto()  # a lane's result may come from lanes that are not active
+    READS_FIRST_LANE = auto()   # from the lowest active lane, or from lane 0 where none is
+    MAY_STOP = auto()           # the wave may go no further: traps and halts
+    FORKS = auto()              # control goes to several places by a stack of the hardware's
+    GETS_PC = auto()            # the result is the address of the next instruction, and nothing else happens
+    SETS_PC = auto()            # goes to the address in src0, and nothing else happens
+    CLAUSE = auto()             # binds the instructions that follow together
 
 
 class Counter(Flag):

@@ -10,6 +10,8 @@ from itertools import accumulate
 
 from luthier_py.errors import Unsupported
 from luthier_py.isa import MODE, NO_REGS, Inst, InstructionSet, OpFlag, Reg, RegFile, Space
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.control import Action
 from luthier_py.jit.convention import Seat
 from luthier_py.jit.exec_mask import follow_exec
 from luthier_py.jit.payload import Payload, Slot
@@ -56,7 +58,7 @@ def decoded(code: bytes, isa: InstructionSet) -> tuple[Inst, ...]:
 
 def without_prologue(instrs: tuple[Inst, ...]) -> tuple[Inst, ...]:
     """What LLVM sets in MODE where a shader begins is the kernel's to choose: its code goes on after the hook."""
-    while instrs and instrs[0].op.base == "S_SETREG_IMM32_B32" and instrs[0].writes.sgpr >> MODE & 1:
+    while instrs and meaning(instrs[0].op) is Action.SETREG_IMM and instrs[0].writes.sgpr >> MODE & 1:
         instrs = instrs[1:]
     return instrs
 
@@ -98,7 +100,7 @@ def _check(hook: Hook, instrs: tuple[Inst, ...]) -> None:
         for flags, what in REFUSED:
             if inst.op.flags & flags:
                 raise Unsupported(f"{hook.place}: hook {hook.name} {what} ({inst.op.mnemonic})")
-        if inst.op.base == "S_GETPC_B64":
+        if OpFlag.GETS_PC in inst.op.flags:
             raise Unsupported(f"{hook.place}: hook {hook.name} needs constant data or a stack ({inst.op.mnemonic})")
         if inst.op.spaces is Space.SCRATCH:
             raise Unsupported(f"{hook.place}: hook {hook.name} needs a stack; use fewer values at a time")

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from luthier_py.errors import CheckFailed, Location, Unsupported
 from luthier_py.inject.patch import Chunk, Fixup, FixupKind
-from luthier_py.isa import InstructionSet
+from luthier_py.isa import InstructionSet, OpFlag
 from luthier_py.loader import CodeObject, load
 from luthier_py.pipeline import Instrumented
 
@@ -65,7 +65,7 @@ def _place(isa: InstructionSet, chunk: Chunk, start: int, base: int, fixups: lis
     getpc = isa.decode(chunk.code, base - 4)
     pair = getpc.operands[0].reg
     whole = sum(fixup.kind.size_bytes for fixup in fixups) == 8
-    if not whole or len(halves) != 2 or getpc.op.base != "S_GETPC_B64" or pair is None:
+    if not whole or len(halves) != 2 or OpFlag.GETS_PC not in getpc.op.flags or pair is None:
         raise Unsupported("it builds an address in a way that a copy in a module of its own cannot have",
                           Location(chunk.name, base - 4, isa.text(getpc)))
     move = int.from_bytes(isa.make("s_mov_b64", pair, 0).raw, "little")

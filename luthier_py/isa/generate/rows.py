@@ -42,6 +42,7 @@ class Row(NamedTuple):
 FORMATS = ("VOPD3", "VOP3P", "VINTERP", "VOP3", "SDWA", "DPP", "VOP1", "VOP2", "VOPC", "SOP1", "SOP2", "SOPC", "SOPK",
            "SOPP", "VINTRP", "MUBUF", "MTBUF", "SMRD", "MIMG", "VIMAGE", "VSAMPLE", "EXP", "FLAT", "DS", "LDSDIR")
 MEMORY_FORMATS = frozenset({"MUBUF", "MTBUF", "MIMG", "VIMAGE", "VSAMPLE", "FLAT"})
+SAMPLING_FORMATS = frozenset({"MIMG", "VIMAGE", "VSAMPLE"})  # gradients are differences between neighbouring lanes
 VCC_AFTER_SRC1 = re.compile(
     r"V_CNDMASK_B32_(e32_(gfx1|vi)|dpp8_gfx1|dpp_gfx1|sdwa_gfx10)|V_(ADD|SUB|SUBREV)_CO_CI_U32_(e32|dpp8?|sdwa)_gfx1")
 VCC_AFTER_VDST = re.compile(r"V_(ADD|SUB|SUBREV)_CO_CI_U32_(e32|sdwa|dpp8?)_gfx1")
@@ -243,6 +244,8 @@ def _flags(base: str, format_name: str, named: set[str], behaviour: set[str],
         flags |= OpFlag.MATRIX
     if OpFlag.MATRIX in flags:
         flags |= OpFlag.IGNORES_EXEC
+    if OpFlag.DPP in flags or format_name in SAMPLING_FORMATS:
+        flags |= OpFlag.READS_OTHER_LANES
     if any(operand.operand_class.kind == "branch" for operand in shape) and OpFlag.CALL not in flags:
         flags |= OpFlag.BRANCH | OpFlag.TERMINATOR
     if OpFlag.BRANCH in flags and base not in errata.UNCONDITIONAL:
@@ -277,6 +280,8 @@ def _partial(tablegen: TableGen, generation: Generation, base: str, named: set[s
     if any(name == "vdst_in" for name, _ in record["In"]) or "_D16" in base and "$vdata_in" in constraints:
         return True  # d16 loads, mixlo, mixhi, v_writelane, v_cvt_sr_bf8_f32
     if any(Access.WRITE in operand.access and operand.operand_class.kind in HALVES for operand in shape):
+        return True
+    if base in errata.KEEPS_LANES:
         return True
     if base in errata.KEEPS_HIGH_HALF or generation.keeps_high_halves and base in _sixteen_bit_results(tablegen):
         return True

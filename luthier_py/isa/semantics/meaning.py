@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from luthier_py.isa.semantics.algebra import BOOL, Kind, Type
@@ -45,6 +46,7 @@ class Slot:
         return self.name in ("exec", "scc", "m0", "old", "vcc")
 
 
+@cache
 def slot(word: str) -> Slot:
     if word in ("b", "vcc", "scc"):
         return Slot(word, BOOL)
@@ -65,6 +67,7 @@ class Signature:
     results: tuple[Slot, ...]
 
 
+@cache
 def signature(text: str) -> Signature:
     sources, results = text.split("->")
     return Signature(tuple(map(slot, sources.split())), tuple(map(slot, results.split())))
