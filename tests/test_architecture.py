@@ -72,6 +72,37 @@ def imports(path: Path) -> Iterator[str]:
             yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
+def module_of(path: Path) -> str:
+    """Dotted name under which a file is imported."""
+    return ".".join((*package_of(path), *([] if path.stem == "__init__" else [path.stem])))
+
+
+def circles(uses: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of two or more in which each reaches each other (Tarjan's strongly connected components)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found = []
+
+    def visit(name: str) -> None:
+        index[name] = low[name] = len(index)
+        stack.append(name)
+        for other in sorted(uses[name]):
+            if other not in index:
+                visit(other)
+            if other in stack:
+                low[name] = min(low[name], low[other])
+        if low[name] == index[name]:
+            group = stack[stack.index(name):]
+            del stack[stack.index(name):]
+            found.append(sorted(group))
+
+    for name in sorted(uses):
+        if name not in index:
+            visit(name)
+    return [group for group in found if len(group) > 1]
+
+
 def rooms_imported(path: Path) -> Iterator[str]:
     for name in imports(path):
         parts = name.split(".")
@@ -103,6 +134,21 @@ def test_rooms_import_only_rooms_to_their_left() -> None:
             allowed = PROOF
         wrong += [f"{name_of(path)} imports {other}" for other in rooms_imported(path) if other not in allowed]
     assert wrong == []
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    """Inside rooms, too; imports for types only and those inside functions count as all others."""
+    paths = {module_of(path): path for path in product()}
+    uses = {}
+    for module, path in paths.items():
+        names = {name if name in paths else name.rpartition(".")[0] for name in imports(path)}
+        uses[module] = names & paths.keys() - {module}
+    assert circles(uses) == []
+
+
+def test_circles_are_found() -> None:
+    uses = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set(), "e": {"a", "f"}, "f": {"e"}}
+    assert circles(uses) == [["b", "c"], ["e", "f"]]
 
 
 def test_built_ins_come_in_by_entry_points_only() -> None:

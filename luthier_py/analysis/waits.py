@@ -20,7 +20,7 @@ from typing import NamedTuple
 from luthier_py.analysis.cfg import Graph, solve
 from luthier_py.analysis.effects import everything, pack, unpack
 from luthier_py.isa import Counter, Inst, InstructionSet, OpFlag, RegSet
-from luthier_py.isa.waitcnt import counters_of, encode_waitcnt, wait_instructions, waits_for
+from luthier_py.isa.waitcnt import counters_of, encode_waitcnt, waits_for
 
 # VS counts stores, which write no register; X_CNT says nothing about results.
 COUNTERS = (Counter.VM, Counter.LGKM, Counter.EXP, Counter.SAMPLE, Counter.BVH, Counter.KM, Counter.ASYNC,
@@ -91,7 +91,7 @@ class Pending:
 
 def wait_for(isa: InstructionSet, pending: Pending, regs: RegSet) -> list[Inst]:
     """The instructions that make ``regs`` ready: one s_waitcnt, or one per counter of a target that splits them."""
-    return wait_instructions(isa, pending.counts_for(regs))
+    return isa.waits(pending.counts_for(regs))
 
 
 class Waits:

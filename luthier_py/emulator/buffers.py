@@ -9,44 +9,42 @@ lets through is still checked against allocations.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from luthier_py.emulator.access import AccessCode, Move
 from luthier_py.emulator.layout import TEMPORARY_MASKS, TEMPORARY_ROW, ZERO_ROW
+from luthier_py.emulator.loads import Addresses
 from luthier_py.emulator.operands import field, read_scalar, row_of
 from luthier_py.emulator.strip import Chunk
 from luthier_py.isa.instruction import Inst, OperandKind
 from luthier_py.isa.semantics.algebra import U32, U64, Value, maximum, minimum, select
 
-if TYPE_CHECKING:
-    from luthier_py.emulator.access import Access, Move
-
 _ADDRESS_ROW = TEMPORARY_ROW + 2  # a pair; the rows before it may hold data
 _ADD_TID = 1 << 23
 
 
-def vector_buffer(access: Access, inst: Inst, move: Move, size: int) -> None:
+def vector_buffer(access: AccessCode, inst: Inst, move: Move, size: int) -> None:
     """One buffer instruction that moves ``size`` bytes for each lane."""
-    t = access.t
+    w = access.w
     srsrc = inst["srsrc"]
     assert srsrc.reg is not None
-    words = [t.scalars.read(srsrc.reg.index + i) for i in range(4)]
-    soffset = read_scalar(inst["soffset"], 32, t.context).to(U64)
-    scratch, general, done = (t.emitter.label(hint) for hint in ("scratch", "buffer", "moved"))
+    words = [w.scalars.read(srsrc.reg.index + i) for i in range(4)]
+    soffset = read_scalar(inst["soffset"], 32, w.context).to(U64)
+    scratch, general, done = (w.emitter.label(hint) for hint in ("scratch", "buffer", "moved"))
     mask = access.mask()
-    t.settle()
-    known = t.scalars.save()
-    t.emitter.branch(str((words[3] & _ADD_TID).ne(0).ref), scratch, general)
-    t.emitter.place(scratch)
+    w.settle()
+    known = w.scalars.save()
+    w.emitter.branch(str((words[3] & _ADD_TID).ne(0).ref), scratch, general)
+    w.emitter.place(scratch)
     _in_scratch(access, inst, move, words, soffset, mask)
-    t.settle()
-    t.emitter.emit(f"br label %{done}")
-    t.emitter.place(general)
-    t.scalars.restore(known)
+    w.settle()
+    w.emitter.emit(f"br label %{done}")
+    w.emitter.place(general)
+    w.scalars.restore(known)
     _in_buffer(access, inst, move, words, soffset, size)
-    t.settle()
-    t.scalars.restore(known)
-    t.emitter.emit(f"br label %{done}")
-    t.emitter.place(done)
+    w.settle()
+    w.scalars.restore(known)
+    w.emitter.emit(f"br label %{done}")
+    w.emitter.place(done)
 
 
 def _rows(inst: Inst) -> tuple[int, int]:
@@ -65,45 +63,41 @@ def _base(words: list[Value]) -> Value:
     return words[0].to(U64) | ((words[1] & 0xFFFF).to(U64) << 32)
 
 
-def _in_scratch(access: Access, inst: Inst, move: Move, words: list[Value], soffset: Value, mask: Value) -> None:
+def _in_scratch(access: AccessCode, inst: Inst, move: Move, words: list[Value], soffset: Value, mask: Value) -> None:
     """The resource that the kernel was started with: swizzled so that a dword of all lanes is a row."""
-    from luthier_py.emulator.access import Addresses
-
     own = access.field_value("scratch")
-    lanes = access.t.wave_size.bit_length() - 1
+    lanes = access.w.wave_size.bit_length() - 1
     base = ((_base(words) + soffset - own) >> lanes) + field(inst, "offset")
     access.call(move, Addresses("private", base, _rows(inst)[1], mask))
 
 
-def _in_buffer(access: Access, inst: Inst, move: Move, words: list[Value], soffset: Value, size: int) -> None:
+def _in_buffer(access: AccessCode, inst: Inst, move: Move, words: list[Value], soffset: Value, size: int) -> None:
     """At once where all that a lane moves is in range, else dword by dword; atomics are in or out as a whole."""
-    from luthier_py.emulator.access import Addresses
-
-    t = access.t
+    w = access.w
     pieces = max(size // 4, 1) if move.result is None else 1
     inside = _inside(access, inst, words, soffset, size // pieces, pieces)
     if move.operation.startswith("load"):
-        t.put_off(lambda chunk: _clear(chunk, move.data, pieces))
-    exec_mask, base = access.mask(), t.ops.constant(U64, 0)
+        w.put_off(lambda chunk: _clear(chunk, move.data, pieces))
+    exec_mask, base = access.mask(), w.ops.constant(U64, 0)
     whole = Addresses("far", base, _ADDRESS_ROW, inside[-1])
     if pieces == 1:
         access.support(move, whole)
         if move.result not in (None, TEMPORARY_ROW):
             _clear_outside(access, move.result, size // 4, exec_mask & ~inside[0])
         return
-    t.settle()
-    at_once, singly, done = (t.emitter.label(hint) for hint in ("at_once", "singly", "transferred"))
-    t.emitter.branch(str(inside[-1].eq(exec_mask).ref), at_once, singly)
-    t.emitter.place(at_once)
+    w.settle()
+    at_once, singly, done = (w.emitter.label(hint) for hint in ("at_once", "singly", "transferred"))
+    w.emitter.branch(str(inside[-1].eq(exec_mask).ref), at_once, singly)
+    w.emitter.place(at_once)
     access.support(move, whole)
-    t.emitter.emit(f"br label %{done}")
-    t.emitter.place(singly)
+    w.emitter.emit(f"br label %{done}")
+    w.emitter.place(singly)
     operation = move.operation.split("_")[0] + "_b32"
     for number, mask in enumerate(inside):
         piece = replace(move, operation=operation, data=move.data + number)
         access.support(piece, Addresses("far", base + 4 * number, _ADDRESS_ROW, mask))
-    t.emitter.emit(f"br label %{done}")
-    t.emitter.place(done)
+    w.emitter.emit(f"br label %{done}")
+    w.emitter.place(done)
 
 
 def _clear(chunk: Chunk, first: int, rows: int) -> None:
@@ -111,7 +105,7 @@ def _clear(chunk: Chunk, first: int, rows: int) -> None:
         chunk.write_row(row, chunk.ops.constant(U32, 0))
 
 
-def _clear_outside(access: Access, first: int, rows: int, outside: Value) -> None:
+def _clear_outside(access: AccessCode, first: int, rows: int, outside: Value) -> None:
     """What an atomic out of range returns is 0."""
     mask = str(outside.ref)
 
@@ -119,12 +113,12 @@ def _clear_outside(access: Access, first: int, rows: int, outside: Value) -> Non
         for row in range(first, first + rows):
             chunk.write_row(row, select(chunk.lanes_of(mask), 0, chunk.row(row)))
 
-    access.t.put_off(write)
+    access.w.put_off(write)
 
 
-def _inside(access: Access, inst: Inst, words: list[Value], soffset: Value, size: int, pieces: int) -> list[Value]:
+def _inside(access: AccessCode, inst: Inst, words: list[Value], soffset: Value, size: int, pieces: int) -> list[Value]:
     """For each piece of ``size`` bytes the lanes in whose range it is; addresses of the first are in _ADDRESS_ROW."""
-    t = access.t
+    w = access.w
     masks = TEMPORARY_MASKS[:pieces]
     index_row, offset_row = _rows(inst)
     base = _base(words) + soffset
@@ -133,8 +127,8 @@ def _inside(access: Access, inst: Inst, words: list[Value], soffset: Value, size
     swizzled = (words[1] >> 31).ne(0)
     records = words[2].to(U64)
     raw_room = select(records > soffset, records - soffset, 0)
-    element = t.ops.constant(U32, 2) << ((words[3] >> 19) & 3)
-    index_stride = t.ops.constant(U32, 8) << ((words[3] >> 21) & 3)
+    element = w.ops.constant(U32, 2) << ((words[3] >> 19) & 3)
+    index_stride = w.ops.constant(U32, 8) << ((words[3] >> 21) & 3)
 
     def write(chunk: Chunk) -> None:
         index, offset = chunk.row(index_row), chunk.row(offset_row) + field(inst, "offset")
@@ -151,16 +145,16 @@ def _inside(access: Access, inst: Inst, words: list[Value], soffset: Value, size
             chunk.write_mask(mask, select(is_raw, in_room, in_records))
         chunk.write_pair(_ADDRESS_ROW, chunk.splat(base) + select(is_woven, woven, linear))
 
-    t.put_off(write, *masks)
-    return [t.scalars.read(mask, t.wave_size // 32).to(U64) for mask in masks]
+    w.put_off(write, *masks)
+    return [w.scalars.read(mask, w.wave_size // 32).to(U64) for mask in masks]
 
 
-def scalar_buffer_load(access: Access, inst: Inst, offset: Value, dwords: int) -> None:
+def scalar_buffer_load(access: AccessCode, inst: Inst, offset: Value, dwords: int) -> None:
     """Dwords outside the resource's range read 0."""
-    t = access.t
+    w = access.w
     sbase, sdst = inst["sbase"].reg, inst["sdst"].reg
     assert sbase is not None and sdst is not None
-    words = [t.scalars.read(sbase.index + i) for i in range(3)]
+    words = [w.scalars.read(sbase.index + i) for i in range(3)]
     stride = (words[1] >> 16) & 0x3FFF
     records = words[2].to(U64)
     size = select(stride.eq(0), records, records * stride.to(U64))
@@ -169,22 +163,22 @@ def scalar_buffer_load(access: Access, inst: Inst, offset: Value, dwords: int) -
     count = minimum(room >> 2, dwords)
     address = (_base(words) + offset) & ~3
     nothing = count.eq(0)
-    known, after = t.emitter.label("some"), t.emitter.label("loaded")
-    t.settle()
-    place = select(nothing, t.ops.let(U64, "ptrtoint ptr %wave to i64"), address)  # any memory: nothing is read there
-    t.emitter.branch(str(nothing.ref), after, known)
-    t.emitter.place(known)
+    known, after = w.emitter.label("some"), w.emitter.label("loaded")
+    w.settle()
+    place = select(nothing, w.ops.let(U64, "ptrtoint ptr %wave to i64"), address)  # any memory: nothing is read there
+    w.emitter.branch(str(nothing.ref), after, known)
+    w.emitter.place(known)
     access.resolve(address, maximum(count, 1) << 2)
-    t.emitter.emit(f"br label %{after}")
-    t.emitter.place(after)
-    at = t.emitter.let(f"inttoptr i64 {place.ref} to ptr")
+    w.emitter.emit(f"br label %{after}")
+    w.emitter.place(after)
+    at = w.emitter.let(f"inttoptr i64 {place.ref} to ptr")
     lanes = ", ".join(f"i64 {i}" for i in range(dwords))
     vector = f"<{dwords} x i64>"
-    first = t.emitter.let(f"insertelement {vector} poison, i64 {count.ref}, i64 0")
-    limits = t.emitter.let(f"shufflevector {vector} {first}, {vector} poison, <{dwords} x i32> zeroinitializer")
-    mask = t.emitter.let(f"icmp ult {vector} <{lanes}>, {limits}")
+    first = w.emitter.let(f"insertelement {vector} poison, i64 {count.ref}, i64 0")
+    limits = w.emitter.let(f"shufflevector {vector} {first}, {vector} poison, <{dwords} x i32> zeroinitializer")
+    mask = w.emitter.let(f"icmp ult {vector} <{lanes}>, {limits}")
     kind = f"<{dwords} x i32>"
     arguments = [("ptr", f"align 4 {at}"), (f"<{dwords} x i1>", mask), (kind, "zeroinitializer")]
-    data = t.emitter.call(kind, f"llvm.masked.load.v{dwords}i32.p0", arguments)
+    data = w.emitter.call(kind, f"llvm.masked.load.v{dwords}i32.p0", arguments)
     for i in range(dwords):
-        t.scalars.write(sdst.index + i, t.ops.let(U32, f"extractelement {kind} {data}, i64 {i}"))
+        w.scalars.write(sdst.index + i, w.ops.let(U32, f"extractelement {kind} {data}, i64 {i}"))

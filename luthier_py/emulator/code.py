@@ -17,7 +17,8 @@ from luthier_py.emulator.layout import SITE_BYTES
 from luthier_py.emulator.parts import effort
 from luthier_py.emulator.pool import Block
 from luthier_py.emulator.text import Text
-from luthier_py.emulator.translate import HostFunction, Numbers, Settings, translate
+from luthier_py.emulator.translate import HostFunction, translate
+from luthier_py.emulator.wave_code import Numbers, Settings
 from luthier_py.errors import Location, LuthierError, Malformed, Unsupported
 from luthier_py.isa import instruction_set
 from luthier_py.isa.instruction import Inst

@@ -6,11 +6,10 @@ Sources: AMD Instinct MI200 ISA, V_READLANE and its like, 11.4 (DS permutes), 12
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from luthier_py.emulator.layout import TEMPORARY_ROW, row_offset
+from luthier_py.emulator.dpp import shuffle_row
+from luthier_py.emulator.layout import TEMPORARY_ROW
 from luthier_py.emulator.operands import field, read_scalar, row_of
+from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst, Operand
 from luthier_py.isa.registers import RegFile
@@ -19,117 +18,110 @@ from luthier_py.isa.semantics.cdna4 import SwapRows
 from luthier_py.isa.semantics.control import CrossLane
 from luthier_py.isa.semantics.lds import Permute
 
-if TYPE_CHECKING:
-    from luthier_py.emulator.translate import Translator
-
 _ROTATE, _QUAD = 0xC000, 0x8000  # modes of the swizzle pattern
 
 
-def cross_lane(t: Translator, inst: Inst, row: CrossLane) -> None:
+def cross_lane(w: WaveCode, inst: Inst, row: CrossLane) -> None:
     source, target = inst["src0"], inst.find("vdst") or inst["sdst"]
     assert target.reg is not None
     if row is CrossLane.WRITE:
-        value = read_scalar(source, 32, t.context)
-        lane = _lane(t, inst)
-        t.settle()
-        t.emitter.emit(f"store i32 {value.ref}, ptr {_element(t, row_of(target.reg), lane)}, align 4")
+        value = read_scalar(source, 32, w.context)
+        lane = _lane(w, inst)
+        w.settle()
+        w.emitter.emit(f"store i32 {value.ref}, ptr {_element(w, row_of(target.reg), lane)}, align 4")
         return
     if source.reg is None or source.reg.file is RegFile.SGPR:
-        t.scalars.write(target.reg.index, read_scalar(source, 32, t.context))
+        w.scalars.write(target.reg.index, read_scalar(source, 32, w.context))
         return
-    lane = _first_lane(t) if row is CrossLane.READ_FIRST else _lane(t, inst)
-    t.scalars.write(target.reg.index, _read(t, row_of(source.reg), lane))
+    lane = _first_lane(w) if row is CrossLane.READ_FIRST else _lane(w, inst)
+    w.scalars.write(target.reg.index, _read(w, row_of(source.reg), lane))
 
 
-def read_first(t: Translator, source: Operand) -> Value:
+def read_first(w: WaveCode, source: Operand) -> Value:
     """A vector register in the lowest lane of EXEC."""
     assert source.reg is not None
-    return _read(t, row_of(source.reg), _first_lane(t))
+    return _read(w, row_of(source.reg), _first_lane(w))
 
 
-def _first_lane(t: Translator) -> Value:
-    mask = t.exec().to(U64)
+def _first_lane(w: WaveCode) -> Value:
+    mask = w.exec().to(U64)
     return select(mask.eq(0), 0, ctz(mask))
 
 
-def _read(t: Translator, row: int, lane: Value) -> Value:
-    t.settle()
-    return t.ops.let(U32, f"load i32, ptr {_element(t, row, lane)}, align 4")
+def _read(w: WaveCode, row: int, lane: Value) -> Value:
+    w.settle()
+    return w.ops.let(U32, f"load i32, ptr {_element(w, row, lane)}, align 4")
 
 
-def _lane(t: Translator, inst: Inst) -> Value:
-    return (read_scalar(inst["src1"], 32, t.context) & (t.wave_size - 1)).to(U64)
+def _lane(w: WaveCode, inst: Inst) -> Value:
+    return (read_scalar(inst["src1"], 32, w.context) & (w.wave_size - 1)).to(U64)
 
 
-def _element(t: Translator, row: int, lane: Value) -> str:
-    return t.emitter.let(f"getelementptr i32, ptr {_row(t, row)}, i64 {lane.ref}")
+def _element(w: WaveCode, row: int, lane: Value) -> str:
+    return w.emitter.let(f"getelementptr i32, ptr {w.row(row)}, i64 {lane.ref}")
 
 
-def _row(t: Translator, row: int) -> str:
-    return t.emitter.let(f"getelementptr i8, ptr %wave, i64 {row_offset(row, t.wave_size)}")
-
-
-def permute(t: Translator, inst: Inst, row: Permute) -> None:
+def permute(w: WaveCode, inst: Inst, row: Permute) -> None:
     """Lanes outside EXEC give 0 to those that read them."""
     target = inst["vdst"].reg
     assert target is not None
     if row is Permute.SWIZZLE:
-        _swizzle(t, inst, row_of(target))
+        _swizzle(w, inst, row_of(target))
         return
     address, data = inst["addr"].reg, inst["data0"].reg
     assert address is not None and data is not None
-    mask = t.exec().to(U64)
-    t.settle()
+    mask = w.exec().to(U64)
+    w.settle()
     arguments = [("ptr", "%wave"), ("i64", str(mask.ref)), ("i64", str(field(inst, "offset"))),
-                 ("ptr", _row(t, row_of(address))), ("ptr", _row(t, row_of(data))), ("ptr", _row(t, TEMPORARY_ROW))]
-    t.emitter.support("void", "permute" if row is Permute.FORWARD else "bpermute", arguments)
-    t.put_off(lambda chunk: chunk.write_row(row_of(target), chunk.row(TEMPORARY_ROW)))
+                 ("ptr", w.row(row_of(address))), ("ptr", w.row(row_of(data))), ("ptr", w.row(TEMPORARY_ROW))]
+    w.emitter.support("void", "permute" if row is Permute.FORWARD else "bpermute", arguments)
+    w.put_off(lambda chunk: chunk.write_row(row_of(target), chunk.row(TEMPORARY_ROW)))
 
 
-def _swizzle(t: Translator, inst: Inst, target: int) -> None:
+def _swizzle(w: WaveCode, inst: Inst, target: int) -> None:
     source = inst["addr"].reg
     assert source is not None
-    sources = swizzle_sources(field(inst, "offset"), t.wave_size)
-    whole, mask = shuffle_row(t, row_of(source), sources)
-    place = _row(t, TEMPORARY_ROW)
-    vector = f"<{t.wave_size} x i32>"
-    kept = t.emitter.let(f"select <{t.wave_size} x i1> {mask}, {vector} {whole}, {vector} zeroinitializer")
-    t.emitter.emit(f"store {vector} {kept}, ptr {place}, align 64")
-    t.put_off(lambda chunk: chunk.write_row(target, chunk.row(TEMPORARY_ROW)))
+    sources = swizzle_sources(field(inst, "offset"), w.wave_size)
+    whole, mask = shuffle_row(w, row_of(source), sources)
+    place = w.row(TEMPORARY_ROW)
+    vector = f"<{w.wave_size} x i32>"
+    kept = w.emitter.let(f"select <{w.wave_size} x i1> {mask}, {vector} {whole}, {vector} zeroinitializer")
+    w.emitter.emit(f"store {vector} {kept}, ptr {place}, align 64")
+    w.put_off(lambda chunk: chunk.write_row(target, chunk.row(TEMPORARY_ROW)))
 
 
-def swap_rows(t: Translator, inst: Inst, row: SwapRows) -> None:
+def swap_rows(w: WaveCode, inst: Inst, row: SwapRows) -> None:
     """What comes from a lane that is not active is left out, or 0 with bound_ctrl; fi takes it as it is."""
     first, second = inst["vdst"].reg, inst["src0"].reg
     assert first is not None and second is not None
-    lanes, mask = t.wave_size, t.exec()
-    t.settle()
+    lanes, mask = w.wave_size, w.exec()
+    w.settle()
     vector, flags = f"<{lanes} x i32>", f"<{lanes} x i1>"
-    active = t.emitter.let(f"bitcast i{lanes} {mask.ref} to {flags}")
-    places = [_row(t, row_of(reg)) for reg in (first, second)]
-    old = [t.emitter.let(f"load {vector}, ptr {place}, align 64") for place in places]
+    active = w.emitter.let(f"bitcast i{lanes} {mask.ref} to {flags}")
+    places = [w.row(row_of(reg)) for reg in (first, second)]
+    old = [w.emitter.let(f"load {vector}, ptr {place}, align 64") for place in places]
     for number, place in enumerate(places):
         changes = [lane // row.lanes % 2 != number for lane in range(lanes)]
         others = [lane ^ row.lanes if change else lane for lane, change in enumerate(changes)]
         picked = ", ".join(f"i32 {lanes * change + other}" for other, change in zip(others, changes, strict=True))
-        new = t.emitter.let(f"shufflevector {vector} {old[number]}, {vector} {old[1 - number]}, {vector} <{picked}>")
+        new = w.emitter.let(f"shufflevector {vector} {old[number]}, {vector} {old[1 - number]}, {vector} <{picked}>")
         sources = ", ".join(f"i32 {other}" for other in others)
-        given = t.emitter.let(f"shufflevector {flags} {active}, {flags} poison, {vector} <{sources}>")
+        given = w.emitter.let(f"shufflevector {flags} {active}, {flags} poison, {vector} <{sources}>")
         taken = active
         if not field(inst, "fi"):
             if field(inst, "bound_ctrl"):
-                new = t.emitter.let(f"select {flags} {given}, {vector} {new}, {vector} zeroinitializer")
+                new = w.emitter.let(f"select {flags} {given}, {vector} {new}, {vector} zeroinitializer")
             else:
-                taken = t.emitter.let(f"and {flags} {active}, {given}")
-        kept = t.emitter.let(f"select {flags} {taken}, {vector} {new}, {vector} {old[number]}")
-        t.emitter.emit(f"store {vector} {kept}, ptr {place}, align 64")
+                taken = w.emitter.let(f"and {flags} {active}, {given}")
+        kept = w.emitter.let(f"select {flags} {taken}, {vector} {new}, {vector} {old[number]}")
+        w.emitter.emit(f"store {vector} {kept}, ptr {place}, align 64")
 
 
-def transpose(t: Translator, source: int, target: int, bits: int) -> None:
+def transpose(w: WaveCode, source: int, target: int, bits: int) -> None:
     """Rows ``source`` and the next: tiles of 16 columns, 8 bytes a lane. A column for each lane goes to ``target``."""
-    lanes, each = t.wave_size, 32 // bits
+    lanes, each = w.wave_size, 32 // bits
     vector = f"<{lanes} x i32>"
-    rows = [t.emitter.let(f"load {vector}, ptr {_row(t, source + word)}, align 64") for word in range(2)]
+    rows = [w.emitter.let(f"load {vector}, ptr {w.row(source + word)}, align 64") for word in range(2)]
     per_row = 16 * bits // 64  # lanes that hold a row of the tile
     for word in range(2):
         whole = "zeroinitializer"
@@ -140,25 +132,12 @@ def transpose(t: Translator, source: int, target: int, bits: int) -> None:
                 wanted.append((lane // 16 * 16 + per_row * (word * each + part) + place, element))
             picked = ", ".join(f"i32 {element // each * lanes + giver}" for giver, element in wanted)
             shifts = ", ".join(f"i32 {element % each * bits}" for _, element in wanted)
-            given = t.emitter.let(f"shufflevector {vector} {rows[0]}, {vector} {rows[1]}, {vector} <{picked}>")
-            low = t.emitter.let(f"lshr {vector} {given}, <{shifts}>")
-            one = t.emitter.let(f"and {vector} {low}, splat (i32 {(1 << bits) - 1})")
-            moved = t.emitter.let(f"shl {vector} {one}, splat (i32 {part * bits})")
-            whole = t.emitter.let(f"or {vector} {whole}, {moved}")
-        t.emitter.emit(f"store {vector} {whole}, ptr {_row(t, target + word)}, align 64")
-
-
-def shuffle_row(t: Translator, row: int, sources: Sequence[int | None]) -> tuple[str, str]:
-    """A row of the whole wave with lanes moved, and which of them came from a lane of EXEC."""
-    lanes = t.wave_size
-    mask = t.exec()
-    t.settle()
-    vector, flags = f"<{lanes} x i32>", f"<{lanes} x i1>"
-    picked = ", ".join(f"i32 {lanes if source is None else source}" for source in sources)
-    whole = t.emitter.let(f"load {vector}, ptr {_row(t, row)}, align 64")
-    active = t.emitter.let(f"bitcast i{lanes} {mask.ref} to {flags}")
-    moved = t.emitter.let(f"shufflevector {vector} {whole}, {vector} zeroinitializer, {vector} <{picked}>")
-    return moved, t.emitter.let(f"shufflevector {flags} {active}, {flags} zeroinitializer, {vector} <{picked}>")
+            given = w.emitter.let(f"shufflevector {vector} {rows[0]}, {vector} {rows[1]}, {vector} <{picked}>")
+            low = w.emitter.let(f"lshr {vector} {given}, <{shifts}>")
+            one = w.emitter.let(f"and {vector} {low}, splat (i32 {(1 << bits) - 1})")
+            moved = w.emitter.let(f"shl {vector} {one}, splat (i32 {part * bits})")
+            whole = w.emitter.let(f"or {vector} {whole}, {moved}")
+        w.emitter.emit(f"store {vector} {whole}, ptr {w.row(target + word)}, align 64")
 
 
 def swizzle_sources(pattern: int, lanes: int) -> list[int]:

@@ -22,7 +22,7 @@ from luthier_py.emulator.pool import Pool
 from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.emulator.segments import segments
 from luthier_py.emulator.shape import shape_of
-from luthier_py.emulator.translate import Settings
+from luthier_py.emulator.wave_code import Settings
 from luthier_py.errors import Invalid
 from luthier_py.isa.target import Target, emulated_target
 from luthier_py.loader import MEMORY, load

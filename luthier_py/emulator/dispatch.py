@@ -31,7 +31,7 @@ from luthier_py.emulator.residency import of_device
 from luthier_py.emulator.shape import Shape
 from luthier_py.emulator.slot import Slot
 from luthier_py.emulator.standing import told
-from luthier_py.emulator.translate import Counted
+from luthier_py.emulator.wave_code import Counted
 from luthier_py.errors import DeviceError, Location, Malformed, TimeLimit
 from luthier_py.isa.instruction import Inst
 from luthier_py.runtime.time_limit import check_time_limit

@@ -7,17 +7,15 @@ stay inside it. For the others the whole row is moved, before the strip, to a te
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from luthier_py.emulator.layout import CHUNK, TEMPORARY_ROW, row_offset
+from luthier_py.emulator.layout import CHUNK, TEMPORARY_ROW
 from luthier_py.emulator.strip import FULL, Chunk
+from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.semantics.algebra import BOOL, U32, Prim, Value, select
-
-if TYPE_CHECKING:
-    from luthier_py.emulator.translate import Translator
 
 _ALL = 0xF
 _MOVED_ROW = TEMPORARY_ROW + 4  # a pair
@@ -68,7 +66,7 @@ class Dpp:
     valid: str = ""                # then: the scalar mask of lanes that have a source in EXEC
 
     @staticmethod
-    def of(t: Translator, inst: Inst, source_row: int | None, rows: int) -> Dpp | None:
+    def of(w: WaveCode, inst: Inst, source_row: int | None, rows: int) -> Dpp | None:
         """The instruction's DPP controls; its source's rows are moved now if they cross rows of lanes."""
         if OpFlag.DPP not in inst.op.flags:
             return None
@@ -76,7 +74,7 @@ class Dpp:
         control, row_mask, banks, bound = (inst[name].value for name in names)
         if control in _CROSSING or control in (_BROADCAST_15, _BROADCAST_31):
             assert source_row is not None
-            valid = _move(t, source_row, rows, wave_sources(control, t.wave_size))
+            valid = _move(w, source_row, rows, wave_sources(control, w.wave_size))
             return Dpp(control, row_mask, banks, bool(bound), source_row, valid)
         row_sources(control)  # refuses what is not supported
         return Dpp(control, row_mask, banks, bool(bound))
@@ -127,15 +125,25 @@ def _shuffle(chunk: Chunk, value: Value, control: int) -> Value:
     return chunk.ops.let(value.type, moved)
 
 
-def _move(t: Translator, row: int, rows: int, sources: tuple[int | None, ...]) -> str:
+def _move(w: WaveCode, row: int, rows: int, sources: tuple[int | None, ...]) -> str:
     """Move whole rows to _MOVED_ROW, zeros for lanes without an active source; the mask of those with one."""
-    from luthier_py.emulator.crosslane import shuffle_row
-
-    vector, flags = f"<{t.wave_size} x i32>", f"<{t.wave_size} x i1>"
+    vector, flags = f"<{w.wave_size} x i32>", f"<{w.wave_size} x i1>"
     mask = ""
     for i in range(rows):
-        moved, mask = shuffle_row(t, row + i, sources)
-        kept = t.emitter.let(f"select {flags} {mask}, {vector} {moved}, {vector} zeroinitializer")
-        place = t.emitter.let(f"getelementptr i8, ptr %wave, i64 {row_offset(_MOVED_ROW + i, t.wave_size)}")
-        t.emitter.emit(f"store {vector} {kept}, ptr {place}, align 64")
-    return t.emitter.let(f"bitcast {flags} {mask} to i{t.wave_size}")
+        moved, mask = shuffle_row(w, row + i, sources)
+        kept = w.emitter.let(f"select {flags} {mask}, {vector} {moved}, {vector} zeroinitializer")
+        w.emitter.emit(f"store {vector} {kept}, ptr {w.row(_MOVED_ROW + i)}, align 64")
+    return w.emitter.let(f"bitcast {flags} {mask} to i{w.wave_size}")
+
+
+def shuffle_row(w: WaveCode, row: int, sources: Sequence[int | None]) -> tuple[str, str]:
+    """A row of the whole wave with lanes moved, and which of them came from a lane of EXEC."""
+    lanes = w.wave_size
+    mask = w.exec()
+    w.settle()
+    vector, flags = f"<{lanes} x i32>", f"<{lanes} x i1>"
+    picked = ", ".join(f"i32 {lanes if source is None else source}" for source in sources)
+    whole = w.emitter.let(f"load {vector}, ptr {w.row(row)}, align 64")
+    active = w.emitter.let(f"bitcast i{lanes} {mask.ref} to {flags}")
+    moved = w.emitter.let(f"shufflevector {vector} {whole}, {vector} zeroinitializer, {vector} <{picked}>")
+    return moved, w.emitter.let(f"shufflevector {flags} {active}, {flags} zeroinitializer, {vector} <{picked}>")

@@ -12,10 +12,8 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from luthier_py.emulator.rounding import Arithmetic, arithmetic_of, wider
 from luthier_py.isa.semantics.algebra import BOOL, F16, F32, F64, U32, Kind, Prim, Type, Value, select
 
-_DEFAULT = Arithmetic()
 _FLOAT_NAME = {16: "half", 32: "float", 64: "double"}
 _STRUCT = {16: "<e", 32: "<f", 64: "<d"}
 
@@ -118,8 +116,6 @@ class LlvmOps:
         self.lanes = lanes
         self.lane_numbers: Callable[[], str] = lambda: "0"
         """Text of the vector of lane numbers."""
-        self.arithmetic = Arithmetic()
-        """What MODE says of rounding, for the instruction being written."""
         self._types: dict[Type, str] = {}
 
     def name(self, type: Type) -> str:
@@ -167,13 +163,14 @@ class LlvmOps:
     def apply(self, prim: Prim, type: Type, *operands: Value) -> Value:
         a = operands[0] if operands else None
         if a is not None and a.type == F16 and prim in _IN_WIDER:
-            return self.apply(prim, F32, *wider(self, prim, operands)).to(F16)
+            return self.apply(prim, F32, *self.widened(prim, operands)).to(F16)
         if a is not None and a.type == F16 and prim is Prim.FMA:
             return self.apply(prim, F64, *(x.to(F64) for x in operands)).to(F16)
-        by_mode = arithmetic_of(self, prim, type, operands) if self.arithmetic != _DEFAULT else None
-        if by_mode is not None:
-            return by_mode
         return _LOWER[prim](self, prim, type, operands)
+
+    def widened(self, prim: Prim, operands: tuple[Value, ...]) -> list[Value]:
+        """Operands of f16 as f32."""
+        return [operand.to(F32) for operand in operands]
 
     def intrinsic(self, name: str, type: Type, operands: Iterable[Value],
                   extra: tuple[tuple[str, str], ...] = ()) -> Value:

@@ -7,69 +7,58 @@ Invariant: whatever the index is, only rows of the wave's VGPRs are touched.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
-from luthier_py.emulator.layout import TEMPORARY_ROW, row_offset
+from luthier_py.emulator.layout import TEMPORARY_ROW
 from luthier_py.emulator.operands import read_scalar
+from luthier_py.emulator.wave_code import Index, WaveCode
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Access, Inst, Operand
 from luthier_py.isa.registers import M0, RegFile, vgpr
-from luthier_py.isa.semantics.algebra import U32, U64, Value
+from luthier_py.isa.semantics.algebra import U32, U64
 from luthier_py.isa.semantics.control import Indexing
-
-if TYPE_CHECKING:
-    from luthier_py.emulator.translate import Translator
 
 _COPIES = TEMPORARY_ROW + 8  # two rows for each of three sources and the destination
 _ROLES = {"src0": 0, "src1": 1, "src2": 2, "vdst": 3}
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
-    """An open region: ``roles`` has a bit for each of src0, src1, src2, vdst that is relative."""
-
-    roles: int
-    offset: Value  # of rows
-
-
-def index_mode(t: Translator, inst: Inst, row: Indexing) -> None:
+def index_mode(w: WaveCode, inst: Inst, row: Indexing) -> None:
     """Open, change or close a region, or move a scalar register."""
     if row is Indexing.OFF:
-        t.index = None
+        w.index = None
     elif row is Indexing.ON:
         roles = next(operand.value for operand in inst.operands if operand.name != "src0")
-        offset = read_scalar(inst["src0"], 32, t.context) & 0xFF
-        t.scalars.write(M0, (t.scalars.read(M0) & 0xFFFF0F00) | offset | (roles & 15) << 12)
-        t.index = Index(roles & 15, offset.to(U64))
+        offset = read_scalar(inst["src0"], 32, w.context) & 0xFF
+        w.scalars.write(M0, (w.scalars.read(M0) & 0xFFFF0F00) | offset | (roles & 15) << 12)
+        w.index = Index(roles & 15, offset.to(U64))
     elif row is Indexing.READ_SCALAR:
         source, target = inst["src0"].reg, inst["sdst"].reg
         assert source is not None and target is not None
-        place = _scalar_place(t, source.index)
+        place = _scalar_place(w, source.index)
         type = U32 if target.dwords == 1 else U64
-        t.scalars.flush()
-        t.scalars.write(target.index, t.ops.let(type, f"load {t.ops.name(type)}, ptr {place}, align 4"))
+        w.scalars.flush()
+        w.scalars.write(target.index, w.ops.let(type, f"load {w.ops.name(type)}, ptr {place}, align 4"))
     elif row is Indexing.WRITE_SCALAR:
         target = inst["sdst"].reg
         assert target is not None
-        value = read_scalar(inst["src0"], 32 * target.dwords, t.context)
-        place = _scalar_place(t, target.index)
-        t.scalars.flush()
-        t.emitter.emit(f"store i{32 * target.dwords} {value.ref}, ptr {place}, align 4")
-        t.scalars.forget()
+        value = read_scalar(inst["src0"], 32 * target.dwords, w.context)
+        place = _scalar_place(w, target.index)
+        w.scalars.flush()
+        w.emitter.emit(f"store i{32 * target.dwords} {value.ref}, ptr {place}, align 4")
+        w.scalars.forget()
     else:
         raise Unsupported(f"the emulator does not know {inst.op.mnemonic}")
 
 
-def _scalar_place(t: Translator, first: int) -> str:
+def _scalar_place(w: WaveCode, first: int) -> str:
     """Pointer to the SGPR that ``first`` + M0 names, kept among the SGPRs and VCC."""
-    number = (t.scalars.read(M0) + first) & 127
-    t.settle()
-    offset = t.emitter.let(f"mul i64 {number.to(U64).ref}, 4")
-    return t.emitter.let(f"getelementptr i8, ptr %wave, i64 {offset}")
+    number = (w.scalars.read(M0) + first) & 127
+    w.settle()
+    offset = w.emitter.let(f"mul i64 {number.to(U64).ref}, 4")
+    return w.emitter.let(f"getelementptr i8, ptr %wave, i64 {offset}")
 
 
-def relocated(t: Translator, inst: Inst, index: Index) -> Inst:
+def relocated(w: WaveCode, inst: Inst, index: Index) -> Inst:
     """``inst`` with relative operands replaced by copies in temporary rows."""
     operands = []
     for operand in inst.operands:
@@ -78,44 +67,43 @@ def relocated(t: Translator, inst: Inst, index: Index) -> Inst:
             operands.append(operand)
             continue
         for word in range(operand.reg.dwords):
-            _copy(t, _place(t, operand.reg.index + word, index), _fixed(t, role, word), None)
+            _copy(w, _place(w, operand.reg.index + word, index), _fixed(w, role, word), None)
         operands.append(replace(operand, reg=vgpr(_COPIES + 2 * role, operand.reg.dwords)))
     return Inst(inst.op, inst.fields, inst.literal, inst.raw, tuple(operands))
 
 
-def write_back(t: Translator, inst: Inst, index: Index) -> None:
+def write_back(w: WaveCode, inst: Inst, index: Index) -> None:
     """Copy a relative destination from its temporary rows, in the lanes of EXEC."""
     for operand in inst.operands:
         role = _ROLES.get(operand.name)
         if role is not None and _relative(operand, index, role) and Access.WRITE in operand.access and operand.reg:
-            mask = t.exec()
-            t.settle()
+            mask = w.exec()
+            w.settle()
             for word in range(operand.reg.dwords):
-                _copy(t, _fixed(t, role, word), _place(t, operand.reg.index + word, index), str(mask.ref))
+                _copy(w, _fixed(w, role, word), _place(w, operand.reg.index + word, index), str(mask.ref))
 
 
 def _relative(operand: Operand, index: Index, role: int) -> bool:
     return bool(operand.reg is not None and operand.reg.file is RegFile.VGPR and index.roles >> role & 1)
 
 
-def _place(t: Translator, row: int, index: Index) -> str:
+def _place(w: WaveCode, row: int, index: Index) -> str:
     number = (index.offset + row) & 255
-    bytes_ = t.emitter.let(f"mul i64 {number.ref}, {4 * t.wave_size}")
-    base = t.emitter.let(f"getelementptr i8, ptr %wave, i64 {row_offset(0, t.wave_size)}")
-    return t.emitter.let(f"getelementptr i8, ptr {base}, i64 {bytes_}")
+    bytes_ = w.emitter.let(f"mul i64 {number.ref}, {4 * w.wave_size}")
+    return w.emitter.let(f"getelementptr i8, ptr {w.row(0)}, i64 {bytes_}")
 
 
-def _fixed(t: Translator, role: int, word: int) -> str:
-    return t.emitter.let(f"getelementptr i8, ptr %wave, i64 {row_offset(_COPIES + 2 * role + word, t.wave_size)}")
+def _fixed(w: WaveCode, role: int, word: int) -> str:
+    return w.row(_COPIES + 2 * role + word)
 
 
-def _copy(t: Translator, source: str, target: str, mask: str | None) -> None:
-    t.settle()
-    lanes = t.wave_size
+def _copy(w: WaveCode, source: str, target: str, mask: str | None) -> None:
+    w.settle()
+    lanes = w.wave_size
     vector = f"<{lanes} x i32>"
-    value = t.emitter.let(f"load {vector}, ptr {source}, align 64")
+    value = w.emitter.let(f"load {vector}, ptr {source}, align 64")
     if mask is not None:
-        active = t.emitter.let(f"bitcast i{lanes} {mask} to <{lanes} x i1>")
-        old = t.emitter.let(f"load {vector}, ptr {target}, align 64")
-        value = t.emitter.let(f"select <{lanes} x i1> {active}, {vector} {value}, {vector} {old}")
-    t.emitter.emit(f"store volatile {vector} {value}, ptr {target}, align 64")
+        active = w.emitter.let(f"bitcast i{lanes} {mask} to <{lanes} x i1>")
+        old = w.emitter.let(f"load {vector}, ptr {target}, align 64")
+        value = w.emitter.let(f"select <{lanes} x i1> {active}, {vector} {value}, {vector} {old}")
+    w.emitter.emit(f"store volatile {vector} {value}, ptr {target}, align 64")

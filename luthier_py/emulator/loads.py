@@ -11,16 +11,12 @@ sees what it would have seen at its place.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from luthier_py.emulator.emitter import Emitter
-from luthier_py.emulator.layout import CHUNK, LOADED_ROW, SITE, row_offset
+from luthier_py.emulator.layout import CHUNK, LOADED_ROW, SITE
 from luthier_py.emulator.strip import FULL, Chunk
+from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.isa.semantics.algebra import U32, Value
-
-if TYPE_CHECKING:
-    from luthier_py.emulator.access import Addresses
-    from luthier_py.emulator.translate import Translator
 
 _WORDS = f"<{CHUNK} x i32>"
 _ZEROS = f"{_WORDS} zeroinitializer"
@@ -29,10 +25,20 @@ _ADDRESS_ROW = LOADED_ROW + 8  # a pair, for lanes that go one by one
 
 
 @dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where: see native for the kinds."""
+
+    kind: str
+    base: Value
+    row: int
+    mask: Value
+
+
+@dataclass(frozen=True, slots=True)
 class ChunkLoad:
     """One load instruction: ``targets`` are the rows of its first element, and of its second if it is a pair."""
 
-    t: Translator
+    w: WaveCode
     where: Addresses
     site: str              # pointer to the site, made before the loop
     words: int
@@ -41,7 +47,7 @@ class ChunkLoad:
 
     def write(self, chunk: Chunk) -> None:
         """See Strip.add."""
-        e = self.t.emitter
+        e = self.w.emitter
         offsets = str(chunk.row(self.where.row).ref)
         highs = str(chunk.row(self.where.row + 1).ref) if self._far else ""
         known = _Known.of(self, chunk, offsets, highs)
@@ -73,16 +79,16 @@ class ChunkLoad:
 
     def _places(self, at: str) -> list[str]:
         """Addresses of the elements of a pair."""
-        e = self.t.emitter
+        e = self.w.emitter
         return [at] if len(self.targets) == 1 else [at, e.let(f"add i64 {at}, {self.distance}")]
 
     def _inside(self, known: _Known, fits: str, size: int) -> str:
         """Whether the lanes fit the pattern, and ``size`` bytes from the first address are there."""
-        e = self.t.emitter
+        e = self.w.emitter
         return e.let(f"and i1 {e.inside(known.at, str(size + self.distance), known.begin, known.finish)}, {fits}")
 
     def _vectors(self, at: str) -> list[str]:
-        e, count = self.t.emitter, CHUNK * self.words
+        e, count = self.w.emitter, CHUNK * self.words
         whole = f"<{count} x i32>"
         data = e.let(f"load {whole}, ptr {e.let(f'inttoptr i64 {at} to ptr')}, align 1")
         if self.words == 1:
@@ -91,7 +97,7 @@ class ChunkLoad:
         return [e.let(f"shufflevector {whole} {data}, {whole} poison, {_WORDS} <{lanes}>") for lanes in picked]
 
     def _broadcasts(self, at: str) -> list[str]:
-        e = self.t.emitter
+        e = self.w.emitter
         pointer = e.let(f"inttoptr i64 {at} to ptr")
         found = []
         for word in range(self.words):
@@ -105,11 +111,11 @@ class ChunkLoad:
 
     def _call(self, chunk: Chunk, offsets: str, highs: str, after: str) -> None:
         """Load the chunk's lanes of EXEC one by one."""
-        e = self.t.emitter
+        e = self.w.emitter
         for row, values in ((_ADDRESS_ROW, offsets), (_ADDRESS_ROW + 1, highs)):
             if values:
                 e.emit(f"store {_WORDS} {values}, ptr {chunk.address(row)}, align 64")
-        rows = [_row(self.t, row) for row in (_ADDRESS_ROW, LOADED_ROW, LOADED_ROW + self.words)]
+        rows = [self.w.row(row) for row in (_ADDRESS_ROW, LOADED_ROW, LOADED_ROW + self.words)]
         element = f"{'p' if len(self.targets) > 1 else ''}b{32 * self.words}"
         done = e.support("i1", f"{self.where.kind}_gather_{element}", [
             ("ptr", "%wave"), ("i64", chunk.mask_of_lanes()), ("i64", str(self.where.base.ref)), ("ptr", rows[0]),
@@ -130,7 +136,7 @@ class _Known:
 
     @staticmethod
     def of(load: ChunkLoad, chunk: Chunk, offsets: str, highs: str) -> _Known:
-        e, where = load.t.emitter, load.where
+        e, where = load.w.emitter, load.where
         first = e.let(f"extractelement {_WORDS} {offsets}, i64 0")
         deltas = e.let(f"sub {_WORDS} {offsets}, {_splat(e, first)}")
         steps = ", ".join(f"i32 {4 * load.words * lane}" for lane in range(CHUNK))
@@ -156,10 +162,6 @@ class _Known:
             full = e.let(f"icmp eq i32 {chunk.mask_bits()}, {_LANES}")
             even, same = (e.let(f"and i1 {x}, {full}") for x in (even, same))
         return _Known(start, begin, finish, even, same)
-
-
-def _row(t: Translator, row: int) -> str:
-    return t.emitter.let(f"getelementptr i8, ptr %wave, i64 {row_offset(row, t.wave_size)}")
 
 
 def _splat(e: Emitter, value: str) -> str:

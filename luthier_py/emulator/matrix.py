@@ -8,11 +8,10 @@ bf16 take and give denormals as zeros (MIOpen, "MI200 MFMA behavior specifics").
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from luthier_py.emulator.emitter import Emitter, LlvmOps
-from luthier_py.emulator.layout import CHUNK, TEMPORARY_ROW, row_offset
+from luthier_py.emulator.layout import CHUNK, TEMPORARY_ROW
 from luthier_py.emulator.operands import field, row_of
+from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.semantics import rows
@@ -20,50 +19,43 @@ from luthier_py.isa.semantics.algebra import F16, F32, F64, I8, I32, U8, U16, U3
 from luthier_py.isa.semantics.floats import flush_denormals
 from luthier_py.isa.semantics.matrix import WAVE, Matrix
 
-if TYPE_CHECKING:
-    from luthier_py.emulator.translate import Translator
-
 _RESULT = {"f32": F32, "f16": F32, "bf16": F32, "i8": I32, "f64": F64}
 _FLUSHED = "_flushed"  # end of the names of functions that do
 _ELEMENT_BITS = {"f32": 32, "f16": 16, "bf16": 16, "i8": 8, "f64": 64}
 
 
-def matrix(t: Translator, inst: Inst, shape: Matrix) -> None:
+def matrix(w: WaveCode, inst: Inst, shape: Matrix) -> None:
     """Call the function of the shape."""
     if field(inst, "cbsz") or field(inst, "abid") or field(inst, "blgp"):
         raise Unsupported(f"{inst.op.mnemonic} with cbsz, abid or blgp")
-    t.settle()
-    pointers = [_place(t, inst, name) for name in ("src0", "src1")]
-    stride = 4 * t.wave_size
+    w.settle()
+    pointers = [_place(w, inst, name) for name in ("src0", "src1")]
+    stride = 4 * w.wave_size
     if inst["src2"].reg is None:
-        pointers.append(_constant(t, inst, shape))
+        pointers.append(_constant(w, inst, shape))
         stride = 0
     else:
-        pointers.append(_place(t, inst, "src2"))
-    arguments = [("ptr", pointer) for pointer in (*pointers, _place(t, inst, "vdst"))]
+        pointers.append(_place(w, inst, "src2"))
+    arguments = [("ptr", pointer) for pointer in (*pointers, _place(w, inst, "vdst"))]
     function = "matrix_" + inst.op.base.removeprefix("V_MFMA_").lower()
-    if t.settings.half_matrices_flush and shape.kind in ("f16", "bf16"):
+    if w.settings.half_matrices_flush and shape.kind in ("f16", "bf16"):
         function += _FLUSHED
-    t.emitter.support("void", function, [*arguments, ("i64", str(stride))])
+    w.emitter.support("void", function, [*arguments, ("i64", str(stride))])
 
 
-def _row_pointer(t: Translator, row: int) -> str:
-    return t.emitter.let(f"getelementptr i8, ptr %wave, i64 {row_offset(row, t.wave_size)}")
-
-
-def _place(t: Translator, inst: Inst, name: str) -> str:
+def _place(w: WaveCode, inst: Inst, name: str) -> str:
     reg = inst[name].reg
     assert reg is not None
-    return _row_pointer(t, row_of(reg))
+    return w.row(row_of(reg))
 
 
-def _constant(t: Translator, inst: Inst, shape: Matrix) -> str:
+def _constant(w: WaveCode, inst: Inst, shape: Matrix) -> str:
     """A row (two for f64) that holds an inline constant in every lane."""
     for i in range(2 if shape.kind == "f64" else 1):
         bits = inst["src2"].value >> 32 * i & 0xFFFFFFFF
-        pointer = _row_pointer(t, TEMPORARY_ROW + i)
-        t.emitter.emit(f"store <{WAVE} x i32> splat (i32 {bits}), ptr {pointer}, align 64")
-    return _row_pointer(t, TEMPORARY_ROW)
+        pointer = w.row(TEMPORARY_ROW + i)
+        w.emitter.emit(f"store <{WAVE} x i32> splat (i32 {bits}), ptr {pointer}, align 64")
+    return w.row(TEMPORARY_ROW)
 
 
 def matrix_function(name: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from luthier_py.emulator.code import Code
 from luthier_py.emulator.memory import Allocation, Memory, write_bytes
 from luthier_py.emulator.text import ObjectText
-from luthier_py.emulator.translate import Settings
+from luthier_py.emulator.wave_code import Settings
 from luthier_py.errors import DeviceError, Invalid, Malformed, Unsupported
 from luthier_py.loader import CodeObject, RelocationKind, SegmentFlag
 from luthier_py.runtime.device import Buffer, KernelHandle

@@ -9,13 +9,10 @@ Invariant: scalar operands are read when the instruction is put off, vector ones
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from luthier_py.emulator.dpp import Dpp
 from luthier_py.emulator.layout import AGPR_ROW
-from luthier_py.emulator.modes import Mode
-from luthier_py.emulator.scalars import Scalars
 from luthier_py.emulator.strip import Chunk
+from luthier_py.emulator.wave_code import Context
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import SRC_EXECZ, SRC_NULL, SRC_SCC, SRC_VCCZ, Access, Inst, Operand, OperandKind
 from luthier_py.isa.registers import EXEC, VCC, Reg, RegFile
@@ -54,27 +51,6 @@ def row_of(reg: Reg) -> int:
 def field(inst: Inst, name: str, default: int = 0) -> int:
     operand = inst.find(name)
     return default if operand is None else operand.value
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What reading and writing operands depends on beside the instruction."""
-
-    scalars: Scalars
-    wave_size: int
-    apertures: dict[int, Value]      # operand encoding -> u64
-    mode: Mode
-
-    def flushes_sources(self, type: Type) -> bool:
-        """Whether denormals of a float type become zeros when they are read."""
-        return type.kind is Kind.FLOAT and self.mode.flushes_sources(type)
-
-    def flushes_results(self, type: Type) -> bool:
-        return type.kind is Kind.FLOAT and self.mode.flushes_results(type)
-
-    def scales(self, type: Type) -> bool:
-        """Whether omod does anything: only without denormals, and without IEEE mode (CDNA 3 ISA, 6.2.2)."""
-        return self.flushes_results(type) and not self.mode.ieee
 
 
 class Raw:

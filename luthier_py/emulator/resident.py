@@ -24,7 +24,7 @@ from luthier_py.emulator.pool import Pool
 from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.emulator.shape import Shape, shape_of_packet
 from luthier_py.emulator.text import MemoryText
-from luthier_py.emulator.translate import Settings
+from luthier_py.emulator.wave_code import Settings
 from luthier_py.errors import DeviceError, DeviceFault, FaultKind, Location, Malformed
 from luthier_py.isa.target import Target, emulated_target
 from luthier_py.loader import KernelDescriptor, KernelRecord

@@ -13,12 +13,10 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from luthier_py.isa.semantics.algebra import F16, F32, F64, U16, Kind, Prim, Type, Value, select
-
-if TYPE_CHECKING:
-    from luthier_py.emulator.emitter import LlvmOps
+from luthier_py.emulator.emitter import LlvmOps
+from luthier_py.isa.semantics.algebra import F16, F64, U16, Kind, Prim, Type, Value, select
 
 
 class Rounding(Enum):
@@ -44,50 +42,56 @@ _NAME = re.compile(r"luthier_rounded_(\w+?)_(up|down|zero)_v(\d+)f(32|64)")
 _FORMATS = {"32": "float", "64": "double"}
 
 
-@contextmanager
-def computing(ops: LlvmOps, arithmetic: Arithmetic) -> Iterator[None]:
-    """Primitives inside compute so."""
-    before, ops.arithmetic = ops.arithmetic, arithmetic
-    try:
-        yield
-    finally:
-        ops.arithmetic = before
+class RoundedOps(LlvmOps):
+    """The algebra under a MODE."""
+
+    arithmetic = Arithmetic()
+    """For the instruction being written."""
+
+    @contextmanager
+    def computing(self, arithmetic: Arithmetic) -> Iterator[None]:
+        """Primitives inside compute so."""
+        before, self.arithmetic = self.arithmetic, arithmetic
+        try:
+            yield
+        finally:
+            self.arithmetic = before
+
+    def apply(self, prim: Prim, type: Type, *operands: Value) -> Value:
+        result = self._by_mode(prim, type, operands) if type.kind is Kind.FLOAT else None
+        return super().apply(prim, type, *operands) if result is None else result
+
+    def widened(self, prim: Prim, operands: tuple[Value, ...]) -> list[Value]:
+        """Where the result must stay finite it must not overflow in f32 either."""
+        wide = super().widened(prim, operands)
+        if prim is Prim.EXP2 and self.arithmetic.keeps_f16_finite:
+            most = 127.0
+            wide = [select((x > most) & (x < float("inf")), most, x) for x in wide]
+        return wide
+
+    def _by_mode(self, prim: Prim, type: Type, operands: tuple[Value, ...]) -> Value | None:
+        """The result where MODE matters; None where it does not."""
+        rounding, keeps_f16_finite = self.arithmetic
+        if prim is Prim.CONVERT:
+            if type == F16 and keeps_f16_finite:
+                with self.computing(Arithmetic(rounding)):
+                    return _without_overflow(operands[0].to(F16), operands[0])
+            return _converted(self, rounding, type, operands[0]) if rounding is not Rounding.NEAREST else None
+        if prim not in _HOST_NAMES or rounding is Rounding.NEAREST or type == F16:
+            return None
+        vector = self.name(type)
+        function = f"rounded_{prim.name.lower()}_{rounding.name.lower()}_{self.suffix(type)}"
+        return self.value(type, self.emitter.support(vector, function, [(vector, str(x.ref)) for x in operands]))
 
 
-def wider(ops: LlvmOps, prim: Prim, operands: tuple[Value, ...]) -> list[Value]:
-    """Operands of f16 as f32; where the result must stay finite it must not overflow there either."""
-    wide = [operand.to(F32) for operand in operands]
-    if prim is Prim.EXP2 and ops.arithmetic.keeps_f16_finite:
-        most = 127.0
-        wide = [select((x > most) & (x < float("inf")), most, x) for x in wide]
-    return wide
-
-
-def arithmetic_of(ops: LlvmOps, prim: Prim, type: Type, operands: tuple[Value, ...]) -> Value | None:
-    """The result where MODE matters; None where it does not."""
-    rounding, keeps_f16_finite = ops.arithmetic
-    if type.kind is not Kind.FLOAT:
-        return None
-    if prim is Prim.CONVERT:
-        if type == F16 and keeps_f16_finite:
-            with computing(ops, Arithmetic(rounding)):
-                return _without_overflow(operands[0].to(F16), operands[0])
-        return _converted(ops, rounding, type, operands[0]) if rounding is not Rounding.NEAREST else None
-    if prim not in _HOST_NAMES or rounding is Rounding.NEAREST or type == F16:
-        return None
-    vector = ops.name(type)
-    function = f"rounded_{prim.name.lower()}_{rounding.name.lower()}_{ops.suffix(type)}"
-    return ops.value(type, ops.emitter.support(vector, function, [(vector, str(x.ref)) for x in operands]))
-
-
-def _converted(ops: LlvmOps, rounding: Rounding, type: Type, exact: Value) -> Value | None:
+def _converted(ops: RoundedOps, rounding: Rounding, type: Type, exact: Value) -> Value | None:
     if exact.type.kind is not Kind.FLOAT:
         if exact.type.bits > 32 or type == F64:
             return None  # only meanings convert wider ones, and values that are exact
         return exact.to(F64).to(type)
     if type.bits >= exact.type.bits:
         return None
-    with computing(ops, Arithmetic()):
+    with ops.computing(Arithmetic()):
         near = exact.to(type)
     return _moved(near, near.to(exact.type), exact, rounding)
 

@@ -6,10 +6,10 @@ In: an instruction and its Scalar row, or an access of a hardware register. Out:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from luthier_py.emulator.modes import hardware_register, mode_after
 from luthier_py.emulator.operands import destinations, read_scalar, scalar_operands
+from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst, Operand
 from luthier_py.isa.registers import EXEC, M0, MODE
@@ -17,65 +17,62 @@ from luthier_py.isa.semantics.algebra import U32, Type, Value
 from luthier_py.isa.semantics.control import Action, HardwareRegister
 from luthier_py.isa.semantics.meaning import Scalar, Slot
 
-if TYPE_CHECKING:
-    from luthier_py.emulator.translate import Translator
 
-
-def scalar(t: Translator, inst: Inst, row: Scalar) -> None:
+def scalar(w: WaveCode, inst: Inst, row: Scalar) -> None:
     operands = iter(scalar_operands(inst))
     target = next((operand for operand in destinations(inst) if operand.reg is not None), None)
     slots = (*row.signature.results, *row.signature.sources)
     width = next((slot.type for slot in slots if slot.type.bits > 1), U32)
-    taken = [_source(t, slot, operands, target, width) for slot in row.signature.sources]
+    taken = [_source(w, slot, operands, target, width) for slot in row.signature.sources]
     output = row.compute(*taken)
     outputs = output if isinstance(output, tuple) else (output,)
     for slot, value in zip(row.signature.results, outputs, strict=True):
         if slot.name == "scc":
-            t.scalars.write_scc(value)
+            w.scalars.write_scc(value)
         elif slot.name == "exec":
-            t.scalars.write(EXEC, value)
+            w.scalars.write(EXEC, value)
         elif target is not None and target.reg is not None:
-            t.scalars.write(target.reg.index, value)
+            w.scalars.write(target.reg.index, value)
 
 
-def _source(t: Translator, slot: Slot, operands: Iterator[Operand], target: Operand | None, width: Type) -> Value:
+def _source(w: WaveCode, slot: Slot, operands: Iterator[Operand], target: Operand | None, width: Type) -> Value:
     if slot.name == "scc":
-        return t.scalars.scc()
+        return w.scalars.scc()
     if slot.name == "exec":
-        return t.scalars.read(EXEC, width.bits // 32)
+        return w.scalars.read(EXEC, width.bits // 32)
     if slot.name == "m0":
-        return t.scalars.read(M0)
+        return w.scalars.read(M0)
     if slot.name == "old":
         assert target is not None
-        return read_scalar(target, width.bits, t.context).as_(width)
-    value = read_scalar(next(operands), max(slot.type.bits, 32), t.context)
+        return read_scalar(target, width.bits, w.context).as_(width)
+    value = read_scalar(next(operands), max(slot.type.bits, 32), w.context)
     return value.to(slot.type.unsigned).as_(slot.type)
 
 
-def hardware(t: Translator, inst: Inst, row: Action) -> None:
+def hardware(w: WaveCode, inst: Inst, row: Action) -> None:
     """s_getreg and s_setreg. Of MODE's bits those that matter are followed by modes."""
     number, first, size = hardware_register(inst)
     if number != HardwareRegister.MODE.value:
         raise Unsupported(f"hardware register {number}; only MODE (1) is emulated")
-    mode = t.scalars.read(MODE)
+    mode = w.scalars.read(MODE)
     mask = (1 << size) - 1
     if row is Action.GETREG:
         target = inst["sdst"].reg
         if target is not None:
-            t.scalars.write(target.index, (mode >> first) & mask)
+            w.scalars.write(target.index, (mode >> first) & mask)
         return
     if row is Action.SETREG_IMM:
-        value = t.ops.constant(U32, inst["imm"].value)
+        value = w.ops.constant(U32, inst["imm"].value)
     else:
-        value = read_scalar(inst["sdst"], 32, t.context)
-    t.scalars.write(MODE, (mode & ~(mask << first)) | ((value & mask) << first))
+        value = read_scalar(inst["sdst"], 32, w.context)
+    w.scalars.write(MODE, (mode & ~(mask << first)) | ((value & mask) << first))
     if row is Action.SETREG_IMM:
-        t.set_mode(mode_after(inst, t.mode))
+        w.set_mode(mode_after(inst, w.mode))
 
 
-def set_mode(t: Translator, inst: Inst) -> None:
+def set_mode(w: WaveCode, inst: Inst) -> None:
     """An opcode of its own that writes some bits of MODE."""
-    after = mode_after(inst, t.mode)
-    changed = after ^ t.mode
-    t.scalars.write(MODE, t.scalars.read(MODE) ^ changed)
-    t.set_mode(after)
+    after = mode_after(inst, w.mode)
+    changed = after ^ w.mode
+    w.scalars.write(MODE, w.scalars.read(MODE) ^ changed)
+    w.set_mode(after)

@@ -10,26 +10,24 @@ the active lanes, and the executions with any.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from enum import Enum, auto
+from dataclasses import dataclass
 
-from luthier_py.emulator.access import MEMORY_ROWS, Access
+from luthier_py.emulator.access import AccessCode
 from luthier_py.emulator.clocks import NANOSECONDS_OF_WALL_CYCLE
 from luthier_py.emulator.crosslane import cross_lane, permute, read_first, swap_rows
 from luthier_py.emulator.discover import CodeBlock, interrupts, traps
-from luthier_py.emulator.emitter import Emitter
-from luthier_py.emulator.indexing import Index, index_mode
-from luthier_py.emulator.layout import MEETINGS, WAVE, WORKER, Fault, Status
+from luthier_py.emulator.indexing import index_mode
+from luthier_py.emulator.layout import MEETINGS, WORKER, Fault, Status
 from luthier_py.emulator.liveness import live_rows
 from luthier_py.emulator.matrix import matrix
-from luthier_py.emulator.modes import Mode, modes, sets_from_register
-from luthier_py.emulator.operands import Context, destinations, read_scalar
+from luthier_py.emulator.memory_code import MEMORY_ROWS, memory
+from luthier_py.emulator.modes import modes, sets_from_register
+from luthier_py.emulator.operands import destinations, read_scalar
 from luthier_py.emulator.operands import field as operand_field
 from luthier_py.emulator.parts import cut, parts
 from luthier_py.emulator.scalar_code import hardware, scalar, set_mode
-from luthier_py.emulator.scalars import Scalars
-from luthier_py.emulator.strip import Strip, Write
 from luthier_py.emulator.vector_code import lanes
+from luthier_py.emulator.wave_code import Counted, Numbers, Settings, WaveCode
 from luthier_py.errors import Location, Unsupported
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.registers import EXEC, M0, MODE, VCC
@@ -45,33 +43,6 @@ _ENDINGS = (
 )
 _SHARED_BASE, _SHARED_LIMIT, _PRIVATE_BASE, _PRIVATE_LIMIT = 235, 236, 237, 238  # operand encodings
 _APERTURE_BYTES = 1 << 32
-
-
-class Counted(Enum):
-    """What a counter sums for each execution of its instructions."""
-
-    WAVES = auto()         # 1
-    ACTIVE_WAVES = auto()  # 1 if EXEC is not 0
-    LANES = auto()         # lanes in EXEC
-
-
-@dataclass(slots=True)
-class Numbers:
-    """Mutable: numbers given out to counters and memory sites of one module."""
-
-    counters: list[tuple[Counted, tuple[int, ...]]] = field(default_factory=list)
-    """(what it sums, the instructions it counts)."""
-    sites: list[int] = field(default_factory=list)
-    """The instruction of each memory site."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What the generated code depends on beside the instructions."""
-
-    wave_size: int
-    mode: int  # MODE as a kernel starts, and wherever a function is entered and left
-    half_matrices_flush: bool = False  # see Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +72,7 @@ def _label(start: int, mode: int) -> str:
     return f"L{start:x}.{mode:x}"
 
 
-class Translator:
+class Translator(WaveCode):
     """Mutable: writes one host function."""
 
     def __init__(self, name: str, blocks: list[CodeBlock], live: dict[int, int],
@@ -109,29 +80,14 @@ class Translator:
         """``live``: :func:`live_rows`, and ``mode_at``: :func:`modes`, of the whole function; ``restores``: it writes
         MODE from a register, so that the value is known when it runs only.
         """
+        super().__init__(settings, numbers, live)
         self.name = name
         self.blocks = blocks
-        self.settings = settings
-        self.numbers = numbers
-        self.wave_size = settings.wave_size
-        self.emitter = Emitter(self.wave_size)
-        self.scalars = Scalars(self.emitter, "%wave", self.settle)
-        self.strip = Strip(self.emitter, "%wave", self.wave_size)
-        self.ops = self.scalars.ops
-        self.access = Access(self)
-        self.index: Index | None = None
-        self.pc = self.next_pc = 0
-        self._apertures: dict[int, Value] = {}
+        self.access = AccessCode(self)
+        self.next_pc = 0
         self._starts = {block.start for block in blocks}
-        self._live = live
         self._modes = mode_at
         self._restores = restores
-        self.set_mode(settings.mode)
-
-    def set_mode(self, mode: int) -> None:
-        """Instructions from here on run under this MODE."""
-        self.mode = mode
-        self.context = Context(self.scalars, self.wave_size, self._apertures, Mode(mode))
 
     def translate(self) -> str:
         """The function's text; Unsupported if any instruction of it is."""
@@ -154,10 +110,10 @@ class Translator:
         emitter.emit(f"%worker = load ptr, ptr {self.field('worker')}")
         for name in ("counters", "sites", "code_base", "shared_base", "private_base"):
             kind = "ptr" if name in ("counters", "sites") else "i64"
-            emitter.emit(f"%{name} = load {kind}, ptr {self._at('%worker', WORKER[name])}")
+            emitter.emit(f"%{name} = load {kind}, ptr {self.at('%worker', WORKER[name])}")
         for base, limit, name in ((_SHARED_BASE, _SHARED_LIMIT, "shared"), (_PRIVATE_BASE, _PRIVATE_LIMIT, "private")):
-            self._apertures[base] = self.ops.value(U64, f"%{name}_base")
-            self._apertures[limit] = self._apertures[base] + (_APERTURE_BYTES - 1)
+            self.apertures[base] = self.ops.value(U64, f"%{name}_base")
+            self.apertures[limit] = self.apertures[base] + (_APERTURE_BYTES - 1)
         pc = emitter.let(f"load i64, ptr {self.field('pc')}")
         relative = emitter.let(f"sub i64 {pc}, %code_base")
         cases = " ".join(f"i64 {block.start}, label %{self._entrance(block.start)}" for block in self.blocks)
@@ -190,33 +146,6 @@ class Translator:
         self.emitter.emit(f"store i64 {Fault.MODE}, ptr {self.field('fault_kind')}")
         self.emitter.emit("br label %fault")
 
-    def _at(self, pointer: str, offset: int) -> str:
-        return self.emitter.let(f"getelementptr i8, ptr {pointer}, i64 {offset}")
-
-    def field(self, name: str) -> str:
-        """Pointer to a field of the wave."""
-        return self._at("%wave", WAVE[name])
-
-    # State
-
-    def exec(self) -> Value:
-        return self.scalars.read(EXEC, self.wave_size // 32)
-
-    def settle(self) -> None:
-        """Write the vector code that was put off."""
-        self.strip.flush(self.scalars)
-
-    def finish_state(self) -> None:
-        """Bring the wave's memory up to date."""
-        self.settle()
-        self.scalars.flush()
-
-    def put_off(self, write: Write, *masks: int) -> None:
-        """Add to the strip; ``write`` gives mask results for the scalar registers ``masks``."""
-        self.strip.add(self.exec(), write, self._live[self.pc], masks)
-        for index in masks:
-            self.scalars.pending |= ((1 << self.wave_size // 32) - 1) << index
-
     # Blocks
 
     def _block(self, block: CodeBlock) -> None:
@@ -246,7 +175,7 @@ class Translator:
     def _count(self, what: Counted, pcs: tuple[int, ...], amount: Value) -> None:
         number = len(self.numbers.counters)
         self.numbers.counters.append((what, pcs))
-        place = self._at("%counters", 8 * number)
+        place = self.at("%counters", 8 * number)
         old = self.emitter.let(f"load i64, ptr {place}")
         self.emitter.emit(f"store i64 {self.emitter.let(f'add i64 {old}, {amount.ref}')}, ptr {place}")
 
@@ -276,12 +205,6 @@ class Translator:
         self.emitter.emit(f"store i64 {pc.ref}, ptr {self.field('pc')}")
         self.emitter.emit(f"ret i32 {status}")
 
-    def note_change(self) -> None:
-        """The world is another from here on: memory, or the time."""
-        place = self._at("%worker", WORKER["changes"])
-        old = self.emitter.let(f"load i64, ptr {place}")
-        self.emitter.emit(f"store i64 {self.emitter.let(f'add i64 {old}, 1')}, ptr {place}")
-
     # Instructions
 
     def _instruction(self, inst: Inst) -> None:
@@ -298,7 +221,7 @@ class Translator:
             elif isinstance(row, Action):
                 self._action(inst, row)
             elif isinstance(row, MEMORY_ROWS):
-                self.access.access(inst, row)
+                memory(self.access, inst, row)
             elif isinstance(row, CrossLane):
                 cross_lane(self, inst, row)
             elif isinstance(row, Permute):
@@ -384,7 +307,7 @@ class Translator:
         members = read_first(self, inst["data0"]).to(U64) + 1
         resource = (self.scalars.read(M0, 1) >> 16) + operand_field(inst, "offset")
         number = (resource & (MEETINGS - 1)).to(U64)
-        base = self.emitter.let(f"load i64, ptr {self._at('%worker', WORKER['meetings'])}")
+        base = self.emitter.let(f"load i64, ptr {self.at('%worker', WORKER['meetings'])}")
         place = self.ops.value(U64, base) + (number << 3)
         pointer = self.emitter.let(f"inttoptr i64 {place.ref} to ptr")
         before = self.ops.let(U64, f"atomicrmw add ptr {pointer}, i64 1 seq_cst")

@@ -7,21 +7,19 @@ and writes the results, once for each chunk of lanes. Invariant: everything scal
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from luthier_py.emulator.dpp import Dpp
 from luthier_py.emulator.indexing import relocated, write_back
 from luthier_py.emulator.operands import Result, Source, destinations, row_of, value_operands
-from luthier_py.emulator.rounding import Arithmetic, computing
+from luthier_py.emulator.rounding import Arithmetic
 from luthier_py.emulator.strip import Chunk
+from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import SRC_NULL, Inst, Operand, OperandKind, OpFlag
 from luthier_py.isa.registers import EXEC, VCC
 from luthier_py.isa.semantics.algebra import BOOL, Value
 from luthier_py.isa.semantics.meaning import Compute, Lanes, Slot
-
-if TYPE_CHECKING:
-    from luthier_py.emulator.translate import Translator
 
 # Mask operands are the index of a scalar register; without one (null) lanes read 0, and nothing is written.
 Sources = list[Source | int | None]
@@ -29,38 +27,38 @@ Results = list[Result | int | None]
 Taken = Value | tuple[Value, Value]
 
 
-def lanes(t: Translator, inst: Inst, row: Lanes) -> None:
+def lanes(w: WaveCode, inst: Inst, row: Lanes) -> None:
     """Put off one instruction."""
     if OpFlag.IGNORES_EXEC in inst.op.flags:
         raise Unsupported(f"{inst.op.mnemonic} ignores EXEC")
-    written, index = inst, t.index
+    written, index = inst, w.index
     if index is not None:
-        inst = relocated(t, written, index)
-    dpp = _dpp(t, inst)
-    sources, results = _sources(t, inst, row, dpp), _results(t, inst, row, dpp)
+        inst = relocated(w, written, index)
+    dpp = _dpp(w, inst)
+    sources, results = _sources(w, inst, row, dpp), _results(w, inst, row, dpp)
     for source in sources:
-        if isinstance(source, int) and source not in t.strip.masks:
-            t.scalars.read(source, t.wave_size // 32)
-    t.exec()  # these reads may settle the strip, so that masks in it become known
-    known = {source: str(t.scalars.read(source, t.wave_size // 32).ref)
-             for source in sources if isinstance(source, int) and source not in t.strip.masks}
+        if isinstance(source, int) and source not in w.strip.masks:
+            w.scalars.read(source, w.wave_size // 32)
+    w.exec()  # these reads may settle the strip, so that masks in it become known
+    known = {source: str(w.scalars.read(source, w.wave_size // 32).ref)
+             for source in sources if isinstance(source, int) and source not in w.strip.masks}
     saturates = any(isinstance(result, Result) and result.clamp for result in results)
     compute = row.saturating if saturates and row.saturating is not None else row.compute
     packed = any(slot.count > 1 for slot in row.signature.results)
     masks = [result for result in results if isinstance(result, int)]
-    item = _Item(sources, results, compute, packed, known, t.context.mode.arithmetic(inst, row))
-    t.put_off(item.write, *masks)
+    item = _Item(sources, results, compute, packed, known, w.context.mode.arithmetic(inst, row))
+    w.put_off(item.write, *masks)
     if index is not None:
-        write_back(t, written, index)
+        write_back(w, written, index)
 
 
-def _dpp(t: Translator, inst: Inst) -> Dpp | None:
+def _dpp(w: WaveCode, inst: Inst) -> Dpp | None:
     source = inst.find("src0")
     reg = source.reg if source is not None else None
-    return Dpp.of(t, inst, None if reg is None else row_of(reg), 1 if reg is None else reg.dwords)
+    return Dpp.of(w, inst, None if reg is None else row_of(reg), 1 if reg is None else reg.dwords)
 
 
-def _sources(t: Translator, inst: Inst, row: Lanes, dpp: Dpp | None) -> Sources:
+def _sources(w: WaveCode, inst: Inst, row: Lanes, dpp: Dpp | None) -> Sources:
     operands = iter(value_operands(inst))
     old = next((operand for operand in destinations(inst) if operand.name == "vdst"), None)
     sources: Sources = []
@@ -71,7 +69,7 @@ def _sources(t: Translator, inst: Inst, row: Lanes, dpp: Dpp | None) -> Sources:
             continue
         reg = operand.reg if operand is not None else old.reg if old is not None else None
         typed = slot if slot.type.bits else Slot(slot.name, row.signature.results[0].type)
-        sources.append(Source(typed, operand, reg, inst, t.context, dpp, row.flushes))
+        sources.append(Source(typed, operand, reg, inst, w.context, dpp, row.flushes))
     return sources
 
 
@@ -84,7 +82,7 @@ def _mask(operand: Operand | None, implied: int | None) -> int | None:
     return None if operand.reg is None else operand.reg.index
 
 
-def _results(t: Translator, inst: Inst, row: Lanes, dpp: Dpp | None) -> Results:
+def _results(w: WaveCode, inst: Inst, row: Lanes, dpp: Dpp | None) -> Results:
     targets = iter(destinations(inst))
     results: Results = []
     for slot in row.signature.results:
@@ -95,7 +93,7 @@ def _results(t: Translator, inst: Inst, row: Lanes, dpp: Dpp | None) -> Results:
             results.append(_mask(operand, VCC if inst.op.implicit_writes.sgpr >> VCC & 1 else None))
         else:
             assert operand is not None
-            results.append(Result(slot, operand, inst, t.context, dpp, row.flushes))
+            results.append(Result(slot, operand, inst, w.context, dpp, row.flushes))
     return results
 
 
@@ -111,7 +109,7 @@ class _Item:
     arithmetic: Arithmetic
 
     def write(self, chunk: Chunk) -> None:
-        with computing(chunk.ops, self.arithmetic):
+        with chunk.ops.computing(self.arithmetic):
             self._write(chunk)
 
     def _write(self, chunk: Chunk) -> None:

@@ -8,7 +8,8 @@ arithmetic needs no shuffles). Constants are folded, so that shifts by constants
 
 from __future__ import annotations
 
-from luthier_py.emulator.emitter import Emitter, LlvmOps
+from luthier_py.emulator.emitter import Emitter
+from luthier_py.emulator.rounding import RoundedOps
 from luthier_py.isa.semantics.algebra import BOOL, I32, I64, U32, U64, Kind, Prim, Type, Value
 
 _COMPARISONS = (Prim.EQ, Prim.NE, Prim.LT, Prim.LE)
@@ -48,7 +49,7 @@ class Halves:
         self.whole = whole
 
 
-class VectorOps(LlvmOps):
+class VectorOps(RoundedOps):
     """See the module."""
 
     def __init__(self, emitter: Emitter, lanes: int) -> None:

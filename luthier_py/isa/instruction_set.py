@@ -6,7 +6,7 @@ Invariant: one InstructionSet per (target, wave size), tables loaded on first us
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
@@ -15,12 +15,13 @@ from luthier_py.isa.assemble import Assembler, Value
 from luthier_py.isa.assembly import Parser
 from luthier_py.isa.decode import Decoder
 from luthier_py.isa.encode import encode, number_field, rename, replace_fields
-from luthier_py.isa.instruction import Inst, Operand, OpInfo
+from luthier_py.isa.instruction import Counter, Inst, Operand, OpInfo
 from luthier_py.isa.listing import assemble_listing
 from luthier_py.isa.table import load_table
 from luthier_py.isa.target import Target
 from luthier_py.isa.text import Printer
 from luthier_py.isa.text_fields import FieldPrinter
+from luthier_py.isa.waitcnt import waits_written
 
 if TYPE_CHECKING:
     from luthier_py.isa.scan import Scan, Scanner
@@ -78,6 +79,10 @@ class InstructionSet:
         """
         op, fields, literal = self._assembler.assemble(name, operands, modifiers)
         return self.decode(encode(self.target, op, fields, literal))
+
+    def waits(self, counts: Mapping[Counter, int]) -> list[Inst]:
+        """The fewest instructions that wait until each counter is at most its count."""
+        return [self.make(name, *operands) for name, operands in waits_written(self.target, counts)]
 
     def parse(self, text: str) -> Inst:
         """One instruction in LLVM's syntax; Invalid with the column of what is wrong."""

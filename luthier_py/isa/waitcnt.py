@@ -8,14 +8,10 @@ gives the counts back; a counter that is not waited for does not appear.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Counter, Inst, OpFlag
 from luthier_py.isa.target import Target
-
-if TYPE_CHECKING:
-    from luthier_py.isa.instruction_set import InstructionSet
 
 Segments = tuple[tuple[int, int], ...]  # (first bit, width), low part first
 
@@ -108,15 +104,17 @@ def waits_for(target: Target, inst: Inst) -> dict[Counter, int]:
     return {counter: inst["simm16"].value & (1 << width) - 1}
 
 
-def wait_instructions(isa: InstructionSet, counts: Mapping[Counter, int]) -> list[Inst]:
-    """The fewest instructions that wait until each counter is at most its count."""
-    if isa.target.generation >= 12:
-        return [isa.make(_WAITS[counter], min(count, (1 << _WIDTHS.get(counter, 6)) - 1))
+def waits_written(target: Target, counts: Mapping[Counter, int]) -> list[tuple[str, tuple[str | int, ...]]]:
+    """The fewest instructions that wait until each counter is at most its count: mnemonics and operands."""
+    if target.generation >= 12:
+        return [(_WAITS[counter], (min(count, (1 << _WIDTHS.get(counter, 6)) - 1),))
                 for counter, count in counts.items()]
-    together = {counter: count for counter, count in counts.items() if counter in _layout(isa.target)}
-    waits = [isa.make("s_waitcnt", encode_waitcnt(isa.target, together))] if together else []
+    together = {counter: count for counter, count in counts.items() if counter in _layout(target)}
+    waits: list[tuple[str, tuple[str | int, ...]]] = []
+    if together:
+        waits.append(("s_waitcnt", (encode_waitcnt(target, together),)))
     if Counter.VS in counts:
-        waits.append(isa.make("s_waitcnt_vscnt", "null", min(counts[Counter.VS], 63)))
+        waits.append(("s_waitcnt_vscnt", ("null", min(counts[Counter.VS], 63))))
     return waits
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from luthier_py import (
@@ -23,6 +24,7 @@ from luthier_py.analysis.lines import source_lines
 from luthier_py.intrinsics import all_, atomic_add, atomic_max, is_first_lane
 from luthier_py.isa import Target
 from luthier_py.isa.lds_banks import Way, bank_model, lds_access
+from luthier_py.report.sources import SourceFolder
 from luthier_py.tool import Element
 
 from .device import cycles_of, group_of, load_of_word, load_of_words
@@ -99,7 +101,8 @@ class LdsBankConflicts(Tool):
         return text_of(self.headline(launch), report)
 
     def files(self, launch: LaunchResult, report: Report) -> Mapping[str, bytes]:
-        return {**super().files(launch, report), **files_of(self, launch, report)}
+        folder = SourceFolder(Path(self.sources))
+        return {**super().files(launch, report), **files_of(self, launch, report, self.worst, folder)}
 
 
 def address_bits(target: Target) -> int:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from luthier_py import LaunchResult
+from luthier_py import LaunchResult, Tool
 from luthier_py.ir import Function
 from luthier_py.report import plots
 from luthier_py.report.columns import comma_separated
@@ -17,20 +16,18 @@ from luthier_py.tool import encoded
 
 from .results import Sites
 
-if TYPE_CHECKING:
-    from . import LdsBankConflicts
-
 COLUMNS = ("accesses", "cycles", "conflict-free", "conflicts", "worst")
 Numbers = Mapping[str, Any]
 
 
-def files_of(tool: LdsBankConflicts, launch: LaunchResult, report: Mapping[str, Any]) -> dict[str, bytes]:
-    """Content by file name."""
+def files_of(tool: Tool, launch: LaunchResult, report: Mapping[str, Any], worst: int, folder: SourceFolder
+             ) -> dict[str, bytes]:
+    """Content by file name; ``worst``: how many instructions the plot shows."""
     files = {f"{tool.name}.csv": encoded(comma_separated(report["instructions"]))}
-    pictures = [_plot(report["instructions"], tool.worst)] if plots.available() and tool.worst > 0 else []
+    pictures = [_plot(report["instructions"], worst)] if plots.available() and worst > 0 else []
     for picture in pictures:
         files[f"{tool.name}.png"] = picture.png
-    files[f"{tool.name}.html"] = encoded(render(_page(tool, launch, report, pictures)))
+    files[f"{tool.name}.html"] = encoded(render(_page(tool, launch, report, pictures, folder)))
     return files
 
 
@@ -42,7 +39,8 @@ def _plot(rows: Iterable[Numbers], count: int) -> Picture:
     return Picture(title, plots.stacked_bars(labels, parts, title, "cycles"))
 
 
-def _page(tool: LdsBankConflicts, launch: LaunchResult, report: Mapping[str, Any], pictures: list[Picture]) -> Page:
+def _page(tool: Tool, launch: LaunchResult, report: Mapping[str, Any], pictures: list[Picture], folder: SourceFolder
+          ) -> Page:
     total, by_pc = report["total"], {row["pc"]: row for row in report["instructions"]}
     kernel, counted = tool.selection.shown(launch.kernel), launch.notes
     shape = ("work-groups x work-items", f"{launch.grid} x {launch.block}")
@@ -51,7 +49,7 @@ def _page(tool: LdsBankConflicts, launch: LaunchResult, report: Mapping[str, Any
         ("target", f"{report['target']}, banks of {report['bank_model']}"),
         *((name.replace("_", " "), str(number)) for name, number in total.items()),
     )
-    folder, files = SourceFolder(Path(tool.sources)), _files(by_pc.values())
+    files = _files(by_pc.values())
     sources = [_source(file, source, by_pc.values()) for file in files if (source := folder.source(file)).lines]
     listings = [_listing(folder, counted, function, by_pc) for function in counted.reached(launch.kernel)]
     notes = [] if pictures else ["Install luthier-py[plot] for a plot of the worst instructions."]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from luthier_py.isa import Counter, instruction_set, target, targets
-from luthier_py.isa.waitcnt import counters_of, wait_instructions, waits_for
+from luthier_py.isa.waitcnt import counters_of, waits_for
 
 
 @pytest.mark.parametrize("row", targets(), ids=lambda row: row.name)
@@ -14,10 +14,10 @@ def test_instructions_wait_for_what_is_asked(row) -> None:
     for count in (0, 2):
         asked = {counter: count for counter in Counter if counter and counter in counters_of(row)}
         found: dict[Counter, int] = {}
-        for inst in wait_instructions(isa, asked):
+        for inst in isa.waits(asked):
             found |= waits_for(row, inst)
         assert found == asked
-    assert wait_instructions(isa, {}) == []
+    assert isa.waits({}) == []
 
 
 @pytest.mark.parametrize(("name", "counts", "text"), [
@@ -30,7 +30,7 @@ def test_instructions_wait_for_what_is_asked(row) -> None:
 ])
 def test_text(name: str, counts: dict[Counter, int], text: list[str]) -> None:
     isa = instruction_set(target(name))
-    assert [isa.text(inst) for inst in wait_instructions(isa, counts)] == text
+    assert [isa.text(inst) for inst in isa.waits(counts)] == text
 
 
 def test_counters_of_gfx12() -> None:

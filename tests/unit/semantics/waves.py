@@ -27,7 +27,8 @@ from luthier_py.emulator.layout import (
     Status,
     row_offset,
 )
-from luthier_py.emulator.translate import Numbers, Settings, translate
+from luthier_py.emulator.translate import translate
+from luthier_py.emulator.wave_code import Numbers, Settings
 from luthier_py.isa import EXEC, SCC, VCC, Inst, InstructionSet, instruction_set, sgpr, target
 from luthier_py.isa import MODE as MODE_REGISTER
 

@@ -1,0 +1,137 @@
+"""Code for one wave while it is being written: what the instructions so far have left where.
+
+In: what one instruction after the other does. Out: lines of a host function ``i32 name(ptr wave)``. Scalar registers
+stay in values of LLVM, vector code is put off into a strip; both are written to the wave's memory when asked for.
+Invariant: after :meth:`WaveCode.finish_state` that memory holds the whole state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from luthier_py.emulator.emitter import Emitter
+from luthier_py.emulator.layout import WAVE, WORKER, row_offset
+from luthier_py.emulator.modes import Mode
+from luthier_py.emulator.scalars import Scalars
+from luthier_py.emulator.strip import Strip, Write
+from luthier_py.isa.registers import EXEC
+from luthier_py.isa.semantics.algebra import Kind, Type, Value
+
+
+class Counted(Enum):
+    """What a counter sums for each execution of its instructions."""
+
+    WAVES = auto()         # 1
+    ACTIVE_WAVES = auto()  # 1 if EXEC is not 0
+    LANES = auto()         # lanes in EXEC
+
+
+@dataclass(slots=True)
+class Numbers:
+    """Mutable: numbers given out to counters and memory sites of one module."""
+
+    counters: list[tuple[Counted, tuple[int, ...]]] = field(default_factory=list)
+    """(what it sums, the instructions it counts)."""
+    sites: list[int] = field(default_factory=list)
+    """The instruction of each memory site."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the generated code depends on beside the instructions."""
+
+    wave_size: int
+    mode: int  # MODE as a kernel starts, and wherever a function is entered and left
+    half_matrices_flush: bool = False  # see Target
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An open region of indexed registers: ``roles`` has a bit for each of src0, src1, src2, vdst that is relative."""
+
+    roles: int
+    offset: Value  # of rows
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What reading and writing operands depends on beside the instruction."""
+
+    scalars: Scalars
+    wave_size: int
+    apertures: dict[int, Value]      # operand encoding -> u64
+    mode: Mode
+
+    def flushes_sources(self, type: Type) -> bool:
+        """Whether denormals of a float type become zeros when they are read."""
+        return type.kind is Kind.FLOAT and self.mode.flushes_sources(type)
+
+    def flushes_results(self, type: Type) -> bool:
+        return type.kind is Kind.FLOAT and self.mode.flushes_results(type)
+
+    def scales(self, type: Type) -> bool:
+        """Whether omod does anything: only without denormals, and without IEEE mode (CDNA 3 ISA, 6.2.2)."""
+        return self.flushes_results(type) and not self.mode.ieee
+
+
+class WaveCode:
+    """Mutable; ``live``: see liveness.live_rows."""
+
+    def __init__(self, settings: Settings, numbers: Numbers, live: dict[int, int]) -> None:
+        self.settings = settings
+        self.numbers = numbers
+        self.wave_size = settings.wave_size
+        self.emitter = Emitter(self.wave_size)
+        self.scalars = Scalars(self.emitter, "%wave", self.settle)
+        self.strip = Strip(self.emitter, "%wave", self.wave_size)
+        self.ops = self.scalars.ops
+        self.apertures: dict[int, Value] = {}
+        self.index: Index | None = None
+        self.pc = 0
+        self._live = live
+        self.set_mode(settings.mode)
+
+    def set_mode(self, mode: int) -> None:
+        """Instructions from here on run under this MODE."""
+        self.mode = mode
+        self.context = Context(self.scalars, self.wave_size, self.apertures, Mode(mode))
+
+    # Pointers
+
+    def at(self, pointer: str, offset: int) -> str:
+        return self.emitter.let(f"getelementptr i8, ptr {pointer}, i64 {offset}")
+
+    def field(self, name: str) -> str:
+        """Pointer to a field of the wave."""
+        return self.at("%wave", WAVE[name])
+
+    def row(self, row: int) -> str:
+        """Pointer to a row of vector registers, or a temporary one."""
+        return self.at("%wave", row_offset(row, self.wave_size))
+
+    # State
+
+    def exec(self) -> Value:
+        return self.scalars.read(EXEC, self.wave_size // 32)
+
+    def settle(self) -> None:
+        """Write the vector code that was put off."""
+        self.strip.flush(self.scalars)
+
+    def finish_state(self) -> None:
+        """Bring the wave's memory up to date."""
+        self.settle()
+        self.scalars.flush()
+
+    def put_off(self, write: Write, *masks: int) -> None:
+        """Add to the strip; ``write`` gives mask results for the scalar registers ``masks``."""
+        self.strip.add(self.exec(), write, self._live[self.pc], masks)
+        for index in masks:
+            self.scalars.pending |= ((1 << self.wave_size // 32) - 1) << index
+
+    def note_change(self) -> None:
+        """The world is another from here on: memory, or the time."""
+        place = self.at("%worker", WORKER["changes"])
+        old = self.emitter.let(f"load i64, ptr {place}")
+        self.emitter.emit(f"store i64 {self.emitter.let(f'add i64 {old}, 1')}, ptr {place}")
