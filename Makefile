@@ -7,6 +7,7 @@
 # make test-cupy  CuPy on the emulator's HIP runtime: fetched into build/cupy with the headers it needs (400 MB)
 # make lint    ruff, and mypy over the package with its tools, intrinsics and samples
 # make fuzz    damaged objects, bundles, tools, command lines and random kernels, SECONDS=600 JOBS=2 SEED=1 or MUTANTS=100000
+# make damage  50,000 single damages of instrumented copies, refused by the proof or not: ARGS="--count 5000 --seed 2"
 # make bench   speed of the emulator and of instrumentation
 # make programs compile the HIP programs of tests/programs into build/programs (needs clang-22 and HIP's headers)
 # make soak    a million launches and 2,000 module loads under a tool: does memory grow? (ten minutes on an idle machine)
@@ -20,7 +21,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-isa test-reference test-stacks compare test-cupy lint fuzz bench programs soak docs studies samples clean
+.PHONY: demo test test-isa test-reference test-stacks compare test-cupy lint fuzz damage bench programs soak docs studies samples clean
 
 demo: .venv/installed
 	$(BIN)/luthier demo
@@ -65,8 +66,11 @@ fuzz: .venv/installed-test
 	$(BIN)/python tests/fuzz --seed $(SEED) --jobs $(JOBS) --output build/fuzz/table.md \
 		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(MUTANTS),--mutants $(MUTANTS)) $(if $(ONLY),--only $(ONLY))
 
+damage: .venv/installed-test
+	$(BIN)/python benchmarks/proof.py --jobs $(JOBS) --output build/damage/table.md $(ARGS)
+
 bench: .venv/installed
-	set -e; for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark; done
+	set -e; for benchmark in $(filter-out benchmarks/proof.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$benchmark; done
 
 programs: .venv/installed
 	$(BIN)/python tests/programs/build.py build/programs

@@ -51,7 +51,7 @@ def _base(gpu: str) -> CodeObject:
     return load(bytes(data))
 
 
-def _object(gpu: Target, code: bytes) -> bytes:
+def kernel_object(gpu: Target, code: bytes) -> bytes:
     base = _base(gpu.name)
     like = base.kernels[0]
     total = VGPRS + AGPRS if gpu.unified_agprs else VGPRS
@@ -70,7 +70,7 @@ def _make(rng: random.Random) -> Case:
         return Case(damaged_kernel(rng, TARGETS), DAMAGED)
     gpu = target(rng.choice(TARGETS))
     how = f"{rng.choice(list(COUNTS))}-{rng.choice(ITEMS)}"
-    return Case(_object(gpu, random_kernel(instruction_set(gpu), rng)), how)
+    return Case(kernel_object(gpu, random_kernel(instruction_set(gpu), rng)), how)
 
 
 class _Bench:
@@ -126,7 +126,7 @@ def _prepare(folder: Path) -> None:
     for gpu, what in zip(TARGETS, [*COUNTS, "blocks"], strict=True):
         isa = instruction_set(target(gpu))
         try:
-            _trial(Case(_object(isa.target, random_kernel(isa, random.Random(0))), f"{what}-{LANES}"), folder)
+            _trial(Case(kernel_object(isa.target, random_kernel(isa, random.Random(0))), f"{what}-{LANES}"), folder)
         except LuthierError:  # a trial will say what is wrong with it
             continue
 

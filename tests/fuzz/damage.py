@@ -1,0 +1,171 @@
+"""A campaign of damage: each trial damages one copy once, asks the proof, and the emulator whether it matters.
+
+In: a seed, how many trials. Out: a Trial for each. Invariant: trial ``number`` of ``seed`` is the same whatever ran
+before it. Harmful: the clone, or the original in the copy, leaves other memory than before, faults, or does not end.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import multiprocessing.connection
+import os
+import random
+import resource
+import sys
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import cache, partial
+from pathlib import Path
+
+import damage_subjects
+from damage_bytes import DAMAGES
+from damage_copy import Copy, Damaged, check, copy_of
+from damage_harms import HARMS, INSERTED
+from damage_payload import in_payload
+from damage_subjects import Memory, Subject, subject, unharmed
+
+from luthier_py.errors import LuthierError
+
+FAMILIES = {"bytes": 45, "insertion": 40, "payload": 15}
+"""What is damaged, and how many of 100 trials are such. ``insertion``: what links the copy to the outside, too."""
+TRIES = 30
+JUDGED = 0.03  # of the refused ones: how many would have done harm
+MEMORY_BYTES = 12 << 30  # of a process, most of it only reserved
+UNKNOWN = "the emulator does not know"  # an instruction: nothing is shown then
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """``harmful``: None where it was not tried. ``refused``: by the class of the error, "" if the proof passed it."""
+
+    number: int
+    family: str
+    name: str
+    subject: str
+    emulated: bool
+    refused: str
+    reason: str
+    harmful: bool | None
+    how: str
+    """It did harm."""
+
+    @property
+    def missed(self) -> bool:
+        return not self.refused and self.harmful is True
+
+
+def damaged(seed: int, number: int, one: Subject) -> tuple[str, str, Damaged] | None:
+    """Family, class and damage of a trial."""
+    rng = random.Random(f"damage {seed} {number}")
+    copy = copy_of(one)
+    for _ in range(TRIES):
+        (family,) = rng.choices(list(FAMILIES), list(FAMILIES.values()))
+        found = _one(family, copy, rng)
+        if found is not None:
+            return family, *found
+    return None
+
+
+def _one(family: str, copy: Copy, rng: random.Random) -> tuple[str, Damaged] | None:
+    if family == "payload":
+        name = rng.choice(list(INSERTED))
+        made = in_payload(name, copy, rng)
+    else:
+        damages = DAMAGES if family == "bytes" else HARMS
+        name = rng.choice(list(damages))
+        made = damages[name](copy, rng)
+    return None if made is None else (name, made)
+
+
+def trial(seed: int, number: int, one: Subject, judged: float = JUDGED) -> Trial | None:
+    made = damaged(seed, number, one)
+    if made is None:
+        return None
+    family, name, what = made
+    refused = reason = how = ""
+    try:
+        check(one, what)
+    except LuthierError as error:
+        refused, reason = type(error).__name__, error.message
+    except Exception as error:  # no proof either, but not as it should say so
+        refused, reason = f"crash: {type(error).__name__}", str(error)
+    harmful: bool | None = None
+    if one.run is not None and (not refused or random.Random(f"judge {seed} {number}").random() < judged):
+        how = harm(one, what.data)
+        harmful = None if UNKNOWN in how else bool(how)
+    return Trial(number, family, name, one.name, one.run is not None, refused, reason[:200], harmful, how)
+
+
+@cache
+def _before(one: Subject) -> dict[str, Memory]:
+    return unharmed(one)
+
+
+def harm(one: Subject, data: bytes) -> str:
+    """What goes wrong when the copy's kernels are launched; empty if nothing does."""
+    assert one.run is not None
+    for name, memory in _before(one).items():
+        try:
+            if one.run(data, name) != memory:
+                return f"{name} leaves other memory"
+        except LuthierError as error:
+            return f"{name}: {type(error).__name__}: {error.message}"[:200]
+    return ""
+
+
+def campaign(
+    seed: int, count: int, jobs: int, only: Iterable[str] | None = None, judged: float = JUDGED
+) -> Iterator[Trial]:
+    """Trial ``number`` damages subject ``number`` modulo their number; each subject has processes of its own."""
+    names = list(only or damage_subjects.names())
+    shares = [range(at, count, len(names)) for at in range(len(names))]
+    with ThreadPoolExecutor(jobs) as pool:
+        for trials in pool.map(partial(_in_process, seed, judged), names, shares):
+            yield from trials
+
+
+def _in_process(seed: int, judged: float, name: str, numbers: range) -> list[Trial]:
+    """Trials in a process of their own; when it dies, that trial did harm, and another goes on behind it."""
+    found: list[Trial] = []
+    context = multiprocessing.get_context("fork")
+    while numbers:
+        reading, writing = context.Pipe(duplex=False)
+        child = context.Process(target=_tell, args=(seed, name, numbers, judged, writing))
+        child.start()
+        writing.close()
+        reached = numbers[0]
+        while True:
+            try:
+                told = json.loads(reading.recv())
+            except EOFError:
+                break
+            if isinstance(told, int):
+                reached = told
+            else:
+                found.append(Trial(**told))
+        child.join()
+        if child.exitcode == 0:
+            break
+        print(f"{name}: the process of trial {reached} ended with {child.exitcode}", file=sys.stderr)
+        found.append(Trial(reached, "bytes", "the process ended", name, True, "", "", None, str(child.exitcode)))
+        numbers = numbers[numbers.index(reached) + 1 :]
+    return found
+
+
+def _tell(seed: int, name: str, numbers: range, judged: float, writing: multiprocessing.connection.Connection) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    one = subject(name)
+    for number in numbers if one is not None else ():
+        assert one is not None
+        writing.send(json.dumps(number))
+        made = trial(seed, number, one, judged)
+        if made is not None:
+            writing.send(json.dumps(asdict(made)))
+    writing.close()
+    os._exit(0)
+
+
+def read(path: Path) -> list[Trial]:
+    return [Trial(**json.loads(line)) for line in path.read_text().splitlines()]
