@@ -31,7 +31,7 @@ class Node:
     call: CallSite | None
 
     @property
-    def instrs(self) -> tuple[Instr, ...]:
+    def instrs(self) -> Sequence[Instr]:
         return self.block.instrs[self.start : self.end]
 
 

@@ -110,12 +110,12 @@ class Cloner:
         """``instr`` with a literal that link fills in, and what it refers to."""
         dst, src = instr.inst["sdst"].reg, instr.inst["src0"].reg
         assert dst is not None and src is not None
-        if builder.lo is builder.hi:
+        if builder.lo == builder.hi:
             if not self.isa.target.literals64:
                 raise Unsupported("an address is made by a 64-bit add whose literal has 32 bits; leave the kernel out",
                                   Location(self.program.function_of(instr).name, instr.pc, self.isa.text(instr.inst)))
             kind, inst = FixupKind.REL64, made(self.isa, instr.inst.op.mnemonic, dst, src, PLACEHOLDER64)
-        elif instr is builder.lo:
+        elif instr == builder.lo:
             kind, inst = FixupKind.REL32_LO, made(self.isa, "s_add_u32", dst, src, PLACEHOLDER)
         else:
             kind, inst = FixupKind.REL32_HI, made(self.isa, "s_addc_u32", dst, src, PLACEHOLDER)

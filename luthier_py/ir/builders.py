@@ -1,6 +1,6 @@
 """Addresses made of the PC, and where they go: which calls and jumps are direct.
 
-In: the instructions, or blocks, of one function. Out: :class:`Chain` (a s_getpc with its adds) and
+In: the code and blocks of one function. Out: :class:`Chain` (a s_getpc with its adds) and
 :class:`Flow` (what each s_swappc and s_setpc may reach, and which chains are for nothing else).
 
 Invariant: a chain that does not escape reaches no instruction but moves, and calls or jumps that take
@@ -15,13 +15,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from luthier_py.ir.model import Block, Instr
+import numpy as np
+
+from luthier_py.ir.model import Block, Instr, instr_at
 from luthier_py.isa import SCC, Inst, Operand, OperandKind, OpFlag, Reg, RegFile, RegSet, sgpr
+from luthier_py.isa.columns import Columns
 
 RETURN_ADDRESS = 30  # s[30:31] at the entry of a function
 KEPT_BY_CALLS = 32   # first SGPR that a caller may rely on after a call
 
 PATIENCE = 32        # visits per block, on average, before nothing is claimed about a function
+
+MOVES = ("S_MOV_B32", "S_MOV_B64")
 
 OTHER = -1
 RETURNS = 0          # tags: 2 * number + half; chain i has number i + 1
@@ -59,31 +64,31 @@ class Flow:
     escaping: frozenset[int]
 
 
-def find_chains(instrs: Sequence[Instr]) -> Iterator[Chain]:
-    """Chains in straight-line code."""
-    for index, instr in enumerate(instrs):
-        if OpFlag.GETS_PC in instr.inst.op.flags:
-            chain = _chain(instrs, index)
-            if chain is not None:
-                yield chain
+def find_chains(code: Columns, start: int, stop: int) -> Iterator[Chain]:
+    """Chains in straight-line code, places ``start`` to ``stop``."""
+    for at in code.flagged(OpFlag.GETS_PC, start, stop):
+        chain = _chain(code, at, stop)
+        if chain is not None:
+            yield chain
 
 
-def _chain(instrs: Sequence[Instr], start: int) -> Chain | None:
-    getpc = instrs[start]
+def _chain(code: Columns, start: int, stop: int) -> Chain | None:
+    getpc = instr_at(code, start)
     pair = getpc.inst["sdst"].reg
     if pair is None:
         return None
     low, high = sgpr(pair.index), sgpr(pair.index + 1)
     lo: Instr | None = None
-    for instr in instrs[start + 1 :]:
-        inst = instr.inst
+    for at in range(start + 1, stop):
+        inst = code.inst(at)
         if lo is None and _adds(inst, "S_ADD_U32", low):
-            lo = instr
+            lo = instr_at(code, at)
         elif lo is None and _adds(inst, "S_ADD_U64", pair):
-            return Chain(getpc, instr, instr, pair, (getpc.end + inst["src1"].value) % (1 << 64))
+            add = instr_at(code, at)
+            return Chain(getpc, add, add, pair, (getpc.end + inst["src1"].value) % (1 << 64))
         elif lo is not None and _adds(inst, "S_ADDC_U32", high):
             addend = inst["src1"].value << 32 | lo.inst["src1"].value
-            return Chain(getpc, lo, instr, pair, (getpc.end + addend) % (1 << 64))
+            return Chain(getpc, lo, instr_at(code, at), pair, (getpc.end + addend) % (1 << 64))
         elif lo is None and inst.op.base == "S_SEXT_I32_I16" and inst["sdst"].reg == inst["src0"].reg == high:
             continue  # the upper half comes zero-extended on some targets; addresses have no more than 48 bits
         elif (inst.reads | inst.writes).overlaps(RegSet.of(pair)) or (lo and inst.writes.sgpr >> SCC & 1):
@@ -97,14 +102,14 @@ def _adds(inst: Inst, base: str, reg: Reg) -> bool:
             and inst["src1"].kind is OperandKind.CONSTANT)
 
 
-def follow(blocks: Sequence[Block], entries: Iterable[int], function: bool) -> Flow:
+def follow(code: Columns, blocks: Sequence[Block], entries: Iterable[int], function: bool) -> Flow:
     """Where the chains of a function end up. ``function``: it has a return address."""
-    chains = tuple(chain for block in blocks for chain in find_chains(block.instrs))
-    jumps = [i for block in blocks for i in block.instrs if i.inst.op.flags & OpFlag.INDIRECT]
-    if not jumps and not chains:
+    if not code.flagged(OpFlag.INDIRECT | OpFlag.GETS_PC):
         return Flow((), {}, frozenset())
+    chains = tuple(chain for block in blocks for chain in find_chains(code, block.start, block.stop))
     made = {chain.hi: number for number, chain in enumerate(chains)}
     start: State = {RETURN_ADDRESS + half: frozenset({half}) for half in (0, 1)} if function else {}
+    touching = _touching(code, blocks, chains, start)
     states = {entry: dict(start) for entry in entries}
     todo = sorted(states) if blocks else []
     by_address = {block.address: block for block in blocks}
@@ -112,16 +117,35 @@ def follow(blocks: Sequence[Block], entries: Iterable[int], function: bool) -> F
     while todo:
         patience -= 1
         if patience < 0:
-            nowhere = Goes(frozenset(), False, True)
-            return Flow(chains, dict.fromkeys(jumps, nowhere), frozenset(range(len(chains))))
+            nowhere, jumps = Goes(frozenset(), False, True), code.flagged(OpFlag.INDIRECT)
+            return Flow(chains, {instr_at(code, at): nowhere for at in jumps}, frozenset(range(len(chains))))
         block = by_address[todo.pop()]
         state = dict(states[block.address])
-        for instr in block.instrs:
+        for instr in touching[block.address]:
             _step(state, instr, made)
         for successor in block.successors:
             if _merge(states, successor, state):
                 todo.append(successor)
-    return _uses(blocks, chains, made, states)
+    return _uses(touching, chains, made, states)
+
+
+def _touching(
+    code: Columns, blocks: Sequence[Block], chains: Sequence[Chain], start: State
+) -> dict[int, tuple[Instr, ...]]:
+    """By block the instructions that touch a register in which something of interest may ever be."""
+    distinct, reads, writes = code.distinct, code.distinct.masks.reads, code.distinct.masks.writes
+    present = np.unique(code.kinds).tolist()
+    moves = [distinct.inst(kind) for kind in present if distinct.op(kind).base in MOVES]
+    held, before = RegSet.of(*(chain.pair for chain in chains)).sgpr | sum(1 << reg for reg in start), 0
+    while held != before:
+        before = held
+        for move in moves:
+            if move.reads.sgpr & held:
+                held |= move.writes.sgpr
+    touches = distinct.flags & (OpFlag.CALL | OpFlag.INDIRECT).value != 0
+    touches[[kind for kind in present if (reads[kind] | writes[kind]) & held]] = True
+    return {block.address: tuple(instr_at(code, at) for at in code.where(touches, block.start, block.stop))
+            for block in blocks}
 
 
 def _step(state: State, instr: Instr, made: Mapping[Instr, int]) -> None:
@@ -150,7 +174,7 @@ def _step(state: State, instr: Instr, made: Mapping[Instr, int]) -> None:
 
 def _moved(inst: Inst) -> range:
     """SGPRs that a plain move copies to its destination."""
-    if inst.op.base not in ("S_MOV_B32", "S_MOV_B64"):
+    if inst.op.base not in MOVES:
         return range(0)
     return _sgprs(inst["src0"])
 
@@ -174,13 +198,14 @@ def _merge(states: dict[int, State], address: int, new: State) -> bool:
 
 
 def _uses(
-    blocks: Sequence[Block], chains: tuple[Chain, ...], made: Mapping[Instr, int], states: Mapping[int, State]
+    touching: Mapping[int, tuple[Instr, ...]], chains: tuple[Chain, ...], made: Mapping[Instr, int],
+    states: Mapping[int, State],
 ) -> Flow:
     goes: dict[Instr, Goes] = {}
     escaping: set[int] = set()
-    for block in blocks:
-        state = dict(states.get(block.address, {}))
-        for instr in block.instrs:
+    for address, instrs in touching.items():
+        state = dict(states.get(address, {}))
+        for instr in instrs:
             inst = instr.inst
             if inst.op.flags & OpFlag.INDIRECT:
                 goes[instr] = found = _goes(inst, state)

@@ -1,28 +1,41 @@
 """Recursive descent: from the entries of one function to its blocks.
 
-In: code bytes, entries, and where the function must have ended. Out: blocks, or the reason why they cannot be
-told. Invariant: only addresses that control can reach are decoded (padding and data are not), no two
-instructions overlap, and nothing outside the function's extent is looked at.
+In: the columns of a function's extent, entries. Out: blocks, or the reason why they cannot be told. Invariant: only
+instructions that control can reach are in blocks (padding and data are not), no two overlap, and nothing outside the
+function's extent is looked at.
+
+The columns are a sweep, and padding or data may have it take other starts than control does. Where control comes to
+an address at which the sweep has no instruction, the extent is swept anew with an instruction there. What that
+cuts off has been none, or else two instructions that control reaches overlap.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+
+import numpy as np
 
 from luthier_py.errors import Malformed
 from luthier_py.ir.builders import find_chains
-from luthier_py.ir.model import Block, Ending, Instr
+from luthier_py.ir.model import Block, Ending, Instrs, instr_at
 from luthier_py.isa import InstructionSet, OpFlag, sgpr
+from luthier_py.isa.columns import NOWHERE, Columns, read_columns
+from luthier_py.isa.scan import UNKNOWN
+
+SWEEPS = 16  # of one function, until it counts as made to waste time
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """The bytes of one function's extent, ``[address, address + len(data))``."""
+    """The bytes of one function's extent, ``[address, address + len(data))``, and the sweep of them."""
 
     isa: InstructionSet
     address: int
-    data: memoryview
+    data: bytes
+    columns: Columns
 
     @property
     def end(self) -> int:
@@ -33,100 +46,135 @@ class _Refused(Exception):
     """The function cannot be followed; never leaves this module."""
 
 
+Exit = tuple[Ending, tuple[int, ...]]
+
+
 @dataclass(slots=True)
 class _Descent:
-    """Work in progress (mutable). ``exits``: how control leaves an instruction that ends a block."""
+    """Work in progress (mutable), in places of the columns. ``ends`` is where control leaves, or cannot go on; the last
+    is behind all. ``reached``: of ``ends``, with the first place from which control comes there."""
 
     code: Code
-    instrs: dict[int, Instr] = field(default_factory=dict)
+    pcs: list[int]
+    ends: list[int]
+    targets: dict[int, int]
     leaders: set[int] = field(default_factory=set)
-    exits: dict[int, tuple[Ending, tuple[int, ...]]] = field(default_factory=dict)
+    reached: dict[int, int] = field(default_factory=dict)
+    exits: dict[int, Exit] = field(default_factory=dict)
     todo: list[int] = field(default_factory=list)
+    missing: set[int] = field(default_factory=set)  # addresses that the sweep has not
 
 
-def descend(code: Code, entries: Iterable[int], kernel: bool) -> tuple[Block, ...] | str:
-    """The blocks that control can reach from ``entries``, ascending; or why they cannot be told."""
-    descent = _Descent(code)
+def descend(code: Code, entries: Iterable[int], kernel: bool) -> tuple[Columns, tuple[Block, ...]] | str:
+    """The blocks that control can reach from ``entries``, ascending, and their code; or why they cannot be told."""
+    starts: set[int] = set()
     try:
-        for entry in entries:
-            _leader(descent, entry, f"entry 0x{entry:x}")
-        while descent.todo:
-            _run(descent, descent.todo.pop(), kernel)
-        return _blocks(descent)
+        for _ in range(SWEEPS):
+            descent = _descent(code)
+            for entry in entries:
+                _leader(descent, entry, f"entry 0x{entry:x}")
+            while descent.todo:
+                _run(descent, descent.todo.pop(), kernel)
+            if not descent.missing:
+                return _blocks(descent)
+            starts |= descent.missing
+            [columns] = read_columns(code.isa, [(code.address, code.data)], sorted(starts))
+            code = Code(code.isa, code.address, code.data, columns)
     except _Refused as refusal:
         return str(refusal)
+    return "code and data cannot be told apart"
+
+
+def _descent(code: Code) -> _Descent:
+    columns = code.columns
+    distances = columns.distinct.distances
+    stops = (columns.distinct.flags & OpFlag.TERMINATOR.value != 0) | (columns.distinct.rows == UNKNOWN)
+    ends = columns.where(stops)
+    if len(columns) and columns.pcs[-1] + columns.size(-1) > code.end and ends[-1:] != [len(columns) - 1]:
+        ends.append(len(columns) - 1)
+    branches = columns.where(stops & (distances != NOWHERE))
+    targets = columns.pcs[branches] + distances[columns.kinds[branches]]
+    return _Descent(code, columns.pcs.tolist(), [*ends, len(columns)],
+                    dict(zip(branches, targets.tolist(), strict=True)))
 
 
 def _leader(descent: _Descent, address: int, what: str) -> None:
     """A block starts at ``address``."""
     if not descent.code.address <= address < descent.code.end or address % 4:
         raise _Refused(f"{what} is outside the function, which ends at 0x{descent.code.end:x}")
-    if address not in descent.leaders:
-        descent.leaders.add(address)
-        descent.todo.append(address)
+    at = bisect_left(descent.pcs, address)
+    if at == len(descent.pcs) or descent.pcs[at] != address:
+        descent.missing.add(address)
+    elif at not in descent.leaders:
+        descent.leaders.add(at)
+        descent.todo.append(at)
 
 
-def _run(descent: _Descent, pc: int, kernel: bool) -> None:
-    """Decode straight-line code until it has been seen or control leaves it."""
-    run: list[Instr] = []
-    while pc not in descent.instrs:
-        instr = _decode(descent.code, pc)
-        if instr is None:
-            _run_off(descent, run, pc)
-            return
-        descent.instrs[pc] = instr
-        run.append(instr)
-        if instr.inst.op.flags & OpFlag.TERMINATOR:
-            exits = descent.exits[pc] = _leave(descent.code, run, kernel)
-            for target in exits[1]:
-                _leader(descent, target, f"0x{target:x}, where the branch at 0x{pc:x} goes,")
-            return
-        pc = instr.end
+def _run(descent: _Descent, start: int, kernel: bool) -> None:
+    """Follow straight-line code until it has been seen or control leaves it."""
+    end = descent.ends[bisect_left(descent.ends, start)]
+    seen = descent.reached.get(end)
+    descent.reached[end] = start if seen is None else min(start, seen)
+    if seen is not None:
+        return
+    if end == len(descent.pcs):
+        descent.exits[end] = _run_off(descent)
+        return
+    _check(descent, end)
+    exits = descent.exits[end] = _leave(descent, start, end, kernel)
+    for target in exits[1]:
+        _leader(descent, target, f"0x{target:x}, where the branch at 0x{descent.pcs[end]:x} goes,")
 
 
-def _decode(code: Code, pc: int) -> Instr | None:
-    """The instruction at ``pc``; None at the end of the function."""
-    if pc >= code.end:
-        return None
+def _check(descent: _Descent, at: int) -> None:
+    """Whether there is an instruction."""
+    code, pc = descent.code, descent.pcs[at]
+    if code.columns.row(at) != UNKNOWN and pc + code.columns.size(at) <= code.end:
+        return
     try:
-        return Instr(pc, code.isa.decode(code.data, pc - code.address))
+        inst = code.isa.decode(code.data, pc - code.address)
     except Malformed as error:
         raise _Refused(f"no instruction at 0x{pc:x}: {error.message}") from None
+    assert pc + inst.size_bytes > descent.pcs[at + 1]
+    raise _Refused(f"the instructions at 0x{pc:x} and 0x{descent.pcs[at + 1]:x} overlap")
 
 
-def _run_off(descent: _Descent, run: Sequence[Instr], pc: int) -> None:
+def _run_off(descent: _Descent) -> Exit:
     """Control runs off the end of the function: after a call or a trap that does not come back, that is all right."""
-    last = run[-1].inst.op
-    if OpFlag.CALL not in last.flags and OpFlag.MAY_STOP not in last.flags:
-        raise _Refused(f"control runs off the function's end at 0x{pc:x}")
-    descent.exits[run[-1].pc] = Ending.NO_RETURN, ()
+    last = instr_at(descent.code.columns, len(descent.pcs) - 1)
+    if not last.inst.op.flags & (OpFlag.CALL | OpFlag.MAY_STOP):
+        raise _Refused(f"control runs off the function's end at 0x{last.end:x}")
+    return Ending.NO_RETURN, ()
 
 
-def _leave(code: Code, run: Sequence[Instr], kernel: bool) -> tuple[Ending, tuple[int, ...]]:
-    """How control leaves the last instruction of ``run``, and to which blocks."""
-    instr = run[-1]
-    flags, target = instr.inst.op.flags, instr.inst.branch_target(instr.pc)
-    if OpFlag.FORKS in flags:
-        raise _Refused(f"{code.isa.text(instr.inst)} at 0x{instr.pc:x} forks control, which is not followed")
-    if OpFlag.END in flags:
+def _leave(descent: _Descent, start: int, end: int, kernel: bool) -> Exit:
+    """How control that came from ``start`` leaves at ``end``, and to which addresses."""
+    columns, target = descent.code.columns, descent.targets.get(end)
+    kind = int(columns.kinds[end])
+    flags = int(columns.distinct.flags[kind])
+    if flags & OpFlag.FORKS.value:
+        text = descent.code.isa.text(columns.inst(end))
+        raise _Refused(f"{text} at 0x{descent.pcs[end]:x} forks control, which is not followed")
+    if flags & OpFlag.END.value:
         return Ending.END, ()
-    if OpFlag.BRANCH in flags and target is not None:
-        if OpFlag.CONDITIONAL in flags:
-            return Ending.CONDITIONAL, (target,) if target == instr.end else (target, instr.end)
-        return Ending.BRANCH, (target,)
-    if OpFlag.SETS_PC in flags:
-        return _jump(code, run, kernel)
+    if flags & OpFlag.BRANCH.value and target is not None:
+        if not flags & OpFlag.CONDITIONAL.value:
+            return Ending.BRANCH, (target,)
+        following = descent.pcs[end] + columns.size(end)
+        return Ending.CONDITIONAL, (target,) if target == following else (target, following)
+    if flags & OpFlag.SETS_PC.value:
+        return _jump(descent.code, start, end, kernel)
     return Ending.INDIRECT, ()
 
 
-def _jump(code: Code, run: Sequence[Instr], kernel: bool) -> tuple[Ending, tuple[int, ...]]:
+def _jump(code: Code, start: int, end: int, kernel: bool) -> Exit:
     """A s_setpc: a long branch or tail call where its address is built just before, else a return."""
-    pair = run[-1].inst["src0"].reg
+    columns = code.columns
+    pair = columns.inst(end)["src0"].reg
     built = None
-    for chain in find_chains(run):
-        if pair == sgpr(chain.pair.index, 2) and all(
-            not (i.inst.writes.sgpr >> chain.pair.index & 3) for i in run if i.pc > chain.hi.pc
-        ):
+    for chain in find_chains(columns, start, end + 1):
+        kept = all(not columns.inst(at).writes.sgpr >> chain.pair.index & 3 for at in range(chain.hi.at + 1, end + 1))
+        if pair == sgpr(chain.pair.index, 2) and kept:
             built = chain.value
     if built is None:
         return (Ending.INDIRECT if kernel else Ending.RETURN), ()
@@ -135,18 +183,28 @@ def _jump(code: Code, run: Sequence[Instr], kernel: bool) -> tuple[Ending, tuple
     return Ending.TAIL_CALL, ()
 
 
-def _blocks(descent: _Descent) -> tuple[Block, ...]:
-    ordered = [descent.instrs[pc] for pc in sorted(descent.instrs)]
+def _blocks(descent: _Descent) -> tuple[Columns, tuple[Block, ...]]:
+    """Each leader starts a block, which ends before the next one or where control leaves."""
+    pcs = descent.pcs
+    runs = sorted((start, min(end + 1, len(pcs))) for end, start in descent.reached.items())
+    starts = [start for start, _ in runs]
+    gaps = [runs[0][0], *(b[0] - a[1] for a, b in pairwise(runs))]  # before each run
+    left_out = list(accumulate(gaps))
+    columns = _taken(descent.code.columns, runs, any(gaps[1:]))
+    leaders = sorted(descent.leaders)
     blocks: list[Block] = []
-    start = 0
-    for index, instr in enumerate(ordered):
-        follower = ordered[index + 1] if index + 1 < len(ordered) else None
-        if follower is not None and follower.pc < instr.end:
-            raise _Refused(f"the instructions at 0x{instr.pc:x} and 0x{follower.pc:x} overlap")
-        leaves = descent.exits.get(instr.pc)
-        if leaves is None and instr.end not in descent.leaders:
-            continue
-        ending, successors = leaves or (Ending.FALLTHROUGH, (instr.end,))
-        blocks.append(Block(ordered[start].pc, tuple(ordered[start : index + 1]), successors, ending))
-        start = index + 1
-    return tuple(blocks)
+    for start, following in zip(leaders, [*leaders[1:], len(pcs) + 1], strict=True):
+        end = descent.ends[bisect_left(descent.ends, start)]
+        ending, successors = descent.exits[end]
+        stop = min(end + 1, len(pcs))
+        if following < stop:
+            stop, ending, successors = following, Ending.FALLTHROUGH, (pcs[following],)
+        first = start - left_out[bisect_right(starts, start) - 1]
+        blocks.append(Block(pcs[start], Instrs(columns, first, first + stop - start), successors, ending))
+    return columns, tuple(blocks)
+
+
+def _taken(swept: Columns, runs: Sequence[tuple[int, int]], gaps: bool) -> Columns:
+    if not gaps:
+        return swept.taken(slice(runs[0][0], runs[-1][1]))
+    return swept.taken(np.concatenate([np.arange(start, stop) for start, stop in runs]))

@@ -3,11 +3,14 @@
 In: a code object and names of kernels. Out: a Program. Invariant: a function that cannot be understood whole is
 `incomplete` and says why; it never hides others, and never raises. A function is lifted once, and only if it can be
 reached: from a kernel, by a call, or, where there is an indirect call, by its address having been taken.
+
+Code is swept for many functions at a time, since arrays pay when they are long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from luthier_py.errors import Location, Malformed
@@ -24,12 +27,15 @@ from luthier_py.ir.model import (
     PcBuilder,
     Program,
     by_address,
+    instr_at,
 )
 from luthier_py.isa import InstructionSet, OpFlag, instruction_set
+from luthier_py.isa.columns import Columns, read_columns
 from luthier_py.loader import CodeObject, KernelRecord
 
 PRELOAD_ENTRY = 256  # bytes; hardware with kernarg preload starts here (AMDGPUUsage, "Preloaded Kernel Arguments")
 
+SWEPT_TOGETHER = 1 << 22  # bytes
 OVERLAP_LIMIT = 16   # times that code may belong to several functions, on average
 
 
@@ -54,7 +60,7 @@ class _Discovery:
     calls: dict[int, list[_Call]] = field(default_factory=dict)
     taken: set[int] = field(default_factory=set)
     indirect: bool = False
-    decoded_bytes: int = 0
+    swept_bytes: int = 0
 
 
 def lift(obj: CodeObject, kernels: Iterable[str] | None = None) -> Program:
@@ -62,16 +68,52 @@ def lift(obj: CodeObject, kernels: Iterable[str] | None = None) -> Program:
     records = obj.kernels if kernels is None else tuple(obj.kernel(name) for name in dict.fromkeys(kernels))
     extents = find_extents(obj)
     found = _Discovery(obj, extents, taken=set(extents.pointers))
-    todo = [(record.entry, _isa(obj, record)) for record in records]
+    todo = {record.entry: _isa(obj, record) for record in records}
     while todo:
-        address, isa = todo.pop()
-        if address not in found.functions:
-            _lift_function(found, address, isa)
-        callees = {target for call in found.calls[address] for target in call.targets}
-        if found.indirect:
-            callees |= found.taken
-        todo += [(callee, isa) for callee in sorted(callees) if callee not in found.functions]
+        for code in _swept(found, todo):
+            _lift_function(found, code)
+        todo = _callees(found, todo)
     return _program(found, records)
+
+
+def _callees(found: _Discovery, callers: Mapping[int, InstructionSet]) -> dict[int, InstructionSet]:
+    """Functions that are not lifted yet, with the instructions of who calls them."""
+    callees: dict[int, InstructionSet] = {}
+    for address, isa in callers.items():
+        for call in found.calls[address]:
+            callees.update(dict.fromkeys(call.targets, isa))
+    if found.indirect:
+        callees = dict.fromkeys(found.taken, next(iter(callers.values()))) | callees
+    return {address: callees[address] for address in sorted(callees) if address not in found.functions}
+
+
+def _swept(found: _Discovery, todo: Mapping[int, InstructionSet]) -> Iterator[Code]:
+    """The code of functions, swept in pieces of some megabytes."""
+    for isa in dict.fromkeys(todo.values()):
+        pieces: list[tuple[int, bytes]] = []
+        size = 0
+        for address in (address for address, each in todo.items() if each is isa):
+            pieces.append((address, _extent(found, address)))
+            size += len(pieces[-1][1])
+            if size > SWEPT_TOGETHER:
+                yield from _codes(isa, pieces)
+                pieces, size = [], 0
+        yield from _codes(isa, pieces)
+
+
+def _codes(isa: InstructionSet, pieces: Sequence[tuple[int, bytes]]) -> Iterator[Code]:
+    for (address, data), columns in zip(pieces, read_columns(isa, pieces), strict=True):
+        yield Code(isa, address, data, columns)
+
+
+def _extent(found: _Discovery, address: int) -> bytes:
+    extents = found.extents
+    size = max(extents.end(address) - address, 0)
+    found.swept_bytes += size
+    if found.swept_bytes > OVERLAP_LIMIT * sum(map(len, extents.text)):
+        raise Malformed(f"{found.obj.name}: calls go into the middle of functions so often that it cannot be code",
+                        Location(extents.name(address), address))
+    return bytes(found.obj.read(address, size)) if size else b""
 
 
 def _isa(obj: CodeObject, record: KernelRecord) -> InstructionSet:
@@ -80,32 +122,31 @@ def _isa(obj: CodeObject, record: KernelRecord) -> InstructionSet:
     return instruction_set(obj.target, 32 if small else max(obj.target.wave_sizes))
 
 
-def _lift_function(found: _Discovery, address: int, isa: InstructionSet) -> None:
+def _lift_function(found: _Discovery, swept: Code) -> None:
     """Add one function and its calls."""
-    extents, kernel = found.extents, address in found.extents.kernels
-    size = max(extents.end(address) - address, 0)
-    code = Code(isa, address, memoryview(found.obj.read(address, size) if size else b""))
+    extents, address, isa = found.extents, swept.address, swept.isa
+    kernel = address in extents.kernels
     entries: tuple[int, ...] = (address,)
     if any(r.entry == address and r.descriptor.kernarg_preload_length for r in found.obj.kernels):
         entries = (address, address + PRELOAD_ENTRY)
-    descent = descend(code, entries, kernel)
-    blocks = () if isinstance(descent, str) else descent
-    flow = follow(blocks, entries, not kernel)
-    problem = descent if isinstance(descent, str) else _problem(blocks, flow)
+    descent = descend(swept, entries, kernel)
+    code, blocks = (swept.columns.taken(slice(0)), ()) if isinstance(descent, str) else descent
+    flow = follow(code, blocks, entries, not kernel)
+    problem = descent if isinstance(descent, str) else _problem(code, blocks, flow)
     builders = tuple(_builders(blocks, flow))
-    found.calls[address] = calls = list(_calls(blocks, flow))
-    found.functions[address] = Function(extents.name(address), address, kernel, isa, entries, blocks, builders, problem)
+    name = extents.name(address)
+    found.calls[address] = calls = list(_calls(code, blocks, flow))
+    found.functions[address] = Function(name, address, kernel, isa, entries, code, blocks, builders, problem)
     found.taken |= {b.value for b in builders if b.escapes and extents.is_function(b.value)}
     found.indirect |= any(call.other for call in calls)
-    found.decoded_bytes += sum(block.end - block.address for block in blocks)
-    if found.decoded_bytes > OVERLAP_LIMIT * sum(map(len, extents.text)):
-        raise Malformed(f"{found.obj.name}: calls go into the middle of functions so often that it cannot be code",
-                        Location(extents.name(address), address))
 
 
-def _problem(blocks: tuple[Block, ...], flow: Flow) -> str | None:
+def _problem(code: Columns, blocks: tuple[Block, ...], flow: Flow) -> str | None:
     """Why the function may not be edited, although all its code is known."""
-    started = {chain.getpc for chain in flow.chains}
+    started = {chain.getpc.at for chain in flow.chains}
+    unknown = [at for at in code.flagged(OpFlag.GETS_PC) if at not in started]
+    if not unknown and not flow.goes and all(block.ending is not Ending.INDIRECT for block in blocks):
+        return None
     for block in blocks:
         last = block.instrs[-1]
         if block.ending is Ending.INDIRECT:
@@ -113,9 +154,10 @@ def _problem(blocks: tuple[Block, ...], flow: Flow) -> str | None:
         goes = flow.goes.get(last)
         if goes is not None and OpFlag.SETS_PC in last.inst.op.flags and not _as_found(block, flow.chains, goes):
             return f"where the jump at 0x{last.pc:x} goes is not the same on all paths"
-        for instr in block.instrs:
-            if OpFlag.GETS_PC in instr.inst.op.flags and instr not in started:
-                return f"the use of the PC that s_getpc_b64 at 0x{instr.pc:x} reads is not understood"
+        for at in unknown:
+            if block.start <= at < block.stop:
+                pc = int(code.pcs[at])
+                return f"the use of the PC that s_getpc_b64 at 0x{pc:x} reads is not understood"
     return None
 
 
@@ -127,17 +169,18 @@ def _as_found(block: Block, chains: tuple[Chain, ...], goes: Goes) -> bool:
     return not goes.other and not goes.returns and len(values) == 1 and values >= set(block.successors)
 
 
-def _calls(blocks: tuple[Block, ...], flow: Flow) -> Iterable[_Call]:
-    for block in blocks:
-        for instr in block.instrs:
-            goes = flow.goes.get(instr)
-            if goes is not None and _is_call(block, instr, goes):
-                direct = len(goes.chains) == 1 and not goes.other and not goes.chains & flow.escaping
-                targets = frozenset(flow.chains[number].value for number in goes.chains)
-                yield _Call(instr, targets, goes.other, direct, OpFlag.CALL not in instr.inst.op.flags)
-            elif goes is None and OpFlag.CALL in instr.inst.op.flags:
-                target = instr.inst.branch_target(instr.pc)
-                yield _Call(instr, frozenset(() if target is None else (target,)), target is None, True, False)
+def _calls(code: Columns, blocks: tuple[Block, ...], flow: Flow) -> Iterable[_Call]:
+    leaving = code.flagged(OpFlag.CALL | OpFlag.INDIRECT)
+    starts = [block.start for block in blocks] if leaving else []
+    for instr in (instr_at(code, at) for at in leaving):
+        goes = flow.goes.get(instr)
+        if goes is not None and _is_call(blocks[bisect_right(starts, instr.at) - 1], instr, goes):
+            direct = len(goes.chains) == 1 and not goes.other and not goes.chains & flow.escaping
+            targets = frozenset(flow.chains[number].value for number in goes.chains)
+            yield _Call(instr, targets, goes.other, direct, OpFlag.CALL not in instr.inst.op.flags)
+        elif goes is None and OpFlag.CALL in instr.inst.op.flags:
+            target = instr.inst.branch_target(instr.pc)
+            yield _Call(instr, frozenset(() if target is None else (target,)), target is None, True, False)
 
 
 def _is_call(block: Block, instr: Instr, goes: Goes) -> bool:
@@ -173,7 +216,6 @@ def _program(found: _Discovery, records: Iterable[KernelRecord]) -> Program:
             )
             for call in found.calls[function.address]
         )
-    places = {instr: (f, block) for f in functions for block in f.blocks for instr in block.instrs}
     kernels = tuple(Kernel(r.name, r, found.functions[r.entry]) for r in records)
     isa = functions[0].isa if functions else instruction_set(found.obj.target, max(found.obj.target.wave_sizes))
-    return Program(found.obj, isa, kernels, functions, taken, sites, places)
+    return Program(found.obj, isa, kernels, functions, taken, sites, {f.code: f for f in functions})

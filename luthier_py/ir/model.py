@@ -1,28 +1,35 @@
 """The IR: a code object's code as functions, blocks and instructions, at its own addresses.
 
-In: nothing; `lift` builds these. Out: read-only data for everybody. Invariant: an Instr is compared by
-identity, because identity *is* the program point; the bytes of a function are those of its Instrs, and a block
+In: nothing; `lift` builds these. Out: read-only data for everybody. Invariant: an Instr is a view, equal to another by
+where it is, because its place *is* the program point; the bytes of a function are those of its Instrs, and a block
 is left only at its end (calls return, so they do not end one).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import NamedTuple, overload
 
 from luthier_py.errors import Invalid
 from luthier_py.isa import Inst, InstructionSet
+from luthier_py.isa.columns import Columns
 from luthier_py.loader import CodeObject, KernelRecord
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Instr:
-    """One instruction at its place."""
+class Instr(NamedTuple):
+    """One instruction at its place: the one at ``at`` of ``code``."""
 
     pc: int
-    inst: Inst
+    at: int
+    code: Columns
+
+    @property
+    def inst(self) -> Inst:
+        """What it is; one object for all places with the same bytes."""
+        return self.code.inst(self.at)
 
     @property
     def raw(self) -> bytes:
@@ -32,6 +39,42 @@ class Instr:
     def end(self) -> int:
         """Address of what follows."""
         return self.pc + self.inst.size_bytes
+
+    def __repr__(self) -> str:
+        return f"<Instr 0x{self.pc:x} {self.inst.op.mnemonic}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Instrs(Sequence[Instr]):
+    """The instructions ``start`` to ``stop`` of ``code``; each is made when it is looked at."""
+
+    code: Columns
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    @overload
+    def __getitem__(self, key: int) -> Instr: ...
+    @overload
+    def __getitem__(self, key: slice) -> tuple[Instr, ...]: ...
+    def __getitem__(self, key: int | slice) -> Instr | tuple[Instr, ...]:
+        if isinstance(key, slice):
+            chosen = range(self.start, self.stop)[key]
+            return tuple(instr_at(self.code, at) for at in chosen)
+        return instr_at(self.code, range(self.start, self.stop)[key])
+
+    def __iter__(self) -> Iterator[Instr]:
+        pcs = self.code.pcs[self.start : self.stop].tolist()
+        return (Instr(pc, at, self.code) for at, pc in enumerate(pcs, self.start))
+
+    def __contains__(self, instr: object) -> bool:
+        return isinstance(instr, Instr) and instr.code is self.code and self.start <= instr.at < self.stop
+
+
+def instr_at(code: Columns, at: int) -> Instr:
+    return Instr(int(code.pcs[at]), at, code)
 
 
 class Ending(Enum):
@@ -52,9 +95,18 @@ class Block:
     """Instructions that run one after the other. ``successors``: addresses of blocks, a taken branch first."""
 
     address: int
-    instrs: tuple[Instr, ...]
+    instrs: Sequence[Instr]
     successors: tuple[int, ...]
     ending: Ending
+
+    @property
+    def start(self) -> int:
+        """Where its first instruction is in the function's ``code``; all up to ``stop`` are its own."""
+        return self.instrs.start if isinstance(self.instrs, Instrs) else self.instrs[0].at
+
+    @property
+    def stop(self) -> int:
+        return self.instrs.stop if isinstance(self.instrs, Instrs) else self.instrs[-1].at + 1
 
     @property
     def end(self) -> int:
@@ -95,6 +147,7 @@ class Function:
     kernel: bool
     isa: InstructionSet
     entries: tuple[int, ...]
+    code: Columns  # its instructions by address, those of all blocks and no others
     blocks: tuple[Block, ...]
     pc_builders: tuple[PcBuilder, ...]
     incomplete: str | None = None
@@ -155,7 +208,7 @@ class Program:
     functions: tuple[Function, ...]
     address_taken: frozenset[int]  # addresses of functions that function pointers may hold
     call_sites: Mapping[Function, tuple[CallSite, ...]] = field(repr=False)
-    _places: Mapping[Instr, tuple[Function, Block]] = field(repr=False)
+    _functions: Mapping[Columns, Function] = field(repr=False)  # by their code
 
     def kernel(self, name: str) -> Kernel:
         """The kernel of a name; Invalid says which there are."""
@@ -171,11 +224,12 @@ class Program:
 
     def function_of(self, instr: Instr) -> Function:
         """The function that an instruction of this program stands in."""
-        return self._places[instr][0]
+        return self._functions[instr.code]
 
     def block_of(self, instr: Instr) -> Block:
         """The block that an instruction of this program stands in."""
-        return self._places[instr][1]
+        blocks = self.function_of(instr).blocks
+        return blocks[bisect_right(blocks, instr.at, key=lambda block: block.start) - 1]
 
     def reachable(self, function: Function) -> tuple[Function, ...]:
         """``function`` and all that it may call, directly or not; ascending."""

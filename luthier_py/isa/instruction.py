@@ -249,6 +249,11 @@ FAIL_ENABLES = frozenset({"tfe", "lwe"})
 _READ, _WRITE = Access.READ, Access.WRITE
 
 
+def shown_by(source: int) -> int:
+    """Of the scalar file, what a source without a register of its own shows."""
+    return _SHOWS.get(source, 0)
+
+
 def effects_of(op: OpInfo, operands: tuple[Operand, ...]) -> Effects:
     """What an instruction of ``op`` with ``operands`` reads and writes."""
     implicit_reads, implicit_writes = op.implicit_reads, op.implicit_writes
@@ -264,7 +269,7 @@ def effects_of(op: OpInfo, operands: tuple[Operand, ...]) -> Effects:
             if access is not _READ:
                 written[reg.file] |= mask
         elif operand.kind is OperandKind.SPECIAL:
-            read[RegFile.SGPR] |= _SHOWS.get(operand.value, 0)
+            read[RegFile.SGPR] |= shown_by(operand.value)
     writes = RegSet(*written)
     if not (op.partial or op.may_mask_lanes and _masks_lanes(op, operands)):
         return Effects(RegSet(*read), writes, NO_REGS)

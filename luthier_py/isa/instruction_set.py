@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from luthier_py.errors import Invalid
 from luthier_py.isa.assemble import Assembler, Value
 from luthier_py.isa.assembly import Parser
-from luthier_py.isa.decode import Decoder
+from luthier_py.isa.decode import Decoder, Slot
 from luthier_py.isa.encode import encode, number_field, rename, replace_fields
 from luthier_py.isa.instruction import Counter, Inst, Operand, OpInfo
 from luthier_py.isa.listing import assemble_listing
@@ -45,9 +45,22 @@ class InstructionSet:
         """The instruction at ``offset``; Malformed if there is none."""
         return self._decoder.decode(data, offset)
 
-    def scan(self, code: bytes | memoryview) -> Scan:
-        """All instructions of ``code`` at once, as arrays; what is none has the row UNKNOWN and one dword."""
-        return self._scanner.scan(code)
+    def op(self, row: int) -> OpInfo:
+        """A row of the table."""
+        return self._decoder.format(row).op
+
+    def slots(self, op: OpInfo) -> tuple[Slot, ...]:
+        """For each operand of ``op`` what a field value means."""
+        return self._decoder.format(op.row).slots
+
+    def operands_depend(self, op: OpInfo) -> bool:
+        """Whether some operand of ``op`` is what it is by the fields of others, too."""
+        return self._decoder.format(op.row).depends
+
+    def scan(self, code: bytes | memoryview, starts: Sequence[int] = ()) -> Scan:
+        """All instructions of ``code`` at once, as arrays; what is none has the row UNKNOWN and one dword. At each
+        offset of ``starts`` an instruction starts, even if that cuts another off, which then is none."""
+        return self._scanner.scan(code, starts)
 
     def text(self, inst: Inst, pc: int | None = None) -> str:
         """LLVM's text; with ``pc``, a branch shows the address that it goes to instead of its displacement."""

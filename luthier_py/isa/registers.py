@@ -33,6 +33,9 @@ EXEC = 126  # two dwords
 # Scalar file: what operands cannot name as destination.
 SCC = 128
 MODE = 129
+# A set of registers as one int has the scalar file from bit 0, and from these on VGPRs and AGPRs.
+VGPR_SHIFT = 256
+AGPR_SHIFT = VGPR_SHIFT + 1024
 # Read-only sources (apertures, null, constants) are not registers: they decode as constants
 # or as OperandKind.SPECIAL.
 

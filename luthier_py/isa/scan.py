@@ -1,14 +1,15 @@
-"""A whole text section at once: where instructions start, which rows they are, and their fields, as NumPy arrays.
+"""A whole text section at once: where instructions start, which ones they are, and their fields, as NumPy arrays.
 
 In: code. Out: Scan. How: what tells rows apart lies in a few bits, and which ones depends on the top nine. Those bits
 are the key of a hash table from keys to rows; the decoder fills it as new keys are met. Every dword of the code is
-looked up, whether an instruction starts there or not; then lengths are followed from the first.
+looked up, whether an instruction starts there or not; then lengths are followed from the first. Instructions with the
+same bytes are of one kind, and whatever depends on bytes alone is worked out for kinds.
 Invariant: boundaries, rows and fields are those that decoding one instruction after the other gives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -25,6 +26,7 @@ UNKNOWN = -1          # no instruction: one dword
 NOT_MET = -2
 PROBES = 8
 DWORDS = 8            # of the longest encoding with its literal
+FEW = 64              # so many and fewer are followed one by one
 _FREE = np.uint64(0xFFFFFFFFFFFFFFFF)
 _MULTIPLIER = 0x9E3779B97F4A7C15
 _NOT_ASKED, _RIGHT, _RESERVED = 0, 1, 2
@@ -32,24 +34,35 @@ _NOT_ASKED, _RIGHT, _RESERVED = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """Instructions whose operands lie at the same bits."""
+    """Kinds whose operands lie at the same bits."""
 
     op: OpInfo         # one of their rows; names and segments of the operands are the same for all
-    positions: Array   # their places in Scan
+    positions: Array   # which kinds they are
     values: Array      # raw field values, one row for each operand
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The instructions of one piece of code, in order."""
+    """The instructions of one piece of code, in order, and what is distinct among them: kinds."""
 
-    offsets: Array   # in bytes
-    sizes: Array     # in bytes, with literals
-    rows: Array      # row of the table, or UNKNOWN for a dword that starts no instruction
+    offsets: Array     # in bytes
+    kinds: Array       # which kind each is
+    kind_first: Array  # where a kind stands first: its offset
+    kind_sizes: Array  # in bytes, with literals
+    kind_rows: Array   # row of the table, or UNKNOWN for a dword that starts no instruction
+    kind_flags: Array  # bits of OpFlag; none where there is no row
     groups: tuple[Fields, ...]
 
     def __len__(self) -> int:
         return len(self.offsets)
+
+    @property
+    def sizes(self) -> Array:
+        return self.kind_sizes[self.kinds]
+
+    @property
+    def rows(self) -> Array:
+        return self.kind_rows[self.kinds]
 
 
 class Scanner:
@@ -60,27 +73,37 @@ class Scanner:
         rows = decoder.table.rows
         self.masks = _key_masks(rows)
         self.sizes = np.array([row.size_bytes // 4 for row in rows] + [1], np.uint8)
+        self.flags = np.array([row.flags for row in rows] + [0], np.int64)
         self.shapes = np.array([row.shape for row in rows] + [-1], np.int16)
         self.literals = np.full(len(rows) + 1, -1, np.int8)  # number of the literal pattern, when the row was met
         self.patterns: list[tuple[tuple[int, int, int], ...]] = [()]
         self.answers: dict[int, Array] = {}  # id of a slot -> whether its field values are right
         self.keys = KeyTable(wide=bool(self.masks[2:].any()))
 
-    def scan(self, code: bytes | memoryview) -> Scan:
-        """``code`` from its first byte on; a tail that is shorter than a dword is left out."""
+    def scan(self, code: bytes | memoryview, starts: Sequence[int] = ()) -> Scan:
+        """``code`` from its first byte on; a tail that is shorter than a dword is left out. At each of ``starts``,
+        offsets in bytes, an instruction starts, even if that cuts another off, which then is none."""
         count = len(code) // 4
         words = np.zeros(count + DWORDS, np.uint32)
         words[:count] = np.frombuffer(code, "<u4", count)
         rows = self._rows(words, count)
         lengths = self._lengths(words, rows)
+        for start in starts:
+            _cut(rows, lengths, start // 4)
         while True:
-            starts = _follow(lengths)
-            groups = tuple(self._groups(words, rows, starts))
-            wrong = [starts[group.positions[bad]] for group in groups if len(bad := self._reserved(group))]
-            wrong += [starts[-1:]] if count and starts[-1] + lengths[starts[-1]] > count else []
-            if not wrong:
-                return Scan(starts * 4, lengths[starts] * 4, rows[starts], groups)
-            rows[np.concatenate(wrong)], lengths[np.concatenate(wrong)] = UNKNOWN, 1
+            places = _follow(lengths)
+            first, kinds = _distinct_code(words, places, lengths[places] * (rows[places] != UNKNOWN))
+            groups = tuple(self._groups(words, rows, first))
+            bad = np.zeros(len(first), bool)
+            for group in groups:
+                bad[group.positions[self._reserved(group)]] = True
+            wrong = places[bad[kinds]] if bad.any() else places[:0]
+            if count and places[-1] + lengths[places[-1]] > count:
+                wrong = np.append(wrong, places[-1])
+            if not len(wrong):
+                return Scan(places * 4, kinds, first * 4, lengths[first].astype(np.int64) * 4, rows[first],
+                            self.flags[rows[first]], groups)
+            rows[wrong], lengths[wrong] = UNKNOWN, 1
 
     def _rows(self, words: Array, count: int) -> Array:
         """The row of each dword, were it the first of an instruction."""
@@ -250,15 +273,53 @@ def _is_right(slot: Slot, value: int, literals64: bool) -> bool:
     return True
 
 
+def _cut(rows: Array, lengths: Array, start: int) -> None:
+    """What would reach over ``start`` is no instruction."""
+    before = np.arange(max(start - DWORDS + 1, 0), start)
+    over = before[before + lengths[before] > start]
+    rows[over], lengths[over] = UNKNOWN, 1
+
+
 def _follow(lengths: Array) -> Array:
     """Starts of instructions, each at the end of the one before."""
-    steps, position = lengths.tobytes(), 0
-    starts: list[int] = []
-    append, end = starts.append, len(steps)
-    while position < end:
-        append(position)
-        position += steps[position]
-    return np.array(starts, np.int64)
+    count = len(lengths)
+    found = np.ones(count, bool)  # first those that nothing before them could cover, whatever starts where
+    for distance in range(1, min(DWORDS, count)):
+        found[distance:] &= lengths[: count - distance] <= distance
+    front = np.flatnonzero(found)
+    while len(front) > FEW:
+        front = front + lengths[front]
+        front = front[front < count]
+        front = front[~found[front]]
+        found[front] = True
+    for place in front.tolist():
+        while (place := place + int(lengths[place])) < count and not found[place]:
+            found[place] = True
+    return np.flatnonzero(found)
+
+
+def _distinct_code(words: Array, starts: Array, lengths: Array) -> tuple[Array, Array]:
+    """Where each kind of instruction stands first, and for each start its kind; what has length 0 is one kind."""
+    kinds = np.zeros(len(starts), np.int64)
+    first: list[Array] = []
+    known = 0
+    for length in np.flatnonzero(np.bincount(lengths)).tolist():
+        places = np.flatnonzero(lengths == length)
+        here = starts[places]
+        if length == 0:
+            at, which = np.zeros(1, np.int64), np.zeros(len(places), np.int64)
+        elif length == 1:
+            _, at, which = np.unique(words[here], return_index=True, return_inverse=True)
+        elif length == 2:
+            keys = words[here].astype(np.uint64) << np.uint64(32) | words[here + 1]
+            _, at, which = np.unique(keys, return_index=True, return_inverse=True)
+        else:
+            keys = np.ascontiguousarray(np.stack([words[here + k] for k in range(length)], axis=1))
+            _, at, which = np.unique(keys.view(f"V{4 * length}").ravel(), return_index=True, return_inverse=True)
+        kinds[places] = which + known
+        first.append(here[at])
+        known += len(at)
+    return (np.concatenate(first) if first else np.zeros(0, np.int64)), kinds
 
 
 def _extract(words: Array, starts: Array, op: OpInfo) -> Array:

@@ -37,7 +37,7 @@ class Stretch:
 
     @property
     def instrs(self) -> tuple[Instr, ...]:
-        return self.block.instrs[self.start : self.end]
+        return tuple(self.block.instrs[self.start : self.end])
 
 
 @dataclass(frozen=True, slots=True)

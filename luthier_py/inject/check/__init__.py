@@ -224,7 +224,7 @@ class _Checker:
         if None in parts:
             return False
         distance = parts[0] or 0
-        if builder.lo is not builder.hi:
+        if builder.lo != builder.hi:
             distance |= (parts[1] or 0) << 32
         value = (getpc + self.code[getpc].size_bytes + distance) % (1 << 64)
         allowed = {builder.value}

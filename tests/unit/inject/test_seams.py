@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from luthier_py.inject.model import Clone, Item
 from luthier_py.inject.seams import settle
-from luthier_py.ir import Instr
+from luthier_py.ir.model import instr_at
 from luthier_py.isa import instruction_set, sgpr, target, vgpr
+from luthier_py.isa.columns import read_columns
 
 ISA = instruction_set(target("gfx90a"))
 
 
-APPLICATION = Instr(0, ISA.make("s_nop", 0))  # for items of the application: they have an origin
+APPLICATION = instr_at(*read_columns(ISA, [(0, ISA.make("s_nop", 0).raw)]), 0)  # its items have an origin
 
 
 def items(*made):

@@ -44,7 +44,7 @@ def test_a_direct_call() -> None:
     call = site(program)
     assert names(call) == ["f"] and not call.indirect and not call.unknown and not call.tail
     (builder,) = function(program, "k").pc_builders
-    assert builder.value == function(program, "f").address and builder.call is call.instr and not builder.escapes
+    assert builder.value == function(program, "f").address and builder.call == call.instr and not builder.escapes
     assert builder.lo.inst["src1"].value == builder.value - builder.getpc.end
     assert not function(program, "f").kernel and function(program, "f").blocks[0].ending is Ending.RETURN
     assert len(function(program, "k").blocks) == 1  # a call does not end a block
@@ -142,7 +142,7 @@ def test_a_long_branch(forward: bool) -> None:
     block = next(b for b in function(program, "k").blocks if b.instrs[-1].inst.op.base == "S_SETPC_B64")
     (builder,) = function(program, "k").pc_builders
     assert block.ending is Ending.BRANCH and block.successors == (builder.value,)
-    assert builder.branch is block.instrs[-1] and builder.call is None and not builder.escapes
+    assert builder.branch == block.instrs[-1] and builder.call is None and not builder.escapes
     assert program.calls(function(program, "k")) == ()
 
 
@@ -151,7 +151,7 @@ def test_a_tail_call() -> None:
     call = site(program, "f")
     assert call.tail and names(call) == ["g"] and not call.indirect
     assert function(program, "f").blocks[0].ending is Ending.TAIL_CALL
-    assert function(program, "f").pc_builders[0].call is call.instr
+    assert function(program, "f").pc_builders[0].call == call.instr
 
 
 def test_a_return_through_another_pair() -> None:

@@ -171,7 +171,6 @@ def test_verify_finds_what_is_wrong() -> None:
 
 
 def with_blocks(program: Program, function: Function, blocks: tuple[Block, ...]) -> Program:
-    changed = Function(function.name, function.address, True, function.isa, function.entries, blocks, ())
+    changed = Function(function.name, function.address, True, function.isa, function.entries, function.code, blocks, ())
     kernels = tuple(type(k)(k.name, k.record, changed) for k in program.kernels)
-    places = {instr: (changed, block) for block in blocks for instr in block.instrs}
-    return Program(program.obj, program.isa, kernels, (changed,), frozenset(), {changed: ()}, places)
+    return Program(program.obj, program.isa, kernels, (changed,), frozenset(), {changed: ()}, {function.code: changed})

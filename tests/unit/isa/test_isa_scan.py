@@ -7,7 +7,7 @@ import random
 import pytest
 
 from luthier_py.errors import Malformed
-from luthier_py.isa import instruction_set, target
+from luthier_py.isa import instruction_set, sgpr, target
 from luthier_py.isa.scan import UNKNOWN
 
 TARGETS = ("gfx803", "gfx90a", "gfx950", "gfx1030", "gfx1100", "gfx1201", "gfx1250")
@@ -29,8 +29,8 @@ def scanned(isa, code: bytes) -> list[tuple[int, int, int, tuple[int, ...] | Non
     scan = isa.scan(code)
     fields = {int(position): tuple(group.values[:, place].tolist())
               for group in scan.groups for place, position in enumerate(group.positions)}
-    return [(int(offset), int(size), int(row), fields.get(k))
-            for k, (offset, size, row) in enumerate(zip(scan.offsets, scan.sizes, scan.rows, strict=True))]
+    return [(int(offset), int(size), int(row), fields.get(int(kind)))
+            for offset, size, row, kind in zip(scan.offsets, scan.sizes, scan.rows, scan.kinds, strict=True)]
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -56,3 +56,20 @@ def test_ends() -> None:
     cut = bytes.fromhex("04ff0480")  # a literal should follow
     assert scanned(isa, cut) == [(0, 4, UNKNOWN, None)] == one_by_one(isa, cut)
     assert scanned(isa, cut + b"ab") == [(0, 4, UNKNOWN, None)]
+
+
+def test_a_start_that_is_given_cuts_what_reaches_over_it() -> None:
+    isa = instruction_set(target("gfx90a"))
+    nop, literal = isa.make("s_nop", 0).raw, isa.make("s_mov_b32", sgpr(0), 0x7E0002FF).raw
+    code = literal + nop + nop
+    assert isa.scan(code).offsets.tolist() == [0, 8, 12]
+    cut = isa.scan(code, (4,))
+    assert cut.offsets.tolist() == [0, 4, 12] and (cut.rows == UNKNOWN).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize("length", (2, 3, 70))
+def test_long_instructions_in_a_row(length: int) -> None:
+    isa = instruction_set(target("gfx90a"))
+    literal = isa.make("s_mov_b32", sgpr(0), 0x7E0002FF).raw  # the literal is v_mov_b32 with a literal
+    code = literal * length + isa.make("s_nop", 0).raw
+    assert scanned(isa, code) == one_by_one(isa, code)

@@ -147,7 +147,7 @@ def test_the_range_ends_at_a_call() -> None:
 def test_entry_and_exit(m: Mutator) -> None:
     (kernel,) = m.kernels
     m.at_entry(kernel, nothing)
-    assert m.edits().insertions[0].instr is kernel.function.blocks[0].instrs[0]
+    assert m.edits().insertions[0].instr == kernel.function.blocks[0].instrs[0]
     for _ in range(2):  # recorded once
         m.at_exit(kernel, flush, TOTAL, COUNT)
     ends = [b.instrs[-1] for b in blocks(m) if b.ending is Ending.END]
@@ -315,8 +315,7 @@ def test_refused_places(m: Mutator) -> None:
 def test_incomplete_functions_are_not_edited(reduce: tuple[Program, Facts]) -> None:
     program, facts = reduce
     function = replace(program.functions[0], incomplete="unknown opcode at 0x100")
-    places = {i: (function, b) for b in function.blocks for i in b.instrs}
-    m = Mutator(replace(program, functions=(function,), _places=places), facts)
+    m = Mutator(replace(program, functions=(function,), _functions={function.code: function}), facts)
     with pytest.raises(EditConflict, match=r"test_mutator.py:\d+: .* cannot be edited: unknown opcode at 0x100"):
         m.before(function.blocks[0].instrs[0], nothing)
     empty = replace(function, blocks=())

@@ -1,0 +1,174 @@
+"""Instructions as columns: arrays over places, and what depends on bytes alone once for each distinct instruction.
+
+In: code. Out: :class:`Columns`, a stretch of a scan; its :class:`Kinds` are shared by all stretches of the scan.
+Invariant: what is said of a kind is what the decoded instruction says; an Inst is made when somebody asks for it.
+
+A set of registers is one int here: SGPRs and special registers from bit 0, VGPRs from VGPR_SHIFT, AGPRs from
+AGPR_SHIFT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from luthier_py.errors import Malformed
+from luthier_py.isa.decode import Slot
+from luthier_py.isa.instruction import Access, Inst, OperandKind, OpFlag, OpInfo, shown_by
+from luthier_py.isa.instruction_set import InstructionSet
+from luthier_py.isa.registers import AGPR_SHIFT, VGPR_SHIFT, RegSet
+from luthier_py.isa.scan import Array, Fields, Scan
+
+NOWHERE = np.iinfo(np.int64).min
+VECTORS = ~((1 << VGPR_SHIFT) - 1)
+APART = bytes(32)  # between pieces of code: as long as the longest instruction, and each dword of it is one
+_PLAIN = frozenset({"imm", "branch", "kimm", "dpp8fi", "dpp", "dpp64", "select", "unused"})  # name no register
+_SHIFTS = (0, VGPR_SHIFT, AGPR_SHIFT)
+
+
+def pack(regs: RegSet) -> int:
+    return regs.sgpr | regs.vgpr << VGPR_SHIFT | regs.agpr << AGPR_SHIFT
+
+
+class Masks(NamedTuple):
+    """Registers by kind: read, written, and those of the written ones that may keep bits (see Inst)."""
+
+    reads: list[int]
+    writes: list[int]
+    partial: list[int]
+
+
+class Kinds:
+    """The distinct instructions of a scan (mutable: remembers what was asked)."""
+
+    def __init__(self, isa: InstructionSet, code: bytes, scan: Scan) -> None:
+        self.isa, self._code, self._scan = isa, code, scan
+        self.rows, self.sizes, self.flags = scan.kind_rows, scan.kind_sizes, scan.kind_flags
+        self._insts: list[Inst | None] = [None] * len(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def inst(self, kind: int) -> Inst:
+        """The decoded instruction; Malformed if the kind is none."""
+        found = self._insts[kind]
+        if found is None:
+            found = self._insts[kind] = self.isa.decode(self._code, int(self._scan.kind_first[kind]))
+        return found
+
+    def op(self, kind: int) -> OpInfo:
+        return self.isa.op(int(self.rows[kind]))
+
+    @cached_property
+    def distances(self) -> Array:
+        """How far from its start each kind branches, in bytes, or NOWHERE."""
+        found = np.full(len(self), NOWHERE, np.int64)
+        for group in self._scan.groups:
+            for info, values in zip(group.op.operands, group.values, strict=True):
+                if info.kind == "branch":
+                    dwords = values.astype(np.uint16).view(np.int16).astype(np.int64)
+                    found[group.positions] = self.sizes[group.positions] + 4 * dwords
+        return found
+
+    @cached_property
+    def masks(self) -> Masks:
+        found = Masks([0] * len(self), [0] * len(self), [0] * len(self))
+        for group in self._scan.groups:
+            self._add_masks(group, found)
+        return found
+
+    def _add_masks(self, group: Fields, found: Masks) -> None:
+        ops = [self.op(kind) for kind in group.positions.tolist()]
+        implicit = {op.row: (pack(op.implicit_reads), pack(op.implicit_writes)) for op in set(ops)}
+        reads, writes = ([implicit[op.row][side] for op in ops] for side in (0, 1))
+        for slot, values in zip(self.isa.slots(group.op), group.values.tolist(), strict=True):
+            if slot.info.kind in _PLAIN:
+                continue
+            masks = {value: _registers(slot, value) for value in set(values)}
+            if any(read for read, _ in masks.values()):
+                reads = [mask | masks[value][0] for mask, value in zip(reads, values, strict=True)]
+            if any(written for _, written in masks.values()):
+                writes = [mask | masks[value][1] for mask, value in zip(writes, values, strict=True)]
+        for kind, op, read, written in zip(group.positions.tolist(), ops, reads, writes, strict=True):
+            kept = written & VECTORS if op.partial else 0
+            if op.may_mask_lanes or self.isa.operands_depend(op):
+                read, written, kept = (pack(regs) for regs in self.inst(kind).effects())
+            found.reads[kind], found.writes[kind], found.partial[kind] = read | kept, written, kept
+
+
+def _registers(slot: Slot, value: int) -> tuple[int, int]:
+    """What an operand with this field reads and writes."""
+    try:
+        operand = slot[value]
+    except Malformed:  # a literal
+        return 0, 0
+    if operand.reg is None:
+        return (shown_by(operand.value) if operand.kind is OperandKind.SPECIAL else 0), 0
+    mask = (1 << operand.reg.dwords) - 1 << operand.reg.index + _SHIFTS[operand.reg.file]
+    return mask if operand.access is not Access.WRITE else 0, mask if operand.access is not Access.READ else 0
+
+
+class Columns:
+    """Instructions by address, as arrays: of address ``pcs``, of kind ``kinds`` of ``distinct``."""
+
+    def __init__(self, distinct: Kinds, pcs: Array, kinds: Array) -> None:
+        self.distinct, self.pcs, self.kinds = distinct, pcs, kinds
+
+    def __len__(self) -> int:
+        return len(self.pcs)
+
+    @property
+    def sizes(self) -> Array:
+        """In bytes."""
+        return self.distinct.sizes[self.kinds]
+
+    @property
+    def rows(self) -> Array:
+        """Rows of the target's table."""
+        return self.distinct.rows[self.kinds]
+
+    @property
+    def flags(self) -> Array:
+        """Bits of OpFlag."""
+        return self.distinct.flags[self.kinds]
+
+    def size(self, at: int) -> int:
+        return int(self.distinct.sizes[self.kinds[at]])
+
+    def row(self, at: int) -> int:
+        return int(self.distinct.rows[self.kinds[at]])
+
+    def inst(self, at: int) -> Inst:
+        """The decoded instruction, the same object for all of its kind."""
+        return self.distinct.inst(self.kinds[at])
+
+    def where(self, of_kind: Array, start: int = 0, stop: int | None = None) -> list[int]:
+        """Places from ``start`` to ``stop`` whose kind is one of those that ``of_kind`` says."""
+        found: list[int] = (np.flatnonzero(of_kind[self.kinds[start:stop]]) + start).tolist()
+        return found
+
+    def flagged(self, flags: OpFlag, start: int = 0, stop: int | None = None) -> list[int]:
+        """Places whose instruction has any of ``flags``."""
+        return self.where(self.distinct.flags & flags.value != 0, start, stop)
+
+    def taken(self, places: slice | Array) -> Columns:
+        """Only those at ``places``."""
+        return Columns(self.distinct, self.pcs[places], self.kinds[places])
+
+
+def read_columns(isa: InstructionSet, pieces: Sequence[tuple[int, bytes]], starts: Sequence[int] = ()) -> list[Columns]:
+    """Pieces of code with their addresses, each swept from its first byte on; an instruction starts at each of
+    ``starts``, which are addresses in the only piece. The last one may reach beyond its piece: then it is none."""
+    padded = [code + bytes(-len(code) % 4) + APART for _, code in pieces]
+    code = b"".join(padded)
+    scan = isa.scan(code, [start - pieces[0][0] for start in starts])
+    distinct = Kinds(isa, code, scan)
+    found, begin = [], 0
+    for (address, piece), part in zip(pieces, padded, strict=True):
+        first, last = scan.offsets.searchsorted([begin, begin + len(piece)]).tolist()
+        found.append(Columns(distinct, scan.offsets[first:last] + (address - begin), scan.kinds[first:last]))
+        begin += len(part)
+    return found
