@@ -1,7 +1,7 @@
 """Bytes to bytes: a code object and a tool in, an instrumented copy out.
 
-Invariants: a tool that inserts nothing reproduces its input byte for byte, and the original kernels are in the
-copy unchanged, at their addresses.
+Invariants: a tool that inserts nothing reproduces its input byte for byte; the original kernels are in the copy
+unchanged, at their addresses, unless a copy is asked for that has nothing of the original in it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from luthier_py.inject.check import Linked, check
 from luthier_py.inject.model import Patched
 from luthier_py.ir import Program, lift
 from luthier_py.jit import compile_hooks
-from luthier_py.link import Patch, link
+from luthier_py.link import Binding, Patch, find_bindings, link, link_apart
 from luthier_py.loader import MEMORY, CodeObject, Given, load
 from luthier_py.proof import prove
 from luthier_py.tool import Edits, Place, Refusal, Tool, made_tool, visit
@@ -46,6 +46,8 @@ class Instrumented:
     """No hook had to be compiled."""
     unread: tuple[Refusal, ...] = ()
     """What the loader left out."""
+    bindings: tuple[Binding, ...] = ()
+    """What a copy without the original needs to know of where that is."""
 
     @property
     def refused(self) -> tuple[Refusal, ...]:
@@ -98,17 +100,21 @@ def plan(
     return Planned(obj, program, facts, edits, clock.seconds)
 
 
-def carry_out(planned: Planned, keep_going: bool = False, watch: Watch | None = None) -> Instrumented:
-    """The instrumented copy; ``keep_going`` and ``watch`` as for instrument."""
+def carry_out(
+    planned: Planned, keep_going: bool = False, watch: Watch | None = None, apart: bool = False
+) -> Instrumented:
+    """The instrumented copy; ``keep_going`` and ``watch`` as for instrument. ``apart``: without the original in it."""
     clock = _Clock(dict(planned.seconds), watch)
     obj, program, facts, edits = planned.obj, planned.program, planned.facts, planned.edits
     facts = facts.with_reads(edits.reads(Place.BEFORE), edits.reads(Place.AFTER))
     compiled: set[str] = set()
     payloads = clock.run("jit", compile_hooks, edits, program.isa, compiled)
     patched = clock.run("inject", inject, program, facts, edits, payloads, keep_going)
-    data = clock.run("link", link, obj, Patch(patched.chunks, patched.kernels, patched.variables))
+    patch = Patch(patched.chunks, patched.kernels, patched.variables)
+    data = clock.run("link", link_apart if apart else link, obj, patch)
     clock.run("check", _checked, program, facts, patched, data)
-    return Instrumented(data, obj, program, facts, edits, patched, clock.seconds, not compiled)
+    found = find_bindings(program.isa, patched.chunks, load(data, obj.name)) if apart else ()
+    return Instrumented(data, obj, program, facts, edits, patched, clock.seconds, not compiled, bindings=found)
 
 
 @dataclass(slots=True)

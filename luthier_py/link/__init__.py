@@ -1,6 +1,11 @@
-"""A code object and a :class:`Patch` to the bytes of a new code object, in which nothing old has moved."""
+"""A code object and a :class:`Patch` to the bytes of a new code object: the old one, in which nothing has moved, with
+the patch behind it; or the patch alone, to be bound to the old one where that is loaded."""
 
 from luthier_py.inject.patch import Chunk, Fixup, FixupKind, NewKernel, NewVariable, Patch
-from luthier_py.link.writer import link
+from luthier_py.link.bindings import Binding, bound, find_bindings
+from luthier_py.link.writer import link, link_apart
 
-__all__ = ["Chunk", "Fixup", "FixupKind", "NewKernel", "NewVariable", "Patch", "link"]
+__all__ = [
+    "Binding", "Chunk", "Fixup", "FixupKind", "NewKernel", "NewVariable", "Patch", "bound", "find_bindings", "link",
+    "link_apart",
+]

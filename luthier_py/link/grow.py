@@ -44,7 +44,8 @@ class Growth:
     note_sections: tuple[int, ...]
 
 
-def grow(obj: CodeObject, patch: Patch, blobs: tuple[Blob, ...]) -> Growth:
+def grow(obj: CodeObject, patch: Patch, blobs: tuple[Blob, ...], origin: CodeObject) -> Growth:
+    """``origin`` has the kernels that new ones are like."""
     elf = obj.elf
     if elf.find(SectionType.GNU_VERSYM) is not None:
         raise Unsupported(f"{obj.name}: has symbol versions; link it without a version script")
@@ -69,7 +70,7 @@ def grow(obj: CodeObject, patch: Patch, blobs: tuple[Blob, ...]) -> Growth:
         table = elf.sections[index]
         symbols[index] = [(add_string(table.link, symbol.name), symbol) for symbol in chosen]
         sections[index] = _resized(table, table.size + SYMBOL.size * len(chosen))
-    notes = _grow_notes(obj, patch) if patch.kernels else {}
+    notes = _grow_notes(obj, _metadata(obj, patch, origin)) if patch.kernels else {}
     contents = {index: bytes(table) for index, table in strings.items()} | _grow_hashes(elf, symbols) | notes
     sections |= {index: _resized(elf.sections[index], len(content)) for index, content in contents.items()}
     return Growth(dict(sorted(sections.items())), contents, symbols, new, tuple(notes))
@@ -114,10 +115,10 @@ def _grow_hashes(elf: Elf, symbols: dict[int, list[tuple[int, NewSymbol]]]) -> d
     return contents
 
 
-def _grow_notes(obj: CodeObject, patch: Patch) -> dict[int, bytes]:
-    """The sections of the NOTE segment that has the metadata, with the new kernels in it."""
+def _grow_notes(obj: CodeObject, metadata: Metadata) -> dict[int, bytes]:
+    """The sections of the NOTE segment that has the metadata, with this one in it."""
     found = find_metadata(obj.elf)
-    document = pack_metadata(_patched_metadata(obj, patch))
+    document = pack_metadata(metadata)
     contents, done = {}, False
     for index, section in enumerate(obj.sections):
         if found is None or section.type != SectionType.NOTE or not found[0].holds(section):
@@ -132,8 +133,8 @@ def _grow_notes(obj: CodeObject, patch: Patch) -> dict[int, bytes]:
     return contents
 
 
-def _patched_metadata(obj: CodeObject, patch: Patch) -> Metadata:
-    kernels = [*obj.metadata["amdhsa.kernels"], *(_kernel_metadata(obj, kernel) for kernel in patch.kernels)]
+def _metadata(obj: CodeObject, patch: Patch, origin: CodeObject) -> Metadata:
+    kernels = [*obj.metadata["amdhsa.kernels"], *(_kernel_metadata(origin, kernel) for kernel in patch.kernels)]
     return {**obj.metadata, "amdhsa.kernels": kernels}
 
 

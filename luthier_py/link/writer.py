@@ -21,6 +21,7 @@ from luthier_py.errors import Unsupported
 from luthier_py.inject.patch import Patch
 from luthier_py.link.fixups import resolve
 from luthier_py.link.grow import Growth, NewSymbol, grow
+from luthier_py.link.hollow import hollow
 from luthier_py.link.layout import Cursor, arrange, place, round_up
 from luthier_py.link.validate import check_patch
 from luthier_py.loader import (
@@ -34,7 +35,7 @@ from luthier_py.loader import (
     SegmentType,
     Visibility,
 )
-from luthier_py.loader.codeobject import find_metadata
+from luthier_py.loader.codeobject import find_metadata, read_object
 from luthier_py.loader.elf import DYNAMIC, LOAD_LIMIT_BYTES, PROGRAM_HEADER, SECTION_HEADER, SYMBOL, Elf
 
 S_NOP = struct.pack("<I", 0xBF800000)  # SOPP opcode 0, the same on every target
@@ -51,10 +52,21 @@ class _Layout:
 
 def link(obj: CodeObject, patch: Patch) -> bytes:
     """The object with the patch appended. Raises Invalid for a patch that contradicts itself or the object."""
+    return _append(obj, patch, obj)
+
+
+def link_apart(obj: CodeObject, patch: Patch) -> bytes:
+    """The patch as a code object of its own, with nothing of ``obj`` in it. Distances to addresses of ``obj`` are as if
+    both had been loaded at zero, until :func:`luthier_py.link.bindings.bound` makes them addresses."""
+    return _append(read_object(hollow(obj), obj.name), patch, obj)
+
+
+def _append(obj: CodeObject, patch: Patch, origin: CodeObject) -> bytes:
+    """``origin`` has the kernels whose metadata new ones are copies of."""
     if patch.empty:
         return obj.data
-    check_patch(obj, patch)
-    growth = grow(obj, patch, arrange(patch))
+    check_patch(origin, patch)
+    growth = grow(obj, patch, arrange(patch), origin)
     layout = _lay_out(obj.elf, growth)
     addresses = {
         item: layout.sections[index].address + offset

@@ -116,8 +116,8 @@ class ToolService:
             self._image(content)
             return b""
         if request.code == Message.INSTRUMENT:
-            image, device = struct.unpack_from("<2I", content)
-            return self._instrument(image, device, content[8:].decode())
+            image, device, whole = struct.unpack_from("<3I", content)
+            return self._instrument(image, device, content[12:].decode(), bool(whole))
         if request.code == Message.RESULT:
             self.run.report(self._result(content))
             return None
@@ -180,13 +180,13 @@ class ToolService:
         self._code = {key: code for key, code in self._code.items() if key[0] != image}
         self._kept = {key: kept for key, kept in self._kept.items() if key[0] != image}
 
-    def _instrument(self, image: int, device: int, kernel: str) -> bytes:
+    def _instrument(self, image: int, device: int, kernel: str, whole: bool) -> bytes:
         run = self.run
         if not run.tool.selection.kernel(kernel):
             run.verdict.not_chosen.add(kernel)
             return NOT_SELECTED
-        name = run.tool.selection.shown(kernel)
-        copy = guarded(partial(patch, self._code[image, device], run.tool, kernel), f"kernel {name} runs as it is")
+        make = partial(patch, self._code[image, device], run.tool, kernel, whole)
+        copy = guarded(make, f"kernel {run.tool.selection.shown(kernel)} runs as it is")
         if isinstance(copy, Exception):
             run.verdict.refuse(Refusal(kernel, one_line(copy), Location(kernel)))
             raise Refused("not instrumented", protocol.STATUS_UNKNOWN)
@@ -242,13 +242,13 @@ def _option(line: str) -> tuple[str, str]:
 
 
 def describe(copy: Copy, cloned: ClonedKernel) -> bytes:
-    """The clone's name, the code object, the tool's variables, those of the program, and what to make absolute."""
+    """The clone's name, the code object, the tool's variables, those of the program, and what is to be bound."""
     names = [variable.name.encode() for variable in copy.variables]
     parts = [counted(cloned.clone.encode()), counted(copy.made.data)]
     parts += [struct.pack("<I", len(names)), *map(counted, names)]
     parts.append(struct.pack("<I", len(copy.program_variables)))
     for variable in copy.program_variables:
         parts += [counted(variable.name.encode()), struct.pack("<QI", variable.address, variable.changes)]
-    parts.append(struct.pack("<I", len(copy.made.places)))
-    parts += [struct.pack("<4IQ", *astuple(place)) for place in copy.made.places]
+    parts.append(struct.pack("<I", len(copy.made.bindings)))
+    parts += [struct.pack("<4IQ", *astuple(binding)) for binding in copy.made.bindings]
     return b"".join(parts)

@@ -21,11 +21,11 @@ from elftools.elf.elffile import ELFFile
 from luthier_py.errors import Location
 from luthier_py.inject.model import ClonedKernel, Resources
 from luthier_py.jit import fingerprint
+from luthier_py.link import Binding
 from luthier_py.loader import CodeObject, SegmentFlag, SymbolType
 from luthier_py.pipeline import carry_out, plan
 from luthier_py.storage import Shelf, cache_key
 from luthier_py.tool import Refusal, Tool, Variable
-from luthier_py.worker.absolute import Place, places
 
 UNIT_ID = "__hip_cuid_"  # clang's mark of a compilation unit; nothing reads it
 MANAGED = ".managed"  # the initial value of a managed variable; the runtime has moved it
@@ -41,7 +41,7 @@ class Made:
     data: bytes
     cloned: ClonedKernel | None
     refused: tuple[Refusal, ...]
-    places: tuple[Place, ...]
+    bindings: tuple[Binding, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +66,19 @@ class Copy:
     """What the tool keeps for its reports."""
 
 
-def patch(code: bytes, tool: Tool, kernel: str) -> Copy:
-    """Raises LuthierError when nothing could be made."""
+def patch(code: bytes, tool: Tool, kernel: str, whole: bool = False) -> Copy:
+    """``whole``: with all of the code object in it. Raises LuthierError when nothing could be made."""
     planned = plan(code, tool, "code object", [kernel])
     start = time.perf_counter()
-    key = cache_key(installation(), code, kernel, fingerprint(planned.edits, planned.program.isa))
+    key = cache_key(installation(), code, kernel, str(whole), fingerprint(planned.edits, planned.program.isa))
     kept = SHELF.read(key)
     seconds = {**planned.seconds, "cache": time.perf_counter() - start}
     if kept is not None:
         made, cached = unpack(kept), True
     else:
-        done = carry_out(planned, keep_going=True)
+        done = carry_out(planned, keep_going=True, apart=not whole)
         cloned = next((row for row in done.patched.report if row.name == kernel), None)
-        made = Made(without_managed(done.data), cloned, done.refused, places(done) if cloned else ())
+        made = Made(without_managed(done.data), cloned, done.refused, done.bindings)
         cached = done.cached
         seconds.update(done.seconds)
         SHELF.write(key, pack(made))
@@ -111,7 +111,7 @@ def pack(made: Made) -> bytes:
     facts = {
         "cloned": asdict(made.cloned) if made.cloned else None,
         "refused": [asdict(r) for r in made.refused],
-        "places": [astuple(place) for place in made.places],
+        "bindings": [astuple(binding) for binding in made.bindings],
     }
     head = json.dumps(facts).encode()
     return len(head).to_bytes(_HEAD_BYTES, "little") + head + made.data
@@ -125,7 +125,7 @@ def unpack(kept: bytes) -> Made:
         resources = {name: Resources(**cloned[name]) for name in ("before", "after")}
         cloned = ClonedKernel(**{**cloned, **resources})
     refusals = tuple(Refusal(**{**row, "where": Location(**row["where"])}) for row in refused)
-    return Made(kept[end:], cloned, refusals, tuple(Place(*row) for row in facts["places"]))
+    return Made(kept[end:], cloned, refusals, tuple(Binding(*row) for row in facts["bindings"]))
 
 
 def program_variables(obj: CodeObject) -> tuple[ProgramVariable, ...]:

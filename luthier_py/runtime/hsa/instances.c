@@ -14,11 +14,11 @@ static void ask(struct kernel *kernel)
     kernel->asked = true;
     kernel->explained = image_send(kernel->image);
     if (kernel->explained)
-        answer = clone_ask(image_number(kernel->image), image_device(kernel->image), kernel->name, &kernel->clone);
+        answer = clone_ask(image_number(kernel->image), image_device(kernel->image), kernel->name, false, &kernel->clone);
     kernel->selected = answer != NOT_CHOSEN;
     kernel->explained &= answer != CLONED;
     bool good = answer != REFUSED;
-    if (answer == CLONED && !clone_place(&kernel->clone, image_delta(kernel->image))) {
+    if (answer == CLONED && !clone_bind(&kernel->clone, image_delta(kernel->image))) {
         clone_free(&kernel->clone);
         good = false;
     }

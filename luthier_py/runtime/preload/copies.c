@@ -1,9 +1,9 @@
 /* Code objects of the program, and the instrumented copies of their kernels, one for each device that launches them.
  *
- * At a kernel's first launch its code object goes to the tool's worker, which puts the tool in; the copy is loaded with
- * the runtime's own loader, as a module of its own. It uses the program's variables where the program has them: a loader
- * keeps all of a code object together, so where one variable is says where everything is. A kernel whose code object
- * has variables, none of which can be found, runs as it is.
+ * At a kernel's first launch its code object goes to the tool's worker, which makes a copy of the kernel with the tool in
+ * it; that is loaded with the runtime's own loader, as a module of its own. It uses the program's variables where the program
+ * has them: a loader keeps all of a code object together, so where one variable is says where everything is. A kernel that
+ * uses something of its code object runs as it is where that has variables, none of which can be found.
  */
 #include "preloaded.h"
 
@@ -189,13 +189,25 @@ static bool load(struct copy *copy, const struct clone *clone)
     return good;
 }
 
+static enum answer ask(const struct copy *copy, bool whole, struct clone *clone)
+{
+    return clone_ask(copy->image->number, copy->device, copy->name, whole, clone);
+}
+
+/* A clone that needs the original object finds it, or comes with all of it. */
 static bool make_copy(struct copy *copy, struct clone *clone)
 {
     uint64_t base = 0;
-    bool known = false;
-    if (!find_original(copy, clone, &base, &known))
+    bool known = false, needs = clone->binding_count != 0;
+    if (needs && !find_original(copy, clone, &base, &known))
         return false;
-    bool good = (!known || clone_place(clone, base)) && load(copy, clone) && (known || copy_pointers(copy, clone));
+    bool whole = needs && !known;
+    if (whole) {
+        clone_free(clone);
+        if (ask(copy, whole, clone) != CLONED)
+            return false; /* the worker has said why */
+    }
+    bool good = (!known || clone_bind(clone, base)) && load(copy, clone) && (!whole || copy_pointers(copy, clone));
     if (!good)
         say("luthier: kernel %s runs as it is: the runtime does not load its instrumented copy", copy->name);
     return good;
@@ -209,7 +221,7 @@ static void instrument(struct copy *copy)
     if (!send_image(copy->image, copy->device))
         copy->explained = false;
     else
-        answer = clone_ask(copy->image->number, copy->device, copy->name, &clone);
+        answer = ask(copy, false, &clone);
     copy->selected = answer != NOT_CHOSEN;
     copy->explained &= answer != CLONED;
     if (answer == REFUSED || (answer == CLONED && !make_copy(copy, &clone))) {

@@ -1,14 +1,14 @@
 /* What the worker makes of a kernel: asked for, taken apart, and told what a launch of it has counted.
  *
- * A copy of a code object is loaded as one of its own, but uses the program's variables where the program has them: the
- * places where it names the original object (worker/absolute.py) are filled in with where the program has loaded that.
+ * A copy has the kernel's clone and what the tool adds. It is loaded as a code object of its own, and uses the program's
+ * variables where the program has them: what it names of the original (link/bindings.py) is bound to where that is loaded.
  */
 #include "tool.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLACE_BYTES = 24 };
+enum { BINDING_BYTES = 24 };
 
 bool clone_image(uint32_t image, int device, uint32_t form, const void *properties, const void *data, size_t bytes)
 {
@@ -49,7 +49,7 @@ static uint32_t take_count(struct cursor *cursor, void **array, size_t bytes)
     return cursor->bad ? 0 : count;
 }
 
-/* clone's name, code object; name of each variable of the tool; the program's variables; what becomes absolute. */
+/* clone's name, code object; name of each variable of the tool; the program's variables; what is to be bound. */
 static void read_clone(struct clone *clone, struct cursor *cursor)
 {
     clone->name = take_text(cursor);
@@ -64,13 +64,13 @@ static void read_clone(struct clone *clone, struct cursor *cursor)
         clone->program[i].where = take64(cursor);
         clone->program[i].changes = take32(cursor) != 0;
     }
-    clone->place_count = take32(cursor);
-    clone->places = take_bytes(cursor, (size_t)clone->place_count * PLACE_BYTES);
+    clone->binding_count = take32(cursor);
+    clone->bindings = take_bytes(cursor, (size_t)clone->binding_count * BINDING_BYTES);
 }
 
-enum answer clone_ask(uint32_t image, int device, const char *kernel, struct clone *clone)
+enum answer clone_ask(uint32_t image, int device, const char *kernel, bool whole, struct clone *clone)
 {
-    uint32_t head[] = {image, (uint32_t)device};
+    uint32_t head[] = {image, (uint32_t)device, whole};
     struct part parts[] = {{head, sizeof head}, {kernel, strlen(kernel)}};
     struct reply reply;
     *clone = (struct clone){0};
@@ -88,10 +88,10 @@ enum answer clone_ask(uint32_t image, int device, const char *kernel, struct clo
 }
 
 /* Offsets of three dwords in the file: s_getpc_b64, which becomes a move, and the halves of the address. */
-bool clone_place(struct clone *clone, uint64_t base)
+bool clone_bind(struct clone *clone, uint64_t base)
 {
-    struct cursor cursor = {clone->places, clone->places + (size_t)clone->place_count * PLACE_BYTES, false};
-    for (uint32_t i = 0; i < clone->place_count; i++) {
+    struct cursor cursor = {clone->bindings, clone->bindings + (size_t)clone->binding_count * BINDING_BYTES, false};
+    for (uint32_t i = 0; i < clone->binding_count; i++) {
         uint32_t getpc = take32(&cursor), move = take32(&cursor), low = take32(&cursor), high = take32(&cursor);
         uint64_t address = base + take64(&cursor), last = clone->bytes - 4;
         if (clone->bytes < 4 || getpc > last || low > last || high > last)
@@ -112,7 +112,7 @@ void clone_free(struct clone *clone)
         free(clone->program[i].name);
     free(clone->variables);
     free(clone->program);
-    free(clone->places);
+    free(clone->bindings);
     free(clone->name);
     free(clone->code);
     *clone = (struct clone){0};

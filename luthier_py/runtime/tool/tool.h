@@ -47,14 +47,15 @@ struct clone {
     uint32_t variable_count;
     struct program_variable *program;
     uint32_t program_count;
-    char *places;     /* that name the original object: PLACE_BYTES each */
-    uint32_t place_count;
+    char *bindings;   /* to the original object: BINDING_BYTES each */
+    uint32_t binding_count;
 };
 enum answer { REFUSED, NOT_CHOSEN, NOT_CHANGED, CLONED }; /* refused: the worker has said why */
 /* The code object's number, and the device in one of the forms that protocol.py lists, in PROPERTIES_BYTES. */
 bool clone_image(uint32_t image, int device, uint32_t form, const void *properties, const void *data, size_t bytes);
-enum answer clone_ask(uint32_t image, int device, const char *kernel, struct clone *clone);
-bool clone_place(struct clone *clone, uint64_t base); /* the original object is there; false: a damaged answer */
+/* `whole`: with all of the original object, for one that cannot be found. */
+enum answer clone_ask(uint32_t image, int device, const char *kernel, bool whole, struct clone *clone);
+bool clone_bind(struct clone *clone, uint64_t base); /* the original object is there; false: a damaged answer */
 void clone_free(struct clone *clone);
 
 struct counted { uint32_t image, device, index, launches, grid[3], block[3]; }; /* `index`: of the last of `launches` */

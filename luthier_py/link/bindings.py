@@ -1,31 +1,33 @@
-"""Where an instrumented copy names the original object: to be made absolute, as the copy is a module of its own.
+"""What a code object of its own names of the original: to be bound, once the original has an address.
 
-In: what was linked. Out: the places, by their offsets in the file. Invariant: with them filled in, the copy uses the
-program's variables and constants where the program has them, and knows functions by what the program's pointers hold;
-only the copy's own code, and the tool's variables, are reached relative to the PC.
+In: a patch that was linked apart. Out: a binding for each address of the original that its code builds. Invariant:
+with all of them filled in, the code uses the program's variables and constants where the program has them, and knows
+functions by what the program's pointers hold; its own code and the tool's variables alone are reached by the PC.
 
 Any variable that the program can name says where the original is: ROCr's loader puts all segments of a code object into
 one allocation (ExecutableImpl::LoadSegmentsV2).
 
-A place is `s_getpc_b64 pair` with the two adds of its distance: the first becomes `s_mov_b64 pair, 0`, which is as
+A binding is `s_getpc_b64 pair` with the two adds of its distance: the first becomes `s_mov_b64 pair, 0`, which is as
 long, and the literals of the adds become the address.
 """
 
 from __future__ import annotations
 
+import struct
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from luthier_py.errors import CheckFailed, Location, Unsupported
 from luthier_py.inject.patch import Chunk, Fixup, FixupKind
 from luthier_py.isa import InstructionSet, OpFlag
-from luthier_py.loader import CodeObject, load
-from luthier_py.pipeline import Instrumented
+from luthier_py.loader import CodeObject
+
+_DWORD = struct.Struct("<I")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Binding:
     """Offsets in the file of three dwords; what to write to the first, and the address for the other two."""
 
     getpc: int
@@ -35,17 +37,27 @@ class Place:
     address: int  # in the original object
 
 
-def places(made: Instrumented) -> tuple[Place, ...]:
-    """All places; Unsupported for one of another form."""
-    program, linked = made.program, load(made.data, made.obj.name)
+def find_bindings(isa: InstructionSet, chunks: Iterable[Chunk], linked: CodeObject) -> tuple[Binding, ...]:
+    """All that ``linked`` needs; Unsupported for an address that is built in another form."""
     found = []
-    for chunk in made.patched.chunks:
+    for chunk in chunks:
         start = _file_offset(linked, chunk.name)
         for base, fixups in _by_base(chunk).items():
             address = _original(fixups)
-            if address is not None and (address in program.address_taken or not _is_code(made.obj, address)):
-                found.append(_place(program.isa, chunk, start, base, fixups, address))
+            if address is not None:
+                found.append(_binding(isa, chunk, start, base, fixups, address))
     return tuple(found)
+
+
+def bound(data: bytes, found: Iterable[Binding], base: int) -> bytes:
+    """The code object as it is loaded where the original lies ``base`` above its own addresses."""
+    out = bytearray(data)
+    for binding in found:
+        address = base + binding.address
+        _DWORD.pack_into(out, binding.getpc, binding.move)
+        _DWORD.pack_into(out, binding.low, address & 0xFFFFFFFF)
+        _DWORD.pack_into(out, binding.high, address >> 32 & 0xFFFFFFFF)
+    return bytes(out)
 
 
 def _by_base(chunk: Chunk) -> dict[int, list[Fixup]]:
@@ -60,7 +72,7 @@ def _original(fixups: list[Fixup]) -> int | None:
     return next((fixup.target + fixup.addend for fixup in fixups if isinstance(fixup.target, int)), None)
 
 
-def _place(isa: InstructionSet, chunk: Chunk, start: int, base: int, fixups: list[Fixup], address: int) -> Place:
+def _binding(isa: InstructionSet, chunk: Chunk, start: int, base: int, fixups: list[Fixup], address: int) -> Binding:
     halves = dict(half for fixup in fixups if fixup.target == address and not fixup.addend for half in _halves(fixup))
     getpc = isa.decode(chunk.code, base - 4)
     pair = getpc.operands[0].reg
@@ -70,7 +82,7 @@ def _place(isa: InstructionSet, chunk: Chunk, start: int, base: int, fixups: lis
                           Location(chunk.name, base - 4, isa.text(getpc)))
     move = int.from_bytes(isa.make("s_mov_b64", pair, 0).raw, "little")
     low, high = (start + halves[half] for half in (FixupKind.REL32_LO, FixupKind.REL32_HI))
-    return Place(start + base - 4, move, low, high, address)
+    return Binding(start + base - 4, move, low, high, address)
 
 
 def _halves(fixup: Fixup) -> Iterator[tuple[FixupKind, int]]:
@@ -79,10 +91,6 @@ def _halves(fixup: Fixup) -> Iterator[tuple[FixupKind, int]]:
         yield from ((FixupKind.REL32_LO, fixup.offset), (FixupKind.REL32_HI, fixup.offset + 4))
     else:
         yield fixup.kind, fixup.offset
-
-
-def _is_code(obj: CodeObject, address: int) -> bool:
-    return any(address in extent for extent in obj.text_ranges)
 
 
 def _file_offset(obj: CodeObject, name: str) -> int:
