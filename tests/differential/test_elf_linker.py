@@ -14,7 +14,7 @@ import pytest
 from elf_tools import VARIANTS, Comgr, compile_hip, readelf
 from elftools.elf.elffile import ELFFile
 
-from luthier_py.link import Chunk, Fixup, FixupKind, NewKernel, NewVariable, Patch, link
+from luthier_py.link import Chunk, Fixup, FixupKind, NewKernel, NewVariable, Patch, link, link_apart
 from luthier_py.loader import CodeObject, load
 
 Tool = Callable[[str], str]
@@ -52,17 +52,35 @@ def clone_everything(obj: CodeObject, suffix: str) -> Patch:
 
 
 @pytest.fixture(scope="module", params=VARIANTS, ids=lambda variant: f"{variant[0]}-v{variant[1]}")
-def linked(request: pytest.FixtureRequest, require_tool: Tool, tmp_path_factory: pytest.TempPathFactory) -> Linked:
-    old = load(compile_hip(require_tool("clang-22"), *request.param))
-    new = load(link(old, clone_everything(old, ".luthier")))
-    path = tmp_path_factory.mktemp("elf") / "patched.co"
-    path.write_bytes(new.data)
-    return Linked(old, new, path)
+def compiled(request: pytest.FixtureRequest, require_tool: Tool) -> CodeObject:
+    return load(compile_hip(require_tool("clang-22"), *request.param))
 
 
-def test_readelf_accepts_it(linked: Linked, require_tool: Tool) -> None:
-    text = readelf(require_tool("llvm-readelf-22"), linked.path, "-a", "-W", "--hash-symbols", "--gnu-hash-table")
-    for kernel in linked.old.kernels:
+@pytest.fixture(scope="module")
+def linked(compiled: CodeObject, tmp_path_factory: pytest.TempPathFactory) -> Linked:
+    return written(compiled, link(compiled, clone_everything(compiled, ".luthier")), tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def apart(compiled: CodeObject, tmp_path_factory: pytest.TempPathFactory) -> Linked:
+    """With nothing of the old object in it."""
+    return written(compiled, link_apart(compiled, clone_everything(compiled, ".luthier")), tmp_path_factory)
+
+
+@pytest.fixture(params=("linked", "apart"))
+def either(request: pytest.FixtureRequest, linked: Linked, apart: Linked) -> Linked:
+    return linked if request.param == "linked" else apart
+
+
+def written(old: CodeObject, data: bytes, folders: pytest.TempPathFactory) -> Linked:
+    path = folders.mktemp("elf") / "patched.co"
+    path.write_bytes(data)
+    return Linked(old, load(data), path)
+
+
+def test_readelf_accepts_it(either: Linked, require_tool: Tool) -> None:
+    text = readelf(require_tool("llvm-readelf-22"), either.path, "-a", "-W", "--hash-symbols", "--gnu-hash-table")
+    for kernel in either.old.kernels:
         places = re.findall(rf" {re.escape(kernel.name)}\.luthier\.kd\n", text)
         assert len(places) == 5  # two symbol tables, two hash tables, the note
 
@@ -81,32 +99,32 @@ def test_only_headers_and_dynamic_entries_change(linked: Linked) -> None:
                 assert loaded[at] == byte or segment.address == 0 and at < 64 or 0 <= at - start < dynamic.sh_size
 
 
-def test_rocr_finds_the_end_and_the_order(linked: Linked) -> None:
+def test_rocr_finds_the_end_and_the_order(either: Linked) -> None:
     """ROCr takes the file's size from the section headers, and segments in table order for one allocation."""
-    data = linked.new.data
+    data = either.new.data
     (start,) = struct.unpack_from("<Q", data, 40)
     end = start + struct.unpack_from("<H", data, 60)[0] * 64
-    for section in linked.new.sections:
+    for section in either.new.sections:
         assert section.offset <= start
     assert end == len(data)
-    loads = [segment for segment in linked.new.segments if segment.load]
+    loads = [segment for segment in either.new.segments if segment.load]
     assert all(before.end <= after.address for before, after in zip(loads, loads[1:], strict=False))
     assert all(load.offset % 0x1000 == load.address % 0x1000 for load in loads)
 
 
-def test_sections_lie_where_segments_say(linked: Linked) -> None:
-    for section in linked.new.sections:
+def test_sections_lie_where_segments_say(either: Linked) -> None:
+    for section in either.new.sections:
         if section.flags & 2 and section.size:
-            segment = next(s for s in linked.new.segments if s.load and s.address <= section.address < s.end)
+            segment = next(s for s in either.new.segments if s.load and s.address <= section.address < s.end)
             assert section.address + section.size <= segment.end
             if section.type != 8:
                 assert section.offset - segment.offset == section.address - segment.address
                 assert section.offset + section.size <= segment.offset + segment.file_size
-    header = next(s for s in linked.new.segments if s.type == 6)
-    cover = next(s for s in linked.new.segments if s.load and s.address <= header.address < s.end)
+    header = next(s for s in either.new.segments if s.type == 6)
+    cover = next(s for s in either.new.segments if s.load and s.address <= header.address < s.end)
     assert header.offset - cover.offset == header.address - cover.address
-    assert header.file_size == 56 * len(linked.new.segments)
-    assert struct.unpack_from("<Q", linked.new.data, 32)[0] == header.offset
+    assert header.file_size == 56 * len(either.new.segments)
+    assert struct.unpack_from("<Q", either.new.data, 32)[0] == header.offset
 
 
 def test_objdump_disassembles_the_clones(linked: Linked, require_tool: Tool) -> None:
@@ -127,10 +145,10 @@ def test_objdump_disassembles_the_clones(linked: Linked, require_tool: Tool) -> 
         assert len(directives) > 20 and disassemble(f"{kernel.name}.luthier.kd", "-D") == directives
 
 
-def test_dynamic_section_leads_to_every_symbol(linked: Linked) -> None:
+def test_dynamic_section_leads_to_every_symbol(either: Linked) -> None:
     """Look symbols up as a dynamic linker does, from PT_DYNAMIC through memory, with hash functions written here."""
-    memory, entries = linked.new.read, {}
-    dynamic = next(s for s in linked.new.segments if s.type == 2)
+    memory, entries = either.new.read, {}
+    dynamic = next(s for s in either.new.segments if s.type == 2)
     for tag, value in struct.iter_unpack("<QQ", memory(dynamic.address, dynamic.file_size)):
         entries.setdefault(tag, value)
 
@@ -173,11 +191,13 @@ def test_dynamic_section_leads_to_every_symbol(linked: Linked) -> None:
             index = 0 if link_value & 1 else index + 1
         return None
 
-    table = linked.elf.get_section_by_name(".dynsym")
+    table = either.elf.get_section_by_name(".dynsym")
     names = [entry.name for entry in table.iter_symbols()][1:]
-    assert {"vadd", "vadd.kd", "vadd.luthier", "vadd.luthier.kd", "hits.luthier", "counter"} <= set(names)
+    assert {"vadd.luthier", "vadd.luthier.kd", "hits.luthier"} <= set(names)
+    originals = {"vadd", "vadd.kd", "counter"} & {symbol.name for symbol in either.new.symbols}
+    assert len(originals) in (0, 3) and originals <= set(names)
     for name in names:
-        found = linked.new.symbol(name)
+        found = either.new.symbol(name)
         assert found is not None and by_sysv(name) == by_gnu(name) == found.address, name
     for name in ("", "helper.luthier", "vadd.luthie", "no such symbol"):
         assert by_sysv(name) is None and by_gnu(name) is None, name
@@ -198,6 +218,25 @@ def test_comgr_reads_old_and_new(linked: Linked, require_tool: Tool) -> None:
     for name, (type, size, _, value) in symbols.items():
         found = linked.new.symbol(name)
         assert found is not None and (found.type, found.size, found.address) == (type, size, value)
+
+
+def test_what_stands_apart_has_the_clones_alone(apart: Linked, require_tool: Tool) -> None:
+    names = {f"{kernel.name}.luthier" for kernel in apart.old.kernels}
+    assert {kernel.name for kernel in apart.new.kernels} == names
+    assert (apart.new.target_id, apart.new.version) == (apart.old.target_id, apart.old.version)
+    others = {f"{name}.luthier" for name in ("helper", "hits", "words", "big")}
+    assert {s.name for s in apart.new.symbols[1:]} == names | {f"{name}.kd" for name in names} | others
+    comgr = Comgr(require_tool("comgr"))
+    before, after = comgr.metadata(apart.old.data), comgr.metadata(apart.new.data)
+    for old, new in zip(before.pop("amdhsa.kernels"), after.pop("amdhsa.kernels"), strict=True):
+        name = old[".name"] + ".luthier"
+        assert new == {**old, ".name": name, ".symbol": name + ".kd", ".vgpr_spill_count": "7"}
+    assert after == before
+    for name, (type, size, _, value) in comgr.symbols(apart.new.data).items():
+        found = apart.new.symbol(name)
+        assert found is not None and (found.type, found.size, found.address) == (type, size, value)
+    code = sum(len(apart.old.read(k.entry, s.size)) for k in apart.old.kernels if (s := apart.old.symbol(k.name)))
+    assert len(apart.new.data) < code + 256 * len(names) + 3 * len(str(apart.old.metadata)) + 4096
 
 
 def test_loads_as_intended(linked: Linked) -> None:
@@ -222,14 +261,14 @@ def test_loads_as_intended(linked: Linked) -> None:
     assert len(linked.new.data) < 1 << 17  # zeros take no space
 
 
-def test_objcopy_and_strip_keep_it(linked: Linked, require_tool: Tool, tmp_path: Path) -> None:
+def test_objcopy_and_strip_keep_it(either: Linked, require_tool: Tool, tmp_path: Path) -> None:
     copy = tmp_path / "copy.co"
     for command in (["llvm-objcopy-22"], ["llvm-strip-22", "--strip-debug", "-o"]):
-        files = [str(linked.path), str(copy)] if len(command) == 1 else [str(copy), str(linked.path)]
+        files = [str(either.path), str(copy)] if len(command) == 1 else [str(copy), str(either.path)]
         result = subprocess.run([require_tool(command[0]), *command[1:], *files], capture_output=True, text=True)
         assert (result.returncode, result.stderr) == (0, "")
         again = load(copy.read_bytes())
-        assert again.kernels == linked.new.kernels
+        assert again.kernels == either.new.kernels
         readelf(require_tool("llvm-readelf-22"), copy, "-a")
 
 
