@@ -18,7 +18,7 @@ from luthier_py.inject.check import Linked, check
 from luthier_py.inject.model import Patched
 from luthier_py.ir import Program, lift
 from luthier_py.jit import compile_hooks
-from luthier_py.link import Binding, Patch, find_bindings, link, link_apart
+from luthier_py.link import Binding, Patch, bound, find_bindings, link, link_apart
 from luthier_py.loader import MEMORY, CodeObject, Given, load
 from luthier_py.proof import prove
 from luthier_py.tool import Edits, Place, Refusal, Tool, made_tool, visit
@@ -112,8 +112,8 @@ def carry_out(
     patched = clock.run("inject", inject, program, facts, edits, payloads, keep_going)
     patch = Patch(patched.chunks, patched.kernels, patched.variables)
     data = clock.run("link", link_apart if apart else link, obj, patch)
-    clock.run("check", _checked, program, facts, patched, data)
     found = find_bindings(program.isa, patched.chunks, load(data, obj.name)) if apart else ()
+    clock.run("check", _checked, program, facts, patched, data, bound(data, found, 0), apart)
     return Instrumented(data, obj, program, facts, edits, patched, clock.seconds, not compiled, bindings=found)
 
 
@@ -134,11 +134,11 @@ class _Clock:
             self.seconds[stage] = time.perf_counter() - start
 
 
-def _checked(program: Program, facts: Facts, patched: Patched, data: bytes) -> None:
-    """Check the linked bytes; raises CheckFailed."""
+def _checked(program: Program, facts: Facts, patched: Patched, data: bytes, loaded: bytes, apart: bool) -> None:
+    """Check the linked bytes, and those that are loaded; raises CheckFailed."""
     if not patched.maps:
         return
-    prove(program.obj.data, data, patched.claim)
+    prove(program.obj.data, loaded, patched.claim, apart)
     linked = load(data, program.obj.name)
     code = {m.chunk: _chunk(linked, m.chunk) for m in patched.maps}
     clones = {m.function.address: code[m.chunk][0] for m in patched.maps}

@@ -12,13 +12,14 @@ from luthier_py.proof.claim import Claim
 __all__ = ["Claim", "prove"]
 
 
-def prove(original: bytes, patched: bytes, claim: Claim) -> None:
-    """Raises CheckFailed, which says where, at which instruction, and what is wrong."""
+def prove(original: bytes, patched: bytes, claim: Claim, apart: bool = False) -> None:
+    """Raises CheckFailed, which says where, at which instruction, and what is wrong. ``apart``: the copy has nothing of
+    the original in it, and is bound to one that lies at its own addresses."""
     old, new = load(original), load(patched)
     for function in claim.functions:
         symbol = new.symbol(function.symbol)
         if symbol is None:
             raise CheckFailed(f"the copy has no symbol {function.symbol}", Location(function.name))
-        for stretch in function.stretches:
+        for stretch in () if apart else function.stretches:
             if old.read(stretch.original, stretch.size) != new.read(stretch.original, stretch.size):
                 raise CheckFailed("the copy changes the original's code", Location(function.name, stretch.original))
