@@ -8,10 +8,9 @@ import pytest
 
 from luthier_py.errors import LuthierError
 from luthier_py.loader import SectionType, load
-from luthier_py.pipeline import instrument
+from luthier_py.pipeline import carry_out, instrument, plan
 from luthier_py.samples import sample
 from luthier_py.tool import load_tool
-from luthier_py.worker.absolute import places
 
 POINTERS = sample("function_pointers").path.read_bytes()
 TYPE, FLAGS, LINK = (4, "I"), (8, "Q"), (40, "I")  # of a section header
@@ -35,12 +34,13 @@ def test_a_stripped_object_with_device_functions() -> None:
     made = instrument(data, load_tool("instr_count", {}))
     clones = [symbol.name for symbol in load(made.data).symbols if symbol.name.endswith(".luthier")]
     assert len(clones) == len(made.program.functions) > 1
-    places(made)
+    assert carry_out(plan(data, load_tool("instr_count", {})), apart=True).bindings
 
 
 def survives(data: bytes) -> bool:
     try:
-        places(instrument(data, load_tool("instr_count", {})))
+        for apart in (False, True):
+            carry_out(plan(data, load_tool("instr_count", {})), apart=apart)
     except LuthierError as error:
         assert "\n" not in str(error)
         return False
