@@ -113,7 +113,7 @@ def carry_out(
     patch = Patch(patched.chunks, patched.kernels, patched.variables)
     data = clock.run("link", link_apart if apart else link, obj, patch)
     found = find_bindings(program.isa, patched.chunks, load(data, obj.name)) if apart else ()
-    clock.run("check", _checked, program, facts, patched, data, bound(data, found, 0), apart)
+    clock.run("check", _checked, program, facts, patched, data, found, apart)
     return Instrumented(data, obj, program, facts, edits, patched, clock.seconds, not compiled, bindings=found)
 
 
@@ -134,11 +134,13 @@ class _Clock:
             self.seconds[stage] = time.perf_counter() - start
 
 
-def _checked(program: Program, facts: Facts, patched: Patched, data: bytes, loaded: bytes, apart: bool) -> None:
+def _checked(
+    program: Program, facts: Facts, patched: Patched, data: bytes, found: tuple[Binding, ...] = (), apart: bool = False
+) -> None:
     """Check the linked bytes, and those that are loaded; raises CheckFailed."""
     if not patched.maps:
         return
-    prove(program.obj.data, loaded, patched.claim, apart)
+    prove(program.obj.data, bound(data, found, 0), patched.claim, apart)
     linked = load(data, program.obj.name)
     code = {m.chunk: _chunk(linked, m.chunk) for m in patched.maps}
     clones = {m.function.address: code[m.chunk][0] for m in patched.maps}
