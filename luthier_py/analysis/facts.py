@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from functools import cached_property
 
+from luthier_py.analysis.affine import Affine
 from luthier_py.analysis.cfg import Graph, supergraph
 from luthier_py.analysis.effects import unpack
 from luthier_py.analysis.execution import ExecState, exec_states, step, stretches
@@ -18,7 +19,8 @@ from luthier_py.analysis.liveness import Live, Liveness
 from luthier_py.analysis.registers import initial_registers, owned, touched
 from luthier_py.analysis.waits import Pending, Waits
 from luthier_py.ir import Annotator, Block, Function, Instr, Kernel, Program
-from luthier_py.isa import OpFlag, RegSet
+from luthier_py.isa import OpFlag, Reg, RegSet
+from luthier_py.isa.semantics.readers.numbers import Number
 
 
 class Facts:
@@ -54,6 +56,10 @@ class Facts:
     @cached_property
     def _liveness(self) -> Liveness:
         return Liveness(self.program.isa, self._graph, self._states, self._reads, owned(self.program))
+
+    @cached_property
+    def _affine(self) -> Affine:
+        return Affine(self.program, self._graph, self._states)
 
     @cached_property
     def _waits(self) -> Waits:
@@ -112,6 +118,12 @@ class Facts:
     def exec_constant(self, instr: Instr) -> int | None:
         """EXEC before ``instr``, if it is the same whenever control gets there."""
         return self._state(instr).value
+
+    def affine_before(self, instr: Instr, reg: Reg) -> Number | None:
+        """One dword before ``instr``, in the lanes that are active there: multiples of the lane's number and of
+        work-item IDs, and a constant or what is the same in all of them; `by_lane` has the rest where the size of
+        work-groups is known. None where nothing is known. Scalar registers are the same in all lanes."""
+        return self._affine.before(instr, reg)
 
     def obstacle(self, instr: Instr, after: bool = False) -> str | None:
         """Why no vector code may be inserted before (after) ``instr``; None where it may."""

@@ -55,8 +55,10 @@ _logic("ANDN2", lambda a, b: a & ~b)
 _logic("ORN2", lambda a, b: a | ~b)
 _logic("ANDN1", lambda a, b: ~a & b)
 _logic("ORN1", lambda a, b: ~a | b)
-scalar("S_ANDN1_WREXEC_B64", "u64 exec -> u64 exec scc", lambda a, e: ((r := ~a & e), r, r.ne(0)))
-scalar("S_ANDN2_WREXEC_B64", "u64 exec -> u64 exec scc", lambda a, e: ((r := a & ~e), r, r.ne(0)))
+for _width in "32", "64":
+    _saved = f"u{_width} exec -> u{_width} exec scc"
+    scalar(f"S_ANDN1_WREXEC_B{_width}", _saved, lambda a, e: ((r := ~a & e), r, r.ne(0)))
+    scalar(f"S_ANDN2_WREXEC_B{_width}", _saved, lambda a, e: ((r := a & ~e), r, r.ne(0)))
 
 
 def _add_u32(a: Value, b: Value) -> Results:

@@ -20,9 +20,9 @@ from luthier_py.isa.registers import EXEC, M0, MODE, SCC, VCC, RegSet
 from luthier_py.isa.semantics import rows
 from luthier_py.isa.semantics.cdna4 import TruthTable
 from luthier_py.isa.semantics.control import Action
-from luthier_py.isa.semantics.effects import asked
 from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.meaning import Lanes
+from luthier_py.isa.semantics.readers.effects import asked
 from luthier_py.isa.table import Records, Row, load_table
 
 REGISTERS = {"vcc": 3 << VCC, "exec": 3 << EXEC, "scc": 1 << SCC, "m0": 1 << M0, "mode": 1 << MODE}

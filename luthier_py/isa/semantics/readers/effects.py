@@ -8,7 +8,6 @@ so that the two can be compared (tests/unit/semantics/test_effects.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from luthier_py.isa.instruction import Access, OpFlag, OpInfo
@@ -16,14 +15,14 @@ from luthier_py.isa.semantics import control, lds, matrix, memory
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad, TruthTable
 from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, Slot
+from luthier_py.isa.semantics.readers import binding
+from luthier_py.isa.semantics.readers.binding import DESTINATIONS, REGISTERS, named
 
 READ, WRITE = Access.READ, Access.WRITE
 _ROUNDS = frozenset({Prim.ADD, Prim.SUB, Prim.MUL, Prim.DIV, Prim.FMA, Prim.SQRT, Prim.EXP2, Prim.LOG2, Prim.SIN,
                      Prim.COS, Prim.CONVERT})
 _LOOKS_AT_ALL = 0b11001010  # a table of V_BITOP3
-_DESTINATIONS = ("vdst", "sdst")
 _DATA = ("vdata", "data0", "data1", "vdst", "sdst", "sdata")
-_VALUES = ("src0", "src1", "src2", "imm", "simm16")
 
 
 @dataclass(slots=True)
@@ -86,55 +85,22 @@ def asked(op: OpInfo, row: Meaning) -> Asked:
     return found
 
 
-def _names(op: OpInfo, wanted: tuple[str, ...]) -> Iterator[str]:
-    return (operand.name for operand in op.operands if operand.name in wanted)
-
-
 def _values(op: OpInfo, row: Lanes | Scalar, found: Asked) -> None:
-    sources = _sources(op, row)
-    width = next(slot.type for slot in (*row.signature.results, *row.signature.sources) if slot.type.bits > 1)
-    used, floats = _looked_at(row, width)
-    for number, (slot, (name, is_operand)) in enumerate(zip(row.signature.sources, sources, strict=True)):
+    sources = binding.sources(op, row)
+    used, floats = _looked_at(row, binding.width(row))
+    for number, (slot, name) in enumerate(zip(row.signature.sources, sources, strict=True)):
+        is_operand = name not in REGISTERS
         if number in used:
             found.read_of(name, is_operand)
         if is_operand and slot.type.bits > 1:
             found.dwords[name] = -(-slot.type.bits * slot.count // 32)
-    targets = iter([*_names(op, _DESTINATIONS), *(["src0"] if len(row.signature.results) > 1 else [])])
-    for slot in row.signature.results:
-        if slot.name in ("exec", "scc"):
-            found.writes.add(slot.name)
-            continue
-        name = next(targets, "vcc")
-        if slot.name == "b" and name not in _DESTINATIONS:
-            name = "vcc"
-        if name == "vcc":
-            found.writes.add("vcc")
+    for name in binding.results(op, row):
+        if name in REGISTERS:
+            found.writes.add(name)
         else:
             found.write(name)
     if floats:
         found.reads.add("mode")
-
-
-def _sources(op: OpInfo, row: Lanes | Scalar) -> list[tuple[str, bool]]:
-    """For each source of the signature: an operand's or a register's name, and whether it is an operand."""
-    values = list(_names(op, _VALUES))
-    plain = sum(not slot.special for slot in row.signature.sources)
-    if isinstance(row, Scalar) and len(values) < plain:  # S_CMPK reads its sdst field
-        values.insert(0, "sdst")
-    operands = iter(values)
-    found = []
-    for slot in row.signature.sources:
-        if slot.special and slot.name != "old":
-            found.append((slot.name, False))
-            continue
-        name = None if slot.special else next(operands, None)
-        if name is not None:
-            found.append((name, True))
-        elif slot.name == "b":
-            found.append(("vcc", False))
-        else:
-            found.append((next(_names(op, _DESTINATIONS)), True))
-    return found
 
 
 def _looked_at(row: Lanes | Scalar, width: Type) -> tuple[frozenset[int], bool]:
@@ -180,7 +146,7 @@ def _moves(op: OpInfo, row: Meaning, found: Asked) -> None:
     elif isinstance(row, SwapRows):
         names = ("vdst", "src0")
         found.write("src0")
-    for name in _names(op, names):
+    for name in named(op, names):
         found.read(name)
     if row is control.CrossLane.WRITE:
         found.read("vdst")
@@ -190,7 +156,7 @@ def _moves(op: OpInfo, row: Meaning, found: Asked) -> None:
         touched = ({"mode"} if region else set()) | (set() if row is control.Indexing.OFF else {"m0"})
         found.reads |= touched
         found.writes |= touched if region else set()
-    for name in _names(op, _DESTINATIONS):
+    for name in named(op, DESTINATIONS):
         found.write(name)
 
 
@@ -202,12 +168,12 @@ def _memory(op: OpInfo, row: Meaning, found: Asked) -> None:
     stores = isinstance(row, (memory.Store, lds.StoreTwo, memory.ScalarStore, memory.Atomic))
     returns = isinstance(row, memory.Atomic) and OpFlag.ATOMIC_RETURN in op.flags
     loads = isinstance(row, (memory.Load, lds.LoadTwo, memory.ScalarLoad, TransposedLoad))
-    data = list(_names(op, _DATA))
+    data = list(named(op, _DATA))
     if isinstance(row, lds.LoadToLds):
         found.reads.add("m0")
-    result = next(iter(_names(op, _DESTINATIONS)), "vdata")
+    result = next(iter(named(op, DESTINATIONS)), "vdata")
     for name in data:
-        if stores and name not in _DESTINATIONS:
+        if stores and name not in DESTINATIONS:
             found.read(name)
         if name == result and (loads or returns):
             found.write(name)

@@ -1,0 +1,97 @@
+"""The results of one instruction in known numbers.
+
+In: an instruction, and what is known of registers before it. Out: what is known of the dwords that it writes.
+Invariant: it holds in the lanes in which it runs; a register that it writes, and that is not in the answer, is not
+known. Scalar registers are the same for all lanes, known or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from luthier_py.isa.instruction import Inst, Operand, OperandKind, OpFlag
+from luthier_py.isa.registers import EXEC, SCC, RegFile
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.algebra import BOOL, Kind, Type, Value
+from luthier_py.isa.semantics.meaning import Lanes, Scalar, Slot
+from luthier_py.isa.semantics.readers.binding import REGISTERS, results, sources, width
+from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, Numbers, constant, most
+
+Place: TypeAlias = tuple[RegFile, int]
+Read: TypeAlias = Callable[[RegFile, int], Known]
+
+_OPS = Numbers()
+_MODIFIED = OpFlag.DPP | OpFlag.SDWA | OpFlag.PACKED
+_MODIFIERS = frozenset({"src0_modifiers", "src1_modifiers", "src2_modifiers", "clamp", "omod", "op_sel"})
+
+
+def evaluate(inst: Inst, read: Read) -> dict[Place, Known]:
+    """``read`` gives what is known of a dword; of a scalar register that is not known, UNIFORM."""
+    op, row = inst.op, meaning(inst.op)
+    if not isinstance(row, (Lanes, Scalar)) or _is_modified(inst, row):
+        return {}
+    taken = [_source(inst, name, slot, width(row), read)
+             for name, slot in zip(sources(op, row), row.signature.sources, strict=True)]
+    outputs = row.compute(*taken)
+    found: dict[Place, Known] = {}
+    for name, value in zip(results(op, row), outputs if isinstance(outputs, tuple) else (outputs,), strict=True):
+        found.update(_written(inst, name, value))
+    return found
+
+
+def _is_modified(inst: Inst, row: Lanes | Scalar) -> bool:
+    """Whether operands are packed, or changed on their way, or the result is."""
+    return inst.op.partial or bool(inst.op.flags & _MODIFIED) or any(slot.count > 1 for slot in row.signature.sources) \
+        or any(operand.name in _MODIFIERS and operand.value for operand in inst.operands)
+
+
+def _source(inst: Inst, name: str, slot: Slot, whole: Type, read: Read) -> Value:
+    type = slot.type if slot.type.bits else whole
+    if slot.type is BOOL:  # of a mask each lane sees another bit
+        return Value(_OPS, BOOL, read(RegFile.SGPR, SCC) if name == "scc" else None)
+    bits = 64 if type.bits > 32 else 32
+    if name in REGISTERS:
+        known = _dwords(RegFile.SGPR, REGISTERS[name], bits, read)
+    else:
+        known = _operand(inst[name], bits, read)
+    unsigned = Value(_OPS, Type(Kind.UINT, bits), known)
+    return unsigned.to(type.unsigned).as_(type)
+
+
+def _operand(operand: Operand, bits: int, read: Read) -> Known:
+    if operand.reg is not None:
+        return _dwords(operand.reg.file, operand.reg.index, bits, read)
+    return constant(operand.value, bits) if operand.kind in (OperandKind.CONSTANT, OperandKind.IMMEDIATE) else UNIFORM
+
+
+def _dwords(file: RegFile, index: int, bits: int, read: Read) -> Known:
+    low = read(file, index)
+    if bits == 32:
+        return low
+    high = read(file, index + 1)
+    if isinstance(low, Number) and isinstance(high, Number) and low.uniform and high.uniform:
+        if low.constant is not None and high.constant is not None:
+            return constant(high.constant << 32 | low.constant, 64)
+        return UNIFORM
+    return None
+
+
+def _written(inst: Inst, name: str, value: Value) -> Iterator[tuple[Place, Known]]:
+    known: Known = value.ref  # type: ignore[assignment]
+    if name == "scc":
+        yield (RegFile.SGPR, SCC), known
+        return
+    reg = None if name in REGISTERS else inst[name].reg
+    file, index = (reg.file, reg.index) if reg is not None else (RegFile.SGPR, EXEC)
+    if value.type is BOOL or value.type.bits < 32 or reg is None and name != "exec":
+        return
+    if value.type.bits == 32 or known is None:
+        yield (file, index), known
+        return
+    if isinstance(known, Number):
+        top = most(known)
+        low = None if known.constant is None else known.constant & 0xFFFFFFFF
+        high = UNIFORM if known.uniform else constant(0) if top is not None and top < 1 << 32 else None
+        yield (file, index), Number(known.terms, low)
+        yield (file, index + 1), high if known.constant is None or not known.uniform else constant(known.constant >> 32)

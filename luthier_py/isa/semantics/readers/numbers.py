@@ -1,0 +1,280 @@
+"""Numbers that are known, or known but for what is the same in all lanes.
+
+In: operations of the algebra. Out: :class:`Number`, a sum of multiples of what differs from lane to lane, plus a
+constant or something that no lane sees differently. Invariant: a number holds for every lane for which it holds of the
+operands; None says nothing. Arithmetic is modulo the width of the type, so multiples are kept between -half and half
+of it.
+
+What is not linear is computed lane by lane where each lane's operands are known (v_mbcnt), and else given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
+from luthier_py.isa.semantics.readers.concrete import concrete
+
+
+class Varying(Enum):
+    """What differs from lane to lane."""
+
+    LANE = "lane"
+    X = "x"  # the work-item's place in its work-group
+    Y = "y"
+    Z = "z"
+
+
+LANES = 64  # at most
+_MOST = {Varying.LANE: LANES - 1, Varying.X: 1023, Varying.Y: 1023, Varying.Z: 1023}
+
+
+class Number(NamedTuple):
+    """``constant`` plus multiples of ``terms``; without a constant, plus something that is the same in all lanes."""
+
+    terms: tuple[tuple[Varying, int], ...]
+    constant: int | None
+
+    @property
+    def uniform(self) -> bool:
+        return not self.terms
+
+
+Lanewise: TypeAlias = tuple[int, ...]  # a value for each lane, where it is no Number
+Known: TypeAlias = Number | Lanewise | None
+UNIFORM = Number((), None)
+
+
+def constant(value: int, bits: int = 32) -> Number:
+    return Number((), value & (1 << bits) - 1)
+
+
+class Numbers:
+    """The Ops."""
+
+    def constant(self, type: Type, value: int | float) -> Value:
+        known = isinstance(value, int) and type.kind is not Kind.FLOAT
+        return Value(self, type, constant(int(value), type.bits) if known else UNIFORM)
+
+    def apply(self, prim: Prim, type: Type, *operands: Value) -> Value:
+        return Value(self, type, _result(prim, type, operands))
+
+
+def _result(prim: Prim, type: Type, operands: tuple[Value, ...]) -> Known:
+    if prim is Prim.LANE:
+        return Number(((Varying.LANE, 1),), 0)
+    refs: list[Known] = [operand.ref for operand in operands]  # type: ignore[misc]
+    if prim is Prim.BITS:
+        return refs[0]
+    uniform = all(isinstance(ref, Number) and ref.uniform for ref in refs)
+    if any(each.kind is Kind.FLOAT for each in (type, *(operand.type for operand in operands))):
+        return UNIFORM if uniform else None
+    found = _lane_by_lane(prim, type, operands)
+    if found is None and uniform:
+        return UNIFORM
+    if found is None and prim in _LINEAR:
+        found = _LINEAR[prim](type, operands)
+    return found
+
+
+def _lane_by_lane(prim: Prim, type: Type, operands: tuple[Value, ...]) -> Known:
+    """By computing, where everything is known."""
+    rows = [_row(operand) for operand in operands]
+    types = tuple(operand.type for operand in operands)
+    lanes = max((len(row) for row in rows), default=0)
+    values = []
+    for lane in range(lanes):
+        each = concrete(prim, type, types, tuple(row[lane % len(row)] for row in rows)) if all(rows) else None
+        if each is None:
+            return None
+        values.append(each)
+    return _recognised(values, type.bits) if values else None
+
+
+def _row(operand: Value) -> Lanewise:
+    """The values of all lanes, one if it is a constant; none if they are not known."""
+    known = operand.ref
+    if not isinstance(known, Number):
+        return known if isinstance(known, tuple) else ()
+    if known.constant is None or any(what is not Varying.LANE for what, _ in known.terms):
+        return ()
+    if not known.terms:
+        return (known.constant,)
+    step, mask = known.terms[0][1], (1 << operand.type.bits) - 1
+    return tuple(known.constant + step * lane & mask for lane in range(LANES))
+
+
+def _recognised(values: list[int], bits: int) -> Known:
+    if len(values) == 1:
+        return constant(values[0], bits)
+    line = linear({Varying.LANE: values[1] - values[0]}, values[0], bits)
+    step = dict(line.terms).get(Varying.LANE, 0)
+    if all((values[0] + step * lane - value) % (1 << bits) == 0 for lane, value in enumerate(values)):
+        return line
+    return tuple(values)
+
+
+def linear(terms: dict[Varying, int], value: int | None, bits: int) -> Number:
+    half, whole = 1 << bits - 1, 1 << bits
+    kept = {what: (factor + half) % whole - half for what, factor in terms.items()}
+    ordered = sorted(((what, factor) for what, factor in kept.items() if factor), key=lambda term: term[0].value)
+    return Number(tuple(ordered), None if value is None else value % whole)
+
+
+def _scaled(a: Number, factor: int, bits: int) -> Number:
+    return linear({what: each * factor for what, each in a.terms}, None if a.constant is None else a.constant * factor,
+                  bits)
+
+
+def _sum(a: Number, b: Number, bits: int) -> Number:
+    terms = dict(a.terms)
+    for what, factor in b.terms:
+        terms[what] = terms.get(what, 0) + factor
+    return linear(terms, None if a.constant is None or b.constant is None else a.constant + b.constant, bits)
+
+
+def most(a: Number) -> int | None:
+    """The largest value, if it is known that none wraps round."""
+    if a.constant is None or any(factor < 0 for _, factor in a.terms):
+        return None
+    return a.constant + sum(factor * _MOST[what] for what, factor in a.terms)
+
+
+def _fits(a: Number, type: Type) -> bool:
+    """Whether it is the same as a number without limits."""
+    top = most(a)
+    return top is not None and top < 1 << type.bits - (type.kind is Kind.SINT)
+
+
+def _low(a: Number, count: int, type: Type) -> Number | None:
+    """The lowest ``count`` bits."""
+    unit = 1 << count
+    if all(factor % unit == 0 for _, factor in a.terms):
+        return Number((), None if a.constant is None else a.constant % unit)
+    if a.constant is None or not _fits(a, type):
+        return None
+    rest = linear({what: factor for what, factor in a.terms if factor % unit}, a.constant % unit, type.bits)
+    top = most(rest)
+    return rest if top is not None and top < unit else None
+
+
+def _without_low(a: Number, count: int, type: Type) -> Number | None:
+    """With the lowest ``count`` bits cleared."""
+    low = _low(a, count, type)
+    if low is None:
+        return None
+    return Number(a.terms, None) if a.constant is None else _sum(a, _scaled(low, -1, type.bits), type.bits)
+
+
+Linear: TypeAlias = Callable[[Type, tuple[Value, ...]], Known]
+
+
+def _numbers(of: Callable[..., Known]) -> Linear:
+    """A rule for operands that are all Numbers."""
+    def rule(type: Type, operands: tuple[Value, ...]) -> Known:
+        refs = [operand.ref for operand in operands]
+        return of(type, *refs) if all(isinstance(ref, Number) for ref in refs) else None
+    return rule
+
+
+def _multiplied(type: Type, a: Number, b: Number) -> Known:
+    for factor, other in ((a, b), (b, a)):
+        if factor.uniform and factor.constant is not None:
+            return _scaled(other, factor.constant, type.bits)
+    return None
+
+
+def _moved_up(type: Type, a: Number, b: Number) -> Known:
+    return _scaled(a, 1 << b.constant, type.bits) if b.uniform and b.constant is not None else None
+
+
+def _moved_down(type: Type, a: Number, b: Number) -> Known:
+    if not b.uniform or b.constant is None or not _fits(a, type):
+        return None
+    rest = _without_low(a, b.constant, type)
+    if rest is None or rest.constant is None:
+        return None
+    return linear({what: factor >> b.constant for what, factor in rest.terms}, rest.constant >> b.constant, type.bits)
+
+
+def _masked(type: Type, a: Number, b: Number) -> Known:
+    """With a constant whose ones stand together."""
+    for mask, other in ((b, a), (a, b)):
+        ones = mask.constant if mask.uniform else None
+        if not ones:
+            continue
+        start, length = (ones & -ones).bit_length() - 1, ones.bit_length()
+        if (ones >> start) + 1 == 1 << length - start:
+            low = other if length == type.bits else _low(other, length, type)
+            return None if low is None else _without_low(low, start, type) if start else low
+    return None
+
+
+def _united(type: Type, a: Number, b: Number) -> Known:
+    """Numbers whose ones are at different places."""
+    for low, high in ((a, b), (b, a)):
+        top = most(low)
+        if top is None or top >> type.bits or high.constant is None:
+            continue
+        unit = 1 << top.bit_length()
+        if all(factor % unit == 0 for factor in (high.constant, *(factor for _, factor in high.terms))):
+            return _sum(low, high, type.bits)
+    return None
+
+
+def _differing(type: Type, a: Number, b: Number) -> Known:
+    for ones, other in ((a, b), (b, a)):
+        if ones == constant(-1, type.bits):
+            return _sum(ones, _scaled(other, -1, type.bits), type.bits)
+    return _united(type, a, b)
+
+
+def _resized(type: Type, operands: tuple[Value, ...]) -> Known:
+    (operand,), known = operands, operands[0].ref
+    if not isinstance(known, Number) or not (type.bits < operand.type.bits or _fits(known, operand.type)):
+        return None
+    return linear(dict(known.terms), known.constant, type.bits)
+
+
+def _chosen(type: Type, operands: tuple[Value, ...]) -> Known:
+    condition, a, b = (operand.ref for operand in operands)
+    if isinstance(condition, Number) and condition.uniform:
+        if condition.constant is not None:
+            return a if condition.constant else b  # type: ignore[return-value]
+        return either(a, b)  # type: ignore[arg-type]
+    exact = isinstance(a, Number) and a.constant is not None or isinstance(a, tuple) and not isinstance(a, Number)
+    return a if a == b and exact else None  # type: ignore[return-value]
+
+
+def either(a: Known, b: Known) -> Known:
+    """What is one of two, the same one in all lanes."""
+    if a == b:
+        return a
+    if isinstance(a, Number) and isinstance(b, Number) and a.terms == b.terms:
+        return Number(a.terms, None)
+    return None
+
+
+def _at_most(type: Type, a: Number, b: Number) -> Known:
+    for limit, other in ((a, b), (b, a)):
+        top = most(other)
+        if limit.uniform and limit.constant is not None and top is not None and _fits(limit, type) \
+                and top <= limit.constant:
+            return other
+    return None
+
+
+_LINEAR: dict[Prim, Linear] = {
+    Prim.ADD: _numbers(lambda type, a, b: _sum(a, b, type.bits)),
+    Prim.SUB: _numbers(lambda type, a, b: _sum(a, _scaled(b, -1, type.bits), type.bits)),
+    Prim.MUL: _numbers(_multiplied), Prim.SHL: _numbers(_moved_up), Prim.SHR: _numbers(_moved_down),
+    Prim.AND: _numbers(_masked), Prim.OR: _numbers(_united), Prim.XOR: _numbers(_differing),
+    Prim.MIN: _numbers(_at_most), Prim.RESIZE: _resized, Prim.SELECT: _chosen,
+}
+
+
+def sum_of(terms: Iterable[tuple[Varying, int]]) -> Number:
+    """Multiples, of 32 bits."""
+    return linear(dict(terms), 0, 32)
