@@ -44,7 +44,7 @@ hipError_t hipSetupArgument(const void *value, size_t bytes, size_t offset)
 hipError_t hipLaunchByPtr(const void *function)
 {
     struct kernel *kernel;
-    void *extra[] = {(void *)1, set_up, (void *)2, &set_up_bytes, (void *)3}; /* HIP_LAUNCH_PARAM_... */
+    void *extra[] = {LAUNCH_BUFFER, set_up, LAUNCH_BUFFER_BYTES, &set_up_bytes, LAUNCH_END};
     hipError_t error = function_kernel(function, stream_device(configuration.stream), &kernel);
     struct launch all = {kernel, configuration.grid, configuration.block, configuration.lds_bytes, NULL, extra, false, 0, 0, function};
     return error ? error : launch_on(configuration.stream, &all);

@@ -47,8 +47,8 @@ static atomic_bool ready; /* state is READY */
 static hipError_t broken = hipErrorNoDevice;
 static _Atomic uint64_t submitted;
 static _Thread_local hipError_t last_error, last_result; /* of this thread: the last that was one; of its last call */
-static struct { uint64_t *stamp, ticket; } used_stamps[STAMPS]; /* a ring: from `oldest` on those that may be used again */
-static unsigned oldest, used_stamp_count, next_stamp;
+static struct { uint64_t ticket; unsigned next; } used[STAMPS]; /* of stamps by number: given back for that ticket, and the next */
+static unsigned oldest, newest, used_count, next_stamp; /* the list through `used`, and the first that never was in use */
 static atomic_bool gone; /* the worker */
 
 hipError_t note(hipError_t error)
@@ -92,7 +92,6 @@ static void after_fork(void)
     opened_after_fork();
     virtual_after_fork();
     launches_after_fork();
-    handles_after_fork();
     arrays_after_fork();
     work_after_fork();
     control = NULL;
@@ -289,15 +288,15 @@ hipError_t device_ask(uint32_t code, const uint64_t *question, int count, uint64
     return cursor.bad ? hipErrorUnknown : hipSuccess;
 }
 
-/* One that was given back, if the worker will not write to it any more; else a new one. */
+/* The one that was given back first, if the worker will not write to it any more; else a new one. */
 uint64_t *stamp_take(void)
 {
     uint64_t *stamp = NULL;
     pthread_mutex_lock(&stamping);
-    if (used_stamp_count && device_done(used_stamps[oldest].ticket)) {
-        stamp = used_stamps[oldest].stamp;
-        oldest = (oldest + 1) % STAMPS;
-        used_stamp_count--;
+    if (used_count && device_done(used[oldest].ticket)) {
+        stamp = &control->stamps[oldest];
+        oldest = used[oldest].next;
+        used_count--;
     } else if (control && next_stamp < STAMPS)
         stamp = &control->stamps[next_stamp++];
     pthread_mutex_unlock(&stamping);
@@ -308,10 +307,16 @@ uint64_t *stamp_take(void)
 
 void stamp_give(uint64_t *stamp, uint64_t ticket)
 {
+    if (!control)
+        return;
+    unsigned place = (unsigned)(stamp - control->stamps);
     pthread_mutex_lock(&stamping);
-    unsigned place = (oldest + used_stamp_count++) % STAMPS;
-    used_stamps[place].stamp = stamp;
-    used_stamps[place].ticket = ticket;
+    used[place].ticket = ticket;
+    if (used_count++)
+        used[newest].next = place;
+    else
+        oldest = place;
+    newest = place;
     pthread_mutex_unlock(&stamping);
 }
 

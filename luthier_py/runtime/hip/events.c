@@ -3,7 +3,7 @@
 
 #include "luthier.h"
 
-enum { DISABLE_TIMING = 2, INTERPROCESS = 4, EXTERNAL = 1 };
+enum { DISABLE_TIMING = 2, INTERPROCESS = 4 };
 static const unsigned RELEASES = 0xe0000000; /* to device, to system, to none: one of them */
 
 struct event {
@@ -62,7 +62,7 @@ hipError_t hipEventRecordWithFlags(event_t event, stream_t handle, unsigned flag
         return hipErrorInvalidHandle;
     if (!stream->capture)
         return event_record_on(stream, event);
-    if (flags & EXTERNAL)
+    if (flags & EVENT_EXTERNAL)
         return capture_event(stream, event, false);
     event->capture = capture_number(stream);
     event->tails.count = 0;
@@ -140,7 +140,7 @@ hipError_t event_wait_for(struct stream *stream, event_t event)
 hipError_t hipStreamWaitEvent(stream_t handle, event_t event, unsigned flags)
 {
     struct stream *stream = stream_of(handle);
-    if (flags & EXTERNAL && stream->capture)
+    if (flags & EVENT_EXTERNAL && stream->capture)
         return capture_event(stream, event, true);
     if (capture_goes_on(event->capture, false)) /* forked from a stream that is being captured: the same graph */
         return capture_join(event->capture, &event->tails, stream);

@@ -75,6 +75,11 @@ hipError_t operation_put(struct stream *stream, const struct operation *operatio
     return error ? error : work_put(stream, &copy, NULL, false, NULL);
 }
 
+hipError_t node_put_operation(const struct node *node, struct stream *stream)
+{
+    return operation_put(stream, &node->content.operation);
+}
+
 hipError_t executable_put(const struct graph *executable, struct stream *stream)
 {
     hipError_t error = hipSuccess;

@@ -8,11 +8,7 @@
 
 #include "luthier.h"
 
-/* hipModuleLaunchKernel's `extra`: a buffer, its size and an end, in this order. */
-static void *const BUFFER_POINTER = (void *)1, *const BUFFER_SIZE = (void *)2, *const LAUNCH_END = (void *)3;
 enum { MAX_GRID_X = INT32_MAX, MAX_GRID_YZ = UINT16_MAX + 1 };
-enum { EVENT_EXTERNAL = 1 }; /* hipEventRecordExternal: also in a graph */
-enum { COOPERATIVE = 2 }; /* hipLaunchAttributeCooperative */
 
 static const struct device_facts *facts_of(const struct kernel *kernel) { return device_facts(kernel->module->device); }
 
@@ -28,7 +24,7 @@ static hipError_t pack_values(const struct kernel *kernel, void **args, char *ke
 
 static hipError_t pack_buffer(const struct kernel *kernel, void **extra, char *kernarg)
 {
-    if (extra[0] != BUFFER_POINTER || extra[2] != BUFFER_SIZE || extra[4] != LAUNCH_END || !extra[3])
+    if (extra[0] != LAUNCH_BUFFER || extra[2] != LAUNCH_BUFFER_BYTES || extra[4] != LAUNCH_END || !extra[3])
         return hipErrorInvalidValue;
     size_t bytes;
     memcpy(&bytes, extra[3], sizeof bytes);
@@ -79,22 +75,26 @@ static hipError_t check(const struct launch *l)
     return threads_of(l->block, facts) > kernel->max_threads ? hipErrorLaunchFailure : hipSuccess; /* its launch bounds */
 }
 
-hipError_t launch_prepare(const struct launch *l, struct operation *operation)
+/* Of what was checked. */
+static hipError_t make(const struct launch *l, struct operation *operation)
 {
     const struct kernel *kernel = l->kernel;
-    hipError_t error = check(l);
-    if (error)
-        return error;
     char *kernarg = calloc(1, kernel->kernarg_bytes + 1u);
     if (!kernarg)
         return hipErrorOutOfMemory;
     *operation = (struct operation){OPERATION_LAUNCH, .launch = {l->kernel, l->grid, l->block, (uint32_t)l->lds_bytes,
                                                                  l->cooperative, kernel->kernarg_bytes, kernarg,
                                                                  l->number, l->count, l->function ? l->function : kernel}};
-    error = pack(kernel, l->args, l->extra, kernarg);
+    hipError_t error = pack(kernel, l->args, l->extra, kernarg);
     if (error)
         free(kernarg);
     return error;
+}
+
+hipError_t launch_prepare(const struct launch *l, struct operation *operation)
+{
+    hipError_t error = check(l);
+    return error ? error : make(l, operation);
 }
 
 /* A cooperative launch must be resident as a whole. */
@@ -116,18 +116,29 @@ static bool may_be_elsewhere(const struct launch *l)
     return version < HIP_7 || l->count;
 }
 
-hipError_t launch_on(stream_t stream, const struct launch *l)
+static hipError_t check_device(stream_t stream, const struct launch *l)
 {
     int device = stream_device(stream);
-    if (l->kernel->module->device != device || (device != device_current() && !may_be_elsewhere(l)))
-        return hipErrorInvalidHandle;
-    hipError_t error = check(l);
-    if (!error && l->cooperative)
-        error = check_resident(l);
+    bool good = l->kernel->module->device == device && (device == device_current() || may_be_elsewhere(l));
+    return good ? hipSuccess : hipErrorInvalidHandle;
+}
+
+/* What was checked. */
+static hipError_t put(stream_t stream, const struct launch *l)
+{
     struct operation operation;
+    hipError_t error = l->cooperative ? check_resident(l) : hipSuccess;
     if (!error)
-        error = launch_prepare(l, &operation);
+        error = make(l, &operation);
     return error ? error : perform(stream, &operation);
+}
+
+hipError_t launch_on(stream_t stream, const struct launch *l)
+{
+    hipError_t error = check_device(stream, l);
+    if (!error)
+        error = check(l);
+    return error ? error : put(stream, l);
 }
 
 /* With events around it, either of which may be NULL. */
@@ -137,7 +148,9 @@ static hipError_t launch_between(stream_t stream, const struct launch *l, event_
     if (!error && start)
         error = hipEventRecordWithFlags(start, stream, EVENT_EXTERNAL);
     if (!error)
-        error = launch_on(stream, l);
+        error = check_device(stream, l);
+    if (!error)
+        error = put(stream, l);
     if (!error && stop)
         error = hipEventRecordWithFlags(stop, stream, EVENT_EXTERNAL);
     return error;
@@ -177,14 +190,10 @@ hipError_t hipLaunchCooperativeKernel(const void *function, struct dim3 grid, st
     return launch_on(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, true, 0, 0, function});
 }
 
-/* Attributes say only whether a launch is cooperative; with others alone there is nothing to launch. */
-struct attribute { int id; char padding[4]; union { char room[64]; int cooperative; } value; };
-
-static hipError_t read_attributes(const struct attribute *attributes, unsigned count, bool *cooperative)
+/* With attributes alone that say nothing of that there is nothing to launch. */
+static hipError_t read_attributes(const struct launch_attribute *attributes, unsigned count, bool *cooperative)
 {
-    *cooperative = false;
-    for (unsigned i = 0; i < count && attributes; i++)
-        *cooperative |= attributes[i].id == COOPERATIVE && attributes[i].value.cooperative;
+    *cooperative = is_cooperative(attributes, count);
     return count && !*cooperative ? hipErrorInvalidConfiguration : hipSuccess;
 }
 

@@ -15,6 +15,7 @@
 
 #include "errors.h"    /* generated from errors.txt: hipError_t */
 #include "protocol.h"  /* generated from protocol.py: message codes */
+#include "handles.h"
 #include "wire.h"
 
 /* Types of the ABI. */
@@ -66,7 +67,7 @@ struct driver_copy;
 struct allocate_params;
 struct semaphore_params;
 struct batch_params;
-typedef struct stream *stream_t; /* handles: handles.c */
+typedef struct stream *stream_t; /* handles: handles.h */
 typedef struct event *event_t;
 typedef struct graph *graph_t, *exec_t;
 typedef struct node *node_t;
@@ -83,15 +84,30 @@ struct fill_params { void *to; unsigned element; size_t height, pitch; unsigned 
 struct call_params { void (*function)(void *); void *data; };
 struct node_params { int type, reserved[3]; char content[232]; };
 struct instantiate_params { struct node *bad; unsigned long long flags; int result; stream_t upload; };
+struct launch_attribute { int id; char padding[4]; union { char room[64]; int cooperative; } value; };
+enum { ATTRIBUTE_COOPERATIVE = 2 }; /* hipLaunchAttributeID */
 struct launch_config {
-    struct dim3 grid, block; size_t lds_bytes; stream_t stream; void *attributes; unsigned attribute_count;
+    struct dim3 grid, block; size_t lds_bytes; stream_t stream; struct launch_attribute *attributes; unsigned attribute_count;
 };
 struct function_launch { void *function; struct dim3 grid, block; void **args; size_t lds_bytes; stream_t stream; };
 struct module_launch { kernel_t kernel; struct dim3 grid, block; unsigned lds_bytes; stream_t stream; void **args; };
 struct driver_launch_config {
     unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, lds_bytes; stream_t stream;
-    void *attributes; unsigned attribute_count;
+    struct launch_attribute *attributes; unsigned attribute_count;
 };
+static inline bool is_cooperative(const struct launch_attribute *attributes, unsigned count)
+{
+    bool found = false;
+    for (unsigned i = 0; i < count && attributes; i++)
+        found |= attributes[i].id == ATTRIBUTE_COOPERATIVE && attributes[i].value.cooperative;
+    return found;
+}
+/* hipModuleLaunchKernel's `extra`: a buffer, its size and an end, in this order. */
+#define LAUNCH_BUFFER ((void *)1)
+#define LAUNCH_BUFFER_BYTES ((void *)2)
+#define LAUNCH_END ((void *)3)
+enum { STREAM_LEGACY = 1, STREAM_PER_THREAD = 2 }; /* hipStreamLegacy, hipStreamPerThread */
+enum { EVENT_EXTERNAL = 1 }; /* hipEventRecordExternal, hipEventWaitExternal: also in a graph */
 
 struct memory_operation { int kind; void *address; uint64_t value; unsigned flags; void *alias; uint64_t padding; };
 
@@ -135,17 +151,12 @@ uint64_t nanoseconds(void);
 hipError_t note(hipError_t error);       /* remember as this thread's last error */
 hipError_t not_supported(const char *name, atomic_flag *said);
 
-/* handles.c: what is alive. The checks are those of functions.txt. */
+/* What is alive (handles.h), and alive.c: the checks of functions.txt. */
 enum handle_kind {
     HANDLE_STREAM = 1, HANDLE_EVENT, HANDLE_GRAPH, HANDLE_EXEC, HANDLE_NODE, HANDLE_MODULE, HANDLE_KERNEL, HANDLE_POOL,
     HANDLE_LIBRARY, HANDLE_ARRAY, HANDLE_OBJECT, HANDLE_BACKING
 };
 static inline bool between(long long value, long long low, long long high) { return low <= value && value <= high; }
-bool handle_add(const void *handle, enum handle_kind kind); /* false: out of memory */
-bool handle_is(const void *handle, enum handle_kind kind);
-bool handle_remove(const void *handle, enum handle_kind kind); /* false: it was none; so only one thread destroys */
-size_t handles_of(enum handle_kind kind, const void ***found); /* all of them, in a list to be freed */
-void handles_after_fork(void);
 hipError_t check_stream(stream_t stream);
 hipError_t check_event(event_t event);
 hipError_t check_graph(graph_t graph);
@@ -174,7 +185,6 @@ bool memory_add(struct allocation allocation); /* false: out of memory */
 bool memory_remove(uintptr_t address);
 bool memory_take(const void *address, struct allocation *taken); /* what can be freed is in the table no more */
 bool memory_find(const void *address, struct allocation *found);
-bool memory_valid(const void *address, size_t bytes); /* host memory, or inside one allocation */
 bool memory_known(const void *address, size_t bytes); /* inside one allocation */
 bool memory_mark_leaving(const void *address, bool leaving); /* false: nothing that can be freed is there */
 bool memory_mark_synchronous(const void *address, bool on);

@@ -190,14 +190,6 @@ bool memory_known(const void *address, size_t bytes)
     return memory_find(address, &found) && goes_so_far(&found, address, bytes);
 }
 
-bool memory_valid(const void *address, size_t bytes)
-{
-    struct allocation found;
-    if (memory_find(address, &found))
-        return goes_so_far(&found, address, bytes);
-    return !in_arena(address) && (address || !bytes);
-}
-
 /* Coherent with the host while kernels run: pinned and managed memory, unless flags say otherwise. */
 static bool fine_grained(enum kind kind, unsigned flags)
 {

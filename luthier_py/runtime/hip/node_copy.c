@@ -5,13 +5,11 @@
 
 #include "graph.h"
 
-enum { HOST_TO_HOST, HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE, COPY_DEVICE_NO_CU = 1024 }; /* hipMemcpyKind */
-
-static bool is_known(const void *address) { return memory_known(address, 1); }
-
 static int kind_between(const void *to, const void *from)
 {
-    return is_known(from) ? is_known(to) ? DEVICE_TO_DEVICE : DEVICE_TO_HOST : is_known(to) ? HOST_TO_DEVICE : HOST_TO_HOST;
+    if (is_pageable(from))
+        return is_pageable(to) ? COPY_HOST_TO_HOST : COPY_TO_DEVICE;
+    return is_pageable(to) ? COPY_TO_HOST : COPY_ON_DEVICE;
 }
 
 /* Something must be copied; nothing is no node. */
@@ -41,7 +39,7 @@ static hipError_t prepare_line(void *to, const void *from, size_t bytes, int kin
     *content = (struct content){.copy.params = {
         .from = {.address = (void *)from}, .to = {.address = to}, .extent = {bytes, 1, 1}, .kind = kind}};
     hipError_t error = some(copy_prepare(&line, &content->operation), content);
-    bool one_known = found == HOST_TO_DEVICE || found == DEVICE_TO_HOST;
+    bool one_known = found == COPY_TO_DEVICE || found == COPY_TO_HOST;
     return error ? error : one_known && kind != found && kind != COPY_DEFAULT ? hipErrorInvalidValue : hipSuccess;
 }
 
@@ -50,11 +48,6 @@ void copy_captured(struct content *content) { copy3d_describe(&content->operatio
 static hipError_t fits(const struct content *old, const struct content *other)
 {
     return old->copy.params.kind == other->copy.params.kind ? hipSuccess : hipErrorInvalidValue;
-}
-
-static hipError_t carry_out(const struct node *node, struct stream *stream)
-{
-    return operation_put(stream, &node->content.operation);
 }
 
 static void describe(FILE *out, const struct content *content, unsigned flags)
@@ -68,7 +61,7 @@ static void describe(FILE *out, const struct content *content, unsigned flags)
                 copy->to_pitch, copy->width, copy->height, copy->depth);
 }
 
-const struct node_kind COPY_KIND = {"MEMCPY", "trapezium", true, 16, prepare_block, .fits = fits, .carry_out = carry_out,
+const struct node_kind COPY_KIND = {"MEMCPY", "trapezium", true, 16, prepare_block, .fits = fits, .carry_out = node_put_operation,
                                     .describe = describe};
 
 /* Blocks. */
@@ -148,8 +141,8 @@ static hipError_t check_symbol_kind(const void *other, int kind, int of_host, hi
     struct variable found;
     if (symbol_variable(other, device_current(), &found) == hipSuccess)
         return hipErrorInvalidValue;
-    bool good = kind == COPY_DEFAULT || (is_known(other) ? kind == DEVICE_TO_DEVICE || kind == COPY_DEVICE_NO_CU || kind == of_host
-                                                         : kind == of_host);
+    bool on_device = kind == COPY_ON_DEVICE || kind == COPY_ON_DEVICE_NO_CU;
+    bool good = kind == COPY_DEFAULT || kind == of_host || (on_device && !is_pageable(other));
     return good ? hipSuccess : wrong;
 }
 
@@ -172,13 +165,13 @@ hipError_t hipGraphAddMemcpyNodeFromSymbol(struct node **node, struct graph *gra
 static hipError_t prepare_to(const void *symbol, const void *from, size_t bytes, size_t offset, int kind, struct content *content)
 {
     hipError_t error = prepare_symbol(symbol, NULL, from, bytes, offset, kind, content);
-    return error ? error : check_symbol_kind(from, kind, HOST_TO_DEVICE, hipErrorInvalidValue);
+    return error ? error : check_symbol_kind(from, kind, COPY_TO_DEVICE, hipErrorInvalidValue);
 }
 
 static hipError_t prepare_from(void *to, const void *symbol, size_t bytes, size_t offset, int kind, struct content *content)
 {
     hipError_t error = prepare_symbol(symbol, to, NULL, bytes, offset, kind, content);
-    return error ? error : check_symbol_kind(to, kind, DEVICE_TO_HOST, hipErrorInvalidMemcpyDirection);
+    return error ? error : check_symbol_kind(to, kind, COPY_TO_HOST, hipErrorInvalidMemcpyDirection);
 }
 
 hipError_t hipGraphMemcpyNodeSetParamsToSymbol(struct node *node, const void *symbol, const void *from, size_t bytes,

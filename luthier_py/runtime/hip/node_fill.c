@@ -25,11 +25,6 @@ static hipError_t fits(const struct content *old, const struct content *other)
     return (b->height == 1 && b->depth == 1) || same ? hipSuccess : hipErrorInvalidValue;
 }
 
-static hipError_t carry_out(const struct node *node, struct stream *stream)
-{
-    return operation_put(stream, &node->content.operation);
-}
-
 static void describe(FILE *out, const struct content *content, unsigned flags)
 {
     enum { VERBOSE = 1, PARAMS = 1 << 4 };
@@ -40,7 +35,7 @@ static void describe(FILE *out, const struct content *content, unsigned flags)
                 fill->count, fill->height, fill->depth);
 }
 
-const struct node_kind FILL_KIND = {"MEMSET", "invtrapezium", true, 0, prepare, .fits = fits, .carry_out = carry_out,
+const struct node_kind FILL_KIND = {"MEMSET", "invtrapezium", true, 0, prepare, .fits = fits, .carry_out = node_put_operation,
                                     .describe = describe};
 
 hipError_t hipGraphAddMemsetNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,

@@ -4,9 +4,8 @@
 
 #include "graph.h"
 
-enum { ACCESS_POLICY_WINDOW = 1, COOPERATIVE = 2, PRIORITY = 8 }; /* hipLaunchAttributeID */
+enum { ACCESS_POLICY_WINDOW = 1, PRIORITY = 8 }; /* as ATTRIBUTE_COOPERATIVE */
 enum { PERSISTING = 2, GREATEST_PRIORITY = -1, LEAST_PRIORITY = 1 };
-static void *const BUFFER_POINTER = (void *)1, *const BUFFER_SIZE = (void *)2, *const LAUNCH_END = (void *)3;
 
 static hipError_t point_to_arguments(struct content *content)
 {
@@ -72,11 +71,6 @@ static void keep(struct content *content, const struct content *old)
     content->operation.launch.cooperative |= old->operation.launch.cooperative;
 }
 
-static hipError_t carry_out(const struct node *node, struct stream *stream)
-{
-    return operation_put(stream, &node->content.operation);
-}
-
 static void describe(FILE *out, const struct content *content, unsigned flags)
 {
     enum { VERBOSE = 1, PARAMS = 1 << 2, ATTRIBUTES = 1 << 9, HANDLES = 1 << 10 };
@@ -91,7 +85,7 @@ static void describe(FILE *out, const struct content *content, unsigned flags)
         fprintf(out, "\\nfunction %p", content->operation.launch.function);
 }
 
-const struct node_kind LAUNCH_KIND = {"KERNEL", "octagon", true, 0, prepare, copy, discard, keep, NULL, carry_out, describe};
+const struct node_kind LAUNCH_KIND = {"KERNEL", "octagon", true, 0, prepare, copy, discard, keep, NULL, node_put_operation, describe};
 
 hipError_t hipGraphAddKernelNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
                                  const struct launch_params *params)
@@ -107,7 +101,7 @@ hipError_t hipGraphKernelNodeGetParams(struct node *node, struct launch_params *
         return hipErrorInvalidValue;
     const struct operation *operation = &node->content.operation;
     node->content.launch.buffer_bytes = operation->launch.bytes;
-    void *extra[5] = {BUFFER_POINTER, operation->launch.kernarg, BUFFER_SIZE, &node->content.launch.buffer_bytes, LAUNCH_END};
+    void *extra[5] = {LAUNCH_BUFFER, operation->launch.kernarg, LAUNCH_BUFFER_BYTES, &node->content.launch.buffer_bytes, LAUNCH_END};
     memcpy(node->content.launch.extra, extra, sizeof extra);
     bool in_buffer = node->content.launch.in_buffer;
     *params = (struct launch_params){operation->launch.block, in_buffer ? node->content.launch.extra : NULL,
@@ -134,7 +128,7 @@ hipError_t hipGraphExecKernelNodeSetParams(struct graph *executable, struct node
 
 static bool is_attribute(int attribute)
 {
-    return attribute == ACCESS_POLICY_WINDOW || attribute == COOPERATIVE || attribute == PRIORITY;
+    return attribute == ACCESS_POLICY_WINDOW || attribute == ATTRIBUTE_COOPERATIVE || attribute == PRIORITY;
 }
 
 /* The window is what properties call accessPolicyMaxWindowSize: none on these targets. */
@@ -154,7 +148,7 @@ hipError_t hipGraphKernelNodeSetAttribute(struct node *node, int attribute, cons
         return hipErrorInvalidValue;
     node->content.launch.attribute = attribute;
     node->content.launch.value = *value;
-    if (attribute == COOPERATIVE)
+    if (attribute == ATTRIBUTE_COOPERATIVE)
         node->content.operation.launch.cooperative = value->cooperative != 0;
     return hipSuccess;
 }

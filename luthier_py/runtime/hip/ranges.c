@@ -8,7 +8,10 @@
 #include "luthier.h"
 
 enum { NO_DEVICE = -2, HOST = -1, MIXED = 2 };
-enum advice { READ_MOSTLY = 1, NOT_READ_MOSTLY, PREFERRED, NOT_PREFERRED, ACCESSED, NOT_ACCESSED, COARSE = 100, NOT_COARSE };
+enum advice {
+    READ_MOSTLY = 1, NOT_READ_MOSTLY, PREFERRED, NOT_PREFERRED, ACCESSED, NOT_ACCESSED, COARSE = 100, NOT_COARSE,
+    PREFETCHED /* ours */
+};
 enum attribute { IS_READ_MOSTLY = 1, PREFERRED_LOCATION, ACCESSED_BY, LAST_PREFETCH, COHERENCY = 100 };
 
 struct said {
@@ -114,12 +117,13 @@ static void heed(struct said *said, enum advice advice, int device)
     case NOT_ACCESSED: said->accessed &= ~bit(device); break;
     case COARSE: said->coarse = true; break;
     case NOT_COARSE: said->coarse = false; break;
+    case PREFETCHED: said->prefetched = device; break;
     }
 }
 
 static hipError_t check_place(int device) { return device == HOST ? hipSuccess : device_check(device); }
 
-hipError_t hipMemAdvise(const void *address, size_t bytes, int advice, int device)
+static hipError_t advise(const void *address, size_t bytes, enum advice advice, int device)
 {
     bool anywhere = advice == READ_MOSTLY || advice == NOT_READ_MOSTLY;
     if (!is_managed(address, bytes))
@@ -131,30 +135,25 @@ hipError_t hipMemAdvise(const void *address, size_t bytes, int advice, int devic
     pthread_mutex_lock(&lock);
     bool good = cover(start, start + bytes);
     for (size_t i = first_of(start); good && i < count && pieces[i].start < start + bytes; i++)
-        heed(&pieces[i].said, (enum advice)advice, device);
+        heed(&pieces[i].said, advice, device);
     pthread_mutex_unlock(&lock);
-    if (!good)
-        return hipErrorOutOfMemory;
-    bool grain = advice == COARSE || advice == NOT_COARSE; /* of the whole allocation, which is what the worker knows */
-    return grain ? device_ask(MESSAGE_GRAIN, (uint64_t[]){start, advice == NOT_COARSE}, 2, NULL) : hipSuccess;
+    return good ? hipSuccess : hipErrorOutOfMemory;
+}
+
+/* What is said of the grain is of the whole allocation, which is what the worker knows. */
+hipError_t hipMemAdvise(const void *address, size_t bytes, int advice, int device)
+{
+    hipError_t error = advise(address, bytes, (enum advice)advice, device);
+    if (error || (advice != COARSE && advice != NOT_COARSE))
+        return error;
+    return device_ask(MESSAGE_GRAIN, (uint64_t[]){(uintptr_t)address, advice == NOT_COARSE}, 2, NULL);
 }
 
 /* Memory is near to everybody; it only counts where it was wanted last. */
 hipError_t hipMemPrefetchAsync(const void *address, size_t bytes, int device, stream_t stream)
 {
-    if (!is_managed(address, bytes))
-        return hipErrorInvalidValue;
-    hipError_t error = check_place(device);
-    if (error)
-        return error;
-    uintptr_t start = (uintptr_t)address;
-    pthread_mutex_lock(&lock);
-    bool good = cover(start, start + bytes);
-    for (size_t i = first_of(start); good && i < count && pieces[i].start < start + bytes; i++)
-        pieces[i].said.prefetched = device;
-    pthread_mutex_unlock(&lock);
     (void)stream;
-    return good ? hipSuccess : hipErrorOutOfMemory;
+    return advise(address, bytes, PREFETCHED, device);
 }
 
 /* hipMemLocation as hipMemAdvise has it; NUMA nodes are the host. */

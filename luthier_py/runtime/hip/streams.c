@@ -4,7 +4,6 @@
 #include "luthier.h"
 
 enum { NON_BLOCKING = 1, LEAST_PRIORITY = 1, GREATEST_PRIORITY = -1 };
-enum { LEGACY = 1, PER_THREAD = 2 }; /* hipStreamLegacy, hipStreamPerThread */
 
 static struct stream null_streams[MAX_DEVICES];
 static _Atomic uint64_t next_id;
@@ -67,9 +66,9 @@ static struct stream *own_stream(void)
 struct stream *stream_of(stream_t handle)
 {
     pthread_once(&once, prepare);
-    if ((uintptr_t)handle == PER_THREAD || (!handle && default_is_own))
+    if ((uintptr_t)handle == STREAM_PER_THREAD || (!handle && default_is_own))
         return own_stream();
-    if ((uintptr_t)handle <= LEGACY)
+    if ((uintptr_t)handle <= STREAM_LEGACY)
         return &null_streams[device_current()];
     return handle_is(handle, HANDLE_STREAM) ? handle : NULL;
 }
@@ -110,7 +109,7 @@ hipError_t hipStreamCreateWithFlags(stream_t *handle, unsigned flags) { return h
 
 hipError_t hipStreamDestroy(stream_t handle)
 {
-    if ((uintptr_t)handle <= PER_THREAD)
+    if ((uintptr_t)handle <= STREAM_PER_THREAD)
         return hipErrorInvalidHandle;
     if (!handle_remove(handle, HANDLE_STREAM))
         return hipErrorContextIsDestroyed;

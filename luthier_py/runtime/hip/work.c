@@ -64,10 +64,15 @@ static bool stream_lives(const struct work *work)
     return false;
 }
 
-static hipError_t come_after(struct work *work, struct work *other)
+/* `other`: NULL, or on a stream that is still there. */
+static void note_order(const struct work *work, const struct work *other)
 {
-    if (other && other->stream != work->stream && stream_lives(other))
+    if (other && other->stream != work->stream)
         order_note(work->stream, work->number, other->stream, other->number);
+}
+
+static hipError_t depend(struct work *work, struct work *other)
+{
     if (finished(other))
         return hipSuccess;
     struct work **larger = realloc(work->after, (work->after_count + 1) * sizeof *larger);
@@ -76,6 +81,13 @@ static hipError_t come_after(struct work *work, struct work *other)
     work->after = larger;
     work->after[work->after_count++] = hold(other);
     return hipSuccess;
+}
+
+/* The last of a stream that is there. */
+static hipError_t come_after(struct work *work, struct work *last)
+{
+    note_order(work, last);
+    return depend(work, last);
 }
 
 /* Blocking streams and the default stream of a device wait for each other. */
@@ -193,9 +205,11 @@ static hipError_t put(struct stream *stream, struct work *work, struct work *aft
     work->number = ++numbers;
     hipError_t error = come_after_others(work);
     if (!error)
-        error = come_after(work, after);
+        error = depend(work, after);
     if (error)
         return error;
+    if (after && stream_lives(after)) /* an event's work may be of a stream that is gone */
+        note_order(work, after);
     struct work **end = &stream->first;
     if (stream->first)
         end = &stream->end->next;
@@ -367,11 +381,12 @@ hipError_t streams_wait(int device)
 
 bool stream_finished(const struct stream *stream)
 {
-    bool done = true, null = stream_is_null(stream);
     lock();
-    for (const struct stream *s = streams; s && done; s = s->next)
-        if (s == stream || (null && s->device == stream->device && stream_is_blocking(s)))
-            done = finished(s->last);
+    bool done = finished(stream->last);
+    if (stream_is_null(stream))
+        for (const struct stream *s = streams; s && done; s = s->next)
+            if (s->device == stream->device && stream_is_blocking(s))
+                done = finished(s->last);
     unlock();
     return done;
 }

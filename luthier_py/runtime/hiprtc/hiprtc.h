@@ -9,17 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "handles.h"
 #include "hiprtc_protocol.h" /* generated from protocol.py: HIPRTC_..., message codes */
 #include "wire.h"
 
 #define API __attribute__((visibility("default")))
 
-/* held.c: what a program holds. A handle is looked up, never trusted. */
-enum handle_kind { HANDLE_PROGRAM, HANDLE_LINK };
-struct handle { struct handle *next; enum handle_kind kind; };
-void hold(struct handle *handle, enum handle_kind kind);
-bool is_held(const void *handle, enum handle_kind kind);
-bool let_go(const void *handle, enum handle_kind kind); /* true once */
+/* Kinds of handles, apart from those of the HIP runtime: in libamdhip64 one table has both. */
+enum handle_kind { HANDLE_PROGRAM = 64, HANDLE_LINK };
 
 /* text.c: a message that grows. `bad` stays set once there was no memory. */
 struct text { char *at; size_t bytes, room; bool bad; };

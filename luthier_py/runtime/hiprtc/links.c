@@ -17,7 +17,6 @@ enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_CONFIGURATION = 9, INVALID_
 
 struct output { char *log; size_t bytes; }; /* where the caller wants to read what the linker says */
 struct link {
-    struct handle handle;
     struct text options, inputs; /* as LINK has them */
     uint32_t option_count, input_count;
     struct output info, error;
@@ -39,7 +38,7 @@ int hipLinkAddData(struct link *link, int input, const void *image, size_t bytes
 int hipLinkComplete(struct link *link, void **binary, size_t *bytes) BEHIND(hipLinkComplete);
 int hipLinkDestroy(struct link *link) BEHIND(hipLinkDestroy);
 
-static bool is_link(const struct link *link) { return is_held(link, HANDLE_LINK); }
+static bool is_link(const struct link *link) { return handle_is(link, HANDLE_LINK); }
 
 static void add_option(struct link *link, const char *option)
 {
@@ -100,7 +99,10 @@ int hiprtcLinkCreate(unsigned count, const int *options, void **values, struct l
         link_free(made);
         return HIPRTC_ERROR_INVALID_OPTION;
     }
-    hold(&made->handle, HANDLE_LINK);
+    if (!handle_add(made, HANDLE_LINK)) {
+        link_free(made);
+        return HIPRTC_ERROR_OUT_OF_MEMORY;
+    }
     *link = made;
     return HIPRTC_SUCCESS;
 }
@@ -209,7 +211,7 @@ int hiprtcLinkComplete(struct link *link, void **binary, size_t *bytes)
 
 int hiprtcLinkDestroy(struct link *link)
 {
-    if (!let_go(link, HANDLE_LINK))
+    if (!handle_remove(link, HANDLE_LINK))
         return HIPRTC_ERROR_INVALID_INPUT;
     link_free(link);
     return HIPRTC_SUCCESS;

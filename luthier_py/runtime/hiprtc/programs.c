@@ -13,7 +13,6 @@
 struct data { char *at; size_t bytes; };
 struct expression { struct expression *next; char *text, *lowered; };
 struct program {
-    struct handle handle;
     char *name, *source;
     struct text headers; /* as COMPILE has them */
     uint32_t header_count;
@@ -37,7 +36,7 @@ API int hiprtcGetBitcode(struct program *program, char *bitcode);
 API int hiprtcVersion(int *major, int *minor);
 API const char *hiprtcGetErrorString(int result);
 
-static bool is_program(const struct program *program) { return is_held(program, HANDLE_PROGRAM); }
+static bool is_program(const struct program *program) { return handle_is(program, HANDLE_PROGRAM); }
 
 static void forget_results(struct program *program)
 {
@@ -87,11 +86,10 @@ int hiprtcCreateProgram(struct program **program, const char *source, const char
         text_string(&made->headers, include_names[i]);
         text_string(&made->headers, headers[i]);
     }
-    if (!made->source || !made->name || made->headers.bad) {
+    if (!made->source || !made->name || made->headers.bad || !handle_add(made, HANDLE_PROGRAM)) {
         program_free(made);
         return HIPRTC_ERROR_OUT_OF_MEMORY;
     }
-    hold(&made->handle, HANDLE_PROGRAM);
     *program = made;
     return HIPRTC_SUCCESS;
 }
@@ -100,7 +98,7 @@ int hiprtcDestroyProgram(struct program **program)
 {
     if (!program)
         return HIPRTC_ERROR_INVALID_INPUT;
-    if (!let_go(*program, HANDLE_PROGRAM))
+    if (!handle_remove(*program, HANDLE_PROGRAM))
         return HIPRTC_ERROR_INVALID_PROGRAM;
     program_free(*program);
     return HIPRTC_SUCCESS;

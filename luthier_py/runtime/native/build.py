@@ -26,7 +26,7 @@ from luthier_py.storage import cache_folder, cache_key, do_without, own_folder, 
 CHECKSUM = "checksum"
 """In a cached folder: of all else in it."""
 HERE = Path(__file__).parent
-NATIVE = HERE / "wire.c", HERE / "thread.c"
+NATIVE = HERE / "handles.c", HERE / "thread.c", HERE / "wire.c"
 RUNTIME_ROOT = HERE.parent
 PACKAGE_ROOT = RUNTIME_ROOT.parent.parent
 STRICT = "LUTHIER_WERROR"

@@ -69,6 +69,6 @@ hipError_t tool_copies(void *to, const void *from, size_t bytes, int kind)
 {
     if (captures <= 0)
         return REAL(hipMemcpy)(to, from, bytes, kind);
-    hipError_t error = REAL(hipMemcpyAsync)(to, from, bytes, kind, (stream_t)PER_THREAD);
-    return error ? error : tool_waits((stream_t)PER_THREAD);
+    hipError_t error = REAL(hipMemcpyAsync)(to, from, bytes, kind, (stream_t)STREAM_PER_THREAD);
+    return error ? error : tool_waits((stream_t)STREAM_PER_THREAD);
 }

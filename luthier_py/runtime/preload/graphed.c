@@ -298,7 +298,7 @@ hipError_t hipGraphLaunch(struct graph *executable, stream_t stream)
 
 hipError_t hipGraphLaunch_spt(struct graph *executable, stream_t stream)
 {
-    stream_t own = stream ? stream : (stream_t)PER_THREAD;
+    stream_t own = stream ? stream : (stream_t)STREAM_PER_THREAD;
     hipError_t error;
     return taken(executable, own, &error) ? error : REAL(hipGraphLaunch_spt)(executable, stream);
 }

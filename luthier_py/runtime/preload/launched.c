@@ -36,25 +36,15 @@ static bool taken(const void *key, struct dim3 grid, struct dim3 block, size_t l
     }
 
 LAUNCH_FUNCTION(hipLaunchKernel, false, size_t, 0)
-LAUNCH_FUNCTION(hipLaunchKernel_spt, false, size_t, PER_THREAD)
+LAUNCH_FUNCTION(hipLaunchKernel_spt, false, size_t, STREAM_PER_THREAD)
 LAUNCH_FUNCTION(hipLaunchCooperativeKernel, true, unsigned, 0)
-LAUNCH_FUNCTION(hipLaunchCooperativeKernel_spt, true, unsigned, PER_THREAD)
+LAUNCH_FUNCTION(hipLaunchCooperativeKernel_spt, true, unsigned, STREAM_PER_THREAD)
 
-/* As the runtime reads them: a launch with attributes that are not this one is refused. */
-static bool cooperative(const void *attributes, unsigned count)
-{
-    enum { COOPERATIVE = 2 };
-    const struct { int id; char padding[4]; union { char room[64]; int cooperative; } value; } *each = attributes;
-    bool found = false;
-    for (unsigned i = 0; each && i < count; i++)
-        found |= each[i].id == COOPERATIVE && each[i].value.cooperative;
-    return found;
-}
-
+/* The runtime refuses a launch with attributes that do not say that it is cooperative. */
 hipError_t hipLaunchKernelExC(const struct launch_config *c, const void *function, void **args)
 {
     hipError_t error;
-    bool together = c && cooperative(c->attributes, c->attribute_count);
+    bool together = c && is_cooperative(c->attributes, c->attribute_count);
     if (c && (together || !c->attribute_count) &&
         taken(function, c->grid, c->block, c->lds_bytes, c->stream, args, NULL, together, &error))
         return error;
@@ -83,7 +73,7 @@ hipError_t hipModuleLaunchCooperativeKernel(struct kernel *kernel, unsigned grid
 hipError_t hipDrvLaunchKernelEx(const struct driver_launch_config *c, struct kernel *kernel, void **args, void **extra)
 {
     hipError_t error;
-    bool together = c && cooperative(c->attributes, c->attribute_count);
+    bool together = c && is_cooperative(c->attributes, c->attribute_count);
     if (c && (together || !c->attribute_count) &&
         taken(kernel, (struct dim3){c->grid_x, c->grid_y, c->grid_z}, (struct dim3){c->block_x, c->block_y, c->block_z},
               c->lds_bytes, c->stream, args, extra, together, &error))

@@ -11,8 +11,6 @@
 #include "luthier.h"
 #include "tool.h"
 
-enum { PER_THREAD = 2 }; /* hipStreamPerThread */
-
 /* interpose.c: the runtime's own function of that name; NULL when there is none, or the process ends with one line. */
 void *real_function(const char *name);
 void *required_function(const char *name);

@@ -1,13 +1,20 @@
-/* Handles that programs hold: what is alive. A handle is looked up here before anybody follows it. */
+#include "handles.h"
+
+#include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 
-#include "luthier.h"
-
-struct entry { const void *handle; enum handle_kind kind; };
+struct entry { const void *handle; int kind; };
 
 static struct entry *entries; /* open addressing, by address */
 static size_t count, room;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* A child of fork has the table whole. */
+static void before_fork(void) { pthread_mutex_lock(&lock); }
+static void after_fork(void) { pthread_mutex_unlock(&lock); }
+static void survive_forks(void) { pthread_atfork(before_fork, after_fork, after_fork); }
 
 static size_t home(const void *handle, size_t of) { return ((uintptr_t)handle >> 4) * 0x9E3779B97F4A7C15u % of; }
 
@@ -34,8 +41,9 @@ static bool grow(void)
     return true;
 }
 
-bool handle_add(const void *handle, enum handle_kind kind)
+bool handle_add(const void *handle, int kind)
 {
+    pthread_once(&once, survive_forks);
     pthread_mutex_lock(&lock);
     bool good = handle && (2 * count < room || grow());
     if (good) {
@@ -47,7 +55,7 @@ bool handle_add(const void *handle, enum handle_kind kind)
     return good;
 }
 
-bool handle_is(const void *handle, enum handle_kind kind)
+bool handle_is(const void *handle, int kind)
 {
     pthread_mutex_lock(&lock);
     const struct entry *place = room ? place_of(entries, room, handle) : NULL;
@@ -67,7 +75,7 @@ static void close_hole(size_t hole)
         }
 }
 
-bool handle_remove(const void *handle, enum handle_kind kind)
+bool handle_remove(const void *handle, int kind)
 {
     pthread_mutex_lock(&lock);
     struct entry *place = room ? place_of(entries, room, handle) : NULL;
@@ -81,7 +89,7 @@ bool handle_remove(const void *handle, enum handle_kind kind)
     return found;
 }
 
-size_t handles_of(enum handle_kind kind, const void ***found)
+size_t handles_of(int kind, const void ***found)
 {
     size_t some = 0;
     pthread_mutex_lock(&lock);
@@ -92,27 +100,3 @@ size_t handles_of(enum handle_kind kind, const void ***found)
     pthread_mutex_unlock(&lock);
     return some;
 }
-
-void handles_after_fork(void) { pthread_mutex_init(&lock, NULL); }
-
-static hipError_t alive(const void *handle, enum handle_kind kind, hipError_t otherwise)
-{
-    return handle_is(handle, kind) ? hipSuccess : otherwise;
-}
-
-hipError_t check_stream(stream_t stream) { return stream_of(stream) ? hipSuccess : hipErrorContextIsDestroyed; }
-
-hipError_t check_event(event_t event)
-{
-    return event ? alive(event, HANDLE_EVENT, hipErrorContextIsDestroyed) : hipErrorInvalidHandle;
-}
-
-hipError_t check_graph(graph_t graph) { return alive(graph, HANDLE_GRAPH, hipErrorInvalidValue); }
-hipError_t check_exec(exec_t executable) { return alive(executable, HANDLE_EXEC, hipErrorInvalidValue); }
-hipError_t check_node(node_t node) { return alive(node, HANDLE_NODE, hipErrorInvalidValue); }
-hipError_t check_module(module_t module) { return alive(module, HANDLE_MODULE, hipErrorInvalidHandle); }
-hipError_t check_kernel(kernel_t kernel) { return alive(kernel, HANDLE_KERNEL, hipErrorInvalidHandle); }
-hipError_t check_pool(pool_t pool) { return alive(pool, HANDLE_POOL, hipErrorInvalidValue); }
-hipError_t check_library(library_t library) { return alive(library, HANDLE_LIBRARY, hipErrorInvalidHandle); }
-hipError_t check_array(array_t array) { return alive(array, HANDLE_ARRAY, hipErrorInvalidHandle); }
-hipError_t check_backing(backing_t backing) { return alive(backing, HANDLE_BACKING, hipErrorInvalidValue); }
