@@ -23,7 +23,7 @@ from luthier_py.runtime.preload import tool_library
 from luthier_py.session.machine import COMPILERS, LIBRARIES, OMPTARGET, THUNK, Machine, Part
 from luthier_py.session.stack import HIP_LIBRARY, HSA_LIBRARY
 from luthier_py.storage import cache_folder, trust
-from luthier_py.worker.clang import Search
+from luthier_py.worker.clang import HIP_HEADERS, Search
 from luthier_py.worker.compilation import Program, compiled
 
 WORKS, MISSING, BROKEN, NOT_YET = "works", "missing", "broken", "not yet"
@@ -78,8 +78,8 @@ def _found(machine: Machine) -> Iterator[Part]:
         else:
             yield from machine.libraries(name) or [Part(name, "", "")]
     yield machine.device_libraries() or Part("device libraries", "", "")
-    for file in ("hip/hip_runtime.h", "hsa/hsa.h"):
-        yield machine.headers(file) or Part(file, "", "")
+    for files in (HIP_HEADERS, ("hsa/hsa.h",)):
+        yield machine.headers(*files) or Part(files[0], "", "")
     yield machine.driver() or Part("/dev/kfd", "", "")
     yield from machine.gpus() or [Part("GPU", "", "")]
     yield Part("cache", "", str(cache_folder() or "off"))
@@ -101,7 +101,7 @@ def _checks(machine: Machine) -> Iterator[Check]:
     yield _rocm(machine, no_compiler)
     yield _gpu(machine)
     yield _needs("compile HIP programs", {name: machine.program(name) for name in ("clang++", "ld.lld")},
-                 {"headers": machine.headers("hip/hip_runtime.h")})  # fmt: skip
+                 {"headers": machine.headers(*HIP_HEADERS)})  # fmt: skip
     yield _runtime_compilation(machine, gpu.name)
     yield _needs("OpenMP offload (--stack rocm, GPU)", {
         OMPTARGET: machine.libraries(OMPTARGET), **_hsa_by_name(machine),

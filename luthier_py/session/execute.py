@@ -22,7 +22,7 @@ from typing import Any
 
 from luthier_py.errors import Invalid
 from luthier_py.report.spool import facts_of
-from luthier_py.runtime.time_limit import VARIABLE, check_time_limit, parse_time_limit
+from luthier_py.runtime.time_limit import VARIABLE, check_time_limit
 from luthier_py.session.levels import HIP, chosen_level, level_environment, level_library
 from luthier_py.session.program import obstacles, program_path, search_folders, why_not_started
 from luthier_py.session.stack import LUTHIER, chosen_stack, stack_environment, what_is_missing
@@ -31,16 +31,7 @@ from luthier_py.storage import write_file
 from luthier_py.tool import Tool, load_tool
 from luthier_py.tool.discover import absolute
 from luthier_py.worker.orphan import FOLDER, new_folder, remove_abandoned
-from luthier_py.worker.settings import (
-    FINE_ATOMICS,
-    GRANULARITY,
-    MEMORY,
-    PROFILE,
-    chosen_fine_atomics,
-    chosen_granularity,
-    chosen_memory,
-    chosen_profile,
-)
+from luthier_py.worker.settings import device_settings
 from luthier_py.worker.targets import chosen_targets
 
 VERDICT = "LUTHIER_VERDICT"
@@ -147,11 +138,7 @@ def device_environment(
     if not device.startswith("emulator"):
         raise Invalid(f"device {device} is unknown; give emulator:TARGET, or nothing for the GPU")
     chosen_targets(device)  # what is wrong with it is said before the program starts
-    chosen_profile(os.environ.get(PROFILE, ""))
-    chosen_memory(os.environ.get(MEMORY, ""))
-    chosen_granularity(os.environ.get(GRANULARITY, ""))
-    chosen_fine_atomics(os.environ.get(FINE_ATOMICS, ""))
-    parse_time_limit(os.environ.get(VARIABLE, ""))
+    device_settings(os.environ)
     limit = {}
     if time_limit is not None:
         limit = {VARIABLE: str(check_time_limit(time_limit))}

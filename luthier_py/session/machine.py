@@ -24,6 +24,7 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 
 from luthier_py.session.stack import HIP_LIBRARY, HSA_LIBRARY
+from luthier_py.worker.clang import HIP_HEADERS, Search, header_version
 
 DISTRIBUTION = "luthier-py"
 COMPILERS = "clang++", "ld.lld", "llvm-objdump"
@@ -105,13 +106,13 @@ class Machine:
         places += self._usr("lib/llvm-*/lib/clang/*/amdgcn/bitcode")
         return next((Part("device libraries", "", str(path)) for path in places if (path / "ocml.bc").exists()), None)
 
-    def headers(self, file: str) -> Part | None:
-        """The folder in which an #include finds ``file``."""
-        chosen = [Path(path) for path in self.environment.get("LUTHIER_HIP_INCLUDE", "").split(os.pathsep) if path]
-        for folder in (*chosen, *self._rocm("include"), *self._usr("include")):
-            if (folder / file).exists():
-                return Part(file, _header_version(folder / file), str(folder))
-        return None
+    def headers(self, *files: str) -> Part | None:
+        """The folder in which an #include finds the first, beside the others."""
+        found = Search(self.root, self.environment).header_folder(*files)
+        if found is None:
+            return None
+        version = header_version(found) if files == HIP_HEADERS else (0, 0)
+        return Part(files[0], ".".join(map(str, version)) if any(version) else "", str(found))
 
     def driver(self) -> Part | None:
         """/dev/kfd; its version says whether we may use it."""
@@ -178,11 +179,3 @@ def _needed(path: Path) -> str:
             return " ".join(tag.needed for tag in tags)
     except (OSError, ELFError):
         return THUNK  # unknown: the older way is looked for
-
-
-def _header_version(path: Path) -> str:
-    version = path.with_name("hip_version.h")
-    if not version.exists():
-        return ""
-    text = version.read_text(errors="replace")
-    return ".".join(re.findall(r"^#define HIP_VERSION_(?:MAJOR|MINOR) +(\d+)", text, re.M))

@@ -8,7 +8,6 @@ ROCm and Debian have all of them, other packages the two that hold code.
 
 from __future__ import annotations
 
-import struct
 import subprocess
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from luthier_py.errors import LuthierError
 from luthier_py.isa import targets
 from luthier_py.storage import Shelf, cache_key
 from luthier_py.worker.clang import Toolchain
-from luthier_py.worker.wire import counted
+from luthier_py.worker.wire import counted, parts_of
 
 SHELF = Shelf("bitcode", 16 << 20)
 _TRIPLE = 'target triple = "amdgcn-amd-amdhsa"\n'
@@ -41,10 +40,8 @@ def library_folder(toolchain: Toolchain, processor: str, folder: Path) -> Path:
             _assemble(toolchain.compiler, lacking, folder)
             kept = b"".join(counted((folder / f"{name}.bc").read_bytes()) for name in sorted(lacking))
             SHELF.write(key, kept)
-        for name in sorted(lacking):
-            (size,) = struct.unpack_from("<I", kept)
-            (folder / f"{name}.bc").write_bytes(kept[4 : 4 + size])
-            kept = kept[4 + size :]
+        for name, module in zip(sorted(lacking), parts_of(kept), strict=True):
+            (folder / f"{name}.bc").write_bytes(module)
     return folder
 
 

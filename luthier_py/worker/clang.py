@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from pathlib import Path
 from luthier_py.errors import Unsupported
 
 CLANG, HEADERS = "LUTHIER_CLANG", "LUTHIER_HIP_INCLUDE"
+HIP_HEADERS = "hip/hip_runtime.h", "hip/hip_version.h"
 NO_COMPILER = (
     f"no clang++ with a target amdgcn: install one (Debian and Ubuntu: apt install clang lld; ROCm has its own), or "
     f"set {CLANG}"
@@ -89,15 +90,19 @@ class Search:
         return next((folder / "ld.lld" for folder in folders if (folder / "ld.lld").exists()), None)
 
     def headers(self) -> Path:
-        """LUTHIER_HIP_INCLUDE, then ROCm's, then the newest of the others."""
+        found = self.header_folder(*HIP_HEADERS)
+        if found is None:
+            raise Unsupported(NO_HEADERS)
+        return found
+
+    def header_folder(self, *files: str) -> Path | None:
+        """Where all of these are: LUTHIER_HIP_INCLUDE, then ROCm's, then the newest of the others."""
         chosen = [Path(path) for path in self.environment.get(HEADERS, "").split(os.pathsep) if path]
         for folder in (*chosen, *self._rocm("include")):
-            if _has_headers(folder):
+            if _has(folder, files):
                 return folder
-        others = [folder for folder in (self.root / "usr" / "include", *_of_triton("include")) if _has_headers(folder)]
-        if not others:
-            raise Unsupported(NO_HEADERS)
-        return max(others, key=header_version)
+        others = (self.root / "usr" / "include", *_of_triton("include"))
+        return max((folder for folder in others if _has(folder, files)), key=header_version, default=None)
 
     def library(self, compiler: Path, headers: Path) -> Path:
         """HIP_DEVICE_LIB_PATH, which clang knows too; then what belongs to the compiler, to the headers, to ROCm."""
@@ -152,14 +157,15 @@ def _said(compiler: str, *arguments: str) -> str:
 
 
 def header_version(headers: Path) -> tuple[int, int]:
-    """HIP_VERSION_MAJOR and _MINOR of these headers."""
-    text = (headers / "hip" / "hip_version.h").read_text(errors="replace")
+    """HIP_VERSION_MAJOR and _MINOR of these headers; (0, 0) where they do not say."""
+    path = headers / "hip" / "hip_version.h"
+    text = path.read_text(errors="replace") if path.exists() else ""
     found = dict(re.findall(r"^#define HIP_VERSION_(MAJOR|MINOR) +(\d+)", text, re.M))
     return int(found.get("MAJOR", 0)), int(found.get("MINOR", 0))
 
 
-def _has_headers(folder: Path) -> bool:
-    return (folder / "hip" / "hip_runtime.h").exists() and (folder / "hip" / "hip_version.h").exists()
+def _has(folder: Path, files: Sequence[str]) -> bool:
+    return all((folder / file).exists() for file in files)
 
 
 def _of_triton(below: str) -> list[Path]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -25,7 +24,7 @@ from luthier_py.storage import Shelf, cache_key
 from luthier_py.worker.bitcode import library_folder
 from luthier_py.worker.clang import Search, Toolchain
 from luthier_py.worker.lowered import lowered_names, with_names
-from luthier_py.worker.wire import counted
+from luthier_py.worker.wire import counted, parts_of
 
 SHELF = Shelf("hiprtc", 256 << 20)
 MORE_OPTIONS = "HIPRTC_COMPILE_OPTIONS_APPEND"
@@ -238,12 +237,7 @@ def _kept(key: str) -> Made | None:
     data = SHELF.read(key)
     if data is None:
         return None
-    parts = []
-    while data:
-        (size,) = struct.unpack_from("<I", data)
-        parts.append(data[4 : 4 + size])
-        data = data[4 + size :]
-    log, code, bitcode, *names = parts
+    log, code, bitcode, *names = parts_of(data)
     return Made(log.decode(), code, bitcode, tuple(name.decode() for name in names))
 
 

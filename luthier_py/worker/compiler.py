@@ -13,7 +13,7 @@ from luthier_py.errors import LuthierError
 from luthier_py.runtime.hiprtc.protocol import Input, Message, Result
 from luthier_py.worker.compilation import Made, Program, compiled
 from luthier_py.worker.linking import linked
-from luthier_py.worker.wire import Request, counted
+from luthier_py.worker.wire import Reader, Request, counted
 
 
 class CompilerService:
@@ -24,8 +24,8 @@ class CompilerService:
     def answer(self, request: Request) -> bytes:
         read = Reader(request.content)
         if request.code == Message.COMPILE:
-            return _reply(Result.COMPILATION, lambda: compiled(read.program()))
-        return _reply(Result.LINKING, lambda: linked(read.text(), read.texts(), read.inputs()))
+            return _reply(Result.COMPILATION, lambda: compiled(_program(read)))
+        return _reply(Result.LINKING, lambda: linked(read.text(), read.texts(), _inputs(read)))
 
     def ended(self) -> None:
         """Nothing is kept."""
@@ -40,32 +40,11 @@ def _reply(failure: Result, make: Callable[[], Made]) -> bytes:
     return struct.pack("<I", result) + b"".join(map(counted, parts))
 
 
-class Reader:
-    """Mutable: what is left of a message."""
+def _program(read: Reader) -> Program:
+    folder, target, name, source = read.text(), read.text(), read.text(), read.text()
+    headers = tuple((read.text(), read.text()) for _ in range(read.number()))
+    return Program(folder, target, name, source, headers, read.texts(), read.texts())
 
-    def __init__(self, content: bytes) -> None:
-        self._content, self._at = content, 0
 
-    def number(self) -> int:
-        (value,) = struct.unpack_from("<I", self._content, self._at)
-        self._at += 4
-        return int(value)
-
-    def data(self) -> bytes:
-        size = self.number()
-        self._at += size
-        return self._content[self._at - size : self._at]
-
-    def text(self) -> str:
-        return self.data().decode(errors="surrogateescape")
-
-    def texts(self) -> tuple[str, ...]:
-        return tuple(self.text() for _ in range(self.number()))
-
-    def program(self) -> Program:
-        folder, target, name, source = self.text(), self.text(), self.text(), self.text()
-        headers = tuple((self.text(), self.text()) for _ in range(self.number()))
-        return Program(folder, target, name, source, headers, self.texts(), self.texts())
-
-    def inputs(self) -> list[tuple[Input, bytes]]:
-        return [(Input(self.number()), self.data()) for _ in range(self.number())]
+def _inputs(read: Reader) -> list[tuple[Input, bytes]]:
+    return [(Input(read.number()), read.data()) for _ in range(read.number())]

@@ -26,23 +26,14 @@ from luthier_py.emulator.residency import COMPUTE_UNITS, of_compute_unit
 from luthier_py.errors import DeviceError, Invalid, TimeLimit
 from luthier_py.isa import MAX_WORKITEMS, Target
 from luthier_py.loader import KernelRecord, SymbolType
-from luthier_py.runtime import hidden_value, time_limit
+from luthier_py.runtime import hidden_value
 from luthier_py.runtime.device import Dim3
 from luthier_py.runtime.native import protocol
 from luthier_py.runtime.native.protocol import Message
 from luthier_py.worker import bundles, heap, printing, properties
 from luthier_py.worker.arena import Arena
 from luthier_py.worker.edge import Refused, guarded
-from luthier_py.worker.settings import (
-    FINE_ATOMICS,
-    GRANULARITY,
-    MEMORY,
-    PROFILE,
-    chosen_fine_atomics,
-    chosen_granularity,
-    chosen_memory,
-    chosen_profile,
-)
+from luthier_py.worker.settings import device_settings
 from luthier_py.worker.targets import VARIABLE, chosen_targets, visible_devices
 from luthier_py.worker.wire import Request, counted
 
@@ -69,16 +60,13 @@ class DeviceService:
         every = chosen_targets(os.environ.get(VARIABLE, ""))
         self._numbers = visible_devices([properties.device_uuid(number) for number in range(len(every))], os.environ)
         self.targets = [every[number] for number in self._numbers]
-        self._memory_bytes = chosen_memory(os.environ.get(MEMORY, ""))
-        self._granularity = chosen_granularity(os.environ.get(GRANULARITY, ""))
-        reach_fine = chosen_fine_atomics(os.environ.get(FINE_ATOMICS, ""))
-        self._drops_in_fine = not reach_fine and not any(target.fabric_float_atomics for target in self.targets)
+        self._settings = device_settings(os.environ)
+        in_fabric = any(target.fabric_float_atomics for target in self.targets)
+        self._drops_in_fine = not self._settings.fine_atomics and not in_fabric
         self._modules: dict[int, Loaded] = {}
         self._queue: queue.SimpleQueue[Request] = queue.SimpleQueue()
         self._next_module = 1
         self._pointers: dict[str, int] = {}  # hidden arguments that every launch has
-        self._profile = chosen_profile(os.environ.get(PROFILE, ""))
-        self._time_limit = time_limit.parse_time_limit(os.environ.get(time_limit.VARIABLE, ""))
         self._threads = os.cpu_count() or 1
 
     over = False
@@ -141,20 +129,21 @@ class DeviceService:
         self.arena = Arena(address, size)
         self.memory = Memory((self.arena.address, self.arena.size))
         self.devices = [
-            EmulatorDevice(target, time_limit=self._time_limit, memory=self.memory, others_write=True)
+            EmulatorDevice(target, time_limit=self._settings.time_limit, memory=self.memory, others_write=True)
             for target in self.targets
         ]
         self._heaps = [heap.Heap(self.memory) for _ in self.targets]
         self._printing = printing.Printing(self.memory)
         threading.Thread(target=self._run, daemon=True).start()
         count = len(self.targets)
-        each = min(self._memory_bytes, self.arena.size // 2 // count)  # the other half is for memory of the host
+        half = self.arena.size // 2  # the other is for memory of the host
+        each = min(self._settings.memory_bytes, half // count)
         facts = [describe(target, number, each) for number, target in zip(self._numbers, self.targets, strict=True)]
         return struct.pack("<I", count) + b"".join(facts)
 
     def _allocate(self, size: int, fine: int) -> int:
         """Whole pages, as ROCm gives them; the device library finds a block's slab by its address."""
-        spare = -size % self._granularity
+        spare = -size % self._settings.granularity
         block = -(-(size + spare + GAP) // mmap.PAGESIZE) * mmap.PAGESIZE - GAP
         with full_memory():
             start = self.memory.reserve(block, heap.SLAB_BYTES if size == heap.SLAB_BYTES else mmap.PAGESIZE)
@@ -230,8 +219,8 @@ class DeviceService:
                 self._printing.print(printing.formats(self._modules[module].module.object.metadata))
         if place is not None:
             device.free(place)
-        if self._profile is not None and device.profile is not None:
-            append_profile(self._profile, device.profile)
+        if self._settings.profile is not None and device.profile is not None:
+            append_profile(self._settings.profile, device.profile)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """What an emulated device is told by the environment beside its target: how much memory it has, where its counts go.
 
-In: values of variables. Out: the same, checked. Invariant: what is wrong is Invalid before any launch, and names the
+In: the environment. Out: DeviceSettings, checked. Invariant: what is wrong is Invalid before any launch, and names the
 variable.
 """
 
@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from luthier_py.errors import Invalid
+from luthier_py.runtime import time_limit
 
 PROFILE = "LUTHIER_DEVICE_PROFILE"
 """A file that gets one line of JSON for each launch: what the emulator itself counted."""
@@ -23,6 +26,28 @@ GRANULARITY = "LUTHIER_MEMORY_GRANULARITY"
 FINE_ATOMICS = "LUTHIER_FINE_ATOMICS"
 """1: float atomics work in fine-grained memory, too, where they do nothing on hardware."""
 _LARGEST_GRANULARITY = 2 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSettings:
+    """``profile``: a file, or None; ``time_limit``: as time_limit.parse_time_limit has it."""
+
+    memory_bytes: int
+    granularity: int
+    fine_atomics: bool
+    profile: str | None
+    time_limit: float | None
+
+
+def device_settings(environment: Mapping[str, str]) -> DeviceSettings:
+    """Invalid with the first variable that is wrong."""
+    return DeviceSettings(
+        profile=chosen_profile(environment.get(PROFILE, "")),
+        memory_bytes=chosen_memory(environment.get(MEMORY, "")),
+        granularity=chosen_granularity(environment.get(GRANULARITY, "")),
+        fine_atomics=chosen_fine_atomics(environment.get(FINE_ATOMICS, "")),
+        time_limit=time_limit.parse_time_limit(environment.get(time_limit.VARIABLE, "")),
+    )
 
 
 def chosen_granularity(text: str) -> int:

@@ -24,6 +24,40 @@ def counted(data: bytes) -> bytes:
     return struct.pack("<I", len(data)) + data
 
 
+class Reader:
+    """Mutable: what is left of a message."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content, self._at = content, 0
+
+    def number(self) -> int:
+        (value,) = struct.unpack_from("<I", self._content, self._at)
+        self._at += 4
+        return int(value)
+
+    def data(self) -> bytes:
+        size = self.number()
+        self._at += size
+        return self._content[self._at - size : self._at]
+
+    def text(self) -> str:
+        return self.data().decode(errors="surrogateescape")
+
+    def texts(self) -> tuple[str, ...]:
+        return tuple(self.text() for _ in range(self.number()))
+
+    def left(self) -> bool:
+        return self._at < len(self._content)
+
+
+def parts_of(content: bytes) -> list[bytes]:
+    """What was counted one after the other."""
+    read, parts = Reader(content), []
+    while read.left():
+        parts.append(read.data())
+    return parts
+
+
 class Wire:
     """Mutable: a stream socket. End of file is the program's end."""
 

@@ -19,7 +19,6 @@ from luthier_py.emulator import PacketDevice
 from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE
 from luthier_py.emulator.packet import QUEUE_BYTES
 from luthier_py.errors import DeviceError, FaultKind, Invalid, TimeLimit
-from luthier_py.runtime import time_limit
 from luthier_py.runtime.kfd.protocol import (
     ARENA_START,
     DOORBELL_BYTES,
@@ -37,7 +36,7 @@ from luthier_py.worker.kfd.ioctls import IOCTLS
 from luthier_py.worker.kfd.names import Names
 from luthier_py.worker.kfd.queues import AqlQueue, Place, Queue, SdmaQueue
 from luthier_py.worker.kfd.topology import FIRST_RENDER, GWS, gpu_id, sysfs
-from luthier_py.worker.settings import MEMORY, PROFILE, chosen_memory, chosen_profile
+from luthier_py.worker.settings import device_settings
 from luthier_py.worker.wire import Request
 
 _OF_MEMORY = FaultKind.BAD_ADDRESS, FaultKind.READ_ONLY
@@ -51,9 +50,7 @@ class DriverService:
 
     def __init__(self) -> None:
         self.targets = targets.chosen_targets(os.environ.get(targets.VARIABLE, ""))
-        self._memory_bytes = chosen_memory(os.environ.get(MEMORY, ""))
-        self._profile = chosen_profile(os.environ.get(PROFILE, ""))
-        self._time_limit = time_limit.parse_time_limit(os.environ.get(time_limit.VARIABLE, ""))
+        self._settings = device_settings(os.environ)
         self._queues: dict[int, Queue] = {}
         self._doorbells: set[tuple[int, int]] = set()  # taken, by GPU
         self._lock = threading.RLock()
@@ -83,17 +80,17 @@ class DriverService:
         return None
 
     def _open(self) -> bytes:
-        self.buffers = Buffers(self._memory_bytes)
+        self.buffers = Buffers(self._settings.memory_bytes)
         self.events = Events()
         self.names = Names()
         self.devices = [
             PacketDevice(
-                target, self.buffers.memory, threads=os.cpu_count() or 1, time_limit=self._time_limit,
+                target, self.buffers.memory, threads=os.cpu_count() or 1, time_limit=self._settings.time_limit,
                 name_of=self.names.name_of, base_of=self.names.base_of, interrupt=self.events.scan,
             )
             for target in self.targets
         ]  # fmt: skip
-        folder = sysfs(self.targets, self._memory_bytes)
+        folder = sysfs(self.targets, self._settings.memory_bytes)
         return struct.pack("<I", len(self.targets)) + str(folder).encode() + b"\0"
 
     # -- ioctls ------------------------------------------------------------------------------------------------------
@@ -111,8 +108,8 @@ class DriverService:
             return struct.pack("<i", error.errno or errno.EIO) + args + rest
 
     def _render(self, gpu: int, number: int, args: bytes, rest: bytes) -> bytes:
-        used = self._memory_bytes - self.buffers.available(gpu)
-        return drm.answer(number, args, rest, self.targets[gpu], self._memory_bytes, used)
+        used = self._settings.memory_bytes - self.buffers.available(gpu)
+        return drm.answer(number, args, rest, self.targets[gpu], self._settings.memory_bytes, used)
 
     def _kfd(self, number: int, args: bytes, rest: bytes) -> bytes:
         name, layout = IOCTLS.get(number, ("", None))
@@ -313,9 +310,9 @@ class DriverService:
         self.check(queue, QUEUE_BYTES)
         with self.events.scanned():
             profile = self.devices[gpu].dispatch(packet, queue)
-        if self._profile is not None:
+        if self._settings.profile is not None:
             with self._lock:
-                append_profile(self._profile, profile)
+                append_profile(self._settings.profile, profile)
 
     def halt(self, gpu: int, queue: int) -> None:
         self.devices[gpu].halt(queue)
