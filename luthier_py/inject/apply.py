@@ -1,7 +1,9 @@
 """Program + edits + payloads -> Patched: clones of the chosen kernels with the hooks inlined.
 
-Phases, per component of kernels that share functions: homes for wave variables; items for every insertion
-(`weave`); clones (`clone`); wait states at seams (`seams`); layout (`relax`); descriptors (`resources`).
+Per component of kernels that share functions: homes for wave variables, then one pass after the other, each from
+clone to clone. `clone` copies a function; `weave` puts in the calls that `placing` has made; `look_up` and `prologue`
+add what indirect calls and kernels need; `seams` waits between inserted and other code; `relax` lets branches reach;
+`clauses` dissolves groups. Then `layout` makes bytes, and `resources` descriptors.
 Invariant: the input is not changed, and beyond its declared writes a hook leaves the application's state alone
 (`check`, which shares no code with these passes, proves it for each patch).
 """
@@ -9,24 +11,31 @@ Invariant: the input is not changed, and beyond its declared writes a hook leave
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from luthier_py.analysis import Facts, computes_plainly
 from luthier_py.errors import EditConflict, Location, OutOfRegisters, Unsupported
-from luthier_py.inject import relax, resources
-from luthier_py.inject.claimed import SIDES, WovenCall, claimed_function, claimed_payload
+from luthier_py.inject import resources
+from luthier_py.inject.claimed import claimed_function, claimed_payload
 from luthier_py.inject.clauses import dissolve
-from luthier_py.inject.clone import Cloner
+from luthier_py.inject.clone import cloned
 from luthier_py.inject.fragment import Fragment, general_registers, prepare
-from luthier_py.inject.model import Clone, ClonedKernel, Declared, Item, Patched, SourceMap
+from luthier_py.inject.items import Clone
+from luthier_py.inject.layout import lay_out, source_map
+from luthier_py.inject.lookup import look_up
+from luthier_py.inject.model import ClonedKernel, Declared, Patched, SourceMap
 from luthier_py.inject.patch import NewKernel, NewVariable
+from luthier_py.inject.placing import Calls
+from luthier_py.inject.prologue import with_prologue
+from luthier_py.inject.relax import relax
 from luthier_py.inject.resources import Component
 from luthier_py.inject.seams import settle
-from luthier_py.inject.sites import Site, Sites
-from luthier_py.inject.weave import Woven, weave
-from luthier_py.ir import Function, Instr, Kernel, Program
-from luthier_py.isa import InstructionSet, Reg, RegSet
-from luthier_py.jit import Payload, PayloadKey, payload_key
+from luthier_py.inject.sites import Sites
+from luthier_py.inject.weave import weave
+from luthier_py.ir import Function, Kernel, Program
+from luthier_py.isa import Reg, RegSet
+from luthier_py.jit import Payload, PayloadKey
 from luthier_py.proof.claim import Claim
 from luthier_py.tool import Edits, Insertion, Place, Refusal, WaveVariable
 
@@ -34,14 +43,17 @@ SUFFIX = ".luthier"  # names of instrumented kernels
 
 __all__ = ["SUFFIX", "ClonedKernel", "Patched", "SourceMap", "inject"]
 
-Fragments = Mapping[PayloadKey, Fragment]
+Fragments: TypeAlias = Mapping[PayloadKey, Fragment]
+Seen: TypeAlias = Callable[[str, Clone], Clone]  # is told of each pass
 
 
 def inject(
-    program: Program, facts: Facts, edits: Edits, payloads: Mapping[PayloadKey, Payload], keep_going: bool = False
+    program: Program, facts: Facts, edits: Edits, payloads: Mapping[PayloadKey, Payload], keep_going: bool = False,
+    seen: Seen = lambda name, clone: clone,
 ) -> Patched:
     """Raises OutOfRegisters, EditConflict, Unsupported, and then nothing has happened; with ``keep_going`` the
-    component of kernels that caused it is refused instead."""
+    component of kernels that caused it is refused instead. ``seen`` gets every clone after each pass, and gives it
+    back: to verify or to print it."""
     edited: dict[Function, list[Insertion]] = defaultdict(list)
     for insertion in edits.insertions:
         edited[program.function_of(insertion.instr)].append(insertion)
@@ -53,7 +65,7 @@ def inject(
         try:
             chosen = [insertion for function in component.functions for insertion in edited.get(function, ())]
             chosen.sort(key=lambda insertion: insertion.rank)
-            parts.append(_component(program, facts, chosen, fragments, component))
+            parts.append(_component(program, facts, chosen, fragments, component, seen))
         except (OutOfRegisters, EditConflict, Unsupported) as error:
             if not keep_going:
                 raise
@@ -81,7 +93,8 @@ def inject(
 
 
 def _component(
-    program: Program, facts: Facts, insertions: list[Insertion], fragments: Fragments, component: Component
+    program: Program, facts: Facts, insertions: list[Insertion], fragments: Fragments, component: Component,
+    seen: Seen,
 ) -> Patched:
     for function in component.functions:
         if function.incomplete:
@@ -91,17 +104,12 @@ def _component(
     homes = resources.wave_homes(program, facts, component, used)
     plain_floats = computes_plainly((k.record.descriptor for k in component.kernels), component.functions)
     sites = Sites(program, facts, general_registers(program.isa) - RegSet.of(*homes.values()), plain_floats)
-    weaver = _ComponentWeaver(program.isa, sites, homes, fragments)
-    numbers = {key: number for number, key in enumerate(fragments)}
+    calls = Calls(program.isa, sites, homes, fragments)
     for insertion in insertions:
-        weaver.add(insertion)
+        calls.add(insertion)
     names = {f.address: f.name + SUFFIX for f in component.functions}
-    before, after = weaver.items[Place.BEFORE], weaver.items[Place.AFTER]
-    cloner = Cloner(program, names, sites.before_call, homes.values(), before, after)
-    clones = [cloner.clone(function) for function in component.functions]
-    settle(program.isa, clones)
-    dissolve(program.isa, clones)
-    placed = [relax.place(program.isa, clone, names) for clone in clones]
+    clones = _passed(program, component.functions, names, tuple(homes.values()), calls, seen)
+    placed = [lay_out(program.isa, clone, names) for clone in clones]
     named = resources.used_by(clones)
     kernels = [_new_kernel(program, kernel, named, names) for kernel in component.kernels]
     sizes = sum(f.size_bytes for f in component.functions), sum(len(p.chunk.code) for p in placed)
@@ -109,11 +117,11 @@ def _component(
         chunks=tuple(p.chunk for p in placed),
         kernels=tuple(kernels),
         variables=(),
-        maps=tuple(map(_source_map, clones, placed)),
-        declared=Declared(weaver.declared[Place.BEFORE], weaver.declared[Place.AFTER]),
+        maps=tuple(map(source_map, component.functions, placed)),
+        declared=Declared(calls.declared[Place.BEFORE], calls.declared[Place.AFTER]),
         claim=Claim(
-            tuple(claimed_function(clone, part.offsets, weaver.calls, numbers, homes.values())
-                  for clone, part in zip(clones, placed, strict=True)),
+            tuple(claimed_function(function, part, calls, homes.values())
+                  for function, part in zip(component.functions, placed, strict=True)),
             {old.name: new.name for old, new in zip(component.kernels, kernels, strict=True)}, (), {},
         ),
         report=tuple(
@@ -127,10 +135,24 @@ def _component(
     )
 
 
-def _source_map(clone: Clone, placed: relax.Placed) -> SourceMap:
-    instructions = {item.origin: offset for item, offset in placed.offsets.items() if item.origin is not None}
-    labels = {address: placed.offsets[item] for address, item in clone.labels.items()}
-    return SourceMap(clone.source, clone.name, instructions, labels)
+def _passed(
+    program: Program, functions: Sequence[Function], names: Mapping[int, str], homes: Sequence[Reg], calls: Calls,
+    seen: Seen,
+) -> list[Clone]:
+    """The clones of ``functions``, ready for being laid out: one pass after the other."""
+    isa, pointed = program.isa, sorted(program.address_taken & names.keys())
+    clones = []
+    for function in functions:
+        indirect = {site.instr.pc for site in program.calls(function) if site.indirect}
+        clone = seen("clone", cloned(program, function, names[function.address], names))
+        clone = seen("weave", weave(clone, calls.items[Place.BEFORE], calls.items[Place.AFTER]))
+        clone = seen("look_up", look_up(isa, clone, indirect, pointed, calls.sites.before_call))
+        if function.kernel:
+            clone = seen("prologue", with_prologue(isa, clone, function.entries, homes))
+        clones.append(clone)
+    clones = [seen("seams", clone) for clone in settle(isa, clones)]
+    clones = [seen("relax", relax(isa, clone)) for clone in clones]
+    return [seen("clauses", dissolve(isa, clone)) for clone in clones]
 
 
 def _new_kernel(program: Program, kernel: Kernel, used: RegSet, names: Mapping[int, str]) -> NewKernel:
@@ -141,34 +163,3 @@ def _new_kernel(program: Program, kernel: Kernel, used: RegSet, names: Mapping[i
         if isinstance(count := old.metadata.get(key), int)
     }
     return NewKernel(kernel.name + SUFFIX, names[kernel.function.address], descriptor, kernel.name, metadata=metadata)
-
-
-class _ComponentWeaver:
-    """Weaves the insertions of one component (mutable: collects items and declared writes by instruction)."""
-
-    def __init__(
-        self, isa: InstructionSet, sites: Sites, homes: Mapping[WaveVariable, Reg], fragments: Fragments
-    ) -> None:
-        self.isa, self.sites, self.homes, self.fragments = isa, sites, homes, fragments
-        self.items: dict[Place, dict[Instr, list[Item]]] = {place: defaultdict(list) for place in Place}
-        self.declared: dict[Place, dict[Instr, RegSet]] = {place: defaultdict(RegSet) for place in Place}
-        self.calls: list[WovenCall] = []
-
-    def add(self, insertion: Insertion) -> None:
-        fragment = self.fragments[payload_key(insertion)]
-        site, (items, first) = self.woven(insertion, fragment, self.sites.of(insertion, fragment))
-        self.items[site.place][site.instr] += items
-        if first is not None:
-            self.calls.append(WovenCall(insertion, site.instr, SIDES[site.place], first, self.homes))
-        self.declared[site.place][site.instr] |= RegSet.of(*(r for r in insertion.into if isinstance(r, Reg)))
-
-    def woven(self, insertion: Insertion, fragment: Fragment, sites: Iterable[Site]) -> tuple[Site, Woven]:
-        """The first site that has registers enough, and what goes there."""
-        refusal: OutOfRegisters | None = None
-        for site in sites:
-            try:
-                return site, weave(self.isa, insertion, fragment, site, self.homes)
-            except OutOfRegisters as error:
-                refusal = refusal or error
-        assert refusal is not None
-        raise refusal

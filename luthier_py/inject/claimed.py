@@ -6,40 +6,21 @@ of these rooms; it is numbers, names, registers and bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 
-from luthier_py.inject.model import Clone, Item
-from luthier_py.ir import Instr
+from luthier_py.inject.items import Label, Single, Slice
+from luthier_py.inject.layout import Placed
+from luthier_py.inject.placing import Calls
+from luthier_py.ir import Function
 from luthier_py.isa import Reg
 from luthier_py.jit import Payload, PayloadKey, payload_key
 from luthier_py.proof.claim import Address, Call, ClonedFunction, Side, Stretch, Value
 from luthier_py.proof.claim import Payload as ClaimedPayload
-from luthier_py.tool import Insertion, Lanes, Place, Pointer, Variable, WaveVariable
+from luthier_py.tool import Lanes, Place, Pointer, Variable, WaveVariable
 from luthier_py.tool.variables import Element
 
 SIDES = {Place.BEFORE: Side.BEFORE, Place.AFTER: Side.AFTER}
 _EXEC = {Lanes.ACTIVE: None, Lanes.ONE: 1, Lanes.ALL: -1}
-
-
-@dataclass(frozen=True, slots=True)
-class WovenCall:
-    """An insertion where it went. ``first`` is the item of its payload's first instruction."""
-
-    insertion: Insertion
-    instr: Instr
-    side: Side
-    first: Item
-    homes: Mapping[WaveVariable, Reg]
-
-    def claimed(self, numbers: Mapping[PayloadKey, int], offsets: Mapping[Item, int]) -> Call:
-        insertion = self.insertion
-        return Call(
-            numbers[payload_key(insertion)], offsets[self.first], self.instr.pc, self.side,
-            tuple(_value(argument, self.homes) for argument in insertion.runtime_args),
-            tuple(self.homes[to] if isinstance(to, WaveVariable) else to for to in insertion.into),
-            _EXEC[insertion.hook.lanes],
-        )
 
 
 def _value(argument: object, homes: Mapping[WaveVariable, Reg]) -> Value:
@@ -53,37 +34,52 @@ def _value(argument: object, homes: Mapping[WaveVariable, Reg]) -> Value:
     return argument
 
 
-def claimed_function(
-    clone: Clone, offsets: Mapping[Item, int], calls: Iterable[WovenCall], numbers: Mapping[PayloadKey, int],
-    homes: Iterable[Reg],
-) -> ClonedFunction:
-    """``numbers`` are those of payloads in the claim."""
-    here = [call for call in calls if call.first in offsets]
-    source = clone.source
-    return ClonedFunction(
-        source.name, source.address, clone.name, tuple(_stretches(clone, offsets)),
-        tuple(sorted((call.claimed(numbers, offsets) for call in here), key=lambda call: call.start)), tuple(homes),
-    )
+def claimed_function(source: Function, placed: Placed, calls: Calls, homes: Iterable[Reg]) -> ClonedFunction:
+    return ClonedFunction(source.name, source.address, placed.clone.name, tuple(_stretches(placed)),
+                          tuple(_calls(placed, calls)), tuple(homes))
 
 
-def _stretches(clone: Clone, offsets: Mapping[Item, int]) -> Iterable[Stretch]:
+def _calls(placed: Placed, calls: Calls) -> Iterator[Call]:
+    """The calls in a clone, as they stand: each begins with its payload's first instruction."""
+    begun: set[int] = set()
+    for item, at in zip(placed.clone.items, placed.offsets, strict=True):
+        if not isinstance(item, Single) or item.edit is None or not item.payload or item.edit.number in begun:
+            continue
+        begun.add(item.edit.number)
+        insertion, site = calls.made[item.edit.number]
+        yield Call(
+            calls.numbers[payload_key(insertion)], at, site.instr.pc, SIDES[site.place],
+            tuple(_value(argument, calls.homes) for argument in insertion.runtime_args),
+            tuple(calls.homes[to] if isinstance(to, WaveVariable) else to for to in insertion.into),
+            _EXEC[insertion.hook.lanes],
+        )
+
+
+def _stretches(placed: Placed) -> Iterator[Stretch]:
     """The application's instructions, in rows as long as they can be."""
-    original = at = size = 0
-    for item in clone.items:
-        if item.origin is None:
+    row: Stretch | None = None
+    for item, at in zip(placed.clone.items, placed.offsets, strict=True):
+        if isinstance(item, Label) or (isinstance(item, Single) and item.origin is None):
             continue
-        pc, offset, whole = item.origin.pc, offsets[item], item.inst.size_bytes == item.origin.inst.size_bytes
-        if size and whole and (pc, offset) == (original + size, at + size):
-            size += item.inst.size_bytes
+        pc, size = (item.pc, item.size_bytes) if isinstance(item, Slice) else _of(item)
+        whole = item.size_bytes == size
+        if row is not None and whole and (pc, at) == (row.original + row.size, row.clone + row.size):
+            row = Stretch(row.original, row.clone, row.size + size)
             continue
-        if size:
-            yield Stretch(original, at, size)
-        original, at, size = pc, offset, item.origin.inst.size_bytes
+        if row is not None:
+            yield row
+        row = Stretch(pc, at, size)
         if not whole:
-            yield Stretch(original, at, size)
-            size = 0
-    if size:
-        yield Stretch(original, at, size)
+            yield row
+            row = None
+    if row is not None:
+        yield row
+
+
+def _of(item: Single) -> tuple[int, int]:
+    """Address and size of the application's instruction."""
+    assert item.origin is not None
+    return item.origin.pc, item.origin.inst.size_bytes
 
 
 def claimed_payload(key: PayloadKey, payload: Payload) -> ClaimedPayload:

@@ -1,27 +1,37 @@
 """Groups of memory instructions that the hardware is told to issue as one.
 
-In: clones with everything inserted. Out: the same, where a group that something was inserted into is no group any more
-(its `s_clause` became `s_nop`): a group may hold nothing else, and it is there for speed alone (RDNA ISA, S_CLAUSE).
+In: a clone with everything inserted. Out: the same, where a group that something was inserted into is no group any more
+(what begins it became nothing): a group may hold nothing else, and it is there for speed alone (RDNA ISA, S_CLAUSE).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import replace
 
-from luthier_py.inject.model import Clone
-from luthier_py.isa import Inst, InstructionSet
-
-
-def members(clause: Inst) -> int:
-    """How many of the instructions behind a `s_clause` are its group."""
-    return (clause["simm16"].value & 0x3F) + 1
+from luthier_py.inject.items import Clone, Item, Single, Slice
+from luthier_py.isa import InstructionSet
+from luthier_py.isa.glue import group_size, nothing
 
 
-def dissolve(isa: InstructionSet, clones: Iterable[Clone]) -> None:
-    """Mutates ``clones``."""
-    for clone in clones:
-        for number, item in enumerate(clone.items):
-            if item.inst.op.base != "S_CLAUSE" or item.inserted:
-                continue
-            if any(member.inserted for member in clone.items[number + 1:number + 1 + members(item.inst)]):
-                item.inst = isa.make("s_nop", 0)
+def dissolve(isa: InstructionSet, clone: Clone) -> Clone:
+    items = list(clone.items)
+    for number, item in enumerate(items):
+        if isinstance(item, Single) and not item.inserted and (size := group_size(item.inst)):
+            if not _whole(items[number + 1 :], size):
+                items[number] = replace(item, inst=nothing(isa))
+    return replace(clone, items=tuple(items))
+
+
+def _whole(items: Sequence[Item], size: int) -> bool:
+    """Whether the first ``size`` instructions are the application's."""
+    for item in items:
+        if size <= 0:
+            break
+        if isinstance(item, Slice):
+            size -= item.stop - item.start
+        elif isinstance(item, Single):
+            if item.inserted:
+                return False
+            size -= 1
+    return True

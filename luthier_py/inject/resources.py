@@ -10,13 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from luthier_py.analysis import Facts
+from luthier_py.analysis.effects import unpack
 from luthier_py.errors import Location, Unsupported
 from luthier_py.inject.allocate import Pool
 from luthier_py.inject.fragment import general_registers
-from luthier_py.inject.model import Clone, Resources
+from luthier_py.inject.items import Clone
+from luthier_py.inject.model import Resources
 from luthier_py.ir import Function, Kernel, Program
 from luthier_py.isa import Reg, RegFile, RegSet, Target
+from luthier_py.isa.columns import pack
 from luthier_py.loader import KernelDescriptor
 from luthier_py.tool import WaveVariable
 
@@ -71,13 +76,15 @@ def _check_calls(program: Program, component: Component) -> None:
 
 def used_by(clones: Iterable[Clone]) -> RegSet:
     """Registers that some item names."""
-    masks = [0, 0, 0]
-    for inst in {item.inst for clone in clones for item in clone.items}:
-        for regs in (inst.reads, inst.writes):
-            masks[0] |= regs.sgpr
-            masks[1] |= regs.vgpr
-            masks[2] |= regs.agpr
-    return RegSet(*masks)
+    named = 0
+    for clone in clones:
+        for code in clone.codes:
+            masks = code.distinct.masks
+            for kind in np.unique(code.kinds).tolist():
+                named |= masks.reads[kind] | masks.writes[kind]
+        for inst in {item.inst for item in clone.singles}:
+            named |= pack(inst.reads) | pack(inst.writes)
+    return unpack(named)
 
 
 def grown(target: Target, descriptor: KernelDescriptor, used: RegSet) -> KernelDescriptor:

@@ -1,24 +1,29 @@
 """Wait states, and waits for dependencies, where inserted code meets application code.
 
-In: a clone whose inner sequences (the application's own, each fragment's own) are free of hazards.
-Out: the same clone with what `isa.owed` misses. Invariant: on every path data hazards keep their distance, or what
-ends them stands between; nothing is inserted for the application's instructions alone, nor where all is there already.
+In: clones whose inner sequences (the application's own, each hook's own) are free of hazards. Out: the same with what
+`isa.owed` misses. Invariant: on every path data hazards keep their distance, or what ends them stands between; nothing
+is inserted for the application's instructions alone, nor where all is there already.
 
-What is owed is followed forward through the items, until no way into an item adds to it. Where code comes in that
-the clone does not see (its entry, the return of a call) everything is owed that some item of any clone produces.
+What is owed is followed forward through the items, until no way into an item adds to it. In a slice it is worked out as
+long as something inserted is owed, and then from where on its end may still owe: what lies between concerns nobody.
+Where code comes in that the clone does not see (its entry, the return of a call) everything is owed that some item of
+any clone produces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from luthier_py.inject.model import Clone, Item
-from luthier_py.isa import InstructionSet, OpFlag
-from luthier_py.isa.chains import possible
-from luthier_py.isa.hazards_cured import Cured
-from luthier_py.isa.owed import NOTHING, Missing, Owed, missing, own, unknown
+import numpy as np
+
+from luthier_py.inject.items import Cause, Clone, Edit, Item, Label, Single, Slice
+from luthier_py.isa import Inst, InstructionSet, OpFlag, OpInfo
+from luthier_py.isa.hazards import states_of
+from luthier_py.isa.owed import NOTHING, Missing, Owed, Possible, missing, own, possible, unknown
+
+_EDIT = Edit(Cause.WAIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,106 +40,152 @@ class Debts:
         return Debts(self.application.join(other.application), self.inserted.join(other.inserted))
 
 
-def settle(isa: InstructionSet, clones: Sequence[Clone]) -> None:
-    """Insert what is missing (mutates ``clones``, which may call each other)."""
-    calls = any(item.inst.op.flags & OpFlag.CALL for clone in clones for item in clone.items)
-    rows = possible(isa, {item.inst.op for clone in clones for item in clone.items})
-    outside = _anything(isa, clones, rows) if calls or len(clones) > 1 else Debts()
-    for clone in clones:
-        _settle(isa, clone, _waits(isa, clone, outside, rows))
+NO_DEBTS = Debts()
 
 
-def _settle(isa: InstructionSet, clone: Clone, waits: Mapping[Item, Missing]) -> None:
-    if not waits:
-        return
-    out: list[Item] = []
-    first: dict[Item, Item] = {}  # who waits -> the first wait before it
+def settle(isa: InstructionSet, clones: Sequence[Clone]) -> list[Clone]:
+    """``clones`` may call each other."""
+    ops = set[OpInfo]().union(*(_ops(clone) for clone in clones))
+    rows = possible(isa, ops)
+    calls = any(op.flags & OpFlag.CALL for op in ops)
+    outside = _anything(isa, clones, rows) if calls or len(clones) > 1 else NO_DEBTS
+    return [_settled(isa, clone, _Walk(isa, clone, outside, rows).waits()) for clone in clones]
+
+
+def _ops(clone: Clone) -> set[OpInfo]:
+    copied = {code.distinct.isa.op(row) for code in clone.codes for row in np.unique(code.rows).tolist()}
+    return copied | {item.inst.op for item in clone.singles}
+
+
+Waits = dict[Item, dict[int, Missing]]  # what is missing before instructions, by item and number in its code
+
+
+def _settled(isa: InstructionSet, clone: Clone, waits: Waits) -> Clone:
+    items: list[Item] = []
     for item in clone.items:
-        new = [Item(inst) for inst in waits[item].instructions(isa, item.inst)] if item in waits else []
-        if new:
-            first[item] = new[0]
-        out += [*new, item]
-    for item in out:
-        if isinstance(item.jump, Item):
-            item.jump = first.get(item.jump, item.jump)
-    clone.labels.update({address: first[item] for address, item in clone.labels.items() if item in first})
-    clone.items = out
+        for at, lacks in sorted(waits.get(item, {}).items()):
+            if isinstance(item, Slice):
+                *before, item = item.cut(at)
+                items += before
+                inst = item.code.inst(at)
+            else:
+                assert isinstance(item, Single)
+                inst = item.inst
+            items += [Single(wait, edit=_EDIT) for wait in lacks.instructions(isa, inst)]
+        items.append(item)
+    return replace(clone, items=tuple(items))
 
 
-def _waits(isa: InstructionSet, clone: Clone, outside: Debts, rows: frozenset[Cured]) -> dict[Item, Missing]:
-    """What items need before them."""
-    targets = {item: item.jump if isinstance(item.jump, Item) else clone.labels[item.jump]
-               for item in clone.items if item.jump is not None}
-    owing = [own(isa, item.inst, rows) for item in clone.items]
-    into = dict.fromkeys(targets.values(), Debts())
-    into[clone.items[0]] = outside
-    runs = _runs(clone.items, into)
-    todo = dict.fromkeys(runs)  # in the order in which they stand
-    waits: dict[Item, Missing] = {}
-    while todo:
-        head = next(iter(todo))
-        del todo[head]
-        debts = into[head]
-        for number in runs[head]:
-            item = clone.items[number]
-            lacks, debts = _through(isa, item, owing[number], debts)
-            if lacks:
-                waits[item] = lacks.join(waits.get(item, lacks))
-            if item in targets:
-                _flow_into(targets[item], debts, into, todo)
-            flags = item.inst.op.flags
-            if flags & OpFlag.CALL:
-                debts = outside
-            elif flags & OpFlag.TERMINATOR and not flags & OpFlag.CONDITIONAL:
-                debts = Debts()
-        if runs[head].stop < len(clone.items):
-            _flow_into(clone.items[runs[head].stop], debts, into, todo)
-    return waits
+class _Walk:
+    """One clone, followed until nothing new is owed anywhere (mutable)."""
+
+    def __init__(self, isa: InstructionSet, clone: Clone, outside: Debts, rows: Possible) -> None:
+        self.isa, self.items, self.outside, self.rows = isa, clone.items, outside, rows
+        self.found: Waits = {}
+        self.tails: dict[Slice, tuple[int, Debts]] = {}
+        named = {item.jump for item in clone.items if isinstance(item, Single)} - {None}
+        starts = [0, *(number for number, item in enumerate(clone.items) if number and item in named)]
+        self.heads = {label: number for number in starts if isinstance(label := clone.items[number], Label)}
+        self.stops = dict(pairwise([*starts, len(clone.items)]))
+        self.into = dict.fromkeys(starts, NO_DEBTS)
+
+    def waits(self) -> Waits:
+        self.into[0] = self.outside
+        self.todo = dict.fromkeys(self.into)  # in the order in which they stand
+        while self.todo:
+            start = next(iter(self.todo))
+            del self.todo[start]
+            debts = self.into[start]
+            for item in self.items[start : self.stops[start]]:
+                if isinstance(item, Slice):
+                    debts = self.through_slice(item, debts)
+                elif isinstance(item, Single):
+                    debts = self.through(item, debts)
+            if self.stops[start] < len(self.items):
+                self.flow_into(self.stops[start], debts)
+        return self.found
+
+    def flow_into(self, start: int, debts: Debts) -> None:
+        old = self.into[start]
+        new = old.join(debts)
+        if new != old:
+            self.into[start] = new
+            self.todo[start] = None
+
+    def through(self, item: Single, debts: Debts) -> Debts:
+        debts = self.step(item, 0, item.inst, item.inserted, debts)
+        if item.jump is not None:
+            self.flow_into(self.heads[item.jump], debts)
+        return _behind(item.inst, debts, self.outside)
+
+    def through_slice(self, item: Slice, debts: Debts) -> Debts:
+        window, alone = self.tail(item)
+        for at in range(item.start, item.stop):
+            if at <= window and not debts.inserted:
+                return alone
+            inst = item.code.inst(at)
+            debts = _behind(inst, self.step(item, at, inst, False, debts), self.outside)
+        return debts
+
+    def tail(self, item: Slice) -> tuple[int, Debts]:
+        """From which instruction on a slice's end may owe, and what it owes then; -1 where there is none such."""
+        if item not in self.tails:
+            at, states = item.stop, 0
+            while at > item.start and states < self.rows.longest:
+                at -= 1
+                states += states_of(item.code.inst(at))
+            if self.rows.lasting or states < self.rows.longest:
+                self.tails[item] = -1, NO_DEBTS
+            else:
+                debts = NO_DEBTS
+                for number in range(at, item.stop):
+                    inst = item.code.inst(number)
+                    debts = _behind(inst, self.step(item, number, inst, False, debts), self.outside)
+                self.tails[item] = at, debts
+        return self.tails[item]
+
+    def step(self, item: Item, at: int, inst: Inst, inserted: bool, debts: Debts) -> Debts:
+        """What is owed behind an instruction; notes what is missing before it."""
+        isa, owing = self.isa, own(self.isa, inst, self.rows)
+        if not (owing or debts):
+            return debts
+        lacks = missing(isa, (debts.inserted, *[debts.application] * inserted), inst)
+        application, new = debts.application, debts.inserted
+        if lacks:
+            waits = self.found.setdefault(item, {})
+            waits[at] = lacks.join(waits.get(at, lacks))
+            for wait in lacks.instructions(isa, inst):
+                application, new = application.behind(isa, wait), new.behind(isa, wait)
+        behind = Debts(application.behind(isa, inst), new.behind(isa, inst))
+        return behind.join(_made(isa, inst, inserted, owing, Debts(application, new)))
 
 
-def _runs(items: Sequence[Item], heads: Collection[Item]) -> dict[Item, range]:
-    """Stretches of items that are entered at their heads only."""
-    starts = [number for number, item in enumerate(items) if item in heads]
-    return {items[a]: range(a, b) for a, b in pairwise([*starts, len(items)])}
+def _behind(inst: Inst, debts: Debts, outside: Debts) -> Debts:
+    """What is owed where control goes on in the code."""
+    flags = inst.op.flags
+    if flags & OpFlag.CALL:
+        return outside
+    return NO_DEBTS if flags & OpFlag.TERMINATOR and not flags & OpFlag.CONDITIONAL else debts
 
 
-def _flow_into(head: Item, debts: Debts, into: dict[Item, Debts], todo: dict[Item, None]) -> None:
-    old = into[head]
-    new = old.join(debts)
-    if new != old:
-        into[head] = new
-        todo[head] = None
+def _made(isa: InstructionSet, inst: Inst, inserted: bool, owing: Owed, debts: Debts) -> Debts:
+    """What an instruction owes, alone or as one more link of what came before."""
+    application, new = debts.application.carried(isa, inst), debts.inserted.carried(isa, inst)
+    if inserted:
+        return Debts(NOTHING, owing.join(application).join(new))
+    return Debts(owing.join(application), new)
 
 
-def _through(isa: InstructionSet, item: Item, owing: Owed, debts: Debts) -> tuple[Missing, Debts]:
-    """What is missing before an item, and what is owed behind it; ``owing`` is what it owes itself."""
-    if not (owing or debts):
-        return Missing(), debts
-    inst = item.inst
-    lacks = missing(isa, (debts.inserted, *[debts.application] * item.inserted), inst)
-    application, inserted = debts.application, debts.inserted
-    for wait in lacks.instructions(isa, inst) if lacks else ():
-        application, inserted = application.behind(isa, wait), inserted.behind(isa, wait)
-    behind = Debts(application.behind(isa, inst), inserted.behind(isa, inst))
-    return lacks, behind.join(_made(isa, item, owing, Debts(application, inserted)))
-
-
-def _made(isa: InstructionSet, item: Item, owing: Owed, debts: Debts) -> Debts:
-    """What an item owes, alone or as one more link of what came before."""
-    application, inserted = debts.application.carried(isa, item.inst), debts.inserted.carried(isa, item.inst)
-    if item.inserted:
-        return Debts(NOTHING, owing.join(application).join(inserted))
-    return Debts(owing.join(application), inserted)
-
-
-def _anything(isa: InstructionSet, clones: Iterable[Clone], rows: frozenset[Cured]) -> Debts:
+def _anything(isa: InstructionSet, clones: Iterable[Clone], rows: Possible) -> Debts:
     """All that items of ``clones`` owe right behind them, at once, whatever comes before them."""
-    items = [item for clone in clones for item in clone.items]
+    copied = {code.distinct.inst(kind) for clone in clones for code in clone.codes for kind in np.unique(code.kinds)}
+    places = {(inst, False) for inst in copied} | {
+        (item.inst, item.inserted) for clone in clones for item in clone.singles}
     debts = Debts(unknown(rows))
     while True:
         more = debts
-        for item in items:
-            if made := _made(isa, item, own(isa, item.inst, rows), debts):
+        for inst, inserted in places:
+            if made := _made(isa, inst, inserted, own(isa, inst, rows), debts):
                 more = more.join(made)
         if more == debts:
             return debts

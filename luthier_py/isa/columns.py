@@ -63,6 +63,12 @@ class Kinds:
         return self.isa.op(int(self.rows[kind]))
 
     @cached_property
+    def raws(self) -> list[bytes]:
+        """Their bytes."""
+        starts = self._scan.kind_first.tolist()
+        return [self._code[at : at + size] for at, size in zip(starts, self.sizes.tolist(), strict=True)]
+
+    @cached_property
     def distances(self) -> Array:
         """How far from its start each kind branches, in bytes, or NOWHERE."""
         found = np.full(len(self), NOWHERE, np.int64)
@@ -144,6 +150,11 @@ class Columns:
     def inst(self, at: int) -> Inst:
         """The decoded instruction, the same object for all of its kind."""
         return self.distinct.inst(self.kinds[at])
+
+    def raw(self, start: int, stop: int) -> bytes:
+        """The bytes of the instructions from place ``start`` to ``stop``, one behind the other."""
+        raws = self.distinct.raws
+        return b"".join([raws[kind] for kind in self.kinds[start:stop].tolist()])
 
     def where(self, of_kind: Array, start: int = 0, stop: int | None = None) -> list[int]:
         """Places from ``start`` to ``stop`` whose kind is one of those that ``of_kind`` says."""

@@ -232,7 +232,14 @@ HAZARDS = (
     *_clause(OpFlag.VMEM, lambda target: target.xnack and target.generation < 10),
 )
 
+NO_ROWS: frozenset[Hazard] = frozenset()
 Owed: TypeAlias = dict[tuple[Hazard, int], RegSet]  # hazard and wait states that are left -> registers
+
+
+def possible(isa: InstructionSet, ops: Iterable[OpInfo]) -> frozenset[Hazard]:
+    """Hazards that code of these operations may have."""
+    pairs = [_rows(isa, op) for op in ops]
+    return NO_ROWS.union(*(made for made, _ in pairs)) & NO_ROWS.union(*(met for _, met in pairs))
 
 
 def produced(isa: InstructionSet, inst: Inst) -> Owed:

@@ -6,14 +6,15 @@ the code, one instruction after another, and joins where paths meet, misses no h
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from luthier_py.isa import chains, hazards
 from luthier_py.isa.chains import Chains
+from luthier_py.isa.hazards import Hazard
 from luthier_py.isa.hazards_cured import Cured
-from luthier_py.isa.instruction import Inst
+from luthier_py.isa.instruction import Inst, OpInfo
 from luthier_py.isa.instruction_set import InstructionSet
 from luthier_py.isa.registers import NO_REGS, RegSet
 
@@ -73,11 +74,34 @@ class Missing:
 NONE_MISSING = Missing()
 
 
+@dataclass(frozen=True, slots=True)
+class Possible:
+    """Hazards that may be in some code: between operations that occur in it."""
+
+    states: frozenset[Hazard]
+    chains: frozenset[Cured]
+
+    @property
+    def longest(self) -> int:
+        """Wait states after which nothing is owed any more but by chains and clauses."""
+        return max((row.states for row in self.states), default=0)
+
+    @property
+    def lasting(self) -> bool:
+        """Whether something may be owed for however long."""
+        return bool(self.chains) or any(row.clause for row in self.states)
+
+
+def possible(isa: InstructionSet, ops: Collection[OpInfo]) -> Possible:
+    return Possible(hazards.possible(isa, ops), chains.possible(isa, ops))
+
+
 @lru_cache(maxsize=1 << 16)
-def own(isa: InstructionSet, inst: Inst, rows: frozenset[Cured]) -> Owed:
-    """What ``inst`` itself owes; of chains those of ``rows`` (see :func:`chains.possible`)."""
-    begun = chains.started(isa, inst)
-    return Owed(hazards.produced(isa, inst), {key: regs for key, regs in begun.items() if key[0] in rows})
+def own(isa: InstructionSet, inst: Inst, rows: Possible) -> Owed:
+    """What ``inst`` itself owes, of hazards that are possible."""
+    states, begun = hazards.produced(isa, inst), chains.started(isa, inst)
+    return Owed({key: regs for key, regs in states.items() if key[0] in rows.states},
+                {key: regs for key, regs in begun.items() if key[0] in rows.chains})
 
 
 def missing(isa: InstructionSet, owed: Iterable[Owed], inst: Inst) -> Missing:
@@ -91,9 +115,9 @@ def missing(isa: InstructionSet, owed: Iterable[Owed], inst: Inst) -> Missing:
     return found
 
 
-def unknown(rows: frozenset[Cured]) -> Owed:
+def unknown(rows: Possible) -> Owed:
     """What code that nobody sees may owe where it is entered or left: compilers settle the rest there."""
-    return Owed({}, {(row, 1, 0): _EVERY_SGPR for row in rows if row.settled_at_calls})
+    return Owed({}, {(row, 1, 0): _EVERY_SGPR for row in rows.chains if row.settled_at_calls})
 
 
 def _joined(a: Chains, b: Chains) -> Chains:

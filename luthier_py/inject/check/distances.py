@@ -15,9 +15,7 @@ from itertools import pairwise
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import Inst, InstructionSet, OpFlag
-from luthier_py.isa.chains import possible
-from luthier_py.isa.hazards_cured import Cured
-from luthier_py.isa.owed import NOTHING, Owed, missing, own, unknown
+from luthier_py.isa.owed import NOTHING, Owed, Possible, missing, own, possible, unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,7 @@ def check_distances(isa: InstructionSet, codes: Sequence[Code]) -> None:
 class _Walk:
     """One clone, followed from its entry until nothing new is owed anywhere (mutable)."""
 
-    def __init__(self, isa: InstructionSet, code: Code, outside: Due, rows: frozenset[Cured]) -> None:
+    def __init__(self, isa: InstructionSet, code: Code, outside: Due, rows: Possible) -> None:
         self.isa, self.code, self.outside, self.rows = isa, code, outside, rows
         self.after = {pc: following for pc, following in pairwise(code.instructions)
                       if not _leaves(code.instructions[pc].op.flags)}
@@ -123,7 +121,7 @@ def _adds(isa: InstructionSet, owing: Owed, inst: Inst, inserted: bool, due: Due
     return Due(NOTHING, owing.join(old).join(new)) if inserted else Due(owing.join(old), new)
 
 
-def _outside(isa: InstructionSet, codes: Sequence[Code], rows: frozenset[Cured]) -> Due:
+def _outside(isa: InstructionSet, codes: Sequence[Code], rows: Possible) -> Due:
     """What may be owed where a function is entered or a call returns: by any instruction of any of the clones."""
     places = {(inst.raw, pc not in code.application): inst
               for code in codes for pc, inst in code.instructions.items()}

@@ -6,8 +6,6 @@ import pytest
 
 from luthier_py.errors import CheckFailed
 from luthier_py.inject.check.distances import Code, check_distances
-from luthier_py.inject.model import Clone, Item
-from luthier_py.inject.relax import place
 from luthier_py.isa import instruction_set, target
 
 
@@ -63,14 +61,3 @@ def test_listings(name: str, wave_size: int, listing: str, fault: str | None) ->
         with pytest.raises(CheckFailed) as raised:
             check_distances(isa, [code(isa, listing)])
         assert fault in str(raised.value)
-
-
-@pytest.mark.parametrize(("name", "nops"), [("gfx1010", 1), ("gfx1030", 0)])
-def test_branches_do_not_go_where_they_would_hang(name: str, nops: int) -> None:
-    isa = instruction_set(target(name))
-    last = Item(isa.parse("s_endpgm"))
-    between = [Item(isa.parse("s_mov_b32 s0, s1")) for _ in range(0x3F)]
-    items = [Item(isa.parse("s_branch 0"), jump=last), *between, last]
-    placed = place(isa, Clone(None, "f", items, {}), {})
-    assert isa.decode(placed.chunk.code).operands[0].value == 0x3F + nops
-    assert placed.chunk.code[-4:] == last.inst.raw

@@ -2,109 +2,90 @@
 
 from __future__ import annotations
 
-from luthier_py.inject.model import Clone, Item
+from luthier_py.inject.items import Clone
 from luthier_py.inject.seams import settle
-from luthier_py.ir.model import instr_at
-from luthier_py.isa import instruction_set, sgpr, target, vgpr
-from luthier_py.isa.columns import read_columns
+from luthier_py.inject.text import format_clone, parse_clone
+from luthier_py.inject.verify import verify
+from luthier_py.isa import instruction_set, target
 
 ISA = instruction_set(target("gfx90a"))
+GFX10, GFX11, GFX12 = (instruction_set(target(name), size) for name, size in (
+    ("gfx1010", 32), ("gfx1100", 64), ("gfx1201", 32)))
+LOAD = "global_load_dword v1, v2, s[4:5]"
 
 
-APPLICATION = instr_at(*read_columns(ISA, [(0, ISA.make("s_nop", 0).raw)]), 0)  # its items have an origin
+def clone(isa, *lines, name="f") -> Clone:
+    """Lines of the application start with "app: ", labels end with a colon, a branch is followed by "-> label"."""
+    text, pc = [f"clone {name} of 0x0"], 0
+    for line in lines:
+        mark = "=" if " -> " in line or "swappc" in line else "|"
+        if line.startswith("app: "):
+            text.append(f"  0x{pc:x} {mark} {line.removeprefix('app: ')}")
+            pc += 8
+        else:
+            text.append(line if line.endswith(":") else f"  call 0 h before 0x0 * {line}")
+    return parse_clone(isa, "\n".join(text))
 
 
-def items(*made):
-    return [Item(inst) for inst in made]
+def settled(isa, *lines) -> list[str]:
+    """The waits."""
+    (made,) = settle(isa, [clone(isa, *lines)])
+    return [line.partition("+ ")[2] for line in format_clone(isa, made).splitlines() if line.startswith("  wait")]
 
 
-def text(clone):
-    return [ISA.text(item.inst) for item in clone.items]
+def order(isa, *lines) -> list[str]:
+    """The first word of each line of what stands there in the end."""
+    (made,) = settle(isa, [clone(isa, *lines)])
+    verify(made)
+    return [line.split()[0] for line in format_clone(isa, made).splitlines()[1:]]
 
 
 def test_a_scalar_that_a_vector_instruction_wrote_waits_before_memory_reads_it():
-    code = items(
-        ISA.make("v_readfirstlane_b32", sgpr(4), vgpr(0)),
-        ISA.make("global_load_dword", vgpr(1), vgpr(2), sgpr(4, 2)),
-    )
-    clone = Clone(None, "f", code, {})
-    settle(ISA, [clone])
-    assert text(clone)[1] == "s_nop 4"  # five wait states (Vega ISA, table of manually inserted wait states)
+    assert settled(ISA, "v_readfirstlane_b32 s4, v0", LOAD) == ["s_nop 4"]  # five wait states (Vega ISA, the table)
 
 
 def test_distance_that_is_there_already_counts():
-    code = items(
-        ISA.make("v_readfirstlane_b32", sgpr(4), vgpr(0)),
-        *(ISA.make("s_mov_b32", sgpr(8), 0) for _ in range(3)),
-        ISA.make("global_load_dword", vgpr(1), vgpr(2), sgpr(4, 2)),
-    )
-    clone = Clone(None, "f", code, {})
-    settle(ISA, [clone])
-    assert text(clone)[4] == "s_nop 1"
+    assert settled(ISA, "v_readfirstlane_b32 s4, v0", *["s_mov_b32 s8, 0"] * 3, LOAD) == ["s_nop 1"]
+
+
+def test_the_applications_instructions_count_and_are_cut_where_something_is_missing():
+    lines = "v_readfirstlane_b32 s4, v0", *["app: s_mov_b32 s8, 0"] * 3, f"app: {LOAD}", "app: s_endpgm"
+    assert settled(ISA, *lines) == ["s_nop 1"]
+    assert order(ISA, *lines) == ["call", "0x0", "0x8", "0x10", "wait", "0x18", "0x20"]
 
 
 def test_every_way_in_is_looked_at_and_branches_reach_the_wait():
-    load = Item(ISA.make("global_load_dword", vgpr(1), vgpr(2), sgpr(4, 2)))
-    code = [
-        Item(ISA.make("v_readfirstlane_b32", sgpr(4), vgpr(0))),
-        Item(ISA.make("s_cbranch_scc1", 0), jump=0x40),
-        *items(*(ISA.make("s_mov_b32", sgpr(8), 0) for _ in range(8))),
-        load,
-    ]
-    clone = Clone(None, "f", code, {0x40: load})
-    settle(ISA, [clone])
-    assert text(clone)[-2] == "s_nop 3" and clone.labels[0x40] is clone.items[-2]
+    lines = ("v_readfirstlane_b32 s4, v0", "app: s_cbranch_scc1 -> .1", *["s_mov_b32 s8, 0"] * 8, ".1:", LOAD)
+    assert settled(ISA, *lines) == ["s_nop 3"]
+    assert order(ISA, *lines)[-3:] == [".1:", "wait", "call"]
 
 
 def test_nothing_is_inserted_without_a_hazard():
-    clone = Clone(None, "f", items(*(ISA.make("s_mov_b32", sgpr(i), 0) for i in range(4))), {})
-    settle(ISA, [clone])
-    assert len(clone.items) == 4
+    assert settled(ISA, *(f"s_mov_b32 s{number}, 0" for number in range(4))) == []
 
 
 def test_two_instructions_of_the_application_are_its_own_business():
-    code = items(
-        ISA.make("v_readfirstlane_b32", sgpr(4), vgpr(0)),
-        ISA.make("global_load_dword", vgpr(1), vgpr(2), sgpr(4, 2)),
-    )
-    for item in code:
-        item.origin = APPLICATION
-    clone = Clone(None, "f", code, {})
-    settle(ISA, [clone])
-    assert len(clone.items) == 2
+    assert settled(ISA, "app: v_readfirstlane_b32 s4, v0", f"app: {LOAD}") == []
+
+
+def test_what_the_application_owes_reaches_inserted_code_behind_a_long_slice_and_over_edges():
+    far = ["app: s_mov_b32 s9, 0"] * 40
+    assert settled(ISA, *far, "app: v_readfirstlane_b32 s4, v0", LOAD) == ["s_nop 4"]
+    assert settled(ISA, *far, "app: v_readfirstlane_b32 s4, v0", "app: s_cbranch_scc1 -> .1", "app: s_nop 0", ".1:",
+                   LOAD) == ["s_nop 3"]
+    assert settled(ISA, "app: v_readfirstlane_b32 s4, v0", *far, LOAD) == []
 
 
 def test_a_loop_carries_what_is_owed_back_to_its_head():
-    head = Item(ISA.make("global_load_dword", vgpr(1), vgpr(2), sgpr(4, 2)))
-    code = [
-        head,
-        Item(ISA.make("v_readfirstlane_b32", sgpr(4), vgpr(0))),
-        Item(ISA.make("s_cbranch_scc1", 0), jump=0x40),
-        Item(ISA.make("s_endpgm")),
-    ]
-    clone = Clone(None, "f", code, {0x40: head})
-    settle(ISA, [clone])
-    assert text(clone)[0] == "s_nop 3" and clone.labels[0x40] is clone.items[0]
+    lines = ".1:", LOAD, "v_readfirstlane_b32 s4, v0", "app: s_cbranch_scc1 -> .1", "s_endpgm"
+    assert settled(ISA, *lines) == ["s_nop 3"]
+    assert order(ISA, *lines)[:3] == [".1:", "wait", "call"]
 
 
 def test_a_function_may_be_entered_behind_anything_of_the_others():
-    caller = Clone(None, "k", items(ISA.make("v_readfirstlane_b32", sgpr(4), vgpr(0)), ISA.make("s_endpgm")), {})
-    callee = Clone(None, "f", items(ISA.make("global_load_dword", vgpr(1), vgpr(2), sgpr(4, 2))), {})
-    settle(ISA, [caller, callee])
-    assert text(callee)[0] == "s_nop 4"
-
-
-GFX10, GFX11, GFX12 = (instruction_set(target(name), size) for name, size in (
-    ("gfx1010", 32), ("gfx1100", 64), ("gfx1201", 32)))
-
-
-def settled(isa, *lines):
-    """Lines of the application start with "app: "; what stands there in the end."""
-    code = [Item(isa.parse(line.removeprefix("app: ")), APPLICATION if line.startswith("app: ") else None)
-            for line in lines]
-    clone = Clone(None, "f", code, {})
-    settle(isa, [clone])
-    return [isa.text(item.inst) for item in clone.items if item not in code]
+    caller = clone(ISA, "v_readfirstlane_b32 s4, v0", "s_endpgm", name="k")
+    _, callee = settle(ISA, [caller, clone(ISA, LOAD)])
+    assert "+ s_nop 4" in format_clone(ISA, callee)
 
 
 def test_a_scalar_that_outstanding_memory_reads_is_not_overwritten_by_inserted_code():
@@ -129,8 +110,6 @@ def test_exec_that_changes_in_inserted_code_between_vector_instructions_of_the_a
 
 
 def test_a_called_function_may_have_read_every_scalar():
-    code = [Item(GFX12.parse("s_swappc_b64 s[30:31], s[4:5]"), APPLICATION), Item(GFX12.parse("s_mov_b32 s40, 0")),
-            Item(GFX12.parse("v_mov_b32 v1, s40"))]
-    caller, callee = Clone(None, "k", code, {}), Clone(None, "f", items(GFX12.parse("s_setpc_b64 s[30:31]")), {})
-    settle(GFX12, [caller, callee])
-    assert [GFX12.text(item.inst) for item in caller.items][-2] == "s_wait_alu depctr_sa_sdst(0)"
+    caller = clone(GFX12, "app: s_swappc_b64 s[30:31], s[4:5]", "s_mov_b32 s40, 0", "v_mov_b32 v1, s40", name="k")
+    made, _ = settle(GFX12, [caller, clone(GFX12, "s_setpc_b64 s[30:31]")])
+    assert format_clone(GFX12, made).splitlines()[-2].split(" + ")[1] == "s_wait_alu depctr_sa_sdst(0)"

@@ -1,0 +1,214 @@
+"""One call of a hook, as items: wait, save, set up, the fragment, results, restore.
+
+In: an insertion, its fragment, the facts at its place. Out: items for the clone. Invariant: after the
+last item every register that the application may still read holds what it held before the first one,
+except the registers that the insertion declares in ``into``.
+
+The order is what keeps saves from clobbering each other: SCC is saved first and restored last, EXEC is
+changed after everything of the application has been read, and put back before results are written. So is MODE, where
+floats of the application may compute otherwise than those of hooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from luthier_py.analysis import PLAIN_MODE, depends_on_mode
+from luthier_py.errors import EditConflict
+from luthier_py.inject.allocate import Pin, Placement, Pool
+from luthier_py.inject.fragment import Fragment, instructions, is_general, settle
+from luthier_py.inject.items import Cause, Edit, Item, Label, Single, Target, address_of, part
+from luthier_py.inject.sites import Site
+from luthier_py.isa import EXEC, M0, SCC, VCC, Inst, InstructionSet, Reg, RegFile, RegSet, glue, sgpr
+from luthier_py.jit import Slot
+from luthier_py.tool import Element, Insertion, Lanes, Place, Variable, WaveVariable
+
+_SCC, _VCC, _M0, _EXEC = sgpr(SCC), sgpr(VCC, 2), sgpr(M0), sgpr(EXEC, 2)
+
+
+@dataclass(slots=True)
+class Caller:
+    """Emits the items of one call (mutable: collects them)."""
+
+    isa: InstructionSet
+    fragment: Fragment
+    insertion: Insertion
+    site: Site
+    homes: Mapping[WaveVariable, Reg]
+    pool: Pool
+    edit: Edit
+    items: list[Item] = field(default_factory=list)
+    saved: dict[Reg, Reg] = field(default_factory=dict)
+
+    def emit(self, inst: Inst, jump: Label | None = None) -> None:
+        self.items.append(Single(inst, edit=self.edit, jump=jump))
+
+    def copy(self, to: Reg, source: Reg | int) -> None:
+        self.emit(glue.copy(self.isa, to, source))
+
+    # -- saving and restoring ------------------------------------------------------------------
+
+    def save(self, clobbered: RegSet) -> None:
+        """Keep special registers that are live and ``clobbered``."""
+        for reg in (_SCC, _VCC, _M0):
+            if clobbered.overlaps(RegSet.of(reg)) and self.site.live.overlaps(RegSet.of(reg)):
+                keep = self.saved[reg] = self.pool.take(RegFile.SGPR, reg.dwords)
+                self.copy(keep, reg)
+
+    def restore(self) -> None:
+        for reg, keep in self.saved.items():
+            if reg != _SCC:
+                self.copy(reg, keep)
+        if _SCC in self.saved:
+            self.emit(glue.set_flag(self.isa, self.saved[_SCC]))
+
+    def set_exec(self, placement: Placement) -> None:
+        """Make the hook's lanes active; the old EXEC stays in an argument that holds it, if there is one."""
+        holders = (placement(slot.reg) for slot, value in self.arguments
+                   if value == _EXEC and not self.fragment.written.overlaps(RegSet.of(slot.reg)))
+        keep = next(holders, None)
+        if keep is None and not self.site.at_end:
+            keep = self.pool.take(RegFile.SGPR, 2)
+            self.copy(keep, _EXEC)
+        if keep is not None:
+            self.saved[_EXEC] = keep
+        self.copy(_EXEC, 1 if self.insertion.hook.lanes is Lanes.ONE else -1)
+
+    def set_mode(self) -> Reg | None:
+        """Let the hook's floats compute as it was compiled for, where the application may have them otherwise."""
+        if self.site.plain_floats or not any(map(depends_on_mode, self.fragment.payload.instrs)):
+            return None
+        keep = self.pool.take(RegFile.SGPR)
+        self.emit(glue.keep_mode(self.isa, keep))
+        self.emit(glue.set_mode(self.isa, PLAIN_MODE))
+        return keep
+
+    # -- arguments and results -----------------------------------------------------------------
+
+    @property
+    def arguments(self) -> Iterator[tuple[Slot, object]]:
+        return zip(self.fragment.payload.params, self.insertion.runtime_args, strict=True)
+
+    def home(self, value: object) -> Reg | None:
+        if isinstance(value, WaveVariable):
+            return self.homes[value]
+        return value if isinstance(value, Reg) else None
+
+    def pins(self) -> Iterator[Pin]:
+        """Arguments and results that could stay where they live."""
+        targets = set(self.insertion.into)
+        writes = self.fragment.payload.writes
+        steady = self.insertion.hook.lanes is Lanes.ACTIVE and not writes.overlaps(RegSet.of(_EXEC))
+        for slot, value in self.arguments:
+            home = self.home(value)
+            if home is not None and home.file is slot.reg.file and (is_general(home) or (home == _EXEC and steady)):
+                yield Pin(slot.reg, home, writable=value in targets)
+        for slot, value in zip(self.fragment.payload.results, self.insertion.into, strict=True):
+            home = self.home(value)
+            if home is not None and home.file is slot.reg.file and is_general(home):
+                yield Pin(slot.reg, home, writable=True)
+
+    def set_arguments(self, placement: Placement) -> None:
+        """Values first: making addresses destroys SCC, which may be one."""
+        variables = []
+        for slot, value in self.arguments:
+            home, reg = self.home(value), placement(slot.reg)
+            if isinstance(value, (Variable, Element)):
+                variables.append((reg, value))
+            elif home is not None and home != reg:
+                self.move(reg, self.saved.get(home, home))
+        self.addresses(variables)
+
+    def move(self, to: Reg, source: Reg) -> None:
+        """``to`` := ``source``; scalars broadcast into vector registers."""
+        step = 2 if to.file is RegFile.SGPR else 1
+        for offset in range(0, to.dwords, step):
+            width = min(step, to.dwords - offset)
+            self.copy(part(to, offset, width), part(source, offset, width))
+
+    def addresses(self, wanted: list[tuple[Reg, Variable | Element]]) -> None:
+        """Addresses of tool variables, relative to here; the last of the registers holds the PC until then."""
+        if not wanted:
+            return
+        pc = wanted[-1][0]
+        self.emit(glue.program_counter(self.isa, pc))
+        self.items.append(base := Label())
+        for to, value in wanted:
+            if isinstance(value, Element):
+                target = Target(variable=value.variable.name, offset=value.offset_bytes)
+            else:
+                target = Target(variable=value.name)
+            self.items += address_of(self.isa, self.edit, to, pc, base, target)
+
+    def inline(self, placement: Placement) -> None:
+        """The hook's code; its inner branches name labels, so that `relax` may move them."""
+        labels = {to: Label() for to in self.fragment.jumps if to is not None}
+        code = instructions(self.isa, self.fragment, placement)
+        for number, (inst, to) in enumerate(zip(code, self.fragment.jumps, strict=True)):
+            self.items += [labels[number]] if number in labels else []
+            jump = None if to is None else labels[to]
+            self.items.append(Single(inst, edit=self.edit, payload=True, jump=jump))
+        self.items += [labels[len(code)]] if len(code) in labels else []
+
+    def run(self, placement: Placement) -> None:
+        """The hook in its mode, and EXEC as it was."""
+        mode = self.set_mode()
+        self.inline(placement)
+        if mode is not None:
+            self.emit(glue.set_mode(self.isa, mode))
+        if _EXEC in self.saved:
+            self.copy(_EXEC, self.saved.pop(_EXEC))
+
+    def set_results(self, placement: Placement) -> None:
+        """Results go to their homes, none of which is overwritten while it holds another result."""
+        left = {home: placement(slot.reg)
+                for slot, value in zip(self.fragment.payload.results, self.insertion.into, strict=True)
+                if (home := self.home(value)) is not None and placement(slot.reg) != home}
+        while left:
+            ready = [to for to in left if not any(_overlap(to, source) for t, source in left.items() if t != to)]
+            if ready:
+                self.move(ready[0], left.pop(ready[0]))
+            else:  # they go round in a circle
+                to, source = next(iter(left.items()))
+                aside = self.pool.take(source.file, source.dwords)
+                self.move(aside, source)
+                left[to] = aside
+
+
+def call(
+    isa: InstructionSet, insertion: Insertion, fragment: Fragment, site: Site, homes: Mapping[WaveVariable, Reg],
+    number: int = 0,
+) -> list[Item]:
+    """The items of one insertion at ``site``; raises OutOfRegisters, EditConflict."""
+    own_exec = insertion.hook.lanes is not Lanes.ACTIVE
+    edit = Edit(Cause.CALL, number, insertion.hook.name, site.instr.pc, site.place is Place.AFTER)
+    caller = Caller(isa, fragment, insertion, site, homes, Pool(site.free, site.where), edit)
+    named = RegSet.of(*(r for v in (*insertion.runtime_args, *insertion.into) if (r := caller.home(v)) is not None))
+    if own_exec and (named.vgpr or named.agpr):
+        message = f"hook {insertion.hook.name} runs with its own EXEC and cannot take vector registers"
+        raise EditConflict(message, site.where())
+    caller.pool.free -= named
+    for wait in site.wait:
+        caller.emit(wait)
+    placement, caller.pool = settle(isa, fragment, list(caller.pins()), caller.pool)
+    makes_addresses = any(isinstance(value, (Variable, Element)) for value in insertion.runtime_args)
+    caller.save(fragment.payload.writes | (RegSet.of(_SCC) if makes_addresses else RegSet()))
+    end = Label()
+    skips = fragment.payload.needs_lane and not own_exec
+    if skips:
+        caller.emit(glue.jump_if_no_lane(isa), end)
+    caller.set_arguments(placement)
+    if own_exec:
+        caller.set_exec(placement)
+    caller.run(placement)
+    caller.set_results(placement)
+    caller.items += [end] if skips else []
+    caller.restore()
+    if caller.items and isinstance(caller.items[-1], Label):
+        caller.emit(glue.nothing(isa))
+    return caller.items
+
+
+def _overlap(a: Reg, b: Reg) -> bool:
+    return RegSet.of(a).overlaps(RegSet.of(b))

@@ -1,0 +1,159 @@
+"""The clone: an instrumented function between lift and bytes, as the passes of this room hand it on.
+
+A clone is a sequence of items: Slices of the application's instructions that stand as they are, Singles (the
+application's that name something which moves, and all that is inserted), and Labels before what is named. Nothing
+here knows an address of the copy, so items can be added anywhere until `relax`. Invariant (`verify`): the application's
+instructions stand in their order, each once; every other Single carries the Edit that it came from; every Label
+that is named stands once. Items never change: a pass makes a new clone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from luthier_py.inject.patch import FixupKind
+from luthier_py.ir import Instr
+from luthier_py.ir.model import Instrs
+from luthier_py.isa import Inst, InstructionSet, Reg
+from luthier_py.isa.columns import Columns
+from luthier_py.isa.glue import add, add_with_carry
+
+
+def part(reg: Reg, offset: int, dwords: int = 1) -> Reg:
+    return Reg(reg.file, reg.index + offset, dwords)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Label:
+    """A point that branches and addresses name; ``address`` is that of the original's block which begins there."""
+
+    address: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slice:
+    """The application's instructions at the places ``start`` to ``stop`` of ``code``, which follow each other there."""
+
+    code: Columns
+    start: int
+    stop: int
+
+    @property
+    def pc(self) -> int:
+        return int(self.code.pcs[self.start])
+
+    @property
+    def end(self) -> int:
+        return int(self.code.pcs[self.stop - 1]) + self.code.size(self.stop - 1)
+
+    @property
+    def size_bytes(self) -> int:
+        return self.end - self.pc
+
+    @property
+    def instrs(self) -> Instrs:
+        return Instrs(self.code, self.start, self.stop)
+
+    def place(self, pc: int) -> int:
+        """Of the first instruction from an address on."""
+        return self.start + int(self.code.pcs[self.start : self.stop].searchsorted(pc))
+
+    def cut(self, at: int) -> tuple[Slice, ...]:
+        """What stands before a place, and what from it on; neither is empty."""
+        parts = Slice(self.code, self.start, at), Slice(self.code, at, self.stop)
+        return tuple(part for part in parts if part.start < part.stop)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a PC-relative literal refers to: exactly one field is set."""
+
+    address: int | None = None    # an address of the original object: data, or an original function
+    function: int | None = None   # the clone of the function at this original address
+    label: Label | None = None    # a point of this clone
+    variable: str | None = None   # a tool variable
+    offset: int = 0               # bytes behind that
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A literal is ``target`` minus the address of ``base``, or a half of that."""
+
+    kind: FixupKind
+    target: Target
+    base: Label
+
+
+class Cause(Enum):
+    """Why something is inserted."""
+
+    PROLOGUE = "prologue"  # at the kernel's entry
+    CALL = "call"          # of a hook
+    LOOKUP = "lookup"      # of what an indirect call reaches
+    WAIT = "wait"          # between the application's and inserted code
+    ISLAND = "island"      # of branches that do not reach
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What an inserted instruction belongs to; calls are numbered, and stand at an instruction of the original."""
+
+    cause: Cause
+    number: int = 0
+    name: str = ""
+    point: int = 0
+    after: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Single:
+    """One instruction: the application's ``origin``, or inserted by ``edit``, for calls in the hook's ``payload`` or
+    around it."""
+
+    inst: Inst
+    origin: Instr | None = None
+    edit: Edit | None = None
+    payload: bool = False
+    jump: Label | None = None
+    reference: Reference | None = None
+
+    @property
+    def inserted(self) -> bool:
+        return self.origin is None
+
+    @property
+    def size_bytes(self) -> int:
+        return self.inst.size_bytes
+
+
+Item: TypeAlias = "Label | Slice | Single"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clone:
+    """The clone of the function at ``original``; ``labels`` are those of its blocks, by original address."""
+
+    original: int
+    name: str
+    items: tuple[Item, ...]
+    labels: Mapping[int, Label]
+
+    @property
+    def codes(self) -> set[Columns]:
+        """What its slices are of: all of it is in the clone."""
+        return {item.code for item in self.items if isinstance(item, Slice)}
+
+    @property
+    def singles(self) -> list[Single]:
+        return [item for item in self.items if isinstance(item, Single)]
+
+
+def address_of(isa: InstructionSet, edit: Edit, to: Reg, pc: Reg, base: Label, target: Target) -> list[Single]:
+    """``to`` := the address of ``target``, where ``pc`` is the address of ``base``; destroys SCC."""
+    return [
+        Single(make(isa, part(to, offset), part(pc, offset)), edit=edit, reference=Reference(half, target, base))
+        for make, offset, half in ((add, 0, FixupKind.REL32_LO), (add_with_carry, 1, FixupKind.REL32_HI))
+    ]

@@ -1,0 +1,76 @@
+"""Addresses for a clone: items to bytes.
+
+In: a clone whose branches reach. Out: a Chunk (bytes and fixups), and where each item starts in it. Invariant: slices
+are the original's bytes; of Singles only displacements and literals that name a label are filled in here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from luthier_py.inject.items import Clone, Label, Single, Slice, Target
+from luthier_py.inject.model import SourceMap
+from luthier_py.inject.patch import ENTRY_ALIGN_BYTES, Chunk, Fixup
+from luthier_py.inject.relax import offsets
+from luthier_py.ir import Function, Instr
+from luthier_py.isa import Inst, InstructionSet, OperandKind
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A clone's chunk, and where each item starts in it (bytes)."""
+
+    clone: Clone
+    chunk: Chunk
+    offsets: tuple[int, ...]
+
+
+def lay_out(isa: InstructionSet, clone: Clone, names: Mapping[int, str]) -> Placed:
+    """``names``: chunk names of cloned functions by original address."""
+    starts = offsets(clone.items)
+    at = {item: start for item, start in zip(clone.items, starts, strict=True) if isinstance(item, Label)}
+    code = bytearray()
+    fixups: list[Fixup] = []
+    for item in clone.items:
+        if isinstance(item, Slice):
+            code += item.code.raw(item.start, item.stop)
+        elif isinstance(item, Single):
+            inst = item.inst
+            if item.jump is not None:
+                distance = at[item.jump] - len(code) - item.size_bytes
+                inst = isa.with_field(inst, _target_name(inst), distance // 4)
+            code += inst.raw
+            if item.reference is not None:
+                kind, target, base = item.reference.kind, item.reference.target, at[item.reference.base]
+                if target.label is not None:
+                    code[-kind.size_bytes :] = kind.stored(at[target.label] - base)
+                else:
+                    fixups.append(Fixup(len(code) - kind.size_bytes, kind, _name(target, names), target.offset, base))
+    return Placed(clone, Chunk(clone.name, bytes(code), tuple(fixups), ENTRY_ALIGN_BYTES), tuple(starts))
+
+
+def _name(target: Target, names: Mapping[int, str]) -> str | int:
+    if target.function is not None:
+        return names[target.function]
+    if target.variable is not None:
+        return target.variable
+    assert target.address is not None
+    return target.address
+
+
+def _target_name(inst: Inst) -> str:
+    return next(o.name for o in inst.operands if o.kind is OperandKind.TARGET)
+
+
+def source_map(function: Function, placed: Placed) -> SourceMap:
+    instructions: dict[Instr, int] = {}
+    labels: dict[int, int] = {}
+    for item, at in zip(placed.clone.items, placed.offsets, strict=True):
+        if isinstance(item, Slice):
+            instructions |= {instr: at + instr.pc - item.pc for instr in item.instrs}
+        elif isinstance(item, Single):
+            instructions |= {} if item.origin is None else {item.origin: at}
+        elif item.address is not None:
+            labels[item.address] = at
+    return SourceMap(function, placed.clone.name, instructions, labels)

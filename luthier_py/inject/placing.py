@@ -1,0 +1,51 @@
+"""Where calls go: the first of an insertion's sites that has registers enough.
+
+In: insertions, one after the other. Out: their items, and the registers that they write on purpose, by instruction.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from luthier_py.errors import OutOfRegisters
+from luthier_py.inject.call import call
+from luthier_py.inject.fragment import Fragment
+from luthier_py.inject.items import Item
+from luthier_py.inject.sites import Site, Sites
+from luthier_py.ir import Instr
+from luthier_py.isa import InstructionSet, Reg, RegSet
+from luthier_py.jit import PayloadKey, payload_key
+from luthier_py.tool import Insertion, Place, WaveVariable
+
+
+class Calls:
+    """The calls of one component (mutable: collects them)."""
+
+    def __init__(
+        self, isa: InstructionSet, sites: Sites, homes: Mapping[WaveVariable, Reg],
+        fragments: Mapping[PayloadKey, Fragment],
+    ) -> None:
+        self.isa, self.sites, self.homes, self.fragments = isa, sites, homes, fragments
+        self.items: dict[Place, dict[int, list[Item]]] = {place: defaultdict(list) for place in Place}
+        self.declared: dict[Place, dict[Instr, RegSet]] = {place: defaultdict(RegSet) for place in Place}
+        self.numbers = {key: number for number, key in enumerate(fragments)}
+        self.made: list[tuple[Insertion, Site]] = []  # by number
+
+    def add(self, insertion: Insertion) -> None:
+        fragment = self.fragments[payload_key(insertion)]
+        site, items = self.placed(insertion, fragment, self.sites.of(insertion, fragment))
+        self.items[site.place][site.instr.pc] += items
+        self.declared[site.place][site.instr] |= RegSet.of(*(r for r in insertion.into if isinstance(r, Reg)))
+        self.made.append((insertion, site))
+
+    def placed(self, insertion: Insertion, fragment: Fragment, sites: Iterable[Site]) -> tuple[Site, list[Item]]:
+        """The first site that has registers enough, and the items there."""
+        refusal: OutOfRegisters | None = None
+        for site in sites:
+            try:
+                return site, call(self.isa, insertion, fragment, site, self.homes, len(self.made))
+            except OutOfRegisters as error:
+                refusal = refusal or error
+        assert refusal is not None
+        raise refusal

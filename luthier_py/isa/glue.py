@@ -1,0 +1,99 @@
+"""Instructions that rewriting puts around code of others, by what they do.
+
+In: an InstructionSet and registers. Out: instructions; branches go nowhere yet, literals are PLACEHOLDERs where
+addresses will be filled in. Equal ones are shared.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from luthier_py.isa.instruction import Inst, OpFlag
+from luthier_py.isa.instruction_set import InstructionSet
+from luthier_py.isa.registers import SCC, Reg, RegFile, sgpr
+
+PLACEHOLDER = 0x7FFFFFFF  # no inline constant: a literal stands behind the instruction
+PLACEHOLDER64 = 0x7FFFFFFF_7FFFFFFF
+MODE_FIELD = 1 | 0 << 6 | 7 << 11
+"""hwreg(HW_REG_MODE, 0, 8): rounding in bits 3:0, denormals in 7:4."""
+_FLAG = sgpr(SCC)
+
+
+@lru_cache(maxsize=1 << 16, typed=True)
+def _made(isa: InstructionSet, mnemonic: str, *operands: Reg | int) -> Inst:
+    return isa.make(mnemonic, *operands)
+
+
+def copy(isa: InstructionSet, to: Reg, source: Reg | int) -> Inst:
+    """``to`` := ``source``, one dword or two scalars; SCC becomes 0 or 1, scalars fill vector registers."""
+    if to.file is RegFile.SGPR:
+        if source == _FLAG:
+            return _made(isa, "s_cselect_b32", to, 1, 0)
+        return _made(isa, "s_mov_b64" if to.dwords == 2 else "s_mov_b32", to, source)
+    if isinstance(source, Reg) and source.file is RegFile.AGPR:
+        return _made(isa, "v_accvgpr_read_b32", to, source)
+    return _made(isa, "v_accvgpr_write_b32" if to.file is RegFile.AGPR else "v_mov_b32", to, source)
+
+
+def set_flag(isa: InstructionSet, reg: Reg, number: int = 0) -> Inst:
+    """SCC := whether ``reg`` is not ``number``."""
+    return _made(isa, "s_cmp_lg_u32", reg, number)
+
+
+def program_counter(isa: InstructionSet, to: Reg) -> Inst:
+    """``to`` := the address of what follows."""
+    return _made(isa, "s_getpc_b64", to)
+
+
+def add(isa: InstructionSet, to: Reg, source: Reg, number: Reg | int = PLACEHOLDER) -> Inst:
+    """Low half of a sum; destroys SCC, as do all sums and differences here."""
+    return _made(isa, "s_add_u32", to, source, number)
+
+
+def add_with_carry(isa: InstructionSet, to: Reg, source: Reg, number: Reg | int = PLACEHOLDER) -> Inst:
+    return _made(isa, "s_addc_u32", to, source, number)
+
+
+def subtract(isa: InstructionSet, to: Reg, source: Reg, other: Reg) -> Inst:
+    return _made(isa, "s_sub_u32", to, source, other)
+
+
+def subtract_with_borrow(isa: InstructionSet, to: Reg, source: Reg, other: Reg) -> Inst:
+    return _made(isa, "s_subb_u32", to, source, other)
+
+
+def with_long_literal(isa: InstructionSet, inst: Inst) -> Inst:
+    """A sum of 64 bits, ``inst``, with a literal as wide."""
+    to, source = inst["sdst"].reg, inst["src0"].reg
+    assert to is not None and source is not None
+    return _made(isa, inst.op.mnemonic, to, source, PLACEHOLDER64)
+
+
+def jump(isa: InstructionSet) -> Inst:
+    return _made(isa, "s_branch", 0)
+
+
+def jump_if_flag(isa: InstructionSet) -> Inst:
+    return _made(isa, "s_cbranch_scc1", 0)
+
+
+def jump_if_no_lane(isa: InstructionSet) -> Inst:
+    return _made(isa, "s_cbranch_execz", 0)
+
+
+def nothing(isa: InstructionSet) -> Inst:
+    return _made(isa, "s_nop", 0)
+
+
+def keep_mode(isa: InstructionSet, to: Reg) -> Inst:
+    """``to`` := rounding and denormals of floats."""
+    return _made(isa, "s_getreg_b32", to, MODE_FIELD)
+
+
+def set_mode(isa: InstructionSet, source: Reg | int) -> Inst:
+    return _made(isa, "s_setreg_b32" if isinstance(source, Reg) else "s_setreg_imm32_b32", MODE_FIELD, source)
+
+
+def group_size(inst: Inst) -> int:
+    """How many of the instructions behind ``inst`` the hardware issues as one group with it; 0 if it begins none."""
+    return (inst["simm16"].value & 0x3F) + 1 if OpFlag.CLAUSE in inst.op.flags else 0

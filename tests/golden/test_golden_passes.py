@@ -1,0 +1,76 @@
+"""Passes of injection, each alone: a clone as text, and what becomes of it.
+
+A file names the target and the pass; then come the clone, for `weave` the calls that go into it, and the clone behind
+the pass, each after a line `---`. Lines of text before the first are for readers.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from luthier_py.errors import Location
+from luthier_py.inject.allocate import Pool
+from luthier_py.inject.clauses import dissolve
+from luthier_py.inject.items import Clone, Item, Label, Single
+from luthier_py.inject.lookup import look_up
+from luthier_py.inject.prologue import with_prologue
+from luthier_py.inject.relax import relax
+from luthier_py.inject.seams import settle
+from luthier_py.inject.text import format_clone, parse_clone
+from luthier_py.inject.verify import verify
+from luthier_py.inject.weave import weave
+from luthier_py.isa import InstructionSet, RegSet, instruction_set, sgpr, target
+
+FILES = sorted((Path(__file__).parent / "passes").glob("*.golden"))
+
+
+def woven(isa: InstructionSet, clone: Clone, calls: Clone) -> Clone:
+    """The items of ``calls`` go where their edits say; a label goes with what follows it."""
+    before: dict[int, list[Item]] = defaultdict(list)
+    after: dict[int, list[Item]] = defaultdict(list)
+    waiting: list[Item] = []
+    for item in calls.items:
+        if isinstance(item, Label):
+            waiting.append(item)
+            continue
+        assert isinstance(item, Single) and item.edit is not None
+        (after if item.edit.after else before)[item.edit.point] += [*waiting, item]
+        waiting.clear()
+    return weave(clone, before, after)
+
+
+def looked_up(isa: InstructionSet, clone: Clone) -> Clone:
+    calls = {item.origin.pc for item in clone.items if isinstance(item, Single) and item.origin is not None}
+    free = RegSet.of(sgpr(40, 8))
+    return look_up(isa, clone, calls, [0x4000, 0x5000], lambda instr: Pool(free, lambda: Location("f")))
+
+
+PASSES: dict[str, Callable[..., Clone]] = {
+    "weave": woven,
+    "look_up": looked_up,
+    "prologue": lambda isa, clone: with_prologue(isa, clone, (0x1000, 0x1010), (sgpr(4, 2), sgpr(7))),
+    "seams": lambda isa, clone: settle(isa, [clone])[0],
+    "relax": relax,
+    "clauses": dissolve,
+}
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
+def test_pass(file: Path) -> None:
+    head, *clones, expected = file.read_text().split("---\n")
+    processor, name = head.splitlines()[0].split()
+    isa = instruction_set(target(processor))
+    first, *others = (parse_clone(isa, text) for text in clones)
+    verify(first)
+    made = PASSES[name](isa, first, *others)
+    verify(made)
+    wanted = parse_clone(isa, expected)
+    assert format_clone(isa, made) == format_clone(isa, wanted) == expected
+
+
+def test_every_pass_has_a_file() -> None:
+    assert {file.read_text().splitlines()[0].split()[1] for file in FILES} == PASSES.keys()

@@ -1,0 +1,97 @@
+"""Clones between passes: verified, printed and read again, for real kernels; and what a clone must not be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from luthier_py.errors import Invalid
+from luthier_py.inject.apply import inject
+from luthier_py.inject.items import Label, Single, Slice
+from luthier_py.inject.layout import lay_out
+from luthier_py.inject.text import format_clone, parse_clone
+from luthier_py.inject.verify import verify
+from luthier_py.isa import instruction_set, target
+from luthier_py.jit import compile_hooks
+from luthier_py.pipeline import plan
+from luthier_py.samples import sample
+from luthier_py.tool import Place, load_tool
+
+ISA = instruction_set(target("gfx90a"))
+PASSES = ["clone", "weave", "look_up", "prologue", "seams", "relax", "clauses"]
+
+
+@pytest.mark.parametrize("tool", ["instr_count", "opcode_histogram", "lds_bank_conflicts"])
+@pytest.mark.parametrize("name", ["reduce", "function_pointers", "device_call"])
+def test_every_pass_keeps_what_a_clone_promises(name, tool):
+    planned = plan(sample(name).path.read_bytes(), load_tool(tool), name)
+    isa, edits, done = planned.program.isa, planned.edits, []
+
+    def seen(which, clone):
+        verify(clone)
+        text = format_clone(isa, clone)
+        again = parse_clone(isa, text)
+        verify(again)
+        assert format_clone(isa, again) == text
+        done.append(which)
+        if which == PASSES[-1]:
+            names = {function.address: function.name for function in planned.program.functions}
+            assert lay_out(isa, again, names).chunk == lay_out(isa, clone, names).chunk
+        return clone
+
+    facts = planned.facts.with_reads(edits.reads(Place.BEFORE), edits.reads(Place.AFTER))
+    made = inject(planned.program, facts, edits, compile_hooks(edits, isa), seen=seen)
+    assert made.chunks and list(dict.fromkeys(done)) in (PASSES, [n for n in PASSES if n != "prologue"]) or not done
+
+
+TEXT = """clone k.luthier of 0x1000
+.x1000:
+  0x1000                   | s_mov_b32 s0, 0
+  0x1004                   | s_mov_b32 s1, 0
+  call 0 add before 0x1008 + s_getpc_b64 s[4:5]
+.1:
+  call 0 add before 0x1008 + s_add_u32 s4, s4, ? -> low total+8 - .1
+  call 0 add before 0x1008 * v_mov_b32_e32 v1, 0x7fffffff
+  0x1008                   = s_cbranch_scc1 -> .x1000
+.x100c:
+  0x100c                   | s_endpgm
+"""
+
+
+def test_the_text_may_have_remarks():
+    assert format_clone(ISA, parse_clone(ISA, TEXT.replace("\n.x100c", "   ; loops\n\n; the end\n.x100c"))) == TEXT
+
+
+@pytest.mark.parametrize("line", [
+    "  0x1000 | s_mow s0", "  0x10x0 | s_nop 0", "  call add + s_nop 0", "  0x1000 s_nop 0"])
+def test_wrong_lines_are_named(line):
+    with pytest.raises(Invalid, match=f"line 3 .*{line.split()[0]}"):
+        parse_clone(ISA, TEXT.replace("  0x1000                   | s_mov_b32 s0, 0", line))
+
+
+def without(clone, item):
+    return replace(clone, items=tuple(each for each in clone.items if each is not item))
+
+
+def changed(clone, item, **to):
+    return replace(clone, items=tuple(replace(each, **to) if each is item else each for each in clone.items))
+
+
+def test_what_a_clone_must_not_be():
+    clone = parse_clone(ISA, TEXT)
+    verify(clone)
+    head, first, getpc, base, low, payload, branch, _, last = clone.items
+    assert isinstance(first, Slice) and isinstance(payload, Single) and isinstance(base, Label)
+    wrong = {
+        "missing": without(clone, last), "in their order": replace(clone, items=(*clone.items, first)),
+        "twice, or nowhere": without(clone, base), "stands elsewhere": replace(clone, items=(*clone.items[1:], head)),
+        "neither": changed(clone, payload, edit=None), "is no branch": changed(clone, branch, jump=None),
+        "not filled in": changed(clone, low, reference=None), "empty": changed(clone, first, stop=first.start),
+        "only calls": changed(clone, payload, edit=replace(payload.edit, cause=next(iter(type(payload.edit.cause))))),
+    }
+    for fault, made in wrong.items():
+        with pytest.raises(AssertionError, match=fault):
+            verify(made)
+    with pytest.raises(AssertionError, match="is copied, but moves"):
+        verify(parse_clone(ISA, TEXT.replace("0x1004                   | s_mov_b32 s1, 0", "0x1004 | s_branch 1")))
