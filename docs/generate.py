@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parent
 
 # What authors meet beyond the names of the package itself: module, names.
 BEHIND = {
-    "tool": ("Region", "Stretch", "Hook", "Element", "Selection", "as_data", "json_text"),
+    "tool": ("Counted", "Counting", "Following", "Region", "Stretch", "Hook", "Element", "Selection", "as_data", "json_text"),
     "ir": ("Program", "Kernel", "Function", "Block", "Ending", "Instr", "CallSite"),
     "isa": ("Inst", "Operand", "OperandKind", "OpInfo", "Space"),
     "loader": ("CodeObject", "KernelRecord", "KernelArg"),
@@ -35,7 +35,7 @@ BEHIND = {
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Tools", ("Tool", "Option", "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "Variable", "Element", "WaveVariable",
                "LaunchResult", "Selection", "as_data", "json_text")),
-    ("Where hooks go", ("Mutator", "Stretch", "Region", "Hook")),
+    ("Where hooks go", ("Mutator", "Stretch", "Region", "Counting", "Counted", "Following", "Hook")),
     ("Device code", ("hook", "device", "u32", "i32", "u64", "i64", "f32", "f64", "bool_", "ptr", "Lane")),
     ("The program", BEHIND["ir"]),
     ("Instructions and registers", (*BEHIND["isa"], "OpFlag", "Reg", "RegFile", "RegSet", "sgpr", "vgpr",

@@ -8,52 +8,30 @@ but for entries and exits at one that the user's options choose (INSTR_BEGIN, IN
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
 
-from luthier_py.analysis import OUTSIDE, Facts, equally_often
+from luthier_py.analysis import OUTSIDE, Facts, Flow, equally_often
 from luthier_py.errors import EditConflict, HookError, Location
 from luthier_py.ir import Block, CallSite, Ending, Function, Instr, Kernel, Program, by_address
 from luthier_py.isa import EXEC, OpFlag, Reg, RegFile, RegSet, sgpr
 from luthier_py.tool.arguments import argument, destination
 from luthier_py.tool.author import caller
+from luthier_py.tool.counting import Counted, Counting, Region, Stretch, counting
 from luthier_py.tool.edits import Arg, Destination, Edits, Insertion, Place, Refusal, Turn
 from luthier_py.tool.hook import Hook, Lanes
 from luthier_py.tool.selection import Selection
 from luthier_py.tool.variables import Element, Variable, WaveVariable
 
+FOR_HOOKS = 16  # scalar registers that are enough for what most hooks compute
 V = TypeVar("V", Variable, WaveVariable)
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Instructions ``start`` to ``end`` (excluded) of a block, which all run with one value of EXEC."""
-
-    block: Block
-    start: int
-    end: int
-
-    @property
-    def instrs(self) -> tuple[Instr, ...]:
-        return tuple(self.block.instrs[self.start : self.end])
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """Stretches of one function that a wave runs equally often until its end: what counts one counts all."""
-
-    stretches: tuple[Stretch, ...]
-
-    @property
-    def instrs(self) -> tuple[Instr, ...]:
-        return tuple(instr for stretch in self.stretches for instr in stretch.instrs)
 
 
 TAKEN_BY = {
     Instr: "before and after take it", Block: "at_block takes it", Stretch: "at_stretch takes it",
-    Region: "at_region takes it", Function: "at_entry and at_exit take it",
+    Region: "at_region takes it", Counted: "at_counted takes it", Function: "at_entry and at_exit take it",
     Kernel: "at_entry and at_exit take it, and kernel.function is its code",
 }
 
@@ -130,6 +108,59 @@ class Mutator:
     def regions(self, function: Function) -> tuple[Region, ...]:
         """The runs of a function, those together that are executed equally often."""
         _expect(function, Function)
+        runs, flow = self._flow(function)
+        return tuple(region for region in self._groups(runs, equally_often(len(runs), flow)) if region.stretches)
+
+    def counting(self, function: Function) -> Counting:
+        """The fewest counters, in code that runs seldom, from which the executions of all stretches follow."""
+        _expect(function, Function)
+        runs, flow = self._flow(function)
+        together = equally_often(len(runs), flow)
+        regions = self._groups(runs, together)
+        chosen = tuple(self._cut([run]) for run in runs)
+        return counting(function, chosen, flow, [regions[group] for group in together], not _comes_back(function))
+
+    def at_counted(self, counted: Counted, hook: Hook, *args: object, into: object = None) -> None:
+        """Call ``hook`` each time that a counter of ``counting`` goes up."""
+        _expect(counted, Counted)
+        if isinstance(counted.where, Region):
+            self.at_region(counted.where, hook, *args, into=into)
+        else:
+            self.at_entry(counted.where, hook, *args, into=into)
+
+    def spare_scalars(self, kernels: Iterable[Kernel]) -> int:
+        """Scalar registers that wave variables can take before fewer waves run at once or hooks are short."""
+        return max(0, min(map(self._spare, kernels)))
+
+    def components(self) -> tuple[tuple[Kernel, ...], ...]:
+        """Kernels that share functions together: a wave variable has one register in all of them."""
+        groups: list[tuple[list[Kernel], set[Function]]] = []
+        for kernel in self.kernels:
+            kernels, reached = [kernel], set(self.program.reachable(kernel.function))
+            sharing = [group for group in groups if group[1] & reached]
+            for group in sharing:
+                kernels, reached = group[0] + kernels, group[1] | reached
+            groups = [*(group for group in groups if group not in sharing), (kernels, reached)]
+        return tuple(tuple(kernels) for kernels, _ in groups)
+
+    def _spare(self, kernel: Kernel) -> int:
+        target, descriptor = self.program.obj.target, kernel.record.descriptor
+        size, vgprs, used = descriptor.wave_size, descriptor.vgpr_count(target), descriptor.sgpr_count(target)
+        waves = target.waves_for(vgprs, used, wave_size=size)
+        steps = range(min(used, target.sgpr_limit), target.sgpr_limit + 1)
+        most = max(n for n in steps if n <= used or target.waves_for(vgprs, n, wave_size=size) == waves)
+        touched = self.facts.touched(self.program.reachable(kernel.function)) | self.facts.initial(kernel)
+        return most - (touched.sgpr & (1 << most) - 1).bit_count() - FOR_HOOKS
+
+    def _groups(self, runs: Sequence[Stretch], together: Sequence[int]) -> list[Region]:
+        """What is chosen of each group of runs."""
+        members: dict[int, list[Stretch]] = defaultdict(list)
+        for run, group in zip(runs, together, strict=True):
+            members[group].append(run)
+        return [Region(self._cut(members[group])) for group in sorted(members)]
+
+    def _flow(self, function: Function) -> tuple[list[Stretch], Flow]:
+        """Runs, and how control gets from one to the next."""
         runs = [run for block in function.blocks for run in self._runs(block)]
         ending = {site.instr for site in self.program.calls(function) if self._may_end(site)}
         first = {run.block.address: number for number, run in enumerate(runs) if run.start == 0}
@@ -140,10 +171,7 @@ class Mutator:
             flow += [(number, to) for to in following]
             if not following or run.instrs[-1] in ending:
                 flow.append((number, OUTSIDE))
-        members: dict[int, list[Stretch]] = defaultdict(list)
-        for run, group in zip(runs, equally_often(len(runs), flow), strict=True):
-            members[group].append(run)
-        return tuple(Region(chosen) for stretches in members.values() if (chosen := self._cut(stretches)))
+        return runs, flow
 
     def _runs(self, block: Block) -> tuple[Stretch, ...]:
         sites = {site.instr: site for site in self.program.calls(self.program.function_of(block.instrs[0]))}
@@ -246,12 +274,11 @@ class Mutator:
         """The instruction that runs once each time the function is entered (all entries lead to the last one)."""
         if not function.blocks:
             raise EditConflict(f"{caller()}: {function.name} has no code that can be edited: {function.incomplete}")
-        entry = function.block(function.entries[-1])
-        again = [b for b in function.blocks if entry.address in b.successors and b.address not in function.entries]
-        if again:
+        entry = function.block(function.entries[-1]).instrs[0]
+        if _comes_back(function):
             message = f"{function.name} loops back to its first instruction; insert at one of its blocks instead"
-            raise EditConflict(f"{caller()}: {message}", self._where(entry.instrs[0]))
-        return entry.instrs[0]
+            raise EditConflict(f"{caller()}: {message}", self._where(entry))
+        return entry
 
     def _record(
         self, places: list[tuple[Instr, Place]], hook: Hook, args: tuple[object, ...], into: object,
@@ -306,6 +333,12 @@ def _expect(given: object, *wanted: type) -> None:
     if not isinstance(given, wanted):
         kinds, use = " or ".join(kind.__name__ for kind in wanted), TAKEN_BY.get(type(given))
         raise HookError(f"{caller()}: this needs {kinds}, not {given!r:.60}" + (f"; {use}" if use else ""))
+
+
+def _comes_back(function: Function) -> bool:
+    """Whether a function that was entered once may run its first instruction again."""
+    inside = [block for block in function.blocks if block.address not in function.entries]
+    return any(function.entries[-1] in block.successors for block in inside)
 
 
 def _tuple(into: object) -> tuple[object, ...]:

@@ -100,7 +100,9 @@ class WaveVariable(_Declared):
 
     __slots__ = ()
 
-    def __init__(self, type: Any) -> None:
+    def __init__(self, type: Any, name: str = "") -> None:
+        """``name`` is for variables that are no class attributes, since the program says how many there are."""
         if type not in WAVE_TYPES:
             raise Invalid(f"{caller()}: WaveVariable({type}): give one of {' '.join(map(str, WAVE_TYPES))}")
         super().__init__(type)
+        self.name = self.attribute = name

@@ -21,6 +21,7 @@ from luthier_py import (
     u64,
 )
 from luthier_py.intrinsics import active_mask, atomic_add, popcount
+from luthier_py.ir import Function
 
 
 class InstrCount(Tool):
@@ -42,16 +43,16 @@ class InstrCount(Tool):
     threads = WaveVariable(u32)  # that the wave was launched with
 
     @hook
-    def add(count: u64, n: u32) -> u64:
+    def add(count: u64, n: u64) -> u64:
         return count + n
 
     @hook
-    def add_if_active(count: u64, n: u32, exec: u64, lanes: u64) -> u64:
+    def add_if_active(count: u64, n: u64, exec: u64, lanes: u64) -> u64:
         return count + (n if exec & lanes != 0 else 0)
 
     @hook
-    def add_lanes(count: u64, n: u32) -> u64:
-        return count + u64(popcount(active_mask()) * n)
+    def add_lanes(count: u64, n: u64) -> u64:
+        return count + popcount(active_mask()) * n
 
     @hook
     def start() -> u32:
@@ -78,14 +79,21 @@ class InstrCount(Tool):
                 for stretch in (stretch for block in m.blocks(function) for stretch in m.stretches(block)):
                     m.at_stretch(stretch, *self.adding(m, len(stretch.instrs)), into=self.count, anywhere=True)
             else:
-                for region in m.regions(function):
-                    m.at_region(region, *self.adding(m, len(region.instrs)), into=self.count)
+                self.count_few(m, function)
         for kernel in m.kernels:
             if self.per_wave or self.active_only:
                 m.at_exit(kernel, self.flush, self.instructions, self.count)
             else:  # each thread of the wave executed what the wave did
                 m.at_entry(kernel, self.start, into=self.threads)
                 m.at_exit(kernel, self.flush_threads, self.instructions, self.count, self.threads)
+
+    def count_few(self, m: Mutator, function: Function) -> None:
+        """What is counted stands for all code that follows from it."""
+        counting = m.counting(function)
+        weights = counting.following.weights([len(stretch.instrs) for stretch in counting.stretches])
+        for counted, weight in zip(counting.counters, weights, strict=True):
+            if weight:
+                m.at_counted(counted, self.add, self.count, weight % (1 << 64), into=self.count)
 
     def adding(self, m: Mutator, n: int) -> tuple[Any, ...]:
         """The hook that counts ``n`` instructions, and its arguments."""

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from luthier_py.analysis import OUTSIDE, equally_often
+from luthier_py.analysis import OUTSIDE, equally_often, estimated, going_round, spanning
 
 IN, OUT = OUTSIDE, OUTSIDE
 
@@ -64,3 +64,34 @@ def test_random_walks_agree(seed):
     for a in range(pieces):
         for b in range(a):
             assert found[a] != found[b] or all(counts[a] == counts[b] for counts in walks)
+
+
+def graph(rng):
+    pieces = rng.randint(1, 10)
+    flow = [(IN, 0)] + [(n, n + 1) for n in range(pieces - 1)] + [(pieces - 1, OUT)]
+    return pieces, flow + [(rng.randrange(pieces), rng.randrange(-1, pieces)) for _ in range(rng.randint(0, 6))]
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_all_executions_follow_from_those_of_few(seed):
+    rng = random.Random(seed)
+    pieces, flow = graph(rng)
+    following = {}
+    for a, b in flow:
+        following.setdefault(a, []).append(b)
+    found = spanning(pieces, flow, [rng.random() for _ in range(pieces)])
+    again = going_round(pieces, flow)
+    values = [rng.randint(-9, 99) for _ in range(pieces)]
+    weights = found.weights(values)
+    for counts in filter(None, (walk(rng, following) for _ in range(30))):
+        assert found.executions({piece: counts[piece] for piece in found.counted}) == [counts[p] for p in range(pieces)]
+        assert sum(weights[p] * counts[p] for p in found.counted) == sum(values[p] * counts[p] for p in range(pieces))
+        assert all(again[piece] for piece, count in counts.items() if count > 1)
+
+
+def test_what_runs_often_is_not_counted_where_something_else_can_be():
+    flow = ((IN, 0), (0, 1), (0, 2), (1, 3), (2, 3), (3, 0), (3, OUT))  # a choice in a loop
+    often = estimated(4, flow)
+    assert often[0] == often[3] == 2 * often[1] == 2 * often[2]
+    assert set(spanning(4, flow, [3, 1, 2, 3]).counted) == {1, 2}
+    assert going_round(4, flow) == [True] * 4 and going_round(2, ((IN, 0), (0, 1), (1, 1), (1, OUT))) == [False, True]
