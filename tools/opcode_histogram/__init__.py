@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from luthier_py import (
     COUNT_WARP_LEVEL,
@@ -21,25 +22,49 @@ from luthier_py import (
     u32,
     u64,
 )
-from luthier_py.intrinsics import active_mask, atomic_add, popcount
-from luthier_py.ir import Instr
+from luthier_py.intrinsics import active_mask, atomic_add, lane_id, popcount
+from luthier_py.ir import Function, Kernel
+from luthier_py.tool import Counted, Following, Stretch
+
+MARKS = tuple(WaveVariable(u64, f"OpcodeHistogram.ran{number}") for number in range(2))
+NUMBERS = tuple(WaveVariable(u64, f"OpcodeHistogram.count{number}") for number in range(12))
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
-    """Code of one program that is counted together: the opcodes of each piece, and its executions on the device."""
+class Part:
+    """Opcodes of some stretches. Their executions are counted one by one, or follow from counters."""
 
     opcodes: tuple[Counter[str], ...]
+    counters: tuple[int, ...]
+    following: Following | None = None
+
+    def executions(self, counts: Sequence[int]) -> Sequence[int]:
+        own = [counts[number] for number in self.counters]
+        return own if self.following is None else self.following.executions(own)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the counters of one program mean."""
+
+    parts: tuple[Part, ...]
     executions: Variable
 
 
-def pieces_of(pieces: Iterable[tuple[Instr, ...]]) -> Pieces:
-    opcodes = tuple(Counter(instr.inst.op.mnemonic for instr in piece) for piece in pieces)
-    return Pieces(opcodes, Variable(u64, max(len(opcodes), 1), name="OpcodeHistogram.executions"))
+def opcodes_of(stretches: Iterable[Stretch]) -> tuple[Counter[str], ...]:
+    return tuple(Counter(instr.inst.op.mnemonic for instr in stretch.instrs) for stretch in stretches)
+
+
+def functions_of(m: Mutator, kernels: Iterable[Kernel]) -> Iterable[Function]:
+    return dict.fromkeys(function for kernel in kernels for function in m.functions(kernel))
+
+
+def executions_of(counters: int) -> Variable:
+    return Variable(u64, max(counters, 1), name="OpcodeHistogram.executions")
 
 
 class OpcodeHistogram(Tool):
-    """Executions of each opcode, counted once for all blocks that run equally often."""
+    """Executions of each opcode, from counters of few blocks: those of others follow."""
 
     name = "opcode_histogram"
     per_wave = COUNT_WARP_LEVEL
@@ -47,9 +72,33 @@ class OpcodeHistogram(Tool):
 
     threads = WaveVariable(u32)  # that the wave was launched with
 
+    @hook
+    def mark(ran: u64, bit: u64) -> u64:
+        return ran | bit
+
+    @hook
+    def add(count: u64) -> u64:
+        return count + 1
+
+    @hook(lanes="all")
+    def flush_marks(executions: ptr[u64], ran: u64, threads: u32) -> None:
+        if ran >> lane_id() & 1 != 0:
+            atomic_add(executions + lane_id(), u64(threads))
+
     @hook(lanes="one")
-    def count(executions: ptr[u64]) -> None:
-        atomic_add(executions, u64(1))
+    def flush(executions: ptr[u64], count: u64, threads: u32) -> None:
+        atomic_add(executions, count * threads)
+
+    @hook(lanes="one")
+    def flush_four(executions: ptr[u64], a: u64, b: u64, c: u64, d: u64, threads: u32) -> None:
+        atomic_add(executions, a * threads)
+        atomic_add(executions + 1, b * threads)
+        atomic_add(executions + 2, c * threads)
+        atomic_add(executions + 3, d * threads)
+
+    @hook(lanes="one")
+    def count(executions: ptr[u64], threads: u32) -> None:
+        atomic_add(executions, u64(threads))
 
     @hook(lanes="one")
     def count_if_active(executions: ptr[u64], exec: u64, lanes: u64) -> None:
@@ -60,10 +109,6 @@ class OpcodeHistogram(Tool):
     def count_lanes(executions: ptr[u64], exec: u64, lanes: u64) -> None:
         atomic_add(executions, u64(popcount(exec & lanes)))
 
-    @hook(lanes="one")
-    def count_threads(executions: ptr[u64], threads: u32) -> None:
-        atomic_add(executions, u64(threads))
-
     @hook
     def start() -> u32:
         return popcount(active_mask())
@@ -72,34 +117,71 @@ class OpcodeHistogram(Tool):
         super().__init__(**options)
         self.total: Counter[str] = Counter()
 
-    def instrument(self, m: Mutator) -> Pieces:
-        """A counter for all code that runs equally often: its opcodes are known, its executions are counted."""
-        functions = m.functions()
+    def instrument(self, m: Mutator) -> Parts:
         if self.active_only:
-            counting = self.count_if_active if self.per_wave else self.count_lanes
-            lanes = (1 << m.program.isa.wave_size) - 1
-            stretches = [s for function in functions for block in m.blocks(function) for s in m.stretches(block)]
-            pieces = pieces_of(stretch.instrs for stretch in stretches)
-            for slot, stretch in enumerate(stretches):
-                m.at_stretch(stretch, counting, pieces.executions[slot], sgpr(EXEC, 2), lanes, anywhere=True)
-            return pieces
+            return self.count_stretches(m)
         if not self.per_wave:
             for kernel in m.kernels:
                 m.at_entry(kernel, self.start, into=self.threads)
-        regions = [region for function in functions for region in m.regions(function)]
-        pieces = pieces_of(region.instrs for region in regions)
-        for slot, region in enumerate(regions):
-            if self.per_wave:
-                m.at_region(region, self.count, pieces.executions[slot])
+        components = [(kernels, [m.counting(f) for f in functions_of(m, kernels)]) for kernels in m.components()]
+        executions = executions_of(sum(len(c.counters) for _, countings in components for c in countings))
+        parts: list[Part] = []
+        first = 0
+        for kernels, countings in components:
+            counters = [counted for counting in countings for counted in counting.counters]
+            counters.sort(key=lambda counted: (counted.again, -counted.often))
+            self.count_all(m, kernels, counters, executions, first)
+            numbers = {counter: number for number, counter in enumerate(counters, first)}
+            for counting in countings:
+                own = tuple(numbers[counted] for counted in counting.counters)
+                parts.append(Part(opcodes_of(counting.stretches), own, counting.following))
+            first += len(counters)
+        return Parts(tuple(parts), executions)
+
+    def count_stretches(self, m: Mutator) -> Parts:
+        """Lanes come and go: each stretch with the same ones is counted for itself."""
+        counting = self.count_if_active if self.per_wave else self.count_lanes
+        lanes = (1 << m.program.isa.wave_size) - 1
+        stretches = [s for function in m.functions() for block in m.blocks(function) for s in m.stretches(block)]
+        executions = executions_of(len(stretches))
+        for number, stretch in enumerate(stretches):
+            m.at_stretch(stretch, counting, executions[number], sgpr(EXEC, 2), lanes, anywhere=True)
+        return Parts((Part(opcodes_of(stretches), tuple(range(len(stretches)))),), executions)
+
+    def count_all(
+        self, m: Mutator, kernels: Sequence[Kernel], counters: Sequence[Counted], executions: Variable, first: int
+    ) -> None:
+        """Where registers are free, what runs once in a wave is a bit in one, and what runs more often is added up in
+        one, the most frequent first. The others are counted in memory at once."""
+        threads: Any = 1 if self.per_wave else self.threads
+        width, free = m.program.isa.wave_size, m.spare_scalars(kernels) // 2
+        again = sum(counted.again for counted in counters)
+        once = min(len(counters) - again, width * min(free, len(MARKS)))
+        kept = min(again, free - -(-once // width), len(NUMBERS)) if once == len(counters) - again else 0
+        for at, counter in enumerate(counters):
+            if at < once:
+                m.at_counted(counter, self.mark, MARKS[at // width], 1 << at % width, into=MARKS[at // width])
+            elif at < once + kept:
+                m.at_counted(counter, self.add, NUMBERS[at - once], into=NUMBERS[at - once])
             else:
-                m.at_region(region, self.count_threads, pieces.executions[slot], self.threads)
-        return pieces
+                m.at_counted(counter, self.count, executions[first + at], threads)
+        for kernel in kernels:
+            for at in range(0, once, width):
+                m.at_exit(kernel, self.flush_marks, executions[first + at], MARKS[at // width], threads)
+            for at in range(0, kept, 4):
+                some = NUMBERS[at : min(at + 4, kept)]
+                for number, one in enumerate(some if len(some) < 4 else ()):
+                    m.at_exit(kernel, self.flush, executions[first + once + at + number], one, threads)
+                if len(some) == 4:
+                    m.at_exit(kernel, self.flush_four, executions[first + once + at], *some, threads)
 
     def report(self, launch: LaunchResult) -> dict[str, dict[str, int]]:
         opcodes: Counter[str] = Counter()
-        pieces: Pieces = launch.notes
-        for executions, piece in zip(launch[pieces.executions], pieces.opcodes, strict=False):
-            opcodes.update({mnemonic: n * executions for mnemonic, n in piece.items() if executions})
+        found: Parts = launch.notes
+        counts = launch[found.executions]
+        for part in found.parts:
+            for executions, each in zip(part.executions(counts), part.opcodes, strict=True):
+                opcodes.update({mnemonic: n * executions for mnemonic, n in each.items() if executions})
         self.total += opcodes
         return {"opcodes": dict(opcodes.most_common())}
 
