@@ -27,7 +27,8 @@ FOLDER = Path(__file__).parent
 
 # What authors meet beyond the names of the package itself: module, names.
 BEHIND = {
-    "tool": ("Counted", "Counting", "Following", "Region", "Stretch", "Hook", "Element", "Selection", "as_data", "json_text"),
+    "tool": ("Counted", "Counting", "Following", "Region", "Stretch", "Hook", "Element", "Selection", "as_data",
+             "json_text"),
     "ir": ("Program", "Kernel", "Function", "Block", "Ending", "Instr", "CallSite"),
     "isa": ("Inst", "Operand", "OperandKind", "OpInfo", "Space"),
     "loader": ("CodeObject", "KernelRecord", "KernelArg"),

@@ -240,6 +240,7 @@ def numbers(content: bytes, count: int) -> tuple[int, ...]:
 def append_profile(path: str, profile: LaunchProfile) -> None:
     row = {
         "kernel": profile.kernel,
+        "waves": profile.waves,
         "instructions": profile.total,
         "lanes": profile.total_lanes,
         "opcodes": profile.opcodes(),
