@@ -71,7 +71,7 @@ def test_a_clobbered_live_register_is_found():
 
 
 def test_exec_must_come_back():
-    patch = Patch("matmul", "opcode_histogram")
+    patch = Patch("matmul", "opcode_histogram", EXCLUDE_PRED_OFF=1)
     source = patch.made.patched.maps[0]
     restore = next(
         at
@@ -85,7 +85,7 @@ def test_exec_must_come_back():
 
 def test_a_vector_register_of_an_inactive_lane_counts():
     """What only switched-off lanes still need: a hook that sets EXEC may not overwrite it."""
-    patch = Patch("mandelbrot", "opcode_histogram")
+    patch = Patch("mandelbrot", "opcode_histogram", EXCLUDE_PRED_OFF=1)
     source, facts = patch.made.patched.maps[0], patch.made.facts
     own = sorted((offset, instr) for instr, offset in source.instructions.items())
     for at, inst, mine in patch.sites(source):
