@@ -9,30 +9,55 @@ after which code may run that is not in the program, `arrives` those that such c
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from typing import TypeVar
 
-from luthier_py.ir import Block, CallSite, Ending, Function, Instr, Program
+import numpy as np
+
+from luthier_py.ir import Block, CallSite, Ending, Function, Instr, Instrs, Program
+from luthier_py.isa.columns import Columns, Kinds
+from luthier_py.isa.scan import Array
 
 State = TypeVar("State")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """Instructions ``start`` to ``end`` (exclusive) of a block. ``call``: the last one is a call that returns."""
+    """Instructions ``start`` to ``stop`` of the function's code. ``call``: the last one is a call that returns."""
 
     index: int
     function: Function
     block: Block
     start: int
-    end: int
+    stop: int
     call: CallSite | None
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def is_head(self) -> bool:
+        return self.start == self.block.start
 
     @property
     def instrs(self) -> Sequence[Instr]:
-        return self.block.instrs[self.start : self.end]
+        return Instrs(self.function.code, self.start, self.stop)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """For each instruction its node, and its index in the node. ``starts``: of a function's nodes, with the first."""
+
+    starts: Mapping[Columns, tuple[int, list[int]]]
+
+    def __getitem__(self, instr: Instr) -> tuple[int, int]:
+        first, starts = self.starts[instr.code]
+        number = bisect_right(starts, instr.at) - 1
+        return first + number, instr.at - starts[number]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,12 +71,24 @@ class Graph:
     kernels: frozenset[int]   # nodes where a wave starts
     leaves: frozenset[int]
     arrives: frozenset[int]
-    places: Mapping[Instr, tuple[int, int]] = field(repr=False)  # node, index in the node
+    places: Places = field(repr=False)
+
+    def where(self, which: Callable[[Kinds], Array]) -> list[list[int]]:
+        """For each node, ascending, where in its function's code instructions are of kinds that ``which`` chooses."""
+        found: list[list[int]] = []
+        chosen: dict[Kinds, Array] = {}
+        for code, (_, starts) in self.places.starts.items():
+            if code.distinct not in chosen:
+                chosen[code.distinct] = which(code.distinct)
+            places = code.where(chosen[code.distinct])
+            cuts = [*np.searchsorted(places, starts).tolist(), len(places)]
+            found += [places[first:last] for first, last in pairwise(cuts)]
+        return found
 
 
 def supergraph(program: Program) -> Graph:
     nodes = tuple(_nodes(program))
-    first = {(n.function, n.block.address): n.index for n in nodes if n.start == 0}
+    first = {(n.function, n.block.address): n.index for n in nodes if n.is_head}
     after = tuple(tuple(_continuations(node, nodes, first)) for node in nodes)
     callers = _callers(program, nodes)
     edges: list[set[int]] = [set() for _ in nodes]
@@ -62,16 +99,23 @@ def supergraph(program: Program) -> Graph:
         if unknown:
             leaves.add(node.index)
             arrives |= set(after[node.index])
-        if node.start == 0 and _unknown_entry(program, node, callers):
+        if node.is_head and _unknown_entry(program, node, callers):
             arrives.add(node.index)
     predecessors: list[set[int]] = [set() for _ in nodes]
     for index, targets in enumerate(edges):
         for target in targets:
             predecessors[target].add(index)
     kernels = {first[k.function, entry] for k in program.kernels for entry in k.function.entries if k.function.blocks}
-    places = {instr: (node.index, i) for node in nodes for i, instr in enumerate(node.instrs)}
     return Graph(nodes, _frozen(edges), _frozen(predecessors), after, frozenset(kernels), frozenset(leaves),
-                 frozenset(arrives), places)
+                 frozenset(arrives), _places(program, nodes))
+
+
+def _places(program: Program, nodes: Sequence[Node]) -> Places:
+    starts: dict[Columns, list[int]] = {function.code: [] for function in program.functions}
+    for node in nodes:
+        starts[node.function.code].append(node.start)
+    first = accumulate(map(len, starts.values()), initial=0)
+    return Places({code: (number, each) for number, (code, each) in zip(first, starts.items(), strict=False)})
 
 
 def _frozen(edges: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
@@ -81,20 +125,21 @@ def _frozen(edges: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
 def _nodes(program: Program) -> Iterable[Node]:
     index = 0
     for function in program.functions:
-        calls = {site.instr: site for site in program.calls(function)}
+        calls = program.calls(function)
+        places = [site.instr.at for site in calls]
         for block in function.blocks:
-            start = 0
-            for place, instr in enumerate(block.instrs):
-                last = place + 1 == len(block.instrs)
-                call = calls.get(instr)
-                if call is not None or last:
-                    yield Node(index, function, block, start, place + 1, call)
-                    index, start = index + 1, place + 1
+            start, stop = block.start, block.stop
+            for number in range(bisect_left(places, start), bisect_left(places, stop)):
+                yield Node(index, function, block, start, places[number] + 1, calls[number])
+                index, start = index + 1, places[number] + 1
+            if start < stop:
+                yield Node(index, function, block, start, stop, None)
+                index += 1
 
 
 def _continuations(node: Node, nodes: Sequence[Node], first: Mapping[tuple[Function, int], int]) -> Iterable[int]:
     """Where control goes inside the function, calls stepped over."""
-    if node.end < len(node.block.instrs):
+    if node.stop < node.block.stop:
         return (nodes[node.index + 1].index,)
     return (first[node.function, address] for address in node.block.successors)
 
@@ -124,7 +169,7 @@ def _targets(
     callers: Mapping[Function, set[int]],
 ) -> tuple[set[int], bool]:
     """Successors in the supergraph, and whether control may also leave for code that is not known."""
-    at_end = node.end == len(node.block.instrs)
+    at_end = node.stop == node.block.stop
     if node.call is None:
         targets = set(after[node.index])
         unknown = node.block.ending is Ending.INDIRECT  # a trap at the end of the code is the end of the wave

@@ -3,27 +3,29 @@
 In: an instruction and what is known of EXEC and modes before it. Out: :class:`Effect`. Invariant: it errs to the
 safe side: reads may be too many, kills too few.
 
-A set of registers is one int here: SGPRs and special registers from bit 0, VGPRs from VGPR_SHIFT, AGPRs from
-AGPR_SHIFT. MODE is left out, as hooks never change it.
+A set of registers is one int here, as in `isa.columns`. MODE is left out, as hooks never change it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
-from luthier_py.analysis.execution import ExecState
-from luthier_py.isa import MODE, Inst, InstructionSet, OpFlag, RegSet, sgpr
+import numpy as np
 
-VGPR_SHIFT = 256
-AGPR_SHIFT = VGPR_SHIFT + 1024
+from luthier_py.analysis.execution import START, ExecState
+from luthier_py.isa import MODE, Inst, InstructionSet, OpFlag, RegSet, sgpr
+from luthier_py.isa.columns import Kinds
+from luthier_py.isa.columns import pack as with_mode
+from luthier_py.isa.registers import AGPR_SHIFT, VGPR_SHIFT
+
 SCALARS = (1 << VGPR_SHIFT) - 1
-_SHIFTS = (0, VGPR_SHIFT, AGPR_SHIFT)
 _VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
 
 
 def pack(regs: RegSet) -> int:
-    return (regs.sgpr & ~(1 << MODE)) | regs.vgpr << VGPR_SHIFT | regs.agpr << AGPR_SHIFT
+    return with_mode(regs) & ~(1 << MODE)
 
 
 def unpack(bits: int) -> RegSet:
@@ -38,6 +40,14 @@ def everything(isa: InstructionSet) -> int:
 
 
 _TRAP_READS = RegSet.of(sgpr(0, 2))  # the queue, for trap handlers up to code object version 4 (AMDGPUUsage)
+
+
+class Summary(NamedTuple):
+    """Instructions in a row: what they read before they write it, what they write, what inactive lanes read."""
+
+    reads: int
+    kills: int
+    wave_reads: int
 
 
 class Effect(NamedTuple):
@@ -70,3 +80,27 @@ def effect(isa: InstructionSet, inst: Inst, state: ExecState, owned: int = -1) -
     if skipped or OpFlag.INDEXES_REGISTERS in flags:
         kills = 0
     return Effect(reads, kills, wave_reads)
+
+
+_PARTICULAR = OpFlag.INDEXES_REGISTERS | OpFlag.IGNORES_EXEC | OpFlag.READS_OTHER_LANES | OpFlag.MAY_STOP
+
+
+def usual_effects(distinct: Kinds) -> list[Effect]:
+    """Of each kind, where some lane is active and no mode changes what vector instructions mean."""
+    masks, mode = distinct.masks, 1 << MODE
+    reads = [(read | mode) ^ mode for read in masks.reads]
+    kills = [(write | part) ^ part for write, part in zip(masks.writes, (p | mode for p in masks.partial), strict=True)]
+    found = [Effect(read, kill, 0) for read, kill in zip(reads, kills, strict=True)]
+    for kind in np.flatnonzero(distinct.flags & _PARTICULAR.value).tolist():
+        found[kind] = effect(distinct.isa, distinct.inst(kind), START)
+    return found
+
+
+def summarised(effects: Iterable[Effect]) -> Summary:
+    """Of instructions in a row, the first one first."""
+    reads = kills = wave_reads = 0
+    for read, kill, wave_read in effects:
+        reads |= (read | kills) ^ kills
+        kills |= kill
+        wave_reads |= wave_read
+    return Summary(reads, kills, wave_reads)

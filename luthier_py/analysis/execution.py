@@ -6,15 +6,16 @@ claim holds whenever control gets there, on every path. A wave starts with some 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
 from luthier_py.analysis.cfg import Graph, solve
-from luthier_py.ir import Block, Instr
+from luthier_py.analysis.changes import EXEC_BITS, Changes
+from luthier_py.ir import Block
 from luthier_py.isa import EXEC, Inst, InstructionSet, Operand, OperandKind, OpFlag
 
-EXEC_BITS = 3 << EXEC
 _EXEC_BIT = 1 << EXEC
 
 _MOVES = frozenset({"S_MOV_B32", "S_MOV_B64"})
@@ -53,7 +54,7 @@ START = ExecState(None, _EXEC_BIT, False, Skipping.NEVER)
 UNKNOWN = ExecState(None, 0, False, Skipping.NEVER)  # code that is not known keeps to the ABI, where both modes are off
 
 
-def exec_states(isa: InstructionSet, graph: Graph) -> list[ExecState]:
+def exec_states(isa: InstructionSet, graph: Graph, changes: Changes) -> list[ExecState]:
     """The state before each node; UNKNOWN where control never comes."""
     boundary: list[ExecState | None] = [
         UNKNOWN if node.index in graph.arrives else START if node.index in graph.kernels else None
@@ -61,8 +62,8 @@ def exec_states(isa: InstructionSet, graph: Graph) -> list[ExecState]:
     ]
 
     def flow(index: int, state: ExecState) -> ExecState:
-        for instr in graph.nodes[index].instrs:
-            state = step(isa, instr.inst, state)
+        for _, inst in changes[index]:
+            state = step(isa, inst, state)
         return state
 
     def along(index: int, target: int, state: ExecState) -> ExecState:
@@ -164,10 +165,11 @@ def _exec_value(isa: InstructionSet, inst: Inst) -> int | None:
 _GENERATES = _MOVES | _ORS | _SAVES
 
 
-def stretches(block: Block, calls: Sequence[Instr]) -> tuple[tuple[int, int], ...]:
-    """Index ranges with one value of EXEC: an instruction that writes EXEC, or a call, is the last of its stretch."""
-    ends = [
-        index + 1 for index, instr in enumerate(block.instrs)
-        if instr.inst.writes.sgpr & EXEC_BITS or instr in calls or index + 1 == len(block.instrs)
-    ]
-    return tuple(zip([0, *ends[:-1]], ends, strict=True))
+def stretches(block: Block, ends: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Index ranges with one value of EXEC. ``ends``: in the function those that write EXEC, and calls; each is the last
+    of its stretch."""
+    start, stop = block.start, block.stop
+    inside = [at + 1 - start for at in ends[bisect_left(ends, start) : bisect_left(ends, stop)]]
+    if not inside or inside[-1] != stop - start:
+        inside.append(stop - start)
+    return tuple(zip([0, *inside[:-1]], inside, strict=True))

@@ -9,18 +9,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from copy import copy
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 
 from luthier_py.analysis.affine import Affine
 from luthier_py.analysis.cfg import Graph, supergraph
+from luthier_py.analysis.changes import EXEC_BITS, find_changes
 from luthier_py.analysis.effects import unpack
-from luthier_py.analysis.execution import ExecState, exec_states, step, stretches
+from luthier_py.analysis.execution import ExecState, Skipping, exec_states, step, stretches
+from luthier_py.analysis.lanes import Lanes
 from luthier_py.analysis.liveness import Live, Liveness
-from luthier_py.analysis.registers import initial_registers, owned, touched
+from luthier_py.analysis.program_effects import ProgramEffects
+from luthier_py.analysis.registers import initial_registers, touched
 from luthier_py.analysis.waits import Pending, Waits
 from luthier_py.ir import Annotator, Block, Function, Instr, Kernel, Program
 from luthier_py.isa import OpFlag, Reg, RegSet
 from luthier_py.isa.semantics.readers.numbers import Number
+
+KEPT_NODES = 64  # of which what holds inside is remembered: passes go from one place to the next
 
 
 class Facts:
@@ -29,7 +34,10 @@ class Facts:
     def __init__(self, program: Program) -> None:
         self.program = program
         self._graph: Graph = supergraph(program)
-        self._states = exec_states(program.isa, self._graph)
+        self._changes = find_changes(self._graph)
+        self._states = exec_states(program.isa, self._graph, self._changes)
+        self._inside = lru_cache(KEPT_NODES)(self._states_inside)
+        self._ends = cache(self._stretch_ends)
         self._reads: Mapping[Instr, RegSet] = {}
 
     def with_reads(self, before: Mapping[Instr, RegSet], after: Mapping[Instr, RegSet]) -> Facts:
@@ -40,6 +48,7 @@ class Facts:
                 reads[following] |= regs
         if not reads:
             return self
+        _ = self._lanes, self._effects  # what others read is no matter to them
         facts = copy(self)
         facts.__dict__.pop("_liveness", None)
         facts._reads = reads
@@ -55,7 +64,15 @@ class Facts:
 
     @cached_property
     def _liveness(self) -> Liveness:
-        return Liveness(self.program.isa, self._graph, self._states, self._reads, owned(self.program))
+        return Liveness(self._lanes, self._effects, self._reads)
+
+    @cached_property
+    def _lanes(self) -> Lanes:
+        return Lanes(self.program.isa, self._graph, self._changes)
+
+    @cached_property
+    def _effects(self) -> ProgramEffects:
+        return ProgramEffects(self.program, self._graph, self._states, self._changes)
 
     @cached_property
     def _affine(self) -> Affine:
@@ -135,15 +152,26 @@ class Facts:
 
     def _state(self, instr: Instr) -> ExecState:
         node, place = self._graph.places[instr]
-        state = self._states[node]
-        for earlier in self._graph.nodes[node].instrs[:place]:
-            state = step(self.program.isa, earlier.inst, state)
-        return state
+        return self._inside(node)[place]
+
+    def _states_inside(self, index: int) -> tuple[ExecState, ...]:
+        """Before each instruction of a node."""
+        found, changes = [self._states[index]], dict(self._changes[index])
+        for place in range(len(self._graph.nodes[index]) - 1):
+            inst, state = changes.get(place), found[-1]
+            if inst is None and state.skipping is Skipping.ENDING:
+                inst = self._graph.nodes[index].instrs[place].inst
+            found.append(state if inst is None else step(self.program.isa, inst, state))
+        return tuple(found)
 
     def stretches(self, block: Block) -> tuple[tuple[int, int], ...]:
         """Index ranges of ``block`` with one value of EXEC; what writes EXEC, and every call, ends its stretch."""
-        function = self.program.function_of(block.instrs[0])
-        return stretches(block, [site.instr for site in self.program.calls(function)])
+        return stretches(block, self._ends(self.program.function_of(block.instrs[0])))
+
+    def _stretch_ends(self, function: Function) -> list[int]:
+        distinct = function.code.distinct
+        writers = function.code.where(distinct.masked(distinct.masks.writes, EXEC_BITS))
+        return sorted({*writers, *(site.instr.at for site in self.program.calls(function))})
 
     def touched(self, functions: Iterable[Function]) -> RegSet:
         """Registers that any instruction of ``functions`` may read or write."""

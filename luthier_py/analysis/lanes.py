@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 from luthier_py.analysis.cfg import Graph, solve
+from luthier_py.analysis.changes import Changes
 from luthier_py.analysis.masks import UNKNOWN, ZERO, Assign, Bit, Source, assignments
-from luthier_py.isa import EXEC, InstructionSet
+from luthier_py.isa import EXEC, Inst, InstructionSet
 
 MOST_STATES = 16
 EXEC_BIT = 1 << EXEC
@@ -56,22 +58,25 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Instructions ``start`` to ``end`` of a node, and where a lane goes from each of its states after the last one."""
+    """Instructions ``start`` to ``end`` of a node, of which only the last one changes EXEC, and the states after it of
+    lanes that came in each of the states."""
 
     start: int
     end: int
     next: Mapping[LaneState, tuple[LaneState, ...]]
 
 
-class Lanes:
-    """The solution. ``heads`` are the states in which lanes come to a node."""
+Moves = dict[LaneState, tuple[LaneState, ...]]
 
-    def __init__(self, isa: InstructionSet, graph: Graph) -> None:
-        assigns = [
-            [(place, found) for place, instr in enumerate(node.instrs) if (found := assignments(isa, instr.inst))]
-            for node in graph.nodes
-        ]
+
+class Lanes:
+    """The solution. ``heads`` are the states in which lanes come to a node, ``ends`` those in which they leave it."""
+
+    def __init__(self, isa: InstructionSet, graph: Graph, changes: Changes) -> None:
+        kinds = {inst: _assigned(isa, inst) for inst in {inst for each in changes for _, inst in each}}
+        assigns = [[(place, *kinds[inst]) for place, inst in each] for each in changes]
         self.relevant = _relevant(graph, assigns)
+        self._after = cache(_after)  # code repeats itself, and a node is visited more than once
         self._changes = [_changes(each, end) for each, end in zip(assigns, self._ends(graph), strict=True)]
         boundary = [
             States(ANYTHING, False) if node.index in graph.kernels | graph.arrives else None for node in graph.nodes
@@ -79,6 +84,7 @@ class Lanes:
         solved = solve(range(len(graph.nodes)), graph.successors, boundary, _join, self._flow, self._along)
         self.heads = [States(ANYTHING, True) if states is None else states for states in solved]
         self.segments = [self._segments(graph, index) for index in range(len(graph.nodes))]
+        self.ends = [tuple({to for each in parts[-1].next.values() for to in each}) for parts in self.segments]
 
     def _ends(self, graph: Graph) -> Iterable[int]:
         """Masks that matter at the end of each node."""
@@ -91,7 +97,7 @@ class Lanes:
     def _flow(self, index: int, states: States) -> States:
         found = states.states
         for change in self._changes[index]:
-            found = _all(_after(change, found))
+            found = self._after(change.assigns, change.relevant, found).states
         return States(found, False)
 
     def _along(self, index: int, target: int, states: States) -> States:
@@ -102,22 +108,39 @@ class Lanes:
         return _only(state, EXEC_BIT if self.heads[index].few else self.relevant[index])
 
     def _segments(self, graph: Graph, index: int) -> tuple[Segment, ...]:
+        """Cut where EXEC changes for some lane; what other masks do comes together at the end of a segment."""
         found, start, states = [], 0, self.heads[index].states
+        moves: Moves = {state: (state,) for state in states}
         for change in self._changes[index]:
-            following = _after(change, states)
-            found.append(Segment(start, change.place + 1, following))
-            start, states = change.place + 1, _all(following)
-        length = len(graph.nodes[index].instrs)
-        found.append(Segment(start, length, {state: (state,) for state in states}))
+            after = self._after(change.assigns, change.relevant, states)
+            moves, states = _composed(moves, after.moves), after.states
+            if after.changes_exec:
+                found.append(Segment(start, change.place + 1, moves))
+                start, moves = change.place + 1, {state: (state,) for state in states}
+        found.append(Segment(start, len(graph.nodes[index]), moves))
         return tuple(found)
 
 
-def _relevant(graph: Graph, assigns: Sequence[Sequence[tuple[int, tuple[Assign, ...]]]]) -> list[int]:
+def _composed(first: Moves, second: Moves) -> Moves:
+    return {state: second[each[0]] if len(each) == 1 else tuple({s for e in each for s in second[e]})
+            for state, each in first.items()}
+
+
+def _assigned(isa: InstructionSet, inst: Inst) -> tuple[tuple[Assign, ...], int]:
+    found = assignments(isa, inst)
+    return found, sum({1 << assign.mask for assign in found})
+
+
+Assigned = tuple[int, tuple[Assign, ...], int]  # place, what is assigned, to which masks as bits
+
+
+def _relevant(graph: Graph, assigns: Sequence[Sequence[Assigned]]) -> list[int]:
     """Masks that may still come to matter to EXEC, at the head of each node: liveness of mask bits."""
 
     def flow(index: int, relevant: int) -> int:
-        for _, each in reversed(assigns[index]):
-            relevant = _relevant_before(each, relevant)
+        for _, each, masks in reversed(assigns[index]):
+            if masks & relevant:
+                relevant = _relevant_before(each, masks, relevant)
         return relevant
 
     boundary: list[int | None] = [EXEC_BIT] * len(graph.nodes)
@@ -125,51 +148,49 @@ def _relevant(graph: Graph, assigns: Sequence[Sequence[tuple[int, tuple[Assign, 
     return [flow(index, end or EXEC_BIT) for index, end in enumerate(ends)]
 
 
-def _relevant_before(assigns: Sequence[Assign], relevant: int) -> int:
-    before = relevant
-    for assign in assigns:
-        before &= ~(1 << assign.mask)
+def _relevant_before(assigns: Sequence[Assign], masks: int, relevant: int) -> int:
+    before = relevant & ~masks
     for assign in assigns:
         if relevant >> assign.mask & 1:
             before |= sum({1 << source for source in (assign.first, assign.second) if source >= 0})
     return before | EXEC_BIT
 
 
-def _changes(assigns: Sequence[tuple[int, tuple[Assign, ...]]], relevant: int) -> tuple[Change, ...]:
+def _changes(assigns: Sequence[Assigned], relevant: int) -> tuple[Change, ...]:
     """The assignments of a node that matter, in order."""
     found: list[Change] = []
-    for place, each in reversed(assigns):
-        before = _relevant_before(each, relevant)
-        if before != relevant or any(relevant >> assign.mask & 1 for assign in each):
+    for place, each, masks in reversed(assigns):
+        if masks & relevant:
             found.append(Change(place, each, relevant))
-        relevant = before
+            relevant = _relevant_before(each, masks, relevant)
     return tuple(reversed(found))
 
 
-Moves = dict[LaneState, tuple[LaneState, ...]]
+class After(NamedTuple):
+    """Where lanes go from each state, all these states, and whether some lane becomes active, or inactive."""
+
+    moves: Moves
+    states: frozenset[LaneState]
+    changes_exec: bool
 
 
-def _after(change: Change, states: Iterable[LaneState]) -> Moves:
-    """Where lanes go from each state."""
-    moves = {state: _next(change, state) for state in states}
-    if len(_all(moves)) <= MOST_STATES:
-        return moves
-    return {state: tuple({_only(after, EXEC_BIT) for after in each}) for state, each in moves.items()}
+def _after(assigns: tuple[Assign, ...], relevant: int, states: frozenset[LaneState]) -> After:
+    moves = {state: _next(assigns, relevant, state) for state in states}
+    if len({after for each in moves.values() for after in each}) > MOST_STATES:
+        moves = {state: tuple({_only(after, EXEC_BIT) for after in each}) for state, each in moves.items()}
+    return After(moves, frozenset(after for each in moves.values() for after in each),
+                 any(after.active != state.active for state, each in moves.items() for after in each))
 
 
-def _all(moves: Moves) -> frozenset[LaneState]:
-    return frozenset(after for each in moves.values() for after in each)
-
-
-def _next(change: Change, state: LaneState) -> tuple[LaneState, ...]:
+def _next(assigns: tuple[Assign, ...], relevant: int, state: LaneState) -> tuple[LaneState, ...]:
     """States that a lane may be in after a change; two if EXEC is not known."""
     known, value = state
-    for assign in change.assigns:
+    for assign in assigns:
         bit = assign.function(_bit(state, assign.first), _bit(state, assign.second))
         mask = 1 << assign.mask
         known = known & ~mask if bit is None else known | mask
         value = value | mask if bit else value & ~mask
-    known &= change.relevant
+    known &= relevant
     value &= known
     if known & EXEC_BIT:
         return (LaneState(known, value),)

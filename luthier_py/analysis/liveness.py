@@ -23,17 +23,21 @@ always is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, reduce
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache, reduce
 from operator import or_
 from typing import NamedTuple
 
-from luthier_py.analysis.cfg import Graph, Node, solve
-from luthier_py.analysis.effects import SCALARS, Effect, effect, everything, pack
-from luthier_py.analysis.execution import EXEC_BITS, ExecState, step
-from luthier_py.analysis.lanes import Lanes, LaneState, Segment
-from luthier_py.ir import Function, Instr
-from luthier_py.isa import InstructionSet, RegSet
+from luthier_py.analysis.cfg import solve
+from luthier_py.analysis.changes import EXEC_BITS
+from luthier_py.analysis.effects import SCALARS, Effect, Summary, pack, summarised
+from luthier_py.analysis.lanes import Lanes
+from luthier_py.analysis.program_effects import ProgramEffects
+from luthier_py.ir import Instr
+from luthier_py.isa import RegSet
+
+KEPT_NODES = 64
 
 
 class Live(NamedTuple):
@@ -44,75 +48,96 @@ class Live(NamedTuple):
 
 
 class Flowing(NamedTuple):
-    """What is live at one end of a node: scalar registers, and vector registers for each state of a lane."""
+    """What is live at one end of a node: scalar registers, and vector registers for each state of a lane there."""
 
     scalars: int
-    vectors: Mapping[LaneState, int]
+    vectors: list[int]
 
 
-class Summary(NamedTuple):
-    """Instructions in a row: what they read before they write it, what they do not write, what inactive lanes read."""
+class Way(NamedTuple):
+    """A segment as liveness goes through it: which of the states after it follow each state, and if that is active."""
 
-    reads: int
-    keeps: int
-    wave_reads: int
+    following: list[tuple[int, ...]]
+    active: list[bool]
+    summary: Summary
+    start: int
+    end: int
 
 
 class Liveness:
-    """The solution; sets inside a node are worked out when first asked for, then kept."""
+    """The solution; sets inside a node are worked out when first asked for, and kept for a while."""
 
-    def __init__(
-        self, isa: InstructionSet, graph: Graph, states: Sequence[ExecState], reads: Mapping[Instr, RegSet],
-        owned: Mapping[Function, int],
-    ) -> None:
-        """``reads``: what others read before instructions, in the lanes that are active there. ``owned``: registers."""
-        self.graph = graph
-        self.effects = [
-            _effects(isa, graph.nodes[index], state, reads, owned) for index, state in enumerate(states)
-        ]
-        self.lanes = Lanes(isa, graph)
-        self.summaries = [
-            [_summary(each[segment.start : segment.end]) for segment in segments]
-            for each, segments in zip(self.effects, self.lanes.segments, strict=True)
-        ]
+    def __init__(self, lanes: Lanes, effects: ProgramEffects, reads: Mapping[Instr, RegSet]) -> None:
+        """``reads``: what others read before instructions, in the lanes that are active there."""
+        self.graph, self.lanes, self.effects = effects.graph, lanes, effects
+        self.reads: defaultdict[int, dict[int, int]] = defaultdict(dict)  # by node and place
+        for instr, regs in reads.items():
+            index, place = self.graph.places[instr]
+            self.reads[index][place] = pack(regs)
+        self.ways = [self._ways(index) for index in range(len(self.graph.nodes))]
+        self.heads = cache(self._heads)
         boundary: list[Flowing | None] = []
-        for node in graph.nodes:
-            live = everything(isa) & owned[node.function] if node.index in graph.leaves else EXEC_BITS
-            ends = self.lanes.segments[node.index][-1].next
-            boundary.append(Flowing(live & SCALARS, dict.fromkeys(ends, live & ~SCALARS)))
-        order = range(len(graph.nodes) - 1, -1, -1)
-        self.ends = solve(order, graph.predecessors, boundary, _join, self._flow, self._along)
-        self.inside = cache(self._inside)
+        for node in self.graph.nodes:
+            live = effects.owned[node.function] if node.index in self.graph.leaves else EXEC_BITS
+            boundary.append(Flowing(live & SCALARS, [live & ~SCALARS] * len(lanes.ends[node.index])))
+        order = range(len(self.graph.nodes) - 1, -1, -1)
+        self.ends = solve(order, self.graph.predecessors, boundary, _join, self._flow, self._along)
+        self.inside = lru_cache(KEPT_NODES)(self._inside)
+
+    def _ways(self, index: int) -> list[Way]:
+        """The segments of a node, the last one first."""
+        effects, segments = self._effects_inside(index), self.lanes.segments[index]
+        found = []
+        after = self.lanes.ends[index]
+        for segment in reversed(segments):
+            number = {state: place for place, state in enumerate(after)}
+            found.append(Way(
+                [tuple([number[state] for state in following]) for following in segment.next.values()],
+                [state.active for state in segment.next], summarised(effects[segment.start : segment.end]),
+                segment.start, segment.end,
+            ))
+            after = tuple(segment.next)
+        return found
+
+    def _effects_inside(self, index: int) -> Sequence[Effect]:
+        found = self.effects.inside(index)
+        for place, regs in self.reads.get(index, {}).items():
+            found[place] = found[place]._replace(reads=found[place].reads | regs)
+        return found
 
     def _flow(self, index: int, end: Flowing) -> Flowing:
         """From the end of a node to its head."""
-        for segment, summary in self._backwards(index):
-            end = _through(summary, _before_change(segment, end))
+        for way in self.ways[index]:
+            end = _through(way, _before_change(way, end))
         return end
-
-    def _backwards(self, index: int) -> Iterator[tuple[Segment, Summary]]:
-        return zip(reversed(self.lanes.segments[index]), reversed(self.summaries[index]), strict=True)
 
     def _along(self, index: int, predecessor: int, head: Flowing) -> Flowing:
         """What is live at the end of a predecessor of a node, from what is at the node's head."""
-        whole = _union(head.vectors.values())
-        ends = self.lanes.segments[predecessor][-1].next
-        return Flowing(head.scalars, {s: head.vectors.get(self.lanes.at_head(index, s), whole) for s in ends})
+        vectors = head.vectors
+        states = self.heads(index, predecessor)
+        whole = _union(vectors) if -1 in states else 0
+        return Flowing(head.scalars, [whole if state < 0 else vectors[state] for state in states])
+
+    def _heads(self, index: int, predecessor: int) -> tuple[int, ...]:
+        """For each state at the end of the predecessor the one at the head of the node, -1 for any."""
+        number = {state: place for place, state in enumerate(self.lanes.segments[index][0].next)}
+        return tuple(number.get(self.lanes.at_head(index, state), -1) for state in self.lanes.ends[predecessor])
 
     def _inside(self, index: int) -> tuple[Live, ...]:
         """Before each instruction of a node, and after its last one."""
         end = self.ends[index]
         assert end is not None  # every node has a boundary
         found: list[Live] = []
-        for segment, summary in self._backwards(index):
-            end = _before_change(segment, end)
-            live = _joined(end)
+        effects = self._effects_inside(index)
+        for way in self.ways[index]:
+            end = _before_change(way, end)
+            live = _joined(way, end)
             if not found:
                 found.append(live)
-            for each in reversed(self.effects[index][segment.start : segment.end]):
+            for each in reversed(effects[way.start : way.end]):
                 live = Live(live.active & ~each.kills | each.reads | EXEC_BITS, live.inactive | each.wave_reads)
                 found.append(live)
-            end = _through(summary, end)
+            end = _through(way, end)
         return tuple(reversed(found))
 
     def after_call(self, index: int) -> Live:
@@ -121,52 +146,35 @@ class Liveness:
         return Live(_union(live.active for live in found) | EXEC_BITS, _union(live.inactive for live in found))
 
 
-def _before_change(segment: Segment, after: Flowing) -> Flowing:
+def _before_change(way: Way, after: Flowing) -> Flowing:
     """At the end of a segment, from what is live once its last instruction has changed the states."""
-    vectors = {state: _union(after.vectors[s] for s in following) for state, following in segment.next.items()}
-    return Flowing(after.scalars, vectors)
+    vectors = after.vectors
+    return Flowing(after.scalars, [
+        vectors[following[0]] if len(following) == 1 else _union([vectors[state] for state in following])
+        for following in way.following
+    ])
 
 
-def _through(summary: Summary, end: Flowing) -> Flowing:
+def _through(way: Way, end: Flowing) -> Flowing:
     """From the end of a segment to its start."""
-    reads, vector_reads = summary.reads & SCALARS, summary.reads & ~SCALARS
-    vectors = {
-        state: live & summary.keeps | vector_reads if state.active else live | summary.wave_reads
-        for state, live in end.vectors.items()
-    }
-    return Flowing(end.scalars & summary.keeps | reads | EXEC_BITS, vectors)
+    reads, kills, wave_reads = way.summary
+    vector_reads = (reads | SCALARS) ^ SCALARS
+    vectors = [
+        (live | kills) ^ kills | vector_reads if active else live | wave_reads
+        for live, active in zip(end.vectors, way.active, strict=True)
+    ]
+    return Flowing((end.scalars | kills) & SCALARS ^ kills & SCALARS | reads & SCALARS | EXEC_BITS, vectors)
 
 
-def _summary(effects: Sequence[Effect]) -> Summary:
-    reads, keeps, wave_reads = 0, -1, 0
-    for each in reversed(effects):
-        reads = reads & ~each.kills | each.reads
-        keeps &= ~each.kills
-        wave_reads |= each.wave_reads
-    return Summary(reads, keeps, wave_reads)
-
-
-def _joined(end: Flowing) -> Live:
-    active = _union(live for state, live in end.vectors.items() if state.active)
-    return Live(end.scalars | active, _union(live for state, live in end.vectors.items() if not state.active))
+def _joined(way: Way, end: Flowing) -> Live:
+    lanes = list(zip(end.vectors, way.active, strict=True))
+    return Live(end.scalars | _union(live for live, active in lanes if active),
+                _union(live for live, active in lanes if not active))
 
 
 def _join(a: Flowing, b: Flowing) -> Flowing:
-    return Flowing(a.scalars | b.scalars, {state: live | b.vectors[state] for state, live in a.vectors.items()})
+    return Flowing(a.scalars | b.scalars, [x | y for x, y in zip(a.vectors, b.vectors, strict=True)])
 
 
 def _union(sets: Iterable[int]) -> int:
     return reduce(or_, sets, 0)
-
-
-def _effects(
-    isa: InstructionSet, node: Node, state: ExecState, reads: Mapping[Instr, RegSet], owned: Mapping[Function, int]
-) -> tuple[Effect, ...]:
-    found = []
-    for instr in node.instrs:
-        each = effect(isa, instr.inst, state, owned[node.function])
-        if instr in reads:
-            each = each._replace(reads=each.reads | pack(reads[instr]))
-        found.append(each)
-        state = step(isa, instr.inst, state)
-    return tuple(found)

@@ -7,6 +7,10 @@ of the functions reads or writes, named or implied; EXEC and MODE always count a
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import reduce
+from operator import or_
+
+import numpy as np
 
 from luthier_py.analysis.effects import SCALARS, everything, pack, unpack
 from luthier_py.ir import Function, Program
@@ -18,19 +22,15 @@ _ALWAYS = RegSet.of(sgpr(EXEC, 2), sgpr(MODE))
 
 def touched(functions: Iterable[Function]) -> RegSet:
     """Registers that any instruction of ``functions`` may read or write; all, if one of them is not known whole."""
-    masks = [_ALWAYS.sgpr, 0, 0]
+    found = _ALWAYS
     for function in functions:
         if function.incomplete:
             return unpack(everything(function.isa)) | _ALWAYS
-        for instr in function.instrs:
-            inst = instr.inst
-            reads, writes = inst.reads, inst.writes
-            masks[0] |= reads.sgpr | writes.sgpr
-            masks[1] |= reads.vgpr | writes.vgpr
-            masks[2] |= reads.agpr | writes.agpr
-            if OpFlag.INDEXES_REGISTERS in inst.op.flags:  # which registers, M0 says
-                masks[1] |= unpack(everything(function.isa)).vgpr
-    return RegSet(*masks)
+        distinct, kinds = function.code.distinct, np.unique(function.code.kinds).tolist()
+        found |= unpack(reduce(or_, (distinct.masks.reads[kind] | distinct.masks.writes[kind] for kind in kinds), 0))
+        if function.code.flagged(OpFlag.INDEXES_REGISTERS):  # which registers, M0 says
+            found |= RegSet(vgpr=unpack(everything(function.isa)).vgpr)
+    return found
 
 
 def owned(program: Program) -> dict[Function, int]:

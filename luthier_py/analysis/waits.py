@@ -14,17 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import NamedTuple
+
+import numpy as np
 
 from luthier_py.analysis.cfg import Graph, solve
 from luthier_py.analysis.effects import everything, pack, unpack
-from luthier_py.isa import Counter, Inst, InstructionSet, OpFlag, RegSet
+from luthier_py.isa import Counter, Inst, InstructionSet, OpFlag, OpInfo, RegSet
+from luthier_py.isa.columns import Kinds
 from luthier_py.isa.waitcnt import counters_of, encode_waitcnt, waits_for
 
 # VS counts stores, which write no register; X_CNT says nothing about results.
 COUNTERS = (Counter.VM, Counter.LGKM, Counter.EXP, Counter.SAMPLE, Counter.BVH, Counter.KM, Counter.ASYNC,
             Counter.TENSOR)
+KEPT_NODES = 64
 OLDEST = 63  # ages from here on are not told apart; no counter has more than six bits
 
 
@@ -67,7 +71,7 @@ class Pending:
 
     def after(self, isa: InstructionSet, inst: Inst) -> Pending:
         """What is outstanding once ``inst`` has been issued."""
-        return Pending(after(isa, inst, self.queues))
+        return Pending(_after(_event(isa, inst), self.queues)) if _counts(inst.op) else self
 
     def join(self, other: Pending) -> Pending:
         """What may be outstanding where two paths meet."""
@@ -98,7 +102,9 @@ class Waits:
     """The solution; what is pending inside a node is worked out when first asked for, then kept."""
 
     def __init__(self, isa: InstructionSet, graph: Graph) -> None:
-        self.isa, self.graph = isa, graph
+        self.graph = graph
+        self.places = graph.where(lambda distinct: distinct.having(_counts))
+        self.events = {code.distinct: _events_of(code.distinct) for code in graph.places.starts}
         unknown = Queue((), everything(isa))
         boundary: list[Queues | None] = [None] * len(graph.nodes)
         for index in graph.kernels:
@@ -107,18 +113,24 @@ class Waits:
             boundary[index] = tuple(unknown if counter in counters_of(isa.target) else EMPTY for counter in COUNTERS)
         states = solve(range(len(graph.nodes)), graph.successors, boundary, _join, self._flow)
         self.starts = [boundary[i] or NONE_PENDING if state is None else state for i, state in enumerate(states)]
-        self.inside = cache(self._inside)
+        self.inside = lru_cache(KEPT_NODES)(self._inside)
 
     def _flow(self, index: int, queues: Queues) -> Queues:
-        for instr in self.graph.nodes[index].instrs:
-            queues = after(self.isa, instr.inst, queues)
+        for _, event in self._events(index):
+            queues = _after(event, queues)
         return queues
+
+    def _events(self, index: int) -> Iterable[tuple[int, Event]]:
+        """What counts in a node, and behind which place."""
+        node = self.graph.nodes[index]
+        kinds, events = node.function.code.kinds, self.events[node.function.code.distinct]
+        return [(at - node.start, events[kinds[at]]) for at in self.places[index]]
 
     def _inside(self, index: int) -> tuple[Queues, ...]:
         """Before each instruction of a node, and after its last one."""
-        found = [self.starts[index]]
-        for instr in self.graph.nodes[index].instrs:
-            found.append(after(self.isa, instr.inst, found[-1]))
+        found, events = [self.starts[index]], dict(self._events(index))
+        for place in range(len(self.graph.nodes[index])):
+            found.append(_after(events[place], found[-1]) if place in events else found[-1])
         return tuple(found)
 
     def after_call(self, index: int) -> Queues:
@@ -129,21 +141,42 @@ class Waits:
         return found
 
 
-def after(isa: InstructionSet, inst: Inst, queues: Queues) -> Queues:
-    """What is pending after an instruction."""
+class Event(NamedTuple):
+    """What an instruction does to queues, which go by their place in COUNTERS."""
+
+    waits: tuple[tuple[int, int], ...]         # place, count
+    issues: tuple[tuple[int, int, bool], ...]  # place, registers, whether operations finish in order
+
+
+def _counts(op: OpInfo) -> bool:
+    return bool(op.counters) or OpFlag.WAIT in op.flags
+
+
+def _events_of(distinct: Kinds) -> dict[int, Event]:
+    counting = np.flatnonzero(distinct.having(_counts)).tolist()
+    return {kind: _event(distinct.isa, distinct.inst(kind)) for kind in counting}
+
+
+def _event(isa: InstructionSet, inst: Inst) -> Event:
     op = inst.op
-    if not op.counters and OpFlag.WAIT not in op.flags:
-        return queues
-    found = list(queues)
-    for counter, count in waits_for(isa.target, inst).items():
-        if counter in COUNTERS:
-            place = COUNTERS.index(counter)
-            found[place] = _waited(found[place], count)
+    waits = tuple((COUNTERS.index(counter), count) for counter, count in waits_for(isa.target, inst).items()
+                  if counter in COUNTERS)
+    issues = []
     for place, counter in enumerate(COUNTERS):
         if counter in op.counters:
             written = pack(inst.writes - op.implicit_writes)
             regs = written | pack(inst.reads) if counter is Counter.EXP else written
-            found[place] = _issued(found[place], regs, _in_order(inst, counter))
+            issues.append((place, regs, _in_order(inst, counter)))
+    return Event(waits, tuple(issues))
+
+
+def _after(event: Event, queues: Queues) -> Queues:
+    """What is pending after an instruction."""
+    found = list(queues)
+    for place, count in event.waits:
+        found[place] = _waited(found[place], count)
+    for place, regs, in_order in event.issues:
+        found[place] = _issued(found[place], regs, in_order)
     return tuple(found)
 
 
@@ -164,7 +197,14 @@ def _waited(queue: Queue, count: int) -> Queue:
 def _issued(queue: Queue, regs: int, in_order: bool) -> Queue:
     if not in_order:
         return Queue(queue.ages, queue.unordered | regs)
-    return Queue(_youngest([(regs,), (0, *queue.ages)]), queue.unordered)
+    if not regs and not queue.ages:
+        return queue
+    ages = [regs, *((age | regs) ^ regs for age in queue.ages)]
+    if len(ages) > OLDEST + 1:
+        ages[OLDEST] |= ages.pop()
+    while ages and not ages[-1]:
+        ages.pop()
+    return Queue(tuple(ages), queue.unordered)
 
 
 def _join(a: Queues, b: Queues) -> Queues:

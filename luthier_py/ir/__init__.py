@@ -2,11 +2,11 @@
 
 from luthier_py.ir.discover import lift
 from luthier_py.ir.extents import Extents, find_extents
-from luthier_py.ir.model import Block, CallSite, Ending, Function, Instr, Kernel, PcBuilder, Program, by_address
+from luthier_py.ir.model import Block, CallSite, Ending, Function, Instr, Instrs, Kernel, PcBuilder, Program, by_address
 from luthier_py.ir.text import Annotator, format_function, format_program
 from luthier_py.ir.verify import verify
 
 __all__ = [
-    "Annotator", "Block", "CallSite", "Ending", "Extents", "Function", "Instr", "Kernel", "PcBuilder", "Program",
-    "by_address", "find_extents", "format_function", "format_program", "lift", "verify",
+    "Annotator", "Block", "CallSite", "Ending", "Extents", "Function", "Instr", "Instrs", "Kernel", "PcBuilder",
+    "Program", "by_address", "find_extents", "format_function", "format_program", "lift", "verify",
 ]

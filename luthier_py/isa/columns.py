@@ -9,7 +9,7 @@ AGPR_SHIFT.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from luthier_py.isa.decode import Slot
 from luthier_py.isa.instruction import Access, Inst, OperandKind, OpFlag, OpInfo, shown_by
 from luthier_py.isa.instruction_set import InstructionSet
 from luthier_py.isa.registers import AGPR_SHIFT, VGPR_SHIFT, RegSet
-from luthier_py.isa.scan import Array, Fields, Scan
+from luthier_py.isa.scan import UNKNOWN, Array, Fields, Scan
 
 NOWHERE = np.iinfo(np.int64).min
 VECTORS = ~((1 << VGPR_SHIFT) - 1)
@@ -61,6 +61,15 @@ class Kinds:
 
     def op(self, kind: int) -> OpInfo:
         return self.isa.op(int(self.rows[kind]))
+
+    def having(self, said: Callable[[OpInfo], object]) -> Array:
+        """Of which kinds the row is such that ``said`` says so."""
+        rows = [row for row in np.unique(self.rows).tolist() if row != UNKNOWN and said(self.isa.op(row))]
+        return np.isin(self.rows, rows)
+
+    def masked(self, masks: Sequence[int], wanted: int) -> Array:
+        """Which kinds have any of ``wanted`` in their one of ``masks``."""
+        return np.fromiter((mask & wanted != 0 for mask in masks), bool, len(self))
 
     @cached_property
     def raws(self) -> list[bytes]:

@@ -1,0 +1,52 @@
+"""What each instruction of a program does to registers, where it stands.
+
+In: the supergraph, and what is known of EXEC and modes on it. Out: effects by node. Invariant: as for `effects.effect`;
+nothing is kept for an instruction, only for its kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from luthier_py.analysis.cfg import Graph
+from luthier_py.analysis.changes import Changes, changes_modes
+from luthier_py.analysis.effects import Effect, effect, everything, usual_effects
+from luthier_py.analysis.execution import ExecState, step
+from luthier_py.analysis.registers import owned
+from luthier_py.ir import Program
+from luthier_py.isa import OpFlag
+
+
+class ProgramEffects:
+    """Effects at all places of a program: those of kinds, but where a mode or an empty EXEC makes a difference."""
+
+    def __init__(self, program: Program, graph: Graph, states: Sequence[ExecState], changes: Changes) -> None:
+        self.isa, self.graph, self._states, self._changes = program.isa, graph, states, changes
+        self.owned = {f: regs & everything(program.isa) for f, regs in owned(program).items()}
+        self._usual = {code.distinct: usual_effects(code.distinct) for code in graph.places.starts}
+        self._first_lane = graph.where(lambda distinct: distinct.flags & OpFlag.READS_FIRST_LANE.value != 0)
+        self._modes = graph.where(changes_modes)
+
+    def inside(self, index: int) -> list[Effect]:
+        """For each instruction of a node."""
+        node, state = self.graph.nodes[index], self._states[index]
+        usual = self._usual[node.function.code.distinct]
+        found = [usual[kind] for kind in node.function.code.kinds[node.start : node.stop].tolist()]
+        if self._modes[index] or state.indexed or state.skipping:
+            for place, instr in enumerate(node.instrs):
+                found[place] = effect(self.isa, instr.inst, state, self.owned[node.function])
+                state = step(self.isa, instr.inst, state)
+        elif self._first_lane[index]:
+            self._with_first_lanes(index, found)
+        return found
+
+    def _with_first_lanes(self, index: int, found: list[Effect]) -> None:
+        """Lane 0 is read where EXEC may be empty."""
+        node, state = self.graph.nodes[index], self._states[index]
+        changes = dict(self._changes[index])
+        first = {at - node.start for at in self._first_lane[index]}
+        for place in sorted(changes.keys() | first):
+            if place in first and not state.some_lane:
+                found[place] = effect(self.isa, node.instrs[place].inst, state)
+            if place in changes:
+                state = step(self.isa, changes[place], state)
