@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike, fspath
+from pathlib import Path
 from typing import Any, ClassVar
 
 from luthier_py.analysis import Facts
@@ -58,6 +60,9 @@ class Tool:
     per_launch: bool | Option[bool] = True
     """Variables are cleared before each launch and read after it. Where False they grow, and are read when the program
     or its module ends: launches wait for nothing, and those of several streams stay concurrent."""
+    cacheable: ClassVar[bool] = True
+    """Whether `instrument` depends on nothing but the program, the options, the tool's sources and the files that it
+    declares by `reads`: then it need not be called again for what was instrumented before."""
     selection = Selection()
     given: frozenset[str] = frozenset()  # names of options
 
@@ -75,6 +80,7 @@ class Tool:
         """Options as Python values or as text; Invalid when one is unknown or wrong."""
         self._options, self.given = option_values(self.name, self.options, options)
         self.selection = Selection.of(self._options)
+        self._reads: dict[str, None] = {}
 
     @classmethod
     def description(cls) -> str:
@@ -85,6 +91,18 @@ class Tool:
     def option_values(self) -> Mapping[str, Any]:
         """Of all options, by name."""
         return self._options
+
+    def reads(self, path: str | PathLike[str]) -> Path:
+        """The path, of which `instrument` reads the file: what was made before counts only while that is the same."""
+        if "_reads" not in vars(self):
+            self._reads = {}
+        self._reads[fspath(path)] = None
+        return Path(path)
+
+    @property
+    def read(self) -> Sequence[str]:
+        """What the tool said by `reads`."""
+        return tuple(vars(self).get("_reads", ()))
 
     def echo(self) -> str:
         """The options that were given with value and meaning; with TOOL_VERBOSE all, as NVBit's tools print them, those

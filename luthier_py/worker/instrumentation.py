@@ -93,7 +93,7 @@ class ToolService:
         self.strict = is_on(STRICT)
         self._run: ToolRun | None = None
         self._code: dict[tuple[int, int], bytes] = {}
-        self._kept: dict[tuple[int, int, str], tuple[tuple[Variable, ...], Any]] = {}
+        self._kept: dict[tuple[int, int, str], tuple[tuple[Variable, ...], Callable[[], Any]]] = {}
         if name := os.environ.get(TOOL):
             self._run = open_tool(name, os.environ.get(OPTIONS, ""), program, kept_reports())
 
@@ -218,7 +218,7 @@ class ToolService:
             memory[variable.name] = content[at : at + variable.size_bytes]
             at += variable.size_bytes
         grid, block = (shape[0], shape[1], shape[2]), (shape[3], shape[4], shape[5])
-        return LaunchResult(index, kernel, grid, block, memory, launches, device, notes)
+        return LaunchResult(index, kernel, grid, block, memory, launches, device, notes())
 
 
 def open_tool(name: str, options: str, program: int, reports: Rows | None) -> ToolRun:

@@ -1,31 +1,38 @@
 """One kernel's code object with the tool in it, as a running program needs it.
 
 In: a code object, a tool, the kernel that is to be launched. Out: a Copy, which has no parts that only reports need.
-Invariant: a copy from the user's cache is the one that would be made now: its key has the code object, all edits with
-the compiled identity of their hooks, and this very installation.
+Invariant: a copy from the user's cache is the one that would be made now: its key has the code object, this very
+installation, and all edits with the compiled identity of their hooks. The tool is not asked for its edits, nor the code
+read, where what the tool depends on is as it was when it said them (worker/recall.py).
 """
 
 from __future__ import annotations
 
 import json
+import os
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, astuple, dataclass
-from functools import cache
+from functools import cache, lru_cache, partial
+from importlib.metadata import version
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 from elftools.elf.elffile import ELFFile
 
 from luthier_py.errors import Location
 from luthier_py.inject.model import ClonedKernel, Resources
+from luthier_py.ir import Program, lift
 from luthier_py.jit import fingerprint
 from luthier_py.link import Binding
-from luthier_py.loader import CodeObject, SegmentFlag, SymbolType
-from luthier_py.pipeline import carry_out, plan
+from luthier_py.loader import CodeObject, SegmentFlag, SymbolType, load
+from luthier_py.pipeline import Instrumented, Planned, carry_out, plan
 from luthier_py.storage import Shelf, cache_key
 from luthier_py.tool import Refusal, Tool, Variable
+from luthier_py.tool.origin import origin_of
+from luthier_py.worker.listening import listening
+from luthier_py.worker.recall import Known, ProgramVariable, recall, remember
 
 UNIT_ID = "__hip_cuid_"  # clang's mark of a compilation unit; nothing reads it
 MANAGED = ".managed"  # the initial value of a managed variable; the runtime has moved it
@@ -45,15 +52,6 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class ProgramVariable:
-    """A variable of the program, by its address in the code object."""
-
-    name: str
-    address: int
-    changes: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Copy:
     """What is made, and what belongs to this run."""
 
@@ -62,28 +60,59 @@ class Copy:
     program_variables: tuple[ProgramVariable, ...]
     seconds: Mapping[str, float]
     cached: bool
-    notes: Any
+    notes: Callable[[], Any]
     """What the tool keeps for its reports."""
 
 
 def patch(code: bytes, tool: Tool, kernel: str, whole: bool = False) -> Copy:
     """``whole``: with all of the code object in it. Raises LuthierError when nothing could be made."""
-    planned = plan(code, tool, "code object", [kernel])
     start = time.perf_counter()
-    key = cache_key(installation(), code, kernel, str(whole), fingerprint(planned.edits, planned.program.isa))
-    kept = SHELF.read(key)
-    seconds = {**planned.seconds, "cache": time.perf_counter() - start}
-    if kept is not None:
-        made, cached = unpack(kept), True
-    else:
-        done = carry_out(planned, keep_going=True, apart=not whole)
-        cloned = next((row for row in done.patched.report if row.name == kernel), None)
-        made = Made(without_managed(done.data), cloned, done.refused, done.bindings)
-        cached = done.cached
-        seconds.update(done.seconds)
+    subject = (installation(), _digest(code), kernel, str(whole))
+    origin = origin_of(tool)
+    known = None if origin is None else recall(subject, origin, tool, partial(_lifted, code, kernel))
+    if known is not None and (made := _kept(known.copy)) is not None:
+        seconds = {"cache": time.perf_counter() - start}
+        return Copy(made, known.variables, known.program_variables, seconds, True, known.notes)
+    with listening() as heard:
+        planned = plan(code, tool, "code object", [kernel])
+    copy, key = _by_edits(planned, kernel, whole, subject)
+    after = origin_of(tool, origin) if origin is not None and heard.nothing_but(tool.read) else None
+    if origin is not None and after is not None and after.key == origin.key:
+        remember(subject, after, tool, planned.program, Known(key, copy.variables, copy.program_variables, copy.notes))
+    return copy
+
+
+def _by_edits(planned: Planned, kernel: str, whole: bool, subject: tuple[str, ...]) -> tuple[Copy, str]:
+    """What the tool asks for, kept or made now, and its key."""
+    edits, start = planned.edits, time.perf_counter()
+    key = cache_key(*subject, fingerprint(edits, planned.program.isa))
+    made = _kept(key)
+    seconds, cached = {**planned.seconds, "cache": time.perf_counter() - start}, True
+    if made is None:
+        made, done = _made(planned, kernel, whole)
+        seconds, cached = {**seconds, **done.seconds}, done.cached
         SHELF.write(key, pack(made))
-    edits = planned.edits
-    return Copy(made, edits.variables, program_variables(planned.obj), seconds, cached, edits.notes)
+    return Copy(made, edits.variables, program_variables(planned.obj), seconds, cached, lambda: edits.notes), key
+
+
+def _made(planned: Planned, kernel: str, whole: bool) -> tuple[Made, Instrumented]:
+    done = carry_out(planned, keep_going=True, apart=not whole)
+    cloned = next((row for row in done.patched.report if row.name == kernel), None)
+    return Made(without_managed(done.data), cloned, done.refused, done.bindings), done
+
+
+def _kept(key: str) -> Made | None:
+    kept = SHELF.read(key)
+    return None if kept is None else unpack(kept)
+
+
+def _lifted(code: bytes, kernel: str) -> Program:
+    return lift(load(code, "code object"), [kernel])
+
+
+@lru_cache(maxsize=8)
+def _digest(code: bytes) -> str:
+    return cache_key(code)
 
 
 def without_managed(data: bytes) -> bytes:
@@ -101,9 +130,18 @@ def without_managed(data: bytes) -> bytes:
 @cache
 def installation() -> str:
     """All files of this package as they are: another version makes other copies."""
-    root = Path(__file__).parent.parent
-    stats = {path: path.stat() for path in sorted(root.rglob("*")) if path.suffix in (".py", ".gz", ".json")}
-    return cache_key(*(f"{path} {stat.st_size} {stat.st_mtime_ns}" for path, stat in stats.items()))
+    files = sorted(_files(os.path.dirname(os.path.dirname(__file__))))
+    return cache_key(sys.version, version("llvmlite"), *files)
+
+
+def _files(folder: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir() and entry.name != "__pycache__":
+                yield from _files(entry.path)
+            elif entry.name.endswith((".py", ".gz", ".json")):
+                found = entry.stat()
+                yield f"{entry.path} {found.st_size} {found.st_mtime_ns}"
 
 
 def pack(made: Made) -> bytes:

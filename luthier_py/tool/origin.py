@@ -1,0 +1,100 @@
+"""What a tool's edits of a program depend on beside that program, as far as it can be told without asking the tool.
+
+In: a tool. Out: an Origin. Invariant: two tools whose origins agree record the same edits for the same program, unless
+they ask the outside world (files that they do not declare, the environment, time), which they must say: ``cacheable``.
+
+Sources are the tool's file, all that it has imported beside the standard library, installed packages and this one, and
+what it declares by ``reads``. They are digested when they are first seen, since what is on disk may change later.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from weakref import WeakKeyDictionary
+
+from luthier_py.storage import cache_key
+from luthier_py.tool.base import Tool
+from luthier_py.tool.state import Untold, state_of
+
+_OUTPUT = ("LUTHIER_OUTPUT", "LUTHIER_REPORT")  # where results go, which is another place in each run
+_OPTIONS = ("_options", "selection", "given", "_reads")  # attributes that are keyed otherwise
+_OURS = __name__.partition(".")[0]  # this package, which is keyed as a whole
+_LIBRARIES = {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+_digests: WeakKeyDictionary[ModuleType, tuple[str, str]] = WeakKeyDictionary()  # path and digest, by module
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """``key``: the tool's class, options and state, that of ``modules`` included. ``files``: digests of what it was
+    made of, by path."""
+
+    key: str
+    files: Mapping[str, str]
+    modules: frozenset[str]
+
+    def agrees(self, files: Mapping[str, str]) -> bool:
+        """Whether a tool that depends on ``files`` would find them as they were, and has nothing else by now."""
+        return self.files.keys() <= files.keys() and all(
+            (self.files.get(path) or digest(path)) == known for path, known in files.items())
+
+
+def origin_of(tool: Tool, before: Origin | None = None) -> Origin | None:
+    """None where the tool says that it is not cacheable, has no file, or holds what has no key. With what was said
+    ``before``: the state of the same modules, and the files of all."""
+    kind, home = type(tool), type(tool).__module__
+    package = home.partition(".")[0]
+    found = {name: module for name, module in list(sys.modules.items()) if _is_own(name, module, package)}
+    if not tool.cacheable or not (home in found or package == _OURS):
+        return None
+    options = {name: value for name, value in tool.option_values.items() if name not in _OUTPUT}
+    state = {name: value for name, value in vars(tool).items() if name not in _OPTIONS}
+    seen = found.keys() if before is None else found.keys() & before.modules
+    held = [_globals(found[name]) for name in sorted(seen)]
+    try:
+        key = state_of((kind, options, state, *held), found.__contains__)
+    except (Untold, RecursionError):
+        return None
+    files = dict(_seen(module) for module in found.values()) | {path: digest(path) for path in tool.read}
+    return Origin(cache_key(home, kind.__qualname__, key), files, frozenset(found))
+
+
+def _globals(module: ModuleType) -> dict[str, object]:
+    return {name: value for name, value in vars(module).items() if not name.startswith("__")}
+
+
+def digest(path: str) -> str:
+    """Of a file's content and of where it is; without content where it cannot be read."""
+    try:
+        return cache_key(os.path.abspath(path), Path(path).read_bytes())
+    except OSError:
+        return cache_key(os.path.abspath(path))
+
+
+def _seen(module: ModuleType) -> tuple[str, str]:
+    if module not in _digests:
+        path = str(module.__file__)
+        _digests[module] = path, digest(path)
+    return _digests[module]
+
+
+def _is_own(name: str, module: ModuleType, package: str) -> bool:
+    """Whether the tool may have imported it, beside what is installed."""
+    path = getattr(module, "__file__", None)
+    top = name.partition(".")[0]
+    if not isinstance(path, str) or top in ("__main__", _OURS):
+        return False
+    return top == package or not _is_installed(path)
+
+
+@cache
+def _is_installed(path: str) -> bool:
+    """Whether it is of the standard library or of an installed package."""
+    folders = Path(os.path.realpath(path)).parents
+    return any(str(folder) in _LIBRARIES or folder.name in ("site-packages", "dist-packages") for folder in folders)

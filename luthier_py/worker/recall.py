@@ -1,0 +1,83 @@
+"""What a tool said of a program before, found again without that program and without asking the tool.
+
+In: what is to be instrumented, and where the tool comes from (tool/origin.py). Out: Known, or None. Invariant: what is
+recalled is what the tool would say now: nothing is remembered of a tool that, while it was asked, changed itself,
+printed something or read files that it does not declare, or whose notes cannot be kept; nothing is recalled where one
+of its files differs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from luthier_py.ir import Program
+from luthier_py.storage import Shelf, cache_key
+from luthier_py.tool import Tool, Variable
+from luthier_py.tool.origin import Origin
+from luthier_py.tool.types import F32, F64, I32, I64, U32, U64
+from luthier_py.worker.notes import Unkept, pack_notes, unpack_notes
+
+SHELF = Shelf("recalled", 64 << 20)
+_TYPES = {str(type): type for type in (U32, I32, U64, I64, F32, F64)}
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramVariable:
+    """A variable of the program, by its address in the code object."""
+
+    name: str
+    address: int
+    changes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """``copy``: the key of what was made."""
+
+    copy: str
+    variables: tuple[Variable, ...]
+    program_variables: tuple[ProgramVariable, ...]
+    notes: Callable[[], Any]
+
+
+def recall(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Callable[[], Program]) -> Known | None:
+    """``program`` is lifted when notes name it, and somebody asks for them."""
+    kept = SHELF.read(cache_key(*subject, origin.key))
+    if kept is None:
+        return None
+    head, _, notes = kept.partition(b"\n")
+    facts = json.loads(head)
+    if not origin.agrees(facts["files"]):
+        return None
+    declared = {variable.name: variable for variable in tool.variables}
+    variables = {
+        name: declared.get(name) or Variable(_TYPES[type], length, name=name)
+        for name, type, length in facts["variables"]
+    }
+    program_variables = tuple(ProgramVariable(*row) for row in facts["program_variables"])
+    with suppress(Unkept):
+        noted = unpack_notes(notes, program, tool, variables)
+        return Known(facts["copy"], tuple(variables.values()), program_variables, noted)
+    return None
+
+
+def remember(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Program, known: Known) -> None:
+    """Kept where it can be."""
+    variables = {variable.name: variable for variable in known.variables}
+    declared = {variable.name: variable for variable in tool.variables}
+    if any(declared.get(name, variable) is not variable for name, variable in variables.items()):
+        return
+    try:
+        notes = pack_notes(known.notes(), program, tool, variables)
+    except Unkept:
+        return
+    facts = {
+        "files": dict(origin.files), "copy": known.copy,
+        "variables": [(variable.name, str(variable.type), variable.length) for variable in known.variables],
+        "program_variables": [astuple(variable) for variable in known.program_variables],
+    }  # fmt: skip
+    SHELF.write(cache_key(*subject, origin.key), json.dumps(facts).encode() + b"\n" + notes)
