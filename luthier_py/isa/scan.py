@@ -9,6 +9,7 @@ Invariant: boundaries, rows and fields are those that decoding one instruction a
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -254,11 +255,13 @@ def _distinct(keys: list[Array]) -> list[list[int]]:
 def _key_masks(rows: tuple[Row, ...]) -> Array:
     """For each dword and value of the top nine bits: the bits that any of the rows fixes."""
     masks = np.zeros((4, 512), np.uint32)
+    fixed: defaultdict[tuple[int, int], int] = defaultdict(int)  # of rows with one prefix together, as there are many
     for row in rows:
-        mask, value = row.mask >> PREFIX_SHIFT & 0x1FF, row.value >> PREFIX_SHIFT & 0x1FF
+        fixed[row.mask >> PREFIX_SHIFT & 0x1FF, row.value >> PREFIX_SHIFT & 0x1FF] |= row.mask
+    for (mask, value), bits in fixed.items():
         matching = (np.arange(512) & mask) == value
         for dword in range(4):
-            masks[dword, matching] |= np.uint32(row.mask >> 32 * dword & 0xFFFFFFFF)
+            masks[dword, matching] |= np.uint32(bits >> 32 * dword & 0xFFFFFFFF)
     masks[0] |= np.uint32(0x1FF << PREFIX_SHIFT)
     return masks
 

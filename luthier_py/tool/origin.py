@@ -10,6 +10,7 @@ what it declares by ``reads``. They are digested when they are first seen, since
 from __future__ import annotations
 
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Mapping
@@ -26,7 +27,8 @@ from luthier_py.tool.state import Untold, state_of
 _OUTPUT = ("LUTHIER_OUTPUT", "LUTHIER_REPORT")  # where results go, which is another place in each run
 _OPTIONS = ("_options", "selection", "given", "_reads")  # attributes that are keyed otherwise
 _OURS = __name__.partition(".")[0]  # this package, which is keyed as a whole
-_LIBRARIES = {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+_STANDARD = {re.escape(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
+_LIBRARIES = re.compile(f".*/(site|dist)-packages/|({'|'.join(sorted(_STANDARD))})/")
 _digests: WeakKeyDictionary[ModuleType, tuple[str, str]] = WeakKeyDictionary()  # path and digest, by module
 
 
@@ -96,5 +98,4 @@ def _is_own(name: str, module: ModuleType, package: str) -> bool:
 @cache
 def _is_installed(path: str) -> bool:
     """Whether it is of the standard library or of an installed package."""
-    folders = Path(os.path.realpath(path)).parents
-    return any(str(folder) in _LIBRARIES or folder.name in ("site-packages", "dist-packages") for folder in folders)
+    return _LIBRARIES.match(path) is not None or _LIBRARIES.match(os.path.realpath(path)) is not None

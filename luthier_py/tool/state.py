@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from pickle import PickleError
 from types import FunctionType, MemberDescriptorType, ModuleType
 from typing import Any
 
@@ -17,6 +18,7 @@ from luthier_py.tool.hook import Device, Hook, namespace
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range)
 _OF_A_CLASS = (FunctionType, classmethod, staticmethod, property, MemberDescriptorType)  # sources, but for closures
+REFUSALS = (TypeError, ValueError, AttributeError, LookupError, RuntimeError, PickleError)  # of objects, to be pickled
 _PROTOCOL = 2  # of pickle: the least that knows slots
 
 
@@ -92,7 +94,7 @@ class _Writer:
         """As pickle takes it apart: what makes it, with what, its state, its items."""
         try:
             reduced = value.__reduce_ex__(_PROTOCOL)
-        except Exception as error:  # whatever an author's class raises there
+        except REFUSALS as error:
             raise Untold(f"{value!r:.60}: {error}") from error
         if isinstance(reduced, str):
             yield reduced

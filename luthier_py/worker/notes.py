@@ -17,6 +17,7 @@ from luthier_py.analysis import Facts
 from luthier_py.ir import Block, Function, Instr, Program
 from luthier_py.loader import CodeObject
 from luthier_py.tool import Tool, Variable, WaveVariable
+from luthier_py.tool.state import REFUSALS
 
 _PROTOCOL = 5
 
@@ -34,9 +35,7 @@ def pack_notes(notes: Any, program: Program, tool: Tool, variables: Mapping[str,
         packer.dump(notes)
         plain = bytes([packer.names_program]) + out.getvalue()
         unpack_notes(plain, lambda: program, tool, variables)()  # what cannot be had again is of no use
-    except Unkept:
-        raise
-    except Exception as error:  # whatever an author's class raises there
+    except REFUSALS as error:
         raise Unkept(str(error)) from error
     return plain
 
@@ -55,7 +54,7 @@ def unpack_notes(
     if not data[0]:
         try:
             notes()
-        except Exception as error:  # whatever an author's class raises there
+        except REFUSALS as error:
             raise Unkept(str(error)) from error
     return notes
 
