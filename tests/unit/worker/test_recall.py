@@ -11,7 +11,7 @@ import pytest
 
 from luthier_py.loader import load
 from luthier_py.samples import sample
-from luthier_py.tool import LaunchResult, Tool, load_tool
+from luthier_py.tool import LaunchResult, Tool, load_tool, origin
 from luthier_py.tool.origin import origin_of
 from luthier_py.worker import patching
 from luthier_py.worker.patching import Copy, patch
@@ -79,6 +79,7 @@ def author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Author]:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     folder = tmp_path / "tools"
     folder.mkdir()
+    monkeypatch.setattr(origin, "_is_installed", lambda path: not path.startswith(str(folder)))  # no test's module
     monkeypatch.chdir(folder)
     yield Author(folder, monkeypatch)
     sys.modules.pop("helping", None)
@@ -164,9 +165,9 @@ def test_closures_are_told_apart(author: Author) -> None:
     for amount in (3, 4):
         tool = author.tool()
         tool.bump = tool.instrument.__globals__["outer"](amount)  # type: ignore[attr-defined]
-        origin = origin_of(tool)
-        assert origin is not None
-        keys.add(origin.key)
+        found = origin_of(tool)
+        assert found is not None
+        keys.add(found.key)
     assert len(keys) == 2
 
 
