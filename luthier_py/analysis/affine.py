@@ -57,7 +57,6 @@ class Affine:
 
     def __init__(self, program: Program, graph: Graph, states: list[ExecState]) -> None:
         self._program, self._graph, self._modes = program, graph, states
-        self._assigned: dict[Inst, tuple[Assign, ...]] = {}
         self._evaluated: dict[tuple[object, ...], dict[Place, Known]] = {}
         starts = {entry: kernel for kernel in program.kernels for entry in kernel.function.entries}
         boundary: list[State | None] = []
@@ -138,10 +137,7 @@ class Affine:
         return self._evaluated[key]
 
     def _masked(self, state: State, inst: Inst, pc: int) -> State:
-        assigns = self._assigned.get(inst)
-        if assigns is None:
-            assigns = self._assigned[inst] = assignments(inst, self._program.isa.wave_size)
-        found = {assign.mask: _between(state, assign) for assign in assigns}
+        found = {assign.mask: _between(state, assign) for assign in assignments(inst, self._program.isa.wave_size)}
         changed = {mask: between for mask, between in found.items()
                    if mask != EXEC and between != state.masks.get(mask, _ANY)}
         if changed:

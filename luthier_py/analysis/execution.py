@@ -14,18 +14,15 @@ from typing import NamedTuple
 from luthier_py.analysis.cfg import Graph, solve
 from luthier_py.analysis.changes import EXEC_BITS, Changes
 from luthier_py.ir import Block
-from luthier_py.isa import EXEC, Inst, InstructionSet, Operand, OperandKind, OpFlag
+from luthier_py.isa import EXEC, MODE, Inst, InstructionSet, OperandKind, OpFlag, RegFile
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.control import Action, Branch, Indexing, Switch
+from luthier_py.isa.semantics.readers.evaluate import evaluate
+from luthier_py.isa.semantics.readers.lane_bits import SOME, some_lanes
+from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, constant
 
 _EXEC_BIT = 1 << EXEC
 
-_MOVES = frozenset({"S_MOV_B32", "S_MOV_B64"})
-_ORS = frozenset({"S_OR_B32", "S_OR_B64"})
-_SAVES = frozenset(
-    f"S_{operation}_SAVEEXEC_B{width}" for width in (32, 64)
-    for operation in ("AND", "OR", "XOR", "ANDN1", "ANDN2", "ORN1", "ORN2", "NAND", "NOR", "XNOR")
-)
-_INDEX_ON = frozenset({"S_SET_GPR_IDX_ON", "S_SET_GPR_IDX_MODE"})
-_SETREG = frozenset({"S_SETREG_B32", "S_SETREG_IMM32_B32"})
 _MODE_REGISTER, _GPR_IDX_BIT = 1, 27  # hwreg id of MODE, and its bits gpr_idx_en and vskip (Vega ISA 3.3.2)
 
 
@@ -81,47 +78,47 @@ def _join(a: ExecState, b: ExecState) -> ExecState:
 def _after_branch(graph: Graph, index: int, target: int, state: ExecState) -> ExecState:
     """s_cbranch_execz falls through, and s_cbranch_execnz jumps, only when some lane is active."""
     block = graph.nodes[index].block
-    base = block.instrs[-1].inst.op.base
-    if base not in ("S_CBRANCH_EXECZ", "S_CBRANCH_EXECNZ") or len(block.successors) != 2:
+    row = meaning(block.instrs[-1].inst.op)
+    if not isinstance(row, Branch) or row.register != "exec" or len(block.successors) != 2:
         return state
     taken, following = block.successors
-    some_lane = taken if base == "S_CBRANCH_EXECNZ" else following
-    if graph.nodes[target].block.address == some_lane:
+    if graph.nodes[target].block.address == (following if row.if_zero else taken):
         return state._replace(nonzero=state.nonzero | _EXEC_BIT)
     return state
 
 
 def step(isa: InstructionSet, inst: Inst, state: ExecState) -> ExecState:
     """The state after an instruction."""
-    op = inst.op
+    flags, written = inst.op.flags, inst.writes.sgpr
     if state.skipping is Skipping.ENDING:
         state = state._replace(skipping=Skipping.NEVER)
-    if OpFlag.INDEXES_REGISTERS in op.flags or op.base in _SETREG or op.base == "S_SETVSKIP":
+    if OpFlag.INDEXES_REGISTERS in flags or written >> MODE & 1:
         state = _modes(inst, state)
-    written = inst.writes.sgpr
-    if not written or not (written & EXEC_BITS or state.nonzero & (written | written >> 1) or op.base in _GENERATES):
+    overwritten = written | written >> 1
+    if not written or OpFlag.SALU not in flags and not (written & EXEC_BITS or state.nonzero & overwritten):
         return state
-    nonzero = state.nonzero & ~(written | written >> 1)
-    if OpFlag.SALU in op.flags:
-        nonzero |= _nonzero_after(inst, state)
-    value = _exec_value(isa, inst) if written & EXEC_BITS else state.value
+    nonzero = state.nonzero & ~overwritten
+    for mask, enough in some_lanes(inst, isa.wave_size):
+        if any(source == SOME or state.nonzero >> source & 1 for source in enough):
+            nonzero |= 1 << mask
+    value = _exec_after(inst, state, isa.wave_size // 32) if written & EXEC_BITS else state.value
     return ExecState(value, nonzero | (_EXEC_BIT if value else 0), state.indexed, state.skipping)
 
 
 def _modes(inst: Inst, state: ExecState) -> ExecState:
-    base = inst.op.base
-    if base in _SETREG:
+    row = meaning(inst.op)
+    if row in (Action.SETREG, Action.SETREG_IMM):
         simm = inst["simm16"].value
         reaches = (simm >> 6 & 31) + (simm >> 11 & 31) >= _GPR_IDX_BIT
         on = simm & 63 == _MODE_REGISTER and reaches
         return state._replace(indexed=True, skipping=Skipping.PERHAPS) if on else state
-    if base == "S_SETVSKIP":
+    if row is Switch.SKIP:
         return state._replace(skipping=_skipping_after(inst))
-    if base == "S_SET_VGPR_MSB":
+    if row is Switch.UPPER:
         return state._replace(indexed=inst["simm16"].value & 0xFF != 0)
-    if base in _INDEX_ON:
+    if row in (Indexing.ON, Switch.OPERANDS):
         return state._replace(indexed=True)
-    return state._replace(indexed=False) if base == "S_SET_GPR_IDX_OFF" else state
+    return state._replace(indexed=False) if row is Indexing.OFF else state
 
 
 def _skipping_after(inst: Inst) -> Skipping:
@@ -133,36 +130,23 @@ def _skipping_after(inst: Inst) -> Skipping:
     return Skipping.ENDING if off else Skipping.PERHAPS
 
 
-def _nonzero_after(inst: Inst, state: ExecState) -> int:
-    """The mask bit of the destination, if the result has some lane."""
-    target = inst.find("sdst")
-    if target is None or target.reg is None:
-        return 0
-    base = inst.op.base
-    sources = [operand for name in ("src0", "src1") if (operand := inst.find(name)) is not None]
-    if base in _SAVES:
-        return 1 << target.reg.index if state.some_lane and target.reg.index != EXEC else 0
-    if (base in _MOVES or base in _ORS) and any(_is_nonzero(source, state) for source in sources):
-        return 1 << target.reg.index
-    return 0
-
-
-def _is_nonzero(operand: Operand, state: ExecState) -> bool:
-    if operand.kind is OperandKind.CONSTANT:
-        return operand.value != 0
-    return operand.reg is not None and bool(state.nonzero >> operand.reg.index & 1)
-
-
-def _exec_value(isa: InstructionSet, inst: Inst) -> int | None:
+def _exec_after(inst: Inst, state: ExecState, dwords: int) -> int | None:
     """EXEC after an instruction that writes it, if that is a constant."""
-    source = inst.find("src0")
-    whole = inst.writes.sgpr & EXEC_BITS == EXEC_BITS or isa.wave_size == 32
-    if inst.op.base not in _MOVES or source is None or source.kind is not OperandKind.CONSTANT or not whole:
-        return None
-    return source.value & (1 << isa.wave_size) - 1
+    before = None if state.value is None else [constant(state.value >> 32 * half) for half in range(dwords)]
 
+    def read(file: RegFile, index: int) -> Known:
+        in_exec = before is not None and file is RegFile.SGPR and 0 <= index - EXEC < dwords
+        return before[index - EXEC] if in_exec and before is not None else UNIFORM if file is RegFile.SGPR else None
 
-_GENERATES = _MOVES | _ORS | _SAVES
+    after = evaluate(inst, read)
+    found = 0
+    for half in range(dwords):
+        untouched = not inst.writes.sgpr >> EXEC + half & 1
+        known = read(RegFile.SGPR, EXEC + half) if untouched else after.get((RegFile.SGPR, EXEC + half))
+        if not isinstance(known, Number) or known.constant is None:
+            return None
+        found |= known.constant << 32 * half
+    return found
 
 
 def stretches(block: Block, ends: Sequence[int]) -> tuple[tuple[int, int], ...]:

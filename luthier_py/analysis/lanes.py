@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from luthier_py.analysis.cfg import Graph, solve
 from luthier_py.analysis.changes import Changes
-from luthier_py.analysis.masks import UNKNOWN, ZERO, Assign, Bit, Source, assignments
 from luthier_py.isa import EXEC, Inst, InstructionSet
+from luthier_py.isa.semantics.readers.lane_bits import Assign, Bit, Source, assignments, outcome
 
 MOST_STATES = 16
 EXEC_BIT = 1 << EXEC
@@ -73,7 +73,7 @@ class Lanes:
     """The solution. ``heads`` are the states in which lanes come to a node, ``ends`` those in which they leave it."""
 
     def __init__(self, isa: InstructionSet, graph: Graph, changes: Changes) -> None:
-        kinds = {inst: _assigned(isa, inst) for inst in {inst for each in changes for _, inst in each}}
+        kinds = {inst: _assigned(inst, isa.wave_size) for inst in {inst for each in changes for _, inst in each}}
         assigns = [[(place, *kinds[inst]) for place, inst in each] for each in changes]
         self.relevant = _relevant(graph, assigns)
         self._after = cache(_after)  # code repeats itself, and a node is visited more than once
@@ -126,8 +126,8 @@ def _composed(first: Moves, second: Moves) -> Moves:
             for state, each in first.items()}
 
 
-def _assigned(isa: InstructionSet, inst: Inst) -> tuple[tuple[Assign, ...], int]:
-    found = assignments(isa, inst)
+def _assigned(inst: Inst, wave_size: int) -> tuple[tuple[Assign, ...], int]:
+    found = assignments(inst, wave_size)
     return found, sum({1 << assign.mask for assign in found})
 
 
@@ -152,7 +152,7 @@ def _relevant_before(assigns: Sequence[Assign], masks: int, relevant: int) -> in
     before = relevant & ~masks
     for assign in assigns:
         if relevant >> assign.mask & 1:
-            before |= sum({1 << source for source in (assign.first, assign.second) if source >= 0})
+            before |= sum({1 << source for source in assign.sources if source >= 0})
     return before | EXEC_BIT
 
 
@@ -186,7 +186,7 @@ def _next(assigns: tuple[Assign, ...], relevant: int, state: LaneState) -> tuple
     """States that a lane may be in after a change; two if EXEC is not known."""
     known, value = state
     for assign in assigns:
-        bit = assign.function(_bit(state, assign.first), _bit(state, assign.second))
+        bit = outcome(assign.table, tuple([_bit(state, source) for source in assign.sources]))
         mask = 1 << assign.mask
         known = known & ~mask if bit is None else known | mask
         value = value | mask if bit else value & ~mask
@@ -199,9 +199,7 @@ def _next(assigns: tuple[Assign, ...], relevant: int, state: LaneState) -> tuple
 
 
 def _bit(state: LaneState, source: Source) -> Bit:
-    if source < 0:
-        return None if source == UNKNOWN else int(source != ZERO)
-    return state.value >> source & 1 if state.known >> source & 1 else None
+    return state.value >> source & 1 if source >= 0 and state.known >> source & 1 else None
 
 
 def _only(state: LaneState, masks: int) -> LaneState:

@@ -17,7 +17,11 @@ READS_OWN_DESTINATION = frozenset({"S_CMOV_B32", "S_CMOV_B64", "S_CMOVK_I32", "V
                                    "V_INTERP_P2_F32"})
 
 # M0 says where parameters lie in LDS (Vega ISA, VINTRP), in every encoding; LLVM's gfx9 form with op_sel lacks it.
-READS_M0 = frozenset({"V_INTERP_P2_F16"})
+# S_SET_GPR_IDX_MODE sets four bits of it and leaves the others (Vega ISA 12.5).
+READS_M0 = frozenset({"V_INTERP_P2_F16", "S_SET_GPR_IDX_MODE"})
+
+# It sets eight bits of MODE and leaves the others (SIDefines.h, VGPR_MSB); LLVM has the write only.
+READS_MODE = frozenset({"S_SET_VGPR_MSB"})
 
 # LLVM says that all of SOPC write SCC; these change how later instructions run, and nothing else
 # (Vega ISA 12.4: S_SETVSKIP, S_SET_GPR_IDX_ON).

@@ -3,57 +3,32 @@
 In: instructions that are entered at the first one and left behind the last one. Out: ExecProof. EXEC and all masks made
 from it are computed bit by bit, so one lane is followed alone, through every way that it may take: a comparison gives
 its bit either value where the lane is active, and 0 elsewhere; any other instruction gives it either value; a branch
-on EXEC or VCC being zero tells the lane that its bit is 0. A bit is 0, 1 or ANY: what was there at the beginning. Only
-bits from which EXEC may be made are kept. Lanes of the low and of the high half are followed, active at the beginning
-and not: all lanes are like one of these four.
+on EXEC or VCC being zero tells the lane that its bit is 0. What was there at the beginning is not known. Only bits from
+which EXEC may be made are kept. Lanes of the low and of the high half are followed, active at the beginning and not:
+all lanes are like one of these four.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, product
 
-from luthier_py.isa import EXEC, VCC, Access, Inst, Operand, OperandKind, OpFlag, Reg, RegFile
+from luthier_py.isa import EXEC, VCC, Access, Inst, OpFlag, RegFile
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.control import Branch
+from luthier_py.isa.semantics.readers.binding import REGISTERS
+from luthier_py.isa.semantics.readers.lane_bits import Bit, assignments_in_half, outcome
 
-ANY = 2
 LIMIT = 100_000  # states; fragments that compilers make have hundreds
 
-Bits = dict[int, int]  # the lane's bit by SGPR; registers that are not there are ANY
+Bits = dict[int, int]  # the lane's bit by SGPR; registers that are not there are unknown
 
 
 @dataclass(frozen=True, slots=True)
 class ExecProof:
     restored: bool
     widened: frozenset[int]  # positions of instructions that may run in lanes that were not active at the beginning
-
-
-def _not(a: int) -> int:
-    return ANY if a == ANY else 1 - a
-
-
-def _and(a: int, b: int) -> int:
-    return 0 if 0 in (a, b) else ANY if ANY in (a, b) else 1
-
-
-def _or(a: int, b: int) -> int:
-    return _not(_and(_not(a), _not(b)))
-
-
-def _xor(a: int, b: int) -> int:
-    return ANY if ANY in (a, b) else a ^ b
-
-
-LOGIC: dict[str, Callable[[int, int], int]] = {
-    "AND": _and, "OR": _or, "XOR": _xor,
-    "ANDN2": lambda a, b: _and(a, _not(b)), "ORN2": lambda a, b: _or(a, _not(b)),
-    "NAND": lambda a, b: _not(_and(a, b)), "NOR": lambda a, b: _not(_or(a, b)), "XNOR": lambda a, b: _not(_xor(a, b)),
-    "ANDN1": lambda a, b: _and(_not(a), b), "ORN1": lambda a, b: _or(_not(a), b),
-}
-ZERO_TESTS = {  # base: register, whether the branch is taken when it is zero
-    "S_CBRANCH_EXECZ": (EXEC, True), "S_CBRANCH_EXECNZ": (EXEC, False),
-    "S_CBRANCH_VCCZ": (VCC, True), "S_CBRANCH_VCCNZ": (VCC, False),
-}
 
 
 def follow_exec(instrs: Sequence[Inst], wave_size: int) -> ExecProof:
@@ -63,7 +38,7 @@ def follow_exec(instrs: Sequence[Inst], wave_size: int) -> ExecProof:
     restored, widened = True, set()
     for half in (0, 1) if wave_size == 64 else (0,):
         for before in (0, 1):
-            states = _states(instrs, half, before)
+            states = _states(instrs, wave_size, half, before)
             if states is None:
                 return ExecProof(False, frozenset(range(len(instrs))))
             for at, active in states:
@@ -74,13 +49,13 @@ def follow_exec(instrs: Sequence[Inst], wave_size: int) -> ExecProof:
     return ExecProof(restored, frozenset(widened))
 
 
-def _states(instrs: Sequence[Inst], half: int, before: int) -> set[tuple[int, int]] | None:
+def _states(instrs: Sequence[Inst], wave_size: int, half: int, before: int) -> set[tuple[int, Bit]] | None:
     """Positions that a lane reaches, with its bit of EXEC there; None when there are too many ways."""
     starts = {at: i for i, at in enumerate(accumulate((inst.size_bytes for inst in instrs), initial=0))}
     places, needed = list(starts), _needed(instrs, starts, half)
     todo: list[tuple[int, Bits]] = [(0, {EXEC + half: before})]
     seen: set[tuple[int, frozenset[tuple[int, int]]]] = set()
-    found: set[tuple[int, int]] = set()
+    found: set[tuple[int, Bit]] = set()
     while todo:
         at, bits = todo.pop()
         bits = {index: bit for index, bit in bits.items() if needed[at] >> index & 1}
@@ -90,10 +65,10 @@ def _states(instrs: Sequence[Inst], half: int, before: int) -> set[tuple[int, in
         seen.add(state)
         if len(seen) > LIMIT:
             return None
-        found.add((at, bits.get(EXEC + half, ANY)))
+        found.add((at, bits.get(EXEC + half)))
         if at < len(instrs):
             target = instrs[at].branch_target(places[at])
-            todo += _step(instrs[at], at, None if target is None else starts[target], bits, half)
+            todo += _step(instrs[at], at, None if target is None else starts[target], bits, wave_size, half)
     return found
 
 
@@ -108,7 +83,7 @@ def _needed(instrs: Sequence[Inst], starts: dict[int, int], half: int) -> list[i
             before = needed[at + 1]
             if target is not None:
                 before = needed[starts[target]] | (before if inst.op.flags & OpFlag.CONDITIONAL else 0)
-                before |= 1 << ZERO_TESTS[inst.op.base][0] + half if inst.op.base in ZERO_TESTS else 0
+                before |= 1 << tested[0] + half if (tested := _zero_test(inst)) else 0
             elif inst.writes.sgpr & before:
                 before = before & ~inst.writes.sgpr | inst.reads.sgpr
             grew = grew or before | own != needed[at]
@@ -116,58 +91,51 @@ def _needed(instrs: Sequence[Inst], starts: dict[int, int], half: int) -> list[i
     return needed
 
 
-def _step(inst: Inst, at: int, target: int | None, bits: Bits, half: int) -> Iterator[tuple[int, Bits]]:
+def _zero_test(inst: Inst) -> tuple[int, bool] | None:
+    """The mask that a branch looks at, and whether it is taken when that is zero."""
+    row = meaning(inst.op)
+    if isinstance(row, Branch) and row.register in ("exec", "vcc"):
+        return REGISTERS[row.register], row.if_zero
+    return None
+
+
+def _step(inst: Inst, at: int, target: int | None, bits: Bits, wave_size: int, half: int) -> Iterator[tuple[int, Bits]]:
     """What may be next."""
     if target is None:
-        for after in _effects(inst, bits, half):
+        for after in _effects(inst, bits, wave_size, half):
             yield at + 1, after
         return
-    mask, taken_when_zero = ZERO_TESTS.get(inst.op.base, (-1, True))
+    mask, taken_when_zero = _zero_test(inst) or (-1, True)
     for place, taken in ((target, True), (at + 1, False)):
         if not taken and not inst.op.flags & OpFlag.CONDITIONAL:
             continue
         if mask < 0 or taken != taken_when_zero:
             yield place, bits
-        elif bits.get(mask + half, ANY) != 1:
+        elif bits.get(mask + half) != 1:
             yield place, {**bits, mask + half: 0}
 
 
-def _effects(inst: Inst, bits: Bits, half: int) -> Iterator[Bits]:
-    """The lane's bits after an instruction that is no branch."""
-    base = inst.op.base
-    targets = [_place(o.reg, half) for o in inst.operands if o.reg and o.access & Access.WRITE]
-    sources = [_bit(o, bits, half) for o in inst.operands if o.access & Access.READ]
+def _effects(inst: Inst, bits: Bits, wave_size: int, half: int) -> Iterator[Bits]:
+    """The lane's bits after an instruction that is no branch; either value for results that are not known."""
     after = {index: bit for index, bit in bits.items() if not inst.writes.sgpr >> index & 1}
-    name = base.removeprefix("S_").rpartition("_")[0]  # AND of S_AND_B64, AND_SAVEEXEC of S_AND_SAVEEXEC_B64
-    active = bits.get(EXEC + half, ANY)
-    masks = [i for i in {*targets, VCC + half, EXEC + half} if i >= 0 and inst.writes.sgpr >> i & 1]
-    if base.startswith("V_CMP"):
-        for bit in (0, 1) if active else (0,):
-            yield {**after, **dict.fromkeys(masks, bit)}
-        return
-    if base.startswith("S_") and name in ("MOV", "NOT"):
-        after[targets[0]] = _not(sources[0]) if name == "NOT" else sources[0]
-    elif base.startswith("S_") and name in LOGIC:
-        after[targets[0]] = LOGIC[name](sources[0], sources[1])
-    elif name.endswith("_SAVEEXEC"):
-        after[targets[0]], after[EXEC + half] = active, LOGIC[name.removesuffix("_SAVEEXEC")](sources[0], active)
-    elif name.endswith("_WREXEC"):
-        after[targets[0]] = after[EXEC + half] = LOGIC[name.removesuffix("_WREXEC")](sources[0], active)
-    unknown = [index for index in masks if after.get(index, ANY) == ANY]
-    for chosen in product((0, 1), repeat=len(unknown)):
-        yield {**after, **dict(zip(unknown, chosen, strict=True))}
+    unknown: dict[int, list[int]] = {}  # by the number of the value: the same in all these registers
+    rest = dict.fromkeys(_targets(inst, half))
+    for assign in assignments_in_half(inst, wave_size, half):
+        bit = outcome(assign.table, tuple([bits.get(source) for source in assign.sources]))
+        rest.pop(assign.mask, None)
+        if bit is None:
+            unknown.setdefault(assign.value, []).append(assign.mask)
+        else:
+            after[assign.mask] = bit
+    groups = [*unknown.values(), *([mask] for mask in rest)]
+    for chosen in product((0, 1), repeat=len(groups)):
+        yield {**after, **{mask: bit for masks, bit in zip(groups, chosen, strict=True) for mask in masks}}
 
 
-def _place(reg: Reg, half: int) -> int:
-    """The dword that holds the lane's bit of a mask; -1 for vector registers."""
-    if reg.file is not RegFile.SGPR:
-        return -1
-    return reg.index + (half if reg.dwords == 2 else 0)
-
-
-def _bit(operand: Operand, bits: Bits, half: int) -> int:
-    if operand.reg is not None:
-        return bits.get(_place(operand.reg, half), ANY)
-    if operand.kind is OperandKind.CONSTANT and operand.value in (0, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF):
-        return int(operand.value != 0)
-    return ANY
+def _targets(inst: Inst, half: int) -> Iterator[int]:
+    """The SGPRs with the lane's bits of the masks that it writes."""
+    for operand in inst.operands:
+        reg = operand.reg
+        if reg is not None and operand.access & Access.WRITE and reg.file is RegFile.SGPR:
+            yield reg.index + (half if reg.dwords == 2 else 0)
+    yield from (mask for mask in (VCC + half, EXEC + half) if inst.writes.sgpr >> mask & 1)

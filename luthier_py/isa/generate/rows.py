@@ -131,7 +131,7 @@ def _rows(tablegen: TableGen, generation: Generation, name: str, record: Record)
 
 def _read(base: str, record: Record) -> tuple[str, ...]:
     """Implicit sources."""
-    more = ["M0"] if base in errata.READS_M0 else []
+    more = ["M0"] * (base in errata.READS_M0) + ["MODE"] * (base in errata.READS_MODE)
     return tuple(dict.fromkeys([*record["Uses"], *more]))
 
 

@@ -110,6 +110,21 @@ declare("S_MOVRELS_B32 S_MOVRELS_B64", Indexing.READ_SCALAR)
 declare("S_MOVRELD_B32 S_MOVRELD_B64", Indexing.WRITE_SCALAR)
 
 
+class Switch(Enum):
+    """Modes that change what vector instructions mean from here on."""
+
+    SKIP = auto()      # vector instructions are skipped if the bit of src0 is set whose number src1 is
+    OPERANDS = auto()  # M0[15:12] = simm16: which operands are relative while a region is open
+    INDEX = auto()     # M0[7:0] = src0
+    UPPER = auto()     # which operands mean registers from 256, 512 or 768 on: none if simm16[7:0] is 0
+
+
+declare("S_SETVSKIP", Switch.SKIP)
+declare("S_SET_GPR_IDX_MODE", Switch.OPERANDS)
+declare("S_SET_GPR_IDX_IDX", Switch.INDEX)
+declare("S_SET_VGPR_MSB", Switch.UPPER)
+
+
 class CrossLane(Enum):
     """Vector instructions that read or write registers of other lanes."""
 

@@ -48,8 +48,32 @@ def test_exec_is_known_where_paths_agree() -> None:
     assert constants(*rows)[-1] is None
 
 
-def test_half_of_exec_is_not_enough() -> None:
-    assert constants(("s_mov_b64", E, -1), ("s_mov_b32", sgpr(EXEC), -1), END)[-1] is None
+def test_halves_of_exec_are_known_when_both_are() -> None:
+    assert constants(("s_mov_b32", sgpr(EXEC), -1), END)[-1] is None
+    assert constants(("s_mov_b64", E, -1), ("s_mov_b32", sgpr(EXEC), 1), END)[-1] == 0xFFFFFFFF00000001
+
+
+def test_what_is_made_of_a_known_exec_is_known() -> None:
+    assert constants(("s_mov_b64", E, -1), ("s_and_saveexec_b64", sgpr(4, 2), 15), ("s_not_b64", E, E),
+                     ("s_or_b64", E, E, V), END) == [None, FULL, 15, FULL - 15, None]
+
+
+def some_lane(*rows: Row) -> list[bool]:
+    facts, instrs = solved(*rows)
+    return [facts._state(instr).some_lane for instr in instrs]
+
+
+def test_some_lane_is_active_where_a_mask_that_has_one_is_restored() -> None:
+    save: Row = ("s_and_saveexec_b64", sgpr(4, 2), V)
+    assert some_lane(save, ("s_or_b64", E, E, sgpr(4, 2)), END) == [True, False, True]
+    assert some_lane(save, ("s_or_b64", E, E, 5), END) == [True, False, True]
+    assert some_lane(save, ("s_mov_b64", sgpr(4, 2), 0), ("s_or_b64", E, E, sgpr(4, 2)), END)[-1] is False
+
+
+def test_one_register_of_a_mask_may_be_the_empty_one() -> None:
+    save: Row = ("s_and_saveexec_b64", sgpr(4, 2), V)
+    low: list[Row] = [("s_mov_b32", sgpr(6), sgpr(4)), ("s_mov_b32", sgpr(7), 0), ("s_mov_b64", E, sgpr(6, 2)), END]
+    assert some_lane(save, *low)[-1] is False
 
 
 def test_stretches_end_where_exec_is_written_and_at_calls() -> None:

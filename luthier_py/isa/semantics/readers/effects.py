@@ -75,6 +75,8 @@ def asked(op: OpInfo, row: Meaning) -> Asked:
         found.reads |= {row.register} if row.register is not None else set()
     elif isinstance(row, control.Action):
         _action(op, row, found)
+    elif isinstance(row, control.Switch):
+        _switch(op, row, found)
     elif isinstance(row, (control.CrossLane, control.Indexing, lds.Permute, SwapRows, matrix.Matrix)):
         _moves(op, row, found)
     else:
@@ -136,6 +138,15 @@ def _action(op: OpInfo, row: control.Action, found: Asked) -> None:
     if row in (action.GRID_BARRIER, action.GRID_SETUP):
         found.read("data0")
         found.reads.add("m0")
+
+
+def _switch(op: OpInfo, row: control.Switch, found: Asked) -> None:
+    """Their bits of MODE and M0; the others stay. (Where vector instructions are skipped, nobody asks MODE for it.)"""
+    for name in named(op, ("src0", "src1")):
+        found.read(name)
+    touched = {control.Switch.SKIP: set[str](), control.Switch.UPPER: {"mode"}}.get(row, {"mode", "m0"})
+    found.reads |= touched
+    found.writes |= touched
 
 
 def _moves(op: OpInfo, row: Meaning, found: Asked) -> None:

@@ -15,7 +15,7 @@ Carries are unknown: no manual says what inactive lanes get.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 from typing import NamedTuple, TypeAlias
 
@@ -66,6 +66,7 @@ def outcome(table: Table, bits: tuple[Bit, ...]) -> Bit:
     return found.pop() if len(found) == 1 else None
 
 
+@lru_cache(maxsize=1 << 16)
 def assignments(inst: Inst, wave_size: int) -> tuple[Assign, ...]:
     """To the masks of a wave, each named by its first SGPR, which is even where a mask takes two."""
     written = inst.writes.sgpr & MASKS
@@ -87,6 +88,23 @@ def assignments_in_half(inst: Inst, wave_size: int, half: int) -> tuple[Assign, 
     return tuple(_of_half(write, half if write.dwords == 2 else 0) for write in _writes(inst, wave_size))
 
 
+@lru_cache(maxsize=1 << 16)
+def some_lanes(inst: Inst, wave_size: int) -> tuple[tuple[int, tuple[Source, ...]], ...]:
+    """Masks that have some lane afterwards if any of these sources has, which SOME always does."""
+    found = []
+    for write in _writes(inst, wave_size):
+        alone = [tuple(1 if place == each else None for place in range(len(write.sources)))
+                 for each in range(len(write.sources))]
+        enough = [source for source, bits in zip(write.sources, alone, strict=True) if outcome(write.table, bits) == 1]
+        enough += [SOME] * (outcome(write.table, (None,) * len(write.sources)) == 1)
+        if write.dwords * 32 >= wave_size:
+            masks = write.dwords * 32 // wave_size
+            found += [(write.first + half, _moved(tuple(enough), half)) for half in range(masks)]
+        elif SOME in enough:  # one SGPR of a pair
+            found.append((write.first & ~1, (SOME,)))
+    return tuple(found)
+
+
 def _of_half(write: Write, half: int) -> Assign:
     return Assign(write.first + half, _moved(write.sources, half), write.table, write.value)
 
@@ -103,7 +121,8 @@ def _joined(write: Write) -> Assign:
     """One SGPR of a pair: a lane of the other half keeps its bit, and which half a lane is in is not known."""
     half = write.first & 1
     mask = write.first - half
-    seen = tuple(source - half if source & 1 == half else UNKNOWN for source in write.sources)
+    seen = tuple(SOME if source == SOME else source - half if source & 1 == half else UNKNOWN
+                 for source in write.sources)
     table = (*(0 if bit == 0 else None for bit in write.table), *(1 if bit == 1 else None for bit in write.table))
     return Assign(mask, (*seen, mask), table, write.value)
 
@@ -120,11 +139,11 @@ def _scalar(inst: Inst, row: Scalar) -> tuple[Write, ...]:
     names, dwords = sources(op, row), bits // 32
     given = tuple(_named(inst, name, dwords) for name in names)
     found = {}
-    tables = _tables(op, tuple(min(source, 0) for source in given))
+    tables = _tables(op, tuple(0 if source == SOME else min(source, 0) for source in given))
     for name, (table, value) in zip(results(op, row), tables, strict=True):
         target = _named(inst, name, dwords)
         if target >= 0:  # EXEC_HI is not EXEC's in waves of 32 lanes
-            used = tuple(source for source in given if source >= 0)
+            used = tuple(source for source in given if source >= 0 or source == SOME)
             count = dwords if inst.writes.sgpr >> target + dwords - 1 & 1 else 1
             found[target] = Write(target, count, used, table, value)  # of two for EXEC the saved one is lost
     return tuple(found.values())
@@ -147,7 +166,7 @@ def _source(operand: Operand, dwords: int) -> Source:
 
 @cache
 def _tables(op: OpInfo, given: tuple[Source, ...]) -> tuple[tuple[Table, int], ...]:
-    """For each result its table, and its number; in ``given`` 0 stands for a mask."""
+    """For each result its table, and its number; in ``given`` 0 stands for a mask that the table is about."""
     row = meaning(op)
     assert isinstance(row, Scalar)
     count = given.count(0)
