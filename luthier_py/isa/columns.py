@@ -9,7 +9,8 @@ AGPR_SHIFT.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -87,6 +88,35 @@ class Kinds:
                     dwords = values.astype(np.uint16).view(np.int16).astype(np.int64)
                     found[group.positions] = self.sizes[group.positions] + 4 * dwords
         return found
+
+    def raw(self, kind: int) -> bytes:
+        first = int(self._scan.kind_first[kind])
+        return self._code[first : first + int(self.sizes[kind])]
+
+    def texts(self, wanted: Collection[int]) -> dict[int, str]:
+        """LLVM's texts of some kinds, branches with their displacement."""
+        found: dict[int, str] = {}
+        rows = self.rows.tolist()
+        for group in self._scan.groups:
+            fields = list(zip(*group.values.tolist(), strict=True)) or [()] * len(group.positions)
+            members: defaultdict[int, dict[int, tuple[int, ...]]] = defaultdict(dict)
+            for kind, values in zip(group.positions.tolist(), fields, strict=True):
+                if kind in wanted:
+                    members[rows[kind]][kind] = values
+            for row, each in members.items():
+                found.update(zip(each, self._row_texts(self.isa.op(row), each), strict=True))
+        return found
+
+    def _row_texts(self, op: OpInfo, fields: Mapping[int, tuple[int, ...]]) -> list[str]:
+        """Of kinds of one row, by their fields."""
+        kinds = list(fields)
+        behind = (self._scan.kind_first[kinds] + op.size_bytes).tolist()
+        literals = (
+            None if size == op.size_bytes else int.from_bytes(self._code[at : at + size - op.size_bytes], "little")
+            for at, size in zip(behind, self.sizes[kinds].tolist(), strict=True)
+        )
+        values = [(*each, literal) for each, literal in zip(fields.values(), literals, strict=True)]
+        return self.isa.texts(op, values, lambda number: self.inst(kinds[number]))
 
     @cached_property
     def masks(self) -> Masks:

@@ -70,14 +70,13 @@ class InstructionSet:
             return text
         return f"{text.rsplit(' ', 1)[0]} 0x{destination:x}"
 
-    def text_of(self, code: bytes) -> tuple[str, int | None]:
-        """LLVM's text of ``code``, which is an instruction that :meth:`scan` has found, and how far from its start it
-        branches: the fast way for many."""
-        form, fields, literal, _ = self._decoder.take_apart(code, 0)
+    def texts(self, op: OpInfo, values: Sequence[tuple[int | None, ...]], make: Callable[[int], Inst]) -> list[str]:
+        """LLVM's texts of instructions of one row: the fast way for many. ``values`` are the fields of each, and its
+        literal; ``make`` gives the one of a number, where it is needed."""
+        form = self._decoder.format(op.row)
         if form.depends or form.branches or form.shared_literal is not None:
-            inst = self.decode(code)
-            return self._printer.text(inst), inst.branch_target(0)
-        return self._field_printer.text(form.op, (*fields, literal), lambda: self.decode(code)), None
+            return [self._printer.text(make(number)) for number in range(len(values))]
+        return self._field_printer.texts(op, values, make)
 
     def encode(self, op: OpInfo, fields: Sequence[int], literal: int | None = None) -> bytes:
         """The bytes of ``op`` with one value per operand; encoding what was decoded gives the same bytes."""

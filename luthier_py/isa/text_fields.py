@@ -75,9 +75,13 @@ class _Place:
         self._key: Callable[[Values], Any] = _nothing
         self._texts: dict[Any, str] = {}
 
-    def fill(self, values: Values, make: Callable[[], Inst], printer: Printer) -> str:
-        text = self._texts.get(self._key(values))
-        return self._filled(values, make(), printer) if text is None else text
+    def fill(self, values: Sequence[Values], make: Callable[[int], Inst], printer: Printer) -> list[str]:
+        """For each of ``values``; ``make`` gives the instruction of a number."""
+        found: list[str | None] = list(map(self._texts.get, map(self._key, values)))
+        for number in [number for number, text in enumerate(found) if text is None]:
+            text = self._texts.get(self._key(values[number]))
+            found[number] = self._filled(values[number], make(number), printer) if text is None else text
+        return [text or "" for text in found]
 
     def _filled(self, values: Values, inst: Inst, printer: Printer) -> str:
         watched = Watched(inst)
@@ -102,13 +106,14 @@ class FieldPrinter:
         self._printer = printer
         self._rows: dict[int, tuple[str | _Place, ...]] = {}
 
-    def text(self, op: OpInfo, values: Values, make: Callable[[], Inst]) -> str:
-        """``make`` gives the instruction of ``op`` with these values, where it is needed."""
+    def texts(self, op: OpInfo, values: Sequence[Values], make: Callable[[int], Inst]) -> list[str]:
+        """Of instructions of one row; ``make`` gives the one of a number, where it is needed."""
         parts = self._rows.get(op.row)
         if parts is None:
             parts = self._rows[op.row] = tuple(self._parts(op))
-        printer = self._printer
-        return "".join([part if isinstance(part, str) else part.fill(values, make, printer) for part in parts])
+        columns = [[part] * len(values) if isinstance(part, str) else part.fill(values, make, self._printer)
+                   for part in parts]
+        return list(map("".join, zip(*columns, strict=True)))
 
     def _parts(self, op: OpInfo) -> Iterator[str | _Place]:
         for part in self._printer.parts(op):

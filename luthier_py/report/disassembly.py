@@ -14,16 +14,19 @@ from functools import cache
 from luthier_py.errors import Malformed, Unsupported, printable
 from luthier_py.ir import find_extents, format_program, lift
 from luthier_py.isa import InstructionSet, instruction_set
+from luthier_py.isa.columns import NOWHERE, Columns, Kinds, read_columns
+from luthier_py.isa.scan import UNKNOWN
 from luthier_py.loader import Broken, CodeObject, KernelRecord, SymbolType
 
 TEXT_COLUMNS = 59
 KEPT = 1 << 18  # texts
 HOSTS = {"x86_64": ("CS_ARCH_X86", "CS_MODE_64"), "aarch64": ("CS_ARCH_AARCH64", "CS_MODE_LITTLE_ENDIAN")}
-_APART = bytes(32)  # between functions: as long as the longest instruction, and each dword of it is one
 
 
 _Text = tuple[str, str, int | None]
 """Of one instruction, wherever it stands: what is before its address, what is behind, and how far a branch goes."""
+
+_NONE: _Text = ("", "", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +62,15 @@ def disassemble(obj: CodeObject, kernel: str | None = None) -> Iterator[str]:
     yield ""
     yield f"{printable(obj.name)}:\tfile format elf64-amdgpu"
     sets = dict.fromkeys(f.isa for f in functions)
-    pieces = {isa: _pieces(isa, [f.code for f in functions if f.isa is isa]) for isa in sets}
+    columns = {isa: iter(read_columns(isa, [(f.address, f.code) for f in functions if f.isa is isa])) for isa in sets}
+    texts: dict[Kinds, list[_Text]] = {}
     for function in functions:
+        code = next(columns[function.isa])
+        if code.distinct not in texts:
+            texts[code.distinct] = _texts(code.distinct)
         yield ""
         yield f"{function.address:016x} <{printable(function.name)}>:"
-        yield from _lines(function, next(pieces[function.isa]), _texts(function.isa))
+        yield from _lines(function, code, texts[code.distinct])
 
 
 def _functions(obj: CodeObject) -> Iterator[_Function]:
@@ -113,57 +120,65 @@ def disassemble_host(obj: CodeObject, kernel: str | None = None) -> Iterator[str
             yield f"\t{f'{inst.mnemonic} {inst.op_str}'.strip().ljust(TEXT_COLUMNS)}// {inst.address:06X}"
 
 
-def _pieces(isa: InstructionSet, codes: list[bytes]) -> Iterator[list[tuple[int, int]]]:
-    """For each piece of code: (offset, size) of each instruction, and of each dword that is none, with size 0."""
-    parts = [code + bytes(-len(code) % 4) + _APART for code in codes]
-    scan = isa.scan(b"".join(parts))
-    sizes = scan.sizes * (scan.rows >= 0)
-    start = 0
-    for code, part in zip(codes, parts, strict=True):
-        first, last = (int(scan.offsets.searchsorted(at)) for at in (start, start + len(code)))
-        found = list(zip((scan.offsets[first:last] - start).tolist(), sizes[first:last].tolist(), strict=True))
-        cut = [found.pop()[0]] if found and found[-1][0] + found[-1][1] > len(code) else []
-        yield found + [piece for at in cut for piece in _rest(isa, code, at)]
-        start += len(part)
-
-
-def _rest(isa: InstructionSet, code: bytes, at: int) -> Iterator[tuple[int, int]]:
-    """The same for the end of a piece, without a look behind it."""
-    while at < len(code):
-        try:
-            size = isa.decode(code, at).size_bytes
-        except Malformed:
-            size = 0
-        yield at, size
-        at += size or 4
-
-
 @cache
-def _texts(isa: InstructionSet) -> dict[bytes, _Text]:
-    """Of instructions that were met, by their bytes: the objects of a library have many in common."""
+def _met(isa: InstructionSet) -> dict[bytes, _Text]:
+    """Texts of instructions by their bytes: the objects of a library have many in common."""
     return {}
 
 
-def _lines(function: _Function, pieces: list[tuple[int, int]], texts: dict[bytes, _Text]) -> Iterator[str]:
-    code, address, isa = function.code, function.address, function.isa
-    for offset, size in pieces:
-        raw = code[offset : offset + (size or 4)]
-        text = texts.get(raw) if size else _text(f".long 0x{int.from_bytes(raw, 'little'):08x}", raw, None)
-        if text is None:
-            if len(texts) > KEPT:
-                texts.clear()
-            words, distance = isa.text_of(raw)
-            text = texts[raw] = _text(words, raw, distance)
-        head, tail, distance = text
-        if distance is None:
-            yield f"{head}{address + offset:012X}{tail}"
+def _texts(distinct: Kinds) -> list[_Text]:
+    """By kind; of what is no instruction there is none."""
+    met, raws = _met(distinct.isa), [distinct.raw(kind) for kind in range(len(distinct))]
+    distances = [None if distance == NOWHERE else distance for distance in distinct.distances.tolist()]
+    if len(met) > KEPT:
+        met.clear()
+    for kind, words in distinct.texts({kind for kind, raw in enumerate(raws) if raw not in met}).items():
+        met[raws[kind]] = _text(words, raws[kind], distances[kind])
+    rows = distinct.rows.tolist()
+    return [_NONE if row == UNKNOWN else met[raw] for raw, row in zip(raws, rows, strict=True)]
+
+
+def _lines(function: _Function, code: Columns, texts: list[_Text]) -> Iterator[str]:
+    start, end = function.address, function.address + len(function.code)
+    places = list(zip(code.pcs.tolist(), code.kinds.tolist(), strict=True))
+    cut_off = places.pop()[0] if places and places[-1][0] + code.size(-1) > end else end
+    for pc, kind in places:
+        head, tail, distance = texts[kind]
+        if not head:
+            yield _none(function, pc)
+        elif distance is None:
+            yield f"{head}{pc:012X}{tail}"
         else:
-            yield f"{head}{address + offset:012X}{tail} <{_place(offset + distance, function)}>"
+            yield f"{head}{pc:012X}{tail} <{_place(pc + distance - start, function)}>"
+    yield from _rest(function, cut_off)
+
+
+def _none(function: _Function, pc: int) -> str:
+    raw = function.code[pc - function.address :][:4]
+    head, tail, _ = _text(f".long 0x{int.from_bytes(raw, 'little'):08x}", raw, None)
+    return f"{head}{pc:012X}{tail}"
+
+
+def _rest(function: _Function, pc: int) -> Iterator[str]:
+    """The end of a function, which an instruction reaches beyond: without a look behind it."""
+    while pc < function.address + len(function.code):
+        try:
+            inst = function.isa.decode(function.code, pc - function.address)
+        except Malformed:
+            yield _none(function, pc)
+            pc += 4
+        else:
+            head, tail, distance = _text(function.isa.text(inst), inst.raw, inst.branch_target(0))
+            place = "" if distance is None else f" <{_place(pc + distance - function.address, function)}>"
+            yield f"{head}{pc:012X}{tail}{place}"
+            pc += inst.size_bytes
 
 
 def _text(words: str, raw: bytes, distance: int | None) -> _Text:
     if len(raw) == 4:
-        dwords = raw[::-1].hex().upper()
+        dwords = f"{int.from_bytes(raw, 'little'):08X}"
+    elif len(raw) == 8:
+        dwords = f"{int.from_bytes(raw[:4], 'little'):08X} {int.from_bytes(raw[4:], 'little'):08X}"
     else:
         dwords = " ".join([raw[i : i + 4][::-1].hex().upper().rjust(8, "0") for i in range(0, len(raw), 4)])
     return f"\t{words.ljust(TEXT_COLUMNS)}// ", f": {dwords}", distance

@@ -8,6 +8,7 @@ import pytest
 
 from luthier_py.errors import Malformed
 from luthier_py.isa import InstructionSet, instruction_set, target
+from luthier_py.isa.columns import read_columns
 from luthier_py.samples import SAMPLES
 
 TARGETS = [("gfx90a", 64), ("gfx942", 64), ("gfx1030", 32), ("gfx1100", 64), ("gfx1201", 32), ("gfx1250", 32)]
@@ -28,13 +29,19 @@ def instructions(isa: InstructionSet, chance: random.Random, count: int) -> list
     return found
 
 
+def texts(isa: InstructionSet, codes: list[bytes]) -> list[str]:
+    columns = read_columns(isa, [(0, code) for code in codes])
+    found = columns[0].distinct.texts(range(len(columns[0].distinct)))
+    return [found[int(each.kinds[0])] for each in columns]
+
+
 @pytest.mark.parametrize("name, wave_size", TARGETS)
 def test_every_text_is_the_printers(name: str, wave_size: int) -> None:
     isa = InstructionSet(target(name), wave_size)
     codes = instructions(isa, random.Random(7), 1500)
-    for code in codes + codes[::-1]:
-        inst = isa.decode(code)
-        assert isa.text_of(code) == (isa.text(inst), inst.branch_target(0))
+    expected = [isa.text(isa.decode(code)) for code in codes]
+    assert [text for start in range(0, len(codes), 100) for text in texts(isa, codes[start : start + 100])] == expected
+    assert texts(isa, codes[::-1]) == expected[::-1]
 
 
 def test_every_text_of_the_samples() -> None:
@@ -43,6 +50,6 @@ def test_every_text_of_the_samples() -> None:
 
     for sample in SAMPLES:
         for function in lift(load(sample.path.read_bytes())).functions:
-            for instr in function.instrs:
-                assert function.isa.text_of(instr.raw)[0] == function.isa.text(instr.inst)
-    assert instruction_set(target("gfx90a")).text_of(bytes.fromhex("000081bf")) == ("s_endpgm", None)
+            instrs = list(function.instrs)
+            assert texts(function.isa, [i.raw for i in instrs]) == [function.isa.text(i.inst) for i in instrs]
+    assert texts(instruction_set(target("gfx90a")), [bytes.fromhex("000081bf")]) == ["s_endpgm"]
