@@ -28,7 +28,7 @@ from damage_subjects import Memory, Subject, subject, unharmed
 
 from luthier_py.errors import LuthierError
 
-FAMILIES = {"bytes": 45, "insertion": 40, "payload": 15}
+FAMILIES = {"bytes": 46, "insertion": 44, "payload": 10}
 """What is damaged, and how many of 100 trials are such. ``insertion``: what links the copy to the outside, too."""
 TRIES = 30
 JUDGED = 0.03  # of the refused ones: how many would have done harm
@@ -93,7 +93,7 @@ def trial(seed: int, number: int, one: Subject, judged: float = JUDGED) -> Trial
         refused, reason = f"crash: {type(error).__name__}", str(error)
     harmful: bool | None = None
     if one.run is not None and (not refused or random.Random(f"judge {seed} {number}").random() < judged):
-        how = harm(one, what.data)
+        how = harm(one, what.data, family != "bytes" or copy_of(one).only_clones(what.data))
         harmful = None if UNKNOWN in how else bool(how)
     return Trial(number, family, name, one.name, one.run is not None, refused, reason[:200], harmful, how)
 
@@ -103,10 +103,12 @@ def _before(one: Subject) -> dict[str, Memory]:
     return unharmed(one)
 
 
-def harm(one: Subject, data: bytes) -> str:
+def harm(one: Subject, data: bytes, only_clone: bool = False) -> str:
     """What goes wrong when the copy's kernels are launched; empty if nothing does."""
     assert one.run is not None
     for name, memory in _before(one).items():
+        if only_clone and name != one.clone:
+            continue
         try:
             if one.run(data, name) != memory:
                 return f"{name} leaves other memory"

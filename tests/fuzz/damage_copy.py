@@ -100,6 +100,11 @@ class Copy:
         return [range(s.offset, s.offset + s.size) for s in self.linked.sections
                 if s.size and s.type != 8 and s.name.startswith(which)]
 
+    def only_clones(self, data: bytes) -> bool:
+        """Whether nothing but code of clones differs."""
+        start, end = self.lines[0].at, self.lines[-1].at + self.lines[-1].inst.size_bytes
+        return data[:start] == self.data[:start] and data[end:] == self.data[end:]
+
     def with_bytes(self, at: int, new: bytes) -> Damaged | None:
         """None where nothing would change."""
         if self.data[at : at + len(new)] == new:

@@ -33,13 +33,14 @@ from luthier_py.tool import Tool, load_tool  # noqa: E402
 
 LANES = 64
 TIME_LIMIT = 3.0  # seconds, for kernels that end in milliseconds
+BANKS = "banks"
 TOOLS = {
     "blocks": ("instr_count", {}),
     "instructions": ("instr_count", {"mode": "instruction"}),
     "active": ("instr_count", {"EXCLUDE_PRED_OFF": "1"}),
     "threads": ("instr_count", {"COUNT_WARP_LEVEL": "0"}),
     "opcodes": ("opcode_histogram", {"EXCLUDE_PRED_OFF": "1"}),
-    "banks": ("lds_bank_conflicts", {}),
+    BANKS: ("lds_bank_conflicts", {}),
 }
 RANDOM = "random"
 SAMPLES = ("reduce", "device_call", "function_pointers", "scratch", "histogram", "lds_widths")
@@ -69,14 +70,19 @@ class Subject:
 def names() -> list[str]:
     """Of all subjects: kernel, target and tool."""
     gpus = [gpu.name for gpu in targets() if gpu.emulated]
-    found = [f"random{seed}/{gpu}/{RANDOM}" for seed in range(6) for gpu in gpus]
-    found += [f"random{6 + n}/{gpu}/{tool}" for n, tool in enumerate(TOOLS) for gpu in gpus]
-    found += [f"{name}/gfx90a/{tool}" for name in SAMPLES for tool in TOOLS]
+    found = [f"random{seed}/{gpu}/{RANDOM}" for seed in range(5) for gpu in gpus]
+    found += [f"random{5 + n}/{gpu}/{tool}" for n, tool in enumerate(TOOLS) for gpu in gpus]
+    found += [f"{name}/gfx90a/{tool}" for name in SAMPLES for tool in _tools(name)]
     for seed in seeds():
         if seed.name.startswith("gfx"):
-            found += [f"{seed.name}/{seed.target.name}/{tool}" for tool in TOOLS]
+            found += [f"{seed.name}/{seed.target.name}/{tool}" for tool in _tools(seed.name)]
             found += [f"{seed.name}/{gpu.name}/{tool}" for gpu in _kin(seed.target) for tool in ("blocks", "opcodes")]
     return found
+
+
+def _tools(what: str) -> list[str]:
+    """Those that have something to insert there, and not thousands of instructions."""
+    return [tool for tool in TOOLS if tool != BANKS or "histogram" in what]
 
 
 def _kin(gpu: Target) -> list[Target]:

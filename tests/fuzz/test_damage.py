@@ -11,7 +11,7 @@ from damage_copy import Damaged, check, copy_of
 from damage_harms import HARMS, assembled
 from damage_subjects import names, subject, unharmed
 
-SUBJECTS = ("random0/gfx90a/random", "random6/gfx908/blocks", "device_call/gfx90a/active", "histogram/gfx90a/banks",
+SUBJECTS = ("random0/gfx90a/random", "random5/gfx908/blocks", "device_call/gfx90a/active", "histogram/gfx90a/banks",
             "gfx1100-function_pointers/gfx1100/opcodes")
 WAITING = "gfx1010-lds_widths/gfx1010/banks"  # with waits in inserted code
 SEED = 4

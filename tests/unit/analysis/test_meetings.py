@@ -1,0 +1,111 @@
+"""Facts where paths meet and where functions end: what is true on one way only, and what a whole function adds up to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from synthetic import Row, build
+
+from luthier_py.analysis import Facts, analyse
+from luthier_py.analysis.registers import allocated, owned
+from luthier_py.ir import Instr, Program, lift
+from luthier_py.isa import EXEC, VCC, Counter, Reg, RegSet, sgpr, vgpr
+
+END: Row = ("s_endpgm",)
+NOP: Row = ("s_nop", 0)
+E, V = sgpr(EXEC, 2), sgpr(VCC, 2)
+RETURN: Row = ("s_setpc_b64", sgpr(30, 2))
+
+
+def lifted(*rows: Row, **functions: list[Row]) -> Program:
+    return lift(build({"k": list(rows), **functions}))
+
+
+def solved(*rows: Row) -> tuple[Facts, list[Instr]]:
+    program = lifted(*rows)
+    return analyse(program), list(program.kernel("k").function.instrs)
+
+
+def live(reg: Reg, *rows: Row) -> str:
+    """For each instruction: A if ``reg`` is live for active lanes, i if only for inactive ones, else a dot."""
+    facts, instrs = solved(*rows)
+    return "".join(
+        "A" if reg in facts.live_before(i) else "i" if reg in facts.live_before_all_lanes(i) else "." for i in instrs
+    )
+
+
+def to(name: str, last: Row) -> list[Row]:
+    """A call or jump to a function."""
+    return [("s_getpc_b64", sgpr(6, 2)), ("s_add_u32", sgpr(6), sgpr(6), name),
+            ("s_addc_u32", sgpr(7), sgpr(7), name), last]
+
+
+def test_what_one_way_reads_is_live_before_the_fork() -> None:
+    rows: list[Row] = [NOP, ("s_cbranch_scc0", "end"), ("s_add_u32", sgpr(1), sgpr(0), 1), END, "end:", END]
+    assert live(sgpr(0), *rows) == "AAA.."
+
+
+def test_what_a_block_reads_and_then_writes_is_live_before_it() -> None:
+    rows: list[Row] = [("s_mov_b32", sgpr(0), 1), ("s_branch", "next"), "next:", ("s_add_u32", sgpr(0), sgpr(0), 1),
+                       ("s_mov_b32", sgpr(1), sgpr(0)), END]
+    assert live(sgpr(0), *rows) == ".AAA."
+
+
+def test_exec_is_live_even_where_the_next_block_overwrites_it() -> None:
+    facts, instrs = solved(NOP, ("s_branch", "next"), "next:", ("s_mov_b64", E, -1), END)
+    assert all(E in facts.live_before(each) and E in facts.live_after(each) for each in instrs)
+
+
+def test_what_somebody_else_reads_adds_to_what_the_instruction_reads() -> None:
+    facts, instrs = solved(NOP, ("s_mov_b32", sgpr(1), sgpr(0)), END)
+    facts = facts.with_reads({instrs[1]: RegSet.of(sgpr(9))}, {})
+    assert sgpr(0) in facts.live_before(instrs[0]) and sgpr(9) in facts.live_before(instrs[0])
+
+
+def test_lanes_that_may_all_be_off_on_one_way_may_be_so_where_ways_meet() -> None:
+    rows: list[Row] = [("v_mov_b32", vgpr(1), 0), ("s_cbranch_scc0", "end"), ("s_and_b64", E, E, V), "end:",
+                       ("v_readfirstlane_b32", sgpr(0), vgpr(1)), END]
+    assert live(vgpr(1), *rows)[0] == "i"
+    assert live(vgpr(1), *rows[:2], NOP, *rows[3:])[0] == "."
+
+
+def test_register_indexes_that_are_on_on_one_way_may_be_on_where_ways_meet() -> None:
+    facts, instrs = solved(("s_cbranch_scc0", "end"), ("s_set_gpr_idx_on", sgpr(0), 1), "end:", NOP, END)
+    assert facts.obstacle(instrs[0]) is None
+    assert facts.obstacle(instrs[2]) is not None
+
+
+def test_a_flat_load_may_end_behind_later_loads() -> None:
+    facts, instrs = solved(("flat_load_dword", vgpr(4), vgpr(0, 2)),
+                           ("global_load_dword", vgpr(5), vgpr(0, 2), "off"), END)
+    counts = facts.pending_before(instrs[2]).counts_for(RegSet.of(vgpr(4)))
+    assert counts == {Counter.VM: 0, Counter.LGKM: 0}
+
+
+def test_an_export_still_reads_its_registers() -> None:
+    export = bytes.fromhex("0f0800c401020304")  # exp mrt0 v1, v2, v3, v4 done vm
+    program = lift(build({"k": [export, END]}, gpu="gfx900"))
+    facts, instrs = analyse(program), list(program.kernel("k").function.instrs)
+    assert instrs[0].inst.op.base.startswith("EXP")
+    assert facts.pending_before(instrs[1]).of(Counter.EXP).vgpr == RegSet.of(vgpr(1, 4)).vgpr
+
+
+def test_a_function_that_is_jumped_to_at_the_end_returns_to_the_caller_of_the_first() -> None:
+    program = lifted(("s_mov_b32", sgpr(50), 1), *to("f", ("s_swappc_b64", sgpr(30, 2), sgpr(6, 2))),
+                     ("s_mov_b32", sgpr(0), sgpr(50)), END,
+                     f=[NOP, *to("g", ("s_setpc_b64", sgpr(6, 2)))], g=[NOP, RETURN])
+    facts = analyse(program)
+    (last,) = [function for function in program.functions if function.name == "g"]
+    assert sgpr(50) in facts.live_before(next(iter(last.instrs)))
+
+
+def test_a_function_of_two_kernels_has_the_registers_of_both() -> None:
+    calls = to("f", ("s_swappc_b64", sgpr(30, 2), sgpr(6, 2)))
+    obj = build({"a": [*calls, END], "b": [*calls, END], "f": [NOP, RETURN]}, kernels=("a", "b"))
+    sizes = {"a": 64, "b": 32}
+    records = {name: replace(record, descriptor=record.descriptor.with_vgpr_count(obj.target, sizes[name])
+                             .with_accum_offset(sizes[name])) for name, record in obj._kernels.items()}
+    program = lift(replace(obj, kernels=tuple(records.values()), _kernels=records))
+    found = {function.name: regs for function, regs in owned(program).items()}
+    assert found["b"] == allocated(obj.target, records["b"].descriptor) != found["a"]
+    assert found["f"] == found["a"] | found["b"]
