@@ -105,7 +105,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     *_of(
         "inject/clauses.py",
-        ("& 0x3F) + 1", "& 0x3F)"),
+        ("size -= item.stop - item.start", "size -= 0"),
+        ("            if item.inserted:\n                return False",
+         "            if False:\n                return False"),
     ),
     *_of(
         "inject/relax.py",
@@ -119,12 +121,23 @@ MUTATIONS: tuple[Mutation, ...] = (
         (".bit_length() + target.extra_sgprs", ".bit_length()"),
     ),
     *_of(
-        "inject/weave.py",
+        "inject/call.py",
         ("for reg in (_SCC, _VCC, _M0):", "for reg in (_VCC, _M0):"),
         ("for reg in (_SCC, _VCC, _M0):", "for reg in (_SCC, _VCC):"),
-        ("weaver.pool.free -= named", "pass"),
-        ("if home is not None and home.file is slot.reg.file and is_general(home):\n                yield Pin",
-         "if home is not None and home.file is slot.reg.file:\n                yield Pin"),
+        ("caller.pool.free -= named", "pass"),
+        ("self.copy(_EXEC, self.saved.pop(_EXEC))", "self.saved.pop(_EXEC)"),
+        ("        if mode is not None:\n            self.emit(glue.set_mode(self.isa, mode))\n", ""),
+        ("self.move(reg, self.saved.get(home, home))", "self.move(reg, home)"),
+        ("aside = self.pool.take(source.file, source.dwords)", "aside = to"),
+        ("(RegSet.of(_SCC) if makes_addresses else RegSet())", "RegSet()"),
+    ),
+    *_of(
+        "inject/weave.py",
+        ("yield Slice(code, start, at + 1)", "yield Slice(code, start, at)"),
+    ),
+    *_of(
+        "inject/seams.py",
+        ("(debts.inserted, *[debts.application] * inserted)", "(debts.inserted,)"),
     ),
     *_of(
         "link/fixups.py",

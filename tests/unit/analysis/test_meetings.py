@@ -1,4 +1,4 @@
-"""Facts where paths meet and where functions end: what is true on one way only, and what a whole function adds up to."""
+"""Facts where paths meet and where functions end: what holds on one way only, and what a whole function adds up to."""
 
 from __future__ import annotations
 

@@ -1,0 +1,45 @@
+"""What whoever loads a linked object relies on: pages, the size of kernel arguments, names found by their hash."""
+
+from __future__ import annotations
+
+from test_tables import find_gnu, find_sysv
+
+from luthier_py.link import Chunk, NewKernel, NewVariable, Patch, link
+from luthier_py.link.layout import PAGE_BYTES
+from luthier_py.link.tables import symbol_names
+from luthier_py.loader import CodeObject, SectionType, load
+from luthier_py.samples import sample
+
+SAXPY = load(sample("saxpy").path.read_bytes(), "saxpy")
+END = bytes.fromhex("000081bf")
+
+
+def patched(kernarg_size: int | None = None) -> CodeObject:
+    kernel = SAXPY.kernels[0]
+    descriptor = kernel.descriptor.replace(kernarg_size=kernarg_size or kernel.descriptor.kernarg_size)
+    return load(link(SAXPY, Patch((Chunk("k", END),), (NewKernel("k", "k", descriptor, "saxpy"),),
+                                  (NewVariable("v", 8, 8, b"12345678"),))))
+
+
+def test_offsets_and_addresses_agree_within_pages() -> None:
+    segments = [segment for segment in patched().segments if segment.load]
+    assert len(segments) > 4
+    assert all(segment.offset % PAGE_BYTES == segment.address % PAGE_BYTES for segment in segments)
+
+
+def test_the_metadata_has_the_descriptors_size_of_arguments() -> None:
+    assert patched(512).kernel("k").metadata[".kernarg_segment_size"] == 512
+
+
+def test_every_dynamic_name_is_found_by_its_hash() -> None:
+    obj = patched()
+    elf = obj.elf
+    found = {kind: elf.find(kind) for kind in (SectionType.DYNSYM, SectionType.HASH, SectionType.GNU_HASH)}
+    tables = {kind: elf.sections[index] for kind, index in found.items() if index is not None}
+    assert len(tables) == 3
+    symbols = tables[SectionType.DYNSYM]
+    names = symbol_names(elf.content(symbols), elf.content(elf.sections[symbols.link]))
+    assert {b"k", b"k.kd", b"v", b"saxpy", b"saxpy.kd"} <= set(names)
+    for index, name in enumerate(names[1:], 1):
+        assert find_sysv(elf.content(tables[SectionType.HASH]), names, name) == index
+        assert find_gnu(elf.content(tables[SectionType.GNU_HASH]), names, name) == index
