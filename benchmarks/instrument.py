@@ -22,7 +22,7 @@ from luthier_py.isa import EXEC, VCC, instruction_set, sgpr, target, vgpr
 from luthier_py.jit import compile_hooks
 from luthier_py.link import link
 from luthier_py.loader import load
-from luthier_py.pipeline import _checked
+from luthier_py.proof import prove
 from luthier_py.samples import sample
 from luthier_py.tool import Place, visit
 
@@ -113,7 +113,7 @@ def measure(code: bytes, tool: Tool) -> tuple[Clock, int, int]:
     with clock.stage("link"):
         data = link(obj, Patch(patched.chunks, patched.kernels, patched.variables))
     with clock.stage("check"):
-        _checked(program, facts, patched, data)
+        prove(code, data, patched.claim)
     return clock, sum(1 for _ in program.functions[0].instrs), len(edits.insertions)
 
 

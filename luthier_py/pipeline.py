@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
 
 from luthier_py.analysis import Facts, analyse
-from luthier_py.errors import CheckFailed, Location, Unsupported
+from luthier_py.errors import Location, Unsupported
 from luthier_py.inject.apply import inject
-from luthier_py.inject.check import Linked, check
 from luthier_py.inject.model import Patched
 from luthier_py.ir import Program, lift
 from luthier_py.jit import compile_hooks
@@ -113,7 +112,7 @@ def carry_out(
     patch = Patch(patched.chunks, patched.kernels, patched.variables)
     data = clock.run("link", link_apart if apart else link, obj, patch)
     found = find_bindings(program.isa, patched.chunks, load(data, obj.name)) if apart else ()
-    clock.run("check", _checked, program, facts, patched, data, found, apart)
+    clock.run("check", prove, obj.data, bound(data, found, 0), patched.claim, apart)
     return Instrumented(data, obj, program, facts, edits, patched, clock.seconds, not compiled, bindings=found)
 
 
@@ -132,23 +131,3 @@ class _Clock:
             return work(*args, **kwargs)
         finally:
             self.seconds[stage] = time.perf_counter() - start
-
-
-def _checked(
-    program: Program, facts: Facts, patched: Patched, data: bytes, found: tuple[Binding, ...] = (), apart: bool = False
-) -> None:
-    """Check the linked bytes, and those that are loaded; raises CheckFailed."""
-    if not patched.maps:
-        return
-    prove(program.obj.data, bound(data, found, 0), patched.claim, apart)
-    linked = load(data, program.obj.name)
-    code = {m.chunk: _chunk(linked, m.chunk) for m in patched.maps}
-    clones = {m.function.address: code[m.chunk][0] for m in patched.maps}
-    check(program, facts, patched.declared, patched.maps, Linked(clones, code))
-
-
-def _chunk(obj: CodeObject, name: str) -> tuple[int, bytes]:
-    symbol = obj.symbol(name)
-    if symbol is None:
-        raise CheckFailed(f"{obj.name}: the copy has no symbol {name}; are the original's symbol tables damaged?")
-    return symbol.address, obj.read(symbol.address, symbol.size)

@@ -1,1 +1,1 @@
-"""Program + edits + payloads -> Patched: clones of kernels with hooks inlined (`apply`), and their proof (`check`)."""
+"""Program + edits + payloads -> Patched: clones of kernels with hooks inlined (`apply`), and a claim about them."""

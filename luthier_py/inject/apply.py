@@ -5,7 +5,7 @@ clone to clone. `clone` copies a function; `weave` puts in the calls that `placi
 add what indirect calls and kernels need; `seams` waits between inserted and other code; `relax` lets branches reach;
 `clauses` dissolves groups. Then `layout` makes bytes, and `resources` descriptors.
 Invariant: the input is not changed, and beyond its declared writes a hook leaves the application's state alone
-(`check`, which shares no code with these passes, proves it for each patch).
+(`proof`, which sees bytes alone, proves it for each patch).
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from luthier_py.jit import Payload, PayloadKey, payload_key
 from luthier_py.proof.claim import Address, Call, ClonedFunction, Side, Stretch, Value
 from luthier_py.proof.claim import Payload as ClaimedPayload
 from luthier_py.tool import Lanes, Place, Pointer, Variable, WaveVariable
+from luthier_py.tool.types import Type
 from luthier_py.tool.variables import Element
 
 SIDES = {Place.BEFORE: Side.BEFORE, Place.AFTER: Side.AFTER}
@@ -35,7 +36,8 @@ def _value(argument: object, homes: Mapping[WaveVariable, Reg]) -> Value:
 
 
 def claimed_function(source: Function, placed: Placed, calls: Calls, homes: Iterable[Reg]) -> ClonedFunction:
-    return ClonedFunction(source.name, source.address, placed.clone.name, tuple(_stretches(placed)),
+    return ClonedFunction(source.name, source.address, placed.clone.name, source.isa.wave_size,
+                          tuple(_stretches(placed)),
                           tuple(_calls(placed, calls)), tuple(homes))
 
 
@@ -84,10 +86,15 @@ def _of(item: Single) -> tuple[int, int]:
 
 def claimed_payload(key: PayloadKey, payload: Payload) -> ClaimedPayload:
     """``payload`` in its own registers."""
-    parameters = zip(key.hook.signature.parameters, key.constants, strict=True)
-    pointers = tuple(isinstance(parameter.type, Pointer) for parameter, constant in parameters if constant is None)
+    depths = [_depth(parameter.type) for parameter in key.hook.signature.parameters]
+    given = list(zip(depths, key.constants, strict=True))
     return ClaimedPayload(
         key.hook.name, b"".join(inst.raw for inst in payload.instrs), tuple(slot.reg for slot in payload.params),
-        tuple(slot.reg for slot in payload.results), pointers,
+        tuple(slot.reg for slot in payload.results), tuple(depth for depth, constant in given if constant is None),
+        max((depth for depth, constant in given if constant is not None), default=0),
     )
 
+
+def _depth(type: Type) -> int:
+    """How many times a type is a pointer."""
+    return 1 + _depth(type.element) if isinstance(type, Pointer) else 0

@@ -1,13 +1,32 @@
-"""Proof that an instrumented copy is harmless, from the original's bytes, the copy's, and a claim.
+"""Proof that an instrumented copy is harmless, from the original's bytes, those that are loaded, and a claim.
 
-So far: the copy has every loaded byte of the original where it was, and the clones that the claim names.
+It knows no program, no facts and no pass of those that made the copy. What it proves:
+
+* `objects`: every byte, symbol, descriptor, metadata and dynamic entry of the original is as it was; a clone's
+  descriptor and metadata are the original's, with room for the registers that its code names.
+* `application`, `addresses`: a clone's instructions are the original's, in order, field by field; branches come to the
+  clone of where they went, code makes the addresses that it made, direct calls go to clones, and so do calls through
+  pointers to functions whose address the original has (`dispatch`: tried on numbers).
+* `payloads`: other code is a hook that the claim has, in other registers, between code that only computes. A hook
+  touches memory only through what it was given as a pointer; it sends nothing, stops nothing, leaves nowhere.
+* `runs`: where the application goes on, all that it may still read is what it was: scalar registers, SCC, VCC, M0, EXEC
+  and MODE, vector registers lane by lane, nothing that a load still owes; or it is what the claim declares. Each hook
+  runs once, where the claim says, with the arguments and in the lanes that it says.
+* `distances`: waits and wait states between inserted code and the application's.
+
+What the application may read it finds for itself, in the original's bytes (`graph`, `modes`, `lanes`, `liveness`,
+`pending`). What it trusts: LLVM's compilation of a hook (addresses within what a pointer points to, loops that end),
+the tables of isa and the meanings in isa/semantics, the ABI of calls, and that return addresses are there to return to.
 """
 
 from __future__ import annotations
 
 from luthier_py.errors import CheckFailed, Location
-from luthier_py.loader import load
+from luthier_py.isa import RegSet, instruction_set
+from luthier_py.loader import CodeObject, KernelRecord, load
 from luthier_py.proof.claim import Claim
+from luthier_py.proof.objects import check_apart, check_kernel, check_objects
+from luthier_py.proof.whole import Proved, prove_functions
 
 __all__ = ["Claim", "prove"]
 
@@ -15,11 +34,41 @@ __all__ = ["Claim", "prove"]
 def prove(original: bytes, patched: bytes, claim: Claim, apart: bool = False) -> None:
     """Raises CheckFailed, which says where, at which instruction, and what is wrong. ``apart``: the copy has nothing of
     the original in it, and is bound to one that lies at its own addresses."""
+    if not claim.functions:
+        if patched != original and not apart:
+            raise CheckFailed("the copy is not the original, though nothing was inserted")
+        return
     old, new = load(original), load(patched)
-    for function in claim.functions:
-        symbol = new.symbol(function.symbol)
-        if symbol is None:
-            raise CheckFailed(f"the copy has no symbol {function.symbol}", Location(function.name))
-        for stretch in () if apart else function.stretches:
-            if old.read(stretch.original, stretch.size) != new.read(stretch.original, stretch.size):
-                raise CheckFailed("the copy changes the original's code", Location(function.name, stretch.original))
+    if apart:
+        check_apart(old, new, claim)
+    else:
+        check_objects(old, new, claim)
+    proved: dict[int, Proved] = {}
+    for wave_size in sorted({function.wave_size for function in claim.functions}):
+        isa = instruction_set(old.target, wave_size)
+        proved |= prove_functions(isa, old, new, claim, [f for f in claim.functions if f.wave_size == wave_size], apart)
+    for name, made in claim.kernels.items():
+        _check_kernel(old, new, old.kernel(name), made, claim, proved)
+
+
+def _check_kernel(
+    old: CodeObject, new: CodeObject, record: KernelRecord, made: str, claim: Claim, proved: dict[int, Proved]
+) -> None:
+    function = next((f for f in claim.functions if f.original == record.entry), None)
+    if function is None or function.wave_size != wave_size_of(old, record):
+        raise CheckFailed("the claim has a kernel without its code", Location(record.name))
+    symbol = new.symbol(function.symbol)
+    assert symbol is not None
+    used, seen, work = RegSet(), {record.entry}, [record.entry]
+    while work:
+        each = proved[work.pop()]
+        used |= each.used
+        new_ones = each.callees - seen
+        seen |= new_ones
+        work += new_ones
+    check_kernel(old, new, record, made, symbol.address, used)
+
+
+def wave_size_of(obj: CodeObject, record: KernelRecord) -> int:
+    small = record.descriptor.enable_wavefront_size32 and 32 in obj.target.wave_sizes
+    return 32 if small else max(obj.target.wave_sizes)

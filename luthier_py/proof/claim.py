@@ -52,15 +52,18 @@ Value: TypeAlias = "Reg | Address"
 class Payload:
     """A compiled hook, in registers of its own numbering.
 
-    ``params`` and ``results`` are where it expects arguments and leaves results. ``pointers`` says for each parameter
-    whether the hook declares it a pointer, which it may then read and write memory through.
+    ``params`` and ``results`` are where it expects arguments and leaves results. ``pointers`` says of each parameter
+    how many times the hook declares it a pointer: 1 where it may read and write memory through it, 2 where what it
+    finds there is a pointer again, 0 for numbers.
     """
 
     name: str
     code: bytes
     params: tuple[Reg, ...]
     results: tuple[Reg, ...]
-    pointers: tuple[bool, ...]
+    pointers: tuple[int, ...]
+    absolute: int = 0
+    """The same of numbers in the code itself: the hook was given an address that the tool knows."""
     fields: tuple[int, ...] = ()
     """Offsets of literal dwords in ``code`` that each call has its own numbers for."""
 
@@ -93,6 +96,7 @@ class ClonedFunction:
     name: str
     original: int
     symbol: str
+    wave_size: int
     stretches: tuple[Stretch, ...]
     calls: tuple[Call, ...]
     homes: tuple[Reg, ...]

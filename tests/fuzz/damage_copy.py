@@ -18,7 +18,7 @@ from luthier_py.inject.model import Patched, SourceMap
 from luthier_py.isa import Inst, InstructionSet
 from luthier_py.link import Chunk, Patch, link
 from luthier_py.loader import CodeObject, load
-from luthier_py.pipeline import _checked
+from luthier_py.proof import prove
 from luthier_py.proof.claim import ClonedFunction, Stretch
 
 
@@ -136,8 +136,7 @@ def copy_of(subject: Subject) -> Copy:
 
 def check(subject: Subject, damaged: Damaged) -> None:
     """Raises what the proof raises."""
-    made = subject.made
-    _checked(made.program, made.facts, damaged.patched, damaged.data)
+    prove(subject.made.obj.data, damaged.data, damaged.patched.claim)
 
 
 def _grown(isa: InstructionSet, chunk: Chunk, offset: int, code: bytes) -> Chunk:

@@ -43,7 +43,7 @@ def in_payload(name: str, copy: Copy, rng: random.Random) -> Damaged | None:
         payloads[key] = _with(copy.isa, payloads[key], code, first)
         return payloads
 
-    with mock.patch.object(pipeline, "compile_hooks", compile_hooks), mock.patch.object(pipeline, "_checked", _trust):
+    with mock.patch.object(pipeline, "compile_hooks", compile_hooks), mock.patch.object(pipeline, "prove", _trust):
         planned = pipeline.Planned(made.obj, made.program, made.facts, made.edits, {})
         try:
             again = pipeline.carry_out(planned)

@@ -96,6 +96,7 @@ def _shifted_add(amount: int) -> Callable[[Value, Value], Results]:
 
 scalar("S_ADD_U32", "u32 u32 -> u32 scc", _add_u32)
 scalar("S_SUB_U32", "u32 u32 -> u32 scc", lambda a, b: (a - b, a < b))
+scalar("S_ADD_U64", "u64 u64 -> u64", lambda a, b: a + b)  # s_add_nc_u64
 scalar("S_ADD_I32", "i32 i32 -> i32 scc", _add_i32)
 scalar("S_SUB_I32", "i32 i32 -> i32 scc", _sub_i32)
 scalar("S_ADDC_U32", "u32 u32 scc -> u32 scc", _addc_u32)

@@ -8,10 +8,8 @@ import pytest
 from emulated import ISA, Bench, code_object
 
 from luthier_py import Mutator, Tool, Variable, f32, f64, hook, i32, ptr, sgpr, u32
-from luthier_py.analysis import MODE_FIELD, Pending, computes_plainly
-from luthier_py.analysis.waits import NONE_PENDING
-from luthier_py.inject.check.state import APP, State, step
-from luthier_py.isa import MODE, vgpr
+from luthier_py.analysis import computes_plainly
+from luthier_py.isa import vgpr
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 
@@ -90,29 +88,3 @@ def test_only_writes_of_rounding_and_denormals_and_other_descriptors_count():
         assert computes_plainly([descriptor], [k.function]) is (way in PLAIN), way
         assert not computes_plainly([descriptor.replace(float_denorm_mode_32=0)], [k.function])
         assert not computes_plainly([descriptor.replace(float_round_mode_16_64=1)], [k.function])
-
-
-KEEP, ALTER, RESTORE = (
-    ISA.make("s_getreg_b32", sgpr(30), MODE_FIELD), ISA.make("s_setreg_imm32_b32", MODE_FIELD, 0xF0),
-    ISA.make("s_setreg_b32", MODE_FIELD, sgpr(30)))
-MOVED, CLOBBERED = ISA.make("s_mov_b32", sgpr(31), sgpr(30)), ISA.make("s_mov_b32", sgpr(30), 0)
-FROM_MOVED = ISA.make("s_setreg_b32", MODE_FIELD, sgpr(31))
-WIDER, NARROWER = ISA.make("s_setreg_imm32_b32", 1 | 9 << 11, 0xF0), ISA.make("s_getreg_b32", sgpr(30), ROUNDING)
-
-
-@pytest.mark.parametrize("code, proved", [
-    ([KEEP, ALTER, RESTORE], True),
-    ([KEEP, ALTER, ALTER, RESTORE], True),
-    ([KEEP, MOVED, ALTER, CLOBBERED, FROM_MOVED], True),
-    ([KEEP, ALTER], False),
-    ([ALTER, KEEP, RESTORE], False),
-    ([KEEP, ALTER, CLOBBERED, RESTORE], False),
-    ([KEEP, WIDER, RESTORE], False),
-    ([NARROWER, ALTER, RESTORE], False),
-    ([RESTORE], False),
-])
-def test_the_proof_follows_mode(code, proved):
-    state = State(Pending(NONE_PENDING))
-    for inst in code:
-        step(ISA, inst, state)
-    assert (state.get(MODE) == (APP, MODE)) is proved

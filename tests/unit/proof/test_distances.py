@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from luthier_py.errors import CheckFailed
-from luthier_py.inject.check.distances import Code, check_distances
 from luthier_py.isa import instruction_set, target
+from luthier_py.proof.distances import Code, check_distances
 
 
 def code(isa, listing: str) -> Code:

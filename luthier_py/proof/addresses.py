@@ -1,0 +1,192 @@
+"""Addresses that code makes of the PC, followed through a function and through its clone at once.
+
+In: a function's code, and the instruction of the clone for each of its own. Out: Goes, which says where each jump and
+call through registers goes in the one and in the other, and which addresses are made at all. Invariant: where the two
+hold different addresses, nothing but moves, the adds that make them, and jumps and calls ever looks at them.
+
+Where the copy is apart from the original, the original lies at its own addresses, which are numbers then; the copy lies
+anywhere.
+
+It believes of calls what the ABI says (AMDGPUUsage, "Non-Kernel Functions"): nothing below s32 is read after a call
+that was there before it. And return addresses are there to return to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from luthier_py.errors import CheckFailed
+from luthier_py.isa import SCC, Inst, Operand, OperandKind, OpFlag, RegFile
+from luthier_py.proof.code import Code
+from luthier_py.proof.meanings import UNKNOWN, Term, results
+
+RETURN_ADDRESS = 30  # s[30:31] at the entry of a function
+KEPT_BY_CALLS = 32   # first SGPR that a caller may rely on after a call
+RETURNS: Term = ("return",)
+LOST: Term = ("lost",)
+Pair = tuple[Term, Term]  # in the original, in the clone
+State = dict[int, Pair]   # by scalar register; what is missing is the same in both, whatever it is
+_SAME: Pair = (UNKNOWN, UNKNOWN)
+_LOW = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Goes:
+    """``targets``: by number of the instruction, the address that it goes to and the clone's; RETURNS, UNKNOWN.
+    ``made``: addresses that both make, so that the application may keep them. ``explained``: instructions that make
+    addresses in both."""
+
+    targets: dict[int, Pair] = field(default_factory=dict)
+    made: set[int] = field(default_factory=set)
+    explained: set[int] = field(default_factory=set)
+
+
+def step(
+    state: State, old: Inst, old_pc: int, new: Inst, new_pc: int, apart: bool = False
+) -> tuple[bool, int | None]:
+    """Change ``state`` from before a pair of instructions to after it; whether they made addresses, and the address
+    that is complete now, if both made the same. CheckFailed if something else is made of addresses that differ."""
+    flags = old.op.flags
+    if OpFlag.GETS_PC in flags:
+        reg = old["sdst"].reg
+        assert reg is not None
+        end = old_pc + old.size_bytes
+        olds: dict[int, Term] = {reg.index: end & _LOW, reg.index + 1: end >> 32} if apart else _at(reg.index, end)
+        news = _at(reg.index, new_pc + new.size_bytes) if OpFlag.GETS_PC in new.op.flags else _results(new, {})
+        state.update({place: (term, news.get(place, UNKNOWN)) for place, term in olds.items()})
+        return True, None
+    touched = old.reads.sgpr | old.writes.sgpr
+    if not any(touched >> reg & 1 for reg in state):
+        return False, None
+    moved = [reg for reg, (a, b) in state.items() if a != b and old.reads.sgpr >> reg & 1]
+    made = _made(state, old, new) if OpFlag.SALU in flags and OpFlag.INDIRECT not in flags else {}
+    if moved and OpFlag.INDIRECT not in flags and (not made or any(UNKNOWN in made[reg] for reg in made if reg != SCC)):
+        raise CheckFailed("an address of code is used in a way that is not understood")
+    if OpFlag.CALL in flags:
+        for place in [place for place in state if place < KEPT_BY_CALLS or place == SCC]:
+            del state[place]
+    for place in [place for place in state if old.writes.sgpr >> place & 1]:
+        del state[place]
+    state.update((reg, pair) for reg, pair in made.items() if pair != _SAME)
+    known = bool(made) and all(UNKNOWN not in made[reg] for reg in made if reg != SCC)
+    whole = [_whole(*(state.get(reg - 1 + half, _SAME)[0] for half in (0, 1))) for reg in made if reg != SCC] + [
+        _whole(*(state.get(reg + half, _SAME)[0] for half in (0, 1))) for reg in made if reg != SCC]
+    kept = known and all(a == b for reg, (a, b) in made.items() if reg != SCC)
+    return known, next((term[1] for term in whole if kept and term[0] == "to"), None)
+
+
+def _at(index: int, address: int) -> dict[int, Term]:
+    return {index: ("lo", address & _LOW), index + 1: ("hi", address)}
+
+
+def _made(state: State, old: Inst, new: Inst) -> dict[int, Pair]:
+    sides = [_results(inst, {reg: pair[side] for reg, pair in state.items()}) for side, inst in enumerate((old, new))]
+    return {reg: (term, sides[1].get(reg, UNKNOWN)) for reg, term in sides[0].items()}
+
+
+def _results(inst: Inst, terms: dict[int, Term]) -> dict[int, Term]:
+    found: dict[int, Term] = {}
+    for name, type, term in results(inst, lambda source, bits: read(source, bits, terms), 0):
+        target = inst.find("sdst")
+        if name == "scc":
+            found[SCC] = term
+        elif name == "dst" and target is not None and target.reg is not None:
+            found.update(spread(target.reg.index, target.reg.dwords, term, type.bits))
+    return found
+
+
+def spread(index: int, dwords: int, term: Term, bits: int) -> dict[int, Term]:
+    """A result over the registers that it goes to."""
+    if dwords == 1:
+        return {index: term}
+    if isinstance(term, int):
+        return {index: term & 0xFFFFFFFF, index + 1: term >> 32}
+    return {index: term[1], index + 1: term[2]} if term[0] == "cat" else {index: UNKNOWN, index + 1: UNKNOWN}
+
+
+def read(source: str | Operand, bits: int, terms: dict[int, Term]) -> Term:
+    """What a source holds."""
+    if isinstance(source, str):
+        return terms.get(SCC, UNKNOWN) if source == "scc" else UNKNOWN
+    if source.kind in (OperandKind.CONSTANT, OperandKind.IMMEDIATE):
+        return source.value & (1 << bits) - 1
+    reg = source.reg
+    if reg is None or reg.file is not RegFile.SGPR:
+        return UNKNOWN
+    if bits <= 32:
+        return terms.get(reg.index, UNKNOWN)
+    low, high = terms.get(reg.index, UNKNOWN), terms.get(reg.index + 1, UNKNOWN)
+    if isinstance(low, int) and isinstance(high, int):
+        return low | high << 32
+    return UNKNOWN if UNKNOWN in (low, high) else ("cat", low, high)
+
+
+def follow(
+    code: Code, blocks: Sequence[range], successors: Sequence[Sequence[int]], entries: Sequence[int], function: bool,
+    clone: Callable[[int], tuple[Inst, int]], name: str, apart: bool,
+) -> Goes:
+    """``successors`` of each block in the function, calls stepped over; ``clone`` gives the clone's instruction for one
+    of the original, and its address."""
+    goes = Goes()
+    if not code.flagged(OpFlag.GETS_PC | OpFlag.INDIRECT):
+        return goes
+    start: State = {RETURN_ADDRESS: (RETURNS, RETURNS), RETURN_ADDRESS + 1: (RETURNS, RETURNS)} if function else {}
+    heads: dict[int, State] = {entry: dict(start) for entry in entries}
+    work = list(entries)
+    while work:
+        block = work.pop()
+        state = dict(heads[block])
+        for at in blocks[block]:
+            inst = code.inst(at)
+            if OpFlag.INDIRECT in inst.op.flags:
+                goes.targets[at] = goal_of(inst, state)
+            if state or OpFlag.GETS_PC in inst.op.flags:
+                try:
+                    known, made = step(state, inst, code.pcs[at], *clone(at), apart)
+                except CheckFailed as error:
+                    raise CheckFailed(error.message, code.location(name, at)) from None
+                if known:
+                    goes.explained.add(at)
+                if made is not None:
+                    goes.made.add(made)
+        for following in successors[block]:
+            if following not in heads:
+                heads[following] = dict(state)
+                work.append(following)
+            elif (joined := _join(heads[following], state)) != heads[following]:
+                heads[following] = joined
+                work.append(following)
+    return goes
+
+
+def _join(a: State, b: State) -> State:
+    joined = {}
+    for reg in a.keys() | b.keys():
+        x, y = a.get(reg, _SAME), b.get(reg, _SAME)
+        if x == y:
+            joined[reg] = x
+        elif any(p != q for p, q in (x, y)):
+            joined[reg] = (LOST, UNKNOWN)
+    return joined
+
+
+def goal_of(inst: Inst, state: State) -> Pair:
+    """Where a s_setpc or s_swappc goes."""
+    reg = inst["src0"].reg if inst.find("src0") is not None else None
+    if reg is None or reg.file is not RegFile.SGPR:
+        return _SAME
+    (low, other_low), (high, other_high) = (state.get(reg.index + half, _SAME) for half in (0, 1))
+    if low == high == RETURNS or (reg.index == RETURN_ADDRESS and low == high == UNKNOWN):
+        return RETURNS, RETURNS
+    return _whole(low, high), _whole(other_low, other_high)
+
+
+def _whole(low: Term, high: Term) -> Term:
+    if isinstance(low, int) and isinstance(high, int):
+        return "to", low | high << 32
+    if isinstance(low, int) or isinstance(high, int):
+        return UNKNOWN
+    same = low[0] == "lo" and high[0] == "hi" and low[1] == high[1] & _LOW
+    return ("to", high[1]) if same else UNKNOWN if LOST not in (low, high) else LOST
+

@@ -1,0 +1,222 @@
+"""One clone against its original: the application's instructions are there, and control goes the same ways.
+
+In: a function's body and its clone. Out: nothing, or CheckFailed. Invariant: each instruction of the application is in
+the clone, field by field, but for displacements of branches and numbers that make addresses; whatever leaves one of
+them comes, over inserted code that `runs` has proved, to the one that follows it in the original.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from luthier_py.errors import CheckFailed, Location, Malformed
+from luthier_py.isa import Inst, OperandKind, OpFlag
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.control import Action
+from luthier_py.proof.addresses import Goes
+from luthier_py.proof.claim import ClonedFunction, Side
+from luthier_py.proof.code import Code
+from luthier_py.proof.graph import Body
+from luthier_py.proof.payloads import is_wait
+
+
+@dataclass(eq=False)
+class Clone:
+    """A function's clone at ``base``; ``data`` is its code (mutable: keeps what it has decoded)."""
+
+    function: ClonedFunction
+    code: Code
+    base: int
+    data: bytes
+    known: dict[int, Inst] = field(default_factory=dict)
+
+    def decode(self, pc: int) -> Inst:
+        inst = self.known.get(pc)
+        if inst is None:
+            if not self.base <= pc < self.base + len(self.data) or pc % 4:
+                raise CheckFailed(f"control comes to 0x{pc:x}, outside of the clone", Location(self.function.name))
+            try:
+                inst = self.known[pc] = self.code.isa.decode(self.data, pc - self.base)
+            except Malformed as error:
+                raise CheckFailed(error.message, Location(self.function.name, pc)) from None
+        return inst
+
+    @cached_property
+    def places(self) -> list[int]:
+        """Where the application's instructions stand, by their numbers."""
+        found: list[int] = []
+        pcs = self.code.pcs
+        for stretch in self.function.stretches:
+            shift = self.base + stretch.clone - stretch.original
+            end = stretch.original + stretch.size
+            while len(found) < len(pcs) and pcs[len(found)] < end:
+                found.append(pcs[len(found)] + shift)
+        if len(found) != len(pcs) or sorted(found) != found:
+            raise CheckFailed("the claim has the application's instructions in another order",
+                              Location(self.function.name))
+        return found
+
+    @cached_property
+    def number_at(self) -> dict[int, int]:
+        """Numbers of the application's instructions by where they stand."""
+        return {place: at for at, place in enumerate(self.places)}
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Numbers of the first instructions of stretches."""
+        return [at for at in (self.code.find(stretch.original) for stretch in self.function.stretches)
+                if at is not None]
+
+    def instruction(self, at: int) -> tuple[Inst, int]:
+        """What stands for an instruction of the original, and where."""
+        place = self.places[at]
+        return (self.decode(place) if at in self.changed else self.code.inst(at)), place
+
+    def end(self, at: int) -> int:
+        """Address behind what stands for an instruction."""
+        inst, place = self.instruction(at)
+        return place + inst.size_bytes
+
+    @cached_property
+    def changed(self) -> set[int]:
+        """Numbers of instructions whose bytes are not the original's."""
+        found: set[int] = set()
+        code, at = self.code, 0
+        for stretch in self.function.stretches:
+            stop, offset, first = at, stretch.clone, at
+            raws = []
+            while stop < len(code) and code.pcs[stop] < stretch.original + stretch.size:
+                raws.append(code.inst(stop).raw)
+                stop += 1
+            if self.data[offset:offset + stretch.size] != b"".join(raws):
+                for number, raw in enumerate(raws, first):
+                    if self.data[offset:offset + len(raw)] != raw:
+                        found.add(number)
+                    offset += len(raw)
+            at = stop
+        return found
+
+
+class Departure(NamedTuple):
+    """Control leaves instruction ``source`` (None: comes in) of the original for ``to``; ``start`` is where the clone
+    goes on then."""
+
+    source: int | None
+    to: int
+    start: int
+    taken: bool
+
+
+def departures(body: Body, clone: Clone, goes: Goes) -> Iterator[Departure]:
+    """All of which the clone must be asked where they come to."""
+    code = body.code
+    for entry in body.entries:
+        at = body.blocks[entry].start
+        yield Departure(None, at, clone.base + code.pcs[at] - body.address, False)
+    ends = {at - 1 for at in clone.starts} - {-1} | {len(code) - 1}
+    leaving = code.flagged(OpFlag.TERMINATOR)
+    for at in sorted(ends | set(leaving)):
+        flags = code.inst(at).op.flags
+        falls = not flags & OpFlag.TERMINATOR or flags & OpFlag.CONDITIONAL
+        if falls and at + 1 < len(code) and code.pcs[at + 1] == code.end(at):
+            yield Departure(at, at + 1, clone.end(at), False)
+    for at in leaving:
+        inst = code.inst(at)
+        target = inst.branch_target(code.pcs[at])
+        if target is not None and OpFlag.BRANCH in inst.op.flags:
+            new, place = clone.instruction(at)
+            goal = new.branch_target(place) if at in clone.changed else clone.decode(place).branch_target(place)
+            to = code.find(target)
+            if goal is None or to is None:
+                raise CheckFailed("it goes elsewhere than the original", code.location(body.name, at))
+            yield Departure(at, to, goal, True)
+        elif OpFlag.SETS_PC in inst.op.flags:
+            old, made = goes.targets.get(at, (("unknown",), ("unknown",)))
+            to = code.find(old[1]) if old[0] == "to" else None
+            if to is not None and body.following[body.block_of(at)]:
+                if made[0] != "to":
+                    raise CheckFailed("it goes elsewhere than the original", code.location(body.name, at))
+                yield Departure(at, to, made[1], True)
+
+
+def check_fields(body: Body, clone: Clone, goes: Goes) -> None:
+    """Instructions whose bytes have changed are the original's but for what is recomputed."""
+    for at in sorted(clone.changed):
+        old, new = body.code.inst(at), clone.decode(clone.places[at])
+        if OpFlag.BRANCH in old.op.flags:
+            right = _same_but(old, new, lambda operand: operand.kind is OperandKind.TARGET)
+        elif OpFlag.CLAUSE in old.op.flags:
+            right = is_wait(new) and meaning(new.op) is Action.NOTHING and new.size_bytes == old.size_bytes
+        elif OpFlag.GETS_PC in old.op.flags:  # bound: it becomes part of a number
+            right = at in goes.explained and new.size_bytes == old.size_bytes and old["sdst"] == new["sdst"]
+        elif at in goes.targets:
+            right = OpFlag.CALL in old.op.flags and _same_but(old, new, lambda operand: operand.name == "src0")
+        else:
+            right = at in goes.explained and _same_but(old, new, lambda o: o.kind is OperandKind.CONSTANT)
+        if not right:
+            raise CheckFailed(f"it should be `{body.code.isa.text(old)}`",
+                              Location(body.name, clone.places[at], body.code.isa.text(new)))
+
+
+def _same_but(old: Inst, new: Inst, free: Callable[..., bool]) -> bool:
+    if old.op is not new.op:
+        return False
+    pairs = zip(old.operands, new.operands, strict=True)
+    return all((a.kind, a.reg, a.value) == (b.kind, b.reg, b.value) or (free(a) and a.kind is b.kind) for a, b in pairs)
+
+
+def check_groups(body: Body, clone: Clone) -> None:
+    """A group of memory instructions is whole, or no group any more."""
+    starts = set(clone.starts)
+    for at in body.code.flagged(OpFlag.CLAUSE):
+        if at in clone.changed:
+            continue
+        size = (body.code.inst(at)["simm16"].value & 0x3F) + 1
+        if any(member in starts for member in range(at + 1, min(at + 1 + size, len(body.code)))):
+            raise CheckFailed("something stands in a group of memory instructions",
+                              Location(body.name, clone.places[at], body.code.isa.text(body.code.inst(at))))
+
+
+def check_targets(body: Body, clone: Clone, goes: Goes, bases: Mapping[int, int]) -> None:
+    """Calls and jumps to functions go to their clones; ``bases``: where the clones of functions start."""
+    for at, (old, new) in goes.targets.items():
+        if old[0] == "lost" or new[0] == "lost":
+            raise CheckFailed("where this goes is not the same on all ways", body.code.location(body.name, at))
+        if old[0] != "to" or body.code.find(old[1]) is not None and body.following[body.block_of(at)] and (
+                OpFlag.CALL not in body.code.inst(at).op.flags):
+            continue
+        if new != ("to", bases.get(old[1], old[1])):
+            raise CheckFailed("a call goes elsewhere than the original", code_place(body, clone, at))
+    for at in body.code.flagged(OpFlag.CALL):
+        if body.code.inst(at).branch_target(body.code.pcs[at]) is not None:
+            raise CheckFailed("a call that is relative to the PC cannot be moved", code_place(body, clone, at))
+
+
+def code_place(body: Body, clone: Clone, at: int) -> Location:
+    inst, place = clone.instruction(at)
+    return Location(body.name, place, body.code.isa.text(inst))
+
+
+class CallsAt:
+    """Numbers of the claimed calls of a clone, by where they stand."""
+
+    def __init__(self, body: Body, clone: Clone, first: int) -> None:
+        self.by_side: dict[Side, dict[int, list[int]]] = {side: defaultdict(list) for side in Side}
+        starts = set(clone.starts)
+        for index, call in enumerate(clone.function.calls, first):
+            at = body.code.find(call.point)
+            inside = at is None or (at not in starts if call.side is Side.BEFORE else False)
+            if inside or at is None or (call.side is Side.AFTER and at + 1 < len(body.code) and at + 1 not in starts):
+                raise CheckFailed("the claim has a call where nothing is inserted", Location(body.name, call.point))
+            self.by_side[call.side][at].append(index)
+
+    def wanted(self, departure: Departure) -> list[int]:
+        found = list(self.by_side[Side.BEFORE].get(departure.to, ()))
+        if departure.source is not None:
+            side = Side.TAKEN if departure.taken else Side.AFTER
+            found += self.by_side[side].get(departure.source, ())
+        return found

@@ -1,0 +1,87 @@
+"""The code before an indirect call, run on numbers: pointers to originals become their clones, others stay.
+
+In: a call through a pointer and the inserted code before it. Out: nothing, or CheckFailed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from luthier_py.errors import CheckFailed
+from luthier_py.isa import SCC, Inst, OpFlag
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.control import Action, Branch
+from luthier_py.proof.application import Clone
+from luthier_py.proof.graph import Body
+from luthier_py.proof.meanings import results
+from luthier_py.proof.payloads import number
+from luthier_py.proof.pending import NOTHING
+from luthier_py.proof.runs import Now, Runner, read_now, spread_out
+
+_LOW = (1 << 32) - 1
+LONGEST = 1 << 16
+_FAR = (4, 1 << 32, 1 << 40)
+
+
+def check_dispatch(
+    body: Body, clone: Clone, at: int, start: int, bases: Mapping[int, int], runner: Runner, far: int
+) -> None:
+    """``bases``: functions that pointers may hold, and where their clones start; the copy lies ``far`` behind its own
+    addresses."""
+    pointer, called = body.code.inst(at)["src0"].reg, clone.instruction(at)[0]["src0"].reg
+    if pointer is None or called is None:
+        raise runner.fail("a call of this form cannot be proved", clone.places[at])
+    wanted = {address: bases[address] + far if address in bases else address
+              for known in bases for address in (known, *(known + more for more in _FAR))}
+    for address, expected in wanted.items():
+        now = Now(NOTHING, {pointer.index: address & _LOW, pointer.index + 1: address >> 32})
+        _run(clone, start, clone.places[at], now, runner, far)
+        if [now.get(called.index + half) for half in (0, 1)] != [expected & _LOW, expected >> 32]:
+            raise CheckFailed(f"the patch could change the application: a call of 0x{address:x} goes astray",
+                              runner.fail("", clone.places[at]).where)
+
+
+def _run(clone: Clone, start: int, end: int, now: Now, runner: Runner, far: int) -> None:
+    pc = start
+    for _ in range(LONGEST):
+        if pc == end:
+            return
+        known = runner.tool.calls.get(pc)
+        if known is not None:
+            pc = runner.ends[pc]
+            continue
+        inst = clone.decode(pc)
+        target = inst.branch_target(pc)
+        if target is not None and _taken(inst, now, runner, pc):
+            pc = target
+            continue
+        if target is None:
+            _step(inst, pc + far, now)
+        pc += inst.size_bytes
+    raise runner.fail("the code before a call does not end", start)
+
+
+def _taken(inst: Inst, now: Now, runner: Runner, pc: int) -> bool:
+    if OpFlag.CONDITIONAL not in inst.op.flags:
+        return True
+    row = meaning(inst.op)
+    flag = now.get(SCC)
+    if isinstance(row, Branch) and row.register == "exec":
+        return False
+    if not isinstance(row, Branch) or row.register != "scc" or not isinstance(flag, int):
+        raise runner.fail("the code before a call depends on something else than its pointer", pc)
+    return bool(flag) is not row.if_zero
+
+
+def _step(inst: Inst, pc: int, now: Now) -> None:
+    target = inst.find("sdst")
+    reg = target.reg if target is not None else None
+    if meaning(inst.op) is Action.GETPC and reg is not None:
+        end = pc + inst.size_bytes
+        now.terms.update({reg.index: end & _LOW, reg.index + 1: end >> 32})
+        return
+    for name, _, term in results(inst, lambda source, bits: read_now(source, bits, now), 64):
+        if name == "scc":
+            now.terms[SCC] = term
+        elif name == "dst" and reg is not None:
+            now.terms.update(spread_out(number(reg), reg.dwords, term))

@@ -1,0 +1,157 @@
+"""Which masks a lane may be in: the ways through the application as one lane sees it.
+
+In: the graph. Out: Lanes: each node cut into segments in which masks stay, and for each the states that a lane may be
+in. Invariant: whatever a kernel's input, each lane is in one of the states listed, and goes on to one of `onward`.
+
+A state is two sets of masks as bits: those of which it is known whether the lane is in them, and those it is in. EXEC
+is always known. Masks that cannot come to matter to EXEC any more are forgotten, and where there would be too many
+states all masks but EXEC are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from luthier_py.isa import EXEC
+from luthier_py.proof.code import within
+from luthier_py.proof.graph import Graph, solved
+from luthier_py.proof.masks import ONE, ZERO, Bit, Change, change
+
+MOST = 16
+ON = 1 << EXEC
+State = tuple[int, int]  # known, in
+Onward = Mapping[State, tuple[State, ...]]
+EITHER: frozenset[State] = frozenset({(ON, ON), (ON, 0)})
+Known = tuple[frozenset[State], bool]  # states; whether there were too many once
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Instructions up to ``stop``, the last of which may change masks."""
+
+    start: int
+    stop: int
+    onward: Onward
+
+
+class Lanes:
+    """The solution."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        found = [{kind: made for kind, inst in enumerate(body.code.insts) if (made := change(body.code.isa, inst))}
+                 for body in graph.bodies]
+        writing = [[at for at, kind in enumerate(body.code.kinds) if kind in found[k]]
+                   for k, body in enumerate(graph.bodies)]
+        changes: list[list[tuple[int, Change]]] = []
+        for node in graph.nodes:
+            kinds = graph.bodies[node.function].code.kinds
+            part = within(writing[node.function], node.span)
+            changes.append([(at, found[node.function][kinds[at]]) for at in part])
+        self.wanted = self._wanted(changes)
+        self.changes = [self._that_matter(k, each) for k, each in enumerate(changes)]
+        boundary: list[Known | None] = [(EITHER, False) if k in graph.kernels | graph.arrives else None
+                                        for k in range(len(graph.nodes))]
+        heads = solved(range(len(graph.nodes)), graph.successors, boundary, _join, self._through, self._along)
+        self.heads: list[Known] = [(EITHER, True) if head is None else head for head in heads]
+        self.segments = [self._segments(k) for k in range(len(graph.nodes))]
+
+    def _wanted(self, changes: list[list[tuple[int, Change]]]) -> list[int]:
+        """Masks that may come to matter to EXEC, at the head of each node."""
+        def flow(k: int, wanted: int) -> int:
+            for _, each in reversed(changes[k]):
+                wanted = _before(each, wanted)
+            return wanted
+
+        count = len(self.graph.nodes)
+        ends = solved(range(count - 1, -1, -1), self.graph.predecessors, [ON] * count, int.__or__, flow)
+        return [flow(k, end or ON) for k, end in enumerate(ends)]
+
+    def _that_matter(self, k: int, changes: list[tuple[int, Change]]) -> list[tuple[int, Change, int]]:
+        """Those of a node, each with the masks that matter behind it."""
+        wanted = ON
+        for following in self.graph.successors[k]:
+            wanted |= self.wanted[following]
+        found = []
+        for at, each in reversed(changes):
+            before = _before(each, wanted)
+            if before != wanted or each.written & wanted:
+                found.append((at, each, wanted))
+            wanted = before
+        return found[::-1]
+
+    def _through(self, k: int, known: Known) -> Known:
+        states = known[0]
+        for _, each, wanted in self.changes[k]:
+            states = _union(_moved(each, wanted, states))
+        return states, False
+
+    def _along(self, k: int, target: int, known: Known) -> Known:
+        return _only(known[0], self.wanted[target]), False
+
+    def arriving(self, k: int, state: State) -> State:
+        """The state of a node's head that a lane in ``state`` is in when it comes there."""
+        wanted = ON if self.heads[k][1] else self.wanted[k]
+        return state[0] & wanted, state[1] & wanted
+
+    def _segments(self, k: int) -> tuple[Segment, ...]:
+        span, states = self.graph.nodes[k].span, self.heads[k][0]
+        found, start = [], span.start
+        for at, each, wanted in self.changes[k]:
+            onward = _moved(each, wanted, states)
+            found.append(Segment(start, at + 1, onward))
+            start, states = at + 1, _union(onward)
+        return (*found, Segment(start, span.stop, {state: (state,) for state in states}))
+
+
+def _before(each: Change, wanted: int) -> int:
+    before = wanted & ~each.written
+    if any(wanted >> target & 1 for target in each.targets):
+        for source in each.sources:
+            before |= 1 << source if source >= 0 else 0
+    return before | ON
+
+
+def _moved(each: Change, wanted: int, states: Iterable[State]) -> Onward:
+    onward = {state: next_states(each, state, wanted) for state in states}
+    if len(_union(onward)) <= MOST:
+        return onward
+    return {state: tuple(_only(after, ON)) for state, after in onward.items()}
+
+
+def next_states(each: Change, state: State, wanted: int) -> tuple[State, ...]:
+    """Where a lane goes from a state; two where its bit of EXEC is not known."""
+    known, has = state
+    bits = each.compute(tuple(_bit(state, source) for source in each.sources))
+    known &= ~each.lost
+    for target, bit in zip(each.targets, bits, strict=True):
+        mask = 1 << target
+        known = known & ~mask if bit is None else known | mask
+        has = has | mask if bit else has & ~mask
+    known &= wanted
+    has &= known
+    if known & ON:
+        return ((known, has),)
+    return (known | ON, has), (known | ON, has | ON)
+
+
+def _bit(state: State, source: int) -> Bit:
+    if source < 0:
+        return 0 if source == ZERO else 1 if source == ONE else None
+    return state[1] >> source & 1 if state[0] >> source & 1 else None
+
+
+def _union(onward: Onward) -> frozenset[State]:
+    return frozenset(state for after in onward.values() for state in after)
+
+
+def _only(states: Iterable[State], masks: int) -> frozenset[State]:
+    return frozenset((known & masks, has & masks) for known, has in states)
+
+
+def _join(a: Known, b: Known) -> Known:
+    states = a[0] | b[0]
+    if a[1] or b[1] or len(states) > MOST:
+        return _only(states, ON), True
+    return states, False

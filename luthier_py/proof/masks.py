@@ -1,0 +1,145 @@
+"""What instructions do to lane masks, seen from one lane: bits of one lane, each 0, 1 or not known.
+
+In: an instruction. Out: for the masks that it writes, a function of the bits of others. Read from isa/semantics: logic
+on whole masks is logic on the bits of each lane. Invariant: what is not understood is not known, never wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+from luthier_py.isa import EXEC, Inst, InstructionSet, OperandKind, OpFlag, RegFile
+from luthier_py.isa.semantics import Scalar, meaning
+from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
+from luthier_py.proof.meanings import sources_of
+
+Bit = int | None
+MASKS = (1 << 128) - 1  # scalar registers that may hold masks
+ZERO, ONE, ANY = -1, -2, -3
+
+
+class Change(NamedTuple):
+    """An instruction's effect on masks, which are named by their first register: ``targets`` become what ``compute``
+    makes of the bits of ``sources`` (masks, ZERO, ONE or ANY); ``lost`` are not known any more."""
+
+    targets: tuple[int, ...]
+    sources: tuple[int, ...]
+    compute: Callable[[tuple[Bit, ...]], tuple[Bit, ...]]
+    lost: int
+
+    @property
+    def written(self) -> int:
+        found = self.lost
+        for target in self.targets:
+            found |= 1 << target
+        return found
+
+
+class _OneLane:
+    """Ops of the bit of one lane in whole masks; other values are not known."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+
+    def constant(self, type: Type, value: int | float) -> Value:
+        whole = (1 << self.width) - 1
+        same = type.bits == self.width and isinstance(value, int)
+        return Value(self, type, {0: 0, whole: 1}.get(int(value) & whole) if same else None)
+
+    def apply(self, prim: Prim, type: Type, *operands: Value) -> Value:
+        rule = _RULES.get(prim)
+        same = type.bits == self.width and rule is not None
+        return Value(self, type, rule(*(operand.ref for operand in operands)) if same and rule is not None else None)
+
+
+def _and(a: Bit, b: Bit) -> Bit:
+    return 0 if a == 0 or b == 0 else None if a is None or b is None else 1
+
+
+def _or(a: Bit, b: Bit) -> Bit:
+    return 1 if a == 1 or b == 1 else None if a is None or b is None else 0
+
+
+def _xor(a: Bit, b: Bit) -> Bit:
+    return None if a is None or b is None else a ^ b
+
+
+_RULES: dict[Prim, Callable[..., Bit]] = {
+    Prim.AND: _and, Prim.OR: _or, Prim.XOR: _xor, Prim.BITS: lambda a: a,
+    Prim.SELECT: lambda condition, a, b: a if a == b else None,
+}
+
+
+@lru_cache(maxsize=1 << 14)
+def change(isa: InstructionSet, inst: Inst) -> Change | None:
+    """What ``inst`` does to masks; None where it writes no register that may hold one."""
+    written = inst.writes.sgpr & MASKS
+    if not written:
+        return None
+    step = isa.wave_size // 32
+    lost = 0
+    for index in range(written.bit_length()):
+        if written >> index & 1:
+            lost |= 1 << index - index % step
+    row = meaning(inst.op)
+    if OpFlag.VALU in inst.op.flags:
+        found = _compared(inst, lost)
+    else:
+        found = _computed(isa, inst, row) if isinstance(row, Scalar) else None
+    if found is None:
+        return Change((), (), lambda bits: (), lost)
+    return found._replace(lost=lost & ~found.written)
+
+
+def _compared(inst: Inst, masks: int) -> Change | None:
+    """A comparison gives 0 in lanes that are not active."""
+    if inst.writes.vgpr or inst.writes.agpr or inst.find("vdst") is not None or OpFlag.DPP in inst.op.flags:
+        return None
+    targets = tuple(index for index in range(masks.bit_length()) if masks >> index & 1)
+    return Change(targets, (EXEC,), lambda bits: (_and(bits[0], None),) * len(targets), 0)
+
+
+def _computed(isa: InstructionSet, inst: Inst, row: Scalar) -> Change | None:
+    """Logic on one mask, or on two of 32 lanes at once."""
+    target = inst.find("sdst")
+    if target is None or target.reg is None or target.reg.dwords * 32 < isa.wave_size:
+        return None
+    width = target.reg.dwords * 32
+    parts = range(width // isa.wave_size)
+    slots = sources_of(inst.op)
+    types = [slot.type if slot.type.bits else Type(Kind.UINT, width) for slot, _ in slots]
+    if not any(type.bits == width for type in types):
+        return None
+    chosen = [[EXEC + part if slot.name == "exec" else _source(isa, inst, name, type, width, part)
+               for (slot, name), type in zip(slots, types, strict=True)] for part in parts]
+    places = [k for k, slot in enumerate(row.signature.results) if slot.name != "scc"]
+    names = [(EXEC if row.signature.results[k].name == "exec" else target.reg.index) + part
+             for part in parts for k in places]
+    ops, count = _OneLane(width), len(types)
+
+    def compute(bits: tuple[Bit, ...]) -> tuple[Bit, ...]:
+        found: list[Bit] = []
+        for part in parts:
+            mine = bits[part * count:(part + 1) * count]
+            made = row.compute(*(Value(ops, type, bit) for type, bit in zip(types, mine, strict=True)))
+            made = made if isinstance(made, tuple) else (made,)
+            found += [made[k].ref if made[k].type.bits == width else None for k in places]
+        return tuple(found)
+
+    sources = tuple(source for part in chosen for source in part)
+    return Change(tuple(names), sources, lru_cache(maxsize=None)(compute), 0)
+
+
+def _source(isa: InstructionSet, inst: Inst, name: str | None, type: Type, width: int, part: int) -> int:
+    operand = inst.find(name) if name is not None else None
+    if operand is None or type.bits != width:
+        return ANY
+    if operand.kind is OperandKind.CONSTANT:
+        whole = (1 << isa.wave_size) - 1
+        return {0: ZERO, whole: ONE}.get(operand.value >> part * isa.wave_size & whole, ANY)
+    reg = operand.reg
+    if reg is None or reg.file is not RegFile.SGPR or reg.dwords * 32 != width:
+        return ANY
+    return reg.index + part * isa.wave_size // 32

@@ -1,0 +1,190 @@
+"""What scalar instructions compute, as terms: the one place where the proof reads isa/semantics for values.
+
+In: an instruction and what its sources hold. Out: what its results hold. Invariant: a term that is not UNKNOWN is what
+the instruction computes in every run.
+
+A term is an int (bits), or a tuple: ("reg", n) is what register n held at the start; ("lo", a) and ("hi", a) are halves
+of the address at which what the object has at ``a`` is loaded; ("cat", low, high) is both halves of 64 bits;
+("flag", t) is 1 where t holds, else 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeAlias
+
+from luthier_py.isa import Inst, Operand
+from luthier_py.isa.instruction import OpInfo
+from luthier_py.isa.semantics import Lanes, Scalar, meaning
+from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
+from luthier_py.isa.semantics.meaning import Slot
+
+Term: TypeAlias = Any
+UNKNOWN: Term = ("unknown",)
+_LOW = (1 << 32) - 1
+_WIDE = (1 << 64) - 1
+_DESTINATIONS = ("sdst", "vdst")
+_VALUES = ("src0", "src1", "src2", "imm", "simm16")
+
+
+@cache
+def sources_of(op: OpInfo) -> tuple[tuple[Slot, str | None], ...]:
+    """For each source of a value's meaning its slot and the operand that it comes from; None where it is a register
+    that the slot names."""
+    row = meaning(op)
+    assert isinstance(row, (Scalar, Lanes))
+    names = [info.name for info in op.operands if info.name in _VALUES]
+    destination = next((info.name for info in op.operands if info.name in _DESTINATIONS), None)
+    plain = sum(not slot.special for slot in row.signature.sources)
+    if isinstance(row, Scalar) and len(names) < plain and destination is not None:
+        names.insert(0, destination)
+    found: list[tuple[Slot, str | None]] = []
+    for slot in row.signature.sources:
+        if slot.name == "old":
+            found.append((slot, destination))
+        elif slot.special:
+            found.append((slot, None))
+        else:
+            found.append((slot, names.pop(0) if names else None if slot.name == "b" else destination))
+    return tuple(found)
+
+
+class _Terms:
+    """Ops of terms."""
+
+    def constant(self, type: Type, value: int | float) -> Value:
+        if isinstance(value, float) or type.kind is Kind.FLOAT:
+            return Value(self, type, UNKNOWN)
+        return Value(self, type, value & (1 << type.bits) - 1)
+
+    def apply(self, prim: Prim, type: Type, *operands: Value) -> Value:
+        rule = _RULES.get(prim)
+        return Value(self, type, UNKNOWN if rule is None else rule(type, operands))
+
+
+TERMS = _Terms()
+Operands = tuple[Value, ...]
+
+
+def _refs(operands: Operands) -> list[Term]:
+    return [operand.ref for operand in operands]
+
+
+def _bits(type: Type, operands: Operands) -> Term:
+    return operands[0].ref
+
+
+def _add(type: Type, operands: Operands) -> Term:
+    a, b = _refs(operands)
+    if isinstance(a, int):
+        a, b = b, a
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b & (1 << type.bits) - 1
+    if b == 0:
+        return a
+    if a[0] == "lo" and isinstance(b, int):
+        return "lo", a[1] + b & _LOW
+    if isinstance(b, int) and a[0] == "cat" and a[1][0] == "lo" and a[2][0] == "hi" and a[1][1] == a[2][1] & _LOW:
+        return address(a[2][1] + b)
+    if a[0] == "zext" and a[1][0] == "hi" and isinstance(b, int):
+        return "high sum", a[1][1] + (b << 32)
+    if not isinstance(b, int) and b[0] == "zext" and b[1][0] == "below":
+        if a[0] == "zext" and a[1][0] == "hi":
+            a = "high sum", a[1][1]
+        total, before = b[1][1], b[1][2]
+        if a[0] == "high sum" and a[1] & _LOW == before:
+            return "high", a[1] + (total - before & _LOW) & _WIDE
+    return UNKNOWN
+
+
+def address(at: int) -> Term:
+    """Where what the object has at ``at`` is loaded."""
+    return "cat", ("lo", at & _LOW), ("hi", at & _WIDE)
+
+
+def _resize(type: Type, operands: Operands) -> Term:
+    (a,), have = _refs(operands), operands[0].type
+    if isinstance(a, int):
+        if have.kind is Kind.SINT and a >> have.bits - 1:
+            a -= 1 << have.bits
+        return a & (1 << type.bits) - 1
+    if type.bits == 32 and a[0] == "cat":
+        return a[1]
+    if type.bits == 32 and a[0] == "high":
+        return "hi", a[1]
+    if type.bits == 32 and a[0] == "high sum":
+        return "hi", a[1] & _WIDE
+    if type.bits == 64 and have.kind is not Kind.SINT:
+        return "zext", a
+    if type.bits == 16 and a[0] == "hi":
+        return "low of hi", a[1]
+    if type.bits == 32 and a[0] == "low of hi" and have.kind is Kind.SINT:
+        return "hi", a[1]  # addresses have no more than 48 bits; s_getpc leaves the sign of the upper half to this
+    return UNKNOWN
+
+
+def _below(type: Type, operands: Operands) -> Term:
+    a, b = _refs(operands)
+    if isinstance(a, int) and isinstance(b, int):
+        if operands[0].type.kind is Kind.SINT:
+            half = 1 << operands[0].type.bits - 1
+            a, b = a ^ half, b ^ half
+        return int(a < b)
+    if not isinstance(a, int) and not isinstance(b, int) and a[0] == b[0] == "lo":
+        return "below", a[1], b[1]
+    return UNKNOWN
+
+
+def _equal(wanted: bool) -> Callable[[Type, Operands], Term]:
+    def rule(type: Type, operands: Operands) -> Term:
+        a, b = _refs(operands)
+        if isinstance(a, int) and isinstance(b, int):
+            return int((a == b) is wanted)
+        if not wanted and b == 0 and a[0] == "flag":
+            return a[1]
+        return UNKNOWN
+
+    return rule
+
+
+def _select(type: Type, operands: Operands) -> Term:
+    condition, a, b = _refs(operands)
+    if isinstance(condition, int):
+        return a if condition else b
+    return a if a == b else ("flag", condition) if (a, b) == (1, 0) and condition != UNKNOWN else UNKNOWN
+
+
+def _folded(compute: Callable[[int, int], int]) -> Callable[[Type, Operands], Term]:
+    def rule(type: Type, operands: Operands) -> Term:
+        a, b = _refs(operands)
+        return compute(a, b) & (1 << type.bits) - 1 if isinstance(a, int) and isinstance(b, int) else UNKNOWN
+
+    return rule
+
+
+_RULES: dict[Prim, Callable[[Type, Operands], Term]] = {
+    Prim.BITS: _bits, Prim.ADD: _add, Prim.RESIZE: _resize, Prim.LT: _below, Prim.EQ: _equal(True),
+    Prim.NE: _equal(False), Prim.SELECT: _select, Prim.SUB: _folded(int.__sub__), Prim.AND: _folded(int.__and__),
+    Prim.OR: _folded(int.__or__), Prim.XOR: _folded(int.__xor__),
+    Prim.SHL: _folded(lambda a, b: a << (b & 63)),
+}
+
+Read = Callable[[str | Operand, int], Term]
+"""What a register that a meaning names, or an operand, holds; the second argument is its width in bits."""
+
+
+def results(inst: Inst, read: Read, width: int) -> list[tuple[str, Type, Term]]:
+    """What an instruction whose meaning is a value computes: where it goes ("dst", "scc", "exec"), and the term."""
+    row = meaning(inst.op)
+    if not isinstance(row, (Scalar, Lanes)) or any(slot.count > 1 for slot in row.signature.sources):
+        return []
+    values = []
+    for slot, name in sources_of(inst.op):
+        type = slot.type if slot.type.bits else Type(Kind.UINT, width)
+        operand = inst.find(name) if name is not None else None
+        values.append(Value(TERMS, type, read(operand if operand is not None else slot.name, type.bits)))
+    computed = row.compute(*values)
+    computed = computed if isinstance(computed, tuple) else (computed,)
+    return [(slot.name if slot.special else "dst", value.type, value.ref)
+            for slot, value in zip(row.signature.results, computed, strict=True)]

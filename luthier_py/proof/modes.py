@@ -1,0 +1,154 @@
+"""What else decides what vector instructions of the application do: whether some lane is active, and modes that make
+vector operands relative, or skip vector instructions.
+
+In: the graph. Out: Modes before each node, and `stepped` for the way through one. Invariant: each claim holds whenever
+control gets there. A wave starts with some lane active and both modes off, and so does code that is not known.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from luthier_py.isa import EXEC, MODE, Inst, InstructionSet, OperandKind, OpFlag
+from luthier_py.isa.semantics import Scalar, meaning
+from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
+from luthier_py.isa.semantics.control import Branch
+from luthier_py.isa.vector_modes import Turned, turned
+from luthier_py.proof.code import within
+from luthier_py.proof.graph import Graph, solved
+from luthier_py.proof.meanings import sources_of
+
+_EXEC_BIT = 1 << EXEC
+
+
+class Modes(NamedTuple):
+    """``lanes``: bit i says that the mask in SGPR i has some lane. ``relative``: vector operands may mean other
+    registers. ``skips``: vector instructions may be skipped; ``ending``: not behind the next instruction."""
+
+    lanes: int
+    relative: bool = False
+    skips: bool = False
+    ending: bool = False
+
+    @property
+    def some_lane(self) -> bool:
+        return bool(self.lanes & _EXEC_BIT)
+
+
+_START = Modes(_EXEC_BIT)
+_STRANGE = Modes(0)
+
+
+class _NonZero:
+    """Ops of whether a value is known not to be zero."""
+
+    def constant(self, type: Type, value: int | float) -> Value:
+        return Value(self, type, bool(value))
+
+    def apply(self, prim: Prim, type: Type, *operands: Value) -> Value:
+        refs = [bool(operand.ref) for operand in operands]
+        if prim is Prim.OR:
+            return Value(self, type, any(refs))
+        if prim is Prim.BITS:
+            return Value(self, type, refs[0])
+        return Value(self, type, prim is Prim.SELECT and refs[1] and refs[2])
+
+
+_OPS = _NonZero()
+
+
+def matters(inst: Inst) -> bool:
+    """Whether `stepped` may change anything at this instruction."""
+    return bool(inst.writes.sgpr & ((1 << 128) - 1) or _sets_modes(inst))
+
+
+def _sets_modes(inst: Inst) -> bool:
+    flags = inst.op.flags
+    return bool(flags & OpFlag.INDEXES_REGISTERS and OpFlag.SALU in flags) or bool(inst.writes.sgpr >> MODE & 1)
+
+
+def stepped(isa: InstructionSet, inst: Inst, modes: Modes) -> Modes:
+    """Behind an instruction."""
+    if modes.ending:
+        modes = modes._replace(skips=False, ending=False)
+    written = inst.writes.sgpr & (1 << 128) - 1
+    switch = turned(inst) if _sets_modes(inst) else Turned.NOT
+    if switch in (Turned.BOTH_ON, Turned.RELATIVE_ON, Turned.RELATIVE_OFF):
+        modes = modes._replace(relative=switch is not Turned.RELATIVE_OFF)
+    if switch in (Turned.BOTH_ON, Turned.SKIP_ON, Turned.SKIP_OFF):
+        modes = modes._replace(skips=True, ending=switch is Turned.SKIP_OFF)
+    if not written:
+        return modes
+    kept = modes.lanes & ~(written | written >> 1)
+    return modes._replace(lanes=kept | _nonzero(isa, inst, modes.lanes))
+
+
+def _nonzero(isa: InstructionSet, inst: Inst, lanes: int) -> int:
+    row = meaning(inst.op)
+    target = inst.find("sdst")
+    if not isinstance(row, Scalar) or target is None or target.reg is None:
+        return 0
+    made = _whole(isa, inst, lanes)
+    return sum(1 << reg for reg in made)
+
+
+@lru_cache(maxsize=1 << 16)
+def _whole(isa: InstructionSet, inst: Inst, lanes: int) -> tuple[int, ...]:
+    """Registers of masks that ``inst`` leaves with some lane."""
+    row, width = meaning(inst.op), isa.wave_size
+    values, target = [], inst["sdst"].reg
+    assert target is not None and isinstance(row, Scalar)
+    for slot, name in sources_of(inst.op):
+        type = slot.type if slot.type.bits else Type(Kind.UINT, width)
+        operand = inst.find(name) if name is not None else None
+        some = slot.name == "exec" and bool(lanes & _EXEC_BIT)
+        if operand is not None and operand.kind is OperandKind.CONSTANT:
+            some = bool(operand.value & (1 << type.bits) - 1)
+        elif operand is not None and operand.reg is not None and type.bits == width:
+            some = bool(lanes >> operand.reg.index & 1)
+        values.append(Value(_OPS, type, some))
+    made = row.compute(*values)
+    made = made if isinstance(made, tuple) else (made,)
+    return tuple(EXEC if slot.name == "exec" else target.index
+                 for slot, value in zip(row.signature.results, made, strict=True)
+                 if value.ref and slot.name != "scc" and value.type.bits == width)
+
+
+def solved_modes(graph: Graph) -> list[Modes]:
+    """Before each node; the least that can be known where control never comes."""
+    changing = [body.code.those(matters) for body in graph.bodies]
+    steps = [within(changing[node.function], node.span) for node in graph.nodes]
+    boundary: list[Modes | None] = [_STRANGE if k in graph.arrives else _START if k in graph.kernels else None
+                                    for k in range(len(graph.nodes))]
+
+    def flow(k: int, modes: Modes) -> Modes:
+        code = graph.bodies[graph.nodes[k].function].code
+        for at in steps[k]:
+            modes = stepped(code.isa, code.inst(at), modes)
+        return _settled(modes) if not steps[k] or steps[k][-1] != graph.nodes[k].span[-1] else modes
+
+    found = solved(range(len(graph.nodes)), graph.successors, boundary, _join, flow,
+                   lambda k, target, modes: _along(graph, k, target, modes))
+    return [_STRANGE if modes is None else modes for modes in found]
+
+
+def _join(a: Modes, b: Modes) -> Modes:
+    return Modes(a.lanes & b.lanes, a.relative or b.relative, a.skips or b.skips, a.ending and b.ending)
+
+
+def _settled(modes: Modes) -> Modes:
+    """Behind an instruction that changes nothing."""
+    return modes._replace(skips=False, ending=False) if modes.ending else modes
+
+
+def _along(graph: Graph, k: int, target: int, modes: Modes) -> Modes:
+    """A branch on EXEC being zero goes one way only if some lane is active."""
+    node = graph.nodes[k]
+    body = graph.bodies[node.function]
+    row = meaning(body.code.inst(node.span[-1]).op)
+    ways = body.following[node.block]
+    if not isinstance(row, Branch) or row.register != "exec" or len(ways) != 2:
+        return modes
+    some = ways[1] if row.if_zero else ways[0]
+    return modes._replace(lanes=modes.lanes | _EXEC_BIT) if graph.first[node.function] + some == target else modes

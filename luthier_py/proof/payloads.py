@@ -1,0 +1,330 @@
+"""Compiled hooks: what they may do, worked out once for each, and found again in a clone in other registers.
+
+In: payloads of a claim, and bytes of a clone. Out: Summary, and the registers that a payload's have become. Invariant:
+code that was found is the payload's, instruction by instruction, but for registers (each became one other, no two the
+same), numbers that the claim says, and waits between its instructions.
+
+A payload may compute and wait. It may go round in loops of its own. It may touch global memory through addresses made
+from pointers: what it was given as one, numbers of its own where the claim says so, and pointers that it found there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from itertools import accumulate
+from operator import or_
+
+from luthier_py.errors import CheckFailed, Location, Malformed
+from luthier_py.isa import VCC, Inst, InstructionSet, OperandKind, OpFlag, Reg, RegFile, Space
+from luthier_py.isa.quiet import outside
+from luthier_py.proof.claim import Payload
+from luthier_py.proof.code import ACCUMULATORS, SCALARS, VECTORS, bits_of, ones
+from luthier_py.proof.lanes import ON, State, next_states
+from luthier_py.proof.masks import MASKS, change
+from luthier_py.proof.pending import NOTHING, Pending, issued, owed
+
+START = 1 << 200  # a mask beside others: lanes that were active at the start
+MOST_STATES = 4096
+_SHIFTS = {RegFile.SGPR: 0, RegFile.VGPR: VECTORS, RegFile.AGPR: ACCUMULATORS}
+_MEMORY = OpFlag.VMEM | OpFlag.SMEM | OpFlag.LDS | OpFlag.GDS
+BOTH: tuple[State, State] = ((ON | START, ON | START), (ON | START, 0))
+
+
+def number(reg: Reg) -> int:
+    """Of its first dword, where all files are numbered in a row."""
+    return _SHIFTS[reg.file] + reg.index
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Of one payload: registers in its own numbering that it reads and writes; those that it writes in lanes that were
+    not active at its start; whether EXEC is as it was at its end; what its loads may still write then."""
+
+    insts: tuple[Inst, ...]
+    offsets: tuple[int, ...]
+    reads: int
+    writes: int
+    far_writes: int
+    gives_exec_back: bool
+    owed: int
+    vectors: bool
+
+
+def summary(isa: InstructionSet, payload: Payload) -> Summary:
+    """CheckFailed if the payload does what none may."""
+    insts: list[Inst] = []
+    at = 0
+    while at < len(payload.code):
+        try:
+            insts.append(isa.decode(payload.code, at))
+        except Malformed as error:
+            raise CheckFailed(f"hook {payload.name} is no code: {error.message}") from None
+        at += insts[-1].size_bytes
+    offsets = tuple(accumulate((inst.size_bytes for inst in insts), initial=0))
+    for inst in insts:
+        if (why := outside(inst.op)) is not None or inst.op.spaces & (Space.LDS | Space.GDS) and not _flat(inst):
+            raise _refused(isa, payload, inst, why or "touches local memory")
+    jumps = _jumps(isa, payload, insts, offsets)
+    _check_loops(isa, payload, insts, jumps)
+    _check_addresses(isa, payload, insts, jumps)
+    reads = writes = 0
+    for inst in insts:
+        reads, writes = reads | bits_of(inst.reads), writes | bits_of(inst.writes)
+    far, back = _follow_exec(isa, insts, jumps)
+    vectors = any(inst.op.flags & (OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS) for inst in insts)
+    return Summary(tuple(insts), offsets, reads, writes, far, back, _owed(isa, insts, jumps), vectors)
+
+
+def _flat(inst: Inst) -> bool:
+    return OpFlag.FLAT in inst.op.flags and Space.GLOBAL in inst.op.spaces
+
+
+def _refused(isa: InstructionSet, payload: Payload, inst: Inst, why: str) -> CheckFailed:
+    return CheckFailed(f"hook {payload.name} {why}", Location(None, None, isa.text(inst)))
+
+
+Jumps = list[tuple[int, ...]]
+
+
+def _jumps(isa: InstructionSet, payload: Payload, insts: Sequence[Inst], offsets: Sequence[int]) -> Jumps:
+    """Behind each instruction: the numbers of those that may come next; their count for the end."""
+    number_at = {offset: k for k, offset in enumerate(offsets)}
+    found: Jumps = []
+    for k, inst in enumerate(insts):
+        target = inst.branch_target(offsets[k])
+        if target is None:
+            found.append((k + 1,))
+            continue
+        if target not in number_at:
+            raise _refused(isa, payload, inst, "leaves its own code")
+        falls = (k + 1,) if OpFlag.CONDITIONAL in inst.op.flags else ()
+        found.append((*falls, number_at[target]))
+    return found
+
+
+def _check_loops(
+    isa: InstructionSet, payload: Payload, insts: Sequence[Inst], jumps: Jumps
+) -> None:
+    """What a loop waits for is changed in it."""
+    for k, ways in enumerate(jumps):
+        for start in (to for to in ways if to <= k):
+            inside = range(start, k + 1)
+            written = reduce(or_, (bits_of(insts[at].writes) for at in inside))
+            leaving = [at for at in inside if any(to not in inside for to in jumps[at])]
+            if not any(bits_of(insts[at].reads) & written for at in leaving):
+                raise _refused(isa, payload, insts[k], "goes round for ever")
+
+
+def _follow_exec(isa: InstructionSet, insts: Sequence[Inst], jumps: Jumps) -> tuple[int, bool]:
+    """What is written in lanes that were not active at the start, and whether EXEC comes back."""
+    writes = [bits_of(inst.writes) & ~SCALARS for inst in insts]
+    changes = [change(isa, inst) for inst in insts]
+    far = 0
+    for k, inst in enumerate(insts):
+        if OpFlag.IGNORES_EXEC in inst.op.flags:
+            far |= writes[k]
+    if not any(each is not None and each.written & ON for each in changes):
+        return far, True
+    seen = {(0, state) for state in BOTH}
+    work = list(seen)
+    while work:
+        k, state = work.pop()
+        if k == len(insts) or len(seen) > MOST_STATES:
+            continue
+        if state[1] & ON and not state[1] & START:
+            far |= writes[k]
+        each = changes[k]
+        after = (state,) if each is None else next_states(each, state, MASKS | START)
+        new = {(to, on) for on in after for to in jumps[k]} - seen
+        seen |= new
+        work += new
+    if len(seen) > MOST_STATES:
+        return reduce(or_, writes, far), False
+    return far, all(bool(has & ON) is bool(has & START) for k, (_, has) in seen if k == len(insts))
+
+
+def _owed(isa: InstructionSet, insts: Sequence[Inst], jumps: Jumps) -> int:
+    """Registers that loads may still write at the end."""
+    if not any(inst.op.counters for inst in insts):
+        return 0
+    seen: set[tuple[int, Pending]] = {(0, NOTHING)}
+    work, left = list(seen), 0
+    while work and len(seen) <= MOST_STATES:
+        k, pending = work.pop()
+        if k == len(insts):
+            left |= owed(pending)
+            continue
+        after = issued(isa, insts[k], pending)
+        new = {(to, after) for to in jumps[k]} - seen
+        seen |= new
+        work += new
+    if work:
+        left = -1
+    return left
+
+
+# -- addresses -----------------------------------------------------------------------------------
+
+
+Depths = dict[int, int]  # by register: how many times what it holds is a pointer; 0 is left out
+
+
+def _check_addresses(isa: InstructionSet, payload: Payload, insts: Sequence[Inst], jumps: Jumps) -> None:
+    start: Depths = {}
+    for reg, depth in zip(payload.params, payload.pointers, strict=True):
+        start.update({number(reg) + k: depth for k in range(reg.dwords) if depth})
+    into: dict[int, Depths] = {0: start}
+    work = [0]
+    while work:
+        k = work.pop()
+        if k == len(insts):
+            continue
+        after = _depths_after(isa, payload, insts[k], into[k])
+        for to in jumps[k]:
+            old = into.get(to)
+            new = after if old is None else {reg: min(d, after[reg]) for reg, d in old.items() if reg in after}
+            if new != old:
+                into[to] = new
+                work.append(to)
+
+
+def _depths_after(isa: InstructionSet, payload: Payload, inst: Inst, depths: Depths) -> Depths:
+    found = 0
+    if inst.op.flags & _MEMORY and inst.op.spaces:
+        found = _address_depth(inst, depths)
+        if not found:
+            raise _refused(isa, payload, inst, "touches memory at an address that is not made of a pointer")
+        found -= 1
+    elif not inst.op.flags & _MEMORY:
+        reads = bits_of(inst.reads)
+        found = max((depth for reg, depth in depths.items() if reads >> reg & 1), default=0)
+        if payload.absolute and any(operand.kind is OperandKind.CONSTANT for operand in inst.operands):
+            found = max(found, payload.absolute)
+    writes = bits_of(inst.writes)
+    after = {reg: depth for reg, depth in depths.items() if not writes >> reg & 1}
+    if found:
+        after.update(dict.fromkeys(ones(writes), found))
+    return after
+
+
+def _address_depth(inst: Inst, depths: Depths) -> int:
+    if Space.SCRATCH in inst.op.spaces and not _flat(inst):
+        return 0
+    for name in ("saddr", "sbase", "vaddr"):
+        operand = inst.find(name)
+        if operand is not None and operand.reg is not None and operand.reg.dwords >= 2:
+            first = number(operand.reg)
+            return min(depths.get(first + k, 0) for k in range(2))
+    return 0
+
+
+# -- matching ------------------------------------------------------------------------------------
+
+Renaming = dict[int, int]  # from the payload's registers to the clone's, all general
+Decode = Callable[[int], Inst]
+
+
+@lru_cache(maxsize=1 << 16)
+def _alike(old: Inst, new: Inst, literals_differ: bool) -> tuple[tuple[int, int], ...] | None:
+    """The registers that have become others if that is all that differs; None if more does."""
+    if old.op is not new.op or (old.literal != new.literal and not literals_differ):
+        return None
+    pairs = []
+    for a, b in zip(old.operands, new.operands, strict=True):
+        if a.reg is not None and b.reg is not None:
+            if (a.kind, a.reg.file, a.reg.dwords, a.value) != (b.kind, b.reg.file, b.reg.dwords, b.value):
+                return None
+            pairs += [(number(a.reg) + k, number(b.reg) + k) for k in range(a.reg.dwords)]
+        elif a.kind is OperandKind.TARGET and b.kind is OperandKind.TARGET:
+            continue
+        elif (a.kind, a.reg, a.value) != (b.kind, b.reg, b.value) and not (
+                literals_differ and a.kind is b.kind is OperandKind.CONSTANT):
+            return None
+    return tuple(pairs)
+
+
+def found_at(
+    isa: InstructionSet, payload: Payload, known: Summary, start: int, decode: Decode, constants: Sequence[int]
+) -> tuple[list[int], Renaming]:
+    """Where the instructions of a payload that starts at ``start`` stand and end, and what its registers have become;
+    CheckFailed if it is not there. ``decode`` gives the instruction at an address of the clone."""
+    renaming: Renaming = {}
+    places: list[int] = []
+    pc = start
+    fields = dict(zip(payload.fields, constants, strict=True))
+    for k, inst in enumerate(known.insts):
+        here = [field for field in fields if known.offsets[k] <= field < known.offsets[k + 1]]
+        new = decode(pc)
+        while (pairs := _alike(inst, new, bool(here))) is None and _between(new):
+            pc = _onward(pc, new)
+            new = decode(pc)
+        if pairs is None or any(renaming.setdefault(a, b) != b for a, b in pairs):
+            raise CheckFailed(f"hook {payload.name} is not as it was compiled: here should be `{isa.text(inst)}`",
+                              Location(None, pc, isa.text(new)))
+        if any(new.literal != fields[field] for field in here):
+            raise CheckFailed(f"hook {payload.name} has another constant than the claim says",
+                              Location(None, pc, isa.text(new)))
+        places.append(pc)
+        pc += new.size_bytes
+    if len(set(renaming.values())) != len(renaming) or not all(
+            a == b or _exchangeable(known, a, b) for a, b in renaming.items()):
+        raise CheckFailed(f"registers of hook {payload.name} have become others that they cannot be",
+                          Location(None, start))
+    _check_jumps(payload, known, [*places, pc], decode, isa)
+    return [*places, pc], renaming
+
+
+def _exchangeable(known: Summary, a: int, b: int) -> bool:
+    """Whether register ``a`` of a payload can be ``b`` of a clone: neither has a meaning of its own."""
+    plain = not VCC <= a < VECTORS and not VCC + 2 <= b < VECTORS
+    return plain and (b not in (VCC, VCC + 1) or not (known.reads | known.writes) >> VCC & 3)
+
+
+def _between(inst: Inst) -> bool:
+    """What may stand between a payload's instructions: waits, and jumps over islands."""
+    return is_wait(inst) or OpFlag.BRANCH in inst.op.flags and OpFlag.CONDITIONAL not in inst.op.flags
+
+
+def is_wait(inst: Inst) -> bool:
+    """Whether an instruction changes nothing at all."""
+    return outside(inst.op) is None and not (inst.writes or inst.op.flags & (
+        OpFlag.BRANCH | OpFlag.VALU | OpFlag.VMEM | OpFlag.SMEM | OpFlag.LDS | OpFlag.CLAUSE))
+
+
+def _onward(pc: int, inst: Inst) -> int:
+    target = inst.branch_target(pc)
+    if target is not None and target <= pc:
+        raise CheckFailed("inserted code goes in a circle", Location(None, pc))
+    return pc + inst.size_bytes if target is None else target
+
+
+def _check_jumps(
+    payload: Payload, known: Summary, places: Sequence[int], decode: Decode, isa: InstructionSet
+) -> None:
+    """Branches go to where the payload's go, over waits and islands."""
+    for k, inst in enumerate(known.insts):
+        offset = inst.branch_target(known.offsets[k])
+        if offset is None:
+            continue
+        goal, wanted = decode(places[k]).branch_target(places[k]), places[known.offsets.index(offset)]
+        ways = {wanted} if offset < len(payload.code) else _ways(wanted, decode, set())
+        if goal is None or not ways & _ways(goal, decode, set(places[:-1])):
+            raise CheckFailed(f"hook {payload.name} goes elsewhere than it was compiled to",
+                              Location(None, places[k], isa.text(decode(places[k]))))
+
+
+def _ways(pc: int, decode: Decode, stops: set[int]) -> set[int]:
+    """``pc``, and where control goes from there over waits and jumps."""
+    found = {pc}
+    while pc not in stops:
+        inst = decode(pc)
+        if not _between(inst):
+            break
+        target = inst.branch_target(pc)
+        pc = pc + inst.size_bytes if target is None else target
+        if pc in found:
+            break
+        found.add(pc)
+    return found

@@ -1,0 +1,127 @@
+"""Which registers loads that are on their way will still write.
+
+In: the graph. Out: what is outstanding before each node, and `issued` for the way through one. Invariant: a register
+that an outstanding operation may still write (for exports: read) is among its registers until every way there has
+waited for it.
+
+For each counter there are the registers of operations that finish in the order of their issue, youngest first, and
+those of operations that finish in any order, which only a wait for 0 finishes.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+from luthier_py.isa import Counter, Inst, InstructionSet, OpFlag
+from luthier_py.isa.waitcnt import counters_of, waits_for
+from luthier_py.proof.code import bits_of, within
+from luthier_py.proof.effects import everything
+from luthier_py.proof.graph import Graph, solved
+
+_COUNTERS = tuple(counter for counter in Counter if counter not in (Counter.VS, Counter.X))
+_DEEPEST = 64  # no counter has more than six bits
+Queue: TypeAlias = "tuple[tuple[int, ...], int]"  # in order, youngest first; in any order
+Pending: TypeAlias = "tuple[Queue, ...]"          # by counter
+_NONE: Queue = ((), 0)
+NOTHING: Pending = (_NONE,) * len(_COUNTERS)
+
+
+class _Step(NamedTuple):
+    waits: tuple[tuple[int, int], ...]          # counter, count
+    issues: tuple[tuple[int, int, bool], ...]   # counter, registers, in order
+
+
+@lru_cache(maxsize=1 << 14)
+def _step(isa: InstructionSet, inst: Inst) -> _Step | None:
+    op = inst.op
+    if not op.counters and OpFlag.WAIT not in op.flags:
+        return None
+    waits = tuple((_COUNTERS.index(counter), count) for counter, count in waits_for(isa.target, inst).items()
+                  if counter in _COUNTERS)
+    issues = []
+    for number, counter in enumerate(_COUNTERS):
+        if counter in op.counters:
+            regs = bits_of(inst.writes) & ~bits_of(op.implicit_writes)
+            regs |= bits_of(inst.reads) if counter is Counter.EXP else 0
+            issues.append((number, regs, _in_order(inst, counter)))
+    return _Step(waits, tuple(issues))
+
+
+def _in_order(inst: Inst, counter: Counter) -> bool:
+    """LLVM, SIInsertWaitcnts: counterOutOfOrder."""
+    if counter is Counter.VM:
+        return Counter.LGKM not in inst.op.counters  # FLAT may end in LDS or in memory
+    return counter in (Counter.SAMPLE, Counter.BVH) or counter is Counter.LGKM and OpFlag.LDS in inst.op.flags
+
+
+def issued(isa: InstructionSet, inst: Inst, pending: Pending) -> Pending:
+    """Behind an instruction."""
+    step = _step(isa, inst)
+    if step is None:
+        return pending
+    found = list(pending)
+    for number, count in step.waits:
+        young, mixed = found[number]
+        found[number] = (young[:count], mixed) if count else _NONE
+    for number, regs, in_order in step.issues:
+        young, mixed = found[number]
+        found[number] = _trimmed((regs, *young), mixed) if in_order else (young, mixed | regs)
+    return tuple(found)
+
+
+def _trimmed(young: tuple[int, ...], mixed: int) -> Queue:
+    if len(young) > _DEEPEST:
+        young = (*young[:_DEEPEST - 1], young[_DEEPEST - 1] | young[_DEEPEST])
+    while young and not young[-1]:
+        young = young[:-1]
+    return young, mixed
+
+
+def owed(pending: Pending) -> int:
+    """All registers that are outstanding."""
+    found = 0
+    for young, mixed in pending:
+        found |= mixed
+        for regs in young:
+            found |= regs
+    return found
+
+
+def joined(a: Pending, b: Pending) -> Pending:
+    return a if a == b else tuple(map(_both, a, b))
+
+
+def _both(a: Queue, b: Queue) -> Queue:
+    """Each register at the least of its ages."""
+    if a == b:
+        return a
+    found, seen = [], 0
+    for age in range(max(len(a[0]), len(b[0]))):
+        regs = (a[0][age] if age < len(a[0]) else 0) | (b[0][age] if age < len(b[0]) else 0)
+        found.append(regs & ~seen)
+        seen |= regs
+    return _trimmed(tuple(found), a[1] | b[1])
+
+
+def solved_pending(graph: Graph) -> list[Pending]:
+    """Before each node."""
+    counting = [body.code.those(lambda inst: bool(inst.op.counters) or OpFlag.WAIT in inst.op.flags)
+                for body in graph.bodies]
+    inside = [within(counting[node.function], node.span) for node in graph.nodes]
+
+    def flow(k: int, pending: Pending) -> Pending:
+        code = graph.bodies[graph.nodes[k].function].code
+        for at in inside[k]:
+            pending = issued(code.isa, code.inst(at), pending)
+        return pending
+
+    boundary: list[Pending | None] = [None] * len(graph.nodes)
+    for k in graph.kernels:
+        boundary[k] = NOTHING
+    for k in graph.arrives:
+        target = graph.bodies[graph.nodes[k].function].code.isa.target
+        there = counters_of(target)
+        boundary[k] = tuple(((), everything(target)) if counter in there else _NONE for counter in _COUNTERS)
+    found = solved(range(len(graph.nodes)), graph.successors, boundary, joined, flow)
+    return [NOTHING if pending is None else pending for pending in found]

@@ -1,0 +1,400 @@
+"""Inserted code from where the application leaves off to where it goes on, executed on terms.
+
+In: an address of the clone at which one of the application's instructions has just ended (or control has come in), and
+what is owed where it goes on. Out: Run. Invariant: when it gets there, what the application may still read holds what
+it held before, or what the tool declares, in all lanes in which it may be read; so do EXEC and MODE; and nothing else
+has happened but the calls of hooks that the claim names, each with the arguments that it names.
+
+Values are terms (`meanings`). Lanes are followed as masks (`masks`), one lane that was active at the start and one that
+was not. A vector register's term is the truth for lanes that were active at the start. Where ways meet, values that
+differ become one new value, which is the same for all registers that held the same on either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from luthier_py.errors import CheckFailed, Location
+from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, Operand, OperandKind, OpFlag, Reg
+from luthier_py.isa.quiet import computes
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.control import Action, Branch
+from luthier_py.isa.vector_modes import float_field
+from luthier_py.proof.claim import Address, Call, Payload
+from luthier_py.proof.code import SCALARS, VECTORS, bits_of, ones, registers_of
+from luthier_py.proof.lanes import ON, State, next_states
+from luthier_py.proof.liveness import Live
+from luthier_py.proof.masks import MASKS, Change, change
+from luthier_py.proof.meanings import UNKNOWN, Term, results
+from luthier_py.proof.payloads import BOTH, START, Summary, found_at, number
+from luthier_py.proof.pending import Pending, issued, joined, owed
+
+MOST_STATES = 64
+LONGEST = 1 << 16  # instructions of one run
+_VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """What all runs know: payloads with their summaries, calls by where their payloads start, addresses of variables,
+    registers that the tool keeps."""
+
+    payloads: Sequence[Payload]
+    summaries: Mapping[int, Summary]
+    calls: Mapping[int, tuple[int, Call]]  # clone's address -> its number, the call
+    variables: Mapping[str, int]
+    homes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """What is owed where the application goes on: registers that it may read, loads that were on their way, whether
+    vector instructions do there what they say, and whether the wave ends there."""
+
+    live: Live
+    pending: Pending
+    plain: bool
+    ends: bool
+
+
+@dataclass(slots=True)
+class Now:
+    """What is known at one point of a run (mutable). Terms that are missing are the register's own from the start.
+    ``wanted`` is what the application is to find: what was there, and results that go to it."""
+
+    pending: Pending
+    terms: dict[int, Term] = field(default_factory=dict)
+    wanted: dict[int, Term] = field(default_factory=dict)
+    near: int = 0               # vector registers written in lanes that were active at the start
+    far: int = 0                # and in others
+    lanes: frozenset[State] = frozenset(BOTH)
+    calls: tuple[int, ...] = ()
+    idle_to: int = 0            # until there no lane is active, so that calls may be left out
+
+    def copy(self) -> Now:
+        return replace(self, terms=dict(self.terms), wanted=dict(self.wanted))
+
+    def get(self, register: int) -> Term:
+        return self.terms.get(register, ("reg", register))
+
+    def due(self, register: int) -> Term:
+        return self.wanted.get(register, ("reg", register))
+
+    @property
+    def as_at_start(self) -> bool:
+        """Whether EXEC is what it was."""
+        return all(bool(has & ON) is bool(has & START) for _, has in self.lanes)
+
+    @property
+    def only_those(self) -> bool:
+        """Whether no lane is active that was not at the start."""
+        return not any(has & ON and not has & START for _, has in self.lanes)
+
+
+class Run(NamedTuple):
+    """``to``: the clone's address at which the application goes on. ``calls``: those that ran, in order."""
+
+    to: int
+    calls: tuple[int, ...]
+
+
+class Runner:
+    """Executes runs of one clone. ``decode`` gives its instructions; ``application`` says whether an address is that of
+    an application's instruction."""
+
+    def __init__(
+        self, isa: InstructionSet, tool: Tool, decode: Callable[[int], Inst], application: Callable[[int], bool],
+        name: str,
+    ) -> None:
+        self.isa, self.tool, self.decode, self.application, self.name = isa, tool, decode, application, name
+        self.insts: dict[int, Inst] = {}  # what ran
+        self.ends: dict[int, int] = {}    # of payloads, by their starts
+
+    def fail(self, what: str, pc: int) -> CheckFailed:
+        return CheckFailed(f"the patch could change the application: {what}",
+                           Location(self.name, pc, self.isa.text(self.decode(pc))))
+
+    def run(self, start: int, duty: Duty, cleared: int = 0) -> Run:
+        """``cleared``: registers that must be 0 in the end, where a wave begins."""
+        now = Now(duty.pending, wanted={register: 0 for register in ones(cleared)})
+        waiting: dict[int, Now] = {start: now}
+        arrived: dict[int, Now] = {}
+        steps = 0
+        while waiting:
+            pc = min(waiting)
+            now = waiting.pop(pc)
+            if self.application(pc):
+                arrived[pc] = now
+                continue
+            steps += 1
+            if steps > LONGEST:
+                raise self.fail("inserted code does not end", pc)
+            for to, after in self.onward(pc, now):
+                if to <= pc and not self.is_island(pc):
+                    raise self.fail("inserted code goes in a circle", pc)
+                waiting[to] = _met(waiting[to], after, to) if to in waiting else after
+        if len(arrived) != 1:
+            raise self.fail("inserted code goes to several places of the application", min(arrived, default=start))
+        (to, now), = arrived.items()
+        self.settle(to, now, duty, start)
+        return Run(to, now.calls)
+
+    def is_island(self, pc: int) -> bool:
+        flags = self.decode(pc).op.flags
+        return OpFlag.BRANCH in flags and OpFlag.CONDITIONAL not in flags
+
+    # -- one instruction -------------------------------------------------------------------------
+
+    def onward(self, pc: int, now: Now) -> list[tuple[int, Now]]:
+        """Where control goes from an inserted instruction, and what is known there (``now`` is used up)."""
+        known = self.tool.calls.get(pc)
+        if known is not None:
+            return [self.call(pc, *known, now)]
+        self.insts[pc] = inst = self.decode(pc)
+        if not computes(inst.op):
+            raise self.fail("an inserted instruction is not part of the hook, and does more than compute", pc)
+        target = inst.branch_target(pc)
+        if target is None:
+            self.step(inst, pc, now)
+            return [(pc + inst.size_bytes, now)]
+        if OpFlag.CONDITIONAL not in inst.op.flags:
+            return [(target, now)]
+        row = meaning(inst.op)
+        other = now.copy()
+        if isinstance(row, Branch) and row.register == "exec" and row.if_zero and now.as_at_start:
+            other.idle_to = max(other.idle_to, target)
+        return [(pc + inst.size_bytes, now), (target, other)]
+
+    def step(self, inst: Inst, pc: int, now: Now) -> None:
+        writes = bits_of(inst.writes)
+        self.note_writes(inst, writes, now, pc)
+        if not writes and not inst.op.counters and OpFlag.WAIT not in inst.op.flags:
+            return
+        now.pending = issued(self.isa, inst, now.pending)
+        made = self.made(inst, pc, now)
+        for register in ones(writes):
+            now.terms[register] = made.get(register, UNKNOWN)
+        each = change(self.isa, inst)
+        if each is not None:
+            now.lanes = _after(each, now.lanes)
+
+    def note_writes(self, inst: Inst, writes: int, now: Now, pc: int) -> None:
+        """Which lanes of vector registers are written; nothing may be touched that a load still owes."""
+        outstanding = owed(now.pending)
+        if outstanding & (writes | bits_of(inst.reads)):
+            lost = registers_of(outstanding & (writes | bits_of(inst.reads)))
+            raise self.fail(f"a load may still write {lost}, which is still needed", pc)
+        vectors = writes & ~SCALARS
+        if vectors and (OpFlag.IGNORES_EXEC in inst.op.flags or not now.only_those):
+            now.far |= vectors
+        else:
+            now.near |= vectors
+
+    def made(self, inst: Inst, pc: int, now: Now) -> dict[int, Term]:
+        """Terms of the registers that an instruction writes, where they are known."""
+        row = meaning(inst.op)
+        if row is Action.GETPC:
+            reg, end = inst["sdst"].reg, pc + inst.size_bytes
+            return {} if reg is None else {reg.index: ("lo", end & 0xFFFFFFFF), reg.index + 1: ("hi", end)}
+        if row in (Action.GETREG, Action.SETREG, Action.SETREG_IMM):
+            return _mode_field(inst, row, now)
+        found: dict[int, Term] = {}
+        target = next((o.reg for o in inst.operands if o.name in ("sdst", "vdst")), None)
+        if target is None and not inst.writes.sgpr >> SCC & 1:
+            return found
+        vector = target is not None and number(target) >= VECTORS
+        if vector and (not now.as_at_start or inst.partial_writes or inst.op.may_mask_lanes):
+            return found
+        for name, _, term in results(inst, lambda source, bits: read_now(source, bits, now), self.isa.wave_size):
+            if name == "scc":
+                found[SCC] = term
+            elif name == "dst" and target is not None:
+                found.update(spread_out(number(target), target.dwords, term))
+        return found
+
+    # -- calls -----------------------------------------------------------------------------------
+
+    def call(self, pc: int, index: int, call: Call, now: Now) -> tuple[int, Now]:
+        """A whole payload at once."""
+        payload, known = self.tool.payloads[call.payload], self.tool.summaries[call.payload]
+        try:
+            places, renaming = found_at(self.isa, payload, known, pc, self.decode, call.constants)
+        except CheckFailed as error:
+            where = error.where or Location()
+            raise CheckFailed(error.message, Location(self.name, where.pc or pc, where.text)) from None
+        self.ends[pc] = end = places[-1]
+        at = pc
+        while at < end:
+            self.insts[at] = inst = self.decode(at)
+            at += inst.size_bytes
+        self.check_entry(pc, call, known, now)
+        given: dict[int, Term] = {}
+        for reg, value in zip(payload.params, call.arguments, strict=True):
+            for k in range(reg.dwords):
+                given[number(reg) + k] = self.argument(value, k, now)
+                place = renaming.get(number(reg) + k)
+                if place is not None and now.get(place) != given[number(reg) + k]:
+                    raise self.fail(f"hook {payload.name} does not get {value} as an argument", pc)
+        outstanding = owed(now.pending)
+        touched = _renamed(known.reads | known.writes, renaming)
+        if outstanding & touched:
+            raise self.fail(f"a load may still write {registers_of(outstanding & touched)}, which hook {payload.name} "
+                            "uses", pc)
+        self.pass_over(call, known, renaming, now)
+        values = {}
+        for number_of, (reg, into) in enumerate(zip(payload.results, call.into, strict=True)):
+            for k in range(reg.dwords):
+                term: Term = ("result", index, number_of, k)
+                place = renaming.get(number(reg) + k)
+                if not known.writes >> number(reg) + k & 1:
+                    term = given.get(number(reg) + k, UNKNOWN)  # an argument that is given back
+                elif place is not None:
+                    now.terms[place] = term
+                values[number(into) + k] = term
+        now.wanted.update(values)
+        now.calls = (*now.calls, index)
+        return end, now
+
+    def check_entry(self, pc: int, call: Call, known: Summary, now: Now) -> None:
+        if call.exec is None:
+            right = now.as_at_start
+        else:
+            width = (1 << self.isa.wave_size) - 1
+            low, high = now.get(EXEC), now.get(EXEC + 1)
+            whole = low | (high << 32 if self.isa.wave_size == 64 else 0) if isinstance(low, int) and (
+                isinstance(high, int) or self.isa.wave_size == 32) else None
+            right = whole == call.exec & width
+        if not right:
+            raise self.fail("a hook runs in other lanes than the claim says", pc)
+        if call.exec is None and not known.gives_exec_back:
+            raise self.fail("a hook leaves EXEC changed", pc)
+        if known.owed:
+            raise self.fail("a hook ends before its loads do", pc)
+
+    def argument(self, value: object, half: int, now: Now) -> Term:
+        if isinstance(value, Address):
+            at = self.tool.variables.get(value.variable)
+            if at is None:
+                return UNKNOWN
+            return (("lo", at + value.offset & 0xFFFFFFFF), ("hi", at + value.offset))[half]
+        assert isinstance(value, Reg)
+        term = now.due(number(value) + half)
+        return ("flag", term) if number(value) == SCC and not isinstance(term, int) else term
+
+    def pass_over(self, call: Call, known: Summary, renaming: Mapping[int, int], now: Now) -> None:
+        writes = _renamed(known.writes, renaming)
+        far = _renamed(known.far_writes, renaming) & ~SCALARS
+        vectors = writes & ~SCALARS
+        if call.exec is None and now.only_those:
+            now.near, now.far = now.near | vectors & ~far, now.far | far
+        else:
+            now.far |= vectors
+        for register in ones(writes):
+            if not (register in (EXEC, EXEC + 1) and call.exec is None):
+                now.terms[register] = UNKNOWN
+        if call.exec is not None and writes >> EXEC & 1:
+            now.lanes = frozenset((ON | START, on | has & START) for on in (0, ON) for _, has in now.lanes)
+        elif written := writes & MASKS & ~(3 << EXEC):
+            written |= written >> 1 if self.isa.wave_size == 64 else 0
+            now.lanes = frozenset((known_ & ~written, has & ~written) for known_, has in now.lanes)
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    def settle(self, to: int, now: Now, duty: Duty, start: int) -> None:
+        """The application finds what it may look for."""
+        if not duty.ends and not now.as_at_start:
+            raise self.fail("EXEC is not restored", to)
+        if now.get(MODE) != ("reg", MODE):
+            raise self.fail("MODE is not restored", to)
+        live = duty.live
+        if (now.near or now.far) and not duty.plain:
+            raise self.fail("vector instructions stand where the application has them mean something else", to)
+        needed = live.active | self.tool.homes
+        for register in now.terms.keys() | now.wanted.keys():
+            if needed >> register & 1 and register not in (EXEC, EXEC + 1) and now.get(register) != now.due(register):
+                raise self.fail(f"{registers_of(1 << register)} is live and not restored", to)
+        lost = now.far & live.inactive | (now.far & live.active)
+        if lost:
+            raise self.fail(f"{registers_of(lost)} is still needed and overwritten", to)
+        if left := owed(now.pending) & ~owed(duty.pending):
+            raise self.fail(f"a load of a hook may still write {registers_of(left)}", to)
+
+
+def _renamed(bits: int, renaming: Mapping[int, int]) -> int:
+    found = 0
+    for register in ones(bits):
+        found |= 1 << renaming.get(register, register)
+    return found
+
+
+def _after(each: Change, lanes: frozenset[State]) -> frozenset[State]:
+    found = frozenset(after for state in lanes for after in next_states(each, state, MASKS | START))
+    if len(found) > MOST_STATES:
+        found = frozenset((known & (ON | START), has & (ON | START)) for known, has in found)
+    return found
+
+
+def _met(a: Now, b: Now, pc: int) -> Now:
+    """What is known where two ways meet."""
+    calls = a.calls
+    if a.calls != b.calls:
+        if a.idle_to >= pc or b.idle_to >= pc:
+            calls = max(a.calls, b.calls, key=len)
+        else:
+            calls = (*a.calls, *b.calls, -1)
+    names: dict[tuple[Term, Term], Term] = {}
+
+    def both(x: Term, y: Term) -> Term:
+        if x == y:
+            return x
+        return UNKNOWN if UNKNOWN in (x, y) else names.setdefault((x, y), ("met", pc, x, y))
+
+    terms = {reg: both(a.get(reg), b.get(reg)) for reg in a.terms.keys() | b.terms.keys()}
+    wanted = {reg: both(a.due(reg), b.due(reg)) for reg in a.wanted.keys() | b.wanted.keys()}
+    lanes = a.lanes | b.lanes
+    return Now(joined(a.pending, b.pending), terms, wanted, a.near | b.near, a.far | b.far, lanes, calls,
+               min(a.idle_to, b.idle_to))
+
+
+def read_now(source: str | Operand, bits: int, now: Now) -> Term:
+    if isinstance(source, str):
+        return now.get(SCC) if source == "scc" else UNKNOWN
+    if source.kind in (OperandKind.CONSTANT, OperandKind.IMMEDIATE):
+        return source.value & (1 << bits) - 1
+    if source.reg is None:
+        return UNKNOWN
+    first = number(source.reg)
+    if bits <= 32:
+        return now.get(first)
+    low, high = now.get(first), now.get(first + 1)
+    if isinstance(low, int) and isinstance(high, int):
+        return low | high << 32
+    return UNKNOWN if UNKNOWN in (low, high) else ("cat", low, high)
+
+
+def spread_out(first: int, dwords: int, term: Term) -> dict[int, Term]:
+    if dwords == 1:
+        return {first: term}
+    if isinstance(term, int):
+        return {first: term & 0xFFFFFFFF, first + 1: term >> 32}
+    return {first: term[1], first + 1: term[2]} if term[0] == "cat" else {}
+
+
+def _mode_field(inst: Inst, row: Action, now: Now) -> dict[int, Term]:
+    """A field of MODE that is kept, changed, and put back."""
+    field_of = float_field(inst)
+    own = now.get(MODE)
+    if field_of is None:
+        return {}
+    if row is Action.GETREG:
+        reg = inst["sdst"].reg
+        return {reg.index: ("mode", field_of)} if reg is not None and own == ("reg", MODE) else {}
+    untouched = own in (("reg", MODE), ("mode but", field_of))
+    if row is Action.SETREG:
+        reg = inst["sdst"].reg
+        if reg is not None and untouched and now.get(reg.index) == ("mode", field_of):
+            return {MODE: ("reg", MODE)}
+    return {MODE: ("mode but", field_of)} if untouched else {}
+

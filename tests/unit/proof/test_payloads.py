@@ -1,0 +1,99 @@
+"""What compiled hooks may do, and what none may, whatever the target."""
+
+from __future__ import annotations
+
+import pytest
+
+from luthier_py.errors import CheckFailed
+from luthier_py.isa import Reg, instruction_set, sgpr, target
+from luthier_py.proof.claim import Payload
+from luthier_py.proof.payloads import found_at, summary
+
+TARGETS = (("gfx900", 64), ("gfx90a", 64), ("gfx942", 64), ("gfx1030", 32), ("gfx1100", 32), ("gfx1200", 32),
+           ("gfx1250", 32))
+HARMLESS = ("s_nop 0", "s_mov_b32 s4, s5", "v_mov_b32_e32 v4, v5", "v_readfirstlane_b32 s4, v1",
+            "v_add_f32_e32 v4, v5, v6", "v_readlane_b32 s4, v1, 3")
+HARMFUL = {
+    "s_trap 2": "stops", "s_sethalt 1": "stops", "s_sendmsg sendmsg(MSG_INTERRUPT)": "effect",
+    "s_endpgm": "elsewhere", "s_setpc_b64 s[4:5]": "elsewhere", "s_swappc_b64 s[30:31], s[4:5]": "elsewhere",
+    "s_barrier": "waits", "s_barrier_signal -1": "effect|waits", "s_setprio 3": "effect", "s_sleep 10": "effect",
+    "s_set_gpr_idx_on s4, gpr_idx(SRC0)": "relative", "s_setvskip s4, 1": "relative", "s_icache_inv": "effect",
+    "s_branch 20": "leaves", "s_cbranch_scc0 40": "leaves", "s_cbranch_scc0 65535": "for ever",
+    "s_branch 65535": "for ever",
+    "ds_write_b32 v4, v5": "local memory", "ds_store_b32 v4, v5": "local memory", "ds_add_u32 v4, v5": "local memory",
+    "s_load_dword s4, s[8:9], 0x0": "pointer", "s_load_b32 s4, s[8:9], 0x0": "pointer",
+    "global_store_dword v4, v5, s[8:9]": "pointer", "global_store_b32 v4, v5, s[8:9]": "pointer",
+    "global_store_dword v[4:5], v6, off": "pointer", "flat_store_dword v[4:5], v6": "pointer",
+    "flat_store_b32 v[4:5], v6": "pointer", "global_atomic_add v4, v5, s[8:9]": "pointer",
+    "scratch_store_dword off, v4, s4": "pointer", "scratch_store_b32 off, v4, s4": "pointer",
+    "buffer_store_dword v4, off, s[8:11], 0": "pointer", "buffer_store_b32 v4, off, s[8:11], 0": "pointer",
+    "s_dcache_wb_vol": "effect", "s_incperflevel 1": "effect", "s_ttracedata": "effect", "s_setkill 1": "effect",
+    "ds_gws_barrier v0 gds": "data", "exp mrt0 v0, v0, v0, v0 done vm": "data",
+}
+
+
+def payload(code: bytes, *pointers: int, params: tuple[Reg, ...] = ()) -> Payload:
+    return Payload("hook", code, params, (), pointers)
+
+
+@pytest.mark.parametrize(("name", "wave_size"), TARGETS)
+def test_harm_is_refused_and_work_is_not(name: str, wave_size: int) -> None:
+    isa = instruction_set(target(name), wave_size)
+    tried = 0
+    for text in HARMLESS:
+        summary(isa, payload(isa.parse(text).raw))
+    for text, why in HARMFUL.items():
+        try:
+            code = isa.parse(text).raw
+        except Exception:  # noqa: BLE001 (an instruction that this target does not have)
+            continue
+        tried += 1
+        with pytest.raises(CheckFailed, match=why):
+            summary(isa, payload(code))
+    assert tried > 12
+
+
+@pytest.mark.parametrize("depth", (0, 1, 2))
+def test_memory_through_pointers_alone(depth: int) -> None:
+    """A pointer to pointers may be followed twice, one to numbers once."""
+    isa = instruction_set(target("gfx90a"))
+    through = ["s_load_dwordx2 s[4:5], s[0:1], 0x0", "s_waitcnt lgkmcnt(0)", "s_add_u32 s4, s4, 16",
+               "s_addc_u32 s5, s5, 0", "v_mov_b32_e32 v0, 0", "global_store_dword v0, v0, s[4:5]"]
+    code = b"".join(isa.parse(text).raw for text in through)
+    if depth == 2:
+        summary(isa, payload(code, depth, params=(sgpr(0, 2),)))
+    else:
+        with pytest.raises(CheckFailed, match="pointer"):
+            summary(isa, payload(code, depth, params=(sgpr(0, 2),)))
+
+
+@pytest.mark.parametrize(("texts", "back"), [
+    (["s_and_saveexec_b64 s[4:5], vcc", "v_mov_b32_e32 v1, v0", "s_or_b64 exec, exec, s[4:5]"], True),
+    (["s_and_saveexec_b64 s[4:5], vcc", "s_mov_b64 s[4:5], 0", "s_or_b64 exec, exec, s[4:5]"], False),
+    (["s_mov_b64 s[4:5], exec", "s_mov_b64 exec, -1", "s_mov_b64 exec, s[4:5]"], True),
+    (["s_mov_b64 exec, -1"], False),
+    (["s_xor_b64 exec, exec, vcc", "s_xor_b64 exec, exec, vcc"], False),
+])
+def test_exec_comes_back(texts: list[str], back: bool) -> None:
+    isa = instruction_set(target("gfx90a"))
+    assert summary(isa, payload(b"".join(isa.parse(text).raw for text in texts))).gives_exec_back is back
+
+
+def test_a_payload_is_found_in_other_registers_and_nothing_else_is() -> None:
+    isa = instruction_set(target("gfx90a"))
+    one = payload(isa.assemble("s_add_u32 s0, s0, s1\nv_mov_b32_e32 v0, s0"))
+    known = summary(isa, one)
+
+    def find(listing: str) -> dict[int, int]:
+        code = isa.assemble(listing)
+        return found_at(isa, one, known, 0, lambda pc: isa.decode(code, pc), ())[1]
+
+    assert find("s_add_u32 s7, s7, s9\ns_nop 3\nv_mov_b32_e32 v4, s7")[0] == 7
+    for other in ("s_add_u32 s7, s7, s9\nv_mov_b32_e32 v4, s9", "s_add_u32 s7, s7, s7\nv_mov_b32_e32 v4, s7",
+                  "s_sub_u32 s7, s7, s9\nv_mov_b32_e32 v4, s7", "s_add_u32 s7, s7, 9\nv_mov_b32_e32 v4, s7",
+                  "s_add_u32 m0, m0, s9\nv_mov_b32_e32 v4, m0", "s_add_u32 s7, s7, s9\ns_mov_b32 s8, 0\n"
+                  "v_mov_b32_e32 v4, s7"):
+        with pytest.raises(CheckFailed, match="hook"):
+            find(other)
+
+

@@ -1,0 +1,101 @@
+"""Inserted code on terms: what is saved and restored is, what is not is found."""
+
+from __future__ import annotations
+
+import pytest
+
+from luthier_py.errors import CheckFailed
+from luthier_py.isa import EXEC, SCC, VCC, instruction_set, target
+from luthier_py.proof.code import ACCUMULATORS, VECTORS
+from luthier_py.proof.liveness import Live
+from luthier_py.proof.pending import NOTHING, issued
+from luthier_py.proof.runs import Duty, Runner, Tool
+
+S, V, A = (lambda n: 1 << n), (lambda n: 1 << VECTORS + n), (lambda n: 1 << ACCUMULATORS + n)
+ISA = instruction_set(target("gfx90a"))
+FIELD, OTHER_FIELD, WIDER = 1 | 7 << 11, 1 | 1 << 11, 1 | 9 << 11
+KEEP, ALTER, RESTORE = f"s_getreg_b32 s30, {FIELD}", f"s_setreg_imm32_b32 {FIELD}, 0xf0", f"s_setreg_b32 {FIELD}, s30"
+
+
+def run(listing: str, active: int = 0, inactive: int = 0, before: str = "", plain: bool = True, isa=ISA) -> None:
+    """Raises CheckFailed. ``before``: what the application has issued."""
+    code = isa.assemble(listing)
+    pending = issued(isa, isa.parse(before), NOTHING) if before else NOTHING
+    runner = Runner(isa, Tool((), {}, {}, {}, 0), lambda pc: isa.decode(code + isa.make("s_nop", 0).raw, pc),
+                    lambda pc: pc == len(code), "k")
+    runner.run(0, Duty(Live(active | 3 << EXEC, inactive), pending, plain, False))
+
+
+@pytest.mark.parametrize(("listing", "live"), [
+    ("s_mov_b32 s4, s5\ns_mov_b32 s5, 0\ns_mov_b32 s5, s4", S(5)),
+    ("s_mov_b64 s[4:5], vcc\ns_mov_b64 vcc, 0\ns_mov_b64 vcc, s[4:5]", 3 << VCC),
+    ("s_cselect_b32 s4, 1, 0\ns_add_u32 s5, s5, 1\ns_cmp_lg_u32 s4, 0", S(SCC)),
+    ("s_mov_b64 s[4:5], exec\ns_mov_b64 exec, -1\ns_mov_b64 exec, s[4:5]", 0),
+    ("s_and_saveexec_b64 s[4:5], vcc\nv_mov_b32_e32 v3, 0\ns_or_b64 exec, exec, s[4:5]", V(4)),
+    ("v_accvgpr_write_b32 a1, v3\nv_mov_b32_e32 v3, 0\nv_accvgpr_read_b32 v3, a1", V(3)),
+    ("s_cbranch_execz there\ns_mov_b32 s4, 0\nthere:\ns_nop 0", S(5)),
+    (f"{KEEP}\n{ALTER}\n{RESTORE}", 0), (f"{KEEP}\n{ALTER}\n{ALTER}\n{RESTORE}", 0),
+    (f"{KEEP}\ns_mov_b32 s31, s30\n{ALTER}\ns_mov_b32 s30, 0\ns_setreg_b32 {FIELD}, s31", 0),
+])
+def test_what_is_restored_passes(listing: str, live: int) -> None:
+    run(listing, live)
+
+
+@pytest.mark.parametrize(("listing", "live", "why"), [
+    ("s_mov_b32 s5, 0", S(5), "s5 is live"),
+    ("s_mov_b32 s4, s5\ns_mov_b32 s5, 0\ns_mov_b32 s5, s6", S(5), "s5 is live"),
+    ("s_add_u32 s5, s5, 1", S(SCC), "scc is live"),
+    ("s_cselect_b32 s4, 0, 1\ns_add_u32 s5, s5, 1\ns_cmp_lg_u32 s4, 0", S(SCC), "scc is live"),
+    ("s_mov_b32 m0, 0", S(124), "m0 is live"),
+    ("s_mov_b64 exec, -1", 0, "EXEC"), ("s_andn2_b64 exec, exec, vcc", 0, "EXEC"),
+    ("s_mov_b32 exec_lo, 0", 0, "EXEC"),
+    ("v_mov_b32_e32 v3, 0", V(3), "v3"), ("v_accvgpr_write_b32 a1, 0", A(1), "a1"),
+    ("s_cbranch_execz there\ns_mov_b32 s5, 0\nthere:\ns_nop 0", S(5), "s5 is live"),
+    (f"{KEEP}\n{ALTER}", 0, "MODE"), (f"{ALTER}\n{KEEP}\n{RESTORE}", 0, "MODE"),
+    (f"{KEEP}\n{ALTER}\ns_mov_b32 s30, 0\n{RESTORE}", 0, "MODE"), (RESTORE, 0, "MODE"),
+    (f"{KEEP}\ns_setreg_imm32_b32 {WIDER}, 0\n{RESTORE}", 0, "MODE"),
+    (f"s_getreg_b32 s30, {OTHER_FIELD}\n{ALTER}\n{RESTORE}", 0, "MODE"),
+    ("s_load_dword s4, s[6:7], 0x0", 0, "more than compute"), ("ds_write_b32 v0, v1", 0, "more than compute"),
+    ("global_store_dword v[0:1], v2, off", 0, "more than compute"), ("s_endpgm", 0, "more than compute"),
+    ("s_trap 2", 0, "more than compute"), ("s_sendmsg 1", 0, "more than compute"),
+    ("s_barrier", 0, "more than compute"),
+    ("s_setprio 1", 0, "more than compute"), ("s_setvskip s0, 1", 0, "more than compute"),
+    ("s_set_gpr_idx_on s0, gpr_idx(SRC0)", 0, "more than compute"), ("s_setpc_b64 s[4:5]", 0, "more than compute"),
+    ("there:\ns_nop 0\ns_cbranch_scc0 there", 0, "circle"),
+])
+def test_what_is_not_restored_or_does_more_is_found(listing: str, live: int, why: str) -> None:
+    with pytest.raises(CheckFailed, match=why):
+        run(listing, live)
+
+
+def test_lanes_that_are_switched_off_count() -> None:
+    wide = "s_mov_b64 s[4:5], exec\ns_mov_b64 exec, -1\nv_mov_b32_e32 v3, 0\ns_mov_b64 exec, s[4:5]"
+    run("v_mov_b32_e32 v3, 0", inactive=V(3))
+    run(wide, inactive=V(4))
+    for listing in (wide, "v_writelane_b32 v3, s0, 1", "s_or_saveexec_b64 s[4:5], vcc\nv_mov_b32_e32 v3, 0\n"
+                    "s_mov_b64 exec, s[4:5]"):
+        with pytest.raises(CheckFailed, match="v3 is still needed"):
+            run(listing, inactive=V(3))
+
+
+def test_what_a_load_will_write_is_left_alone() -> None:
+    load = "global_load_dword v3, v[0:1], off"
+    run("v_mov_b32_e32 v4, 0", before=load)
+    run("s_waitcnt vmcnt(0)\nv_mov_b32_e32 v3, 0", before=load)
+    for listing in ("v_mov_b32_e32 v3, 0", "v_mov_b32_e32 v4, v3"):
+        with pytest.raises(CheckFailed, match="may still write v3"):
+            run(listing, before=load)
+
+
+def test_no_vector_code_where_it_would_mean_something_else() -> None:
+    run("s_mov_b32 s4, 0", plain=False)
+    with pytest.raises(CheckFailed, match="something else"):
+        run("v_mov_b32_e32 v3, 0", plain=False)
+
+
+def test_masks_of_32_lanes() -> None:
+    isa = instruction_set(target("gfx1100"), 32)
+    run("s_mov_b64 s[4:5], exec\ns_mov_b64 exec, 1\ns_mov_b64 exec, s[4:5]", isa=isa)
+    run("s_and_saveexec_b32 s4, vcc_lo\ns_or_b32 exec_lo, exec_lo, s4", isa=isa)
+    with pytest.raises(CheckFailed, match="EXEC"):
+        run("s_mov_b64 s[4:5], exec\ns_mov_b64 exec, 1\ns_mov_b64 exec, s[6:7]", isa=isa)
