@@ -195,3 +195,11 @@ def test_permutes_read_and_keep_other_lanes() -> None:
     program = lift(build({"k": rows}, gpu="gfx1100"))
     facts, instrs = analyse(program), list(program.kernel("k").function.instrs)
     assert vgpr(1) in facts.live_before_all_lanes(instrs[0])
+
+
+def test_a_block_is_worked_out_once_for_all_its_places() -> None:
+    facts, instrs = solved(*[put(0)] * 50, END)
+    for instr in instrs:
+        facts.live_before(instr), facts.pending_before(instr), facts.obstacle(instr)
+    kept = (facts._liveness.inside, facts._waits.inside, facts._inside)
+    assert [inside.cache_info().misses for inside in kept] == [1, 1, 1]

@@ -174,3 +174,24 @@ def with_blocks(program: Program, function: Function, blocks: tuple[Block, ...])
     changed = Function(function.name, function.address, True, function.isa, function.entries, function.code, blocks, ())
     kernels = tuple(type(k)(k.name, k.record, changed) for k in program.kernels)
     return Program(program.obj, program.isa, kernels, (changed,), frozenset(), {changed: ()}, {function.code: changed})
+
+
+def test_data_that_looks_like_the_start_of_an_instruction_does_not_hide_the_next_one() -> None:
+    takes_a_literal = bytes.fromhex("ff0080be")  # the first half of s_mov_b32 s0, literal
+    function = kernel(("s_branch", "go"), takes_a_literal, "go:", NOP, END)
+    assert function.incomplete is None
+    assert shape(function) == [(0, 1, Ending.BRANCH, [8]), (8, 2, Ending.END, [])]
+    assert [instr.pc - function.address for instr in function.instrs] == [0, 8, 12] and len(function.code) == 3
+
+
+def test_code_is_what_blocks_have_and_no_more() -> None:
+    function = kernel(("s_branch", "go"), NOP, NOP, "go:", NOP, END)
+    assert [(block.start, block.stop) for block in function.blocks] == [(0, 1), (1, 3)]
+    assert len(function.code) == 3
+
+
+def test_an_instr_is_equal_by_where_it_is() -> None:
+    block = kernel(NOP, NOP, END).blocks[0]
+    assert block.instrs[0] == next(iter(block.instrs)) and hash(block.instrs[0]) == hash(block.instrs[:1][0])
+    assert block.instrs[0] != block.instrs[1] and block.instrs[0].inst is block.instrs[1].inst
+    assert block.instrs[-1] in block.instrs and kernel(NOP, NOP, END).blocks[0].instrs[0] not in block.instrs
