@@ -17,12 +17,22 @@ from luthier_py.errors import Location, OutOfRegisters
 from luthier_py.isa import Inst, OperandKind, Reg, RegFile, RegSet
 
 
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Registers that may be taken where they are free, and at what price."""
+
+    name: str
+    registers: RegSet
+
+
 @dataclass(slots=True)
 class Pool:
-    """Free registers at one place, in order of preference. ``take`` uses them up (mutates)."""
+    """Free registers at one place, in order of preference. ``take`` uses them up (mutates). ``why`` says what the
+    registers of a file hold that are not free."""
 
     free: RegSet
     where: Callable[[], Location]
+    why: Callable[[RegFile], str] = lambda file: ""
     taken: RegSet = field(default_factory=RegSet)
 
     def is_free(self, reg: Reg) -> bool:
@@ -39,10 +49,8 @@ class Pool:
             if index % align == phase:
                 return self.claim(Reg(file, index, dwords))
             runs &= runs - 1
-        raise OutOfRegisters(
-            f"no {dwords} consecutive free {file.name}s for an inserted call; use less in it, or choose another place",
-            self.where(),
-        )
+        message = f"no {dwords} consecutive free {file.name}s for an inserted call{self.why(file)}"
+        raise OutOfRegisters(f"{message}; use less in it, or choose another place", self.where())
 
     def claim(self, reg: Reg) -> Reg:
         self.taken |= RegSet.of(reg)

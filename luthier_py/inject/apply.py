@@ -17,6 +17,7 @@ from typing import TypeAlias
 from luthier_py.analysis import Facts, computes_plainly
 from luthier_py.errors import EditConflict, Location, OutOfRegisters, Unsupported
 from luthier_py.inject import resources
+from luthier_py.inject.allocate import Policy
 from luthier_py.inject.claimed import claimed_function, claimed_payload
 from luthier_py.inject.clauses import dissolve
 from luthier_py.inject.clone import cloned
@@ -103,7 +104,9 @@ def _component(
     used = {v for i in insertions for v in (*i.runtime_args, *i.into) if isinstance(v, WaveVariable)}
     homes = resources.wave_homes(program, facts, component, used)
     plain_floats = computes_plainly((k.record.descriptor for k in component.kernels), component.functions)
-    sites = Sites(program, facts, general_registers(program.isa) - RegSet.of(*homes.values()), plain_floats)
+    general = general_registers(program.isa) - RegSet.of(*homes.values())
+    policies = Policy("at no cost", resources.at_no_cost(program, component)), Policy("for fewer waves", general)
+    sites = Sites(program, facts, general, plain_floats, policies)
     calls = Calls(program.isa, sites, homes, fragments)
     for insertion in insertions:
         calls.add(insertion)

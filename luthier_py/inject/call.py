@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from luthier_py.analysis import PLAIN_MODE, depends_on_mode
 from luthier_py.errors import EditConflict
-from luthier_py.inject.allocate import Pin, Placement, Pool
+from luthier_py.inject.allocate import Pin, Placement, Policy, Pool
 from luthier_py.inject.fragment import Fragment, instructions, is_general, settle
-from luthier_py.inject.items import Cause, Edit, Item, Label, Single, Target, address_of, part
+from luthier_py.inject.items import Cause, Edit, Item, Label, Run, Single, Target, address_of, part
 from luthier_py.inject.sites import Site
 from luthier_py.isa import EXEC, M0, SCC, VCC, Inst, InstructionSet, Reg, RegFile, RegSet, glue, sgpr
 from luthier_py.jit import Slot
@@ -143,13 +144,16 @@ class Caller:
 
     def inline(self, placement: Placement) -> None:
         """The hook's code; its inner branches name labels, so that `relax` may move them."""
-        labels = {to: Label() for to in self.fragment.jumps if to is not None}
-        code = instructions(self.isa, self.fragment, placement)
-        for number, (inst, to) in enumerate(zip(code, self.fragment.jumps, strict=True)):
-            self.items += [labels[number]] if number in labels else []
-            jump = None if to is None else labels[to]
-            self.items.append(Single(inst, edit=self.edit, payload=True, jump=jump))
-        self.items += [labels[len(code)]] if len(code) in labels else []
+        labels = {to: Label() for to in self.fragment.jumps.values()}
+        insts = instructions(self.isa, self.fragment, placement)
+        for start, stop in pairwise(self.fragment.cuts):
+            self.items += [labels[start]] if start in labels else []
+            if start in self.fragment.jumps:
+                to = labels[self.fragment.jumps[start]]
+                self.items.append(Single(insts[start], edit=self.edit, payload=True, jump=to))
+            else:
+                self.items.append(Run(insts, start, stop, self.edit))
+        self.items += [labels[len(insts)]] if len(insts) in labels else []
 
     def run(self, placement: Placement) -> None:
         """The hook in its mode, and EXEC as it was."""
@@ -177,13 +181,13 @@ class Caller:
 
 
 def call(
-    isa: InstructionSet, insertion: Insertion, fragment: Fragment, site: Site, homes: Mapping[WaveVariable, Reg],
-    number: int = 0,
+    isa: InstructionSet, insertion: Insertion, fragment: Fragment, site: Site, policy: Policy,
+    homes: Mapping[WaveVariable, Reg], number: int,
 ) -> list[Item]:
-    """The items of one insertion at ``site``; raises OutOfRegisters, EditConflict."""
+    """The items of one insertion at ``site``, by a policy for registers; raises OutOfRegisters, EditConflict."""
     own_exec = insertion.hook.lanes is not Lanes.ACTIVE
     edit = Edit(Cause.CALL, number, insertion.hook.name, site.instr.pc, site.place is Place.AFTER)
-    caller = Caller(isa, fragment, insertion, site, homes, Pool(site.free, site.where), edit)
+    caller = Caller(isa, fragment, insertion, site, homes, site.pool(policy), edit)
     named = RegSet.of(*(r for v in (*insertion.runtime_args, *insertion.into) if (r := caller.home(v)) is not None))
     if own_exec and (named.vgpr or named.agpr):
         message = f"hook {insertion.hook.name} runs with its own EXEC and cannot take vector registers"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from luthier_py.inject.items import Label, Single, Slice
+from luthier_py.inject.items import Label, Run, Single, Slice
 from luthier_py.inject.layout import Placed
 from luthier_py.inject.placing import Calls
 from luthier_py.ir import Function
@@ -45,10 +45,11 @@ def _calls(placed: Placed, calls: Calls) -> Iterator[Call]:
     """The calls in a clone, as they stand: each begins with its payload's first instruction."""
     begun: set[int] = set()
     for item, at in zip(placed.clone.items, placed.offsets, strict=True):
-        if not isinstance(item, Single) or item.edit is None or not item.payload or item.edit.number in begun:
+        edit = item.edit if isinstance(item, Run) or (isinstance(item, Single) and item.payload) else None
+        if edit is None or edit.number in begun:
             continue
-        begun.add(item.edit.number)
-        insertion, site = calls.made[item.edit.number]
+        begun.add(edit.number)
+        insertion, site = calls.made[edit.number]
         yield Call(
             calls.numbers[payload_key(insertion)], at, site.instr.pc, SIDES[site.place],
             tuple(_value(argument, calls.homes) for argument in insertion.runtime_args),
@@ -61,7 +62,7 @@ def _stretches(placed: Placed) -> Iterator[Stretch]:
     """The application's instructions, in rows as long as they can be."""
     row: Stretch | None = None
     for item, at in zip(placed.clone.items, placed.offsets, strict=True):
-        if isinstance(item, Label) or (isinstance(item, Single) and item.origin is None):
+        if isinstance(item, (Label, Run)) or (isinstance(item, Single) and item.origin is None):
             continue
         pc, size = (item.pc, item.size_bytes) if isinstance(item, Slice) else _of(item)
         whole = item.size_bytes == size

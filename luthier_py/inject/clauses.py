@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from luthier_py.inject.items import Clone, Item, Single, Slice
+from luthier_py.inject.items import Clone, Item, Run, Single, Slice
 from luthier_py.isa import InstructionSet
 from luthier_py.isa.glue import group_size, nothing
 
@@ -30,8 +30,8 @@ def _whole(items: Sequence[Item], size: int) -> bool:
             break
         if isinstance(item, Slice):
             size -= item.stop - item.start
+        elif isinstance(item, Run) or (isinstance(item, Single) and item.inserted):
+            return False
         elif isinstance(item, Single):
-            if item.inserted:
-                return False
             size -= 1
     return True

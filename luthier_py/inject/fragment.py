@@ -11,9 +11,11 @@ from functools import lru_cache
 from itertools import accumulate
 
 from luthier_py.inject.allocate import Group, Pin, Placement, Pool, fragment_groups, place
-from luthier_py.isa import M0, VCC, Inst, InstructionSet, Reg, RegFile, RegSet
+from luthier_py.isa import M0, VCC, Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet
 from luthier_py.isa.hazards import unsafe_shift_amount
 from luthier_py.jit import Payload
+
+VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,20 +26,23 @@ class Fragment:
     groups: tuple[Group, ...]
     used: RegSet                    # general registers that it names
     written: RegSet                 # those that it writes
-    jumps: tuple[int | None, ...]   # for each instruction, the one that it branches to; their number for the end
+    jumps: dict[int, int]           # for branches, by number, where they go; the number of all for the end
+    cuts: tuple[int, ...]           # by number, what branches, what follows it, what is branched to; start and end
+    vector: bool                    # it has vector instructions
+    operands: tuple[tuple[tuple[str, tuple[RegFile, int]], ...], ...]  # of each instruction, registers by name
 
 
 def prepare(isa: InstructionSet, payload: Payload) -> Fragment:
     general = general_registers(isa)
     slots = [slot.reg for slot in (*payload.params, *payload.results)]
     starts = list(accumulate((inst.size_bytes for inst in payload.instrs), initial=0))
-    jumps = []
-    for start, inst in zip(starts, payload.instrs, strict=False):
-        target = inst.branch_target(start)
-        jumps.append(None if target is None else starts.index(target))
+    targets = (inst.branch_target(start) for start, inst in zip(starts, payload.instrs, strict=False))
+    jumps = {number: starts.index(target) for number, target in enumerate(targets) if target is not None}
+    cuts = {0, len(payload.instrs), *jumps, *jumps.values(), *(number + 1 for number in jumps)}
     return Fragment(
         payload, tuple(fragment_groups(payload.instrs, slots, general)),
-        (payload.reads | payload.writes | RegSet.of(*slots)) & general, payload.writes & general, tuple(jumps),
+        (payload.reads | payload.writes | RegSet.of(*slots)) & general, payload.writes & general, jumps,
+        tuple(sorted(cuts)), any(inst.op.flags & VECTOR for inst in payload.instrs), tuple(map(_named, payload.instrs)),
     )
 
 
@@ -45,7 +50,7 @@ def settle(isa: InstructionSet, fragment: Fragment, pins: list[Pin], pool: Pool)
     """Places for the fragment's registers, none of which the hardware gets wrong; and what is left of ``pool``."""
     banned = RegSet()
     while True:
-        rest = Pool(pool.free - banned, pool.where)
+        rest = Pool(pool.free - banned, pool.where, pool.why)
         kept = [pin for pin in pins if not banned.overlaps(RegSet.of(pin.home))]
         placement = place(fragment.groups, fragment.used, fragment.written, kept, rest)
         shifts = [i for i in instructions(isa, fragment, placement) if unsafe_shift_amount(isa.target, i)]
@@ -54,18 +59,30 @@ def settle(isa: InstructionSet, fragment: Fragment, pins: list[Pin], pool: Pool)
         banned |= RegSet.of(*(reg for shift in shifts if (reg := shift["src0"].reg) is not None))
 
 
-def instructions(isa: InstructionSet, fragment: Fragment, placement: Placement) -> list[Inst]:
+def _named(inst: Inst) -> tuple[tuple[str, tuple[RegFile, int]], ...]:
+    return tuple((o.name, (o.reg.file, o.reg.index)) for o in inst.operands if o.reg is not None)
+
+
+def instructions(isa: InstructionSet, fragment: Fragment, placement: Placement) -> tuple[Inst, ...]:
     """The fragment's code in the registers of a place."""
-    return [
-        _renamed(isa, inst, tuple(0 if o.reg is None else placement(o.reg).index for o in inst.operands))
-        for inst in fragment.payload.instrs
-    ]
+    return _instructions(isa, fragment, frozenset(placement.renamed.items()))
+
+
+@lru_cache(maxsize=1 << 10)
+def _instructions(
+    isa: InstructionSet, fragment: Fragment, renamed: frozenset[tuple[tuple[RegFile, int], int]]
+) -> tuple[Inst, ...]:
+    new = dict(renamed)
+    return tuple([
+        _renamed(isa, inst, tuple([new.get(reg, reg[1]) for _, reg in named]))
+        for inst, named in zip(fragment.payload.instrs, fragment.operands, strict=True)
+    ])
 
 
 @lru_cache(maxsize=1 << 16)
 def _renamed(isa: InstructionSet, inst: Inst, indices: tuple[int, ...]) -> Inst:
-    """``inst`` with new register indices, one per operand."""
-    new = dict(zip((operand.name for operand in inst.operands), indices, strict=True))
+    """``inst`` with new register indices, one for each operand that is a register."""
+    new = dict(zip((name for name, _ in _named(inst)), indices, strict=True))
     return isa.with_registers(inst, lambda operand: new[operand.name])
 
 

@@ -1,16 +1,16 @@
 """The clone: an instrumented function between lift and bytes, as the passes of this room hand it on.
 
 A clone is a sequence of items: Slices of the application's instructions that stand as they are, Singles (the
-application's that name something which moves, and all that is inserted), and Labels before what is named. Nothing
-here knows an address of the copy, so items can be added anywhere until `relax`. Invariant (`verify`): the application's
-instructions stand in their order, each once; every other Single carries the Edit that it came from; every Label
-that is named stands once. Items never change: a pass makes a new clone.
+application's that name something which moves, and what is inserted), Runs of a hook's instructions, and Labels before
+what is named. Nothing here knows an address of the copy, so items can be added anywhere until `relax`. Invariant
+(`verify`): the application's instructions stand in their order, each once; all else carries the Edit that it came from;
+every Label that is named stands once. Items never change: a pass makes a new clone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeAlias
 
@@ -53,6 +53,9 @@ class Slice:
     def size_bytes(self) -> int:
         return self.end - self.pc
 
+    def inst(self, at: int) -> Inst:
+        return self.code.inst(at)
+
     @property
     def instrs(self) -> Instrs:
         return Instrs(self.code, self.start, self.stop)
@@ -63,7 +66,7 @@ class Slice:
 
     def cut(self, at: int) -> tuple[Slice, ...]:
         """What stands before a place, and what from it on; neither is empty."""
-        parts = Slice(self.code, self.start, at), Slice(self.code, at, self.stop)
+        parts = replace(self, stop=at), replace(self, start=at)
         return tuple(part for part in parts if part.start < part.stop)
 
 
@@ -109,9 +112,30 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """Instructions ``start`` to ``stop`` of a hook, which follow each other there."""
+
+    insts: tuple[Inst, ...]
+    start: int
+    stop: int
+    edit: Edit
+
+    @property
+    def size_bytes(self) -> int:
+        return sum([inst.size_bytes for inst in self.insts[self.start : self.stop]])
+
+    def inst(self, at: int) -> Inst:
+        return self.insts[at]
+
+    def cut(self, at: int) -> tuple[Run, ...]:
+        """As of a Slice."""
+        parts = replace(self, stop=at), replace(self, start=at)
+        return tuple(part for part in parts if part.start < part.stop)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Single:
-    """One instruction: the application's ``origin``, or inserted by ``edit``, for calls in the hook's ``payload`` or
-    around it."""
+    """One instruction: the application's ``origin``, or inserted by ``edit``; of a hook's ``payload`` only branches."""
 
     inst: Inst
     origin: Instr | None = None
@@ -129,7 +153,7 @@ class Single:
         return self.inst.size_bytes
 
 
-Item: TypeAlias = "Label | Slice | Single"
+Item: TypeAlias = "Label | Slice | Run | Single"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,8 +171,11 @@ class Clone:
         return {item.code for item in self.items if isinstance(item, Slice)}
 
     @property
-    def singles(self) -> list[Single]:
-        return [item for item in self.items if isinstance(item, Single)]
+    def apart(self) -> set[tuple[Inst, bool]]:
+        """Instructions that are in no slice, and whether they are inserted."""
+        singles = {(item.inst, item.inserted) for item in self.items if isinstance(item, Single)}
+        runs = {item.insts for item in self.items if isinstance(item, Run)}
+        return singles | {(inst, True) for insts in runs for inst in insts}
 
 
 def address_of(isa: InstructionSet, edit: Edit, to: Reg, pc: Reg, base: Label, target: Target) -> list[Single]:

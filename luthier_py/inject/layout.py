@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from luthier_py.inject.items import Clone, Label, Single, Slice, Target
+from luthier_py.inject.items import Clone, Label, Run, Single, Slice, Target
 from luthier_py.inject.model import SourceMap
 from luthier_py.inject.patch import ENTRY_ALIGN_BYTES, Chunk, Fixup
 from luthier_py.inject.relax import offsets
@@ -35,6 +35,8 @@ def lay_out(isa: InstructionSet, clone: Clone, names: Mapping[int, str]) -> Plac
     for item in clone.items:
         if isinstance(item, Slice):
             code += item.code.raw(item.start, item.stop)
+        elif isinstance(item, Run):
+            code += b"".join([inst.raw for inst in item.insts[item.start : item.stop]])
         elif isinstance(item, Single):
             inst = item.inst
             if item.jump is not None:
@@ -71,6 +73,6 @@ def source_map(function: Function, placed: Placed) -> SourceMap:
             instructions |= {instr: at + instr.pc - item.pc for instr in item.instrs}
         elif isinstance(item, Single):
             instructions |= {} if item.origin is None else {item.origin: at}
-        elif item.address is not None:
+        elif isinstance(item, Label) and item.address is not None:
             labels[item.address] = at
     return SourceMap(function, placed.clone.name, instructions, labels)

@@ -40,12 +40,17 @@ class Calls:
         self.made.append((insertion, site))
 
     def placed(self, insertion: Insertion, fragment: Fragment, sites: Iterable[Site]) -> tuple[Site, list[Item]]:
-        """The first site that has registers enough, and the items there."""
+        """The first site that has registers enough, and the items there; one that needs none that cost waves, if there
+        is such a site."""
         refusal: OutOfRegisters | None = None
-        for site in sites:
-            try:
-                return site, call(self.isa, insertion, fragment, site, self.homes, len(self.made))
-            except OutOfRegisters as error:
-                refusal = refusal or error
+        tried: list[Site] = []
+        for policy in self.sites.policies:
+            among, tried = (tried or sites), []
+            for site in among:
+                tried.append(site)
+                try:
+                    return site, call(self.isa, insertion, fragment, site, policy, self.homes, len(self.made))
+                except OutOfRegisters as error:
+                    refusal = refusal if len(tried) > 1 else error
         assert refusal is not None
         raise refusal

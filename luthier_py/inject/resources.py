@@ -7,6 +7,7 @@ no instruction of its component, and a descriptor only grows.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -82,7 +83,7 @@ def used_by(clones: Iterable[Clone]) -> RegSet:
             masks = code.distinct.masks
             for kind in np.unique(code.kinds).tolist():
                 named |= masks.reads[kind] | masks.writes[kind]
-        for inst in {item.inst for item in clone.singles}:
+        for inst, _ in clone.apart:
             named |= pack(inst.reads) | pack(inst.writes)
     return unpack(named)
 
@@ -100,6 +101,26 @@ def grown(target: Target, descriptor: KernelDescriptor, used: RegSet) -> KernelD
     if wanted[".vgpr_count"] > descriptor.vgpr_count(target):
         descriptor = descriptor.with_vgpr_count(target, wanted[".vgpr_count"])
     return descriptor
+
+
+def at_no_cost(program: Program, component: Component) -> RegSet:
+    """Registers that a hook may use before some kernel has room for fewer waves: those that it has, and what its
+    allocation is rounded up to or holds unused."""
+    limits = {file: _limit(program, component, file) for file in (RegFile.SGPR, RegFile.VGPR)}
+    general = general_registers(program.isa)
+    return RegSet(general.sgpr & (1 << limits[RegFile.SGPR]) - 1, general.vgpr & (1 << limits[RegFile.VGPR]) - 1,
+                  general.agpr)
+
+
+def _limit(program: Program, component: Component, file: RegFile) -> int:
+    target, general = program.obj.target, general_registers(program.isa)
+
+    def costs(index: int) -> bool:
+        used = RegSet.of(Reg(file, index, 1))
+        return any(occupancy(target, grown(target, old, used)).waves < occupancy(target, old).waves
+                   for old in (kernel.record.descriptor for kernel in component.kernels))
+
+    return bisect_left(range(general.mask(file).bit_length()), True, key=costs)
 
 
 def counts(target: Target, descriptor: KernelDescriptor, used: RegSet) -> dict[str, int]:

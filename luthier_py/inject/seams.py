@@ -7,7 +7,8 @@ is inserted for the application's instructions alone, nor where all is there alr
 What is owed is followed forward through the items, until no way into an item adds to it. In a slice it is worked out as
 long as something inserted is owed, and then from where on its end may still owe: what lies between concerns nobody.
 Where code comes in that the clone does not see (its entry, the return of a call) everything is owed that some item of
-any clone produces.
+any clone produces. Through a hook's instructions only what comes from outside is followed, and their end owes what
+their last ones do.
 """
 
 from __future__ import annotations
@@ -18,9 +19,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from luthier_py.inject.items import Cause, Clone, Edit, Item, Label, Single, Slice
+from luthier_py.inject.items import Cause, Clone, Edit, Item, Label, Run, Single, Slice
 from luthier_py.isa import Inst, InstructionSet, OpFlag, OpInfo
-from luthier_py.isa.hazards import states_of
 from luthier_py.isa.owed import NOTHING, Missing, Owed, Possible, missing, own, possible, unknown
 
 _EDIT = Edit(Cause.WAIT)
@@ -39,6 +39,10 @@ class Debts:
     def join(self, other: Debts) -> Debts:
         return Debts(self.application.join(other.application), self.inserted.join(other.inserted))
 
+    def behind(self, isa: InstructionSet, inst: Inst) -> Debts:
+        """What ``inst`` leaves of it."""
+        return Debts(self.application.behind(isa, inst), self.inserted.behind(isa, inst))
+
 
 NO_DEBTS = Debts()
 
@@ -54,7 +58,7 @@ def settle(isa: InstructionSet, clones: Sequence[Clone]) -> list[Clone]:
 
 def _ops(clone: Clone) -> set[OpInfo]:
     copied = {code.distinct.isa.op(row) for code in clone.codes for row in np.unique(code.rows).tolist()}
-    return copied | {item.inst.op for item in clone.singles}
+    return copied | {inst.op for inst, _ in clone.apart}
 
 
 Waits = dict[Item, dict[int, Missing]]  # what is missing before instructions, by item and number in its code
@@ -64,13 +68,11 @@ def _settled(isa: InstructionSet, clone: Clone, waits: Waits) -> Clone:
     items: list[Item] = []
     for item in clone.items:
         for at, lacks in sorted(waits.get(item, {}).items()):
-            if isinstance(item, Slice):
+            assert not isinstance(item, Label)
+            inst = item.inst if isinstance(item, Single) else item.inst(at)
+            if isinstance(item, (Slice, Run)):
                 *before, item = item.cut(at)
                 items += before
-                inst = item.code.inst(at)
-            else:
-                assert isinstance(item, Single)
-                inst = item.inst
             items += [Single(wait, edit=_EDIT) for wait in lacks.instructions(isa, inst)]
         items.append(item)
     return replace(clone, items=tuple(items))
@@ -82,7 +84,7 @@ class _Walk:
     def __init__(self, isa: InstructionSet, clone: Clone, outside: Debts, rows: Possible) -> None:
         self.isa, self.items, self.outside, self.rows = isa, clone.items, outside, rows
         self.found: Waits = {}
-        self.tails: dict[Slice, tuple[int, Debts]] = {}
+        self.tails: dict[tuple[int, int, int], tuple[int, Debts]] = {}  # by instructions, from and to
         named = {item.jump for item in clone.items if isinstance(item, Single)} - {None}
         starts = [0, *(number for number, item in enumerate(clone.items) if number and item in named)]
         self.heads = {label: number for number in starts if isinstance(label := clone.items[number], Label)}
@@ -99,6 +101,8 @@ class _Walk:
             for item in self.items[start : self.stops[start]]:
                 if isinstance(item, Slice):
                     debts = self.through_slice(item, debts)
+                elif isinstance(item, Run):
+                    debts = self.through_run(item, debts)
                 elif isinstance(item, Single):
                     debts = self.through(item, debts)
             if self.stops[start] < len(self.items):
@@ -119,30 +123,41 @@ class _Walk:
         return _behind(item.inst, debts, self.outside)
 
     def through_slice(self, item: Slice, debts: Debts) -> Debts:
-        window, alone = self.tail(item)
+        window, alone = self.tail(item, False)
         for at in range(item.start, item.stop):
             if at <= window and not debts.inserted:
                 return alone
-            inst = item.code.inst(at)
+            inst = item.inst(at)
             debts = _behind(inst, self.step(item, at, inst, False, debts), self.outside)
         return debts
 
-    def tail(self, item: Slice) -> tuple[int, Debts]:
-        """From which instruction on a slice's end may owe, and what it owes then; -1 where there is none such."""
-        if item not in self.tails:
-            at, states = item.stop, 0
-            while at > item.start and states < self.rows.longest:
-                at -= 1
-                states += states_of(item.code.inst(at))
-            if self.rows.lasting or states < self.rows.longest:
-                self.tails[item] = -1, NO_DEBTS
-            else:
-                debts = NO_DEBTS
-                for number in range(at, item.stop):
-                    inst = item.code.inst(number)
-                    debts = _behind(inst, self.step(item, number, inst, False, debts), self.outside)
-                self.tails[item] = at, debts
-        return self.tails[item]
+    def through_run(self, item: Run, debts: Debts) -> Debts:
+        """What was owed before joins what a hook's instructions owe among themselves, unless something is missing."""
+        window, alone = self.tail(item, True)
+        before = debts
+        for at in range(item.start, item.stop if window >= 0 else item.start):
+            if not before:
+                return alone
+            if missing(self.isa, (before.inserted, before.application), item.inst(at)):
+                break
+            before = before.behind(self.isa, item.inst(at))
+        else:
+            if window >= 0:
+                return before.join(alone)
+        for at in range(item.start, item.stop):
+            debts = self.step(item, at, item.inst(at), True, debts)
+        return debts
+
+    def tail(self, item: Slice | Run, inserted: bool) -> tuple[int, Debts]:
+        """From which instruction on the end may owe something of its own, and what; -1 where there is none such."""
+        key = id(item.insts if isinstance(item, Run) else item.code), item.start, item.stop
+        if key not in self.tails:
+            count = self.rows.outlived(self.isa, map(item.inst, range(item.stop - 1, item.start - 1, -1)))
+            debts, start = NO_DEBTS, item.stop - (count or 0)
+            for at in range(start, item.stop):
+                debts = _behind(item.inst(at), self.step(item, at, item.inst(at), inserted, debts), self.outside)
+            self.tails[key] = -1 if count is None else start, debts
+        return self.tails[key]
 
     def step(self, item: Item, at: int, inst: Inst, inserted: bool, debts: Debts) -> Debts:
         """What is owed behind an instruction; notes what is missing before it."""
@@ -156,8 +171,8 @@ class _Walk:
             waits[at] = lacks.join(waits.get(at, lacks))
             for wait in lacks.instructions(isa, inst):
                 application, new = application.behind(isa, wait), new.behind(isa, wait)
-        behind = Debts(application.behind(isa, inst), new.behind(isa, inst))
-        return behind.join(_made(isa, inst, inserted, owing, Debts(application, new)))
+        left = Debts(application, new)
+        return left.behind(isa, inst).join(_made(isa, inst, inserted, owing, left))
 
 
 def _behind(inst: Inst, debts: Debts, outside: Debts) -> Debts:
@@ -179,8 +194,7 @@ def _made(isa: InstructionSet, inst: Inst, inserted: bool, owing: Owed, debts: D
 def _anything(isa: InstructionSet, clones: Iterable[Clone], rows: Possible) -> Debts:
     """All that items of ``clones`` owe right behind them, at once, whatever comes before them."""
     copied = {code.distinct.inst(kind) for clone in clones for code in clone.codes for kind in np.unique(code.kinds)}
-    places = {(inst, False) for inst in copied} | {
-        (item.inst, item.inserted) for clone in clones for item in clone.singles}
+    places = {(inst, False) for inst in copied}.union(*(clone.apart for clone in clones))
     debts = Debts(unknown(rows))
     while True:
         more = debts

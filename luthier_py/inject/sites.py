@@ -7,21 +7,23 @@ no wave variable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import TypeAlias
 
 from luthier_py.analysis import Facts
 from luthier_py.analysis.waits import wait_for
 from luthier_py.errors import EditConflict, Location
-from luthier_py.inject.allocate import Pool
+from luthier_py.inject.allocate import Policy, Pool
 from luthier_py.inject.fragment import Fragment
 from luthier_py.ir import Instr, Program
-from luthier_py.isa import M0, SCC, VCC, Inst, OpFlag, Reg, RegSet, sgpr
+from luthier_py.isa import M0, SCC, VCC, Inst, OpFlag, Reg, RegFile, RegSet, sgpr
 from luthier_py.tool import Insertion, Lanes, Place
 
-VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS
 SAVED = RegSet.of(sgpr(SCC), sgpr(VCC, 2), sgpr(M0))  # special registers that are kept when they are clobbered
 _VCC = RegSet.of(sgpr(VCC, 2))
+Point: TypeAlias = tuple[Instr, Place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +34,20 @@ class Site:
     place: Place
     where: Callable[[], Location]
     live: RegSet                 # what the application may still read, in the lanes that the hook runs in
+    pending: RegSet              # what loads on their way will still write
     free: RegSet                 # registers that the hook may destroy
     wait: tuple[Inst, ...]       # what makes pending registers ready that are used
     plain_floats: bool           # the application computes as the hook expects it
+
+    def pool(self, policy: Policy) -> Pool:
+        """What a call may destroy here."""
+        return Pool(self.free & policy.registers, self.where, lambda file: self.taken(policy, file))
+
+    def taken(self, policy: Policy, file: RegFile) -> str:
+        """What the registers of a file hold here."""
+        live, pending = (regs.mask(file).bit_count() for regs in (self.live, self.pending - self.live))
+        loads = f", {pending} are still being loaded" if pending else ""
+        return f", even {policy.name}: {live} are live here{loads}"
 
     @property
     def at_end(self) -> bool:
@@ -45,26 +58,38 @@ class Site:
 @dataclass(frozen=True, slots=True)
 class Sites:
     """Answers for one component. ``general``: registers that may be used where they are free; ``plain_floats``: floats
-    round and keep denormals everywhere in it as hooks expect it."""
+    round and keep denormals everywhere in it as hooks expect it; ``policies``: which registers
+    to take, the best first."""
 
     program: Program
     facts: Facts
     general: RegSet
     plain_floats: bool
+    policies: tuple[Policy, ...]
 
     def of(self, insertion: Insertion, fragment: Fragment) -> Iterator[Site]:
         """The places of an insertion, those that have the least to save first; EditConflict if there is none."""
         lanes, writes = insertion.hook.lanes, fragment.payload.writes & SAVED
-        vector = any(inst.op.flags & VECTOR for inst in fragment.payload.instrs)
-        places = [p for p in insertion.places if not (vector and self.facts.obstacle(p[0], after=p[1] is Place.AFTER))]
+        places = [(instr, place) for instr, place in insertion.places
+                  if not (fragment.vector and self.facts.obstacle(instr, after=place is Place.AFTER))]
         if not places:
             instr, place = insertion.places[0]
             why = self.facts.obstacle(instr, after=place is Place.AFTER)
             message = f"hook {insertion.hook.name} uses vector registers, and {why}; insert it somewhere else"
             raise EditConflict(message, self.where(instr))
-        if len(places) > 1 and writes:
-            places.sort(key=lambda p: (writes & self.live(p[0], p[1], lanes)).sgpr.bit_count())
-        return (self.site(instr, place, insertion, fragment) for instr, place in places[:MOST_PLACES])
+        return (self.site(instr, place, insertion, fragment)
+                for instr, place in islice(self.cheapest_first(places, writes, lanes), MOST_PLACES))
+
+    def cheapest_first(self, places: Sequence[Point], writes: RegSet, lanes: Lanes) -> Iterator[Point]:
+        """``places`` by how many of the special registers that are written would have to be saved there."""
+        others: list[tuple[int, Point]] = []
+        for point in places:
+            cost = (writes & self.live(*point, lanes)).sgpr.bit_count() if writes and len(places) > 1 else 0
+            if cost:
+                others.append((cost, point))
+            else:
+                yield point
+        yield from (point for _, point in sorted(others, key=lambda other: other[0]))
 
     def live(self, instr: Instr, place: Place, lanes: Lanes) -> RegSet:
         facts = self.facts
@@ -81,7 +106,7 @@ class Sites:
         free = self.general - live - pending.registers
         if not (payload.reads | payload.writes).overlaps(_VCC):
             free |= _VCC - live - pending.registers
-        return Site(instr, place, lambda: self.where(instr), live, free, wait, self.plain_floats)
+        return Site(instr, place, lambda: self.where(instr), live, pending.registers, free, wait, self.plain_floats)
 
     def before_call(self, instr: Instr) -> Pool:
         """What the code that looks up an indirect call's target may use."""

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from luthier_py.errors import Invalid
-from luthier_py.inject.items import Cause, Clone, Edit, Item, Label, Reference, Single, Slice, Target
+from luthier_py.inject.items import Cause, Clone, Edit, Item, Label, Reference, Run, Single, Slice, Target
 from luthier_py.inject.patch import FixupKind
 from luthier_py.ir.model import instr_at
 from luthier_py.isa import Inst, InstructionSet
@@ -60,6 +60,9 @@ class _Printer:
             elif isinstance(item, Slice):
                 for instr in item.instrs:
                     yield _line(f"0x{instr.pc:x}", COPIED, self.isa.text(instr.inst))
+            elif isinstance(item, Run):
+                for inst in item.insts[item.start : item.stop]:
+                    yield _line(_who(item.edit), PAYLOAD, self.isa.text(inst))
             else:
                 yield self.single(item)
 
@@ -146,16 +149,23 @@ class _Reader:
             if isinstance(line, Label):
                 items.append(line)
                 continue
+            last = items[-1] if items else None
             if line.mark == COPIED:
-                last, start = items[-1] if items else None, at
+                start = at
                 if isinstance(last, Slice):
                     start = last.start
                     items.pop()
                 items.append(Slice(code, start, at + 1))
+            elif line.mark == PAYLOAD and line.jump is None:
+                edit, insts = _edit(line.who), [line.inst]
+                if isinstance(last, Run) and last.edit == edit:
+                    items.pop()
+                    insts = [*last.insts, line.inst]
+                items.append(Run(tuple(insts), 0, len(insts), edit))
             else:
                 origin = instr_at(code, at) if line.mark == KEPT else None
-                edit = None if origin is not None else _edit(line.who)
-                items.append(Single(line.inst, origin, edit, line.mark == PAYLOAD, line.jump, line.reference))
+                given = None if origin is not None else _edit(line.who)
+                items.append(Single(line.inst, origin, given, line.mark == PAYLOAD, line.jump, line.reference))
             at += line.mark in (COPIED, KEPT)
         return items
 

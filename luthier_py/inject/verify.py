@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from luthier_py.inject.items import Cause, Clone, Label, Single, Slice
+from luthier_py.inject.items import Cause, Clone, Label, Run, Single, Slice
 from luthier_py.isa import OpFlag
 from luthier_py.isa.glue import PLACEHOLDER, PLACEHOLDER64
 
@@ -60,12 +60,14 @@ def _labels(clone: Clone) -> Iterator[str]:
 def _singles(clone: Clone) -> Iterator[str]:
     """Each has one reason to be there; branches name where they go, and literals that are filled in what they are."""
     for item in clone.items:
+        if isinstance(item, Run) and (item.start >= item.stop or item.edit.cause is not Cause.CALL):
+            yield "a run is empty, or no hook's"
         if not isinstance(item, Single):
             continue
         if (item.origin is None) == (item.edit is None):
             yield "an instruction is neither the application's nor inserted, or both"
-        if item.edit is not None and item.payload and item.edit.cause is not Cause.CALL:
-            yield "only calls have payloads"
+        if item.payload and (item.edit is None or item.edit.cause is not Cause.CALL or item.jump is None):
+            yield "of hooks only branches stand for themselves"
         if (item.jump is None) == bool(item.inst.op.flags & OpFlag.BRANCH):
             yield f"{item.inst} names no place to go to, or is no branch"
         waiting = item.inst.literal in (PLACEHOLDER, PLACEHOLDER64)

@@ -242,6 +242,12 @@ def possible(isa: InstructionSet, ops: Iterable[OpInfo]) -> frozenset[Hazard]:
     return NO_ROWS.union(*(made for made, _ in pairs)) & NO_ROWS.union(*(met for _, met in pairs))
 
 
+@cache
+def goes_on(isa: InstructionSet, op: OpInfo) -> bool:
+    """Whether a clause may go on over an operation."""
+    return any(row.clause for row in _rows(isa, op)[0])
+
+
 def produced(isa: InstructionSet, inst: Inst) -> Owed:
     """What ``inst`` owes to whatever comes right behind it."""
     return {(row, row.states): regs for row in _rows(isa, inst.op)[0] if (regs := row.produced.registers(inst))}

@@ -81,15 +81,17 @@ class Possible:
     states: frozenset[Hazard]
     chains: frozenset[Cured]
 
-    @property
-    def longest(self) -> int:
-        """Wait states after which nothing is owed any more but by chains and clauses."""
-        return max((row.states for row in self.states), default=0)
-
-    @property
-    def lasting(self) -> bool:
-        """Whether something may be owed for however long."""
-        return bool(self.chains) or any(row.clause for row in self.states)
+    def outlived(self, isa: InstructionSet, insts: Iterable[Inst]) -> int | None:
+        """How many of ``insts``, the last one first, it takes until nothing is owed from before them; None if chains
+        may last for ever, or there are too few."""
+        longest, clause = max((row.states for row in self.states), default=0), any(row.clause for row in self.states)
+        states = 0
+        for count, inst in enumerate(insts if not self.chains else ()):
+            if states >= longest and not clause:
+                return count
+            states += hazards.states_of(inst)
+            clause = clause and hazards.goes_on(isa, inst.op)
+        return None
 
 
 def possible(isa: InstructionSet, ops: Collection[OpInfo]) -> Possible:

@@ -15,7 +15,7 @@ import pytest
 from luthier_py.errors import Location
 from luthier_py.inject.allocate import Pool
 from luthier_py.inject.clauses import dissolve
-from luthier_py.inject.items import Clone, Item, Label, Single
+from luthier_py.inject.items import Clone, Item, Label, Run, Single
 from luthier_py.inject.lookup import look_up
 from luthier_py.inject.prologue import with_prologue
 from luthier_py.inject.relax import relax
@@ -37,7 +37,7 @@ def woven(isa: InstructionSet, clone: Clone, calls: Clone) -> Clone:
         if isinstance(item, Label):
             waiting.append(item)
             continue
-        assert isinstance(item, Single) and item.edit is not None
+        assert isinstance(item, (Run, Single)) and item.edit is not None
         (after if item.edit.after else before)[item.edit.point] += [*waiting, item]
         waiting.clear()
     return weave(clone, before, after)

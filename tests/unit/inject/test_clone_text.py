@@ -8,7 +8,7 @@ import pytest
 
 from luthier_py.errors import Invalid
 from luthier_py.inject.apply import inject
-from luthier_py.inject.items import Label, Single, Slice
+from luthier_py.inject.items import Cause, Edit, Label, Run, Slice
 from luthier_py.inject.layout import lay_out
 from luthier_py.inject.text import format_clone, parse_clone
 from luthier_py.inject.verify import verify
@@ -82,13 +82,14 @@ def test_what_a_clone_must_not_be():
     clone = parse_clone(ISA, TEXT)
     verify(clone)
     head, first, getpc, base, low, payload, branch, _, last = clone.items
-    assert isinstance(first, Slice) and isinstance(payload, Single) and isinstance(base, Label)
+    assert isinstance(first, Slice) and isinstance(payload, Run) and isinstance(base, Label)
     wrong = {
         "missing": without(clone, last), "in their order": replace(clone, items=(*clone.items, first)),
         "twice, or nowhere": without(clone, base), "stands elsewhere": replace(clone, items=(*clone.items[1:], head)),
-        "neither": changed(clone, payload, edit=None), "is no branch": changed(clone, branch, jump=None),
+        "neither": changed(clone, getpc, edit=None), "is no branch": changed(clone, branch, jump=None),
         "not filled in": changed(clone, low, reference=None), "empty": changed(clone, first, stop=first.start),
-        "only calls": changed(clone, payload, edit=replace(payload.edit, cause=next(iter(type(payload.edit.cause))))),
+        "no hook's": changed(clone, payload, edit=Edit(Cause.WAIT)),
+        "of hooks only": changed(clone, getpc, payload=True),
     }
     for fault, made in wrong.items():
         with pytest.raises(AssertionError, match=fault):
