@@ -28,7 +28,7 @@ from luthier_py.emulator import EmulatorDevice
 from luthier_py.loader import load
 from luthier_py.runtime import pack_arguments
 from luthier_py.samples import FOLDER, SAMPLES, Sample, large
-from luthier_py.session.specs import Buffer, parse_argument
+from luthier_py.session.specs import BufferSpec, parse_argument
 
 LAUNCHES = 5
 HOST_FLAGS = ("-O3", "-march=native", "-ffast-math", "-shared", "-fPIC")
@@ -67,7 +67,7 @@ def measure(sample: Sample) -> tuple[float, float, int]:
     device = EmulatorDevice(load(data).target)
     buffers, packed = [], []
     for value in map(parse_argument, sample.args):
-        if isinstance(value, Buffer):
+        if isinstance(value, BufferSpec):
             buffers.append(device.alloc(value.data.nbytes))
             device.write(buffers[-1].address, value.data.tobytes())
             packed.append(buffers[-1])

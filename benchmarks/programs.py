@@ -25,8 +25,8 @@ from types import ModuleType
 
 from luthier_py.runtime.hip import runtime_folder
 from luthier_py.session.study.cells import cells_of
-from luthier_py.session.study.runs import Status, run_here
-from luthier_py.session.study.spec import BARE, Program, Study, ToolUse
+from luthier_py.session.study.runs import RunStatus, run_here
+from luthier_py.session.study.spec import BARE, StudiedProgram, Study, ToolUse
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE.parent / "tests" / "programs"
@@ -90,11 +90,11 @@ def builder() -> ModuleType:
 def seconds(program: Path, tools: Iterable[str], **environment: str) -> dict[str, float]:
     """Of one run with each tool, one after the other; without those that take too long."""
     uses = tuple(ToolUse(tool, None if tool == BARE else tool, {}) for tool in tools)
-    one = Program(program.name, (str(program),), {"": ()}, environment)
+    one = StudiedProgram(program.name, (str(program),), {"": ()}, environment)
     study = Study(program.name, BUILT, (f"emulator:{TARGET}",), 1, 1, SECONDS, (one,), uses, (), ())
     found = {}
     for cell, outcome in run_here(cells_of(study), 1):
-        if outcome["status"] == Status.TIMEOUT.value:
+        if outcome["status"] == RunStatus.TIMEOUT.value:
             continue
         if outcome["exit_code"] != 0:
             sys.exit(f"{program.name} under {cell.tool}: {outcome['status']} {outcome['said']}")

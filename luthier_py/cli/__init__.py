@@ -39,10 +39,10 @@ ToolOptions = Annotated[
     list[str] | None,
     typer.Option("-O", "--option", metavar="NAME=VALUE", help="of the tool: see `luthier tools`; may be repeated"),
 ]
-Output = Annotated[
+OutputOption = Annotated[
     Path | None, typer.Option("--output", metavar="FILE", help="what each launch counted, as .txt, .csv or .json")
 ]
-TimeLimit = Annotated[float | None, typer.Option(
+TimeLimitOption = Annotated[float | None, typer.Option(
     "--time-limit", metavar="SECONDS", help="of a launch on the emulator; then it ends, and says where its waves stand"
 )]
 Report = Annotated[Path | None, typer.Option("--report", metavar="DIR", help="folder for the tool's own files")]
@@ -162,8 +162,8 @@ def run(
         str, typer.Option("--device", help="`emulator`, `emulator:TARGET`, or `hip` for the first AMD GPU")
     ] = "emulator",
     save: Annotated[Path | None, typer.Option("--save", help="folder for the out and inout buffers, as .npy")] = None,
-    time_limit: TimeLimit = None,
-    output: Output = None,
+    time_limit: TimeLimitOption = None,
+    output: OutputOption = None,
     report: Report = None,
     as_json: AsJson = False,
 ) -> None:
@@ -262,8 +262,8 @@ def execute(
                      help="where the tool stands; auto, as without it: HSA unless the program uses HIP, and with "
                           "--own-kernels; LUTHIER_LEVEL says it, too"),
     ] = None,
-    time_limit: TimeLimit = None,
-    output: Output = None,
+    time_limit: TimeLimitOption = None,
+    output: OutputOption = None,
     report: Report = None,
 ) -> None:
     """Run a HIP or HSA program as it is, on a GPU or on the emulator, with a tool under it or without.

@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from luthier_py.emulator.layout import ALLOCATION_BYTES
 
-Rows = NDArray[np.uint64]
+AllocationRows = NDArray[np.uint64]
 _WORDS = ALLOCATION_BYTES // 8
 
 
 class _Table:
     """Mutable: one that has been given out. ``words``: the count, then records, and room for more."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: AllocationRows) -> None:
         count = len(rows)
-        self.words: Rows = np.zeros(1 + max(2 * count, 64) * _WORDS, np.uint64)
+        self.words: AllocationRows = np.zeros(1 + max(2 * count, 64) * _WORDS, np.uint64)
         self.words[0] = count
         self._rows = self.words[1:].reshape(-1, _WORDS)
         self._rows[:count] = rows
@@ -58,9 +58,9 @@ class AllocationTable:
     """Mutable, and guarded by its owner: one thread at a time."""
 
     def __init__(self) -> None:
-        self._rows: Rows = np.zeros((64, _WORDS), np.uint64)
+        self._rows: AllocationRows = np.zeros((64, _WORDS), np.uint64)
         self._count = 0
-        self._cell: Rows = np.zeros(1, np.uint64)
+        self._cell: AllocationRows = np.zeros(1, np.uint64)
         self._given_out: list[_Table] = []  # the last is the current one
         self._readers = 0
         self._stale = True
@@ -71,9 +71,9 @@ class AllocationTable:
         return self._cell.ctypes.data
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> AllocationRows:
         """A copy of all records, those of empty allocations among them."""
-        rows: Rows = self._rows[: self._count].copy()
+        rows: AllocationRows = self._rows[: self._count].copy()
         return rows
 
     def insert(self, place: int, start: int, end: int, access: int) -> None:

@@ -15,7 +15,7 @@ from luthier_py.emulator.discover import direct_calls, discover
 from luthier_py.emulator.engine import compile_function
 from luthier_py.emulator.layout import SITE_BYTES
 from luthier_py.emulator.parts import effort
-from luthier_py.emulator.pool import Block
+from luthier_py.emulator.pool import Pages
 from luthier_py.emulator.text import Text
 from luthier_py.emulator.translate import HostFunction, translate
 from luthier_py.emulator.wave_code import Numbers, Settings
@@ -31,7 +31,7 @@ class Tally:
     """Mutable: counters and site caches of one worker, zero whenever nobody uses them."""
 
     def __init__(self) -> None:
-        self._blocks = Block(8 * COUNTERS), Block(SITE_BYTES * SITES)
+        self._blocks = Pages(8 * COUNTERS), Pages(SITE_BYTES * SITES)
         self.counters, self.sites = (np.frombuffer(block.memory, dtype=np.uint64) for block in self._blocks)
 
     def clear(self, numbers: Numbers) -> None:
@@ -39,7 +39,7 @@ class Tally:
         self.sites[: len(numbers.sites) * SITE_BYTES // 8] = 0
 
 
-class Code:
+class HostedCode:
     """Mutable: the code of one text as host functions, for one wave size and MODE."""
 
     def __init__(self, text: Text, settings: Settings) -> None:

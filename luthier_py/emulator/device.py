@@ -13,7 +13,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from luthier_py.emulator.dispatch import Patience, Run
+from luthier_py.emulator.dispatch import Patience, RunningLaunch
 from luthier_py.emulator.launch import mode_of
 from luthier_py.emulator.layout import LAUNCH
 from luthier_py.emulator.memory import Memory, read_bytes, write_bytes
@@ -88,7 +88,7 @@ class EmulatorDevice:
             started = time.perf_counter()
             kernel_object = module.base + kernel.record.descriptor_address
             with (segments(self.memory, shape, kernel_object, kernarg) as places,
-                  Run(self.memory, self._pool, code, shape, places, self.threads, self.patience) as run):
+                  RunningLaunch(self.memory, self._pool, code, shape, places, self.threads, self.patience) as run):
                 self._running = run.record
                 try:
                     run.execute()

@@ -19,7 +19,7 @@ from types import TracebackType
 
 import numpy as np
 
-from luthier_py.emulator.code import Code, Tally
+from luthier_py.emulator.code import HostedCode, Tally
 from luthier_py.emulator.engine import scheduler_address
 from luthier_py.emulator.faults import FaultyWave, device_error, illegal_instruction
 from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE, Places, Words, launch_record, record
@@ -29,7 +29,7 @@ from luthier_py.emulator.pool import Pool
 from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.emulator.residency import of_device
 from luthier_py.emulator.shape import Shape
-from luthier_py.emulator.slot import Slot
+from luthier_py.emulator.slot import ResidentGroup
 from luthier_py.emulator.standing import told
 from luthier_py.emulator.wave_code import Counted
 from luthier_py.errors import DeviceError, Location, Malformed, TimeLimit
@@ -56,16 +56,16 @@ class Patience:
 class Worker:
     """Mutable: one thread's share of a launch."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RunningLaunch) -> None:
         self.run = run
-        self.tallies: dict[Code, Tally] = {}
+        self.tallies: dict[HostedCode, Tally] = {}
         self.record = record(
             WORKER, allocations=run.memory.table_cell, shared_base=SHARED_BASE, private_base=PRIVATE_BASE,
             meetings=run.meetings.ctypes.data)
         self._enter(run.codes[0])
-        self.slots: list[Slot] = []
+        self.slots: list[ResidentGroup] = []
 
-    def _enter(self, code: Code) -> None:
+    def _enter(self, code: HostedCode) -> None:
         """Waves run this code from now on."""
         self.code = code
         if code not in self.tallies:
@@ -98,7 +98,7 @@ class Worker:
 
     def _work(self) -> None:
         run = self.run
-        waiting: deque[Slot] = deque()
+        waiting: deque[ResidentGroup] = deque()
         slot, left = self._new_slot(), ROUNDS
         while not run.stop.is_set():
             outcome = Outcome(run.native(self.address, run.record.ctypes.data, slot.address, ROUNDS))
@@ -123,7 +123,7 @@ class Worker:
                     slot.set_effort(0)
                     slot = self._new_slot() if run.take_place() else waiting.popleft()
 
-    def _follows(self, slot: Slot) -> bool:
+    def _follows(self, slot: ResidentGroup) -> bool:
         """Whether a wave's fault was a jump to code elsewhere in memory, which it goes on with."""
         pc = self.run.field(slot, "pc")
         if self.run.field(slot, "fault_kind") != Fault.JUMP or self.code.holds(pc):
@@ -133,7 +133,7 @@ class Worker:
             self._enter(code)
         return code is not None
 
-    def _goes_on(self, slot: Slot) -> bool:
+    def _goes_on(self, slot: ResidentGroup) -> bool:
         """Whether a work-group that has used up its rounds is to get more at once."""
         if slot.has_moved_on():
             return True
@@ -144,10 +144,10 @@ class Worker:
         self.run.standing_since = None
         return slot.lengthen_turns()
 
-    def _new_slot(self) -> Slot:
+    def _new_slot(self) -> ResidentGroup:
         run = self.run
         entry = run.codes[0].base + run.shape.record.entry
-        self.slots.append(Slot(run.pool, run.shape, run.places, entry, self.address))
+        self.slots.append(ResidentGroup(run.pool, run.shape, run.places, entry, self.address))
         return self.slots[-1]
 
     def leave(self) -> None:
@@ -158,13 +158,13 @@ class Worker:
             code.give_tally(tally)
 
 
-class Run:
+class RunningLaunch:
     """Mutable: a launch in progress. ``interrupt`` is called when a wave has a message for the host; ``find`` gives
     the code that lies at an address, for jumps out of ``code``."""
 
-    def __init__(self, memory: Memory, pool: Pool, code: Code, shape: Shape, places: Places, threads: int,
+    def __init__(self, memory: Memory, pool: Pool, code: HostedCode, shape: Shape, places: Places, threads: int,
                  patience: Patience, interrupt: Callable[[], None] = lambda: None,
-                 find: Callable[[int], Code | None] = lambda pc: None) -> None:
+                 find: Callable[[int], HostedCode | None] = lambda pc: None) -> None:
         self.memory, self.pool, self.codes, self._find = memory, pool, [code], find
         self.shape, self.places, self.patience, self.interrupt = shape, places, patience, interrupt
         self.stop = threading.Event()
@@ -183,7 +183,7 @@ class Run:
         self._lock = threading.Lock()
         self._places_left = self.residency.groups - len(self.workers)
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> RunningLaunch:
         self._reading.__enter__()
         return self
 
@@ -248,7 +248,7 @@ class Run:
         else:
             self.halt()
 
-    def code_at(self, pc: int) -> Code | None:
+    def code_at(self, pc: int) -> HostedCode | None:
         """Of this launch: the same for all its workers, whatever happens to memory meanwhile."""
         with self._lock:
             found = next((code for code in self.codes if code.holds(pc)), None)
@@ -256,7 +256,7 @@ class Run:
                 self.codes.append(found)
         return found
 
-    def compile(self, slot: Slot, code: Code) -> None:
+    def compile(self, slot: ResidentGroup, code: HostedCode) -> None:
         """For a wave that came to code which nobody has run yet."""
         pc = self.field(slot, "pc")
         with self._lock:
@@ -314,11 +314,11 @@ class Run:
         self._hopeless = self._deadlock(slots)
         self.halt()
 
-    def _polls(self, slots: list[Slot]) -> bool:
+    def _polls(self, slots: list[ResidentGroup]) -> bool:
         """Whether a wave looks at memory; what waits at barriers does not."""
         return any(s.status in (Status.YIELD, Status.JUMP) for slot in slots for s in slot.standings())
 
-    def _deadlock(self, slots: list[Slot]) -> DeviceError:
+    def _deadlock(self, slots: list[ResidentGroup]) -> DeviceError:
         if self.waiting_to_start:
             why = (f"deadlock: the {len(slots)} work-groups that the device can hold ({self.residency.limit}) get no "
                    "further, and others have not started")
@@ -337,11 +337,11 @@ class Run:
             return text
         return f"{text}; {self.waiting_to_start} of {self.shape.groups} work-groups have not started"
 
-    def field(self, slot: Slot, name: str) -> int:
+    def field(self, slot: ResidentGroup, name: str) -> int:
         """A field of the wave that needs attention."""
         return slot.wave_field(int(slot.record[GROUP["wave"] // 8]), name)
 
-    def faulty(self, slot: Slot) -> FaultyWave:
+    def faulty(self, slot: ResidentGroup) -> FaultyWave:
         group, wave = (int(slot.record[GROUP[name] // 8]) for name in ("index", "wave"))
         return FaultyWave(group, wave, partial(self.field, slot))
 
@@ -359,7 +359,7 @@ class Run:
                              found[Counted.LANES], found[Counted.ACTIVE_WAVES], seconds, insts, base)
 
 
-def _add_up(code: Code, tallies: list[Tally], offset: int, found: dict[Counted, dict[int, int]]) -> None:
+def _add_up(code: HostedCode, tallies: list[Tally], offset: int, found: dict[Counted, dict[int, int]]) -> None:
     """Add what was counted in ``code`` to ``found``, at addresses that are ``offset`` higher."""
     numbers = code.numbers.counters
     totals = sum((tally.counters[: len(numbers)] for tally in tallies), np.zeros(len(numbers), np.uint64))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from luthier_py.emulator.code import Code
+from luthier_py.emulator.code import HostedCode
 from luthier_py.emulator.layout import Fault
 from luthier_py.emulator.memory import Memory
 from luthier_py.emulator.shape import Shape
@@ -34,7 +34,7 @@ class FaultyWave:
         return f"wave {self.wave} of work-group {self.group}"
 
 
-def device_error(wave: FaultyWave, code: Code, shape: Shape, memory: Memory) -> DeviceError:
+def device_error(wave: FaultyWave, code: HostedCode, shape: Shape, memory: Memory) -> DeviceError:
     kind, kernel, address = Fault(wave.field("fault_kind")), shape.record.name, wave.field("fault_address")
     absolute = wave.field("pc")
     pc = absolute - code.base
@@ -57,7 +57,7 @@ def illegal_instruction(error: Malformed, pc: int, kernel: str, wave: FaultyWave
     return DeviceError(what, error.where or Location(kernel), DeviceFault(FaultKind.ILLEGAL_INSTRUCTION, pc))
 
 
-def _fault(kind: Fault, pc: int, address: int, code: Code) -> DeviceFault:
+def _fault(kind: Fault, pc: int, address: int, code: HostedCode) -> DeviceFault:
     inst = code.insts[pc]
     if kind is Fault.TRAP:
         return DeviceFault(FaultKind.TRAP, code.base + pc, trap=inst["simm16"].value)

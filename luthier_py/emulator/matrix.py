@@ -61,10 +61,10 @@ def _constant(w: WaveCode, inst: Inst, shape: Matrix) -> str:
 def matrix_function(name: str) -> str:
     """IR of (a, b, c, d, stride of c's rows in bytes)."""
     shape = rows()["V_MFMA_" + name.removeprefix("luthier_matrix_").removesuffix(_FLUSHED).upper()]
-    return _Function(name, shape, name.endswith(_FLUSHED)).text()
+    return _MatrixFunction(name, shape, name.endswith(_FLUSHED)).text()
 
 
-class _Function:
+class _MatrixFunction:
     """Writes one shape's function."""
 
     def __init__(self, name: str, shape: Matrix, flushes: bool) -> None:

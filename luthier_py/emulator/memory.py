@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from luthier_py.emulator.allocations import AllocationTable
 from luthier_py.emulator.layout import FINE, WRITABLE
-from luthier_py.emulator.space import Space
+from luthier_py.emulator.space import FreeSpace
 from luthier_py.errors import DeviceError, Invalid
 
 ALIGNMENT = 256
@@ -68,7 +68,7 @@ class Memory:
         else:
             self._advice = getattr(mmap, "MADV_REMOVE", 0)    # and this those of a shared file
         start, size = place
-        self._space = Space(start + GAP, (size - GAP) // ALIGNMENT * ALIGNMENT)
+        self._space = FreeSpace(start + GAP, (size - GAP) // ALIGNMENT * ALIGNMENT)
         self._blocks: dict[int, int] = {}               # sizes of what is taken, by start, gaps not included
         self._allocations: dict[int, Allocation] = {}   # by address
         self._addresses: list[int] = []                 # of allocations, sorted

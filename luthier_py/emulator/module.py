@@ -6,7 +6,7 @@ kernel starts in.
 
 from __future__ import annotations
 
-from luthier_py.emulator.code import Code
+from luthier_py.emulator.code import HostedCode
 from luthier_py.emulator.memory import Allocation, Memory, write_bytes
 from luthier_py.emulator.text import ObjectText
 from luthier_py.emulator.wave_code import Settings
@@ -29,7 +29,7 @@ class EmulatorModule:
         size = max(s.end for s in loads)
         self.base = memory.reserve(size, _PAGE)
         self.loaded = True
-        self._codes: dict[Settings, Code] = {}
+        self._codes: dict[Settings, HostedCode] = {}
         for segment in loads:
             address = self.base + segment.address
             write_bytes(address, code_object.read(segment.address, segment.file_size))
@@ -74,9 +74,9 @@ class EmulatorModule:
             raise Invalid(f"{self.object.name}: no variable {name}")
         return Buffer(self.base + symbol.address, symbol.size)
 
-    def code(self, settings: Settings) -> Code:
+    def code(self, settings: Settings) -> HostedCode:
         if settings not in self._codes:
-            self._codes[settings] = Code(ObjectText(self.object, self.base), settings)
+            self._codes[settings] = HostedCode(ObjectText(self.object, self.base), settings)
         return self._codes[settings]
 
     def unload(self) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from luthier_py.emulator.dpp import Dpp
 from luthier_py.emulator.layout import AGPR_ROW
 from luthier_py.emulator.strip import Chunk
-from luthier_py.emulator.wave_code import Context
+from luthier_py.emulator.wave_code import OperandContext
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import SRC_EXECZ, SRC_NULL, SRC_SCC, SRC_VCCZ, Access, Inst, Operand, OperandKind
 from luthier_py.isa.registers import EXEC, VCC, Reg, RegFile
@@ -33,7 +33,7 @@ from luthier_py.isa.semantics.algebra import (
     select,
 )
 from luthier_py.isa.semantics.floats import flush_denormals, quiet
-from luthier_py.isa.semantics.meaning import Slot
+from luthier_py.isa.semantics.meaning import SignaturePart
 
 # Bits of srcN_modifiers (LLVM, SISrcMods).
 NEG, ABS, OP_SEL, OP_SEL_HI, SEXT = 1, 2, 4, 8, 16
@@ -56,7 +56,8 @@ def field(inst: Inst, name: str, default: int = 0) -> int:
 class Raw:
     """Bits of one operand before modifiers: vector rows, or a scalar taken when the instruction was put off."""
 
-    def __init__(self, operand: Operand | None, reg: Reg | None, bits: int, context: Context, dpp: Dpp | None) -> None:
+    def __init__(self, operand: Operand | None, reg: Reg | None, bits: int, context: OperandContext,
+                 dpp: Dpp | None) -> None:
         self.dpp = dpp
         self.row = row_of(reg) if reg is not None and reg.file is not RegFile.SGPR else None
         self.constant = operand.value if operand is not None and operand.kind is OperandKind.CONSTANT else None
@@ -89,7 +90,7 @@ class Raw:
         return chunk.row(self.row + high)
 
 
-def read_scalar(operand: Operand, bits: int, context: Context) -> Value:
+def read_scalar(operand: Operand, bits: int, context: OperandContext) -> Value:
     """A scalar register, constant, or special source as an unsigned value of ``bits``."""
     type = Type(Kind.UINT, bits)
     scalars = context.scalars
@@ -111,11 +112,11 @@ def read_scalar(operand: Operand, bits: int, context: Context) -> Value:
     return value.to(type)
 
 
-class Source:
+class SourceReader:
     """One operand of the signature, ready to be read in a chunk."""
 
-    def __init__(self, slot: Slot, operand: Operand | None, reg: Reg | None, inst: Inst, context: Context,
-                 dpp: Dpp | None, flushes: bool) -> None:
+    def __init__(self, slot: SignaturePart, operand: Operand | None, reg: Reg | None, inst: Inst,
+                 context: OperandContext, dpp: Dpp | None, flushes: bool) -> None:
         self.type = slot.type
         self.count = slot.count
         self.mix = slot.name == "mix"
@@ -176,10 +177,10 @@ class Source:
         return self._finish(half.as_(U32), negate, absolute)
 
 
-class Result:
+class ResultWriter:
     """One vector result of the signature, ready to be written in a chunk."""
 
-    def __init__(self, slot: Slot, operand: Operand, inst: Inst, context: Context, dpp: Dpp | None,
+    def __init__(self, slot: SignaturePart, operand: Operand, inst: Inst, context: OperandContext, dpp: Dpp | None,
                  flushes: bool) -> None:
         assert operand.reg is not None
         self.row = row_of(operand.reg)

@@ -15,7 +15,7 @@ from luthier_py.errors import DeviceError
 MAX_IDLE_BYTES = 1 << 28
 
 
-class Block:
+class Pages:
     """Anonymous memory of this process."""
 
     def __init__(self, size: int) -> None:
@@ -31,19 +31,19 @@ class Pool:
     """Mutable: idle blocks by size; sizes are powers of two."""
 
     def __init__(self) -> None:
-        self._idle: dict[int, list[Block]] = {}
+        self._idle: dict[int, list[Pages]] = {}
         self._idle_bytes = 0
         self._lock = threading.Lock()
 
-    def take(self, size: int) -> Block:
+    def take(self, size: int) -> Pages:
         size = max(1 << (size - 1).bit_length(), mmap.PAGESIZE)
         with self._lock:
             if self._idle.get(size):
                 self._idle_bytes -= size
                 return self._idle[size].pop()
-        return Block(size)
+        return Pages(size)
 
-    def give(self, block: Block) -> None:
+    def give(self, block: Pages) -> None:
         """Keep a block for the next launch, unless enough is kept."""
         with self._lock:
             if self._idle_bytes + block.size <= MAX_IDLE_BYTES:

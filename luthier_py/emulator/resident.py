@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
-from luthier_py.emulator.code import Code
-from luthier_py.emulator.dispatch import Patience, Run
+from luthier_py.emulator.code import HostedCode
+from luthier_py.emulator.dispatch import Patience, RunningLaunch
 from luthier_py.emulator.faults import illegal_instruction
 from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE, Places, mode_of, preloaded_range
 from luthier_py.emulator.memory import Allocation, Memory, read_bytes, write_bytes
@@ -39,11 +39,11 @@ class ResidentCode:
 
     def __init__(self, text: MemoryText) -> None:
         self.text = text
-        self._codes: dict[Settings, Code] = {}
+        self._codes: dict[Settings, HostedCode] = {}
 
-    def code(self, settings: Settings) -> Code:
+    def code(self, settings: Settings) -> HostedCode:
         if settings not in self._codes:
-            self._codes[settings] = Code(self.text, settings)
+            self._codes[settings] = HostedCode(self.text, settings)
         return self._codes[settings]
 
 
@@ -67,7 +67,7 @@ class PacketDevice:
         self._name_of, self._base_of, self._interrupt = name_of, base_of, interrupt
         self._pool = Pool()
         self._resident: dict[tuple[int, int, int], ResidentCode] = {}  # by start and size of the allocation, and base
-        self._running: dict[Run, int] = {}  # launches, with their queues
+        self._running: dict[RunningLaunch, int] = {}  # launches, with their queues
         self._shapes: dict[tuple[DispatchPacket, bytes, str, int], Shape] = {}
         self._lock = threading.Lock()
         self._no_queue = 0
@@ -96,7 +96,7 @@ class PacketDevice:
         places = self._places(packet, queue, fields, descriptor, name)
         started = time.perf_counter()
         threads = self.threads if shape.groups >= SHARED_GROUPS * self.threads else 1
-        with Run(self.memory, self._pool, code, shape, places, threads, self.patience, self._interrupt,
+        with RunningLaunch(self.memory, self._pool, code, shape, places, threads, self.patience, self._interrupt,
                  lambda pc: self._code(pc, settings)) as run:
             self._running[run] = queue
             try:
@@ -136,7 +136,7 @@ class PacketDevice:
         self._need(address, DESCRIPTOR_BYTES, name, "kernel descriptor")
         return _read_descriptor(read_bytes(address, DESCRIPTOR_BYTES))
 
-    def _code(self, entry: int, settings: Settings) -> Code | None:
+    def _code(self, entry: int, settings: Settings) -> HostedCode | None:
         """What is in memory now; None where nothing is allocated."""
         found = self.memory.find(entry)
         if found is None:

@@ -15,7 +15,7 @@ from luthier_py.isa.instruction import Inst, Operand
 from luthier_py.isa.registers import EXEC, M0, MODE
 from luthier_py.isa.semantics.algebra import U32, Type, Value
 from luthier_py.isa.semantics.control import Action, HardwareRegister
-from luthier_py.isa.semantics.meaning import Scalar, Slot
+from luthier_py.isa.semantics.meaning import Scalar, SignaturePart
 
 
 def scalar(w: WaveCode, inst: Inst, row: Scalar) -> None:
@@ -35,7 +35,8 @@ def scalar(w: WaveCode, inst: Inst, row: Scalar) -> None:
             w.scalars.write(target.reg.index, value)
 
 
-def _source(w: WaveCode, slot: Slot, operands: Iterator[Operand], target: Operand | None, width: Type) -> Value:
+def _source(w: WaveCode, slot: SignaturePart, operands: Iterator[Operand], target: Operand | None, width: Type
+            ) -> Value:
     if slot.name == "scc":
         return w.scalars.scc()
     if slot.name == "exec":

@@ -33,7 +33,7 @@ class Standing:
     pc: int
 
 
-class Slot:
+class ResidentGroup:
     """Mutable: memory for one resident work-group."""
 
     def __init__(self, pool: Pool, shape: Shape, places: Places, entry: int, worker: int) -> None:

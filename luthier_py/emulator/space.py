@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 
 
-class Space:
+class FreeSpace:
     """Mutable: what is free."""
 
     def __init__(self, start: int, size: int) -> None:

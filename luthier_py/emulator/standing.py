@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from luthier_py.analysis.lines import SourceLines
-from luthier_py.emulator.code import Code
+from luthier_py.emulator.code import HostedCode
 from luthier_py.emulator.layout import Status
 from luthier_py.emulator.slot import Standing
 
@@ -17,7 +17,7 @@ PLACES = 5
 """That are told; the others are counted."""
 
 
-def told(waves: Iterable[Standing], codes: Sequence[Code]) -> str:
+def told(waves: Iterable[Standing], codes: Sequence[HostedCode]) -> str:
     """``codes``: that of the kernel, and others that waves have come to."""
     places: dict[tuple[Status, int, int], list[Standing]] = defaultdict(list)  # status, code, pc
     ended = 0
@@ -43,7 +43,7 @@ def _kind(status: Status) -> Status:
     return status if status in (Status.BARRIER, Status.MEETING) else Status.JUMP
 
 
-def _place(wave: Standing, code: Code) -> int:
+def _place(wave: Standing, code: HostedCode) -> int:
     """The instruction that a wave waits at, or the one that it goes on with."""
     pc = wave.pc - code.base & (1 << 64) - 1
     if _kind(wave.status) is Status.JUMP:
@@ -51,7 +51,7 @@ def _place(wave: Standing, code: Code) -> int:
     return next(at for at in (pc - 4, pc - 8) if at in code.insts and at + code.insts[at].size_bytes == pc)
 
 
-def _shown(pc: int, code: Code, lines: SourceLines) -> str:
+def _shown(pc: int, code: HostedCode, lines: SourceLines) -> str:
     """The instruction and its line, as far as they are known."""
     text, line = code.text(pc), lines.at(pc)
     return (f" `{text}`" if text is not None else "") + (f" ({line})" if line is not None else "")

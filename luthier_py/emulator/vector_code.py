@@ -11,7 +11,7 @@ from typing import cast
 
 from luthier_py.emulator.dpp import Dpp
 from luthier_py.emulator.indexing import relocated, write_back
-from luthier_py.emulator.operands import Result, Source, destinations, row_of, value_operands
+from luthier_py.emulator.operands import ResultWriter, SourceReader, destinations, row_of, value_operands
 from luthier_py.emulator.rounding import Arithmetic
 from luthier_py.emulator.strip import Chunk
 from luthier_py.emulator.wave_code import WaveCode
@@ -19,11 +19,11 @@ from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import SRC_NULL, Inst, Operand, OperandKind, OpFlag
 from luthier_py.isa.registers import EXEC, VCC
 from luthier_py.isa.semantics.algebra import BOOL, Value
-from luthier_py.isa.semantics.meaning import Compute, Lanes, Slot
+from luthier_py.isa.semantics.meaning import Compute, Lanes, SignaturePart
 
 # Mask operands are the index of a scalar register; without one (null) lanes read 0, and nothing is written.
-Sources = list[Source | int | None]
-Results = list[Result | int | None]
+SourceReaders = list[SourceReader | int | None]
+ResultWriters = list[ResultWriter | int | None]
 Taken = Value | tuple[Value, Value]
 
 
@@ -42,7 +42,7 @@ def lanes(w: WaveCode, inst: Inst, row: Lanes) -> None:
     w.exec()  # these reads may settle the strip, so that masks in it become known
     known = {source: str(w.scalars.read(source, w.wave_size // 32).ref)
              for source in sources if isinstance(source, int) and source not in w.strip.masks}
-    saturates = any(isinstance(result, Result) and result.clamp for result in results)
+    saturates = any(isinstance(result, ResultWriter) and result.clamp for result in results)
     compute = row.saturating if saturates and row.saturating is not None else row.compute
     packed = any(slot.count > 1 for slot in row.signature.results)
     masks = [result for result in results if isinstance(result, int)]
@@ -58,18 +58,18 @@ def _dpp(w: WaveCode, inst: Inst) -> Dpp | None:
     return Dpp.of(w, inst, None if reg is None else row_of(reg), 1 if reg is None else reg.dwords)
 
 
-def _sources(w: WaveCode, inst: Inst, row: Lanes, dpp: Dpp | None) -> Sources:
+def _sources(w: WaveCode, inst: Inst, row: Lanes, dpp: Dpp | None) -> SourceReaders:
     operands = iter(value_operands(inst))
     old = next((operand for operand in destinations(inst) if operand.name == "vdst"), None)
-    sources: Sources = []
+    sources: SourceReaders = []
     for slot in row.signature.sources:
         operand = None if slot.special else next(operands, None)
         if slot.type is BOOL:
             sources.append(_mask(operand, VCC if inst.op.implicit_reads.sgpr >> VCC & 1 else None))
             continue
         reg = operand.reg if operand is not None else old.reg if old is not None else None
-        typed = slot if slot.type.bits else Slot(slot.name, row.signature.results[0].type)
-        sources.append(Source(typed, operand, reg, inst, w.context, dpp, row.flushes))
+        typed = slot if slot.type.bits else SignaturePart(slot.name, row.signature.results[0].type)
+        sources.append(SourceReader(typed, operand, reg, inst, w.context, dpp, row.flushes))
     return sources
 
 
@@ -82,9 +82,9 @@ def _mask(operand: Operand | None, implied: int | None) -> int | None:
     return None if operand.reg is None else operand.reg.index
 
 
-def _results(w: WaveCode, inst: Inst, row: Lanes, dpp: Dpp | None) -> Results:
+def _results(w: WaveCode, inst: Inst, row: Lanes, dpp: Dpp | None) -> ResultWriters:
     targets = iter(destinations(inst))
-    results: Results = []
+    results: ResultWriters = []
     for slot in row.signature.results:
         operand = None if slot.name == "exec" else next(targets, None)
         if slot.name == "exec":
@@ -93,7 +93,7 @@ def _results(w: WaveCode, inst: Inst, row: Lanes, dpp: Dpp | None) -> Results:
             results.append(_mask(operand, VCC if inst.op.implicit_writes.sgpr >> VCC & 1 else None))
         else:
             assert operand is not None
-            results.append(Result(slot, operand, inst, w.context, dpp, row.flushes))
+            results.append(ResultWriter(slot, operand, inst, w.context, dpp, row.flushes))
     return results
 
 
@@ -101,8 +101,8 @@ def _results(w: WaveCode, inst: Inst, row: Lanes, dpp: Dpp | None) -> Results:
 class _Item:
     """An instruction of a strip. ``known``: scalar masks, as text, that the strip does not compute itself."""
 
-    sources: Sources
-    results: Results
+    sources: SourceReaders
+    results: ResultWriters
     compute: Compute
     packed: bool
     known: dict[int, str]

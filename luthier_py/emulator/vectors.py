@@ -16,14 +16,14 @@ _COMPARISONS = (Prim.EQ, Prim.NE, Prim.LT, Prim.LE)
 _LOGIC = (Prim.AND, Prim.OR, Prim.XOR)
 
 
-class Literal(str):
+class Folded(str):
     """Text of a constant, with its value."""
 
     value: int
 
     @staticmethod
-    def of(text: str, value: int) -> Literal:
-        literal = Literal(text)
+    def of(text: str, value: int) -> Folded:
+        literal = Folded(text)
         literal.value = value
         return literal
 
@@ -63,7 +63,7 @@ class VectorOps(RoundedOps):
             return super().constant(type, value)
         known = int(value) & ((1 << type.bits) - 1)
         text = str(super().constant(type, known).ref)
-        return Value(self, type, Literal.of(text, known))
+        return Value(self, type, Folded.of(text, known))
 
     def text(self, value: Value) -> str:
         """LLVM's plain form: <n x i1> for masks, <n x i64> for 64-bit integers."""
@@ -84,7 +84,7 @@ class VectorOps(RoundedOps):
     def _join(self, halves: Halves) -> str:
         low, high = halves.low, halves.high
         assert low is not None and high is not None
-        if isinstance(high.ref, Literal) and high.ref.value == 0:
+        if isinstance(high.ref, Folded) and high.ref.value == 0:
             return self.emitter.let(f"zext {self._words} {low.ref} to {self.name(U64)}")
         order = "<" + ", ".join(f"i32 {i}, i32 {i + self.lanes}" for i in range(self.lanes)) + ">"
         pair = f"{self._words} {low.ref}, {self._words} {high.ref}"
@@ -94,7 +94,7 @@ class VectorOps(RoundedOps):
     def halves(self, value: Value) -> tuple[Value, Value]:
         """Low and high dwords of a 64-bit integer."""
         ref = value.ref
-        if isinstance(ref, Literal):
+        if isinstance(ref, Folded):
             return self.constant(U32, ref.value), self.constant(U32, ref.value >> 32)
         if not isinstance(ref, Halves):
             ref = value.ref = Halves(whole=str(ref))
@@ -140,7 +140,7 @@ class VectorOps(RoundedOps):
 
     def _fold(self, prim: Prim, type: Type, operands: tuple[Value, ...]) -> Value | None:
         """Constants, and operations that change nothing."""
-        values = [operand.ref.value if isinstance(operand.ref, Literal) else None for operand in operands]
+        values = [operand.ref.value if isinstance(operand.ref, Folded) else None for operand in operands]
         if prim is Prim.RESIZE and values[0] is not None and operands[0].type.kind is Kind.UINT:
             return self.constant(type, values[0])
         if len(values) != 2 or type.kind not in (Kind.UINT, Kind.SINT):
@@ -178,7 +178,7 @@ class VectorOps(RoundedOps):
     def _on_halves(self, prim: Prim, type: Type, a: Value, b: Value) -> Value | None:
         """Operations on 64-bit integers that are cheaper on halves; None for the others."""
         if prim in (Prim.SHL, Prim.SHR):
-            return self._shift(prim, a, b.ref.value) if isinstance(b.ref, Literal) else None
+            return self._shift(prim, a, b.ref.value) if isinstance(b.ref, Folded) else None
         (a_low, a_high), (b_low, b_high) = self.halves(a), self.halves(b)
         if prim in _LOGIC:
             return self.joined(self.apply(prim, U32, a_low, b_low), self.apply(prim, U32, a_high, b_high), type)

@@ -55,7 +55,7 @@ class Index:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class OperandContext:
     """What reading and writing operands depends on beside the instruction."""
 
     scalars: Scalars
@@ -95,7 +95,7 @@ class WaveCode:
     def set_mode(self, mode: int) -> None:
         """Instructions from here on run under this MODE."""
         self.mode = mode
-        self.context = Context(self.scalars, self.wave_size, self.apertures, Mode(mode))
+        self.context = OperandContext(self.scalars, self.wave_size, self.apertures, Mode(mode))
 
     # Pointers
 

@@ -25,7 +25,7 @@ from luthier_py.isa.table import Row
 from luthier_py.isa.target import Target
 from luthier_py.isa.text import SOURCES
 
-Value = Reg | int | float | str | None
+OperandValue = Reg | int | float | str | None
 ENCODING_SUFFIX = re.compile(r"_(e32|e64|sdwa|dpp|e64_dpp)$")
 SOURCE_CODES = {name: code for code, name in SOURCES.items()}
 CACHE_BITS = {"glc": 1, "sc0": 1, "slc": 2, "nt": 2, "dlc": 4, "scc": 16, "sc1": 16}
@@ -57,11 +57,11 @@ class Syntax:
 
 
 @dataclass(slots=True)
-class Request:
+class Assembling:
     """What the caller wants; ``literal`` is filled in while fields are made."""
 
     target: Target
-    operands: tuple[Value, ...]
+    operands: tuple[OperandValue, ...]
     modifiers: dict[str, int]
     literal: int | None = None
 
@@ -85,7 +85,7 @@ class Assembler:
             for name in names:
                 self.by_name.setdefault(name, []).append(number)
 
-    def assemble(self, name: str, operands: tuple[Value, ...],
+    def assemble(self, name: str, operands: tuple[OperandValue, ...],
                  modifiers: dict[str, int]) -> tuple[OpInfo, list[int], int | None]:
         candidates = self.by_name.get(name.lower())
         if not candidates:
@@ -108,7 +108,7 @@ class Assembler:
             raise Invalid(f"{name}: {_clearest(reasons)}")
         return best[1:]
 
-    def _fields(self, op: OpInfo, operands: tuple[Value, ...],
+    def _fields(self, op: OpInfo, operands: tuple[OperandValue, ...],
                 modifiers: dict[str, int]) -> tuple[list[int], int | None]:
         syntax = Syntax.of(op.template)
         missing = len(syntax.operands) - len(operands)
@@ -117,7 +117,7 @@ class Assembler:
         for word in syntax.words:
             if not modifiers.pop(word, False):
                 raise Invalid(f"{op.mnemonic} of this form wants {word}=True")
-        request = Request(self.target, operands, _cache_policy(op, modifiers))
+        request = Assembling(self.target, operands, _cache_policy(op, modifiers))
         given = {}
         for token, value in zip(syntax.operands, operands):  # noqa: B905 (the last may be missing)
             if token.startswith("$") and token != "$vcc":
@@ -156,7 +156,7 @@ def _cache_policy(op: OpInfo, modifiers: dict[str, int]) -> dict[str, int]:
     return modifiers
 
 
-def _field(request: Request, op: OpInfo, place: int, given: dict[str, Value]) -> int:
+def _field(request: Assembling, op: OpInfo, place: int, given: dict[str, OperandValue]) -> int:
     info = op.operands[place]
     if info.name in given and not info.name.endswith("_modifiers"):
         return _operand_field(request, op, place, given[info.name])
@@ -177,7 +177,7 @@ def default_modifiers(op: OpInfo, info: OperandInfo) -> int:
     return HIGH_FOR_HIGH & covered if OpFlag.PACKED in op.flags and op.format == "VOP3P" else 0
 
 
-def _operand_field(request: Request, op: OpInfo, place: int, value: Value) -> int:
+def _operand_field(request: Assembling, op: OpInfo, place: int, value: OperandValue) -> int:
     info = op.operands[place]
     if isinstance(value, Reg):
         if not info.access.value:
@@ -212,7 +212,7 @@ def _bits(op: OpInfo, info: OperandInfo, value: int | float) -> int:
     return value % (1 << width)
 
 
-def _constant_field(request: Request, op: OpInfo, place: int, bits: int) -> int:
+def _constant_field(request: Assembling, op: OpInfo, place: int, bits: int) -> int:
     info = op.operands[place]
     if info.kind not in ("src", "srcA", "srcAV", "src16", "src16lo", "sdwa") or info.type == "OPERAND_REGISTER":
         raise Invalid(f"{op.mnemonic}: {info.name} must be a register")

@@ -18,7 +18,7 @@ from luthier_py.isa.decode import mnemonic_of
 from luthier_py.isa.encode import encode, number_field
 from luthier_py.isa.instruction import Inst, OpFlag, OpInfo
 from luthier_py.isa.legal import why_illegal
-from luthier_py.isa.parse import BadText, Line, Token, parse_line, spell
+from luthier_py.isa.parse import BadText, Token, WrittenLine, parse_line, spell
 from luthier_py.isa.parse_modifiers import (
     SPELLED,
     attribute,
@@ -33,23 +33,23 @@ from luthier_py.isa.target import Target
 from luthier_py.isa.text_modifiers import IMPLIED_GLC, SOURCES
 from luthier_py.isa.text_registers import register_text
 
-Bits = tuple[tuple[str, int], ...]  # which modifiers operand, and which of its bits, in the order of the text
+FieldBits = tuple[tuple[str, int], ...]  # which modifiers operand, and which of its bits, in the order of the text
 LISTS = {"op_sel": 4, "op_sel_hi": 8, "neg_lo": 1, "neg_hi": 2}
 DESTINATION_HALF = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TextLayout:
     """What a template asks for."""
 
     slots: tuple[str, ...]       # "$name", or a word that stands for an operand
     words: frozenset[str]        # modifiers that are part of the opcode
     optional: bool               # s_endpgm's operand
-    lists: dict[str, Bits]       # op_sel and its like
+    lists: dict[str, FieldBits]       # op_sel and its like
 
     @staticmethod
     @cache
-    def of(op: OpInfo) -> Layout:
+    def of(op: OpInfo) -> TextLayout:
         template = re.sub(r" :: \w+ ", ", ", op.template)
         rest = re.sub(r"^\w+", "", template).replace("$tgt $src0", "$tgt, $src0")
         slots, words = [], []
@@ -60,7 +60,7 @@ class Layout:
             else:
                 slots.append(first)
             words += [word for word in others if not word.startswith("$") and f"{word}:$" not in piece]
-        return Layout(tuple(slots), frozenset(words), rest.startswith("$") and "$tgt" not in rest, _lists(op))
+        return TextLayout(tuple(slots), frozenset(words), rest.startswith("$") and "$tgt" not in rest, _lists(op))
 
 
 MODIFIER_PRINTERS = ("bit", "int", "printOffset", "printFlatOffset", "printCPol", "printDPPCtrl", "printDPP8")
@@ -71,7 +71,7 @@ def _is_modifier(op: OpInfo, name: str) -> bool:
     return _printer(op, name).partition(":")[0] in MODIFIER_PRINTERS or name == "cpol"
 
 
-def _lists(op: OpInfo) -> dict[str, Bits]:
+def _lists(op: OpInfo) -> dict[str, FieldBits]:
     names = {info.name for info in op.operands}
     tied = "$op_sel_with_tied" in op.template
     all_three = tied or "src2" in names and ("src1" not in names or OpFlag.MATRIX in op.flags)
@@ -132,12 +132,12 @@ class Parser:
         assert furthest is not None
         raise furthest
 
-    def _try(self, op: OpInfo, line: Line, labels: Mapping[str, int]) -> Inst:
+    def _try(self, op: OpInfo, line: WrittenLine, labels: Mapping[str, int]) -> Inst:
         draft = Draft(op)
         operands, modifiers = line.operands, line.modifiers
         if op.operands and op.operands[0].printer == "printExpTgt" or "$tgt" in op.template:
             operands, modifiers = (operands[0], *modifiers[:1], *operands[1:]), modifiers[1:]
-        layout = Layout.of(op)
+        layout = TextLayout.of(op)
         if not layout.slots:
             operands, modifiers = (), (*operands, *modifiers)
         if len(layout.slots) == 1 and _printer(op, layout.slots[0][1:]) in SPELLED:  # its syntax has blanks
@@ -151,7 +151,7 @@ class Parser:
             self._operand(draft, slot, token, labels)
         return self._finish(draft, line)
 
-    def _modifiers(self, draft: Draft, layout: Layout, modifiers: Sequence[Token], rest: Token) -> None:
+    def _modifiers(self, draft: Draft, layout: TextLayout, modifiers: Sequence[Token], rest: Token) -> None:
         """Set the fields that modifiers name; BadText for those of other forms, or missing words."""
         words = set(layout.words)
         op = draft.op
@@ -185,7 +185,7 @@ class Parser:
         except Invalid as error:
             raise BadText(error.message, token.column) from None
 
-    def _list(self, draft: Draft, layout: Layout, token: Token, name: str, bits: list[int]) -> None:
+    def _list(self, draft: Draft, layout: TextLayout, token: Token, name: str, bits: list[int]) -> None:
         places = layout.lists.get(name)
         if places is None or f"${name}" not in draft.op.template and "$src0_modifiers$src1" not in draft.op.template:
             raise BadText(f"{draft.op.mnemonic} has no {name}", token.column)
@@ -265,7 +265,7 @@ class Parser:
         name = f"src{number // 2 if compressed else number}"
         draft.fields[name] = operand_field(self.target, draft.op, draft.literal, name, token)
 
-    def _finish(self, draft: Draft, line: Line) -> Inst:
+    def _finish(self, draft: Draft, line: WrittenLine) -> Inst:
         op = draft.op
         if OpFlag.ATOMIC in op.flags and op.format in IMPLIED_GLC:
             returns, asked = OpFlag.ATOMIC_RETURN in op.flags, bool(draft.fields.get("cpol", 0) & 1)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from luthier_py.errors import Malformed
-from luthier_py.isa.decode import Slot
+from luthier_py.isa.decode import OperandMemo
 from luthier_py.isa.instruction import Access, Inst, OperandKind, OpFlag, OpInfo, shown_by
 from luthier_py.isa.instruction_set import InstructionSet
 from luthier_py.isa.registers import AGPR_SHIFT, VGPR_SHIFT, RegSet
@@ -144,7 +144,7 @@ class Kinds:
             found.reads[kind], found.writes[kind], found.partial[kind] = read | kept, written, kept
 
 
-def _registers(slot: Slot, value: int) -> tuple[int, int]:
+def _registers(slot: OperandMemo, value: int) -> tuple[int, int]:
     """What an operand with this field reads and writes."""
     try:
         operand = slot[value]

@@ -43,7 +43,7 @@ ALL_SGPRS = RegSet(sgpr=(1 << 106) - 1)
 ALL_VGPRS = RegSet(vgpr=(1 << 256) - 1)
 
 
-class Slot(dict[int, Operand]):
+class OperandMemo(dict[int, Operand]):
     """Field value -> Operand, for one operand of one row; filled as values are met."""
 
     __slots__ = ("info", "reader", "takes_literal")
@@ -77,7 +77,7 @@ class Format:
         self.signed = op.base.endswith("_I64")
         kinds = [info.kind for info in op.operands]
         self.shared_literal = kinds.index("kimm") if "kimm" in kinds else None
-        self.slots = tuple(Slot(reader, info, k in op.literals or self.shared_literal is not None
+        self.slots = tuple(OperandMemo(reader, info, k in op.literals or self.shared_literal is not None
                                 and info.kind in LITERAL_KINDS) for k, info in enumerate(op.operands))
         self.wide_literal = any(info.kind == "kimm" and info.type.endswith("64") for info in op.operands)
         self.image = image
@@ -212,7 +212,7 @@ class Decoder:
         if form.vdst_y is not None:
             found[form.vdst_y] = _second_destination(found, form.vdst_y)
 
-    def _with_literal(self, form: Format, slot: Slot, value: int, literal: int) -> Operand:
+    def _with_literal(self, form: Format, slot: OperandMemo, value: int, literal: int) -> Operand:
         if not slot.takes_literal or value != LITERAL and (value != LITERAL64 or not self.target.literals64):
             return slot[value]
         info = slot.info

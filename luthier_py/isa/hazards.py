@@ -233,7 +233,7 @@ HAZARDS = (
 )
 
 NO_ROWS: frozenset[Hazard] = frozenset()
-Owed: TypeAlias = dict[tuple[Hazard, int], RegSet]  # hazard and wait states that are left -> registers
+OwedStates: TypeAlias = dict[tuple[Hazard, int], RegSet]  # hazard and wait states that are left -> registers
 
 
 def possible(isa: InstructionSet, ops: Iterable[OpInfo]) -> frozenset[Hazard]:
@@ -248,12 +248,12 @@ def goes_on(isa: InstructionSet, op: OpInfo) -> bool:
     return any(row.clause for row in _rows(isa, op)[0])
 
 
-def produced(isa: InstructionSet, inst: Inst) -> Owed:
+def produced(isa: InstructionSet, inst: Inst) -> OwedStates:
     """What ``inst`` owes to whatever comes right behind it."""
     return {(row, row.states): regs for row in _rows(isa, inst.op)[0] if (regs := row.produced.registers(inst))}
 
 
-def missing(isa: InstructionSet, owed: Owed, inst: Inst) -> int:
+def missing(isa: InstructionSet, owed: OwedStates, inst: Inst) -> int:
     """Wait states that are missing where ``inst`` comes next; 0 when it may follow at once."""
     if not owed:
         return 0
@@ -262,12 +262,12 @@ def missing(isa: InstructionSet, owed: Owed, inst: Inst) -> int:
                 if row in consuming and regs.overlaps(row.consumed.registers(inst))), default=0)
 
 
-def waited(owed: Owed, states: int) -> Owed:
+def waited(owed: OwedStates, states: int) -> OwedStates:
     """What is left after so many wait states; waiting ends every clause."""
     return {(row, left - states): regs for (row, left), regs in owed.items() if left > states and not row.clause}
 
 
-def passed(isa: InstructionSet, owed: Owed, inst: Inst) -> Owed:
+def passed(isa: InstructionSet, owed: OwedStates, inst: Inst) -> OwedStates:
     """What instructions before ``inst`` owe behind it."""
     if not owed:
         return owed
@@ -276,7 +276,7 @@ def passed(isa: InstructionSet, owed: Owed, inst: Inst) -> Owed:
     return waited(owed, states_of(inst)) | kept
 
 
-def joined(a: Owed, b: Owed) -> Owed:
+def joined(a: OwedStates, b: OwedStates) -> OwedStates:
     """What is owed where paths meet."""
     if not a or not b:
         return a or b
@@ -290,7 +290,7 @@ def states_of(inst: Inst) -> int:
 
 def wait_states(isa: InstructionSet, before: Iterable[Inst], inst: Inst) -> int:
     """Wait states that are missing between the end of ``before``, in the order in which it runs, and ``inst``."""
-    owed: Owed = {}
+    owed: OwedStates = {}
     for earlier in before:
         owed = joined(passed(isa, owed, earlier), produced(isa, earlier))
     return missing(isa, owed, inst)

@@ -11,9 +11,9 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from luthier_py.errors import Invalid
-from luthier_py.isa.assemble import Assembler, Value
+from luthier_py.isa.assemble import Assembler, OperandValue
 from luthier_py.isa.assembly import Parser
-from luthier_py.isa.decode import Decoder, Slot
+from luthier_py.isa.decode import Decoder, OperandMemo
 from luthier_py.isa.encode import encode, number_field, rename, replace_fields
 from luthier_py.isa.instruction import Counter, Inst, Operand, OpInfo
 from luthier_py.isa.listing import assemble_listing
@@ -49,7 +49,7 @@ class InstructionSet:
         """A row of the table."""
         return self._decoder.format(row).op
 
-    def slots(self, op: OpInfo) -> tuple[Slot, ...]:
+    def slots(self, op: OpInfo) -> tuple[OperandMemo, ...]:
         """For each operand of ``op`` what a field value means."""
         return self._decoder.format(op.row).slots
 
@@ -82,7 +82,7 @@ class InstructionSet:
         """The bytes of ``op`` with one value per operand; encoding what was decoded gives the same bytes."""
         return encode(self.target, op, fields, literal)
 
-    def make(self, name: str, *operands: Value, **modifiers: int) -> Inst:
+    def make(self, name: str, *operands: OperandValue, **modifiers: int) -> Inst:
         """Assemble one instruction: a mnemonic or base name, operands in assembly order, modifiers by name.
 
         Operands are Reg, int (the operand's bits), float, "off", or the name of a special source ("src_scc");

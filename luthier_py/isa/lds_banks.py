@@ -55,7 +55,7 @@ SOURCES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class LaneGroups:
     """How accesses of one kind are served."""
 
     parities: tuple[int, ...]
@@ -81,10 +81,10 @@ class BankModel:
     """The services of a target, for reads and writes by dwords of a lane; atomics are served as writes are."""
 
     name: str
-    reads: tuple[Service, Service, Service, Service]
-    writes: tuple[Service, Service, Service, Service]
+    reads: tuple[LaneGroups, LaneGroups, LaneGroups, LaneGroups]
+    writes: tuple[LaneGroups, LaneGroups, LaneGroups, LaneGroups]
 
-    def service(self, way: Way, dwords: int) -> Service:
+    def service(self, way: Way, dwords: int) -> LaneGroups:
         return (self.reads if way is Way.READ else self.writes)[dwords - 1]
 
 
@@ -105,37 +105,37 @@ HALVES, QUARTERS, EIGHTHS = (0x20,), (0x20, 0x10), (0x20, 0x10, 0x08)
 CROSSED_EIGHTHS = (0x20, 0x08, 0x14)   # 0-3 with 20-23, 4-7 with 16-19, 8-11 with 28-31, 12-15 with 24-27, ...
 CROSSED_QUARTERS = (0x20, 0x1C)        # 0-3, 12-15, 20-23 and 24-27, ...
 
-_WORD = Service(HALVES, 32, Evidence.DOCUMENTED, ("isa", "opencl"))
-_TWO = Service(QUARTERS, 32, Evidence.DOCUMENTED, ("opencl", "rocroller"))
-_WRITE_FOUR = Service(EIGHTHS, 32, Evidence.DOCUMENTED, ("ck", "rocroller"))
-_WRITE_THREE = Service(EIGHTHS, 32, Evidence.ASSUMED, ("rocroller",))
-_READ_FOUR = Service(CROSSED_EIGHTHS, 32, Evidence.MEASURED, ("triton", "ck"))
-_READ_THREE = Service(CROSSED_EIGHTHS, 32, Evidence.ASSUMED, ("hipkittens", "rocroller"))
+_WORD = LaneGroups(HALVES, 32, Evidence.DOCUMENTED, ("isa", "opencl"))
+_TWO = LaneGroups(QUARTERS, 32, Evidence.DOCUMENTED, ("opencl", "rocroller"))
+_WRITE_FOUR = LaneGroups(EIGHTHS, 32, Evidence.DOCUMENTED, ("ck", "rocroller"))
+_WRITE_THREE = LaneGroups(EIGHTHS, 32, Evidence.ASSUMED, ("rocroller",))
+_READ_FOUR = LaneGroups(CROSSED_EIGHTHS, 32, Evidence.MEASURED, ("triton", "ck"))
+_READ_THREE = LaneGroups(CROSSED_EIGHTHS, 32, Evidence.ASSUMED, ("hipkittens", "rocroller"))
 _WRITES = (_WORD, _TWO, _WRITE_THREE, _WRITE_FOUR)
 
 GFX9 = BankModel("gfx9, CDNA 1 to 3", (_WORD, _TWO, _READ_THREE, _READ_FOUR), _WRITES)
 CDNA4 = BankModel(
     "CDNA 4",
     (
-        Service(HALVES, 32, Evidence.DOCUMENTED, ("rocroller",)),
-        Service(HALVES, 64, Evidence.MEASURED, ("hipkittens", "rocroller")),
-        Service(CROSSED_EIGHTHS, 32, Evidence.MEASURED, ("hipkittens", "rocroller")),
-        Service(CROSSED_QUARTERS, 64, Evidence.MEASURED, ("triton", "hipkittens", "rocroller")),
+        LaneGroups(HALVES, 32, Evidence.DOCUMENTED, ("rocroller",)),
+        LaneGroups(HALVES, 64, Evidence.MEASURED, ("hipkittens", "rocroller")),
+        LaneGroups(CROSSED_EIGHTHS, 32, Evidence.MEASURED, ("hipkittens", "rocroller")),
+        LaneGroups(CROSSED_QUARTERS, 64, Evidence.MEASURED, ("triton", "hipkittens", "rocroller")),
     ),
-    (_WORD, Service(QUARTERS, 32, Evidence.MEASURED, ("hipkittens", "rocroller")), _WRITE_THREE, _WRITE_FOUR),
+    (_WORD, LaneGroups(QUARTERS, 32, Evidence.MEASURED, ("hipkittens", "rocroller")), _WRITE_THREE, _WRITE_FOUR),
 )
 _RDNA = (
-    Service(HALVES, 32, Evidence.DOCUMENTED, ("isa", "llvm")),
-    Service(QUARTERS, 32, Evidence.ASSUMED, ("isa",)),
-    Service(EIGHTHS, 32, Evidence.ASSUMED, ("isa",)),
-    Service(EIGHTHS, 32, Evidence.ASSUMED, ("isa",)),
+    LaneGroups(HALVES, 32, Evidence.DOCUMENTED, ("isa", "llvm")),
+    LaneGroups(QUARTERS, 32, Evidence.ASSUMED, ("isa",)),
+    LaneGroups(EIGHTHS, 32, Evidence.ASSUMED, ("isa",)),
+    LaneGroups(EIGHTHS, 32, Evidence.ASSUMED, ("isa",)),
 )
 RDNA = BankModel("RDNA", _RDNA, _RDNA)
 _GFX1250 = (
-    Service(HALVES, 64, Evidence.ASSUMED, ("llvm",)),
-    Service(HALVES, 64, Evidence.ASSUMED, ("llvm",)),
-    Service(QUARTERS, 64, Evidence.ASSUMED, ("llvm",)),
-    Service(QUARTERS, 64, Evidence.ASSUMED, ("llvm",)),
+    LaneGroups(HALVES, 64, Evidence.ASSUMED, ("llvm",)),
+    LaneGroups(HALVES, 64, Evidence.ASSUMED, ("llvm",)),
+    LaneGroups(QUARTERS, 64, Evidence.ASSUMED, ("llvm",)),
+    LaneGroups(QUARTERS, 64, Evidence.ASSUMED, ("llvm",)),
 )
 GFX1250 = BankModel("gfx12.5", _GFX1250, _GFX1250)
 

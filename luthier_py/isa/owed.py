@@ -26,7 +26,7 @@ _EVERY_SGPR = RegSet(sgpr=(1 << 108) - 1)
 class Owed:
     """What is owed at a place."""
 
-    states: hazards.Owed = field(default_factory=dict)
+    states: hazards.OwedStates = field(default_factory=dict)
     chains: Chains = field(default_factory=dict)
 
     def __bool__(self) -> bool:

@@ -32,7 +32,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class WrittenLine:
     """One instruction: VOPD has the operands of both its halves."""
 
     mnemonic: str                # "x :: y" for VOPD
@@ -62,7 +62,7 @@ def split(text: str, column: int, separator: str) -> list[Token]:
     return pieces
 
 
-def parse_line(text: str) -> Line:
+def parse_line(text: str) -> WrittenLine:
     """BadText when there is no mnemonic or an operand is missing."""
     body = COMMENT.sub("", text).replace("\t", " ")
     halves = body.split("::")
@@ -82,7 +82,7 @@ def parse_line(text: str) -> Line:
             operands.append(words[0])
             modifiers += words[1:]
         column += len(half) + 2
-    return Line(" :: ".join(names), tuple(operands), tuple(modifiers), Token(rest.text.strip(), rest.column))
+    return WrittenLine(" :: ".join(names), tuple(operands), tuple(modifiers), Token(rest.text.strip(), rest.column))
 
 
 @dataclass(frozen=True, slots=True)

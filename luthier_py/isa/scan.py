@@ -18,7 +18,7 @@ import numpy as np
 
 from luthier_py.errors import Malformed
 from luthier_py.isa.constants import LITERAL, LITERAL64
-from luthier_py.isa.decode import PREFIX_SHIFT, Decoder, Format, Slot
+from luthier_py.isa.decode import PREFIX_SHIFT, Decoder, Format, OperandMemo
 from luthier_py.isa.instruction import OpInfo
 from luthier_py.isa.table import Row
 
@@ -176,7 +176,7 @@ class Scanner:
             bad |= (sources == LITERAL).any(axis=0) & (sources == LITERAL64).any(axis=0)
         return np.flatnonzero(bad)
 
-    def _asked(self, slot: Slot, values: Array) -> Array:
+    def _asked(self, slot: OperandMemo, values: Array) -> Array:
         known = self.answers.get(id(slot))
         if known is None:
             known = self.answers[id(slot)] = np.zeros(1 << 10, np.uint8)
@@ -266,7 +266,7 @@ def _key_masks(rows: tuple[Row, ...]) -> Array:
     return masks
 
 
-def _is_right(slot: Slot, value: int, literals64: bool) -> bool:
+def _is_right(slot: OperandMemo, value: int, literals64: bool) -> bool:
     if slot.takes_literal and (value == LITERAL or value == LITERAL64 and literals64):
         return True
     try:

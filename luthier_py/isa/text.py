@@ -19,7 +19,7 @@ from luthier_py.isa.text_messages import MESSAGE_HANDLERS
 from luthier_py.isa.text_modifiers import MODIFIERS, NAMED, Handler, Line
 from luthier_py.isa.text_registers import register_text
 
-Part = str | Callable[[Line], str]
+TextPart = str | Callable[[Line], str]
 SOURCES = {
     230: "src_flat_scratch_base_lo", 231: "src_flat_scratch_base_hi", 235: "src_shared_base",
     236: "src_shared_limit", 237: "src_private_base", 238: "src_private_limit", 239: "src_pops_exiting_wave_id",
@@ -34,23 +34,23 @@ class Printer:
     def __init__(self, target: Target, wave_size: int) -> None:
         self.target = target
         self.vcc = register_text(target, sgpr(VCC, wave_size // 32))
-        self.compiled: dict[int, tuple[Part, ...]] = {}
+        self.compiled: dict[int, tuple[TextPart, ...]] = {}
 
     def text(self, inst: Inst) -> str:
         line = Line(inst, self.target)
         return "".join([part if isinstance(part, str) else part(line) for part in self.parts(inst.op)])
 
-    def parts(self, op: OpInfo) -> tuple[Part, ...]:
+    def parts(self, op: OpInfo) -> tuple[TextPart, ...]:
         """The template of ``op``: what stands there as it is, and what fills the places between."""
         parts = self.compiled.get(op.row)
         if parts is None:
             parts = self.compiled[op.row] = self._compile(op)
         return parts
 
-    def _compile(self, op: OpInfo) -> tuple[Part, ...]:
+    def _compile(self, op: OpInfo) -> tuple[TextPart, ...]:
         places = {info.name: k for k, info in enumerate(op.operands)}
         named = {**NAMED, **GRAPHICS_NAMED}
-        parts: list[Part] = []
+        parts: list[TextPart] = []
         for text, name in re.findall(r"([^$]+)|\$(\w+)", op.template):
             if text:
                 parts.append(text)

@@ -17,8 +17,8 @@ from luthier_py.isa.instruction import Inst, OpInfo
 from luthier_py.isa.text import Printer
 from luthier_py.isa.text_modifiers import Line
 
-Part = Callable[[Line], str]
-Values = tuple[int | None, ...]  # of all fields, and the literal behind them
+FieldText = Callable[[Line], str]
+FieldValues = tuple[int | None, ...]  # of all fields, and the literal behind them
 
 
 class Watched:
@@ -69,13 +69,13 @@ class _Place:
 
     __slots__ = ("_key", "_part", "_texts", "_watches")
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: FieldText) -> None:
         self._part = part
         self._watches: tuple[int, ...] = ()
-        self._key: Callable[[Values], Any] = _nothing
+        self._key: Callable[[FieldValues], Any] = _nothing
         self._texts: dict[Any, str] = {}
 
-    def fill(self, values: Sequence[Values], make: Callable[[int], Inst], printer: Printer) -> list[str]:
+    def fill(self, values: Sequence[FieldValues], make: Callable[[int], Inst], printer: Printer) -> list[str]:
         """For each of ``values``; ``make`` gives the instruction of a number."""
         found: list[str | None] = list(map(self._texts.get, map(self._key, values)))
         for number in [number for number, text in enumerate(found) if text is None]:
@@ -83,7 +83,7 @@ class _Place:
             found[number] = self._filled(values[number], make(number), printer) if text is None else text
         return [text or "" for text in found]
 
-    def _filled(self, values: Values, inst: Inst, printer: Printer) -> str:
+    def _filled(self, values: FieldValues, inst: Inst, printer: Printer) -> str:
         watched = Watched(inst)
         text = self._part(_WatchedLine(watched, printer.target))  # type: ignore[arg-type]  # all that handlers ask for
         more = watched.seen.difference(self._watches)
@@ -95,7 +95,7 @@ class _Place:
         return text
 
 
-def _nothing(values: Values) -> None:
+def _nothing(values: FieldValues) -> None:
     """The key of a place that looks at no field."""
 
 
@@ -106,7 +106,7 @@ class FieldPrinter:
         self._printer = printer
         self._rows: dict[int, tuple[str | _Place, ...]] = {}
 
-    def texts(self, op: OpInfo, values: Sequence[Values], make: Callable[[int], Inst]) -> list[str]:
+    def texts(self, op: OpInfo, values: Sequence[FieldValues], make: Callable[[int], Inst]) -> list[str]:
         """Of instructions of one row; ``make`` gives the one of a number, where it is needed."""
         parts = self._rows.get(op.row)
         if parts is None:

@@ -21,7 +21,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class HtmlRow:
     """One line of a table. ``heat`` from 0 to 1 colours it; a ``heading`` has one cell, over all columns.
 
     Rows of equal ``line``, which names a line of a source file, are shown together.
@@ -41,12 +41,12 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class HtmlTable:
     """``code``: number of the column that holds code; columns before it and after it are numbers or short texts."""
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[HtmlRow, ...]
     code: int
     note: str = ""
 
@@ -57,7 +57,7 @@ class Picture:
 
     title: str
     png: bytes
-    table: Table | None = None
+    table: HtmlTable | None = None
 
     @property
     def data(self) -> str:
@@ -70,10 +70,10 @@ class Page:
 
     title: str
     facts: tuple[tuple[str, str], ...]
-    tables: Sequence[Table] = ()
+    tables: Sequence[HtmlTable] = ()
     pictures: Sequence[Picture] = ()
     notes: Sequence[str] = ()
-    panes: Sequence[Sequence[Table]] = ()
+    panes: Sequence[Sequence[HtmlTable]] = ()
 
 
 def render(page: Page) -> str:

@@ -19,7 +19,7 @@ from typing import IO, Any, TextIO
 from luthier_py.errors import printable_lines
 from luthier_py.report.columns import comma_separated_lines
 from luthier_py.report.names import FileNames
-from luthier_py.report.spool import Objects, Rows, with_rows
+from luthier_py.report.spool import Objects, SpooledRows, with_rows
 from luthier_py.report.verdict import Verdict
 from luthier_py.storage import write_file
 from luthier_py.tool import LaunchResult, Tool, as_data, encoded
@@ -50,7 +50,7 @@ class Output:
     def __init__(self, tool: Tool, stream: TextIO | None = None) -> None:
         self.tool = tool
         self.stream = sys.stderr if stream is None else stream
-        self._rows = Rows(tool.selection.output)
+        self._rows = SpooledRows(tool.selection.output)
         self._columns: dict[str, None] = {}
         self._launches: dict[tuple[str, int], Launches] = {}  # code objects may have kernels of one name
 

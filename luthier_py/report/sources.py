@@ -17,7 +17,7 @@ MOST_LINES = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """``missing``: why there are no lines."""
 
     lines: tuple[str, ...]
@@ -33,17 +33,17 @@ class SourceFolder:
     """Mutable: remembers what was read."""
 
     folder: Path
-    read: dict[str, Source] = field(default_factory=dict)
+    read: dict[str, SourceFile] = field(default_factory=dict)
 
-    def source(self, file: str) -> Source:
+    def source(self, file: str) -> SourceFile:
         """The file that the line tables call so: below the folder, or by a whole path that leads there."""
         if file not in self.read:
             try:
-                self.read[file] = Source(tuple(_lines(self.folder, file)))
+                self.read[file] = SourceFile(tuple(_lines(self.folder, file)))
             except OSError as error:
-                self.read[file] = Source((), error.strerror or str(error))
+                self.read[file] = SourceFile((), error.strerror or str(error))
             except ValueError as error:  # UnicodeError, too; and NUL in a name
-                self.read[file] = Source((), str(error))
+                self.read[file] = SourceFile((), str(error))
         return self.read[file]
 
 

@@ -19,7 +19,7 @@ from luthier_py.tool import as_data
 _UNPICKLABLE = (pickle.PicklingError, TypeError, AttributeError, RecursionError)
 
 
-class Rows:
+class SpooledRows:
     """Mutable: JSON, one row in each line.
 
     ``beside``: the file that the rows become part of. If this process is killed, they are found there, in
@@ -93,7 +93,7 @@ class Objects(Sequence[Any]):
         return pickle.load(self._file)
 
 
-def with_rows(facts: Mapping[str, Any], name: str, rows: Rows | None) -> Iterator[bytes]:
+def with_rows(facts: Mapping[str, Any], name: str, rows: SpooledRows | None) -> Iterator[bytes]:
     """A JSON object, in pieces: ``facts`` on its first line, and its last member ``name``, a list, a row in each."""
     head = json.dumps(as_data(facts), allow_nan=False)[:-1]
     yield f'{head}{"," if facts else ""}\n{json.dumps(name)}: ['.encode()

@@ -8,11 +8,11 @@ from typing import Any
 from rich.table import Table as RichTable
 
 from luthier_py.report.columns import aligned
-from luthier_py.report.html import Page, Picture, Row, Table, render
+from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
+from luthier_py.report.plain import Json
 from luthier_py.report.plots import available, grouped_bars, ranges, stacked_bars
 from luthier_py.tool import encoded
 
-Facts = dict[str, Any]
 NAMES = ("program", "arguments", "tool", "device", "stack")
 HEADER = ("runs", "launches", "seconds", "least", "most", "x bare", *NAMES, "status")
 TEXTS = 6  # of the header's columns, at its end
@@ -20,7 +20,7 @@ WELL = ("ok", "nothing observed")
 NO_PLOTS = "Install luthier-py[study] for plots."
 
 
-def study_files(facts: Facts) -> dict[str, bytes]:
+def study_files(facts: Json) -> dict[str, bytes]:
     """Files by name: the summary as text and as a page, and a PNG for each figure."""
     pictures = study_pictures(facts) if available() else {}
     page = render(study_page(facts, pictures))
@@ -31,7 +31,7 @@ def study_files(facts: Facts) -> dict[str, bytes]:
     }
 
 
-def study_text(facts: Facts) -> str:
+def study_text(facts: Json) -> str:
     """All tables, one after the other."""
     parts = [facts["title"], aligned(HEADER, map(_cells, facts["groups"]), left=TEXTS)]
     for figure in facts["figures"]:
@@ -45,7 +45,7 @@ def study_text(facts: Facts) -> str:
     return "\n\n".join(parts)
 
 
-def verdict(facts: Facts) -> list[str]:
+def verdict(facts: Json) -> list[str]:
     """The last lines: how many runs came to what, and whether repeats agree."""
     statuses = ", ".join(f"{count} {status}" for status, count in facts["statuses"].items())
     lines = [*facts["failures"], *(f"repeats differ: {text}" for text in facts["differences"])]
@@ -55,7 +55,7 @@ def verdict(facts: Facts) -> list[str]:
     return [*lines, f"verdict: {facts['runs']} runs: {statuses}{agree}"]
 
 
-def shortcomings(facts: Facts) -> list[str]:
+def shortcomings(facts: Json) -> list[str]:
     """What a study was asked for and has not found, a line for each kind."""
     lines = []
     well = sum(facts["statuses"].get(status, 0) for status in WELL)
@@ -68,7 +68,7 @@ def shortcomings(facts: Facts) -> list[str]:
     return lines
 
 
-def study_pictures(facts: Facts) -> dict[str, Picture]:
+def study_pictures(facts: Json) -> dict[str, Picture]:
     """By name; a figure without data has none."""
     made = {}
     timed = [group for group in facts["groups"] if group["median_seconds"] is not None]
@@ -88,8 +88,8 @@ def study_pictures(facts: Facts) -> dict[str, Picture]:
     return made
 
 
-def study_page(facts: Facts, pictures: dict[str, Picture]) -> Page:
-    tables = [Table("Runs", _texts_first(HEADER, TEXTS), tuple(map(_run_row, facts["groups"])), code=0)]
+def study_page(facts: Json, pictures: dict[str, Picture]) -> Page:
+    tables = [HtmlTable("Runs", _texts_first(HEADER, TEXTS), tuple(map(_run_row, facts["groups"])), code=0)]
     for figure in facts["figures"]:
         numbers = _figure_table(figure)
         if figure["name"] in pictures:  # which has its title in it
@@ -98,8 +98,8 @@ def study_page(facts: Facts, pictures: dict[str, Picture]) -> Page:
         else:
             tables.append(numbers)
     for table in facts["tables"]:
-        found = (Row((row["of"], *map(_text, row["values"]))) for row in table["rows"])
-        tables.append(Table(table["title"], ("", *table["columns"]), tuple(found), code=0))
+        found = (HtmlRow((row["of"], *map(_text, row["values"]))) for row in table["rows"])
+        tables.append(HtmlTable(table["title"], ("", *table["columns"]), tuple(found), code=0))
     shown = [picture for name, picture in pictures.items() if name != "seconds"]
     shown += [pictures["seconds"]] if "seconds" in pictures else []
     statuses = tuple((status, str(count)) for status, count in facts["statuses"].items())
@@ -107,12 +107,12 @@ def study_page(facts: Facts, pictures: dict[str, Picture]) -> Page:
     return Page(facts["title"], (("runs", str(facts["runs"])), *statuses), tables, shown, notes)
 
 
-def _figure_table(figure: Facts) -> Table:
-    rows = (Row((row["bar"], *_numbers(figure, row["values"]))) for row in figure["rows"])
-    return Table(_heading(figure), ("", *figure["parts"]), tuple(rows), code=0)
+def _figure_table(figure: Json) -> HtmlTable:
+    rows = (HtmlRow((row["bar"], *_numbers(figure, row["values"]))) for row in figure["rows"])
+    return HtmlTable(_heading(figure), ("", *figure["parts"]), tuple(rows), code=0)
 
 
-def plan_table(facts: list[Facts]) -> RichTable:
+def plan_table(facts: list[Json]) -> RichTable:
     """The runs of a study that has not been carried out."""
     table = RichTable(*facts[0], box=None, pad_edge=False)
     for row in facts:
@@ -120,7 +120,7 @@ def plan_table(facts: list[Facts]) -> RichTable:
     return table
 
 
-def _cells(group: Facts) -> tuple[Any, ...]:
+def _cells(group: Json) -> tuple[Any, ...]:
     seconds = (group[f"{name}_seconds"] for name in ("median", "least", "most"))
     times = ("-" if value is None else f"{value:.3f}" for value in seconds)
     ratio = "-" if group["ratio"] is None else f"{group['ratio']:.2f}"
@@ -129,10 +129,10 @@ def _cells(group: Facts) -> tuple[Any, ...]:
     return (group["runs"], group["launches"], *times, ratio, *(group[name] for name in NAMES), status)
 
 
-def _run_row(group: Facts) -> Row:
+def _run_row(group: Json) -> HtmlRow:
     """As hot as runs of it did not end well."""
     well = sum(count for status, count in group["statuses"].items() if status in WELL)
-    return Row(tuple(map(str, _texts_first(_cells(group), TEXTS))), heat=1 - well / group["runs"])
+    return HtmlRow(tuple(map(str, _texts_first(_cells(group), TEXTS))), heat=1 - well / group["runs"])
 
 
 def _texts_first(cells: tuple[Any, ...], texts: int) -> tuple[Any, ...]:
@@ -140,12 +140,12 @@ def _texts_first(cells: tuple[Any, ...], texts: int) -> tuple[Any, ...]:
     return cells[-texts:] + cells[:-texts]
 
 
-def _heading(figure: Facts) -> str:
+def _heading(figure: Json) -> str:
     unit = figure["unit"] or ("%" if figure["share"] else "")
     return f"{figure['title']} ({unit})" if unit else str(figure["title"])
 
 
-def _numbers(figure: Facts, values: list[float]) -> list[str]:
+def _numbers(figure: Json, values: list[float]) -> list[str]:
     return [f"{value:.1f}" if figure["share"] else _text(value) for value in values]
 
 
@@ -155,7 +155,7 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _texts_at_end(table: Facts) -> int:
+def _texts_at_end(table: Json) -> int:
     """How many of the last columns hold text."""
     count = 0
     for at in reversed(range(len(table["columns"]))):

@@ -8,12 +8,11 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
+from luthier_py.report.plain import Json
 from luthier_py.tool import EVERY_TOOL, Option, Tool
 
-Facts = dict[str, Any]
 
-
-def toolbox_facts(tools: Mapping[str, type[Tool]]) -> Facts:
+def toolbox_facts(tools: Mapping[str, type[Tool]]) -> Json:
     return {
         "tools": [
             {
@@ -28,7 +27,7 @@ def toolbox_facts(tools: Mapping[str, type[Tool]]) -> Facts:
     }
 
 
-def _options(options: Mapping[str, Option[Any]]) -> Facts:
+def _options(options: Mapping[str, Option[Any]]) -> Json:
     return {
         o.name: {
             "default": o.default, "shown": Option.show(o.default), "expects": o.expected(),
@@ -38,7 +37,7 @@ def _options(options: Mapping[str, Option[Any]]) -> Facts:
     }  # fmt: skip
 
 
-def toolbox_text(facts: Facts) -> Group:
+def toolbox_text(facts: Json) -> Group:
     """What is there, in the terminal's width."""
     lines: list[Text] = []
     width = max(len(name) for owner in (*facts["tools"], {"options": facts["every_tool"]}) for name in owner["options"])
@@ -50,7 +49,7 @@ def toolbox_text(facts: Facts) -> Group:
     return Group(*lines)
 
 
-def _lines(options: Facts, width: int) -> Iterator[Text]:
+def _lines(options: Json, width: int) -> Iterator[Text]:
     for name, option in options.items():
         default = f" [{option['shown']}]" if option["shown"] else ""
         takes = f"{option['expects']}; " if option["choices"] else ""

@@ -25,13 +25,13 @@ from luthier_py.session.specs import parse_argument
 from luthier_py.tool import load_tool
 
 SAMPLES_GROUP = "luthier_py.samples"
-Counter = Callable[[LaunchProfile], Any]
+LaunchCounter = Callable[[LaunchProfile], Any]
 
 WAVES = {"COUNT_WARP_LEVEL": "1"}
 LANES = {"COUNT_WARP_LEVEL": "0", "EXCLUDE_PRED_OFF": "1"}
 
 # Title, tool, options, item of its report; and what the emulator counted, put as the tool reports it.
-CHECKS: tuple[tuple[str, str, Mapping[str, str], str, Counter], ...] = (
+CHECKS: tuple[tuple[str, str, Mapping[str, str], str, LaunchCounter], ...] = (
     ("instr_count, waves", "instr_count", WAVES, "instructions", lambda p: p.total),
     ("instr_count, active lanes", "instr_count", LANES, "instructions", lambda p: p.total_lanes),
     ("instr_count, waves, at every instruction", "instr_count", {**WAVES, "mode": "instruction"}, "instructions",
@@ -54,7 +54,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DemoRow:
     """One kernel."""
 
     kernel: str
@@ -83,7 +83,7 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    rows: tuple[Row, ...]
+    rows: tuple[DemoRow, ...]
     speeds: tuple[Speed, ...]
 
     @property
@@ -159,7 +159,7 @@ def launch_of(sample: Any) -> Launch:
     return Launch(sample.kernel, sample.grid, sample.block, tuple(map(parse_argument, sample.args)))
 
 
-def try_sample(sample: Any) -> Row:
+def try_sample(sample: Any) -> DemoRow:
     """One kernel: original, every tool, NumPy."""
     code = sample.path.read_bytes()
     launch = launch_of(sample)
@@ -179,7 +179,7 @@ def try_sample(sample: Any) -> Row:
         total = sum(got.values()) if isinstance(got, dict) else got
         trials.append(Trial(title, total, got == count(profile), identical, profile_of(device).total, ran.cloned))
     unchanged = instrument(code, load_tool("none"), sample.name).data == code
-    return Row(sample.name, profile.total, is_right(sample, launch, original), unchanged, tuple(trials))
+    return DemoRow(sample.name, profile.total, is_right(sample, launch, original), unchanged, tuple(trials))
 
 
 def is_right(sample: Any, launch: Launch, ran: Ran) -> bool:

@@ -20,11 +20,11 @@ from luthier_py.runtime.hip import runtime_folder
 from luthier_py.runtime.hsa import hsa_tool_library
 from luthier_py.runtime.kfd import device_library
 from luthier_py.runtime.preload import tool_library
-from luthier_py.session.machine import COMPILERS, LIBRARIES, OMPTARGET, THUNK, Machine, Part
+from luthier_py.session.machine import COMPILERS, LIBRARIES, OMPTARGET, THUNK, FoundPart, Machine
 from luthier_py.session.stack import HIP_LIBRARY, HSA_LIBRARY
 from luthier_py.storage import cache_folder, trust
 from luthier_py.worker.clang import HIP_HEADERS, Search
-from luthier_py.worker.compilation import Program, compiled
+from luthier_py.worker.compilation import SourceText, compiled
 
 WORKS, MISSING, BROKEN, NOT_YET = "works", "missing", "broken", "not yet"
 HSA_NAME = "libhsa-runtime64.so by this name"
@@ -67,22 +67,22 @@ def examine(machine: Machine | None = None) -> dict[str, Any]:
     }
 
 
-def _found(machine: Machine) -> Iterator[Part]:
+def _found(machine: Machine) -> Iterator[FoundPart]:
     yield from machine.packages()
-    yield machine.c_compiler() or Part("C compiler", "", "")
+    yield machine.c_compiler() or FoundPart("C compiler", "", "")
     for name in COMPILERS:
-        yield machine.program(name) or Part(name, "", "")
+        yield machine.program(name) or FoundPart(name, "", "")
     for name in LIBRARIES:
         if name == THUNK:
-            yield machine.thunk() or Part(THUNK, "", "")
+            yield machine.thunk() or FoundPart(THUNK, "", "")
         else:
-            yield from machine.libraries(name) or [Part(name, "", "")]
-    yield machine.device_libraries() or Part("device libraries", "", "")
+            yield from machine.libraries(name) or [FoundPart(name, "", "")]
+    yield machine.device_libraries() or FoundPart("device libraries", "", "")
     for files in (HIP_HEADERS, ("hsa/hsa.h",)):
-        yield machine.headers(*files) or Part(files[0], "", "")
-    yield machine.driver() or Part("/dev/kfd", "", "")
-    yield from machine.gpus() or [Part("GPU", "", "")]
-    yield Part("cache", "", str(cache_folder() or "off"))
+        yield machine.headers(*files) or FoundPart(files[0], "", "")
+    yield machine.driver() or FoundPart("/dev/kfd", "", "")
+    yield from machine.gpus() or [FoundPart("GPU", "", "")]
+    yield FoundPart("cache", "", str(cache_folder() or "off"))
 
 
 def _checks(machine: Machine) -> Iterator[Check]:
@@ -128,7 +128,7 @@ def _runtime_compilation(machine: Machine, processor: str) -> Check:
     """A program with nothing in it, through everything that hiprtc needs."""
     what, search = "hiprtc on the emulator (programs that compile kernels)", Search(machine.root, machine.environment)
     try:
-        compiled(Program("/", processor, "", "__global__ void nothing() {}"), search)
+        compiled(SourceText("/", processor, "", "__global__ void nothing() {}"), search)
     except Unsupported as error:
         return Check(what, MISSING, one_line(error))
     except LuthierError as error:

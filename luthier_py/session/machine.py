@@ -35,7 +35,7 @@ _SECONDS = 10  # that a compiler gets to say its version
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FoundPart:
     """``version`` is empty where there is none to be known."""
 
     name: str
@@ -50,17 +50,17 @@ class Machine:
     root: Path = Path("/")
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
-    def packages(self) -> Iterator[Part]:
+    def packages(self) -> Iterator[FoundPart]:
         """Python, ourselves and what we ask for; of what is missing the version is empty."""
-        yield Part("Python", platform.python_version(), sys.executable)
-        yield Part(DISTRIBUTION, metadata.version(DISTRIBUTION), str(Path(__file__).parents[1]))
+        yield FoundPart("Python", platform.python_version(), sys.executable)
+        yield FoundPart(DISTRIBUTION, metadata.version(DISTRIBUTION), str(Path(__file__).parents[1]))
         for requirement in metadata.requires(DISTRIBUTION) or ():
             match = re.match(r"[\w.-]+", requirement)
             if match and "extra ==" not in requirement:
                 yield _package(match[0])
         yield _package("hip-python")
 
-    def program(self, name: str) -> Part | None:
+    def program(self, name: str) -> FoundPart | None:
         """A program of the search path, or NAME-VERSION, the newest."""
         folders = [Path(folder) for folder in self.environment.get("PATH", "").split(os.pathsep) if folder]
         folders += self._rocm("llvm/bin")
@@ -69,60 +69,61 @@ class Machine:
             others = [path for path in glob.glob(f"{glob.escape(str(folder / name))}-*") if re.search(r"-\d+$", path)]
             for path in (str(folder / name), *sorted(others, key=newest, reverse=True)):
                 if shutil.which(path):
-                    return Part(name, _version(path), path)
+                    return FoundPart(name, _version(path), path)
         return None
 
-    def c_compiler(self) -> Part | None:
+    def c_compiler(self) -> FoundPart | None:
         """Which is used to build libraries."""
         name = self.environment.get("CC") or "cc"
         path = shutil.which(name, path=self.environment.get("PATH"))
-        return Part("C compiler", _version(path), path) if path else None
+        return FoundPart("C compiler", _version(path), path) if path else None
 
-    def libraries(self, name: str) -> list[Part]:
+    def libraries(self, name: str) -> list[FoundPart]:
         """Every version of a library, in the order in which programs look."""
-        found: dict[Path, Part] = {}
+        found: dict[Path, FoundPart] = {}
         for folder in self._library_folders():
             for path in sorted(folder.glob(f"{name}*")):
                 real = path.resolve()
                 version = re.search(r"\.so\.([\d.]+)$", real.name) or re.search(r"\.so\.([\d.]+)$", path.name)
                 if real.is_file() and version:
-                    found.setdefault(real, Part(name, version[1], str(path)))
+                    found.setdefault(real, FoundPart(name, version[1], str(path)))
         return list(found.values())
 
     def library_named(self, name: str) -> Path | None:
         """The first file of exactly this name, in the order in which programs look."""
         return next((folder / name for folder in self._library_folders() if (folder / name).is_file()), None)
 
-    def thunk(self) -> Part | None:
+    def thunk(self) -> FoundPart | None:
         """What speaks to the kernel driver: a library of its own, or a part of ROCr since ROCm 6.3."""
         for part in self.libraries(HSA_LIBRARY):
             if THUNK not in _needed(Path(part.where)):
-                return Part("thunk", "", f"inside {part.where}")
+                return FoundPart("thunk", "", f"inside {part.where}")
         return next(iter(self.libraries(THUNK)), None)
 
-    def device_libraries(self) -> Part | None:
+    def device_libraries(self) -> FoundPart | None:
         """ocml.bc and the others, which clang links with device code."""
         places = [*self._rocm("amdgcn/bitcode"), *self._usr("lib/*/amdgcn/bitcode")]
         places += self._usr("lib/llvm-*/lib/clang/*/amdgcn/bitcode")
-        return next((Part("device libraries", "", str(path)) for path in places if (path / "ocml.bc").exists()), None)
+        found = next((path for path in places if (path / "ocml.bc").exists()), None)
+        return FoundPart("device libraries", "", str(found)) if found else None
 
-    def headers(self, *files: str) -> Part | None:
+    def headers(self, *files: str) -> FoundPart | None:
         """The folder in which an #include finds the first, beside the others."""
         found = Search(self.root, self.environment).header_folder(*files)
         if found is None:
             return None
         version = header_version(found) if files == HIP_HEADERS else (0, 0)
-        return Part(files[0], ".".join(map(str, version)) if any(version) else "", str(found))
+        return FoundPart(files[0], ".".join(map(str, version)) if any(version) else "", str(found))
 
-    def driver(self) -> Part | None:
+    def driver(self) -> FoundPart | None:
         """/dev/kfd; its version says whether we may use it."""
         path = self.root / "dev" / "kfd"
         if not path.exists():
             return None
         allowed = os.access(path, os.R_OK | os.W_OK)
-        return Part("/dev/kfd", "" if allowed else "no permission", str(path))
+        return FoundPart("/dev/kfd", "" if allowed else "no permission", str(path))
 
-    def gpus(self) -> list[Part]:
+    def gpus(self) -> list[FoundPart]:
         """By the driver's topology, whose gfx_target_version is 10000 * major + 100 * minor + stepping."""
         found = []
         for path in sorted(glob.glob(f"{glob.escape(str(self.root))}/{NODES}")):
@@ -130,7 +131,7 @@ class Machine:
             version = int(next(iter(re.findall(r"^gfx_target_version (\d+)$", text, re.M)), 0))
             if version:
                 name = f"gfx{version // 10000}{version // 100 % 100:x}{version % 100:x}"
-                found.append(Part("GPU", name, str(Path(path).parent)))
+                found.append(FoundPart("GPU", name, str(Path(path).parent)))
         return found
 
     def _library_folders(self) -> list[Path]:
@@ -152,12 +153,12 @@ class Machine:
         return [path for path in sorted((self.root / "usr").glob(pattern), reverse=True) if path.is_dir()]
 
 
-def _package(name: str) -> Part:
+def _package(name: str) -> FoundPart:
     try:
         found = metadata.distribution(name)
     except metadata.PackageNotFoundError:
-        return Part(name, "", "")
-    return Part(name, found.version, str(found.locate_file("")))
+        return FoundPart(name, "", "")
+    return FoundPart(name, found.version, str(found.locate_file("")))
 
 
 def _version(path: str) -> str:

@@ -28,7 +28,7 @@ _CAPABILITIES = "security.capability"
 
 
 @dataclass(frozen=True, slots=True)
-class Linked:
+class ElfFacts:
     """``rpath``: folders that are looked into before LD_LIBRARY_PATH, ``runpath`` those after it."""
 
     machine: str
@@ -39,11 +39,11 @@ class Linked:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class Executable:
     """``path``: what the kernel loads, of a script its interpreter. ``elf``: what is known of it, if it is ELF."""
 
     path: Path
-    elf: Linked | None = None
+    elf: ElfFacts | None = None
 
 
 def program_path(name: str) -> Path:
@@ -61,19 +61,19 @@ def program_path(name: str) -> Path:
     raise Invalid(f"{name} is a link to nothing")
 
 
-def read_program(path: Path) -> Program:
+def read_program(path: Path) -> Executable:
     """What is at a path; a script's interpreter, since that is what runs."""
     for _ in range(_MOST_INTERPRETERS):
         try:
             with path.open("rb") as file:
                 line = file.read(_LONGEST_LINE).partition(b"\n")[0]
         except OSError:
-            return Program(path)
+            return Executable(path)
         words = line[2:].split(maxsplit=1) if line.startswith(b"#!") else []
         if not words:
             break
         path = Path(os.fsdecode(words[0]))
-    return Program(path, _linked(path))
+    return Executable(path, _linked(path))
 
 
 def why_not_started(path: Path) -> str | None:
@@ -126,7 +126,7 @@ def search_folders(path: Path) -> list[Path]:
     return [*elf.rpath, *elf.runpath] if elf is not None else []
 
 
-def _past_our_runtime(name: str, elf: Linked) -> Iterator[str]:
+def _past_our_runtime(name: str, elf: ElfFacts) -> Iterator[str]:
     hip = [folder for folder in elf.rpath if any(folder.glob("libamdhip64.so*"))]
     if hip:
         yield (
@@ -138,7 +138,7 @@ def _past_our_runtime(name: str, elf: Linked) -> Iterator[str]:
         yield f"{name} uses {below[0]}, and the emulator's HIP runtime has HIP alone: --stack rocm, with ROCm installed"
 
 
-def _linked(path: Path) -> Linked | None:
+def _linked(path: Path) -> ElfFacts | None:
     try:
         with path.open("rb") as file:
             elf = ELFFile(file)
@@ -147,10 +147,10 @@ def _linked(path: Path) -> Linked | None:
             segments = list(elf.iter_segments())
             dynamic = next((one for one in segments if isinstance(one, DynamicSegment)), None)
             if dynamic is None or not any(one["p_type"] == "PT_INTERP" for one in segments):
-                return Linked(machine, dynamic=False)
+                return ElfFacts(machine, dynamic=False)
             tags = list(dynamic.iter_tags())
             rpath, runpath = (_folders(_texts(tags, name), path) for name in ("RPATH", "RUNPATH"))
-            return Linked(machine, True, tuple(_texts(tags, "NEEDED")), () if runpath else rpath, runpath)
+            return ElfFacts(machine, True, tuple(_texts(tags, "NEEDED")), () if runpath else rpath, runpath)
     except (OSError, ELFError, UnicodeDecodeError, ValueError, KeyError, AttributeError, TypeError):
         return None
 

@@ -23,7 +23,7 @@ from luthier_py.pipeline import Instrumented
 from luthier_py.report.verdict import Verdict
 from luthier_py.runtime import Buffer as DeviceBuffer
 from luthier_py.runtime import Device, Module, pack_arguments
-from luthier_py.session.specs import Argument, Buffer, Scalar
+from luthier_py.session.specs import ArgumentSpec, BufferSpec, ScalarSpec
 from luthier_py.tool import LaunchResult, Tool
 from luthier_py.tool.names import demangled
 
@@ -44,7 +44,7 @@ class Launch:
     kernel: str
     grid: Dim
     block: Dim
-    arguments: tuple[Argument, ...]
+    arguments: tuple[ArgumentSpec, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def execute(device: Device, module: Module, kernel: str, launch: Launch) -> dict
     try:
         values: list[DeviceBuffer | np.generic] = []
         for number, argument in enumerate(launch.arguments):
-            if isinstance(argument, Buffer):
+            if isinstance(argument, BufferSpec):
                 buffers[number] = device.alloc(max(1, argument.data.nbytes))
                 device.write(buffers[number].address, argument.data.tobytes())
                 values.append(buffers[number])
@@ -143,19 +143,19 @@ def execute(device: Device, module: Module, kernel: str, launch: Launch) -> dict
         return {
             number: _download(device, buffers[number], argument)
             for number, argument in enumerate(launch.arguments)
-            if isinstance(argument, Buffer) and argument.is_output
+            if isinstance(argument, BufferSpec) and argument.is_output
         }
     finally:
         for place in buffers.values():
             device.free(place)
 
 
-def _download(device: Device, place: DeviceBuffer, argument: Buffer) -> NDArray[Any]:
+def _download(device: Device, place: DeviceBuffer, argument: BufferSpec) -> NDArray[Any]:
     data = np.frombuffer(device.read(place.address, argument.data.nbytes), argument.data.dtype)
     return data.reshape(argument.data.shape)
 
 
-def doubts(record: KernelRecord, arguments: Sequence[Argument]) -> list[str]:
+def doubts(record: KernelRecord, arguments: Sequence[ArgumentSpec]) -> list[str]:
     """Scalars of the right size that are of another kind than the kernel's parameter, as far as its metadata or its
     name say what that is."""
     wanted = record.own_args
@@ -165,22 +165,22 @@ def doubts(record: KernelRecord, arguments: Sequence[Argument]) -> list[str]:
     for number, (formal, actual) in enumerate(zip(wanted, arguments, strict=True)):
         kind = formal.type_name or (named[number] if len(named) == len(wanted) else "")
         floating = FLOATING.get(kind.removeprefix("const ").removesuffix(" const"))
-        if isinstance(actual, Scalar) and floating is not None and floating != (actual.data.dtype.kind == "f"):
+        if isinstance(actual, ScalarSpec) and floating is not None and floating != (actual.data.dtype.kind == "f"):
             gets = f"is of type {kind}, and gets the bits of `{actual.text}`"
             found.append(f"kernel {record.name}: argument {number} {gets}")
     return found
 
 
-def check_arguments(record: KernelRecord, arguments: Sequence[Argument]) -> None:
+def check_arguments(record: KernelRecord, arguments: Sequence[ArgumentSpec]) -> None:
     """Number and kind of arguments, against the kernel's metadata; raises Invalid."""
     wanted = record.own_args
     if len(wanted) != len(arguments):
         raise Invalid(f"kernel {record.name} takes {len(wanted)} arguments, not {len(arguments)}")
     for number, (formal, actual) in enumerate(zip(wanted, arguments, strict=True)):
         is_buffer = formal.value_kind in ("global_buffer", "dynamic_shared_pointer")
-        if is_buffer != isinstance(actual, Buffer):
+        if is_buffer != isinstance(actual, BufferSpec):
             kind = "a buffer (like in:f32[1024]=zeros)" if is_buffer else "a scalar (like i32=7)"
             raise Invalid(f"kernel {record.name}: argument {number} is {kind}, not `{actual.text}`")
-        if isinstance(actual, Scalar) and actual.data.nbytes != formal.size:
+        if isinstance(actual, ScalarSpec) and actual.data.nbytes != formal.size:
             sizes = f"has {formal.size} bytes, `{actual.text}` has {actual.data.nbytes}"
             raise Invalid(f"kernel {record.name}: argument {number} {sizes}")

@@ -57,7 +57,7 @@ class Direction(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Buffer:
+class BufferSpec:
     """A device buffer and what it holds before the launch."""
 
     text: str
@@ -70,17 +70,17 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class ScalarSpec:
     """An argument passed by value."""
 
     text: str
     data: np.generic
 
 
-Argument = Buffer | Scalar
+ArgumentSpec = BufferSpec | ScalarSpec
 
 
-def parse_argument(text: str) -> Argument:
+def parse_argument(text: str) -> ArgumentSpec:
     """One specification; raises Invalid that quotes it."""
     if match := _BUFFER.fullmatch(text):
         direction, type_name, shape_text, init = match.groups()
@@ -90,10 +90,10 @@ def parse_argument(text: str) -> Argument:
             raise Invalid(
                 f"argument `{text}`: an {direction} buffer needs `=zeros|ones|arange|const:V|random[:SEED]|file:PATH`"
             )
-        return Buffer(text, Direction(direction), _initial(init or "zeros", shape, dtype, text))
+        return BufferSpec(text, Direction(direction), _initial(init or "zeros", shape, dtype, text))
     if match := _SCALAR.fullmatch(text):
         dtype = _dtype(match[1], text)
-        return Scalar(text, _number(match[2], dtype, text))
+        return ScalarSpec(text, _number(match[2], dtype, text))
     raise Invalid(f"argument `{text}` is not understood; write e.g. in:f32[1024]=random:1, out:f32[1024] or i32=7")
 
 

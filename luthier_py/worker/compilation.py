@@ -39,7 +39,7 @@ _SOURCE, _NAME_BYTES = "CompileSource", 160  # the compiler's own files are name
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class SourceText:
     """``folder``: by which relative paths go. ``target``: the current device's, where options name none."""
 
     folder: str
@@ -52,7 +52,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Compiled:
     """``bitcode`` with -fgpu-rdc, otherwise ``code``. ``names``: of the name expressions."""
 
     log: str
@@ -61,7 +61,7 @@ class Made:
     names: tuple[str, ...] = ()
 
 
-def compiled(program: Program, search: Search | None = None) -> Made:
+def compiled(program: SourceText, search: Search | None = None) -> Compiled:
     """LuthierError has the log of a program that cannot be compiled."""
     search = search or Search()
     own = (word for option in program.options for word in _words(option))
@@ -111,14 +111,14 @@ def _target(options: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Compilation:
-    program: Program
+    program: SourceText
     options: Sequence[str]
     target: str
     toolchain: Toolchain
     folder: Path
     key: str
 
-    def made(self) -> Made:
+    def made(self) -> Compiled:
         source = self._source()
         command = [*self._command(), str(source)]
         key = self._preprocessed(command)
@@ -142,7 +142,7 @@ class _Compilation:
             return ""
         return cache_key(self.key, log, text.replace(os.fsencode(self.folder), b""), repr(self._reads(reads)))
 
-    def _compiled(self, command: list[str]) -> Made:
+    def _compiled(self, command: list[str]) -> Compiled:
         output = self.folder / "output"
         log = self._run([*command, "-o", str(output)])
         if not output.is_file():
@@ -150,7 +150,7 @@ class _Compilation:
         image, expressions = output.read_bytes(), self.program.expressions
         relocatable = RELOCATABLE in self.options
         names = lowered_names(self._object(output) if relocatable else image, len(expressions)) if expressions else []
-        return Made(log, b"" if relocatable else image, image if relocatable else b"", tuple(names))
+        return Compiled(log, b"" if relocatable else image, image if relocatable else b"", tuple(names))
 
     def _source(self) -> Path:
         """Only the last part of the name is taken: it may have folders in it that are not there."""
@@ -233,14 +233,14 @@ def _digest(path: str) -> str:
         return ""
 
 
-def _kept(key: str) -> Made | None:
+def _kept(key: str) -> Compiled | None:
     data = SHELF.read(key)
     if data is None:
         return None
     log, code, bitcode, *names = parts_of(data)
-    return Made(log.decode(), code, bitcode, tuple(name.decode() for name in names))
+    return Compiled(log.decode(), code, bitcode, tuple(name.decode() for name in names))
 
 
-def _keep(key: str, made: Made) -> None:
+def _keep(key: str, made: Compiled) -> None:
     names = (name.encode() for name in made.names)
     SHELF.write(key, b"".join(map(counted, [made.log.encode(), made.code, made.bitcode, *names])))

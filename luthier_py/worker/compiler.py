@@ -10,8 +10,8 @@ import struct
 from collections.abc import Callable
 
 from luthier_py.errors import LuthierError
-from luthier_py.runtime.hiprtc.protocol import Input, Message, Result
-from luthier_py.worker.compilation import Made, Program, compiled
+from luthier_py.runtime.hiprtc.protocol import HiprtcMessage, HiprtcResult, Input
+from luthier_py.worker.compilation import Compiled, SourceText, compiled
 from luthier_py.worker.linking import linked
 from luthier_py.worker.wire import Reader, Request, counted
 
@@ -23,27 +23,27 @@ class CompilerService:
 
     def answer(self, request: Request) -> bytes:
         read = Reader(request.content)
-        if request.code == Message.COMPILE:
-            return _reply(Result.COMPILATION, lambda: compiled(_program(read)))
-        return _reply(Result.LINKING, lambda: linked(read.text(), read.texts(), _inputs(read)))
+        if request.code == HiprtcMessage.COMPILE:
+            return _reply(HiprtcResult.COMPILATION, lambda: compiled(_program(read)))
+        return _reply(HiprtcResult.LINKING, lambda: linked(read.text(), read.texts(), _inputs(read)))
 
     def ended(self) -> None:
         """Nothing is kept."""
 
 
-def _reply(failure: Result, make: Callable[[], Made]) -> bytes:
+def _reply(failure: HiprtcResult, make: Callable[[], Compiled]) -> bytes:
     try:
-        made, result = make(), Result.SUCCESS
+        made, result = make(), HiprtcResult.SUCCESS
     except LuthierError as error:
-        made, result = Made(f"{error}\n"), failure
+        made, result = Compiled(f"{error}\n"), failure
     parts = [made.log.encode(errors="replace"), made.code, made.bitcode, *(name.encode() for name in made.names)]
     return struct.pack("<I", result) + b"".join(map(counted, parts))
 
 
-def _program(read: Reader) -> Program:
+def _program(read: Reader) -> SourceText:
     folder, target, name, source = read.text(), read.text(), read.text(), read.text()
     headers = tuple((read.text(), read.text()) for _ in range(read.number()))
-    return Program(folder, target, name, source, headers, read.texts(), read.texts())
+    return SourceText(folder, target, name, source, headers, read.texts(), read.texts())
 
 
 def _inputs(read: Reader) -> list[tuple[Input, bytes]]:

@@ -16,7 +16,7 @@ from typing import NoReturn, TypeVar
 
 from luthier_py.errors import LuthierError, one_line, printable_lines
 
-Result = TypeVar("Result")
+Answer = TypeVar("Answer")
 TRACEBACK = "LUTHIER_TRACEBACK"
 
 
@@ -28,7 +28,7 @@ class Refused(LuthierError):
         self.status = status
 
 
-def guarded(action: Callable[[], Result], what: str = "") -> Result | Exception:
+def guarded(action: Callable[[], Answer], what: str = "") -> Answer | Exception:
     """The action's result, or what it raised; said on stderr, as ``what: why``, unless it is a Refused."""
     try:
         return action()

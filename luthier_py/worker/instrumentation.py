@@ -20,7 +20,7 @@ from luthier_py.inject.model import ClonedKernel
 from luthier_py.isa import parse_target_id
 from luthier_py.report.output import Output, launch_row
 from luthier_py.report.remedies import advice
-from luthier_py.report.spool import Rows, with_rows
+from luthier_py.report.spool import SpooledRows, with_rows
 from luthier_py.report.verdict import Verdict
 from luthier_py.runtime.native import protocol
 from luthier_py.runtime.native.protocol import Message
@@ -44,7 +44,7 @@ _COUNTS = struct.Struct("<5Q")
 class ToolRun:
     """Mutable: one tool, and what it has told so far. ``reports``: where somebody may want those of all launches."""
 
-    def __init__(self, tool: Tool, reports: Rows | None) -> None:
+    def __init__(self, tool: Tool, reports: SpooledRows | None) -> None:
         self.tool, self.reports = tool, reports
         self.output, self.verdict = Output(tool), Verdict(tool)
         self.failed: set[str] = set()
@@ -154,7 +154,7 @@ class ToolService:
         bytes_of_name = int.from_bytes(content[:4], "little")
         name, options = content[4 : 4 + bytes_of_name].decode(), content[4 + bytes_of_name :].decode()
         if name:
-            self._run = open_tool(name, options, self.program, Rows())
+            self._run = open_tool(name, options, self.program, SpooledRows())
         run = self.run
         if echo := run.tool.echo():
             run.attempt("output", partial(print, echo, file=run.output.stream, flush=True))
@@ -221,17 +221,17 @@ class ToolService:
         return LaunchResult(index, kernel, grid, block, memory, launches, device, notes())
 
 
-def open_tool(name: str, options: str, program: int, reports: Rows | None) -> ToolRun:
+def open_tool(name: str, options: str, program: int, reports: SpooledRows | None) -> ToolRun:
     """``options``: one NAME=VALUE a line."""
     tool = load_tool(name, dict(_option(line) for line in options.splitlines() if line))
     tool.selection = tool.selection.of_process(program)
     return ToolRun(tool, reports)
 
 
-def kept_reports() -> Rows | None:
+def kept_reports() -> SpooledRows | None:
     """Where a verdict with all reports is asked for."""
     path = os.environ.get(VERDICT)
-    return Rows(Path(path)) if path and os.environ.get(VERDICT_REPORTS, "1") != "0" else None
+    return SpooledRows(Path(path)) if path and os.environ.get(VERDICT_REPORTS, "1") != "0" else None
 
 
 def _option(line: str) -> tuple[str, str]:

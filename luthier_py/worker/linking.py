@@ -16,7 +16,7 @@ from luthier_py.loader import Broken, choose, members
 from luthier_py.runtime.hiprtc.protocol import Input
 from luthier_py.worker.bitcode import library_folder, version_module
 from luthier_py.worker.clang import Search
-from luthier_py.worker.compilation import Made, run_clang, working_folder
+from luthier_py.worker.compilation import Compiled, run_clang, working_folder
 
 MORE_OPTIONS = "HIPRTC_LINK_OPTIONS_APPEND"
 """ROCm's variable for more of them, with spaces between."""
@@ -26,7 +26,7 @@ _NO_TARGET = "hiprtc: no device to link for (LUTHIER_DEVICE)"
 
 def linked(
     target: str, options: Sequence[str], inputs: Sequence[tuple[Input, bytes]], search: Search | None = None
-) -> Made:
+) -> Compiled:
     """LuthierError has the log of what cannot be linked."""
     search = search or Search()
     if not target:
@@ -49,7 +49,7 @@ def linked(
         ], str(folder), folder)  # fmt: skip
         if not output.is_file():
             raise LuthierError(f"{log}hiprtc: these options make no code object: {' '.join(options)}")
-        return Made(log, output.read_bytes())
+        return Compiled(log, output.read_bytes())
 
 
 def _for_linker(options: Sequence[str]) -> list[str]:

@@ -48,7 +48,7 @@ def nobody_waits(path: Path) -> bool:
     return path.parent.name.startswith(_PREFIX) and not path.parent.exists()
 
 
-class Watch:
+class ProgramWatch:
     """One program, for the `exec` that its environment names."""
 
     def __init__(self, program: int) -> None:

@@ -19,7 +19,7 @@ from luthier_py.errors import Invalid, LuthierError
 from luthier_py.runtime.native import protocol
 from luthier_py.runtime.native.protocol import Message
 from luthier_py.worker.edge import Refused, guarded
-from luthier_py.worker.orphan import Watch
+from luthier_py.worker.orphan import ProgramWatch
 from luthier_py.worker.wire import Request, Wire
 
 SOCKET_FD = 3
@@ -56,7 +56,7 @@ def main(service: str) -> NoReturn:
         libc.mallopt(_MMAP_THRESHOLD, LARGE_BYTES)
     os.closerange(FIRST_FOREIGN_FD, os.sysconf("SC_OPEN_MAX") if os.sysconf("SC_OPEN_MAX") < 1 << 16 else 1 << 16)
     wire = Wire(socket.socket(fileno=SOCKET_FD))
-    watch = Watch(wire.program)
+    watch = ProgramWatch(wire.program)
     guarded(partial(_serve_all, wire, service))
     with suppress(OSError, ValueError, AttributeError):
         sys.stderr.flush()

@@ -58,14 +58,16 @@ def _old_clamp(value: Value) -> Value:
     return select(value > 0.0, select(value < 1.0, value, 1.0), 0.0)
 
 
-def _old_addends(function: matrix._Function) -> None:
+def _old_addends(function: matrix._MatrixFunction) -> None:
     function.emitter.emit("%addends = bitcast ptr %c to ptr")
 
 
 WRONG = {  # what the emulator once did, and where it shows
     "clamp of -0 gives +0": ("V_MUL_F32", operands, "clamp_float", _old_clamp),
-    "D is written before all of C is read": ("V_MFMA_F32_16X16X4F32", matrix._Function, "_keep_addends", _old_addends),
-    "DPP forgets the half that stays": ("V_MAC_F16", operands.Result, "_placed",
+    "D is written before all of C is read": (
+        "V_MFMA_F32_16X16X4F32", matrix._MatrixFunction, "_keep_addends", _old_addends,
+    ),
+    "DPP forgets the half that stays": ("V_MAC_F16", operands.ResultWriter, "_placed",
                                         lambda result, chunk, word: word.to(U32)),
     "bound_ctrl is ignored": ("V_MOV_B32", dpp.Dpp, "enabled", lambda controls, chunk: None),
 }  # fmt: skip

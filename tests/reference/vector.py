@@ -11,7 +11,7 @@ from typing import Any
 from luthier_py.isa import EXEC, MODE, VCC, Access, Inst, Operand, OperandKind, OpFlag, Reg
 from luthier_py.isa.instruction import SRC_EXECZ, SRC_SCC, SRC_VCCZ
 from luthier_py.isa.registers import SCC
-from luthier_py.isa.semantics import Lanes, Slot
+from luthier_py.isa.semantics import Lanes, SignaturePart
 from luthier_py.isa.semantics.algebra import BOOL, F16, F32, Kind, Type, Value
 from reference import floats
 from reference.algebra import NEAR, NEW_NAN, PythonOps, flushed, modified_float
@@ -59,7 +59,7 @@ def _mask_register(operand: Operand | None) -> int:
     return VCC if operand is None or operand.reg is None else operand.reg.index
 
 
-def _targets(inst: Inst, row: Lanes) -> list[tuple[Slot, Operand | None]]:
+def _targets(inst: Inst, row: Lanes) -> list[tuple[SignaturePart, Operand | None]]:
     operands = iter([operand for operand in inst.operands if Access.WRITE in operand.access])
     return [(slot, None if slot.name == "exec" else next(operands, None)) for slot in row.signature.results]
 
@@ -119,7 +119,7 @@ def _old(inst: Inst) -> Reg:
 class _Source:
     """What modifiers make of an operand's bits."""
 
-    def __init__(self, inst: Inst, name: str, slot: Slot, type: Type, flushes: bool) -> None:
+    def __init__(self, inst: Inst, name: str, slot: SignaturePart, type: Type, flushes: bool) -> None:
         self.slot, self.type = slot, type
         self.modifiers = field(inst, f"{name}_modifiers") if name else 0
         self.select = field(inst, f"{name}_sel", 6) if name else 6
@@ -163,7 +163,8 @@ def _finished(wave: Wave, inst: Inst, row: Lanes, value: Value) -> int:
     return flushed(bits, width) if row.flushes and wave.flushes(width) else bits
 
 
-def _write(wave: Wave, inst: Inst, slot: Slot, reg: Reg, lane: int, values: list[int], notes: frozenset[str]) -> None:
+def _write(wave: Wave, inst: Inst, slot: SignaturePart, reg: Reg, lane: int, values: list[int], notes: frozenset[str]
+           ) -> None:
     width = slot.type.bits
     word = sum(value << width * i for i, value in enumerate(values))
     shift = 0
@@ -181,7 +182,7 @@ def _write(wave: Wave, inst: Inst, slot: Slot, reg: Reg, lane: int, values: list
             wave.free[reg.file, reg.index + dword, lane] = _freedom(notes, slot, shift, dword)
 
 
-def _freedom(notes: frozenset[str], slot: Slot, shift: int, dword: int) -> Freedom:
+def _freedom(notes: frozenset[str], slot: SignaturePart, shift: int, dword: int) -> Freedom:
     """Of one dword of a result; BOTH halves where two f16 share it."""
     if slot.type.bits == 16 and slot.count > 1:
         return Freedom(notes, 16, BOTH)

@@ -23,7 +23,7 @@ from luthier_py.samples import FOLDER, sample
 from luthier_py.session.demo import launch_of
 from luthier_py.session.launched import save_report
 from luthier_py.session.run import Done, run_instrumented, run_original
-from luthier_py.session.specs import Buffer, parse_argument
+from luthier_py.session.specs import BufferSpec, parse_argument
 from luthier_py.tool import load_tool
 
 ACCESSES = 6000  # that a trace has room for
@@ -147,7 +147,7 @@ def test_every_shape_at_random_addresses(model, monkeypatch):
     groups = addresses.size // 64
     texts = ("u32=1", f"in:u32[{addresses.size}]=zeros", f"out:u32[{addresses.size}]")
     arguments = tuple(map(parse_argument, texts))
-    assert isinstance(arguments[1], Buffer)
+    assert isinstance(arguments[1], BufferSpec)
     arguments = (arguments[0], replace(arguments[1], data=addresses), arguments[2])
     launch = replace(launch_of(one), grid=(groups, 1, 1), arguments=arguments)
     assert reported(run(one, load_tool("lds_bank_conflicts"), launch)) == expected(one, launch, model)

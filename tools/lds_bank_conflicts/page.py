@@ -10,8 +10,8 @@ from luthier_py import LaunchResult, Tool
 from luthier_py.ir import Function
 from luthier_py.report import plots
 from luthier_py.report.columns import comma_separated
-from luthier_py.report.html import Page, Picture, Row, Table, render
-from luthier_py.report.sources import Source, SourceFolder
+from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
+from luthier_py.report.sources import SourceFile, SourceFolder
 from luthier_py.tool import encoded
 
 from .results import Sites
@@ -60,35 +60,35 @@ def _page(tool: Tool, launch: LaunchResult, report: Mapping[str, Any], pictures:
     return Page(f"LDS bank conflicts of {kernel}", facts, [_summary(by_pc.values())], pictures, notes, panes)
 
 
-def _summary(rows: Iterable[Numbers]) -> Table:
+def _summary(rows: Iterable[Numbers]) -> HtmlTable:
     most = _most(rows)
     found = tuple(
-        Row((f"{row['pc']:#x}", *_cells(row), f"{row['instruction']}  {row['source'] or ''}"), _heat(row, most),
+        HtmlRow((f"{row['pc']:#x}", *_cells(row), f"{row['instruction']}  {row['source'] or ''}"), _heat(row, most),
             link=f"pc{row['pc']:x}")
         for row in rows
     )  # fmt: skip
-    return Table("LDS instructions", ("pc", *COLUMNS, "instruction"), found, code=len(COLUMNS) + 1)
+    return HtmlTable("LDS instructions", ("pc", *COLUMNS, "instruction"), found, code=len(COLUMNS) + 1)
 
 
-def _listing(folder: SourceFolder, counted: Sites, function: Function, by_pc: Mapping[int, Numbers]) -> Table:
+def _listing(folder: SourceFolder, counted: Sites, function: Function, by_pc: Mapping[int, Numbers]) -> HtmlTable:
     """The function's disassembly, with its source lines as headings; branches lead to where they go."""
     rows, most, before = [], _most(by_pc.values()), None
     here = {instr.pc for instr in function.instrs}
     for instr in function.instrs:
         source, numbers = counted.lines.at(instr.pc), by_pc.get(instr.pc)
         if source is not None and source != before:
-            rows.append(Row((f"{source}  {folder.source(source.file).line(source.line)}",), heading=True))
+            rows.append(HtmlRow((f"{source}  {folder.source(source.file).line(source.line)}",), heading=True))
         before = source or before
         cells = _cells(numbers) if numbers else ("",) * len(COLUMNS)
         heat = _heat(numbers, most) if numbers else 0.0
         text, target = counted.program.isa.text(instr.inst, instr.pc), instr.inst.branch_target(instr.pc)
         jump = f"pc{target:x}" if target in here else ""
         line = str(source) if source is not None else ""
-        rows.append(Row((f"{instr.pc:#x}", *cells, text), heat, name=f"pc{instr.pc:x}", jump=jump, line=line))
-    return Table(f"Disassembly of {function.name}", ("pc", *COLUMNS, "instruction"), tuple(rows), len(COLUMNS) + 1)
+        rows.append(HtmlRow((f"{instr.pc:#x}", *cells, text), heat, name=f"pc{instr.pc:x}", jump=jump, line=line))
+    return HtmlTable(f"Disassembly of {function.name}", ("pc", *COLUMNS, "instruction"), tuple(rows), len(COLUMNS) + 1)
 
 
-def _source(file: str, source: Source, rows: Iterable[Numbers]) -> Table:
+def _source(file: str, source: SourceFile, rows: Iterable[Numbers]) -> HtmlTable:
     """A source file with the sums of its lines."""
     sums: dict[int, Counter[str]] = {}
     for row in rows:
@@ -102,8 +102,8 @@ def _source(file: str, source: Source, rows: Iterable[Numbers]) -> Table:
         line = sums.get(number)
         cells = _cells(line)[:-1] if line else ("",) * (len(COLUMNS) - 1)
         heat = line["conflict_cycles"] / most if line and most else 0.0
-        found.append(Row((str(number), *cells, shown), heat, line=f"{file}:{number}"))
-    return Table(f"Source {file}", ("line", *COLUMNS[:-1], "text"), tuple(found), len(COLUMNS))
+        found.append(HtmlRow((str(number), *cells, shown), heat, line=f"{file}:{number}"))
+    return HtmlTable(f"Source {file}", ("line", *COLUMNS[:-1], "text"), tuple(found), len(COLUMNS))
 
 
 def _files(rows: Iterable[Numbers]) -> list[str]:

@@ -16,14 +16,14 @@ from luthier_py.isa.generate.tablegen import Record, TableGen
 from luthier_py.isa.instruction import Access
 from luthier_py.isa.table import OperandClass
 
-Segment = tuple[int, int, int]  # (first bit of the encoding, width, first bit of the field)
+FieldBits = tuple[int, int, int]  # (first bit of the encoding, width, first bit of the field)
 
 
-class ShapeOperand(NamedTuple):
+class DraftOperand(NamedTuple):
     name: str
     access: Access
     operand_class: OperandClass
-    segments: tuple[Segment, ...]
+    segments: tuple[FieldBits, ...]
 
 
 # DecoderMethod prefix -> kind. The first match wins.
@@ -110,7 +110,7 @@ def _printer(method: str) -> str:
     return method
 
 
-def shape_of(tablegen: TableGen, record: Record, pseudo: Record | None, signed: int) -> tuple[ShapeOperand, ...]:
+def shape_of(tablegen: TableGen, record: Record, pseudo: Record | None, signed: int) -> tuple[DraftOperand, ...]:
     positions = {name: tuple(map(tuple, segments)) for name, segments in record["fields"].items()}
     if record.get("image") and "MIMG" in record["flags"]:
         positions.update(_address_bytes(record, positions.keys()))
@@ -128,19 +128,19 @@ def shape_of(tablegen: TableGen, record: Record, pseudo: Record | None, signed: 
         used = direction | access.get(name, Access.NONE) if register else Access.NONE
         if found.kind == "kimm":
             used = Access.READ
-        operands.append(ShapeOperand(name, used, found, positions[name]))
+        operands.append(DraftOperand(name, used, found, positions[name]))
     if any(operand.operand_class.dwords == 2 for operand in operands):
         operands = [_only_newbcast(operand) for operand in operands]
     return _share_accumulator_bit(operands)
 
 
-def _address_bytes(record: Record, encoded: Collection[str]) -> dict[str, tuple[Segment, ...]]:
+def _address_bytes(record: Record, encoded: Collection[str]) -> dict[str, tuple[FieldBits, ...]]:
     """Image addresses after the first have a byte each behind the encoding (RDNA ISA, MIMG-NSA)."""
     names = [name for name, _ in record["In"] if re.fullmatch(r"vaddr\d+", name) and name not in encoded]
     return {name: ((8 * (record["Size"] + place), 8, 0),) for place, name in enumerate(names)}
 
 
-def _only_newbcast(operand: ShapeOperand) -> ShapeOperand:
+def _only_newbcast(operand: DraftOperand) -> DraftOperand:
     """DPP of 64-bit operands knows fewer controls (AMDGPU::isLegalDPALU_DPPControl)."""
     if operand.operand_class.kind != "dpp":
         return operand
@@ -163,7 +163,7 @@ def _access(record: Record, pseudo: Record | None, encoded: object) -> dict[str,
     return access
 
 
-def _share_accumulator_bit(operands: list[ShapeOperand]) -> tuple[ShapeOperand, ...]:
+def _share_accumulator_bit(operands: list[DraftOperand]) -> tuple[DraftOperand, ...]:
     """All data operands of a load or store share the one ACC bit (field bit 9), though LLVM gives it to the first."""
     shared = [segment for operand in operands if operand.operand_class.kind == "av"
               for segment in operand.segments if segment[2] == ACCUMULATOR_BIT]

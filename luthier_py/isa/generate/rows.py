@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 from luthier_py.isa import errata
 from luthier_py.isa.generate.bases import base_name, base_of_mnemonic
-from luthier_py.isa.generate.operands import ShapeOperand, operand_class, shape_of
+from luthier_py.isa.generate.operands import DraftOperand, operand_class, shape_of
 from luthier_py.isa.generate.tablegen import Record, TableGen, decoder_order
 from luthier_py.isa.instruction import Access, Counter, OpFlag, Space
 
 
-class Row(NamedTuple):
+class DraftRow(NamedTuple):
     record: str
     template: str
     base: str
@@ -29,7 +29,7 @@ class Row(NamedTuple):
     mask: int
     value: int
     fill: int                            # bits that are don't-care when decoding, but that LLVM's assembler sets
-    shape: tuple[ShapeOperand, ...]
+    shape: tuple[DraftOperand, ...]
     reads: tuple[str, ...]               # implicit, LLVM's register names
     writes: tuple[str, ...]
     flags: int
@@ -84,11 +84,11 @@ class Generation(NamedTuple):
 
 
 def rows_of(tablegen: TableGen, features: frozenset[str],
-            cache: dict[tuple[str, Generation], list[Row]]) -> list[Row]:
+            cache: dict[tuple[str, Generation], list[DraftRow]]) -> list[DraftRow]:
     """All rows of one target, twins removed, in record order. ``cache`` is shared between the calls."""
     generation = Generation.of(features)
     rank = {f"{size} {space}": index for index, (size, space) in enumerate(decoder_order(features))}
-    best: dict[tuple[int, int], Row] = {}
+    best: dict[tuple[int, int], DraftRow] = {}
     for name, record in tablegen.select(features):
         if (name, generation) not in cache:
             cache[name, generation] = _rows(tablegen, generation, name, record)
@@ -102,7 +102,7 @@ def rows_of(tablegen: TableGen, features: frozenset[str],
     return sorted(best.values(), key=lambda row: (row.record, row.value))
 
 
-def _rows(tablegen: TableGen, generation: Generation, name: str, record: Record) -> list[Row]:
+def _rows(tablegen: TableGen, generation: Generation, name: str, record: Record) -> list[DraftRow]:
     found = tablegen.pseudo_of(record)
     pseudo_name, pseudo = found if found else (name, None)
     named = set(record["flags"]) | set(pseudo["flags"] if pseudo else ())
@@ -117,7 +117,7 @@ def _rows(tablegen: TableGen, generation: Generation, name: str, record: Record)
         if record.get(key, (pseudo or {}).get(key))
     }
     flags, counters, spaces = _effects(base, format_name, named, behaviour, shape, generation)
-    row = Row(
+    row = DraftRow(
         record=name, template=_template(record, name, named, behaviour, shape), base=base, format=format_name,
         size_bytes=_size(record, shape), namespace=f"{record['Size']} {record['DecoderNamespace']}",
         mask=record["mask"], value=record["value"], fill=_fill(name, named, record, shape), shape=shape,
@@ -135,7 +135,7 @@ def _read(base: str, record: Record) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*record["Uses"], *more]))
 
 
-def _written(base: str, format_name: str, record: Record, shape: tuple[ShapeOperand, ...]) -> tuple[str, ...]:
+def _written(base: str, format_name: str, record: Record, shape: tuple[DraftOperand, ...]) -> tuple[str, ...]:
     """Implicit results; gfx8's SDWA compares have a result operand without bits, which is always VCC.
 
     Later ones have it encoded: then VCC is written only if it says so, though V_CMP_CLASS still has gfx8's VCC
@@ -149,14 +149,14 @@ def _written(base: str, format_name: str, record: Record, shape: tuple[ShapeOper
     return tuple(name for name in names if name not in left_alone)
 
 
-def _size(record: Record, shape: tuple[ShapeOperand, ...]) -> int:
+def _size(record: Record, shape: tuple[DraftOperand, ...]) -> int:
     """Addresses of images that do not follow each other have bytes behind the encoding, in whole dwords."""
     end = max((first + width for operand in shape for first, width, _ in operand.segments), default=0)
     size: int = record["Size"]
     return max(size, -(-end // 32) * 4)
 
 
-def _with_positive_offset(row: Row) -> Row:
+def _with_positive_offset(row: DraftRow) -> DraftRow:
     """Offsets of gfx12 buffers have a sign bit that must be 0 (AMDGPUDisassembler: "must not be a negative")."""
     for operand in row.shape:
         if operand.operand_class.signed == -23:
@@ -178,7 +178,7 @@ def _image(tablegen: TableGen, record: Record, generation: Generation) -> tuple[
             int(separate), int(separate and encoding != "MIMGEncGfx10NSA"), sizes)
 
 
-def _effects(base: str, format_name: str, named: set[str], behaviour: set[str], shape: tuple[ShapeOperand, ...],
+def _effects(base: str, format_name: str, named: set[str], behaviour: set[str], shape: tuple[DraftOperand, ...],
              generation: Generation) -> tuple[OpFlag, Counter, Space]:
     flags = _flags(base, format_name, named, behaviour, shape)
     counters = errata.COUNTERS.get(base, Counter.NONE)
@@ -226,7 +226,7 @@ BEHAVIOUR = {
 
 
 def _flags(base: str, format_name: str, named: set[str], behaviour: set[str],
-           shape: tuple[ShapeOperand, ...]) -> OpFlag:
+           shape: tuple[DraftOperand, ...]) -> OpFlag:
     flags = errata.FLAGS.get(base, OpFlag.NONE)
     for name, flag in TSFLAGS.items():
         flags |= flag if name in named else OpFlag.NONE
@@ -253,7 +253,7 @@ def _flags(base: str, format_name: str, named: set[str], behaviour: set[str],
     return flags
 
 
-def _spaces(format_name: str, base: str, named: set[str], shape: tuple[ShapeOperand, ...]) -> Space:
+def _spaces(format_name: str, base: str, named: set[str], shape: tuple[DraftOperand, ...]) -> Space:
     if format_name == "DS":
         return Space.NONE if base in errata.NO_MEMORY else Space.GDS if "GWS" in named else Space.LDS
     names = {operand.name for operand in shape}
@@ -272,7 +272,7 @@ def _spaces(format_name: str, base: str, named: set[str], shape: tuple[ShapeOper
 
 
 def _partial(tablegen: TableGen, generation: Generation, base: str, named: set[str], record: Record,
-             pseudo: Record | None, shape: tuple[ShapeOperand, ...]) -> bool:
+             pseudo: Record | None, shape: tuple[DraftOperand, ...]) -> bool:
     """Whether a result leaves bits of its register as they were (GCNSubtarget::zeroesHigh16BitsOfDest)."""
     constraints = record.get("Constraints") or (pseudo or {}).get("Constraints") or ""
     if base.endswith("_TFE") and any(Access.WRITE in operand.access for operand in shape):
@@ -299,7 +299,7 @@ def _sixteen_bit_results(tablegen: TableGen) -> frozenset[str]:
     return frozenset(found) | errata.SIXTEEN_BIT_RESULTS
 
 
-def _fill(name: str, named: set[str], record: Record, shape: tuple[ShapeOperand, ...]) -> int:
+def _fill(name: str, named: set[str], record: Record, shape: tuple[DraftOperand, ...]) -> int:
     """Don't-care bits that LLVM's assembler sets: vdst of gfx10 v_cmpx, op_sel_hi of absent packed sources."""
     names = {operand.name for operand in shape}
     if name.startswith("V_CMPX_") and "VOP3" in named and re.search(r"_gfx1\d", name):
@@ -314,13 +314,13 @@ def _fill(name: str, named: set[str], record: Record, shape: tuple[ShapeOperand,
     return sum(1 << bit for source, bit in (("src0", 59), ("src1", 60), ("src2", 14)) if source not in names)
 
 
-def _covered(shape: tuple[ShapeOperand, ...]) -> int:
+def _covered(shape: tuple[DraftOperand, ...]) -> int:
     """The bits that operands have."""
     return reduce(or_, ((1 << width) - 1 << first for operand in shape for first, width, _ in operand.segments), 0)
 
 
 def _template(record: Record, name: str, named: set[str], behaviour: set[str],
-              shape: tuple[ShapeOperand, ...]) -> str:
+              shape: tuple[DraftOperand, ...]) -> str:
     """AsmString with what LLVM's printer adds in C++: encoding suffix and implicit vcc operands."""
     text = re.sub(r"\{([^|{}]*)(\|[^}]*)?\}", r"\1", record["AsmString"])
     mnemonic, rest = re.match(r"(\w+)(.*)", text, re.S).groups()  # type: ignore[union-attr]
@@ -344,7 +344,7 @@ def _template(record: Record, name: str, named: set[str], behaviour: set[str],
     return mnemonic + rest
 
 
-def _op_sel(name: str, record: Record, named: set[str], shape: tuple[ShapeOperand, ...]) -> str:
+def _op_sel(name: str, record: Record, named: set[str], shape: tuple[DraftOperand, ...]) -> str:
     """Which of the meanings of op_sel (AMDGPUInstPrinter::printOpSel, printPackedModifier)."""
     if re.match(r"V_CVT_(PK_)?F32_(BF8|FP8)_(fake16_|t16_)?e64.*_gfx12$", name):
         return "$op_sel_byte"
@@ -369,7 +369,7 @@ def _suffix(named: set[str], behaviour: set[str]) -> str:
     return "_e32" if named & {"VOP1", "VOP2"} and not single else ""
 
 
-def _expand_dpp8(row: Row) -> list[Row]:
+def _expand_dpp8(row: DraftRow) -> list[DraftRow]:
     """DPP8's src0 field is 0xE9, or 0xEA with fetch-inactive: LLVM checks that in C++, so make it two rows."""
     operand = next((o for o in row.shape if o.operand_class.kind == "dpp8fi"), None)
     if operand is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any, Generic, TypeVar
 
-from luthier_py.isa.generate.rows import Generation, Row, rows_of
+from luthier_py.isa.generate.rows import DraftRow, Generation, rows_of
 from luthier_py.isa.generate.tablegen import TableGen, decoder_order
 from luthier_py.isa.table import INDEX_FILE, RECORDS_FILE, compress, table_key
 from luthier_py.isa.target import targets
@@ -32,8 +32,8 @@ class Numbered(Generic[T]):
 
 def render(tablegen: TableGen) -> dict[str, bytes]:
     """The table files, by name."""
-    tables: dict[str, tuple[list[str], list[Row]]] = {}
-    cache: dict[tuple[str, Generation], list[Row]] = {}
+    tables: dict[str, tuple[list[str], list[DraftRow]]] = {}
+    cache: dict[tuple[str, Generation], list[DraftRow]] = {}
     for target in targets():
         for wave_size in target.wave_sizes:
             features = tablegen.features(target.name, wave_size)
@@ -50,7 +50,7 @@ def render(tablegen: TableGen) -> dict[str, bytes]:
     return {RECORDS_FILE: compress(_records(distinct)), INDEX_FILE: compress("\n".join(index))}
 
 
-def _records(rows: list[Row]) -> str:
+def _records(rows: list[DraftRow]) -> str:
     classes: Numbered[Any] = Numbered()
     shapes: Numbered[Any] = Numbered()
     registers: Numbered[Any] = Numbered()

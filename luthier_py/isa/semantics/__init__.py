@@ -16,11 +16,11 @@ from luthier_py.isa.semantics import (
     steps,
     vector,
 )
-from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, Signature, Slot, rows
+from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, Signature, SignaturePart, rows
 
 __all__ = [
-    "Lanes", "Meaning", "Scalar", "Signature", "Slot", "cdna4", "compare", "control", "conversions", "floats", "lds",
-    "matrix", "meaning", "memory", "rows", "scalar", "steps", "vector",
+    "Lanes", "Meaning", "Scalar", "Signature", "SignaturePart", "cdna4", "compare", "control", "conversions", "floats",
+    "lds", "matrix", "meaning", "memory", "rows", "scalar", "steps", "vector",
 ]
 
 

@@ -33,7 +33,7 @@ _KINDS = {"u": Kind.UINT, "i": Kind.SINT, "f": Kind.FLOAT}
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class SignaturePart:
     """One operand or result of a signature."""
 
     name: str          # the word of the signature
@@ -47,24 +47,24 @@ class Slot:
 
 
 @cache
-def slot(word: str) -> Slot:
+def slot(word: str) -> SignaturePart:
     if word in ("b", "vcc", "scc"):
-        return Slot(word, BOOL)
+        return SignaturePart(word, BOOL)
     if word in ("exec", "old"):
-        return Slot(word, Type(Kind.UINT, 0))
+        return SignaturePart(word, Type(Kind.UINT, 0))
     if word == "m0":
-        return Slot(word, Type(Kind.UINT, 32))
+        return SignaturePart(word, Type(Kind.UINT, 32))
     if word == "mix":
-        return Slot(word, Type(Kind.FLOAT, 32))
+        return SignaturePart(word, Type(Kind.FLOAT, 32))
     letter = word.lstrip("0123456789")
     count = word[: len(word) - len(letter)]
-    return Slot(word, Type(_KINDS[letter[0]], int(letter[1:])), int(count or 1))
+    return SignaturePart(word, Type(_KINDS[letter[0]], int(letter[1:])), int(count or 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    sources: tuple[Slot, ...]
-    results: tuple[Slot, ...]
+    sources: tuple[SignaturePart, ...]
+    results: tuple[SignaturePart, ...]
 
 
 @cache

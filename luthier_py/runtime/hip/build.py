@@ -44,7 +44,7 @@ def runtime_folder() -> Path:
     return build("hip", texts, compile_all)
 
 
-def headers(rows: tuple[table.Function, ...], inside: bool) -> dict[str, str]:
+def headers(rows: tuple[table.ApiFunction, ...], inside: bool) -> dict[str, str]:
     names = {"errors.h": table.errors_header(), "api_names.h": table.api_names_header()}
     return {**names, "functions.h": table.declarations(rows, inside)}
 

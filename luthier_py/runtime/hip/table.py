@@ -35,7 +35,7 @@ class Word(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class ApiParameter:
     """``declaration``: as in C. ``test``: a set of numbers, or ``device``; "" for none."""
 
     declaration: str
@@ -64,13 +64,13 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class ApiFunction:
     """One exported name."""
 
     name: str
     version: str
     result: str = ERROR_TYPE
-    parameters: tuple[Parameter, ...] | None = None  # when it is implemented here
+    parameters: tuple[ApiParameter, ...] | None = None  # when it is implemented here
     words: frozenset[Word] = frozenset()
     alias_of: str | None = None
     thread_form_of: str | None = None
@@ -89,8 +89,8 @@ class Function:
         return f"{self.result}{'' if self.result.endswith('*') else ' '}{name}({declarations})"
 
 
-def functions() -> tuple[Function, ...]:
-    rows: list[Function] = []
+def functions() -> tuple[ApiFunction, ...]:
+    rows: list[ApiFunction] = []
     version = ""
     for line in (HERE / "functions.txt").read_text().splitlines():
         text = line.strip()
@@ -99,26 +99,26 @@ def functions() -> tuple[Function, ...]:
         if re.fullmatch(r"hip_\d+\.\d+", text):
             version = text
         elif text.startswith("- "):
-            rows += [Function(name, version) for name in text[2:].split()]
+            rows += [ApiFunction(name, version) for name in text[2:].split()]
         elif " = " in text:
             name, _, other = text.partition(" = ")
-            rows.append(Function(name, version, alias_of=other))
+            rows.append(ApiFunction(name, version, alias_of=other))
         elif " ~ " in text:
             name, _, other = text.partition(" ~ ")
-            rows.append(Function(name, version, thread_form_of=other))
+            rows.append(ApiFunction(name, version, thread_form_of=other))
         else:
             rows.append(_read(text, version))
     return tuple(rows)
 
 
-def _read(line: str, version: str) -> Function:
+def _read(line: str, version: str) -> ApiFunction:
     head, _, rest = line.partition("(")
     inside, _, words = rest.rpartition(")")
     found = re.fullmatch(r"(.*?)(\w+)", head)
     assert found, line
     result, name = found.groups()
     parameters = tuple(_parameter(text) for text in _split(inside) if text != "void")
-    return Function(
+    return ApiFunction(
         name, version, result.strip() or ERROR_TYPE, parameters, frozenset(Word(word) for word in words.split())
     )
 
@@ -128,12 +128,12 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in re.split(r",(?![^(]*\))", text)]
 
 
-def _parameter(text: str) -> Parameter:
+def _parameter(text: str) -> ApiParameter:
     found = _PARAMETER.match(text)
     assert found, text
     test, error = found["test"] or "", found["error"]
     default = INVALID_DEVICE if test == "device" else INVALID_VALUE
-    return Parameter(found["declaration"], bool(found["optional"]), test, int(error or default))
+    return ApiParameter(found["declaration"], bool(found["optional"]), test, int(error or default))
 
 
 def implementation(name: str) -> str:
@@ -141,7 +141,7 @@ def implementation(name: str) -> str:
     return f"unchecked_{name}"
 
 
-def declarations(rows: tuple[Function, ...], inside: bool = False) -> str:
+def declarations(rows: tuple[ApiFunction, ...], inside: bool = False) -> str:
     """functions.h: for the library itself (``inside``), or for those who call it."""
     lines = []
     for row in rows:
@@ -152,7 +152,7 @@ def declarations(rows: tuple[Function, ...], inside: bool = False) -> str:
     return "".join(lines)
 
 
-def checks(rows: tuple[Function, ...]) -> str:
+def checks(rows: tuple[ApiFunction, ...]) -> str:
     """checked.c: what programs call."""
     named = {row.name: row for row in rows}
     parts = ['#define LUTHIER_OUTSIDE\n#include "luthier.h"\n']
@@ -161,7 +161,7 @@ def checks(rows: tuple[Function, ...]) -> str:
     return "\n".join(parts)
 
 
-def _checking(row: Function) -> str:
+def _checking(row: ApiFunction) -> str:
     arguments = ", ".join(p.name for p in row.parameters or ())
     lines = [f"{row.declare(implementation(row.name))};", f"API {row.declare(row.name)};", row.declare(row.name), "{"]
     result = f"{implementation(row.name)}({arguments})"
@@ -174,7 +174,7 @@ def _checking(row: Function) -> str:
     return "\n".join(lines)
 
 
-def _checks(row: Function) -> Iterator[str]:
+def _checks(row: ApiFunction) -> Iterator[str]:
     """Expressions that are errors."""
     parameters = row.parameters or ()
     for p in parameters:
@@ -205,7 +205,7 @@ def _within(name: str, test: str) -> str:
     return f"({' || '.join(parts)})"
 
 
-def _for_thread(row: Function, of: Function) -> str:
+def _for_thread(row: ApiFunction, of: ApiFunction) -> str:
     arguments = ", ".join(p.name for p in of.parameters or ())
     return (
         f"API {of.declare(row.name)};\n{of.declare(row.name)}\n{{\n    bool before = default_stream_of_thread(true);\n"
@@ -214,7 +214,7 @@ def _for_thread(row: Function, of: Function) -> str:
     )
 
 
-def stubs(rows: tuple[Function, ...]) -> str:
+def stubs(rows: tuple[ApiFunction, ...]) -> str:
     """missing.c: what is exported but not implemented. Arguments are ignored, whatever they are."""
     body = [
         f"API hipError_t {row.name}(void);\nhipError_t {row.name}(void)\n{{\n"
@@ -226,12 +226,12 @@ def stubs(rows: tuple[Function, ...]) -> str:
     return "\n".join(['#include "luthier.h"\n', *body])
 
 
-def aliases(rows: tuple[Function, ...]) -> list[str]:
+def aliases(rows: tuple[ApiFunction, ...]) -> list[str]:
     """Linker options."""
     return [f"-Wl,--defsym={row.name}={row.alias_of}" for row in rows if row.alias_of]
 
 
-def version_script(rows: tuple[Function, ...]) -> str:
+def version_script(rows: tuple[ApiFunction, ...]) -> str:
     """hip.map: each version inherits from the one before."""
     versions = list(dict.fromkeys(row.version for row in rows))
     nodes = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 
-class Message(IntEnum):
+class HiprtcMessage(IntEnum):
     """Both are answered with a Result as u32, a counted log and the counted output; COMPILE also with counted bitcode
     and a counted lowered name for each expression."""
 
@@ -17,7 +17,7 @@ class Message(IntEnum):
     LINK = 2  # counted target; u32 options, each counted; u32 inputs, for each u32 Input and its counted content
 
 
-class Result(IntEnum):
+class HiprtcResult(IntEnum):
     """hiprtcResult (hip/hiprtc.h)."""
 
     SUCCESS = 0
@@ -46,9 +46,9 @@ class Input(IntEnum):
 
 def header() -> str:
     """hiprtc_protocol.h."""
-    lines = [f"#define MESSAGE_{message.name} {message.value}u" for message in Message]
+    lines = [f"#define MESSAGE_{message.name} {message.value}u" for message in HiprtcMessage]
     lines += [f"#define INPUT_{kind.name} {kind.value}" for kind in Input]
-    names = ((result, "HIPRTC_SUCCESS" if not result else f"HIPRTC_ERROR_{result.name}") for result in Result)
+    names = ((result, "HIPRTC_SUCCESS" if not result else f"HIPRTC_ERROR_{result.name}") for result in HiprtcResult)
     values = list(names)
     enum = " ".join(f"{name} = {result.value}," for result, name in values)
     every = " \\\n".join(f"    RESULT({name})" for _, name in values)

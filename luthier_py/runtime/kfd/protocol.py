@@ -26,7 +26,7 @@ CONTROL_BYTES = 1 << 20
 """Start of the arena: u32 bell (a futex: some event changed); then events and doorbells at their offsets."""
 
 
-class Message(IntEnum):
+class KfdMessage(IntEnum):
     """Requests; those from runtime.native.protocol.FIRST_TICKET on have no reply."""
 
     OPEN = 1  # -> path of the folder that stands for sysfs
@@ -36,11 +36,11 @@ class Message(IntEnum):
     EVENT_PAGE = 66  # u64 handle of the memory into whose slots kernels write events (kfd_ioctl_create_event_args)
 
 
-assert Message.IOCTL < native.FIRST_TICKET <= Message.RING
+assert KfdMessage.IOCTL < native.FIRST_TICKET <= KfdMessage.RING
 
 
 def header() -> str:
     """kfd_protocol.h."""
     numbers = {name: value for name, value in globals().items() if name.isupper() and isinstance(value, int)}
-    lines = [f"#define MESSAGE_{message.name} {message.value}u" for message in Message]
+    lines = [f"#define MESSAGE_{message.name} {message.value}u" for message in KfdMessage]
     return "\n".join([*lines, *(f"#define {name} {value:#x}ul" for name, value in numbers.items()), ""])

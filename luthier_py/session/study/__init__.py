@@ -14,9 +14,9 @@ from typing import Any
 
 from luthier_py.report.study import study_files
 from luthier_py.session.study.cells import Cell, cells_of
-from luthier_py.session.study.runs import Outcome, run_here, run_on_cluster
+from luthier_py.session.study.runs import RunRecord, run_here, run_on_cluster
 from luthier_py.session.study.spec import Study, read_study
-from luthier_py.session.study.store import Store, require_parquet, rows_of, write_data
+from luthier_py.session.study.store import ResultStore, require_parquet, rows_of, write_data
 from luthier_py.session.study.summary import summarise
 from luthier_py.storage import write_file
 
@@ -29,8 +29,8 @@ class Plan:
 
     study: Study
     cells: Sequence[Cell]
-    store: Store
-    finished: dict[str, Outcome]
+    store: ResultStore
+    finished: dict[str, RunRecord]
 
     @property
     def waiting(self) -> list[Cell]:
@@ -53,12 +53,12 @@ def plan_study(path: Path, folder: Path, retry: bool = False) -> Plan:
     """What a study would run; writes nothing."""
     study = read_study(path)
     cells = cells_of(study)
-    store = Store(folder)
+    store = ResultStore(folder)
     return Plan(study, cells, store, store.finished(cells, retry))
 
 
 def run_study(
-    plan: Plan, jobs: int | None, scheduler: str | None, ended: Callable[[Cell, Outcome], object]
+    plan: Plan, jobs: int | None, scheduler: str | None, ended: Callable[[Cell, RunRecord], object]
 ) -> dict[str, Any]:
     """Make the runs that wait, and write what all of them say; the summary's facts, with the files' names."""
     require_parquet()

@@ -24,7 +24,7 @@ from luthier_py.errors import Invalid
 from luthier_py.runtime import time_limit
 from luthier_py.session.levels import chosen_level
 from luthier_py.session.stack import LUTHIER, ROCM
-from luthier_py.session.study.spec import GPU, Program, Study, ToolUse
+from luthier_py.session.study.spec import GPU, StudiedProgram, Study, ToolUse
 from luthier_py.tool import load_tool
 from luthier_py.tool.discover import is_file_tool
 from luthier_py.tool.selection import COUNTING, EVERY_TOOL
@@ -73,7 +73,7 @@ def cells_of(study: Study) -> list[Cell]:
 
 
 def _cell(
-    study: Study, program: Program, arguments: str, tool: ToolUse, device: str, stack: str, repeat: int
+    study: Study, program: StudiedProgram, arguments: str, tool: ToolUse, device: str, stack: str, repeat: int
 ) -> Cell:
     executable = find_program(program, study.folder)
     words = [*program.command[1:], *program.arguments[arguments]]
@@ -116,7 +116,7 @@ def search_path() -> str:
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
 
 
-def find_program(program: Program, folder: Path) -> str:
+def find_program(program: StudiedProgram, folder: Path) -> str:
     name = program.command[0]
     found = shutil.which(str(folder / name) if os.sep in name else name, path=search_path())
     if found is None:

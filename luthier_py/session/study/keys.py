@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from luthier_py.errors import Invalid
 
 T = TypeVar("T")
-Reader = Callable[[Any], T]
+KeyReader = Callable[[Any], T]
 """From a TOML value; raises ValueError that says what to write."""
 
 _NEEDED: Any = object()
@@ -24,7 +24,7 @@ class Keys:
         self.file, self.place, self.table = file, place, table
         self.asked: list[str] = []
 
-    def take(self, key: str, reader: Reader[T], default: Any = _NEEDED) -> T:
+    def take(self, key: str, reader: KeyReader[T], default: Any = _NEEDED) -> T:
         """The value of a key, or what it is without."""
         self.asked.append(key)
         if key not in self.table:

@@ -27,10 +27,10 @@ POLL_SECONDS = 0.01
 LAST_LINES = 5  # of a failed run's stderr, that are kept
 LAST_BYTES = 4096
 
-Outcome = dict[str, Any]
+RunRecord = dict[str, Any]
 
 
-class Status(str, Enum):
+class RunStatus(str, Enum):
     OK = "ok"
     NOTHING = "nothing observed"
     FAILED = "failed"
@@ -54,7 +54,7 @@ class Running:
                 cwd=cell.run["folder"], env={**os.environ, "PATH": search_path()},
             )  # fmt: skip
 
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> RunRecord | None:
         """What became of it; None while it runs in its time."""
         if self.started is None and (self.folder / STARTED).exists():
             self.started = time.monotonic()
@@ -75,13 +75,13 @@ class Running:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.communicate()
 
-    def _judged(self, found: Outcome) -> Outcome:
+    def _judged(self, found: RunRecord) -> RunRecord:
         status = _status(found, self.cell.run["tool"] is not None)
         printed = file_hash(self.folder / "stdout")
         said = found.get("error") or "\n".join(found.get("undelivered", ())) or self._last_words(found)
         self.place.cleanup()
         return {
-            **_lost("" if status in (Status.OK, Status.NOTHING) else said),
+            **_lost("" if status in (RunStatus.OK, RunStatus.NOTHING) else said),
             **{name: found.get(name) for name in ("exit_code", "seconds", "verdicts")},
             "status": status.value,
             "output_sha256": printed,
@@ -89,12 +89,12 @@ class Running:
         }
 
 
-    def _last_words(self, found: Outcome) -> str:
+    def _last_words(self, found: RunRecord) -> str:
         """Of the program, or of our own process, which ended before it could say what happened."""
         return "\n".join(filter(None, (found.get("ended"), _last_lines(self.folder / "stderr"))))
 
 
-def run_cell(cell: Cell) -> Outcome:
+def run_cell(cell: Cell) -> RunRecord:
     """Run one cell to its end."""
     running = Running(cell)
     try:
@@ -105,7 +105,7 @@ def run_cell(cell: Cell) -> Outcome:
         running.stop()
 
 
-def run_here(cells: Sequence[Cell], jobs: int) -> Iterator[tuple[Cell, Outcome]]:
+def run_here(cells: Sequence[Cell], jobs: int) -> Iterator[tuple[Cell, RunRecord]]:
     """Run cells, ``jobs`` at a time, each by a process."""
     waiting = list(reversed(cells))
     running: list[Running] = []
@@ -123,7 +123,7 @@ def run_here(cells: Sequence[Cell], jobs: int) -> Iterator[tuple[Cell, Outcome]]
             one.stop()
 
 
-def run_on_cluster(cells: Sequence[Cell], scheduler: str) -> Iterator[tuple[Cell, Outcome]]:
+def run_on_cluster(cells: Sequence[Cell], scheduler: str) -> Iterator[tuple[Cell, RunRecord]]:
     """Run cells on the workers of a Dask scheduler, which see the same files under the same names."""
     try:
         from distributed import Client, as_completed
@@ -140,20 +140,20 @@ def run_on_cluster(cells: Sequence[Cell], scheduler: str) -> Iterator[tuple[Cell
             yield futures[future], _lost(str(lost)) if lost is not None else future.result()
 
 
-def _lost(said: str) -> Outcome:
+def _lost(said: str) -> RunRecord:
     """Of a run that nobody has seen end."""
     nothing = dict.fromkeys(("exit_code", "seconds", "verdicts", "output_sha256", "machine"))
-    return {**nothing, "status": Status.ERROR.value, "said": said}
+    return {**nothing, "status": RunStatus.ERROR.value, "said": said}
 
 
-def _status(found: Outcome, with_tool: bool) -> Status:
+def _status(found: RunRecord, with_tool: bool) -> RunStatus:
     if "timeout" in found:
-        return Status.TIMEOUT
+        return RunStatus.TIMEOUT
     if "error" in found or "ended" in found:
-        return Status.ERROR
+        return RunStatus.ERROR
     if found["exit_code"] != 0 or found["undelivered"]:
-        return Status.FAILED
-    return Status.NOTHING if with_tool and not found["observed"] else Status.OK
+        return RunStatus.FAILED
+    return RunStatus.NOTHING if with_tool and not found["observed"] else RunStatus.OK
 
 
 def _last_lines(path: Path) -> str:

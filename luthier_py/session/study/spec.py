@@ -37,7 +37,7 @@ COLUMNS = ("program", "arguments", "device", "stack", "kernel")  # that a figure
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class StudiedProgram:
     name: str
     command: tuple[str, ...]
     arguments: Mapping[str, tuple[str, ...]]
@@ -98,7 +98,7 @@ class Study:
     repeat: int
     jobs: int | None
     timeout: float
-    programs: tuple[Program, ...]
+    programs: tuple[StudiedProgram, ...]
     tools: tuple[ToolUse, ...]
     figures: tuple[Figure, ...]
     tables: tuple[ItemTable, ...]
@@ -159,11 +159,11 @@ def _stacks(keys: Keys) -> tuple[str, ...]:
     return stacks
 
 
-def _program(keys: Keys) -> Program:
+def _program(keys: Keys) -> StudiedProgram:
     command = keys.take("command", texts)
     if not command:
         raise keys.wrong("command", "give a program and its arguments, as a list of texts")
-    program = Program(
+    program = StudiedProgram(
         name=keys.take("name", text, Path(command[0]).name),
         command=command,
         arguments=keys.take("arguments", text_lists, {"": ()}),
@@ -194,7 +194,7 @@ def _tool(keys: Keys, folder: Path) -> ToolUse:
     return ToolUse(name, tool, options, *level)
 
 
-def _figure(keys: Keys, tools: list[ToolUse], programs: tuple[Program, ...]) -> Figure:
+def _figure(keys: Keys, tools: list[ToolUse], programs: tuple[StudiedProgram, ...]) -> Figure:
     name = keys.take("name", text)
     parts = keys.take("parts", numbers_or_texts)
     figure = Figure(
@@ -227,7 +227,7 @@ def _quotient(keys: Keys, key: str, words: str, tools: list[ToolUse]) -> tuple[Q
     return tuple(found)
 
 
-def _items(keys: Keys, tools: list[ToolUse], programs: tuple[Program, ...]) -> ItemTable:
+def _items(keys: Keys, tools: list[ToolUse], programs: tuple[StudiedProgram, ...]) -> ItemTable:
     items = keys.take("items", text)
     table = ItemTable(
         title=keys.take("title", text, items),
@@ -240,7 +240,7 @@ def _items(keys: Keys, tools: list[ToolUse], programs: tuple[Program, ...]) -> I
     return table
 
 
-def _programs(keys: Keys, programs: tuple[Program, ...]) -> tuple[str, ...]:
+def _programs(keys: Keys, programs: tuple[StudiedProgram, ...]) -> tuple[str, ...]:
     names = tuple(program.name for program in programs)
     return _known(keys, "programs", names, names)
 

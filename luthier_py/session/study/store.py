@@ -14,7 +14,7 @@ from typing import Any
 
 from luthier_py.errors import LuthierError
 from luthier_py.session.study.cells import Cell
-from luthier_py.session.study.runs import Outcome, Status
+from luthier_py.session.study.runs import RunRecord, RunStatus
 from luthier_py.storage import write_file
 from luthier_py.tool.data import NOT_FINITE
 
@@ -23,11 +23,11 @@ COLUMNS = (
     "cell program arguments tool options device stack repeat status exit_code seconds output_sha256 said machine "
     "process launch launches kernel grid block metric count value text"
 ).split()
-UNFINISHED = {Status.ERROR.value}
-UNHAPPY = UNFINISHED | {Status.FAILED.value, Status.TIMEOUT.value}
+UNFINISHED = {RunStatus.ERROR.value}
+UNHAPPY = UNFINISHED | {RunStatus.FAILED.value, RunStatus.TIMEOUT.value}
 
 
-class Store:
+class ResultStore:
     """The folder of a study's results."""
 
     def __init__(self, folder: Path) -> None:
@@ -39,24 +39,24 @@ class Store:
     def path(self, cell: Cell) -> Path:
         return self.folder / CELLS / f"{cell.identity}.json"
 
-    def finished(self, cells: Sequence[Cell], retry: bool = False) -> dict[str, Outcome]:
+    def finished(self, cells: Sequence[Cell], retry: bool = False) -> dict[str, RunRecord]:
         """Outcomes that need not be found again; with ``retry`` failures and timeouts are not among them."""
         outcomes = {cell.identity: self.read(cell) for cell in cells}
         again = UNHAPPY if retry else UNFINISHED
         return {name: one for name, one in outcomes.items() if one is not None and one["status"] not in again}
 
-    def read(self, cell: Cell) -> Outcome | None:
+    def read(self, cell: Cell) -> RunRecord | None:
         try:
-            found: Outcome = json.loads(self.path(cell).read_bytes())
+            found: RunRecord = json.loads(self.path(cell).read_bytes())
         except (OSError, ValueError):
             return None
         return found
 
-    def write(self, cell: Cell, outcome: Outcome) -> None:
+    def write(self, cell: Cell, outcome: RunRecord) -> None:
         write_file(self.path(cell), json.dumps(outcome).encode())
 
 
-def rows_of(cell: Cell, outcome: Outcome) -> Iterator[dict[str, Any]]:
+def rows_of(cell: Cell, outcome: RunRecord) -> Iterator[dict[str, Any]]:
     """The long form: a row for each number or text of each launch's report; one row for a run without any."""
     run = {
         "cell": cell.identity,
@@ -80,7 +80,7 @@ def rows_of(cell: Cell, outcome: Outcome) -> Iterator[dict[str, Any]]:
         yield run
 
 
-def reports_of(outcome: Outcome) -> list[dict[str, Any]]:
+def reports_of(outcome: RunRecord) -> list[dict[str, Any]]:
     """Of all processes of a run; these have numbers by what they report, since which ends first is chance."""
     processes = sorted((facts["reports"] for facts in outcome["verdicts"] or () if facts["reports"]), key=json.dumps)
     return [{**row, "process": number} for number, rows in enumerate(processes) for row in rows]

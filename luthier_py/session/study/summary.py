@@ -13,20 +13,20 @@ from statistics import median
 from typing import Any
 
 from luthier_py.session.study.cells import Cell
-from luthier_py.session.study.runs import Outcome, Status
+from luthier_py.session.study.runs import RunRecord, RunStatus
 from luthier_py.session.study.spec import BARE, Figure, ItemTable, Quantity, Study
 from luthier_py.session.study.store import leaves, reports_of
 
 Facts = dict[str, Any]
-Run = tuple[Cell, Outcome]
+CellRun = tuple[Cell, RunRecord]
 GROUP = ("program", "arguments", "tool", "device", "stack")
 ALIKE = ("program", "arguments", "device", "stack")  # whose times are compared
 SHOWN = 3  # differences of a group that are told
 
 
-def summarise(study: Study, runs: Sequence[Run]) -> Facts:
+def summarise(study: Study, runs: Sequence[CellRun]) -> Facts:
     """JSON-ready."""
-    groups: dict[tuple[str, ...], list[Run]] = defaultdict(list)
+    groups: dict[tuple[str, ...], list[CellRun]] = defaultdict(list)
     for cell, outcome in runs:
         groups[cell.group].append((cell, outcome))
     rows = [_group(key, members) for key, members in groups.items()]
@@ -36,7 +36,7 @@ def summarise(study: Study, runs: Sequence[Run]) -> Facts:
         "title": study.title,
         "runs": len(runs),
         "statuses": dict(Counter(outcome["status"] for _, outcome in runs)),
-        "observed": any(outcome["status"] == Status.OK.value and cell.tool != BARE for cell, outcome in runs)
+        "observed": any(outcome["status"] == RunStatus.OK.value and cell.tool != BARE for cell, outcome in runs)
         or all(cell.tool == BARE for cell, _ in runs),
         "groups": rows,
         "differences": [f"{_name(row)}: {text}" for row in rows for text in row["differences"]],
@@ -46,17 +46,17 @@ def summarise(study: Study, runs: Sequence[Run]) -> Facts:
     }
 
 
-def _first_good(members: Sequence[Run]) -> Run | None:
-    return next((run for run in members if run[1]["status"] == Status.OK.value), None)
+def _first_good(members: Sequence[CellRun]) -> CellRun | None:
+    return next((run for run in members if run[1]["status"] == RunStatus.OK.value), None)
 
 
 def _name(row: Facts) -> str:
     return " ".join(row[column] for column in GROUP if row[column])
 
 
-def _group(key: tuple[str, ...], members: Sequence[Run]) -> Facts:
+def _group(key: tuple[str, ...], members: Sequence[CellRun]) -> Facts:
     outcomes = [outcome for _, outcome in members]
-    ended = [one for one in outcomes if one["status"] in (Status.OK.value, Status.NOTHING.value)]
+    ended = [one for one in outcomes if one["status"] in (RunStatus.OK.value, RunStatus.NOTHING.value)]
     seconds = sorted(one["seconds"] for one in ended)
     return {
         **dict(zip(GROUP, key, strict=True)),
@@ -72,18 +72,18 @@ def _group(key: tuple[str, ...], members: Sequence[Run]) -> Facts:
     }
 
 
-def _failures(outcomes: Sequence[Outcome]) -> list[str]:
+def _failures(outcomes: Sequence[RunRecord]) -> list[str]:
     """Each kind of failure once, with what was said."""
     texts: Counter[str] = Counter()
     for one in outcomes:
-        if one["status"] not in (Status.OK.value, Status.NOTHING.value):
+        if one["status"] not in (RunStatus.OK.value, RunStatus.NOTHING.value):
             code = f", exit code {one['exit_code']}" if one["exit_code"] is not None else ""
             last = one["said"].splitlines()[-1:]
             texts[": ".join([f"{one['status']}{code}", *last])] += 1
     return [f"{text} ({n} of {len(outcomes)} runs)" for text, n in texts.items()]
 
 
-def _differences(ended: Sequence[Outcome]) -> Iterator[str]:
+def _differences(ended: Sequence[RunRecord]) -> Iterator[str]:
     """How later repeats differ from the first: in a count, or in the program's output."""
     if not ended:
         return
@@ -100,7 +100,7 @@ def _differences(ended: Sequence[Outcome]) -> Iterator[str]:
         yield f"and {len(texts) - SHOWN} more"
 
 
-def _counts(outcome: Outcome) -> dict[str, Any]:
+def _counts(outcome: RunRecord) -> dict[str, Any]:
     return {
         f"process {row['process']}, launch {row['launch']} of {row['kernel']}, {metric}": value
         for row in reports_of(outcome)
@@ -118,7 +118,7 @@ def _add_ratios(rows: Iterable[Facts]) -> None:
             row["ratio"] = row["median_seconds"] / base
 
 
-def _figure(figure: Figure, runs: Sequence[Run]) -> Facts:
+def _figure(figure: Figure, runs: Sequence[CellRun]) -> Facts:
     sums: dict[tuple[str, ...], dict[Quantity, float]] = {}
     wanted = {quantity for part in figure.parts.values() for quantity in part}
     missing = set(wanted)
@@ -156,7 +156,7 @@ def _quotient(numbers: Sequence[float]) -> float:
     return top if not below else top / below[0] if below[0] else 0.0
 
 
-def _items(table: ItemTable, runs: Sequence[Run]) -> Facts:
+def _items(table: ItemTable, runs: Sequence[CellRun]) -> Facts:
     rows = []
     for cell, outcome in runs:
         if cell.tool != table.tool or cell.program not in table.programs:

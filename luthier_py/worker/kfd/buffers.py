@@ -32,7 +32,7 @@ _REMOVE = getattr(mmap, "MADV_REMOVE", 9)
 
 
 @dataclass(slots=True)
-class Buffer:
+class DriverBuffer:
     """Mutable: a buffer object. ``user``: where its pages lie in the program, which may be elsewhere (user pointers);
     ``mapped``: GPUs that have it mapped."""
 
@@ -64,9 +64,9 @@ class Buffers:
     def __init__(self, limit: int) -> None:
         self._limit = limit  # bytes of each GPU
         self._used: Counter[int] = Counter()
-        self._buffers: dict[int, Buffer] = {}
+        self._buffers: dict[int, DriverBuffer] = {}
         self._starts: list[int] = []  # of those in the arena, sorted
-        self._at: dict[int, Buffer] = {}
+        self._at: dict[int, DriverBuffer] = {}
         self._pages: Counter[int] = Counter()  # outside the arena
         self._left: set[int] = set()  # pages of nobody that stay mapped until nobody is touching memory
         self._touching = 0
@@ -79,7 +79,7 @@ class Buffers:
         self._map(DRIVER_START, DRIVER_BYTES, DRIVER_START, _FIXED_NOREPLACE)
         self.memory = Memory((DRIVER_START, DRIVER_BYTES))
 
-    def allocate(self, address: int, size: int, flags: int, gpu: int, user: int) -> Buffer:
+    def allocate(self, address: int, size: int, flags: int, gpu: int, user: int) -> DriverBuffer:
         """Raises OSError, as the driver has its errors."""
         user = user if flags & USERPTR else address
         if not size or (address | size | user) % PAGE or max(address, user) + size > 1 << 47:
@@ -89,7 +89,7 @@ class Buffers:
         with self._lock:
             if flags & VRAM and self._used[gpu] + size > self._limit:
                 raise OSError(errno.ENOMEM, "memory of the device")
-            buffer = Buffer(self._next, address, size, flags, gpu, user)
+            buffer = DriverBuffer(self._next, address, size, flags, gpu, user)
             if buffer.memory:
                 self._enter(buffer)
             self._next += 1
@@ -111,7 +111,7 @@ class Buffers:
                     self._unmap(sorted(self._left))
                     self._left.clear()
 
-    def free(self, handle: int) -> Buffer:
+    def free(self, handle: int) -> DriverBuffer:
         with self._lock:
             buffer = self.of(handle)
             for gpu in list(buffer.mapped):
@@ -123,7 +123,7 @@ class Buffers:
                 self._leave(buffer)
         return buffer
 
-    def of(self, handle: int) -> Buffer:
+    def of(self, handle: int) -> DriverBuffer:
         buffer = self._buffers.get(handle)
         if buffer is None:
             raise OSError(errno.EINVAL, "handle")
@@ -157,7 +157,7 @@ class Buffers:
         if not all(page in self._pages for page in pages):
             raise DeviceError(f"bad address 0x{address:x} in a packet; {self.memory.nearest(address)}")
 
-    def _enter(self, buffer: Buffer) -> None:
+    def _enter(self, buffer: DriverBuffer) -> None:
         if in_arena(buffer.address):
             self._take_place(buffer)
             if buffer.user != buffer.address:
@@ -180,7 +180,7 @@ class Buffers:
         self._left.difference_update(new)
         self._pages.update(pages)
 
-    def _take_place(self, buffer: Buffer) -> None:
+    def _take_place(self, buffer: DriverBuffer) -> None:
         """In the arena every address is one buffer's."""
         place = bisect.bisect_left(self._starts, buffer.address)
         before, behind = self._starts[max(place - 1, 0) : place], self._starts[place : place + 1]
@@ -192,7 +192,7 @@ class Buffers:
         self._starts.insert(place, buffer.address)
         self._at[buffer.address] = buffer
 
-    def _leave(self, buffer: Buffer) -> None:
+    def _leave(self, buffer: DriverBuffer) -> None:
         """Gives the pages of the arena back; others are unmapped where no other buffer has them."""
         if in_arena(buffer.address):
             del self._starts[bisect.bisect_left(self._starts, buffer.address)], self._at[buffer.address]

@@ -25,7 +25,7 @@ from luthier_py.runtime.kfd.protocol import (
     DOORBELL_TAG,
     DOORBELLS_OFFSET,
     GPU_SHIFT,
-    Message,
+    KfdMessage,
 )
 from luthier_py.worker import targets
 from luthier_py.worker.device import append_profile
@@ -34,7 +34,7 @@ from luthier_py.worker.kfd.buffers import Buffers, in_arena
 from luthier_py.worker.kfd.events import PAGE_BYTES, Events
 from luthier_py.worker.kfd.ioctls import IOCTLS
 from luthier_py.worker.kfd.names import Names
-from luthier_py.worker.kfd.queues import AqlQueue, Place, Queue, SdmaQueue
+from luthier_py.worker.kfd.queues import AqlQueue, DriverQueue, QueueMemory, SdmaQueue
 from luthier_py.worker.kfd.topology import FIRST_RENDER, GWS, gpu_id, sysfs
 from luthier_py.worker.settings import device_settings
 from luthier_py.worker.wire import Request
@@ -51,7 +51,7 @@ class DriverService:
     def __init__(self) -> None:
         self.targets = targets.chosen_targets(os.environ.get(targets.VARIABLE, ""))
         self._settings = device_settings(os.environ)
-        self._queues: dict[int, Queue] = {}
+        self._queues: dict[int, DriverQueue] = {}
         self._doorbells: set[tuple[int, int]] = set()  # taken, by GPU
         self._lock = threading.RLock()
 
@@ -62,18 +62,18 @@ class DriverService:
 
     def answer(self, request: Request) -> bytes | None:
         content = request.content
-        if request.code == Message.OPEN:
+        if request.code == KfdMessage.OPEN:
             return self._open()
-        if request.code == Message.IOCTL:
+        if request.code == KfdMessage.IOCTL:
             return self._ioctl(content)
-        if request.code == Message.RING:
+        if request.code == KfdMessage.RING:
             number, packets = struct.unpack("<IQ", content)
             queue = self._queues.get(number)
             if queue is not None:
                 queue.ring(packets)
-        elif request.code == Message.CODE:
+        elif request.code == KfdMessage.CODE:
             self.names.add(int.from_bytes(content[:8], "little"), content[8:])
-        elif request.code == Message.EVENT_PAGE:
+        elif request.code == KfdMessage.EVENT_PAGE:
             self._use_event_page(*struct.unpack("<Q", content))
         else:
             raise Invalid(f"message {request.code} is unknown")
@@ -241,7 +241,7 @@ class DriverService:
             for address, size in ((a.ring, a.ring_bytes), (a.write_pointer, 8), (a.read_pointer, 8)):
                 self._check_user(address, size)
             a.queue = next(number for number in range(1, len(self._queues) + 2) if number not in self._queues)
-            place = Place(a.ring, a.ring_bytes, a.write_pointer, a.read_pointer, doorbell, a.save_area)
+            place = QueueMemory(a.ring, a.ring_bytes, a.write_pointer, a.read_pointer, doorbell, a.save_area)
             queue = self._queues[a.queue] = kinds[a.type](a.queue, gpu, place, self)
             self._doorbells.add((gpu, slot))
         queue.percentage, queue.priority = a.percentage & 255, a.priority
@@ -259,7 +259,7 @@ class DriverService:
         except DeviceError:
             raise OSError(errno.EFAULT, "address") from None
 
-    def _queue(self, number: int, unknown: int = errno.EINVAL) -> Queue:
+    def _queue(self, number: int, unknown: int = errno.EINVAL) -> DriverQueue:
         queue = self._queues.get(number)
         if queue is None:
             raise OSError(unknown, "queue")
@@ -317,7 +317,7 @@ class DriverService:
     def halt(self, gpu: int, queue: int) -> None:
         self.devices[gpu].halt(queue)
 
-    def failed(self, queue: Queue, error: Exception) -> None:
+    def failed(self, queue: DriverQueue, error: Exception) -> None:
         """The program's runtime is told as the driver tells it: by memory events, by the queue, or by a hang."""
         fault = error.fault if isinstance(error, DeviceError) else None
         if fault is not None and fault.address is not None and fault.kind in _OF_MEMORY:

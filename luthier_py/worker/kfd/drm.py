@@ -13,14 +13,14 @@ from types import SimpleNamespace
 from luthier_py.emulator.residency import COMPUTE_UNITS
 from luthier_py.isa import Target
 from luthier_py.isa.cards import pci_device
-from luthier_py.worker.kfd.layout import Layout
+from luthier_py.worker.kfd.layout import StructLayout
 
 VERSION, INFO = 0x00, 0x45
-_VERSION = Layout("major:i minor:i patch:i pad:i name_bytes:Q name:Q date_bytes:Q date:Q text_bytes:Q text:Q")
-_INFO = Layout("to:Q bytes:I query:I")
+_VERSION = StructLayout("major:i minor:i patch:i pad:i name_bytes:Q name:Q date_bytes:Q date:Q text_bytes:Q text:Q")
+_INFO = StructLayout("to:Q bytes:I query:I")
 _TEXTS = b"amdgpu", b"20150101", b"AMD GPU (emulated)"
 _ACCEL_WORKING, _VRAM_GTT, _REGISTERS, _DEV_INFO, _MEMORY = 0x00, 0x14, 0x15, 0x16, 0x19
-_DEVICE = Layout(
+_DEVICE = StructLayout(
     "device:I chip_revision:I external_revision:I pci_revision:I family:I engines:I arrays_per_engine:I "
     "counter_khz:I engine_khz:Q memory_khz:Q compute_units:I always_on:I bitmap:64s backends_mask:I backends:I "
     "contexts:I pcie_generation:I flags:Q address_offset:Q address_max:Q address_alignment:I fragment_bytes:I "

@@ -5,7 +5,7 @@ Source: linux/kfd_ioctl.h (1.13), and the header that ROCm 5.2's driver and thun
 
 from __future__ import annotations
 
-from luthier_py.worker.kfd.layout import Layout
+from luthier_py.worker.kfd.layout import StructLayout
 
 KFD, DRM = ord("K"), ord("d")
 VERSION = 1, 13
@@ -20,12 +20,12 @@ VRAM, GTT, USERPTR, DOORBELL, MMIO = (1 << bit for bit in range(5))
 EVENT_SIGNAL, EVENT_HW_EXCEPTION, EVENT_MEMORY = 0, 3, 8
 HANG = 0  # KFD_HW_EXCEPTION_GPU_HANG
 
-APERTURES = Layout("lds_base:Q lds_limit:Q scratch_base:Q scratch_limit:Q gpuvm_base:Q gpuvm_limit:Q gpu:I pad:I")
-MEMORY_EXCEPTION = Layout("not_present:I read_only:I no_execute:I imprecise:I address:Q gpu:I kind:I")
-HW_EXCEPTION = Layout("reset:I cause:I lost:I gpu:I")
+APERTURES = StructLayout("lds_base:Q lds_limit:Q scratch_base:Q scratch_limit:Q gpuvm_base:Q gpuvm_limit:Q gpu:I pad:I")
+MEMORY_EXCEPTION = StructLayout("not_present:I read_only:I no_execute:I imprecise:I address:Q gpu:I kind:I")
+HW_EXCEPTION = StructLayout("reset:I cause:I lost:I gpu:I")
 
 IOCTLS = {
-    number: (name, Layout(text))
+    number: (name, StructLayout(text))
     for number, name, text in (
         (0x01, "get_version", "major:I minor:I"),
         (0x02, "create_queue", "ring:Q write_pointer:Q read_pointer:Q doorbell:Q ring_bytes:I gpu:I type:I "

@@ -11,7 +11,7 @@ import struct
 from types import SimpleNamespace
 
 
-class Layout:
+class StructLayout:
     """One structure, little endian, without padding that is not named."""
 
     def __init__(self, text: str) -> None:

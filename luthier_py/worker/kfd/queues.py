@@ -37,12 +37,12 @@ class Driver(Protocol):
     def interrupt(self, number: int) -> None: ...
     def dispatch(self, gpu: int, packet: int, queue: int) -> None: ...
     def halt(self, gpu: int, queue: int) -> None: ...
-    def failed(self, queue: Queue, error: Exception) -> None: ...
+    def failed(self, queue: DriverQueue, error: Exception) -> None: ...
     def touched(self) -> AbstractContextManager[None]: ...
 
 
 @dataclass(slots=True, eq=False)
-class Place:
+class QueueMemory:
     """Where a queue is: addresses, and bytes of its ring."""
 
     ring: int
@@ -53,10 +53,10 @@ class Place:
     save_area: int
 
 
-class Queue:
+class DriverQueue:
     """Mutable: one queue and its thread."""
 
-    def __init__(self, number: int, gpu: int, place: Place, driver: Driver) -> None:
+    def __init__(self, number: int, gpu: int, place: QueueMemory, driver: Driver) -> None:
         self.number, self.gpu, self.place, self._driver = number, gpu, place, driver
         self.alive = True
         self._rung = threading.Event()
@@ -139,12 +139,12 @@ class Queue:
         self._driver.check(self.place.read_pointer, 8)
 
 
-class AqlQueue(Queue):
+class AqlQueue(DriverQueue):
     """User-mode compute queue of AQL packets."""
 
     IDLE = (1 << 64) - 1
 
-    def __init__(self, number: int, gpu: int, place: Place, driver: Driver) -> None:
+    def __init__(self, number: int, gpu: int, place: QueueMemory, driver: Driver) -> None:
         super().__init__(number, gpu, place, driver)
         self._next = 0
 
@@ -209,7 +209,7 @@ class AqlQueue(Queue):
         return words.load(signal + _VALUE)
 
 
-class SdmaQueue(Queue):
+class SdmaQueue(DriverQueue):
     """A ring of SDMA packets; its pointers and its doorbell count bytes."""
 
     def _step(self) -> bool | None:

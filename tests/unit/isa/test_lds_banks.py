@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from luthier_py.isa import Inst, instruction_set, target, targets, vgpr
-from luthier_py.isa.lds_banks import CDNA4, GFX9, SOURCES, Evidence, LdsAccess, Service, Way, bank_model, lds_access
+from luthier_py.isa.lds_banks import CDNA4, GFX9, SOURCES, Evidence, LaneGroups, LdsAccess, Way, bank_model, lds_access
 
 MODELS = {bank_model(t).name: bank_model(t) for t in targets()}
 SERVICES = [
@@ -21,7 +21,7 @@ def make(name: str, *operands: object, **modifiers: int) -> Inst:
 
 
 @pytest.mark.parametrize(("service", "words"), SERVICES)
-def test_a_group_without_conflicts_fits_the_banks(service: Service, words: int) -> None:
+def test_a_group_without_conflicts_fits_the_banks(service: LaneGroups, words: int) -> None:
     for wave_size in (32, 64):
         groups = service.groups(wave_size)
         assert sorted(lane for group in groups for lane in group) == list(range(wave_size))
@@ -31,7 +31,7 @@ def test_a_group_without_conflicts_fits_the_banks(service: Service, words: int) 
 
 
 @pytest.mark.parametrize(("service", "words"), SERVICES)
-def test_every_row_names_its_sources(service: Service, words: int) -> None:
+def test_every_row_names_its_sources(service: LaneGroups, words: int) -> None:
     assert service.sources and set(service.sources) <= SOURCES.keys() and service.evidence in Evidence
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
-from luthier_py.worker.kfd.queues import BARRIER_AND, INVALID, PACKET_BYTES, AqlQueue, Place, Queue
+from luthier_py.worker.kfd.queues import BARRIER_AND, INVALID, PACKET_BYTES, AqlQueue, DriverQueue, QueueMemory
 
 
 class Nobody:
@@ -21,7 +21,7 @@ class Nobody:
     def touched(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def failed(self, queue: Queue, error: Exception) -> None:
+    def failed(self, queue: DriverQueue, error: Exception) -> None:
         raise error
 
 
@@ -37,7 +37,7 @@ def test_packets_that_were_not_told_wait() -> None:
     packets, words = (ctypes.c_uint16 * 2048)(), (ctypes.c_uint64 * 64)()
     packets[:: PACKET_BYTES // 2] = [INVALID] * 64
     at, pointers = ctypes.addressof(packets), ctypes.addressof(words)
-    place = Place(at, ctypes.sizeof(packets), pointers + 56, pointers + 128, pointers, 0)
+    place = QueueMemory(at, ctypes.sizeof(packets), pointers + 56, pointers + 128, pointers, 0)
     queue = AqlQueue(1, 0, place, Nobody())
     queue.percentage = 100
     for index in range(2):

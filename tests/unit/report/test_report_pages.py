@@ -9,15 +9,15 @@ import re
 from io import StringIO
 
 from luthier_py.report.columns import aligned, comma_separated
-from luthier_py.report.html import Page, Picture, Row, Table, render
+from luthier_py.report.html import HtmlRow, HtmlTable, Page, Picture, render
 from luthier_py.report.plots import available, stacked_bars
 from luthier_py.report.study import study_page, study_pictures
 
 
 def test_texts_of_programs_are_escaped() -> None:
     evil = "<script>alert('x')</script>"
-    row = Row((evil, evil), 0.5, name='"><b>', link=evil, jump=evil, line=evil)
-    table = Table(evil, (evil, "code"), (Row((evil,), heading=True), row), code=1, note=evil)
+    row = HtmlRow((evil, evil), 0.5, name='"><b>', link=evil, jump=evil, line=evil)
+    table = HtmlTable(evil, (evil, "code"), (HtmlRow((evil,), heading=True), row), code=1, note=evil)
     page = render(Page(evil, ((evil, evil),), [table], [Picture(evil, b"png", table)], [evil], [[table], [table]]))
     assert page.count("<script") == 1 and "<b>" not in page and page.count("&lt;script&gt;") >= 40
 
@@ -32,7 +32,7 @@ def test_no_script_but_the_page_s_own_may_run() -> None:
 
 
 def test_columns_can_be_sorted_and_panes_stand_side_by_side() -> None:
-    table = Table("t", ("a", "b"), (Row(("1", "x"), line="f:1"),), code=1)
+    table = HtmlTable("t", ("a", "b"), (HtmlRow(("1", "x"), line="f:1"),), code=1)
     page = render(Page("p", (), [table], [], [], [[table], [table, table]]))
     assert page.count("<button") == 2 * page.count("<table>") == 8 and 'class="split"' in page
     left, right = re.findall(r'<section class="pane".*?</section>', page, re.DOTALL)
@@ -56,19 +56,19 @@ def test_no_title_stands_twice() -> None:
 
 
 def test_heat_is_a_colour() -> None:
-    assert [Row((), heat).colour for heat in (0, -1)] == ["", ""]
-    assert [Row((), heat).colour for heat in (0.5, 1, 7)] == [
+    assert [HtmlRow((), heat).colour for heat in (0, -1)] == ["", ""]
+    assert [HtmlRow((), heat).colour for heat in (0.5, 1, 7)] == [
         "hsl(16 90% 50% / 0.30)", "hsl(16 90% 50% / 0.60)", "hsl(16 90% 50% / 0.60)"]  # fmt: skip
 
 
 def test_rows_and_headings() -> None:
-    named, linked = Row(("0x10", "s_nop 0"), name="pc10"), Row(("0x10", "x"), link="pc10")
-    rows = (Row(("a.c:1  x = y;",), heading=True), named, linked)
-    page = render(Page("p", (("target", "t"),), [Table("t", ("pc", "instruction"), rows, code=1)]))
+    named, linked = HtmlRow(("0x10", "s_nop 0"), name="pc10"), HtmlRow(("0x10", "x"), link="pc10")
+    rows = (HtmlRow(("a.c:1  x = y;",), heading=True), named, linked)
+    page = render(Page("p", (("target", "t"),), [HtmlTable("t", ("pc", "instruction"), rows, code=1)]))
     assert '<td colspan="2">a.c:1  x = y;</td>' in page and '<tr id="pc10">' in page
     assert '<a href="#pc10">0x10</a>' in page and '<td class="code">s_nop 0</td>' in page
-    branch = Row(("0x14", "s_cbranch_scc0 0x10"), jump="pc10")
-    page = render(Page("p", (), [Table("t", ("pc", "instruction"), (named, branch), code=1)]))
+    branch = HtmlRow(("0x14", "s_cbranch_scc0 0x10"), jump="pc10")
+    page = render(Page("p", (), [HtmlTable("t", ("pc", "instruction"), (named, branch), code=1)]))
     assert '<td class="code">s_cbranch_scc0 <a href="#pc10">0x10</a></td>' in page
 
 

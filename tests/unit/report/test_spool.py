@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from luthier_py.report.spool import Objects, Rows, facts_of, with_rows
+from luthier_py.report.spool import Objects, SpooledRows, facts_of, with_rows
 
 
 def test_objects_are_a_sequence() -> None:
@@ -29,7 +29,7 @@ def test_objects_are_a_sequence() -> None:
 def test_a_file_of_facts_and_rows(count: int, tmp_path: Path) -> None:
     """It is JSON, and its facts can be read without the rows."""
     path, facts = tmp_path / "f.json", {"text": "one\ntwo, }", "inner": {"n": 1}}
-    rows = Rows(path)
+    rows = SpooledRows(path)
     for number in range(count):
         rows.add({"row": number, "text": "a\nb"})
     path.write_bytes(b"".join(with_rows(facts, "rows", rows)))

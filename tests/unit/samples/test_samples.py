@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from luthier_py.samples import FOLDER, SAMPLES, Sample, build, large, sample
-from luthier_py.session.specs import Buffer, parse_argument
+from luthier_py.session.specs import BufferSpec, parse_argument
 
 
 def test_objects_have_the_recorded_hashes() -> None:
@@ -58,6 +58,6 @@ def test_agreement_is_exact_unless_a_tolerance_is_given(sample: Sample) -> None:
 
 def test_references_give_every_output_buffer(sample: Sample) -> None:
     arguments = [parse_argument(text) for text in sample.args]
-    outputs = [one.data for one in arguments if isinstance(one, Buffer) and one.is_output]
+    outputs = [one.data for one in arguments if isinstance(one, BufferSpec) and one.is_output]
     expected = sample.reference([one.data for one in arguments])
     assert [(array.shape, array.dtype) for array in expected] == [(array.shape, array.dtype) for array in outputs]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from luthier_py.errors import Invalid
 from luthier_py.session.launched import parse_dim
-from luthier_py.session.specs import TYPES, Buffer, Direction, Scalar, parse_argument
+from luthier_py.session.specs import TYPES, BufferSpec, Direction, ScalarSpec, parse_argument
 
 
 @pytest.mark.parametrize("text, direction, shape, first", [
@@ -24,7 +24,7 @@ from luthier_py.session.specs import TYPES, Buffer, Direction, Scalar, parse_arg
 ])
 def test_buffers(text, direction, shape, first):
     argument = parse_argument(text)
-    assert isinstance(argument, Buffer) and argument.direction is direction
+    assert isinstance(argument, BufferSpec) and argument.direction is direction
     assert argument.data.shape == shape and argument.data.ravel()[0] == first
     assert argument.is_output == (direction is not Direction.IN)
 
@@ -65,7 +65,7 @@ def test_pickled_files_are_refused(tmp_path):
 ])
 def test_scalars(text, value):
     argument = parse_argument(text)
-    assert isinstance(argument, Scalar) and argument.data == value
+    assert isinstance(argument, ScalarSpec) and argument.data == value
     assert argument.data.dtype == TYPES[text.partition("=")[0]]
 
 

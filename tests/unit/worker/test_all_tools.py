@@ -12,7 +12,7 @@ import pytest
 
 from luthier_py.session.study.cells import cells_of
 from luthier_py.session.study.runs import run_here
-from luthier_py.session.study.spec import BARE, Program, Study, ToolUse
+from luthier_py.session.study.spec import BARE, StudiedProgram, Study, ToolUse
 
 SOURCES = Path(__file__).resolve().parents[2] / "programs"
 OTHERWISE = {
@@ -44,7 +44,7 @@ def outcomes(program: Callable[..., Path], tmp_path_factory: pytest.TempPathFact
 
 def study(name: str, program: Path, tools: list[str], **environment: str) -> Study:
     uses = tuple(ToolUse(tool, None if tool == BARE else tool, {}) for tool in tools)
-    one = Program(name, (str(program),), {"": ()}, environment)
+    one = StudiedProgram(name, (str(program),), {"": ()}, environment)
     return Study(name, program.parent, ("emulator:gfx90a",), 1, 2, SECONDS, (one,), uses, (), ())
 
 

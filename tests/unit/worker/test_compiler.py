@@ -22,7 +22,7 @@ from luthier_py.loader import load
 from luthier_py.runtime import hiprtc
 from luthier_py.runtime.hip import runtime_folder
 from luthier_py.worker.clang import CLANG, HEADERS, NO_COMPILER, Search
-from luthier_py.worker.compilation import MORE_OPTIONS, Made, Program, compiled
+from luthier_py.worker.compilation import MORE_OPTIONS, Compiled, SourceText, compiled
 from luthier_py.worker.properties import LAYOUT_R0000, LAYOUT_R0600, offset
 
 TARGET = "gfx90a"
@@ -50,8 +50,8 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "temporary"
 
 
-def program(source: str = SOURCE, *options: str, expressions: tuple[str, ...] = (), **more: Any) -> Program:
-    return Program(**{"folder": "/", "target": TARGET, "name": "p.hip", "source": source, "options": options,
+def program(source: str = SOURCE, *options: str, expressions: tuple[str, ...] = (), **more: Any) -> SourceText:
+    return SourceText(**{"folder": "/", "target": TARGET, "name": "p.hip", "source": source, "options": options,
                       "expressions": expressions, **more})  # fmt: skip
 
 
@@ -76,14 +76,14 @@ def test_names_leave_nothing_in_the_code(tools: Search, fresh: Path) -> None:
 
 
 @pytest.fixture
-def counted(tools: Search, fresh: Path, tmp_path: Path) -> Callable[..., tuple[Made, int]]:
+def counted(tools: Search, fresh: Path, tmp_path: Path) -> Callable[..., tuple[Compiled, int]]:
     """Compiles, and counts how often something was compiled for it: preprocessing is none."""
     calls, script = tmp_path / "calls", 'case " $* " in *" -E "*) ;; *) echo x >> {} ;; esac\nexec {} "$@"\n'
     wrapper = executable(tmp_path / "clang++", "#!/bin/sh\n" + script.format(calls, tools.compiler(TARGET)))
     search = Search(environment={**os.environ, CLANG: str(wrapper)})
     compiled(program(), search)  # what is asked once of a compiler, and made once for it
 
-    def made(asked: Program) -> tuple[Made, int]:
+    def made(asked: SourceText) -> tuple[Compiled, int]:
         calls.write_text("")
         result = compiled(asked, search)
         return result, len(calls.read_text().split())
@@ -91,7 +91,7 @@ def counted(tools: Search, fresh: Path, tmp_path: Path) -> Callable[..., tuple[M
     return made
 
 
-def test_what_was_made_is_kept(counted: Callable[..., tuple[Made, int]], tmp_path: Path) -> None:
+def test_what_was_made_is_kept(counted: Callable[..., tuple[Compiled, int]], tmp_path: Path) -> None:
     """Until a file that was read is another."""
     header = tmp_path / "own header.h"
     header.write_text("#define VALUE 1\n")
@@ -107,7 +107,7 @@ def test_what_was_made_is_kept(counted: Callable[..., tuple[Made, int]], tmp_pat
 
 
 def test_what_headers_say_in_the_log_is_kept_with_them(
-    counted: Callable[..., tuple[Made, int]], tmp_path: Path
+    counted: Callable[..., tuple[Compiled, int]], tmp_path: Path
 ) -> None:
     header = tmp_path / "h.h"
     for words in ("one", "two"):
@@ -116,7 +116,7 @@ def test_what_headers_say_in_the_log_is_kept_with_them(
         assert words in made.log and compilations == 1
 
 
-def test_a_header_that_is_found_earlier(counted: Callable[..., tuple[Made, int]], tmp_path: Path) -> None:
+def test_a_header_that_is_found_earlier(counted: Callable[..., tuple[Compiled, int]], tmp_path: Path) -> None:
     """Where the compiler searched in vain the last time; `-fgpu-rdc -Werror` says nothing of unused options."""
     early, late = tmp_path / "a", tmp_path / "b"
     early.mkdir()
@@ -131,7 +131,7 @@ def test_a_header_that_is_found_earlier(counted: Callable[..., tuple[Made, int]]
     assert compilations == 1 and second.bitcode != first.bitcode
 
 
-def test_a_header_that_is_only_asked_for(counted: Callable[..., tuple[Made, int]], tmp_path: Path) -> None:
+def test_a_header_that_is_only_asked_for(counted: Callable[..., tuple[Compiled, int]], tmp_path: Path) -> None:
     asked = program("#if __has_include(<h.h>)\n#warning there\n#endif\n" + SOURCE, "-I", str(tmp_path))
     assert counted(asked)[0].log == "" and counted(asked)[1] == 0
     (tmp_path / "h.h").touch()
@@ -140,7 +140,7 @@ def test_a_header_that_is_only_asked_for(counted: Callable[..., tuple[Made, int]
 
 @pytest.mark.parametrize("name", ("CPATH", "CPLUS_INCLUDE_PATH"))
 def test_folders_of_the_environment(
-    name: str, counted: Callable[..., tuple[Made, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, counted: Callable[..., tuple[Compiled, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = program('#include <h.h>\nextern "C" __global__ void k(int *v) { *v = VALUE; }\n')
     codes = []
@@ -156,7 +156,7 @@ def test_folders_of_the_environment(
 
 
 def test_options_of_the_environment_s_own(
-    counted: Callable[..., tuple[Made, int]], monkeypatch: pytest.MonkeyPatch
+    counted: Callable[..., tuple[Compiled, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Clang's variable that changes its arguments, which need not be seen in the preprocessed text."""
     source = 'extern "C" __global__ void k(float *v) { *v = *v * *v + 3.0f; }\n'

@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 
 from luthier_py.samples import FOLDER
-from luthier_py.worker.orphan import Watch, new_folder, remove_abandoned
+from luthier_py.worker.orphan import ProgramWatch, new_folder, remove_abandoned
 
 HostProgram = Callable[..., Path]
 TOOL = ("-t", "instr_count")
@@ -128,7 +128,7 @@ def test_without_exec_nothing_is_killed(folder: str | None, tmp_path: Path, monk
         monkeypatch.setenv("LUTHIER_EXEC", folder)
     (tmp_path / "lock").touch()
     with subprocess.Popen(["sleep", "60"]) as program:
-        Watch(program.pid).remove_folder()
+        ProgramWatch(program.pid).remove_folder()
         with pytest.raises(subprocess.TimeoutExpired):
             program.wait(0.3)
         program.kill()

@@ -14,7 +14,7 @@ from luthier_py.isa.instruction import Access, OpFlag, OpInfo
 from luthier_py.isa.semantics import control, lds, matrix, memory
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad, TruthTable
-from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, Slot
+from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, SignaturePart
 from luthier_py.isa.semantics.readers import binding
 from luthier_py.isa.semantics.readers.binding import DESTINATIONS, REGISTERS, named
 
@@ -109,7 +109,7 @@ def _looked_at(row: Lanes | Scalar, width: Type) -> tuple[frozenset[int], bool]:
     """The sources that the results are made of, and whether MODE decides how."""
     trace = _Trace()
 
-    def made(number: int, slot: Slot) -> object:
+    def made(number: int, slot: SignaturePart) -> object:
         type = slot.type if slot.type.bits else width
         value = Value(trace, type, frozenset({number}))
         return (value, value) if slot.count > 1 and not packed else value

@@ -14,7 +14,7 @@ from luthier_py.isa.instruction import Inst, Operand, OperandKind, OpFlag
 from luthier_py.isa.registers import EXEC, SCC, RegFile
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.algebra import BOOL, Kind, Type, Value
-from luthier_py.isa.semantics.meaning import Lanes, Scalar, Slot
+from luthier_py.isa.semantics.meaning import Lanes, Scalar, SignaturePart
 from luthier_py.isa.semantics.readers.binding import REGISTERS, results, sources, width
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, Numbers, constant, most
 
@@ -46,7 +46,7 @@ def _is_modified(inst: Inst, row: Lanes | Scalar) -> bool:
         or any(operand.name in _MODIFIERS and operand.value for operand in inst.operands)
 
 
-def _source(inst: Inst, name: str, slot: Slot, whole: Type, read: Read) -> Value:
+def _source(inst: Inst, name: str, slot: SignaturePart, whole: Type, read: Read) -> Value:
     type = slot.type if slot.type.bits else whole
     if slot.type is BOOL:  # of a mask each lane sees another bit
         return Value(_OPS, BOOL, read(RegFile.SGPR, SCC) if name == "scc" else None)
