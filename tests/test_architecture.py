@@ -29,6 +29,25 @@ PROOF = {"proof", "errors", "isa", "loader"}  # all that it believes
 BUILT_INS = {"intrinsics": "intrinsics", "samples": "tests/data", "tools": "tools"}
 MAINTAINERS = {"luthier_py.isa.generate"}  # packages that only a checkout has
 IMPORT_NAMES = {"hip-python": "hip", "pyelftools": "elftools"}
+# Types that have a name in two modules, each with why; whoever can rename one takes its line away.
+TWINS = {
+    **dict.fromkeys(("Device", "Effects", "Kind", "Lanes", "Operand", "Scalar", "Signature", "Type", "Value"),
+                    "what a hook's author writes is not what the machine has; authors' names stay"),
+    **dict.fromkeys(("Payload", "Side", "Stretch", "Value"), "the proof shares no type with what it judges"),
+    **dict.fromkeys(("Assign", "Bit", "Function", "Source", "Table"), "readers of meanings, and what they replace"),
+    "Flow": "of tags and of regions: each is the flow of its module alone",
+    "Place": "a side of an instruction is public; readers say where a value lies",
+    "State": "type variables of solvers, each for its own module",
+    "Target": "a GPU, and where a branch goes",
+    "Waits": "of registers, and of seams",
+    "Way": "of banks is a tool's word, of lanes the analysis'",
+    "_Walk": "private",
+}
+FUNCTION_TWINS = {
+    "describe", "execute", "header", "hook", "main", "missing", "pack", "place", "possible", "rows_of", "settle",
+    "verdict",
+}
+"""Public functions of one name in one room; none is exported by the room."""
 FILE_LINES = 400
 FUNCTION_LINES = 60
 
@@ -149,6 +168,34 @@ def test_no_module_imports_itself_in_a_circle() -> None:
 def test_circles_are_found() -> None:
     uses = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set(), "e": {"a", "f"}, "f": {"e"}}
     assert circles(uses) == [["b", "c"], ["e", "f"]]
+
+
+def defined(path: Path) -> Iterator[tuple[str, bool]]:
+    """Names of types, aliases of types and public functions of a module, and whether it is a function."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ClassDef):
+            yield node.name, False
+        elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            yield node.name, True
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if isinstance(target, ast.Name) and re.match(r"[A-Z]\w*[a-z]", target.id):
+                yield target.id, False
+
+
+def test_one_name_stands_for_one_thing() -> None:
+    """Types in all rooms; functions inside one."""
+    types: dict[str, set[str]] = {}
+    functions: dict[tuple[str, str], set[str]] = {}
+    for path in sources("luthier_py"):
+        for name, is_function in defined(path):
+            if is_function:
+                functions.setdefault((room_of(path), name), set()).add(name_of(path))
+            else:
+                types.setdefault(name, set()).add(name_of(path))
+    assert {name: places for name, places in types.items() if len(places) > 1 and name not in TWINS} == {}
+    twins = {key: places for key, places in functions.items() if len(places) > 1 and key[1] not in FUNCTION_TWINS}
+    assert twins == {}
 
 
 def test_built_ins_come_in_by_entry_points_only() -> None:

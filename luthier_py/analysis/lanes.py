@@ -57,7 +57,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class LaneSegment:
     """Instructions ``start`` to ``end`` of a node, of which only the last one changes EXEC, and the states after it of
     lanes that came in each of the states."""
 
@@ -107,7 +107,7 @@ class Lanes:
         """The state of `heads` that a lane is in when it comes to a node in ``state``."""
         return _only(state, EXEC_BIT if self.heads[index].few else self.relevant[index])
 
-    def _segments(self, graph: Graph, index: int) -> tuple[Segment, ...]:
+    def _segments(self, graph: Graph, index: int) -> tuple[LaneSegment, ...]:
         """Cut where EXEC changes for some lane; what other masks do comes together at the end of a segment."""
         found, start, states = [], 0, self.heads[index].states
         moves: Moves = {state: (state,) for state in states}
@@ -115,9 +115,9 @@ class Lanes:
             after = self._after(change.assigns, change.relevant, states)
             moves, states = _composed(moves, after.moves), after.states
             if after.changes_exec:
-                found.append(Segment(start, change.place + 1, moves))
+                found.append(LaneSegment(start, change.place + 1, moves))
                 start, moves = change.place + 1, {state: (state,) for state in states}
-        found.append(Segment(start, len(graph.nodes[index]), moves))
+        found.append(LaneSegment(start, len(graph.nodes[index]), moves))
         return tuple(found)
 
 

@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 
 from luthier_py.cli.console import aside, progress, show
-from luthier_py.cli.ending import Exit, run_to_an_end
+from luthier_py.cli.ending import ExitCode, run_to_an_end
 from luthier_py.errors import Invalid
 from luthier_py.worker.edge import TRACEBACK, say
 
@@ -143,7 +143,7 @@ def instrument(
     show(facts if as_json else instrumented_table(facts), as_json)
     if tool != "none" and made.data == made.obj.data:
         say(f"tool {tool} inserted nothing: {Verdict(loaded).nothing_inserted(k.name for k in made.obj.kernels)}")
-        raise typer.Exit(Exit.NOTHING_OBSERVED)
+        raise typer.Exit(ExitCode.NOTHING_OBSERVED)
 
 
 @app.command()
@@ -194,7 +194,7 @@ def run(
     show(facts if as_json else launch_table(facts), as_json)
     if done.verdict is not None and not done.observed:
         say(nothing_observed(tool, done.verdict.reasons()))
-        raise typer.Exit(Exit.NOTHING_OBSERVED)
+        raise typer.Exit(ExitCode.NOTHING_OBSERVED)
 
 
 @app.command()
@@ -222,7 +222,7 @@ def doctor(as_json: AsJson = False) -> None:
         facts = examine()
     show(facts if as_json else doctor_tables(facts), as_json)
     if not facts["healthy"]:
-        raise typer.Exit(Exit.ERROR)
+        raise typer.Exit(ExitCode.ERROR)
 
 
 @app.command()
@@ -234,7 +234,7 @@ def demo(as_json: AsJson = False) -> None:
     rows = demonstrate(lambda text: None if as_json else Console(stderr=True).print(text, highlight=False))
     show(rows.facts() if as_json else demo_table(rows), as_json)
     if not rows.passed:
-        raise typer.Exit(Exit.ERROR)
+        raise typer.Exit(ExitCode.ERROR)
 
 
 @app.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -286,8 +286,8 @@ def execute(
         say(line)
     if tool is not None and not done.observed:
         say(nothing_observed(tool, done.reasons))
-        raise typer.Exit(done.exit_code or Exit.NOTHING_OBSERVED)
-    raise typer.Exit(done.exit_code or (Exit.ERROR if done.undelivered else Exit.OK))
+        raise typer.Exit(done.exit_code or ExitCode.NOTHING_OBSERVED)
+    raise typer.Exit(done.exit_code or (ExitCode.ERROR if done.undelivered else ExitCode.OK))
 
 
 @app.command()
@@ -346,8 +346,8 @@ def study(
         say(line)
     if not facts["observed"]:
         say("nothing was observed in any run")
-        raise typer.Exit(Exit.NOTHING_OBSERVED)
-    raise typer.Exit(Exit.ERROR if missing else Exit.OK)
+        raise typer.Exit(ExitCode.NOTHING_OBSERVED)
+    raise typer.Exit(ExitCode.ERROR if missing else ExitCode.OK)
 
 
 def nothing_observed(tool: str, reasons: list[str]) -> str:

@@ -17,7 +17,7 @@ from luthier_py.errors import Invalid, LuthierError, one_line
 from luthier_py.worker.edge import TRACEBACK, say, wants_tracebacks
 
 
-class Exit(IntEnum):
+class ExitCode(IntEnum):
     OK = 0
     ERROR = 1
     USAGE = 2
@@ -36,26 +36,26 @@ def run_to_an_end(command: Callable[[], object]) -> NoReturn:
             if sys.stdout is not None:
                 sys.stdout.flush()
     except KeyboardInterrupt:
-        code: object = Exit.INTERRUPTED
+        code: object = ExitCode.INTERRUPTED
     except Exception as error:
         code = _tell(error)
     except SystemExit as end:
         code = end.code
     else:
-        code = Exit.OK
+        code = ExitCode.OK
     sys.exit(code if code is None or isinstance(code, (int, str)) else str(code))
 
 
-def _tell(error: Exception) -> Exit:
+def _tell(error: Exception) -> ExitCode:
     if isinstance(error, OSError):
         _close_stdout()
     if isinstance(error, BrokenPipeError):
-        return Exit.ERROR  # nobody reads any more
+        return ExitCode.ERROR  # nobody reads any more
     if wants_tracebacks():
         traceback.print_exception(error)
     ours = isinstance(error, (LuthierError, OSError))
     say(one_line(error) if ours else f"{one_line(error)}; --traceback or {TRACEBACK}=1 shows how it came about")
-    return Exit.USAGE if isinstance(error, Invalid) else Exit.ERROR
+    return ExitCode.USAGE if isinstance(error, Invalid) else ExitCode.ERROR
 
 
 def _close_stdout() -> None:

@@ -14,7 +14,7 @@ from luthier_py.emulator.access import AccessCode, Move
 from luthier_py.emulator.layout import TEMPORARY_MASKS, TEMPORARY_ROW, ZERO_ROW
 from luthier_py.emulator.loads import Addresses
 from luthier_py.emulator.operands import field, read_scalar, row_of
-from luthier_py.emulator.strip import Chunk
+from luthier_py.emulator.strip import LaneChunk
 from luthier_py.isa.instruction import Inst, OperandKind
 from luthier_py.isa.semantics.algebra import U32, U64, Value, maximum, minimum, select
 
@@ -100,7 +100,7 @@ def _in_buffer(access: AccessCode, inst: Inst, move: Move, words: list[Value], s
     w.emitter.place(done)
 
 
-def _clear(chunk: Chunk, first: int, rows: int) -> None:
+def _clear(chunk: LaneChunk, first: int, rows: int) -> None:
     for row in range(first, first + rows):
         chunk.write_row(row, chunk.ops.constant(U32, 0))
 
@@ -109,7 +109,7 @@ def _clear_outside(access: AccessCode, first: int, rows: int, outside: Value) ->
     """What an atomic out of range returns is 0."""
     mask = str(outside.ref)
 
-    def write(chunk: Chunk) -> None:
+    def write(chunk: LaneChunk) -> None:
         for row in range(first, first + rows):
             chunk.write_row(row, select(chunk.lanes_of(mask), 0, chunk.row(row)))
 
@@ -130,7 +130,7 @@ def _inside(access: AccessCode, inst: Inst, words: list[Value], soffset: Value, 
     element = w.ops.constant(U32, 2) << ((words[3] >> 19) & 3)
     index_stride = w.ops.constant(U32, 8) << ((words[3] >> 21) & 3)
 
-    def write(chunk: Chunk) -> None:
+    def write(chunk: LaneChunk) -> None:
         index, offset = chunk.row(index_row), chunk.row(offset_row) + field(inst, "offset")
         wide_stride = chunk.splat(stride).to(U64)
         linear = index.to(U64) * wide_stride + offset.to(U64)

@@ -18,7 +18,7 @@ from luthier_py.emulator.parts import effort
 from luthier_py.emulator.pool import Pages
 from luthier_py.emulator.text import Text
 from luthier_py.emulator.translate import HostFunction, translate
-from luthier_py.emulator.wave_code import Numbers, Settings
+from luthier_py.emulator.wave_code import ModuleNumbers, Settings
 from luthier_py.errors import Location, LuthierError, Malformed, Unsupported
 from luthier_py.isa import instruction_set
 from luthier_py.isa.instruction import Inst
@@ -34,7 +34,7 @@ class Tally:
         self._blocks = Pages(8 * COUNTERS), Pages(SITE_BYTES * SITES)
         self.counters, self.sites = (np.frombuffer(block.memory, dtype=np.uint64) for block in self._blocks)
 
-    def clear(self, numbers: Numbers) -> None:
+    def clear(self, numbers: ModuleNumbers) -> None:
         self.counters[: len(numbers.counters)] = 0
         self.sites[: len(numbers.sites) * SITE_BYTES // 8] = 0
 
@@ -45,7 +45,7 @@ class HostedCode:
     def __init__(self, text: Text, settings: Settings) -> None:
         self.source = text
         self.settings = settings
-        self.numbers = Numbers()
+        self.numbers = ModuleNumbers()
         self.isa = instruction_set(text.target, settings.wave_size)
         self.base = text.base
         self.start = text.extent.start

@@ -18,7 +18,7 @@ from luthier_py.emulator.launch import mode_of
 from luthier_py.emulator.layout import LAUNCH
 from luthier_py.emulator.memory import Memory, read_bytes, write_bytes
 from luthier_py.emulator.module import EmulatorModule
-from luthier_py.emulator.pool import Pool
+from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.emulator.segments import segments
 from luthier_py.emulator.shape import shape_of
@@ -41,7 +41,7 @@ class EmulatorDevice:
         self.threads = max(threads, 1)
         self.patience = Patience(time_limit, others_write)
         self.memory = memory or Memory()
-        self._pool = Pool()
+        self._pool = PagePool()
         self.profile: LaunchProfile | None = None
         """Of the last launch."""
         self._running: NDArray[np.uint64] | None = None  # its launch record

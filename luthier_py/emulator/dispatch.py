@@ -22,16 +22,16 @@ import numpy as np
 from luthier_py.emulator.code import HostedCode, Tally
 from luthier_py.emulator.engine import scheduler_address
 from luthier_py.emulator.faults import FaultyWave, device_error, illegal_instruction
-from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE, Places, Words, launch_record, record
+from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE, LaunchMemory, Words, launch_record, record
 from luthier_py.emulator.layout import GROUP, LAUNCH, MEETINGS, WORKER, Fault, Outcome, Status
 from luthier_py.emulator.memory import Memory
-from luthier_py.emulator.pool import Pool
+from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.emulator.residency import of_device
 from luthier_py.emulator.shape import Shape
 from luthier_py.emulator.slot import ResidentGroup
 from luthier_py.emulator.standing import told
-from luthier_py.emulator.wave_code import Counted
+from luthier_py.emulator.wave_code import CounterKind
 from luthier_py.errors import DeviceError, Location, Malformed, TimeLimit
 from luthier_py.isa.instruction import Inst
 from luthier_py.runtime.time_limit import check_time_limit
@@ -162,8 +162,8 @@ class RunningLaunch:
     """Mutable: a launch in progress. ``interrupt`` is called when a wave has a message for the host; ``find`` gives
     the code that lies at an address, for jumps out of ``code``."""
 
-    def __init__(self, memory: Memory, pool: Pool, code: HostedCode, shape: Shape, places: Places, threads: int,
-                 patience: Patience, interrupt: Callable[[], None] = lambda: None,
+    def __init__(self, memory: Memory, pool: PagePool, code: HostedCode, shape: Shape, places: LaunchMemory,
+                 threads: int, patience: Patience, interrupt: Callable[[], None] = lambda: None,
                  find: Callable[[int], HostedCode | None] = lambda pc: None) -> None:
         self.memory, self.pool, self.codes, self._find = memory, pool, [code], find
         self.shape, self.places, self.patience, self.interrupt = shape, places, patience, interrupt
@@ -346,7 +346,7 @@ class RunningLaunch:
         return FaultyWave(group, wave, partial(self.field, slot))
 
     def profile(self, seconds: float) -> LaunchProfile:
-        found: dict[Counted, dict[int, int]] = {what: {} for what in Counted}
+        found: dict[CounterKind, dict[int, int]] = {what: {} for what in CounterKind}
         base = self.codes[0].base
         for code in self.codes:
             tallies = [worker.tallies[code] for worker in self.workers if code in worker.tallies]
@@ -355,11 +355,11 @@ class RunningLaunch:
         if len(self.codes) > 1:
             insts = {pc + code.base - base: inst for code in self.codes for pc, inst in code.insts.items()}
         shape = self.shape
-        return LaunchProfile(shape.record.name, shape.groups, shape.all_waves, found[Counted.WAVES],
-                             found[Counted.LANES], found[Counted.ACTIVE_WAVES], seconds, insts, base)
+        return LaunchProfile(shape.record.name, shape.groups, shape.all_waves, found[CounterKind.WAVES],
+                             found[CounterKind.LANES], found[CounterKind.ACTIVE_WAVES], seconds, insts, base)
 
 
-def _add_up(code: HostedCode, tallies: list[Tally], offset: int, found: dict[Counted, dict[int, int]]) -> None:
+def _add_up(code: HostedCode, tallies: list[Tally], offset: int, found: dict[CounterKind, dict[int, int]]) -> None:
     """Add what was counted in ``code`` to ``found``, at addresses that are ``offset`` higher."""
     numbers = code.numbers.counters
     totals = sum((tally.counters[: len(numbers)] for tally in tallies), np.zeros(len(numbers), np.uint64))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from luthier_py.emulator.layout import CHUNK, TEMPORARY_ROW
-from luthier_py.emulator.strip import FULL, Chunk
+from luthier_py.emulator.strip import FULL, LaneChunk
 from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst, OpFlag
@@ -79,7 +79,7 @@ class Dpp:
         row_sources(control)  # refuses what is not supported
         return Dpp(control, row_mask, banks, bool(bound))
 
-    def read(self, chunk: Chunk, row: int) -> Value:
+    def read(self, chunk: LaneChunk, row: int) -> Value:
         """The row's values moved between lanes; 0 where the source is out of range or not in EXEC."""
         if self.moved_from is not None:
             return chunk.row(_MOVED_ROW + row - self.moved_from)
@@ -87,7 +87,7 @@ class Dpp:
         valid = self._valid(chunk)
         return moved if valid is None else select(valid, moved, 0)
 
-    def enabled(self, chunk: Chunk) -> Value | None:
+    def enabled(self, chunk: LaneChunk) -> Value | None:
         """Lanes that may be written, beside EXEC; None for all."""
         enabled = None if self.bound_control else self._valid(chunk)
         if self.row_mask != _ALL or self.bank_mask != _ALL:
@@ -95,7 +95,7 @@ class Dpp:
             enabled = masked if enabled is None else enabled & masked
         return enabled
 
-    def _valid(self, chunk: Chunk) -> Value | None:
+    def _valid(self, chunk: LaneChunk) -> Value | None:
         """Lanes whose source is in range and in EXEC."""
         if self.moved_from is not None:
             return chunk.lanes_of(self.valid)
@@ -109,7 +109,7 @@ class Dpp:
         active = _shuffle(chunk, chunk.lanes_of(chunk.mask), self.control)
         return active if valid is None else valid & active
 
-    def _masked(self, chunk: Chunk) -> Value:
+    def _masked(self, chunk: LaneChunk) -> Value:
         """Row and bank masks: a row is a chunk, a bank four lanes of it."""
         lane = chunk.ops.apply(Prim.LANE, U32)
         row = chunk.ops.constant(U32, self.row_mask) >> (lane >> 4)
@@ -117,7 +117,7 @@ class Dpp:
         return (row & bank & 1).ne(0)
 
 
-def _shuffle(chunk: Chunk, value: Value, control: int) -> Value:
+def _shuffle(chunk: LaneChunk, value: Value, control: int) -> Value:
     """Lanes without a source read poison: every user replaces it by a select that does not look at it."""
     name = chunk.ops.name(value.type)
     picked = ", ".join("i32 poison" if source is None else f"i32 {source}" for source in row_sources(control))

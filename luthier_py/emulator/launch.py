@@ -38,7 +38,7 @@ def mode_of(descriptor: KernelDescriptor) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class LaunchMemory:
     """Device addresses that initial registers hold."""
 
     kernarg: int
@@ -54,7 +54,7 @@ def preloaded_range(descriptor: KernelDescriptor) -> range:
     return range(start, start + 4 * descriptor.kernarg_preload_length)
 
 
-def user_sgprs(shape: Shape, places: Places, scratch: int) -> list[int]:
+def user_sgprs(shape: Shape, places: LaunchMemory, scratch: int) -> list[int]:
     """User SGPRs from s0 on; ``scratch`` is where the launch's scratch memory begins."""
     descriptor = shape.record.descriptor
     words: list[int] = []
@@ -116,7 +116,7 @@ class Residence:
     scratch_wave_bytes: int
 
 
-def wave_images(shape: Shape, places: Places, entry: int, home: Residence) -> NDArray[np.uint8]:
+def wave_images(shape: Shape, places: LaunchMemory, entry: int, home: Residence) -> NDArray[np.uint8]:
     """Header and first rows of every wave of a work-group, for each set of edges: (sets, waves, bytes)."""
     images: NDArray[np.uint8] = _images_anywhere(shape).copy()
     words = images.view(np.uint32)

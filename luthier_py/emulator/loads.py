@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from luthier_py.emulator.emitter import Emitter
 from luthier_py.emulator.layout import CHUNK, LOADED_ROW, SITE
-from luthier_py.emulator.strip import FULL, Chunk
+from luthier_py.emulator.strip import FULL, LaneChunk
 from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.isa.semantics.algebra import U32, Value
 
@@ -45,7 +45,7 @@ class ChunkLoad:
     targets: tuple[int, ...]
     distance: int
 
-    def write(self, chunk: Chunk) -> None:
+    def write(self, chunk: LaneChunk) -> None:
         """See Strip.add."""
         e = self.w.emitter
         offsets = str(chunk.row(self.where.row).ref)
@@ -105,11 +105,11 @@ class ChunkLoad:
             found.append(_splat(e, e.let(f"load i32, ptr {place}, align 1")))
         return found
 
-    def _loaded(self, chunk: Chunk, number: int) -> str:
+    def _loaded(self, chunk: LaneChunk, number: int) -> str:
         """Pointer to this chunk of a row where a support function leaves what it loaded."""
         return chunk.address(LOADED_ROW + number)
 
-    def _call(self, chunk: Chunk, offsets: str, highs: str, after: str) -> None:
+    def _call(self, chunk: LaneChunk, offsets: str, highs: str, after: str) -> None:
         """Load the chunk's lanes of EXEC one by one."""
         e = self.w.emitter
         for row, values in ((_ADDRESS_ROW, offsets), (_ADDRESS_ROW + 1, highs)):
@@ -135,7 +135,7 @@ class _Known:
     same: str     # all lanes active, and at one address
 
     @staticmethod
-    def of(load: ChunkLoad, chunk: Chunk, offsets: str, highs: str) -> _Known:
+    def of(load: ChunkLoad, chunk: LaneChunk, offsets: str, highs: str) -> _Known:
         e, where = load.w.emitter, load.where
         first = e.let(f"extractelement {_WORDS} {offsets}, i64 0")
         deltas = e.let(f"sub {_WORDS} {offsets}, {_splat(e, first)}")

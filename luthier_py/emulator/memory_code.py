@@ -12,7 +12,7 @@ from luthier_py.emulator.crosslane import transpose
 from luthier_py.emulator.layout import PASSING_ROW, TEMPORARY_ROW, ZERO_ROW
 from luthier_py.emulator.loads import Addresses
 from luthier_py.emulator.operands import field, read_scalar, row_of
-from luthier_py.emulator.strip import Chunk
+from luthier_py.emulator.strip import LaneChunk
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst, Operand, OperandKind, OpFlag
 from luthier_py.isa.registers import M0, Reg
@@ -60,7 +60,7 @@ def _load(access: AccessCode, inst: Inst, row: Load) -> None:
         return
     _vector(access, inst, Move(f"load_{element}", TEMPORARY_ROW), row.bits // 8)
 
-    def merge(chunk: Chunk) -> None:
+    def merge(chunk: LaneChunk) -> None:
         old, new = chunk.row(target), chunk.row(TEMPORARY_ROW)
         merged = (old & 0xFFFF) | (new << 16) if row.half == "high" else (old & 0xFFFF0000) | (new & 0xFFFF)
         chunk.write_row(target, merged)
@@ -85,7 +85,7 @@ def _transposed(access: AccessCode, inst: Inst, row: TransposedLoad) -> None:
     access.w.settle()
     transpose(access.w, TEMPORARY_ROW, TEMPORARY_ROW + 2, row.bits)
     for word in range(2):
-        def write(chunk: Chunk, word: int = word) -> None:
+        def write(chunk: LaneChunk, word: int = word) -> None:
             chunk.write_row(target + word, chunk.row(TEMPORARY_ROW + 2 + word))
 
         access.w.put_off(write)

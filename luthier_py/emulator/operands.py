@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from luthier_py.emulator.dpp import Dpp
 from luthier_py.emulator.layout import AGPR_ROW
-from luthier_py.emulator.strip import Chunk
+from luthier_py.emulator.strip import LaneChunk
 from luthier_py.emulator.wave_code import OperandContext
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import SRC_EXECZ, SRC_NULL, SRC_SCC, SRC_VCCZ, Access, Inst, Operand, OperandKind
@@ -66,7 +66,7 @@ class Raw:
             self.scalar = read_scalar(operand, max(bits, 32), context)
         self.halves = () if self.scalar is None or bits < 64 else (self.scalar.to(U32), high_half(self.scalar))
 
-    def read(self, chunk: Chunk, bits: int) -> Value:
+    def read(self, chunk: LaneChunk, bits: int) -> Value:
         """Unsigned, ``bits`` wide (32 or 64)."""
         type = Type(Kind.UINT, bits)
         if self.constant is not None:
@@ -80,7 +80,7 @@ class Raw:
             return chunk.pair(self.row)
         return self.dpp.read(chunk, self.row) if self.dpp is not None else chunk.row(self.row)
 
-    def read_half(self, chunk: Chunk, high: int) -> Value:
+    def read_half(self, chunk: LaneChunk, high: int) -> Value:
         """One dword of a pair."""
         if self.constant is not None:
             return chunk.ops.constant(U32, self.constant >> 32 * high)
@@ -129,7 +129,7 @@ class SourceReader:
         self.raw = Raw(operand, reg, self.bits, context, dpp if name == "src0" else None)
         self.flush = flushes and context.flushes_sources(slot.type)
 
-    def read(self, chunk: Chunk, element: int = 0) -> Value:
+    def read(self, chunk: LaneChunk, element: int = 0) -> Value:
         """The typed value; of packed operands the element for the low (0) or high (1) result."""
         if self.count > 1:
             return self._packed(chunk, element)
@@ -159,7 +159,7 @@ class SourceReader:
         narrow = (value >> place).to(Type(Kind.UINT, bits))
         return (narrow.as_(narrow.type.signed) if self.modifiers & SEXT else narrow).to(U32)
 
-    def _packed(self, chunk: Chunk, element: int) -> Value:
+    def _packed(self, chunk: LaneChunk, element: int) -> Value:
         high = bool(self.modifiers & (OP_SEL_HI if element else OP_SEL))
         if self.type.bits == 32:
             value = self.raw.read_half(chunk, high)
@@ -168,7 +168,7 @@ class SourceReader:
             value = (value >> 16 if high else value).to(U16)
         return self._finish(value, bool(self.modifiers & (NEG_HI if element else NEG)), False)
 
-    def _mixed(self, chunk: Chunk) -> Value:
+    def _mixed(self, chunk: LaneChunk) -> Value:
         value = self.raw.read(chunk, 32)
         negate, absolute = bool(self.modifiers & NEG), bool(self.modifiers & ABS)
         if not self.modifiers & OP_SEL_HI:
@@ -198,7 +198,7 @@ class ResultWriter:
         self.flush = flushes and context.flushes_results(slot.type)
         self.passes_nan = not context.mode.clamps_nan
 
-    def write(self, chunk: Chunk, values: tuple[Value, ...]) -> None:
+    def write(self, chunk: LaneChunk, values: tuple[Value, ...]) -> None:
         """``values``: one, or one for each packed element."""
         words = [self._finish(value) for value in values]
         if len(words) == 2 and words[0].type.bits == 32:
@@ -211,7 +211,7 @@ class ResultWriter:
         else:
             chunk.write_row(self.row, self._keep_disabled(chunk, self._placed(chunk, word)))
 
-    def _keep_disabled(self, chunk: Chunk, word: Value) -> Value:
+    def _keep_disabled(self, chunk: LaneChunk, word: Value) -> Value:
         """DPP leaves lanes alone whose source is out of range, or that the masks exclude."""
         writes = None if self.dpp is None else self.dpp.enabled(chunk)
         if writes is None:
@@ -231,7 +231,7 @@ class ResultWriter:
                 value = flush_denormals(value)
         return value.as_(value.type.unsigned)
 
-    def _placed(self, chunk: Chunk, word: Value) -> Value:
+    def _placed(self, chunk: LaneChunk, word: Value) -> Value:
         """The whole 32-bit register after a result of 32 bits or less."""
         if self.sdwa != SDWA_DWORD:
             return self._sdwa(chunk, word)
@@ -244,7 +244,7 @@ class ResultWriter:
             return (old & 0xFFFF) | (word.to(U32) << 16)
         return (old & 0xFFFF0000) | word.to(U32)
 
-    def _sdwa(self, chunk: Chunk, word: Value) -> Value:
+    def _sdwa(self, chunk: LaneChunk, word: Value) -> Value:
         bits, place = (16, 16 * (self.sdwa - SDWA_WORD)) if self.sdwa >= SDWA_WORD else (8, 8 * self.sdwa)
         narrow = word.to(U16 if bits == 16 else U8)
         if self.unused == UNUSED_SEXT:

@@ -27,7 +27,7 @@ class Pages:
         self.size = size
 
 
-class Pool:
+class PagePool:
     """Mutable: idle blocks by size; sizes are powers of two."""
 
     def __init__(self) -> None:

@@ -17,10 +17,10 @@ from functools import lru_cache
 from luthier_py.emulator.code import HostedCode
 from luthier_py.emulator.dispatch import Patience, RunningLaunch
 from luthier_py.emulator.faults import illegal_instruction
-from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE, Places, mode_of, preloaded_range
+from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE, LaunchMemory, mode_of, preloaded_range
 from luthier_py.emulator.memory import Allocation, Memory, read_bytes, write_bytes
 from luthier_py.emulator.packet import QUEUE_BYTES, DispatchPacket, dispatch_id, queue_record
-from luthier_py.emulator.pool import Pool
+from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.emulator.shape import Shape, shape_of_packet
 from luthier_py.emulator.text import MemoryText
@@ -65,7 +65,7 @@ class PacketDevice:
         self.threads = max(threads, 1)
         self.patience = Patience(time_limit, others_write=True)
         self._name_of, self._base_of, self._interrupt = name_of, base_of, interrupt
-        self._pool = Pool()
+        self._pool = PagePool()
         self._resident: dict[tuple[int, int, int], ResidentCode] = {}  # by start and size of the allocation, and base
         self._running: dict[RunningLaunch, int] = {}  # launches, with their queues
         self._shapes: dict[tuple[DispatchPacket, bytes, str, int], Shape] = {}
@@ -152,15 +152,15 @@ class PacketDevice:
             return resident.code(settings)
 
     def _places(self, packet: int, queue: int, fields: DispatchPacket, descriptor: KernelDescriptor,
-                name: str) -> Places:
+                name: str) -> LaunchMemory:
         preloaded = preloaded_range(descriptor)
         arguments = b""
         if preloaded:
             self._need(fields.kernarg + preloaded.start, len(preloaded), name, "preloaded kernel arguments")
             arguments = read_bytes(fields.kernarg + preloaded.start, len(preloaded))
         if queue:
-            return Places(fields.kernarg, packet, queue, dispatch_id(packet, queue), arguments)
-        return Places(fields.kernarg, packet, self._queue(), 0, arguments)
+            return LaunchMemory(fields.kernarg, packet, queue, dispatch_id(packet, queue), arguments)
+        return LaunchMemory(fields.kernarg, packet, self._queue(), 0, arguments)
 
     def _queue(self) -> int:
         """An amd_queue_t for packets whose queue nobody knows."""

@@ -16,7 +16,7 @@ from luthier_py.emulator.layout import sgpr_offset
 from luthier_py.isa.registers import SCC
 from luthier_py.isa.semantics.algebra import U32, U64, Type, Value
 
-Known = tuple[dict[int, Value], dict[int, Value], Value | None, set[int]]
+KnownScalar = tuple[dict[int, Value], dict[int, Value], Value | None, set[int]]
 
 
 class Scalars:
@@ -102,11 +102,11 @@ class Scalars:
         self._pairs.clear()
         self._scc = None
 
-    def save(self) -> Known:
+    def save(self) -> KnownScalar:
         """What is known here, for ``restore`` after code that may not have run."""
         return dict(self._words), dict(self._pairs), self._scc, set(self._dirty)
 
-    def restore(self, known: Known) -> None:
+    def restore(self, known: KnownScalar) -> None:
         words, pairs, self._scc, dirty = known
         self._words, self._pairs, self._dirty = dict(words), dict(pairs), set(dirty)
 

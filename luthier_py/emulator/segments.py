@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE, Places, preloaded_range
+from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE, LaunchMemory, preloaded_range
 from luthier_py.emulator.memory import Allocation, Memory, write_bytes
 from luthier_py.emulator.packet import DispatchPacket, queue_record
 from luthier_py.emulator.shape import Shape
@@ -18,7 +18,7 @@ _LINE = 64
 
 
 @contextmanager
-def segments(memory: Memory, shape: Shape, kernel_object: int, kernarg: bytes) -> Iterator[Places]:
+def segments(memory: Memory, shape: Shape, kernel_object: int, kernarg: bytes) -> Iterator[LaunchMemory]:
     """Compilers join loads of arguments to wider ones that end behind the last argument, inside its cache line."""
     taken: list[int] = []
 
@@ -36,7 +36,7 @@ def segments(memory: Memory, shape: Shape, kernel_object: int, kernarg: bytes) -
         arguments = read_only(-(-size // _LINE) * _LINE, kernarg, "kernel arguments")
         packet = dispatch_packet(shape, kernel_object, arguments).pack()
         queue = queue_record(SHARED_BASE, PRIVATE_BASE)
-        yield Places(arguments, read_only(len(packet), packet, "dispatch packet"),
+        yield LaunchMemory(arguments, read_only(len(packet), packet, "dispatch packet"),
                      read_only(len(queue), queue, "queue"), preloaded=kernarg[preloaded.start : preloaded.stop])
     finally:
         for address in taken:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from luthier_py.emulator.launch import Places, Residence, image_stride, record, wave_images
+from luthier_py.emulator.launch import LaunchMemory, Residence, image_stride, record, wave_images
 from luthier_py.emulator.layout import GROUP, WAVE, WAVE_HEADER_BYTES, Status, wave_stride
 from luthier_py.emulator.memory import write_bytes
-from luthier_py.emulator.pool import Pool
+from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.shape import Shape
 
 SLICES = (31, 61, 127, 251, 509, 1021, 2039)
@@ -36,7 +36,7 @@ class Standing:
 class ResidentGroup:
     """Mutable: memory for one resident work-group."""
 
-    def __init__(self, pool: Pool, shape: Shape, places: Places, entry: int, worker: int) -> None:
+    def __init__(self, pool: PagePool, shape: Shape, places: LaunchMemory, entry: int, worker: int) -> None:
         self._stride, self._shape = wave_stride(shape.wave_size), shape
         waves = self._stride * shape.waves
         images = image_stride(shape) * shape.waves * (shape.edges + 1)

@@ -38,7 +38,7 @@ class _Cell:
     written: bool
 
 
-class Chunk:
+class LaneChunk:
     """What an instruction of a strip sees while its share of the loop body is written."""
 
     def __init__(self, emitter: Emitter, wave_size: int, lane: str, pointer: str, wave: str, label: str) -> None:
@@ -195,7 +195,7 @@ class Chunk:
         return self._emitter.let(f"add <{CHUNK} x i32> {_NUMBERS}, {first.ref}")
 
 
-Write = Callable[[Chunk], None]
+ChunkWrite = Callable[[LaneChunk], None]
 
 
 class Strip:
@@ -205,12 +205,12 @@ class Strip:
         self._emitter = emitter
         self._wave = wave
         self._wave_size = wave_size
-        self._items: list[tuple[str, Write]] = []
+        self._items: list[tuple[str, ChunkWrite]] = []
         self._live = 0  # rows that can be read after the last instruction that was put off
         self.masks: set[int] = set()
         """Scalar registers where a mask result of the open strip will go."""
 
-    def add(self, exec_mask: Value, write: Write, live: int, masks: tuple[int, ...]) -> None:
+    def add(self, exec_mask: Value, write: ChunkWrite, live: int, masks: tuple[int, ...]) -> None:
         """Put off ``write``; then rows ``live`` can be read. It will write masks to the scalar registers ``masks``."""
         text = str(exec_mask.ref)
         all_ones = {str((1 << self._wave_size) - 1), FULL}
@@ -229,7 +229,7 @@ class Strip:
         names = {hint: emitter.label(hint) for hint in ("before", "lanes", "after")}
         lane, pointer = f"%{names['lanes']}.lane", f"%{names['lanes']}.chunk"
         with emitter.diverted() as body:
-            chunk = Chunk(emitter, self._wave_size, lane, pointer, self._wave, names["lanes"])
+            chunk = LaneChunk(emitter, self._wave_size, lane, pointer, self._wave, names["lanes"])
             for mask, write in items:
                 chunk.mask = mask
                 write(chunk)

@@ -27,7 +27,7 @@ from luthier_py.emulator.operands import field as operand_field
 from luthier_py.emulator.parts import cut, parts
 from luthier_py.emulator.scalar_code import hardware, scalar, set_mode
 from luthier_py.emulator.vector_code import lanes
-from luthier_py.emulator.wave_code import Counted, Numbers, Settings, WaveCode
+from luthier_py.emulator.wave_code import CounterKind, ModuleNumbers, Settings, WaveCode
 from luthier_py.errors import Location, Unsupported
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.registers import EXEC, M0, MODE, VCC
@@ -54,7 +54,7 @@ class HostFunction:
     ir: str
 
 
-def translate(blocks: list[CodeBlock], entry: int, settings: Settings, numbers: Numbers) -> list[HostFunction]:
+def translate(blocks: list[CodeBlock], entry: int, settings: Settings, numbers: ModuleNumbers) -> list[HostFunction]:
     """The blocks of a function as host functions; Unsupported if any instruction of it is."""
     blocks = cut(blocks)
     live, mode_at = live_rows(blocks), modes(blocks, entry, settings.mode)
@@ -76,7 +76,8 @@ class Translator(WaveCode):
     """Mutable: writes one host function."""
 
     def __init__(self, name: str, blocks: list[CodeBlock], live: dict[int, int],
-                 mode_at: dict[int, tuple[int, ...]], restores: bool, settings: Settings, numbers: Numbers) -> None:
+                 mode_at: dict[int, tuple[int, ...]], restores: bool, settings: Settings,
+                 numbers: ModuleNumbers) -> None:
         """``live``: :func:`live_rows`, and ``mode_at``: :func:`modes`, of the whole function; ``restores``: it writes
         MODE from a register, so that the value is known when it runs only.
         """
@@ -149,7 +150,7 @@ class Translator(WaveCode):
     # Blocks
 
     def _block(self, block: CodeBlock) -> None:
-        self._count(Counted.WAVES, tuple(pc for pc, _ in block.insts), self.ops.constant(U64, 1))
+        self._count(CounterKind.WAVES, tuple(pc for pc, _ in block.insts), self.ops.constant(U64, 1))
         stretch: list[int] = []
         for pc, inst in block.insts:
             if not stretch:
@@ -158,8 +159,8 @@ class Translator(WaveCode):
             self.pc, self.next_pc = pc, pc + inst.size_bytes
             if inst.writes.sgpr >> EXEC & 3 or pc == block.insts[-1][0]:
                 active = self.ops.intrinsic(f"llvm.ctpop.i{self.wave_size}", stretch_exec.type, [stretch_exec])
-                self._count(Counted.LANES, tuple(stretch), active.to(U64))
-                self._count(Counted.ACTIVE_WAVES, tuple(stretch), stretch_exec.ne(0).to(U64))
+                self._count(CounterKind.LANES, tuple(stretch), active.to(U64))
+                self._count(CounterKind.ACTIVE_WAVES, tuple(stretch), stretch_exec.ne(0).to(U64))
                 stretch = []
             self._instruction(inst)
         if self.index is not None:
@@ -172,7 +173,7 @@ class Translator(WaveCode):
         elif not (isinstance(row, Branch) or row in _ENDINGS or traps(last) or interrupts(last)):
             self._goto(block.end)
 
-    def _count(self, what: Counted, pcs: tuple[int, ...], amount: Value) -> None:
+    def _count(self, what: CounterKind, pcs: tuple[int, ...], amount: Value) -> None:
         number = len(self.numbers.counters)
         self.numbers.counters.append((what, pcs))
         place = self.at("%counters", 8 * number)

@@ -13,7 +13,7 @@ from luthier_py.emulator.dpp import Dpp
 from luthier_py.emulator.indexing import relocated, write_back
 from luthier_py.emulator.operands import ResultWriter, SourceReader, destinations, row_of, value_operands
 from luthier_py.emulator.rounding import Arithmetic
-from luthier_py.emulator.strip import Chunk
+from luthier_py.emulator.strip import LaneChunk
 from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import SRC_NULL, Inst, Operand, OperandKind, OpFlag
@@ -108,11 +108,11 @@ class _Item:
     known: dict[int, str]
     arithmetic: Arithmetic
 
-    def write(self, chunk: Chunk) -> None:
+    def write(self, chunk: LaneChunk) -> None:
         with chunk.ops.computing(self.arithmetic):
             self._write(chunk)
 
-    def _write(self, chunk: Chunk) -> None:
+    def _write(self, chunk: LaneChunk) -> None:
         outputs: tuple[Taken, ...]
         if self.packed:
             outputs = ((self.compute(*self._take(chunk, 0)), self.compute(*self._take(chunk, 1))),)
@@ -125,7 +125,7 @@ class _Item:
             elif result is not None:
                 result.write(chunk, value if isinstance(value, tuple) else (value,))
 
-    def _take(self, chunk: Chunk, element: int | None) -> list[Taken]:
+    def _take(self, chunk: LaneChunk, element: int | None) -> list[Taken]:
         """Operands; of packed ones the element, or both where the result is not packed."""
         taken: list[Taken] = []
         for source in self.sources:

@@ -14,12 +14,12 @@ from luthier_py.emulator.emitter import Emitter
 from luthier_py.emulator.layout import WAVE, WORKER, row_offset
 from luthier_py.emulator.modes import Mode
 from luthier_py.emulator.scalars import Scalars
-from luthier_py.emulator.strip import Strip, Write
+from luthier_py.emulator.strip import ChunkWrite, Strip
 from luthier_py.isa.registers import EXEC
 from luthier_py.isa.semantics.algebra import Kind, Type, Value
 
 
-class Counted(Enum):
+class CounterKind(Enum):
     """What a counter sums for each execution of its instructions."""
 
     WAVES = auto()         # 1
@@ -28,10 +28,10 @@ class Counted(Enum):
 
 
 @dataclass(slots=True)
-class Numbers:
+class ModuleNumbers:
     """Mutable: numbers given out to counters and memory sites of one module."""
 
-    counters: list[tuple[Counted, tuple[int, ...]]] = field(default_factory=list)
+    counters: list[tuple[CounterKind, tuple[int, ...]]] = field(default_factory=list)
     """(what it sums, the instructions it counts)."""
     sites: list[int] = field(default_factory=list)
     """The instruction of each memory site."""
@@ -78,7 +78,7 @@ class OperandContext:
 class WaveCode:
     """Mutable; ``live``: see liveness.live_rows."""
 
-    def __init__(self, settings: Settings, numbers: Numbers, live: dict[int, int]) -> None:
+    def __init__(self, settings: Settings, numbers: ModuleNumbers, live: dict[int, int]) -> None:
         self.settings = settings
         self.numbers = numbers
         self.wave_size = settings.wave_size
@@ -124,7 +124,7 @@ class WaveCode:
         self.settle()
         self.scalars.flush()
 
-    def put_off(self, write: Write, *masks: int) -> None:
+    def put_off(self, write: ChunkWrite, *masks: int) -> None:
         """Add to the strip; ``write`` gives mask results for the scalar registers ``masks``."""
         self.strip.add(self.exec(), write, self._live[self.pc], masks)
         for index in masks:

@@ -31,7 +31,7 @@ MOVES = ("S_MOV_B32", "S_MOV_B64")
 OTHER = -1
 RETURNS = 0          # tags: 2 * number + half; chain i has number i + 1
 Tags = frozenset[int]
-State = dict[int, Tags]  # SGPR -> tags; missing: only OTHER
+TagsAt = dict[int, Tags]  # SGPR -> tags; missing: only OTHER
 _NOTHING: Tags = frozenset({OTHER})
 
 
@@ -108,7 +108,7 @@ def follow(code: Columns, blocks: Sequence[Block], entries: Iterable[int], funct
         return Flow((), {}, frozenset())
     chains = tuple(chain for block in blocks for chain in find_chains(code, block.start, block.stop))
     made = {chain.hi: number for number, chain in enumerate(chains)}
-    start: State = {RETURN_ADDRESS + half: frozenset({half}) for half in (0, 1)} if function else {}
+    start: TagsAt = {RETURN_ADDRESS + half: frozenset({half}) for half in (0, 1)} if function else {}
     touching = _touching(code, blocks, chains, start)
     states = {entry: dict(start) for entry in entries}
     todo = sorted(states) if blocks else []
@@ -130,7 +130,7 @@ def follow(code: Columns, blocks: Sequence[Block], entries: Iterable[int], funct
 
 
 def _touching(
-    code: Columns, blocks: Sequence[Block], chains: Sequence[Chain], start: State
+    code: Columns, blocks: Sequence[Block], chains: Sequence[Chain], start: TagsAt
 ) -> dict[int, tuple[Instr, ...]]:
     """By block the instructions that touch a register in which something of interest may ever be."""
     distinct, reads, writes = code.distinct, code.distinct.masks.reads, code.distinct.masks.writes
@@ -148,7 +148,7 @@ def _touching(
             for block in blocks}
 
 
-def _step(state: State, instr: Instr, made: Mapping[Instr, int]) -> None:
+def _step(state: TagsAt, instr: Instr, made: Mapping[Instr, int]) -> None:
     """Change ``state`` from before ``instr`` to after it."""
     inst = instr.inst
     number = made.get(instr)
@@ -186,7 +186,7 @@ def _sgprs(operand: Operand) -> range:
     return range(reg.index, reg.index + reg.dwords)
 
 
-def _merge(states: dict[int, State], address: int, new: State) -> bool:
+def _merge(states: dict[int, TagsAt], address: int, new: TagsAt) -> bool:
     """Join ``new`` into the state at ``address``; whether that changed it."""
     old = states.get(address)
     if old is None:
@@ -199,7 +199,7 @@ def _merge(states: dict[int, State], address: int, new: State) -> bool:
 
 def _uses(
     touching: Mapping[int, tuple[Instr, ...]], chains: tuple[Chain, ...], made: Mapping[Instr, int],
-    states: Mapping[int, State],
+    states: Mapping[int, TagsAt],
 ) -> Flow:
     goes: dict[Instr, Goes] = {}
     escaping: set[int] = set()
@@ -219,7 +219,7 @@ def _uses(
     return Flow(chains, goes, frozenset(escaping))
 
 
-def _goes(inst: Inst, state: State) -> Goes:
+def _goes(inst: Inst, state: TagsAt) -> Goes:
     source = inst.find("src0")
     registers = list(_sgprs(source)) if source is not None else []
     if len(registers) != 2:

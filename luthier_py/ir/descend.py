@@ -29,7 +29,7 @@ SWEEPS = 16  # of one function, until it counts as made to waste time
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class FunctionBytes:
     """The bytes of one function's extent, ``[address, address + len(data))``, and the sweep of them."""
 
     isa: InstructionSet
@@ -54,7 +54,7 @@ class _Descent:
     """Work in progress (mutable), in places of the columns. ``ends`` is where control leaves, or cannot go on; the last
     is behind all. ``reached``: of ``ends``, with the first place from which control comes there."""
 
-    code: Code
+    code: FunctionBytes
     pcs: list[int]
     ends: list[int]
     targets: dict[int, int]
@@ -65,7 +65,7 @@ class _Descent:
     missing: set[int] = field(default_factory=set)  # addresses that the sweep has not
 
 
-def descend(code: Code, entries: Iterable[int], kernel: bool) -> tuple[Columns, tuple[Block, ...]] | str:
+def descend(code: FunctionBytes, entries: Iterable[int], kernel: bool) -> tuple[Columns, tuple[Block, ...]] | str:
     """The blocks that control can reach from ``entries``, ascending, and their code; or why they cannot be told."""
     starts: set[int] = set()
     try:
@@ -79,13 +79,13 @@ def descend(code: Code, entries: Iterable[int], kernel: bool) -> tuple[Columns, 
                 return _blocks(descent)
             starts |= descent.missing
             [columns] = read_columns(code.isa, [(code.address, code.data)], sorted(starts))
-            code = Code(code.isa, code.address, code.data, columns)
+            code = FunctionBytes(code.isa, code.address, code.data, columns)
     except _Refused as refusal:
         return str(refusal)
     return "code and data cannot be told apart"
 
 
-def _descent(code: Code) -> _Descent:
+def _descent(code: FunctionBytes) -> _Descent:
     columns = code.columns
     distances = columns.distinct.distances
     stops = (columns.distinct.flags & OpFlag.TERMINATOR.value != 0) | (columns.distinct.rows == UNKNOWN)
@@ -167,7 +167,7 @@ def _leave(descent: _Descent, start: int, end: int, kernel: bool) -> Exit:
     return Ending.INDIRECT, ()
 
 
-def _jump(code: Code, start: int, end: int, kernel: bool) -> Exit:
+def _jump(code: FunctionBytes, start: int, end: int, kernel: bool) -> Exit:
     """A s_setpc: a long branch or tail call where its address is built just before, else a return."""
     columns = code.columns
     pair = columns.inst(end)["src0"].reg

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from luthier_py.errors import Location, Malformed
 from luthier_py.ir.builders import Chain, Flow, Goes, follow
-from luthier_py.ir.descend import Code, descend
+from luthier_py.ir.descend import FunctionBytes, descend
 from luthier_py.ir.extents import Extents, find_extents
 from luthier_py.ir.model import (
     Block,
@@ -87,7 +87,7 @@ def _callees(found: _Discovery, callers: Mapping[int, InstructionSet]) -> dict[i
     return {address: callees[address] for address in sorted(callees) if address not in found.functions}
 
 
-def _swept(found: _Discovery, todo: Mapping[int, InstructionSet]) -> Iterator[Code]:
+def _swept(found: _Discovery, todo: Mapping[int, InstructionSet]) -> Iterator[FunctionBytes]:
     """The code of functions, swept in pieces of some megabytes."""
     for isa in dict.fromkeys(todo.values()):
         pieces: list[tuple[int, bytes]] = []
@@ -101,9 +101,9 @@ def _swept(found: _Discovery, todo: Mapping[int, InstructionSet]) -> Iterator[Co
         yield from _codes(isa, pieces)
 
 
-def _codes(isa: InstructionSet, pieces: Sequence[tuple[int, bytes]]) -> Iterator[Code]:
+def _codes(isa: InstructionSet, pieces: Sequence[tuple[int, bytes]]) -> Iterator[FunctionBytes]:
     for (address, data), columns in zip(pieces, read_columns(isa, pieces), strict=True):
-        yield Code(isa, address, data, columns)
+        yield FunctionBytes(isa, address, data, columns)
 
 
 def _extent(found: _Discovery, address: int) -> bytes:
@@ -122,7 +122,7 @@ def _isa(obj: CodeObject, record: KernelRecord) -> InstructionSet:
     return instruction_set(obj.target, 32 if small else max(obj.target.wave_sizes))
 
 
-def _lift_function(found: _Discovery, swept: Code) -> None:
+def _lift_function(found: _Discovery, swept: FunctionBytes) -> None:
     """Add one function and its calls."""
     extents, address, isa = found.extents, swept.address, swept.isa
     kernel = address in extents.kernels

@@ -25,7 +25,6 @@ from luthier_py.link.hollow import hollow
 from luthier_py.link.layout import Cursor, arrange, place, round_up
 from luthier_py.link.validate import check_patch
 from luthier_py.loader import (
-    Binding,
     CodeObject,
     Section,
     SectionFlag,
@@ -33,6 +32,7 @@ from luthier_py.loader import (
     Segment,
     SegmentFlag,
     SegmentType,
+    SymbolBinding,
     Visibility,
 )
 from luthier_py.loader.codeobject import find_metadata, read_object
@@ -132,7 +132,7 @@ def _new_contents(patch: Patch, growth: Growth, addresses: Mapping[str, int]) ->
 
 def _symbol_table(elf: Elf, index: int, rows: list[tuple[int, NewSymbol]], layout: _Layout) -> bytes:
     added = (
-        SYMBOL.pack(name, Binding.GLOBAL << 4 | symbol.type, Visibility.PROTECTED, symbol.section,
+        SYMBOL.pack(name, SymbolBinding.GLOBAL << 4 | symbol.type, Visibility.PROTECTED, symbol.section,
                     layout.sections[symbol.section].address + symbol.offset, symbol.size)
         for name, symbol in rows
     )

@@ -5,7 +5,6 @@ from luthier_py.loader.bundle import Broken, Member, choose, load_each, members,
 from luthier_py.loader.codeobject import MEMORY, CodeObject, KernelArg, KernelRecord, LeftOut
 from luthier_py.loader.descriptor import DESCRIPTOR_BYTES, KernelDescriptor
 from luthier_py.loader.elf import (
-    Binding,
     Relocation,
     RelocationKind,
     Section,
@@ -15,13 +14,14 @@ from luthier_py.loader.elf import (
     SegmentFlag,
     SegmentType,
     Symbol,
+    SymbolBinding,
     SymbolType,
     Visibility,
 )
 from luthier_py.loader.file import Given, load, open_code, read_code
 
 __all__ = [
-    "DESCRIPTOR_BYTES", "MEMORY", "Binding", "Broken", "CodeObject", "Given", "KernelArg", "KernelDescriptor",
+    "DESCRIPTOR_BYTES", "MEMORY", "SymbolBinding", "Broken", "CodeObject", "Given", "KernelArg", "KernelDescriptor",
     "KernelRecord", "LeftOut", "Member", "Relocation", "RelocationKind", "Section", "SectionFlag", "SectionType",
     "Segment", "SegmentFlag", "SegmentType", "Setting", "Symbol", "SymbolType", "Visibility", "choose", "load",
     "load_each", "members", "open_code", "read_code", "unbundle",

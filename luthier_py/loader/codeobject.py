@@ -17,7 +17,6 @@ from luthier_py.isa.target import MAX_WORKITEMS, Target, target_of_mach
 from luthier_py.isa.target_id import Setting, TargetId
 from luthier_py.loader.descriptor import DESCRIPTOR_BYTES, KernelDescriptor
 from luthier_py.loader.elf import (
-    Binding,
     Elf,
     Relocation,
     Section,
@@ -26,6 +25,7 @@ from luthier_py.loader.elf import (
     SegmentFlag,
     SegmentType,
     Symbol,
+    SymbolBinding,
     SymbolType,
     check_header,
     parse_elf,
@@ -189,7 +189,7 @@ def _read_symbols(elf: Elf, left_out: list[LeftOut]) -> tuple[Symbol, ...]:
 
 
 def _index(symbols: tuple[Symbol, ...]) -> dict[str, Symbol]:
-    return {s.name: s for s in sorted(symbols, key=lambda s: (s.defined, s.binding != Binding.LOCAL)) if s.name}
+    return {s.name: s for s in sorted(symbols, key=lambda s: (s.defined, s.binding != SymbolBinding.LOCAL)) if s.name}
 
 
 def find_metadata(elf: Elf) -> tuple[Segment, tuple[Note, ...]] | None:

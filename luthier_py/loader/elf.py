@@ -75,7 +75,7 @@ class SymbolType(IntEnum):
     KERNEL_V2 = 10  # STT_AMDGPU_HSA_KERNEL
 
 
-class Binding(IntEnum):
+class SymbolBinding(IntEnum):
     LOCAL = 0
     GLOBAL = 1
     WEAK = 2

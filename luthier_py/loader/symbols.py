@@ -15,7 +15,6 @@ from luthier_py.loader.elf import (
     SHN_LORESERVE,
     SHN_UNDEF,
     SYMBOL,
-    Binding,
     Elf,
     Relocation,
     RelocationKind,
@@ -23,13 +22,14 @@ from luthier_py.loader.elf import (
     SectionFlag,
     SectionType,
     Symbol,
+    SymbolBinding,
     SymbolType,
     Visibility,
     known,
     string_at,
 )
 
-_NO_SYMBOL = Symbol("", 0, 0, SymbolType.NOTYPE, Binding.LOCAL, Visibility.DEFAULT, SHN_UNDEF)
+_NO_SYMBOL = Symbol("", 0, 0, SymbolType.NOTYPE, SymbolBinding.LOCAL, Visibility.DEFAULT, SHN_UNDEF)
 
 
 def read_symbols(
@@ -60,7 +60,7 @@ def _symbol(elf: Elf, row: int, fields: tuple[int, ...], named: Callable[[int], 
     if SHN_LORESERVE > section >= len(elf.sections):
         raise Malformed(f"{what}: symbol {row} is in section {section}, but there are {len(elf.sections)}")
     return Symbol(named(name) if row or name else "", value, size,
-                  known(SymbolType, info & 15), known(Binding, info >> 4), Visibility(other & 3), section)
+                  known(SymbolType, info & 15), known(SymbolBinding, info >> 4), Visibility(other & 3), section)
 
 
 def read_relocations(elf: Elf) -> tuple[Relocation, ...]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from luthier_py.inject.model import ClonedKernel
+from luthier_py.report.plain import Json
 
-Facts = dict[str, Any]
 
-
-def cloned_facts(row: ClonedKernel) -> Facts:
+def cloned_facts(row: ClonedKernel) -> Json:
     return {
         "name": row.name,
         "clone": row.clone,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-Facts = dict[str, Any]
+from luthier_py.report.plain import Json
 
 
-def doctor_tables(facts: Facts) -> Group:
+def doctor_tables(facts: Json) -> Group:
     found = Table("found", "version", "where", title=facts["system"], title_justify="left")
     for part in facts["found"]:
         where = part["where"] or ("-" if not part["version"] else "")

@@ -11,22 +11,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any
 
 from luthier_py.analysis.lines import source_lines
 from luthier_py.errors import printable
 from luthier_py.loader import Broken, CodeObject, KernelRecord
 from luthier_py.report.columns import aligned
+from luthier_py.report.plain import Json
 from luthier_py.tool.names import demangled, is_region
 
-Facts = dict[str, Any]
 MANY = 16  # objects from which on a line is written for each, and not its kernels
 LEFT_OUT_LINES = 5  # of an object; --json has all
 _KERNEL_COLUMNS = ("entry", "SGPRs", "VGPRs", "waves/SIMD", "LDS", "private", "kernarg", "kernel")
 _OBJECT_ROW = "{:>6}  {:30}  {:>7}  {:>7}  {:>12}  {}"
 
 
-def describe(obj: CodeObject) -> Facts:
+def describe(obj: CodeObject) -> Json:
     """JSON-ready facts; sizes in bytes."""
     kernels = [_kernel(obj, kernel) for kernel in obj.kernels]
     if any(is_region(kernel.name) for kernel in obj.kernels):
@@ -34,7 +33,7 @@ def describe(obj: CodeObject) -> Facts:
     return {**_head(obj), "kernels": kernels}
 
 
-def _add_regions(obj: CodeObject, kernels: list[Facts]) -> None:
+def _add_regions(obj: CodeObject, kernels: list[Json]) -> None:
     """Where OpenMP's target regions stand: functions and lines are in their names, files in line tables, if at all."""
     lines = source_lines(obj)
     for kernel in kernels:
@@ -43,7 +42,7 @@ def _add_regions(obj: CodeObject, kernels: list[Facts]) -> None:
             kernel["region"] = demangled(kernel["name"]) + (f" of {found.file}" if found else "")
 
 
-def _head(obj: CodeObject) -> Facts:
+def _head(obj: CodeObject) -> Json:
     return {
         "file": obj.name,
         "target": obj.target.name,
@@ -55,7 +54,7 @@ def _head(obj: CodeObject) -> Facts:
     }
 
 
-def _kernel(obj: CodeObject, kernel: KernelRecord) -> Facts:
+def _kernel(obj: CodeObject, kernel: KernelRecord) -> Json:
     descriptor = kernel.descriptor
     vgprs, sgprs = descriptor.vgpr_count(obj.target), descriptor.sgpr_count(obj.target)
     return {
@@ -89,7 +88,7 @@ def info_json(parts: Iterable[CodeObject | Broken]) -> Iterator[str]:
     yield "\n]"
 
 
-def _broken(part: Broken) -> Facts:
+def _broken(part: Broken) -> Json:
     return {"file": part.name, "error": str(part.error)}
 
 
@@ -152,7 +151,7 @@ def _whole(part: CodeObject | Broken) -> list[str]:
     return [printable(head), *table.split("\n"), *_left_out(facts)]
 
 
-def _row(kernel: Facts) -> list[str]:
+def _row(kernel: Json) -> list[str]:
     numbers = ("sgprs", "vgprs", "waves_per_simd", "lds_bytes", "private_bytes", "kernarg_bytes")
     arguments = " ".join(
         f"{a['name'] or '?'}:{a['size']}{'*' if 'buffer' in a['kind'] else ''}" for a in kernel["arguments"]
@@ -162,7 +161,7 @@ def _row(kernel: Facts) -> list[str]:
     return [f"0x{kernel['entry']:x}", *(str(kernel[key]) for key in numbers), name]
 
 
-def _left_out(facts: Facts) -> list[str]:
+def _left_out(facts: Json) -> list[str]:
     """A line for each of the first kernels and symbols that could not be read."""
     rows = facts["left_out"]
     lines = [printable(f"left out: {row['name']}: {row['reason']}") for row in rows[:LEFT_OUT_LINES]]

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from luthier_py.pipeline import Instrumented
 from luthier_py.report.cloned import change, cloned_facts
+from luthier_py.report.plain import Json
 
-Facts = dict[str, Any]
 
-
-def instrumented_facts(made: Instrumented, path: str) -> Facts:
+def instrumented_facts(made: Instrumented, path: str) -> Json:
     """JSON-ready facts of one instrumented copy."""
     return {
         "output": path,
@@ -27,7 +24,7 @@ def instrumented_facts(made: Instrumented, path: str) -> Facts:
     }
 
 
-def instrumented_table(facts: Facts) -> Group:
+def instrumented_table(facts: Json) -> Group:
     refused = [Text(f"refused: {r['kernel']}: {r['reason']} [{r['where']}]") for r in facts["refused"]]
     if facts["identical"]:
         return Group(*refused, Text(f"{facts['output']}: nothing inserted; identical to the input"))

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from rich.console import Group
 from rich.text import Text
 
 from luthier_py.errors import printable
+from luthier_py.report.plain import Json
 
-Facts = dict[str, Any]
 
-
-def launch_table(facts: Facts) -> Group:
+def launch_table(facts: Json) -> Group:
     lines = []
     run, verdict = facts["run"], facts["verdict"]
     for out in run["outputs"]:

@@ -19,12 +19,12 @@ from typing import IO, Any, TextIO
 from luthier_py.errors import printable_lines
 from luthier_py.report.columns import comma_separated_lines
 from luthier_py.report.names import FileNames
+from luthier_py.report.plain import Json
 from luthier_py.report.spool import Objects, SpooledRows, with_rows
 from luthier_py.report.verdict import Verdict
 from luthier_py.storage import write_file
 from luthier_py.tool import LaunchResult, Tool, as_data, encoded
 
-Row = dict[str, Any]
 SCHEMA = 1  # of JSON, and of CSV's columns; one more when something is renamed, removed or means something else
 
 
@@ -131,7 +131,7 @@ def write_report(tool: Tool, folder: Path, result: LaunchResult, report: Any) ->
     return [folder / name for name in files]
 
 
-def document(tool: Tool | None, rows: Sequence[Row], verdict: Verdict | None) -> dict[str, Any]:
+def document(tool: Tool | None, rows: Sequence[Json], verdict: Verdict | None) -> dict[str, Any]:
     """All of a run, as docs/output.schema.json says."""
     return {**head(tool, verdict), "launches": list(rows)}
 
@@ -146,13 +146,13 @@ def head(tool: Tool | None, verdict: Verdict | None) -> dict[str, Any]:
     }
 
 
-def row_of(tool: Tool, result: LaunchResult, report: Any) -> Row:
+def row_of(tool: Tool, result: LaunchResult, report: Any) -> Json:
     """One launch as data; ToolError where the report is none."""
     data = as_data(report, f"the report of {tool.name}")
     return {**launch_row(result), "kernel": tool.selection.shown(result.kernel), "report": data}
 
 
-def launch_row(result: LaunchResult) -> Row:
+def launch_row(result: LaunchResult) -> Json:
     """One launch without its report, and with the kernel's name as it is."""
     return {
         "launch": result.index,
@@ -164,7 +164,7 @@ def launch_row(result: LaunchResult) -> Row:
     }
 
 
-def flat_rows(row: Mapping[str, Any]) -> Iterator[Row]:
+def flat_rows(row: Mapping[str, Any]) -> Iterator[Json]:
     """One for each part of a launch's ``report``, with one cell for each number: the part's fields under their own
     names, nested ones as ``opcodes.s_nop``; grids as ``4x1x1``; a list is one cell of JSON."""
     launch = {key: "x".join(map(str, value)) if key in ("grid", "block") else value for key, value in row.items()}
@@ -172,9 +172,9 @@ def flat_rows(row: Mapping[str, Any]) -> Iterator[Row]:
     return ({**launch, **_fields("", part)} for part in row["report"])
 
 
-def _fields(prefix: str, value: Any) -> Row:
+def _fields(prefix: str, value: Any) -> Json:
     if isinstance(value, Mapping):
-        found: Row = {}
+        found: Json = {}
         for key, inner in value.items():
             found.update(_fields(f"{prefix}.{key}" if prefix else str(key), inner))
         return found

@@ -14,10 +14,10 @@ from typing import Any
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.pipeline import Instrumented
 from luthier_py.report.cloned import change, cloned_facts
+from luthier_py.report.plain import Json
 from luthier_py.tool import LAUNCHES, Option, Refusal, Tool
 from luthier_py.tool.selection import CODE
 
-Facts = dict[str, Any]
 SHOWN = 5  # kernels of a list that are named
 SELECTING = {**LAUNCHES, "LUTHIER_KERNELS": CODE["LUTHIER_KERNELS"]}
 
@@ -30,7 +30,7 @@ class KernelVerdict:
     seconds: dict[str, float]
     cached: bool
 
-    def facts(self) -> Facts:
+    def facts(self) -> Json:
         return {**cloned_facts(self.cloned), "seconds": _rounded(self.seconds), "cached": self.cached}
 
 
@@ -126,7 +126,7 @@ class Verdict:
         more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
         return f"{_many(len(names), 'kernel')} {', '.join(names[:SHOWN])}{more}"
 
-    def facts(self) -> Facts:
+    def facts(self) -> Json:
         """JSON-ready."""
         return {
             "tool": self.tool.name,

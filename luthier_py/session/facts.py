@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from luthier_py.report.output import document, row_of
+from luthier_py.report.plain import Json
 from luthier_py.session.run import Done, Launch
 from luthier_py.tool import as_data
 
-Facts = dict[str, Any]
 SHOWN = 6  # values of each output buffer
 
 
-def launch_facts(done: Done, launch: Launch, saved: dict[int, str], files: Sequence[str] = ()) -> Facts:
+def launch_facts(done: Done, launch: Launch, saved: dict[int, str], files: Sequence[str] = ()) -> Json:
     """JSON-ready facts of one launch."""
     rows = [row_of(done.tool, done.ran.result, done.ran.report)] if done.tool and done.ran.result else []
     own = {

@@ -11,16 +11,16 @@ from typing import Any
 
 from luthier_py.tool import Tool
 
-Facts = Mapping[str, Any]
+Told = Mapping[str, Any]
 
 
-def undelivered(tool: Tool, verdicts: Sequence[Facts]) -> tuple[str, ...]:
+def undelivered(tool: Tool, verdicts: Sequence[Told]) -> tuple[str, ...]:
     """In the order of the processes; a program that runs many alike has each line once."""
     lines = [line for facts in verdicts for line in _of_process(tool, facts)]
     return tuple(dict.fromkeys([*lines, *_overwritten(tool, verdicts)]))
 
 
-def _of_process(tool: Tool, facts: Facts) -> Iterator[str]:
+def _of_process(tool: Tool, facts: Told) -> Iterator[str]:
     if facts["failed"]:
         yield f"tool {tool.name}: not everything was delivered: {', '.join(facts['failed'])} failed"
     if not facts["ended"]:
@@ -35,7 +35,7 @@ def _of_process(tool: Tool, facts: Facts) -> Iterator[str]:
         yield f"tool {tool.name}: {facts['lost_launches']} of {facts['selected']} selected launches left no count"
 
 
-def _overwritten(tool: Tool, verdicts: Sequence[Facts]) -> Iterator[str]:
+def _overwritten(tool: Tool, verdicts: Sequence[Told]) -> Iterator[str]:
     """Files that each process writes as a whole."""
     writers = sum(facts["observed"] for facts in verdicts)
     chosen = tool.selection

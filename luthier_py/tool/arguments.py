@@ -17,7 +17,7 @@ from luthier_py.tool.hook import Parameter
 from luthier_py.tool.types import BOOL, Kind, Scalar
 from luthier_py.tool.variables import Element, Variable, WaveVariable
 
-State: TypeAlias = "Variable | Element | WaveVariable"
+ToolState: TypeAlias = "Variable | Element | WaveVariable"
 
 
 def argument(parameter: Parameter, given: object) -> Arg:
@@ -99,7 +99,7 @@ def _fits(named: str, slot: Parameter, reg: Reg) -> None:
         raise ValueError(f"{named}: {reg} is {reg.dwords} dwords wide, {slot.type} is {slot.type.dwords}")
 
 
-def _matching(parameter: Parameter, given: State, wanted: object) -> State:
+def _matching(parameter: Parameter, given: ToolState, wanted: object) -> ToolState:
     if parameter.lane or parameter.type != wanted:
         raise ValueError(f"{parameter} cannot take {given}; declare it {parameter.name}: {wanted}")
     return given

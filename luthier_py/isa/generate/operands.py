@@ -16,14 +16,14 @@ from luthier_py.isa.generate.tablegen import Record, TableGen
 from luthier_py.isa.instruction import Access
 from luthier_py.isa.table import OperandClass
 
-FieldBits = tuple[int, int, int]  # (first bit of the encoding, width, first bit of the field)
+BitRange = tuple[int, int, int]  # (first bit of the encoding, width, first bit of the field)
 
 
 class DraftOperand(NamedTuple):
     name: str
     access: Access
     operand_class: OperandClass
-    segments: tuple[FieldBits, ...]
+    segments: tuple[BitRange, ...]
 
 
 # DecoderMethod prefix -> kind. The first match wins.
@@ -134,7 +134,7 @@ def shape_of(tablegen: TableGen, record: Record, pseudo: Record | None, signed: 
     return _share_accumulator_bit(operands)
 
 
-def _address_bytes(record: Record, encoded: Collection[str]) -> dict[str, tuple[FieldBits, ...]]:
+def _address_bytes(record: Record, encoded: Collection[str]) -> dict[str, tuple[BitRange, ...]]:
     """Image addresses after the first have a byte each behind the encoding (RDNA ISA, MIMG-NSA)."""
     names = [name for name, _ in record["In"] if re.fullmatch(r"vaddr\d+", name) and name not in encoded]
     return {name: ((8 * (record["Size"] + place), 8, 0),) for place, name in enumerate(names)}

@@ -16,7 +16,7 @@ from typing import Any
 from luthier_py.isa.generate.tablegen import RECORDS, decoder_order
 from luthier_py.isa.target import targets
 
-Json = dict[str, Any]
+TableJson = dict[str, Any]
 BEHAVIOUR = ("mayLoad", "mayStore", "hasSideEffects", "isTerminator", "IsSingle")
 # Fields of InstSI that are kept, and their bits in TSFlags (SIInstrFormats.td).
 FLAGS = {
@@ -31,7 +31,7 @@ REGISTER_CLASSES = ("S16ImmOperand", "RegisterOperand", "RegisterClass", "RegCla
 IMAGE = ("Gather4", "NumExtraArgs", "Gradients", "G16", "Coordinates", "LodOrClampOrMip", "BVH", "A16")
 
 
-def reduce_records(dump: Json) -> Json:
+def reduce_records(dump: TableJson) -> TableJson:
     """What records.json.xz holds."""
     processors = {dump[name]["Name"]: dump[name] for name in dump["!instanceof"]["ProcessorModel"]}
     features: dict[str, list[str]] = {}
@@ -66,7 +66,7 @@ def _plain(feature: str) -> str:
     return feature.removeprefix("Feature")
 
 
-def _close(dump: Json, feature: str, found: dict[str, list[str]]) -> None:
+def _close(dump: TableJson, feature: str, found: dict[str, list[str]]) -> None:
     if _plain(feature) not in found:
         implied = [implied["def"] for implied in dump[feature]["Implies"]]
         found[_plain(feature)] = [_plain(name) for name in implied]
@@ -83,12 +83,12 @@ def _implied(pending: list[str], features: dict[str, list[str]]) -> set[str]:
     return found
 
 
-def _is_real(record: Json) -> bool:
+def _is_real(record: TableJson) -> bool:
     return bool(record.get("Inst")) and not any(record.get(key) for key in (
         "isPseudo", "isCodeGenOnly", "isAsmParserOnly"))
 
 
-def _pseudos(dump: Json) -> dict[str, str]:
+def _pseudos(dump: TableJson) -> dict[str, str]:
     """PseudoInstr, the key that real instructions name, to the pseudo's own name."""
     found: dict[str, str] = {}
     for name in dump["!instanceof"]["InstSI"]:
@@ -98,14 +98,14 @@ def _pseudos(dump: Json) -> dict[str, str]:
     return found
 
 
-def _common(record: Json) -> Json:
-    kept: Json = {"Constraints": record.get("Constraints") or "",
+def _common(record: TableJson) -> TableJson:
+    kept: TableJson = {"Constraints": record.get("Constraints") or "",
                   "flags": [flag for flag in FLAGS if record.get(flag) == 1]}
     kept.update((key, record[key]) for key in BEHAVIOUR if record.get(key) is not None)
     return kept
 
 
-def _instruction(record: Json, pseudos: dict[str, str]) -> Json:
+def _instruction(record: TableJson, pseudos: dict[str, str]) -> TableJson:
     mask = value = 0
     fields: dict[str, list[tuple[int, int]]] = {}
     for bit, content in enumerate(record["Inst"]):
@@ -128,7 +128,7 @@ def _instruction(record: Json, pseudos: dict[str, str]) -> Json:
     return kept
 
 
-def _declared(operands: Json) -> list[list[str]]:
+def _declared(operands: TableJson) -> list[list[str]]:
     return [[name, kind["def"] if isinstance(kind, dict) and "def" in kind else str(kind)]
             for kind, name in operands["args"]]
 
@@ -144,7 +144,7 @@ def _segments(bits: list[tuple[int, int]]) -> list[list[int]]:
     return runs
 
 
-def _operand(record: Json) -> Json:
+def _operand(record: TableJson) -> TableJson:
     registers = record.get("RegClass")
     return {
         "DecoderMethod": record.get("DecoderMethod") or "", "PrintMethod": record.get("PrintMethod") or "printOperand",
@@ -154,7 +154,7 @@ def _operand(record: Json) -> Json:
     }
 
 
-def _condition(dag: Json) -> list[Any]:
+def _condition(dag: TableJson) -> list[Any]:
     return [dag["operator"]["def"], *(_condition(argument) if argument.get("kind") == "dag" else _plain(argument["def"])
                                       for argument, _ in dag["args"])]
 
@@ -163,15 +163,15 @@ def _number(value: Any) -> Any:
     return sum(bit << place for place, bit in enumerate(value)) if isinstance(value, list) else value
 
 
-def _fields(record: Json, names: tuple[str, ...]) -> Json:
+def _fields(record: TableJson, names: tuple[str, ...]) -> TableJson:
     return {name: _number(record[name]) for name in names}
 
 
-def _dwords(record: Json) -> list[int]:
+def _dwords(record: TableJson) -> list[int]:
     return [_number(record["VDataDwords"]), _number(record["VAddrDwords"])]
 
 
-def _image_sizes(dump: Json) -> dict[str, list[list[int]]]:
+def _image_sizes(dump: TableJson) -> dict[str, list[list[int]]]:
     """[dwords of data, dwords of addresses] that exist for "operation encoding" (LLVM's getMIMGOpcode)."""
     found: dict[str, set[tuple[int, ...]]] = {}
     for name in dump["!instanceof"]["MIMG_Base"]:

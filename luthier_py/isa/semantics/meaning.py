@@ -25,8 +25,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from luthier_py.isa.semantics.algebra import BOOL, Kind, Type
+from luthier_py.isa.semantics.algebra import BOOL, Kind, Type, Value
 
+Results = tuple[Value, ...]
 Compute = Callable[..., Any]
 
 _KINDS = {"u": Kind.UINT, "i": Kind.SINT, "f": Kind.FLOAT}

@@ -28,9 +28,7 @@ from luthier_py.isa.semantics.algebra import (
     reverse_bits,
     select,
 )
-from luthier_py.isa.semantics.meaning import scalar
-
-Results = tuple[Value, ...]
+from luthier_py.isa.semantics.meaning import Results, scalar
 
 
 def _nonzero(result: Value) -> Results:

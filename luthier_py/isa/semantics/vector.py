@@ -31,9 +31,7 @@ from luthier_py.isa.semantics.algebra import (
     select,
     sub_sat,
 )
-from luthier_py.isa.semantics.meaning import lanes
-
-Results = tuple[Value, ...]
+from luthier_py.isa.semantics.meaning import Results, lanes
 
 # Moves. V_CNDMASK takes float modifiers but no float rules.
 lanes("V_MOV_B32 V_ACCVGPR_READ_B32 V_ACCVGPR_WRITE_B32 V_ACCVGPR_MOV_B32", "u32 -> u32", lambda a: a)

@@ -12,19 +12,19 @@ from fnmatch import fnmatchcase
 from statistics import median
 from typing import Any
 
+from luthier_py.report.plain import Json
 from luthier_py.session.study.cells import Cell
 from luthier_py.session.study.runs import RunRecord, RunStatus
 from luthier_py.session.study.spec import BARE, Figure, ItemTable, Quantity, Study
 from luthier_py.session.study.store import leaves, reports_of
 
-Facts = dict[str, Any]
 CellRun = tuple[Cell, RunRecord]
 GROUP = ("program", "arguments", "tool", "device", "stack")
 ALIKE = ("program", "arguments", "device", "stack")  # whose times are compared
 SHOWN = 3  # differences of a group that are told
 
 
-def summarise(study: Study, runs: Sequence[CellRun]) -> Facts:
+def summarise(study: Study, runs: Sequence[CellRun]) -> Json:
     """JSON-ready."""
     groups: dict[tuple[str, ...], list[CellRun]] = defaultdict(list)
     for cell, outcome in runs:
@@ -50,11 +50,11 @@ def _first_good(members: Sequence[CellRun]) -> CellRun | None:
     return next((run for run in members if run[1]["status"] == RunStatus.OK.value), None)
 
 
-def _name(row: Facts) -> str:
+def _name(row: Json) -> str:
     return " ".join(row[column] for column in GROUP if row[column])
 
 
-def _group(key: tuple[str, ...], members: Sequence[CellRun]) -> Facts:
+def _group(key: tuple[str, ...], members: Sequence[CellRun]) -> Json:
     outcomes = [outcome for _, outcome in members]
     ended = [one for one in outcomes if one["status"] in (RunStatus.OK.value, RunStatus.NOTHING.value)]
     seconds = sorted(one["seconds"] for one in ended)
@@ -108,7 +108,7 @@ def _counts(outcome: RunRecord) -> dict[str, Any]:
     }
 
 
-def _add_ratios(rows: Iterable[Facts]) -> None:
+def _add_ratios(rows: Iterable[Json]) -> None:
     """Beside the same program without a tool."""
     bare = {tuple(row[name] for name in ALIKE): row["median_seconds"]
             for row in rows if row["tool"] == BARE}  # fmt: skip
@@ -118,7 +118,7 @@ def _add_ratios(rows: Iterable[Facts]) -> None:
             row["ratio"] = row["median_seconds"] / base
 
 
-def _figure(figure: Figure, runs: Sequence[CellRun]) -> Facts:
+def _figure(figure: Figure, runs: Sequence[CellRun]) -> Json:
     sums: dict[tuple[str, ...], dict[Quantity, float]] = {}
     wanted = {quantity for part in figure.parts.values() for quantity in part}
     missing = set(wanted)
@@ -156,7 +156,7 @@ def _quotient(numbers: Sequence[float]) -> float:
     return top if not below else top / below[0] if below[0] else 0.0
 
 
-def _items(table: ItemTable, runs: Sequence[CellRun]) -> Facts:
+def _items(table: ItemTable, runs: Sequence[CellRun]) -> Json:
     rows = []
     for cell, outcome in runs:
         if cell.tool != table.tool or cell.program not in table.programs:

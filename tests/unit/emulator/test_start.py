@@ -9,7 +9,7 @@ import pytest
 from launching import compile_hip, device, launch
 
 from luthier_py.emulator.launch import (
-    Places,
+    LaunchMemory,
     group_id_places,
     mode_of,
     preloaded_range,
@@ -34,7 +34,7 @@ def shape(grid=(2, 3, 4), block=(8, 4, 2), record=RECORD, lds=0):
 def test_user_sgprs_in_order():
     """All that function_pointers asks for: V#, dispatch, queue, kernarg, dispatch id, flat scratch."""
     sgprs = user_sgprs(
-        shape(), Places(0x1111_2222_3333, 0x4444_5555_6666, 0x7777_8888_9999, 0x1_0000_0002), 0xABCD_0000_1000
+        shape(), LaunchMemory(0x1111_2222_3333, 0x4444_5555_6666, 0x7777_8888_9999, 0x1_0000_0002), 0xABCD_0000_1000
     )
     assert sgprs == [
         0x1000,
@@ -65,14 +65,14 @@ def test_preloaded_arguments():
     )
     asked = preloaded_range(descriptor)
     arguments = struct.pack("<6I", 1, 2, 3, 4, 5, 6)[asked.start : asked.stop]
-    sgprs = user_sgprs(shape(record=changed), Places(0, 0, 0, preloaded=arguments), 0)
+    sgprs = user_sgprs(shape(record=changed), LaunchMemory(0, 0, 0, preloaded=arguments), 0)
     assert sgprs[-3:] == [2, 3, 4]
     short = descriptor.replace(user_sgpr_count=2)
     broken = type(record)(
         record.name, record.symbol, record.descriptor_address, short, record.entry, record.metadata, record.args
     )
     with pytest.raises(Invalid, match="user SGPRs"):
-        user_sgprs(shape(record=broken), Places(0, 0, 0), 0)
+        user_sgprs(shape(record=broken), LaunchMemory(0, 0, 0), 0)
 
 
 def test_work_item_ids_are_packed():

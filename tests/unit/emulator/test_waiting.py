@@ -16,7 +16,7 @@ from launching import compile_hip, launch
 
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.dispatch import Patience
-from luthier_py.emulator.module import Code
+from luthier_py.emulator.module import HostedCode
 from luthier_py.errors import DeviceError, Invalid, TimeLimit
 from luthier_py.isa import EXEC, M0, sgpr, vgpr
 
@@ -195,7 +195,7 @@ def test_time_that_compiling_takes_does_not_count(monkeypatch):
             *[("v_add_u32", vgpr(4 + i), 1, vgpr(4 + i)) for i in range(20)],
             ("s_cmp_lg_u32", sgpr(9), 1 << 20), ("s_cbranch_scc1", "again"), SET, END]
     data, device = code_object({"k": [*START, *jump], "f": loop}, ["k"]), EmulatorDevice(ISA.target)
-    buffer, calls, require = device.alloc(4), [], Code.require
+    buffer, calls, require = device.alloc(4), [], HostedCode.require
     kernarg = struct.pack("<Q", buffer.address).ljust(KERNARG_BYTES, b"\0")
 
     def seconds(handle):
@@ -213,7 +213,7 @@ def test_time_that_compiling_takes_does_not_count(monkeypatch):
     compiled = device.load(data).kernel("k")
     seconds(compiled)
     takes = seconds(compiled)
-    monkeypatch.setattr(Code, "require", slowly)
+    monkeypatch.setattr(HostedCode, "require", slowly)
     device.patience = Patience(time_limit=3 * takes)
     device.write(buffer.address, bytes(4))
     seconds(device.load(data).kernel("k"))

@@ -8,7 +8,7 @@ import pytest
 
 from luthier_py.errors import Invalid, LuthierError, Unsupported
 from luthier_py.link import Chunk, Fixup, FixupKind, NewKernel, NewVariable, Patch, link
-from luthier_py.loader import Binding, CodeObject, SymbolType, Visibility, load
+from luthier_py.loader import CodeObject, SymbolBinding, SymbolType, Visibility, load
 from luthier_py.samples import SAMPLES, Sample
 
 OBJECTS = {sample.name: load(sample.path.read_bytes(), sample.name) for sample in SAMPLES}
@@ -64,7 +64,7 @@ def test_symbols_of_a_new_kernel() -> None:
     assert (descriptor.type, descriptor.size, descriptor.address) == (
         SymbolType.OBJECT, 64, new.kernels[-1].descriptor_address)
     for symbol in (code, descriptor):
-        assert (symbol.binding, symbol.visibility) == (Binding.GLOBAL, Visibility.PROTECTED)
+        assert (symbol.binding, symbol.visibility) == (SymbolBinding.GLOBAL, Visibility.PROTECTED)
     assert new.sections[code.section].name == ".text.luthier"
     assert new.sections[descriptor.section].name == ".rodata.luthier"
 
@@ -92,7 +92,7 @@ def test_variables() -> None:
     for variable in variables:
         symbol = new.symbol(variable.name)
         assert symbol is not None and (symbol.type, symbol.size) == (SymbolType.OBJECT, variable.size)
-        assert symbol.address % variable.align == 0 and symbol.binding == Binding.GLOBAL
+        assert symbol.address % variable.align == 0 and symbol.binding == SymbolBinding.GLOBAL
         size = min(variable.size, 64)
         assert new.read(symbol.address, size) == (variable.initial or bytes(size))
         segment = new.elf.load_at(symbol.address)

@@ -14,7 +14,7 @@ from luthier_py.errors import Invalid, LuthierError, Malformed, Unsupported
 from luthier_py.ir import lift
 from luthier_py.isa.target import target
 from luthier_py.link import Chunk, NewKernel, NewVariable, Patch, link
-from luthier_py.loader import Binding, RelocationKind, Setting, SymbolType, load
+from luthier_py.loader import RelocationKind, Setting, SymbolBinding, SymbolType, load
 from luthier_py.pipeline import instrument
 from luthier_py.samples import SAMPLES, Sample
 from luthier_py.tool import load_tool
@@ -74,7 +74,7 @@ def test_arguments() -> None:
 def test_symbols_and_relocations() -> None:
     obj = load(DATA["function_pointers"])
     kernel = obj.symbol("function_pointers")
-    assert kernel is not None and (kernel.type, kernel.binding) == (SymbolType.FUNC, Binding.GLOBAL)
+    assert kernel is not None and (kernel.type, kernel.binding) == (SymbolType.FUNC, SymbolBinding.GLOBAL)
     assert kernel.defined and kernel.address == obj.kernels[0].entry
     assert obj.symbol("no such symbol") is None
     assert obj.relocations and all(r.kind is RelocationKind.RELATIVE64 and r.symbol is None for r in obj.relocations)

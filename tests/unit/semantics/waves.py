@@ -28,7 +28,7 @@ from luthier_py.emulator.layout import (
     row_offset,
 )
 from luthier_py.emulator.translate import translate
-from luthier_py.emulator.wave_code import Numbers, Settings
+from luthier_py.emulator.wave_code import ModuleNumbers, Settings
 from luthier_py.isa import EXEC, SCC, VCC, Inst, InstructionSet, instruction_set, sgpr, target
 from luthier_py.isa import MODE as MODE_REGISTER
 
@@ -105,7 +105,7 @@ def run(code: Sequence[Inst], setup: Setup | None = None, **changes: Any) -> Sta
     setup = setup or Setup(**changes)
     raw = b"".join(inst.raw for inst in [*code, setup.isa.make("s_setpc_b64", sgpr(100, 2))])
     blocks = discover(lambda pc: setup.isa.decode(raw, pc), 0)
-    numbers = Numbers()
+    numbers = ModuleNumbers()
     (host,) = translate(blocks, 0, Settings(64, setup.mode, setup.isa.target.half_matrices_flush), numbers)
     engine = compile_function(host.name, host.ir, 64)
     space = np.zeros(row_offset(VECTOR_ROWS + TEMPORARY_ROWS, 64) + 64, np.uint8)

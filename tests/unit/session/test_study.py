@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from luthier_py.cli import Exit
+from luthier_py.cli import ExitCode
 from luthier_py.session.execute import device_environment
 from luthier_py.session.study import plan_study
 from luthier_py.session.study.cells import Cell
@@ -75,7 +75,7 @@ def test_programs_under_a_tool(
     planned = study(text, "--dry-run")
     assert planned.code == 0 and planned.out.count("to run") == 4 and not (tmp_path / "out").exists()
     done = study(text)
-    assert (done.code, done.err) == (Exit.ERROR, "luthier: no run has what some figure shows\n")
+    assert (done.code, done.err) == (ExitCode.ERROR, "luthier: no run has what some figure shows\n")
     assert "verdict: 4 runs: 4 ok; all counts and outputs are equal in all repeats" in done.out
     assert "figure counts: no run has instr_count:no.such\n" in done.out
     rows = data(tmp_path)
@@ -125,7 +125,7 @@ def test_processes_of_a_run_have_numbers_that_do_not_depend_on_which_ends_first(
 
 def test_failures_and_timeouts_are_rows(study: Study, summary: Callable[[], Any], tmp_path: Path) -> None:
     done = study(SHELL)
-    assert (done.code, done.err) == (Exit.ERROR, "luthier: 2 of 3 runs did not end well\n")
+    assert (done.code, done.err) == (ExitCode.ERROR, "luthier: 2 of 3 runs did not end well\n")
     assert "verdict: 3 runs: 1 ok, 1 failed, 1 timeout" in done.out
     assert "bad bare gpu: failed, exit code 7: last words (1 of 1 runs)" in done.out
     rows = {row["program"]: row for row in data(tmp_path)}
@@ -145,14 +145,14 @@ def test_failures_and_timeouts_are_rows(study: Study, summary: Callable[[], Any]
 def test_nothing_observed_is_exit_code_3(study: Study, tmp_path: Path) -> None:
     nothing = '[[program]]\ncommand = ["true"]\n[[tool]]\ntool = "instr_count"\n'
     done = study(nothing)
-    assert done.code == Exit.NOTHING_OBSERVED and "nothing was observed in any run" in done.err
+    assert done.code == ExitCode.NOTHING_OBSERVED and "nothing was observed in any run" in done.err
     assert [row["status"] for row in data(tmp_path)] == ["nothing observed"]
     assert study('[[program]]\ncommand = ["true"]\n').code == 0, "no tool, nothing to observe"
 
 
 def test_repeats_that_differ_are_told(study: Study) -> None:
     done = study('repeat = 2\n[[program]]\ncommand = ["sh", "-c", "date +%s%N"]\n')
-    assert done.code == Exit.ERROR and done.err.splitlines() == [
+    assert done.code == ExitCode.ERROR and done.err.splitlines() == [
         "luthier: counts or outputs differ between repeats"]  # fmt: skip
     assert "repeats differ: sh bare gpu: the program's output differs" in done.out
 
@@ -240,7 +240,7 @@ def test_on_a_cluster(study: Study, summary: Callable[[], Any], tmp_path: Path) 
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, local_directory=tmp_path / "dask"
     ) as cluster:
         done = study(SHELL, "--scheduler", cluster.scheduler_address)
-    assert (done.code, done.err) == (Exit.ERROR, "luthier: 2 of 3 runs did not end well\n")
+    assert (done.code, done.err) == (ExitCode.ERROR, "luthier: 2 of 3 runs did not end well\n")
     assert {group["program"]: group["statuses"] for group in summary()["groups"]} == {
         "good": {"ok": 1}, "bad": {"failed": 1}, "late": {"timeout": 1}}  # fmt: skip
     assert runs_in(tmp_path) == ["bad", "good", "late"]
