@@ -33,7 +33,6 @@ IMPORT_NAMES = {"hip-python": "hip", "pyelftools": "elftools"}
 TWINS = {
     **dict.fromkeys(("Device", "Effects", "Kind", "Lanes", "Operand", "Scalar", "Signature", "Type", "Value"),
                     "what a hook's author writes is not what the machine has; authors' names stay"),
-    **dict.fromkeys(("Payload", "Side", "Stretch", "Value"), "the proof shares no type with what it judges"),
     **dict.fromkeys(("Source", "Table"), "of a reader of meanings, for it alone"),
     "Known": "of numbers, and of a tool that was asked before",
     "Flow": "of tags and of regions: each is the flow of its module alone",
@@ -45,7 +44,7 @@ TWINS = {
     "_Walk": "private",
 }
 FUNCTION_TWINS = {
-    "describe", "execute", "header", "hook", "main", "missing", "pack", "place", "possible", "rows_of", "settle",
+    "describe", "execute", "header", "hook", "joined", "main", "missing", "pack", "place", "possible", "rows_of", "settle",
     "verdict",
 }
 """Public functions of one name in one room; none is exported by the room."""
@@ -185,18 +184,28 @@ def defined(path: Path) -> Iterator[tuple[str, bool]]:
 
 
 def test_one_name_stands_for_one_thing() -> None:
-    """Types in all rooms; functions inside one."""
+    """Types in all rooms but the proof, which shares none with what it judges; functions inside one."""
     types: dict[str, set[str]] = {}
     functions: dict[tuple[str, str], set[str]] = {}
     for path in sources("luthier_py"):
         for name, is_function in defined(path):
             if is_function:
                 functions.setdefault((room_of(path), name), set()).add(name_of(path))
-            else:
+            elif room_of(path) != "proof":
                 types.setdefault(name, set()).add(name_of(path))
     assert {name: places for name, places in types.items() if len(places) > 1 and name not in TWINS} == {}
     twins = {key: places for key, places in functions.items() if len(places) > 1 and key[1] not in FUNCTION_TWINS}
     assert twins == {}
+
+
+def test_architecture_page_names_rooms_and_files_that_are_there() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    assert f"    {' '.join(ROOMS)}\n" in page
+    folders = {path.relative_to(PACKAGE).parts[0] for path in sources("luthier_py")}
+    paths = re.findall(r"`((?:\w+/)+\w+(?:\.(?:py|c|txt))?)`", page)
+    named = {name: name if "." in name else f"{name}.py" for name in paths if name.split("/")[0] in folders}
+    gone = [name for name, file in named.items() if not (PACKAGE / file).exists() and not (PACKAGE / name).exists()]
+    assert named and gone == []
 
 
 def test_built_ins_come_in_by_entry_points_only() -> None:

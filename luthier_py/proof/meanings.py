@@ -18,7 +18,7 @@ from luthier_py.isa import Inst, Operand
 from luthier_py.isa.instruction import OpInfo
 from luthier_py.isa.semantics import Lanes, Scalar, meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
-from luthier_py.isa.semantics.meaning import Slot
+from luthier_py.isa.semantics.meaning import SignaturePart
 
 Term: TypeAlias = Any
 UNKNOWN: Term = ("unknown",)
@@ -29,7 +29,7 @@ _VALUES = ("src0", "src1", "src2", "imm", "simm16")
 
 
 @cache
-def sources_of(op: OpInfo) -> tuple[tuple[Slot, str | None], ...]:
+def sources_of(op: OpInfo) -> tuple[tuple[SignaturePart, str | None], ...]:
     """For each source of a value's meaning its slot and the operand that it comes from; None where it is a register
     that the slot names."""
     row = meaning(op)
@@ -39,7 +39,7 @@ def sources_of(op: OpInfo) -> tuple[tuple[Slot, str | None], ...]:
     plain = sum(not slot.special for slot in row.signature.sources)
     if isinstance(row, Scalar) and len(names) < plain and destination is not None:
         names.insert(0, destination)
-    found: list[tuple[Slot, str | None]] = []
+    found: list[tuple[SignaturePart, str | None]] = []
     for slot in row.signature.sources:
         if slot.name == "old":
             found.append((slot, destination))

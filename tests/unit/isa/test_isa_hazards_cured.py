@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from luthier_py.isa import Inst, InstructionSet, instruction_set, target, targets
-from luthier_py.isa.chains import left, possible, rows_of
-from luthier_py.isa.owed import NOTHING, missing, own
+from luthier_py.isa.chains import left, rows_of
+from luthier_py.isa.owed import NOTHING, missing, own, possible
 from luthier_py.isa.registers import RegSet
 
 WAIT_SOURCES, WAIT_RESULTS = "s_waitcnt_depctr depctr_vm_vsrc(0)", "s_waitcnt_depctr depctr_va_vdst(0)"
