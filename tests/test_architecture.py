@@ -44,8 +44,8 @@ TWINS = {
     "_Walk": "private",
 }
 FUNCTION_TWINS = {
-    "describe", "execute", "header", "hook", "joined", "main", "missing", "pack", "place", "possible", "rows_of", "settle",
-    "verdict",
+    "describe", "execute", "header", "hook", "joined", "main", "missing", "pack", "place", "possible", "rows_of",
+    "settle", "verdict",
 }
 """Public functions of one name in one room; none is exported by the room."""
 FILE_LINES = 400
