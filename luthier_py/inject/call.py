@@ -18,7 +18,7 @@ from itertools import pairwise
 from luthier_py.analysis import PLAIN_MODE, depends_on_mode
 from luthier_py.errors import EditConflict
 from luthier_py.inject.allocate import Pin, Placement, Policy, Pool
-from luthier_py.inject.fragment import Fragment, instructions, is_general, settle
+from luthier_py.inject.fragment import Fragment, instructions, is_general, settle, with_literal
 from luthier_py.inject.items import Cause, Edit, Item, Label, Run, Single, Target, address_of, part
 from luthier_py.inject.sites import Site
 from luthier_py.isa import EXEC, M0, SCC, VCC, Inst, InstructionSet, Reg, RegFile, RegSet, glue, sgpr
@@ -145,7 +145,7 @@ class Caller:
     def inline(self, placement: Placement) -> None:
         """The hook's code; its inner branches name labels, so that `relax` may move them."""
         labels = {to: Label() for to in self.fragment.jumps.values()}
-        insts = instructions(self.isa, self.fragment, placement)
+        insts = self.filled(instructions(self.isa, self.fragment, placement))
         for start, stop in pairwise(self.fragment.cuts):
             self.items += [labels[start]] if start in labels else []
             if start in self.fragment.jumps:
@@ -154,6 +154,17 @@ class Caller:
             else:
                 self.items.append(Run(insts, start, stop, self.edit))
         self.items += [labels[len(insts)]] if len(insts) in labels else []
+
+    def filled(self, insts: tuple[Inst, ...]) -> tuple[Inst, ...]:
+        """The hook's code with the constants of this call in the literals that are for them."""
+        holes = self.fragment.payload.holes
+        if not holes:
+            return insts
+        code = list(insts)
+        for hole in holes:
+            number = hole.filled(self.insertion.hook, self.insertion.args)
+            code[hole.instr] = with_literal(self.isa, code[hole.instr], number)
+        return tuple(code)
 
     def run(self, placement: Placement) -> None:
         """The hook in its mode, and EXEC as it was."""

@@ -7,6 +7,7 @@ of these rooms; it is numbers, names, registers and bytes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
 
 from luthier_py.inject.items import Label, Run, Single, Slice
 from luthier_py.inject.layout import Placed
@@ -55,6 +56,7 @@ def _calls(placed: Placed, calls: Calls) -> Iterator[Call]:
             tuple(_value(argument, calls.homes) for argument in insertion.runtime_args),
             tuple(calls.homes[to] if isinstance(to, WaveVariable) else to for to in insertion.into),
             _EXEC[insertion.hook.lanes],
+            tuple(hole.filled(insertion.hook, insertion.args) for hole in calls.of(insertion).payload.holes),
         )
 
 
@@ -89,10 +91,12 @@ def claimed_payload(key: PayloadKey, payload: Payload) -> ClaimedPayload:
     """``payload`` in its own registers."""
     depths = [_depth(parameter.type) for parameter in key.hook.signature.parameters]
     given = list(zip(depths, key.constants, strict=True))
+    ends = list(accumulate(inst.size_bytes for inst in payload.instrs))
     return ClaimedPayload(
         key.hook.name, b"".join(inst.raw for inst in payload.instrs), tuple(slot.reg for slot in payload.params),
         tuple(slot.reg for slot in payload.results), tuple(depth for depth, constant in given if constant is None),
         max((depth for depth, constant in given if constant is not None), default=0),
+        tuple(ends[hole.instr] - 4 for hole in payload.holes),
     )
 
 

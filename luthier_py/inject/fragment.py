@@ -86,6 +86,12 @@ def _renamed(isa: InstructionSet, inst: Inst, indices: tuple[int, ...]) -> Inst:
     return isa.with_registers(inst, lambda operand: new[operand.name])
 
 
+@lru_cache(maxsize=1 << 16)
+def with_literal(isa: InstructionSet, inst: Inst, literal: int) -> Inst:
+    """``inst`` with another literal dword."""
+    return isa.decode(inst.raw[:-4] + literal.to_bytes(4, "little"))
+
+
 def general_registers(isa: InstructionSet) -> RegSet:
     """Registers without a special meaning on this target."""
     vectors = (1 << isa.target.vgpr_limit) - 1

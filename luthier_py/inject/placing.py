@@ -33,11 +33,15 @@ class Calls:
         self.made: list[tuple[Insertion, Site]] = []  # by number
 
     def add(self, insertion: Insertion) -> None:
-        fragment = self.fragments[payload_key(insertion)]
+        fragment = self.of(insertion)
         site, items = self.placed(insertion, fragment, self.sites.of(insertion, fragment))
         self.items[site.place][site.instr.pc] += items
         self.declared[site.place][site.instr] |= RegSet.of(*(r for r in insertion.into if isinstance(r, Reg)))
         self.made.append((insertion, site))
+
+    def of(self, insertion: Insertion) -> Fragment:
+        """Its hook's code."""
+        return self.fragments[payload_key(insertion)]
 
     def placed(self, insertion: Insertion, fragment: Fragment, sites: Iterable[Site]) -> tuple[Site, list[Item]]:
         """The first site that has registers enough, and the items there; one that needs none that cost waves, if there

@@ -2,6 +2,6 @@
 
 from luthier_py.jit.compile import compile_hooks, compile_keys
 from luthier_py.jit.fingerprint import fingerprint
-from luthier_py.jit.payload import Payload, PayloadKey, Slot, payload_key
+from luthier_py.jit.payload import Hole, Payload, PayloadKey, Slot, payload_key
 
-__all__ = ["Payload", "PayloadKey", "Slot", "compile_hooks", "compile_keys", "fingerprint", "payload_key"]
+__all__ = ["Hole", "Payload", "PayloadKey", "Slot", "compile_hooks", "compile_keys", "fingerprint", "payload_key"]

@@ -1,4 +1,4 @@
-"""Hooks of recorded edits to payloads: each hook with its constants is compiled once.
+"""Hooks of recorded edits to payloads: each hook with the constants that are folded into it is compiled once.
 
 In: Edits and an InstructionSet. Out: payloads by key. Invariant: the same IR, target and LLVM give the same code, so
 code is kept in the process and on disk under a hash of these.
@@ -14,11 +14,11 @@ from luthier_py import llvm
 from luthier_py.isa import InstructionSet
 from luthier_py.jit import cache, fragment
 from luthier_py.jit.frontend import HookIr, hook_ir, module
-from luthier_py.jit.object import functions
+from luthier_py.jit.object import Code, functions
 from luthier_py.jit.payload import Payload, PayloadKey, payload_key
 from luthier_py.tool import Edits
 
-_codes: dict[str, bytes] = {}
+_codes: dict[str, Code] = {}
 
 
 def compile_hooks(edits: Edits, isa: InstructionSet, compiled: set[str] | None = None) -> dict[PayloadKey, Payload]:
@@ -40,12 +40,12 @@ def compile_keys(
     }
 
 
-def _compiled(wanted: dict[str, HookIr], isa: InstructionSet, compiled: set[str]) -> dict[str, bytes]:
+def _compiled(wanted: dict[str, HookIr], isa: InstructionSet, compiled: set[str]) -> dict[str, Code]:
     """Code by cache key."""
     for name in wanted.keys() - _codes.keys():
         kept = cache.read(name)
         if kept is not None:
-            _codes[name] = kept
+            _codes[name] = Code.unpacked(kept)
     missing = [name for name in wanted if name not in _codes]
     compiled.update(missing)
     if missing:
@@ -53,7 +53,7 @@ def _compiled(wanted: dict[str, HookIr], isa: InstructionSet, compiled: set[str]
         made = functions(llvm.amdgpu_object(text, isa.target.name, isa.wave_size))
         for i, name in enumerate(missing):
             _codes[name] = made[f"h{i}"]
-            cache.write(name, _codes[name])
+            cache.write(name, _codes[name].packed())
     return {name: _codes[name] for name in wanted}
 
 

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from luthier_py.isa import RegFile
-from luthier_py.jit.builder import Builder, llvm
+from luthier_py.jit.builder import GLOBAL, Builder, llvm
+from luthier_py.jit.object import FIELD
 from luthier_py.tool.hook import Parameter, Signature
 from luthier_py.tool.intrinsic import Value
 from luthier_py.tool.types import F32, I32, I64, U32, Kind, Scalar, Type
@@ -66,6 +67,17 @@ def receive(ir: Builder, seat: Seat, lane: bool) -> Value:
     """The value that came in."""
     came = Value(_carrier(seat.type), f"%p{seat.position}", lane)
     return came if came.type == seat.type else _bitcast(ir, came, seat.type)
+
+
+def receive_field(ir: Builder, position: int, type: Type) -> Value:
+    """A constant that is written into finished code: to LLVM the address of something absolute, which may be anything,
+    even null (extern_weak) and that of another one."""
+    name = f"@{FIELD}{position}"
+    ir.declarations.add(f"{name} = extern_weak {GLOBAL} global i8, align 1, !absolute_symbol !1")
+    bits = ir.emit(I64, f"ptrtoint ptr {GLOBAL} {name} to i64", lane=False)
+    if type.dwords == 1:
+        bits = ir.emit(I32, f"trunc i64 {bits.text} to i32", lane=False)
+    return Value(type, bits.text, lane=False) if _carrier(type) == type else _bitcast(ir, bits, type)
 
 
 def return_type(seats: list[Seat]) -> str:

@@ -6,6 +6,7 @@ middle of somebody else's kernel (stack, calls, absolute addresses, the end of t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import accumulate
 
 from luthier_py.errors import Unsupported
@@ -14,7 +15,8 @@ from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action
 from luthier_py.jit.convention import Seat
 from luthier_py.jit.exec_mask import follow_exec
-from luthier_py.jit.payload import Payload, Slot
+from luthier_py.jit.object import Code
+from luthier_py.jit.payload import Hole, Payload, Slot
 from luthier_py.tool.hook import Hook, Lanes
 
 VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS
@@ -26,10 +28,12 @@ REFUSED = (
 
 
 def payload(
-    hook: Hook, code: bytes, params: tuple[Seat, ...], results: tuple[Seat, ...], isa: InstructionSet
+    hook: Hook, code: Code, params: tuple[Seat, ...], results: tuple[Seat, ...], isa: InstructionSet
 ) -> Payload:
     """Check and describe the code of ``hook``."""
-    instrs = without_last_wait(without_prologue(decoded(code, isa)))
+    everything = decoded(code.code, isa)
+    begun = without_prologue(everything)
+    instrs = without_last_wait(begun)
     _check(hook, instrs)
     if hook.lanes is Lanes.ACTIVE and not follow_exec(instrs, isa.wave_size).restored:
         message = "may change which lanes are active; simplify its control flow"
@@ -44,7 +48,17 @@ def payload(
         reads=reads,
         writes=writes,
         needs_lane=hook.lanes is Lanes.ACTIVE and _needs_lane(instrs, results),
+        holes=tuple(_holes(code, everything, len(everything) - len(begun))),
     )
+
+
+def _holes(code: Code, instrs: tuple[Inst, ...], left_out: int) -> Iterator[Hole]:
+    """Places as instructions; their numbers count from what is left of the beginning."""
+    ends = {end: number for number, end in enumerate(accumulate(inst.size_bytes for inst in instrs))}
+    for place in code.places:
+        number = ends[place.offset + 4]
+        assert instrs[number].literal is not None
+        yield Hole(number - left_out, place.position, place.added, place.high)
 
 
 def decoded(code: bytes, isa: InstructionSet) -> tuple[Inst, ...]:

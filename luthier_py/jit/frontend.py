@@ -15,13 +15,14 @@ from luthier_py.jit.convention import Seat
 from luthier_py.jit.scope import Differs, Scope
 from luthier_py.jit.source import source_of
 from luthier_py.jit.statements import Statements, context
-from luthier_py.tool.edits import Constant
+from luthier_py.tool.edits import Constant, Field
 from luthier_py.tool.hook import Hook, Lanes
 from luthier_py.tool.types import BOOL
 
 # Code goes inline at every place of a hook: small goes before unrolled.
 # !0 is for metadata that says no more than that it is there.
-TAIL = ('attributes #0 = { nounwind optsize "no-jump-tables"="true" }', "!0 = !{}")
+# !1 is the range of what a field may hold: anything.
+TAIL = ('attributes #0 = { nounwind optsize "no-jump-tables"="true" }', "!0 = !{}", "!1 = !{i64 -1, i64 -1}")
 MAX_DWORDS = 16  # of all parameters, or of all results, in one register file
 
 
@@ -35,7 +36,7 @@ class HookIr:
     results: tuple[Seat, ...]  # in the hook's order
 
 
-def hook_ir(hook: Hook, constants: tuple[Constant | None, ...], wave_size: int) -> HookIr:
+def hook_ir(hook: Hook, constants: tuple[Constant | Field | None, ...], wave_size: int) -> HookIr:
     """Compile a hook; HookError names what is not device Python."""
     runtime = [position for position, value in enumerate(constants) if value is None]
     params = convention.seat_parameters(hook.signature, runtime)
@@ -58,7 +59,7 @@ def module(hooks: list[HookIr]) -> str:
 
 
 def _function(
-    hook: Hook, constants: tuple[Constant | None, ...], wave_size: int, params: list[Seat], results: list[Seat],
+    hook: Hook, constants: tuple[Constant | Field | None, ...], wave_size: int, params: list[Seat], results: list[Seat],
     differs: Differs,
 ) -> tuple[str, frozenset[str]]:
     ir, signature = Builder(), hook.signature
@@ -66,7 +67,8 @@ def _function(
     shared = context(ir, differs, wave_size, single)
     given = {seat.position: convention.receive(ir, seat, signature.parameters[seat.position].lane) for seat in params}
     values = [
-        given[i] if number is None else constant(parameter.type, number)
+        given[i] if number is None else convention.receive_field(ir, i, parameter.type)
+        if isinstance(number, Field) else constant(parameter.type, number)
         for i, (parameter, number) in enumerate(zip(signature.parameters, constants, strict=True))
     ]
     slots = tuple(ir.alloca(result.type) for result in signature.results)

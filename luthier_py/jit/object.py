@@ -1,22 +1,59 @@
-"""The relocatable objects that LLVM emits: code of each function by name.
+"""The relocatable objects that LLVM emits: code of each function by name, and where constants are to be written.
 
-In: an ELF64 little-endian relocatable. Out: bytes. Invariant: code that needs a relocation is refused, since
-nothing would apply it.
+In: an ELF64 little-endian relocatable. Out: Code. Invariant: code that needs another relocation than halves of fields'
+numbers is refused, since nothing would apply it.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from luthier_py.errors import Unsupported
 
+FIELD = "field"  # names of symbols that stand for constants, before the number of the parameter
+
 _SECTION = struct.Struct("<IIQQQQIIQQ")  # name type flags address offset size link info align entry_size
 _SYMBOL = struct.Struct("<IBBHQQ")       # name info other section value size
+_RELOCATION = struct.Struct("<QII")      # offset type symbol; what is to be added stands in the code
 _SYMTAB, _RELA, _REL = 2, 4, 9
 _FUNCTION = 2
+_LOW, _HIGH = 1, 2  # R_AMDGPU_ABS32_LO, R_AMDGPU_ABS32_HI
+_COUNT = struct.Struct("<I")
+_PLACE = struct.Struct("<IIq?")
 
 
-def functions(data: bytes) -> dict[str, bytes]:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A dword of code: a half of the constant for the parameter at ``position``, plus ``added``."""
+
+    offset: int
+    position: int
+    added: int
+    high: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One function."""
+
+    code: bytes
+    places: tuple[Place, ...] = ()
+
+    def packed(self) -> bytes:
+        """As bytes, to be kept."""
+        places = (_PLACE.pack(p.offset, p.position, p.added, p.high) for p in self.places)
+        return b"".join((_COUNT.pack(len(self.places)), *places, self.code))
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> Code:
+        (count,) = _COUNT.unpack_from(data)
+        end = _COUNT.size + count * _PLACE.size
+        return cls(data[end:], tuple(Place(*row) for row in _PLACE.iter_unpack(data[_COUNT.size : end])))
+
+
+def functions(data: bytes) -> dict[str, Code]:
     """Code of every function symbol."""
     (offset,) = struct.unpack_from("<Q", data, 0x28)
     (count,) = struct.unpack_from("<H", data, 0x3C)
@@ -26,15 +63,30 @@ def functions(data: bytes) -> dict[str, bytes]:
         if kind != _SYMTAB:
             continue
         names = sections[link][4]
-        for entry in range(at, at + size, _SYMBOL.size):
-            name, info, _, section, value, length = _SYMBOL.unpack_from(data, entry)
+        symbols = [_SYMBOL.unpack_from(data, entry) for entry in range(at, at + size, _SYMBOL.size)]
+        texts = [_string(data, names + symbol[0]) for symbol in symbols]
+        wanted = {section for _, info, _, section, _, _ in symbols if info & 0xF == _FUNCTION}
+        places = {section: list(_places(data, sections, section, texts)) for section in wanted}
+        for text, (_, info, _, section, value, length) in zip(texts, symbols, strict=True):
             if info & 0xF != _FUNCTION:
                 continue
-            if any(s[1] in (_RELA, _REL) and s[7] == section for s in sections):
-                raise Unsupported("a hook needs constant data or code outside of itself; simplify it")
             start = sections[section][4] + value
-            code[_string(data, names + name)] = data[start : start + length]
+            own = (p for p in places[section] if value <= p.offset < value + length)
+            moved = tuple(Place(p.offset - value, p.position, p.added, p.high) for p in own)
+            code[text] = Code(data[start : start + length], moved)
     return code
+
+
+def _places(data: bytes, sections: list[tuple[int, ...]], section: int, symbols: list[str]) -> Iterator[Place]:
+    for _, kind, _, _, at, size, _, info, _, _ in sections:
+        if kind not in (_RELA, _REL) or info != section:
+            continue
+        for offset, what, symbol in _RELOCATION.iter_unpack(data[at : at + size]) if kind == _REL else [(0, 0, 0)]:
+            name = symbols[symbol]
+            if not name.startswith(FIELD) or what not in (_LOW, _HIGH):
+                raise Unsupported("a hook needs constant data or code outside of itself; simplify it")
+            (added,) = struct.unpack_from("<i", data, sections[section][4] + offset)
+            yield Place(offset, int(name.removeprefix(FIELD)), added, what == _HIGH)
 
 
 def _string(data: bytes, at: int) -> str:

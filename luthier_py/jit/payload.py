@@ -6,10 +6,11 @@ branches stay inside or lead to its end, and ``writes`` is everything that it ma
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, field
 
 from luthier_py.isa import Inst, Reg, RegSet
-from luthier_py.tool import Constant, Hook, Insertion
+from luthier_py.tool import Arg, Constant, Field, Hook, Insertion, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +23,32 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class PayloadKey:
-    """What a payload depends on, within one target: the hook and its compile-time arguments."""
+    """What a payload depends on, within one target: the hook and the constants that are compiled in."""
 
     hook: Hook
-    constants: tuple[Constant | None, ...]
+    constants: tuple[Constant | Field | None, ...]
     text: str = field(init=False, repr=False)  # of the constants: 0.0 and -0.0 are equal, but not the same
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "text", repr(self.constants))
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """The literal dword at the end of instruction number ``instr``: a half of the bits of a constant argument (the low
+    one, or the ``high`` one), after ``added`` was added to them."""
+
+    instr: int
+    position: int  # of the parameter
+    added: int
+    high: bool
+
+    def filled(self, hook: Hook, args: tuple[Arg, ...]) -> int:
+        """The dword in a call with these arguments."""
+        type, number = hook.signature.parameters[self.position].type, args[self.position]
+        assert isinstance(type, Scalar) and isinstance(number, (int, float))
+        bits = int.from_bytes(struct.pack(type.letter, number), "little") + self.added
+        return bits >> (32 if self.high else 0) & 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +62,7 @@ class Payload:
     writes: RegSet
     needs_lane: bool            # its scalar results or branches are wrong when no lane is active
     frame_bytes: int = 0        # of stack
+    holes: tuple[Hole, ...] = ()
 
 
 def payload_key(insertion: Insertion) -> PayloadKey:

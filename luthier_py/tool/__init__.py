@@ -4,7 +4,7 @@ from luthier_py.tool.base import LaunchResult, Tool, visit
 from luthier_py.tool.counting import Counted, Counting, Following, Region, Stretch
 from luthier_py.tool.data import as_data, encoded, json_text
 from luthier_py.tool.discover import load_tool, made_tool, tools
-from luthier_py.tool.edits import Arg, Constant, Destination, Edits, Insertion, Place, Refusal, RuntimeArg, Turn
+from luthier_py.tool.edits import Arg, Constant, Destination, Edits, Field, Insertion, Place, Refusal, RuntimeArg, Turn
 from luthier_py.tool.hook import Device, Hook, Lanes, Parameter, Signature, device, hook
 from luthier_py.tool.intrinsic import Effects, Intrinsic, Ir, Operand, Result, Value, intrinsic, intrinsics
 from luthier_py.tool.mutator import Mutator
@@ -38,7 +38,7 @@ from luthier_py.tool.variables import Element, Variable, WaveVariable
 __all__ = [
     "BOOL", "COUNT_WARP_LEVEL", "EVERY_TOOL", "EXCLUDE_PRED_OFF", "F32", "F64", "I32", "I64", "LAUNCHES", "OUTPUT",
     "U32", "U64", "Arg", "Constant", "Counted", "Counting", "Destination", "Device", "Edits", "Effects", "Element",
-    "Following", "Hook", "Insertion", "Intrinsic", "Ir", "Kind", "Lane", "LaneType", "Lanes", "LaunchResult",
+    "Field", "Following", "Hook", "Insertion", "Intrinsic", "Ir", "Kind", "Lane", "LaneType", "Lanes", "LaunchResult",
     "Mutator", "Operand", "Option", "Parameter", "Place", "Pointer", "Refusal", "Region", "Result", "RuntimeArg",
     "Scalar", "Selection", "Signature", "Stretch", "Tool", "Turn", "Type", "Value", "Variable", "WaveVariable",
     "as_data", "bool_", "device", "encoded", "f32", "f64", "hook", "i32", "i64", "intrinsic", "intrinsics",

@@ -29,6 +29,12 @@ class Place(Enum):
     AFTER = "after"
 
 
+class Field(Enum):
+    """Stands for a constant that is not compiled in: each call writes its own number into the code."""
+
+    FIELD = "field"
+
+
 class Turn(IntEnum):
     """Which calls at one point run first: those that begin a wave or function, then others, then those that end it."""
 
@@ -50,6 +56,7 @@ class Insertion:
     into: tuple[Destination, ...]      # one per result
     order: int
     turn: Turn = Turn.BODY
+    fields: frozenset[int] = frozenset()  # parameters whose constants are not compiled in
 
     @property
     def rank(self) -> tuple[Turn, int]:
@@ -67,9 +74,12 @@ class Insertion:
         return tuple(arg for arg in self.args if isinstance(arg, (Reg, Variable, Element, WaveVariable)))
 
     @property
-    def constants(self) -> tuple[Constant | None, ...]:
-        """One per parameter; None where the argument is known only at run time."""
-        return tuple(arg if isinstance(arg, (int, float)) else None for arg in self.args)
+    def constants(self) -> tuple[Constant | Field | None, ...]:
+        """What is compiled, one per parameter; None where the argument is known only at run time."""
+        return tuple(
+            Field.FIELD if position in self.fields else arg if isinstance(arg, (int, float)) else None
+            for position, arg in enumerate(self.args)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ signature is legal device code; the body is looked at only when it is compiled (
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum
 from types import FunctionType, GenericAlias
@@ -50,6 +50,8 @@ class Hook:
     function: FunctionType
     lanes: Lanes
     signature: Signature
+    folded: frozenset[int] | None = None
+    """Parameters whose constants are compiled in; None where that depends on how many there are."""
 
     @property
     def name(self) -> str:
@@ -78,12 +80,18 @@ class Device:
 @overload
 def hook(function: Callable[..., Any], /) -> Hook: ...
 @overload
-def hook(*, lanes: str = "active") -> Callable[[Callable[..., Any]], Hook]: ...
-def hook(function: Callable[..., Any] | None = None, /, *, lanes: str = "active") -> Any:
-    """Mark a function as a hook: ``@hook`` or ``@hook(lanes="one")``; see Lanes."""
+def hook(*, lanes: str = "active", fold: bool | Collection[str] | None = None) -> Callable[..., Hook]: ...
+def hook(
+    function: Callable[..., Any] | None = None, /, *, lanes: str = "active", fold: bool | Collection[str] | None = None
+) -> Any:
+    """Mark a function as a hook: ``@hook`` or ``@hook(lanes="one")``; see Lanes.
+
+    ``fold``: which constants are compiled into the code, all, none, or those of some parameters. The others are written
+    into finished code, so that calls share it. By default a few different ones are folded, and many are not.
+    """
     if function is None:
-        return lambda later: _hook(later, lanes)
-    return _hook(function, lanes)
+        return lambda later: _hook(later, lanes, fold)
+    return _hook(function, lanes, fold)
 
 
 if TYPE_CHECKING:
@@ -116,7 +124,7 @@ def namespace(function: FunctionType) -> dict[str, Any]:
     return {**function.__globals__, **enclosing}
 
 
-def _hook(function: Callable[..., Any], lanes: str) -> Hook:
+def _hook(function: Callable[..., Any], lanes: str, fold: bool | Collection[str] | None) -> Hook:
     plain = _plain(function, "hook")
     names = [lane.value for lane in Lanes]
     if lanes not in names:
@@ -129,7 +137,17 @@ def _hook(function: Callable[..., Any], lanes: str) -> Hook:
                             f"Lane[{parameter.type}]: declare {parameter.type}")
     if any(result.type == BOOL for result in signature.results):
         raise HookError(f"{place_of(plain)}: a hook cannot return bool_; return u32(condition)")
-    return Hook(plain, chosen, signature)
+    return Hook(plain, chosen, signature, _folded(plain, signature, fold))
+
+
+def _folded(function: FunctionType, signature: Signature, fold: bool | Collection[str] | None) -> frozenset[int] | None:
+    if fold is None:
+        return None
+    names = [parameter.name for parameter in signature.parameters]
+    wanted = (names if fold else []) if isinstance(fold, bool) else list(fold)
+    if unknown := [name for name in wanted if name not in names]:
+        raise HookError(f"{place_of(function)}: fold={fold!r}: the hook has no parameter {unknown[0]}")
+    return frozenset(map(names.index, wanted))
 
 
 def _plain(function: object, marker: str) -> FunctionType:

@@ -21,6 +21,7 @@ from luthier_py.tool.arguments import argument, destination
 from luthier_py.tool.author import caller
 from luthier_py.tool.counting import Counted, Counting, Region, Stretch, counting
 from luthier_py.tool.edits import Arg, Destination, Edits, Insertion, Place, Refusal, Turn
+from luthier_py.tool.folding import with_fields
 from luthier_py.tool.hook import Hook, Lanes
 from luthier_py.tool.selection import Selection
 from luthier_py.tool.variables import Element, Variable, WaveVariable
@@ -260,7 +261,7 @@ class Mutator:
         used = [value for i in self._insertions for value in (*i.args, *i.into)]
         globals_used = [v.variable if isinstance(v, Element) else v for v in used if isinstance(v, (Element, Variable))]
         return Edits(
-            tuple(self._insertions),
+            with_fields(self._insertions),
             _once([*variables, *globals_used]),
             _once([*wave_variables, *(v for v in used if isinstance(v, WaveVariable))]),
             tuple(self._refused.values()),

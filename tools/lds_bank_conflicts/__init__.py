@@ -44,7 +44,7 @@ class LdsBankConflicts(Tool):
     worst = Option(10, help="instructions in the plot")
     sources = Option(".", help="folder of the sources that the page shows; nothing outside of it is read")
 
-    @hook
+    @hook(fold=True)  # it has other code for each shape of access
     def access(
         counters: ptr[u64], address: Lane[u32], low: u32, passes: u32, dwords: u32, bank_bits: u32, address_bits: u32,
         shared: u32, parity0: u32, parity1: u32, parity2: u32,
