@@ -8,6 +8,7 @@
 # make lint    ruff, and mypy over the package with its tools, intrinsics and samples
 # make fuzz    damaged objects, bundles, tools, command lines and random kernels, SECONDS=600 JOBS=2 SEED=1 or MUTANTS=100000
 # make damage  50,000 single damages of instrumented copies, refused by the proof or not: ARGS="--count 5000 --seed 2"
+# make mutations  lines of our own source made wrong, one at a time: the fast tests must notice (hours)
 # make bench   speed of the emulator and of instrumentation
 # make programs compile the HIP programs of tests/programs into build/programs (needs clang-22 and HIP's headers)
 # make soak    a million launches and 2,000 module loads under a tool: does memory grow? (ten minutes on an idle machine)
@@ -21,7 +22,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-isa test-reference test-stacks compare test-cupy lint fuzz damage bench programs soak docs studies samples clean
+.PHONY: demo test test-isa test-reference test-stacks compare test-cupy lint fuzz damage mutations bench programs soak docs studies samples clean
 
 demo: .venv/installed
 	$(BIN)/luthier demo
@@ -68,6 +69,9 @@ fuzz: .venv/installed-test
 
 damage: .venv/installed-test
 	$(BIN)/python benchmarks/proof.py --jobs $(JOBS) --output build/damage/table.md $(ARGS)
+
+mutations: .venv/installed-test
+	$(BIN)/python tests/mutations/run.py --jobs $(JOBS) --output build/mutations.md $(ARGS)
 
 bench: .venv/installed
 	set -e; for benchmark in $(filter-out benchmarks/proof.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$benchmark; done

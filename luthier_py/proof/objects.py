@@ -212,10 +212,13 @@ def _check_hashes(elf: Elf) -> None:
     strings = elf.content(elf.sections[elf.sections[index].link])
     names = [strings[row[0]:max(strings.find(b"\0", row[0]), 0)] for row in SYMBOL.iter_unpack(rows)]
     defined = [k for k, row in enumerate(SYMBOL.iter_unpack(rows)) if k and row[3]]
-    if table is not None:
-        _check_hash(elf.content(elf.sections[table]), names, defined)
-    if gnu is not None:
-        _check_gnu_hash(elf.content(elf.sections[gnu]), names, defined)
+    try:
+        if table is not None:
+            _check_hash(elf.content(elf.sections[table]), names, defined)
+        if gnu is not None:
+            _check_gnu_hash(elf.content(elf.sections[gnu]), names, defined)
+    except (IndexError, ZeroDivisionError, struct.error):
+        raise _fail("a hash table of it is broken") from None
 
 
 def _check_hash(content: bytes, names: list[bytes], defined: list[int]) -> None:

@@ -31,7 +31,7 @@ from luthier_py.errors import LuthierError
 FAMILIES = {"bytes": 46, "insertion": 44, "payload": 10}
 """What is damaged, and how many of 100 trials are such. ``insertion``: what links the copy to the outside, too."""
 TRIES = 30
-JUDGED = 0.03  # of the refused ones: how many would have done harm
+JUDGED = 0.02  # of the refused ones: how many would have done harm
 MEMORY_BYTES = 12 << 30  # of a process, most of it only reserved
 UNKNOWN = "the emulator does not know"  # an instruction: nothing is shown then
 

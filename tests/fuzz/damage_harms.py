@@ -94,8 +94,6 @@ INSERTED: dict[str, tuple[str, ...]] = {
     "an accumulator": ("v_accvgpr_write_b32 {a}, {v}", "v_accvgpr_write_b32 {a}, 0"),
     "a register that a load still owes": ("v_mov_b32 {owed}, 0",),
 }
-HARMLESS = ("s_sleep", "s_setprio")
-"""Of these, what no application's memory shows: waiting, and who goes first."""
 
 
 def inserted(spellings: tuple[str, ...], copy: Copy, rng: random.Random) -> Damaged | None:

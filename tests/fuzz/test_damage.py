@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from damage import damaged, harm
+from damage import damaged, harm, trial
 from damage_bytes import DAMAGES
 from damage_copy import Damaged, check, copy_of
 from damage_harms import HARMS, assembled
@@ -65,3 +65,11 @@ def test_every_kind_of_damage_is_possible() -> None:
             if kind not in found and any(damage(copy_of(one), rng) is not None for _ in range(12)):
                 found.add(kind)
     assert {*DAMAGES, *HARMS} - found == set()
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_nothing_harmful_is_missed(name: str) -> None:
+    one = subject(name)
+    assert one is not None
+    trials = [each for number in range(12) if (each := trial(SEED, number, one)) is not None]
+    assert not [each for each in trials if each.missed or each.refused.startswith("crash")]

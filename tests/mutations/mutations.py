@@ -31,17 +31,15 @@ def _of(file: str, *pairs: tuple[str, str]) -> tuple[Mutation, ...]:
 MUTATIONS: tuple[Mutation, ...] = (
     *_of(
         "analysis/liveness.py",
-        ("state: live & summary.keeps | vector_reads if state.active else live | summary.wave_reads",
-         "state: live & summary.keeps | vector_reads"),
-        ("end.scalars & summary.keeps | reads | EXEC_BITS, vectors)", "end.scalars & summary.keeps | reads, vectors)"),
-        ("reads = reads & ~each.kills | each.reads", "reads = (reads | each.reads) & ~each.kills"),
-        ("live = everything(isa) & owned[node.function] if node.index in graph.leaves else EXEC_BITS",
-         "live = EXEC_BITS"),
+        ("if active else live | wave_reads", "if True else live | wave_reads"),
+        ("| reads & SCALARS | EXEC_BITS, vectors)", "| reads & SCALARS, vectors)"),
+        ("live = effects.owned[node.function] if node.index in self.graph.leaves else EXEC_BITS", "live = EXEC_BITS"),
         ("return Flowing(a.scalars | b.scalars,", "return Flowing(a.scalars & b.scalars,"),
-        ("each._replace(reads=each.reads | pack(reads[instr]))", "each._replace(reads=pack(reads[instr]))"),
+        ("found[place]._replace(reads=found[place].reads | regs)", "found[place]._replace(reads=regs)"),
     ),
     *_of(
         "analysis/effects.py",
+        ("reads |= (read | kills) ^ kills", "reads |= read & ~kills & ~kill"),
         ("pack(inst.writes - inst.partial_writes)", "pack(inst.writes)"),
         ("wave_reads = reads & ~SCALARS\n    elif OpFlag.READS_OTHER", "wave_reads = 0\n    elif OpFlag.READS_OTHER"),
         ("not state.some_lane", "state.some_lane"),
@@ -58,7 +56,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("return Counter.LGKM not in op.counters", "return True"),
         ("counter is Counter.LGKM and OpFlag.LDS in op.flags", "counter is Counter.LGKM"),
         ("written | pack(inst.reads) if counter is Counter.EXP else written", "written"),
-        ("(0, *queue.ages)", "queue.ages"),
+        ("ages = [regs, *(", "ages = [*("),
         ("x.unordered | y.unordered", "x.unordered & y.unordered"),
         ("if queue.unordered & wanted:", "if queue.unordered and not wanted:"),
     ),
@@ -73,7 +71,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "analysis/lanes.py",
         ("return LaneState(known, value), LaneState(known, value | EXEC_BIT)", "return (LaneState(known, value),)"),
         ("known & ~mask if bit is None else known | mask", "known | mask"),
-        ("return None if source == UNKNOWN else int(source != ZERO)", "return int(source != ZERO)"),
+        ("if source >= 0 and state.known >> source & 1 else None", "if source >= 0 else None"),
     ),
     *_of(
         "analysis/cfg.py",
@@ -84,7 +82,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *_of(
         "analysis/registers.py",
         ("found.get(function, SCALARS) | regs", "regs"),
-        ("masks[0] |= reads.sgpr | writes.sgpr", "masks[0] |= writes.sgpr"),
+        ("distinct.masks.reads[kind] | distinct.masks.writes[kind]", "distinct.masks.writes[kind]"),
     ),
     *_of(
         "analysis/float_mode.py",
@@ -106,8 +104,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *_of(
         "inject/clauses.py",
         ("size -= item.stop - item.start", "size -= 0"),
-        ("            if item.inserted:\n                return False",
-         "            if False:\n                return False"),
+        ('elif isinstance(item, Run) or (isinstance(item, Single) and item.inserted):', "elif False:"),
     ),
     *_of(
         "inject/relax.py",
@@ -175,5 +172,31 @@ MUTATIONS: tuple[Mutation, ...] = (
         "link/grow.py",
         ('".kernarg_segment_size": "kernarg_size",', ""),
         ("names += [symbol.name.encode() for _, symbol in symbols[index]]", "pass"),
+    ),
+    *_of(
+        "proof/runs.py",
+        ("if now.get(MODE) != (\"reg\", MODE):", "if False:"),
+        ("if len(arrived) != 1:", "if not arrived:"),
+        ("if not computes(inst.op):", "if False:"),
+        ("lost = now.far & live.inactive | (now.far & live.active)", "lost = now.far & live.active"),
+        ("if left := owed(now.pending) & ~owed(duty.pending):", "if left := 0:"),
+        ("a.near | b.near, a.far | b.far", "a.near | b.near, a.far & b.far"),
+        ("if not right:\n", "if False:\n"),
+        ("needed = live.active | self.tool.homes", "needed = live.active"),
+    ),
+    *_of(
+        "proof/objects.py",
+        ("if old[at:start] != new[at:start]:", "if False:"),
+        ("if not counts or new[key] < old[key]:", "if not counts:"),
+        ("if clone.entry != entry or before.replace(**grown).raw != after.raw:", "if clone.entry != entry:"),
+        ("if symbol.name not in wanted or symbol.name in before:", "if symbol.name in before:"),
+    ),
+    *_of(
+        "proof/payloads.py",
+        ("raise _refused(isa, payload, inst, \"leaves its own code\")", "target = 0"),
+    ),
+    *_of(
+        "proof/pending.py",
+        ("else (young, mixed | regs)", "else (young, mixed)"),
     ),
 )

@@ -9,7 +9,7 @@ import pytest
 
 from luthier_py.errors import CheckFailed
 from luthier_py.isa import EXEC, OpFlag, RegSet, sgpr
-from luthier_py.loader import load
+from luthier_py.loader import SectionType, load
 from luthier_py.pipeline import instrument
 from luthier_py.proof import prove
 from luthier_py.samples import sample
@@ -186,3 +186,13 @@ def test_declared_writes_are_allowed_and_others_are_not(tmp_path):
         replace(f, calls=tuple(replace(call, into=(sgpr(90),)) for call in f.calls)) for f in claim.functions)
     with pytest.raises(CheckFailed, match="not restored"):
         prove(made.obj.data, made.data, replace(claim, functions=functions))
+
+
+@pytest.mark.parametrize("buckets", [0, 1 << 30])
+def test_a_broken_hash_table_is_refused(buckets):
+    made = instrument(sample("vector_add").path.read_bytes(), load_tool("instr_count"))
+    elf = load(made.data).elf
+    at = elf.sections[elf.find(SectionType.HASH)].offset
+    data = made.data[:at] + buckets.to_bytes(4, "little") + made.data[at + 4 :]
+    with pytest.raises(CheckFailed, match="hash"):
+        prove(made.obj.data, data, made.patched.claim)
