@@ -6,9 +6,12 @@ In: the text of the repository; nothing is imported. docs/architecture.md says w
 from __future__ import annotations
 
 import ast
+import gzip
+import json
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +230,63 @@ def test_targets_are_named_in_isa_only() -> None:
     """Code, strings and comments: a fact about a target is a row of isa.target."""
     outside = [path for path in sources("luthier_py") if room_of(path) != "isa"]
     assert [name_of(path) for path in outside if re.search(r"gfx\d", path.read_text(), re.IGNORECASE)] == []
+
+
+@cache
+def instruction_names() -> frozenset[str]:
+    """Mnemonics and names of operations, of all targets."""
+    header, *lines = gzip.decompress((PACKAGE / "isa" / "tables" / "records.json.gz").read_bytes()).decode().split("\n")
+    rows = [json.loads(line) for line in lines[json.loads(header)["shapes"] :]]
+    mnemonics = {re.split(r"\W", row[1])[0] for row in rows}
+    return frozenset(mnemonics | {re.sub(r"_(e32|e64|dpp|sdwa)$", "", name) for name in mnemonics} |
+                     {row[2] for row in rows})
+
+
+def names_instructions(tree: ast.Module) -> Iterator[str]:
+    """Strings that are names of instructions, or beginnings of some."""
+    texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    families = re.compile(r"(S|V|DS|GLOBAL|FLAT|BUFFER|SCRATCH|IMAGE)_([A-Z0-9_]*_)?")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in texts:
+            if node.value in instruction_names() or families.fullmatch(node.value):
+                yield f"{node.lineno}: {node.value}"
+
+
+def takes_names_apart(tree: ast.Module) -> Iterator[str]:
+    """Uses of an operation's name other than as a whole: compared, cut, or asked for its beginning."""
+    for node in ast.walk(tree):
+        used: list[ast.expr] = []
+        if isinstance(node, ast.Compare):
+            used = [node.left, *node.comparators]
+        elif isinstance(node, ast.Attribute | ast.Subscript):
+            used = [node.value]
+        for each in used:
+            if isinstance(each, ast.Attribute) and each.attr in ("base", "mnemonic") and \
+                    isinstance(each.value, ast.Attribute | ast.Name) and \
+                    getattr(each.value, "attr", getattr(each.value, "id", "")) == "op":
+                yield f"{node.lineno}: {ast.unparse(node)}"
+
+
+TEXT_FOR_USERS = {"s_trap"}  # a fault's name
+
+
+def test_instructions_are_named_in_isa_only() -> None:
+    """What a room asks of an instruction is a flag or a field of its row, or its meaning; texts may show its name."""
+    wrong = []
+    for path in sources("luthier_py"):
+        if room_of(path) == "isa":
+            continue
+        tree = ast.parse(path.read_text())
+        found = [*names_instructions(tree), *takes_names_apart(tree)]
+        wrong += [f"{name_of(path)}:{each}" for each in found if each.split(": ", 1)[1] not in TEXT_FOR_USERS]
+    assert wrong == []
+
+
+def test_names_of_instructions_are_found() -> None:
+    code = 'x = isa.make("s_mov_b32", 1)\ny = inst.op.base.startswith("V_CMP")\nz = op.base == y, "V_MFMA_", "s_none"'
+    tree = ast.parse(code)
+    assert [each.split(": ")[1] for each in names_instructions(tree)] == ["s_mov_b32", "V_MFMA_"]
+    assert len(list(takes_names_apart(tree))) == 2
 
 
 def test_names_say_what_a_thing_is() -> None:

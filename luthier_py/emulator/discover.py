@@ -13,8 +13,11 @@ from dataclasses import dataclass
 
 from luthier_py.errors import Malformed
 from luthier_py.isa.instruction import Inst, OpFlag
+from luthier_py.isa.registers import RegFile
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import DEBUG_TRAP, INTERRUPT_MESSAGE, Action
+from luthier_py.isa.semantics.readers.evaluate import evaluate
+from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, constant
 
 _ENDS = (Action.SLEEP, Action.BARRIER, Action.GRID_BARRIER, Action.SETREG)
 _STOPS = OpFlag.TERMINATOR | OpFlag.CALL | OpFlag.BARRIER | OpFlag.END
@@ -60,24 +63,30 @@ def direct_calls(blocks: list[CodeBlock]) -> set[int]:
     found = set()
     for block in blocks:
         known: dict[int, int] = {}  # scalar register -> dword
-        carry = 0
         for pc, inst in block.insts:
-            base = inst.op.base
-            first, second, *_ = *(operand.reg for operand in inst.operands), None, None
-            if base == "S_CALL_B64":
+            flags, source = inst.op.flags, inst.find("src0")
+            if OpFlag.CALL in flags and OpFlag.INDIRECT not in flags:
                 found.add(inst.branch_target(pc) or 0)
-            elif base == "S_SWAPPC_B64" and second is not None and {second.index, second.index + 1} <= known.keys():
-                found.add(known[second.index] | known[second.index + 1] << 32)
-            if base in ("S_ADD_U32", "S_ADDC_U32") and first is not None and first == second:
-                total = known.get(first.index, 0) + inst.operands[2].value + (carry if base == "S_ADDC_U32" else 0)
-                if first.index in known and inst.operands[2].reg is None:
-                    known[first.index], carry = total & 0xFFFFFFFF, total >> 32
-                    continue
-            known = {index: value for index, value in known.items() if not inst.writes.sgpr >> index & 1}
-            if base == "S_GETPC_B64" and first is not None:
-                after = pc + inst.size_bytes
-                known |= {first.index: after & 0xFFFFFFFF, first.index + 1: after >> 32}
+            elif OpFlag.CALL in flags and source is not None and source.reg is not None:
+                pair = [known.get(source.reg.index + half) for half in (0, 1)]
+                found |= {pair[0] | pair[1] << 32} if pair[0] is not None and pair[1] is not None else set()
+            known = _known_after(inst, pc + inst.size_bytes, known)
     return found
+
+
+def _known_after(inst: Inst, after: int, known: dict[int, int]) -> dict[int, int]:
+    """Scalar registers whose value is worked out; ``after``: the address of what comes next."""
+    kept = {index: value for index, value in known.items() if not inst.writes.sgpr >> index & 1}
+    if OpFlag.GETS_PC in inst.op.flags and (pair := inst["sdst"].reg) is not None:
+        return kept | {pair.index: after & 0xFFFFFFFF, pair.index + 1: after >> 32}
+    if not any(inst.reads.sgpr >> index & 1 for index in known):
+        return kept
+
+    def read(file: RegFile, index: int) -> Known:
+        return constant(known[index]) if file is RegFile.SGPR and index in known else UNIFORM
+
+    return kept | {index: result.constant for (file, index), result in evaluate(inst, read).items()
+                   if file is RegFile.SGPR and isinstance(result, Number) and result.constant is not None}
 
 
 def traps(inst: Inst) -> bool:

@@ -14,7 +14,6 @@ from luthier_py.emulator.operands import field, row_of
 from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst
-from luthier_py.isa.semantics import rows
 from luthier_py.isa.semantics.algebra import F16, F32, F64, I8, I32, U8, U16, U32, U64, Type, Value, concat, fma
 from luthier_py.isa.semantics.floats import flush_denormals
 from luthier_py.isa.semantics.matrix import WAVE, Matrix
@@ -37,7 +36,7 @@ def matrix(w: WaveCode, inst: Inst, shape: Matrix) -> None:
     else:
         pointers.append(_place(w, inst, "src2"))
     arguments = [("ptr", pointer) for pointer in (*pointers, _place(w, inst, "vdst"))]
-    function = "matrix_" + inst.op.base.removeprefix("V_MFMA_").lower()
+    function = "matrix_" + shape.name
     if w.settings.half_matrices_flush and shape.kind in ("f16", "bf16"):
         function += _FLUSHED
     w.emitter.support("void", function, [*arguments, ("i64", str(stride))])
@@ -60,7 +59,7 @@ def _constant(w: WaveCode, inst: Inst, shape: Matrix) -> str:
 
 def matrix_function(name: str) -> str:
     """IR of (a, b, c, d, stride of c's rows in bytes)."""
-    shape = rows()["V_MFMA_" + name.removeprefix("luthier_matrix_").removesuffix(_FLUSHED).upper()]
+    shape = Matrix.named(name.removeprefix("luthier_matrix_").removesuffix(_FLUSHED))
     return _MatrixFunction(name, shape, name.endswith(_FLUSHED)).text()
 
 

@@ -14,7 +14,7 @@ from luthier_py.emulator.loads import Addresses
 from luthier_py.emulator.operands import field, read_scalar, row_of
 from luthier_py.emulator.strip import LaneChunk
 from luthier_py.errors import Unsupported
-from luthier_py.isa.instruction import Inst, Operand, OperandKind, OpFlag
+from luthier_py.isa.instruction import Inst, Operand, OperandKind, OpFlag, Space
 from luthier_py.isa.registers import M0, Reg
 from luthier_py.isa.semantics.algebra import F32, U64
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
@@ -117,22 +117,22 @@ def _atomic(access: AccessCode, inst: Inst, row: Atomic) -> None:
 def _flushes(access: AccessCode, inst: Inst, row: Atomic) -> str:
     """Which denormals LDS flushes: the end of the operation's name."""
     mode = access.w.context.mode
-    if inst.op.base.split("_", 1)[0] != "DS" or row.modify is not Modify.ADD or (row.kind, row.bits) != ("f", 32):
+    if OpFlag.LDS not in inst.op.flags or row.modify is not Modify.ADD or (row.kind, row.bits) != ("f", 32):
         return ""
     return "s" * mode.flushes_sources(F32) + "r" * mode.flushes_results(F32)
 
 
 def _vector(access: AccessCode, inst: Inst, move: Move, size: int) -> None:
     """Make the addresses, then move ``size`` bytes for each lane."""
-    family = inst.op.base.split("_", 1)[0]
-    if family == "BUFFER":
+    private = bool(inst.op.spaces & Space.SCRATCH)
+    if OpFlag.FLAT not in inst.op.flags and OpFlag.VMEM in inst.op.flags:
         vector_buffer(access, inst, move, size)
-    elif family == "DS":
+    elif OpFlag.VMEM not in inst.op.flags:
         access.call(move, _lds(access, inst, field(inst, "offset")))
-    elif family == "SCRATCH":
+    elif private and not inst.op.spaces & Space.GLOBAL:
         access.call(move, _scratch(access, inst))
     else:
-        access.call(move, _global(access, inst, "flat" if family == "FLAT" else "far"))
+        access.call(move, _global(access, inst, "flat" if private else "far"))
 
 
 def _lds(access: AccessCode, inst: Inst, offset: int) -> Addresses:

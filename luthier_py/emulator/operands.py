@@ -14,7 +14,17 @@ from luthier_py.emulator.layout import AGPR_ROW
 from luthier_py.emulator.strip import LaneChunk
 from luthier_py.emulator.wave_code import OperandContext
 from luthier_py.errors import Unsupported
-from luthier_py.isa.instruction import SRC_EXECZ, SRC_NULL, SRC_SCC, SRC_VCCZ, Access, Inst, Operand, OperandKind
+from luthier_py.isa.instruction import (
+    SRC_EXECZ,
+    SRC_NULL,
+    SRC_SCC,
+    SRC_VCCZ,
+    Access,
+    Inst,
+    Operand,
+    OperandKind,
+    OpFlag,
+)
 from luthier_py.isa.registers import EXEC, VCC, Reg, RegFile
 from luthier_py.isa.semantics.algebra import (
     F16,
@@ -187,9 +197,9 @@ class ResultWriter:
         self.type = slot.type
         self.count = slot.count
         self.keeps_high = inst.op.partial
-        self.high = bool(inst.op.partial and field(inst, "src0_modifiers") & DESTINATION_HIGH)
-        if inst.op.base.startswith(("V_FMA_MIX", "V_MAD_MIX")):
-            self.high = "MIXHI" in inst.op.base
+        selects = inst.op.partial and inst.op.format != "VOP3P"  # there these bits are the sources'
+        self.high = bool(selects and field(inst, "src0_modifiers") & DESTINATION_HIGH) \
+            or OpFlag.WRITES_HIGH_HALF in inst.op.flags
         self.clamp = bool(field(inst, "clamp"))
         self.omod = field(inst, "omod") if context.scales(slot.type) else 0
         self.sdwa = field(inst, "dst_sel", SDWA_DWORD)

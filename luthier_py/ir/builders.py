@@ -18,15 +18,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from luthier_py.ir.model import Block, Instr, instr_at
-from luthier_py.isa import SCC, Inst, Operand, OperandKind, OpFlag, Reg, RegFile, RegSet, sgpr
+from luthier_py.isa import SCC, Inst, Operand, OpFlag, Reg, RegFile, RegSet, sgpr
 from luthier_py.isa.columns import Columns
+from luthier_py.isa.semantics.readers.evaluate import copies, evaluate
+from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, constant
 
 RETURN_ADDRESS = 30  # s[30:31] at the entry of a function
 KEPT_BY_CALLS = 32   # first SGPR that a caller may rely on after a call
 
 PATIENCE = 32        # visits per block, on average, before nothing is claimed about a function
 
-MOVES = ("S_MOV_B32", "S_MOV_B64")
+_DWORD = 0xFFFFFFFF
 
 OTHER = -1
 RETURNS = 0          # tags: 2 * number + half; chain i has number i + 1
@@ -78,28 +80,41 @@ def _chain(code: Columns, start: int, stop: int) -> Chain | None:
     if pair is None:
         return None
     low, high = sgpr(pair.index), sgpr(pair.index + 1)
+    known = {low.index: getpc.end & _DWORD, high.index: getpc.end >> 32}
     lo: Instr | None = None
     for at in range(start + 1, stop):
         inst = code.inst(at)
-        if lo is None and _adds(inst, "S_ADD_U32", low):
+        if not (inst.reads | inst.writes).overlaps(RegSet.of(pair)) and not (lo and inst.writes.sgpr >> SCC & 1):
+            continue
+        to, number, after = _in_place(inst, known)
+        whole = after.get(low.index, 0) | after.get(high.index, 0) << 32
+        carried = known.get(SCC, 0) if inst.reads.sgpr >> SCC & 1 else 0
+        if to == pair and lo is None and whole == (getpc.end + number) % (1 << 64):
+            return Chain(getpc, add := instr_at(code, at), add, pair, whole)
+        if to == low and lo is None and known[low.index] + number == (after.get(SCC, -1) << 32 | after[low.index]):
             lo = instr_at(code, at)
-        elif lo is None and _adds(inst, "S_ADD_U64", pair):
-            add = instr_at(code, at)
-            return Chain(getpc, add, add, pair, (getpc.end + inst["src1"].value) % (1 << 64))
-        elif lo is not None and _adds(inst, "S_ADDC_U32", high):
-            addend = inst["src1"].value << 32 | lo.inst["src1"].value
-            return Chain(getpc, lo, instr_at(code, at), pair, (getpc.end + addend) % (1 << 64))
-        elif lo is None and inst.op.base == "S_SEXT_I32_I16" and inst["sdst"].reg == inst["src0"].reg == high:
-            continue  # the upper half comes zero-extended on some targets; addresses have no more than 48 bits
-        elif (inst.reads | inst.writes).overlaps(RegSet.of(pair)) or (lo and inst.writes.sgpr >> SCC & 1):
-            return None
+        elif to == high and lo is not None and after[high.index] == (known[high.index] + number + carried) & _DWORD:
+            return Chain(getpc, lo, instr_at(code, at), pair, whole)
+        elif not (to == high and lo is None and after == known):
+            return None  # the upper half comes zero-extended on some targets, and is extended by its sign then
+        known = after
     return None
 
 
-def _adds(inst: Inst, base: str, reg: Reg) -> bool:
-    """Whether ``inst`` adds a constant to ``reg``."""
-    return (inst.op.base == base and inst["sdst"].reg == inst["src0"].reg == reg
-            and inst["src1"].kind is OperandKind.CONSTANT)
+def _in_place(inst: Inst, known: Mapping[int, int]) -> tuple[Reg | None, int, dict[int, int]]:
+    """The register that ``inst`` changes by a constant, the constant, and what is known afterwards."""
+    to, source, other = (inst.find(name) for name in ("sdst", "src0", "src1"))
+    if to is None or source is None or to.reg != source.reg or other is not None and other.reg is not None:
+        return None, 0, {}
+
+    def read(file: RegFile, index: int) -> Known:
+        return constant(known[index]) if file is RegFile.SGPR and index in known else UNIFORM
+
+    found = evaluate(inst, read)
+    after = {index: result.constant for (_, index), result in found.items()
+             if isinstance(result, Number) and result.constant is not None}
+    complete = len(after) == len(found) and found
+    return to.reg if complete else None, other.value if other is not None else 0, {**known, **after}
 
 
 def follow(code: Columns, blocks: Sequence[Block], entries: Iterable[int], function: bool) -> Flow:
@@ -135,7 +150,7 @@ def _touching(
     """By block the instructions that touch a register in which something of interest may ever be."""
     distinct, reads, writes = code.distinct, code.distinct.masks.reads, code.distinct.masks.writes
     present = np.unique(code.kinds).tolist()
-    moves = [distinct.inst(kind) for kind in present if distinct.op(kind).base in MOVES]
+    moves = [distinct.inst(kind) for kind in present if copies(distinct.op(kind))]
     held, before = RegSet.of(*(chain.pair for chain in chains)).sgpr | sum(1 << reg for reg in start), 0
     while held != before:
         before = held
@@ -174,7 +189,7 @@ def _step(state: TagsAt, instr: Instr, made: Mapping[Instr, int]) -> None:
 
 def _moved(inst: Inst) -> range:
     """SGPRs that a plain move copies to its destination."""
-    if inst.op.base not in MOVES:
+    if not copies(inst.op):
         return range(0)
     return _sgprs(inst["src0"])
 

@@ -62,6 +62,9 @@ FLAGS: dict[str, OpFlag] = {
     "S_SETHALT": OpFlag.MAY_STOP,
     # The next instructions issue without others between them (RDNA ISA, SOPP S_CLAUSE).
     "S_CLAUSE": OpFlag.CLAUSE,
+    # D.f16[31:16] (Vega ISA 12.14, V_MAD_MIXHI_F16).
+    "V_MAD_MIXHI_F16": OpFlag.WRITES_HIGH_HALF,
+    "V_FMA_MIXHI_F16": OpFlag.WRITES_HIGH_HALF,
     # Padding behind code (LLVM: isReturn; RDNA ISA, SOPP S_CODE_END).
     "S_CODE_END": OpFlag.END | OpFlag.TERMINATOR,
     # Read, change and write in one step, but not marked so.

@@ -72,6 +72,7 @@ class OpFlag(Flag):
     GETS_PC = auto()            # the result is the address of the next instruction, and nothing else happens
     SETS_PC = auto()            # goes to the address in src0, and nothing else happens
     CLAUSE = auto()             # binds the instructions that follow together
+    WRITES_HIGH_HALF = auto()   # the result goes to the upper 16 bits, whatever modifiers say
 
 
 class Counter(Flag):

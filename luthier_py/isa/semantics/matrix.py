@@ -25,6 +25,17 @@ class Matrix:
     per_lane: int    # consecutive elements of the depth that one lane holds
 
     @property
+    def name(self) -> str:
+        """A word for it, which :meth:`named` reads."""
+        return f"{self.rows}x{self.columns}x{self.depth}x{self.blocks}x{self.per_lane}_{self.kind}"
+
+    @staticmethod
+    def named(name: str) -> Matrix:
+        sizes, kind = name.split("_")
+        rows, columns, depth, blocks, per_lane = map(int, sizes.split("x"))
+        return Matrix(rows, columns, depth, blocks, kind, per_lane)
+
+    @property
     def result_registers(self) -> int:
         """Elements of D in each lane."""
         return self.rows * self.columns * self.blocks // WAVE

@@ -19,6 +19,7 @@ LISTS = {
     OpFlag.FORKS: {"S_CBRANCH_G_FORK", "S_CBRANCH_I_FORK", "S_CBRANCH_JOIN"},
     OpFlag.GETS_PC: {"S_GETPC_B64"},
     OpFlag.SETS_PC: {"S_SETPC_B64"},
+    OpFlag.WRITES_HIGH_HALF: {"V_MAD_MIXHI_F16", "V_FMA_MIXHI_F16"},
     OpFlag.CLAUSE: {"S_CLAUSE"},
 }
 

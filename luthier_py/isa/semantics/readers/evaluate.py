@@ -8,9 +8,10 @@ known. Scalar registers are the same for all lanes, known or not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import TypeAlias
 
-from luthier_py.isa.instruction import Inst, Operand, OperandKind, OpFlag
+from luthier_py.isa.instruction import Inst, Operand, OperandKind, OpFlag, OpInfo
 from luthier_py.isa.registers import EXEC, SCC, RegFile
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.algebra import BOOL, Kind, Type, Value
@@ -38,6 +39,16 @@ def evaluate(inst: Inst, read: Read) -> dict[Place, Known]:
     for name, value in zip(results(op, row), outputs if isinstance(outputs, tuple) else (outputs,), strict=True):
         found.update(_written(inst, name, value))
     return found
+
+
+@cache
+def copies(op: OpInfo) -> bool:
+    """Whether its one result is its one source, bit for bit, and that is all."""
+    row = meaning(op)
+    if not isinstance(row, Scalar) or len(row.signature.sources) != 1:
+        return False
+    source = Value(_OPS, width(row), None)
+    return row.compute(source) is source
 
 
 def _is_modified(inst: Inst, row: Lanes | Scalar) -> bool:
