@@ -10,6 +10,7 @@
 # make damage  50,000 single damages of instrumented copies, refused by the proof or not: ARGS="--count 5000 --seed 2"
 # make mutations  lines of our own source made wrong, one at a time: the fast tests must notice (hours)
 # make bench   speed of the emulator and of instrumentation
+# make libraries fetch kernels that others compiled (100 MB of wheels) into build/libraries, for benchmarks/instrument.py
 # make programs compile the HIP programs of tests/programs into build/programs (needs clang-22 and HIP's headers)
 # make soak    a million launches and 2,000 module loads under a tool: does memory grow? (ten minutes on an idle machine)
 # make docs    docs/reference.md, docs/emulator-gaps.md and docs/hip.md, made from the code
@@ -22,7 +23,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-isa test-reference test-stacks compare test-cupy lint fuzz damage mutations bench programs soak docs studies samples clean
+.PHONY: demo test test-isa test-reference test-stacks compare test-cupy lint fuzz damage mutations bench programs soak docs studies samples clean libraries
 
 demo: .venv/installed
 	$(BIN)/luthier demo
@@ -75,6 +76,13 @@ mutations: .venv/installed-test
 
 bench: .venv/installed
 	set -e; for benchmark in $(filter-out benchmarks/proof.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$benchmark; done
+
+libraries: .venv/installed
+	mkdir -p build/libraries/wheels
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --python-version 3.11 \
+		--platform manylinux_2_31_x86_64 --dest build/libraries/wheels cyllama-rocm==0.2.18 amd-aiter==0.1.7.post2.dev18
+	$(BIN)/python -m zipfile -e build/libraries/wheels/cyllama_rocm-*.whl build/libraries/cyllama
+	$(BIN)/python -m zipfile -e build/libraries/wheels/amd_aiter-*.whl build/libraries/aiter
 
 programs: .venv/installed
 	$(BIN)/python tests/programs/build.py build/programs
