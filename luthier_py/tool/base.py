@@ -100,8 +100,8 @@ class Tool:
         return Path(path)
 
     @property
-    def read(self) -> Sequence[str]:
-        """What the tool said by `reads`."""
+    def declared_files(self) -> Sequence[str]:
+        """What the tool said by `reads`, as it said it."""
         return tuple(vars(self).get("_reads", ()))
 
     def echo(self) -> str:

@@ -63,7 +63,7 @@ def origin_of(tool: Tool, before: Origin | None = None) -> Origin | None:
         key = state_of((kind, options, state, *held), found.__contains__)
     except (Untold, RecursionError):
         return None
-    files = dict(_seen(module) for module in found.values()) | {path: digest(path) for path in tool.read}
+    files = dict(_seen(module) for module in found.values()) | {path: digest(path) for path in tool.declared_files}
     return Origin(cache_key(home, kind.__qualname__, key), files, frozenset(found))
 
 

@@ -19,8 +19,6 @@ from importlib.metadata import version
 from io import BytesIO
 from typing import Any
 
-from elftools.elf.elffile import ELFFile
-
 from luthier_py.errors import Location
 from luthier_py.inject.model import ClonedKernel, Resources
 from luthier_py.ir import Program, lift
@@ -76,7 +74,7 @@ def patch(code: bytes, tool: Tool, kernel: str, whole: bool = False) -> Copy:
     with listening() as heard:
         planned = plan(code, tool, "code object", [kernel])
     copy, key = _by_edits(planned, kernel, whole, subject)
-    after = origin_of(tool, origin) if origin is not None and heard.nothing_but(tool.read) else None
+    after = origin_of(tool, origin) if origin is not None and heard.nothing_but(tool.declared_files) else None
     if origin is not None and after is not None and after.key == origin.key:
         remember(subject, after, tool, planned.program, Known(key, copy.variables, copy.program_variables, copy.notes))
     return copy
@@ -120,6 +118,8 @@ def without_managed(data: bytes) -> bytes:
     of symbols (clr, hip_code_object.cpp) and would give a module that is loaded memory of its own for them."""
     if MANAGED.encode() + b"\0" not in data:
         return data
+    from elftools.elf.elffile import ELFFile  # takes long to import, and hardly anybody needs it
+
     changed = bytearray(data)
     for section in ELFFile(BytesIO(data)).iter_sections("SHT_STRTAB"):
         start, end = section["sh_offset"], section["sh_offset"] + section["sh_size"]

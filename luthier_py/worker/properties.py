@@ -11,7 +11,6 @@ import os
 import re
 import struct
 
-from luthier_py.emulator.residency import COMPUTE_UNITS
 from luthier_py.isa import MAX_WORKITEMS, Setting, Target, TargetId
 from luthier_py.runtime.native.protocol import Form
 from luthier_py.worker.settings import MEMORY_BYTES
@@ -94,6 +93,8 @@ def properties(
     target: Target, number: int, memory_bytes: int = MEMORY_BYTES
 ) -> dict[str, int | bytes | tuple[int, ...]]:
     """Values by HIP's names for them; ``number`` is the device's among all."""
+    from luthier_py.emulator.residency import COMPUTE_UNITS  # a tool's worker asks for names alone, and has no emulator
+
     wave = target.wave_sizes[0]
     registers = target.wave_registers(wave).per_simd * target.simds * wave
     digits = target.name.removeprefix("gfx")
