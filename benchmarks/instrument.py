@@ -31,13 +31,13 @@ HERE = Path(__file__).resolve().parent
 PAGE, PLOT = HERE / "instrument.md", HERE / "instrument.png"
 STAGES = ("lift", "analyse", "visit", "jit", "inject", "link", "check")
 BLOCK_INSTRUCTIONS = 10
-SIZES = (5_000, 10_000, 20_000, 40_000)
+SIZES = (2_500, 5_000, 10_000, 20_000)
 SECONDS = 900  # for one process
 TOOLS = ("instr_count", "lds_bank_conflicts")
-MOST_OF_LDS = 12_000  # instructions of a kernel for which lds_bank_conflicts is measured, too
+MOST_OF_LDS = 4_000  # instructions of a kernel for which lds_bank_conflicts is measured, too
 LIBRARIES = ("cyllama", "aiter")  # clang's kernels, and hand-written ones
 TARGETS = ("gfx90a", "gfx942")
-OF_A_LIBRARY = 4  # kernels
+OF_A_LIBRARY = 3  # kernels
 TEXT = """# How long instrumentation takes
 
 `python benchmarks/instrument.py` wrote this page: {machine}. Figures are of the processor, one thread, each of a
@@ -162,12 +162,14 @@ def stage_row(label: str, found: dict[str, Any], before: float | None) -> list[s
 def stage_table(bench: Bench, subjects: Sequence[Subject]) -> str:
     rows = []
     for subject in subjects:
+        size = 0
         for tool in TOOLS:
-            if tool == TOOLS[1] and rows and int(rows[-1][1].replace(",", "")) > MOST_OF_LDS:
+            if tool == TOOLS[1] and size > MOST_OF_LDS:
                 continue
             *earlier, now = bench.measure("stages", subject, tool)
+            size = now["instructions"] if now is not None else size
             for found, label in zip((*earlier, now), ("before", "now")[-len(bench.checkouts):], strict=True):
-                if found is not None:
+                if found is not None and found["sites"]:
                     old = whole(earlier[0]) if earlier and earlier[0] is not None and found is now else None
                     rows.append(stage_row(f"{subject.name}, {tool}, {label}", found, old))
                     print(" ".join(rows[-1]), flush=True)
