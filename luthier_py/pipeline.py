@@ -6,8 +6,10 @@ unchanged, at their addresses, unless a copy is asked for that has nothing of th
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
 
@@ -86,6 +88,20 @@ def instrument(
     return replace(made, unread=tuple(Refusal(p.name, p.error.message, Location(p.name)) for p in chosen))
 
 
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without searches for garbage in cycles: nearly all that the stages make is used until the end, and going through
+    it again and again is a third of the time of a large kernel."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+@uncollected()
 def plan(
     code: Given, tool: Tool, name: str = MEMORY, kernels: Iterable[str] | None = None, watch: Watch | None = None
 ) -> Planned:
@@ -99,6 +115,7 @@ def plan(
     return Planned(obj, program, facts, edits, clock.seconds)
 
 
+@uncollected()
 def carry_out(
     planned: Planned, keep_going: bool = False, watch: Watch | None = None, apart: bool = False
 ) -> Instrumented:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from luthier_py.analysis.cfg import Graph, solve
 from luthier_py.analysis.changes import EXEC_BITS, Changes
 from luthier_py.ir import Block
-from luthier_py.isa import EXEC, MODE, Inst, InstructionSet, OperandKind, OpFlag, RegFile
+from luthier_py.isa import EXEC, MODE, Inst, InstructionSet, OperandKind, OpFlag, OpInfo, RegFile
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action, Branch, Indexing, Switch
 from luthier_py.isa.semantics.readers.evaluate import evaluate
@@ -63,8 +64,11 @@ def exec_states(isa: InstructionSet, graph: Graph, changes: Changes) -> list[Exe
             state = step(isa, inst, state)
         return state
 
+    ways = _ways_with_lanes(graph)
+
     def along(index: int, target: int, state: ExecState) -> ExecState:
-        return _after_branch(graph, index, target, state)
+        some = (index, graph.nodes[target].block.address) in ways
+        return state._replace(nonzero=state.nonzero | _EXEC_BIT) if some else state
 
     states = solve(range(len(graph.nodes)), graph.successors, boundary, _join, flow, along)
     return [UNKNOWN if state is None else state for state in states]
@@ -75,18 +79,24 @@ def _join(a: ExecState, b: ExecState) -> ExecState:
                      max(a.skipping, b.skipping))
 
 
-def _after_branch(graph: Graph, index: int, target: int, state: ExecState) -> ExecState:
-    """s_cbranch_execz falls through, and s_cbranch_execnz jumps, only when some lane is active."""
-    block = graph.nodes[index].block
-    row = meaning(block.instrs[-1].inst.op)
-    if not isinstance(row, Branch) or row.register != "exec" or len(block.successors) != 2:
-        return state
-    taken, following = block.successors
-    if graph.nodes[target].block.address == (following if row.if_zero else taken):
-        return state._replace(nonzero=state.nonzero | _EXEC_BIT)
-    return state
+def _ways_with_lanes(graph: Graph) -> set[tuple[int, int]]:
+    """Nodes, and blocks that they go to only when some lane is active: s_cbranch_execz falls through, and
+    s_cbranch_execnz jumps."""
+    found: set[tuple[int, int]] = set()
+    for node, places in zip(graph.nodes, graph.where(lambda distinct: distinct.having(_branches_on_exec)), strict=True):
+        row = meaning(node.function.code.inst(places[-1]).op) if places else None
+        if isinstance(row, Branch) and len(node.block.successors) == 2:
+            taken, following = node.block.successors
+            found.add((node.index, following if row.if_zero else taken))
+    return found
 
 
+def _branches_on_exec(op: OpInfo) -> bool:
+    row = meaning(op)
+    return isinstance(row, Branch) and row.register == "exec"
+
+
+@lru_cache(maxsize=1 << 14)  # code repeats itself, and is gone through more than once
 def step(isa: InstructionSet, inst: Inst, state: ExecState) -> ExecState:
     """The state after an instruction."""
     flags, written = inst.op.flags, inst.writes.sgpr

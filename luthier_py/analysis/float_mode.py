@@ -6,7 +6,7 @@ starts with another MODE and nobody writes these bits; code that is not known ke
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from luthier_py.ir import Function
 from luthier_py.isa import MODE, Inst, OpFlag
@@ -24,7 +24,7 @@ _MODE_REGISTER, _FIELD_BITS = 1, 8
 def computes_plainly(descriptors: Iterable[KernelDescriptor], functions: Iterable[Function]) -> bool:
     """Whether MODE[7:0] is ``PLAIN_MODE`` everywhere in ``functions``."""
     return all(_starts_plainly(descriptor) for descriptor in descriptors) and not any(
-        _writes_field(instr.inst) for function in functions for instr in function.instrs)
+        _writes_field(inst) for function in functions for inst in _writers(function))
 
 
 def depends_on_mode(inst: Inst) -> bool:
@@ -37,8 +37,14 @@ def _starts_plainly(descriptor: KernelDescriptor) -> bool:
     return rounding | denormals << 4 == PLAIN_MODE
 
 
+def _writers(function: Function) -> Iterator[Inst]:
+    """Instructions that write MODE."""
+    code = function.code
+    return map(code.inst, code.where(code.distinct.masked(code.distinct.masks.writes, 1 << MODE)))
+
+
 def _writes_field(inst: Inst) -> bool:
-    if not inst.writes.sgpr >> MODE & 1 or OpFlag.INDEXES_REGISTERS in inst.op.flags:
+    if OpFlag.INDEXES_REGISTERS in inst.op.flags:
         return False
     if meaning(inst.op) not in (Action.SETREG, Action.SETREG_IMM):
         return True

@@ -70,9 +70,11 @@ def source_map(function: Function, placed: Placed) -> SourceMap:
     labels: dict[int, int] = {}
     for item, at in zip(placed.clone.items, placed.offsets, strict=True):
         if isinstance(item, Slice):
-            instructions |= {instr: at + instr.pc - item.pc for instr in item.instrs}
+            offsets = item.code.pcs[item.start : item.stop] - (item.pc - at)
+            instructions.update(zip(item.instrs, offsets.tolist(), strict=True))
         elif isinstance(item, Single):
-            instructions |= {} if item.origin is None else {item.origin: at}
+            if item.origin is not None:
+                instructions[item.origin] = at
         elif isinstance(item, Label) and item.address is not None:
             labels[item.address] = at
     return SourceMap(function, placed.clone.name, instructions, labels)

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from itertools import repeat
 from typing import NamedTuple, overload
 
 from luthier_py.errors import Invalid
@@ -62,15 +63,19 @@ class Instrs(Sequence[Instr]):
     def __getitem__(self, key: int | slice) -> Instr | tuple[Instr, ...]:
         if isinstance(key, slice):
             chosen = range(self.start, self.stop)[key]
-            return tuple(instr_at(self.code, at) for at in chosen)
+            return tuple(_instrs(self.code, chosen))
         return instr_at(self.code, range(self.start, self.stop)[key])
 
     def __iter__(self) -> Iterator[Instr]:
-        pcs = self.code.pcs[self.start : self.stop].tolist()
-        return (Instr(pc, at, self.code) for at, pc in enumerate(pcs, self.start))
+        return _instrs(self.code, range(self.start, self.stop))
 
     def __contains__(self, instr: object) -> bool:
         return isinstance(instr, Instr) and instr.code is self.code and self.start <= instr.at < self.stop
+
+
+def _instrs(code: Columns, places: range) -> Iterator[Instr]:
+    pcs = code.pcs[places.start : places.stop : places.step] if places.step > 0 else code.pcs[list(places)]
+    return map(Instr._make, zip(pcs.tolist(), places, repeat(code)))
 
 
 def instr_at(code: Columns, at: int) -> Instr:

@@ -26,6 +26,9 @@ class Stretch:
     def instrs(self) -> tuple[Instr, ...]:
         return tuple(self.block.instrs[self.start : self.end])
 
+    def __len__(self) -> int:
+        return self.end - self.start
+
 
 @dataclass(frozen=True, slots=True)
 class Region:

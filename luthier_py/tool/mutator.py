@@ -7,6 +7,7 @@ but for entries and exits at one that the user's options choose (INSTR_BEGIN, IN
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -55,7 +56,8 @@ class Mutator:
         self.program = program
         self.facts = facts
         choose = Selection() if selection is None else selection
-        self._chosen = frozenset(i for f in program.functions for i in choose.instructions(tuple(f.instrs)))
+        self._chosen = {f.code: choose.instructions(len(f.code)) for f in program.functions}
+        self._calls = {f.code: f.code.flagged(OpFlag.CALL) for f in program.functions}
         self._insertions: list[Insertion] = []
         self._exits: set[tuple[object, ...]] = set()
         self._refused: dict[str, Refusal] = {}
@@ -85,15 +87,15 @@ class Mutator:
     def instrs(self, function: Function) -> tuple[Instr, ...]:
         """The function's instructions."""
         _expect(function, Function)
-        return tuple(instr for instr in function.instrs if instr in self._chosen)
+        return tuple(instr for instr in function.instrs if self._takes(instr))
 
     def blocks(self, function: Function) -> tuple[Block, ...]:
         """The function's blocks; where only a part of one is chosen, a copy with that part."""
         _expect(function, Function)
-        cut = [(block, tuple(i for i in block.instrs if i in self._chosen)) for block in function.blocks]
+        cut = self._cut(Stretch(block, 0, len(block.instrs)) for block in function.blocks)
         return tuple(
-            block if len(instrs) == len(block.instrs) else replace(block, instrs=instrs)
-            for block, instrs in cut if instrs
+            part.block if len(part) == len(part.block.instrs) else replace(part.block, instrs=part.instrs)
+            for part in cut
         )
 
     def stretches(self, block: Block) -> tuple[Stretch, ...]:
@@ -184,10 +186,19 @@ class Mutator:
         """The chosen part of each stretch, which is in one piece."""
         parts = []
         for stretch in stretches:
-            inside = [at for at in range(stretch.start, stretch.end) if stretch.block.instrs[at] in self._chosen]
-            if inside:
-                parts.append(Stretch(stretch.block, inside[0], inside[-1] + 1))
+            first = stretch.block.instrs[0]
+            chosen = self._chosen[first.code]
+            start = max(stretch.start, chosen.start - first.at)
+            end = min(stretch.end, chosen.stop - first.at)
+            if (start, end) == (stretch.start, stretch.end):
+                parts.append(stretch)
+            elif start < end:
+                parts.append(Stretch(stretch.block, start, end))
         return tuple(parts)
+
+    def _takes(self, instr: Instr) -> bool:
+        """Whether the user chose it."""
+        return instr.at in self._chosen.get(instr.code, ())
 
     def before(self, instr: Instr, hook: Hook, *args: object, into: object = None) -> None:
         """Call ``hook`` before ``instr`` each time that it runs."""
@@ -214,8 +225,8 @@ class Mutator:
     ) -> None:
         """Call ``hook`` where ``stretch`` begins, or ``anywhere`` in it that is cheapest."""
         _expect(stretch, Stretch)
-        self._check_whole(stretch.instrs)
-        instrs = _before_first_call(stretch.instrs) if anywhere else stretch.instrs[:1]
+        self._check_whole([stretch])
+        instrs = self._before_first_call(stretch) if anywhere else stretch.instrs[:1]
         if anywhere:
             _check_independent((*args, *_tuple(into)))
             instrs = _while_exec_stays(instrs) if sgpr(EXEC, 2) in args else instrs
@@ -227,8 +238,8 @@ class Mutator:
         _check_independent((*args, *_tuple(into)))
         if sgpr(EXEC, 2) in args:
             raise HookError(f"{caller()}: EXEC is not the same everywhere in a region; use at_stretch")
-        self._check_whole(region.instrs)
-        instrs = [instr for stretch in region.stretches for instr in _before_first_call(stretch.instrs)]
+        self._check_whole(region.stretches)
+        instrs = [instr for stretch in region.stretches for instr in self._before_first_call(stretch)]
         self._record([(instr, Place.BEFORE) for instr in instrs], hook, args, into)
 
     def at_entry(self, where: Kernel | Function, hook: Hook, *args: object, into: object = None) -> None:
@@ -281,6 +292,13 @@ class Mutator:
             raise EditConflict(f"{caller()}: {message}", self._where(entry))
         return entry
 
+    def _before_first_call(self, stretch: Stretch) -> tuple[Instr, ...]:
+        """Instructions that surely run when the first one does: up to the first call, which may not come back."""
+        instrs = stretch.instrs
+        calls = self._calls[instrs[0].code]
+        number = bisect_left(calls, instrs[0].at)
+        return instrs[: calls[number] + 1 - instrs[0].at] if number < len(calls) else instrs
+
     def _record(
         self, places: list[tuple[Instr, Place]], hook: Hook, args: tuple[object, ...], into: object,
         turn: Turn = Turn.BODY,
@@ -304,17 +322,17 @@ class Mutator:
             if call in self._exits:
                 return
             self._exits.add(call)
-        if turn is not Turn.BODY and self._chosen or places[0][0] in self._chosen:
+        if turn is not Turn.BODY and any(self._chosen.values()) or self._takes(places[0][0]):
             self._insertions.append(Insertion(tuple(places), hook, checked, results, order, turn))
 
     def _check_count(self, hook: Hook, what: str, have: int, want: int) -> None:
         if have != want:
             raise HookError(f"{caller()}: hook {hook.name} has {want} {what}, {have} given; declared at {hook.place}")
 
-    def _check_whole(self, instrs: tuple[Instr, ...]) -> None:
-        if len({instr in self._chosen for instr in instrs}) > 1:
+    def _check_whole(self, stretches: Sequence[Stretch]) -> None:
+        if self._cut(stretches) not in ((), tuple(stretches)):
             message = "INSTR_BEGIN and INSTR_END choose only a part of this; take blocks from Mutator.blocks"
-            raise EditConflict(f"{caller()}: {message}", self._where(instrs[0]))
+            raise EditConflict(f"{caller()}: {message}", self._where(stretches[0].instrs[0]))
 
     def _check_editable(self, instr: Instr) -> None:
         try:
@@ -350,14 +368,6 @@ def _tuple(into: object) -> tuple[object, ...]:
 
 def _once(values: Iterable[V]) -> tuple[V, ...]:
     return tuple(dict.fromkeys(values))
-
-
-def _before_first_call(instrs: tuple[Instr, ...]) -> tuple[Instr, ...]:
-    """Instructions that surely run when the first one does: up to the first call, which may not come back."""
-    for at, instr in enumerate(instrs):
-        if instr.inst.op.flags & OpFlag.CALL:
-            return instrs[: at + 1]
-    return instrs
 
 
 def _while_exec_stays(instrs: tuple[Instr, ...]) -> tuple[Instr, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -101,13 +101,9 @@ class Selection:
         output, report = (path and Path(numbered(str(path), program)) for path in (self.output, self.report))
         return replace(self, output=output, report=report)
 
-    @property
-    def all_instructions(self) -> bool:
-        return self.instr_begin == 0 and self.instr_end == NO_END
-
-    def instructions(self, among: Sequence[T]) -> Sequence[T]:
-        """The chosen ones of a function's instructions."""
-        return among if self.all_instructions else among[self.instr_begin : self.instr_end]
+    def instructions(self, count: int) -> range:
+        """The chosen ones of a function's instructions, of which there are so many."""
+        return range(count)[self.instr_begin : self.instr_end]
 
     def launch(self, index: int) -> bool:
         """Whether a launch is to be instrumented, as far as its number goes."""

@@ -1,0 +1,22 @@
+"""Searches for garbage rest while a copy is made, and go on as they were, whatever happens."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from luthier_py.pipeline import uncollected
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_as_it_was(before: bool) -> None:
+    was = gc.isenabled()
+    (gc.enable if before else gc.disable)()
+    try:
+        with pytest.raises(KeyError), uncollected(), uncollected():
+            assert not gc.isenabled()
+            raise KeyError
+        assert gc.isenabled() is before
+    finally:
+        (gc.enable if was else gc.disable)()
