@@ -6,7 +6,7 @@ In: a clone with everything inserted. Out: the same, where a group that somethin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from luthier_py.inject.items import Clone, Item, Run, Single, Slice
@@ -18,12 +18,12 @@ def dissolve(isa: InstructionSet, clone: Clone) -> Clone:
     items = list(clone.items)
     for number, item in enumerate(items):
         if isinstance(item, Single) and not item.inserted and (size := group_size(item.inst)):
-            if not _whole(items[number + 1 :], size):
+            if not _whole((items[at] for at in range(number + 1, len(items))), size):
                 items[number] = replace(item, inst=nothing(isa))
     return replace(clone, items=tuple(items))
 
 
-def _whole(items: Sequence[Item], size: int) -> bool:
+def _whole(items: Iterable[Item], size: int) -> bool:
     """Whether the first ``size`` instructions are the application's."""
     for item in items:
         if size <= 0:

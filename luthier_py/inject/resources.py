@@ -21,7 +21,7 @@ from luthier_py.inject.fragment import general_registers
 from luthier_py.inject.items import Clone
 from luthier_py.inject.model import Resources
 from luthier_py.ir import Function, Kernel, Program
-from luthier_py.isa import Reg, RegFile, RegSet, Target
+from luthier_py.isa import OpFlag, Reg, RegFile, RegSet, Target
 from luthier_py.isa.columns import pack
 from luthier_py.loader import KernelDescriptor
 from luthier_py.tool import WaveVariable
@@ -76,13 +76,14 @@ def _check_calls(program: Program, component: Component) -> None:
 
 
 def used_by(clones: Iterable[Clone]) -> RegSet:
-    """Registers that some item names."""
+    """Registers that some item names; what the application's own indexes reach is there already."""
     named = 0
     for clone in clones:
         for code in clone.codes:
-            masks = code.distinct.masks
+            masks, indexes = code.distinct.masks, code.distinct.flags & OpFlag.INDEXES_REGISTERS.value
             for kind in np.unique(code.kinds).tolist():
-                named |= masks.reads[kind] | masks.writes[kind]
+                every = masks.reads[kind] | masks.writes[kind]
+                named |= pack(code.distinct.inst(kind).named) if indexes[kind] else every
         for inst, _ in clone.apart:
             named |= pack(inst.reads) | pack(inst.writes)
     return unpack(named)

@@ -209,6 +209,13 @@ class Inst:
         return self.effects().partial_writes
 
     @property
+    def named(self) -> RegSet:
+        """Registers read or written, but for those that an index may choose: the wave has these already."""
+        if OpFlag.INDEXES_REGISTERS in self.op.flags:
+            return RegSet.of(*(operand.reg for operand in self.operands if operand.reg is not None))
+        return self.reads | self.writes
+
+    @property
     def size_bytes(self) -> int:
         return len(self.raw)
 

@@ -267,10 +267,10 @@ def homes_of(function: ClonedFunction) -> int:
 
 
 def bits_used(each: Body, runner: Runner) -> RegSet:
-    """Registers that a clone touches, the application's own instructions included."""
+    """Registers that a clone touches; what the application's own indexes reach is there already."""
     found = RegSet()
     for inst in each.code.insts:
-        found |= inst.reads | inst.writes
+        found |= inst.named
     for inst in set(runner.insts.values()):
         found |= inst.reads | inst.writes
     return found

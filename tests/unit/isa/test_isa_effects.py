@@ -153,3 +153,10 @@ def test_two_destinations_in_one_instruction_are_renamed_together_or_not_at_all(
     assert str(moved.writes) == "v[3:4]"
     with pytest.raises(Invalid, match="beside the others"):
         isa.with_registers(both, lambda operand: 5 if operand.name == "vdstY" else operand.reg.index)
+
+
+def test_what_an_index_chooses_is_not_named():
+    moved = instruction_set(target("gfx1100")).parse("v_movrels_b32_e32 v1, v2")
+    assert str(moved.named) == "v[1:2]" and moved.reads.vgpr.bit_count() == 256
+    added = ISA.make("s_add_u32", S(4), S(5), 1)
+    assert str(added.named) == "s[4:5] scc"
