@@ -138,12 +138,17 @@ def test_counts_are_those_of_the_addresses_and_outputs_stay(sample):
 
 @pytest.mark.parametrize("model", [None, CDNA4], ids=["gfx90a", "other banks"])
 def test_every_shape_at_random_addresses(model, monkeypatch):
-    """Aligned or not, near or far; with lanes that take no part and lanes that share words."""
+    """Aligned or not, near or far, or in a row; with lanes that take no part and lanes that share words."""
     if model is not None:
-        monkeypatch.setattr("luthier_py.tools.lds_bank_conflicts.bank_model", lambda target: model)
+        monkeypatch.setattr("luthier_py.tools.lds_bank_conflicts.shapes.bank_model", lambda target: model)
     one, rng = sample("lds_widths"), np.random.default_rng(1)
     kinds = [(unit, most) for unit in (1, 4, 8, 16, 132, 256) for most in (4, 64, 20000 // unit)]
-    addresses = np.concatenate([unit * rng.integers(0, most, 128, dtype=np.uint32) for unit, most in kinds])
+    rows = [(start, step) for start in (0, 6, 16) for step in (0, 1, 4, 8, 12, 16, 32, 64, 128, 132, 256)]
+    lanes = np.arange(64, dtype=np.uint32)
+    addresses = np.concatenate(
+        [unit * rng.integers(0, most, 128, dtype=np.uint32) for unit, most in kinds]
+        + [start + step * (63 - lanes if back else lanes) for start, step in rows for back in (False, True)]
+    )
     groups = addresses.size // 64
     texts = ("u32=1", f"in:u32[{addresses.size}]=zeros", f"out:u32[{addresses.size}]")
     arguments = tuple(map(parse_argument, texts))

@@ -19,17 +19,18 @@ from luthier_py import (
     ptr,
     u32,
     u64,
+    vgpr,
 )
 from luthier_py.analysis.lines import source_lines
-from luthier_py.intrinsics import all_, atomic_add, atomic_max, is_first_lane
-from luthier_py.isa import Target
-from luthier_py.isa.lds_banks import Way, bank_model, lds_access
+from luthier_py.intrinsics import active_mask, atomic_add, atomic_max, lane_id
+from luthier_py.isa.lds_banks import lds_access
 from luthier_py.report.sources import SourceFolder
-from luthier_py.tool import Element
 
-from .device import cycles_of, group_of, load_of_word, load_of_words
+from .device import busy_groups, count_one, cycles_at, cycles_in, free_in, packed, worst_in
+from .linear import CYCLES, STARTED, TIMES, Linear, linear_of
 from .page import files_of
 from .results import COUNTERS, Site, Sites, combined_of, report_of, text_of
+from .shapes import shape_of
 
 Report = dict[str, Any]
 
@@ -44,48 +45,104 @@ class LdsBankConflicts(Tool):
     worst = Option(10, help="instructions in the plot")
     sources = Option(".", help="folder of the sources that the page shows; nothing outside of it is read")
 
-    @hook(fold=True)  # it has other code for each shape of access
+    @hook
+    def started() -> u64:
+        return active_mask()
+
+    @hook(fold=True)
+    def cycles(
+        x: Lane[u32], y: Lane[u32], z: Lane[u32], packed_ids: u32, of_lane: u32, of_x: u32, of_y: u32, of_z: u32,
+        start: u32, dwords: u32, bank_bits: u32, address_bits: u32, shared: u32, parity0: u32, parity1: u32,
+        parity2: u32, regular: u32,
+    ) -> u32:
+        """Of all accesses with these multiples, in the lanes that the wave starts with."""
+        if packed_ids != 0:
+            address = (x & 1023) * of_x + (x >> 10 & 1023) * of_y + (x >> 20 & 1023) * of_z
+        else:
+            address = x * of_x + y * of_y + z * of_z
+        address += lane_id() * of_lane + start
+        cycles, free, worst = cycles_at(
+            address, dwords, bank_bits, address_bits, shared, parity0, parity1, parity2, regular
+        )  # fmt: skip
+        return packed(cycles, free, worst)
+
+    @hook
+    def add(times: u64, started: u64) -> u64:
+        return times + u64(active_mask() == started)
+
+    @hook(fold=True)
     def access(
         counters: ptr[u64], address: Lane[u32], low: u32, passes: u32, dwords: u32, bank_bits: u32, address_bits: u32,
-        shared: u32, parity0: u32, parity1: u32, parity2: u32,
+        shared: u32, parity0: u32, parity1: u32, parity2: u32, regular: u32,
     ) -> None:
         """``low``: the offset's bits below a word. Whole words turn the banks round for all lanes: nothing changes."""
-        group, word, load = group_of(parity0, parity1, parity2), (address + low) >> 2, u32(0)
-        if dwords == 1:
-            load = load_of_word(word, bank_bits, address_bits, shared, group)
-        elif dwords == 2 and all_(word & 1 == 0):  # lanes then share all of their words or none: one stands for all
-            load = load_of_word(word >> 1, bank_bits - 1, address_bits - 1, shared, group)
-        elif dwords == 4 and all_(word & 3 == 0):
-            load = load_of_word(word >> 2, bank_bits - 2, address_bits - 2, shared, group)
-        else:
-            load = load_of_words(word, dwords, bank_bits, address_bits, shared, group)
-        cycles, free, worst = cycles_of(load, group)
-        if is_first_lane():
-            atomic_add(counters, u64(1))
-            atomic_add(counters + 1, u64(cycles * passes))
-            atomic_add(counters + 2, u64(free * passes))
-            atomic_max(counters + 3, u64(worst))
+        cycles, free, worst = cycles_at(
+            address + low, dwords, bank_bits, address_bits, shared, parity0, parity1, parity2, regular
+        )  # fmt: skip
+        count_one(counters, cycles * passes, free * passes, worst)
+
+    @hook(fold=True)
+    def other_lanes(
+        started: u64, known: u32, counters: ptr[u64], address: Lane[u32], low: u32, passes: u32, dwords: u32,
+        bank_bits: u32, address_bits: u32, shared: u32, parity0: u32, parity1: u32, parity2: u32, regular: u32,
+    ) -> None:
+        """What is ``known`` is for the lanes that started. Without a conflict in them there is none in a part of them.
+        """
+        active = active_mask()
+        if active != started:
+            if worst_in(known) == 1 and active & ~started == 0:
+                groups = busy_groups(parity0, parity1, parity2)
+                count_one(counters, groups * passes, groups * passes, 1)
+            else:
+                cycles, free, worst = cycles_at(
+                    address + low, dwords, bank_bits, address_bits, shared, parity0, parity1, parity2, regular
+                )  # fmt: skip
+                count_one(counters, cycles * passes, free * passes, worst)
+
+    @hook(lanes="all")
+    def flush(counters: ptr[u64], times: u64, known: u32) -> None:
+        lane = lane_id()
+        if lane < 3 and times != 0:
+            each = u32(1) if lane == 0 else (cycles_in(known) if lane == 1 else free_in(known))
+            atomic_add(counters + lane, times * each)
+            atomic_max(counters + 3, u64(worst_in(known)))
 
     def instrument(self, m: Mutator) -> Sites:
+        target, lines = m.program.obj.target, source_lines(m.program.obj)
         found = [(f, i, a) for f in m.functions() for i in m.instrs(f) if (a := lds_access(i.inst)) is not None]
-        lines = source_lines(m.program.obj)
-        sites = tuple(Site(function, instr, access, lines.at(instr.pc)) for function, instr, access in found)
-        counters = Variable(u64, len(COUNTERS) * max(len(sites), 1), name="LdsBankConflicts.counters")
-        for number, site in enumerate(sites):
-            self.count(m, site, counters[number * len(COUNTERS)])
-        return Sites(m.program, lines, sites, counters)
+        sites = tuple(Site(f, instr, access, lines.at(instr.pc)) for f, instr, access in found)
+        shapes = {site.instr.pc: shape_of(target, site.access, m.program.isa.wave_size) for site in sites}
+        linear = linear_of(m, sites, shapes)
+        rows = {pair: row for row, pair in enumerate(dict.fromkeys(linear.places.values()), len(sites))}
+        counters = Variable(u64, len(COUNTERS) * max(len(sites) + len(rows), 1), name="LdsBankConflicts.counters")
+        self.start(m, linear)
+        for row, site in enumerate(sites):
+            pc, place = site.instr.pc, linear.places.get(site.instr.pc)
+            offsets = site.access.offsets_bytes  # those of a pair are whole words
+            args = counters[row * len(COUNTERS)], site.instr.inst["addr"], offsets[0] & 3, len(offsets), *shapes[pc]
+            if place is None:
+                m.before(site.instr, self.access, *args)  # before: it may overwrite its address
+                continue
+            if pc in linear.firsts:
+                m.before(site.instr, self.add, TIMES[place.times], STARTED, into=TIMES[place.times])
+            m.before(site.instr, self.other_lanes, STARTED, CYCLES[place.cycles], *args)
+        for place, row in rows.items():
+            m.at_exit(place.kernel, self.flush, counters[row * len(COUNTERS)], TIMES[place.times], CYCLES[place.cycles])
+        known = {pc: rows[place] for pc, place in linear.places.items()}
+        return Sites(m.program, lines, sites, counters, known)
 
-    def count(self, m: Mutator, site: Site, counters: Element) -> None:
-        """Before the instruction, since it may overwrite its address. The offsets of a pair are whole words."""
-        target, instr, access = m.program.obj.target, site.instr, site.access
-        offsets = access.offsets_bytes
-        service = bank_model(target).service(access.way, access.dwords)
-        parity0, parity1, parity2 = (*service.parities, 0, 0)[:3]
-        m.before(
-            instr, self.access, counters, instr.inst["addr"], offsets[0] & 3, len(offsets), access.dwords,
-            service.banks.bit_length() - 1, address_bits(target), int(access.way is not Way.ATOMIC),
-            parity0, parity1, parity2,
-        )  # fmt: skip
+    def start(self, m: Mutator, linear: Linear) -> None:
+        """Where a wave starts, its lanes and work-item IDs are at hand."""
+        target = m.program.obj.target
+        for kernel, patterns in linear.patterns.items():
+            m.at_entry(kernel, self.started, into=STARTED)
+            for number, pattern in enumerate(patterns):
+                ids = [vgpr(0 if target.packed_work_item_ids or not multiple else at)
+                       for at, multiple in enumerate((pattern.x, pattern.y, pattern.z))]
+                m.at_entry(
+                    kernel, self.cycles, *ids, int(target.packed_work_item_ids), *pattern[:-1], *pattern.shape,
+                    into=CYCLES[number],
+                )  # fmt: skip
 
     def report(self, launch: LaunchResult) -> Report:
         return report_of(launch, self.order == "cost")
@@ -103,8 +160,3 @@ class LdsBankConflicts(Tool):
     def files(self, launch: LaunchResult, report: Report) -> Mapping[str, bytes]:
         folder = SourceFolder(Path(self.sources))
         return {**super().files(launch, report), **files_of(self, launch, report, self.worst, folder)}
-
-
-def address_bits(target: Target) -> int:
-    """Bits that tell all dwords of LDS apart, and one more for the words behind an address."""
-    return (target.lds_bytes // 4 - 1).bit_length() + 1

@@ -30,12 +30,25 @@ class Site:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sites:
-    """What is counted in one program: ``counters`` has len(COUNTERS) elements for each site, in order."""
+    """What is counted in one program: ``counters`` has rows of len(COUNTERS) elements, first one for each site."""
 
     program: Program
     lines: SourceLines
     sites: tuple[Site, ...]
     counters: Variable
+    known: Mapping[int, int]
+    """By address of a site: the row of accesses whose cycles were known, for one of what may be a pair."""
+
+    def numbers(self, values: Sequence[int], site: int) -> dict[str, int]:
+        """Of the site with a number, by name."""
+        size, at = len(COUNTERS), self.sites[site]
+        own = values[size * site : size * (site + 1)]
+        if at.instr.pc not in self.known:
+            return dict(zip(COUNTERS, own, strict=True))
+        row, passes = self.known[at.instr.pc], len(at.access.offsets_bytes)
+        accesses, cycles, free, worst = values[size * row : size * (row + 1)]
+        sums = (own[0] + accesses, own[1] + cycles * passes, own[2] + free * passes, max(own[3], worst))
+        return dict(zip(COUNTERS, sums, strict=True))
 
     def reached(self, kernel: str) -> tuple[Function, ...]:
         """The functions that a kernel runs."""
@@ -46,10 +59,10 @@ def report_of(launch: LaunchResult, worst_first: bool) -> Report:
     """JSON-ready. ``accesses``: executions of the instruction with an active lane; ``worst_way``: most cycles that one
     group of lanes took."""
     counted: Sites = launch.notes
-    program, reached, size = counted.program, counted.reached(launch.kernel), len(COUNTERS)
+    program, reached = counted.program, counted.reached(launch.kernel)
     values = launch[counted.counters]
     rows = [
-        _row(program, site, dict(zip(COUNTERS, values[size * number : size * (number + 1)], strict=True)))
+        _row(program, site, counted.numbers(values, number))
         for number, site in enumerate(counted.sites) if site.function in reached
     ]  # fmt: skip
     return {
