@@ -26,7 +26,7 @@ from luthier_py.session.run import Done, run_instrumented, run_original
 from luthier_py.session.specs import BufferSpec, parse_argument
 from luthier_py.tool import load_tool
 
-ACCESSES = 6000  # that a trace has room for
+ACCESSES = 12000  # that a trace has room for
 WORDS = 68       # of a traced access: site, EXEC, addresses
 HALVES = [range(32), range(32, 64)]
 QUARTERS = [range(start, start + 16) for start in (0, 16, 32, 48)]
