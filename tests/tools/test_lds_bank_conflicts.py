@@ -158,6 +158,12 @@ def test_every_shape_at_random_addresses(model, monkeypatch):
     assert reported(run(one, load_tool("lds_bank_conflicts"), launch)) == expected(one, launch, model)
 
 
+@pytest.mark.parametrize(("name", "x", "y"), [("reduce", 100, 1), ("matmul", 10, 7), ("transpose", 20, 5)])
+def test_waves_that_are_not_full_and_rows_that_are_not_waves(name, x, y):
+    launch = replace(launch_of(sample(name)), block=(x, y, 1))
+    assert reported(run(sample(name), load_tool("lds_bank_conflicts"), launch)) == expected(sample(name), launch)
+
+
 def by_instruction(name):
     report = run(sample(name), load_tool("lds_bank_conflicts", {"order": "pc"})).report
     return [tuple(row[key] for key in ("accesses", "conflict_free_cycles", "cycles")) for row in report["instructions"]]
