@@ -13,8 +13,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
+
 from luthier_py.errors import CheckFailed, Location, Malformed
 from luthier_py.isa import Inst, OperandKind, OpFlag
+from luthier_py.isa.columns import Kinds, read_columns
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action
 from luthier_py.proof.addresses import Goes
@@ -34,31 +37,41 @@ class Clone:
     data: bytes
     known: dict[int, Inst] = field(default_factory=dict)
 
+    @cached_property
+    def swept(self) -> tuple[Kinds, dict[int, int]]:
+        """Its instructions, if the first follow one another from its start: each different one once, by address."""
+        columns, = read_columns(self.code.isa, [(self.base, self.data)])
+        return columns.distinct, dict(zip(columns.pcs.tolist(), columns.kinds.tolist(), strict=True))
+
     def decode(self, pc: int) -> Inst:
         inst = self.known.get(pc)
         if inst is None:
             if not self.base <= pc < self.base + len(self.data) or pc % 4:
                 raise CheckFailed(f"control comes to 0x{pc:x}, outside of the clone", Location(self.function.name))
             try:
-                inst = self.known[pc] = self.code.isa.decode(self.data, pc - self.base)
+                inst = self.known[pc] = self._decoded(pc)
             except Malformed as error:
                 raise CheckFailed(error.message, Location(self.function.name, pc)) from None
         return inst
 
+    def _decoded(self, pc: int) -> Inst:
+        kinds, at = self.swept
+        kind = at.get(pc)
+        return self.code.isa.decode(self.data, pc - self.base) if kind is None else kinds.inst(kind)
+
     @cached_property
     def places(self) -> list[int]:
         """Where the application's instructions stand, by their numbers."""
-        found: list[int] = []
-        pcs = self.code.pcs
-        for stretch in self.function.stretches:
-            shift = self.base + stretch.clone - stretch.original
-            end = stretch.original + stretch.size
-            while len(found) < len(pcs) and pcs[len(found)] < end:
-                found.append(pcs[len(found)] + shift)
-        if len(found) != len(pcs) or sorted(found) != found:
+        stretches = self.function.stretches
+        stops = np.searchsorted(self.code.at, [each.original + each.size for each in stretches])
+        shifts = [self.base + each.clone - each.original for each in stretches]
+        found = self.code.at + np.repeat(shifts, np.diff(stops, prepend=0))
+        inside = all(0 <= each.clone <= len(self.data) - each.size for each in stretches)
+        if (np.diff(found) <= 0).any() or not inside:
             raise CheckFailed("the claim has the application's instructions in another order",
                               Location(self.function.name))
-        return found
+        places: list[int] = found.tolist()
+        return places
 
     @cached_property
     def number_at(self) -> dict[int, int]:
@@ -68,8 +81,10 @@ class Clone:
     @cached_property
     def starts(self) -> list[int]:
         """Numbers of the first instructions of stretches."""
-        return [at for at in (self.code.find(stretch.original) for stretch in self.function.stretches)
-                if at is not None]
+        found = [self.code.find(stretch.original) for stretch in self.function.stretches]
+        if None in found:
+            raise CheckFailed("the claim cuts an instruction of the application", Location(self.function.name))
+        return [at for at in found if at is not None]
 
     def instruction(self, at: int) -> tuple[Inst, int]:
         """What stands for an instruction of the original, and where."""
@@ -84,21 +99,9 @@ class Clone:
     @cached_property
     def changed(self) -> set[int]:
         """Numbers of instructions whose bytes are not the original's."""
-        found: set[int] = set()
-        code, at = self.code, 0
-        for stretch in self.function.stretches:
-            stop, offset, first = at, stretch.clone, at
-            raws = []
-            while stop < len(code) and code.pcs[stop] < stretch.original + stretch.size:
-                raws.append(code.inst(stop).raw)
-                stop += 1
-            if self.data[offset:offset + stretch.size] != b"".join(raws):
-                for number, raw in enumerate(raws, first):
-                    if self.data[offset:offset + len(raw)] != raw:
-                        found.add(number)
-                    offset += len(raw)
-            at = stop
-        return found
+        new = b"".join([self.data[each.clone:each.clone + each.size] for each in self.function.stretches])
+        differ = np.flatnonzero(np.frombuffer(new, "<u4") != np.frombuffer(self.code.data, "<u4"))
+        return set(np.searchsorted(np.cumsum(self.code.sizes) // 4, differ, side="right").tolist())
 
 
 class Departure(NamedTuple):

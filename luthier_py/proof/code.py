@@ -7,11 +7,16 @@ instruction, and what does not decode is refused.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import Inst, InstructionSet, OpFlag, RegSet
+from luthier_py.isa.columns import read_columns
+from luthier_py.isa.scan import Array
 
 VECTORS = 256
 """Number of v0 where registers of all files are numbered in a row, as bits of one integer."""
@@ -37,17 +42,33 @@ def ones(bits: int) -> list[int]:
     return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Code:
-    """Instructions in order of addresses. ``kinds`` says of each which of ``insts`` it is."""
+    """Instructions in order of addresses, and their bytes. ``kinds`` says of each which of ``insts`` it is."""
 
     isa: InstructionSet
-    pcs: list[int]
-    kinds: list[int]
+    data: bytes
+    at: Array
+    kind: Array
     insts: list[Inst]
 
     def __len__(self) -> int:
-        return len(self.pcs)
+        return len(self.at)
+
+    @cached_property
+    def pcs(self) -> list[int]:
+        """Their addresses."""
+        found: list[int] = self.at.tolist()
+        return found
+
+    @cached_property
+    def kinds(self) -> list[int]:
+        found: list[int] = self.kind.tolist()
+        return found
+
+    @cached_property
+    def sizes(self) -> Array:
+        return np.array([inst.size_bytes for inst in self.insts], np.int64)[self.kind]
 
     def inst(self, at: int) -> Inst:
         return self.insts[self.kinds[at]]
@@ -63,40 +84,33 @@ class Code:
 
     def those(self, wanted: Callable[[Inst], bool]) -> list[int]:
         """Numbers of the instructions of some kinds."""
-        chosen = {kind for kind, inst in enumerate(self.insts) if wanted(inst)}
-        return [at for at, kind in enumerate(self.kinds) if kind in chosen] if chosen else []
+        chosen = np.fromiter(map(wanted, self.insts), bool, len(self.insts))
+        found: list[int] = np.flatnonzero(chosen[self.kind]).tolist()
+        return found
 
     def flagged(self, flags: OpFlag) -> list[int]:
-        return self.those(lambda inst: bool(inst.op.flags & flags))
+        bits = flags.value
+        return self.those(lambda inst: bool(inst.op.flags.value & bits))
 
     def location(self, name: str, at: int) -> Location:
         return Location(name, self.pcs[at], self.isa.text(self.inst(at)))
 
 
 def decoded(
-    isa: InstructionSet, ranges: Iterable[tuple[int, int]], read: Callable[[int, int], bytes], name: str
+    isa: InstructionSet, ranges: Sequence[tuple[int, int]], read: Callable[[int, int], bytes], name: str
 ) -> Code:
     """The instructions of ``ranges`` (address, size), which ascend."""
-    pcs: list[int] = []
-    kinds: list[int] = []
-    insts: list[Inst] = []
-    known: dict[bytes, int] = {}
-    for start, size in ranges:
-        data = read(start, size)
-        scan = isa.scan(data)
-        offsets, sizes = scan.offsets.tolist(), scan.sizes.tolist()
-        if (scan.rows < 0).any() or (offsets and offsets[-1] + sizes[-1] or 0) != size:
-            bad = next((o for o, row in zip(offsets, scan.rows.tolist(), strict=True) if row < 0), size)
-            raise CheckFailed("no instruction is here", Location(name, start + bad))
-        pcs += [start + offset for offset in offsets]
-        for offset, length in zip(offsets, sizes, strict=True):
-            raw = data[offset:offset + length]
-            kind = known.get(raw)
-            if kind is None:
-                kind = known[raw] = len(insts)
-                insts.append(isa.decode(raw))
-            kinds.append(kind)
-    return Code(isa, pcs, kinds, insts)
+    pieces = [(start, read(start, size)) for start, size in ranges]
+    columns = read_columns(isa, pieces)
+    for (start, data), each in zip(pieces, columns, strict=True):
+        bad = each.pcs[each.rows < 0].tolist()
+        if len(each) and int(each.pcs[-1]) + each.size(-1) != start + len(data):
+            bad.append(int(each.pcs[-1]))
+        if bad or len(data) % 4 or not len(each):
+            raise CheckFailed("no instruction is here", Location(name, bad[0] if bad else start))
+    used, kinds = np.unique(np.concatenate([each.kinds for each in columns]), return_inverse=True)
+    insts = [columns[0].distinct.inst(kind) for kind in used.tolist()]
+    return Code(isa, b"".join(data for _, data in pieces), np.concatenate([each.pcs for each in columns]), kinds, insts)
 
 
 def within(numbers: list[int], span: range) -> list[int]:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+import numpy as np
+
 from luthier_py.errors import CheckFailed
 from luthier_py.isa import OpFlag
 from luthier_py.proof.addresses import RETURNS, Goes, State, goal_of, step
@@ -48,9 +50,7 @@ def body(name: str, address: int, code: Code, entries: Iterable[int], kernel: bo
             ends[at] = _leave(name, code, at, leaders)
             leaders.update(target for target in ends[at] if target < len(code))
         leaders.add(at + 1)
-    for at in range(1, len(code)):
-        if code.pcs[at] != code.end(at - 1):
-            leaders.add(at)
+    leaders.update((np.flatnonzero(np.diff(code.at) != code.sizes[:-1]) + 1).tolist())
     ordered = sorted(leader for leader in leaders if leader < len(code))
     blocks = tuple(map(range, ordered, [*ordered[1:], len(code)]))
     number = {block.start: k for k, block in enumerate(blocks)}

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from luthier_py.isa import EXEC
+from luthier_py.isa import EXEC, Inst, InstructionSet
 from luthier_py.proof.code import within
 from luthier_py.proof.graph import Graph, solved
 from luthier_py.proof.masks import ONE, ZERO, Bit, Change, change
@@ -40,10 +41,10 @@ class Lanes:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self.moves: dict[tuple[int, int, frozenset[State]], Onward] = {}  # by change (which live on), masks, states
         found = [{kind: made for kind, inst in enumerate(body.code.insts) if (made := change(body.code.isa, inst))}
                  for body in graph.bodies]
-        writing = [[at for at, kind in enumerate(body.code.kinds) if kind in found[k]]
-                   for k, body in enumerate(graph.bodies)]
+        writing = [body.code.those(partial(_changes, body.code.isa)) for body in graph.bodies]
         changes: list[list[tuple[int, Change]]] = []
         for node in graph.nodes:
             kinds = graph.bodies[node.function].code.kinds
@@ -51,7 +52,8 @@ class Lanes:
             changes.append([(at, found[node.function][kinds[at]]) for at in part])
         self.wanted = self._wanted(changes)
         self.changes = [self._that_matter(k, each) for k, each in enumerate(changes)]
-        boundary: list[Known | None] = [(EITHER, False) if k in graph.kernels | graph.arrives else None
+        starts = graph.kernels | graph.arrives
+        boundary: list[Known | None] = [(EITHER, False) if k in starts else None
                                         for k in range(len(graph.nodes))]
         heads = solved(range(len(graph.nodes)), graph.successors, boundary, _join, self._through, self._along)
         self.heads: list[Known] = [(EITHER, True) if head is None else head for head in heads]
@@ -84,7 +86,7 @@ class Lanes:
     def _through(self, k: int, known: Known) -> Known:
         states = known[0]
         for _, each, wanted in self.changes[k]:
-            states = _union(_moved(each, wanted, states))
+            states = _union(self.moved(each, wanted, states))
         return states, False
 
     def _along(self, k: int, target: int, known: Known) -> Known:
@@ -95,17 +97,29 @@ class Lanes:
         wanted = ON if self.heads[k][1] else self.wanted[k]
         return state[0] & wanted, state[1] & wanted
 
+    def moved(self, each: Change, wanted: int, states: frozenset[State]) -> Onward:
+        key = id(each), wanted, states
+        if key not in self.moves:
+            self.moves[key] = _moved(each, wanted, states)
+        return self.moves[key]
+
     def _segments(self, k: int) -> tuple[Segment, ...]:
         span, states = self.graph.nodes[k].span, self.heads[k][0]
         found, start = [], span.start
         for at, each, wanted in self.changes[k]:
-            onward = _moved(each, wanted, states)
+            onward = self.moved(each, wanted, states)
             found.append(Segment(start, at + 1, onward))
             start, states = at + 1, _union(onward)
         return (*found, Segment(start, span.stop, {state: (state,) for state in states}))
 
 
+def _changes(isa: InstructionSet, inst: Inst) -> bool:
+    return change(isa, inst) is not None
+
+
 def _before(each: Change, wanted: int) -> int:
+    if not each.written & wanted:
+        return wanted | ON
     before = wanted & ~each.written
     if any(wanted >> target & 1 for target in each.targets):
         for source in each.sources:

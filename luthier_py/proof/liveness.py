@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from luthier_py.proof.code import SCALARS
+from luthier_py.proof.code import SCALARS, within
 from luthier_py.proof.effects import Effect, always_live, depends, effect, everything
 from luthier_py.proof.graph import Graph, Node, solved
 from luthier_py.proof.lanes import ON, Lanes, Segment, State
-from luthier_py.proof.modes import Modes, matters, stepped
+from luthier_py.proof.modes import Modes, sets_modes, stepped
 
 
 class Live(NamedTuple):
@@ -49,8 +49,10 @@ class Liveness:
         self.effects = [[effect(body.code.isa, inst, plain, owned[k]) for inst in body.code.insts]
                         for k, body in enumerate(graph.bodies)]
         self.special: list[dict[int, Effect]] = [{} for _ in graph.bodies]
+        unusual = [body.code.those(lambda inst: depends(inst) or sets_modes(inst)) for body in graph.bodies]
         for node, start in zip(graph.nodes, modes, strict=True):
-            self._note_special(node, start, owned[node.function])
+            if start.relative or start.skips or within(unusual[node.function], node.span):
+                self._note_special(node, start, owned[node.function])
         self.lanes = Lanes(graph)
         self.summaries = [[self._summary(node, segment) for segment in segments]
                           for node, segments in zip(graph.nodes, self.lanes.segments, strict=True)]
@@ -66,10 +68,6 @@ class Liveness:
     def _note_special(self, node: Node, modes: Modes, owned: int) -> None:
         """Effects that are others than usual for what is known before them."""
         code, special = self.graph.bodies[node.function].code, self.special[node.function]
-        unusual = modes.relative or modes.skips
-        kinds = set(code.kinds[node.span.start:node.span.stop])
-        if not unusual and not any(depends(code.insts[kind]) or matters(code.insts[kind]) for kind in kinds):
-            return
         for at in node.span:
             inst = code.inst(at)
             if modes.relative or modes.skips or not modes.some_lane and depends(inst):

@@ -20,6 +20,7 @@ from luthier_py.proof.graph import Graph, solved
 from luthier_py.proof.meanings import sources_of
 
 _EXEC_BIT = 1 << EXEC
+_MASKS = (1 << 128) - 1  # scalar registers that may hold masks
 
 
 class Modes(NamedTuple):
@@ -58,12 +59,15 @@ class _NonZero:
 _OPS = _NonZero()
 
 
+@lru_cache(maxsize=1 << 16)
 def matters(inst: Inst) -> bool:
     """Whether `stepped` may change anything at this instruction."""
-    return bool(inst.writes.sgpr & ((1 << 128) - 1) or _sets_modes(inst))
+    return bool(inst.writes.sgpr & _MASKS or sets_modes(inst))
 
 
-def _sets_modes(inst: Inst) -> bool:
+@lru_cache(maxsize=1 << 16)
+def sets_modes(inst: Inst) -> bool:
+    """Whether it may make operands relative, or skip instructions, or end that."""
     flags = inst.op.flags
     return bool(flags & OpFlag.INDEXES_REGISTERS and OpFlag.SALU in flags) or bool(inst.writes.sgpr >> MODE & 1)
 
@@ -72,30 +76,37 @@ def stepped(isa: InstructionSet, inst: Inst, modes: Modes) -> Modes:
     """Behind an instruction."""
     if modes.ending:
         modes = modes._replace(skips=False, ending=False)
-    written = inst.writes.sgpr & (1 << 128) - 1
-    switch = turned(inst) if _sets_modes(inst) else Turned.NOT
+    if not matters(inst):
+        return modes
+    switch = turned(inst) if sets_modes(inst) else Turned.NOT
     if switch in (Turned.BOTH_ON, Turned.RELATIVE_ON, Turned.RELATIVE_OFF):
         modes = modes._replace(relative=switch is not Turned.RELATIVE_OFF)
     if switch in (Turned.BOTH_ON, Turned.SKIP_ON, Turned.SKIP_OFF):
         modes = modes._replace(skips=True, ending=switch is Turned.SKIP_OFF)
-    if not written:
-        return modes
+    written = inst.writes.sgpr & _MASKS
     kept = modes.lanes & ~(written | written >> 1)
-    return modes._replace(lanes=kept | _nonzero(isa, inst, modes.lanes))
+    lanes = kept | _nonzero(isa, inst, modes.lanes) if written else modes.lanes
+    return modes if lanes == modes.lanes else modes._replace(lanes=lanes)
 
 
 def _nonzero(isa: InstructionSet, inst: Inst, lanes: int) -> int:
-    row = meaning(inst.op)
-    target = inst.find("sdst")
-    if not isinstance(row, Scalar) or target is None or target.reg is None:
-        return 0
-    made = _whole(isa, inst, lanes)
-    return sum(1 << reg for reg in made)
+    """Masks that ``inst`` leaves with some lane."""
+    return _whole(isa, inst, lanes & _read(inst)) if _computes_mask(inst) else 0
 
 
 @lru_cache(maxsize=1 << 16)
-def _whole(isa: InstructionSet, inst: Inst, lanes: int) -> tuple[int, ...]:
-    """Registers of masks that ``inst`` leaves with some lane."""
+def _read(inst: Inst) -> int:
+    return inst.reads.sgpr & _MASKS | _EXEC_BIT
+
+
+@lru_cache(maxsize=1 << 16)
+def _computes_mask(inst: Inst) -> bool:
+    target = inst.find("sdst")
+    return isinstance(meaning(inst.op), Scalar) and target is not None and target.reg is not None
+
+
+@lru_cache(maxsize=1 << 16)
+def _whole(isa: InstructionSet, inst: Inst, lanes: int) -> int:
     row, width = meaning(inst.op), isa.wave_size
     values, target = [], inst["sdst"].reg
     assert target is not None and isinstance(row, Scalar)
@@ -110,9 +121,10 @@ def _whole(isa: InstructionSet, inst: Inst, lanes: int) -> tuple[int, ...]:
         values.append(Value(_OPS, type, some))
     made = row.compute(*values)
     made = made if isinstance(made, tuple) else (made,)
-    return tuple(EXEC if slot.name == "exec" else target.index
-                 for slot, value in zip(row.signature.results, made, strict=True)
-                 if value.ref and slot.name != "scc" and value.type.bits == width)
+    found = {EXEC if slot.name == "exec" else target.index
+             for slot, value in zip(row.signature.results, made, strict=True)
+             if value.ref and slot.name != "scc" and value.type.bits == width}
+    return sum(1 << register for register in found)
 
 
 def solved_modes(graph: Graph) -> list[Modes]:

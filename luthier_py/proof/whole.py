@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import Inst, InstructionSet, OpFlag, Reg, RegSet
@@ -83,7 +84,8 @@ class _Whole:
                 ranges[-1] = ranges[-1][0], ranges[-1][1] + stretch.size
             else:
                 ranges.append((stretch.original, stretch.size))
-        if ranges != sorted(ranges):
+        if any(sum(one) > other[0] for one, other in pairwise(ranges)) or any(
+                stretch.size <= 0 for stretch in function.stretches) or not ranges:
             raise CheckFailed("the claim is not in order", Location(function.name))
         code = decoded(self.isa, ranges, self.old.read, function.name)
         records = [kernel for kernel in self.old.kernels if kernel.entry == function.original]
