@@ -6,7 +6,7 @@ part of must have met its wait.
 
 Wait states lie between two instructions, so it looks around inserted ones alone, as far as each row reaches, forward
 from those that produce a hazard and backward from those that run into one. Where a function is entered or a call
-returns, OUTSIDE stands for whatever any of the clones has. Chains (gfx10 and later) may be long: they are followed
+returns, OUTSIDE stands for whatever any of the clones has. Chains may be long: they are followed
 through whole clones from where they begin.
 """
 

@@ -85,7 +85,7 @@ def _add(type: Type, operands: Operands) -> Term:
         return a
     if a[0] == "lo" and isinstance(b, int):
         return "lo", a[1] + b & _LOW
-    if isinstance(b, int) and a[0] == "cat" and a[1][0] == "lo" and a[2][0] == "hi" and a[1][1] == a[2][1] & _LOW:
+    if isinstance(b, int) and a[0] == "cat" and isinstance(a[2], tuple) and a[2][0] == "hi" and a == address(a[2][1]):
         return address(a[2][1] + b)
     if a[0] == "zext" and a[1][0] == "hi" and isinstance(b, int):
         return "high sum", a[1][1] + (b << 32)

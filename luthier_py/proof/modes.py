@@ -128,7 +128,10 @@ def _whole(isa: InstructionSet, inst: Inst, lanes: int) -> int:
 
 
 def solved_modes(graph: Graph) -> list[Modes]:
-    """Before each node; the least that can be known where control never comes."""
+    """Before each node; the least that can be known where control never comes, and where nothing asks."""
+    if not any(sets_modes(inst) or OpFlag.READS_FIRST_LANE in inst.op.flags
+               for body in graph.bodies for inst in body.code.insts):
+        return [_STRANGE] * len(graph.nodes)
     changing = [body.code.those(matters) for body in graph.bodies]
     steps = [within(changing[node.function], node.span) for node in graph.nodes]
     boundary: list[Modes | None] = [_STRANGE if k in graph.arrives else _START if k in graph.kernels else None

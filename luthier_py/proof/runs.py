@@ -294,11 +294,11 @@ class Runner:
         for register in ones(writes):
             if not (register in (EXEC, EXEC + 1) and call.exec is None):
                 now.terms[register] = UNKNOWN
-        if call.exec is not None and writes >> EXEC & 1:
-            now.lanes = frozenset((ON | START, on | has & START) for on in (0, ON) for _, has in now.lanes)
-        elif written := writes & MASKS & ~(3 << EXEC):
-            written |= written >> 1 if self.isa.wave_size == 64 else 0
-            now.lanes = frozenset((known_ & ~written, has & ~written) for known_, has in now.lanes)
+        written = writes & MASKS & ~(3 << EXEC if call.exec is None else 0)
+        written |= written >> 1 if self.isa.wave_size == 64 else 0
+        on = written & ON  # it may be either then
+        now.lanes = frozenset((known_ & ~written | on, has & ~written | each)
+                              for known_, has in now.lanes for each in {0, on})
 
     # -- the end ---------------------------------------------------------------------------------
 
