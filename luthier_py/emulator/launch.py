@@ -101,8 +101,8 @@ def work_item_rows(shape: Shape, block: Dim3) -> NDArray[np.uint32]:
     ids = number % x, number // x % y, number // (x * y)
     wanted = shape.record.descriptor.enable_vgpr_workitem_id + 1
     if shape.target.packed_work_item_ids:
-        packed = ids[0] | (ids[1] << 10) | (ids[2] << 20)
-        return packed[:, None, :].astype(np.uint32)
+        packed = sum(each << 10 * place for place, each in enumerate(ids[:wanted]))  # others: 0, as clang expects
+        return np.asarray(packed, np.uint32)[:, None, :]
     return np.stack(ids[:wanted], axis=1).astype(np.uint32)
 
 

@@ -38,14 +38,12 @@ _VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """What all runs know: payloads with their summaries, calls by where their payloads start, addresses of variables,
-    registers that the tool keeps."""
+    """What all runs know: payloads with summaries, calls by where their payloads start, addresses of variables."""
 
     payloads: Sequence[Payload]
     summaries: Mapping[int, Summary]
     calls: Mapping[int, tuple[int, Call]]  # clone's address -> its number, the call
     variables: Mapping[str, int]
-    homes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +103,12 @@ class Runner:
     an application's instruction."""
 
     def __init__(
-        self, isa: InstructionSet, tool: Tool, decode: Callable[[int], Inst], application: Callable[[int], bool],
-        name: str,
+        self, isa: InstructionSet, tool: Tool, homes: int, decode: Callable[[int], Inst],
+        application: Callable[[int], bool], name: str,
     ) -> None:
-        self.isa, self.tool, self.decode, self.application, self.name = isa, tool, decode, application, name
+        """``homes``: registers that the tool keeps in this function; elsewhere they are the application's."""
+        self.isa, self.tool, self.homes, self.decode = isa, tool, homes, decode
+        self.application, self.name = application, name
         self.insts: dict[int, Inst] = {}  # what ran
         self.ends: dict[int, int] = {}    # of payloads, by their starts
 
@@ -311,7 +311,7 @@ class Runner:
         live = duty.live
         if (now.near or now.far) and not duty.plain:
             raise self.fail("vector instructions stand where the application has them mean something else", to)
-        needed = live.active | self.tool.homes
+        needed = live.active | self.homes
         for register in now.terms.keys() | now.wanted.keys():
             if needed >> register & 1 and register not in (EXEC, EXEC + 1) and now.get(register) != now.due(register):
                 raise self.fail(f"{registers_of(1 << register)} is live and not restored", to)

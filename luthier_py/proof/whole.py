@@ -74,8 +74,7 @@ class _Whole:
                   for clone, first in zip(self.clones, self.first_call, strict=True)
                   for k, call in enumerate(clone.function.calls)}
         variables = {name: symbol.address for name in claim.variables if (symbol := new.symbol(name)) is not None}
-        homes = bits_of(RegSet.of(*(home for function in functions for home in function.homes)))
-        self.tool = Tool(claim.payloads, summaries, starts, variables, homes)
+        self.tool = Tool(claim.payloads, summaries, starts, variables)
 
     def body(self, function: ClonedFunction) -> Body:
         ranges: list[tuple[int, int]] = []
@@ -191,7 +190,8 @@ class _Duties:
     def function(self, k: int, goes: Goes, pointed: Sequence[int]) -> RegSet:
         each, clone = self.graph.bodies[k], self.whole.clones[k]
         number_at = clone.number_at
-        runner = Runner(self.isa, self.whole.tool, clone.decode, number_at.__contains__, each.name)
+        homes = homes_of(clone.function)
+        runner = Runner(self.isa, self.whole.tool, homes, clone.decode, number_at.__contains__, each.name)
         todo = [d for d in departures(each, clone, goes) if d.start != clone.places[d.to] or self.calls[k].wanted(d)]
         duties = self.duties(k, {d.to for d in todo})
         runs: dict[tuple[int, bool], Run] = {}
@@ -199,8 +199,7 @@ class _Duties:
             enters = departure.source is None and each.kernel
             key = departure.start, enters
             if key not in runs:
-                cleared = self.whole.tool.homes & homes_of(clone.function) if enters else 0
-                runs[key] = runner.run(departure.start, duties[departure.to], cleared)
+                runs[key] = runner.run(departure.start, duties[departure.to], homes if enters else 0)
             run = runs[key]
             if number_at[run.to] != departure.to:
                 raise runner.fail("it goes elsewhere than the original", departure.start)

@@ -1,7 +1,8 @@
 """Which constants of a hook's calls are compiled into its code, and which are written into finished code.
 
 In: all calls that a tool recorded. Out: the same calls, with the parameters whose constants are fields. Invariant:
-what becomes a field has a 32- or 64-bit number, and all calls of a hook agree on which ones these are.
+what becomes a field has a number of 32 bits, or of 64 where a literal has 32, so that each half is a literal of its
+own; and all calls of a hook agree on which ones these are.
 
 Folding makes code smaller and faster, but each set of constants is compiled for itself. So, unless the author says it,
 parameters are folded as long as few sets come of it, those with the fewest different constants first.
@@ -13,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
+from luthier_py.isa import Target
 from luthier_py.tool.edits import Insertion
 from luthier_py.tool.hook import Hook
 from luthier_py.tool.types import BOOL, Scalar
@@ -20,13 +22,14 @@ from luthier_py.tool.types import BOOL, Scalar
 MOST_SETS = 8  # of constants that a hook is compiled for
 
 
-def with_fields(insertions: Iterable[Insertion]) -> tuple[Insertion, ...]:
+def with_fields(insertions: Iterable[Insertion], target: Target) -> tuple[Insertion, ...]:
     """``insertions``, in their order."""
     found = tuple(insertions)
     calls: dict[Hook, list[Insertion]] = defaultdict(list)
     for insertion in found:
         calls[insertion.hook].append(insertion)
-    fields = {hook: _fields(hook, each) for hook, each in calls.items()}
+    bits = 32 if target.literals64 else 64
+    fields = {hook: _fields(hook, each, bits) for hook, each in calls.items()}
     return tuple(_with(insertion, fields[insertion.hook]) for insertion in found)
 
 
@@ -35,10 +38,10 @@ def _with(insertion: Insertion, fields: frozenset[int]) -> Insertion:
     return replace(insertion, fields=own) if own else insertion
 
 
-def _fields(hook: Hook, calls: list[Insertion]) -> frozenset[int]:
+def _fields(hook: Hook, calls: list[Insertion], bits: int) -> frozenset[int]:
     numbers = frozenset(
         position for position, parameter in enumerate(hook.signature.parameters)
-        if isinstance(parameter.type, Scalar) and parameter.type != BOOL
+        if isinstance(parameter.type, Scalar) and parameter.type != BOOL and parameter.type.bits <= bits
     )
     if hook.folded is not None:
         return numbers - hook.folded

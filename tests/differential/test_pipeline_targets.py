@@ -175,3 +175,14 @@ def test_llvm_reads_the_clones(target: str, wave_size: int, compiled, tmp_path, 
     ours = [text.split()[0] for text in clone_of(made)]
     assert "<unknown>" not in printed and names[: len(ours)] == ours and {*names[len(ours) :]} <= {"s_nop"}  # padding
     assert any(name.startswith("global_atomic_add") for name in names)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_kernels_that_share_nothing(tool: str, require_tool, tmp_path: Path) -> None:
+    """What a tool keeps in one kernel another may use for itself."""
+    (tmp_path / "two.hip").write_text(
+        '#include "device.h"\nKERNEL void store(u32 *out) { out[thread_x()] = 1; }\nKERNEL void empty() {}\n')
+    subprocess.run([require_tool("clang-22"), *OPTIONS, "--offload-arch=gfx90a", f"-I{FOLDER}", tmp_path / "two.hip",
+                    "-o", tmp_path / "two.co"], check=True)
+    made = tried((tmp_path / "two.co").read_bytes(), tool, tmp_path, require_tool)
+    assert len(made.patched.report) == 2

@@ -182,7 +182,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("if left := owed(now.pending) & ~owed(duty.pending):", "if left := 0:"),
         ("a.near | b.near, a.far | b.far", "a.near | b.near, a.far & b.far"),
         ("if not right:\n", "if False:\n"),
-        ("needed = live.active | self.tool.homes", "needed = live.active"),
+        ("needed = live.active | self.homes", "needed = live.active"),
     ),
     *_of(
         "proof/objects.py",

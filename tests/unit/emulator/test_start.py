@@ -149,3 +149,11 @@ def test_arguments_end_with_their_cache_line(require_tool, tmp_path):
     assert not out.any()
     with pytest.raises(DeviceError, match="0 bytes past the end of kernel arguments"):
         launch(device(), data, "behind", [out, words])
+
+
+def test_unused_work_item_ids_are_zero(require_tool, tmp_path):
+    """Also where all share v0: clang masks none that it did not ask for (SIISelLowering, allocateSpecialInputVGPRs)."""
+    data = compile_hip(require_tool("clang-22"), tmp_path, "KERNEL void k(u32 *out) { out[X] = 5; }")
+    out = np.zeros(16, np.uint32)
+    launch(device(), data, "k", [out], block=(8, 2, 1))
+    assert out.tolist() == [5] * 8 + [0] * 8

@@ -21,7 +21,7 @@ def run(listing: str, active: int = 0, inactive: int = 0, before: str = "", plai
     """Raises CheckFailed. ``before``: what the application has issued."""
     code = isa.assemble(listing)
     pending = issued(isa, isa.parse(before), NOTHING) if before else NOTHING
-    runner = Runner(isa, Tool((), {}, {}, {}, 0), lambda pc: isa.decode(code + isa.make("s_nop", 0).raw, pc),
+    runner = Runner(isa, Tool((), {}, {}, {}), 0, lambda pc: isa.decode(code + isa.make("s_nop", 0).raw, pc),
                     lambda pc: pc == len(code), "k")
     runner.run(0, Duty(Live(active | 3 << EXEC, inactive), pending, plain, False))
 
