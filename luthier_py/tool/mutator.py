@@ -44,7 +44,7 @@ class Mutator:
     What ``blocks``, ``instrs``, ``stretches``, ``runs`` and ``regions`` give has only instructions that the user chose,
     and calls before or after others are not recorded.
 
-    Everywhere, ``args`` are one per parameter of the hook: a Python number is a compile-time constant; a Reg or an
+    Everywhere, ``args`` are one per parameter of the hook: a Python number is a constant of the call; a Reg or an
     operand of an instruction is its value at the place; a Variable is its address; a WaveVariable is its value.
     ``into`` takes the results: WaveVariables, or registers of the application that the hook may change.
 

@@ -32,7 +32,7 @@ class InstrCount(Tool):
     mode = Option(
         "block",
         choices=("block", "instruction"),
-        help="insert once for all blocks that run equally often, or at every instruction: same numbers",
+        help="count the blocks from which all others follow, or every instruction: same numbers",
     )
     per_wave = COUNT_WARP_LEVEL
     active_only = EXCLUDE_PRED_OFF
