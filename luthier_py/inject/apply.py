@@ -25,7 +25,7 @@ from luthier_py.inject.fragment import Fragment, general_registers, prepare
 from luthier_py.inject.items import Clone
 from luthier_py.inject.layout import lay_out, source_map
 from luthier_py.inject.lookup import look_up
-from luthier_py.inject.model import ClonedKernel, Declared, Patched, SourceMap
+from luthier_py.inject.model import ClonedKernel, Patched, SourceMap
 from luthier_py.inject.patch import NewKernel, NewVariable
 from luthier_py.inject.placing import Calls
 from luthier_py.inject.prologue import with_prologue
@@ -78,10 +78,6 @@ def inject(
             NewVariable(v.name, v.size_bytes, v.type.align_bytes, None) for v in edits.variables
         ) if parts else (),
         maps=tuple(source for part in parts for source in part.maps),
-        declared=Declared(
-            {i: regs for part in parts for i, regs in part.declared.before.items()},
-            {i: regs for part in parts for i, regs in part.declared.after.items()},
-        ),
         claim=Claim(
             tuple(function for part in parts for function in part.claim.functions),
             {old: new for part in parts for old, new in part.claim.kernels.items()},
@@ -121,7 +117,6 @@ def _component(
         kernels=tuple(kernels),
         variables=(),
         maps=tuple(map(source_map, component.functions, placed)),
-        declared=Declared(calls.declared[Place.BEFORE], calls.declared[Place.AFTER]),
         claim=Claim(
             tuple(claimed_function(function, part, calls, homes.values())
                   for function, part in zip(component.functions, placed, strict=True)),

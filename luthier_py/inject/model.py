@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from luthier_py.inject.patch import Chunk, NewKernel, NewVariable
 from luthier_py.ir import Function, Instr
-from luthier_py.isa import RegSet
 from luthier_py.proof.claim import Claim
 from luthier_py.tool import Refusal
 
@@ -19,14 +18,6 @@ class SourceMap:
     chunk: str
     instructions: dict[Instr, int]
     labels: dict[int, int]         # original block address -> offset of the first item of its clone
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """Registers of the application that insertions write on purpose, by the instruction that they stand at."""
-
-    before: dict[Instr, RegSet]
-    after: dict[Instr, RegSet]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +44,12 @@ class ClonedKernel:
 
 @dataclass(frozen=True, slots=True)
 class Patched:
-    """What `link` needs, and what reports and the checker want to know."""
+    """What `link` needs, what `proof` is told, and what reports want to know."""
 
     chunks: tuple[Chunk, ...]
     kernels: tuple[NewKernel, ...]
     variables: tuple[NewVariable, ...]
     maps: tuple[SourceMap, ...]
-    declared: Declared
     claim: Claim
     report: tuple[ClonedKernel, ...]
     refused: tuple[Refusal, ...] = ()

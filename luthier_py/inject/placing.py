@@ -13,8 +13,7 @@ from luthier_py.inject.call import call
 from luthier_py.inject.fragment import Fragment
 from luthier_py.inject.items import Item
 from luthier_py.inject.sites import Site, Sites
-from luthier_py.ir import Instr
-from luthier_py.isa import InstructionSet, Reg, RegSet
+from luthier_py.isa import InstructionSet, Reg
 from luthier_py.jit import PayloadKey, payload_key
 from luthier_py.tool import Insertion, Place, WaveVariable
 
@@ -28,7 +27,6 @@ class Calls:
     ) -> None:
         self.isa, self.sites, self.homes, self.fragments = isa, sites, homes, fragments
         self.items: dict[Place, dict[int, list[Item]]] = {place: defaultdict(list) for place in Place}
-        self.declared: dict[Place, dict[Instr, RegSet]] = {place: defaultdict(RegSet) for place in Place}
         self.numbers = {key: number for number, key in enumerate(fragments)}
         self.made: list[tuple[Insertion, Site]] = []  # by number
 
@@ -36,7 +34,6 @@ class Calls:
         fragment = self.of(insertion)
         site, items = self.placed(insertion, fragment, self.sites.of(insertion, fragment))
         self.items[site.place][site.instr.pc] += items
-        self.declared[site.place][site.instr] |= RegSet.of(*(r for r in insertion.into if isinstance(r, Reg)))
         self.made.append((insertion, site))
 
     def of(self, insertion: Insertion) -> Fragment:
