@@ -189,9 +189,8 @@ def _step(state: TagsAt, instr: Instr, made: Mapping[Instr, int]) -> None:
 
 def _moved(inst: Inst) -> range:
     """SGPRs that a plain move copies to its destination."""
-    if not copies(inst.op):
-        return range(0)
-    return _sgprs(inst["src0"])
+    source = inst.find("src0")  # s_movk_i32 copies an immediate
+    return _sgprs(source) if source is not None and copies(inst.op) else range(0)
 
 
 def _sgprs(operand: Operand) -> range:

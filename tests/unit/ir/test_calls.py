@@ -79,6 +79,11 @@ def test_an_address_may_be_moved() -> None:
     assert names(site(lifted(rows, f=[RETURN]))) == ["f"]
 
 
+def test_an_immediate_takes_the_place_of_an_address() -> None:
+    program = lifted([*address("f"), ("s_movk_i32", sgpr(5), 1), CALL, END], f=[RETURN])
+    assert site(program).indirect and function(program, "k").pc_builders[0].escapes
+
+
 def test_halves_of_two_addresses_make_no_call() -> None:
     rows = [*address("f", 8), *address("g", 4), ("s_mov_b32", sgpr(4), sgpr(8)), CALL, END]
     call = site(lifted(rows, f=[RETURN], g=[RETURN]))
