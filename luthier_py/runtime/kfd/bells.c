@@ -1,6 +1,7 @@
 /* What the program writes to memory and no call tells: doorbells of queues, and ROCr's list of loaded code objects. A
  * thread looks, often while something happens and seldom else, and tells the worker. Code is told before a doorbell that was
  * rung after it was loaded, and no packet is carried out before its doorbell was told: so kernels have names. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
@@ -65,7 +66,7 @@ static char *read_object(const char *uri, size_t *bytes)
         return NULL;
     snprintf(path, sizeof path, "%.*s", (int)(range ? range - uri - 7 : (long)strlen(uri) - 7), uri + 7);
     decode(path);
-    FILE *file = fopen(path, "re");
+    FILE *file = REAL(fopen)(path, "re");
     if (file && !range && fseek(file, 0, SEEK_END) == 0)
         *bytes = (size_t)ftell(file);
     if (file && *bytes && fseek(file, (long)offset, SEEK_SET) == 0 && (data = malloc(*bytes)) && fread(data, *bytes, 1, file) != 1)

@@ -1,26 +1,15 @@
-/* Events of KFD: words in shared memory, so that waiting is a futex and needs no message. */
+/* Events of KFD: words in shared memory, so that waiting is a futex and needs no message. Here they change; waits.c waits. */
 #include <errno.h>
 #include <linux/futex.h>
-#include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "kfd.h"
+#include "events.h"
 
-enum { PATIENCE = 100 * 1000 * 1000 }; /* nanoseconds until it is looked whether the worker is still there */
-enum { SIGNAL_EVENT = 0, DEBUG_EVENT = 5, MEMORY_EVENT = 8 };
-static const uint64_t EVENTS_TAG = 2ul << 62; /* KFD_MMAP_TYPE_EVENTS */
-enum { UNUSED, UNSET, SET, AUTO = 4 }; /* UNSET and SET may have AUTO: a wait resets them */
-
-struct event { _Atomic uint32_t state; uint32_t type; _Atomic uint32_t times, waiting; char data[32]; };
 _Static_assert(sizeof(struct event) == 4 * EVENT_WORDS, "as protocol.py has it");
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static struct event *event_of(uint32_t id)
+struct event *event_of(uint32_t id)
 {
     return control() && id && id < EVENTS ? (struct event *)((char *)control() + EVENTS_OFFSET) + id : NULL;
 }
@@ -31,32 +20,7 @@ static void ring(void)
     syscall(SYS_futex, &control()->bell, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-static int create(struct create_event *args)
-{
-    static uint32_t last;
-    pthread_mutex_lock(&lock);
-    uint32_t id = 0;
-    for (uint32_t tried = 1; !id && tried < EVENTS; tried++)
-        if (event_of(last = last % (EVENTS - 1) + 1)->state == UNUSED)
-            id = last;
-    if (id) {
-        struct event *event = event_of(id);
-        event->type = args->type;
-        memset(event->data, 0, sizeof event->data);
-        event->state = UNSET | (args->auto_reset ? AUTO : 0);
-    }
-    pthread_mutex_unlock(&lock);
-    if (!id)
-        return ENOSPC;
-    args->event = args->slot = args->trigger_data = id;
-    if (args->page)
-        driver_tell(MESSAGE_EVENT_PAGE, &(struct part){&args->page, 8}, 1);
-    if (args->type == SIGNAL_EVENT || args->type == DEBUG_EVENT) /* which have a slot */
-        args->page = EVENTS_TAG;
-    return 0;
-}
-
-static int change(uint32_t id, uint32_t to)
+int event_change(uint32_t id, uint32_t to)
 {
     struct event *event = event_of(id);
     if (!event || event->state == UNUSED)
@@ -71,107 +35,6 @@ static int change(uint32_t id, uint32_t to)
     return 0;
 }
 
-/* Whether an event is met, for a wait that began when it had been set `since` times. Those who wait when it is set are all
- * woken; if nobody does, it stays set, for the first who comes if a wait resets it (amdkfd, set_event). */
-static bool met(struct event *event, uint32_t since)
-{
-    uint32_t state = event->state;
-    if (event->times != since)
-        return true;
-    if (state == (SET | AUTO))
-        return atomic_compare_exchange_strong(&event->state, &state, UNSET | AUTO);
-    return state == SET;
-}
-
-struct waiting { struct event_data *rows; uint32_t *since; bool *done; uint32_t count; bool all; };
-
-/* Begin to wait; false: there is no such event. */
-static bool begin(const struct waiting *w)
-{
-    for (uint32_t i = 0; i < w->count; i++) {
-        struct event *event = event_of(w->rows[i].event);
-        if (!event || event->state == UNUSED) {
-            while (i--)
-                event_of(w->rows[i].event)->waiting--;
-            return false;
-        }
-        w->since[i] = event->times; /* before it is known that somebody waits: see Events.set of the worker */
-        event->waiting++;
-    }
-    return true;
-}
-
-static void end(const struct waiting *w)
-{
-    for (uint32_t i = 0; i < w->count; i++)
-        event_of(w->rows[i].event)->waiting--;
-}
-
-/* 1: the wait is over; -1: an event was destroyed. */
-static int look(const struct waiting *w)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < w->count; i++) {
-        struct event *event = event_of(w->rows[i].event);
-        if (event->state == UNUSED)
-            return -1;
-        if (!w->done[i] && (w->all || !count) && met(event, w->since[i])) {
-            w->done[i] = true;
-            memcpy(w->rows[i].data, event->data, sizeof event->data);
-        }
-        count += w->done[i];
-    }
-    return w->all ? count == w->count : count > 0;
-}
-
-/* -> result, or -1 when the worker is gone. `milliseconds`: UINT32_MAX is for ever. */
-static int wait_until(const struct waiting *w, uint32_t milliseconds)
-{
-    struct timespec now, until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += milliseconds / 1000;
-    until.tv_nsec += milliseconds % 1000 * 1000000;
-    for (;;) {
-        uint32_t bell = control()->bell;
-        int seen = look(w);
-        if (seen)
-            return seen > 0 ? WAIT_COMPLETE : WAIT_FAIL;
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        int64_t left = (until.tv_sec - now.tv_sec) * 1000000000l + until.tv_nsec - now.tv_nsec;
-        if (milliseconds != UINT32_MAX && left <= 0)
-            return WAIT_TIMEOUT;
-        int64_t most = milliseconds != UINT32_MAX && left < PATIENCE ? left : PATIENCE;
-        syscall(SYS_futex, &control()->bell, FUTEX_WAIT, bell, &(struct timespec){.tv_nsec = most}, NULL, 0);
-        if (driver_ended() && (seen = look(w)) <= 0)
-            return -1;
-    }
-}
-
-static int wait_for(struct wait_events *args)
-{
-    size_t bytes = args->count * sizeof(struct event_data);
-    void *given = (void *)(uintptr_t)args->events;
-    if (!args->count || args->count > EVENTS)
-        return EINVAL;
-    struct waiting w = {malloc(bytes), calloc(args->count, sizeof(uint32_t)), calloc(args->count, sizeof(bool)), args->count, args->all};
-    int error = !w.rows || !w.since || !w.done ? ENOMEM : !read_safely(w.rows, given, bytes) ? EFAULT : begin(&w) ? 0 : EINVAL;
-    args->result = WAIT_FAIL;
-    if (!error) {
-        int result = wait_until(&w, args->milliseconds);
-        end(&w);
-        error = result < 0 || result == WAIT_FAIL ? EIO : 0;
-        args->result = result < 0 ? WAIT_FAIL : (uint32_t)result;
-    }
-    if (!error && args->result == WAIT_COMPLETE && !write_safely(given, w.rows, bytes))
-        error = EFAULT;
-    free(w.rows);
-    free(w.since);
-    free(w.done);
-    return error;
-}
-
-void events_after_fork(void) { pthread_mutex_init(&lock, NULL); }
-
 /* As a memory fault whose cause is that the device hangs: ROCr ends the program then, which else would wait for ever. */
 void events_lost(void)
 {
@@ -182,21 +45,7 @@ void events_lost(void)
         struct event *event = event_of(id);
         if (event->state != UNUSED && event->type == MEMORY_EVENT) {
             memcpy(event->data, &hang, sizeof hang);
-            change(id, SET);
+            event_change(id, SET);
         }
-    }
-}
-
-int event_ioctl(unsigned number, void *args)
-{
-    uint32_t id;
-    memcpy(&id, args, sizeof id);
-    switch (number) {
-    case CREATE_EVENT: return create(args);
-    case DESTROY_EVENT: return change(id, UNUSED);
-    case SET_EVENT: return change(id, SET);
-    case RESET_EVENT: return change(id, UNSET);
-    case WAIT_EVENTS: return wait_for(args);
-    default: return -1;
     }
 }

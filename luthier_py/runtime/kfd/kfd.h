@@ -1,7 +1,9 @@
 /* The program's side of an emulated AMD GPU driver: calls for /dev/kfd, /dev/dri/renderD* and sysfs come here.
  *
- * paths.c gives files another place, device.c takes ioctls to the worker, pages.c has the memory that both sides see,
- * hold.c stops those who write to pages that are exchanged, events.c waits, bells.c watches the doorbells of queues.
+ * From below: safely.c reads and writes what a program points to, nodes.c has the descriptors, pages.c the memory that both
+ * sides see, for which hold.c stops those who write to pages that are exchanged, events.c words in it; driver.c speaks to the
+ * worker; waits.c waits for events, bells.c watches the doorbells of queues; ioctls.c takes ioctls to the worker, paths.c
+ * gives files another place, fork.c starts a child anew.
  * Nothing here knows what an ioctl means beyond what must be done in this process.
  */
 #ifndef LUTHIER_KFD_H
@@ -50,17 +52,16 @@ struct alloc_memory { uint64_t address, bytes, handle, offset; uint32_t gpu, fla
 enum { WAIT_COMPLETE, WAIT_TIMEOUT, WAIT_FAIL };
 enum { USER_POINTER = 4 }; /* of alloc_memory.flags: offset is the program's address */
 
-/* device.c */
-bool driver_wanted(void);               /* LUTHIER_DEVICE names an emulated device */
-bool driver_ready(void);                /* and it is there; starts it, and says on stderr why it cannot be */
-bool driver_ended(void);                /* after that, or when its worker is gone */
-const char *driver_files(void);         /* what stands for sysfs */
-int driver_open(int node, int flags, const void *caller); /* a descriptor, or -1 with errno */
-int driver_node(int fd);                /* what a descriptor stands for, NO_NODE if nothing of ours */
-int driver_count(void);                 /* of GPUs */
-void driver_tell(uint32_t code, const struct part *parts, int count);
+/* safely.c */
 bool read_safely(void *to, const void *from, size_t bytes); /* of this process, whatever the addresses are */
 bool write_safely(void *to, const void *from, size_t bytes);
+
+/* nodes.c */
+bool node_add(void);                    /* the next: /dev/kfd, then the render nodes */
+int node_open(int node, int flags);     /* a descriptor, or -1 with errno */
+int node_behind(int fd);                /* what a descriptor stands for, NO_NODE if nothing of ours */
+int nodes_gpus(void);
+void nodes_after_fork(void);
 
 /* pages.c */
 bool arena_make(void);
@@ -78,9 +79,21 @@ struct held hold_writers(uintptr_t start, size_t bytes, bool of_file); /* of pag
 void let_writers_go(struct held *held);
 
 /* events.c */
+void events_lost(void);                 /* the device is gone: who waits for faults is told */
+
+/* driver.c */
+bool driver_wanted(void);               /* LUTHIER_DEVICE names an emulated device */
+bool driver_ready(void);                /* and it is there; starts it, and says on stderr why it cannot be */
+bool driver_ended(void);                /* after that, or when its worker is gone */
+const char *driver_files(void);         /* what stands for sysfs */
+int driver_open(int node, int flags, const void *caller); /* as node_open, for a caller whose device there is */
+void driver_tell(uint32_t code, const struct part *parts, int count);
+bool driver_ask(uint32_t code, const struct part *parts, int count, struct reply *reply); /* false: it is gone */
+void driver_after_fork(void);
+
+/* waits.c */
 int event_ioctl(unsigned number, void *args); /* 0 or an errno; -1: not about events */
-void events_lost(void);                       /* the device is gone: who waits for faults is told */
-void events_after_fork(void);
+void waits_after_fork(void);
 
 /* bells.c */
 void bells_watch(uint32_t queue, uint32_t doorbell, uint64_t write_pointer);

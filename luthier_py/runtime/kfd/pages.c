@@ -48,7 +48,7 @@ static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 bool arena_make(void)
 {
     int fd = memfd_create("luthier-memory", MFD_CLOEXEC);
-    if (fd >= 0 && ftruncate(fd, (off_t)FILE_BYTES) == 0 && fstat(fd, &identity) == 0) {
+    if (fd >= 0 && ftruncate(fd, (off_t)FILE_BYTES) == 0 && REAL(fstat)(fd, &identity) == 0) {
         file = descriptor_out_of_the_way(fd);
         void *place = map((void *)ARENA_START, CONTROL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, file,
                           (off_t)ARENA_START);
@@ -147,7 +147,7 @@ static void *mapped(void *address, size_t bytes, int protection, int flags, int 
     if (anonymous && protection != PROT_NONE && flags & MAP_FIXED && in_arena(address)) {
         flags = MAP_SHARED | MAP_FIXED;
         offset = (off_t)(uintptr_t)address;
-    } else if (anonymous || fd < 0 || driver_node(fd) == NO_NODE)
+    } else if (anonymous || fd < 0 || node_behind(fd) == NO_NODE)
         return map(address, bytes, protection, flags, fd, offset);
     else
         offset = place_in_file(offset);
@@ -212,7 +212,7 @@ static bool next_mapping(FILE *maps, struct mapping *found)
 /* Whether all of it is memory that is this process's alone, and that it may write. */
 static bool all_private(uintptr_t start, uintptr_t end)
 {
-    FILE *maps = fopen("/proc/self/maps", "re");
+    FILE *maps = REAL(fopen)("/proc/self/maps", "re");
     struct mapping found;
     uintptr_t known = start;
     bool good = maps;
@@ -265,7 +265,7 @@ static int copy_back(uintptr_t start, size_t bytes)
 /* What of it the program has not unmapped since. */
 static int make_private(uintptr_t start, size_t bytes)
 {
-    FILE *maps = fopen("/proc/self/maps", "re");
+    FILE *maps = REAL(fopen)("/proc/self/maps", "re");
     struct mapping found;
     int error = maps ? 0 : errno;
     while (!error && next_mapping(maps, &found) && found.start < start + bytes) {

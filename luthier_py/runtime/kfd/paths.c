@@ -41,7 +41,7 @@ static int node_of(const char *path)
         return driver_wanted() ? KFD_NODE : NO_NODE;
     if (sscanf(path, "/dev/dri/renderD%d%n", &minor, &end) != 1 || path[end] || !driver_wanted())
         return NO_NODE;
-    return minor >= FIRST_RENDER && (!driver_ready() || minor < FIRST_RENDER + driver_count()) ? minor : NO_NODE;
+    return minor >= FIRST_RENDER && (!driver_ready() || minor < FIRST_RENDER + nodes_gpus()) ? minor : NO_NODE;
 }
 
 /* Where a file really is; `path` itself if it is none of ours. */
@@ -148,7 +148,7 @@ STAT_FUNCTION(lstat64, stat64)
 #define FSTAT_FUNCTION(name, type)                                                                                       \
     API int name(int fd, struct type *about)                                                                             \
     {                                                                                                                    \
-        int result = REAL(name)(fd, about), node = result ? NO_NODE : driver_node(fd);                                   \
+        int result = REAL(name)(fd, about), node = result ? NO_NODE : node_behind(fd);                                   \
         if (node != NO_NODE)                                                                                             \
             describe(node, (struct stat *)about);                                                                        \
         return result;                                                                                                   \

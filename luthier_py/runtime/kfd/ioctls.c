@@ -1,33 +1,19 @@
-/* The driver: a worker process behind descriptors that stand for /dev/kfd and render nodes. An ioctl goes there whole,
- * with the arrays that its arguments point to, and comes back. */
-#include <dlfcn.h>
+/* Ioctls for the driver: one goes to the worker whole, with the arrays that its arguments point to, and comes back; what else
+ * it means in this process is done when it went well. */
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/ioctl.h>
-#include <pthread.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "kfd.h"
 
-enum { NODES = 1 + MAX_GPUS, ARRAYS = 3, MOST_BYTES = 1 << 20, ARGUMENT_BYTES = 1 << _IOC_SIZEBITS };
+enum { ARRAYS = 3, MOST_BYTES = 1 << 20, ARGUMENT_BYTES = 1 << _IOC_SIZEBITS };
 enum { KFD = 'K', DRM = 'd' };                  /* kinds of ioctl */
 enum { DRM_VERSION = 0x00, AMDGPU_INFO = 0x45 }; /* of drm.h and amdgpu_drm.h */
-
-static struct node { int fd; dev_t device; ino_t inode; } nodes[NODES]; /* /dev/kfd, then the render nodes */
-static int node_count;
-static struct wire wire = {.fd = -1};
-static char *files;
-static _Atomic enum { COLD, READY, BROKEN } state;
-static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 
 /* An array that arguments point to: where in them the pointer is, and the count; bytes of each. */
 struct array { uint16_t pointer, count, each; };
@@ -41,145 +27,6 @@ static const struct { char type; uint8_t number; bool out; struct array arrays[A
     {DRM, DRM_VERSION, true, {{24, 16, 1}, {40, 32, 1}, {56, 48, 1}}},
     {DRM, AMDGPU_INFO, true, {{0, 8, 1}}},
 };
-
-bool driver_wanted(void)
-{
-    const char *device = getenv("LUTHIER_DEVICE");
-    return device && strncmp(device, "emulator", 8) == 0;
-}
-
-static bool copy_safely(void *to, const void *from, size_t bytes, bool write)
-{
-    struct iovec there = {write ? to : (void *)from, bytes}, here = {write ? (void *)from : to, bytes};
-    ssize_t done = write ? process_vm_writev(getpid(), &here, 1, &there, 1, 0) : process_vm_readv(getpid(), &here, 1, &there, 1, 0);
-    if (done < 0 && errno != EFAULT) { /* not allowed in this place: then as a function of the C library would */
-        memcpy(to, from, bytes);
-        return true;
-    }
-    return done == (ssize_t)bytes;
-}
-
-bool read_safely(void *to, const void *from, size_t bytes) { return copy_safely(to, from, bytes, false); }
-bool write_safely(void *to, const void *from, size_t bytes) { return copy_safely(to, from, bytes, true); }
-
-/* -- the worker ------------------------------------------------------------------------------------------------------- */
-
-static void after_fork(void)
-{
-    wire_close(&wire);
-    bells_after_fork();
-    events_after_fork();
-    arena_after_fork();
-    for (int i = 0; i < node_count; i++)
-        close(nodes[i].fd);
-    node_count = 0;
-    free(files);
-    files = NULL;
-    state = state == READY ? COLD : state;
-    pthread_mutex_init(&starting, NULL);
-}
-
-static bool add_node(void)
-{
-    struct stat about;
-    int fd = memfd_create("luthier-gpu", MFD_CLOEXEC);
-    if (fd < 0 || REAL(fstat)(fd, &about) < 0)
-        return false;
-    nodes[node_count++] = (struct node){descriptor_out_of_the_way(fd), about.st_dev, about.st_ino};
-    return true;
-}
-
-static bool open_devices(const struct reply *reply)
-{
-    struct cursor cursor = {reply->data, reply->data + reply->bytes, false};
-    uint32_t gpus = take32(&cursor);
-    files = cursor.bad ? NULL : strdup(cursor.at);
-    bool good = files && gpus <= MAX_GPUS;
-    for (uint32_t i = 0; good && i <= gpus; i++)
-        good = add_node();
-    return good;
-}
-
-static bool start(void)
-{
-    static bool registered;
-    if (!registered)
-        registered = pthread_atfork(NULL, NULL, after_fork) == 0;
-    struct reply reply;
-    if (!arena_make() || !wire_start(&wire, "kfd", arena_file()))
-        return false;
-    if (!wire_call(&wire, MESSAGE_OPEN, NULL, 0, &reply)) {
-        say("luthier: the worker process ended before it answered");
-        return false;
-    }
-    bool good = reply.status == 0 && open_devices(&reply);
-    free(reply.data);
-    return good;
-}
-
-bool driver_ready(void)
-{
-    if (state == COLD) {
-        pthread_mutex_lock(&starting);
-        if (state == COLD)
-            state = start() ? READY : BROKEN;
-        pthread_mutex_unlock(&starting);
-    }
-    return state == READY;
-}
-
-static void gone(void)
-{
-    if (atomic_exchange(&state, BROKEN) != READY)
-        return;
-    say("luthier: the worker process has ended, and the emulated device with it");
-    events_lost();
-}
-
-bool driver_ended(void)
-{
-    if (state == READY && wire_gone(&wire))
-        gone();
-    return state != READY;
-}
-
-const char *driver_files(void) { return files; }
-int driver_count(void) { return node_count - 1; }
-
-void driver_tell(uint32_t code, const struct part *parts, int count)
-{
-    if (!wire_send(&wire, code, parts, count))
-        gone();
-}
-
-/* -- descriptors ------------------------------------------------------------------------------------------------------ */
-
-int driver_open(int node, int flags, const void *caller)
-{
-    if (!driver_ready()) {
-        errno = ENODEV;
-        return -1;
-    }
-    if (node == KFD_NODE && caller)
-        arena_thunk(caller);
-    return fcntl(nodes[node == KFD_NODE ? 0 : node - FIRST_RENDER + 1].fd, flags & O_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
-}
-
-int driver_node(int fd)
-{
-    struct stat about;
-    int before = errno;
-    if (state == COLD || fd < 0 || REAL(fstat)(fd, &about) < 0) {
-        errno = before;
-        return NO_NODE;
-    }
-    for (int i = 0; i < node_count; i++)
-        if (nodes[i].inode == about.st_ino && nodes[i].device == about.st_dev)
-            return i ? FIRST_RENDER + i - 1 : KFD_NODE;
-    return NO_NODE;
-}
-
-/* -- ioctl ------------------------------------------------------------------------------------------------------------ */
 
 struct call { char args[ARGUMENT_BYTES]; struct { char *data; char *at; uint32_t bytes; } arrays[ARRAYS]; int count; bool out; };
 
@@ -247,10 +94,8 @@ static int ask(int node, unsigned long request, struct call *call)
     for (int i = 0; i < call->count; i++)
         parts[2 + i] = (struct part){call->arrays[i].data, call->arrays[i].bytes};
     struct reply reply;
-    if (!wire_call(&wire, MESSAGE_IOCTL, parts, 2 + call->count, &reply)) {
-        gone();
+    if (!driver_ask(MESSAGE_IOCTL, parts, 2 + call->count, &reply))
         return EIO;
-    }
     int error = scatter(call, &reply, _IOC_SIZE(request));
     free(reply.data);
     return error;
@@ -332,7 +177,7 @@ API int ioctl(int fd, unsigned long request, ...)
     va_start(list, request);
     void *args = va_arg(list, void *);
     va_end(list);
-    int node = _IOC_TYPE(request) == KFD || _IOC_TYPE(request) == DRM ? driver_node(fd) : NO_NODE;
+    int node = _IOC_TYPE(request) == KFD || _IOC_TYPE(request) == DRM ? node_behind(fd) : NO_NODE;
     if (node == NO_NODE)
         return (int)syscall(SYS_ioctl, fd, request, args);
     int error = carry_out(node, request, args);
