@@ -21,7 +21,7 @@ from luthier_py.analysis.cfg import Graph, solve
 from luthier_py.analysis.execution import ExecState, step
 from luthier_py.ir import Instr, Kernel, Program
 from luthier_py.isa import EXEC, Inst, OpFlag, Reg, RegFile
-from luthier_py.isa.semantics.readers.evaluate import Place, evaluate
+from luthier_py.isa.semantics.readers.evaluate import Dword, evaluate
 from luthier_py.isa.semantics.readers.lane_bits import ONE, ZERO, Assign, Bit, assignments, outcome
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, Varying, either, sum_of
 
@@ -45,7 +45,7 @@ _ANY = Between(None, 0)
 class State(NamedTuple):
     """``active`` is the scope that EXEC is. ``values``: what is known, and in which scope."""
 
-    values: Mapping[Place, tuple[Known, int]]
+    values: Mapping[Dword, tuple[Known, int]]
     scopes: tuple[int, ...]
     active: int
     masks: Mapping[int, Between]
@@ -57,7 +57,7 @@ class Affine:
 
     def __init__(self, program: Program, graph: Graph, states: list[ExecState]) -> None:
         self._program, self._graph, self._modes = program, graph, states
-        self._evaluated: dict[tuple[object, ...], dict[Place, Known]] = {}
+        self._evaluated: dict[tuple[object, ...], dict[Dword, Known]] = {}
         starts = {entry: kernel for kernel in program.kernels for entry in kernel.function.entries}
         boundary: list[State | None] = []
         for node in graph.nodes:
@@ -120,7 +120,7 @@ class Affine:
                 kept[place] = known, 0 if scalar else state.active
         return state if kept == state.values else state._replace(values=kept)
 
-    def _results(self, state: State, inst: Inst) -> dict[Place, Known]:
+    def _results(self, state: State, inst: Inst) -> dict[Dword, Known]:
         """Nothing where a vector register that it reads is not known: what is made of it seldom is."""
         given: list[Known] = []
         reads = inst.reads
@@ -146,7 +146,7 @@ class Affine:
         return _with_exec(state, found[EXEC], pc) if EXEC in found else state
 
 
-def _ids(program: Program, kernel: Kernel) -> dict[Place, tuple[Known, int]]:
+def _ids(program: Program, kernel: Kernel) -> dict[Dword, tuple[Known, int]]:
     """Work-item IDs, where a wave starts (AMDGPUUsage, "VGPR Register Set Up Order")."""
     wanted = tuple(_PACKED)[: kernel.record.descriptor.enable_vgpr_workitem_id + 1]
     if program.obj.target.packed_work_item_ids:
@@ -227,7 +227,7 @@ def _join(a: State, b: State) -> State:
     count = shared if same else min(shared, a.active + 1, b.active + 1)
     name = _JOINS - a.node
     scopes = a.scopes[:count] if same else (*a.scopes[:count], name)
-    values: dict[Place, tuple[Known, int]] = {}
+    values: dict[Dword, tuple[Known, int]] = {}
     for place in a.values.keys() & b.values.keys():
         first, second = (_in_join(state, state.values[place][1], count, same) for state in (a, b))
         known = either(a.values[place][0], b.values[place][0])

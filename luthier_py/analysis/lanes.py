@@ -19,7 +19,7 @@ from typing import NamedTuple
 from luthier_py.analysis.cfg import Graph, solve
 from luthier_py.analysis.changes import Changes
 from luthier_py.isa import EXEC, Inst, InstructionSet
-from luthier_py.isa.semantics.readers.lane_bits import Assign, Bit, Source, assignments, outcome
+from luthier_py.isa.semantics.readers.lane_bits import Assign, Bit, MaskSource, assignments, outcome
 
 MOST_STATES = 16
 EXEC_BIT = 1 << EXEC
@@ -198,7 +198,7 @@ def _next(assigns: tuple[Assign, ...], relevant: int, state: LaneState) -> tuple
     return LaneState(known, value), LaneState(known, value | EXEC_BIT)
 
 
-def _bit(state: LaneState, source: Source) -> Bit:
+def _bit(state: LaneState, source: MaskSource) -> Bit:
     return state.value >> source & 1 if source >= 0 and state.known >> source & 1 else None
 
 

@@ -54,7 +54,7 @@ class Flowing(NamedTuple):
     vectors: list[int]
 
 
-class Way(NamedTuple):
+class Passage(NamedTuple):
     """A segment as liveness goes through it: which of the states after it follow each state, and if that is active."""
 
     following: list[tuple[int, ...]]
@@ -84,14 +84,14 @@ class Liveness:
         self.ends = solve(order, self.graph.predecessors, boundary, _join, self._flow, self._along)
         self.inside = lru_cache(KEPT_NODES)(self._inside)
 
-    def _ways(self, index: int) -> list[Way]:
+    def _ways(self, index: int) -> list[Passage]:
         """The segments of a node, the last one first."""
         effects, segments = self._effects_inside(index), self.lanes.segments[index]
         found = []
         after = self.lanes.ends[index]
         for segment in reversed(segments):
             number = {state: place for place, state in enumerate(after)}
-            found.append(Way(
+            found.append(Passage(
                 [tuple([number[state] for state in following]) for following in segment.next.values()],
                 [state.active for state in segment.next], summarised(effects[segment.start : segment.end]),
                 segment.start, segment.end,
@@ -146,7 +146,7 @@ class Liveness:
         return Live(_union(live.active for live in found) | EXEC_BITS, _union(live.inactive for live in found))
 
 
-def _before_change(way: Way, after: Flowing) -> Flowing:
+def _before_change(way: Passage, after: Flowing) -> Flowing:
     """At the end of a segment, from what is live once its last instruction has changed the states."""
     vectors = after.vectors
     return Flowing(after.scalars, [
@@ -155,7 +155,7 @@ def _before_change(way: Way, after: Flowing) -> Flowing:
     ])
 
 
-def _through(way: Way, end: Flowing) -> Flowing:
+def _through(way: Passage, end: Flowing) -> Flowing:
     """From the end of a segment to its start."""
     reads, kills, wave_reads = way.summary
     vector_reads = (reads | SCALARS) ^ SCALARS
@@ -166,7 +166,7 @@ def _through(way: Way, end: Flowing) -> Flowing:
     return Flowing((end.scalars | kills) & SCALARS ^ kills & SCALARS | reads & SCALARS | EXEC_BITS, vectors)
 
 
-def _joined(way: Way, end: Flowing) -> Live:
+def _joined(way: Passage, end: Flowing) -> Live:
     lanes = list(zip(end.vectors, way.active, strict=True))
     return Live(end.scalars | _union(live for live, active in lanes if active),
                 _union(live for live, active in lanes if not active))

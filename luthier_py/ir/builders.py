@@ -1,7 +1,7 @@
 """Addresses made of the PC, and where they go: which calls and jumps are direct.
 
 In: the code and blocks of one function. Out: :class:`Chain` (a s_getpc with its adds) and
-:class:`Flow` (what each s_swappc and s_setpc may reach, and which chains are for nothing else).
+:class:`ChainUses` (what each s_swappc and s_setpc may reach, and which chains are for nothing else).
 
 Invariant: a chain that does not escape reaches no instruction but moves, and calls or jumps that take
 exactly this chain. It is a may-analysis: a register is mapped to everything that it may hold of interest,
@@ -58,7 +58,7 @@ class Goes:
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class ChainUses:
     """``goes``: for each s_swappc and s_setpc. ``escaping``: indices of chains that may be used in other ways."""
 
     chains: tuple[Chain, ...]
@@ -117,10 +117,10 @@ def _in_place(inst: Inst, known: Mapping[int, int]) -> tuple[Reg | None, int, di
     return to.reg if complete else None, other.value if other is not None else 0, {**known, **after}
 
 
-def follow(code: Columns, blocks: Sequence[Block], entries: Iterable[int], function: bool) -> Flow:
+def follow(code: Columns, blocks: Sequence[Block], entries: Iterable[int], function: bool) -> ChainUses:
     """Where the chains of a function end up. ``function``: it has a return address."""
     if not code.flagged(OpFlag.INDIRECT | OpFlag.GETS_PC):
-        return Flow((), {}, frozenset())
+        return ChainUses((), {}, frozenset())
     chains = tuple(chain for block in blocks for chain in find_chains(code, block.start, block.stop))
     made = {chain.hi: number for number, chain in enumerate(chains)}
     start: TagsAt = {RETURN_ADDRESS + half: frozenset({half}) for half in (0, 1)} if function else {}
@@ -133,7 +133,7 @@ def follow(code: Columns, blocks: Sequence[Block], entries: Iterable[int], funct
         patience -= 1
         if patience < 0:
             nowhere, jumps = Goes(frozenset(), False, True), code.flagged(OpFlag.INDIRECT)
-            return Flow(chains, {instr_at(code, at): nowhere for at in jumps}, frozenset(range(len(chains))))
+            return ChainUses(chains, {instr_at(code, at): nowhere for at in jumps}, frozenset(range(len(chains))))
         block = by_address[todo.pop()]
         state = dict(states[block.address])
         for instr in touching[block.address]:
@@ -214,7 +214,7 @@ def _merge(states: dict[int, TagsAt], address: int, new: TagsAt) -> bool:
 def _uses(
     touching: Mapping[int, tuple[Instr, ...]], chains: tuple[Chain, ...], made: Mapping[Instr, int],
     states: Mapping[int, TagsAt],
-) -> Flow:
+) -> ChainUses:
     goes: dict[Instr, Goes] = {}
     escaping: set[int] = set()
     for address, instrs in touching.items():
@@ -230,7 +230,7 @@ def _uses(
                     if inst.reads.sgpr >> reg & 1:
                         escaping |= {tag // 2 - 1 for tag in tags if tag > 1}
             _step(state, instr, made)
-    return Flow(chains, goes, frozenset(escaping))
+    return ChainUses(chains, goes, frozenset(escaping))
 
 
 def _goes(inst: Inst, state: TagsAt) -> Goes:

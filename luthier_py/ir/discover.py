@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from luthier_py.errors import Location, Malformed
-from luthier_py.ir.builders import Chain, Flow, Goes, follow
+from luthier_py.ir.builders import Chain, ChainUses, Goes, follow
 from luthier_py.ir.descend import FunctionBytes, descend
 from luthier_py.ir.extents import Extents, find_extents
 from luthier_py.ir.model import (
@@ -141,7 +141,7 @@ def _lift_function(found: _Discovery, swept: FunctionBytes) -> None:
     found.indirect |= any(call.other for call in calls)
 
 
-def _problem(code: Columns, blocks: tuple[Block, ...], flow: Flow) -> str | None:
+def _problem(code: Columns, blocks: tuple[Block, ...], flow: ChainUses) -> str | None:
     """Why the function may not be edited, although all its code is known."""
     started = {chain.getpc.at for chain in flow.chains}
     unknown = [at for at in code.flagged(OpFlag.GETS_PC) if at not in started]
@@ -169,7 +169,7 @@ def _as_found(block: Block, chains: tuple[Chain, ...], goes: Goes) -> bool:
     return not goes.other and not goes.returns and len(values) == 1 and values >= set(block.successors)
 
 
-def _calls(code: Columns, blocks: tuple[Block, ...], flow: Flow) -> Iterable[_Call]:
+def _calls(code: Columns, blocks: tuple[Block, ...], flow: ChainUses) -> Iterable[_Call]:
     leaving = code.flagged(OpFlag.CALL | OpFlag.INDIRECT)
     starts = [block.start for block in blocks] if leaving else []
     for instr in (instr_at(code, at) for at in leaving):
@@ -190,7 +190,7 @@ def _is_call(block: Block, instr: Instr, goes: Goes) -> bool:
     return block.ending is Ending.RETURN and goes.other
 
 
-def _builders(blocks: tuple[Block, ...], flow: Flow) -> Iterable[PcBuilder]:
+def _builders(blocks: tuple[Block, ...], flow: ChainUses) -> Iterable[PcBuilder]:
     uses: dict[int, Instr] = {}
     for instr, goes in flow.goes.items():
         for number in goes.chains - flow.escaping:

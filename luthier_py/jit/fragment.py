@@ -53,12 +53,12 @@ def payload(
 
 
 def _holes(code: Code, instrs: tuple[Inst, ...], left_out: int) -> Iterator[Hole]:
-    """Places as instructions; their numbers count from what is left of the beginning."""
+    """Fields as instructions; their numbers count from what is left of the beginning."""
     ends = {end: number for number, end in enumerate(accumulate(inst.size_bytes for inst in instrs))}
-    for place in code.places:
-        number = ends[place.offset + 4]
+    for field in code.fields:
+        number = ends[field.offset + 4]
         assert instrs[number].literal is not None
-        yield Hole(number - left_out, place.position, place.added, place.high)
+        yield Hole(number - left_out, field.position, field.added, field.high)
 
 
 def decoded(code: bytes, isa: InstructionSet) -> tuple[Inst, ...]:

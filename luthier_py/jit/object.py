@@ -21,11 +21,11 @@ _SYMTAB, _RELA, _REL = 2, 4, 9
 _FUNCTION = 2
 _LOW, _HIGH = 1, 2  # R_AMDGPU_ABS32_LO, R_AMDGPU_ABS32_HI
 _COUNT = struct.Struct("<I")
-_PLACE = struct.Struct("<IIq?")
+_ROW = struct.Struct("<IIq?")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ConstantField:
     """A dword of code: a half of the constant for the parameter at ``position``, plus ``added``."""
 
     offset: int
@@ -39,18 +39,18 @@ class Code:
     """One function."""
 
     code: bytes
-    places: tuple[Place, ...] = ()
+    fields: tuple[ConstantField, ...] = ()
 
     def packed(self) -> bytes:
         """As bytes, to be kept."""
-        places = (_PLACE.pack(p.offset, p.position, p.added, p.high) for p in self.places)
-        return b"".join((_COUNT.pack(len(self.places)), *places, self.code))
+        rows = (_ROW.pack(p.offset, p.position, p.added, p.high) for p in self.fields)
+        return b"".join((_COUNT.pack(len(self.fields)), *rows, self.code))
 
     @classmethod
     def unpacked(cls, data: bytes) -> Code:
         (count,) = _COUNT.unpack_from(data)
-        end = _COUNT.size + count * _PLACE.size
-        return cls(data[end:], tuple(Place(*row) for row in _PLACE.iter_unpack(data[_COUNT.size : end])))
+        end = _COUNT.size + count * _ROW.size
+        return cls(data[end:], tuple(ConstantField(*row) for row in _ROW.iter_unpack(data[_COUNT.size : end])))
 
 
 def functions(data: bytes) -> dict[str, Code]:
@@ -66,18 +66,18 @@ def functions(data: bytes) -> dict[str, Code]:
         symbols = [_SYMBOL.unpack_from(data, entry) for entry in range(at, at + size, _SYMBOL.size)]
         texts = [_string(data, names + symbol[0]) for symbol in symbols]
         wanted = {section for _, info, _, section, _, _ in symbols if info & 0xF == _FUNCTION}
-        places = {section: list(_places(data, sections, section, texts)) for section in wanted}
+        found = {section: list(_fields(data, sections, section, texts)) for section in wanted}
         for text, (_, info, _, section, value, length) in zip(texts, symbols, strict=True):
             if info & 0xF != _FUNCTION:
                 continue
             start = sections[section][4] + value
-            own = (p for p in places[section] if value <= p.offset < value + length)
-            moved = tuple(Place(p.offset - value, p.position, p.added, p.high) for p in own)
+            own = (p for p in found[section] if value <= p.offset < value + length)
+            moved = tuple(ConstantField(p.offset - value, p.position, p.added, p.high) for p in own)
             code[text] = Code(data[start : start + length], moved)
     return code
 
 
-def _places(data: bytes, sections: list[tuple[int, ...]], section: int, symbols: list[str]) -> Iterator[Place]:
+def _fields(data: bytes, sections: list[tuple[int, ...]], section: int, symbols: list[str]) -> Iterator[ConstantField]:
     for _, kind, _, _, at, size, _, info, _, _ in sections:
         if kind not in (_RELA, _REL) or info != section:
             continue
@@ -86,7 +86,7 @@ def _places(data: bytes, sections: list[tuple[int, ...]], section: int, symbols:
             if not name.startswith(FIELD) or what not in (_LOW, _HIGH):
                 raise Unsupported("a hook needs constant data or code outside of itself; simplify it")
             (added,) = struct.unpack_from("<i", data, sections[section][4] + offset)
-            yield Place(offset, int(name.removeprefix(FIELD)), added, what == _HIGH)
+            yield ConstantField(offset, int(name.removeprefix(FIELD)), added, what == _HIGH)
 
 
 def _string(data: bytes, at: int) -> str:

@@ -30,7 +30,7 @@ from luthier_py.storage import Shelf, cache_key
 from luthier_py.tool import Refusal, Tool, Variable
 from luthier_py.tool.origin import origin_of
 from luthier_py.worker.listening import listening
-from luthier_py.worker.recall import Known, ProgramVariable, recall, remember
+from luthier_py.worker.recall import ProgramVariable, Recalled, recall, remember
 
 UNIT_ID = "__hip_cuid_"  # clang's mark of a compilation unit; nothing reads it
 MANAGED = ".managed"  # the initial value of a managed variable; the runtime has moved it
@@ -76,7 +76,8 @@ def patch(code: bytes, tool: Tool, kernel: str, whole: bool = False) -> Copy:
     copy, key = _by_edits(planned, kernel, whole, subject)
     after = origin_of(tool, origin) if origin is not None and heard.nothing_but(tool.declared_files) else None
     if origin is not None and after is not None and after.key == origin.key:
-        remember(subject, after, tool, planned.program, Known(key, copy.variables, copy.program_variables, copy.notes))
+        kept = Recalled(key, copy.variables, copy.program_variables, copy.notes)
+        remember(subject, after, tool, planned.program, kept)
     return copy
 
 

@@ -1,7 +1,7 @@
 """What a tool said of a program before, found again without that program and without asking the tool.
 
-In: what is to be instrumented, and where the tool comes from (tool/origin.py). Out: Known, or None. Invariant: what is
-recalled is what the tool would say now: nothing is remembered of a tool that, while it was asked, changed itself,
+In: what is to be instrumented, and where the tool comes from (tool/origin.py). Out: Recalled, or None. Invariant: what
+is recalled is what the tool would say now: nothing is remembered of a tool that, while it was asked, changed itself,
 printed something or read files that it does not declare, or whose notes cannot be kept; nothing is recalled where one
 of its files differs.
 """
@@ -35,7 +35,7 @@ class ProgramVariable:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class Recalled:
     """``copy``: the key of what was made."""
 
     copy: str
@@ -44,7 +44,7 @@ class Known:
     notes: Callable[[], Any]
 
 
-def recall(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Callable[[], Program]) -> Known | None:
+def recall(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Callable[[], Program]) -> Recalled | None:
     """``program`` is lifted when notes name it, and somebody asks for them."""
     kept = SHELF.read(cache_key(*subject, origin.key))
     if kept is None:
@@ -61,11 +61,11 @@ def recall(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Callab
     program_variables = tuple(ProgramVariable(*row) for row in facts["program_variables"])
     with suppress(Unkept):
         noted = unpack_notes(notes, program, tool, variables)
-        return Known(facts["copy"], tuple(variables.values()), program_variables, noted)
+        return Recalled(facts["copy"], tuple(variables.values()), program_variables, noted)
     return None
 
 
-def remember(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Program, known: Known) -> None:
+def remember(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Program, known: Recalled) -> None:
     """Kept where it can be."""
     variables = {variable.name: variable for variable in known.variables}
     declared = {variable.name: variable for variable in tool.variables}

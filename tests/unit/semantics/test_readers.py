@@ -10,8 +10,8 @@ import pytest
 from luthier_py.errors import LuthierError
 from luthier_py.isa import EXEC, Inst, InstructionSet, OpFlag, RegFile, instruction_set, target
 from luthier_py.isa.registers import SCC
-from luthier_py.isa.semantics.readers.evaluate import Place, evaluate
-from luthier_py.isa.semantics.readers.lane_bits import ONE, ZERO, Source, assignments, outcome
+from luthier_py.isa.semantics.readers.evaluate import Dword, evaluate
+from luthier_py.isa.semantics.readers.lane_bits import ONE, ZERO, MaskSource, assignments, outcome
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, Varying, constant, sum_of
 
 TARGETS = [("gfx90a", 64), ("gfx950", 64), ("gfx1030", 32), ("gfx1030", 64), ("gfx1100", 32), ("gfx1201", 64)]
@@ -47,7 +47,7 @@ def test_a_lanes_bit_is_what_the_whole_masks_have_there(name: str, wave_size: in
     assert checked > 1000
 
 
-def check_bits(inst: Inst, words: list[int], written: dict[int, int | None], mask: int, sources: tuple[Source, ...],
+def check_bits(inst: Inst, words: list[int], written: dict[int, int | None], mask: int, sources: tuple[MaskSource, ...],
                table: tuple[int | None, ...], wave_size: int) -> int:
     """Lanes of the first and last place of each half; how many were told."""
     told = 0
@@ -110,9 +110,9 @@ def test_what_is_known_of_all_lanes_holds_in_each(name: str, wave_size: int) -> 
     isa, told = instruction_set(target(name), wave_size), 0
     chosen = random.Random(2)
     for inst in random_instructions(isa, OpFlag.VALU, 2, 12):
-        given: dict[Place, Known] = {}
+        given: dict[Dword, Known] = {}
 
-        def read(file: RegFile, index: int, given: dict[Place, Known] = given) -> Known:
+        def read(file: RegFile, index: int, given: dict[Dword, Known] = given) -> Known:
             if (file, index) not in given:
                 known = random_known(chosen)
                 scalar = chosen.choice([UNIFORM, constant(chosen.choice(CONSTANTS))])
@@ -126,10 +126,10 @@ def test_what_is_known_of_all_lanes_holds_in_each(name: str, wave_size: int) -> 
     assert told > 50
 
 
-def check_claims(inst: Inst, given: dict[Place, Known], claims: dict[Place, Known], chosen: random.Random) -> None:
+def check_claims(inst: Inst, given: dict[Dword, Known], claims: dict[Dword, Known], chosen: random.Random) -> None:
     """With values instead of what is unknown the meaning gives what was claimed, alike in all lanes."""
     shared = {place: chosen.getrandbits(32) for place in given}
-    unknown: dict[Place, set[int]] = {}
+    unknown: dict[Dword, set[int]] = {}
     for lane, x in ((0, 5), (1, 900), (7, 7), (30, 1023)):
         values = {place: value_of(known, lane, x, shared[place]) for place, known in given.items()}
         after = evaluate(inst, lambda file, index, values=values: constant(values[file, index]))

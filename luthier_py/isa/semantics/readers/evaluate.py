@@ -19,7 +19,7 @@ from luthier_py.isa.semantics.meaning import Lanes, Scalar, SignaturePart
 from luthier_py.isa.semantics.readers.binding import REGISTERS, results, sources, width
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, Numbers, constant, most
 
-Place: TypeAlias = tuple[RegFile, int]
+Dword: TypeAlias = tuple[RegFile, int]
 Read: TypeAlias = Callable[[RegFile, int], Known]
 
 _OPS = Numbers()
@@ -27,7 +27,7 @@ _MODIFIED = OpFlag.DPP | OpFlag.SDWA | OpFlag.PACKED
 _MODIFIERS = frozenset({"src0_modifiers", "src1_modifiers", "src2_modifiers", "clamp", "omod", "op_sel"})
 
 
-def evaluate(inst: Inst, read: Read) -> dict[Place, Known]:
+def evaluate(inst: Inst, read: Read) -> dict[Dword, Known]:
     """``read`` gives what is known of a dword; of a scalar register that is not known, UNIFORM."""
     op, row = inst.op, meaning(inst.op)
     if not isinstance(row, (Lanes, Scalar)) or _is_modified(inst, row):
@@ -35,7 +35,7 @@ def evaluate(inst: Inst, read: Read) -> dict[Place, Known]:
     taken = [_source(inst, name, slot, width(row), read)
              for name, slot in zip(sources(op, row), row.signature.sources, strict=True)]
     outputs = row.compute(*taken)
-    found: dict[Place, Known] = {}
+    found: dict[Dword, Known] = {}
     for name, value in zip(results(op, row), outputs if isinstance(outputs, tuple) else (outputs,), strict=True):
         found.update(_written(inst, name, value))
     return found
@@ -88,7 +88,7 @@ def _dwords(file: RegFile, index: int, bits: int, read: Read) -> Known:
     return None
 
 
-def _written(inst: Inst, name: str, value: Value) -> Iterator[tuple[Place, Known]]:
+def _written(inst: Inst, name: str, value: Value) -> Iterator[tuple[Dword, Known]]:
     known: Known = value.ref  # type: ignore[assignment]
     if name == "scc":
         yield (RegFile.SGPR, SCC), known

@@ -28,11 +28,11 @@ from luthier_py.isa.semantics.readers.binding import REGISTERS, results, sources
 from luthier_py.isa.semantics.readers.numbers import Number, Numbers
 
 Bit: TypeAlias = int | None
-Table: TypeAlias = tuple[Bit, ...]  # one result for each combination of the sources' bits, the first source lowest
-Source: TypeAlias = int             # a mask's first SGPR, or one of these:
+BitTable: TypeAlias = tuple[Bit, ...]  # one result for each combination of the sources' bits, the first source lowest
+MaskSource: TypeAlias = int             # a mask's first SGPR, or one of these:
 UNKNOWN, ZERO, ONE, SOME = -1, -2, -3, -4  # SOME: has some lane, but which is not said
 MASKS = (1 << 128) - 1              # SCC and what lies above are no masks
-UNKNOWN_TABLE: Table = (None,)
+UNKNOWN_TABLE: BitTable = (None,)
 
 
 class Assign(NamedTuple):
@@ -42,8 +42,8 @@ class Assign(NamedTuple):
     """
 
     mask: int
-    sources: tuple[Source, ...]
-    table: Table
+    sources: tuple[MaskSource, ...]
+    table: BitTable
     value: int = 0
 
 
@@ -52,13 +52,13 @@ class Write(NamedTuple):
 
     first: int
     dwords: int
-    sources: tuple[Source, ...]
-    table: Table
+    sources: tuple[MaskSource, ...]
+    table: BitTable
     value: int
 
 
 @cache
-def outcome(table: Table, bits: tuple[Bit, ...]) -> Bit:
+def outcome(table: BitTable, bits: tuple[Bit, ...]) -> Bit:
     """The result of a table where some bits may be unknown."""
     combinations = (sum(bit << place for place, bit in enumerate(each))
                     for each in product(*((0, 1) if bit is None else (bit,) for bit in bits)))
@@ -89,7 +89,7 @@ def assignments_in_half(inst: Inst, wave_size: int, half: int) -> tuple[Assign, 
 
 
 @lru_cache(maxsize=1 << 16)
-def some_lanes(inst: Inst, wave_size: int) -> tuple[tuple[int, tuple[Source, ...]], ...]:
+def some_lanes(inst: Inst, wave_size: int) -> tuple[tuple[int, tuple[MaskSource, ...]], ...]:
     """Masks that have some lane afterwards if any of these sources has, which SOME always does."""
     found = []
     for write in _writes(inst, wave_size):
@@ -109,7 +109,7 @@ def _of_half(write: Write, half: int) -> Assign:
     return Assign(write.first + half, _moved(write.sources, half), write.table, write.value)
 
 
-def _moved(given: tuple[Source, ...], by: int) -> tuple[Source, ...]:
+def _moved(given: tuple[MaskSource, ...], by: int) -> tuple[MaskSource, ...]:
     return tuple(source + by if source >= 0 else source for source in given)
 
 
@@ -149,13 +149,13 @@ def _scalar(inst: Inst, row: Scalar) -> tuple[Write, ...]:
     return tuple(found.values())
 
 
-def _named(inst: Inst, name: str, dwords: int) -> Source:
+def _named(inst: Inst, name: str, dwords: int) -> MaskSource:
     if name in REGISTERS:
         return REGISTERS[name] if name == "exec" else UNKNOWN
     return _source(inst[name], dwords)
 
 
-def _source(operand: Operand, dwords: int) -> Source:
+def _source(operand: Operand, dwords: int) -> MaskSource:
     reg = operand.reg
     if reg is not None and reg.file is RegFile.SGPR:
         return reg.index if reg.dwords == dwords and 1 << reg.index & MASKS else UNKNOWN
@@ -165,7 +165,7 @@ def _source(operand: Operand, dwords: int) -> Source:
 
 
 @cache
-def _tables(op: OpInfo, given: tuple[Source, ...]) -> tuple[tuple[Table, int], ...]:
+def _tables(op: OpInfo, given: tuple[MaskSource, ...]) -> tuple[tuple[BitTable, int], ...]:
     """For each result its table, and its number; in ``given`` 0 stands for a mask that the table is about."""
     row = meaning(op)
     assert isinstance(row, Scalar)
@@ -179,7 +179,7 @@ def _tables(op: OpInfo, given: tuple[Source, ...]) -> tuple[tuple[Table, int], .
                  for place in range(len(values)))
 
 
-def _bit_of(source: Source) -> Bit:
+def _bit_of(source: MaskSource) -> Bit:
     return {ZERO: 0, ONE: 1}.get(source)
 
 
