@@ -72,17 +72,27 @@ class Affine:
 
     def before(self, instr: Instr, reg: Reg) -> Number | None:
         """What is known of one dword; None where nothing is. Quick where asked in the order of the program."""
+        state, mode = self._at(instr)
+        known = self._read(state, reg.file, reg.index) if state is not None else None
+        return known if isinstance(known, Number) and not mode.indexed else None
+
+    def all_that_started(self, instr: Instr) -> bool:
+        """Whether the lanes are active with which the wave started, and no others."""
+        state, _ = self._at(instr)
+        return state is not None and state.scopes[state.active] == _START
+
+    def _at(self, instr: Instr) -> tuple[State | None, ExecState]:
+        """Before an instruction; no state where control never comes."""
         node, place = self._graph.places[instr]
         at, state, mode = 0, self._heads[node], self._modes[node]
         if state is None:
-            return None
+            return None, mode
         if self._cursor is not None and self._cursor[0] == node and self._cursor[1] <= place:
             _, at, state, mode = self._cursor
         for each in self._graph.nodes[node].instrs[at:place]:
             state, mode = self._step(state, each, mode), step(self._program.isa, each.inst, mode)
         self._cursor = node, place, state, mode
-        known = self._read(state, reg.file, reg.index)
-        return known if isinstance(known, Number) and not mode.indexed else None
+        return state, mode
 
     def _flow(self, index: int, state: State) -> State:
         mode = self._modes[index]

@@ -136,6 +136,10 @@ class Facts:
         """EXEC before ``instr``, if it is the same whenever control gets there."""
         return self._state(instr).value
 
+    def exec_as_at_start(self, instr: Instr) -> bool:
+        """Whether EXEC before ``instr`` is what it was when the wave started."""
+        return self._affine.all_that_started(instr)
+
     def affine_before(self, instr: Instr, reg: Reg) -> Number | None:
         """One dword before ``instr``, in the lanes that are active there: multiples of the lane's number and of
         work-item IDs, and a constant or what is the same in all of them; `by_lane` has the rest where the size of

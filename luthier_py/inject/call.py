@@ -200,8 +200,8 @@ def call(
     edit = Edit(Cause.CALL, number, insertion.hook.name, site.instr.pc, site.place is Place.AFTER)
     caller = Caller(isa, fragment, insertion, site, homes, site.pool(policy), edit)
     named = RegSet.of(*(r for v in (*insertion.runtime_args, *insertion.into) if (r := caller.home(v)) is not None))
-    if own_exec and (named.vgpr or named.agpr):
-        message = f"hook {insertion.hook.name} runs with its own EXEC and cannot take vector registers"
+    if own_exec and any(isinstance(to, Reg) and to.file is not RegFile.SGPR for to in insertion.into):
+        message = f"hook {insertion.hook.name} runs with its own EXEC and cannot change vector registers"
         raise EditConflict(message, site.where())
     caller.pool.free -= named
     for wait in site.wait:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from luthier_py import (
     COUNT_WARP_LEVEL,
     EXCLUDE_PRED_OFF,
+    EXEC,
     Lane,
     LaunchResult,
     Mutator,
@@ -17,22 +19,25 @@ from luthier_py import (
     Variable,
     hook,
     ptr,
+    sgpr,
     u32,
     u64,
     vgpr,
 )
 from luthier_py.analysis.lines import source_lines
-from luthier_py.intrinsics import active_mask, atomic_add, atomic_max, lane_id
+from luthier_py.intrinsics import atomic_add, atomic_max, lane_id
 from luthier_py.isa.lds_banks import lds_access
 from luthier_py.report.sources import SourceFolder
+from luthier_py.tool import Element, Hook, Region, Stretch
 
-from .device import busy_groups, count_one, cycles_at, cycles_in, free_in, packed, worst_in
-from .linear import CYCLES, STARTED, TIMES, Linear, linear_of
+from .device import cycles_in, groups_in, one_more, packed, some_in, worst_in
 from .page import files_of
-from .results import COUNTERS, Site, Sites, combined_of, report_of, text_of
-from .shapes import shape_of
+from .plan import Conflicts, Part, Pattern, Turnout, plan_of
+from .results import Site, Sites, combined_of, report_of, text_of
+from .shapes import Groups, Shape, shape_of
 
 Report = dict[str, Any]
+LANES = sgpr(EXEC, 2)
 
 
 class LdsBankConflicts(Tool):
@@ -46,103 +51,160 @@ class LdsBankConflicts(Tool):
     sources = Option(".", help="folder of the sources that the page shows; nothing outside of it is read")
 
     @hook
-    def started() -> u64:
-        return active_mask()
+    def groups(exec: u64, span: u32, heads: u64, mask0: u32, mask1: u32, mask2: u32, mask3: u32) -> u32:
+        return groups_in(exec, span, heads, mask0, mask1, mask2, mask3)
 
-    @hook(fold=True)
-    def cycles(
-        x: Lane[u32], y: Lane[u32], z: Lane[u32], packed_ids: u32, of_lane: u32, of_x: u32, of_y: u32, of_z: u32,
-        start: u32, dwords: u32, bank_bits: u32, address_bits: u32, shared: u32, parity0: u32, parity1: u32,
-        parity2: u32, regular: u32,
+    @hook(lanes="all", fold=True)
+    def known(
+        exec: u64, x: Lane[u32], y: Lane[u32], z: Lane[u32], packed_ids: u32, of_lane: u32, of_x: u32, of_y: u32,
+        of_z: u32, start: u32, dwords: u32, bank_bits: u32, address_bits: u32, shared: u32, parity0: u32, parity1: u32,
+        parity2: u32, seats: u32, span: u32, heads: u64, mask0: u32, mask1: u32, mask2: u32, mask3: u32,
     ) -> u32:
-        """Of all accesses with these multiples, in the lanes that the wave starts with."""
+        """The conflicts of an access with these multiples, in the lanes that the wave starts with."""
         if packed_ids != 0:
             address = (x & 1023) * of_x + (x >> 10 & 1023) * of_y + (x >> 20 & 1023) * of_z
         else:
             address = x * of_x + y * of_y + z * of_z
         address += lane_id() * of_lane + start
-        cycles, free, worst = cycles_at(
-            address, dwords, bank_bits, address_bits, shared, parity0, parity1, parity2, regular
+        cycles, worst = one_more(
+            u64(0), u32(0), exec, address, dwords, bank_bits, address_bits, shared, parity0, parity1, parity2, seats,
+            span, heads, mask0, mask1, mask2, mask3,
         )  # fmt: skip
-        return packed(cycles, free, worst)
+        return packed(cycles, worst)
 
     @hook
-    def add(times: u64, started: u64) -> u64:
-        return times + u64(active_mask() == started)
+    def again(times: u64) -> u64:
+        return times + 1
 
     @hook(fold=True)
+    def turnout(
+        accesses: u64, groups: u64, exec: u64, span: u32, heads: u64, mask0: u32, mask1: u32, mask2: u32, mask3: u32
+    ) -> tuple[u64, u64]:
+        return accesses + some_in(exec), groups + groups_in(exec, span, heads, mask0, mask1, mask2, mask3)
+
+    @hook(lanes="all", fold=True)
+    def turnout_in_memory(
+        counters: ptr[u64], exec: u64, span: u32, heads: u64, mask0: u32, mask1: u32, mask2: u32, mask3: u32
+    ) -> None:
+        accesses, groups = some_in(exec), groups_in(exec, span, heads, mask0, mask1, mask2, mask3)
+        if lane_id() < 2:
+            atomic_add(counters + lane_id(), u64(accesses if lane_id() == 0 else groups))
+
+    @hook(lanes="all", fold=True)
     def access(
-        counters: ptr[u64], address: Lane[u32], low: u32, passes: u32, dwords: u32, bank_bits: u32, address_bits: u32,
-        shared: u32, parity0: u32, parity1: u32, parity2: u32, regular: u32,
-    ) -> None:
+        cycles: u64, worst: u32, exec: u64, address: Lane[u32], low: u32, dwords: u32, bank_bits: u32,
+        address_bits: u32, shared: u32, parity0: u32, parity1: u32, parity2: u32, seats: u32, span: u32, heads: u64,
+        mask0: u32, mask1: u32, mask2: u32, mask3: u32,
+    ) -> tuple[u64, u32]:
         """``low``: the offset's bits below a word. Whole words turn the banks round for all lanes: nothing changes."""
-        cycles, free, worst = cycles_at(
-            address + low, dwords, bank_bits, address_bits, shared, parity0, parity1, parity2, regular
+        cycles, worst = one_more(
+            cycles, worst, exec, address + low, dwords, bank_bits, address_bits, shared, parity0, parity1, parity2,
+            seats, span, heads, mask0, mask1, mask2, mask3,
         )  # fmt: skip
-        count_one(counters, cycles * passes, free * passes, worst)
+        return cycles, worst
 
-    @hook(fold=True)
-    def other_lanes(
-        started: u64, known: u32, counters: ptr[u64], address: Lane[u32], low: u32, passes: u32, dwords: u32,
-        bank_bits: u32, address_bits: u32, shared: u32, parity0: u32, parity1: u32, parity2: u32, regular: u32,
+    @hook(lanes="all", fold=True)
+    def access_in_memory(
+        counters: ptr[u64], exec: u64, address: Lane[u32], low: u32, dwords: u32, bank_bits: u32, address_bits: u32,
+        shared: u32, parity0: u32, parity1: u32, parity2: u32, seats: u32, span: u32, heads: u64, mask0: u32,
+        mask1: u32, mask2: u32, mask3: u32,
     ) -> None:
-        """What is ``known`` is for the lanes that started. Without a conflict in them there is none in a part of them.
-        """
-        active = active_mask()
-        if active != started:
-            if worst_in(known) == 1 and active & ~started == 0:
-                groups = busy_groups(parity0, parity1, parity2)
-                count_one(counters, groups * passes, groups * passes, 1)
-            else:
-                cycles, free, worst = cycles_at(
-                    address + low, dwords, bank_bits, address_bits, shared, parity0, parity1, parity2, regular
-                )  # fmt: skip
-                count_one(counters, cycles * passes, free * passes, worst)
+        cycles, worst = one_more(
+            u64(0), u32(0), exec, address + low, dwords, bank_bits, address_bits, shared, parity0, parity1, parity2,
+            seats, span, heads, mask0, mask1, mask2, mask3,
+        )  # fmt: skip
+        if worst != 0 and lane_id() == 0:
+            atomic_add(counters, cycles)
+            atomic_max(counters + 1, u64(worst))
 
     @hook(lanes="all")
-    def flush(counters: ptr[u64], times: u64, known: u32) -> None:
+    def flush_pair(counters: ptr[u64], accesses: u64, groups: u64) -> None:
         lane = lane_id()
-        if lane < 3 and times != 0:
-            each = u32(1) if lane == 0 else (cycles_in(known) if lane == 1 else free_in(known))
-            atomic_add(counters + lane, times * each)
-            atomic_max(counters + 3, u64(worst_in(known)))
+        if lane < 2:
+            atomic_add(counters + lane, accesses if lane == 0 else groups)
+
+    @hook(lanes="all")
+    def flush_times(counters: ptr[u64], times: u64, groups: u32) -> None:
+        lane = lane_id()
+        if lane < 2:
+            atomic_add(counters + lane, times if lane == 0 else times * groups)
+
+    @hook(lanes="one")
+    def flush_known(counters: ptr[u64], times: u64, known: u32) -> None:
+        if known != 0 and times != 0:
+            atomic_add(counters, times * cycles_in(known))
+            atomic_max(counters + 1, u64(worst_in(known)))
+
+    @hook(lanes="one")
+    def flush(counters: ptr[u64], cycles: u64, worst: u32) -> None:
+        if worst != 0:
+            atomic_add(counters, cycles)
+            atomic_max(counters + 1, u64(worst))
 
     def instrument(self, m: Mutator) -> Sites:
         target, lines = m.program.obj.target, source_lines(m.program.obj)
         found = [(f, i, a) for f in m.functions() for i in m.instrs(f) if (a := lds_access(i.inst)) is not None]
         sites = tuple(Site(f, instr, access, lines.at(instr.pc)) for f, instr, access in found)
         shapes = {site.instr.pc: shape_of(target, site.access, m.program.isa.wave_size) for site in sites}
-        linear = linear_of(m, sites, shapes)
-        rows = {pair: row for row, pair in enumerate(dict.fromkeys(linear.places.values()), len(sites))}
-        counters = Variable(u64, len(COUNTERS) * max(len(sites) + len(rows), 1), name="LdsBankConflicts.counters")
-        self.start(m, linear)
-        for row, site in enumerate(sites):
-            pc, place = site.instr.pc, linear.places.get(site.instr.pc)
-            offsets = site.access.offsets_bytes  # those of a pair are whole words
-            args = counters[row * len(COUNTERS)], site.instr.inst["addr"], offsets[0] & 3, len(offsets), *shapes[pc]
-            if place is None:
-                m.before(site.instr, self.access, *args)  # before: it may overwrite its address
-                continue
-            if pc in linear.firsts:
-                m.before(site.instr, self.add, TIMES[place.times], STARTED, into=TIMES[place.times])
-            m.before(site.instr, self.other_lanes, STARTED, CYCLES[place.cycles], *args)
-        for place, row in rows.items():
-            m.at_exit(place.kernel, self.flush, counters[row * len(COUNTERS)], TIMES[place.times], CYCLES[place.cycles])
-        known = {pc: rows[place] for pc, place in linear.places.items()}
-        return Sites(m.program, lines, sites, counters, known)
+        plan = plan_of(m, sites, shapes)
+        rows = plan.rows
+        counters = Variable(u64, 2 * max(len(rows), 1), name="LdsBankConflicts.counters")
+        elements = {thing: counters[2 * row] for thing, row in rows.items()}
+        for part in plan.parts:
+            self.start(m, part)
+            self.count_turnouts(m, part, elements)
+            self.count_conflicts(m, part, elements, shapes)
+        turnouts = tuple(rows[plan.turnouts[site.instr.pc]] for site in sites)
+        conflicts = tuple(rows[plan.conflicts[site.instr.pc]] for site in sites)
+        return Sites(m.program, lines, sites, counters, turnouts, conflicts)
 
-    def start(self, m: Mutator, linear: Linear) -> None:
+    def start(self, m: Mutator, part: Part) -> None:
         """Where a wave starts, its lanes and work-item IDs are at hand."""
         target = m.program.obj.target
-        for kernel, patterns in linear.patterns.items():
-            m.at_entry(kernel, self.started, into=STARTED)
-            for number, pattern in enumerate(patterns):
+        for kernel, (kept, variable) in product(part.kernels, part.narrow.items()):
+            if isinstance(kept, Groups):
+                m.at_entry(kernel, self.groups, LANES, *kept, into=variable)
+            elif isinstance(kept, Pattern):
                 ids = [vgpr(0 if target.packed_work_item_ids or not multiple else at)
-                       for at, multiple in enumerate((pattern.x, pattern.y, pattern.z))]
+                       for at, multiple in enumerate((kept.x, kept.y, kept.z))]
                 m.at_entry(
-                    kernel, self.cycles, *ids, int(target.packed_work_item_ids), *pattern[:-1], *pattern.shape,
-                    into=CYCLES[number],
+                    kernel, self.known, LANES, *ids, int(target.packed_work_item_ids), *kept[:-1], *kept.shape.numbers,
+                    into=variable,
                 )  # fmt: skip
+
+    def count_turnouts(self, m: Mutator, part: Part, elements: Mapping[Turnout | Conflicts, Element]) -> None:
+        regions = {turnout.start: where for turnout, where in part.turnouts.items() if isinstance(where, Region)}
+        for start, region in regions.items():
+            m.at_region(region, self.again, part.wide[start], into=part.wide[start])
+        for turnout, where in part.turnouts.items():
+            if turnout.steady:
+                self.at_end(m, part, self.flush_times, elements[turnout], part.wide[turnout.start],
+                            part.narrow[turnout.groups])
+            elif isinstance(where, Stretch) and (turnout, "groups") in part.wide:
+                pair = part.wide[turnout, "accesses"], part.wide[turnout, "groups"]
+                m.at_stretch(where, self.turnout, *pair, LANES, *turnout.groups, into=pair, anywhere=True)
+                self.at_end(m, part, self.flush_pair, elements[turnout], *pair)
+            elif isinstance(where, Stretch):
+                m.at_stretch(where, self.turnout_in_memory, elements[turnout], LANES, *turnout.groups, anywhere=True)
+
+    def count_conflicts(
+        self, m: Mutator, part: Part, elements: Mapping[Turnout | Conflicts, Element], shapes: Mapping[int, Shape]
+    ) -> None:
+        for conflicts, site in part.conflicts.items():
+            address = LANES, site.instr.inst["addr"], site.low, *shapes[site.instr.pc].numbers
+            if isinstance(conflicts.what, Pattern):
+                kept = part.wide[conflicts.turnout.start], part.narrow[conflicts.what]
+                self.at_end(m, part, self.flush_known, elements[conflicts], *kept)
+            elif conflicts in part.wide:
+                kept = part.wide[conflicts], part.narrow[conflicts]
+                m.before(site.instr, self.access, *kept, *address, into=kept)  # before: it may overwrite its address
+                self.at_end(m, part, self.flush, elements[conflicts], *kept)
+            else:
+                m.before(site.instr, self.access_in_memory, elements[conflicts], *address)
+
+    def at_end(self, m: Mutator, part: Part, hook: Hook, *args: object) -> None:
+        for kernel in part.kernels:
+            m.at_exit(kernel, hook, *args)
 
     def report(self, launch: LaunchResult) -> Report:
         return report_of(launch, self.order == "cost")

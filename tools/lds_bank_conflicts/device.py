@@ -1,28 +1,118 @@
-"""Device code: how many cycles the banks of LDS need for one access of a wave.
+"""Device code: how many cycles conflicts of one access of a wave cost the banks of LDS.
 
-In: the address that each active lane uses, and the target's bank model as constants. Out: cycles, cycles without
-conflicts, and the worst group's; in one number where they are kept. Words at one distance from lane to lane need no
-more than that distance. Else all groups are worked out at once, with masks of lanes instead of loops over banks.
+In: the lanes that take part, the address that each of them uses, and the target's bank model as constants. Out: cycles
+beyond one for each group of lanes, and how many the worst group had beyond its first. Code here runs in all lanes.
+
+The banks are played, cycle by cycle: each lane sends the word that it wants to the lane whose number is that of its
+bank (and its group; each group has lanes enough), where one of them arrives, and looks there whose it was. Whoever
+finds the own word is served; the others try again. That is what LDS does, so no word is ever compared with all others.
+
+Where the banks of all groups are more than a wave's lanes, or a lane's words not aligned as one block, words are
+counted instead, with masks of lanes that a ballot for each bit of their addresses gives.
 """
 
 from __future__ import annotations
 
-from luthier_py import Lane, device, i32, ptr, u32, u64
-from luthier_py.intrinsics import (
-    active_mask,
-    all_,
-    any_,
-    atomic_add,
-    atomic_max,
-    ballot,
-    is_first_lane,
-    lane_id,
-    mbcnt,
-    popcount,
-    read_first_lane,
-    read_lane,
-    wave_size,
-)
+from luthier_py import Lane, device, i32, u32, u64
+from luthier_py.intrinsics import ballot, lane_id, mbcnt, popcount, read_lane, wave_size
+
+from .exchange import fetched, first_in, half_of_lane, is_in, sent
+
+
+@device
+def some(lanes: u32) -> u32:
+    """1 if there is a lane, else 0; written so that it stays in scalar registers."""
+    return (popcount(lanes) + 31) >> 5
+
+
+@device
+def some_in(lanes: u64) -> u32:
+    return some(u32(lanes)) | some(u32(lanes >> 32)) if wave_size() == 64 else some(u32(lanes))
+
+
+@device
+def groups_in(lanes: u64, span: u32, heads: u64, mask0: u32, mask1: u32, mask2: u32, mask3: u32) -> u32:
+    """Groups that have one of ``lanes``: of ``span`` neighbours, whose first ones are ``heads``, or these masks."""
+    groups = u32(0)
+    if span != 0:
+        folded = lanes | lanes >> 4
+        folded = folded | folded >> 2
+        folded = folded | folded >> 1
+        if span == 16:
+            folded = folded | folded >> 8
+        groups = popcount(folded & heads)
+    else:
+        groups = groups_in_half(u32(lanes), mask0, mask1, mask2, mask3)
+        if wave_size() == 64:
+            groups += groups_in_half(u32(lanes >> 32), mask0, mask1, mask2, mask3)
+    return groups
+
+
+@device
+def groups_in_half(lanes: u32, mask0: u32, mask1: u32, mask2: u32, mask3: u32) -> u32:
+    groups = some(lanes & mask0)
+    if mask1 != 0:
+        groups += some(lanes & mask1)
+    if mask2 != 0:
+        groups += some(lanes & mask2) + some(lanes & mask3)
+    return groups
+
+
+# -- played --------------------------------------------------------------------------------------
+
+
+@device
+def seat_of(block: Lane[u32], block_bits: u32, shared: u32, parity0: u32, parity1: u32, parity2: u32) -> Lane[u32]:
+    """What a lane wants: in bits 2 to 7 the lane that stands for its bank, above them what has to be the same.
+
+    That is the rest of the word's number; where lanes do not share words, it is the lane.
+    """
+    bank = (1 << block_bits) - 1
+    group = Lane[u32](0)
+    if parity1 != 0:
+        lane = lane_id()
+        group = parity(lane, parity0, 5) + parity(lane, parity1, 4)
+        if parity2 != 0:
+            group += parity(lane, parity2, 3)
+    elif wave_size() == 64:
+        group = half_of_lane()
+    if shared == 0:
+        return (lane_id() << 6 | (block & bank) + group) << 2
+    return (block + (block & ~bank) * ((64 >> block_bits) - 1) + group) << 2
+
+
+@device
+def parity(lane: Lane[u32], mask: u32, bit: u32) -> Lane[u32]:
+    return lane & mask if mask == 1 << bit else (popcount(lane & mask) & 1) << bit
+
+
+@device
+def losers(seat: Lane[u32], playing: u64) -> u64:
+    """Those of the lanes that are not served now. The others do what the first of these does, so they change nothing.
+    """
+    first = read_lane(seat, first_in(playing))
+    wanted = seat if is_in(playing) else first
+    return playing & ballot(fetched(wanted, sent(wanted, wanted)) != wanted)
+
+
+@device
+def played(
+    cycles: u64, worst: u32, lanes: u64, seat: Lane[u32], span: u32, heads: u64, mask0: u32, mask1: u32, mask2: u32,
+    mask3: u32,
+) -> tuple[u64, u32]:
+    """``cycles`` and ``worst`` with those of one more access."""
+    left, rounds, more = losers(seat, lanes), u32(0), u32(0)
+    if left != 0:
+        while left != 0:
+            rounds += 1
+            more += groups_in(left, span, heads, mask0, mask1, mask2, mask3)
+            left = losers(seat, left)
+        worst = max(worst, rounds)
+        cycles += more
+    return cycles, worst
+
+
+# -- counted -------------------------------------------------------------------------------------
 
 
 @device
@@ -37,16 +127,16 @@ def matching(value: Lane[u32], key: Lane[u32], bits: u32, among: Lane[u64]) -> L
 
 
 @device
-def group_of(parity0: u32, parity1: u32, parity2: u32) -> Lane[u64]:
-    """Active lanes that are served together with this one."""
+def group_of(lanes: u64, parity0: u32, parity1: u32, parity2: u32) -> Lane[u64]:
+    """Those of ``lanes`` that are served together with this one."""
     lane = lane_id()
     group = (popcount(lane & parity0) & 1) | (popcount(lane & parity1) & 1) << 1 | (popcount(lane & parity2) & 1) << 2
-    return matching(group, group, u32(parity0 != 0) + u32(parity1 != 0) + u32(parity2 != 0), active_mask())
+    return matching(group, group, u32(parity0 != 0) + u32(parity1 != 0) + u32(parity2 != 0), lanes)
 
 
 @device
-def load_of_words(
-    word: Lane[u32], dwords: u32, bank_bits: u32, address_bits: u32, shared: u32, group: Lane[u64]
+def load_of(
+    word: Lane[u32], dwords: u32, bank_bits: u32, address_bits: u32, shared: u32, lanes: u64, group: Lane[u64]
 ) -> Lane[u32]:
     """How many words the bank of this lane's first word has to give to the group; its maximum is the group's cycles.
 
@@ -54,9 +144,9 @@ def load_of_words(
     with one address only the first counts, and of its words those below the next higher address.
     """
     taken: Lane[u32] = dwords
-    counts = active_mask()
+    counts = lanes
     if shared != 0:
-        counts = ballot(mbcnt(matching(word, word, address_bits, group)) == 0)
+        counts = lanes & ballot(mbcnt(matching(word, word, address_bits, group)) == 0)
         for below in range(1, dwords):
             step = dwords - below
             higher = matching(word + step, word, address_bits, group)
@@ -68,104 +158,47 @@ def load_of_words(
 
 
 @device
-def load_of_word(word: Lane[u32], bank_bits: u32, address_bits: u32, shared: u32, group: Lane[u64]) -> Lane[u32]:
-    """The same for one word (or aligned block of words) of each lane."""
-    meeting = matching(word, word, bank_bits, group)
-    load = popcount(meeting)
-    if shared != 0 and any_(load > 1):
-        row = word >> bank_bits
-        load = popcount(meeting & ballot(mbcnt(matching(row, row, address_bits - bank_bits, meeting)) == 0))
-    return load
-
-
-@device
-def cycles_of(load: Lane[u32], group: Lane[u64]) -> tuple[u32, u32, u32]:
-    """Cycles of all groups together, cycles if none had a conflict, and the most of one group."""
-    cycles, free, most = u32(0), u32(0), u32(0)
-    busy = active_mask()
+def counted(
+    cycles: u64, worst: u32, lanes: u64, load: Lane[u32], span: u32, heads: u64, mask0: u32, mask1: u32, mask2: u32,
+    mask3: u32,
+) -> tuple[u64, u32]:
+    """``cycles`` and ``worst`` with those of one more access."""
+    busy, rounds, more = lanes & ballot(load > 1), u32(0), u32(0)
     while busy != 0:
-        groups = popcount(ballot(mbcnt(group & busy) == 0) & busy)
-        cycles += groups
-        free = groups if most == 0 else free
-        most += 1
-        busy = ballot(load > most)
-    return cycles, free, most
+        rounds += 1
+        more += groups_in(busy, span, heads, mask0, mask1, mask2, mask3)
+        busy = lanes & ballot(load > rounds + 1)
+    return cycles + more, max(worst, rounds)
+
+
+# -- either --------------------------------------------------------------------------------------
 
 
 @device
-def busy_groups(parity0: u32, parity1: u32, parity2: u32) -> u32:
-    """Groups with an active lane."""
-    groups, active = u32(0), active_mask()
-    if parity0 == 32 and parity1 == 0:
-        groups = u32(u32(active) != 0) + u32(active >> 32 != 0)
+def one_more(
+    cycles: u64, worst: u32, lanes: u64, address: Lane[u32], dwords: u32, bank_bits: u32, address_bits: u32,
+    shared: u32, parity0: u32, parity1: u32, parity2: u32, seats: u32, span: u32, heads: u64, mask0: u32, mask1: u32,
+    mask2: u32, mask3: u32,
+) -> tuple[u64, u32]:
+    """``cycles`` and ``worst`` with those of an access of ``dwords`` from the word on that ``address`` is in."""
+    word = address >> 2
+    if seats != 0 and dwords == 1:
+        seat = seat_of(word, bank_bits, shared, parity0, parity1, parity2)
+        cycles, worst = played(cycles, worst, lanes, seat, span, heads, mask0, mask1, mask2, mask3)
+    elif seats != 0 and lanes & ballot(word & (dwords - 1) != 0) == 0:  # lanes share all of their words or none
+        half = dwords >> 1
+        seat = seat_of(word >> half, bank_bits - half, shared, parity0, parity1, parity2)
+        cycles, worst = played(cycles, worst, lanes, seat, span, heads, mask0, mask1, mask2, mask3)
     else:
-        groups = popcount(ballot(mbcnt(group_of(parity0, parity1, parity2)) == 0))
-    return groups
+        group = group_of(lanes, parity0, parity1, parity2)
+        load = load_of(word, dwords, bank_bits, address_bits, shared, lanes, group)
+        cycles, worst = counted(cycles, worst, lanes, load, span, heads, mask0, mask1, mask2, mask3)
+    return cycles, worst
 
 
 @device
-def ways_in_a_row(block: Lane[u32], blocks: u32, address_bits: u32, shared: u32) -> u32:
-    """Cycles of each group where the aligned blocks that lanes want lie at one distance from lane to lane; else 0.
-
-    ``blocks`` are side by side in the banks, and each group has a lane for every remainder by that number. So lanes at
-    an odd distance have banks of their own, and others meet as many at a time as the power of two in their distance.
-    This holds of all lanes together, and of some of them where nothing meets. Addresses are counted modulo LDS.
-    """
-    inside = (1 << address_bits) - 1
-    step = (read_lane(block, 1) - read_lane(block, 0)) & inside
-    start, power, ways = (block - lane_id() * step) & inside, step & (~step + 1), u32(0)
-    if all_(start == read_first_lane(start)):
-        if power == 0:
-            ways = shared
-        elif power == 1 or popcount(active_mask()) == wave_size() and power <= 1 << (address_bits - 6):
-            ways = min(power, blocks)
-    return ways
-
-
-@device
-def cycles_of_blocks(
-    block: Lane[u32], bank_bits: u32, address_bits: u32, shared: u32, parity0: u32, parity1: u32, parity2: u32,
-    regular: u32,
-) -> tuple[u32, u32, u32]:
-    """Of one word (or aligned block of words) of each lane."""
-    free, worst = busy_groups(parity0, parity1, parity2), u32(0)
-    if regular != 0:
-        worst = ways_in_a_row(block, 1 << bank_bits, address_bits, shared)
-    cycles = free * worst
-    if worst == 0:
-        group = group_of(parity0, parity1, parity2)
-        cycles, free, worst = cycles_of(load_of_word(block, bank_bits, address_bits, shared, group), group)
-    return cycles, free, worst
-
-
-@device
-def cycles_at(
-    address: Lane[u32], dwords: u32, bank_bits: u32, address_bits: u32, shared: u32, parity0: u32, parity1: u32,
-    parity2: u32, regular: u32,
-) -> tuple[u32, u32, u32]:
-    """Of an access of ``dwords`` from the word on that ``address`` is in."""
-    word, cycles, free, worst = address >> 2, u32(0), u32(0), u32(0)
-    if dwords == 1:
-        cycles, free, worst = cycles_of_blocks(
-            word, bank_bits, address_bits, shared, parity0, parity1, parity2, regular
-        )  # fmt: skip
-    elif dwords == 2 and all_(word & 1 == 0):  # lanes then share all of their words or none: one stands for all
-        cycles, free, worst = cycles_of_blocks(
-            word >> 1, bank_bits - 1, address_bits - 1, shared, parity0, parity1, parity2, regular
-        )  # fmt: skip
-    elif dwords == 4 and all_(word & 3 == 0):
-        cycles, free, worst = cycles_of_blocks(
-            word >> 2, bank_bits - 2, address_bits - 2, shared, parity0, parity1, parity2, regular
-        )  # fmt: skip
-    else:
-        group = group_of(parity0, parity1, parity2)
-        cycles, free, worst = cycles_of(load_of_words(word, dwords, bank_bits, address_bits, shared, group), group)
-    return cycles, free, worst
-
-
-@device
-def packed(cycles: u32, free: u32, worst: u32) -> u32:
-    return cycles | free << 16 | worst << 24
+def packed(cycles: u64, worst: u32) -> u32:
+    return u32(cycles) | worst << 16
 
 
 @device
@@ -174,20 +207,5 @@ def cycles_in(numbers: u32) -> u32:
 
 
 @device
-def free_in(numbers: u32) -> u32:
-    return numbers >> 16 & 0xFF
-
-
-@device
 def worst_in(numbers: u32) -> u32:
-    return numbers >> 24
-
-
-@device
-def count_one(counters: ptr[u64], cycles: u32, free: u32, worst: u32) -> None:
-    """One more access, if there is an active lane."""
-    if is_first_lane():
-        atomic_add(counters, u64(1))
-        atomic_add(counters + 1, u64(cycles))
-        atomic_add(counters + 2, u64(free))
-        atomic_max(counters + 3, u64(worst))
+    return numbers >> 16

@@ -15,7 +15,6 @@ from luthier_py.report.columns import aligned
 
 Report = dict[str, Any]
 SUMS = ("accesses", "cycles", "conflict_free_cycles", "conflict_cycles")
-COUNTERS = ("accesses", "cycles", "conflict_free_cycles", "worst_way")  # on the device, for each instruction
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,28 +26,36 @@ class Site:
     access: LdsAccess
     source: SourceLine | None
 
+    @property
+    def low(self) -> int:
+        """The offset's bits below a word; those of a pair are whole words."""
+        return self.access.offsets_bytes[0] & 3
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sites:
-    """What is counted in one program: ``counters`` has rows of len(COUNTERS) elements, first one for each site."""
+    """What is counted in one program."""
 
     program: Program
     lines: SourceLines
     sites: tuple[Site, ...]
     counters: Variable
-    known: Mapping[int, int]
-    """By address of a site: the row of accesses whose cycles were known, for one of what may be a pair."""
+    turnout_rows: tuple[int, ...]
+    """Of each site: the counters of executions with a lane, and of groups with one."""
+    conflict_rows: tuple[int, ...]
+    """And those of cycles beyond one for each group, and of how many the worst group had beyond its first."""
 
     def numbers(self, values: Sequence[int], site: int) -> dict[str, int]:
         """Of the site with a number, by name."""
-        size, at = len(COUNTERS), self.sites[site]
-        own = values[size * site : size * (site + 1)]
-        if at.instr.pc not in self.known:
-            return dict(zip(COUNTERS, own, strict=True))
-        row, passes = self.known[at.instr.pc], len(at.access.offsets_bytes)
-        accesses, cycles, free, worst = values[size * row : size * (row + 1)]
-        sums = (own[0] + accesses, own[1] + cycles * passes, own[2] + free * passes, max(own[3], worst))
-        return dict(zip(COUNTERS, sums, strict=True))
+        turnout, conflicts = 2 * self.turnout_rows[site], 2 * self.conflict_rows[site]
+        passes = len(self.sites[site].access.offsets_bytes)
+        free = values[turnout + 1] * passes
+        return {
+            "accesses": values[turnout],
+            "cycles": free + values[conflicts] * passes,
+            "conflict_free_cycles": free,
+            "worst_way": values[conflicts + 1] + 1 if values[turnout] else 0,
+        }
 
     def reached(self, kernel: str) -> tuple[Function, ...]:
         """The functions that a kernel runs."""

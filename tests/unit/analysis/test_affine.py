@@ -118,6 +118,20 @@ def test_where_operands_are_indexed_nothing_is_known() -> None:
     assert at_uses(*rows)[0] is None
 
 
+@pytest.mark.parametrize(("rows", "known"), [
+    ([IF, USE, FI, USE], [False, True]),
+    ([IF, FI, ("s_cbranch_scc0", "end"), ("s_nop", 0), "end:", USE], [True]),
+    ([("s_mov_b64", E, -1), USE], [False]),
+    ([("s_or_saveexec_b64", sgpr(6, 2), -1), USE, ("s_mov_b64", E, sgpr(6, 2)), USE], [False, True]),
+    ([IF, ("s_cbranch_scc0", "end"), FI, "end:", USE], [False]),
+])
+def test_where_the_lanes_are_those_of_the_start(rows: list[Row], known: list[bool]) -> None:
+    program = lift(build({"k": [*rows, END]}))
+    facts = analyse(program)
+    uses = [instr for instr in program.kernel("k").function.instrs if OpFlag.LDS in instr.inst.op.flags]
+    assert [facts.exec_as_at_start(instr) for instr in uses] == known
+
+
 def test_addresses_of_a_transposed_tile() -> None:
     """tile[y][x] is written, tile[x][y] read: rows of 32 floats, conflicts in 32 banks."""
     program = lift(load(TRANSPOSE.read_bytes(), "transpose"))
