@@ -51,6 +51,7 @@ def outside(op: OpInfo) -> str | None:
     return None if plain else "has an effect of its own"
 
 
+@cache
 def computes(op: OpInfo) -> bool:
     """Whether nothing but registers matters to it, and nothing else is changed; branches among them."""
     memory = OpFlag.SMEM | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS

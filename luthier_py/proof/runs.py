@@ -121,18 +121,18 @@ class Runner:
         now = Now(duty.pending, wanted={register: 0 for register in ones(cleared)})
         waiting: dict[int, Now] = {start: now}
         arrived: dict[int, Now] = {}
-        steps = 0
+        gone: set[int] = set()  # where each way that leads there has been, so that none comes when all is said
         while waiting:
             pc = min(waiting)
             now = waiting.pop(pc)
+            gone.add(pc)
             if self.application(pc):
                 arrived[pc] = now
                 continue
-            steps += 1
-            if steps > LONGEST:
+            if len(gone) > LONGEST:
                 raise self.fail("inserted code does not end", pc)
             for to, after in self.onward(pc, now):
-                if to <= pc and not self.is_island(pc):
+                if to in gone or to <= pc and not self.is_island(pc):
                     raise self.fail("inserted code goes in a circle", pc)
                 waiting[to] = _met(waiting[to], after, to) if to in waiting else after
         if len(arrived) != 1:

@@ -17,12 +17,15 @@ FIELD, OTHER_FIELD, WIDER = 1 | 7 << 11, 1 | 1 << 11, 1 | 9 << 11
 KEEP, ALTER, RESTORE = f"s_getreg_b32 s30, {FIELD}", f"s_setreg_imm32_b32 {FIELD}, 0xf0", f"s_setreg_b32 {FIELD}, s30"
 
 
-def run(listing: str, active: int = 0, inactive: int = 0, before: str = "", plain: bool = True, isa=ISA) -> None:
-    """Raises CheckFailed. ``before``: what the application has issued."""
+def run(
+    listing: str, active: int = 0, inactive: int = 0, before: str = "", plain: bool = True, isa=ISA,
+    application: tuple[int, ...] = (),
+) -> None:
+    """Raises CheckFailed. ``before``: what the application has issued; ``application``: where it goes on, else behind."""
     code = isa.assemble(listing)
     pending = issued(isa, isa.parse(before), NOTHING) if before else NOTHING
     runner = Runner(isa, Tool((), {}, {}, {}), 0, lambda pc: isa.decode(code + isa.make("s_nop", 0).raw, pc),
-                    lambda pc: pc == len(code), "k")
+                    lambda pc: pc in (application or (len(code),)), "k")
     runner.run(0, Duty(Live(active | 3 << EXEC, inactive), pending, plain, False))
 
 
@@ -66,6 +69,24 @@ def test_what_is_restored_passes(listing: str, live: int) -> None:
 def test_what_is_not_restored_or_does_more_is_found(listing: str, live: int, why: str) -> None:
     with pytest.raises(CheckFailed, match=why):
         run(listing, live)
+
+
+def test_each_way_to_the_application_counts() -> None:
+    """One of them comes back through an island that lies behind."""
+    listing = "s_cbranch_scc0 island\n{}\nhere:\ns_nop 0\nisland:\ns_branch here"
+    for first, why in (("s_mov_b32 s5, 0", "s5 is live|circle"), ("s_nop 0", "circle")):
+        with pytest.raises(CheckFailed, match=why):
+            run(listing.format(first), S(5), application=(8,))
+    run("s_branch there\nhere:\ns_nop 0\nthere:\ns_branch here", S(5), application=(4,))
+
+
+def test_inserted_code_goes_to_one_place() -> None:
+    """A branch that is not in the original would be one that is inserted."""
+    two = "s_cbranch_scc0 there\ns_nop 0\ns_nop 0\nthere:\ns_nop 0"
+    with pytest.raises(CheckFailed, match="several places"):
+        run(two, application=(8, 12))
+    with pytest.raises(CheckFailed, match="circle"):  # to none
+        run("there:\ns_nop 0\ns_branch there")
 
 
 def test_lanes_that_are_switched_off_count() -> None:
