@@ -12,6 +12,7 @@ import argparse
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
@@ -21,18 +22,18 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "fuzz")]
 
 import conftest  # noqa: E402, F401  (makes samples importable)
 import damage  # noqa: E402
-from damage import FAMILIES, Trial, campaign, trial  # noqa: E402
-from damage_bytes import DAMAGES  # noqa: E402
-from damage_harms import HARMS, INSERTED  # noqa: E402
-from damage_subjects import names, subject  # noqa: E402
+from damage import CLASSES, Trial, campaign, trial  # noqa: E402
+from damage_subjects import RANDOM, TOOLS, names, subject  # noqa: E402
+
+from luthier_py.isa import target  # noqa: E402
 
 COUNT, SEED = 50_000, 1
-CLASSES = {"bytes": DAMAGES, "insertion": HARMS, "payload": INSERTED}
+GENERATIONS = (8, 9, 10, 11, 12)
 TITLES = {
     "bytes": "Bytes damaged", "insertion": "Harm inserted and claimed, and links damaged: 57 classes",
     "payload": "Harm in a payload, which injection copies in good faith",
 }
-assert TITLES.keys() == FAMILIES.keys()
+assert TITLES.keys() == CLASSES.keys()
 
 
 def main() -> int:
@@ -47,7 +48,7 @@ def main() -> int:
     kept = ROOT / "build" / "damage" / f"{given.seed}.jsonl"
     kept.parent.mkdir(parents=True, exist_ok=True)
     trials, start = [], time.monotonic()
-    with kept.open("w") as file:
+    with kept.open("w", buffering=1) as file:
         for each in campaign(given.seed, given.count, given.jobs, names()[:: given.every], given.judged):
             trials.append(each)
             file.write(json.dumps(asdict(each)) + "\n")
@@ -79,7 +80,7 @@ def tables(trials: Iterable[Trial]) -> str:
     trials = list(trials)
     parts = [_table(title, [each for each in trials if each.family == family], CLASSES[family])
              for family, title in TITLES.items()]
-    return "\n\n".join([*parts, _targets(trials)])
+    return "\n\n".join([*parts, _targets(trials), _tried(trials)])
 
 
 HEAD = "tried | refused | shown to be harmful | of these refused | missed | refused of what is harmless"
@@ -111,6 +112,19 @@ def _targets(trials: list[Trial]) -> str:
     for gpu in gpus:
         own = [each for each in trials if each.subject.split("/")[1] == gpu]
         lines.append(_row(gpu + ("" if own[0].emulated else ", not run"), own))
+    return "\n".join(lines)
+
+
+def _tried(trials: list[Trial]) -> str:
+    """How often each class of harm was tried, by generation of the target and by tool."""
+    columns = [*(f"gfx{generation}" for generation in GENERATIONS), *TOOLS, RANDOM]
+    lines = ["### Where each class of harm was tried", "", f"| class | {' | '.join(columns)} |",
+             "|---|" + "--:|" * len(columns)]
+    for name in CLASSES["insertion"]:
+        own = [each.subject.split("/") for each in trials if each.name == name and each.family != "bytes"]
+        counts = Counter([target(gpu).generation for _, gpu, _ in own]), Counter([tool for _, _, tool in own])
+        cells = [*map(counts[0].__getitem__, GENERATIONS), *map(counts[1].__getitem__, (*TOOLS, RANDOM))]
+        lines.append(f"| {name} | {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 
 

@@ -6,6 +6,7 @@ before it. Harmful: the clone, or the original in the copy, leaves other memory 
 
 from __future__ import annotations
 
+import gc
 import json
 import multiprocessing
 import multiprocessing.connection
@@ -23,14 +24,20 @@ import damage_subjects
 from damage_bytes import DAMAGES
 from damage_copy import Copy, Damaged, check, copy_of
 from damage_harms import HARMS, INSERTED
-from damage_payload import in_payload
+from damage_payload import in_payload, possible
 from damage_subjects import Memory, Subject, subject, unharmed
 
 from luthier_py.errors import LuthierError
 
-FAMILIES = {"bytes": 46, "insertion": 44, "payload": 10}
-"""What is damaged, and how many of 100 trials are such. ``insertion``: what links the copy to the outside, too."""
-TRIES = 30
+CLASSES: dict[str, tuple[str, ...]] = {
+    "bytes": tuple(DAMAGES), "insertion": tuple(HARMS),
+    "payload": tuple(name for name, spellings in INSERTED.items() if possible(spellings)),
+}
+"""What is damaged. ``insertion``: what links the copy to the outside, too."""
+ONCE = [(family, name) for family in ("bytes", "insertion") for name in CLASSES[family]]
+PAYLOADS = 11  # classes for each subject in turn: many make the same instructions, and each costs an injection
+SHIFT = 29  # so that the first trials of neighbouring subjects are of different classes
+TRIES, SAME = 30, 8
 JUDGED = 0.02  # of the refused ones: how many would have done harm
 MEMORY_BYTES = 12 << 30  # of a process, most of it only reserved
 UNKNOWN = "the emulator does not know"  # an instruction: nothing is shown then
@@ -56,27 +63,33 @@ class Trial:
         return not self.refused and self.harmful is True
 
 
+def turn(number: int) -> tuple[str, str]:
+    """Family and class of a trial: each subject gets all of them in turn, of the payload's ever other ones."""
+    every = len(damage_subjects.names())
+    nth, at = divmod(number, every)
+    again, place = divmod(nth, len(ONCE) + PAYLOADS)
+    place = (place + SHIFT * at) % (len(ONCE) + PAYLOADS)
+    if place < len(ONCE):
+        return ONCE[place]
+    names = CLASSES["payload"]
+    return "payload", names[((again * every + at) * PAYLOADS + place - len(ONCE)) % len(names)]
+
+
 def damaged(seed: int, number: int, one: Subject) -> tuple[str, str, Damaged] | None:
-    """Family, class and damage of a trial."""
+    """Family, class and damage of a trial: the class whose turn it is, or any if the copy has no such thing."""
     rng = random.Random(f"damage {seed} {number}")
     copy = copy_of(one)
-    for _ in range(TRIES):
-        (family,) = rng.choices(list(FAMILIES), list(FAMILIES.values()))
-        found = _one(family, copy, rng)
-        if found is not None:
-            return family, *found
+    for each in [turn(number)] * SAME + [rng.choice(ONCE) for _ in range(TRIES)]:
+        made = _made(*each, copy, rng)
+        if made is not None:
+            return *each, made
     return None
 
 
-def _one(family: str, copy: Copy, rng: random.Random) -> tuple[str, Damaged] | None:
+def _made(family: str, name: str, copy: Copy, rng: random.Random) -> Damaged | None:
     if family == "payload":
-        name = rng.choice(list(INSERTED))
-        made = in_payload(name, copy, rng)
-    else:
-        damages = DAMAGES if family == "bytes" else HARMS
-        name = rng.choice(list(damages))
-        made = damages[name](copy, rng)
-    return None if made is None else (name, made)
+        return in_payload(name, copy, rng)
+    return (DAMAGES if family == "bytes" else HARMS)[name](copy, rng)
 
 
 def trial(seed: int, number: int, one: Subject, judged: float = JUDGED) -> Trial | None:
@@ -161,6 +174,8 @@ def _tell(seed: int, name: str, numbers: range, judged: float, writing: multipro
     one = subject(name)
     for number in numbers if one is not None else ():
         assert one is not None
+        if number == numbers[0]:
+            gc.freeze()  # the subject stays
         writing.send(json.dumps(number))
         made = trial(seed, number, one, judged)
         if made is not None:

@@ -15,6 +15,7 @@ from isa_words import is_instruction, random_word
 
 from luthier_py.errors import Invalid, Malformed
 from luthier_py.isa import Inst, OpFlag
+from luthier_py.isa.table import load_table
 from luthier_py.loader import DESCRIPTOR_BYTES, KernelDescriptor
 
 Damage = Callable[[Copy, random.Random], "Damaged | None"]
@@ -122,8 +123,10 @@ def _repeated(copy: Copy, rng: random.Random) -> Damaged | None:
 def _replaced(own: bool, copy: Copy, rng: random.Random) -> Damaged | None:
     """Any instruction of the same size instead."""
     line = rng.choice(_lines(own, copy))
-    rows = [op for op in rng.sample(copy.isa.ops, TRIES) if op.size_bytes == line.inst.size_bytes]
-    for op in rows:
+    rows = len(load_table(copy.isa.target.name, copy.isa.wave_size).rows)
+    for op in map(copy.isa.op, rng.sample(range(rows), TRIES)):
+        if op.size_bytes != line.inst.size_bytes:
+            continue
         word = random_word(rng, op)
         if is_instruction(copy.isa, word) and copy.isa.decode(word).size_bytes == line.inst.size_bytes:
             return copy.with_bytes(line.at, copy.isa.decode(word).raw)

@@ -24,11 +24,16 @@ from luthier_py.jit.payload import Payload
 NEED_PLACES = ("{back}", "{over}", "{astray}", "{owed}")
 
 
+def possible(spellings: tuple[str, ...]) -> list[str]:
+    """Those that say the same wherever they stand."""
+    return [text for text in spellings if not any(place in text for place in NEED_PLACES)]
+
+
 def in_payload(name: str, copy: Copy, rng: random.Random) -> Damaged | None:
     """The copy that is made when one payload begins or ends with a spelling of the class."""
-    spellings = [text for text in INSERTED[name] if not any(place in text for place in NEED_PLACES)]
+    spellings = possible(INSERTED[name])
     chosen = registers(copy, rng.choice(copy.inserted), rng)
-    if not spellings or chosen is None:
+    if chosen is None:
         return None
     code = assembled(copy.isa, rng.choice(spellings).format(**chosen))
     if code is None:

@@ -67,6 +67,7 @@ class Subject:
         return self.kernel + ".luthier"
 
 
+@cache
 def names() -> list[str]:
     """Of all subjects: kernel, target and tool."""
     gpus = [gpu.name for gpu in targets() if gpu.emulated]

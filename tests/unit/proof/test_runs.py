@@ -21,7 +21,7 @@ def run(
     listing: str, active: int = 0, inactive: int = 0, before: str = "", plain: bool = True, isa=ISA,
     application: tuple[int, ...] = (),
 ) -> None:
-    """Raises CheckFailed. ``before``: what the application has issued; ``application``: where it goes on, else behind."""
+    """Raises CheckFailed. ``before``: what the application has issued; ``application``: where it is, else behind."""
     code = isa.assemble(listing)
     pending = issued(isa, isa.parse(before), NOTHING) if before else NOTHING
     runner = Runner(isa, Tool((), {}, {}, {}), 0, lambda pc: isa.decode(code + isa.make("s_nop", 0).raw, pc),
