@@ -4,8 +4,9 @@ In: clones whose inner sequences (the application's own, each hook's own) are fr
 `isa.owed` misses. Invariant: on every path data hazards keep their distance, or what ends them stands between; nothing
 is inserted for the application's instructions alone, nor where all is there already.
 
-What is owed is followed forward through the items, until no way into an item adds to it. In a slice it is worked out as
-long as something inserted is owed, and then from where on its end may still owe: what lies between concerns nobody.
+What is owed is followed forward through the items, until no way into an item adds to it: by the application what
+inserted instructions would meet, by these what anything would. In a slice only places are looked at that do something
+to what is owed there, and wait states of the application only where its end may still owe them.
 Where code comes in that the clone does not see (its entry, the return of a call) everything is owed that some item of
 any clone produces. Through a hook's instructions only what comes from outside is followed, and their end owes what
 their last ones do.
@@ -13,15 +14,24 @@ their last ones do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import sys
+from bisect import bisect_left, bisect_right
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from heapq import heappop, heappush
 from itertools import pairwise
 
 import numpy as np
 
 from luthier_py.inject.items import Cause, Clone, Edit, Item, Label, Run, Single, Slice
-from luthier_py.isa import Inst, InstructionSet, OpFlag, OpInfo
-from luthier_py.isa.owed import NOTHING, Missing, Owed, Possible, missing, own, possible, unknown
+from luthier_py.isa import Inst, InstructionSet, OpFlag
+from luthier_py.isa.chains import touches
+from luthier_py.isa.columns import Columns
+from luthier_py.isa.hazards import goes_on, states_of
+from luthier_py.isa.hazards_cured import Cured
+from luthier_py.isa.owed import NOTHING, Missing, Owed, missing, possible
+from luthier_py.isa.scan import Array
 
 _EDIT = Edit(Cause.WAIT)
 
@@ -37,11 +47,16 @@ class Debts:
         return bool(self.application or self.inserted)
 
     def join(self, other: Debts) -> Debts:
-        return Debts(self.application.join(other.application), self.inserted.join(other.inserted))
+        return self.become(self.application.join(other.application), self.inserted.join(other.inserted))
 
     def behind(self, isa: InstructionSet, inst: Inst) -> Debts:
         """What ``inst`` leaves of it."""
-        return Debts(self.application.behind(isa, inst), self.inserted.behind(isa, inst))
+        return self.become(self.application.behind(isa, inst), self.inserted.behind(isa, inst))
+
+    def become(self, application: Owed, inserted: Owed) -> Debts:
+        """Itself where that is the same, as it is nearly always."""
+        same = application is self.application and inserted is self.inserted
+        return self if same else Debts(application, inserted)
 
 
 NO_DEBTS = Debts()
@@ -49,16 +64,96 @@ NO_DEBTS = Debts()
 
 def settle(isa: InstructionSet, clones: Sequence[Clone]) -> list[Clone]:
     """``clones`` may call each other."""
-    ops = set[OpInfo]().union(*(_ops(clone) for clone in clones))
-    rows = possible(isa, ops)
-    calls = any(op.flags & OpFlag.CALL for op in ops)
-    outside = _anything(isa, clones, rows) if calls or len(clones) > 1 else NO_DEBTS
-    return [_settled(isa, clone, _Walk(isa, clone, outside, rows).waits()) for clone in clones]
+    owing = _Owing(isa, clones)
+    calls = any(op.flags & OpFlag.CALL for op in owing.ops)
+    outside = _anything(owing, clones) if calls or len(clones) > 1 else NO_DEBTS
+    return [_settled(isa, clone, _Walk(owing, clone, outside).waits()) for clone in clones]
 
 
-def _ops(clone: Clone) -> set[OpInfo]:
-    copied = {code.distinct.isa.op(row) for code in clone.codes for row in np.unique(code.rows).tolist()}
-    return copied | {inst.op for inst, _ in clone.apart}
+class _Owing:
+    """What instructions owe, worked out once for each (mutable: remembers it)."""
+
+    def __init__(self, isa: InstructionSet, clones: Sequence[Clone]) -> None:
+        self.isa = isa
+        apart = set[tuple[Inst, bool]]().union(*(clone.apart for clone in clones))
+        codes = set[Columns]().union(*(clone.codes for clone in clones))
+        self.ops = {code.distinct.isa.op(row) for code in codes for row in np.unique(code.rows).tolist()}
+        self.ops |= {inst.op for inst, _ in apart}
+        self.inserted = possible(isa, self.ops)
+        self.application = self.inserted.met_by(isa, (inst for inst, inserted in apart if inserted))
+        self._own: dict[tuple[Inst, bool], Owed] = {}
+        self.codes = {code: _Code(self, code) for code in codes}
+
+    def own(self, inst: Inst, inserted: bool) -> Owed:
+        key = inst, inserted
+        if key not in self._own:
+            self._own[key] = (self.inserted if inserted else self.application).own(self.isa, inst)
+        return self._own[key]
+
+
+class _Code:
+    """The application's code: where something is owed, and where what is owed becomes something else."""
+
+    def __init__(self, owing: _Owing, code: Columns) -> None:
+        self.isa, self.code, self.distinct, rows = owing.isa, code, code.distinct, owing.application
+        self.used = np.unique(code.kinds).tolist()
+        may = self.distinct.having(lambda op: rows.owed_by(self.isa, op))
+        own = {kind: owing.own(self.distinct.inst(kind), False) for kind in self.used if may[kind]}
+        ends = self.distinct.flags & (OpFlag.CALL | OpFlag.TERMINATOR).value != 0
+        self.always = code.where(ends | self.of({kind for kind, owed in own.items() if owed.chains}))
+        self.owing = code.where(self.of({kind for kind, owed in own.items() if owed.states}))
+        self.longest = max((row.states for row in rows.states), default=0)
+        self.clause = any(row.clause for row in rows.states)
+        self.touched: dict[tuple[Cured, int], list[int]] = {}
+
+    def of(self, kinds: Container[int]) -> Array:
+        return np.fromiter((kind in kinds for kind in range(len(self.distinct))), bool, len(self.distinct))
+
+    @cached_property
+    def states(self) -> list[int]:
+        """Wait states before each place."""
+        of_kind = np.ones(len(self.distinct), np.int64)
+        for kind in np.flatnonzero(self.distinct.having(lambda op: op.base == "S_NOP")).tolist():
+            of_kind[kind] = states_of(self.distinct.inst(kind))
+        found: list[int] = np.append(0, np.cumsum(of_kind[self.code.kinds])).tolist()
+        return found
+
+    @cached_property
+    def broken(self) -> list[int]:
+        """Where no clause goes on."""
+        return self.code.where(self.distinct.having(lambda op: not goes_on(self.isa, op)))
+
+    def window(self, item: Slice) -> int:
+        """From where on the end of a slice may still owe wait states; -1 if what is owed before it may be among them.
+        """
+        if not self.longest:
+            return item.stop
+        start = bisect_right(self.states, self.states[item.stop] - self.longest) - 1
+        if self.clause:
+            number = bisect_left(self.broken, item.stop) - 1
+            start = min(start, self.broken[number] if number >= 0 else -1)
+        return start if start >= item.start else -1
+
+    def following(self, at: int, debts: Debts, window: int) -> int:
+        """The first place from ``at`` on that does something."""
+        if debts.inserted.states or debts.application.states:
+            return at
+        found = min(_next(self.always, at), _next(self.owing, max(at, window)))
+        for key in debts.application.chains.keys() | debts.inserted.chains.keys():
+            found = min(found, _next(self.touching(key[:2]), at))
+        return found
+
+    def touching(self, key: tuple[Cured, int]) -> list[int]:
+        """Where a chain with so many links becomes another one, or is over."""
+        if key not in self.touched:
+            kinds = {kind for kind in self.used if touches(self.isa, *key, self.distinct.inst(kind))}
+            self.touched[key] = self.code.where(self.of(kinds))
+        return self.touched[key]
+
+
+def _next(places: list[int], at: int) -> int:
+    number = bisect_left(places, at)
+    return places[number] if number < len(places) else sys.maxsize
 
 
 Waits = dict[Item, dict[int, Missing]]  # what is missing before instructions, by item and number in its code
@@ -81,10 +176,10 @@ def _settled(isa: InstructionSet, clone: Clone, waits: Waits) -> Clone:
 class _Walk:
     """One clone, followed until nothing new is owed anywhere (mutable)."""
 
-    def __init__(self, isa: InstructionSet, clone: Clone, outside: Debts, rows: Possible) -> None:
-        self.isa, self.items, self.outside, self.rows = isa, clone.items, outside, rows
+    def __init__(self, owing: _Owing, clone: Clone, outside: Debts) -> None:
+        self.owing, self.isa, self.items, self.outside = owing, owing.isa, clone.items, outside
         self.found: Waits = {}
-        self.tails: dict[tuple[int, int, int], tuple[int, Debts]] = {}  # by instructions, from and to
+        self.alone: dict[tuple[int, int, int], Debts] = {}  # by instructions, from and to
         named = {item.jump for item in clone.items if isinstance(item, Single)} - {None}
         starts = [0, *(number for number, item in enumerate(clone.items) if number and item in named)]
         self.heads = {label: number for number in starts if isinstance(label := clone.items[number], Label)}
@@ -93,10 +188,11 @@ class _Walk:
 
     def waits(self) -> Waits:
         self.into[0] = self.outside
-        self.todo = dict.fromkeys(self.into)  # in the order in which they stand
+        self.todo = sorted(self.into)
+        self.queued = set(self.todo)
         while self.todo:
-            start = next(iter(self.todo))
-            del self.todo[start]
+            start = heappop(self.todo)
+            self.queued.remove(start)
             debts = self.into[start]
             for item in self.items[start : self.stops[start]]:
                 if isinstance(item, Slice):
@@ -112,9 +208,11 @@ class _Walk:
     def flow_into(self, start: int, debts: Debts) -> None:
         old = self.into[start]
         new = old.join(debts)
-        if new != old:
+        if new is not old:
             self.into[start] = new
-            self.todo[start] = None
+            if start not in self.queued:
+                self.queued.add(start)
+                heappush(self.todo, start)
 
     def through(self, item: Single, debts: Debts) -> Debts:
         debts = self.step(item, 0, item.inst, item.inserted, debts)
@@ -123,45 +221,41 @@ class _Walk:
         return _behind(item.inst, debts, self.outside)
 
     def through_slice(self, item: Slice, debts: Debts) -> Debts:
-        window, alone = self.tail(item, False)
-        for at in range(item.start, item.stop):
-            if at <= window and not debts.inserted:
-                return alone
+        code = self.owing.codes[item.code]
+        window = code.window(item)
+        if window >= 0:
+            debts = Debts(Owed({}, debts.application.chains), debts.inserted)
+        at = code.following(item.start, debts, window)
+        while at < item.stop:
             inst = item.inst(at)
             debts = _behind(inst, self.step(item, at, inst, False, debts), self.outside)
+            at = code.following(at + 1, debts, window)
         return debts
 
     def through_run(self, item: Run, debts: Debts) -> Debts:
-        """What was owed before joins what a hook's instructions owe among themselves, unless something is missing."""
-        window, alone = self.tail(item, True)
+        """What was owed before joins what a hook's instructions owe among themselves, unless something is missing or a
+        chain goes on."""
         before = debts
-        for at in range(item.start, item.stop if window >= 0 else item.start):
+        for at in range(item.start, item.stop):
             if not before:
-                return alone
-            if missing(self.isa, (before.inserted, before.application), item.inst(at)):
                 break
-            before = before.behind(self.isa, item.inst(at))
-        else:
-            if window >= 0:
-                return before.join(alone)
+            inst, owed = item.inst(at), (before.inserted, before.application)
+            if missing(self.isa, owed, inst) or any(each.carried(self.isa, inst) for each in owed):
+                return self.along(item, debts)
+            before = before.behind(self.isa, inst)
+        key = id(item.insts), item.start, item.stop
+        if key not in self.alone:
+            self.alone[key] = self.along(item, NO_DEBTS)
+        return before.join(self.alone[key])
+
+    def along(self, item: Run, debts: Debts) -> Debts:
         for at in range(item.start, item.stop):
             debts = self.step(item, at, item.inst(at), True, debts)
         return debts
 
-    def tail(self, item: Slice | Run, inserted: bool) -> tuple[int, Debts]:
-        """From which instruction on the end may owe something of its own, and what; -1 where there is none such."""
-        key = id(item.insts if isinstance(item, Run) else item.code), item.start, item.stop
-        if key not in self.tails:
-            count = self.rows.outlived(self.isa, map(item.inst, range(item.stop - 1, item.start - 1, -1)))
-            debts, start = NO_DEBTS, item.stop - (count or 0)
-            for at in range(start, item.stop):
-                debts = _behind(item.inst(at), self.step(item, at, item.inst(at), inserted, debts), self.outside)
-            self.tails[key] = -1 if count is None else start, debts
-        return self.tails[key]
-
     def step(self, item: Item, at: int, inst: Inst, inserted: bool, debts: Debts) -> Debts:
         """What is owed behind an instruction; notes what is missing before it."""
-        isa, owing = self.isa, own(self.isa, inst, self.rows)
+        isa, owing = self.isa, self.owing.own(inst, inserted)
         if not (owing or debts):
             return debts
         lacks = missing(isa, (debts.inserted, *[debts.application] * inserted), inst)
@@ -171,7 +265,7 @@ class _Walk:
             waits[at] = lacks.join(waits.get(at, lacks))
             for wait in lacks.instructions(isa, inst):
                 application, new = application.behind(isa, wait), new.behind(isa, wait)
-        left = Debts(application, new)
+        left = debts.become(application, new)
         return left.behind(isa, inst).join(_made(isa, inst, inserted, owing, left))
 
 
@@ -187,19 +281,19 @@ def _made(isa: InstructionSet, inst: Inst, inserted: bool, owing: Owed, debts: D
     """What an instruction owes, alone or as one more link of what came before."""
     application, new = debts.application.carried(isa, inst), debts.inserted.carried(isa, inst)
     if inserted:
-        return Debts(NOTHING, owing.join(application).join(new))
-    return Debts(owing.join(application), new)
+        return NO_DEBTS.become(NOTHING, owing.join(application).join(new))
+    return NO_DEBTS.become(owing.join(application), new)
 
 
-def _anything(isa: InstructionSet, clones: Iterable[Clone], rows: Possible) -> Debts:
+def _anything(owing: _Owing, clones: Iterable[Clone]) -> Debts:
     """All that items of ``clones`` owe right behind them, at once, whatever comes before them."""
-    copied = {code.distinct.inst(kind) for clone in clones for code in clone.codes for kind in np.unique(code.kinds)}
+    copied = {code.distinct.inst(kind) for code in owing.codes for kind in owing.codes[code].used}
     places = {(inst, False) for inst in copied}.union(*(clone.apart for clone in clones))
-    debts = Debts(unknown(rows))
+    debts = Debts(owing.application.unknown())
     while True:
         more = debts
         for inst, inserted in places:
-            if made := _made(isa, inst, inserted, own(isa, inst, rows), debts):
+            if made := _made(owing.isa, inst, inserted, owing.own(inst, inserted), debts):
                 more = more.join(made)
         if more == debts:
             return debts

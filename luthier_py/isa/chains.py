@@ -41,10 +41,16 @@ def _rows(isa: InstructionSet, op: OpInfo) -> tuple[frozenset[tuple[Cured, int]]
             frozenset(row for row in rows if row.consumed.takes_part(op)))
 
 
+@cache
+def begun_by(isa: InstructionSet, op: OpInfo) -> frozenset[Cured]:
+    """Hazards whose first link an operation may be."""
+    return frozenset(row for row, number in _rows(isa, op)[0] if not number)
+
+
 def started(isa: InstructionSet, inst: Inst) -> Chains:
     """Chains that begin with ``inst``."""
-    found: Chains = {(row, 1, 0): regs for row, number in _rows(isa, inst.op)[0]
-                     if not number and (regs := row.links[0].side.registers(inst))}
+    found: Chains = {(row, 1, 0): regs for row in begun_by(isa, inst.op)
+                     if (regs := row.links[0].side.registers(inst))}
     itself = {key: regs for key, regs in found.items() if key[0].by_itself}
     return found | carried(isa, itself, inst) if itself else found
 
@@ -67,26 +73,48 @@ def _links(isa: InstructionSet, inst: Inst) -> dict[tuple[Cured, int], RegSet]:
             if number and (regs := row.links[number].side.registers(inst))}
 
 
+def joins(isa: InstructionSet, inst: Inst) -> dict[tuple[Cured, int], RegSet]:
+    """Links that ``inst`` may be behind others, by number, and its registers in them; what would come to harm is one
+    more."""
+    return _links(isa, inst) | {(row, len(row.links)): regs for row, regs in _consumed(isa, inst).items()}
+
+
+def touches(isa: InstructionSet, row: Cured, made: int, inst: Inst) -> bool:
+    """Whether chains with so many links may be others behind ``inst``, or run into it."""
+    ended, counted = _passed(row, made, inst)
+    return bool(ended or counted or (row, made) in joins(isa, inst))
+
+
 def left(chains: Chains, inst: Inst) -> Chains:
-    """What ``inst`` leaves of ``chains``."""
-    found: Chains = {}
-    for (row, made, count), regs in chains.items():
-        reach = row.links[made - 1].reach
+    """What ``inst`` leaves of ``chains``, which is returned itself if that is all."""
+    found, same = dict[tuple[Cured, int, int], RegSet](), True
+    for key, regs in chains.items():
+        row, made, count = key
         ended, counted = _passed(row, made, inst)
-        if reach is not None:
+        if counted:
             count += counted
-            if count > reach:
+            key, same = (row, made, count), False
+            if count > (row.links[made - 1].reach or 0):
                 continue
-        if rest := regs - ended if ended else regs:
-            key = row, made, count
-            found[key] = found[key] | rest if key in found else rest
-    return found
+        if ended:
+            regs, same = regs - ended, False
+            if not regs:
+                continue
+        found[key] = found[key] | regs if key in found else regs
+    return chains if same else found
+
+
+def joined(a: Chains, b: Chains) -> Chains:
+    """What is there where paths meet; ``a`` itself if ``b`` adds nothing."""
+    more = {key: regs | a.get(key, NO_REGS) for key, regs in b.items() if not regs <= a.get(key, NO_REGS)}
+    return {**a, **more} if more else a
 
 
 @lru_cache(maxsize=1 << 18)
 def _passed(row: Cured, made: int, inst: Inst) -> tuple[RegSet, int]:
     """Behind so many links: the registers for which ``inst`` ends the chain, and how much it counts."""
-    return row.links[made - 1].ended(inst), row.counted(inst)
+    link = row.links[made - 1]
+    return link.ended(inst), row.counted(inst) if link.reach is not None else 0
 
 
 def met(isa: InstructionSet, chains: Chains, inst: Inst) -> set[Cured]:
@@ -105,4 +133,9 @@ def _consumed(isa: InstructionSet, inst: Inst) -> dict[Cured, RegSet]:
 def cures_of(isa: InstructionSet, rows: Collection[Cured], inst: Inst) -> list[Inst]:
     """What must stand before ``inst``, which runs into ``rows``."""
     texts = dict.fromkeys(row.cure(isa, inst) for row in rows_of(isa) if row in rows)
-    return [isa.parse(text) for cure in texts for text in cure]
+    return [_parsed(isa, text) for cure in texts for text in cure]
+
+
+@cache
+def _parsed(isa: InstructionSet, text: str) -> Inst:
+    return isa.parse(text)

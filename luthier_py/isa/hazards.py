@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TypeAlias
 
 from luthier_py.isa.instruction import Inst, OperandKind, OpFlag, OpInfo
@@ -238,28 +238,32 @@ OwedStates: TypeAlias = dict[tuple[Hazard, int], RegSet]  # hazard and wait stat
 
 def possible(isa: InstructionSet, ops: Iterable[OpInfo]) -> frozenset[Hazard]:
     """Hazards that code of these operations may have."""
-    pairs = [_rows(isa, op) for op in ops]
+    pairs = [rows_of(isa, op) for op in ops]
     return NO_ROWS.union(*(made for made, _ in pairs)) & NO_ROWS.union(*(met for _, met in pairs))
 
 
 @cache
 def goes_on(isa: InstructionSet, op: OpInfo) -> bool:
     """Whether a clause may go on over an operation."""
-    return any(row.clause for row in _rows(isa, op)[0])
+    return any(row.clause for row in rows_of(isa, op)[0])
 
 
 def produced(isa: InstructionSet, inst: Inst) -> OwedStates:
     """What ``inst`` owes to whatever comes right behind it."""
-    return {(row, row.states): regs for row in _rows(isa, inst.op)[0] if (regs := row.produced.registers(inst))}
+    return {(row, row.states): regs for row in rows_of(isa, inst.op)[0] if (regs := row.produced.registers(inst))}
 
 
 def missing(isa: InstructionSet, owed: OwedStates, inst: Inst) -> int:
     """Wait states that are missing where ``inst`` comes next; 0 when it may follow at once."""
-    if not owed:
-        return 0
-    consuming = _rows(isa, inst.op)[1]
-    return max((states for (row, states), regs in owed.items()
-                if row in consuming and regs.overlaps(row.consumed.registers(inst))), default=0)
+    meets = consumed(isa, inst) if owed else {}
+    return max((states for (row, states), regs in owed.items() if row in meets and regs.overlaps(meets[row])),
+               default=0) if meets else 0
+
+
+@lru_cache(maxsize=1 << 16)
+def consumed(isa: InstructionSet, inst: Inst) -> dict[Hazard, RegSet]:
+    """Hazards that ``inst`` may run into, and with which registers."""
+    return {row: regs for row in rows_of(isa, inst.op)[1] if (regs := row.consumed.registers(inst))}
 
 
 def waited(owed: OwedStates, states: int) -> OwedStates:
@@ -271,16 +275,15 @@ def passed(isa: InstructionSet, owed: OwedStates, inst: Inst) -> OwedStates:
     """What instructions before ``inst`` owe behind it."""
     if not owed:
         return owed
-    producing = _rows(isa, inst.op)[0]
+    producing = rows_of(isa, inst.op)[0]
     kept = {key: regs for key, regs in owed.items() if key[0].clause and key[0] in producing}
     return waited(owed, states_of(inst)) | kept
 
 
 def joined(a: OwedStates, b: OwedStates) -> OwedStates:
-    """What is owed where paths meet."""
-    if not a or not b:
-        return a or b
-    return {**a, **{key: a[key] | regs if key in a else regs for key, regs in b.items()}}
+    """What is owed where paths meet; ``a`` itself if ``b`` adds nothing."""
+    more = {key: regs | a.get(key, NO_REGS) for key, regs in b.items() if not regs <= a.get(key, NO_REGS)}
+    return {**a, **more} if more else a
 
 
 def states_of(inst: Inst) -> int:
@@ -297,7 +300,7 @@ def wait_states(isa: InstructionSet, before: Iterable[Inst], inst: Inst) -> int:
 
 
 @cache
-def _rows(isa: InstructionSet, op: OpInfo) -> tuple[frozenset[Hazard], frozenset[Hazard]]:
+def rows_of(isa: InstructionSet, op: OpInfo) -> tuple[frozenset[Hazard], frozenset[Hazard]]:
     """Hazards that an operation may produce, and those that it may run into."""
     here = [row for row in HAZARDS if row.where(isa.target)]
     return (frozenset(row for row in here if row.produced.takes_part(op)),

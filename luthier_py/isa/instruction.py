@@ -74,6 +74,15 @@ class OpFlag(Flag):
     CLAUSE = auto()             # binds the instructions that follow together
     WRITES_HIGH_HALF = auto()   # the result goes to the upper 16 bits, whatever modifiers say
 
+    def __and__(self, other: OpFlag) -> OpFlag:
+        """As any Flag's, without the checks: it is asked of each instruction more than once."""
+        value: int = self._value_ & other._value_
+        found = _COMBINED.get(value)
+        return found if found is not None else _COMBINED.setdefault(value, OpFlag(value))
+
+
+_COMBINED: dict[int, OpFlag] = {}
+
 
 class Counter(Flag):
     """Memory counters that an instruction raises. gfx12 renamed the first three and split off the others."""

@@ -6,9 +6,9 @@ the code, one instruction after another, and joins where paths meet, misses no h
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from luthier_py.isa import chains, hazards
 from luthier_py.isa.chains import Chains
@@ -16,7 +16,7 @@ from luthier_py.isa.hazards import Hazard
 from luthier_py.isa.hazards_cured import Cured
 from luthier_py.isa.instruction import Inst, OpInfo
 from luthier_py.isa.instruction_set import InstructionSet
-from luthier_py.isa.registers import NO_REGS, RegSet
+from luthier_py.isa.registers import EVERY_REG, RegSet
 
 NOP_STATES = 16  # s_nop waits for SIMM16[3:0] + 1 states (AMD ISA, SOPP)
 _EVERY_SGPR = RegSet(sgpr=(1 << 108) - 1)
@@ -33,19 +33,21 @@ class Owed:
         return bool(self.states or self.chains)
 
     def join(self, other: Owed) -> Owed:
-        if not (self and other):
-            return self or other
-        return Owed(hazards.joined(self.states, other.states), _joined(self.chains, other.chains))
+        if not self or not other:
+            return other if other else self
+        states, links = hazards.joined(self.states, other.states), chains.joined(self.chains, other.chains)
+        return self if states is self.states and links is self.chains else Owed(states, links)
 
     def behind(self, isa: InstructionSet, inst: Inst) -> Owed:
         """What ``inst`` leaves of it."""
-        if not self:
-            return self
-        return Owed(hazards.passed(isa, self.states, inst), chains.left(self.chains, inst))
+        states = hazards.passed(isa, self.states, inst) if self.states else self.states
+        links = chains.left(self.chains, inst) if self.chains else self.chains
+        return self if states is self.states and links is self.chains else Owed(states, links)
 
     def carried(self, isa: InstructionSet, inst: Inst) -> Owed:
         """Chains that go on with ``inst``."""
-        return Owed({}, chains.carried(isa, self.chains, inst)) if self.chains else NOTHING
+        found = chains.carried(isa, self.chains, inst) if self.chains else None
+        return Owed({}, found) if found else NOTHING
 
 
 NOTHING = Owed()
@@ -76,34 +78,51 @@ NONE_MISSING = Missing()
 
 @dataclass(frozen=True, slots=True)
 class Possible:
-    """Hazards that may be in some code: between operations that occur in it."""
+    """Hazards that may be in some code, with the registers by which they may be: of chains by the links that they have
+    already."""
 
-    states: frozenset[Hazard]
-    chains: frozenset[Cured]
+    states: Mapping[Hazard, RegSet]
+    chains: Mapping[tuple[Cured, int], RegSet]
 
-    def outlived(self, isa: InstructionSet, insts: Iterable[Inst]) -> int | None:
-        """How many of ``insts``, the last one first, it takes until nothing is owed from before them; None if chains
-        may last for ever, or there are too few."""
-        longest, clause = max((row.states for row in self.states), default=0), any(row.clause for row in self.states)
-        states = 0
-        for count, inst in enumerate(insts if not self.chains else ()):
-            if states >= longest and not clause:
-                return count
-            states += hazards.states_of(inst)
-            clause = clause and hazards.goes_on(isa, inst.op)
-        return None
+    def met_by(self, isa: InstructionSet, insts: Iterable[Inst]) -> Possible:
+        """Those of which one of ``insts`` would be the consumer, or of a chain a later link."""
+        states, links = defaultdict[Hazard, RegSet](RegSet), defaultdict[tuple[Cured, int], RegSet](RegSet)
+        for inst in insts:
+            for hazard, regs in hazards.consumed(isa, inst).items():
+                states[hazard] |= regs
+            for link, regs in chains.joins(isa, inst).items():
+                links[link] |= regs
+        for row, made in sorted(links, key=lambda link: -link[1]):
+            links[row, made - 1] |= links[row, made]
+        return Possible({hazard: regs for hazard, regs in states.items() if hazard in self.states},
+                        {link: regs for link, regs in links.items() if link in self.chains})
+
+    def own(self, isa: InstructionSet, inst: Inst) -> Owed:
+        """What ``inst`` itself owes of them."""
+        states, begun = hazards.produced(isa, inst), chains.started(isa, inst)
+        if not (states or begun):
+            return NOTHING
+        return Owed({key: regs & met for key, regs in states.items()
+                     if (met := self.states.get(key[0])) is not None and regs.overlaps(met)},
+                    {key: regs & met for key, regs in begun.items()
+                     if (met := self.chains.get(key[:2])) is not None and regs.overlaps(met)})
+
+    def owed_by(self, isa: InstructionSet, op: OpInfo) -> bool:
+        """Whether instructions of ``op`` may owe any of them."""
+        return (not self.states.keys().isdisjoint(hazards.rows_of(isa, op)[0])
+                or any(made == 1 and row in chains.begun_by(isa, op) for row, made in self.chains))
+
+    def unknown(self) -> Owed:
+        """What code that nobody sees may owe where it is entered or left: compilers settle the rest there."""
+        return Owed({}, {(row, 1, 0): met & _EVERY_SGPR for (row, made), met in self.chains.items()
+                         if made == 1 and row.settled_at_calls and met.overlaps(_EVERY_SGPR)})
 
 
 def possible(isa: InstructionSet, ops: Collection[OpInfo]) -> Possible:
-    return Possible(hazards.possible(isa, ops), chains.possible(isa, ops))
-
-
-@lru_cache(maxsize=1 << 16)
-def own(isa: InstructionSet, inst: Inst, rows: Possible) -> Owed:
-    """What ``inst`` itself owes, of hazards that are possible."""
-    states, begun = hazards.produced(isa, inst), chains.started(isa, inst)
-    return Owed({key: regs for key, regs in states.items() if key[0] in rows.states},
-                {key: regs for key, regs in begun.items() if key[0] in rows.chains})
+    """Of code of these operations."""
+    rows = chains.possible(isa, ops)
+    return Possible(dict.fromkeys(hazards.possible(isa, ops), EVERY_REG),
+                    {(row, made + 1): EVERY_REG for row in rows for made in range(len(row.links))})
 
 
 def missing(isa: InstructionSet, owed: Iterable[Owed], inst: Inst) -> Missing:
@@ -115,14 +134,3 @@ def missing(isa: InstructionSet, owed: Iterable[Owed], inst: Inst) -> Missing:
             if states or rows:
                 found = found.join(Missing(states, frozenset(rows)))
     return found
-
-
-def unknown(rows: Possible) -> Owed:
-    """What code that nobody sees may owe where it is entered or left: compilers settle the rest there."""
-    return Owed({}, {(row, 1, 0): _EVERY_SGPR for row in rows.chains if row.settled_at_calls})
-
-
-def _joined(a: Chains, b: Chains) -> Chains:
-    if not a or not b:
-        return a or b
-    return {**a, **{key: a.get(key, NO_REGS) | regs for key, regs in b.items()}}

@@ -110,6 +110,10 @@ class RegSet:
     def __sub__(self, other: RegSet) -> RegSet:
         return RegSet(self.sgpr & ~other.sgpr, self.vgpr & ~other.vgpr, self.agpr & ~other.agpr)
 
+    def __le__(self, other: RegSet) -> bool:
+        """Whether all registers are in ``other``, too."""
+        return not (self.sgpr & ~other.sgpr or self.vgpr & ~other.vgpr or self.agpr & ~other.agpr)
+
     def __bool__(self) -> bool:
         return bool(self.sgpr or self.vgpr or self.agpr)
 
@@ -120,7 +124,7 @@ class RegSet:
 
     def overlaps(self, other: RegSet) -> bool:
         """Whether any register is in both."""
-        return bool(self & other)
+        return bool(self.sgpr & other.sgpr or self.vgpr & other.vgpr or self.agpr & other.agpr)
 
     def __iter__(self) -> Iterator[Reg]:
         """Single-dword registers, file by file, ascending."""
@@ -153,3 +157,4 @@ class RegSet:
 
 
 NO_REGS = RegSet()
+EVERY_REG = RegSet((1 << VGPR_SHIFT) - 1, (1 << AGPR_SHIFT - VGPR_SHIFT) - 1, (1 << AGPR_SHIFT - VGPR_SHIFT) - 1)

@@ -7,7 +7,7 @@ import pytest
 from luthier_py.isa import Inst, InstructionSet, instruction_set, target, targets
 from luthier_py.isa.chains import left, rows_of
 from luthier_py.isa.chains import possible as possible_chains
-from luthier_py.isa.owed import NOTHING, missing, own, possible
+from luthier_py.isa.owed import NOTHING, missing, possible
 from luthier_py.isa.registers import RegSet
 
 WAIT_SOURCES, WAIT_RESULTS = "s_waitcnt_depctr depctr_vm_vsrc(0)", "s_waitcnt_depctr depctr_va_vdst(0)"
@@ -18,7 +18,7 @@ def needed(isa: InstructionSet, before: list[str], inst: str) -> list[str]:
     owed, last, instructions = NOTHING, isa.parse(inst), [isa.parse(text) for text in before]
     rows = possible(isa, {last.op, *(earlier.op for earlier in instructions)})
     for earlier in instructions:
-        owed = owed.behind(isa, earlier).join(own(isa, earlier, rows)).join(owed.carried(isa, earlier))
+        owed = owed.behind(isa, earlier).join(rows.own(isa, earlier)).join(owed.carried(isa, earlier))
     return [isa.text(wait) for wait in missing(isa, [owed], last).instructions(isa, last)]
 
 
