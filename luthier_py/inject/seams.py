@@ -28,7 +28,7 @@ from luthier_py.inject.items import Cause, Clone, Edit, Item, Label, Run, Single
 from luthier_py.isa import Inst, InstructionSet, OpFlag
 from luthier_py.isa.chains import touches
 from luthier_py.isa.columns import Columns
-from luthier_py.isa.hazards import goes_on, states_of
+from luthier_py.isa.hazards import goes_on, only_waits, states_of
 from luthier_py.isa.hazards_cured import Cured
 from luthier_py.isa.owed import NOTHING, Missing, Owed, missing, possible
 from luthier_py.isa.scan import Array
@@ -113,7 +113,7 @@ class _Code:
     def states(self) -> list[int]:
         """Wait states before each place."""
         of_kind = np.ones(len(self.distinct), np.int64)
-        for kind in np.flatnonzero(self.distinct.having(lambda op: op.base == "S_NOP")).tolist():
+        for kind in np.flatnonzero(self.distinct.having(only_waits)).tolist():
             of_kind[kind] = states_of(self.distinct.inst(kind))
         found: list[int] = np.append(0, np.cumsum(of_kind[self.code.kinds])).tolist()
         return found

@@ -286,9 +286,14 @@ def joined(a: OwedStates, b: OwedStates) -> OwedStates:
     return {**a, **more} if more else a
 
 
+def only_waits(op: OpInfo) -> bool:
+    """Whether an operation may be worth more than one wait state."""
+    return op.base == "S_NOP"
+
+
 def states_of(inst: Inst) -> int:
     """Wait states that ``inst`` itself is worth."""
-    return (inst["simm16"].value & 15) + 1 if inst.op.base == "S_NOP" else 1
+    return (inst["simm16"].value & 15) + 1 if only_waits(inst.op) else 1
 
 
 def wait_states(isa: InstructionSet, before: Iterable[Inst], inst: Inst) -> int:
