@@ -17,9 +17,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from luthier_py.errors import CheckFailed
-from luthier_py.isa import SCC, Inst, Operand, OperandKind, OpFlag, RegFile
+from luthier_py.isa import SCC, Inst, OpFlag, RegFile
 from luthier_py.proof.code import Code
-from luthier_py.proof.meanings import UNKNOWN, Term, results
+from luthier_py.proof.meanings import UNKNOWN, Term, held, results, spread
 
 RETURN_ADDRESS = 30  # s[30:31] at the entry of a function
 KEPT_BY_CALLS = 32   # first SGPR that a caller may rely on after a call
@@ -87,39 +87,13 @@ def _made(state: State, old: Inst, new: Inst) -> dict[int, Pair]:
 
 def _results(inst: Inst, terms: dict[int, Term]) -> dict[int, Term]:
     found: dict[int, Term] = {}
-    for name, type, term in results(inst, lambda source, bits: read(source, bits, terms), 0):
+    for name, _, term in results(inst, lambda source, bits: held(source, bits, lambda reg: terms.get(reg, UNKNOWN)), 0):
         target = inst.find("sdst")
         if name == "scc":
             found[SCC] = term
         elif name == "dst" and target is not None and target.reg is not None:
-            found.update(spread(target.reg.index, target.reg.dwords, term, type.bits))
+            found.update(spread(target.reg.index, target.reg.dwords, term))
     return found
-
-
-def spread(index: int, dwords: int, term: Term, bits: int) -> dict[int, Term]:
-    """A result over the registers that it goes to."""
-    if dwords == 1:
-        return {index: term}
-    if isinstance(term, int):
-        return {index: term & 0xFFFFFFFF, index + 1: term >> 32}
-    return {index: term[1], index + 1: term[2]} if term[0] == "cat" else {index: UNKNOWN, index + 1: UNKNOWN}
-
-
-def read(source: str | Operand, bits: int, terms: dict[int, Term]) -> Term:
-    """What a source holds."""
-    if isinstance(source, str):
-        return terms.get(SCC, UNKNOWN) if source == "scc" else UNKNOWN
-    if source.kind in (OperandKind.CONSTANT, OperandKind.IMMEDIATE):
-        return source.value & (1 << bits) - 1
-    reg = source.reg
-    if reg is None or reg.file is not RegFile.SGPR:
-        return UNKNOWN
-    if bits <= 32:
-        return terms.get(reg.index, UNKNOWN)
-    low, high = terms.get(reg.index, UNKNOWN), terms.get(reg.index + 1, UNKNOWN)
-    if isinstance(low, int) and isinstance(high, int):
-        return low | high << 32
-    return UNKNOWN if UNKNOWN in (low, high) else ("cat", low, high)
 
 
 def follow(

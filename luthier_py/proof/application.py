@@ -17,7 +17,8 @@ import numpy as np
 
 from luthier_py.errors import CheckFailed, Location, Malformed
 from luthier_py.isa import Inst, OperandKind, OpFlag
-from luthier_py.isa.columns import Kinds, read_columns
+from luthier_py.isa.columns import Columns, read_columns
+from luthier_py.isa.scan import Array
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action
 from luthier_py.proof.addresses import Goes
@@ -38,10 +39,22 @@ class Clone:
     known: dict[int, Inst] = field(default_factory=dict)
 
     @cached_property
-    def swept(self) -> tuple[Kinds, dict[int, int]]:
-        """Its instructions, if the first follow one another from its start: each different one once, by address."""
+    def columns(self) -> Columns:
+        """Its instructions, if the first follow one another from its start."""
         columns, = read_columns(self.code.isa, [(self.base, self.data)])
-        return columns.distinct, dict(zip(columns.pcs.tolist(), columns.kinds.tolist(), strict=True))
+        return columns
+
+    @cached_property
+    def _kinds(self) -> Array:
+        """Of these instructions by where they start, in dwords; -1 elsewhere."""
+        found = np.full(len(self.data) // 4 + 1, -1, np.int64)
+        found[(self.columns.pcs - self.base) // 4] = self.columns.kinds
+        return found
+
+    def swept(self, pc: int) -> int | None:
+        """The kind of the one at ``pc``."""
+        kind = int(self._kinds[pc - self.base >> 2])
+        return kind if kind >= 0 else None
 
     def decode(self, pc: int) -> Inst:
         inst = self.known.get(pc)
@@ -55,9 +68,8 @@ class Clone:
         return inst
 
     def _decoded(self, pc: int) -> Inst:
-        kinds, at = self.swept
-        kind = at.get(pc)
-        return self.code.isa.decode(self.data, pc - self.base) if kind is None else kinds.inst(kind)
+        kind = self.swept(pc)
+        return self.code.isa.decode(self.data, pc - self.base) if kind is None else self.columns.distinct.inst(kind)
 
     @cached_property
     def places(self) -> list[int]:

@@ -14,22 +14,27 @@ from functools import cached_property
 import numpy as np
 
 from luthier_py.errors import CheckFailed, Location
-from luthier_py.isa import Inst, InstructionSet, OpFlag, RegSet
+from luthier_py.isa import Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet
 from luthier_py.isa.columns import read_columns
+from luthier_py.isa.registers import AGPR_SHIFT, VGPR_SHIFT
 from luthier_py.isa.scan import Array
 
-VECTORS = 256
-"""Number of v0 where registers of all files are numbered in a row, as bits of one integer."""
-ACCUMULATORS = VECTORS + 1024
-SCALARS = (1 << VECTORS) - 1
+SCALARS = (1 << VGPR_SHIFT) - 1
+_SHIFTS = {RegFile.SGPR: 0, RegFile.VGPR: VGPR_SHIFT, RegFile.AGPR: AGPR_SHIFT}
 
 
 def bits_of(regs: RegSet) -> int:
-    return regs.sgpr | regs.vgpr << VECTORS | regs.agpr << ACCUMULATORS
+    """Registers of all files, numbered in a row, as bits of one integer."""
+    return regs.sgpr | regs.vgpr << VGPR_SHIFT | regs.agpr << AGPR_SHIFT
 
 
 def registers_of(bits: int) -> RegSet:
-    return RegSet(bits & SCALARS, bits >> VECTORS & (1 << ACCUMULATORS - VECTORS) - 1, bits >> ACCUMULATORS)
+    return RegSet(bits & SCALARS, bits >> VGPR_SHIFT & (1 << AGPR_SHIFT - VGPR_SHIFT) - 1, bits >> AGPR_SHIFT)
+
+
+def number(reg: Reg) -> int:
+    """Of its first dword."""
+    return _SHIFTS[reg.file] + reg.index
 
 
 def ones(bits: int) -> list[int]:

@@ -12,11 +12,11 @@ from luthier_py.isa import SCC, Inst, OpFlag
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action, Branch
 from luthier_py.proof.application import Clone
+from luthier_py.proof.code import number
 from luthier_py.proof.graph import Body
-from luthier_py.proof.meanings import results
-from luthier_py.proof.payloads import number
+from luthier_py.proof.meanings import held, results, spread
 from luthier_py.proof.pending import NOTHING
-from luthier_py.proof.runs import Now, Runner, read_now, spread_out
+from luthier_py.proof.runs import Now, Runner
 
 _LOW = (1 << 32) - 1
 LONGEST = 1 << 16
@@ -48,7 +48,7 @@ def _run(clone: Clone, start: int, end: int, now: Now, runner: Runner, far: int)
             return
         known = runner.tool.calls.get(pc)
         if known is not None:
-            pc = runner.ends[pc]
+            pc = runner.found(pc, known[1])[0]
             continue
         inst = clone.decode(pc)
         target = inst.branch_target(pc)
@@ -80,8 +80,8 @@ def _step(inst: Inst, pc: int, now: Now) -> None:
         end = pc + inst.size_bytes
         now.terms.update({reg.index: end & _LOW, reg.index + 1: end >> 32})
         return
-    for name, _, term in results(inst, lambda source, bits: read_now(source, bits, now), 64):
+    for name, _, term in results(inst, lambda source, bits: held(source, bits, now.get), 64):
         if name == "scc":
             now.terms[SCC] = term
         elif name == "dst" and reg is not None:
-            now.terms.update(spread_out(number(reg), reg.dwords, term))
+            now.terms.update(spread(number(reg), reg.dwords, term))

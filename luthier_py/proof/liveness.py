@@ -1,8 +1,8 @@
 """What the application may still read, lane by lane, from the original's bytes alone.
 
-In: the graph, lanes and modes, and what claimed calls read. Out: Live at chosen points: ``active`` has the registers
-that the wave may read, or whose value in a lane that is active there may be read; ``inactive`` the vector registers
-whose value in a lane that is not active there may be read.
+In: the graph and modes, what claimed calls read, and the registers that matter. Out: Live at chosen points: ``active``
+has the registers that the wave may read, or whose value in a lane that is active there may be read; ``inactive`` the
+vector registers whose value in a lane that is not active there may be read.
 
 Invariant: take any run, any point, any lane and any register. If what the register holds there (in that lane) is used
 later by anybody, it is in the set for what the lane is at the point. Seen from one lane the application is an automaton
@@ -12,8 +12,11 @@ lane is active, and there alone.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from luthier_py.proof.code import SCALARS, within
 from luthier_py.proof.effects import Effect, always_live, depends, effect, everything
@@ -37,73 +40,83 @@ class _Flow(NamedTuple):
 Reads = Mapping[int, int]  # by number of the instruction before which something else reads registers
 
 
+class _Uses(NamedTuple):
+    """The instructions of a function that touch a needed register, ascending: numbers, what they do themselves, what
+    is read before them, too."""
+
+    places: list[int]
+    own: list[Effect]
+    effects: list[Effect]
+
+    def within(self, start: int, stop: int) -> slice:
+        return slice(bisect_left(self.places, start), bisect_left(self.places, stop))
+
+
 class Liveness:
-    """The solution. ``reads`` and ``owned`` (what an index can reach) are by function."""
+    """The solution, of the registers in ``needed``. ``reads`` and ``owned`` (what an index can reach) are by
+    function."""
 
     def __init__(
-        self, graph: Graph, modes: Sequence[Modes], reads: Sequence[Reads], owned: Sequence[int]
+        self, graph: Graph, modes: Sequence[Modes], reads: Sequence[Reads], owned: Sequence[int], needed: int
     ) -> None:
-        self.graph, self.reads = graph, reads
-        self.always = always_live(graph.bodies[0].code.isa.target) if graph.bodies else 0
-        plain = Modes(-1)
-        self.effects = [[effect(body.code.isa, inst, plain, owned[k]) for inst in body.code.insts]
-                        for k, body in enumerate(graph.bodies)]
-        self.special: list[dict[int, Effect]] = [{} for _ in graph.bodies]
-        unusual = [body.code.those(lambda inst: depends(inst) or sets_modes(inst)) for body in graph.bodies]
-        for node, start in zip(graph.nodes, modes, strict=True):
-            if start.relative or start.skips or within(unusual[node.function], node.span):
-                self._note_special(node, start, owned[node.function])
-        self.lanes = Lanes(graph)
+        self.graph, self.needed = graph, needed
+        self.always = always_live(graph.bodies[0].code.isa.target)
+        self.uses = [self._uses(k, modes, reads[k], owned[k]) for k in range(len(graph.bodies))]
+        self.lanes = Lanes(graph) if needed & ~SCALARS else None
+        self.segments = self.lanes.segments if self.lanes is not None else [
+            (Segment(node.span.start, node.span.stop, {}),) for node in graph.nodes]
         self.summaries = [[self._summary(node, segment) for segment in segments]
-                          for node, segments in zip(graph.nodes, self.lanes.segments, strict=True)]
+                          for node, segments in zip(graph.nodes, self.segments, strict=True)]
         boundary: list[_Flow | None] = []
         for k, node in enumerate(graph.nodes):
             live = self.always
             if k in graph.leaves:
-                live |= everything(graph.bodies[node.function].code.isa.target) & owned[node.function]
+                live |= everything(graph.bodies[node.function].code.isa.target) & owned[node.function] & needed
             boundary.append(_Flow(live & SCALARS, dict.fromkeys(self._ends(k), live & ~SCALARS)))
         order = range(len(graph.nodes) - 1, -1, -1)
         self.ends = solved(order, graph.predecessors, boundary, _join, self._through, self._along)
 
-    def _note_special(self, node: Node, modes: Modes, owned: int) -> None:
-        """Effects that are others than usual for what is known before them."""
-        code, special = self.graph.bodies[node.function].code, self.special[node.function]
-        for at in node.span:
-            inst = code.inst(at)
-            if modes.relative or modes.skips or not modes.some_lane and depends(inst):
-                special[at] = effect(code.isa, inst, modes, owned)
-            modes = stepped(code.isa, inst, modes)
+    def _uses(self, function: int, modes: Sequence[Modes], reads: Reads, owned: int) -> _Uses:
+        code, needed, plain = self.graph.bodies[function].code, self.needed, Modes(-1)
+        usual = [_only(effect(code.isa, inst, plain, owned), needed) for inst in code.insts]
+        touching = np.fromiter((any(each) for each in usual), bool, len(usual))
+        special = self._special(function, modes, owned)
+        places = set(np.flatnonzero(touching[code.kind]).tolist()) | special.keys() | reads.keys()
+        ordered = sorted(places)
+        own = [special[at] if at in special else usual[code.kinds[at]] for at in ordered]
+        effects = [each._replace(reads=each.reads | reads[at] & needed) if at in reads else each
+                   for at, each in zip(ordered, own, strict=True)]
+        return _Uses(ordered, own, effects)
 
-    def _effects(self, function: int, start: int, stop: int) -> list[Effect]:
-        """Of some instructions, backwards, with what claimed calls read before them."""
-        usual, special, reads = self.effects[function], self.special[function], self.reads[function]
-        kinds = self.graph.bodies[function].code.kinds
-        found = [usual[kind] for kind in kinds[start:stop]]
-        if special:
-            found = [special.get(at, each) for at, each in enumerate(found, start)]
-        if reads:
-            for at in range(start, stop):
-                if at in reads:
-                    each = found[at - start]
-                    found[at - start] = each._replace(reads=each.reads | reads[at])
-        found.reverse()
-        return found
+    def _special(self, function: int, modes: Sequence[Modes], owned: int) -> dict[int, Effect]:
+        """Effects that are others than usual for what is known before them."""
+        code, special = self.graph.bodies[function].code, dict[int, Effect]()
+        unusual = code.those(lambda inst: depends(inst) or sets_modes(inst))
+        for node, now in zip(self.graph.nodes, modes, strict=True):
+            if node.function != function or not (now.relative or now.skips or within(unusual, node.span)):
+                continue
+            for at in node.span:
+                inst = code.inst(at)
+                if now.relative or now.skips or not now.some_lane and depends(inst):
+                    special[at] = _only(effect(code.isa, inst, now, owned), self.needed)
+                now = stepped(code.isa, inst, now)
+        return special
 
     def _summary(self, node: Node, segment: Segment) -> Effect:
         """Of a whole segment; ``kills`` is what it does not write whole."""
+        uses = self.uses[node.function]
         reads, keeps, far = 0, -1, 0
-        for r, k, f in self._effects(node.function, segment.start, segment.stop):
+        for r, k, f in reversed(uses.effects[uses.within(segment.start, segment.stop)]):
             reads = reads & ~k | r
             keeps &= ~k
-            if f:
-                far |= f
+            far |= f
         return Effect(reads, keeps, far)
 
     def _ends(self, k: int) -> Iterable[State]:
-        return self.lanes.segments[k][-1].onward
+        return self.segments[k][-1].onward
 
     def _through(self, k: int, end: _Flow) -> _Flow:
-        for segment, summary in zip(reversed(self.lanes.segments[k]), reversed(self.summaries[k]), strict=True):
+        for segment, summary in zip(reversed(self.segments[k]), reversed(self.summaries[k]), strict=True):
             end = self._before(_unchanged(segment, end), summary)
         return end
 
@@ -117,31 +130,37 @@ class Liveness:
         whole = 0
         for live in head.vectors.values():
             whole |= live
-        return _Flow(head.scalars, {state: head.vectors.get(self.lanes.arriving(k, state), whole)
-                                    for state in self._ends(target)})
+        lanes = self.lanes
+        return _Flow(head.scalars, {} if lanes is None else {
+            state: head.vectors.get(lanes.arriving(k, state), whole) for state in self._ends(target)})
 
     def before(self, k: int, wanted: Iterable[int]) -> dict[int, Live]:
         """What is live before some instructions of a node, and not only for claimed calls that stand there."""
-        left, found = set(wanted), {}
-        node = self.graph.nodes[k]
+        left, found = sorted(wanted), dict[int, Live]()
+        uses = self.uses[self.graph.nodes[k].function]
         end = self.ends[k]
         assert end is not None
-        for segment, summary in zip(reversed(self.lanes.segments[k]), reversed(self.summaries[k]), strict=True):
+        for segment, summary in zip(reversed(self.segments[k]), reversed(self.summaries[k]), strict=True):
             end = _unchanged(segment, end)
-            if left:
+            if left and left[-1] >= segment.start:
                 active, inactive = _parts(end)
-                at = segment.stop
-                for r, kills, far in self._effects(node.function, segment.start, segment.stop):
-                    at -= 1
-                    if at in left:
-                        left.discard(at)
-                        own = self.special[node.function].get(at)
-                        own = own or self.effects[node.function][self.graph.bodies[node.function].code.kinds[at]]
-                        found[at] = Live(active & ~kills | own.reads | self.always, inactive | far)
+                here = uses.within(segment.start, segment.stop)
+                rows = zip(uses.places[here], uses.own[here], uses.effects[here], strict=True)
+                for at, own, (r, kills, far) in reversed(list(rows)):
+                    while left and left[-1] > at:
+                        found[left.pop()] = Live(active, inactive)
+                    if left and left[-1] == at:
+                        found[left.pop()] = Live(active & ~kills | own.reads | self.always, inactive | far)
                     active = active & ~kills | r | self.always
                     inactive |= far
+                while left and left[-1] >= segment.start:
+                    found[left.pop()] = Live(active, inactive)
             end = self._before(end, summary)
         return found
+
+
+def _only(each: Effect, needed: int) -> Effect:
+    return Effect(*(bits & needed for bits in each))
 
 
 def _unchanged(segment: Segment, after: _Flow) -> _Flow:

@@ -14,11 +14,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeAlias
 
-from luthier_py.isa import Inst, Operand
+from luthier_py.isa import SCC, Inst, Operand, OperandKind
 from luthier_py.isa.instruction import OpInfo
 from luthier_py.isa.semantics import Lanes, Scalar, meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.meaning import SignaturePart
+from luthier_py.proof.code import number
 
 Term: TypeAlias = Any
 UNKNOWN: Term = ("unknown",)
@@ -188,3 +189,29 @@ def results(inst: Inst, read: Read, width: int) -> list[tuple[str, Type, Term]]:
     computed = computed if isinstance(computed, tuple) else (computed,)
     return [(slot.name if slot.special else "dst", value.type, value.ref)
             for slot, value in zip(row.signature.results, computed, strict=True)]
+
+
+def held(source: str | Operand, bits: int, get: Callable[[int], Term]) -> Term:
+    """What a source holds, of which ``get`` says what registers do."""
+    if isinstance(source, str):
+        return get(SCC) if source == "scc" else UNKNOWN
+    if source.kind in (OperandKind.CONSTANT, OperandKind.IMMEDIATE):
+        return source.value & (1 << bits) - 1
+    if source.reg is None:
+        return UNKNOWN
+    first = number(source.reg)
+    if bits <= 32:
+        return get(first)
+    low, high = get(first), get(first + 1)
+    if isinstance(low, int) and isinstance(high, int):
+        return low | high << 32
+    return UNKNOWN if UNKNOWN in (low, high) else ("cat", low, high)
+
+
+def spread(first: int, dwords: int, term: Term) -> dict[int, Term]:
+    """A result over the registers that it goes to."""
+    if dwords == 1:
+        return {first: term}
+    if isinstance(term, int):
+        return {first: term & _LOW, first + 1: term >> 32}
+    return {first: term[1], first + 1: term[2]} if term[0] == "cat" else {first: UNKNOWN, first + 1: UNKNOWN}

@@ -17,24 +17,19 @@ from itertools import accumulate
 from operator import or_
 
 from luthier_py.errors import CheckFailed, Location, Malformed
-from luthier_py.isa import VCC, Inst, InstructionSet, OperandKind, OpFlag, Reg, RegFile, Space
+from luthier_py.isa import VCC, Inst, InstructionSet, OperandKind, OpFlag, Space
 from luthier_py.isa.quiet import outside
+from luthier_py.isa.registers import VGPR_SHIFT
 from luthier_py.proof.claim import Payload
-from luthier_py.proof.code import ACCUMULATORS, SCALARS, VECTORS, bits_of, ones
+from luthier_py.proof.code import SCALARS, bits_of, number, ones
 from luthier_py.proof.lanes import ON, State, next_states
 from luthier_py.proof.masks import MASKS, change
 from luthier_py.proof.pending import NOTHING, Pending, issued, owed
 
 START = 1 << 200  # a mask beside others: lanes that were active at the start
 MOST_STATES = 4096
-_SHIFTS = {RegFile.SGPR: 0, RegFile.VGPR: VECTORS, RegFile.AGPR: ACCUMULATORS}
 _MEMORY = OpFlag.VMEM | OpFlag.SMEM | OpFlag.LDS | OpFlag.GDS
 BOTH: tuple[State, State] = ((ON | START, ON | START), (ON | START, 0))
-
-
-def number(reg: Reg) -> int:
-    """Of its first dword, where all files are numbered in a row."""
-    return _SHIFTS[reg.file] + reg.index
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +273,7 @@ def found_at(
 
 def _exchangeable(known: Summary, a: int, b: int) -> bool:
     """Whether register ``a`` of a payload can be ``b`` of a clone: neither has a meaning of its own."""
-    plain = not VCC <= a < VECTORS and not VCC + 2 <= b < VECTORS
+    plain = not VCC <= a < VGPR_SHIFT and not VCC + 2 <= b < VGPR_SHIFT
     return plain and (b not in (VCC, VCC + 1) or not (known.reads | known.writes) >> VCC & 3)
 
 

@@ -27,6 +27,11 @@ _NONE: Queue = ((), 0)
 NOTHING: Pending = (_NONE,) * len(_COUNTERS)
 
 
+def moves(inst: Inst) -> bool:
+    """Whether an instruction issues something that others wait for, or waits."""
+    return bool(inst.op.counters) or OpFlag.WAIT in inst.op.flags
+
+
 class _Step(NamedTuple):
     waits: tuple[tuple[int, int], ...]          # counter, count
     issues: tuple[tuple[int, int, bool], ...]   # counter, registers, in order
@@ -35,7 +40,7 @@ class _Step(NamedTuple):
 @lru_cache(maxsize=1 << 14)
 def _step(isa: InstructionSet, inst: Inst) -> _Step | None:
     op = inst.op
-    if not op.counters and OpFlag.WAIT not in op.flags:
+    if not moves(inst):
         return None
     waits = tuple((_COUNTERS.index(counter), count) for counter, count in waits_for(isa.target, inst).items()
                   if counter in _COUNTERS)
@@ -106,8 +111,7 @@ def _both(a: Queue, b: Queue) -> Queue:
 
 def solved_pending(graph: Graph) -> list[Pending]:
     """Before each node."""
-    counting = [body.code.those(lambda inst: bool(inst.op.counters) or OpFlag.WAIT in inst.op.flags)
-                for body in graph.bodies]
+    counting = [body.code.those(moves) for body in graph.bodies]
     inside = [within(counting[node.function], node.span) for node in graph.nodes]
 
     def flow(k: int, pending: Pending) -> Pending:

@@ -1,9 +1,9 @@
 """Inserted code from where the application leaves off to where it goes on, executed on terms.
 
 In: an address of the clone at which one of the application's instructions has just ended (or control has come in), and
-what is owed where it goes on. Out: Run. Invariant: when it gets there, what the application may still read holds what
-it held before, or what the tool declares, in all lanes in which it may be read; so do EXEC and MODE; and nothing else
-has happened but the calls of hooks that the claim names, each with the arguments that it names.
+the loads that are on their way then. Out: Outcome. Invariant: when it gets to the application, registers that are not
+among the changed ones hold what they held before, or what the tool declares; and nothing else has happened but the
+calls of hooks that the claim names, each with the arguments that it names.
 
 Values are terms (`meanings`). Lanes are followed as masks (`masks`), one lane that was active at the start and one that
 was not. A vector register's term is the truth for lanes that were active at the start. Where ways meet, values that
@@ -14,22 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from luthier_py.errors import CheckFailed, Location
-from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, Operand, OperandKind, OpFlag, Reg
+from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, OpFlag, Reg
 from luthier_py.isa.quiet import computes
+from luthier_py.isa.registers import VGPR_SHIFT
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action, Branch
 from luthier_py.isa.vector_modes import float_field
 from luthier_py.proof.claim import Address, Call, Payload
-from luthier_py.proof.code import SCALARS, VECTORS, bits_of, ones, registers_of
+from luthier_py.proof.code import SCALARS, bits_of, number, ones, registers_of
 from luthier_py.proof.lanes import ON, State, next_states
-from luthier_py.proof.liveness import Live
 from luthier_py.proof.masks import MASKS, Change, change
-from luthier_py.proof.meanings import UNKNOWN, Term, results
-from luthier_py.proof.payloads import BOTH, START, Summary, found_at, number
-from luthier_py.proof.pending import Pending, issued, joined, owed
+from luthier_py.proof.meanings import UNKNOWN, Term, held, results, spread
+from luthier_py.proof.payloads import BOTH, START, Summary, found_at
+from luthier_py.proof.pending import Pending, issued, joined, moves, owed
 
 MOST_STATES = 64
 LONGEST = 1 << 16  # instructions of one run
@@ -47,14 +46,19 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Duty:
-    """What is owed where the application goes on: registers that it may read, loads that were on their way, whether
-    vector instructions do there what they say, and whether the wave ends there."""
+class Outcome:
+    """What a run has done when it gets to the application, ``to`` bytes behind its start. Registers are bits."""
 
-    live: Live
-    pending: Pending
-    plain: bool
-    ends: bool
+    to: int
+    calls: tuple[int, ...]  # that ran, in order
+    changed: int            # hold something else than what was there, or is declared; not EXEC
+    near: int               # vector registers written in lanes that were active at the start
+    far: int                # and in others
+    touched: int            # read or written at all
+    owed: int               # loads of the run itself may still write them
+    exec_back: bool         # EXEC is what it was
+    timed: bool             # it waits for loads, so what becomes of them is another thing for other loads
+    ran: tuple[tuple[int, Inst], ...]  # by offset from the start
 
 
 @dataclass(slots=True)
@@ -67,6 +71,8 @@ class Now:
     wanted: dict[int, Term] = field(default_factory=dict)
     near: int = 0               # vector registers written in lanes that were active at the start
     far: int = 0                # and in others
+    touched: int = 0
+    timed: bool = False
     lanes: frozenset[State] = frozenset(BOTH)
     calls: tuple[int, ...] = ()
     idle_to: int = 0            # until there no lane is active, so that calls may be left out
@@ -91,34 +97,25 @@ class Now:
         return not any(has & ON and not has & START for _, has in self.lanes)
 
 
-class Run(NamedTuple):
-    """``to``: the clone's address at which the application goes on. ``calls``: those that ran, in order."""
-
-    to: int
-    calls: tuple[int, ...]
-
-
 class Runner:
     """Executes runs of one clone. ``decode`` gives its instructions; ``application`` says whether an address is that of
     an application's instruction."""
 
     def __init__(
-        self, isa: InstructionSet, tool: Tool, homes: int, decode: Callable[[int], Inst],
-        application: Callable[[int], bool], name: str,
+        self, isa: InstructionSet, tool: Tool, decode: Callable[[int], Inst], application: Callable[[int], bool],
+        name: str,
     ) -> None:
-        """``homes``: registers that the tool keeps in this function; elsewhere they are the application's."""
-        self.isa, self.tool, self.homes, self.decode = isa, tool, homes, decode
-        self.application, self.name = application, name
-        self.insts: dict[int, Inst] = {}  # what ran
-        self.ends: dict[int, int] = {}    # of payloads, by their starts
+        self.isa, self.tool, self.decode, self.application, self.name = isa, tool, decode, application, name
+        self.insts: dict[int, Inst] = {}  # what ran last
 
     def fail(self, what: str, pc: int) -> CheckFailed:
         return CheckFailed(f"the patch could change the application: {what}",
                            Location(self.name, pc, self.isa.text(self.decode(pc))))
 
-    def run(self, start: int, duty: Duty, cleared: int = 0) -> Run:
+    def run(self, start: int, pending: Pending, cleared: int = 0) -> Outcome:
         """``cleared``: registers that must be 0 in the end, where a wave begins."""
-        now = Now(duty.pending, wanted={register: 0 for register in ones(cleared)})
+        now = Now(pending, wanted={register: 0 for register in ones(cleared)})
+        self.insts = {}
         waiting: dict[int, Now] = {start: now}
         arrived: dict[int, Now] = {}
         gone: set[int] = set()  # where each way that leads there has been, so that none comes when all is said
@@ -138,8 +135,11 @@ class Runner:
         if len(arrived) != 1:
             raise self.fail("inserted code goes to several places of the application", min(arrived, default=start))
         (to, now), = arrived.items()
-        self.settle(to, now, duty, start)
-        return Run(to, now.calls)
+        changed = sum(1 << register for register in now.terms.keys() | now.wanted.keys()
+                      if register not in (EXEC, EXEC + 1) and now.get(register) != now.due(register))
+        ran = tuple((pc - start, inst) for pc, inst in self.insts.items())
+        return Outcome(to - start, now.calls, changed, now.near, now.far, now.touched,
+                       owed(now.pending) & ~owed(pending), now.as_at_start, now.timed, ran)
 
     def is_island(self, pc: int) -> bool:
         flags = self.decode(pc).op.flags
@@ -169,10 +169,11 @@ class Runner:
 
     def step(self, inst: Inst, pc: int, now: Now) -> None:
         writes = bits_of(inst.writes)
-        self.note_writes(inst, writes, now, pc)
-        if not writes and not inst.op.counters and OpFlag.WAIT not in inst.op.flags:
+        self.note_touched(inst, writes, now, pc)
+        if moves(inst):
+            now.pending, now.timed = issued(self.isa, inst, now.pending), True
+        if not writes:
             return
-        now.pending = issued(self.isa, inst, now.pending)
         made = self.made(inst, pc, now)
         for register in ones(writes):
             now.terms[register] = made.get(register, UNKNOWN)
@@ -180,12 +181,12 @@ class Runner:
         if each is not None:
             now.lanes = _after(each, now.lanes)
 
-    def note_writes(self, inst: Inst, writes: int, now: Now, pc: int) -> None:
+    def note_touched(self, inst: Inst, writes: int, now: Now, pc: int) -> None:
         """Which lanes of vector registers are written; nothing may be touched that a load still owes."""
-        outstanding = owed(now.pending)
-        if outstanding & (writes | bits_of(inst.reads)):
-            lost = registers_of(outstanding & (writes | bits_of(inst.reads)))
-            raise self.fail(f"a load may still write {lost}, which is still needed", pc)
+        touched = writes | bits_of(inst.reads)
+        if lost := owed(now.pending) & touched:
+            raise self.fail(f"a load may still write {registers_of(lost)}, which is still needed", pc)
+        now.touched |= touched
         vectors = writes & ~SCALARS
         if vectors and (OpFlag.IGNORES_EXEC in inst.op.flags or not now.only_those):
             now.far |= vectors
@@ -204,14 +205,14 @@ class Runner:
         target = next((o.reg for o in inst.operands if o.name in ("sdst", "vdst")), None)
         if target is None and not inst.writes.sgpr >> SCC & 1:
             return found
-        vector = target is not None and number(target) >= VECTORS
+        vector = target is not None and number(target) >= VGPR_SHIFT
         if vector and (not now.as_at_start or inst.partial_writes or inst.op.may_mask_lanes):
             return found
-        for name, _, term in results(inst, lambda source, bits: read_now(source, bits, now), self.isa.wave_size):
+        for name, _, term in results(inst, lambda source, bits: held(source, bits, now.get), self.isa.wave_size):
             if name == "scc":
                 found[SCC] = term
             elif name == "dst" and target is not None:
-                found.update(spread_out(number(target), target.dwords, term))
+                found.update(spread(number(target), target.dwords, term))
         return found
 
     # -- calls -----------------------------------------------------------------------------------
@@ -219,12 +220,7 @@ class Runner:
     def call(self, pc: int, index: int, call: Call, now: Now) -> tuple[int, Now]:
         """A whole payload at once."""
         payload, known = self.tool.payloads[call.payload], self.tool.summaries[call.payload]
-        try:
-            places, renaming = found_at(self.isa, payload, known, pc, self.decode, call.constants)
-        except CheckFailed as error:
-            where = error.where or Location()
-            raise CheckFailed(error.message, Location(self.name, where.pc or pc, where.text)) from None
-        self.ends[pc] = end = places[-1]
+        end, renaming = self.found(pc, call)
         at = pc
         while at < end:
             self.insts[at] = inst = self.decode(at)
@@ -242,6 +238,7 @@ class Runner:
         if outstanding & touched:
             raise self.fail(f"a load may still write {registers_of(outstanding & touched)}, which hook {payload.name} "
                             "uses", pc)
+        now.touched |= touched
         self.pass_over(call, known, renaming, now)
         values = {}
         for number_of, (reg, into) in enumerate(zip(payload.results, call.into, strict=True)):
@@ -256,6 +253,16 @@ class Runner:
         now.wanted.update(values)
         now.calls = (*now.calls, index)
         return end, now
+
+    def found(self, pc: int, call: Call) -> tuple[int, Mapping[int, int]]:
+        """Where a payload ends, and what its registers have become."""
+        payload, known = self.tool.payloads[call.payload], self.tool.summaries[call.payload]
+        try:
+            places, renaming = found_at(self.isa, payload, known, pc, self.decode, call.constants)
+        except CheckFailed as error:
+            where = error.where or Location()
+            raise CheckFailed(error.message, Location(self.name, where.pc or pc, where.text)) from None
+        return places[-1], renaming
 
     def check_entry(self, pc: int, call: Call, known: Summary, now: Now) -> None:
         if call.exec is None:
@@ -300,27 +307,6 @@ class Runner:
         now.lanes = frozenset((known_ & ~written | on, has & ~written | each)
                               for known_, has in now.lanes for each in {0, on})
 
-    # -- the end ---------------------------------------------------------------------------------
-
-    def settle(self, to: int, now: Now, duty: Duty, start: int) -> None:
-        """The application finds what it may look for."""
-        if not duty.ends and not now.as_at_start:
-            raise self.fail("EXEC is not restored", to)
-        if now.get(MODE) != ("reg", MODE):
-            raise self.fail("MODE is not restored", to)
-        live = duty.live
-        if (now.near or now.far) and not duty.plain:
-            raise self.fail("vector instructions stand where the application has them mean something else", to)
-        needed = live.active | self.homes
-        for register in now.terms.keys() | now.wanted.keys():
-            if needed >> register & 1 and register not in (EXEC, EXEC + 1) and now.get(register) != now.due(register):
-                raise self.fail(f"{registers_of(1 << register)} is live and not restored", to)
-        lost = now.far & live.inactive | (now.far & live.active)
-        if lost:
-            raise self.fail(f"{registers_of(lost)} is still needed and overwritten", to)
-        if left := owed(now.pending) & ~owed(duty.pending):
-            raise self.fail(f"a load of a hook may still write {registers_of(left)}", to)
-
 
 def _renamed(bits: int, renaming: Mapping[int, int]) -> int:
     found = 0
@@ -353,33 +339,8 @@ def _met(a: Now, b: Now, pc: int) -> Now:
 
     terms = {reg: both(a.get(reg), b.get(reg)) for reg in a.terms.keys() | b.terms.keys()}
     wanted = {reg: both(a.due(reg), b.due(reg)) for reg in a.wanted.keys() | b.wanted.keys()}
-    lanes = a.lanes | b.lanes
-    return Now(joined(a.pending, b.pending), terms, wanted, a.near | b.near, a.far | b.far, lanes, calls,
-               min(a.idle_to, b.idle_to))
-
-
-def read_now(source: str | Operand, bits: int, now: Now) -> Term:
-    if isinstance(source, str):
-        return now.get(SCC) if source == "scc" else UNKNOWN
-    if source.kind in (OperandKind.CONSTANT, OperandKind.IMMEDIATE):
-        return source.value & (1 << bits) - 1
-    if source.reg is None:
-        return UNKNOWN
-    first = number(source.reg)
-    if bits <= 32:
-        return now.get(first)
-    low, high = now.get(first), now.get(first + 1)
-    if isinstance(low, int) and isinstance(high, int):
-        return low | high << 32
-    return UNKNOWN if UNKNOWN in (low, high) else ("cat", low, high)
-
-
-def spread_out(first: int, dwords: int, term: Term) -> dict[int, Term]:
-    if dwords == 1:
-        return {first: term}
-    if isinstance(term, int):
-        return {first: term & 0xFFFFFFFF, first + 1: term >> 32}
-    return {first: term[1], first + 1: term[2]} if term[0] == "cat" else {}
+    return Now(joined(a.pending, b.pending), terms, wanted, a.near | b.near, a.far | b.far, a.touched | b.touched,
+               a.timed or b.timed, a.lanes | b.lanes, calls, min(a.idle_to, b.idle_to))
 
 
 def _mode_field(inst: Inst, row: Action, now: Now) -> dict[int, Term]:

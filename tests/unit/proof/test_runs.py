@@ -6,12 +6,13 @@ import pytest
 
 from luthier_py.errors import CheckFailed
 from luthier_py.isa import EXEC, SCC, VCC, instruction_set, target
-from luthier_py.proof.code import ACCUMULATORS, VECTORS
+from luthier_py.isa.registers import AGPR_SHIFT, VGPR_SHIFT
+from luthier_py.proof.insertions import Duty, settle
 from luthier_py.proof.liveness import Live
 from luthier_py.proof.pending import NOTHING, issued
-from luthier_py.proof.runs import Duty, Runner, Tool
+from luthier_py.proof.runs import Runner, Tool
 
-S, V, A = (lambda n: 1 << n), (lambda n: 1 << VECTORS + n), (lambda n: 1 << ACCUMULATORS + n)
+S, V, A = (lambda n: 1 << n), (lambda n: 1 << VGPR_SHIFT + n), (lambda n: 1 << AGPR_SHIFT + n)
 ISA = instruction_set(target("gfx90a"))
 FIELD, OTHER_FIELD, WIDER = 1 | 7 << 11, 1 | 1 << 11, 1 | 9 << 11
 KEEP, ALTER, RESTORE = f"s_getreg_b32 s30, {FIELD}", f"s_setreg_imm32_b32 {FIELD}, 0xf0", f"s_setreg_b32 {FIELD}, s30"
@@ -24,9 +25,9 @@ def run(
     """Raises CheckFailed. ``before``: what the application has issued; ``application``: where it is, else behind."""
     code = isa.assemble(listing)
     pending = issued(isa, isa.parse(before), NOTHING) if before else NOTHING
-    runner = Runner(isa, Tool((), {}, {}, {}), 0, lambda pc: isa.decode(code + isa.make("s_nop", 0).raw, pc),
+    runner = Runner(isa, Tool((), {}, {}, {}), lambda pc: isa.decode(code + isa.make("s_nop", 0).raw, pc),
                     lambda pc: pc in (application or (len(code),)), "k")
-    runner.run(0, Duty(Live(active | 3 << EXEC, inactive), pending, plain, False))
+    settle(runner, runner.run(0, pending), Duty(Live(active | 3 << EXEC, inactive), plain, False), 0, 0)
 
 
 @pytest.mark.parametrize(("listing", "live"), [

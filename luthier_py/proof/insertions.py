@@ -1,0 +1,182 @@
+"""What is owed where inserted code ends, and that it is paid.
+
+In: the clones of functions that may call each other, and the graph of the originals. Out: what was inserted in each
+clone, or CheckFailed. First all inserted code is executed; then it is asked whether the application may still read what
+that has changed, and nothing else is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from luthier_py.isa import MODE, Inst, OpFlag, Reg, RegSet
+from luthier_py.proof.addresses import Goes
+from luthier_py.proof.application import CallsAt, Clone, Departure, departures
+from luthier_py.proof.claim import Side
+from luthier_py.proof.code import bits_of, registers_of, within
+from luthier_py.proof.gaps import Gaps
+from luthier_py.proof.graph import Body, Graph
+from luthier_py.proof.liveness import Live, Liveness
+from luthier_py.proof.modes import Modes, matters, solved_modes, stepped
+from luthier_py.proof.pending import Pending, issued, moves, solved_pending
+from luthier_py.proof.runs import Outcome, Runner, Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """What is owed where the application goes on: registers that it may read, whether vector instructions do there what
+    they say, and whether the wave ends there."""
+
+    live: Live
+    plain: bool
+    ends: bool
+
+
+class _Done(NamedTuple):
+    start: int
+    to: int
+    """Number of the application's instruction that comes next."""
+    outcome: Outcome
+
+
+class Insertions:
+    """The proof of them (mutable: remembers what ran)."""
+
+    def __init__(
+        self, graph: Graph, clones: Sequence[Clone], goes: Sequence[Goes], tool: Tool, first_calls: Sequence[int],
+        owned: Sequence[int],
+    ) -> None:
+        """``first_calls``: numbers of the first calls of the clones; ``owned``: what an index can reach in each."""
+        self.graph, self.clones, self.goes, self.owned = graph, clones, goes, owned
+        self.isa = graph.bodies[0].code.isa
+        self.calls = [CallsAt(*each) for each in zip(graph.bodies, clones, first_calls, strict=True)]
+        self.runners = [Runner(self.isa, tool, clone.decode, clone.number_at.__contains__, body.name)
+                        for body, clone in zip(graph.bodies, clones, strict=True)]
+        self.pending = solved_pending(graph)
+
+    def prove(self) -> list[dict[int, Inst]]:
+        """What was inserted in each clone, by address."""
+        done = [self.executed(k) for k in range(len(self.clones))]
+        needed = 0
+        for body, each in zip(self.graph.bodies, done, strict=True):
+            for _, to, outcome in each:
+                inst = body.code.inst(to)  # behind the end of the wave nobody reads
+                read = bits_of(inst.reads) if OpFlag.END in inst.op.flags else -1
+                needed |= (outcome.changed | outcome.far) & read
+        modes = solved_modes(self.graph)
+        reads = [self.reads(k) for k in range(len(self.clones))]
+        live = Liveness(self.graph, modes, reads, self.owned, needed)
+        for k, each in enumerate(done):
+            duties = self.duties(k, live, modes, {d.to for d in each})
+            for start, to, outcome in each:
+                settle(self.runners[k], outcome, duties[to], self.homes[k], start)
+        return [{d.start + at: inst for d in each for at, inst in d.outcome.ran} for each in done]
+
+    @cached_property
+    def homes(self) -> list[int]:
+        """Registers that the tool keeps in each function; elsewhere they are the application's."""
+        return [bits_of(RegSet.of(*clone.function.homes)) for clone in self.clones]
+
+    def executed(self, k: int) -> list[_Done]:
+        """All inserted code of a clone: it goes where the original does, and calls what the claim says."""
+        body, clone, runner = self.graph.bodies[k], self.clones[k], self.runners[k]
+        gaps = Gaps(clone, runner)
+        todo: dict[tuple[int, bool], list[Departure]] = {}
+        for each in departures(body, clone, self.goes[k]):
+            if each.start != clone.places[each.to] or self.calls[k].wanted(each):
+                todo.setdefault((each.start, each.source is None and body.kernel), []).append(each)
+        pending = self.pending_at(k, {each.to for some in todo.values() for each in some})
+        found = []
+        for (start, enters), some in todo.items():
+            to = some[0].to
+            outcome = gaps.run(start, to, pending[to], self.homes[k] if enters else 0)
+            if any(each.to != to for each in some) or start + outcome.to != clone.places[to]:
+                raise runner.fail("it goes elsewhere than the original", start)
+            ran = sorted(outcome.calls)
+            if any(ran != sorted(self.calls[k].wanted(each)) for each in some):
+                raise runner.fail("the hooks that run here are not those that the claim says", start)
+            found.append(_Done(start, to, outcome))
+        return found
+
+    def reads(self, k: int) -> dict[int, int]:
+        """What calls read of the application, before which instructions."""
+        found: dict[int, int] = {}
+        each, clone = self.graph.bodies[k], self.clones[k]
+        for call in clone.function.calls:
+            regs = bits_of(RegSet.of(*(value for value in call.arguments if isinstance(value, Reg))))
+            at = each.code.find(call.point)
+            if not regs or at is None:
+                continue
+            for place in _standing(each, at, call.side):
+                found[place] = found.get(place, 0) | regs
+        return found
+
+    def pending_at(self, k: int, wanted: set[int]) -> dict[int, Pending]:
+        """Loads that are on their way before some instructions of a function."""
+        body, first, isa = self.graph.bodies[k], self.graph.first[k], self.isa
+        ordered, counting, found = sorted(wanted), body.code.those(moves), dict[int, Pending]()
+        for block, span in enumerate(body.blocks):
+            pending, at = self.pending[first + block], span.start
+            for stop in within(ordered, span):
+                for place in within(counting, range(at, stop)):
+                    pending = issued(isa, body.code.inst(place), pending)
+                found[stop], at = pending, stop
+        return found
+
+    def duties(self, k: int, live: Liveness, modes: Sequence[Modes], wanted: set[int]) -> dict[int, Duty]:
+        """Before some instructions of a function."""
+        body, first = self.graph.bodies[k], self.graph.first[k]
+        found: dict[int, Duty] = {}
+        ordered = sorted(wanted)
+        for block, span in enumerate(body.blocks):
+            here = within(ordered, span)
+            if not here:
+                continue
+            before = live.before(first + block, here)
+            for at, mode in self.modes_at(k, span, modes[first + block], here):
+                found[at] = Duty(before[at], not (mode.relative or mode.skips),
+                                 OpFlag.END in body.code.inst(at).op.flags)
+        return found
+
+    def modes_at(self, k: int, span: range, modes: Modes, wanted: Sequence[int]) -> list[tuple[int, Modes]]:
+        """Before some instructions of a block."""
+        code, found, at = self.graph.bodies[k].code, [], span.start
+        for stop in wanted:
+            for inst in map(code.inst, range(at, stop)):
+                if modes.ending or matters(inst):
+                    modes = stepped(self.isa, inst, modes)
+            at = stop
+            found.append((stop, modes))
+        return found
+
+
+def _standing(body: Body, at: int, side: Side) -> list[int]:
+    """Numbers of the instructions before which code on a side of an instruction stands."""
+    if side is Side.BEFORE:
+        return [at]
+    block = body.block_of(at)
+    if at != body.blocks[block][-1]:
+        return [at + 1]
+    following = body.following[block]
+    return [body.blocks[to].start for to in (following[:1] if side is Side.TAKEN else following)]
+
+
+def settle(runner: Runner, outcome: Outcome, duty: Duty, homes: int, start: int) -> None:
+    """The application finds what it may look for."""
+    to = start + outcome.to
+    if not duty.ends and not outcome.exec_back:
+        raise runner.fail("EXEC is not restored", to)
+    if outcome.changed >> MODE & 1:
+        raise runner.fail("MODE is not restored", to)
+    if (outcome.near or outcome.far) and not duty.plain:
+        raise runner.fail("vector instructions stand where the application has them mean something else", to)
+    active, inactive = duty.live
+    if lost := outcome.changed & (active | homes):
+        raise runner.fail(f"{registers_of(lost & -lost)} is live and not restored", to)
+    if lost := outcome.far & (active | inactive):
+        raise runner.fail(f"{registers_of(lost)} is still needed and overwritten", to)
+    if outcome.owed:
+        raise runner.fail(f"a load of a hook may still write {registers_of(outcome.owed)}", to)
