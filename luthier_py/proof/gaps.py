@@ -11,20 +11,23 @@ address that they make.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
+from luthier_py.errors import Malformed
 from luthier_py.isa import InstructionSet, OpFlag, sgpr
 from luthier_py.isa.glue import add, add_with_carry
 from luthier_py.proof.application import Clone
 from luthier_py.proof.claim import Address, Call
+from luthier_py.proof.payloads import is_wait
 from luthier_py.proof.pending import Pending, owed
 from luthier_py.proof.runs import Outcome, Runner
 
-_CHAIN_WORDS = 5  # of a chain: s_getpc, s_add with its literal, s_addc with its own
+_LONGEST = 12  # dwords of a chain, at most
 _WIDE = (1 << 64) - 1
 
 
@@ -60,7 +63,7 @@ class Gaps:
     def _alike(self, found: Outcome, start: int, stop: int, calls: list[int]) -> bool:
         """Whether a run has seen nothing but what its key has: its gap, as it was swept, chains of addresses whole."""
         tool = self.runner.tool
-        inside = [range(place - start + 1, place - start + 4 * _CHAIN_WORDS) for place in self._near(start, stop)[0]]
+        inside = [range(chain.start - start + 1, chain.stop - start) for chain in self._near(start, stop)]
         edges = {0, stop - start, *(goal for at, inst in found.ran if (goal := inst.branch_target(at)) is not None)}
         hidden = any(OpFlag.GETS_PC in inst.op.flags for at in calls
                      for inst in tool.summaries[tool.calls[at][1].payload].insts)
@@ -69,17 +72,18 @@ class Gaps:
             edge in chain for edge in edges for chain in inside)
 
     def _key(self, start: int, stop: int, calls: list[int]) -> Hashable:
-        places, addresses = self._near(start, stop)
+        near = self._near(start, stop)
+        addresses = [chain.address for chain in near]
         rows = [self._call_key(self.runner.tool.calls[at][1], at - start, addresses) for at in calls]
-        code = self._addresses[0][start - self.clone.base:stop - self.clone.base]
+        code = self._chains[0][start - self.clone.base:stop - self.clone.base]
         apart = tuple([each - addresses[0] & _WIDE for each in addresses])
-        return code, tuple(rows), tuple([place - start for place in places]), apart
+        return code, tuple(rows), tuple([(chain.start - start, chain.stop - start) for chain in near]), apart
 
-    def _near(self, start: int, stop: int) -> tuple[list[int], list[int]]:
-        """Where chains begin that have something in a gap, and the addresses that they make."""
-        _, places, made = self._addresses
-        first, last = bisect_left(places, start - 4 * (_CHAIN_WORDS - 1)), bisect_left(places, stop)
-        return places[first:last], made[first:last]
+    def _near(self, start: int, stop: int) -> list[_Chain]:
+        """Chains that have something in a gap."""
+        _, chains = self._chains
+        first = bisect_left(chains, start - 4 * _LONGEST, key=_start)
+        return [each for each in chains[first:bisect_left(chains, stop, key=_start)] if each.stop > start]
 
     def _call_key(self, call: Call, at: int, addresses: list[int]) -> Hashable:
         """Notes addresses that it is given."""
@@ -92,30 +96,61 @@ class Gaps:
         return at, call.payload, tuple(arguments), call.into, call.exec, call.constants
 
     @cached_property
-    def _addresses(self) -> tuple[bytes, list[int], list[int]]:
-        """The clone's bytes, with zeros where chains have literals; where it gets the PC, and what becomes of that."""
+    def _chains(self) -> tuple[bytes, list[_Chain]]:
+        """The clone's bytes, with zeros where chains have literals; its chains."""
         clone, columns = self.clone, self.clone.columns
-        words = np.frombuffer(clone.data[:len(clone.data) // 4 * 4], "<u4").copy()
-        places: list[int] = columns.pcs[columns.flagged(OpFlag.GETS_PC)].tolist()
-        made = []
-        for place in places:
+        isa, words = columns.distinct.isa, np.frombuffer(clone.data[:len(clone.data) // 4 * 4], "<u4").copy()
+        chains = []
+        for place in columns.pcs[columns.flagged(OpFlag.GETS_PC)].tolist():
             at = (place - clone.base) // 4
-            chain = words[at:at + _CHAIN_WORDS]
-            literals = (int(chain[2]), int(chain[4])) if len(chain) == _CHAIN_WORDS else (0, 0)
-            end = place + columns.distinct.isa.decode(clone.data, place - clone.base).size_bytes
-            if len(chain) == _CHAIN_WORDS and _is_chain(columns.distinct.isa, *map(int, chain[[0, 1, 3]])):
-                end += literals[0] + (literals[1] << 32)
-                words[[at + 2, at + 4]] = 0
-            made.append(end & _WIDE)
-        return words.tobytes(), places, made
+            near = words[at:at + _LONGEST].tolist()
+            literals = _literals(isa, near)
+            sum_of = sum(near[k] << 32 * half for half, k in enumerate(literals))
+            words[[at + k for k in literals]] = 0
+            chains.append(_Chain(place, place + 4 * max(literals, default=0) + 4, place + 4 + sum_of & _WIDE))
+        return words.tobytes(), chains
+
+
+class _Chain(NamedTuple):
+    """From where it gets the PC to behind its last literal, and the address that it makes."""
+
+    start: int
+    stop: int
+    address: int
+
+
+def _start(chain: _Chain) -> int:
+    return chain.start
+
+
+def _literals(isa: InstructionSet, words: Sequence[int]) -> list[int]:
+    """Which of the words that begin with s_getpc are literals that are added to the PC; waits may stand between."""
+    found, at = [], 1
+    for wanted in _sums(isa, words[0]):
+        while at < len(words) - 1 and words[at] != wanted and _waits(isa, words[at]):
+            at += 1
+        if at >= len(words) - 1 or words[at] != wanted:
+            return []
+        found.append(at + 1)
+        at += 2
+    return found
 
 
 @lru_cache(maxsize=1 << 12)
-def _is_chain(isa: InstructionSet, getpc: int, low: int, high: int) -> bool:
-    """Whether these words, with literals behind the last two, add the literals to the PC."""
+def _sums(isa: InstructionSet, getpc: int) -> tuple[int, int]:
+    """The first words of the sums of the PC's halves with literals."""
     pair = isa.decode(getpc.to_bytes(4, "little"), 0)["sdst"].reg
-    if pair is None:
+    assert pair is not None
+    low, high = sgpr(pair.index), sgpr(pair.index + 1)
+    first, second = (int.from_bytes(inst.raw[:4], "little") for inst in (
+        add(isa, low, low), add_with_carry(isa, high, high)))
+    return first, second
+
+
+@lru_cache(maxsize=1 << 12)
+def _waits(isa: InstructionSet, word: int) -> bool:
+    try:
+        inst = isa.decode(word.to_bytes(4, "little"), 0)
+    except Malformed:
         return False
-    halves = sgpr(pair.index), sgpr(pair.index + 1)
-    wanted = add(isa, halves[0], halves[0]), add_with_carry(isa, halves[1], halves[1])
-    return [int.from_bytes(inst.raw[:4], "little") for inst in wanted] == [low, high]
+    return inst.size_bytes == 4 and is_wait(inst)

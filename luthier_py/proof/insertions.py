@@ -57,8 +57,8 @@ class Insertions:
                         for body, clone in zip(graph.bodies, clones, strict=True)]
         self.pending = solved_pending(graph)
 
-    def prove(self) -> list[dict[int, Inst]]:
-        """What was inserted in each clone, by address."""
+    def prove(self) -> list[list[tuple[int, Inst]]]:
+        """What was inserted in each clone, with its address."""
         done = [self.executed(k) for k in range(len(self.clones))]
         needed = 0
         for body, each in zip(self.graph.bodies, done, strict=True):
@@ -73,7 +73,7 @@ class Insertions:
             duties = self.duties(k, live, modes, {d.to for d in each})
             for start, to, outcome in each:
                 settle(self.runners[k], outcome, duties[to], self.homes[k], start)
-        return [{d.start + at: inst for d in each for at, inst in d.outcome.ran} for each in done]
+        return [[(d.start + at, inst) for d in each for at, inst in d.outcome.ran] for each in done]
 
     @cached_property
     def homes(self) -> list[int]:

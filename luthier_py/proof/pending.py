@@ -50,7 +50,7 @@ def _step(isa: InstructionSet, inst: Inst) -> _Step | None:
             regs = bits_of(inst.writes) & ~bits_of(op.implicit_writes)
             regs |= bits_of(inst.reads) if counter is Counter.EXP else 0
             issues.append((number, regs, _in_order(inst, counter)))
-    return _Step(waits, tuple(issues))
+    return _Step(waits, tuple(issues)) if waits or issues else None
 
 
 def _in_order(inst: Inst, counter: Counter) -> bool:

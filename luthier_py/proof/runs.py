@@ -28,7 +28,7 @@ from luthier_py.proof.lanes import ON, State, next_states
 from luthier_py.proof.masks import MASKS, Change, change
 from luthier_py.proof.meanings import UNKNOWN, Term, held, results, spread
 from luthier_py.proof.payloads import BOTH, START, Summary, found_at
-from luthier_py.proof.pending import Pending, issued, joined, moves, owed
+from luthier_py.proof.pending import Pending, issued, joined, owed
 
 MOST_STATES = 64
 LONGEST = 1 << 16  # instructions of one run
@@ -170,8 +170,8 @@ class Runner:
     def step(self, inst: Inst, pc: int, now: Now) -> None:
         writes = bits_of(inst.writes)
         self.note_touched(inst, writes, now, pc)
-        if moves(inst):
-            now.pending, now.timed = issued(self.isa, inst, now.pending), True
+        if (pending := issued(self.isa, inst, now.pending)) is not now.pending:
+            now.pending, now.timed = pending, True
         if not writes:
             return
         made = self.made(inst, pc, now)

@@ -17,10 +17,11 @@ from luthier_py.proof.application import Clone, check_fields, check_groups, chec
 from luthier_py.proof.claim import Claim, ClonedFunction
 from luthier_py.proof.code import decoded
 from luthier_py.proof.dispatch import check_dispatch
-from luthier_py.proof.distances import Code, check_distances, code_of
+from luthier_py.proof.distances import check_distances
 from luthier_py.proof.effects import allocated, everything
 from luthier_py.proof.graph import Body, Graph, body, joined
 from luthier_py.proof.insertions import Insertions
+from luthier_py.proof.linked import Linked, linked
 from luthier_py.proof.payloads import summary
 from luthier_py.proof.runs import Runner, Tool
 
@@ -98,12 +99,11 @@ class _Whole:
             check_groups(each, clone)
             check_targets(each, clone, own, self.bases)
         proofs = Insertions(graph, self.clones, goes, self.tool, self.first_call, self.owned(graph))
-        codes = [code_of(clone, inserted) for clone, inserted in zip(self.clones, proofs.prove(), strict=True)]
+        codes = [linked(clone, inserted) for clone, inserted in zip(self.clones, proofs.prove(), strict=True)]
         for each, clone, own, runner in zip(self.bodies, self.clones, goes, proofs.runners, strict=True):
             self.dispatches(each, clone, own, pointed, runner)
         found: dict[int, Proved] = {}
         for k, (each, code) in enumerate(zip(self.bodies, codes, strict=True)):
-            check_apart(code)
             callees = {graph.bodies[graph.nodes[to].function].address
                        for at, node in enumerate(graph.nodes) if node.function == k for to in graph.successors[at]}
             found[each.address] = Proved(touched(each, code), frozenset(callees))
@@ -148,19 +148,11 @@ class _Whole:
         return sorted(values & self.bases.keys() - kernels)
 
 
-def check_apart(code: Code) -> None:
-    """No two instructions share bytes."""
-    for (pc, inst), (following, _) in pairwise(code.instructions.items()):
-        if following < pc + inst.size_bytes:
-            raise CheckFailed("the patch could change the application: control comes into the middle of an instruction",
-                              Location(code.name, following))
-
-
-def touched(each: Body, code: Code) -> RegSet:
+def touched(each: Body, code: Linked) -> RegSet:
     """Registers that a clone touches; what the application's own indexes reach is there already."""
     found = RegSet()
     for inst in each.code.insts:
         found |= inst.named
-    for inst in {code.instructions[pc] for pc in code.inserted}:
+    for inst in (code.insts[kind] for kind in code.used):
         found |= inst.reads | inst.writes
     return found

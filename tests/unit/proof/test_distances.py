@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from luthier_py.errors import CheckFailed
 from luthier_py.isa import instruction_set, target
-from luthier_py.proof.distances import Code, check_distances
+from luthier_py.proof.distances import check_distances
+from luthier_py.proof.linked import Linked
 
 
-def code(isa, listing: str) -> Code:
+def code(isa, listing: str) -> Linked:
     """Lines of the application end with "; app"."""
-    lines = [line for line in map(str.strip, listing.strip().splitlines()) if line]
-    data, instructions, application, at = isa.assemble(listing), {}, set(), 0
-    for line in (line for line in lines if not line.endswith(":")):
-        instructions[at] = isa.decode(data, at)
-        if line.endswith("; app"):
-            application.add(at)
-        at += instructions[at].size_bytes
-    return Code("f", instructions, application)
+    lines = [line for line in map(str.strip, listing.strip().splitlines()) if line and not line.endswith(":")]
+    data, insts, pcs = isa.assemble(listing), [], []
+    for _ in lines:
+        pcs.append(sum(inst.size_bytes for inst in insts))
+        insts.append(isa.decode(data, pcs[-1]))
+    inserted = np.array([not line.endswith("; app") for line in lines])
+    return Linked("f", np.array(pcs), np.arange(len(insts)), insts, inserted)
 
 
 @pytest.mark.parametrize(("name", "wave_size", "listing", "fault"), [

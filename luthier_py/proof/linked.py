@@ -1,0 +1,126 @@
+"""A clone as it is linked: all of its instructions, the application's and inserted ones, and the ways between them.
+
+In: a clone, and what was inserted in it. Out: Linked. Invariant: instructions are numbered by address; OUTSIDE stands
+before entries and behind calls.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from luthier_py.errors import CheckFailed, Location
+from luthier_py.isa import Inst, OpFlag
+from luthier_py.isa.scan import Array
+from luthier_py.proof.application import Clone
+
+OUTSIDE = -1
+
+
+@dataclass(eq=False)
+class Linked:
+    """``kinds`` says of each instruction which of ``insts`` it is."""
+
+    name: str
+    pcs: Array
+    kinds: Array
+    insts: Sequence[Inst]
+    inserted: Array
+
+    def __len__(self) -> int:
+        return len(self.pcs)
+
+    @cached_property
+    def kind(self) -> list[int]:
+        found: list[int] = self.kinds.tolist()
+        return found
+
+    @cached_property
+    def new(self) -> list[int]:
+        """Places of inserted instructions."""
+        found: list[int] = np.flatnonzero(self.inserted).tolist()
+        return found
+
+    def inst(self, at: int) -> Inst:
+        return self.insts[self.kind[at]]
+
+    def those(self, flags: OpFlag) -> Array:
+        """Of which instructions the row has any of ``flags``."""
+        bits = flags.value
+        found: Array = np.array([bool(inst.op.flags.value & bits) for inst in self.insts], bool)[self.kinds]
+        return found
+
+    @cached_property
+    def used(self) -> set[int]:
+        """Kinds of inserted instructions."""
+        return set(np.unique(self.kinds[self.inserted]).tolist())
+
+    @cached_property
+    def targets(self) -> dict[int, int]:
+        """Where branches go."""
+        distances = np.array([-1 if goal is None else goal for goal in (i.branch_target(0) for i in self.insts)])
+        jumping = np.array([inst.branch_target(0) is not None for inst in self.insts], bool)
+        sources = np.flatnonzero(jumping[self.kinds])
+        goals = self.pcs[sources] + distances[self.kinds[sources]]
+        found = np.searchsorted(self.pcs, goals).clip(max=len(self) - 1)
+        there = self.pcs[found] == goals
+        return dict(zip(sources[there].tolist(), found[there].tolist(), strict=True))
+
+    @cached_property
+    def sources(self) -> dict[int, list[int]]:
+        """Which branches come to a place."""
+        found = defaultdict(list)
+        for source, target in self.targets.items():
+            found[target].append(source)
+        return found
+
+    @cached_property
+    def calls(self) -> set[int]:
+        return set(np.flatnonzero(self.those(OpFlag.CALL)).tolist())
+
+    @cached_property
+    def falls(self) -> list[bool]:
+        """Whether what comes next in the code may run next."""
+        found: list[bool] = (~self.those(OpFlag.TERMINATOR) | self.those(OpFlag.CONDITIONAL)).tolist()
+        return found
+
+    def after(self, at: int) -> list[int]:
+        """Where control goes from an instruction."""
+        if at == OUTSIDE:
+            return [start for start in (0, *(call + 1 for call in self.calls)) if start < len(self)]
+        if at in self.calls:
+            return []
+        found = [at + 1] if self.falls[at] and at + 1 < len(self) else []
+        return [*found, self.targets[at]] if at in self.targets else found
+
+    def before(self, at: int) -> list[int]:
+        """Where it comes from."""
+        found = [source for source in self.sources.get(at, ()) if source not in self.calls]
+        if at and at - 1 not in self.calls:
+            return [*found, at - 1] if self.falls[at - 1] else found
+        return [*found, OUTSIDE]
+
+
+def linked(clone: Clone, inserted: Iterable[tuple[int, Inst]]) -> Linked:
+    """``inserted``: addresses and instructions; one may be there twice. CheckFailed if two share bytes."""
+    insts = list(clone.code.insts)
+    own = clone.code.kind.copy()
+    for at in clone.changed:
+        own[at] = len(insts)
+        insts.append(clone.instruction(at)[0])
+    new, numbers = dict(inserted), dict[Inst, int]()
+    kinds = [numbers.setdefault(inst, len(insts) + len(numbers)) for inst in new.values()]
+    pcs = np.concatenate([np.array(clone.places, np.int64), np.fromiter(new, np.int64, len(new))])
+    order = np.argsort(pcs, kind="stable")
+    found = Linked(clone.function.name, pcs[order], np.concatenate([own, np.array(kinds, np.int64)])[order],
+                   [*insts, *numbers], order >= len(own))
+    sizes = np.array([inst.size_bytes for inst in found.insts], np.int64)[found.kinds]
+    shared = np.flatnonzero(found.pcs[:-1] + sizes[:-1] > found.pcs[1:])
+    if len(shared):
+        raise CheckFailed("the patch could change the application: control comes into the middle of an instruction",
+                          Location(found.name, int(found.pcs[shared[0] + 1])))
+    return found
