@@ -103,7 +103,7 @@ class Facts:
 
     def _before(self, instr: Instr) -> Live:
         node, place = self._graph.places[instr]
-        return self._liveness.inside(node)[place]
+        return self._liveness.inside(node)[place] if place else self._liveness.at_head(node)
 
     def _after(self, instr: Instr) -> Live:
         node, place = self._graph.places[instr]
@@ -116,7 +116,7 @@ class Facts:
     def pending_before(self, instr: Instr) -> Pending:
         """Registers that outstanding loads will still write."""
         node, place = self._graph.places[instr]
-        return Pending(self._waits.inside(node)[place])
+        return Pending(self._waits.inside(node)[place] if place else self._waits.starts[node])
 
     def pending_after(self, instr: Instr) -> Pending:
         """The same behind ``instr``; for a call, once it has returned."""
@@ -156,7 +156,7 @@ class Facts:
 
     def _state(self, instr: Instr) -> ExecState:
         node, place = self._graph.places[instr]
-        return self._inside(node)[place]
+        return self._inside(node)[place] if place else self._states[node]
 
     def _states_inside(self, index: int) -> tuple[ExecState, ...]:
         """Before each instruction of a node."""

@@ -76,7 +76,7 @@ class Lanes:
         kinds = {inst: _assigned(inst, isa.wave_size) for inst in {inst for each in changes for _, inst in each}}
         assigns = [[(place, *kinds[inst]) for place, inst in each] for each in changes]
         self.relevant = _relevant(graph, assigns)
-        self._after = cache(_after)  # code repeats itself, and a node is visited more than once
+        self._after, self._kept = cache(_after), cache(_kept)  # code repeats itself, and nodes are visited again
         self._changes = [_changes(each, end) for each, end in zip(assigns, self._ends(graph), strict=True)]
         boundary = [
             States(ANYTHING, False) if node.index in graph.kernels | graph.arrives else None for node in graph.nodes
@@ -101,7 +101,7 @@ class Lanes:
         return States(found, False)
 
     def _along(self, index: int, target: int, states: States) -> States:
-        return States(frozenset(_only(state, self.relevant[target]) for state in states.states), False)
+        return States(self._kept(states.states, self.relevant[target]), False)
 
     def at_head(self, index: int, state: LaneState) -> LaneState:
         """The state of `heads` that a lane is in when it comes to a node in ``state``."""
@@ -206,7 +206,13 @@ def _only(state: LaneState, masks: int) -> LaneState:
     return LaneState(state.known & masks, state.value & masks)
 
 
+def _kept(states: frozenset[LaneState], masks: int) -> frozenset[LaneState]:
+    return frozenset(_only(state, masks) for state in states)
+
+
 def _join(a: States, b: States) -> States:
+    if a == b:
+        return a
     states = a.states | b.states
     if a.few or b.few or len(states) > MOST_STATES:
         return States(frozenset(_only(state, EXEC_BIT) for state in states), True)

@@ -140,9 +140,19 @@ class Liveness:
             end = _through(way, end)
         return tuple(reversed(found))
 
+    def at_head(self, index: int) -> Live:
+        """The first of `inside`, alone."""
+        *others, first = self.ways[index]
+        end = self.ends[index]
+        assert end is not None
+        for way in others:
+            end = _through(way, _before_change(way, end))
+        live, (reads, kills, wave_reads) = _joined(first, _before_change(first, end)), first.summary
+        return Live((live.active | kills) ^ kills | reads | EXEC_BITS, live.inactive | wave_reads)
+
     def after_call(self, index: int) -> Live:
         """Where control goes on once the call at the end of a node has returned."""
-        found = [self.inside(following)[0] for following in self.graph.after[index]]
+        found = [self.at_head(following) for following in self.graph.after[index]]
         return Live(_union(live.active for live in found) | EXEC_BITS, _union(live.inactive for live in found))
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -60,7 +60,10 @@ class Pending:
     @property
     def registers(self) -> RegSet:
         """Registers that are not to be read or written before a wait."""
-        return self.of(*COUNTERS)
+        found = 0
+        for queue in self.queues:
+            found |= queue.registers
+        return unpack(found)
 
     def of(self, *counters: Counter) -> RegSet:
         """The same for some counters only."""
@@ -93,9 +96,15 @@ class Pending:
         return encode_waitcnt(isa.target, counts) if counts else None
 
 
-def wait_for(isa: InstructionSet, pending: Pending, regs: RegSet) -> list[Inst]:
+def wait_for(isa: InstructionSet, pending: Pending, regs: RegSet) -> tuple[Inst, ...]:
     """The instructions that make ``regs`` ready: one s_waitcnt, or one per counter of a target that splits them."""
-    return isa.waits(pending.counts_for(regs))
+    counts = pending.counts_for(regs) if regs else {}
+    return _waiting(isa, tuple(counts.items())) if counts else ()
+
+
+@cache
+def _waiting(isa: InstructionSet, counts: tuple[tuple[Counter, int], ...]) -> tuple[Inst, ...]:
+    return tuple(isa.waits(dict(counts)))
 
 
 class Waits:

@@ -28,14 +28,17 @@ class Policy:
 @dataclass(slots=True)
 class Pool:
     """Free registers at one place, in order of preference. ``take`` uses them up (mutates). ``why`` says what the
-    registers of a file hold that are not free."""
+    registers of a file hold that are not free. ``asked``, which pools may share: by file, the registers whose being
+    free made the answers what they are."""
 
     free: RegSet
     where: Callable[[], Location]
     why: Callable[[RegFile], str] = lambda file: ""
     taken: RegSet = field(default_factory=RegSet)
+    asked: list[int] = field(default_factory=lambda: [0] * len(RegFile))
 
     def is_free(self, reg: Reg) -> bool:
+        self.asked[reg.file] |= (1 << reg.dwords) - 1 << reg.index
         return reg in self.free and not self.taken.overlaps(RegSet.of(reg))
 
     def take(self, file: RegFile, dwords: int = 1, align: int = 0, phase: int = 0) -> Reg:
@@ -47,6 +50,7 @@ class Pool:
         while runs:
             index = (runs & -runs).bit_length() - 1
             if index % align == phase:
+                self.asked[file] |= (1 << index + dwords) - 1
                 return self.claim(Reg(file, index, dwords))
             runs &= runs - 1
         message = f"no {dwords} consecutive free {file.name}s for an inserted call{self.why(file)}"

@@ -11,8 +11,9 @@ floats of the application may compute otherwise than those of hooks.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from luthier_py.analysis import PLAIN_MODE, depends_on_mode
@@ -40,6 +41,7 @@ class Caller:
     pool: Pool
     edit: Edit
     items: list[Item] = field(default_factory=list)
+    insts: tuple[Inst, ...] = ()  # of the hook
     saved: dict[Reg, Reg] = field(default_factory=dict)
 
     def emit(self, inst: Inst, jump: Label | None = None) -> None:
@@ -145,7 +147,8 @@ class Caller:
     def inline(self, placement: Placement) -> None:
         """The hook's code; its inner branches name labels, so that `relax` may move them."""
         labels = {to: Label() for to in self.fragment.jumps.values()}
-        insts = self.filled(instructions(self.isa, self.fragment, placement))
+        self.insts = instructions(self.isa, self.fragment, placement)
+        insts = filled(self.isa, self.fragment, self.insertion, self.insts)
         for start, stop in pairwise(self.fragment.cuts):
             self.items += [labels[start]] if start in labels else []
             if start in self.fragment.jumps:
@@ -154,17 +157,6 @@ class Caller:
             else:
                 self.items.append(Run(insts, start, stop, self.edit))
         self.items += [labels[len(insts)]] if len(insts) in labels else []
-
-    def filled(self, insts: tuple[Inst, ...]) -> tuple[Inst, ...]:
-        """The hook's code with the constants of this call in the literals that are for them."""
-        holes = self.fragment.payload.holes
-        if not holes:
-            return insts
-        code = list(insts)
-        for hole in holes:
-            number = hole.filled(self.insertion.hook, self.insertion.args)
-            code[hole.instr] = with_literal(self.isa, code[hole.instr], number)
-        return tuple(code)
 
     def run(self, placement: Placement) -> None:
         """The hook in its mode, and EXEC as it was."""
@@ -191,19 +183,63 @@ class Caller:
                 left[to] = aside
 
 
+def filled(isa: InstructionSet, fragment: Fragment, insertion: Insertion, insts: tuple[Inst, ...]) -> tuple[Inst, ...]:
+    """A hook's code with the constants of one call in the literals that are for them."""
+    holes = fragment.payload.holes
+    if not holes:
+        return insts
+    code = list(insts)
+    for hole in holes:
+        code[hole.instr] = with_literal(isa, code[hole.instr], hole.filled(insertion.hook, insertion.args))
+    return tuple(code)
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A call, for others that differ in their constants and in what is free that it did not ask for."""
+
+    items: list[Item]
+    insts: tuple[Inst, ...]  # of the hook, without constants
+    asked: tuple[int, ...]   # by file, registers whose being free made it what it is
+    free: tuple[int, ...]    # those of them that were
+
+    def fits(self, free: RegSet) -> bool:
+        return all(free.mask(file) & asked == was
+                   for file, asked, was in zip(RegFile, self.asked, self.free, strict=True))
+
+    def again(self, isa: InstructionSet, fragment: Fragment, insertion: Insertion, edit: Edit) -> list[Item]:
+        """The items of another call."""
+        insts, labels = filled(isa, fragment, insertion, self.insts), defaultdict[Label | None, Label](Label)
+        items: list[Item] = []
+        for item in self.items:
+            if isinstance(item, Run):
+                items.append(Run(insts, item.start, item.stop, edit))
+            elif isinstance(item, Label):
+                items.append(labels[item])
+            elif isinstance(item, Single):
+                jump = labels[item.jump] if item.jump is not None else None
+                refers = item.reference and replace(item.reference, base=labels[item.reference.base])
+                items.append(Single(item.inst, None, edit, item.payload, jump, refers))
+        return items
+
+
+def edit_of(insertion: Insertion, site: Site, number: int) -> Edit:
+    return Edit(Cause.CALL, number, insertion.hook.name, site.instr.pc, site.place is Place.AFTER)
+
+
 def call(
     isa: InstructionSet, insertion: Insertion, fragment: Fragment, site: Site, policy: Policy,
-    homes: Mapping[WaveVariable, Reg], number: int,
-) -> list[Item]:
+    homes: Mapping[WaveVariable, Reg], edit: Edit,
+) -> Pattern:
     """The items of one insertion at ``site``, by a policy for registers; raises OutOfRegisters, EditConflict."""
     own_exec = insertion.hook.lanes is not Lanes.ACTIVE
-    edit = Edit(Cause.CALL, number, insertion.hook.name, site.instr.pc, site.place is Place.AFTER)
-    caller = Caller(isa, fragment, insertion, site, homes, site.pool(policy), edit)
+    pool = site.pool(policy)
+    caller = Caller(isa, fragment, insertion, site, homes, pool, edit)
     named = RegSet.of(*(r for v in (*insertion.runtime_args, *insertion.into) if (r := caller.home(v)) is not None))
     if own_exec and any(isinstance(to, Reg) and to.file is not RegFile.SGPR for to in insertion.into):
         message = f"hook {insertion.hook.name} runs with its own EXEC and cannot change vector registers"
         raise EditConflict(message, site.where())
-    caller.pool.free -= named
+    pool.free -= named
     for wait in site.wait:
         caller.emit(wait)
     placement, caller.pool = settle(isa, fragment, list(caller.pins()), caller.pool)
@@ -222,7 +258,9 @@ def call(
     caller.restore()
     if caller.items and isinstance(caller.items[-1], Label):
         caller.emit(glue.nothing(isa))
-    return caller.items
+    asked = tuple(mask & ~named.mask(file) for file, mask in zip(RegFile, pool.asked, strict=True))
+    return Pattern(caller.items, caller.insts, asked,
+                   tuple(pool.free.mask(file) & mask for file, mask in zip(RegFile, asked, strict=True)))
 
 
 def _overlap(a: Reg, b: Reg) -> bool:

@@ -62,23 +62,23 @@ def _calls(placed: Placed, calls: Calls) -> Iterator[Call]:
 
 def _stretches(placed: Placed) -> Iterator[Stretch]:
     """The application's instructions, in rows as long as they can be."""
-    row: Stretch | None = None
+    original = clone = size = 0
     for item, at in zip(placed.clone.items, placed.offsets, strict=True):
         if isinstance(item, (Label, Run)) or (isinstance(item, Single) and item.origin is None):
             continue
-        pc, size = (item.pc, item.size_bytes) if isinstance(item, Slice) else _of(item)
-        whole = item.size_bytes == size
-        if row is not None and whole and (pc, at) == (row.original + row.size, row.clone + row.size):
-            row = Stretch(row.original, row.clone, row.size + size)
+        pc, own = (item.pc, item.size_bytes) if isinstance(item, Slice) else _of(item)
+        whole = isinstance(item, Slice) or item.size_bytes == own
+        if whole and size and pc == original + size and at == clone + size:
+            size += own
             continue
-        if row is not None:
-            yield row
-        row = Stretch(pc, at, size)
+        if size:
+            yield Stretch(original, clone, size)
+        original, clone, size = pc, at, own
         if not whole:
-            yield row
-            row = None
-    if row is not None:
-        yield row
+            yield Stretch(original, clone, size)
+            size = 0
+    if size:
+        yield Stretch(original, clone, size)
 
 
 def _of(item: Single) -> tuple[int, int]:

@@ -9,6 +9,7 @@ every Label that is named stands once. Items never change: a pass makes a new cl
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -43,15 +44,16 @@ class Slice:
 
     @property
     def pc(self) -> int:
-        return int(self.code.pcs[self.start])
+        return self.code.bounds[0][self.start]
 
     @property
     def end(self) -> int:
-        return int(self.code.pcs[self.stop - 1]) + self.code.size(self.stop - 1)
+        return self.code.bounds[1][self.stop - 1]
 
     @property
     def size_bytes(self) -> int:
-        return self.end - self.pc
+        starts, ends = self.code.bounds
+        return ends[self.stop - 1] - starts[self.start]
 
     def inst(self, at: int) -> Inst:
         return self.code.inst(at)
@@ -62,7 +64,7 @@ class Slice:
 
     def place(self, pc: int) -> int:
         """Of the first instruction from an address on."""
-        return self.start + int(self.code.pcs[self.start : self.stop].searchsorted(pc))
+        return bisect_left(self.code.bounds[0], pc, self.start, self.stop)
 
     def cut(self, at: int) -> tuple[Slice, ...]:
         """What stands before a place, and what from it on; neither is empty."""
@@ -174,8 +176,8 @@ class Clone:
     def apart(self) -> set[tuple[Inst, bool]]:
         """Instructions that are in no slice, and whether they are inserted."""
         singles = {(item.inst, item.inserted) for item in self.items if isinstance(item, Single)}
-        runs = {item.insts for item in self.items if isinstance(item, Run)}
-        return singles | {(inst, True) for insts in runs for inst in insts}
+        runs = {id(item.insts): item.insts for item in self.items if isinstance(item, Run)}
+        return singles | {(inst, True) for insts in runs.values() for inst in insts}
 
 
 def address_of(isa: InstructionSet, edit: Edit, to: Reg, pc: Reg, base: Label, target: Target) -> list[Single]:

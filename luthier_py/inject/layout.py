@@ -6,11 +6,11 @@ are the original's bytes; of Singles only displacements and literals that name a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from luthier_py.inject.items import Clone, Label, Run, Single, Slice, Target
-from luthier_py.inject.model import SourceMap
+from luthier_py.inject.model import Offsets, SourceMap
 from luthier_py.inject.patch import ENTRY_ALIGN_BYTES, Chunk, Fixup
 from luthier_py.inject.relax import offsets
 from luthier_py.ir import Function, Instr
@@ -66,15 +66,14 @@ def _target_name(inst: Inst) -> str:
 
 
 def source_map(function: Function, placed: Placed) -> SourceMap:
-    instructions: dict[Instr, int] = {}
+    pieces: list[tuple[Iterable[Instr], int]] = []
     labels: dict[int, int] = {}
     for item, at in zip(placed.clone.items, placed.offsets, strict=True):
         if isinstance(item, Slice):
-            offsets = item.code.pcs[item.start : item.stop] - (item.pc - at)
-            instructions.update(zip(item.instrs, offsets.tolist(), strict=True))
+            pieces.append((item.instrs, at - item.pc))
         elif isinstance(item, Single):
             if item.origin is not None:
-                instructions[item.origin] = at
+                pieces.append(((item.origin,), at - item.origin.pc))
         elif isinstance(item, Label) and item.address is not None:
             labels[item.address] = at
-    return SourceMap(function, placed.clone.name, instructions, labels)
+    return SourceMap(function, placed.clone.name, Offsets(pieces), labels)

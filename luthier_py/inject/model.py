@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from luthier_py.inject.patch import Chunk, NewKernel, NewVariable
 from luthier_py.ir import Function, Instr
 from luthier_py.proof.claim import Claim
 from luthier_py.tool import Refusal
+
+
+class Offsets(Mapping[Instr, int]):
+    """Where instructions stand, from pieces that lie some bytes behind where they lay; made when somebody looks."""
+
+    def __init__(self, pieces: Sequence[tuple[Iterable[Instr], int]]) -> None:
+        self._pieces = pieces
+
+    @cached_property
+    def _found(self) -> dict[Instr, int]:
+        return {instr: instr.pc + by for instrs, by in self._pieces for instr in instrs}
+
+    def __getitem__(self, instr: Instr) -> int:
+        return self._found[instr]
+
+    def __iter__(self) -> Iterator[Instr]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +38,7 @@ class SourceMap:
 
     function: Function
     chunk: str
-    instructions: dict[Instr, int]
+    instructions: Mapping[Instr, int]
     labels: dict[int, int]         # original block address -> offset of the first item of its clone
 
 

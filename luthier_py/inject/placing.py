@@ -6,10 +6,11 @@ In: insertions, one after the other. Out: their items, and the registers that th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 
 from luthier_py.errors import OutOfRegisters
-from luthier_py.inject.call import call
+from luthier_py.inject.allocate import Policy
+from luthier_py.inject.call import Pattern, call, edit_of
 from luthier_py.inject.fragment import Fragment
 from luthier_py.inject.items import Item
 from luthier_py.inject.sites import Site, Sites
@@ -29,6 +30,7 @@ class Calls:
         self.items: dict[Place, dict[int, list[Item]]] = {place: defaultdict(list) for place in Place}
         self.numbers = {key: number for number, key in enumerate(fragments)}
         self.made: list[tuple[Insertion, Site]] = []  # by number
+        self.patterns: dict[Hashable, list[Pattern]] = defaultdict(list)
 
     def add(self, insertion: Insertion) -> None:
         fragment = self.of(insertion)
@@ -50,8 +52,18 @@ class Calls:
             for site in among:
                 tried.append(site)
                 try:
-                    return site, call(self.isa, insertion, fragment, site, policy, self.homes, len(self.made))
+                    return site, self.called(insertion, fragment, site, policy)
                 except OutOfRegisters as error:
                     refusal = refusal if len(tried) > 1 else error
         assert refusal is not None
         raise refusal
+
+    def called(self, insertion: Insertion, fragment: Fragment, site: Site, policy: Policy) -> list[Item]:
+        """The items of a call at one site: as others have it that are like it there."""
+        edit, free = edit_of(insertion, site, len(self.made)), site.free & policy.registers
+        like = self.patterns[fragment, insertion.runtime_args, insertion.into, policy.name, site.circumstances]
+        for pattern in like:
+            if pattern.fits(free):
+                return pattern.again(self.isa, fragment, insertion, edit)
+        like.append(call(self.isa, insertion, fragment, site, policy, self.homes, edit))
+        return like[-1].items

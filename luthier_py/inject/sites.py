@@ -50,6 +50,11 @@ class Site:
         return f", even {policy.name}: {live} are live here{loads}"
 
     @property
+    def circumstances(self) -> tuple[object, ...]:
+        """What a call depends on beside the registers that are free."""
+        return (self.live & SAVED).sgpr, self.wait, self.plain_floats, self.at_end
+
+    @property
     def at_end(self) -> bool:
         """The wave ends here: EXEC need not come back."""
         return self.place is Place.BEFORE and bool(self.instr.inst.op.flags & OpFlag.END)
@@ -70,8 +75,9 @@ class Sites:
     def of(self, insertion: Insertion, fragment: Fragment) -> Iterator[Site]:
         """The places of an insertion, those that have the least to save first; EditConflict if there is none."""
         lanes, writes = insertion.hook.lanes, fragment.payload.writes & SAVED
-        places = [(instr, place) for instr, place in insertion.places
-                  if not (fragment.vector and self.facts.obstacle(instr, after=place is Place.AFTER))]
+        places: Sequence[Point] = insertion.places
+        if fragment.vector:
+            places = [(i, place) for i, place in places if not self.facts.obstacle(i, after=place is Place.AFTER)]
         if not places:
             instr, place = insertion.places[0]
             why = self.facts.obstacle(instr, after=place is Place.AFTER)
@@ -102,11 +108,12 @@ class Sites:
         live = self.live(instr, place, insertion.hook.lanes)
         pending = facts.pending_before(instr) if place is Place.BEFORE else facts.pending_after(instr)
         named = RegSet.of(*(a for a in (*insertion.runtime_args, *insertion.into) if isinstance(a, Reg)))
-        wait = tuple(wait_for(self.program.isa, pending, named | (payload.writes & SAVED)))
-        free = self.general - live - pending.registers
+        wait = wait_for(self.program.isa, pending, named | (payload.writes & SAVED))
+        loading, general = pending.registers, self.general
         if not (payload.reads | payload.writes).overlaps(_VCC):
-            free |= _VCC - live - pending.registers
-        return Site(instr, place, lambda: self.where(instr), live, pending.registers, free, wait, self.plain_floats)
+            general |= _VCC
+        return Site(instr, place, lambda: self.where(instr), live, loading, general - (live | loading), wait,
+                    self.plain_floats)
 
     def before_call(self, instr: Instr) -> Pool:
         """What the code that looks up an indirect call's target may use."""

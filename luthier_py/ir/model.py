@@ -105,6 +105,11 @@ class Block:
     ending: Ending
 
     @property
+    def code(self) -> Columns:
+        """Its function's."""
+        return self.instrs.code if isinstance(self.instrs, Instrs) else self.instrs[0].code
+
+    @property
     def start(self) -> int:
         """Where its first instruction is in the function's ``code``; all up to ``stop`` are its own."""
         return self.instrs.start if isinstance(self.instrs, Instrs) else self.instrs[0].at

@@ -180,6 +180,11 @@ class Columns:
         """Bits of OpFlag."""
         return self.distinct.flags[self.kinds]
 
+    @cached_property
+    def bounds(self) -> tuple[list[int], list[int]]:
+        """Where each instruction starts, and where it ends: NumPy's arrays are slow to look into one by one."""
+        return self.pcs.tolist(), (self.pcs + self.sizes).tolist()
+
     def size(self, at: int) -> int:
         return int(self.distinct.sizes[self.kinds[at]])
 

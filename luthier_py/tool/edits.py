@@ -6,9 +6,10 @@ has been checked against the hook's signature, and constants are values of their
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 from luthier_py.errors import Location
 from luthier_py.ir import Instr
@@ -43,6 +44,32 @@ class Turn(IntEnum):
     EXIT = 2
 
 
+@dataclass(frozen=True, slots=True)
+class Before(Sequence[tuple[Instr, Place]]):
+    """The places before some instructions; each is made when it is looked at, since few are."""
+
+    pieces: tuple[Sequence[Instr], ...]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.pieces))
+
+    @overload
+    def __getitem__(self, key: int) -> tuple[Instr, Place]: ...
+    @overload
+    def __getitem__(self, key: slice) -> tuple[tuple[Instr, Place], ...]: ...
+    def __getitem__(self, key: int | slice) -> Any:
+        if isinstance(key, slice):
+            return tuple(self)[key]
+        at = range(len(self))[key]
+        for piece in self.pieces:
+            if at < len(piece):
+                return piece[at], Place.BEFORE
+            at -= len(piece)
+
+    def __iter__(self) -> Iterator[tuple[Instr, Place]]:
+        return ((instr, Place.BEFORE) for piece in self.pieces for instr in piece)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Insertion:
     """One call of a hook. ``places``: where it may go; more than one when the tool leaves the choice open.
@@ -50,7 +77,7 @@ class Insertion:
     Calls at one point run by ``turn``, those of one turn by ``order``, in which they were recorded.
     """
 
-    places: tuple[tuple[Instr, Place], ...]
+    places: Sequence[tuple[Instr, Place]]
     hook: Hook
     args: tuple[Arg, ...]              # one per parameter
     into: tuple[Destination, ...]      # one per result
@@ -106,7 +133,7 @@ class Edits:
         found: dict[Instr, RegSet] = {}
         for insertion in self.insertions:
             regs = [arg for arg in insertion.args if isinstance(arg, Reg)]
-            for instr, side in insertion.places:
-                if regs and side is place:
+            for instr, side in insertion.places if regs else ():
+                if side is place:
                     found[instr] = found.get(instr, RegSet()) | RegSet.of(*regs)
         return found

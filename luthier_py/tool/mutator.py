@@ -17,11 +17,12 @@ from typing import TypeVar
 from luthier_py.analysis import OUTSIDE, Facts, Flow, equally_often
 from luthier_py.errors import EditConflict, HookError, Location
 from luthier_py.ir import Block, CallSite, Ending, Function, Instr, Kernel, Program, by_address
+from luthier_py.ir.model import Instrs
 from luthier_py.isa import EXEC, OpFlag, Reg, RegFile, RegSet, sgpr
 from luthier_py.tool.arguments import argument, destination
 from luthier_py.tool.author import caller
 from luthier_py.tool.counting import Counted, Counting, Region, Stretch, counting
-from luthier_py.tool.edits import Arg, Destination, Edits, Insertion, Place, Refusal, Turn
+from luthier_py.tool.edits import Arg, Before, Destination, Edits, Insertion, Place, Refusal, Turn
 from luthier_py.tool.folding import with_fields
 from luthier_py.tool.hook import Hook, Lanes
 from luthier_py.tool.selection import Selection
@@ -106,7 +107,7 @@ class Mutator:
     def runs(self, block: Block) -> tuple[Stretch, ...]:
         """The block cut behind calls that may end the wave: a run is executed as a whole or not at all."""
         _expect(block, Block)
-        return self._cut(self._runs(block))
+        return self._cut(self._runs(self.program.function_of(block.instrs[0]), block))
 
     def regions(self, function: Function) -> tuple[Region, ...]:
         """The runs of a function, those together that are executed equally often."""
@@ -164,32 +165,32 @@ class Mutator:
 
     def _flow(self, function: Function) -> tuple[list[Stretch], Flow]:
         """Runs, and how control gets from one to the next."""
-        runs = [run for block in function.blocks for run in self._runs(block)]
-        ending = {site.instr for site in self.program.calls(function) if self._may_end(site)}
+        runs = [run for block in function.blocks for run in self._runs(function, block)]
+        ending = {site.instr.at for site in self.program.calls(function) if self._may_end(site)}
         first = {run.block.address: number for number, run in enumerate(runs) if run.start == 0}
         flow = [(OUTSIDE, first[entry]) for entry in function.entries]
         for number, run in enumerate(runs):
             inside = run.end < len(run.block.instrs)
             following = [number + 1] if inside else [first[address] for address in run.block.successors]
             flow += [(number, to) for to in following]
-            if not following or run.instrs[-1] in ending:
+            if not following or run.block.start + run.end - 1 in ending:
                 flow.append((number, OUTSIDE))
         return runs, flow
 
-    def _runs(self, block: Block) -> tuple[Stretch, ...]:
-        sites = {site.instr: site for site in self.program.calls(self.program.function_of(block.instrs[0]))}
-        cuts = [at + 1 for at, instr in enumerate(block.instrs) if instr in sites and self._may_end(sites[instr])]
-        edges = [0, *(cut for cut in cuts if cut < len(block.instrs)), len(block.instrs)]
+    def _runs(self, function: Function, block: Block) -> tuple[Stretch, ...]:
+        calls = self.program.calls(function)
+        first, last = (bisect_left(calls, at, key=lambda site: site.instr.at) for at in (block.start, block.stop - 1))
+        cuts = [site.instr.at + 1 - block.start for site in calls[first:last] if self._may_end(site)]
+        edges = [0, *cuts, len(block.instrs)]
         return tuple(Stretch(block, start, end) for start, end in pairwise(edges))
 
     def _cut(self, stretches: Iterable[Stretch]) -> tuple[Stretch, ...]:
         """The chosen part of each stretch, which is in one piece."""
         parts = []
         for stretch in stretches:
-            first = stretch.block.instrs[0]
-            chosen = self._chosen[first.code]
-            start = max(stretch.start, chosen.start - first.at)
-            end = min(stretch.end, chosen.stop - first.at)
+            first, chosen = stretch.block.start, self._chosen[stretch.block.code]
+            start = max(stretch.start, chosen.start - first)
+            end = min(stretch.end, chosen.stop - first)
             if (start, end) == (stretch.start, stretch.end):
                 parts.append(stretch)
             elif start < end:
@@ -203,7 +204,7 @@ class Mutator:
     def before(self, instr: Instr, hook: Hook, *args: object, into: object = None) -> None:
         """Call ``hook`` before ``instr`` each time that it runs."""
         _expect(instr, Instr)
-        self._record([(instr, Place.BEFORE)], hook, args, into)
+        self._record(((instr, Place.BEFORE),), hook, args, into)
 
     def after(self, instr: Instr, hook: Hook, *args: object, into: object = None) -> None:
         """Call ``hook`` after ``instr``, which must not be the branch or end of its block."""
@@ -211,7 +212,7 @@ class Mutator:
         if instr.inst.op.flags & OpFlag.TERMINATOR:
             message = "nothing can be inserted after the branch or end of a block; insert before it, or at_block"
             raise EditConflict(f"{caller()}: {message}", self._where(instr))
-        self._record([(instr, Place.AFTER)], hook, args, into)
+        self._record(((instr, Place.AFTER),), hook, args, into)
 
     def at_block(self, block: Block, hook: Hook, *args: object, into: object = None, anywhere: bool = False) -> None:
         """Call ``hook`` each time that ``block`` runs: at its entry, or ``anywhere`` with the same lanes."""
@@ -226,11 +227,11 @@ class Mutator:
         """Call ``hook`` where ``stretch`` begins, or ``anywhere`` in it that is cheapest."""
         _expect(stretch, Stretch)
         self._check_whole([stretch])
-        instrs = self._before_first_call(stretch) if anywhere else stretch.instrs[:1]
+        instrs: Sequence[Instr] = self._before_first_call(stretch)
         if anywhere:
             _check_independent((*args, *_tuple(into)))
             instrs = _while_exec_stays(instrs) if sgpr(EXEC, 2) in args else instrs
-        self._record([(instr, Place.BEFORE) for instr in instrs], hook, args, into)
+        self._record(tuple(Before((instrs if anywhere else instrs[:1],))), hook, args, into)
 
     def at_region(self, region: Region, hook: Hook, *args: object, into: object = None) -> None:
         """Call ``hook`` as often as each part of ``region`` runs, at the cheapest place in all of it."""
@@ -239,8 +240,7 @@ class Mutator:
         if sgpr(EXEC, 2) in args:
             raise HookError(f"{caller()}: EXEC is not the same everywhere in a region; use at_stretch")
         self._check_whole(region.stretches)
-        instrs = [instr for stretch in region.stretches for instr in self._before_first_call(stretch)]
-        self._record([(instr, Place.BEFORE) for instr in instrs], hook, args, into)
+        self._record(Before(tuple(map(self._before_first_call, region.stretches))), hook, args, into)
 
     def at_entry(self, where: Kernel | Function, hook: Hook, *args: object, into: object = None) -> None:
         """Call ``hook`` once whenever a kernel's wave starts, or a function is entered: before any other call there.
@@ -249,7 +249,7 @@ class Mutator:
         """
         _expect(where, Kernel, Function)
         function = where.function if isinstance(where, Kernel) else where
-        self._record([(self._entry(function), Place.BEFORE)], hook, args, into, Turn.ENTRY)
+        self._record(((self._entry(function), Place.BEFORE),), hook, args, into, Turn.ENTRY)
 
     def at_exit(self, where: Kernel | Function, hook: Hook, *args: object, into: object = None) -> None:
         """Call ``hook`` when a wave of a kernel ends, wherever that is; or when a function returns: after any other
@@ -265,7 +265,7 @@ class Mutator:
         else:
             blocks = [b for b in function.blocks if b.ending in (Ending.RETURN, Ending.TAIL_CALL)]
         for block in blocks:
-            self._record([(block.instrs[-1], Place.BEFORE)], hook, args, into, Turn.EXIT)
+            self._record(((block.instrs[-1], Place.BEFORE),), hook, args, into, Turn.EXIT)
 
     def edits(self, variables: Iterable[Variable] = (), wave_variables: Iterable[WaveVariable] = ()) -> Edits:
         """What was recorded, with the given variables and all that it names."""
@@ -292,15 +292,15 @@ class Mutator:
             raise EditConflict(f"{caller()}: {message}", self._where(entry))
         return entry
 
-    def _before_first_call(self, stretch: Stretch) -> tuple[Instr, ...]:
+    def _before_first_call(self, stretch: Stretch) -> Instrs:
         """Instructions that surely run when the first one does: up to the first call, which may not come back."""
-        instrs = stretch.instrs
-        calls = self._calls[instrs[0].code]
-        number = bisect_left(calls, instrs[0].at)
-        return instrs[: calls[number] + 1 - instrs[0].at] if number < len(calls) else instrs
+        code, block = stretch.block.code, stretch.block.start
+        calls, start, stop = self._calls[code], block + stretch.start, block + stretch.end
+        number = bisect_left(calls, start)
+        return Instrs(code, start, min(stop, calls[number] + 1) if number < len(calls) else stop)
 
     def _record(
-        self, places: list[tuple[Instr, Place]], hook: Hook, args: tuple[object, ...], into: object,
+        self, places: Sequence[tuple[Instr, Place]], hook: Hook, args: tuple[object, ...], into: object,
         turn: Turn = Turn.BODY,
     ) -> None:
         """Entries and exits are kept whether or not the user chose the instruction, but for when none is chosen."""
@@ -323,7 +323,7 @@ class Mutator:
                 return
             self._exits.add(call)
         if turn is not Turn.BODY and any(self._chosen.values()) or self._takes(places[0][0]):
-            self._insertions.append(Insertion(tuple(places), hook, checked, results, order, turn))
+            self._insertions.append(Insertion(places, hook, checked, results, order, turn))
 
     def _check_count(self, hook: Hook, what: str, have: int, want: int) -> None:
         if have != want:
@@ -370,7 +370,7 @@ def _once(values: Iterable[V]) -> tuple[V, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def _while_exec_stays(instrs: tuple[Instr, ...]) -> tuple[Instr, ...]:
+def _while_exec_stays(instrs: Sequence[Instr]) -> Sequence[Instr]:
     """Instructions before which EXEC is what it is before the first one."""
     for at, instr in enumerate(instrs):
         if instr.inst.writes.overlaps(RegSet.of(sgpr(EXEC, 2))):

@@ -77,7 +77,7 @@ class InstrCount(Tool):
                     m.before(instr, *self.adding(m, 1), into=self.count)
             elif self.active_only:
                 for stretch in (stretch for block in m.blocks(function) for stretch in m.stretches(block)):
-                    m.at_stretch(stretch, *self.adding(m, len(stretch.instrs)), into=self.count, anywhere=True)
+                    m.at_stretch(stretch, *self.adding(m, len(stretch)), into=self.count, anywhere=True)
             else:
                 self.count_few(m, function)
         for kernel in m.kernels:
@@ -90,7 +90,7 @@ class InstrCount(Tool):
     def count_few(self, m: Mutator, function: Function) -> None:
         """What is counted stands for all code that follows from it."""
         counting = m.counting(function)
-        weights = counting.following.weights([len(stretch.instrs) for stretch in counting.stretches])
+        weights = counting.following.weights([len(stretch) for stretch in counting.stretches])
         for counted, weight in zip(counting.counters, weights, strict=True):
             if weight:
                 m.at_counted(counted, self.add, self.count, weight % (1 << 64), into=self.count)
