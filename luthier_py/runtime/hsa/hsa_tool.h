@@ -1,9 +1,10 @@
 /* The tool at the level of HSA: what its files share.
  *
- * loaded.c is given ROCr's tables and puts ours into them; objects.c knows the program's kernels by their descriptors'
- * addresses; instances.c loads the copies; packets.c rewrites what is put on queues, and queues.c knows how much of it
- * fits; flights.c has launches whose results are wanted, gates.c what waits for these, awaited.c the thread that
- * reads. What is the same for HIP and HSA is in runtime/tool.
+ * From below: rocr.c has ROCr's functions; memory.c and awaited.c, the thread that reads, call them; objects.c knows the
+ * program's kernels by their descriptors' addresses; gates.c has what waits for results, instances.c loads the copies,
+ * flights.c has launches whose results are wanted; backlog.c knows how much fits on a queue, packets.c rewrites what is put
+ * there; queues.c and executables.c are what the program calls, loaded.c is given ROCr's tables and puts these into them.
+ * What is the same for HIP and HSA is in runtime/tool.
  */
 #ifndef LUTHIER_HSA_TOOL_H
 #define LUTHIER_HSA_TOOL_H
@@ -15,7 +16,7 @@
 
 #define API __attribute__((visibility("default")))
 
-/* loaded.c: ROCr's own functions, and whether they may be called. */
+/* rocr.c: ROCr's own functions, and whether they may be called. */
 struct runtime {
 #define FIELD(place, result, name, parameters) result(*name) parameters;
     CORE_FUNCTIONS(FIELD) AMD_FUNCTIONS(FIELD)
@@ -24,6 +25,13 @@ struct runtime {
 };
 extern struct runtime rocr;
 extern atomic_bool runtime_there; /* from OnLoad to OnUnload */
+enum {
+#define PLACE(place, result, name, parameters) AT_##name = place,
+    CORE_FUNCTIONS(PLACE) AMD_FUNCTIONS(PLACE)
+#undef PLACE
+};
+bool rocr_has(const struct table *table, size_t place);
+bool rocr_take(const struct tables *tables); /* false: something is missing, and it has said what */
 
 /* objects.c */
 struct image; /* a code object, as it was loaded on an agent */
@@ -46,9 +54,10 @@ int image_device(const struct image *image);   /* the agent's number among the G
 uint64_t image_delta(const struct image *image); /* what loading has added to addresses */
 bool image_send(struct image *image);          /* to the worker, once; its kernel is locked */
 void kernels_each(void (*action)(struct kernel *kernel));
-void objects_drop(void);
-hsa_status_t tool_executable_freeze(hsa_executable_t executable, const char *options);
-hsa_status_t tool_executable_destroy(hsa_executable_t executable);
+bool objects_note(hsa_executable_t executable); /* false: ROCr does not say what is loaded */
+struct image *objects_take(hsa_executable_t executable, bool any); /* and its kernels, which nobody finds any more */
+struct kernel *image_take_kernel(struct image *image); /* NULL: there are no more */
+void image_free(struct image *image);          /* the worker forgets it */
 
 /* memory.c: of the host, where the agent reaches it too; NULL: there is none. */
 void *memory_for(hsa_agent_t agent, size_t bytes);
@@ -82,7 +91,7 @@ void instances_send(struct kernel *kernel); /* what was not read yet */
 void instances_drop(struct kernel *kernel);
 void instances_leave(const struct queue *queue);
 
-/* queues.c: the program's queues, and how much of what is written to them the device has taken. */
+/* backlog.c: a queue of the program's, and how much of what is written to it the device has taken. */
 struct batch { union packet *at; size_t count, room; };
 struct queue {
     struct queue *next;
@@ -104,17 +113,27 @@ struct queue {
     struct passing *first, **last; /* gates that packets wait at which may not have been taken */
     pthread_mutex_t lock;  /* of these two */
 };
+void queue_leave(struct queue *queue); /* a reference goes */
+bool batch_reserve(struct batch *batch, size_t more);
+void queue_add(struct queue *queue, const union packet *packet); /* there is room in the backlog */
+bool queue_put_barrier(struct queue *queue, uint16_t bits, hsa_signal_t done); /* from the program's side */
+void queue_mark(struct queue *queue); /* a packet that tells when all before it were taken, if it is time for one */
+void queue_give(struct queue *queue, packet_writer *write); /* as much of the backlog as fits */
+void pause_a_little(void);
+
+/* packets.c */
+packet_handler rewrite_packets;
+
+/* queues.c */
 hsa_status_t tool_queue_create(hsa_agent_t agent, uint32_t size, uint32_t type, queue_error *error, void *data,
                                uint32_t private_bytes, uint32_t group_bytes, hsa_queue_t **queue);
 hsa_status_t tool_queue_destroy(hsa_queue_t *queue);
 void queues_drain(void); /* until everything that is on them now is done, or seems never to be */
-void queue_mark(struct queue *queue); /* a packet that tells when all before it were taken, if it is time for one */
-void queue_give(struct queue *queue, packet_writer *write); /* as much of the backlog as fits */
 
-/* packets.c */
-packet_handler rewrite_packets;
-bool batch_reserve(struct batch *batch, size_t more);
-void queue_add(struct queue *queue, const union packet *packet); /* there is room in the backlog */
+/* executables.c */
+hsa_status_t tool_executable_freeze(hsa_executable_t executable, const char *options);
+hsa_status_t tool_executable_destroy(hsa_executable_t executable);
+void executables_drop(void);
 
 /* awaited.c: something is done when its signal says so; a thread of ours does what is to be done then. */
 struct awaited {

@@ -1,22 +1,13 @@
 /* Where the runtime meets the tool: ROCr calls OnLoad of the libraries in HSA_TOOLS_LIB in hsa_init, rocprofiler-register
  * calls rocprofiler_set_api_table. Both give tables of functions, through which ROCr's public calls go: ours come first.
  */
-#include <dlfcn.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hsa_tool.h"
 
-struct runtime rocr;
-atomic_bool runtime_there;
 static atomic_int users; /* calls of hsa_init that no hsa_shut_down has met */
-
-enum {
-#define PLACE(place, result, name, parameters) AT_##name = place,
-    CORE_FUNCTIONS(PLACE) AMD_FUNCTIONS(PLACE)
-#undef PLACE
-};
 
 static int is_hip(struct dl_phdr_info *object, size_t size, void *found)
 {
@@ -37,37 +28,14 @@ static bool leave_to_hip(void)
     return hip;
 }
 
-static bool has(const struct table *table, size_t place)
+/* The program ends, or its last use of HSA. */
+static void collect(void)
 {
-    return table && table->bytes >= offsetof(struct table, functions) + (place + 1) * sizeof(void *) && table->functions[place];
-}
-
-/* AMD's table got two functions in its middle (ROCm 5.5), which ROCr exports since; later ones came to its end. */
-static size_t amd_place(const struct table *core, size_t place)
-{
-    enum { GROWN_AT = 17, GROWN_BY = 2 };
-    Dl_info about;
-    void *library = dladdr(core->functions[AT_hsa_agent_get_info], &about) ? dlopen(about.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-    bool grown = library && dlsym(library, "hsa_amd_memory_async_copy_on_engine");
-    if (library)
-        dlclose(library);
-    return place >= GROWN_AT && grown ? place + GROWN_BY : place;
-}
-
-static bool take_functions(const struct tables *tables)
-{
-    const struct table *core = tables->core, *amd = tables->amd;
-#define TAKE(table, place, result, name, parameters)                                      \
-    if (!has(table, place)) {                                                             \
-        say("luthier: this HSA runtime gives tools no %s; the tool is not there", #name); \
-        return false;                                                                     \
-    }                                                                                     \
-    rocr.name = (result(*) parameters)table->functions[place];
-#define TAKE_CORE(place, result, name, parameters) TAKE(core, place, result, name, parameters)
-#define TAKE_AMD(place, result, name, parameters) TAKE(amd, amd_place(core, place), result, name, parameters)
-    CORE_FUNCTIONS(TAKE_CORE)
-    AMD_FUNCTIONS(TAKE_AMD)
-    return true;
+    if (!runtime_there)
+        return;
+    queues_drain();
+    flights_wait(NULL);
+    kernels_each(instances_send);
 }
 
 /* The program lets go of the runtime. The worker goes on: the program may begin again. */
@@ -76,8 +44,8 @@ static void let_go(void)
     if (!runtime_there)
         return;
     if (tool_runs())
-        copies_collect();
-    objects_drop();
+        collect();
+    executables_drop();
     awaited_drop();
     gates_drop();
     runtime_there = false;
@@ -105,11 +73,11 @@ static bool stand_before(struct tables *tables)
         return false;
     }
     struct table *core = tables->core;
-    if (has(core, AT_hsa_queue_create) && core->functions[AT_hsa_queue_create] == (void *)tool_queue_create)
+    if (rocr_has(core, AT_hsa_queue_create) && core->functions[AT_hsa_queue_create] == (void *)tool_queue_create)
         return true; /* both ways in were taken */
     if (!tool_named() || leave_to_hip())
         return true;
-    if (!take_functions(tables))
+    if (!rocr_take(tables))
         return false;
     users = 1; /* whose hsa_init has brought us here */
     core->functions[AT_hsa_init] = (void *)tool_init;
@@ -119,6 +87,7 @@ static bool stand_before(struct tables *tables)
     core->functions[AT_hsa_executable_freeze] = (void *)tool_executable_freeze;
     core->functions[AT_hsa_executable_destroy] = (void *)tool_executable_destroy;
     runtime_there = true;
+    collect_by(collect);
     tool_prepare();
     return true;
 }
@@ -142,14 +111,4 @@ int rocprofiler_set_api_table(const char *name, uint64_t version, uint64_t insta
 {
     (void)version, (void)instance;
     return name && strcmp(name, "hsa") == 0 && count >= 1 && !stand_before(tables[0]);
-}
-
-/* The program ends, or its last use of HSA. */
-void copies_collect(void)
-{
-    if (!runtime_there)
-        return;
-    queues_drain();
-    flights_wait(NULL);
-    kernels_each(instances_send);
 }

@@ -190,17 +190,12 @@ static bool loader_known(void)
                                                                            &rocr.loader) == HSA_SUCCESS && rocr.loader.info);
 }
 
-hsa_status_t tool_executable_freeze(hsa_executable_t executable, const char *options)
+bool objects_note(hsa_executable_t executable)
 {
-    static atomic_flag said = ATOMIC_FLAG_INIT;
-    hsa_status_t status = rocr.hsa_executable_freeze(executable, options);
-    if (status != HSA_SUCCESS || !runtime_there)
-        return status;
-    if (loader_known())
+    bool known = loader_known();
+    if (known)
         rocr.loader.each(executable, note_loaded, NULL);
-    else if (!atomic_flag_test_and_set(&said))
-        say("luthier: kernels run as they are: this HSA runtime has no extension that tells what is loaded");
-    return status;
+    return known;
 }
 
 static void leave_table(const struct kernel *kernel)
@@ -212,7 +207,7 @@ static void leave_table(const struct kernel *kernel)
         *place = kernel->next;
 }
 
-static struct image *take_image(hsa_executable_t executable, bool any)
+struct image *objects_take(hsa_executable_t executable, bool any)
 {
     pthread_mutex_lock(&lock);
     struct image **place = &images;
@@ -227,34 +222,18 @@ static struct image *take_image(hsa_executable_t executable, bool any)
     return image;
 }
 
-/* What is not in the table any more. Launches of it are done, or the program may not unload it. */
-static void drop(struct image *image)
+struct kernel *image_take_kernel(struct image *image)
 {
-    for (struct kernel *kernel; (kernel = image->kernels);) {
+    struct kernel *kernel = image->kernels;
+    if (kernel)
         image->kernels = kernel->next_of_image;
-        if (flights_wait(kernel)) {
-            instances_send(kernel);
-            instances_drop(kernel);
-            clone_free(&kernel->clone);
-            free(kernel->name);
-            free(kernel);
-        }
-    }
+    return kernel;
+}
+
+void image_free(struct image *image)
+{
     if (image->sent)
         tool_forget(image->number);
     free(image->data);
     free(image);
-}
-
-void objects_drop(void)
-{
-    for (struct image *image; (image = take_image((hsa_executable_t){0}, true));)
-        drop(image);
-}
-
-hsa_status_t tool_executable_destroy(hsa_executable_t executable)
-{
-    for (struct image *image; runtime_there && (image = take_image(executable, false));)
-        drop(image);
-    return rocr.hsa_executable_destroy(executable);
 }

@@ -4,28 +4,7 @@
  * results are read: a barrier-and packet before it waits for that. So does one before the next launch of the same copy,
  * whose variables that launch uses. Work-groups keep their size, and what the program asks beyond the kernel's needs stays.
  */
-#include <stdlib.h>
-
 #include "hsa_tool.h"
-
-bool batch_reserve(struct batch *batch, size_t more)
-{
-    if (batch->count + more <= batch->room)
-        return true;
-    size_t room = 2 * (batch->count + more);
-    union packet *at = realloc(batch->at, room * sizeof *at);
-    if (at) {
-        batch->at = at;
-        batch->room = room;
-    }
-    return at != NULL;
-}
-
-void queue_add(struct queue *queue, const union packet *packet)
-{
-    queue->backlog.at[queue->backlog.count++] = *packet;
-    queue->made++;
-}
 
 /* Barrier-and packets for all of these gates. */
 static void add_barriers(struct queue *queue, const struct gates *gates)

@@ -21,12 +21,6 @@ int device_of(stream_t stream)
     return device;
 }
 
-void restore_error(hipError_t before)
-{
-    if (before == hipSuccess)
-        REAL(hipGetLastError)();
-}
-
 hipError_t clear_variables(const struct copy *copy, stream_t stream)
 {
     hipError_t error = hipSuccess;

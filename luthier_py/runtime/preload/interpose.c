@@ -5,52 +5,7 @@
 #include "preloaded.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-typedef void *dlsym_function(void *, const char *);
-static void *_Atomic runtime; /* of dlopen, where the program itself is not linked to it */
-
-/* The C library's. Looked up by the first call, which may come from another library's constructor, before ours ran. */
-static dlsym_function *next_dlsym(void)
-{
-    static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"};
-    static _Atomic(dlsym_function *) found;
-    for (int i = 0; !found && i < 3; i++)
-        found = (dlsym_function *)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
-    if (!found) {
-        say("luthier: this C library has no dlsym that can be interposed; unset LD_PRELOAD");
-        abort();
-    }
-    return found;
-}
-
-void use_runtime(void *handle) { runtime = handle; }
-
-void *in_c_library(void) { return (void *)next_dlsym(); }
-
-void *real_function(const char *name)
-{
-    void *function = before_redirection(name);
-    if (!function && runtime)
-        function = next_dlsym()(runtime, name);
-    if (!function)
-        function = next_dlsym()(RTLD_NEXT, name);
-    if (!function && !runtime && (runtime = loaded_runtime())) /* by dlopen of a library that needs it, for it alone */
-        function = next_dlsym()(runtime, name);
-    return function;
-}
-
-void *required_function(const char *name)
-{
-    void *function = real_function(name);
-    if (!function) {
-        say("luthier: the HIP runtime has no %s; unset LD_PRELOAD", name);
-        abort();
-    }
-    return function;
-}
 
 hipError_t hipProfilerStart(void)
 {
@@ -64,13 +19,22 @@ hipError_t hipProfilerStop(void)
     return REAL(hipProfilerStop)();
 }
 
+/* Everything on the device goes, and so do copies; they are made again when they are needed. */
+hipError_t hipDeviceReset(void)
+{
+    copies_collect();
+    graphs_drop();
+    copies_drop();
+    return REAL(hipDeviceReset)();
+}
+
 /* Functions that are looked up at run time. The runtime's own table gives the runtime's; ours come first. */
 
 hipError_t hipGetProcAddress(const char *symbol, void **function, int version, uint64_t flags, int *status)
 {
     hipError_t error = REAL(hipGetProcAddress)(symbol, function, version, flags, status);
     void *own = NULL;
-    if (!error && symbol && (own = dlsym(runtime ? runtime : RTLD_DEFAULT, symbol)))
+    if (!error && symbol && (own = dlsym(used_runtime() ? used_runtime() : RTLD_DEFAULT, symbol)))
         *function = own;
     return error;
 }
@@ -110,7 +74,7 @@ API void *dlsym(void *restrict handle, const char *restrict name)
         for (size_t i = 0; theirs && i < OWN_COUNT; i++)
             if (strcmp(OWN[i].name, name) == 0) {
                 if (handle != RTLD_DEFAULT)
-                    runtime = handle;
+                    use_runtime(handle);
                 return OWN[i].function;
             }
         if (theirs)

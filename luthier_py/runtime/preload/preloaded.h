@@ -1,9 +1,10 @@
 /* The LD_PRELOAD tool at the level of HIP: what its files share.
  *
- * interpose.c puts our functions before the runtime's; known.c knows what handles stand for; launched.c hands launches
- * to counted.c, graphs to graphed.c, their changes to changed.c; captured.c knows what is captured; copies.c has the
- * instrumented copies of the program's code objects; redirect.c stands before a runtime that was loaded without us,
- * attached.c lets a program bring its tool. What is the same for HIP and HSA is in runtime/tool.
+ * From below: runtime.c finds the runtime's functions; captured.c knows what is captured, images.c the program's code
+ * objects; copies.c has the instrumented copies of their kernels, counted.c launches these, collected.c asks what they have
+ * counted; known.c knows what handles stand for; graphs are graphed.c's, their changes changed.c's, launches launched.c's;
+ * interpose.c puts our functions before the runtime's, redirect.c before a runtime that was loaded without us, attached.c
+ * lets a program bring its tool. What is the same for HIP and HSA is in runtime/tool.
  */
 #ifndef LUTHIER_PRELOADED_H
 #define LUTHIER_PRELOADED_H
@@ -11,7 +12,7 @@
 #include "luthier.h"
 #include "tool.h"
 
-/* interpose.c: the runtime's own function of that name; NULL when there is none, or the process ends with one line. */
+/* runtime.c: the runtime's own function of that name; NULL when there is none, or the process ends with one line. */
 void *real_function(const char *name);
 void *required_function(const char *name);
 #define REAL(name)                                                              \
@@ -22,10 +23,13 @@ void *required_function(const char *name);
         found_;                                                                 \
     })
 struct own_function { const char *name; void *function; };
-extern const struct own_function OWN[];
-extern const size_t OWN_COUNT;
-void use_runtime(void *handle); /* of dlopen: REAL looks there first */
-void *in_c_library(void);       /* an address there */
+void use_functions(const struct own_function *functions, size_t count); /* REAL looks at these first */
+void use_runtime(void *handle); /* of dlopen: then there */
+void *used_runtime(void);
+void *loaded_runtime(void);     /* for dlsym; NULL: there is none */
+typedef void *dlsym_function(void *, const char *);
+dlsym_function *next_dlsym(void); /* the C library's */
+void restore_error(hipError_t before); /* the program does not meet errors that we have met since then */
 
 /* known.c: what a function's address or a kernel's handle stands for. */
 struct meaning { const void *key; struct image *image; char *name; };
@@ -33,23 +37,20 @@ struct meaning meaning_of(const void *key);
 void expect_handle(const void *function); /* a function in a graph, for which the graph may later show its handle */
 struct image *image_of(const void *key, const char **name);
 
-/* redirect.c: calls of the runtime come to OWN from now on, in all that is loaded and will be; false: no runtime. */
-bool redirect(void);
-void *before_redirection(const char *name); /* the runtime's own */
-API void luthier_tool_runtime(uint64_t (*launches)(void)); /* our own runtime calls it when it is loaded */
-void *loaded_runtime(void); /* for dlsym; NULL: there is none */
-
-/* copies.c: code objects of the program, and the copies of their kernels. */
+/* images.c: code objects of the program. */
 struct image;
 /* `bytes` 0: as many as its headers say; NULL if unknown. `lasting`: the data stay as long as somebody launches of it,
  * as those of a library do, which may be gigabytes; else they are copied. */
 struct image *image_new(const void *data, size_t bytes, bool lasting);
 void image_loaded(struct image *image, struct module *module); /* it is this module of the program */
-void image_unloaded(struct image *image);
 bool image_module(const struct image *image);                  /* it was loaded as a module */
 /* A variable of a registered fat binary: its host symbol, or for a managed one the pointer to its memory. */
 void image_variable(struct image *image, const char *name, void *symbol, bool managed);
+void image_lock(struct image *image);
+void image_unlock(struct image *image);
+uint32_t image_number(const struct image *image);
 
+/* copies.c: copies of their kernels. */
 struct launch_shape { struct dim3 grid, block; unsigned lds_bytes; stream_t stream; void **args, **extra; bool cooperative; };
 struct tool_variable { void *address; size_t bytes; };
 
@@ -70,10 +71,7 @@ struct copy {
     struct dim3 last_grid, last_block;
 };
 struct copy *copy_of(struct image *image, const char *name, int device); /* the image is locked */
-void image_lock(struct image *image);
-void image_unlock(struct image *image);
-void copies_drop(void);    /* the tool goes: unload all copies */
-uint32_t image_number(const struct image *image);
+void copies_forget(struct image *image); /* which is locked: everything that the tool knows of it */
 
 /* counted.c */
 int device_of(stream_t stream);
@@ -83,7 +81,11 @@ hipError_t clear_variables(const struct copy *copy, stream_t stream);
 void note_launches(struct copy *copy, unsigned long index, unsigned long launches, const struct launch_shape *shape);
 void send_values(struct copy *copy);  /* of launches that are done; its image is locked */
 void send_results(struct copy *copy); /* when the device has done its launches; its image is locked */
-void restore_error(hipError_t before); /* the program does not meet errors that we have met since then */
+
+/* collected.c */
+void image_unloaded(struct image *image);
+void copies_collect(void);
+void copies_drop(void); /* the tool goes: unload all copies */
 
 /* captured.c: streams that the program captures, and calls of the tool's own meanwhile. */
 bool capturing(stream_t stream);
@@ -97,5 +99,13 @@ API __typeof__(hipLaunchCooperativeKernel) hipLaunchCooperativeKernel_spt;
 API __typeof__(hipGraphLaunch) hipGraphLaunch_spt;
 API __typeof__(hipStreamBeginCapture) hipStreamBeginCapture_spt;
 API __typeof__(hipStreamEndCapture) hipStreamEndCapture_spt;
+
+/* interpose.c */
+extern const struct own_function OWN[];
+extern const size_t OWN_COUNT;
+
+/* redirect.c: calls of the runtime come to OWN from now on, in all that is loaded and will be; false: no runtime. */
+bool redirect(void);
+API void luthier_tool_runtime(uint64_t (*launches)(void)); /* our own runtime calls it when it is loaded */
 
 #endif

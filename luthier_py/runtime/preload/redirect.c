@@ -15,22 +15,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static void **real; /* beside OWN; before there is a redirection NULL */
+static struct own_function *real; /* beside OWN; before there is a redirection NULL */
 static uintptr_t lowest = UINTPTR_MAX, highest;
-
-void *before_redirection(const char *name)
-{
-    for (size_t i = 0; real && i < OWN_COUNT; i++)
-        if (strcmp(OWN[i].name, name) == 0)
-            return real[i];
-    return NULL;
-}
 
 /* Ours in the place of a function of the runtime; NULL for anything else. */
 static void *own_for(uintptr_t address)
 {
     for (size_t i = 0; address >= lowest && address <= highest && i < OWN_COUNT; i++)
-        if ((uintptr_t)real[i] == address)
+        if ((uintptr_t)real[i].function == address)
             return OWN[i].function;
     return NULL;
 }
@@ -74,7 +66,7 @@ static void exchange_words(uintptr_t start, uintptr_t end)
 static int exchange_in_object(struct dl_phdr_info *object, size_t size, void *unused)
 {
     (void)size, (void)unused;
-    if (holds(object, (const void *)&exchange_in_object) || holds(object, real[0]))
+    if (holds(object, (const void *)&exchange_in_object) || holds(object, real[0].function))
         return 0;
     const ElfW(Phdr) *sealed = part_of(object, PT_GNU_RELRO);
     const void *relro = sealed ? (const void *)(object->dlpi_addr + sealed->p_vaddr) : NULL;
@@ -132,7 +124,7 @@ static void exchange_symbols(const struct dl_phdr_info *object, const struct lin
 static int exchange_in_runtime(struct dl_phdr_info *object, size_t size, void *map)
 {
     (void)size;
-    if (!holds(object, real[0]))
+    if (!holds(object, real[0].function))
         return 0;
     exchange_symbols(object, map);
     return 1;
@@ -143,42 +135,23 @@ static int is_preloaded(struct dl_phdr_info *object, size_t size, void *first)
 {
     (void)size;
     *(bool *)first = holds(object, (const void *)&is_preloaded);
-    return *(bool *)first || holds(object, in_c_library());
-}
-
-static int find_runtime(struct dl_phdr_info *object, size_t size, void *found)
-{
-    static const char name[] = "libamdhip64.so";
-    const char *path = object->dlpi_name ? object->dlpi_name : "", *file = strrchr(path, '/');
-    (void)size;
-    if (strncmp(file ? file + 1 : path, name, sizeof name - 1) != 0)
-        return 0;
-    *(char **)found = strdup(path);
-    return 1;
-}
-
-void *loaded_runtime(void)
-{
-    char *path = NULL;
-    dl_iterate_phdr(find_runtime, &path);
-    void *handle = path ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-    free(path);
-    return handle;
+    return *(bool *)first || holds(object, (void *)next_dlsym());
 }
 
 static bool stand_before(struct link_map *map)
 {
-    void **functions = calloc(OWN_COUNT, sizeof *functions);
+    struct own_function *functions = calloc(OWN_COUNT, sizeof *functions);
     if (!map || !functions)
         return false;
     use_runtime(map);
     for (size_t i = 0; i < OWN_COUNT; i++) {
-        functions[i] = real_function(OWN[i].name);
-        uintptr_t address = (uintptr_t)functions[i];
+        functions[i] = (struct own_function){OWN[i].name, real_function(OWN[i].name)};
+        uintptr_t address = (uintptr_t)functions[i].function;
         lowest = address && address < lowest ? address : lowest;
         highest = address > highest ? address : highest;
     }
     real = functions;
+    use_functions(real, OWN_COUNT);
     dl_iterate_phdr(exchange_in_object, NULL);
     dl_iterate_phdr(exchange_in_runtime, map);
     return true;

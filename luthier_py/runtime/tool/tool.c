@@ -27,6 +27,7 @@ static bool used;                       /* something was selected: a child of fo
 static atomic_int profiled = -1;        /* by hipProfilerStart and Stop; before these, as the settings say */
 static atomic_bool named;               /* there is a tool: the environment's, or one that was attached */
 static uint64_t (*device_launches)(void); /* NULL: the runtime does not say */
+static void (*collect)(void);             /* NULL: nothing was launched yet */
 static uint64_t launched_before;          /* the tool came */
 static char *attached_tool, *attached_options;
 
@@ -129,6 +130,7 @@ void tool_forget(uint32_t image)
 }
 
 void count_launches_by(uint64_t (*launches)(void)) { device_launches = launches; }
+void collect_by(void (*level)(void)) { collect = level; }
 
 /* `unseen`: of the device's own count. Launches that failed were seen, and are not in it. */
 struct counts { uint64_t seen, selected, failed, explained, unseen; };
@@ -143,8 +145,8 @@ static struct counts counts_now(void)
 void tool_end(void)
 {
     struct reply reply = {0, 0, NULL};
-    if (state == READY)
-        copies_collect();
+    if (state == READY && collect)
+        collect();
     struct counts counts = counts_now();
     if ((state == READY || state == STARTED) &&
         !wire_call(&wire, MESSAGE_FINISH, &(struct part){&counts, sizeof counts}, 1, &reply)) {
@@ -290,7 +292,8 @@ char *tool_verdict(void)
     struct reply reply = {0, 0, NULL};
     if (state != READY)
         return NULL;
-    copies_collect();
+    if (collect)
+        collect();
     struct counts counts = counts_now();
     return tool_ask(MESSAGE_VERDICT, &(struct part){&counts, sizeof counts}, 1, &reply) ? reply.data : NULL;
 }

@@ -32,11 +32,9 @@ bool tool_exchange(const char *tool, const char *options); /* by this one; false
 void tool_end(void);                /* everything that was counted so far is told */
 char *tool_verdict(void);           /* as JSON, to be freed; NULL when the worker is gone */
 void count_launches_by(uint64_t (*launches)(void)); /* the device's own count */
+void collect_by(void (*collect)(void)); /* how the level sends what was not read yet */
 extern atomic_ulong launches_seen, launches_selected, launches_failed;
 extern atomic_ulong launches_explained; /* selected, and run as they are: the worker says why */
-
-/* Each level's own: send what was not read yet. */
-void copies_collect(void);
 
 /* clone.c */
 struct program_variable { char *name; uint64_t where; bool changes; }; /* by its address in the code object */

@@ -1,0 +1,42 @@
+/* What copies have counted and nobody has read yet: sent when their code object goes, the tool, or the program. */
+#include "images.h"
+
+#include <stdlib.h>
+
+void image_unloaded(struct image *image)
+{
+    image_lock(image);
+    for (struct copy *copy = image->copies; copy; copy = copy->next)
+        send_results(copy);
+    if (image->told)
+        tool_forget(image->number);
+    copies_forget(image);
+    free(image->own);
+    image->data = image->own = NULL;
+    image->module = NULL;
+    image_unlock(image);
+    image_spare(image);
+}
+
+void copies_collect(void)
+{
+    for (struct image *image = image_first(); image; image = image->next) {
+        image_lock(image);
+        for (struct copy *copy = image->copies; copy; copy = copy->next)
+            send_results(copy);
+        image_unlock(image);
+    }
+}
+
+void copies_drop(void)
+{
+    for (struct image *image = image_first(); image; image = image->next) {
+        image_lock(image);
+        if (image->copies)
+            REAL(hipDeviceSynchronize)();
+        copies_forget(image);
+        image_unlock(image);
+    }
+}
+
+__attribute__((constructor)) static void be_asked(void) { collect_by(copies_collect); }
