@@ -50,6 +50,7 @@ static _Thread_local hipError_t last_error, last_result; /* of this thread: the 
 static struct { uint64_t ticket; unsigned next; } used[STAMPS]; /* of stamps by number: given back for that ticket, and the next */
 static unsigned oldest, newest, used_count, next_stamp; /* the list through `used`, and the first that never was in use */
 static atomic_bool gone; /* the worker */
+static atomic_bool tried; /* to start it */
 
 hipError_t note(hipError_t error)
 {
@@ -73,36 +74,6 @@ hipError_t hipExtGetLastError(void)
     hipError_t error = last_result;
     last_result = hipSuccess;
     return error;
-}
-
-/* A child of fork has neither the worker nor a right to the parent's: like a GPU, it cannot be used there ("Process
- * creation" in HIP's documentation), and memory of the device is none of the child's (MADV_DONTFORK). */
-static void after_fork(void)
-{
-    wire_close(&wire);
-    if (arena_file >= 0)
-        close(arena_file);
-    arena_file = -1;
-    pinned_after_fork();
-    memory_after_fork();
-    graph_memory_after_fork();
-    captures_after_fork();
-    ranges_after_fork();
-    pools_after_fork();
-    opened_after_fork();
-    virtual_after_fork();
-    launches_after_fork();
-    arrays_after_fork();
-    work_after_fork();
-    control = NULL;
-    ready = false;
-    if (state == READY) {
-        state = BROKEN;
-        broken = hipErrorNotInitialized;
-    }
-    pthread_mutex_init(&starting, NULL);
-    pthread_mutex_init(&submitting, NULL);
-    pthread_mutex_init(&stamping, NULL);
 }
 
 /* Address space that costs nothing until it is touched, where the worker can have it too. */
@@ -162,9 +133,7 @@ static bool read_devices(const struct reply *reply)
 
 static hipError_t start(void)
 {
-    static bool registered;
-    if (!registered)
-        registered = pthread_atfork(NULL, NULL, after_fork) == 0;
+    tried = true;
     arena_file = make_arena();
     if (arena_file < 0)
         return hipErrorOutOfMemory;
@@ -325,4 +294,23 @@ uint64_t nanoseconds(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+bool device_tried(void) { return tried; }
+
+void device_after_fork(void)
+{
+    wire_close(&wire);
+    if (arena_file >= 0)
+        close(arena_file);
+    arena_file = -1;
+    control = NULL;
+    ready = false;
+    if (state == READY) {
+        state = BROKEN;
+        broken = hipErrorNotInitialized;
+    }
+    pthread_mutex_init(&starting, NULL);
+    pthread_mutex_init(&submitting, NULL);
+    pthread_mutex_init(&stamping, NULL);
 }

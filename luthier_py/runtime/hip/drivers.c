@@ -2,6 +2,7 @@
 #include "thread.h"
 #include "work.h"
 
+pthread_cond_t idled = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t handed = PTHREAD_COND_INITIALIZER; /* a stream waits for a thread */
 static struct stream *waiting;                            /* for a thread */
 static unsigned waiting_count, threads, idle;

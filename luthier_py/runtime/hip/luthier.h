@@ -136,6 +136,8 @@ hipError_t device_check(int device);     /* is there such a device? */
 const struct device_facts *device_facts(int device);
 hipError_t device_wait(uint64_t ticket); /* until everything up to this ticket has run */
 bool device_done(uint64_t ticket);
+bool device_tried(void);                 /* somebody has asked for it: its parts may have something */
+void device_after_fork(void);
 bool device_lost(void);                  /* the worker has ended, and not by itself */
 uint64_t device_submitted(void);
 hipError_t device_submit(uint32_t code, const struct part *parts, int count, uint64_t *ticket);
@@ -169,7 +171,7 @@ hipError_t check_library(library_t library);
 hipError_t check_array(array_t array);
 hipError_t check_backing(backing_t backing);
 
-/* memory.c */
+/* allocations.c */
 enum kind { KIND_DEVICE, KIND_HOST, KIND_MANAGED, KIND_VARIABLE, KIND_PINNED, KIND_OPENED, KIND_MAPPED };
 struct allocation {
     uintptr_t address; size_t bytes; enum kind kind; unsigned flags; int device; struct pool *pool;
@@ -178,24 +180,31 @@ struct allocation {
     bool leaving;   /* it will be freed by a stream */
     bool synchronous;
 };
-hipError_t memory_allocate(void **address, size_t bytes, enum kind kind, unsigned flags, struct pool *pool);
-hipError_t memory_make(struct allocation *wanted); /* its address; not in the table yet */
-hipError_t memory_unmake(struct allocation memory);
 bool memory_add(struct allocation allocation); /* false: out of memory */
 bool memory_remove(uintptr_t address);
-bool memory_take(const void *address, struct allocation *taken); /* what can be freed is in the table no more */
+bool memory_take(const void *address, bool leaving, struct allocation *taken); /* in the table no more; `leaving`: also from a stream */
 bool memory_find(const void *address, struct allocation *found);
 bool memory_known(const void *address, size_t bytes); /* inside one allocation */
 bool memory_mark_leaving(const void *address, bool leaving); /* false: nothing that can be freed is there */
 bool memory_mark_synchronous(const void *address, bool on);
-enum { MEMORY_OF_KERNELS = 1 << 30 };     /* a flag: what kernels have asked for */
-void memory_reset(int device);            /* free all device memory that programs have there */
-hipError_t memory_free(void *address);    /* when the device has done all that it was given */
-hipError_t memory_release(void *address); /* at once */
 bool memory_is_device(enum kind kind);
 bool memory_take_room(int device, size_t bytes); /* what hipMemGetInfo counts; false: there is none */
 void memory_give_room(int device, size_t bytes);
+size_t memory_left(int device);
+enum { MEMORY_OF_KERNELS = 1 << 30 };     /* a flag: what kernels have asked for */
+size_t memory_of(int device, void ***all); /* the device memory that programs have there: a list to be freed */
+hipError_t memory_try(struct allocation *wanted); /* its address; not in the table yet */
+hipError_t memory_unmake(struct allocation memory);
 void memory_after_fork(void);
+
+/* memory.c */
+hipError_t memory_allocate(void **address, size_t bytes, enum kind kind, unsigned flags, struct pool *pool);
+hipError_t memory_make(struct allocation *wanted); /* as memory_try, with what pools keep */
+hipError_t memory_free(void *address);    /* when the device has done all that it was given */
+hipError_t memory_release(void *address); /* at once */
+
+/* malloc.c */
+void memory_reset(int device);            /* free all device memory that programs have there */
 
 /* ranges.c: what programs have advised for parts of managed memory. */
 void ranges_forget(uintptr_t address, size_t bytes);
@@ -231,7 +240,7 @@ bool shared_event_done(const struct shared_event *event);
 void shared_event_wait(const struct shared_event *event);
 hipError_t shared_event_wait_for(struct shared_event *event, struct stream *stream);
 
-/* pinned.c: the program's own memory, registered. */
+/* registered.c, pinned.c: the program's own memory, registered. */
 uintptr_t pinned_device(const void *address, uintptr_t *start); /* its address on the device, or 0; of the range too */
 void pinned_after_fork(void);
 
@@ -302,14 +311,14 @@ struct operation {
         struct fill { void *to; uint32_t value, element; size_t pitch, slice, count, height, depth; } fill;
         struct { void (*function)(void *); void *data; } call;
         struct { bool timed; } record;
-        struct { void *address; } free;
+        struct { hipError_t (*release)(void *address); void *address; } free;
     };
 };
 hipError_t operation_carry_out(const struct operation *operation, uint64_t *ticket); /* a new one if it has one */
 hipError_t operation_copy(struct operation *to, const struct operation *from);
 void operation_discard(struct operation *operation);
 
-/* Put on a stream, or kept in the graph that it is captured into; what the operation holds is taken. */
+/* perform.c: put on a stream, or kept in the graph that it is captured into; what the operation holds is taken. */
 hipError_t perform(stream_t stream, struct operation *operation);
 hipError_t perform_and_wait(stream_t stream, struct operation *operation);
 
@@ -342,7 +351,7 @@ hipError_t work_put(struct stream *stream, struct operation *operation, struct w
 bool work_finished(struct work *const *place);
 /* Whether what is put on a stream next comes after it, `across`: also by way of other streams. */
 bool work_precedes(struct work *const *place, const struct stream *stream, bool across);
-hipError_t work_wait(struct work *const *place);
+hipError_t work_await(struct work *const *place);
 struct work *work_hold(struct work *const *place);
 void work_exchange(struct work **place, struct work *work); /* takes `work`, lets the one that was there go */
 uint64_t work_time(struct work *const *place); /* nanoseconds when an event was recorded */
@@ -352,10 +361,13 @@ void stream_end(struct stream *stream);
 void stream_enter(struct stream *stream);
 void stream_leave(struct stream *stream); /* nothing is left on it */
 bool stream_finished(const struct stream *stream); /* and all that its next operation would come after */
-hipError_t stream_wait(struct stream *stream);
-hipError_t streams_wait(int device); /* for all that is on streams of a device now; -1: of all devices */
+hipError_t streams_await(int device); /* all that is on streams of a device now; -1: of all devices */
 
-/* streams.c */
+/* waits.c: as programs wait, after which pools settle. */
+hipError_t work_wait(struct work *const *place);
+hipError_t stream_wait(struct stream *stream);
+hipError_t streams_wait(int device); /* as streams_await */
+
 struct stream {
     unsigned flags;
     int priority, device;
@@ -375,11 +387,14 @@ struct stream {
     struct origin *origins;   /* order.c's */
     size_t origin_count, origin_next;
 };
-struct stream *stream_of(stream_t handle); /* NULL if it is none */
-int stream_device(stream_t handle);        /* the current one if it is none */
+/* default_streams.c */
 struct stream *stream_null(int device);    /* the default one */
 bool stream_is_null(const struct stream *stream);
 bool stream_is_blocking(const struct stream *stream);
+
+/* streams.c */
+struct stream *stream_of(stream_t handle); /* NULL if it is none */
+int stream_device(stream_t handle);        /* the current one if it is none */
 void streams_reset(int device);            /* destroy those that programs have made */
 bool default_stream_of_thread(bool on);    /* what NULL means here from now on; gives what it meant */
 
@@ -393,8 +408,10 @@ void nodes_clear(struct nodes *nodes);
 
 /* node_memory.c: memory that graphs allocate. */
 bool graph_memory_free(void *address, struct stream *stream, hipError_t *error); /* NULL: waits; false: no graph names it */
-bool graph_memory_settle(void); /* what nobody uses goes back to the device; whether there was anything */
-void graph_memory_after_fork(void);
+
+/* reservations.c */
+bool reservations_settle(void); /* what nobody uses goes back to the device; whether there was anything */
+void reservations_after_fork(void);
 
 /* capture.c: what is put on a stream that is captured becomes a node. */
 hipError_t capture_operation(struct stream *stream, struct operation *operation); /* takes what it holds */

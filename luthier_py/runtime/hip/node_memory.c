@@ -5,34 +5,10 @@
  */
 #include <stdlib.h>
 
-#include "graph.h"
+#include "reservations.h"
 
 enum { PINNED = 1, ON_DEVICE = 1 };
 enum { USED_NOW, USED_HIGH, RESERVED_NOW, RESERVED_HIGH }; /* hipGraphMemAttributeType */
-
-struct reservation {
-    struct reservation *next;
-    void *address;
-    size_t bytes;
-    int device;
-    unsigned nodes;        /* that allocate or free it */
-    bool live, has_free;   /* allocated, and not freed; a node frees it */
-    unsigned makers, freers; /* executables that allocate it, and that free it */
-    struct work *freed;      /* after which nobody uses it; NULL: nobody does */
-};
-
-static struct reservation *reservations;
-static struct reservation *leaving; /* that nothing names any more, until their memory has gone */
-static uint64_t used[MAX_DEVICES], highest[MAX_DEVICES];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all this */
-
-static struct reservation *find(const void *address)
-{
-    struct reservation *found = reservations;
-    while (found && found->address != address)
-        found = found->next;
-    return found;
-}
 
 static hipError_t reserve(size_t bytes, int device, struct reservation **made)
 {
@@ -48,99 +24,29 @@ static hipError_t reserve(size_t bytes, int device, struct reservation **made)
         free(reservation);
         return error;
     }
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&reserving);
     reservation->next = reservations;
     reservations = reservation;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&reserving);
     *made = reservation;
     return hipSuccess;
 }
 
-static hipError_t become(struct reservation *reservation, bool live)
-{
-    if (reservation->live == live)
-        return hipErrorInvalidValue;
-    uint64_t *now = &used[reservation->device], *high = &highest[reservation->device];
-    reservation->live = live;
-    *now = live ? *now + reservation->bytes : *now - reservation->bytes;
-    *high = *now > *high ? *now : *high;
-    return hipSuccess;
-}
-
-static void take_out(const struct reservation *reservation)
-{
-    for (struct reservation **place = &reservations; *place; place = &(*place)->next)
-        if (*place == reservation) {
-            *place = reservation->next;
-            return;
-        }
-}
-
-/* The lock is held. */
-static bool settle(void)
-{
-    bool any = false;
-    for (struct reservation **place = &leaving, *gone; (gone = *place);) {
-        if (!work_finished(&gone->freed)) {
-            place = &gone->next;
-            continue;
-        }
-        *place = gone->next;
-        memory_release(gone->address);
-        work_exchange(&gone->freed, NULL);
-        free(gone);
-        any = true;
-    }
-    return any;
-}
-
-bool graph_memory_settle(void)
-{
-    pthread_mutex_lock(&lock);
-    bool any = settle();
-    pthread_mutex_unlock(&lock);
-    return any;
-}
-
-static struct reservation *hold(struct reservation *reservation)
-{
-    pthread_mutex_lock(&lock);
-    if (reservation)
-        reservation->nodes++;
-    pthread_mutex_unlock(&lock);
-    return reservation;
-}
-
-static void let_go(struct reservation *reservation)
-{
-    if (!reservation)
-        return;
-    pthread_mutex_lock(&lock);
-    if (!--reservation->nodes && !reservation->live) {
-        take_out(reservation);
-        reservation->next = leaving;
-        leaving = reservation;
-        memory_mark_leaving(reservation->address, true);
-        settle();
-    }
-    pthread_mutex_unlock(&lock);
-}
-
 static hipError_t become_live(struct reservation *reservation)
 {
-    pthread_mutex_lock(&lock);
-    hipError_t error = become(reservation, true);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&reserving);
+    hipError_t error = reservation_become(reservation, true);
+    pthread_mutex_unlock(&reserving);
     return error;
 }
 
 /* Takes the reference. */
 static hipError_t become_free(struct reservation *reservation, struct work *freed)
 {
-    pthread_mutex_lock(&lock);
-    hipError_t error = become(reservation, false);
+    pthread_mutex_lock(&reserving);
+    hipError_t error = reservation_become(reservation, false);
     work_exchange(&reservation->freed, freed);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&reserving);
     return error;
 }
 
@@ -154,30 +60,22 @@ static hipError_t free_on(struct reservation *reservation, struct stream *stream
 
 bool graph_memory_free(void *address, struct stream *stream, hipError_t *error)
 {
-    pthread_mutex_lock(&lock);
-    struct reservation *found = find(address);
+    pthread_mutex_lock(&reserving);
+    struct reservation *found = reservation_find(address);
     bool named = found && found->nodes, live = found && found->live;
     if (found && !named) { /* memory like any other from now on */
-        become(found, false);
-        take_out(found);
+        reservation_become(found, false);
+        reservation_leave(found);
         work_exchange(&found->freed, NULL);
         free(found);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&reserving);
     if (!named)
         return false;
     *error = !live ? hipErrorInvalidValue : stream ? free_on(found, stream) : streams_wait(-1);
     if (live && !stream && !*error)
         *error = become_free(found, NULL);
     return true;
-}
-
-void graph_memory_after_fork(void)
-{
-    pthread_mutex_init(&lock, NULL);
-    reservations = leaving = NULL;
-    for (int i = 0; i < MAX_DEVICES; i++)
-        used[i] = highest[i] = 0;
 }
 
 /* Nodes that allocate. */
@@ -202,11 +100,11 @@ static hipError_t prepare(void *params, struct content *content) { return alloca
 static hipError_t copy(struct content *to, const struct content *from, bool ready)
 {
     (void)ready;
-    to->allocate.memory = hold(from->allocate.memory);
+    to->allocate.memory = reservation_hold(from->allocate.memory);
     return hipSuccess;
 }
 
-static void discard(struct content *content) { let_go(content->allocate.memory); }
+static void discard(struct content *content) { reservation_let_go(content->allocate.memory); }
 
 static hipError_t carry_out(const struct node *node, struct stream *stream)
 {
@@ -249,15 +147,15 @@ hipError_t hipGraphMemAllocNodeGetParams(struct node *node, struct allocate_para
 
 hipError_t release_prepare(void *address, struct content *content)
 {
-    pthread_mutex_lock(&lock);
-    struct reservation *found = find(address);
+    pthread_mutex_lock(&reserving);
+    struct reservation *found = reservation_find(address);
     bool good = found && !found->has_free;
     if (good) {
         found->nodes++;
         found->has_free = true;
         *content = (struct content){.free = {address, found}};
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&reserving);
     return good ? hipSuccess : hipErrorInvalidValue;
 }
 
@@ -266,11 +164,11 @@ static hipError_t prepare_free(void *params, struct content *content) { return r
 static hipError_t copy_free(struct content *to, const struct content *from, bool ready)
 {
     (void)ready;
-    to->free.memory = hold(from->free.memory);
+    to->free.memory = reservation_hold(from->free.memory);
     return hipSuccess;
 }
 
-static void discard_free(struct content *content) { let_go(content->free.memory); }
+static void discard_free(struct content *content) { reservation_let_go(content->free.memory); }
 
 static hipError_t carry_out_free(const struct node *node, struct stream *stream)
 {
@@ -338,33 +236,33 @@ static unsigned *executables_of(const struct node *node)
 hipError_t memory_instantiated(const struct graph *executable)
 {
     hipError_t error = hipSuccess;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&reserving);
     for (size_t i = 0; i < executable->nodes.count; i++)
         if (of(executable->nodes.at[i]) && (*executables_of(executable->nodes.at[i]))++)
             error = hipErrorNotSupported;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&reserving);
     return error;
 }
 
 void memory_ended(const struct graph *executable)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&reserving);
     for (size_t i = 0; i < executable->nodes.count; i++)
         if (of(executable->nodes.at[i]))
             --*executables_of(executable->nodes.at[i]);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&reserving);
 }
 
 hipError_t memory_nodes_start(const struct graph *executable)
 {
     hipError_t error = hipSuccess;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&reserving);
     for (size_t i = 0; i < executable->nodes.count && !error; i++) {
         const struct node *node = executable->nodes.at[i];
         if (node->type == NODE_ALLOCATE && of(node)->live)
-            error = executable->flags & FLAG_AUTO_FREE ? become(of(node), false) : hipErrorInvalidValue;
+            error = executable->flags & FLAG_AUTO_FREE ? reservation_become(of(node), false) : hipErrorInvalidValue;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&reserving);
     return error;
 }
 
@@ -372,9 +270,9 @@ hipError_t memory_nodes_start(const struct graph *executable)
 
 hipError_t hipDeviceGetGraphMemAttribute(int device, int attribute, void *value)
 {
-    pthread_mutex_lock(&lock);
-    *(uint64_t *)value = attribute == USED_NOW || attribute == RESERVED_NOW ? used[device] : highest[device];
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&reserving);
+    *(uint64_t *)value = attribute == USED_NOW || attribute == RESERVED_NOW ? graph_used[device] : graph_highest[device];
+    pthread_mutex_unlock(&reserving);
     return hipSuccess;
 }
 
@@ -382,9 +280,9 @@ hipError_t hipDeviceSetGraphMemAttribute(int device, int attribute, void *value)
 {
     if (attribute == USED_NOW || attribute == RESERVED_NOW || *(uint64_t *)value)
         return hipErrorInvalidValue; /* the highest may be set back, nothing else */
-    pthread_mutex_lock(&lock);
-    highest[device] = used[device];
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&reserving);
+    graph_highest[device] = graph_used[device];
+    pthread_mutex_unlock(&reserving);
     return hipSuccess;
 }
 

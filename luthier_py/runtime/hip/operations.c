@@ -101,7 +101,7 @@ hipError_t operation_carry_out(const struct operation *operation, uint64_t *tick
     case OPERATION_LAUNCH: return failure ? failure : launch(operation, ticket);
     case OPERATION_COPY: return failure ? failure : copy(&operation->copy);
     case OPERATION_FILL: return failure ? failure : fill(&operation->fill);
-    case OPERATION_FREE: return memory_release(operation->free.address);
+    case OPERATION_FREE: return operation->free.release(operation->free.address);
     case OPERATION_CALL: operation->call.function(operation->call.data); return hipSuccess;
     default: return hipSuccess;
     }
@@ -124,22 +124,4 @@ void operation_discard(struct operation *operation)
     if (operation->kind == OPERATION_LAUNCH)
         free(operation->launch.kernarg);
     *operation = (struct operation){.kind = OPERATION_NOTHING};
-}
-
-hipError_t perform(stream_t handle, struct operation *operation)
-{
-    struct stream *stream = stream_of(handle);
-    if (stream && stream->capture)
-        return capture_operation(stream, operation);
-    bool wait = operation->kind == OPERATION_COPY && operation->copy.pageable;
-    if (stream)
-        return work_put(stream, operation, NULL, wait, NULL);
-    operation_discard(operation);
-    return hipErrorContextIsDestroyed;
-}
-
-hipError_t perform_and_wait(stream_t handle, struct operation *operation)
-{
-    struct stream *stream = stream_of(handle);
-    return stream && !stream->capture ? work_put(stream, operation, NULL, true, NULL) : perform(handle, operation);
 }

@@ -11,44 +11,12 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "luthier.h"
+#include "pinned.h"
 
-struct registration { uintptr_t address; size_t bytes; unsigned flags; struct registration *next; };
-struct window { uintptr_t start, end, device; struct window *next; };
 struct range { uintptr_t start, end; };
-
-static struct registration *registrations;
-static struct window *windows;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static uintptr_t down(uintptr_t address, uintptr_t unit) { return address / unit * unit; }
 static uintptr_t up(uintptr_t address, uintptr_t unit) { return down(address + unit - 1, unit); }
-
-static uintptr_t device_address(uintptr_t address)
-{
-    for (const struct window *w = windows; w; w = w->next)
-        if (w->start <= address && address < w->end)
-            return w->device + (address - w->start);
-    return 0;
-}
-
-static const struct registration *covering(uintptr_t start, uintptr_t end, const struct registration *but)
-{
-    for (const struct registration *r = registrations; r; r = r->next)
-        if (r != but && r->address < end && start < r->address + r->bytes)
-            return r;
-    return NULL;
-}
-
-uintptr_t pinned_device(const void *address, uintptr_t *start)
-{
-    pthread_mutex_lock(&lock);
-    const struct registration *r = covering((uintptr_t)address, (uintptr_t)address + 1, NULL);
-    *start = r ? r->address : 0;
-    uintptr_t device = r ? device_address((uintptr_t)address) : 0;
-    pthread_mutex_unlock(&lock);
-    return device;
-}
 
 /* The pages of a range that no other registration has: only its first and its last can be another's as well. */
 static struct range own_pages(uintptr_t start, size_t bytes, const struct registration *self)
@@ -159,7 +127,7 @@ static hipError_t apart(hipError_t (*function)(struct range), struct range pages
 /* A child of fork must not write into its parent's memory. */
 void pinned_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    pthread_mutex_init(&registering, NULL);
     for (const struct registration *r = registrations; r; r = r->next)
         apart(give_back, (struct range){down(r->address, page_bytes()), up(r->address + r->bytes, page_bytes())});
     registrations = NULL;
@@ -241,9 +209,9 @@ hipError_t hipHostRegister(void *address, size_t bytes, unsigned flags)
         return error ? error : hipErrorInvalidValue;
     if (in_arena(address))
         return hipErrorHostMemoryAlreadyRegistered;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&registering);
     error = add(start, bytes, flags);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&registering);
     return error;
 }
 
@@ -261,11 +229,11 @@ hipError_t hipHostUnregister(void *address)
     if (error || !address)
         return error ? error : hipErrorInvalidValue;
     error = streams_wait(-1);
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&registering);
     struct registration **place = &registrations;
     while (*place && (*place)->address != (uintptr_t)address)
         place = &(*place)->next;
     hipError_t removed = *place ? take_away(place) : hipErrorHostMemoryNotRegistered;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&registering);
     return error ? error : removed;
 }

@@ -8,174 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "luthier.h"
 #include "pools.h"
 
 static struct pool own[MAX_DEVICES];       /* of each device */
 static struct pool *chosen[MAX_DEVICES];   /* instead of it */
-static struct pool *pools;                 /* all of them */
-static atomic_size_t kept;                 /* free blocks */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-void pools_after_fork(void)
-{
-    pthread_mutex_init(&lock, NULL);
-    pools = NULL;
-    kept = 0;
-}
-
-/* The lock is held from here on. */
-
-static void count(struct pool *pool, enum pool_attribute now, int64_t bytes)
-{
-    pool->attributes[now] += (uint64_t)bytes;
-    if (pool->attributes[now] > pool->attributes[now + 1])
-        pool->attributes[now + 1] = pool->attributes[now];
-}
-
-static void begin(struct pool *pool, int device)
-{
-    pool->device = device;
-    pool->access[device] = READ_WRITE;
-    for (int i = FOLLOW_EVENTS; i <= ALLOW_DEPENDENCIES; i++)
-        pool->attributes[i] = 1;
-    pool->next = pools;
-    pools = pool;
-}
-
-static void give_back_block(struct pool *pool, struct block **place)
-{
-    struct block *block = *place;
-    *place = block->next;
-    count(pool, RESERVED_NOW, -(int64_t)block->memory.bytes);
-    memory_unmake(block->memory);
-    work_exchange(&block->freed, NULL);
-    free(block);
-    kept--;
-}
-
-/* What is done, until the pool has no more than this. */
-static bool give_back(struct pool *pool, uint64_t hold)
-{
-    bool any = false;
-    for (struct block **place = &pool->free; *place && pool->attributes[RESERVED_NOW] > hold;)
-        if (work_finished(&(*place)->freed)) {
-            give_back_block(pool, place);
-            any = true;
-        } else
-            place = &(*place)->next;
-    return any;
-}
-
-/* A pool that was destroyed goes when nothing of it is left. */
-static void settle(struct pool **place)
-{
-    struct pool *pool = *place;
-    give_back(pool, pool->destroyed ? 0 : pool->attributes[THRESHOLD]);
-    if (pool->destroyed && !pool->attributes[RESERVED_NOW]) {
-        *place = pool->next;
-        free(pool);
-    }
-}
-
-static void settle_all(void)
-{
-    for (struct pool **place = &pools, *pool; (pool = *place);) {
-        settle(place);
-        if (*place == pool)
-            place = &pool->next;
-    }
-}
-
-static bool may_use(const struct pool *pool, const struct block *block, const struct stream *stream)
-{
-    return work_precedes(&block->freed, stream, pool->attributes[FOLLOW_EVENTS]) ||
-           (pool->attributes[ALLOW_CHANCE] && work_finished(&block->freed));
-}
-
-/* A free block of this size, taken out; one that the stream would have to wait for if `any`. */
-static struct block *take_block(struct pool *pool, size_t bytes, const struct stream *stream, bool any)
-{
-    for (struct block **place = &pool->free; *place; place = &(*place)->next) {
-        struct block *block = *place;
-        if (block->memory.bytes == bytes && (any || may_use(pool, block, stream))) {
-            *place = block->next;
-            kept--;
-            return block;
-        }
-    }
-    return NULL;
-}
-
-static bool fits(struct pool *pool, size_t bytes)
-{
-    uint64_t reserved = pool->attributes[RESERVED_NOW];
-    return !pool->most || (reserved <= pool->most && bytes <= pool->most - reserved);
-}
-
-/* Up to here. */
-
-void pools_settle(void)
-{
-    graph_memory_settle();
-    if (!kept)
-        return;
-    pthread_mutex_lock(&lock);
-    settle_all();
-    pthread_mutex_unlock(&lock);
-}
-
-bool pools_give_back(void)
-{
-    bool any = graph_memory_settle();
-    pthread_mutex_lock(&lock);
-    for (struct pool *pool = pools; pool; pool = pool->next)
-        any |= give_back(pool, 0);
-    pthread_mutex_unlock(&lock);
-    return any;
-}
-
-void pool_take_back(struct allocation memory, struct work *freed)
-{
-    struct pool *pool = memory.pool;
-    struct block *block = calloc(1, sizeof *block);
-    if (!block) { /* it is not kept */
-        work_wait(&freed);
-        work_exchange(&freed, NULL);
-        memory_unmake(memory);
-    }
-    pthread_mutex_lock(&lock);
-    count(pool, USED_NOW, -(int64_t)memory.bytes);
-    if (block) {
-        memory.leaving = false;
-        *block = (struct block){pool->free, memory, freed};
-        pool->free = block;
-        kept++;
-    } else
-        count(pool, RESERVED_NOW, -(int64_t)memory.bytes);
-    pthread_mutex_unlock(&lock);
-}
-
-struct pool *pool_add(struct pool with)
-{
-    struct pool *made = calloc(1, sizeof *made);
-    if (!made || !handle_add(made, HANDLE_POOL)) {
-        free(made);
-        return NULL;
-    }
-    *made = with;
-    pthread_mutex_lock(&lock);
-    begin(made, with.device);
-    pthread_mutex_unlock(&lock);
-    return made;
-}
 
 static struct pool *own_pool(int device)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&pooling);
     if (!handle_is(&own[device], HANDLE_POOL) && handle_add(&own[device], HANDLE_POOL))
-        begin(&own[device], device);
-    pthread_mutex_unlock(&lock);
+        pool_begin(&own[device], device);
+    pthread_mutex_unlock(&pooling);
     return &own[device];
 }
 
@@ -220,21 +63,21 @@ hipError_t hipMemPoolDestroy(struct pool *pool)
 {
     if ((pool >= own && pool < own + MAX_DEVICES) || !handle_remove(pool, HANDLE_POOL))
         return hipErrorInvalidValue;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&pooling);
     for (int i = 0; i < MAX_DEVICES; i++)
         if (chosen[i] == pool)
             chosen[i] = NULL;
     pool->destroyed = true;
-    settle_all();
-    pthread_mutex_unlock(&lock);
+    pools_settle_all();
+    pthread_mutex_unlock(&pooling);
     return hipSuccess;
 }
 
 hipError_t hipMemPoolTrimTo(struct pool *pool, size_t bytes)
 {
-    pthread_mutex_lock(&lock);
-    give_back(pool, bytes);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&pooling);
+    pool_give_back(pool, bytes);
+    pthread_mutex_unlock(&pooling);
     return hipSuccess;
 }
 
@@ -244,17 +87,17 @@ hipError_t hipMemPoolSetAttribute(struct pool *pool, int attribute, const void *
     memcpy(&wide, value, attribute <= ALLOW_DEPENDENCIES ? sizeof(int) : sizeof wide);
     if (attribute == RESERVED_NOW || attribute == USED_NOW || ((attribute == RESERVED_HIGH || attribute == USED_HIGH) && wide))
         return hipErrorInvalidValue; /* these are counted; the highest may only be set back */
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&pooling);
     pool->attributes[attribute] = wide;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&pooling);
     return hipSuccess;
 }
 
 hipError_t hipMemPoolGetAttribute(struct pool *pool, int attribute, void *value)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&pooling);
     memcpy(value, &pool->attributes[attribute], attribute <= ALLOW_DEPENDENCIES ? sizeof(int) : sizeof(uint64_t));
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&pooling);
     return hipSuccess;
 }
 
@@ -293,29 +136,35 @@ hipError_t hipMemPoolGetAccess(int *flags, struct pool *pool, const struct locat
     return hipSuccess;
 }
 
+static bool fits(struct pool *pool, size_t bytes)
+{
+    uint64_t reserved = pool->attributes[RESERVED_NOW];
+    return !pool->most || (reserved <= pool->most && bytes <= pool->most - reserved);
+}
+
 /* A new block; what is kept makes room for it. */
 static hipError_t grow(struct pool *pool, size_t bytes, struct allocation *memory)
 {
-    pthread_mutex_lock(&lock);
-    bool room = fits(pool, bytes) || (give_back(pool, 0) && fits(pool, bytes));
+    pthread_mutex_lock(&pooling);
+    bool room = fits(pool, bytes) || (pool_give_back(pool, 0) && fits(pool, bytes));
     if (room)
-        count(pool, RESERVED_NOW, (int64_t)bytes);
-    pthread_mutex_unlock(&lock);
+        pool_count(pool, RESERVED_NOW, (int64_t)bytes);
+    pthread_mutex_unlock(&pooling);
     *memory = (struct allocation){.bytes = bytes, .kind = KIND_DEVICE, .device = pool->device, .pool = pool};
     hipError_t error = room ? memory_make(memory) : hipErrorOutOfMemory;
     if (room && error) {
-        pthread_mutex_lock(&lock);
-        count(pool, RESERVED_NOW, -(int64_t)bytes);
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_lock(&pooling);
+        pool_count(pool, RESERVED_NOW, -(int64_t)bytes);
+        pthread_mutex_unlock(&pooling);
     }
     return error;
 }
 
 static struct block *find_block(struct pool *pool, size_t bytes, const struct stream *stream, bool any)
 {
-    pthread_mutex_lock(&lock);
-    struct block *block = take_block(pool, bytes, stream, any);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&pooling);
+    struct block *block = pool_take_block(pool, bytes, stream, any);
+    pthread_mutex_unlock(&pooling);
     return block;
 }
 
@@ -349,9 +198,9 @@ hipError_t hipMallocFromPoolAsync(void **address, size_t bytes, struct pool *poo
     hipError_t error = obtain(pool, bytes, own, &memory);
     if (error)
         return error;
-    pthread_mutex_lock(&lock);
-    count(pool, USED_NOW, (int64_t)bytes);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&pooling);
+    pool_count(pool, USED_NOW, (int64_t)bytes);
+    pthread_mutex_unlock(&pooling);
     if (!memory_add(memory)) {
         pool_take_back(memory, NULL);
         return hipErrorOutOfMemory;
@@ -371,7 +220,7 @@ static hipError_t free_to_pool(void *address, struct stream *stream)
     struct allocation memory;
     struct work *freed = NULL;
     hipError_t error = work_put(stream, &(struct operation){.kind = OPERATION_NOTHING}, NULL, false, &freed);
-    if (!error && memory_take(address, &memory)) {
+    if (!error && memory_take(address, false, &memory)) {
         pool_take_back(memory, freed);
         return hipSuccess;
     }
@@ -381,7 +230,7 @@ static hipError_t free_to_pool(void *address, struct stream *stream)
 
 hipError_t hipFreeAsync(void *address, stream_t stream)
 {
-    struct operation operation = {OPERATION_FREE, .free = {address}};
+    struct operation operation = {OPERATION_FREE, .free = {memory_release, address}};
     struct stream *of = stream_of(stream);
     struct allocation found;
     hipError_t error = hipSuccess;

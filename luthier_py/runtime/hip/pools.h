@@ -1,6 +1,8 @@
-/* What pools.c and shared_pools.c share. */
+/* What kept.c, pools.c and shared_pools.c share. */
 #ifndef POOLS_H
 #define POOLS_H
+
+#include "luthier.h"
 
 enum pool_attribute { /* hipMemPoolAttr: the first three are int, the others uint64_t */
     FOLLOW_EVENTS = 1, ALLOW_CHANCE, ALLOW_DEPENDENCIES, THRESHOLD, RESERVED_NOW, RESERVED_HIGH, USED_NOW, USED_HIGH, POOL_ATTRIBUTES
@@ -22,6 +24,15 @@ struct pool {
     struct pool *next;
 };
 
+extern pthread_mutex_t pooling; /* all pools change under it */
+
 struct pool *pool_add(struct pool with); /* NULL: out of memory */
+/* The lock is held. */
+void pool_begin(struct pool *pool, int device);
+void pool_count(struct pool *pool, enum pool_attribute now, int64_t bytes);
+bool pool_give_back(struct pool *pool, uint64_t hold); /* what is done, until the pool has no more than this */
+void pools_settle_all(void);
+/* A free block of this size, taken out; one that the stream would have to wait for if `any`. */
+struct block *pool_take_block(struct pool *pool, size_t bytes, const struct stream *stream, bool any);
 
 #endif

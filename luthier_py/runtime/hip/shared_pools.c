@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "luthier.h"
 #include "pools.h"
 
 static const uint64_t MARK = 0x316c6f6f70687475;

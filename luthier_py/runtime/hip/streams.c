@@ -1,11 +1,10 @@
-/* Streams: those that programs create, the default one of each device, one of each thread; host functions on them. */
+/* Streams: those that programs create, and one of each thread; which of them a handle means. */
 #include <stdlib.h>
 
 #include "luthier.h"
 
-enum { NON_BLOCKING = 1, LEAST_PRIORITY = 1, GREATEST_PRIORITY = -1 };
+enum { LEAST_PRIORITY = 1, GREATEST_PRIORITY = -1 };
 
-static struct stream null_streams[MAX_DEVICES];
 static _Atomic uint64_t next_id;
 static _Thread_local bool default_is_own;
 static _Thread_local struct stream *own_streams[MAX_DEVICES];
@@ -34,8 +33,8 @@ static void leave_own(void *streams)
 static void prepare(void)
 {
     for (int i = 0; i < MAX_DEVICES; i++) {
-        null_streams[i].device = i;
-        stream_enter(&null_streams[i]);
+        stream_null(i)->device = i;
+        stream_enter(stream_null(i));
     }
     pthread_key_create(&own_key, leave_own);
 }
@@ -69,7 +68,7 @@ struct stream *stream_of(stream_t handle)
     if ((uintptr_t)handle == STREAM_PER_THREAD || (!handle && default_is_own))
         return own_stream();
     if ((uintptr_t)handle <= STREAM_LEGACY)
-        return &null_streams[device_current()];
+        return stream_null(device_current());
     return handle_is(handle, HANDLE_STREAM) ? handle : NULL;
 }
 
@@ -79,10 +78,6 @@ bool default_stream_of_thread(bool on)
     default_is_own = on;
     return before;
 }
-
-struct stream *stream_null(int device) { return &null_streams[device]; }
-bool stream_is_null(const struct stream *stream) { return stream >= null_streams && stream < null_streams + MAX_DEVICES; }
-bool stream_is_blocking(const struct stream *stream) { return !(stream->flags & NON_BLOCKING); }
 
 int stream_device(stream_t handle)
 {
@@ -186,36 +181,4 @@ hipError_t hipDeviceSynchronize(void)
 {
     hipError_t error = capture_forbids_waiting();
     return error ? error : streams_wait(device_current());
-}
-
-/* Host functions. */
-
-hipError_t hipLaunchHostFunc(stream_t handle, void (*function)(void *), void *data)
-{
-    struct operation operation = {OPERATION_CALL, .call = {function, data}};
-    return perform(handle, &operation);
-}
-
-struct callback { stream_t stream; stream_callback function; void *data; };
-
-static void run_callback(void *data)
-{
-    struct callback *callback = data;
-    callback->function(callback->stream, device_wait(0), callback->data);
-    free(callback);
-}
-
-hipError_t hipStreamAddCallback(stream_t handle, stream_callback function, void *data, unsigned flags)
-{
-    (void)flags;
-    if (stream_of(handle)->capture)
-        return capture_forbids_asking(stream_of(handle));
-    struct callback *callback = malloc(sizeof *callback);
-    if (!callback)
-        return hipErrorOutOfMemory;
-    *callback = (struct callback){handle, function, data};
-    hipError_t error = hipLaunchHostFunc(handle, run_callback, callback);
-    if (error)
-        free(callback);
-    return error;
 }

@@ -15,8 +15,6 @@
 
 #include "work.h"
 
-pthread_mutex_t engine = PTHREAD_MUTEX_INITIALIZER;
-pthread_cond_t idled = PTHREAD_COND_INITIALIZER;
 static struct stream *streams; /* all there are */
 static uint64_t numbers;
 
@@ -30,30 +28,6 @@ void work_after_fork(void)
 
 static void lock(void) { pthread_mutex_lock(&engine); }
 static void unlock(void) { pthread_mutex_unlock(&engine); }
-
-/* Of works that may be NULL; the lock is held. */
-
-static bool finished(const struct work *work) { return !work || (work->passed && device_done(work->ticket)); }
-
-static struct work *hold(struct work *work)
-{
-    if (work)
-        work->references++;
-    return work;
-}
-
-static void let_go(struct work *work)
-{
-    if (!work || --work->references)
-        return;
-    if (work->stamp)
-        stamp_give(work->stamp, work->ticket);
-    for (size_t i = 0; i < work->after_count; i++)
-        let_go(work->after[i]);
-    free(work->after);
-    pthread_cond_destroy(&work->passing);
-    free(work);
-}
 
 /* Whether the stream is still there on which a work was put. */
 static bool stream_lives(const struct work *work)
@@ -73,13 +47,13 @@ static void note_order(const struct work *work, const struct work *other)
 
 static hipError_t depend(struct work *work, struct work *other)
 {
-    if (finished(other))
+    if (is_finished(other))
         return hipSuccess;
     struct work **larger = realloc(work->after, (work->after_count + 1) * sizeof *larger);
     if (!larger)
         return hipErrorOutOfMemory;
     work->after = larger;
-    work->after[work->after_count++] = hold(other);
+    work->after[work->after_count++] = hold_work(other);
     return hipSuccess;
 }
 
@@ -101,88 +75,6 @@ static hipError_t come_after_others(struct work *work)
         if (s != own && s->device == own->device && stream_is_blocking(s))
             error = come_after(work, s->last);
     return error;
-}
-
-static bool is_done_here(const struct work *work)
-{
-    enum operation_kind kind = work->operation.kind;
-    bool timed_here = kind == OPERATION_RECORD && work->operation.record.timed && !work->stamp;
-    return kind == OPERATION_COPY || kind == OPERATION_FILL || kind == OPERATION_CALL || kind == OPERATION_FREE || timed_here;
-}
-
-/* Which of `after` must have passed first; as many as there are if none. */
-static size_t hindrance(const struct work *work)
-{
-    size_t i = 0;
-    while (i < work->after_count && work->after[i]->passed)
-        i++;
-    return i;
-}
-
-/* Of all that it comes after, once that has passed. */
-static uint64_t ticket_before(const struct work *work)
-{
-    uint64_t ticket = work->stream->ticket;
-    for (size_t i = 0; i < work->after_count; i++)
-        if (work->after[i]->ticket > ticket)
-            ticket = work->after[i]->ticket;
-    return ticket;
-}
-
-/* Whether it can be carried out now; if `patient`, wait until it can. */
-static bool await_turn(const struct work *work, bool patient)
-{
-    for (;;) {
-        uint64_t ticket = 0;
-        if (hindrance(work) == work->after_count) {
-            ticket = is_done_here(work) ? ticket_before(work) : 0;
-            if (device_done(ticket))
-                return true;
-        }
-        if (!patient)
-            return false;
-        if (!ticket) {
-            pthread_cond_wait(&work->after[hindrance(work)]->passing, &engine);
-            continue;
-        }
-        unlock();
-        device_wait(ticket);
-        lock();
-    }
-}
-
-/* An event gets its time from the worker, if that has not done yet what is before it. */
-static hipError_t record(struct work *work, uint64_t before, uint64_t *ticket)
-{
-    if (device_done(before) || !work->stamp) {
-        work->time = nanoseconds();
-        return hipSuccess;
-    }
-    uint64_t place = (uintptr_t)work->stamp;
-    return device_submit(MESSAGE_STAMP, &(struct part){&place, sizeof place}, 1, ticket);
-}
-
-bool step(struct stream *stream, bool patient)
-{
-    struct work *work = stream->first;
-    if (!await_turn(work, patient))
-        return false;
-    uint64_t before = ticket_before(work), ticket = before;
-    unlock();
-    hipError_t error = work->operation.kind == OPERATION_RECORD ? record(work, before, &ticket)
-                                                                : operation_carry_out(&work->operation, &ticket);
-    operation_discard(&work->operation);
-    lock();
-    work->passed = true;
-    work->error = error;
-    work->ticket = stream->ticket = ticket;
-    for (size_t i = 0; i < work->after_count; i++)
-        let_go(work->after[i]);
-    work->after_count = 0;
-    stream->first = work->next;
-    pthread_cond_broadcast(&work->passing);
-    let_go(work);
-    return true;
 }
 
 static struct work *new_work(struct stream *stream, const struct operation *operation)
@@ -214,7 +106,7 @@ static hipError_t put(struct stream *stream, struct work *work, struct work *aft
     if (stream->first)
         end = &stream->end->next;
     *end = stream->end = work;
-    let_go(stream->last);
+    let_work_go(stream->last);
     stream->last = work;
     return hipSuccess;
 }
@@ -246,19 +138,19 @@ hipError_t work_put(struct stream *stream, struct operation *operation, struct w
     if (error) {
         operation_discard(operation);
         work->references = 1;
-        let_go(work);
+        let_work_go(work);
         unlock();
         return error;
     }
-    hold(work);
+    hold_work(work);
     if (!stream->driven) {
         stream->driven = true;
         drive(stream, work, wait);
     }
     error = wait ? await(work) : work->passed ? work->error : hipSuccess;
     if (made && !error)
-        *made = hold(work);
-    let_go(work);
+        *made = hold_work(work);
+    let_work_go(work);
     unlock();
     return error;
 }
@@ -266,19 +158,18 @@ hipError_t work_put(struct stream *stream, struct operation *operation, struct w
 bool work_finished(struct work *const *place)
 {
     lock();
-    bool done = finished(*place);
+    bool done = is_finished(*place);
     unlock();
     return done;
 }
 
-hipError_t work_wait(struct work *const *place)
+hipError_t work_await(struct work *const *place)
 {
     lock();
-    struct work *work = hold(*place);
+    struct work *work = hold_work(*place);
     hipError_t error = work ? await(work) : device_wait(0);
-    let_go(work);
+    let_work_go(work);
     unlock();
-    pools_settle();
     return error;
 }
 
@@ -294,7 +185,7 @@ bool work_precedes(struct work *const *place, const struct stream *stream, bool 
 struct work *work_hold(struct work *const *place)
 {
     lock();
-    struct work *work = hold(*place);
+    struct work *work = hold_work(*place);
     unlock();
     return work;
 }
@@ -304,7 +195,7 @@ void work_exchange(struct work **place, struct work *work)
     lock();
     struct work *before = *place;
     *place = work;
-    let_go(before);
+    let_work_go(before);
     unlock();
 }
 
@@ -348,7 +239,7 @@ void stream_leave(struct stream *stream)
     for (struct stream *s = streams; s; s = s->next)
         order_forget(s, stream);
     order_clear(stream);
-    let_go(stream->last);
+    let_work_go(stream->last);
     stream->last = NULL;
     unlock();
     pthread_mutex_destroy(&stream->turn);
@@ -356,7 +247,7 @@ void stream_leave(struct stream *stream)
 
 static bool is_of(const struct stream *stream, int device) { return device < 0 || stream->device == device; }
 
-hipError_t streams_wait(int device)
+hipError_t streams_await(int device)
 {
     size_t count = 0, held = 0;
     hipError_t error = device_ready();
@@ -367,35 +258,25 @@ hipError_t streams_wait(int device)
         count++;
     struct work **all = calloc(count + 1, sizeof *all);
     for (const struct stream *s = streams; s && all; s = s->next)
-        if (is_of(s, device) && !finished(s->last))
-            all[held++] = hold(s->last);
+        if (is_of(s, device) && !is_finished(s->last))
+            all[held++] = hold_work(s->last);
     for (size_t i = 0; i < held; i++) {
         await(all[i]);
-        let_go(all[i]);
+        let_work_go(all[i]);
     }
     unlock();
     free(all);
-    pools_settle();
     return all ? device_wait(0) : hipErrorOutOfMemory;
 }
 
 bool stream_finished(const struct stream *stream)
 {
     lock();
-    bool done = finished(stream->last);
+    bool done = is_finished(stream->last);
     if (stream_is_null(stream))
         for (const struct stream *s = streams; s && done; s = s->next)
             if (s->device == stream->device && stream_is_blocking(s))
-                done = finished(s->last);
+                done = is_finished(s->last);
     unlock();
     return done;
-}
-
-hipError_t stream_wait(struct stream *stream)
-{
-    if (!stream_is_null(stream))
-        return work_wait(&stream->last);
-    hipError_t error = work_put(stream, &(struct operation){.kind = OPERATION_NOTHING}, NULL, true, NULL);
-    pools_settle();
-    return error;
 }

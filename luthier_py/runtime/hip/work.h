@@ -1,4 +1,4 @@
-/* What work.c and drivers.c share: works, and the lock under which they change. */
+/* What steps.c, drivers.c and work.c share: works, and the lock under which they change. */
 #ifndef LUTHIER_WORK_H
 #define LUTHIER_WORK_H
 
@@ -23,7 +23,11 @@ struct work {
 extern pthread_mutex_t engine; /* of all works and queues */
 extern pthread_cond_t idled;   /* a stream is driven no more */
 
-/* work.c; the lock is held. The head of a stream's queue, by who drives it. False: it cannot be carried out yet. */
+/* steps.c; the lock is held. Of works that may be NULL. */
+bool is_finished(const struct work *work);
+struct work *hold_work(struct work *work);
+void let_work_go(struct work *work);
+/* The head of a stream's queue, by who drives it. False: it cannot be carried out yet. */
 bool step(struct stream *stream, bool patient);
 
 /* drivers.c; the lock is held. Carry out what is on a stream: all of it, on a thread of our own; or what comes up to `until`
