@@ -118,22 +118,6 @@ hipError_t box_prepare(const struct box *box, struct operation *operation)
     return hipSuccess;
 }
 
-/* Copies from host memory to host memory are done when the call returns. */
-hipError_t copy_perform(struct operation *operation, bool wait, stream_t stream)
-{
-    const struct transfer *copy = &operation->copy;
-    if (operation->kind == OPERATION_COPY && !is_on_device(copy->to) && !is_on_device(copy->from))
-        wait = true;
-    return wait ? perform_and_wait(stream, operation) : perform(stream, operation);
-}
-
-hipError_t box_copy(const struct box *box, bool wait, stream_t stream)
-{
-    struct operation operation;
-    hipError_t error = box_prepare(box, &operation);
-    return error ? error : copy_perform(&operation, wait, stream);
-}
-
 /* Back from what an operation keeps to what hipMemcpy3D is told: x and width are in elements where an array takes part. */
 
 static void describe_place(const void *address, size_t pitch, size_t slice, size_t width, array_t *array,

@@ -5,14 +5,14 @@ enum { HANDLES = 1 << 10, VERBOSE = 1 };
 
 static void print_node(FILE *out, const struct node *node, unsigned flags)
 {
-    const struct node_kind *kind = kind_of(node->type);
+    const struct node_kind *kind = node->kind;
     fprintf(out, "\"graph_%llu_node_%llu\" [style=\"solid\", shape=\"%s\", label=\"%llu\\n%s", (unsigned long long)node->graph->id,
             (unsigned long long)node->id, kind->shape, (unsigned long long)node->id, kind->label);
     if (flags & (HANDLES | VERBOSE))
         fprintf(out, "\\nnode %p", (const void *)node);
     if (kind->describe)
         kind->describe(out, &node->content, flags);
-    if (node->type == NODE_GRAPH)
+    if (is_of(node, NODE_GRAPH))
         fprintf(out, "\\ngraph_%llu", (unsigned long long)node->content.child->id);
     fprintf(out, "\"];\n");
 }
@@ -33,7 +33,7 @@ static void print_graph(FILE *out, const struct graph *graph, unsigned flags)
         print_edges(out, graph->nodes.at[i]);
     fprintf(out, "}\n");
     for (size_t i = 0; i < graph->nodes.count; i++)
-        if (graph->nodes.at[i]->type == NODE_GRAPH)
+        if (is_of(graph->nodes.at[i], NODE_GRAPH))
             print_graph(out, graph->nodes.at[i]->content.child, flags);
 }
 

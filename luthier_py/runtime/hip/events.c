@@ -1,20 +1,9 @@
 /* Events: works on streams that programs can ask about. */
 #include <stdlib.h>
 
-#include "luthier.h"
+#include "events.h"
 
-enum { DISABLE_TIMING = 2, INTERPROCESS = 4 };
 static const unsigned RELEASES = 0xe0000000; /* to device, to system, to none: one of them */
-
-struct event {
-    unsigned flags;
-    int device;
-    bool recorded, of_default;  /* of_default: on the default stream */
-    struct work *work;          /* when it was recorded last */
-    unsigned long long capture; /* it was recorded on a stream of that capture */
-    struct nodes tails;         /* and what was before it there */
-    struct shared_event *shared; /* if other programs may know it: all of what is recorded */
-};
 
 /* Takes what is shared. */
 static hipError_t make(event_t *handle, unsigned flags, struct shared_event *shared)
@@ -69,22 +58,6 @@ hipError_t hipEventRecordWithFlags(event_t event, stream_t handle, unsigned flag
     return nodes_add(&event->tails, stream->tails.at, stream->tails.count);
 }
 
-hipError_t event_record_on(struct stream *stream, event_t event)
-{
-    struct operation operation = {OPERATION_RECORD, .record = {!(event->flags & DISABLE_TIMING)}};
-    struct work *work;
-    if (event->shared)
-        return shared_event_record(event->shared, stream);
-    hipError_t error = work_put(stream, &operation, NULL, false, &work);
-    if (error)
-        return error;
-    work_exchange(&event->work, work);
-    event->capture = 0;
-    event->recorded = true;
-    event->of_default = stream_is_null(stream);
-    return hipSuccess;
-}
-
 hipError_t hipEventRecord(event_t event, stream_t handle) { return hipEventRecordWithFlags(event, handle, 0); }
 
 /* Whoever asks for what a capture has recorded ends that; and a capture may forbid to ask at all. */
@@ -124,17 +97,6 @@ hipError_t hipEventElapsedTime(float *milliseconds, event_t start, event_t stop)
         return hipErrorNotReady;
     *milliseconds = (float)((double)work_time(&stop->work) - (double)work_time(&start->work)) * 1e-6f;
     return hipSuccess;
-}
-
-hipError_t event_wait_for(struct stream *stream, event_t event)
-{
-    struct operation nothing = {.kind = OPERATION_NOTHING};
-    if (event->shared)
-        return shared_event_wait_for(event->shared, stream);
-    struct work *work = work_hold(&event->work);
-    hipError_t error = work ? work_put(stream, &nothing, work, false, NULL) : hipSuccess;
-    work_exchange(&work, NULL);
-    return error;
 }
 
 hipError_t hipStreamWaitEvent(stream_t handle, event_t event, unsigned flags)

@@ -66,31 +66,6 @@ hipError_t hipGraphExecDestroy(struct graph *executable)
 /* There is nothing to send before the launch. */
 hipError_t hipGraphUpload(struct graph *executable, stream_t stream) { return (void)executable, (void)stream, hipSuccess; }
 
-/* Launches. A launch leaves copies of its operations on the stream: the executable may change or go at once. */
-
-hipError_t operation_put(struct stream *stream, const struct operation *operation)
-{
-    struct operation copy;
-    hipError_t error = operation_copy(&copy, operation);
-    return error ? error : work_put(stream, &copy, NULL, false, NULL);
-}
-
-hipError_t node_put_operation(const struct node *node, struct stream *stream)
-{
-    return operation_put(stream, &node->content.operation);
-}
-
-hipError_t executable_put(const struct graph *executable, struct stream *stream)
-{
-    hipError_t error = hipSuccess;
-    for (size_t i = 0; i < executable->nodes.count && !error; i++) {
-        const struct node *node = executable->nodes.at[i];
-        const struct node_kind *kind = kind_of(node->type);
-        error = node->off || !kind->carry_out ? hipSuccess : kind->carry_out(node, stream);
-    }
-    return error;
-}
-
 hipError_t hipGraphLaunch(struct graph *executable, stream_t handle)
 {
     struct stream *stream = stream_of(handle);
@@ -112,7 +87,7 @@ hipError_t hipGraphLaunch(struct graph *executable, stream_t handle)
 static struct node *switchable(const struct graph *executable, const struct node *node)
 {
     struct node *own = node_in(executable, node);
-    return own && kind_of(own->type)->can_be_off ? own : NULL;
+    return own && own->kind->can_be_off ? own : NULL;
 }
 
 hipError_t hipGraphNodeSetEnabled(struct graph *executable, struct node *node, unsigned on)
@@ -144,15 +119,15 @@ static int difference(const struct graph *graph, const struct graph *other, uint
         const struct node *a = graph->nodes.at[i], *b = other->nodes.at[i];
         uint64_t in_child;
         *bad = b->origin;
-        if (a->type != b->type)
+        if (a->kind != b->kind)
             return TYPE_CHANGED;
         if (a->before.count != b->before.count)
             return TOPOLOGY_CHANGED;
-        if (a->type == NODE_GRAPH) {
+        if (is_of(a, NODE_GRAPH)) {
             int inner = difference(a->content.child, b->content.child, &in_child);
             if (inner != UPDATED)
                 return inner;
-        } else if (kind_of(a->type)->fits && kind_of(a->type)->fits(&a->content, &b->content) != hipSuccess) {
+        } else if (a->kind->fits && a->kind->fits(&a->content, &b->content) != hipSuccess) {
             return PARAMETERS_CHANGED;
         }
     }

@@ -54,7 +54,7 @@ struct content {
 
 struct node {
     uint64_t id, origin;         /* origin: of the node that it is a copy of */
-    enum node_type type;
+    const struct node_kind *kind;
     struct graph *graph;
     struct nodes before, after;
     struct content content;
@@ -77,6 +77,7 @@ struct graph {
 
 /* One kind of nodes. What is NULL is not needed. */
 struct node_kind {
+    enum node_type type;
     const char *label, *shape;
     bool can_be_off;
     size_t params_at; /* in hipGraphNodeParams, after its head */
@@ -89,9 +90,8 @@ struct node_kind {
     hipError_t (*carry_out)(const struct node *node, struct stream *stream);
     void (*describe)(FILE *out, const struct content *content, unsigned flags); /* for hipGraphDebugDotPrint */
 };
-const struct node_kind *kind_of(enum node_type type); /* kinds.c */
 
-/* Of each kind, where it is written: its row in kinds.c. */
+/* Of each kind, where it is written; by their types kinds.c has them. */
 extern const struct node_kind LAUNCH_KIND, COPY_KIND, FILL_KIND, CALL_KIND, GRAPH_KIND, EMPTY_KIND, WAIT_KIND, RECORD_KIND,
     SIGNAL_KIND, WAIT_SEMAPHORES_KIND, ALLOCATE_KIND, FREE_KIND, BATCH_KIND;
 
@@ -106,17 +106,18 @@ struct node *node_in(const struct graph *copy, const struct node *origin); /* th
 hipError_t nodes_link(struct node *from, struct node *to);
 bool nodes_unlink(struct node *from, struct node *to);
 void node_destroy(struct node *node);
-void content_discard(enum node_type type, struct content *content);
+void content_discard(const struct node_kind *kind, struct content *content);
 /* A new node after `count` others; what `content` holds becomes the node's, also when this fails. */
-hipError_t graph_add(struct graph *graph, enum node_type type, struct content *content, struct node *const *before,
+hipError_t graph_add(struct graph *graph, const struct node_kind *kind, struct content *content, struct node *const *before,
                      size_t count, struct node **node);
 /* The same where a program asks: `error` is of what was prepared, `before` unchecked. */
-hipError_t node_add(struct node **node, struct graph *graph, struct node *const *before, size_t count, enum node_type type,
-                    hipError_t error, struct content *content);
-/* Other content for a node of that type, or for its copy in an executable if it fits there. */
-hipError_t node_set(struct node *node, enum node_type type, hipError_t error, struct content *content);
-hipError_t exec_set(struct graph *executable, struct node *node, enum node_type type, hipError_t error, struct content *content);
-static inline bool is_of(const struct node *node, enum node_type type) { return node->type == type; }
+hipError_t node_add(struct node **node, struct graph *graph, struct node *const *before, size_t count,
+                    const struct node_kind *kind, hipError_t error, struct content *content);
+/* Other content for a node of that kind, or for its copy in an executable if it fits there. */
+hipError_t node_set(struct node *node, const struct node_kind *kind, hipError_t error, struct content *content);
+hipError_t exec_set(struct graph *executable, struct node *node, const struct node_kind *kind, hipError_t error,
+                    struct content *content);
+static inline bool is_of(const struct node *node, enum node_type type) { return node->kind->type == type; }
 
 /* node_launch.c, node_copy.c, node_fill.c: of nodes that are captured. */
 void launch_captured(struct content *content);
@@ -131,15 +132,15 @@ hipError_t release_prepare(void *address, struct content *content);
 hipError_t memory_instantiated(const struct graph *executable); /* once at a time */
 void memory_ended(const struct graph *executable);
 
-/* capture.c: a stream is captured into that graph: streams and events know its nodes. */
+/* captures.c: a stream is captured into that graph: streams and events know its nodes. */
 bool capture_has(const struct graph *graph);
 
-/* executables.c */
+/* executed.c */
 hipError_t executable_put(const struct graph *executable, struct stream *stream);
 hipError_t node_put_operation(const struct node *node, struct stream *stream); /* what most kinds of nodes do */
 hipError_t operation_put(struct stream *stream, const struct operation *operation); /* a copy of it, without waiting */
 
-/* values.c */
+/* words.c */
 enum { MOST_OPERATIONS = 256 }; /* in one batch */
 hipError_t words_prepare(const struct memory_operation *operations, unsigned count, struct operation *call);
 

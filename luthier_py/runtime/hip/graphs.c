@@ -39,7 +39,7 @@ hipError_t hipGraphNodeFindInClone(struct node **node, struct node *origin, stru
 
 hipError_t hipGraphDestroyNode(struct node *node)
 {
-    if (node->type == NODE_ALLOCATE || node->type == NODE_FREE)
+    if (is_of(node, NODE_ALLOCATE) || is_of(node, NODE_FREE))
         return hipErrorNotSupported;
     if (capture_has(node->graph))
         return hipErrorStreamCaptureUnsupported;
@@ -138,6 +138,6 @@ hipError_t hipGraphGetEdges(struct graph *graph, struct node **from, struct node
 
 hipError_t hipGraphNodeGetType(struct node *node, int *type)
 {
-    *type = (int)node->type + (ABI_MAJOR == 5); /* which counted from 1 */
+    *type = (int)node->kind->type + (ABI_MAJOR == 5); /* which counted from 1 */
     return hipSuccess;
 }

@@ -1,108 +1,18 @@
-/* Launches of one grid: what their shapes may be, and arguments packed as the kernel's metadata says.
+/* Launches of one grid.
  *
  * Every entry has errors of its own for shapes that no device takes, as AMD's runtime has (ROCm/clr, hip_module.cpp): those
  * that are given a kernel's handle say hipErrorInvalidValue, the others hipErrorInvalidConfiguration.
  */
-#include <stdlib.h>
-#include <string.h>
-
-#include "luthier.h"
+#include "launches.h"
 
 enum { MAX_GRID_X = INT32_MAX, MAX_GRID_YZ = UINT16_MAX + 1 };
-
-static const struct device_facts *facts_of(const struct kernel *kernel) { return device_facts(kernel->module->device); }
-
-static hipError_t pack_values(const struct kernel *kernel, void **args, char *kernarg)
-{
-    for (uint32_t i = 0; i < kernel->argument_count; i++) {
-        if (!args[i])
-            return hipErrorInvalidValue;
-        memcpy(kernarg + kernel->arguments[i].offset, args[i], kernel->arguments[i].bytes);
-    }
-    return hipSuccess;
-}
-
-static hipError_t pack_buffer(const struct kernel *kernel, void **extra, char *kernarg)
-{
-    if (extra[0] != LAUNCH_BUFFER || extra[2] != LAUNCH_BUFFER_BYTES || extra[4] != LAUNCH_END || !extra[3])
-        return hipErrorInvalidValue;
-    size_t bytes;
-    memcpy(&bytes, extra[3], sizeof bytes);
-    if (kernel->argument_count && !(extra[1] && bytes))
-        return hipErrorInvalidValue;
-    if (!kernel->argument_count && bytes)
-        return hipErrorLaunchOutOfResources;
-    memcpy(kernarg, extra[1] ? extra[1] : "", bytes < kernel->kernarg_bytes ? bytes : kernel->kernarg_bytes);
-    return hipSuccess;
-}
-
-static hipError_t pack(const struct kernel *kernel, void **args, void **extra, char *kernarg)
-{
-    if (args)
-        return pack_values(kernel, args, kernarg);
-    return extra ? pack_buffer(kernel, extra, kernarg) : hipSuccess;
-}
-
-/* As many as a device has for a work-group; else 0. */
-static uint32_t threads_of(struct dim3 block, const struct device_facts *facts)
-{
-    uint32_t most = facts->max_threads;
-    if (block.x > most || block.y > most || block.z > most)
-        return 0;
-    uint64_t threads = (uint64_t)block.x * block.y * block.z;
-    return threads <= most ? (uint32_t)threads : 0;
-}
-
-static bool fits(uint32_t groups, uint32_t each) { return groups && (uint64_t)groups * each <= UINT32_MAX; }
-
-static bool possible(struct dim3 grid, struct dim3 block, const struct device_facts *facts)
-{
-    return threads_of(block, facts) && fits(grid.x, block.x) && fits(grid.y, block.y) && fits(grid.z, block.z);
-}
-
-static hipError_t check(const struct launch *l)
-{
-    const struct kernel *kernel = l->kernel;
-    const struct device_facts *facts = facts_of(kernel);
-    if (l->args && l->extra)
-        return hipErrorInvalidValue;
-    if (!possible(l->grid, l->block, facts))
-        return hipErrorInvalidConfiguration;
-    if (l->lds_bytes > facts->lds_bytes || kernel->lds_bytes + l->lds_bytes > facts->lds_bytes)
-        return hipErrorInvalidValue;
-    if (kernel->argument_count && !l->args && !l->extra)
-        return hipErrorInvalidValue;
-    return threads_of(l->block, facts) > kernel->max_threads ? hipErrorLaunchFailure : hipSuccess; /* its launch bounds */
-}
-
-/* Of what was checked. */
-static hipError_t make(const struct launch *l, struct operation *operation)
-{
-    const struct kernel *kernel = l->kernel;
-    char *kernarg = calloc(1, kernel->kernarg_bytes + 1u);
-    if (!kernarg)
-        return hipErrorOutOfMemory;
-    *operation = (struct operation){OPERATION_LAUNCH, .launch = {l->kernel, l->grid, l->block, (uint32_t)l->lds_bytes,
-                                                                 l->cooperative, kernel->kernarg_bytes, kernarg,
-                                                                 l->number, l->count, l->function ? l->function : kernel}};
-    hipError_t error = pack(kernel, l->args, l->extra, kernarg);
-    if (error)
-        free(kernarg);
-    return error;
-}
-
-hipError_t launch_prepare(const struct launch *l, struct operation *operation)
-{
-    hipError_t error = check(l);
-    return error ? error : make(l, operation);
-}
 
 /* A cooperative launch must be resident as a whole. */
 static hipError_t check_resident(const struct launch *l)
 {
     int blocks = 0;
     struct dim3 grid = l->grid;
-    hipError_t error = occupancy(l->kernel, (int)threads_of(l->block, facts_of(l->kernel)), l->lds_bytes, &blocks);
+    hipError_t error = occupancy(l->kernel, (int)block_threads(l->block, facts_of(l->kernel)), l->lds_bytes, &blocks);
     uint64_t room = (uint64_t)blocks * facts_of(l->kernel)->compute_units, plane = (uint64_t)grid.x * grid.y;
     return error ? error : plane > room || plane * grid.z > room ? hipErrorCooperativeLaunchTooLarge : hipSuccess;
 }
@@ -129,7 +39,7 @@ static hipError_t put(stream_t stream, const struct launch *l)
     struct operation operation;
     hipError_t error = l->cooperative ? check_resident(l) : hipSuccess;
     if (!error)
-        error = make(l, &operation);
+        error = launch_make(l, &operation);
     return error ? error : perform(stream, &operation);
 }
 
@@ -137,14 +47,14 @@ hipError_t launch_on(stream_t stream, const struct launch *l)
 {
     hipError_t error = check_device(stream, l);
     if (!error)
-        error = check(l);
+        error = launch_check(l);
     return error ? error : put(stream, l);
 }
 
 /* With events around it, either of which may be NULL. */
 static hipError_t launch_between(stream_t stream, const struct launch *l, event_t start, event_t stop)
 {
-    hipError_t error = check(l);
+    hipError_t error = launch_check(l);
     if (!error && start)
         error = hipEventRecordWithFlags(start, stream, EVENT_EXTERNAL);
     if (!error)
@@ -185,7 +95,7 @@ hipError_t hipLaunchCooperativeKernel(const void *function, struct dim3 grid, st
     if (error)
         return error;
     const struct device_facts *facts = facts_of(kernel);
-    if (possible(grid, block, facts) && lds_bytes > facts->lds_bytes)
+    if (launch_is_possible(grid, block, facts) && lds_bytes > facts->lds_bytes)
         return hipErrorCooperativeLaunchTooLarge;
     return launch_on(stream, &(struct launch){kernel, grid, block, lds_bytes, args, NULL, true, 0, 0, function});
 }
@@ -219,7 +129,7 @@ hipError_t hipLaunchKernelExC(const struct launch_config *c, const void *functio
 static hipError_t launch_module(stream_t stream, const struct launch *l)
 {
     const struct device_facts *facts = facts_of(l->kernel);
-    bool good = possible(l->grid, l->block, facts) && l->lds_bytes <= facts->lds_bytes;
+    bool good = launch_is_possible(l->grid, l->block, facts) && l->lds_bytes <= facts->lds_bytes;
     return good ? launch_on(stream, l) : hipErrorInvalidValue;
 }
 
@@ -261,7 +171,7 @@ hipError_t hipExtModuleLaunchKernel(struct kernel *kernel, unsigned items_x, uns
     (void)flags;
     if (!is_event(start) || !is_event(stop))
         return hipErrorInvalidValue;
-    if (!items_x || !items_y || !items_z || !threads_of(block, facts_of(kernel)))
+    if (!items_x || !items_y || !items_z || !block_threads(block, facts_of(kernel)))
         return hipErrorInvalidConfiguration;
     if (items_x < block.x)
         block.x = items_x; /* a work-group is no larger than the grid */

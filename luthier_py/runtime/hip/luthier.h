@@ -1,4 +1,4 @@
-/* What the files of this library share: the types of its ABI, and its own state.
+/* What the files of this library share: its own state.
  *
  * The library is thin: memory lives in an arena that the worker maps at the same address, so copies are plain
  * memmove; launches are messages, executed in the order of their tickets. See docs/runtime.md. A function of the API is
@@ -13,103 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "errors.h"    /* generated from errors.txt: hipError_t */
+#include "abi.h"
 #include "protocol.h"  /* generated from protocol.py: message codes */
 #include "handles.h"
 #include "wire.h"
-
-/* Types of the ABI. */
-enum { /* hipMemcpyKind */
-    COPY_HOST_TO_HOST, COPY_TO_DEVICE, COPY_TO_HOST, COPY_ON_DEVICE, COPY_DEFAULT, COPY_ON_DEVICE_NO_CU = 1024
-};
-struct dim3 { uint32_t x, y, z; };
-struct extent { size_t width, height, depth; };
-struct position { size_t x, y, z; };
-struct location { int type, id; };
-struct pitched { void *address; size_t pitch, width, height; };
-struct copy3d {
-    void *from_array; struct position from_at; struct pitched from;
-    void *to_array; struct position to_at; struct pitched to;
-    struct extent extent; int kind;
-};
-struct channel_desc { int x, y, z, w, kind; };
-struct array_desc { size_t width, height; int format; unsigned channels; };
-struct array3d_desc { size_t width, height, depth; int format; unsigned channels, flags; };
-struct memory_handle { uint64_t words[8]; };
-struct pointer_attributes { int type, device; void *device_address, *host_address; int managed; unsigned flags; };
-struct function_attributes {
-    int binary_version, cache_mode; size_t const_bytes, local_bytes;
-    int max_dynamic_lds, max_threads, registers, carveout, ptx_version; size_t shared_bytes;
-};
-struct stream;
-struct event;
-struct graph;
-struct node;
-struct pool;
-struct backing;
-struct backing_properties;
-struct work;
-struct origin;
-struct pool_properties;
-struct access;
-struct fat_binary;
-struct kernel;
-struct module;
-struct library;
-struct array;
-struct driver_rows; /* transfers.h */
-struct peer_box;
-struct batch_box;
-struct user_object;
-struct capture;
-union attribute_value; /* graph.h */
-struct driver_copy;
-struct allocate_params;
-struct semaphore_params;
-struct batch_params;
-typedef struct stream *stream_t; /* handles: handles.h */
-typedef struct event *event_t;
-typedef struct graph *graph_t, *exec_t;
-typedef struct node *node_t;
-typedef struct module *module_t;
-typedef struct kernel *kernel_t;
-typedef struct pool *pool_t;
-typedef struct library *library_t;
-typedef struct array *array_t;
-typedef struct backing *backing_t; /* hipMemGenericAllocationHandle_t */
-typedef void (*stream_callback)(stream_t stream, hipError_t status, void *data);
-struct nodes { struct node **at; size_t count, room; };
-struct launch_params { struct dim3 block; void **extra, *function; struct dim3 grid; void **args; unsigned lds_bytes; };
-struct fill_params { void *to; unsigned element; size_t height, pitch; unsigned value; size_t width; };
-struct call_params { void (*function)(void *); void *data; };
-struct node_params { int type, reserved[3]; char content[232]; };
-struct instantiate_params { struct node *bad; unsigned long long flags; int result; stream_t upload; };
-struct launch_attribute { int id; char padding[4]; union { char room[64]; int cooperative; } value; };
-enum { ATTRIBUTE_COOPERATIVE = 2 }; /* hipLaunchAttributeID */
-struct launch_config {
-    struct dim3 grid, block; size_t lds_bytes; stream_t stream; struct launch_attribute *attributes; unsigned attribute_count;
-};
-struct function_launch { void *function; struct dim3 grid, block; void **args; size_t lds_bytes; stream_t stream; };
-struct module_launch { kernel_t kernel; struct dim3 grid, block; unsigned lds_bytes; stream_t stream; void **args; };
-struct driver_launch_config {
-    unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, lds_bytes; stream_t stream;
-    struct launch_attribute *attributes; unsigned attribute_count;
-};
-static inline bool is_cooperative(const struct launch_attribute *attributes, unsigned count)
-{
-    bool found = false;
-    for (unsigned i = 0; i < count && attributes; i++)
-        found |= attributes[i].id == ATTRIBUTE_COOPERATIVE && attributes[i].value.cooperative;
-    return found;
-}
-/* hipModuleLaunchKernel's `extra`: a buffer, its size and an end, in this order. */
-#define LAUNCH_BUFFER ((void *)1)
-#define LAUNCH_BUFFER_BYTES ((void *)2)
-#define LAUNCH_END ((void *)3)
-enum { STREAM_LEGACY = 1, STREAM_PER_THREAD = 2 }; /* hipStreamLegacy, hipStreamPerThread */
-enum { EVENT_EXTERNAL = 1 }; /* hipEventRecordExternal, hipEventWaitExternal: also in a graph */
-
-struct memory_operation { int kind; void *address; uint64_t value; unsigned flags; void *alias; uint64_t padding; };
 
 #define API __attribute__((visibility("default")))
 #ifndef LUTHIER_OUTSIDE
@@ -244,7 +151,7 @@ hipError_t shared_event_wait_for(struct shared_event *event, struct stream *stre
 uintptr_t pinned_device(const void *address, uintptr_t *start); /* its address on the device, or 0; of the range too */
 void pinned_after_fork(void);
 
-/* pools.c: memory that is kept to be given again. */
+/* kept.c: memory that pools keep to be given again. */
 void pool_take_back(struct allocation memory, struct work *freed); /* takes the reference: what has to be done before */
 void pools_settle(void);                   /* streams were waited for: what is above thresholds goes back to the device */
 bool pools_give_back(void);                /* all that can be spared; whether there was anything */
@@ -325,19 +232,21 @@ hipError_t perform_and_wait(stream_t stream, struct operation *operation);
 /* arrays.c */
 void arrays_after_fork(void);
 
-/* launches.c */
+/* prepared_launches.c */
 struct launch {
     struct kernel *kernel; struct dim3 grid, block; size_t lds_bytes; void **args, **extra; bool cooperative;
     uint32_t number, count; /* of the grids of one launch on several devices; else 0 */
     const void *function;   /* what the program calls the kernel; NULL: by its handle */
 };
 hipError_t launch_prepare(const struct launch *launch, struct operation *operation);
+
+/* launches.c */
 hipError_t launch_on(stream_t stream, const struct launch *launch);
 
 /* occupancy.c: work-groups of one compute unit. */
 hipError_t occupancy(struct kernel *kernel, int block_size, size_t lds_bytes, int *blocks);
 
-/* order.c: what comes after what; called under work.c's lock. */
+/* order.c: what comes after what; called under the lock of all works. */
 enum { DETOURS = 5 }; /* streams through which that is followed */
 void order_note(struct stream *stream, uint64_t at, const struct stream *other, uint64_t number);
 void order_forget(struct stream *stream, const struct stream *other);
@@ -377,7 +286,7 @@ struct stream {
     struct nodes tails;      /* of what is recorded: the next node comes after these */
     uint32_t *mask, mask_words; /* of compute units; NULL: all */
     int policy;              /* how programs wait for it, if they said so */
-    /* The rest is work.c's. */
+    /* The rest is steps.c's, drivers.c's and work.c's. */
     pthread_mutex_t turn;     /* of those who put something on it; taken before the lock of all works */
     struct stream *next, *next_waiting;
     struct work *first, *end; /* what has not passed */
@@ -398,7 +307,7 @@ int stream_device(stream_t handle);        /* the current one if it is none */
 void streams_reset(int device);            /* destroy those that programs have made */
 bool default_stream_of_thread(bool on);    /* what NULL means here from now on; gives what it meant */
 
-/* events.c */
+/* recorded.c */
 hipError_t event_wait_for(struct stream *stream, event_t event);
 hipError_t event_record_on(struct stream *stream, event_t event); /* also while it is captured */
 
@@ -413,7 +322,7 @@ bool graph_memory_free(void *address, struct stream *stream, hipError_t *error);
 bool reservations_settle(void); /* what nobody uses goes back to the device; whether there was anything */
 void reservations_after_fork(void);
 
-/* capture.c: what is put on a stream that is captured becomes a node. */
+/* captures.c: what is put on a stream that is captured becomes a node. */
 hipError_t capture_operation(struct stream *stream, struct operation *operation); /* takes what it holds */
 hipError_t capture_graph(struct stream *stream, const struct graph *executable);
 hipError_t capture_event(struct stream *stream, event_t event, bool waits); /* else it is recorded */
@@ -428,7 +337,7 @@ hipError_t capture_forbids_asking(const struct stream *stream); /* whether it is
 hipError_t capture_forbids_waiting(void);  /* for all streams */
 hipError_t check_unsafe(void);             /* words of functions.txt */
 hipError_t check_legacy(void);
-hipError_t check_recorded(stream_t stream);
+hipError_t check_recorded(stream_t stream); /* capture.c */
 hipError_t check_images(void);             /* textures.c: does this device have images? */
 
 #endif

@@ -90,8 +90,6 @@ hipError_t hipMemGetInfo(size_t *free_bytes, size_t *total_bytes)
     return hipSuccess;
 }
 
-
-
 void memory_reset(int device)
 {
     void **all;

@@ -44,14 +44,14 @@ static hipError_t carry_out(const struct node *node, struct stream *stream)
     return error;
 }
 
-const struct node_kind BATCH_KIND = {"BATCH_MEM_OP", "rectangle", .copy = copy, .discard = discard, .carry_out = carry_out};
+const struct node_kind BATCH_KIND = {NODE_BATCH, "BATCH_MEM_OP", "rectangle", .copy = copy, .discard = discard, .carry_out = carry_out};
 
 hipError_t hipGraphAddBatchMemOpNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
                                      const struct batch_params *params)
 {
     struct content content;
     hipError_t error = prepare(params, &content);
-    return node_add(node, graph, before, count, NODE_BATCH, error, &content);
+    return node_add(node, graph, before, count, &BATCH_KIND, error, &content);
 }
 
 hipError_t hipGraphBatchMemOpNodeGetParams(struct node *node, struct batch_params *params)
@@ -66,14 +66,14 @@ hipError_t hipGraphBatchMemOpNodeSetParams(struct node *node, const struct batch
 {
     struct content content;
     hipError_t error = prepare(params, &content);
-    return node_set(node, NODE_BATCH, error, &content);
+    return node_set(node, &BATCH_KIND, error, &content);
 }
 
 hipError_t hipGraphExecBatchMemOpNodeSetParams(struct graph *executable, struct node *node, const struct batch_params *params)
 {
     struct content content;
     hipError_t error = prepare(params, &content);
-    return exec_set(executable, node, NODE_BATCH, error, &content);
+    return exec_set(executable, node, &BATCH_KIND, error, &content);
 }
 
 /* External semaphores. */
@@ -84,31 +84,31 @@ static hipError_t refuse(const struct node *node, struct stream *stream)
     return node->content.semaphores.count ? hipErrorInvalidValue : hipSuccess;
 }
 
-const struct node_kind SIGNAL_KIND = {"EXTERNAL_SEMAPHORE_SIGNAL", "rectangle", .carry_out = refuse};
-const struct node_kind WAIT_SEMAPHORES_KIND = {"EXTERNAL_SEMAPHORE_WAIT", "rectangle", .carry_out = refuse};
+const struct node_kind SIGNAL_KIND = {NODE_SIGNAL_SEMAPHORES, "EXTERNAL_SEMAPHORE_SIGNAL", "rectangle", .carry_out = refuse};
+const struct node_kind WAIT_SEMAPHORES_KIND = {NODE_WAIT_SEMAPHORES, "EXTERNAL_SEMAPHORE_WAIT", "rectangle", .carry_out = refuse};
 
-#define SEMAPHORE_NODES(type, add, get, set, set_in_executable)                                                            \
+#define SEMAPHORE_NODES(own, add, get, set, set_in_executable)                                                             \
     hipError_t add(struct node **node, struct graph *graph, struct node *const *before, size_t count,                      \
                    const struct semaphore_params *params)                                                                  \
     {                                                                                                                      \
-        return node_add(node, graph, before, count, type, hipSuccess, &(struct content){.semaphores = *params});           \
+        return node_add(node, graph, before, count, &own, hipSuccess, &(struct content){.semaphores = *params});           \
     }                                                                                                                      \
     hipError_t get(struct node *node, struct semaphore_params *params)                                                     \
     {                                                                                                                      \
-        if (!is_of(node, type))                                                                                            \
+        if (node->kind != &own)                                                                                            \
             return hipErrorInvalidValue;                                                                                   \
         *params = node->content.semaphores;                                                                                \
         return hipSuccess;                                                                                                 \
     }                                                                                                                      \
     hipError_t set(struct node *node, const struct semaphore_params *params)                                               \
     {                                                                                                                      \
-        return node_set(node, type, hipSuccess, &(struct content){.semaphores = *params});                                 \
+        return node_set(node, &own, hipSuccess, &(struct content){.semaphores = *params});                                 \
     }                                                                                                                      \
     hipError_t set_in_executable(struct graph *executable, struct node *node, const struct semaphore_params *params)       \
     {                                                                                                                      \
-        return exec_set(executable, node, type, hipSuccess, &(struct content){.semaphores = *params});                     \
+        return exec_set(executable, node, &own, hipSuccess, &(struct content){.semaphores = *params});                     \
     }
-SEMAPHORE_NODES(NODE_SIGNAL_SEMAPHORES, hipGraphAddExternalSemaphoresSignalNode, hipGraphExternalSemaphoresSignalNodeGetParams,
+SEMAPHORE_NODES(SIGNAL_KIND, hipGraphAddExternalSemaphoresSignalNode, hipGraphExternalSemaphoresSignalNodeGetParams,
                 hipGraphExternalSemaphoresSignalNodeSetParams, hipGraphExecExternalSemaphoresSignalNodeSetParams)
-SEMAPHORE_NODES(NODE_WAIT_SEMAPHORES, hipGraphAddExternalSemaphoresWaitNode, hipGraphExternalSemaphoresWaitNodeGetParams,
+SEMAPHORE_NODES(WAIT_SEMAPHORES_KIND, hipGraphAddExternalSemaphoresWaitNode, hipGraphExternalSemaphoresWaitNodeGetParams,
                 hipGraphExternalSemaphoresWaitNodeSetParams, hipGraphExecExternalSemaphoresWaitNodeSetParams)

@@ -61,7 +61,7 @@ static void describe(FILE *out, const struct content *content, unsigned flags)
                 copy->to_pitch, copy->width, copy->height, copy->depth);
 }
 
-const struct node_kind COPY_KIND = {"MEMCPY", "trapezium", true, 16, prepare_block, .fits = fits, .carry_out = node_put_operation,
+const struct node_kind COPY_KIND = {NODE_COPY, "MEMCPY", "trapezium", true, 16, prepare_block, .fits = fits, .carry_out = node_put_operation,
                                     .describe = describe};
 
 /* Blocks. */
@@ -71,7 +71,7 @@ hipError_t hipGraphAddMemcpyNode(struct node **node, struct graph *graph, struct
 {
     struct content content;
     hipError_t error = prepare_block((void *)params, &content);
-    return node_add(node, graph, before, count, NODE_COPY, error, &content);
+    return node_add(node, graph, before, count, &COPY_KIND, error, &content);
 }
 
 hipError_t hipGraphMemcpyNodeGetParams(struct node *node, struct copy3d *params)
@@ -86,14 +86,14 @@ hipError_t hipGraphMemcpyNodeSetParams(struct node *node, const struct copy3d *p
 {
     struct content content;
     hipError_t error = prepare_block((void *)params, &content);
-    return node_set(node, NODE_COPY, error, &content);
+    return node_set(node, &COPY_KIND, error, &content);
 }
 
 hipError_t hipGraphExecMemcpyNodeSetParams(struct graph *executable, struct node *node, const struct copy3d *params)
 {
     struct content content;
     hipError_t error = prepare_block((void *)params, &content);
-    return exec_set(executable, node, NODE_COPY, error, &content);
+    return exec_set(executable, node, &COPY_KIND, error, &content);
 }
 
 /* Lines. */
@@ -103,14 +103,14 @@ hipError_t hipGraphAddMemcpyNode1D(struct node **node, struct graph *graph, stru
 {
     struct content content;
     hipError_t error = prepare_line(to, from, bytes, kind, &content);
-    return node_add(node, graph, before, count, NODE_COPY, error, &content);
+    return node_add(node, graph, before, count, &COPY_KIND, error, &content);
 }
 
 hipError_t hipGraphMemcpyNodeSetParams1D(struct node *node, void *to, const void *from, size_t bytes, int kind)
 {
     struct content content;
     hipError_t error = to == from ? hipErrorInvalidValue : prepare_line(to, from, bytes, kind, &content);
-    return node_set(node, NODE_COPY, error, &content);
+    return node_set(node, &COPY_KIND, error, &content);
 }
 
 hipError_t hipGraphExecMemcpyNodeSetParams1D(struct graph *executable, struct node *node, void *to, const void *from,
@@ -118,7 +118,7 @@ hipError_t hipGraphExecMemcpyNodeSetParams1D(struct graph *executable, struct no
 {
     struct content content;
     hipError_t error = to == from ? hipErrorInvalidValue : prepare_line(to, from, bytes, kind, &content);
-    return exec_set(executable, node, NODE_COPY, error, &content);
+    return exec_set(executable, node, &COPY_KIND, error, &content);
 }
 
 /* Symbols: variables of the current device. */
@@ -151,7 +151,7 @@ hipError_t hipGraphAddMemcpyNodeToSymbol(struct node **node, struct graph *graph
 {
     struct content content;
     hipError_t error = prepare_symbol(symbol, NULL, from, bytes, offset, kind, &content);
-    return node_add(node, graph, before, count, NODE_COPY, error, &content);
+    return node_add(node, graph, before, count, &COPY_KIND, error, &content);
 }
 
 hipError_t hipGraphAddMemcpyNodeFromSymbol(struct node **node, struct graph *graph, struct node *const *before, size_t count,
@@ -159,7 +159,7 @@ hipError_t hipGraphAddMemcpyNodeFromSymbol(struct node **node, struct graph *gra
 {
     struct content content;
     hipError_t error = prepare_symbol(symbol, to, NULL, bytes, offset, kind, &content);
-    return node_add(node, graph, before, count, NODE_COPY, error, &content);
+    return node_add(node, graph, before, count, &COPY_KIND, error, &content);
 }
 
 static hipError_t prepare_to(const void *symbol, const void *from, size_t bytes, size_t offset, int kind, struct content *content)
@@ -179,7 +179,7 @@ hipError_t hipGraphMemcpyNodeSetParamsToSymbol(struct node *node, const void *sy
 {
     struct content content;
     hipError_t error = prepare_to(symbol, from, bytes, offset, kind, &content);
-    return node_set(node, NODE_COPY, error, &content);
+    return node_set(node, &COPY_KIND, error, &content);
 }
 
 hipError_t hipGraphMemcpyNodeSetParamsFromSymbol(struct node *node, void *to, const void *symbol, size_t bytes,
@@ -187,7 +187,7 @@ hipError_t hipGraphMemcpyNodeSetParamsFromSymbol(struct node *node, void *to, co
 {
     struct content content;
     hipError_t error = prepare_from(to, symbol, bytes, offset, kind, &content);
-    return node_set(node, NODE_COPY, error, &content);
+    return node_set(node, &COPY_KIND, error, &content);
 }
 
 hipError_t hipGraphExecMemcpyNodeSetParamsToSymbol(struct graph *executable, struct node *node, const void *symbol,
@@ -195,7 +195,7 @@ hipError_t hipGraphExecMemcpyNodeSetParamsToSymbol(struct graph *executable, str
 {
     struct content content;
     hipError_t error = prepare_to(symbol, from, bytes, offset, kind, &content);
-    return exec_set(executable, node, NODE_COPY, error, &content);
+    return exec_set(executable, node, &COPY_KIND, error, &content);
 }
 
 hipError_t hipGraphExecMemcpyNodeSetParamsFromSymbol(struct graph *executable, struct node *node, void *to,
@@ -203,7 +203,7 @@ hipError_t hipGraphExecMemcpyNodeSetParamsFromSymbol(struct graph *executable, s
 {
     struct content content;
     hipError_t error = prepare_from(to, symbol, bytes, offset, kind, &content);
-    return exec_set(executable, node, NODE_COPY, error, &content);
+    return exec_set(executable, node, &COPY_KIND, error, &content);
 }
 
 /* The driver's form. */
@@ -223,7 +223,7 @@ hipError_t hipDrvGraphAddMemcpyNode(struct node **node, struct graph *graph, str
     struct content content;
     (void)context;
     hipError_t error = prepare_driver(params, &content);
-    return node_add(node, graph, before, count, NODE_COPY, error, &content);
+    return node_add(node, graph, before, count, &COPY_KIND, error, &content);
 }
 
 hipError_t hipDrvGraphMemcpyNodeGetParams(struct node *node, struct driver_copy *params)
@@ -238,7 +238,7 @@ hipError_t hipDrvGraphMemcpyNodeSetParams(struct node *node, const struct driver
 {
     struct content content;
     hipError_t error = prepare_driver(params, &content);
-    return node_set(node, NODE_COPY, error, &content);
+    return node_set(node, &COPY_KIND, error, &content);
 }
 
 hipError_t hipDrvGraphExecMemcpyNodeSetParams(struct graph *executable, struct node *node, const struct driver_copy *params,
@@ -247,5 +247,5 @@ hipError_t hipDrvGraphExecMemcpyNodeSetParams(struct graph *executable, struct n
     struct content content;
     (void)context;
     hipError_t error = prepare_driver(params, &content);
-    return exec_set(executable, node, NODE_COPY, error, &content);
+    return exec_set(executable, node, &COPY_KIND, error, &content);
 }

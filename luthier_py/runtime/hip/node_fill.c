@@ -35,7 +35,7 @@ static void describe(FILE *out, const struct content *content, unsigned flags)
                 fill->count, fill->height, fill->depth);
 }
 
-const struct node_kind FILL_KIND = {"MEMSET", "invtrapezium", true, 0, prepare, .fits = fits, .carry_out = node_put_operation,
+const struct node_kind FILL_KIND = {NODE_FILL, "MEMSET", "invtrapezium", true, 0, prepare, .fits = fits, .carry_out = node_put_operation,
                                     .describe = describe};
 
 hipError_t hipGraphAddMemsetNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
@@ -43,7 +43,7 @@ hipError_t hipGraphAddMemsetNode(struct node **node, struct graph *graph, struct
 {
     struct content content;
     hipError_t error = prepare((void *)params, &content);
-    return node_add(node, graph, before, count, NODE_FILL, error, &content);
+    return node_add(node, graph, before, count, &FILL_KIND, error, &content);
 }
 
 hipError_t hipDrvGraphAddMemsetNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
@@ -65,14 +65,14 @@ hipError_t hipGraphMemsetNodeSetParams(struct node *node, const struct fill_para
 {
     struct content content;
     hipError_t error = prepare((void *)params, &content);
-    return node_set(node, NODE_FILL, error, &content);
+    return node_set(node, &FILL_KIND, error, &content);
 }
 
 hipError_t hipGraphExecMemsetNodeSetParams(struct graph *executable, struct node *node, const struct fill_params *params)
 {
     struct content content;
     hipError_t error = prepare((void *)params, &content);
-    return exec_set(executable, node, NODE_FILL, error, &content);
+    return exec_set(executable, node, &FILL_KIND, error, &content);
 }
 
 hipError_t hipDrvGraphExecMemsetNodeSetParams(struct graph *executable, struct node *node, const struct fill_params *params,

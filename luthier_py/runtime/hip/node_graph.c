@@ -30,12 +30,12 @@ static hipError_t fits(const struct content *old, const struct content *other)
         return hipErrorUnknown;
     bool same = ordered.count == old->child->nodes.count;
     for (size_t i = 0; same && i < ordered.count; i++)
-        same = ordered.at[i]->type == old->child->nodes.at[i]->type;
+        same = ordered.at[i]->kind == old->child->nodes.at[i]->kind;
     nodes_clear(&ordered);
     return same ? hipSuccess : hipErrorUnknown;
 }
 
-const struct node_kind GRAPH_KIND = {"GRAPH", "rectangle", .prepare = prepare, .copy = copy, .discard = discard, .fits = fits,
+const struct node_kind GRAPH_KIND = {NODE_GRAPH, "GRAPH", "rectangle", .prepare = prepare, .copy = copy, .discard = discard, .fits = fits,
                                      .carry_out = carry_out};
 
 hipError_t hipGraphAddChildGraphNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
@@ -43,7 +43,7 @@ hipError_t hipGraphAddChildGraphNode(struct node **node, struct graph *graph, st
 {
     struct content content;
     hipError_t error = adopt(child, false, &content);
-    return node_add(node, graph, before, count, NODE_GRAPH, error, &content);
+    return node_add(node, graph, before, count, &GRAPH_KIND, error, &content);
 }
 
 hipError_t hipGraphChildGraphNodeGetGraph(struct node *node, struct graph **graph)
@@ -62,5 +62,5 @@ hipError_t hipGraphExecChildGraphNodeSetParams(struct graph *executable, struct 
     if (child == node->graph)
         return hipErrorUnknown;
     hipError_t error = adopt(child, true, &content);
-    return exec_set(executable, node, NODE_GRAPH, error == hipErrorInvalidValue ? hipErrorUnknown : error, &content);
+    return exec_set(executable, node, &GRAPH_KIND, error == hipErrorInvalidValue ? hipErrorUnknown : error, &content);
 }

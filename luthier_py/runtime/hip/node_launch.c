@@ -85,14 +85,14 @@ static void describe(FILE *out, const struct content *content, unsigned flags)
         fprintf(out, "\\nfunction %p", content->operation.launch.function);
 }
 
-const struct node_kind LAUNCH_KIND = {"KERNEL", "octagon", true, 0, prepare, copy, discard, keep, NULL, node_put_operation, describe};
+const struct node_kind LAUNCH_KIND = {NODE_LAUNCH, "KERNEL", "octagon", true, 0, prepare, copy, discard, keep, NULL, node_put_operation, describe};
 
 hipError_t hipGraphAddKernelNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
                                  const struct launch_params *params)
 {
     struct content content;
     hipError_t error = prepare((void *)params, &content);
-    return node_add(node, graph, before, count, NODE_LAUNCH, error, &content);
+    return node_add(node, graph, before, count, &LAUNCH_KIND, error, &content);
 }
 
 hipError_t hipGraphKernelNodeGetParams(struct node *node, struct launch_params *params)
@@ -114,14 +114,14 @@ hipError_t hipGraphKernelNodeSetParams(struct node *node, const struct launch_pa
 {
     struct content content;
     hipError_t error = prepare((void *)params, &content);
-    return node_set(node, NODE_LAUNCH, error, &content);
+    return node_set(node, &LAUNCH_KIND, error, &content);
 }
 
 hipError_t hipGraphExecKernelNodeSetParams(struct graph *executable, struct node *node, const struct launch_params *params)
 {
     struct content content;
     hipError_t error = prepare((void *)params, &content);
-    return exec_set(executable, node, NODE_LAUNCH, error, &content);
+    return exec_set(executable, node, &LAUNCH_KIND, error, &content);
 }
 
 /* Attributes: one of a node, the last that was set. */

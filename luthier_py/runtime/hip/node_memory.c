@@ -124,7 +124,7 @@ static void describe(FILE *out, const struct content *content, unsigned flags)
     fprintf(out, "\\n%p,%zu", content->allocate.params.address, content->allocate.params.bytes);
 }
 
-const struct node_kind ALLOCATE_KIND = {"MEM_ALLOC", "rectangle", false, 0, prepare, copy, discard, NULL, fits, carry_out,
+const struct node_kind ALLOCATE_KIND = {NODE_ALLOCATE, "MEM_ALLOC", "rectangle", false, 0, prepare, copy, discard, NULL, fits, carry_out,
                                         describe};
 
 hipError_t hipGraphAddMemAllocNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
@@ -132,7 +132,7 @@ hipError_t hipGraphAddMemAllocNode(struct node **node, struct graph *graph, stru
 {
     struct content content;
     hipError_t error = allocation_prepare(params, &content);
-    return node_add(node, graph, before, count, NODE_ALLOCATE, error, &content);
+    return node_add(node, graph, before, count, &ALLOCATE_KIND, error, &content);
 }
 
 hipError_t hipGraphMemAllocNodeGetParams(struct node *node, struct allocate_params *params)
@@ -186,7 +186,7 @@ static void describe_free(FILE *out, const struct content *content, unsigned fla
     fprintf(out, "\\n%p", content->free.address);
 }
 
-const struct node_kind FREE_KIND = {"MEM_FREE", "rectangle", false, 0, prepare_free, copy_free, discard_free, NULL, fits_free,
+const struct node_kind FREE_KIND = {NODE_FREE, "MEM_FREE", "rectangle", false, 0, prepare_free, copy_free, discard_free, NULL, fits_free,
                                     carry_out_free, describe_free};
 
 hipError_t hipGraphAddMemFreeNode(struct node **node, struct graph *graph, struct node *const *before, size_t count, void *address)
@@ -197,7 +197,7 @@ hipError_t hipGraphAddMemFreeNode(struct node **node, struct graph *graph, struc
     if (!nodes_are_of(before, count, graph)) /* before the address has its node */
         return hipErrorInvalidValue;
     hipError_t error = release_prepare(address, &content);
-    return node_add(node, graph, before, count, NODE_FREE, error, &content);
+    return node_add(node, graph, before, count, &FREE_KIND, error, &content);
 }
 
 hipError_t hipDrvGraphAddMemFreeNode(struct node **node, struct graph *graph, struct node *const *before, size_t count, void *address)
@@ -217,7 +217,7 @@ hipError_t hipGraphMemFreeNodeGetParams(struct node *node, void *address)
 
 static struct reservation *of(const struct node *node)
 {
-    return node->type == NODE_ALLOCATE ? node->content.allocate.memory : node->type == NODE_FREE ? node->content.free.memory : NULL;
+    return is_of(node, NODE_ALLOCATE) ? node->content.allocate.memory : is_of(node, NODE_FREE) ? node->content.free.memory : NULL;
 }
 
 bool graph_has_memory(const struct graph *graph)
@@ -230,7 +230,7 @@ bool graph_has_memory(const struct graph *graph)
 
 static unsigned *executables_of(const struct node *node)
 {
-    return node->type == NODE_ALLOCATE ? &of(node)->makers : &of(node)->freers;
+    return is_of(node, NODE_ALLOCATE) ? &of(node)->makers : &of(node)->freers;
 }
 
 hipError_t memory_instantiated(const struct graph *executable)
@@ -259,7 +259,7 @@ hipError_t memory_nodes_start(const struct graph *executable)
     pthread_mutex_lock(&reserving);
     for (size_t i = 0; i < executable->nodes.count && !error; i++) {
         const struct node *node = executable->nodes.at[i];
-        if (node->type == NODE_ALLOCATE && of(node)->live)
+        if (is_of(node, NODE_ALLOCATE) && of(node)->live)
             error = executable->flags & FLAG_AUTO_FREE ? reservation_become(of(node), false) : hipErrorInvalidValue;
     }
     pthread_mutex_unlock(&reserving);

@@ -81,16 +81,16 @@ bool nodes_unlink(struct node *from, struct node *to)
 
 /* Nodes. */
 
-void content_discard(enum node_type type, struct content *content)
+void content_discard(const struct node_kind *kind, struct content *content)
 {
-    if (kind_of(type)->discard)
-        kind_of(type)->discard(content);
+    if (kind->discard)
+        kind->discard(content);
     operation_discard(&content->operation);
 }
 
 static void discard(struct node *node)
 {
-    content_discard(node->type, &node->content);
+    content_discard(node->kind, &node->content);
     nodes_clear(&node->before);
     nodes_clear(&node->after);
     handle_remove(node, HANDLE_NODE);
@@ -107,15 +107,15 @@ void node_destroy(struct node *node)
     discard(node);
 }
 
-hipError_t graph_add(struct graph *graph, enum node_type type, struct content *content, struct node *const *before,
+hipError_t graph_add(struct graph *graph, const struct node_kind *kind, struct content *content, struct node *const *before,
                      size_t count, struct node **result)
 {
     struct node *node = calloc(1, sizeof *node);
     if (!node) {
-        content_discard(type, content);
+        content_discard(kind, content);
         return hipErrorOutOfMemory;
     }
-    *node = (struct node){.id = next_id++, .type = type, .graph = graph, .content = *content};
+    *node = (struct node){.id = next_id++, .kind = kind, .graph = graph, .content = *content};
     hipError_t error = append(&graph->nodes, node);
     if (error) {
         discard(node);
@@ -132,41 +132,42 @@ hipError_t graph_add(struct graph *graph, enum node_type type, struct content *c
     return error;
 }
 
-hipError_t node_add(struct node **node, struct graph *graph, struct node *const *before, size_t count, enum node_type type,
-                    hipError_t error, struct content *content)
+hipError_t node_add(struct node **node, struct graph *graph, struct node *const *before, size_t count,
+                    const struct node_kind *kind, hipError_t error, struct content *content)
 {
     if (error)
         return error;
     if (nodes_are_of(before, count, graph))
-        return graph_add(graph, type, content, before, count, node);
-    content_discard(type, content);
+        return graph_add(graph, kind, content, before, count, node);
+    content_discard(kind, content);
     return hipErrorInvalidValue;
 }
 
-hipError_t node_set(struct node *node, enum node_type type, hipError_t error, struct content *content)
+hipError_t node_set(struct node *node, const struct node_kind *kind, hipError_t error, struct content *content)
 {
     if (error)
         return error;
-    if (node->type != type) {
-        content_discard(type, content);
+    if (node->kind != kind) {
+        content_discard(kind, content);
         return hipErrorInvalidValue;
     }
-    if (kind_of(type)->keep)
-        kind_of(type)->keep(content, &node->content);
-    content_discard(type, &node->content);
+    if (kind->keep)
+        kind->keep(content, &node->content);
+    content_discard(kind, &node->content);
     node->content = *content;
     return hipSuccess;
 }
 
-hipError_t exec_set(struct graph *executable, struct node *node, enum node_type type, hipError_t error, struct content *content)
+hipError_t exec_set(struct graph *executable, struct node *node, const struct node_kind *kind, hipError_t error,
+                    struct content *content)
 {
     if (error)
         return error;
-    struct node *own = node->type == type ? node_in(executable, node) : NULL;
-    error = !own ? hipErrorInvalidValue : kind_of(type)->fits ? kind_of(type)->fits(&own->content, content) : hipSuccess;
+    struct node *own = node->kind == kind ? node_in(executable, node) : NULL;
+    error = !own ? hipErrorInvalidValue : kind->fits ? kind->fits(&own->content, content) : hipSuccess;
     if (!error)
-        return node_set(own, type, hipSuccess, content);
-    content_discard(type, content);
+        return node_set(own, kind, hipSuccess, content);
+    content_discard(kind, content);
     return error;
 }
 
@@ -229,13 +230,13 @@ static hipError_t node_copy(struct graph *graph, struct node *node)
 {
     struct content content = node->content;
     hipError_t error = operation_copy(&content.operation, &node->content.operation);
-    if (!error && kind_of(node->type)->copy)
-        error = kind_of(node->type)->copy(&content, &node->content, graph->ready);
+    if (!error && node->kind->copy)
+        error = node->kind->copy(&content, &node->content, graph->ready);
     if (error) {
         operation_discard(&content.operation);
         return error;
     }
-    error = graph_add(graph, node->type, &content, NULL, 0, &node->copy);
+    error = graph_add(graph, node->kind, &content, NULL, 0, &node->copy);
     if (error)
         return error;
     node->copy->origin = node->id;

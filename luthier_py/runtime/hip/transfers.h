@@ -33,18 +33,20 @@ struct box { struct place to, from; struct extent extent; }; /* width in bytes *
 
 /* boxes.c */
 hipError_t box_prepare(const struct box *box, struct operation *operation);
-hipError_t box_copy(const struct box *box, bool wait, stream_t stream);
-hipError_t copy_perform(struct operation *operation, bool wait, stream_t stream);
 hipError_t array_holds(const struct array *array, struct position at, struct extent extent); /* x and width in bytes */
 bool is_pageable(const void *address);
 bool is_on_device(const void *address);
 
-/* transfers.c: whether a kind says that one side is the device's. */
-bool to_device(int kind);
-bool from_device(int kind);
+/* transfers.c */
+hipError_t copy_perform(struct operation *operation, bool wait, stream_t stream);
+hipError_t box_copy(const struct box *box, bool wait, stream_t stream);
 hipError_t copy3d(const struct copy3d *all, bool wait, stream_t stream);
 
-/* boxes.c, transfers.c, fills.c: checked operations; with nothing to do they are OPERATION_NOTHING. */
+/* prepared_copies.c: whether a kind says that one side is the device's. */
+bool to_device(int kind);
+bool from_device(int kind);
+
+/* boxes.c, prepared_copies.c, prepared_fills.c: checked operations; with nothing to do they are OPERATION_NOTHING. */
 hipError_t copy_prepare(const struct transfer *copy, struct operation *operation);
 hipError_t line_prepare(void *to, const void *from, size_t bytes, int kind, struct operation *operation);
 hipError_t copy3d_prepare(const struct copy3d *all, struct operation *operation);
@@ -75,7 +77,7 @@ struct batch_place { /* hipMemcpy3DOperand */
 };
 struct batch_box { struct batch_place from, to; struct extent extent; int order; unsigned flags; };
 
-/* driver_copies.c */
+/* prepared_driver_copies.c */
 void driver_copy_read(const void *given, struct driver_copy *copy); /* of a HIP_MEMCPY3D, whose layout depends on the ABI */
 hipError_t driver_copy_prepare(const struct driver_copy *copy, struct operation *operation);
 
