@@ -44,7 +44,8 @@ static hipError_t carry_out(const struct node *node, struct stream *stream)
     return error;
 }
 
-const struct node_kind BATCH_KIND = {NODE_BATCH, "BATCH_MEM_OP", "rectangle", .copy = copy, .discard = discard, .carry_out = carry_out};
+const struct node_kind BATCH_KIND = {NODE_BATCH, "BATCH_MEM_OP", "rectangle", .copy = copy, .discard = discard,
+                                     .carry_out = carry_out};
 
 hipError_t hipGraphAddBatchMemOpNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
                                      const struct batch_params *params)

@@ -17,7 +17,8 @@ static void describe_call(FILE *out, const struct content *content, unsigned fla
         fprintf(out, "\\n%p(%p)", (void *)content->operation.call.function, content->operation.call.data);
 }
 
-const struct node_kind CALL_KIND = {NODE_CALL, "HOST", "rectangle", .prepare = prepare_call, .carry_out = node_put_operation, .describe = describe_call};
+const struct node_kind CALL_KIND = {NODE_CALL, "HOST", "rectangle", .prepare = prepare_call, .carry_out = node_put_operation,
+                                    .describe = describe_call};
 
 hipError_t hipGraphAddHostNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
                                const struct call_params *params)

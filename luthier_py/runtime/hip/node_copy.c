@@ -61,8 +61,8 @@ static void describe(FILE *out, const struct content *content, unsigned flags)
                 copy->to_pitch, copy->width, copy->height, copy->depth);
 }
 
-const struct node_kind COPY_KIND = {NODE_COPY, "MEMCPY", "trapezium", true, 16, prepare_block, .fits = fits, .carry_out = node_put_operation,
-                                    .describe = describe};
+const struct node_kind COPY_KIND = {NODE_COPY, "MEMCPY", "trapezium", true, 16, prepare_block, .fits = fits,
+                                    .carry_out = node_put_operation, .describe = describe};
 
 /* Blocks. */
 

@@ -35,8 +35,8 @@ static void describe(FILE *out, const struct content *content, unsigned flags)
                 fill->count, fill->height, fill->depth);
 }
 
-const struct node_kind FILL_KIND = {NODE_FILL, "MEMSET", "invtrapezium", true, 0, prepare, .fits = fits, .carry_out = node_put_operation,
-                                    .describe = describe};
+const struct node_kind FILL_KIND = {NODE_FILL, "MEMSET", "invtrapezium", true, 0, prepare, .fits = fits,
+                                    .carry_out = node_put_operation, .describe = describe};
 
 hipError_t hipGraphAddMemsetNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
                                  const struct fill_params *params)

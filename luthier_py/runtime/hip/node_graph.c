@@ -35,8 +35,8 @@ static hipError_t fits(const struct content *old, const struct content *other)
     return same ? hipSuccess : hipErrorUnknown;
 }
 
-const struct node_kind GRAPH_KIND = {NODE_GRAPH, "GRAPH", "rectangle", .prepare = prepare, .copy = copy, .discard = discard, .fits = fits,
-                                     .carry_out = carry_out};
+const struct node_kind GRAPH_KIND = {NODE_GRAPH, "GRAPH", "rectangle", .prepare = prepare, .copy = copy, .discard = discard,
+                                     .fits = fits, .carry_out = carry_out};
 
 hipError_t hipGraphAddChildGraphNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
                                      struct graph *child)

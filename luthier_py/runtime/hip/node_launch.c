@@ -85,7 +85,8 @@ static void describe(FILE *out, const struct content *content, unsigned flags)
         fprintf(out, "\\nfunction %p", content->operation.launch.function);
 }
 
-const struct node_kind LAUNCH_KIND = {NODE_LAUNCH, "KERNEL", "octagon", true, 0, prepare, copy, discard, keep, NULL, node_put_operation, describe};
+const struct node_kind LAUNCH_KIND = {NODE_LAUNCH, "KERNEL", "octagon", true, 0, prepare, copy, discard, keep,
+                                      NULL, node_put_operation, describe};
 
 hipError_t hipGraphAddKernelNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
                                  const struct launch_params *params)

@@ -124,8 +124,8 @@ static void describe(FILE *out, const struct content *content, unsigned flags)
     fprintf(out, "\\n%p,%zu", content->allocate.params.address, content->allocate.params.bytes);
 }
 
-const struct node_kind ALLOCATE_KIND = {NODE_ALLOCATE, "MEM_ALLOC", "rectangle", false, 0, prepare, copy, discard, NULL, fits, carry_out,
-                                        describe};
+const struct node_kind ALLOCATE_KIND = {NODE_ALLOCATE, "MEM_ALLOC", "rectangle", false, 0, prepare, copy, discard, NULL, fits,
+                                        carry_out, describe};
 
 hipError_t hipGraphAddMemAllocNode(struct node **node, struct graph *graph, struct node *const *before, size_t count,
                                    struct allocate_params *params)
@@ -186,8 +186,8 @@ static void describe_free(FILE *out, const struct content *content, unsigned fla
     fprintf(out, "\\n%p", content->free.address);
 }
 
-const struct node_kind FREE_KIND = {NODE_FREE, "MEM_FREE", "rectangle", false, 0, prepare_free, copy_free, discard_free, NULL, fits_free,
-                                    carry_out_free, describe_free};
+const struct node_kind FREE_KIND = {NODE_FREE, "MEM_FREE", "rectangle", false, 0, prepare_free, copy_free, discard_free, NULL,
+                                    fits_free, carry_out_free, describe_free};
 
 hipError_t hipGraphAddMemFreeNode(struct node **node, struct graph *graph, struct node *const *before, size_t count, void *address)
 {

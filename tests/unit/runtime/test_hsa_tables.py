@@ -1,4 +1,4 @@
-"""Places of functions in ROCr's tables (runtime/hsa/hsa.h, loaded.c) against each release's hsa_api_trace.h."""
+"""Places of functions in ROCr's tables (runtime/hsa/hsa.h, rocr.c) against each release's hsa_api_trace.h."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def ours(macro: str) -> dict[str, int]:
 
 
 def grown() -> tuple[int, int]:
-    at, by = re.findall(r"GROWN_(?:AT|BY) = (\d+)", (HSA / "loaded.c").read_text())
+    at, by = re.findall(r"GROWN_(?:AT|BY) = (\d+)", (HSA / "rocr.c").read_text())
     return int(at), int(by)
 
 
