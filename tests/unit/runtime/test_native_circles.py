@@ -60,7 +60,7 @@ def test_no_file_uses_itself_in_a_circle(room: str, tmp_path: Path, require_tool
     own_hip, others = LIBRARIES[room]
     sources = [*sorted((RUNTIME_ROOT / room).glob("*.c")), *others, *NATIVE, *write_generated(tmp_path, own_hip)]
     rooms = [f"-I{path}" for path in sorted(RUNTIME_ROOT.iterdir()) if path.is_dir()]
-    objects = compile_sources(tmp_path, sources, "-O0", f"-D{hip.ABI}={hip.ABI_MAJORS[-1]}", *rooms)
+    objects = compile_sources(tmp_path, sources, "-O0", "-w", f"-D{hip.ABI}={hip.ABI_MAJORS[-1]}", *rooms)
     found = uses(require_tool("nm"), objects)
     assert len(found) == len(sources) and circles(found) == []
 
