@@ -167,11 +167,15 @@ def estimated(pieces: int, flow: Flow) -> list[float]:
             share = 1 / len(targets) if back in (0, len(targets)) else (
                 _BACK / back if OUTSIDE < b <= a else (1 - _BACK) / (len(targets) - back))
             coming[b].append((a, share))
-    runs = [0.0] * pieces
+    runs = [*[0.0] * pieces, 1.0]  # the last one is OUTSIDE
+    ways = [coming[piece] for piece in range(pieces)]
     for _ in range(_SWEEPS):
-        for piece in range(pieces):
-            runs[piece] = sum(share * (runs[a] if a != OUTSIDE else 1.0) for a, share in coming[piece])
-    return runs
+        for piece, each in enumerate(ways):
+            total = 0.0
+            for a, share in each:
+                total += share * runs[a]
+            runs[piece] = total
+    return runs[:pieces]
 
 
 def going_round(pieces: int, flow: Flow) -> list[bool]:

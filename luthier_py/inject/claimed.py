@@ -14,7 +14,7 @@ from luthier_py.inject.layout import Placed
 from luthier_py.inject.placing import Calls
 from luthier_py.ir import Function
 from luthier_py.isa import Reg
-from luthier_py.jit import Payload, PayloadKey, payload_key
+from luthier_py.jit import Payload, PayloadKey
 from luthier_py.proof.claim import Address, Call, ClonedFunction, Side, Stretch, Value
 from luthier_py.proof.claim import Payload as ClaimedPayload
 from luthier_py.tool import Lanes, Place, Pointer, Variable, WaveVariable
@@ -50,13 +50,13 @@ def _calls(placed: Placed, calls: Calls) -> Iterator[Call]:
         if edit is None or edit.number in begun:
             continue
         begun.add(edit.number)
-        insertion, site = calls.made[edit.number]
+        insertion, site, key = calls.made[edit.number]
         yield Call(
-            calls.numbers[payload_key(insertion)], at, site.instr.pc, SIDES[site.place],
+            calls.numbers[key], at, site.instr.pc, SIDES[site.place],
             tuple(_value(argument, calls.homes) for argument in insertion.runtime_args),
             tuple(calls.homes[to] if isinstance(to, WaveVariable) else to for to in insertion.into),
             _EXEC[insertion.hook.lanes],
-            tuple(hole.filled(insertion.hook, insertion.args) for hole in calls.of(insertion).payload.holes),
+            tuple(hole.filled(insertion.hook, insertion.args) for hole in calls.fragments[key].payload.holes),
         )
 
 

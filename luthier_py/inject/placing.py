@@ -29,18 +29,15 @@ class Calls:
         self.isa, self.sites, self.homes, self.fragments = isa, sites, homes, fragments
         self.items: dict[Place, dict[int, list[Item]]] = {place: defaultdict(list) for place in Place}
         self.numbers = {key: number for number, key in enumerate(fragments)}
-        self.made: list[tuple[Insertion, Site]] = []  # by number
+        self.made: list[tuple[Insertion, Site, PayloadKey]] = []  # by number
         self.patterns: dict[Hashable, list[Pattern]] = defaultdict(list)
 
     def add(self, insertion: Insertion) -> None:
-        fragment = self.of(insertion)
+        key = payload_key(insertion)
+        fragment = self.fragments[key]
         site, items = self.placed(insertion, fragment, self.sites.of(insertion, fragment))
         self.items[site.place][site.instr.pc] += items
-        self.made.append((insertion, site))
-
-    def of(self, insertion: Insertion) -> Fragment:
-        """Its hook's code."""
-        return self.fragments[payload_key(insertion)]
+        self.made.append((insertion, site, key))
 
     def placed(self, insertion: Insertion, fragment: Fragment, sites: Iterable[Site]) -> tuple[Site, list[Item]]:
         """The first site that has registers enough, and the items there; one that needs none that cost waves, if there

@@ -99,13 +99,12 @@ class Possible:
 
     def own(self, isa: InstructionSet, inst: Inst) -> Owed:
         """What ``inst`` itself owes of them."""
-        states, begun = hazards.produced(isa, inst), chains.started(isa, inst)
-        if not (states or begun):
-            return NOTHING
-        return Owed({key: regs & met for key, regs in states.items()
-                     if (met := self.states.get(key[0])) is not None and regs.overlaps(met)},
-                    {key: regs & met for key, regs in begun.items()
-                     if (met := self.chains.get(key[:2])) is not None and regs.overlaps(met)})
+        rows, begun = hazards.rows_of(isa, inst.op)[0], chains.started(isa, inst) if self.chains else {}
+        states = {(row, row.states): regs for row, met in self.states.items()
+                  if row in rows and (regs := row.produced.registers(inst) & met)}
+        links = {key: regs & met for key, regs in begun.items()
+                 if (met := self.chains.get(key[:2])) is not None and regs.overlaps(met)}
+        return Owed(states, links) if states or links else NOTHING
 
     def owed_by(self, isa: InstructionSet, op: OpInfo) -> bool:
         """Whether instructions of ``op`` may owe any of them."""
