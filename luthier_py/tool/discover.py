@@ -19,6 +19,7 @@ from typing import Any
 
 from luthier_py.errors import TOOL_MODULE, Invalid, LuthierError, ToolError, one_line
 from luthier_py.tool.base import Tool
+from luthier_py.tool.origin import importing
 
 GROUP = "luthier_py.tools"
 
@@ -32,7 +33,8 @@ def load_tool(name_or_path: str, options: Mapping[str, Any] | None = None) -> To
     """The tool called so, or the only one of a ``path.py`` or of a package's folder; ``path.py:Class`` chooses among
     several."""
     place = _place(name_or_path)
-    found = _registered(name_or_path) if place is None else _choose(*place)
+    with importing():
+        found = _registered(name_or_path) if place is None else _choose(*place)
     return found(**(options or {}))
 
 

@@ -4,7 +4,8 @@ In: a tool. Out: an Origin. Invariant: two tools whose origins agree record the 
 they ask the outside world (files that they do not declare, the environment, time), which they must say: ``cacheable``.
 
 Sources are the tool's file, all that it has imported beside the standard library, installed packages and this one, and
-what it declares by ``reads``. They are digested when they are first seen, since what is on disk may change later.
+what it declares by ``reads``. They are digested when they have been imported, since what is on disk may change later;
+one that has changed after that began, or lies in an archive, leaves the tool without an origin.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,10 +29,16 @@ from luthier_py.tool.state import Untold, state_of
 
 _OUTPUT = ("LUTHIER_OUTPUT", "LUTHIER_REPORT")  # where results go, which is another place in each run
 _OPTIONS = ("_options", "selection", "given", "_reads")  # attributes that are keyed otherwise
+_MACHINERY = frozenset(  # of modules, which Python sets
+    "__annotations__ __builtins__ __cached__ __conditional_annotations__ __doc__ __file__ __loader__ __name__ "
+    "__package__ __path__ __spec__ __warningregistry__".split())
 _OURS = __name__.partition(".")[0]  # this package, which is keyed as a whole
 _STANDARD = {re.escape(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
 _LIBRARIES = re.compile(f".*/(site|dist)-packages/|({'|'.join(sorted(_STANDARD))})/")
-_digests: WeakKeyDictionary[ModuleType, tuple[str, str]] = WeakKeyDictionary()  # path and digest, by module
+_STARTED = time.time_ns()
+_TICK_NS = 20_000_000  # by which times of files may be late
+_INSTALLED = tuple(sorted({sysconfig.get_path(name) for name in ("purelib", "platlib")}))
+_digests: WeakKeyDictionary[ModuleType, tuple[str, str | None]] = WeakKeyDictionary()  # path and digest, by module
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,34 +64,61 @@ def origin_of(tool: Tool, before: Origin | None = None) -> Origin | None:
     found = {name: module for name, module in list(sys.modules.items()) if _is_own(name, module, package)}
     if not tool.cacheable or not (home in found or package == _OURS):
         return None
-    options = {name: value for name, value in tool.option_values.items() if name not in _OUTPUT}
+    options = {name: bool(value) if name in _OUTPUT else value for name, value in tool.option_values.items()}
+    given = tool.given.difference(_OUTPUT)
     state = {name: value for name, value in vars(tool).items() if name not in _OPTIONS}
     seen = found.keys() if before is None else found.keys() & before.modules
     held = [_globals(found[name]) for name in sorted(seen)]
     try:
-        key = state_of((kind, options, state, *held), found.__contains__)
+        key = state_of((kind, options, given, state, *held), found.__contains__)
     except (Untold, RecursionError):
         return None
-    files = dict(_seen(module) for module in found.values()) | {path: digest(path) for path in tool.declared_files}
-    return Origin(cache_key(home, kind.__qualname__, key), files, frozenset(found))
+    sources = [_seen(module) for module in found.values()]
+    if any(known is None for _, known in sources):  # in an archive
+        return None
+    files = {path: str(known) for path, known in sources} | {path: digest(path) for path in tool.declared_files}
+    return Origin(cache_key(home, kind.__qualname__, key, *_installed()), files, frozenset(found))
+
+
+def _installed() -> Iterator[str]:
+    """What changes when packages are installed, removed or replaced."""
+    for folder in _INSTALLED:
+        with suppress(OSError):
+            yield f"{folder} {os.stat(folder).st_mtime_ns}"
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """Modules that are imported meanwhile are digested at its end."""
+    start, before = time.time_ns(), dict(sys.modules)
+    yield
+    for name, module in list(sys.modules.items()):
+        if module is not before.get(name) and _is_own(name, module, ""):
+            _seen(module, start)
 
 
 def _globals(module: ModuleType) -> dict[str, object]:
-    return {name: value for name, value in vars(module).items() if not name.startswith("__")}
+    return {name: value for name, value in vars(module).items() if name not in _MACHINERY}
 
 
 def digest(path: str) -> str:
-    """Of a file's content and of where it is; without content where it cannot be read."""
-    try:
-        return cache_key(os.path.abspath(path), Path(path).read_bytes())
-    except OSError:
-        return cache_key(os.path.abspath(path))
+    """Of what is in a file, or in all files of a folder, and of where it is; without content where it is not there."""
+    where, parts = os.path.abspath(path), list[bytes]()
+    for file in sorted(Path(where).rglob("*")) if os.path.isdir(where) else (Path(where),):
+        parts.append(os.fsencode(file))
+        with suppress(OSError):
+            parts.append(file.read_bytes())
+            if file.suffix == ".py":  # Python takes what it has compiled while this is the same
+                parts.append(str(int(file.stat().st_mtime)).encode())
+    return cache_key(*parts)
 
 
-def _seen(module: ModuleType) -> tuple[str, str]:
+def _seen(module: ModuleType, since: int = _STARTED) -> tuple[str, str | None]:
+    """A module that was imported ``since`` (ns), and the digest of its source if that is still what was imported."""
     if module not in _digests:
         path = str(module.__file__)
-        _digests[module] = path, digest(path)
+        is_same = os.path.isfile(path) and os.stat(path).st_mtime_ns < since - _TICK_NS
+        _digests[module] = path, digest(path) if is_same else None
     return _digests[module]
 
 

@@ -10,14 +10,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pickle import PickleError
-from types import FunctionType, MemberDescriptorType, ModuleType
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any
 
 from luthier_py.storage import cache_key
 from luthier_py.tool.hook import Device, Hook, namespace
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range)
-_OF_A_CLASS = (FunctionType, classmethod, staticmethod, property, MemberDescriptorType)  # sources, but for closures
+_BY_PYTHON = (MemberDescriptorType, GetSetDescriptorType)  # of classes
+_CODE = (FunctionType, classmethod, staticmethod, property)
 REFUSALS = (TypeError, ValueError, AttributeError, LookupError, RuntimeError, PickleError)  # of objects, to be pickled
 _PROTOCOL = 2  # of pickle: the least that knows slots
 
@@ -62,8 +63,13 @@ class _Writer:
             yield value.__name__
         elif isinstance(value, (Hook, Device)):
             yield value.function
+            yield (value.lanes, value.folded) if isinstance(value, Hook) else ()
         elif isinstance(value, FunctionType):
             yield from self._function(value)
+        elif isinstance(value, (classmethod, staticmethod)):
+            yield value.__func__
+        elif isinstance(value, property):
+            yield from (value.fget, value.fset, value.fdel)
         elif isinstance(value, type):
             yield from self._class(value)
         elif isinstance(value, (set, frozenset)):
@@ -81,12 +87,15 @@ class _Writer:
             yield value.__defaults__
             yield value.__kwdefaults__
             yield {name: seen for name, seen in namespace(value).items() if name in value.__code__.co_freevars}
+            yield value.__dict__
 
     def _class(self, value: type) -> Iterator[object]:
         yield f"{value.__module__}.{value.__qualname__}"
         if self.own(value.__module__):
+            yield value.__bases__
             for name, attribute in vars(value).items():
-                if not name.startswith(("__", "_abc_")) and not isinstance(attribute, _OF_A_CLASS):
+                hidden = name.startswith("_abc_") or name.startswith("__") and not isinstance(attribute, _CODE)
+                if not hidden and not isinstance(attribute, _BY_PYTHON):
                     yield name
                     yield attribute
 
@@ -96,8 +105,9 @@ class _Writer:
             reduced = value.__reduce_ex__(_PROTOCOL)
         except REFUSALS as error:
             raise Untold(f"{value!r:.60}: {error}") from error
-        if isinstance(reduced, str):
+        if isinstance(reduced, str):  # a name, as of what functools.cache makes
             yield reduced
+            yield getattr(value, "__wrapped__", None)
             return
         yield from reduced[:3]
         for items in reduced[3:5]:

@@ -1,8 +1,8 @@
 """What a tool does beside recording edits while it is asked for them: prints, and what it asks the outside world.
 
 In: the time in which it is asked. Out: whether there was anything of that kind. Invariant: what is written reaches the
-streams all the same. Python tells of files that are opened, programs that are started and connections; of clocks and
-the environment it does not.
+streams all the same. Python tells of files that are opened, folders that are listed, modules that are looked for,
+programs that are started and connections; of clocks, the environment and whether a file is there it does not.
 """
 
 from __future__ import annotations
@@ -17,21 +17,27 @@ from typing import Any, TextIO, cast
 
 from luthier_py.storage import cache_folder
 
-_ASKING = frozenset(("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "socket.connect"))
-_CODE = (".py", ".pyc", ".so")  # modules, whose sources are keyed
-_OURS = os.path.dirname(os.path.dirname(__file__)) + os.sep
+_ASKING = frozenset(("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "socket.connect", "sqlite3.connect"))
+_LISTING = frozenset(("os.listdir", "os.scandir"))
+_IMPORTERS = ("_frozen_importlib_external", "importlib._bootstrap_external")  # one module, whose modules are keyed
+_OURS = os.path.dirname(os.path.dirname(__file__))
 
 
 @dataclass(slots=True)
 class Heard:
-    """Mutable. ``opened``: files, but for modules and those of this package."""
+    """Mutable. ``opened``: files and folders, but for those of this package. ``imported``: names of modules."""
 
     silent: bool = True
     opened: set[str] = field(default_factory=set)
+    imported: set[str] = field(default_factory=set)
 
     def nothing_but(self, files: Collection[str]) -> bool:
-        """Whether the tool has asked for these files alone, and was silent."""
-        return self.silent and self.opened <= {os.path.abspath(path) for path in files}
+        """Whether the tool has asked for these files and for modules that are there alone, and was silent."""
+        declared = {os.path.abspath(path) for path in files}
+        sources = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+        return self.silent and self.imported <= sys.modules.keys() and all(
+            path in declared or path in sources or any(path.startswith(f"{folder}{os.sep}") for folder in declared)
+            for path in self.opened)
 
 
 _listeners: list[Heard] = []
@@ -69,15 +75,21 @@ def _hear() -> None:
 
 
 def _audit(event: str, args: tuple[Any, ...]) -> None:
-    if not _listeners or not (event == "open" or event in _ASKING):
+    if not _listeners:
         return
     for heard in _listeners:
-        if event != "open":
+        if event in _ASKING:
             heard.silent = False
-        elif isinstance(args[0], (str, bytes)) and not _is_known(path := os.path.abspath(os.fsdecode(args[0]))):
+        elif event == "import":
+            heard.imported.add(args[0])
+        elif (event == "open" or event in _LISTING) and (path := _named(args[0] or ".")):
             heard.opened.add(path)
 
 
-def _is_known(path: str) -> bool:
-    folder = cache_folder()
-    return path.endswith(_CODE) or path.startswith((_OURS, f"{folder}{os.sep}"))
+def _named(path: object) -> str | None:
+    """The file or folder that somebody asks for, if that is neither Python, looking for modules, nor this package."""
+    if not isinstance(path, (str, bytes)) or sys._getframe(2).f_globals.get("__name__") in _IMPORTERS:
+        return None
+    found = os.path.abspath(os.fsdecode(path))
+    ours = (_OURS, str(cache_folder()))
+    return None if found in ours or found.startswith(tuple(f"{folder}{os.sep}" for folder in ours)) else found

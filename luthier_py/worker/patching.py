@@ -28,7 +28,7 @@ from luthier_py.loader import CodeObject, SegmentFlag, SymbolType, load
 from luthier_py.pipeline import Instrumented, Planned, carry_out, plan
 from luthier_py.storage import Shelf, cache_key
 from luthier_py.tool import Refusal, Tool, Variable
-from luthier_py.tool.origin import origin_of
+from luthier_py.tool.origin import importing, origin_of
 from luthier_py.worker.listening import listening
 from luthier_py.worker.recall import ProgramVariable, Recalled, recall, remember
 
@@ -71,7 +71,7 @@ def patch(code: bytes, tool: Tool, kernel: str, whole: bool = False) -> Copy:
     if known is not None and (made := _kept(known.copy)) is not None:
         seconds = {"cache": time.perf_counter() - start}
         return Copy(made, known.variables, known.program_variables, seconds, True, known.notes)
-    with listening() as heard:
+    with listening() as heard, importing():
         planned = plan(code, tool, "code object", [kernel])
     copy, key = _by_edits(planned, kernel, whole, subject)
     after = origin_of(tool, origin) if origin is not None and heard.nothing_but(tool.declared_files) else None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from luthier_py.tool.origin import origin_of
 from luthier_py.worker import patching
 from luthier_py.worker.patching import Copy, patch
 
+LONG_AGO = 1_700_000_000  # s
 TOOL = """
 import helping
 from luthier_py import Mutator, Option, Tool, Variable, hook, ptr, u64
@@ -23,6 +26,24 @@ from luthier_py.intrinsics import atomic_add
 
 FACTOR = 1
 SEEN = []
+__limit = int(open(__file__.replace("counting.py", "limit.txt")).read())
+
+def marked() -> None:
+    pass
+
+marked.limit = __limit
+
+def limiting(limit):
+    class Limiting:
+        @staticmethod
+        def first():
+            return limit
+        def second(self, limit=limit):
+            return limit
+        @property
+        def third(self):
+            return limit
+    return Limiting
 
 def outer(amount):
     @hook(lanes="one")
@@ -58,14 +79,22 @@ class Author:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self.monkeypatch = folder, monkeypatch
         self.helper(1)
-        (folder / "sites.txt").write_text("1")
+        for name in ("sites.txt", "limit.txt", "data.py"):
+            (folder / name).write_text("1")
 
     def helper(self, step: int) -> None:
-        (self.folder / "helping.py").write_text(f"STEP = {step}\n")
+        self.write("helping.py", f"STEP = {step}\n")
+
+    def write(self, name: str, text: str) -> Path:
+        """A file that has been there for a while, and stays as it is where it has that text."""
+        path = self.folder / name
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+            os.utime(path, (LONG_AGO, LONG_AGO))
+        return path
 
     def tool(self, body: str = "", instrument: str = "pass", notes: str = "None", **options: object) -> Tool:
-        path = self.folder / "counting.py"
-        path.write_text(TOOL.format(body=body, instrument=instrument, notes=notes))
+        path = self.write("counting.py", TOOL.format(body=body, instrument=instrument, notes=notes))
         for name in ("helping", "late"):
             self.monkeypatch.delitem(sys.modules, name, raising=False)
         sys.dont_write_bytecode = True
@@ -141,7 +170,21 @@ def another_closure(author: Author) -> Tool:
     return tool
 
 
+def read_at_import(used: str) -> Change:
+    """What a tool's module has read when it was imported, kept in ``used``."""
+
+    def change(author: Author) -> Tool:
+        author.tool(body=used)  # its module is new, or the next is not
+        (author.folder / "limit.txt").write_text("2")
+        return author.tool(body=used)
+
+    return change
+
+
 CHANGES: dict[str, Change] = {
+    "hidden global": read_at_import(""),
+    "given": lambda author: author.tool(every=1),
+    "whether there is output": lambda author: author.tool(LUTHIER_OUTPUT="results.csv"),
     "source": lambda author: author.tool(instrument="assert m.kernels"),
     "helper": another_helper,
     "option": lambda author: author.tool(every=2),
@@ -183,12 +226,63 @@ def test_files_that_are_declared(author: Author, tmp_path: Path) -> None:
     assert not recalled(made_by(author.tool(**reading)))
 
 
+def test_folders_that_are_declared(author: Author) -> None:
+    folder = author.folder / "sites"
+    folder.mkdir()
+    reading = {"instrument": "assert len(list(self.reads('sites').iterdir())) < 2"}
+    assert not recalled(made_by(author.tool(**reading))) and recalled(made_by(author.tool(**reading)))
+    (folder / "one").write_text("1")
+    assert not recalled(made_by(author.tool(**reading))) and recalled(made_by(author.tool(**reading)))
+    (folder / "one").write_text("2")
+    assert not recalled(made_by(author.tool(**reading)))
+
+
+KEPT = {
+    "attribute of a function": "marked.limit = {}",
+    "closure": "kept = limiting({})",
+    "lanes of a hook": "kept = hook(lanes=('one', 'active')[{} == 1])(marked)",
+    "base": "class Kept((Tool, Variable)[{} == 1]): pass",
+    "default": "def first(self, limit={}): return limit",
+    "cached": "kept = __import__('functools').cache(limiting({}).first)",
+}
+
+
+@pytest.mark.parametrize("kept", KEPT.values(), ids=KEPT.keys())
+def test_what_functions_hold_counts(author: Author, kept: str) -> None:
+    origins = [origin_of(author.tool(body=kept.format(f"int('{limit}')"))) for limit in (1, 2, 2)]
+    keys = [found.key for found in origins if found is not None]
+    assert len(keys) == 3 and keys[0] != keys[1] == keys[2]
+
+
+def test_a_source_that_changed_since_it_was_imported(author: Author) -> None:
+    early, late = author.tool(), author.tool()
+    assert origin_of(early) is not None
+    author.helper(2)
+    assert recalled(made_by(late)) is False and not recalled(made_by(author.tool()))
+    assert origin_of(author.tool(body="open(helping.__file__, 'a').write('#')")) is None
+
+
+def test_names_that_are_no_text(author: Author) -> None:
+    name = os.fsdecode(b"caf\xe9")
+    (author.folder / name).write_text("1")
+    reading = {"instrument": f"self.reads({name!r}).read_text()"}
+    assert not recalled(made_by(author.tool(**reading))) and recalled(made_by(author.tool(**reading)))
+
+
+def test_modules_in_an_archive(author: Author) -> None:
+    with zipfile.ZipFile(author.folder / "lib.zip", "w") as archive:
+        archive.writestr("zipped.py", "STEP = 1\n")
+    author.monkeypatch.syspath_prepend(author.folder / "lib.zip")
+    tool = author.tool(body="import zipped")
+    sys.modules.pop("zipped")
+    assert origin_of(author.tool(body="import zipped")) is None and origin_of(tool) is None
+
+
 def test_a_module_that_is_imported_late(author: Author) -> None:
-    late = author.folder / "late.py"
-    late.write_text("STEP = 1\n")
+    author.write("late.py", "STEP = 1\n")
     importing = {"instrument": "import late"}
     assert not recalled(made_by(author.tool(**importing))) and recalled(made_by(author.tool(**importing)))
-    late.write_text("STEP = 22\n")
+    author.write("late.py", "STEP = 22\n")
     assert not recalled(made_by(author.tool(**importing))) and recalled(made_by(author.tool(**importing)))
 
 
@@ -196,6 +290,11 @@ def test_a_module_that_is_imported_late(author: Author) -> None:
     {"body": "cacheable = False"},
     {"instrument": "print('looking')"},
     {"instrument": "open('sites.txt').read()"},
+    {"instrument": "eval(open('data.py').read())"},
+    {"instrument": "__import__('os').listdir()"},
+    {"instrument": "list(__import__('pathlib').Path('.').glob('*'))"},
+    {"instrument": "__import__('sqlite3').connect(':memory:')"},
+    {"instrument": "try: import not_there\n        except ImportError: pass"},
     {"instrument": "__import__('os').system('true')"},
     {"instrument": "self.functions = len(m.functions())"},
     {"instrument": "SEEN.append(1)"},
