@@ -198,11 +198,23 @@ class Shelf:
 
 def cache_key(*parts: str | bytes) -> str:
     """A name for what depends on ``parts`` and nothing else."""
-    digest = hashlib.sha256()
+    found = hashlib.sha256()
     for part in parts:
-        data = part.encode() if isinstance(part, str) else part
-        digest.update(len(data).to_bytes(8, "little") + data)
-    return digest.hexdigest()
+        data = part.encode(errors="surrogatepass") if isinstance(part, str) else part  # names of files are any bytes
+        found.update(len(data).to_bytes(8, "little") + data)
+    return found.hexdigest()
+
+
+def digest(path: str) -> str:
+    """Of what is in a file, or in all files of a folder, and of where it is; without content where it is not there."""
+    where, parts = os.path.abspath(path), list[bytes]()
+    for file in sorted(Path(where).rglob("*")) if os.path.isdir(where) else (Path(where),):
+        parts.append(os.fsencode(file))
+        with suppress(OSError):
+            parts.append(file.read_bytes())
+            if file.suffix == ".py":  # Python takes what it has compiled while this is the same
+                parts.append(str(int(file.stat().st_mtime)).encode())
+    return cache_key(*parts)
 
 
 def _trim(folder: Path, limit_bytes: int) -> None:

@@ -115,6 +115,9 @@ def instrument(
     target: Annotated[
         str | None, typer.Option("--target", help="of a library with code for several: its target ID, as `info` has it")
     ] = None,
+    kernel: Annotated[
+        str | None, typer.Option("--kernel", help="only this kernel; of a library, in the code object that has it")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write a copy of FILE with instrumented clones of its kernels beside the originals."""
@@ -133,10 +136,11 @@ def instrument(
         if pointless := sorted(loaded.given & {*LAUNCHES, *OUTPUT}):
             what = "is about launches, and this makes none; give it to run or exec"
             raise Invalid(f"option {', '.join(pointless)}: {what}")
-        code = read_code(file, parse_target_id(target) if target else None)
+        code = read_code(file, parse_target_id(target) if target else None, kernel)
         with advising(code, loaded), waiting(not as_json) as bar:
             watch = bar.stage if bar is not None else None
-            made = run_pipeline(code, loaded, str(file), keep_going=keep_going, watch=watch)
+            chosen = None if kernel is None else [kernel]
+            made = run_pipeline(code, loaded, str(file), chosen, keep_going=keep_going, watch=watch)
     path = output or file.with_suffix(f".luthier{file.suffix}")
     write_file(path, made.data)
     facts = instrumented_facts(made, str(path))

@@ -99,15 +99,20 @@ def _loaded(member: Member, name: str, taken: int) -> CodeObject | Broken:
 
 def choose(parts: Iterable[Member | Broken], device: TargetId) -> Member | None:
     """The member that was made most for ``device``, the first of several; None if it runs none of them."""
-    fitting = []
+    return next(iter(closest(parts, device)), None)
+
+
+def closest(parts: Iterable[Member | Broken], device: TargetId) -> list[Member]:
+    """Those that were made most for ``device``."""
+    fitting: dict[tuple[bool, int], list[Member]] = {}
     for part in parts:
         try:
             code = parse_target_id(part.target_name) if isinstance(part, Member) else None
         except Invalid:
             continue  # a processor that is not known is not this one
         if isinstance(part, Member) and code is not None and device.runs(code):
-            fitting.append((device.closeness(code), part))
-    return max(fitting, key=lambda pair: pair[0])[1] if fitting else None
+            fitting.setdefault(device.closeness(code), []).append(part)
+    return fitting[max(fitting)] if fitting else []
 
 
 def unbundle(data: bytes | mmap, name: str = MEMORY) -> Iterator[Member]:

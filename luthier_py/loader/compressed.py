@@ -84,15 +84,15 @@ def decompress(data: bytes | mmap, head: Head, budget: Budget, name: str) -> byt
     """The bundle; Malformed for anything but what the compiler wrote."""
     what = f"{name}: compressed offload bundle at 0x{head.at:x}"
     if not head.data_at < head.end <= len(data):
-        raise Malformed(f"{what}: it ends at 0x{head.end:x}, outside the file")
+        raise Malformed(f"{what}: it ends at 0x{head.end:x}, outside the file, which is truncated or corrupt")
     budget.take(head, what)
     packed = data[head.data_at : head.end]
     try:
         bundle = _unzip(packed, head.size + 1) if head.method == Method.ZLIB else _unzstd(packed, head.size + 1)
     except (zlib.error, zstandard.ZstdError) as error:
-        raise Malformed(f"{what}: {error}") from None
+        raise Malformed(f"{what}: {error}; the file is corrupt") from None
     if len(bundle) != head.size or int.from_bytes(hashlib.md5(bundle).digest()[:8], "little") != head.digest:
-        raise Malformed(f"{what}: its content is damaged")
+        raise Malformed(f"{what}: its content is damaged; the file is corrupt")
     return bundle
 
 

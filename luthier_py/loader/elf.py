@@ -223,7 +223,7 @@ def check_header(data: bytes | mmap, name: str) -> None:
     """Raise Malformed or Unsupported where the first bytes say that it is no linked AMD GPU ELF for the HSA ABI."""
     if data[:4] != MAGIC:
         what = next((f" but {what}" for magic, what in _OTHER_FILES if data[: len(magic)] == magic), "")
-        raise Malformed(f"{name}: not an ELF file{what}; give an AMD GPU code object")
+        raise Malformed(f"{name}: not an ELF file{what}; give an AMD GPU code object, or a file that carries some")
     if len(data) < FILE_HEADER.size:
         raise Malformed(f"{name}: truncated ELF: {len(data)} bytes, the file header alone takes {FILE_HEADER.size}")
     ident, kind, machine, *_ = FILE_HEADER.unpack_from(data)
@@ -252,8 +252,8 @@ def _check_identity(ident: bytes, kind: int, machine: int, name: str) -> None:
         raise Malformed(f"{name}: not a 64-bit little-endian ELF; AMD GPU code objects are")
     if machine != _AMDGPU:
         what = _MACHINES.get(machine, f"machine {machine}")
-        raise Malformed(f"{name}: an ELF for {what}, not for AMD GPUs; give the device code object "
-                        "(host programs carry theirs in section .hip_fatbin: see luthier_py.loader.unbundle)")
+        raise Malformed(f"{name}: an ELF for {what}, and no code for AMD GPUs is found in it; give a code object, or a "
+                        "program or library that carries some (not its bytes: see luthier_py.loader.unbundle)")
     if ident[7] != 64:
         raise Unsupported(f"{name}: an AMD GPU ELF with OS ABI {ident[7]}, not HSA (64); compile for amdgcn-amd-amdhsa")
     if kind != ET_DYN:

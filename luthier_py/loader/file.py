@@ -7,16 +7,16 @@ or begins as nothing that holds code does, is refused after its first bytes.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import TypeAlias
 
-from luthier_py.errors import Invalid
+from luthier_py.errors import Invalid, LuthierError
 from luthier_py.isa.target_id import TargetId
 from luthier_py.loader import compressed, elf
-from luthier_py.loader.bundle import MAGIC, Broken, Member, choose, members
+from luthier_py.loader.bundle import MAGIC, Broken, Member, closest, members
 from luthier_py.loader.codeobject import MEMORY, CodeObject, read_object, take
 from luthier_py.storage import NotRegular, open_regular
 
@@ -55,19 +55,44 @@ def open_code(path: Path) -> Iterator[mmap]:
             yield data
 
 
-def read_code(path: Path, device: TargetId | None = None) -> bytes:
-    """The code object that a file is, or the one in it that was made most for ``device``; without one, the only one.
+def read_code(path: Path, device: TargetId | None = None, kernel: str | None = None) -> bytes:
+    """The code object that a file is, or of those in it one that was made most for ``device``; without one, the only
+    one. Where a ``kernel`` is named, one that has it is taken.
 
-    Invalid, with what is there, where none fits.
+    Invalid, with what is there, where none fits, or where several do.
     """
     with open_code(path) as data:
         parts = [] if elf.is_code_object(data) else list(members(data, str(path)))
         if not parts:
             return take(data, str(path))
-        found = [part for part in parts if isinstance(part, Member)]
-        chosen = choose(found, device) if device is not None else found[0] if len(found) == 1 else None
-        if chosen is not None:
-            return chosen.data
-        there = ", ".join(str(part.error) if isinstance(part, Broken) else part.target_name for part in parts)
-        what = f"and nothing that runs on {device}" if device is not None else "choose one by --target, or by --device"
+        found = _distinct(part for part in parts if isinstance(part, Member))
+        broken = [part.error for part in parts if isinstance(part, Broken)]
+        if not found:
+            raise broken[0]
+        fitting = closest(found, device) if device is not None else found
+        named = [part for part in fitting if _has(part, kernel)] if kernel is not None and len(fitting) > 1 else fitting
+        if named and (kernel is not None and device is not None or len(named) == 1):
+            return named[0].data
+        there = ", ".join(dict.fromkeys(part.target_name for part in found))
+        there += f" (and {len(broken)} parts that cannot be read: {broken[0]})" if broken else ""
+        if device is None:
+            what = "choose one by --target (run: by --device)"
+        elif not fitting:
+            what = f"and nothing that runs on {device}"
+        elif not named:
+            what = f"none of its {len(fitting)} code objects for {device} has a kernel {kernel}"
+        else:
+            what = f"{len(named)} code objects are for {device}: choose one by a --kernel that it has"
         raise Invalid(f"{path} has code for {there}; {what}")
+
+
+def _distinct(found: Iterable[Member]) -> list[Member]:
+    """One of those that are the same bytes for the same target."""
+    return list({(part.target_name, part.data): part for part in found}.values())
+
+
+def _has(part: Member, kernel: str) -> bool:
+    try:
+        return any(record.name == kernel for record in read_object(part.data, part.target_name).kernels)
+    except LuthierError:
+        return False

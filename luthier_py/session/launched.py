@@ -43,7 +43,7 @@ def launch_file(
 ) -> Done:
     """Launch a kernel of ``file``, instrumented when there is a tool."""
     chosen = emulated(device_name)
-    code = read_code(file, architecture(chosen) if chosen is not None else None)
+    code = read_code(file, architecture(chosen) if chosen is not None else None, launch.kernel)
     obj = load(code, str(file))
     record = obj.kernel(launch.kernel)
     check_arguments(record, launch.arguments)

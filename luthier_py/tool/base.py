@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from luthier_py.analysis import Facts
 from luthier_py.errors import Invalid, ToolError
 from luthier_py.ir import Program
+from luthier_py.storage import digest
 from luthier_py.tool.author import caller
 from luthier_py.tool.data import encoded, json_text
 from luthier_py.tool.edits import Edits
@@ -80,7 +81,7 @@ class Tool:
         """Options as Python values or as text; Invalid when one is unknown or wrong."""
         self._options, self.given = option_values(self.name, self.options, options)
         self.selection = Selection.of(self._options)
-        self._reads: dict[str, None] = {}
+        self._reads: dict[str, str] = {}
 
     @classmethod
     def description(cls) -> str:
@@ -93,16 +94,17 @@ class Tool:
         return self._options
 
     def reads(self, path: str | PathLike[str]) -> Path:
-        """The path, of which `instrument` reads the file: what was made before counts only while that is the same."""
+        """The path, of which `instrument` reads the file from now on, or all files of a folder: what was made before
+        counts only while they are the same."""
         if "_reads" not in vars(self):
             self._reads = {}
-        self._reads[fspath(path)] = None
+        self._reads[fspath(path)] = digest(fspath(path))
         return Path(path)
 
     @property
-    def declared_files(self) -> Sequence[str]:
-        """What the tool said by `reads`, as it said it."""
-        return tuple(vars(self).get("_reads", ()))
+    def declared_files(self) -> Mapping[str, str]:
+        """What the tool said by `reads`, as it said it, and what was in it then, digested."""
+        return dict(vars(self).get("_reads", {}))
 
     def echo(self) -> str:
         """The options that were given with value and meaning; with TOOL_VERBOSE all, as NVBit's tools print them, those

@@ -19,11 +19,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from types import ModuleType
 from weakref import WeakKeyDictionary
 
-from luthier_py.storage import cache_key
+from luthier_py.storage import cache_key, digest
 from luthier_py.tool.base import Tool
 from luthier_py.tool.state import Untold, state_of
 
@@ -76,12 +75,13 @@ def origin_of(tool: Tool, before: Origin | None = None) -> Origin | None:
     sources = [_seen(module) for module in found.values()]
     if any(known is None for _, known in sources):  # in an archive
         return None
-    files = {path: str(known) for path, known in sources} | {path: digest(path) for path in tool.declared_files}
+    files = {path: str(known) for path, known in sources} | dict(tool.declared_files)
     return Origin(cache_key(home, kind.__qualname__, key, *_installed()), files, frozenset(found))
 
 
 def _installed() -> Iterator[str]:
-    """What changes when packages are installed, removed or replaced."""
+    """What changes when packages are installed, removed or replaced, or modules are looked for elsewhere."""
+    yield from map(os.path.abspath, sys.path)
     for folder in _INSTALLED:
         with suppress(OSError):
             yield f"{folder} {os.stat(folder).st_mtime_ns}"
@@ -99,18 +99,6 @@ def importing() -> Iterator[None]:
 
 def _globals(module: ModuleType) -> dict[str, object]:
     return {name: value for name, value in vars(module).items() if name not in _MACHINERY}
-
-
-def digest(path: str) -> str:
-    """Of what is in a file, or in all files of a folder, and of where it is; without content where it is not there."""
-    where, parts = os.path.abspath(path), list[bytes]()
-    for file in sorted(Path(where).rglob("*")) if os.path.isdir(where) else (Path(where),):
-        parts.append(os.fsencode(file))
-        with suppress(OSError):
-            parts.append(file.read_bytes())
-            if file.suffix == ".py":  # Python takes what it has compiled while this is the same
-                parts.append(str(int(file.stat().st_mtime)).encode())
-    return cache_key(*parts)
 
 
 def _seen(module: ModuleType, since: int = _STARTED) -> tuple[str, str | None]:

@@ -11,7 +11,7 @@ from test_note_and_bundle import bundle, compressed
 
 from luthier_py.errors import Invalid, LuthierError, Malformed
 from luthier_py.isa import parse_target_id
-from luthier_py.loader import Broken, CodeObject, Member, choose, load_each, members, open_code, read_code
+from luthier_py.loader import Broken, CodeObject, Member, choose, load, load_each, members, open_code, read_code
 from luthier_py.samples import SAMPLES
 from luthier_py.session.launched import launch_file
 from luthier_py.session.run import Launch
@@ -79,10 +79,30 @@ def test_run_takes_the_member_of_its_device(tmp_path: Path) -> None:
     assert read_code(path, parse_target_id("gfx90a")) == ELF + b"gfx90a:xnack+"
     with pytest.raises(Invalid, match="has code for gfx90a:xnack., gfx1100; and nothing that runs on gfx90a:xnack-"):
         read_code(path, parse_target_id("gfx90a:xnack-"))
-    with pytest.raises(Invalid, match="choose one by --target, or by --device"):
+    with pytest.raises(Invalid, match="choose one by --target .run: by --device"):
         read_code(path)
     path.write_bytes(of("gfx1100"))
     assert read_code(path) == ELF + b"gfx1100"
+
+
+def test_of_several_objects_for_a_device_that_with_the_kernel(tmp_path: Path) -> None:
+    path, chosen = tmp_path / "library", parse_target_id("gfx90a")
+    codes = {sample.name: sample.path.read_bytes() for sample in SAMPLES[:3]}
+    kernels = {name: load(code).kernels[0].name for name, code in codes.items()}
+    path.write_bytes(bundle(*(("hipv4-amdgcn-amd-amdhsa--gfx90a", code) for code in codes.values())))
+    assert {name: read_code(path, chosen, kernel) for name, kernel in kernels.items()} == codes
+    assert read_code(path, None, kernels[SAMPLES[1].name]) == codes[SAMPLES[1].name]
+    with pytest.raises(Invalid, match="3 code objects are for gfx90a: choose one by a --kernel"):
+        read_code(path, chosen)
+    with pytest.raises(Invalid, match="none of its 3 code objects for gfx90a has a kernel missing"):
+        read_code(path, chosen, "missing")
+
+
+def test_a_file_with_broken_members_alone_has_their_error(tmp_path: Path) -> None:
+    path = tmp_path / "library"
+    path.write_bytes(of("gfx90a")[:-1])
+    with pytest.raises(Malformed):
+        read_code(path)
 
 
 def test_run_and_programs_have_the_same_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

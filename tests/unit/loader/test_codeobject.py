@@ -161,7 +161,7 @@ CASES: list[tuple[str, bytes, type[LuthierError], str]] = [
     ("bitcode", b"BC\xc0\xde" + bytes(99), Malformed, "LLVM bitcode"),
     ("magic alone", b"\x7fELF", Malformed, "truncated ELF: 4 bytes"),
     ("half", SAXPY[: len(SAXPY) // 2], Malformed, "section header table at 0x.* truncated"),
-    ("host", saxpy(18, "H", 62), Malformed, "an ELF for x86-64, not for AMD GPUs; .*hip_fatbin"),
+    ("host", saxpy(18, "H", 62), Malformed, "an ELF for x86-64, and no code for AMD GPUs is found in it; .*unbundle"),
     ("other machine", saxpy(18, "H", 4711), Malformed, "an ELF for machine 4711"),
     ("32 bits", saxpy(4, "B", 1), Malformed, "not a 64-bit"),
     ("big endian", saxpy(5, "B", 2), Malformed, "little-endian"),
@@ -294,7 +294,7 @@ def test_a_kernel_of_no_bytes_before_another() -> None:
 def test_host_programs_are_told_what_they_are() -> None:
     program = Path("/bin/ls")
     if program.exists() and program.read_bytes().startswith(b"\x7fELF\x02\x01"):
-        with pytest.raises(Malformed, match="not for AMD GPUs"):
+        with pytest.raises(Malformed, match="no code for AMD GPUs"):
             load(program.read_bytes())
 
 

@@ -226,6 +226,11 @@ def test_files_that_are_declared(author: Author, tmp_path: Path) -> None:
     assert not recalled(made_by(author.tool(**reading)))
 
 
+def test_a_declared_file_that_changes_meanwhile(author: Author) -> None:
+    reading = {"instrument": "path = self.reads('sites.txt'); path.read_text(); path.write_text('2')"}
+    assert not recalled(made_by(author.tool(**reading))) and not recalled(made_by(author.tool(**reading)))
+
+
 def test_folders_that_are_declared(author: Author) -> None:
     folder = author.folder / "sites"
     folder.mkdir()
