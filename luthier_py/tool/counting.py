@@ -7,10 +7,10 @@ exact for every wave that comes to its end.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from luthier_py.analysis import OUTSIDE, Flow, Spanning, estimated, going_round, spanning
+from luthier_py.analysis import OUTSIDE, Flow, Spanning, Steps, estimated, going_round, spanning
 from luthier_py.ir import Block, Function, Instr
 
 
@@ -50,6 +50,8 @@ class Counted:
     """An estimate."""
     again: bool
     """Whether one wave may run it more than once."""
+    steps: Steps | None = None
+    """A register that tells how often it ran, where it is a loop of one block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class Counting:
 
 
 def counting(function: Function, runs: Sequence[tuple[Stretch, ...]], flow: Flow, regions: Sequence[Region],
-             entered: bool) -> Counting:
+             entered: bool, steps: Mapping[int, Steps]) -> Counting:
     """Of the chosen part of each run, and the region that it is in: what is not chosen cannot be counted. Being
     ``entered`` is a piece as well, if it can be counted: a kernel's wave does that once."""
     often, again = estimated(len(runs), flow), going_round(len(runs), flow)
@@ -92,7 +94,7 @@ def counting(function: Function, runs: Sequence[tuple[Stretch, ...]], flow: Flow
     tree = spanning(len(runs) + 1, around, [*wanted, 0.0 if entered else math.inf])
     counted = tuple(run for run in tree.counted if (runs[run] if run < len(runs) else entered))
     counters = [
-        Counted(regions[run], often[run], again[run] or not function.kernel) if run < len(runs)
+        Counted(regions[run], often[run], again[run] or not function.kernel, steps.get(run)) if run < len(runs)
         else Counted(function, 1.0, not function.kernel)
         for run in counted
     ]

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
 
-from luthier_py.analysis import OUTSIDE, Facts, Flow, equally_often
+from luthier_py.analysis import OUTSIDE, Facts, Flow, Steps, equally_often, steps_of
 from luthier_py.errors import EditConflict, HookError, Location
 from luthier_py.ir import Block, CallSite, Ending, Function, Instr, Kernel, Program, by_address
 from luthier_py.ir.model import Instrs
@@ -122,7 +122,21 @@ class Mutator:
         together = equally_often(len(runs), flow)
         regions = self._groups(runs, together)
         chosen = tuple(self._cut([run]) for run in runs)
-        return counting(function, chosen, flow, [regions[group] for group in together], not _comes_back(function))
+        steps = self._steps(function, runs) if self._chosen[function.code] == range(len(function.code)) else {}
+        in_regions = [regions[group] for group in together]
+        return counting(function, chosen, flow, in_regions, not _comes_back(function), steps)
+
+    def _steps(self, function: Function, runs: Sequence[Stretch]) -> dict[int, Steps]:
+        """Of loops that are neither begun nor ended at a place where another one is."""
+        found: dict[int, Steps] = {}
+        places: set[Instr] = set()
+        for number, run in enumerate(runs):
+            steps = steps_of(function, run.block)
+            here = {*steps.before, steps.behind} if steps is not None else set()
+            if steps is not None and len(here) == len(steps.before) + 1 and not here & places:
+                found[number] = steps
+                places |= here
+        return found
 
     def at_counted(self, counted: Counted, hook: Hook, *args: object, into: object = None) -> None:
         """Call ``hook`` each time that a counter of ``counting`` goes up."""

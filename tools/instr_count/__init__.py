@@ -20,6 +20,7 @@ from luthier_py import (
     u32,
     u64,
 )
+from luthier_py.analysis import Steps
 from luthier_py.intrinsics import active_mask, atomic_add, popcount
 from luthier_py.ir import Function
 
@@ -41,10 +42,21 @@ class InstrCount(Tool):
     instructions = Variable(u64)
     count = WaveVariable(u64)
     threads = WaveVariable(u32)  # that the wave was launched with
+    begun = WaveVariable(u32)  # what a loop's register held before it
 
     @hook
     def add(count: u64, n: u64) -> u64:
         return count + n
+
+    @hook(fold=False)
+    def begin(register: u32, one: u32) -> u32:
+        """A product leaves SCC alone; a copy would be no code at all, which nobody could find again."""
+        return register * one
+
+    @hook
+    def add_steps(count: u64, register: u32, begun: u32, down: u32, shift: u32, n: u64) -> u64:
+        steps = begun - register if down != 0 else register - begun
+        return count + u64(steps >> shift) * n
 
     @hook
     def add_if_active(count: u64, n: u64, exec: u64, lanes: u64) -> u64:
@@ -92,8 +104,19 @@ class InstrCount(Tool):
         counting = m.counting(function)
         weights = counting.following.weights([len(stretch) for stretch in counting.stretches])
         for counted, weight in zip(counting.counters, weights, strict=True):
-            if weight:
+            if weight and counted.steps is not None:
+                self.count_steps(m, counted.steps, weight % (1 << 64))
+            elif weight:
                 m.at_counted(counted, self.add, self.count, weight % (1 << 64), into=self.count)
+
+    def count_steps(self, m: Mutator, steps: Steps, weight: int) -> None:
+        """Nothing is done in the loop: its register says how often it ran. No other loop runs between the two places.
+        """
+        for end in steps.before:
+            m.before(end, self.begin, steps.register, 1, into=self.begun)
+        down, shift = int(steps.step < 0), abs(steps.step).bit_length() - 1
+        m.before(steps.behind, self.add_steps, self.count, steps.register, self.begun, down, shift, weight,
+                 into=self.count)
 
     def adding(self, m: Mutator, n: int) -> tuple[Any, ...]:
         """The hook that counts ``n`` instructions, and its arguments."""
