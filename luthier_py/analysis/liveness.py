@@ -173,7 +173,7 @@ def _through(way: Passage, end: Flowing) -> Flowing:
         (live | kills) ^ kills | vector_reads if active else live | wave_reads
         for live, active in zip(end.vectors, way.active, strict=True)
     ]
-    return Flowing((end.scalars | kills) & SCALARS ^ kills & SCALARS | reads & SCALARS | EXEC_BITS, vectors)
+    return Flowing((end.scalars | kills) & SCALARS ^ kills & SCALARS | reads & SCALARS, vectors)
 
 
 def _joined(way: Passage, end: Flowing) -> Live:
