@@ -94,7 +94,7 @@ def _dynamic_values(old: Elf, new: Elf) -> list[tuple[int, int]]:
 def _named(elf: Elf, tag: int, kind: int) -> int | None:
     symbols = elf.find(SectionType.DYNSYM)
     index = elf.sections[symbols].link if kind == SectionType.STRTAB and symbols is not None else elf.find(kind)
-    if index is None:
+    if index is None or index >= len(elf.sections):
         return None
     return elf.sections[index].size if tag == 10 else elf.sections[index].address
 
@@ -209,6 +209,8 @@ def _check_hashes(elf: Elf) -> None:
     if index is None:
         return
     rows = elf.content(elf.sections[index])
+    if elf.sections[index].link >= len(elf.sections):
+        raise _fail("its dynamic symbols have no names")
     strings = elf.content(elf.sections[elf.sections[index].link])
     names = [strings[row[0]:max(strings.find(b"\0", row[0]), 0)] for row in SYMBOL.iter_unpack(rows)]
     defined = [k for k, row in enumerate(SYMBOL.iter_unpack(rows)) if k and row[3]]

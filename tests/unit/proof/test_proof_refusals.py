@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from luthier_py.errors import CheckFailed
+from luthier_py.errors import CheckFailed, LuthierError
 from luthier_py.isa import EXEC, OpFlag, RegSet, sgpr
 from luthier_py.loader import SectionType, load
 from luthier_py.pipeline import instrument
@@ -50,6 +50,17 @@ class Patch:
 def test_what_inject_makes_passes():
     for name in ("reduce", "device_call", "function_pointers"):
         Patch(name, "opcode_histogram", COUNT_WARP_LEVEL=0, EXCLUDE_PRED_OFF=1).check()
+
+
+@pytest.mark.parametrize("kind", [SectionType.DYNSYM, SectionType.HASH, SectionType.GNU_HASH, SectionType.SYMTAB])
+def test_a_table_that_names_no_other_is_refused(kind):
+    """Not with an IndexError."""
+    patch = Patch("reduce", "instr_count")
+    elf = patch.linked.elf
+    at = elf.section_header_offset + 64 * elf.find(kind) + 40  # sh_link
+    patch.data[at : at + 4] = (0x4000).to_bytes(4, "little")
+    with pytest.raises(LuthierError):
+        patch.check()
 
 
 def test_a_clobbered_live_register_is_found():
