@@ -1,6 +1,6 @@
 """What the proof refuses, and what it lets pass: single damages of instrumented copies.
 
-    python benchmarks/proof.py [--count N] [--seed K] [--jobs J] [--output FILE.md]     damage: make damage
+    python benchmarks/proof.py [--count N] [--seed K] [--jobs J] [--further] [--output FILE.md]     make damage
     python benchmarks/proof.py again NUMBER [--seed K]                                  one trial once more
 
 Trials are kept in build/damage, a line of JSON each; the exit code is 1 if something harmful was passed.
@@ -42,14 +42,18 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--every", type=int, default=1, help="only each so manieth subject")
+    parser.add_argument("--part", type=int, default=0, help="the first of them; so several processes do it all")
     parser.add_argument("--judged", type=float, default=damage.JUDGED, help="share of refused ones that are run, too")
+    parser.add_argument("--further", action="store_true", help="only what is not in build/damage yet")
     parser.add_argument("--output", type=Path, help="write the tables here, too")
     given = parser.parse_args()
     kept = ROOT / "build" / "damage" / f"{given.seed}.jsonl"
     kept.parent.mkdir(parents=True, exist_ok=True)
-    trials, start = [], time.monotonic()
-    with kept.open("w", buffering=1) as file:
-        for each in campaign(given.seed, given.count, given.jobs, names()[:: given.every], given.judged):
+    trials = damage.read(kept) if given.further and kept.exists() else []
+    known, start = {each.number for each in trials}, time.monotonic()
+    with kept.open("a" if given.further else "w", buffering=1) as file:
+        chosen = names()[given.part :: given.every]
+        for each in campaign(given.seed, given.count, given.jobs, chosen, given.judged, known):
             trials.append(each)
             file.write(json.dumps(asdict(each)) + "\n")
             if each.missed or each.refused.startswith("crash"):

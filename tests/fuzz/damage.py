@@ -14,7 +14,7 @@ import os
 import random
 import resource
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cache, partial
@@ -40,7 +40,7 @@ SHIFT = 29  # so that the first trials of neighbouring subjects are of different
 TRIES, SAME = 30, 8
 JUDGED = 0.02  # of the refused ones: how many would have done harm
 MEMORY_BYTES = 12 << 30  # of a process, most of it only reserved
-UNKNOWN = "the emulator does not know"  # an instruction: nothing is shown then
+UNKNOWN = ("the emulator does not know", "on this computer")  # an instruction; memory: nothing is shown then
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,8 @@ def trial(seed: int, number: int, one: Subject, judged: float = JUDGED) -> Trial
     harmful: bool | None = None
     if one.run is not None and (not refused or random.Random(f"judge {seed} {number}").random() < judged):
         how = harm(one, what.data, family != "bytes" or copy_of(one).only_clones(what.data))
-        harmful = None if UNKNOWN in how else bool(how)
+        harmful = None if any(why in how for why in UNKNOWN) else bool(how)
+        gc.collect()  # memory of devices
     return Trial(number, family, name, one.name, one.run is not None, refused, reason[:200], harmful, how)
 
 
@@ -131,17 +132,21 @@ def harm(one: Subject, data: bytes, only_clone: bool = False) -> str:
 
 
 def campaign(
-    seed: int, count: int, jobs: int, only: Iterable[str] | None = None, judged: float = JUDGED
+    seed: int, count: int, jobs: int, only: Iterable[str] | None = None, judged: float = JUDGED,
+    known: Collection[int] = (),
 ) -> Iterator[Trial]:
-    """Trial ``number`` damages subject ``number`` modulo their number; each subject has processes of its own."""
-    names = list(only or damage_subjects.names())
-    shares = [range(at, count, len(names)) for at in range(len(names))]
+    """Trial ``number`` damages subject ``number`` modulo their number; each subject has processes of its own.
+    ``known``: trials that are not wanted again."""
+    names = damage_subjects.names()
+    chosen = [(at, name) for at, name in enumerate(names) if only is None or name in only]
+    random.Random(seed).shuffle(chosen)  # so that a part of a campaign is one of everything
+    shares = [[number for number in range(at, count, len(names)) if number not in known] for at, _ in chosen]
     with ThreadPoolExecutor(jobs) as pool:
-        for trials in pool.map(partial(_in_process, seed, judged), names, shares):
+        for trials in pool.map(partial(_in_process, seed, judged), [name for _, name in chosen], shares):
             yield from trials
 
 
-def _in_process(seed: int, judged: float, name: str, numbers: range) -> list[Trial]:
+def _in_process(seed: int, judged: float, name: str, numbers: list[int]) -> list[Trial]:
     """Trials in a process of their own; when it dies, that trial did harm, and another goes on behind it."""
     found: list[Trial] = []
     context = multiprocessing.get_context("fork")
@@ -169,7 +174,9 @@ def _in_process(seed: int, judged: float, name: str, numbers: range) -> list[Tri
     return found
 
 
-def _tell(seed: int, name: str, numbers: range, judged: float, writing: multiprocessing.connection.Connection) -> None:
+def _tell(
+    seed: int, name: str, numbers: list[int], judged: float, writing: multiprocessing.connection.Connection
+) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     one = subject(name)
     for number in numbers if one is not None else ():

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
+from damage_kept import kept
 from damage_subjects import Subject
 
 from luthier_py.inject.model import Patched, SourceMap
@@ -136,7 +137,8 @@ def copy_of(subject: Subject) -> Copy:
 
 def check(subject: Subject, damaged: Damaged) -> None:
     """Raises what the proof raises."""
-    prove(subject.made.obj.data, damaged.data, damaged.patched.claim)
+    with kept():
+        prove(subject.made.obj.data, damaged.data, damaged.patched.claim)
 
 
 def _grown(isa: InstructionSet, chunk: Chunk, offset: int, code: bytes) -> Chunk:

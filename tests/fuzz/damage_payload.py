@@ -52,7 +52,7 @@ def in_payload(name: str, copy: Copy, rng: random.Random) -> Damaged | None:
         planned = pipeline.Planned(made.obj, made.program, made.facts, made.edits, {})
         try:
             again = pipeline.carry_out(planned)
-        except LuthierError:  # injection has its own reasons not to
+        except (LuthierError, StopIteration):  # injection has its own reasons not to
             return None
     return Damaged(again.data, again.patched)
 

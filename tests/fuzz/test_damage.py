@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
-from damage import damaged, harm, trial
+from damage import CLASSES, ONCE, PAYLOADS, damaged, harm, trial, turn
 from damage_bytes import DAMAGES
 from damage_copy import Damaged, check, copy_of
 from damage_harms import HARMS, assembled
 from damage_subjects import names, subject, unharmed
+
+from luthier_py.errors import LuthierError
+from luthier_py.proof import prove
 
 SUBJECTS = ("random0/gfx90a/random", "random5/gfx908/blocks", "device_call/gfx90a/active", "histogram/gfx90a/banks",
             "gfx1100-function_pointers/gfx1100/opcodes")
@@ -54,6 +58,33 @@ def test_a_trial_is_its_seed_and_number() -> None:
     made = [damaged(SEED, number, one) for number in range(6)]
     assert made == [damaged(SEED, number, one) for number in range(6)]
     assert len({each[1] for each in made if each}) > 1
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_what_is_kept_of_the_original_changes_nothing(name: str) -> None:
+    one = subject(name)
+    assert one is not None
+    for number in range(60, 72):
+        made = damaged(SEED, number, one)
+        assert made is not None
+        assert _said(lambda: check(one, made[2])) == _said(  # noqa: B023
+            lambda: prove(one.made.obj.data, made[2].data, made[2].patched.claim))  # noqa: B023
+
+
+def _said(proof: Callable[[], None]) -> str:
+    try:
+        proof()
+    except LuthierError as error:
+        return str(error)
+    return ""
+
+
+def test_each_subject_gets_every_class_in_turn() -> None:
+    every = len(names())
+    found = {turn(number) for number in range(0, every * (len(ONCE) + PAYLOADS), every)}
+    assert found >= set(ONCE)
+    assert {turn(number) for number in range(every * 20)} == {
+        (family, name) for family, known in CLASSES.items() for name in known}
 
 
 def test_every_kind_of_damage_is_possible() -> None:
