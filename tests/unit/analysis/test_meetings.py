@@ -7,6 +7,8 @@ from dataclasses import replace
 from synthetic import Row, build
 
 from luthier_py.analysis import Facts, analyse
+from luthier_py.analysis.lanes import ACTIVE, EXEC_BIT, INACTIVE, LaneState, States
+from luthier_py.analysis.lanes import _join as join_lanes
 from luthier_py.analysis.registers import allocated, owned
 from luthier_py.ir import Instr, Program, lift
 from luthier_py.isa import EXEC, VCC, Counter, Reg, RegSet, sgpr, vgpr
@@ -96,7 +98,8 @@ def test_a_function_that_is_jumped_to_at_the_end_returns_to_the_caller_of_the_fi
                      f=[NOP, *to("g", ("s_setpc_b64", sgpr(6, 2)))], g=[NOP, RETURN])
     facts = analyse(program)
     (last,) = [function for function in program.functions if function.name == "g"]
-    assert sgpr(50) in facts.live_before(next(iter(last.instrs)))
+    live = facts.live_before(next(iter(last.instrs)))
+    assert sgpr(50) in live and sgpr(51) not in live
 
 
 def test_a_function_of_two_kernels_has_the_registers_of_both() -> None:
@@ -109,3 +112,56 @@ def test_a_function_of_two_kernels_has_the_registers_of_both() -> None:
     found = {function.name: regs for function, regs in owned(program).items()}
     assert found["b"] == allocated(obj.target, records["b"].descriptor) != found["a"]
     assert found["f"] == found["a"] | found["b"]
+
+
+def test_a_call_of_code_that_cannot_be_read_may_read_everything() -> None:
+    call = to("f", ("s_swappc_b64", sgpr(30, 2), sgpr(6, 2)))
+    for body, known in (([NOP, RETURN], True), ([NOP, b"\xff\xff\xff\xff", RETURN], False)):
+        program = lifted(*call, END, f=body)
+        live = analyse(program).live_before(next(iter(program.kernel("k").function.instrs)))
+        assert (sgpr(50) in live) is not known
+
+
+def test_a_function_that_nobody_is_seen_to_call_is_called_from_anywhere() -> None:
+    """By a pointer, say: whoever calls may have switched all lanes off, may read everything, and may be owed loads."""
+    rows: list[Row] = [("v_mov_b32", vgpr(1), 0), ("v_readfirstlane_b32", sgpr(0), vgpr(1)), RETURN]
+    program = lifted(*to("f", ("s_setpc_b64", sgpr(6, 2))), f=rows)
+    facts, (function,) = analyse(program), [each for each in program.functions if each.name == "f"]
+    _, second, last = function.instrs
+    assert sgpr(50) in facts.live_before(last) and vgpr(7) in facts.live_before(last)
+    assert sgpr(50) in facts.pending_before(second).registers
+    program = lifted(*to("f", ("s_setpc_b64", sgpr(6, 2))), f=[*rows[:2], END])
+    facts, (function,) = analyse(program), [each for each in program.functions if each.name == "f"]
+    assert vgpr(1) in facts.live_before_all_lanes(next(iter(function.instrs)))
+    assert live(vgpr(1), *rows[:2], END)[0] == "."
+
+
+def test_behind_a_branch_on_exec_there_is_a_lane_on_one_of_two_ways() -> None:
+    read: Row = ("v_readfirstlane_b32", sgpr(0), vgpr(1))
+    head: list[Row] = [("v_mov_b32", vgpr(1), 0), ("s_and_b64", E, E, V)]
+    assert live(vgpr(1), *head, ("s_cbranch_execz", "end"), read, "end:", END)[0] == "."
+    assert live(vgpr(1), *head, ("s_cbranch_execz", "there"), END, "there:", read, END)[0] == "i"
+    assert live(vgpr(1), *head, ("s_cbranch_execnz", "there"), END, "there:", read, END)[0] == "."
+    assert live(vgpr(1), *head, ("s_cbranch_execnz", "end"), read, "end:", END)[0] == "i"
+
+
+def test_half_of_a_mask_that_is_overwritten_may_have_been_all_of_it() -> None:
+    head: list[Row] = [("v_mov_b32", vgpr(1), 0), ("s_mov_b64", sgpr(4, 2), E)]
+    tail: list[Row] = [("s_mov_b64", E, sgpr(4, 2)), ("v_readfirstlane_b32", sgpr(0), vgpr(1)), END]
+    assert live(vgpr(1), *head, *tail)[0] == "."
+    for half in (4, 5):
+        assert live(vgpr(1), *head, ("s_mov_b32", sgpr(half), 0), *tail)[0] == "i"
+
+
+def test_a_lane_that_is_read_by_an_index_may_be_any_register_s() -> None:
+    rows: list[Row] = [("v_mov_b32", vgpr(7), 0), ("s_set_gpr_idx_on", sgpr(0), 1),
+                       ("v_readlane_b32", sgpr(1), vgpr(1), 0), ("s_set_gpr_idx_off",), END]
+    assert live(vgpr(7), *rows)[0] == "i"
+    assert live(vgpr(7), rows[0], NOP, *rows[2:])[0] == "."
+
+
+def test_lanes_that_were_forgotten_stay_so_where_ways_meet() -> None:
+    """Otherwise a loop would forget them and find them again for ever."""
+    few, more = States(frozenset({ACTIVE}), True), States(frozenset({LaneState(EXEC_BIT | 1, 1)}), False)
+    for joined in (join_lanes(few, more), join_lanes(more, few)):
+        assert joined == States(frozenset({ACTIVE, INACTIVE}), True)

@@ -94,3 +94,15 @@ def test_tuples_at_odd_registers_do_not_swallow_their_neighbours():
     placed = place(groups, used, written, [], pool(vgpr(20, 8)))
     assert not RegSet.of(placed(vgpr(0))).overlaps(RegSet.of(placed(vgpr(1, 2))))
     assert placed(vgpr(1, 2)).index % 2 == 1  # as LLVM had it
+
+
+def test_a_home_is_not_granted_where_its_neighbours_are_not_free():
+    code = [ISA.make("s_mov_b64", sgpr(2, 2), sgpr(0, 2))]
+    used, written = registers(code)
+    placed = place(fragment_groups(code, [], GENERAL), used, written, [Pin(sgpr(0), sgpr(30), False)], pool(sgpr(8, 8)))
+    assert placed(sgpr(0, 2)) == sgpr(8, 2)  # s31 is somebody's
+
+
+def test_four_scalars_are_aligned_to_four():
+    assert pool(sgpr(2, 4), sgpr(8, 4)).take(RegFile.SGPR, 4) == sgpr(8, 4)
+    assert pool(vgpr(2, 4), vgpr(8, 4)).take(RegFile.VGPR, 4) == vgpr(2, 4)

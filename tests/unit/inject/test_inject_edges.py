@@ -363,3 +363,30 @@ def test_zero_and_minus_zero_are_two_constants(bench):
 
     tool, made = instrumented(code_object({"k": [("s_nop", 0), END]}), visit, slots=Variable(f32, 2, name="slots"))
     assert str(bench.run(made.data, "k.luthier")[tool.slots]) == "(0.0, -0.0)"
+
+
+def test_an_argument_that_nobody_needs_any_more_is_no_scratch_before_it_is_read(bench):
+    """s8 is the lowest register that is free, and the hook needs a pair for an address."""
+    data = code_object({"k": [
+        *POINTERS, *(("s_mov_b32", S(i), i) for i in range(4, 9)), ("s_nop", 7),
+        *stores(*map(S, (0, 1, 4, 5, 6, 7))), END,
+    ]})
+
+    def visit(tool, m):
+        marker = next(i for i in m.functions()[0].instrs if i.inst.op.base == "S_NOP")
+        m.before(marker, note, tool.slot, S(8))
+
+    tool, made = instrumented(data, visit, slot=Variable(u32, name="slot"))
+    assert bench.run(made.data, "k.luthier")[tool.slot] == 8 * LANES
+
+
+def test_a_hook_behind_a_load_waits_for_what_it_reads(bench):
+    """The proof refuses it if it does not: the emulator's loads are there at once."""
+    data = code_object({"k": [*POINTERS, ("s_load_dword", S(8), S(0, 2), 0), ("s_waitcnt", 0), END]})
+
+    def visit(tool, m):
+        load = [i for i in m.functions()[0].instrs if i.inst.op.base.startswith("S_LOAD")][-1]
+        m.after(load, note, tool.slot, S(8))
+
+    tool, made = instrumented(data, visit, slot=Variable(u32, name="slot"))
+    assert bench.run(made.data, "k.luthier")[tool.slot] == LANES * 0x03020100 % (1 << 32)

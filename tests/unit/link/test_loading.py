@@ -7,7 +7,8 @@ from test_tables import find_gnu, find_sysv
 from luthier_py.link import Chunk, NewKernel, NewVariable, Patch, link
 from luthier_py.link.layout import PAGE_BYTES
 from luthier_py.link.tables import symbol_names
-from luthier_py.loader import CodeObject, SectionType, load
+from luthier_py.loader import CodeObject, SectionType, SegmentType, load
+from luthier_py.loader.elf import DYNAMIC
 from luthier_py.samples import sample
 
 SAXPY = load(sample("saxpy").path.read_bytes(), "saxpy")
@@ -43,3 +44,15 @@ def test_every_dynamic_name_is_found_by_its_hash() -> None:
     for index, name in enumerate(names[1:], 1):
         assert find_sysv(elf.content(tables[SectionType.HASH]), names, name) == index
         assert find_gnu(elf.content(tables[SectionType.GNU_HASH]), names, name) == index
+
+
+def test_dynamic_entries_are_those_of_the_grown_tables() -> None:
+    elf = patched().elf
+    (segment,) = (segment for segment in elf.segments if segment.type == SegmentType.DYNAMIC)
+    size = segment.file_size - segment.file_size % DYNAMIC.size
+    entries = dict(DYNAMIC.iter_unpack(elf.data[segment.offset : segment.offset + size]))
+    index = elf.find(SectionType.DYNSYM)
+    assert index is not None
+    strings = elf.sections[elf.sections[index].link]
+    assert (entries[5], entries[10]) == (strings.address, strings.size)  # DT_STRTAB, DT_STRSZ
+    assert entries[6] == elf.sections[index].address  # DT_SYMTAB

@@ -20,14 +20,14 @@ KEEP, ALTER, RESTORE = f"s_getreg_b32 s30, {FIELD}", f"s_setreg_imm32_b32 {FIELD
 
 def run(
     listing: str, active: int = 0, inactive: int = 0, before: str = "", plain: bool = True, isa=ISA,
-    application: tuple[int, ...] = (),
+    application: tuple[int, ...] = (), homes: int = 0,
 ) -> None:
     """Raises CheckFailed. ``before``: what the application has issued; ``application``: where it is, else behind."""
     code = isa.assemble(listing)
     pending = issued(isa, isa.parse(before), NOTHING) if before else NOTHING
     runner = Runner(isa, Tool((), {}, {}, {}), lambda pc: isa.decode(code + isa.make("s_nop", 0).raw, pc),
                     lambda pc: pc in (application or (len(code),)), "k")
-    settle(runner, runner.run(0, pending), Duty(Live(active | 3 << EXEC, inactive), plain, False), 0, 0)
+    settle(runner, runner.run(0, pending), Duty(Live(active | 3 << EXEC, inactive), plain, False), homes, 0)
 
 
 @pytest.mark.parametrize(("listing", "live"), [
@@ -107,6 +107,27 @@ def test_what_a_load_will_write_is_left_alone() -> None:
     for listing in ("v_mov_b32_e32 v3, 0", "v_mov_b32_e32 v4, v3"):
         with pytest.raises(CheckFailed, match="may still write v3"):
             run(listing, before=load)
+    scalar = "s_load_dword s3, s[0:1], 0x0"
+    run("s_mov_b32 s4, 0", before=scalar)
+    for listing in ("s_mov_b32 s3, 0", "s_waitcnt lgkmcnt(1)\ns_mov_b32 s3, 0"):
+        with pytest.raises(CheckFailed, match="may still write s3"):
+            run(listing, before=scalar)
+
+
+def test_what_one_of_two_ways_overwrites_is_lost_where_they_meet() -> None:
+    way = "s_cbranch_scc0 there\n{}\nthere:\ns_nop 0"
+    wide = "s_mov_b64 s[4:5], exec\ns_mov_b64 exec, -1\nv_mov_b32_e32 v3, 0\ns_mov_b64 exec, s[4:5]"
+    run(way.format(wide), inactive=V(4))
+    near = "v_mov_b32_e32 v3, 0"
+    for listing, live in ((wide, {"inactive": V(3)}), (wide, {"active": V(3)}), (near, {"active": V(3)})):
+        with pytest.raises(CheckFailed, match="v3 is (still needed|live)"):
+            run(way.format(listing), **live)
+
+
+def test_what_the_tool_keeps_in_registers_is_needed_too() -> None:
+    run("s_mov_b32 s9, 0", homes=S(8))
+    with pytest.raises(CheckFailed, match="s9 is live"):
+        run("s_mov_b32 s9, 0", homes=S(9))
 
 
 def test_no_vector_code_where_it_would_mean_something_else() -> None:

@@ -1,0 +1,47 @@
+"""What a call of a hook saves: special registers that are live and overwritten, and those alone."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from luthier_py.errors import Location
+from luthier_py.inject.allocate import Pool
+from luthier_py.inject.call import Caller
+from luthier_py.inject.fragment import Fragment
+from luthier_py.inject.items import Cause, Edit, Single
+from luthier_py.inject.sites import Site
+from luthier_py.ir import Instr
+from luthier_py.isa import M0, SCC, VCC, Reg, RegSet, instruction_set, sgpr, target
+from luthier_py.tool import Insertion, Place
+
+ISA = instruction_set(target("gfx90a"))
+SPECIAL = (sgpr(SCC), sgpr(VCC, 2), sgpr(M0))
+
+
+def caller(live: RegSet) -> Caller:
+    site = Site(cast(Instr, None), Place.BEFORE, lambda: Location("k"), live, RegSet(), RegSet(), (), True)
+    pool = Pool(RegSet.of(sgpr(10, 8)), lambda: Location("k"))
+    return Caller(ISA, cast(Fragment, None), cast(Insertion, None), site, {}, pool, Edit(Cause.CALL))
+
+
+@pytest.mark.parametrize("reg", SPECIAL, ids=str)
+def test_each_special_register_is_kept_if_it_is_live_and_overwritten(reg: Reg) -> None:
+    for live, clobbered, kept in ((reg, reg, True), (None, reg, False), (reg, None, False)):
+        made = caller(RegSet.of(*([live] if live else [])))
+        made.save(RegSet.of(*([clobbered] if clobbered else [])))
+        assert list(made.saved) == ([reg] if kept else [])
+        before = len(made.items)
+        made.restore()
+        insts = [item.inst for item in made.items if isinstance(item, Single)]
+        assert [RegSet.of(reg).overlaps(inst.reads) for inst in insts[:before]] == [True] * kept
+        assert [RegSet.of(reg).overlaps(inst.writes) for inst in insts[before:]] == [True] * kept
+
+
+def test_scc_comes_back_last() -> None:
+    made = caller(RegSet.of(*SPECIAL))
+    made.save(RegSet.of(*SPECIAL))
+    made.restore()
+    last = made.items[-1]
+    assert list(made.saved) == list(SPECIAL) and isinstance(last, Single) and last.inst.writes == RegSet.of(sgpr(SCC))

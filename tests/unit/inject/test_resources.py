@@ -1,0 +1,51 @@
+"""What a component shares: its functions, homes of wave variables, and the registers that descriptors have to have."""
+
+from __future__ import annotations
+
+from synthetic import Row, build
+
+from luthier_py import WaveVariable, u64
+from luthier_py.analysis import analyse
+from luthier_py.inject.items import Cause, Clone, Edit, Single
+from luthier_py.inject.resources import components, counts, used_by, wave_homes
+from luthier_py.ir import lift
+from luthier_py.isa import RegSet, agpr, instruction_set, sgpr, target, vgpr
+
+END: Row = ("s_endpgm",)
+RETURN: Row = ("s_setpc_b64", sgpr(30, 2))
+
+
+def to(name: str) -> list[Row]:
+    return [("s_getpc_b64", sgpr(6, 2)), ("s_add_u32", sgpr(6), sgpr(6), name),
+            ("s_addc_u32", sgpr(7), sgpr(7), name), ("s_swappc_b64", sgpr(30, 2), sgpr(6, 2))]
+
+
+def test_a_kernel_that_reaches_what_two_others_do_makes_them_one_component() -> None:
+    program = lift(build({"a": [*to("f"), END], "b": [*to("g"), END], "c": [*to("f"), *to("g"), END],
+                          "f": [RETURN], "g": [RETURN]}, kernels=("a", "b", "c")))
+    (found,) = components(program, program.kernels)
+    assert {kernel.name for kernel in found.kernels} == {"a", "b", "c"}
+    assert set(found.functions) == set(program.functions)
+
+
+def test_a_wave_variable_does_not_live_where_something_lies_at_the_start() -> None:
+    """A trap handler may look at the queue, which no instruction names."""
+    for rows, free in (([("s_trap", 2), END], False), ([END], True)):
+        program = lift(build({"k": rows}))
+        (component,) = components(program, program.kernels)
+        (home,) = wave_homes(program, analyse(program), component, [WaveVariable(u64)]).values()
+        assert (home == sgpr(0, 2)) is free
+
+
+def test_metadata_counts_registers_as_llvm_does() -> None:
+    used = RegSet.of(sgpr(0, 10), vgpr(0, 4), agpr(0, 9))
+    descriptor = build({"k": [END]}).kernels[0].descriptor
+    assert counts(target("gfx908"), descriptor, used) == {".sgpr_count": 16, ".vgpr_count": 9}  # VCC, FLAT_SCRATCH, ...
+    more = descriptor.with_accum_offset(8)
+    assert counts(target("gfx90a"), more, used) == {".sgpr_count": 16, ".vgpr_count": 17}
+
+
+def test_registers_that_are_only_read_are_used() -> None:
+    isa = instruction_set(target("gfx90a"))
+    item = Single(isa.parse("v_mov_b32_e32 v3, v40"), edit=Edit(Cause.PROLOGUE))
+    assert used_by([Clone(0, "k", (item,), {})]).vgpr == RegSet.of(vgpr(3), vgpr(40)).vgpr
