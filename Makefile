@@ -72,7 +72,7 @@ damage: .venv/installed-test
 	$(BIN)/python benchmarks/proof.py --jobs $(JOBS) --output build/damage/table.md $(ARGS)
 
 mutations: .venv/installed-test
-	$(BIN)/python tests/mutations/run.py --jobs $(JOBS) --output build/mutations.md $(ARGS)
+	$(BIN)/python tests/mutations/run.py --jobs $(JOBS) $(ARGS)
 
 bench: .venv/installed
 	set -e; for benchmark in $(filter-out benchmarks/proof.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$benchmark; done

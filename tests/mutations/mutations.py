@@ -11,6 +11,42 @@ from dataclasses import dataclass
 ROOMS = ("analysis", "inject", "link", "proof")
 
 
+NEAREST = {
+    "analysis/liveness.py": ("unit/analysis/test_liveness.py", "unit/analysis/test_meetings.py"),
+    "analysis/effects.py": ("unit/analysis/test_liveness.py", "unit/analysis/test_meetings.py"),
+    "analysis/waits.py": ("unit/analysis/test_waits.py", "unit/analysis/test_meetings.py"),
+    "analysis/execution.py": ("unit/analysis/test_execution.py", "unit/analysis/test_meetings.py"),
+    "analysis/lanes.py": ("unit/analysis/test_liveness.py", "unit/analysis/test_meetings.py"),
+    "analysis/cfg.py": ("unit/analysis/test_meetings.py", "unit/analysis/test_execution.py"),
+    "analysis/registers.py": ("unit/analysis/test_execution.py", "unit/analysis/test_meetings.py"),
+    "analysis/float_mode.py": ("unit/analysis/test_execution.py", "unit/inject/test_float_mode.py"),
+    "analysis/regions.py": ("unit/analysis/test_regions.py",),
+    "inject/allocate.py": ("unit/inject/test_allocate.py",),
+    "inject/clauses.py": ("golden/test_golden_passes.py", "unit/inject/test_seams.py"),
+    "inject/relax.py": ("unit/inject/test_relax.py",),
+    "inject/resources.py": ("unit/inject/test_resources.py", "unit/inject/test_inject_edges.py"),
+    "inject/call.py": tuple(f"unit/inject/test_{name}.py" for name in ("call", "float_mode", "inject_edges")),
+    "inject/weave.py": ("golden/test_golden_passes.py",),
+    "inject/sites.py": ("unit/inject/test_inject_edges.py",),
+    "inject/lookup.py": ("unit/pipeline/test_pipeline.py", "unit/proof/test_proof_refusals.py"),
+    "inject/prologue.py": ("golden/test_golden_passes.py", "unit/inject/test_inject_edges.py"),
+    "inject/clone.py": ("unit/inject/test_clone.py",),
+    "inject/seams.py": ("unit/inject/test_seams.py",),
+    "link/fixups.py": ("unit/link/test_bindings.py", "unit/link/test_link.py"),
+    "link/layout.py": ("unit/link/test_loading.py", "unit/link/test_link.py"),
+    "link/tables.py": ("unit/link/test_tables.py",),
+    "link/writer.py": ("unit/link/test_loading.py", "unit/link/test_link.py"),
+    "link/validate.py": ("unit/link/test_link.py",),
+    "link/grow.py": ("unit/link/test_loading.py",),
+    "proof/insertions.py": ("unit/proof/test_runs.py", "unit/proof/test_proof_refusals.py"),
+    "proof/runs.py": ("unit/proof/test_runs.py", "unit/proof/test_proof_refusals.py"),
+    "proof/objects.py": ("unit/proof/test_objects.py", "unit/proof/test_proof_refusals.py"),
+    "proof/payloads.py": ("unit/proof/test_payloads.py",),
+    "proof/pending.py": ("unit/proof/test_runs.py",),
+}
+"""Files of tests that are about a file, below tests."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mutation:
     """``file``: below luthier_py."""
@@ -32,7 +68,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *_of(
         "analysis/liveness.py",
         ("if active else live | wave_reads", "if True else live | wave_reads"),
-        ("| reads & SCALARS | EXEC_BITS, vectors)", "| reads & SCALARS, vectors)"),
+        ("| each.reads | EXEC_BITS, live.inactive", "| each.reads, live.inactive"),
         ("live = effects.owned[node.function] if node.index in self.graph.leaves else EXEC_BITS", "live = EXEC_BITS"),
         ("return Flowing(a.scalars | b.scalars,", "return Flowing(a.scalars & b.scalars,"),
         ("found[place]._replace(reads=found[place].reads | regs)", "found[place]._replace(reads=regs)"),
@@ -47,6 +83,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("OpFlag.MATRIX not in flags", "OpFlag.MATRIX in flags"),
         ("    if skipped or", "    if"),
         ("reads |= pack(_TRAP_READS)", "reads |= 0"),
+        ('wave_reads |= vectors if wave_reads else 0', 'pass'),
     ),
     *_of(
         "analysis/waits.py",
@@ -59,6 +96,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("ages = [regs, *(", "ages = [*("),
         ("x.unordered | y.unordered", "x.unordered & y.unordered"),
         ("if queue.unordered & wanted:", "if queue.unordered and not wanted:"),
+        ('regs |= ages[age] if age < len(ages) else 0', 'regs = ages[age] if age < len(ages) else 0'),
     ),
     *_of(
         "analysis/execution.py",
@@ -66,18 +104,26 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("a.nonzero & b.nonzero, a.indexed or b.indexed", "a.nonzero & b.nonzero, a.indexed and b.indexed"),
         ("max(a.skipping, b.skipping)", "min(a.skipping, b.skipping)"),
         ("a.value if a.value == b.value else None", "a.value"),
+        ('following if row.if_zero else taken', 'taken if row.if_zero else following'),
+        ('overwritten = written | written >> 1', 'overwritten = written'),
+        ('(simm >> 11 & 31) >= _GPR_IDX_BIT', '(simm >> 11 & 31) > _GPR_IDX_BIT'),
+        ('UNKNOWN if node.index in graph.arrives else START if', 'START if node.index in graph.arrives else START if'),
     ),
     *_of(
         "analysis/lanes.py",
         ("return LaneState(known, value), LaneState(known, value | EXEC_BIT)", "return (LaneState(known, value),)"),
         ("known & ~mask if bit is None else known | mask", "known | mask"),
         ("if source >= 0 and state.known >> source & 1 else None", "if source >= 0 else None"),
+        ('if a.few or b.few or len(states) > MOST_STATES:', 'if len(states) > MOST_STATES:'),
+        ('return before | EXEC_BIT', 'return before'),
     ),
     *_of(
         "analysis/cfg.py",
         ("unknown = node.call.unknown or len(known) < len(node.call.targets)", "unknown = node.call.unknown"),
         ("found[callee] |= found[function]", "pass"),
         ("joined = new if old is None else join(old, new)", "joined = new"),
+        ('unknown |= not callers[node.function]', 'pass'),
+        ('if node.is_head and _unknown_entry(program, node, callers):', 'if False:'),
     ),
     *_of(
         "analysis/registers.py",
@@ -88,6 +134,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "analysis/float_mode.py",
         ("return rounding | denormals << 4 == PLAIN_MODE", "return denormals == PLAIN_MODE >> 4"),
         ("and not any(\n", "or not any(\n"),
+        ('field >> 6 & 31 < _FIELD_BITS', 'field >> 6 & 31 == 0'),
     ),
     *_of(
         "analysis/regions.py",
@@ -109,6 +156,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     *_of(
         "inject/relax.py",
         ("REACH_BYTES = range(-4 * 32768, 4 * 32768)", "REACH_BYTES = range(-4 * 65536, 4 * 65536)"),
+        ('if start >= last + GROUP_BYTES and items[number] not in bases:', 'if start >= last + GROUP_BYTES:'),
+        ('if unsafe_displacement(isa.target, distance // 4)}', 'if False}'),
     ),
     *_of(
         "inject/resources.py",
@@ -116,21 +165,47 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("if used.agpr:\n", "if False:\n"),
         ('max(vgprs, agprs)}', 'vgprs}'),
         (".bit_length() + target.extra_sgprs", ".bit_length()"),
+        ('descriptor.accum_offset + max(had, used.agpr.bit_length())',
+         'descriptor.accum_offset + used.agpr.bit_length()'),
+        ('    if ordered:\n        _check_calls', '    if False:\n        _check_calls'),
+        ('named |= pack(inst.reads) | pack(inst.writes)', 'named |= pack(inst.writes)'),
+        ('kernels, reached = other[0] + kernels, other[1] | reached', 'kernels, reached = other[0] + kernels, reached'),
     ),
     *_of(
         "inject/call.py",
         ("for reg in (_SCC, _VCC, _M0):", "for reg in (_VCC, _M0):"),
         ("for reg in (_SCC, _VCC, _M0):", "for reg in (_SCC, _VCC):"),
-        ("caller.pool.free -= named", "pass"),
         ("self.copy(_EXEC, self.saved.pop(_EXEC))", "self.saved.pop(_EXEC)"),
         ("        if mode is not None:\n            self.emit(glue.set_mode(self.isa, mode))\n", ""),
-        ("self.move(reg, self.saved.get(home, home))", "self.move(reg, home)"),
+        ("self.move(reg, self.saved.get(home, home))", "self.move(home, reg)"),
         ("aside = self.pool.take(source.file, source.dwords)", "aside = to"),
         ("(RegSet.of(_SCC) if makes_addresses else RegSet())", "RegSet()"),
     ),
     *_of(
         "inject/weave.py",
         ("yield Slice(code, start, at + 1)", "yield Slice(code, start, at)"),
+        ('items += (*before.get(item.origin.pc, ()), item)', 'items += (item, *before.get(item.origin.pc, ()))'),
+    ),
+    *_of(
+        "inject/sites.py",
+        ("general - (live | loading), wait,", "general - live, wait,"),
+        ("facts.pending_before(instr) if place is Place.BEFORE else facts.pending_after(instr)",
+         "facts.pending_before(instr)"),
+    ),
+    *_of(
+        "inject/lookup.py",
+        ("subtract_with_borrow(isa, high, part(pointer, 1)", "subtract_with_borrow(isa, high, part(pointer, 0)"),
+        ("*self.address(Target(function=address)), self.single(glue.jump(isa), end),",
+         "*self.address(Target(function=address)),"),
+    ),
+    *_of(
+        "inject/prologue.py",
+        ("entries[1] - entries[0] - sum(single.size_bytes for single in stub)", "entries[1] - entries[0]"),
+    ),
+    *_of(
+        "inject/clone.py",
+        ("if builder.value in self.labels and builder.branch is not None:", "if builder.value in self.labels:"),
+        ("if builder.call is not None and builder.value in self.beside:", "if builder.value in self.beside:"),
     ),
     *_of(
         "inject/seams.py",
@@ -161,7 +236,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("entry = addresses[kernel.entry] + kernel.entry_offset", "entry = addresses[kernel.entry]"),
         ("Visibility.PROTECTED", "Visibility.HIDDEN"),
         ("_DT_STRSZ: strings.size", "_DT_STRSZ: 0"),
-        ("last.offset + last.size - first.offset", "last.size"),
     ),
     *_of(
         "link/validate.py",
@@ -175,14 +249,20 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     *_of(
         "proof/runs.py",
-        ("if now.get(MODE) != (\"reg\", MODE):", "if False:"),
         ("if len(arrived) != 1:", "if not arrived:"),
+        ("if to in gone or to <= pc", "if to <= pc"),
         ("if not computes(inst.op):", "if False:"),
-        ("lost = now.far & live.inactive | (now.far & live.active)", "lost = now.far & live.active"),
-        ("if left := owed(now.pending) & ~owed(duty.pending):", "if left := 0:"),
         ("a.near | b.near, a.far | b.far", "a.near | b.near, a.far & b.far"),
         ("if not right:\n", "if False:\n"),
-        ("needed = live.active | self.homes", "needed = live.active"),
+    ),
+    *_of(
+        "proof/insertions.py",
+        ("if outcome.changed >> MODE & 1:", "if False:"),
+        ("if lost := outcome.far & (active | inactive):", "if lost := outcome.far & active:"),
+        ("if lost := outcome.changed & (active | homes):", "if lost := outcome.changed & active:"),
+        ("if not duty.ends and not outcome.exec_back:", "if False:"),
+        ("if (outcome.near or outcome.far) and not duty.plain:", "if False:"),
+        ("if any(ran != sorted(self.calls[k].wanted(each)) for each in some):", "if False:"),
     ),
     *_of(
         "proof/objects.py",
