@@ -63,6 +63,29 @@ def test_a_table_that_names_no_other_is_refused(kind):
         patch.check()
 
 
+@pytest.mark.parametrize("other", [None, 1, 3])
+def test_hooks_run_in_the_lanes_that_the_claim_says(other):
+    made = Patch("reduce", "instr_count").made
+    claim = made.patched.claim
+    calls = {call.exec for function in claim.functions for call in function.calls}
+    assert calls - {other}
+    functions = tuple(replace(each, calls=tuple(replace(call, exec=other) for call in each.calls))
+                      for each in claim.functions)
+    with pytest.raises(CheckFailed, match="other lanes than the claim says"):
+        prove(made.obj.data, made.data, replace(claim, functions=functions))
+
+
+def test_hooks_run_where_the_claim_says():
+    made = Patch("reduce", "instr_count", COUNT_WARP_LEVEL=0).made
+    claim = made.patched.claim
+    (function,) = claim.functions
+    points = sorted({call.point for call in function.calls})
+    moved = [replace(call, point=points[-1] if call.point == points[0] else call.point) for call in function.calls]
+    assert len(points) > 1
+    with pytest.raises(CheckFailed, match="not those that the claim says"):
+        prove(made.obj.data, made.data, replace(claim, functions=(replace(function, calls=tuple(moved)),)))
+
+
 def test_a_clobbered_live_register_is_found():
     patch = Patch("nbody", "instr_count")
     source = patch.sources[0]
