@@ -21,12 +21,14 @@ from luthier_py.isa import InstructionSet, OpFlag, RegFile
 # single, ss, tt pairs, ssss four, of scalars; v, w, vv and a of vectors.
 INSERTED: dict[str, tuple[str, ...]] = {
     # state of the wave
-    "MODE from a register": ("s_setreg_b32 hwreg(HW_REG_MODE, 0, 8), {s}", "s_setreg_b32 hwreg(HW_REG_MODE), {s}"),
+    "MODE from a register": ("s_setreg_b32 hwreg(HW_REG_MODE, 0, 8), {s}", "s_setreg_b32 hwreg(HW_REG_MODE), {s}",
+                             "s_setreg_b32 hwreg(HW_REG_WAVE_MODE, 0, 8), {s}"),
     "another rounding": ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), 5",
                          "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), 15",
                          "s_round_mode 0x3"),
     "denormals flushed": ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 4), 0", "s_denorm_mode 0x0"),
-    "another hardware register": ("s_setreg_b32 hwreg(HW_REG_TRAPSTS), {s}", "s_setreg_b32 hwreg(HW_REG_STATUS), {s}"),
+    "another hardware register": ("s_setreg_b32 hwreg(HW_REG_TRAPSTS), {s}", "s_setreg_b32 hwreg(HW_REG_STATUS), {s}",
+                                  "s_setreg_b32 hwreg(HW_REG_WAVE_STATUS), {s}"),
     "s_setvskip": ("s_setvskip -1, 0", "s_setvskip {s}, 0"),
     "index mode": ("s_set_gpr_idx_on {s}, gpr_idx(SRC0,DST)", "s_set_gpr_idx_mode gpr_idx(SRC0,DST)",
                    "s_set_gpr_idx_on 1, gpr_idx(SRC0,SRC1,SRC2,DST)", "s_set_gpr_idx_idx {s}", "s_set_vgpr_msb 1"),
