@@ -27,6 +27,7 @@ _MEMORY = OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
 MATRIX_RESULT = 20   # 16 passes and 3 after a 32x32, 19; gfx950 needs one more
 MATRIX_SOURCE_C = 15
 _ANY = RegSet(sgpr=1)  # a register that stands for "whatever the registers are"
+_WROTE = RegSet(agpr=1 << 1000)  # one that stands for "something has been written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,8 @@ class Side:
 class Hazard:
     """``states`` are needed between a producer and a consumer that share registers.
 
-    In a ``clause`` they are needed as long as all instructions between the two could be producers.
+    In a ``clause`` they are needed as long as all instructions between the two could be producers, and only if these
+    or the producer have all of ``needs`` among their registers.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Hazard:
     consumed: Side
     where: Callable[[Target], bool] = lambda target: target.generation < 10
     clause: bool = False
+    needs: RegSet = NO_REGS
 
 
 def _vectors(registers: RegSet) -> RegSet:
@@ -170,11 +173,13 @@ def is_double_matrix(op: OpInfo) -> bool:
 
 def _clause(kind: OpFlag, where: Callable[[Target], bool]) -> tuple[Hazard, ...]:
     """Under XNACK loads in a row may be replayed together, so none of them may write what another reads, nor what it
-    reads itself, and stores keep apart (GCNHazardRecognizer::checkSoftClauseHazards)."""
+    reads itself, and stores keep apart; while nothing is written, all may follow (GCNHazardRecognizer,
+    checkSoftClauseHazards: ClauseDefs.none())."""
     part = _kind(kind)
     reads, writes = Side(part, lambda i: i.reads - _EXEC), Side(part, lambda i: i.writes)
+    notes = Side(part, lambda i: i.reads - _EXEC | _WROTE if i.writes else i.reads - _EXEC)
     return (Hazard("clause writes, then reads", 1, writes, reads, where, True),
-            Hazard("clause reads, then writes", 1, reads, writes, where, True),
+            Hazard("clause reads, then writes", 1, notes, writes, where, True, _WROTE),
             Hazard("clause writes, then what must not be replayed", 1,
                    Side(part, lambda i: _ANY if i.writes else NO_REGS),
                    Side(part, lambda i: _ANY if _must_not_be_replayed(i) else NO_REGS), where, True),
@@ -276,7 +281,8 @@ def passed(isa: InstructionSet, owed: OwedStates, inst: Inst) -> OwedStates:
     if not owed:
         return owed
     producing = rows_of(isa, inst.op)[0]
-    kept = {key: regs for key, regs in owed.items() if key[0].clause and key[0] in producing}
+    kept = {(row, left): regs | row.produced.registers(inst) & row.needs if row.needs else regs
+            for (row, left), regs in owed.items() if row.clause and row in producing}
     return waited(owed, states_of(inst)) | kept
 
 

@@ -74,33 +74,37 @@ class _States:
 
     def forward(self, start: int, made: Sides) -> None:
         for row, regs in made.items():
-            for at, passed in self.within(start, row, self.code.after):
+            for at, passed, between in self.within(start, row, self.code.after):
                 met = self.met[self.code.kind[at]].get(row)
-                if met is not None and met.overlaps(regs):
+                if met is not None and met.overlaps(regs) and not row.needs - regs - between:
                     raise self.fail(at, row, passed)
 
     def backward(self, start: int, met: Sides) -> None:
         for row, regs in met.items():
-            for at, passed in self.within(start, row, self.code.before):
-                made = (self.anything if at == OUTSIDE else self.made[self.code.kind[at]]).get(row)
-                if made is not None and made.overlaps(regs):
+            for at, passed, between in self.within(start, row, self.code.before):
+                made = self.produced(at).get(row)
+                if made is not None and made.overlaps(regs) and not row.needs - made - between:
                     raise self.fail(start, row, passed)
+
+    def produced(self, at: int) -> Sides:
+        return self.anything if at == OUTSIDE else self.made[self.code.kind[at]]
 
     def fail(self, at: int, row: Hazard, passed: int) -> CheckFailed:
         return missing(self.isa, self.code, at, f"{row.name}: {row.states - passed} wait states")
 
     def within(
         self, start: int, row: Hazard, ways: Callable[[int], Iterable[int]]
-    ) -> Iterator[tuple[int, int]]:
-        """Places that lie so near along ``ways`` that ``row`` is not over between, and the wait states that are."""
-        nearest: dict[int, int] = {}
-        work = [(place, 0) for place in ways(start)]
+    ) -> Iterator[tuple[int, int, RegSet]]:
+        """Places that lie so near along ``ways`` that ``row`` is not over between, the wait states that are, and what
+        of the row's needs has been met between."""
+        nearest: dict[tuple[int, RegSet], int] = {}
+        work = [(place, 0, NO_REGS) for place in ways(start)]
         while work:
-            place, passed = work.pop()
-            if passed >= nearest.get(place, row.states):
+            place, passed, between = work.pop()
+            if passed >= nearest.get((place, between), row.states):
                 continue
-            nearest[place] = passed
-            yield place, passed
+            nearest[place, between] = passed
+            yield place, passed, between
             if place == OUTSIDE:
                 continue
             inst = self.code.inst(place)
@@ -108,5 +112,7 @@ class _States:
                 passed += states_of(inst)
             elif not row.produced.takes_part(inst.op):
                 continue  # the clause ends
+            elif row.needs:
+                between |= self.produced(place).get(row, NO_REGS) & row.needs
             if passed < row.states:
-                work += [(to, passed) for to in ways(place)]
+                work += [(to, passed, between) for to in ways(place)]

@@ -10,6 +10,7 @@ from luthier_py.isa.hazards import unsafe_shift_amount, wait_states
 ISA = instruction_set(target("gfx90a"))
 V, S, A = vgpr, sgpr, agpr
 NOP = ("s_nop", 0)
+STORE = ("global_store_dwordx2", V(0), V(2, 2), S(4, 2))
 MATRIX = ("v_mfma_f32_4x4x1f32", A(0, 4), V(4), V(5), A(0, 4))
 
 
@@ -41,6 +42,9 @@ def missing(before, after) -> int:
     ([("v_dot2_f32_f16", V(0), V(1), V(2), V(3))], ("v_mov_b32", V(4), V(0)), 3),
     ([("s_load_dword", S(4), S(8, 2), 0)], ("s_load_dwordx2", S(8, 2), S(10, 2), 0), 1),
     ([("s_load_dword", S(4), S(8, 2), 0)], ("s_load_dwordx2", S(6, 2), S(8, 2), 0), 0),
+    ([STORE], ("global_load_dwordx2", V(2, 2), V(0), S(6, 2)), 0),
+    ([STORE, ("global_load_dword", V(5), V(0), S(4, 2))], ("global_load_dwordx2", V(2, 2), V(0), S(6, 2)), 1),
+    ([STORE, ("global_load_dword", V(5), V(0), S(4, 2)), NOP], ("global_load_dwordx2", V(2, 2), V(0), S(6, 2)), 0),
     ([], ("global_load_dword", V(1), V(2), S(4, 2)), 0),
 ])
 def test_pairs(before, after, states) -> None:

@@ -37,6 +37,23 @@ def test_one_kernel_that_cannot_be_served_stops_everything_or_is_left_alone():
     assert f"{EASY}.luthier" in names and f"{FULL}.luthier" not in names
 
 
+def test_a_hook_may_store_and_then_load_over_what_it_stored(tmp_path):
+    """Under XNACK a load may not be replayed over what the loads before it read; stores alone are no such loads."""
+    (tmp_path / "tool.py").write_text(
+        "from luthier_py import EXEC, Mutator, Tool, Variable, hook, ptr, sgpr, u64\n"
+        "class Both(Tool):\n"
+        "    a = Variable(u64)\n"
+        "    b = Variable(u64)\n"
+        "    @hook(lanes='one')\n"
+        "    def both(a: ptr[u64], b: ptr[u64], e: u64) -> None:\n"
+        "        a[0] = e\n"
+        "        b[0] = b[0] + u64(1)\n"
+        "    def instrument(self, m: Mutator) -> None:\n"
+        "        for kernel in m.kernels:\n"
+        "            m.at_entry(kernel, self.both, self.a, self.b, sgpr(EXEC, 2))\n")
+    assert instrument(sample_called("saxpy").path, str(tmp_path / "tool.py")).patched.report
+
+
 def test_only_chosen_kernels_are_cloned():
     made = instrument(full_and_easy(), EveryWave(), kernels=[EASY])
     assert [row.name for row in made.patched.report] == [EASY]

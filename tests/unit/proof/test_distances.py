@@ -39,6 +39,14 @@ def code(isa, listing: str) -> Linked:
         global_load_dword v1, v2, s[4:5]
         v_readfirstlane_b32 s4, v0 ; app
         s_branch there ; app""", "4 wait states"),
+    ("gfx90a", 64, """global_store_dwordx2 v4, v[2:3], s[4:5]
+        global_load_dwordx2 v[2:3], v4, s[6:7] ; app""", None),
+    ("gfx90a", 64, """global_load_dword v5, v4, s[4:5] ; app
+        global_load_dword v6, v2, s[4:5]
+        global_load_dword v2, v4, s[6:7]""", "clause reads, then writes"),
+    ("gfx90a", 64, """global_store_dwordx2 v4, v[2:3], s[4:5] ; app
+        global_load_dword v5, v4, s[4:5]
+        global_load_dwordx2 v[2:3], v4, s[6:7]""", "clause reads, then writes"),
     ("gfx1010", 32, """global_load_dword v1, v2, s[4:5] ; app
         s_mov_b32 s4, 0""", "fixVMEMtoScalarWriteHazards"),
     ("gfx1010", 32, """global_load_dword v1, v2, s[4:5] ; app
