@@ -14,9 +14,10 @@ from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
 
 from luthier_py.analysis import Facts, analyse
-from luthier_py.errors import Location, Unsupported
+from luthier_py.errors import CheckFailed, Location, Unsupported
 from luthier_py.inject.apply import inject
 from luthier_py.inject.model import Patched
+from luthier_py.inject.resources import components
 from luthier_py.ir import Program, lift
 from luthier_py.jit import compile_hooks
 from luthier_py.link import Binding, Patch, bound, find_bindings, link, link_apart
@@ -121,16 +122,42 @@ def carry_out(
 ) -> Instrumented:
     """The instrumented copy; ``keep_going`` and ``watch`` as for instrument. ``apart``: without the original in it."""
     clock = _Clock(dict(planned.seconds), watch)
-    obj, program, facts, edits = planned.obj, planned.program, planned.facts, planned.edits
-    facts = facts.with_reads(edits.reads(Place.BEFORE), edits.reads(Place.AFTER))
+    program, edits = planned.program, planned.edits
+    facts = planned.facts.with_reads(edits.reads(Place.BEFORE), edits.reads(Place.AFTER))
     compiled: set[str] = set()
     payloads = clock.run("jit", compile_hooks, edits, program.isa, compiled)
-    patched = clock.run("inject", inject, program, facts, edits, payloads, keep_going)
-    patch = Patch(patched.chunks, patched.kernels, patched.variables)
-    data = clock.run("link", link_apart if apart else link, obj, patch)
-    found = find_bindings(program.isa, patched.chunks, load(data, obj.name)) if apart else ()
-    clock.run("check", prove, obj.data, bound(data, found, 0), patched.claim, apart)
-    return Instrumented(data, obj, program, facts, edits, patched, clock.seconds, not compiled, bindings=found)
+
+    def made(wanted: Edits) -> Instrumented:
+        patched = clock.run("inject", inject, program, facts, wanted, payloads, keep_going)
+        patch = Patch(patched.chunks, patched.kernels, patched.variables)
+        data = clock.run("link", link_apart if apart else link, planned.obj, patch)
+        found = find_bindings(program.isa, patched.chunks, load(data, planned.obj.name)) if apart else ()
+        clock.run("check", prove, planned.obj.data, bound(data, found, 0), patched.claim, apart)
+        return Instrumented(data, planned.obj, program, facts, edits, patched, clock.seconds, not compiled,
+                            bindings=found)
+
+    try:
+        return made(edits)
+    except CheckFailed:
+        if not keep_going:
+            raise
+    return _made_of_parts(program, edits, made)
+
+
+def _made_of_parts(program: Program, edits: Edits, made: Callable[[Edits], Instrumented]) -> Instrumented:
+    """Kernels that share functions are tried for themselves; what can be proved is put together."""
+    left, refused = edits, tuple[Refusal, ...]()
+    for component in components(program, program.kernels):
+        inside = {instr.pc for function in component.functions for instr in function.instrs}
+        own = [insertion for insertion in edits.insertions if insertion.instr.pc in inside]
+        try:
+            if own:
+                made(replace(edits, insertions=tuple(own)))
+        except CheckFailed as error:
+            refused += tuple(Refusal(k.name, error.message, error.where or Location(k.name)) for k in component.kernels)
+            left = replace(left, insertions=tuple(each for each in left.insertions if each not in own))
+    done = made(left)
+    return replace(done, patched=replace(done.patched, refused=done.patched.refused + refused))
 
 
 @dataclass(slots=True)

@@ -12,13 +12,12 @@ from luthier_py.ir import Function
 from luthier_py.isa import MODE, Inst, OpFlag
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action
+from luthier_py.isa.vector_modes import FLOAT_BITS, MODE_REGISTER
 from luthier_py.loader import KernelDescriptor
 
-MODE_FIELD = 1 | 0 << 6 | 7 << 11
-"""hwreg(HW_REG_MODE, 0, 8): rounding in bits 3:0, denormals in 7:4."""
 PLAIN_MODE = 0xF0
-"""Of these bits: what hooks are compiled for, and what compute kernels have by default (LLVM, FP_DENORM)."""
-_MODE_REGISTER, _FIELD_BITS = 1, 8
+"""Of the float bits of MODE, rounding in 3:0 and denormals in 7:4: what hooks are compiled for, and what compute
+kernels have by default (LLVM, FP_DENORM)."""
 
 
 def computes_plainly(descriptors: Iterable[KernelDescriptor], functions: Iterable[Function]) -> bool:
@@ -49,4 +48,4 @@ def _writes_field(inst: Inst) -> bool:
     if meaning(inst.op) not in (Action.SETREG, Action.SETREG_IMM):
         return True
     field = inst["simm16"].value
-    return field & 63 == _MODE_REGISTER and field >> 6 & 31 < _FIELD_BITS
+    return field & 63 == MODE_REGISTER and field >> 6 & 31 < FLOAT_BITS

@@ -11,11 +11,11 @@ from functools import lru_cache
 from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.instruction_set import InstructionSet
 from luthier_py.isa.registers import SCC, Reg, RegFile, sgpr
+from luthier_py.isa.vector_modes import FLOAT_BITS, MODE_REGISTER
 
 PLACEHOLDER = 0x7FFFFFFF  # no inline constant: a literal stands behind the instruction
 PLACEHOLDER64 = 0x7FFFFFFF_7FFFFFFF
-MODE_FIELD = 1 | 0 << 6 | 7 << 11
-"""hwreg(HW_REG_MODE, 0, 8): rounding in bits 3:0, denormals in 7:4."""
+_MODE_FIELD = MODE_REGISTER | 0 << 6 | FLOAT_BITS - 1 << 11  # hwreg(HW_REG_MODE, 0, 8)
 _FLAG = sgpr(SCC)
 
 
@@ -87,11 +87,11 @@ def nothing(isa: InstructionSet) -> Inst:
 
 def keep_mode(isa: InstructionSet, to: Reg) -> Inst:
     """``to`` := rounding and denormals of floats."""
-    return _made(isa, "s_getreg_b32", to, MODE_FIELD)
+    return _made(isa, "s_getreg_b32", to, _MODE_FIELD)
 
 
 def set_mode(isa: InstructionSet, source: Reg | int) -> Inst:
-    return _made(isa, "s_setreg_b32" if isinstance(source, Reg) else "s_setreg_imm32_b32", MODE_FIELD, source)
+    return _made(isa, "s_setreg_b32" if isinstance(source, Reg) else "s_setreg_imm32_b32", _MODE_FIELD, source)
 
 
 def group_size(inst: Inst) -> int:

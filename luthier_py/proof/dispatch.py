@@ -1,6 +1,13 @@
 """The code before an indirect call, run on numbers: pointers to originals become their clones, others stay.
 
 In: a call through a pointer and the inserted code before it. Out: nothing, or CheckFailed.
+
+That this code only computes, and gives back what the application may still read, `runs` proves. Here it is run for each
+address that has a clone and that the application may have in the object, by code or in data: these are finitely many,
+and all are tried. It may be given others from elsewhere; of these it is run for the next instruction of each function,
+and for what differs from a function's address in upper bits alone (FAR_OFF), which finds a comparison that leaves out a
+half or the last bits of an address. Where things are loaded is tried twice, so that lower halves of addresses carry
+into upper ones once. What is not proved is that a pointer from elsewhere, equal to none of those, stays.
 """
 
 from __future__ import annotations
@@ -20,25 +27,29 @@ from luthier_py.proof.runs import Now, Runner
 
 _LOW = (1 << 32) - 1
 LONGEST = 1 << 16
-_FAR = (4, 1 << 32, 1 << 40)
+FAR_OFF = (4, 1 << 32, 1 << 40)
+_CARRIES = 0xFFFF0000  # a load address whose low half overflows with what lies behind it
+_APART = 1 << 44       # from an original to a copy that is apart from it
 
 
 def check_dispatch(
-    body: Body, clone: Clone, at: int, start: int, bases: Mapping[int, int], runner: Runner, far: int
+    body: Body, clone: Clone, at: int, start: int, bases: Mapping[int, int], runner: Runner, apart: bool
 ) -> None:
-    """``bases``: functions that pointers may hold, and where their clones start; the copy lies ``far`` behind its own
-    addresses."""
+    """``bases``: functions that pointers may hold, and where their clones start."""
     pointer, called = body.code.inst(at)["src0"].reg, clone.instruction(at)[0]["src0"].reg
     if pointer is None or called is None:
         raise runner.fail("a call of this form cannot be proved", clone.places[at])
-    wanted = {address: bases[address] + far if address in bases else address
-              for known in bases for address in (known, *(known + more for more in _FAR))}
-    for address, expected in wanted.items():
-        now = Now(NOTHING, {pointer.index: address & _LOW, pointer.index + 1: address >> 32})
-        _run(clone, start, clone.places[at], now, runner, far)
-        if [now.get(called.index + half) for half in (0, 1)] != [expected & _LOW, expected >> 32]:
-            raise CheckFailed(f"the patch could change the application: a call of 0x{address:x} goes astray",
-                              runner.fail("", clone.places[at]).where)
+    shifts = ((0, _APART), (0, _APART + _CARRIES)) if apart else ((0, 0), (_CARRIES, _CARRIES))
+    for old, new in shifts:
+        for known in bases:
+            for address in (known, *(known + more for more in FAR_OFF)):
+                expected = bases[address] + new if address in bases else address + old
+                now = Now(NOTHING, {pointer.index: address + old & _LOW, pointer.index + 1: address + old >> 32})
+                _run(clone, start, clone.places[at], now, runner, new)
+                if [now.get(called.index + half) for half in (0, 1)] != [expected & _LOW, expected >> 32]:
+                    raise CheckFailed(
+                        f"the patch could change the application: a call of 0x{address:x} goes astray",
+                        runner.fail("", clone.places[at]).where)
 
 
 def _run(clone: Clone, start: int, end: int, now: Now, runner: Runner, far: int) -> None:

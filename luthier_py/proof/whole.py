@@ -26,7 +26,6 @@ from luthier_py.proof.payloads import summary
 from luthier_py.proof.runs import Runner, Tool
 
 PRELOAD_ENTRY = 256  # bytes; hardware with kernarg preload starts here (AMDGPUUsage, "Preloaded Kernel Arguments")
-FAR = 1 << 44   # from an original to a copy that is apart from it, in numbers to try
 _POINTERS = (RelocationKind.RELATIVE64, RelocationKind.ABS64)
 
 
@@ -131,7 +130,7 @@ class _Whole:
         for start, at in calls.items():
             if pointed:
                 check_dispatch(each, clone, at, start, {a: self.bases[a] for a in pointed}, runner,
-                               FAR if self.apart else 0)
+                               self.apart)
             elif at in clone.changed:
                 raise runner.fail("it should be the original's call", clone.places[at])
 

@@ -6,11 +6,12 @@ import pytest
 from crowded import EASY, FULL, EveryWave, full_and_easy
 
 import luthier_py
-from luthier_py.errors import Invalid, OutOfRegisters
+from luthier_py.errors import CheckFailed, Invalid, OutOfRegisters
+from luthier_py.link import link
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.samples import sample as sample_called
-from luthier_py.tool import load_tool
+from luthier_py.tool import Mutator, Tool, Variable, hook, load_tool, ptr, u64
 
 
 def test_original_bytes_stay_where_they_are(sample):
@@ -35,6 +36,42 @@ def test_one_kernel_that_cannot_be_served_stops_everything_or_is_left_alone():
     assert [(r.kernel, r.where.text) for r in made.refused] == [(FULL, "s_nop 7")]
     names = {kernel.name for kernel in load(made.data).kernels}
     assert f"{EASY}.luthier" in names and f"{FULL}.luthier" not in names
+
+
+class AtTheEnd(Tool):
+    """Where all registers are free."""
+
+    count = Variable(u64)
+
+    @hook(lanes="one")
+    def add(count: ptr[u64]) -> None:
+        count[0] = u64(1)
+
+    def instrument(self, m: Mutator) -> None:
+        for kernel in m.kernels:
+            m.at_exit(kernel, self.add, self.count)
+
+
+def test_a_kernel_that_cannot_be_proved_is_left_alone_and_the_others_are_not(monkeypatch):
+    """Whoever makes copies makes one of a kernel wrongly: its first instruction is another one."""
+    def damaged(obj, patch):
+        data = bytearray(link(obj, patch))
+        symbol = load(bytes(data)).symbol(f"{FULL}.luthier")
+        if symbol is not None:
+            at = load(bytes(data)).elf.load_at(symbol.address)
+            data[at.offset + symbol.address - at.address] ^= 1
+        return bytes(data)
+
+    data, tool, both = full_and_easy(), AtTheEnd(), [FULL, EASY]
+    assert len(instrument(data, tool, kernels=both).patched.report) == 2
+    monkeypatch.setattr(luthier_py.pipeline, "link", damaged)
+    with pytest.raises(CheckFailed):
+        instrument(data, tool, kernels=both)
+    made = instrument(data, tool, kernels=both, keep_going=True)
+    assert [r.kernel for r in made.refused] == [FULL] and "should be" in made.refused[0].reason
+    assert [row.name for row in made.patched.report] == [EASY]
+    monkeypatch.undo()
+    assert made.data == instrument(data, tool, kernels=[EASY]).data
 
 
 def test_a_hook_may_store_and_then_load_over_what_it_stored(tmp_path):
