@@ -45,6 +45,8 @@ def prove(original: bytes, patched: bytes, claim: Claim, apart: bool = False) ->
         check_objects(old, new, claim)
     proved: dict[int, Proved] = {}
     for wave_size in sorted({function.wave_size for function in claim.functions}):
+        if wave_size not in old.target.wave_sizes:
+            raise CheckFailed(f"the claim has waves of {wave_size} lanes, and the target has not")
         isa = instruction_set(old.target, wave_size)
         proved |= prove_functions(isa, old, new, claim, [f for f in claim.functions if f.wave_size == wave_size], apart)
     for name, made in claim.kernels.items():

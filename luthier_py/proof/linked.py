@@ -106,7 +106,8 @@ class Linked:
 
 
 def linked(clone: Clone, inserted: Iterable[tuple[int, Inst]]) -> Linked:
-    """``inserted``: addresses and instructions; one may be there twice. CheckFailed if two share bytes."""
+    """``inserted``: addresses and instructions; one may be there twice. CheckFailed if two share bytes, or if bytes
+    belong to none."""
     insts = list(clone.code.insts)
     own = clone.code.kind.copy()
     for at in clone.changed:
@@ -123,4 +124,9 @@ def linked(clone: Clone, inserted: Iterable[tuple[int, Inst]]) -> Linked:
     if len(shared):
         raise CheckFailed("the patch could change the application: control comes into the middle of an instruction",
                           Location(found.name, int(found.pcs[shared[0] + 1])))
+    if sizes.sum() != len(clone.data):
+        ends = found.pcs + sizes
+        bare = np.flatnonzero(ends[:-1] < found.pcs[1:])
+        raise CheckFailed("the clone has code to which nothing comes", Location(
+            found.name, int(ends[bare[0]]) if len(bare) else clone.base))
     return found

@@ -7,18 +7,29 @@ ones for the claim's functions, kernels and variables alone.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from luthier_py.errors import CheckFailed, Location
-from luthier_py.isa import RegSet
-from luthier_py.loader import DESCRIPTOR_BYTES, CodeObject, KernelRecord, Section, SectionType, Segment, SegmentType
+import numpy as np
+
+from luthier_py.isa import RegSet, instruction_set
+from luthier_py.isa.glue import nothing
+from luthier_py.loader import (
+    DESCRIPTOR_BYTES,
+    CodeObject,
+    KernelRecord,
+    Section,
+    SectionType,
+    Segment,
+    SegmentFlag,
+    SegmentType,
+)
 from luthier_py.loader.codeobject import find_metadata
-from luthier_py.loader.elf import DYNAMIC, SYMBOL, Elf
+from luthier_py.loader.elf import DYNAMIC, Elf
 from luthier_py.loader.symbols import read_symbols
 from luthier_py.proof.claim import Claim
+from luthier_py.proof.hashes import check_hashes, failed
 
 _HEADER = ((32, 48), (56, 58), (60, 62))  # e_phoff and e_shoff, e_phnum, e_shnum
 _GROWN = (SectionType.SYMTAB, SectionType.DYNSYM, SectionType.STRTAB, SectionType.HASH, SectionType.GNU_HASH,
@@ -37,7 +48,7 @@ def check_objects(old: CodeObject, new: CodeObject, claim: Claim) -> None:
     _check_segments(old, new)
     _check_sections(old.elf, new.elf)
     added = _new_symbols(old, new, claim)
-    _check_hashes(new.elf)
+    check_hashes(new.elf)
     _check_metadata(old, new, claim)
     _check_room(max((segment.end for segment in old.segments if segment.load), default=0), new, added)
 
@@ -45,28 +56,24 @@ def check_objects(old: CodeObject, new: CodeObject, claim: Claim) -> None:
 def check_apart(old: CodeObject, new: CodeObject, claim: Claim) -> None:
     """The same of a copy that has nothing of the original in it."""
     if (old.elf.flags, old.elf.abi_version) != (new.elf.flags, new.elf.abi_version) or new.relocations:
-        raise _fail("it is for something else")
+        raise failed("it is for something else")
     before, after = dict(old.metadata), dict(new.metadata)
     rows, new_rows = before.pop("amdhsa.kernels", []), after.pop("amdhsa.kernels", [])
     if before != after:
-        raise _fail("its metadata is another one")
+        raise failed("its metadata is another one")
     _check_rows(rows, new_rows, claim)
-    _check_hashes(new.elf)
+    check_hashes(new.elf)
     _check_room(0, new, _new_symbols(None, new, claim))
-
-
-def _fail(what: str, where: str | None = None) -> CheckFailed:
-    return CheckFailed(f"the copy is not the original with additions: {what}", Location(where))
 
 
 def _check_bytes(old: bytes, new: bytes, allowed: list[tuple[int, int]]) -> None:
     if len(new) < len(old):
-        raise _fail("it is shorter")
+        raise failed("it is shorter")
     at = 0
     for start, stop in [*sorted(allowed), (len(old), len(old))]:
         if old[at:start] != new[at:start]:
             wrong = next(k for k in range(at, start) if old[k] != new[k])
-            raise _fail(f"byte 0x{wrong:x} of the file is another one")
+            raise failed(f"byte 0x{wrong:x} of the file is another one")
         at = max(at, stop)
 
 
@@ -86,7 +93,7 @@ def _dynamic_values(old: Elf, new: Elf) -> list[tuple[int, int]]:
             moved = DYNAMIC.unpack_from(new.data, row)[1]
             if moved != value:
                 if moved != _named(new, tag, kind):
-                    raise _fail(f"dynamic entry {tag} names no table")
+                    raise failed(f"dynamic entry {tag} names no table")
                 found.append((row + 8, row + 16))
     return found
 
@@ -112,14 +119,14 @@ def _check_segments(old: CodeObject, new: CodeObject) -> None:
             segment.type, segment.flags, segment.align)]
         note = found is not None and segment == found[0]
         if not same or not (note or segment.type == SegmentType.PHDR):
-            raise _fail(f"the segment at 0x{segment.address:x} is another one")
+            raise failed(f"the segment at 0x{segment.address:x} is another one")
         left.remove(same[0])
         _check_moved(new, same[0], end)
     if any(not segment.load or segment.address < end for segment in left):
-        raise _fail("it has a segment that is no addition")
+        raise failed("it has a segment that is no addition")
     loads = [segment.address for segment in new.segments if segment.load]
     if loads != sorted(loads):
-        raise _fail("its segments are not in order")
+        raise failed("its segments are not in order")
 
 
 def _check_moved(new: CodeObject, segment: Segment, end: int) -> None:
@@ -130,22 +137,22 @@ def _check_moved(new: CodeObject, segment: Segment, end: int) -> None:
                                                  and segment.file_size == 56 * len(new.segments))
     if not inside or not right or segment.physical_address != segment.address or (
             segment.memory_size != segment.file_size):
-        raise _fail(f"the segment at 0x{segment.address:x} is not in memory")
+        raise failed(f"the segment at 0x{segment.address:x} is not in memory")
 
 
 def _check_sections(old: Elf, new: Elf) -> None:
     if old.section_names != new.section_names or len(new.sections) < len(old.sections):
-        raise _fail("it has not all sections")
+        raise failed("it has not all sections")
     for k, (before, after) in enumerate(zip(old.sections, new.sections, strict=False)):
         if before == after:
             continue
         moved = replace(after, address=before.address, offset=before.offset, size=before.size, align=before.align)
         if moved != before or before.type not in _GROWN:
-            raise _fail(f"section {before.name} is another one")
+            raise failed(f"section {before.name} is another one")
         _check_placed(new, after)
         grows = before.type in (SectionType.SYMTAB, SectionType.DYNSYM, SectionType.STRTAB)
         if grows and not new.content(after).startswith(_table(old, before, k)):
-            raise _fail(f"section {before.name} has lost rows")
+            raise failed(f"section {before.name} has lost rows")
 
 
 def _table(elf: Elf, section: Section, k: int) -> bytes:
@@ -159,7 +166,7 @@ def _check_placed(elf: Elf, section: Section) -> None:
         return
     holder = elf.load_at(section.address)
     if holder is None or holder.offset + section.address - holder.address != section.offset:
-        raise _fail(f"section {section.name} is not where its address says")
+        raise failed(f"section {section.name} is not where its address says")
 
 
 def _new_symbols(old: CodeObject | None, new: CodeObject, claim: Claim) -> dict[str, tuple[int, int]]:
@@ -179,15 +186,15 @@ def _new_symbols(old: CodeObject | None, new: CodeObject, claim: Claim) -> dict[
             if not symbol.name and not symbol.address:
                 continue
             if symbol.name not in wanted or symbol.name in before:
-                raise _fail(f"it has a symbol {symbol.name} that the claim does not name")
+                raise failed(f"it has a symbol {symbol.name} that the claim does not name")
             if found.setdefault(symbol.name, (symbol.address, symbol.size)) != (symbol.address, symbol.size):
-                raise _fail(f"symbol {symbol.name} has two meanings")
+                raise failed(f"symbol {symbol.name} has two meanings")
     for name in wanted:
         if name not in found:
-            raise _fail(f"it has no symbol {name}")
+            raise failed(f"it has no symbol {name}")
     for name, size in claim.variables.items():
         if found[name][1] != size:
-            raise _fail(f"variable {name} has {found[name][1]} bytes, not {size}")
+            raise failed(f"variable {name} has {found[name][1]} bytes, not {size}")
     return found
 
 
@@ -197,90 +204,46 @@ def _check_room(end: int, new: CodeObject, added: Mapping[str, tuple[int, int]])
     for name, (address, size) in sorted(added.items(), key=lambda row: (row[1][0], -row[1][1])):
         segment = new.elf.load_at(address)
         if segment is None or address < end or address + size > segment.end:
-            raise _fail(f"{name} lies outside of what was added")
+            raise failed(f"{name} lies outside of what was added")
         if address < last and name not in kernels:
-            raise _fail(f"{name} lies over something else")
+            raise failed(f"{name} lies over something else")
         last = max(last, address + size)
+    filler = nothing(instruction_set(new.target)).raw
+    for segment in new.segments:
+        if segment.load and segment.address >= end and segment.flags & (SegmentFlag.EXECUTE | SegmentFlag.WRITE):
+            _check_filler(new, segment, added, filler)
 
 
-def _check_hashes(elf: Elf) -> None:
-    """Each dynamic symbol is found by its name."""
-    index, table, gnu = (elf.find(kind) for kind in (SectionType.DYNSYM, SectionType.HASH, SectionType.GNU_HASH))
-    if index is None:
-        return
-    rows = elf.content(elf.sections[index])
-    if elf.sections[index].link >= len(elf.sections):
-        raise _fail("its dynamic symbols have no names")
-    strings = elf.content(elf.sections[elf.sections[index].link])
-    names = [strings[row[0]:max(strings.find(b"\0", row[0]), 0)] for row in SYMBOL.iter_unpack(rows)]
-    defined = [k for k, row in enumerate(SYMBOL.iter_unpack(rows)) if k and row[3]]
-    try:
-        if table is not None:
-            _check_hash(elf.content(elf.sections[table]), names, defined)
-        if gnu is not None:
-            _check_gnu_hash(elf.content(elf.sections[gnu]), names, defined)
-    except (IndexError, ZeroDivisionError, struct.error):
-        raise _fail("a hash table of it is broken") from None
-
-
-def _check_hash(content: bytes, names: list[bytes], defined: list[int]) -> None:
-    words = struct.unpack(f"<{len(content) // 4}I", content[:len(content) // 4 * 4])
-    buckets = words[2:2 + words[0]]
-    chains = words[2 + words[0]:]
-    for k in defined:
-        at, steps = buckets[_sysv(names[k]) % len(buckets)], 0
-        while at and at != k and steps < len(chains):
-            at, steps = chains[at] if at < len(chains) else 0, steps + 1
-        if at != k and names[at] != names[k]:
-            raise _fail(f"symbol {names[k].decode(errors='replace')} is not found by its hash")
-
-
-def _sysv(name: bytes) -> int:
-    value = 0
-    for byte in name:
-        value = (value << 4) + byte
-        high = value & 0xF0000000
-        value = (value ^ high >> 24) & ~high & 0xFFFFFFFF
-    return value
-
-
-def _check_gnu_hash(content: bytes, names: list[bytes], defined: list[int]) -> None:
-    count, first, bloom, shift = struct.unpack_from("<4I", content)
-    masks = struct.unpack_from(f"<{bloom}Q", content, 16)
-    start = 16 + 8 * bloom
-    words = struct.unpack(f"<{(len(content) - start) // 4}I", content[start:start + (len(content) - start) // 4 * 4])
-    buckets, chains = words[:count], words[count:]
-    for k in defined:
-        if k < first:
-            continue
-        value = 5381
-        for byte in names[k]:
-            value = (value * 33 + byte) & 0xFFFFFFFF
-        at = buckets[value % count]
-        mask = masks[value // 64 % bloom]
-        known = mask >> value % 64 & 1 and mask >> (value >> shift) % 64 & 1
-        while known and at and at < k and not chains[at - first] & 1:
-            at += 1
-        if not known or at != k or chains[at - first] | 1 != value | 1:
-            raise _fail(f"symbol {names[k].decode(errors='replace')} is not found by its hash")
+def _check_filler(new: CodeObject, segment: Segment, added: Mapping[str, tuple[int, int]], filler: bytes) -> None:
+    """Between what was added, and where a tool could write or a wave run, is nothing."""
+    left = bytearray(new.data[segment.offset:segment.offset + segment.file_size])
+    tables = [(each.address, each.size) for each in new.elf.sections if each.flags & 2 and each.type in _GROWN]
+    for address, size in (*added.values(), *tables):
+        start = max(address - segment.address, 0)
+        stop = max(min(address - segment.address + size, len(left)), start)
+        left[start:stop] = bytes(stop - start)
+    words = np.frombuffer(bytes(left) + bytes(-len(left) % 4), "<u4")
+    known = [0, int.from_bytes(filler, "little")] if segment.flags & SegmentFlag.EXECUTE else [0]
+    for at in np.flatnonzero(~np.isin(words, known))[:1].tolist():
+        raise failed(f"it has bytes at 0x{segment.address + 4 * at:x} of which the claim says nothing")
 
 
 def _check_metadata(old: CodeObject, new: CodeObject, claim: Claim) -> None:
     before, after = dict(old.metadata), dict(new.metadata)
     rows, new_rows = before.pop("amdhsa.kernels", []), after.pop("amdhsa.kernels", [])
     if before != after or new_rows[:len(rows)] != rows:
-        raise _fail("its metadata is another one")
+        raise failed("its metadata is another one")
     _check_rows(rows, new_rows[len(rows):], claim)
 
 
 def _check_rows(rows: list[Any], added: list[Any], claim: Claim) -> None:
     by_name = {row.get(".name"): row for row in rows}
     if len(added) != len(claim.kernels):
-        raise _fail("its metadata has other kernels than the claim")
+        raise failed("its metadata has other kernels than the claim")
     for row in added:
         name = next((name for name, made in claim.kernels.items() if made == row.get(".name")), None)
         if name is None or row.get(".symbol") != f"{row['.name']}.kd":
-            raise _fail(f"its metadata has a kernel {row.get('.name')} that the claim does not name")
+            raise failed(f"its metadata has a kernel {row.get('.name')} that the claim does not name")
         _check_entry(by_name[name], row, name)
 
 
@@ -290,7 +253,7 @@ def _check_entry(old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> N
             continue
         counts = key in _COUNTS and isinstance(old.get(key), int) and isinstance(new.get(key), int)
         if not counts or new[key] < old[key]:
-            raise _fail(f"{key} in the metadata of its clone is another one", name)
+            raise failed(f"{key} in the metadata of its clone is another one", name)
 
 
 def check_kernel(old: CodeObject, new: CodeObject, record: KernelRecord, made: str, entry: int, used: RegSet) -> None:
@@ -298,12 +261,12 @@ def check_kernel(old: CodeObject, new: CodeObject, record: KernelRecord, made: s
     target, before = old.target, record.descriptor
     symbol = new.symbol(f"{made}.kd")
     if symbol is None or symbol.size != DESCRIPTOR_BYTES:
-        raise _fail("its clone has no descriptor", record.name)
+        raise failed("its clone has no descriptor", record.name)
     clone = new.kernel(made)
     after = clone.descriptor
     grown = {field: getattr(after, field) for field in _SIZES}
     if clone.entry != entry or before.replace(**grown).raw != after.raw:
-        raise _fail("the descriptor of its clone is another one", record.name)
+        raise failed("the descriptor of its clone is another one", record.name)
     sgprs = (used.sgpr & (1 << target.sgpr_limit) - 1).bit_length() + target.extra_sgprs
     vgprs, agprs = used.vgpr.bit_length(), used.agpr.bit_length()
     room = (after.sgpr_count(target), after.arch_vgpr_count(target), after.agpr_count(target))
@@ -311,7 +274,7 @@ def check_kernel(old: CodeObject, new: CodeObject, record: KernelRecord, made: s
     needs = (sgprs if target.generation < 10 else 0, vgprs, agprs)
     if any(have < max(need, own if k != 2 or agprs else 0)
            for k, (have, need, own) in enumerate(zip(room, needs, had, strict=True))):
-        raise _fail("the descriptor of its clone has too few registers", record.name)
+        raise failed("the descriptor of its clone has too few registers", record.name)
     for key, need in ((".sgpr_count", sgprs), (".vgpr_count", max(vgprs, agprs))):
         if isinstance(record.metadata.get(key), int) and clone.metadata.get(key, 0) < need:
-            raise _fail(f"{key} in the metadata of its clone is too small", record.name)
+            raise failed(f"{key} in the metadata of its clone is too small", record.name)
