@@ -149,7 +149,9 @@ def solved_modes(graph: Graph) -> list[Modes]:
 
 
 def _join(a: Modes, b: Modes) -> Modes:
-    return Modes(a.lanes & b.lanes, a.relative or b.relative, a.skips or b.skips, a.ending and b.ending)
+    skips = a.skips or b.skips
+    ending = skips and all(each.ending or not each.skips for each in (a, b))
+    return Modes(a.lanes & b.lanes, a.relative or b.relative, skips, ending)
 
 
 def _settled(modes: Modes) -> Modes:

@@ -61,7 +61,7 @@ def summary(isa: InstructionSet, payload: Payload) -> Summary:
     for inst in insts:
         if (why := outside(inst.op)) is not None or inst.op.spaces & (Space.LDS | Space.GDS) and not _flat(inst):
             raise _refused(isa, payload, inst, why or "touches local memory")
-    jumps = _jumps(isa, payload, insts, offsets)
+    jumps = _following(isa, payload, insts, offsets)
     _check_loops(isa, payload, insts, jumps)
     _check_addresses(isa, payload, insts, jumps)
     reads = writes = 0
@@ -83,7 +83,7 @@ def _refused(isa: InstructionSet, payload: Payload, inst: Inst, why: str) -> Che
 Jumps = list[tuple[int, ...]]
 
 
-def _jumps(isa: InstructionSet, payload: Payload, insts: Sequence[Inst], offsets: Sequence[int]) -> Jumps:
+def _following(isa: InstructionSet, payload: Payload, insts: Sequence[Inst], offsets: Sequence[int]) -> Jumps:
     """Behind each instruction: the numbers of those that may come next; their count for the end."""
     number_at = {offset: k for k, offset in enumerate(offsets)}
     found: Jumps = []
@@ -252,7 +252,7 @@ def found_at(
     for k, inst in enumerate(known.insts):
         here = [field for field in fields if known.offsets[k] <= field < known.offsets[k + 1]]
         new = decode(pc)
-        while (pairs := _alike(inst, new, bool(here))) is None and _between(new):
+        while ((pairs := _alike(inst, new, bool(here))) is None or _passes_islands(pc, new, decode)) and _between(new):
             pc = _onward(pc, new)
             new = decode(pc)
         if pairs is None or any(renaming.setdefault(a, b) != b for a, b in pairs):
@@ -279,7 +279,22 @@ def _exchangeable(known: Summary, a: int, b: int) -> bool:
 
 def _between(inst: Inst) -> bool:
     """What may stand between a payload's instructions: waits, and jumps over islands."""
-    return is_wait(inst) or OpFlag.BRANCH in inst.op.flags and OpFlag.CONDITIONAL not in inst.op.flags
+    return is_wait(inst) or _jumps(inst)
+
+
+def _passes_islands(pc: int, inst: Inst, decode: Decode) -> bool:
+    """Whether a jump leads over lone jumps to one more: then that is the payload's, and these are not."""
+    target = inst.branch_target(pc)
+    if target is None or not _jumps(inst):
+        return False
+    at = pc + inst.size_bytes
+    while at < target and _jumps(decode(at)):
+        at += decode(at).size_bytes
+    return at == target > pc + inst.size_bytes and _jumps(decode(target))
+
+
+def _jumps(inst: Inst) -> bool:
+    return OpFlag.BRANCH in inst.op.flags and OpFlag.CONDITIONAL not in inst.op.flags
 
 
 def is_wait(inst: Inst) -> bool:

@@ -97,3 +97,15 @@ def test_a_payload_is_found_in_other_registers_and_nothing_else_is() -> None:
             find(other)
 
 
+def test_a_jump_of_the_payload_behind_a_group_of_islands_is_found() -> None:
+    isa = instruction_set(target("gfx90a"))
+    one = payload(isa.assemble("s_cbranch_scc0 other\ns_mov_b32 s0, 1\ns_branch end\nother:\ns_mov_b32 s0, 2\nend:\n"
+                               "s_mov_b32 s1, s0"))
+    known = summary(isa, one)
+    listing = ("s_cbranch_scc0 other\ns_mov_b32 s0, 1\ns_branch behind\ns_branch far\ns_branch far\nbehind:\n"
+               "s_branch {}\nother:\ns_mov_b32 s0, 2\nend:\ns_mov_b32 s1, s0\nfar:\ns_endpgm")
+    code = isa.assemble(listing.format("end"))
+    assert found_at(isa, one, known, 0, lambda pc: isa.decode(code, pc), ())[0][2] == 20
+    wrong = isa.assemble(listing.format("other"))
+    with pytest.raises(CheckFailed, match="elsewhere"):
+        found_at(isa, one, known, 0, lambda pc: isa.decode(wrong, pc), ())
