@@ -15,6 +15,7 @@ import numpy as np
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import Inst, OpFlag
+from luthier_py.isa.glue import nothing
 from luthier_py.isa.scan import Array
 from luthier_py.proof.application import Clone
 
@@ -106,8 +107,8 @@ class Linked:
 
 
 def linked(clone: Clone, inserted: Iterable[tuple[int, Inst]]) -> Linked:
-    """``inserted``: addresses and instructions; one may be there twice. CheckFailed if two share bytes, or if bytes
-    belong to none."""
+    """``inserted``: addresses and instructions; one may be there twice. CheckFailed if two share bytes, or if
+    there are others than those, and nothing."""
     insts = list(clone.code.insts)
     own = clone.code.kind.copy()
     for at in clone.changed:
@@ -124,9 +125,10 @@ def linked(clone: Clone, inserted: Iterable[tuple[int, Inst]]) -> Linked:
     if len(shared):
         raise CheckFailed("the patch could change the application: control comes into the middle of an instruction",
                           Location(found.name, int(found.pcs[shared[0] + 1])))
-    if sizes.sum() != len(clone.data):
-        ends = found.pcs + sizes
-        bare = np.flatnonzero(ends[:-1] < found.pcs[1:])
-        raise CheckFailed("the clone has code to which nothing comes", Location(
-            found.name, int(ends[bare[0]]) if len(bare) else clone.base))
+    bare = np.ones(len(clone.data) // 4, bool)
+    for dword in range(int(sizes.max(initial=0)) // 4):
+        bare[(found.pcs[sizes > 4 * dword] - clone.base) // 4 + dword] = False
+    filler = int.from_bytes(nothing(clone.code.isa).raw, "little")
+    for at in np.flatnonzero(bare & (np.frombuffer(clone.data[:4 * len(bare)], "<u4") != filler))[:1].tolist():
+        raise CheckFailed("the clone has code to which nothing comes", Location(found.name, clone.base + 4 * at))
     return found

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from luthier_py.isa import EXEC, Inst, InstructionSet, OperandKind, OpFlag, RegFile
+from luthier_py.isa import EXEC, Inst, InstructionSet, OperandKind, OpFlag, Reg, RegFile
 from luthier_py.isa.semantics import Scalar, meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.proof.meanings import sources_of
@@ -104,8 +104,10 @@ def _compared(inst: Inst, masks: int) -> Change | None:
 def _computed(isa: InstructionSet, inst: Inst, row: Scalar) -> Change | None:
     """Logic on one mask, or on two of 32 lanes at once."""
     target = inst.find("sdst")
-    if target is None or target.reg is None or target.reg.dwords * 32 < isa.wave_size:
+    if target is None or target.reg is None:
         return None
+    if target.reg.dwords * 32 < isa.wave_size:
+        return _half_of_exec(inst, row, target.reg)
     width = target.reg.dwords * 32
     parts = range(width // isa.wave_size)
     slots = sources_of(inst.op)
@@ -130,6 +132,35 @@ def _computed(isa: InstructionSet, inst: Inst, row: Scalar) -> Change | None:
 
     sources = tuple(source for part in chosen for source in part)
     return Change(tuple(names), sources, lru_cache(maxsize=None)(compute), 0)
+
+
+def _half_of_exec(inst: Inst, row: Scalar, target: Reg) -> Change | None:
+    """Logic on 32 lanes of 64: a lane is one of them, or keeps its bit."""
+    slots = sources_of(inst.op)
+    places = [k for k, slot in enumerate(row.signature.results) if slot.name != "scc"]
+    if target.index not in (EXEC, EXEC + 1) or len(places) != 1 or any(
+            slot.special for slot in (row.signature.results[places[0]], *row.signature.sources)):
+        return None
+    types = [slot.type if slot.type.bits else Type(Kind.UINT, 32) for slot, _ in slots]
+    sources = [_half_source(inst, name, target) for _, name in slots]
+    ops = _OneLane(32)
+
+    def compute(bits: tuple[Bit, ...]) -> tuple[Bit, ...]:
+        made = row.compute(*(Value(ops, type, bit) for type, bit in zip(types, bits[:-1], strict=True)))
+        mine = made[places[0]] if isinstance(made, tuple) else made
+        return (mine.ref if mine.type.bits == 32 and mine.ref == bits[-1] else None,)
+
+    return Change((EXEC,), (*sources, EXEC), lru_cache(maxsize=None)(compute), 0)
+
+
+def _half_source(inst: Inst, name: str | None, target: Reg) -> int:
+    """The mask of which it is the same half as ``target`` is."""
+    operand = inst.find(name) if name is not None else None
+    if operand is not None and operand.kind is OperandKind.CONSTANT:
+        return {0: ZERO, (1 << 32) - 1: ONE}.get(operand.value & (1 << 32) - 1, ANY)
+    reg = operand.reg if operand is not None else None
+    same = reg is not None and reg.file is RegFile.SGPR and reg.dwords == 1 and not (reg.index - target.index) % 2
+    return reg.index - reg.index % 2 if reg is not None and same else ANY
 
 
 def _source(isa: InstructionSet, inst: Inst, name: str | None, type: Type, width: int, part: int) -> int:

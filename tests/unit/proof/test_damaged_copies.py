@@ -171,7 +171,7 @@ def test_claims_that_are_not_true(made):
 
 
 def test_every_byte_of_a_clone_is_explained(made):
-    """A clone that is longer by what follows it."""
+    """A clone that is longer by what follows it: that may do nothing, and that alone."""
     data = bytearray(made.data)
     elf = load(made.data).elf
     for kind in (SectionType.SYMTAB, SectionType.DYNSYM):
@@ -180,6 +180,8 @@ def test_every_byte_of_a_clone_is_explained(made):
             address, size = struct.unpack_from("<QQ", data, at + 8)
             if (address, size) == (load(made.data).symbol(CLONE).address, load(made.data).symbol(CLONE).size):
                 struct.pack_into("<Q", data, at + 16, size + 8)
+    check(made, data)
+    data[offset(made.data, CLONE) + load(made.data).symbol(CLONE).size + 4] ^= 1
     assert data != made.data and DESCRIPTOR_BYTES == 64
     with pytest.raises(CheckFailed, match="to which nothing comes"):
         check(made, data)
