@@ -261,8 +261,8 @@ def produced(isa: InstructionSet, inst: Inst) -> OwedStates:
 def missing(isa: InstructionSet, owed: OwedStates, inst: Inst) -> int:
     """Wait states that are missing where ``inst`` comes next; 0 when it may follow at once."""
     meets = consumed(isa, inst) if owed else {}
-    return max((states for (row, states), regs in owed.items() if row in meets and regs.overlaps(meets[row])),
-               default=0) if meets else 0
+    return max((states for (row, states), regs in owed.items()
+                if row in meets and regs.overlaps(meets[row]) and not row.needs - regs), default=0) if meets else 0
 
 
 @lru_cache(maxsize=1 << 16)

@@ -93,9 +93,15 @@ class Code:
         found: list[int] = np.flatnonzero(chosen[self.kind]).tolist()
         return found
 
+    @cached_property
+    def _flags(self) -> Array:
+        """Bits of OpFlag of ``insts``."""
+        return np.array([inst.op.flags.value for inst in self.insts], np.int64)
+
     def flagged(self, flags: OpFlag) -> list[int]:
-        bits = flags.value
-        return self.those(lambda inst: bool(inst.op.flags.value & bits))
+        """Numbers of the instructions that have any of ``flags``."""
+        found: list[int] = np.flatnonzero((self._flags & flags.value != 0)[self.kind]).tolist()
+        return found
 
     def location(self, name: str, at: int) -> Location:
         return Location(name, self.pcs[at], self.isa.text(self.inst(at)))

@@ -12,7 +12,7 @@ returns, OUTSIDE stands for whatever any of the clones has. What is longer is `c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 
 from luthier_py.errors import CheckFailed
 from luthier_py.isa import NO_REGS, Inst, InstructionSet, RegSet
@@ -39,20 +39,18 @@ def _sides(rows: Sequence[Hazard], side: Callable[[Hazard], Side], inst: Inst) -
 
 
 def _check_states(isa: InstructionSet, codes: Sequence[Linked], rows: Sequence[Hazard]) -> None:
-    produces = partial(_sides, rows, lambda row: row.produced)
-    consumes = partial(_sides, rows, lambda row: row.consumed)
-    made = [list(map(produces, code.insts)) for code in codes]
-    met = [list(map(consumes, code.insts)) for code in codes]
+    produces = cache(partial(_sides, rows, lambda row: row.produced))
+    consumes = cache(partial(_sides, rows, lambda row: row.consumed))
     called = len(codes) > 1 or any(code.calls for code in codes)
-    anything = _either(each for row in made for each in row) if called else {}
-    inserted = _either(row[kind] for code, row in zip(codes, made, strict=True) for kind in code.used) if called else {}
-    for code, own, others in zip(codes, made, met, strict=True):
-        states = _States(isa, code, own, others, anything)
+    anything = _either(map(produces, {inst for code in codes for inst in code.insts})) if called else {}
+    inserted = _either(produces(code.insts[kind]) for code in codes for kind in code.used) if called else {}
+    for code in codes:
+        states = _States(isa, code, produces, consumes, anything)
         states.forward(OUTSIDE, inserted)
         for at in code.new:
-            kind = code.kind[at]
-            states.forward(at, own[kind])
-            states.backward(at, others[kind])
+            inst = code.inst(at)
+            states.forward(at, produces(inst))
+            states.backward(at, consumes(inst))
 
 
 def _either(several: Iterable[Sides]) -> Sides:
@@ -64,18 +62,19 @@ def _either(several: Iterable[Sides]) -> Sides:
 
 
 class _States:
-    """Rows of `hazards` between the inserted instructions of a clone and others. ``made`` and ``met`` are by kind;
-    ``anything`` is what other code may have produced."""
+    """Rows of `hazards` between the inserted instructions of a clone and others; ``anything`` is what other code may
+    have produced."""
 
     def __init__(
-        self, isa: InstructionSet, code: Linked, made: Sequence[Sides], met: Sequence[Sides], anything: Sides
+        self, isa: InstructionSet, code: Linked, produces: Callable[[Inst], Sides], consumes: Callable[[Inst], Sides],
+        anything: Sides,
     ) -> None:
-        self.isa, self.code, self.made, self.met, self.anything = isa, code, made, met, anything
+        self.isa, self.code, self.produces, self.consumes, self.anything = isa, code, produces, consumes, anything
 
     def forward(self, start: int, made: Sides) -> None:
         for row, regs in made.items():
             for at, passed, between in self.within(start, row, self.code.after):
-                met = self.met[self.code.kind[at]].get(row)
+                met = self.consumes(self.code.inst(at)).get(row)
                 if met is not None and met.overlaps(regs) and not row.needs - regs - between:
                     raise self.fail(at, row, passed)
 
@@ -87,7 +86,7 @@ class _States:
                     raise self.fail(start, row, passed)
 
     def produced(self, at: int) -> Sides:
-        return self.anything if at == OUTSIDE else self.made[self.code.kind[at]]
+        return self.anything if at == OUTSIDE else self.produces(self.code.inst(at))
 
     def fail(self, at: int, row: Hazard, passed: int) -> CheckFailed:
         return missing(self.isa, self.code, at, f"{row.name}: {row.states - passed} wait states")

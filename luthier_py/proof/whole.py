@@ -15,7 +15,7 @@ from luthier_py.loader import CodeObject, RelocationKind
 from luthier_py.proof.addresses import Goes, follow
 from luthier_py.proof.application import Clone, check_fields, check_groups, check_targets
 from luthier_py.proof.claim import Claim, ClonedFunction
-from luthier_py.proof.code import decoded
+from luthier_py.proof.code import bits_of, decoded, registers_of
 from luthier_py.proof.dispatch import check_dispatch
 from luthier_py.proof.distances import check_distances
 from luthier_py.proof.effects import allocated, everything
@@ -149,9 +149,9 @@ class _Whole:
 
 def touched(each: Body, code: Linked) -> RegSet:
     """Registers that a clone touches; what the application's own indexes reach is there already."""
-    found = RegSet()
+    found = 0
     for inst in each.code.insts:
-        found |= inst.named
+        found |= bits_of(inst.named)
     for inst in (code.insts[kind] for kind in code.used):
-        found |= inst.reads | inst.writes
-    return found
+        found |= bits_of(inst.reads) | bits_of(inst.writes)
+    return registers_of(found)
