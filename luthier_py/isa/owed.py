@@ -101,7 +101,7 @@ class Possible:
         """What ``inst`` itself owes of them."""
         rows, begun = hazards.rows_of(isa, inst.op)[0], chains.started(isa, inst) if self.chains else {}
         states = {(row, row.states): regs for row, met in self.states.items()
-                  if row in rows and (regs := row.produced.registers(inst) & met)}
+                  if row in rows and (regs := row.produced.registers(inst) & (met | row.needs))}
         links = {key: regs & met for key, regs in begun.items()
                  if (met := self.chains.get(key[:2])) is not None and regs.overlaps(met)}
         return Owed(states, links) if states or links else NOTHING
