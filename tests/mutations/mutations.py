@@ -134,7 +134,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "analysis/float_mode.py",
         ("return rounding | denormals << 4 == PLAIN_MODE", "return denormals == PLAIN_MODE >> 4"),
         ("and not any(\n", "or not any(\n"),
-        ('field >> 6 & 31 < _FIELD_BITS', 'field >> 6 & 31 == 0'),
+        ('field >> 6 & 31 < FLOAT_BITS', 'field >> 6 & 31 == 0'),
     ),
     *_of(
         "analysis/regions.py",
