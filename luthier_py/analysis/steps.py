@@ -20,8 +20,8 @@ _ITSELF = Number(((Varying.LANE, 1),), 0)  # stands for what is in the register
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """``before``: the ends of all blocks from which control comes to the loop. ``behind``: where it goes on, and where
-    nobody else comes from than the loop and these blocks."""
+    """``before``: the ends of all other blocks from which control comes to the loop, or to ``behind``, where it goes on
+    from the loop. Whoever comes there another way comes from such an end, since which the register has not moved."""
 
     register: Reg
     step: int
@@ -36,10 +36,10 @@ def steps_of(function: Function, block: Block) -> Steps | None:
     if moved is None:
         return None
     index, step = moved
-    entering = [each for each in function.blocks if block.address in each.successors and each is not block]
-    leaving = [each for each in function.blocks if ways[0] in each.successors and each is not block]
-    ends = tuple(each.instrs[-1] for each in entering)
-    if {block.address, ways[0]} & set(function.entries) or any(each not in entering for each in leaving) or any(
+    places = {block.address, ways[0]}
+    around = [each for each in function.blocks if each is not block and places & set(each.successors)]
+    ends = tuple(each.instrs[-1] for each in around)
+    if places & set(function.entries) or any(each.address in each.successors for each in around) or any(
             end.inst.writes.sgpr >> index & 1 or end.inst.op.flags & OpFlag.CALL for end in ends):
         return None
     return Steps(sgpr(index), step, ends, function.block(ways[0]).instrs[0])
@@ -47,6 +47,8 @@ def steps_of(function: Function, block: Block) -> Steps | None:
 
 def _moved(block: Block) -> tuple[int, int] | None:
     """The register that the way out of a loop depends on, and what each turn adds to it."""
+    if any(instr.inst.op.flags & OpFlag.CALL for instr in block.instrs):
+        return None  # who is called may write anything
     writers = [instr.inst for instr in block.instrs if instr.inst.writes.sgpr]
     test = next((inst for inst in reversed(writers) if inst.writes.sgpr & _SCC), None)
     if test is None or test.writes.sgpr != _SCC or not block.instrs[-1].inst.reads.sgpr & _SCC:

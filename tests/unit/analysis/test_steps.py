@@ -36,6 +36,7 @@ def test_up_and_down(move: Row, step: int) -> None:
 
 @pytest.mark.parametrize("rows", [
     turn(("s_add_i32", sgpr(4), sgpr(4), 3)),                                      # no power of two
+    ["loop:", ("s_swappc_b64", sgpr(30, 2), sgpr(8, 2)), *turn(("s_add_i32", sgpr(4), sgpr(4), 1))[1:]],
     turn(("s_add_i32", sgpr(4), sgpr(4), sgpr(5))),                                # by what is not known
     turn(("s_lshl_b32", sgpr(4), sgpr(4), 1)),
     turn(("s_add_i32", sgpr(4), sgpr(4), 1), ("s_cmp_lg_u32", sgpr(5), sgpr(6))),  # the way out is another's
@@ -48,6 +49,15 @@ def test_others_do_not_count_themselves(rows: list[Row]) -> None:
     assert found(*GUARD, *rows, "end:", END) == []
 
 
-def test_nobody_else_may_come_to_the_way_out() -> None:
-    other: list[Row] = [("s_cmp_eq_u32", sgpr(7), 0), ("s_cbranch_scc1", "end"), ("s_nop", 0)]
-    assert found(*other, *GUARD, *turn(("s_add_i32", sgpr(4), sgpr(4), 1)), "end:", END) == []
+def test_other_ways_to_what_is_behind_begin_anew() -> None:
+    """Each of their ends is named, so that what the register moved since then is nothing."""
+    other: list[Row] = [("s_cmp_eq_u32", sgpr(7), 0), ("s_cbranch_scc1", "end")]
+    rows: list[Row] = [*other, *GUARD, ("s_nop", 0), *turn(("s_add_i32", sgpr(4), sgpr(4), 1)), "end:", END]
+    function = lift(build({"k": rows})).kernel("k").function
+    [steps] = [each for block in function.blocks if (each := steps_of(function, block))]
+    assert len(steps.before) == 3 and steps.behind == function.blocks[-1].instrs[0]
+
+
+def test_not_where_another_loop_ends() -> None:
+    first = ["first:", ("s_cmp_eq_u32", sgpr(7), 0), ("s_cbranch_scc1", "first")]
+    assert found(*GUARD, *first, *turn(("s_add_i32", sgpr(4), sgpr(4), 1)), "end:", END) == []
