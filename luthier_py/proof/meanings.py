@@ -65,6 +65,35 @@ class _Terms:
 
 
 TERMS = _Terms()
+_OF_ADDRESSES = frozenset({
+    Prim.ADD, Prim.SUB, Prim.MUL, Prim.AND, Prim.OR, Prim.SHL, Prim.SHR, Prim.EQ, Prim.NE, Prim.LT, Prim.LE,
+    Prim.SELECT, Prim.BITS, Prim.RESIZE})  # fmt: skip
+
+
+class _Prims:
+    """Ops that note what is used of them."""
+
+    def __init__(self) -> None:
+        self.mangled = False
+
+    def constant(self, type: Type, value: int | float) -> Value:
+        return Value(self, type, None)
+
+    def apply(self, prim: Prim, type: Type, *operands: Value) -> Value:
+        self.mangled |= prim not in _OF_ADDRESSES or type.kind is Kind.FLOAT
+        return Value(self, type, None)
+
+
+@cache
+def mangles(op: OpInfo) -> bool:
+    """Whether an operation makes of an address what is none: it does other things than add, shift, mask and choose."""
+    row, ops = meaning(op), _Prims()
+    if isinstance(row, (Scalar, Lanes)) and not any(slot.count > 1 for slot in row.signature.sources):
+        types = [slot.type if slot.type.bits else Type(Kind.UINT, 32) for slot in row.signature.sources]
+        row.compute(*(Value(ops, type, None) for type in types))
+    return ops.mangled
+
+
 Operands = tuple[Value, ...]
 
 

@@ -24,6 +24,7 @@ from luthier_py.proof.claim import Payload
 from luthier_py.proof.code import SCALARS, bits_of, number, ones
 from luthier_py.proof.lanes import ON, State, next_states
 from luthier_py.proof.masks import MASKS, change
+from luthier_py.proof.meanings import mangles
 from luthier_py.proof.pending import NOTHING, Pending, issued, owed
 
 START = 1 << 200  # a mask beside others: lanes that were active at the start
@@ -192,7 +193,7 @@ def _depths_after(isa: InstructionSet, payload: Payload, inst: Inst, depths: Dep
         if not found:
             raise _refused(isa, payload, inst, "touches memory at an address that is not made of a pointer")
         found -= 1
-    elif not inst.op.flags & _MEMORY:
+    elif not inst.op.flags & _MEMORY and not mangles(inst.op):
         reads = bits_of(inst.reads)
         found = max((depth for reg, depth in depths.items() if reads >> reg & 1), default=0)
         if payload.absolute and any(operand.kind is OperandKind.CONSTANT for operand in inst.operands):

@@ -67,6 +67,21 @@ def test_memory_through_pointers_alone(depth: int) -> None:
             summary(isa, payload(code, depth, params=(sgpr(0, 2),)))
 
 
+@pytest.mark.parametrize(("text", "kept"), [
+    ("s_add_u32 s1, s1, 16", True), ("s_and_b32 s1, s1, 0xffff", True), ("s_cselect_b32 s1, s1, s4", True),
+    ("s_not_b32 s1, s1", False), ("s_xor_b32 s1, s1, s4", False), ("s_brev_b32 s1, s1", False),
+])
+def test_what_is_made_of_a_pointer_is_one_or_not(text: str, kept: bool) -> None:
+    isa = instruction_set(target("gfx90a"))
+    texts = (text, "v_mov_b32_e32 v0, 0", "global_store_dword v0, v0, s[0:1]")
+    given = payload(b"".join(isa.parse(each).raw for each in texts), 1, params=(sgpr(0, 2),))
+    if kept:
+        summary(isa, given)
+    else:
+        with pytest.raises(CheckFailed, match="not made of a pointer"):
+            summary(isa, given)
+
+
 @pytest.mark.parametrize(("texts", "back"), [
     (["s_and_saveexec_b64 s[4:5], vcc", "v_mov_b32_e32 v1, v0", "s_or_b64 exec, exec, s[4:5]"], True),
     (["s_and_saveexec_b64 s[4:5], vcc", "s_mov_b64 s[4:5], 0", "s_or_b64 exec, exec, s[4:5]"], False),
