@@ -36,14 +36,8 @@ IMPORT_NAMES = {"hip-python": "hip", "pyelftools": "elftools"}
 TWINS = {
     **dict.fromkeys(("Device", "Effects", "Kind", "Lanes", "Operand", "Scalar", "Signature", "Type", "Value"),
                     "what a hook's author writes is not what the machine has; authors' names stay"),
-    "State": "type variables of solvers, each for its own module",
-    "Target": "a GPU, and where a branch goes",
-    "Waits": "of registers, and of seams",
 }
-FUNCTION_TWINS = {
-    "describe", "execute", "header", "joined", "main", "missing", "pack", "possible", "rows_of",
-    "settle", "verdict",
-}
+FUNCTION_TWINS = {"header", "joined", "main", "rows_of"}
 """Public functions of one name in one room; none is exported by the room."""
 FILE_LINES = 400
 FUNCTION_LINES = 60

@@ -22,7 +22,7 @@ from luthier_py.ir import Block, CallSite, Ending, Function, Instr, Instrs, Prog
 from luthier_py.isa.columns import Columns, Kinds
 from luthier_py.isa.scan import Array
 
-State = TypeVar("State")
+Solved = TypeVar("Solved")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,10 +191,10 @@ def _unknown_entry(program: Program, node: Node, callers: Mapping[Function, set[
 
 
 def solve(
-    order: Iterable[int], edges: Sequence[Sequence[int]], boundary: Sequence[State | None],
-    join: Callable[[State, State], State], flow: Callable[[int, State], State],
-    along: Callable[[int, int, State], State] | None = None,
-) -> list[State | None]:
+    order: Iterable[int], edges: Sequence[Sequence[int]], boundary: Sequence[Solved | None],
+    join: Callable[[Solved, Solved], Solved], flow: Callable[[int, Solved], Solved],
+    along: Callable[[int, int, Solved], Solved] | None = None,
+) -> list[Solved | None]:
     """The least solution: the state that goes into each node, None where nothing does.
 
     ``edges`` point with the flow, ``order`` ranks nodes (earlier ones first), ``boundary`` is what comes from outside.
@@ -203,7 +203,7 @@ def solve(
     rank = {node: number for number, node in enumerate(order)}
     nodes = list(rank)
     inputs = list(boundary)
-    outputs: dict[int, State] = {}
+    outputs: dict[int, Solved] = {}
     todo = [rank[node] for node, state in enumerate(inputs) if state is not None]
     heapq.heapify(todo)
     queued = set(todo)

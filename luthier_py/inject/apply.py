@@ -31,7 +31,7 @@ from luthier_py.inject.placing import Calls
 from luthier_py.inject.prologue import with_prologue
 from luthier_py.inject.relax import relax
 from luthier_py.inject.resources import Component
-from luthier_py.inject.seams import settle
+from luthier_py.inject.seams import settle_seams
 from luthier_py.inject.sites import Sites
 from luthier_py.inject.weave import weave
 from luthier_py.ir import Function, Kernel, Program
@@ -148,7 +148,7 @@ def _passed(
         if function.kernel:
             clone = seen("prologue", with_prologue(isa, clone, function.entries, homes))
         clones.append(clone)
-    clones = [seen("seams", clone) for clone in settle(isa, clones)]
+    clones = [seen("seams", clone) for clone in settle_seams(isa, clones)]
     clones = [seen("relax", relax(isa, clone)) for clone in clones]
     return [seen("clauses", dissolve(isa, clone)) for clone in clones]
 

@@ -20,7 +20,7 @@ from luthier_py.analysis import PLAIN_MODE, depends_on_mode
 from luthier_py.errors import EditConflict
 from luthier_py.inject.allocate import Pin, Placement, Policy, Pool
 from luthier_py.inject.fragment import Fragment, instructions, is_general, settle, with_literal
-from luthier_py.inject.items import Cause, Edit, Item, Label, Run, Single, Target, address_of, part
+from luthier_py.inject.items import Cause, Edit, Item, Label, Referent, Run, Single, address_of, part
 from luthier_py.inject.sites import Site
 from luthier_py.isa import EXEC, M0, SCC, VCC, Inst, InstructionSet, Reg, RegFile, RegSet, glue, sgpr
 from luthier_py.jit import Slot
@@ -139,9 +139,9 @@ class Caller:
         self.items.append(base := Label())
         for to, value in wanted:
             if isinstance(value, Element):
-                target = Target(variable=value.variable.name, offset=value.offset_bytes)
+                target = Referent(variable=value.variable.name, offset=value.offset_bytes)
             else:
-                target = Target(variable=value.name)
+                target = Referent(variable=value.name)
             self.items += address_of(self.isa, self.edit, to, pc, base, target)
 
     def inline(self, placement: Placement) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from luthier_py.errors import Location, Unsupported
-from luthier_py.inject.items import Clone, Item, Label, Reference, Single, Slice, Target
+from luthier_py.inject.items import Clone, Item, Label, Reference, Referent, Single, Slice
 from luthier_py.inject.patch import FixupKind
 from luthier_py.ir import Function, Instr, PcBuilder, Program
 from luthier_py.ir.model import instr_at
@@ -92,12 +92,12 @@ class _Apart:
             kind, inst = FixupKind.REL32_HI, add_with_carry(self.isa, to, source)
         return Single(inst, instr, reference=Reference(kind, self.target(builder), base))
 
-    def target(self, builder: PcBuilder) -> Target:
+    def target(self, builder: PcBuilder) -> Referent:
         if builder.value in self.labels and builder.branch is not None:
-            return Target(label=self.labels[builder.value])
+            return Referent(label=self.labels[builder.value])
         if builder.call is not None and builder.value in self.beside:
-            return Target(function=builder.value)
-        return Target(address=builder.value)
+            return Referent(function=builder.value)
+        return Referent(address=builder.value)
 
     def where(self, instr: Instr) -> Location:
         return Location(self.function.name, instr.pc, self.isa.text(instr.inst))

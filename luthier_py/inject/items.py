@@ -73,7 +73,7 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Referent:
     """What a PC-relative literal refers to: exactly one field is set."""
 
     address: int | None = None    # an address of the original object: data, or an original function
@@ -88,7 +88,7 @@ class Reference:
     """A literal is ``target`` minus the address of ``base``, or a half of that."""
 
     kind: FixupKind
-    target: Target
+    target: Referent
     base: Label
 
 
@@ -180,7 +180,7 @@ class Clone:
         return singles | {(inst, True) for insts in runs.values() for inst in insts}
 
 
-def address_of(isa: InstructionSet, edit: Edit, to: Reg, pc: Reg, base: Label, target: Target) -> list[Single]:
+def address_of(isa: InstructionSet, edit: Edit, to: Reg, pc: Reg, base: Label, target: Referent) -> list[Single]:
     """``to`` := the address of ``target``, where ``pc`` is the address of ``base``; destroys SCC."""
     return [
         Single(make(isa, part(to, offset), part(pc, offset)), edit=edit, reference=Reference(half, target, base))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from luthier_py.inject.items import Clone, Label, Run, Single, Slice, Target
+from luthier_py.inject.items import Clone, Label, Referent, Run, Single, Slice
 from luthier_py.inject.model import Offsets, SourceMap
 from luthier_py.inject.patch import ENTRY_ALIGN_BYTES, Chunk, Fixup
 from luthier_py.inject.relax import offsets
@@ -52,7 +52,7 @@ def lay_out(isa: InstructionSet, clone: Clone, names: Mapping[int, str]) -> Plac
     return Placed(clone, Chunk(clone.name, bytes(code), tuple(fixups), ENTRY_ALIGN_BYTES), tuple(starts))
 
 
-def _name(target: Target, names: Mapping[int, str]) -> str | int:
+def _name(target: Referent, names: Mapping[int, str]) -> str | int:
     if target.function is not None:
         return names[target.function]
     if target.variable is not None:

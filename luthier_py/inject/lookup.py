@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from luthier_py.inject.allocate import Pool
-from luthier_py.inject.items import Cause, Clone, Edit, Item, Label, Single, Target, address_of, part
+from luthier_py.inject.items import Cause, Clone, Edit, Item, Label, Referent, Single, address_of, part
 from luthier_py.ir import Instr
 from luthier_py.isa import Inst, InstructionSet, OperandKind, Reg, RegFile, glue
 
@@ -49,7 +49,7 @@ class _Chain:
         pointer, stay, end = self.pointer(), Label(), Label()
         anchor = pointed[0]  # the lowest, so that all others are less than 4 GiB behind it
         found = [
-            *self.address(Target(address=anchor)),
+            *self.address(Referent(address=anchor)),
             self.single(glue.subtract(isa, low, part(pointer, 0), part(base, 0))),
             self.single(glue.subtract_with_borrow(isa, high, part(pointer, 1), part(base, 1))),
             self.single(glue.set_flag(isa, high)), self.single(glue.jump_if_flag(isa), stay),
@@ -59,7 +59,7 @@ class _Chain:
             found += [
                 self.single(glue.set_flag(isa, low, address - anchor)),
                 self.single(glue.jump_if_flag(isa), following),
-                *self.address(Target(function=address)), self.single(glue.jump(isa), end),
+                *self.address(Referent(function=address)), self.single(glue.jump(isa), end),
             ]
             found += [following] if following is not stay else []
         return [
@@ -68,7 +68,7 @@ class _Chain:
             self.single(glue.nothing(isa)),
         ]
 
-    def address(self, target: Target) -> list[Item]:
+    def address(self, target: Referent) -> list[Item]:
         """Put the address of ``target`` into the base."""
         behind = Label()
         getpc = self.single(glue.program_counter(self.isa, self.base))

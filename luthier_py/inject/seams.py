@@ -62,7 +62,7 @@ class Debts:
 NO_DEBTS = Debts()
 
 
-def settle(isa: InstructionSet, clones: Sequence[Clone]) -> list[Clone]:
+def settle_seams(isa: InstructionSet, clones: Sequence[Clone]) -> list[Clone]:
     """``clones`` may call each other."""
     owing = _Owing(isa, clones)
     calls = any(op.flags & OpFlag.CALL for op in owing.ops)
@@ -156,10 +156,10 @@ def _next(places: list[int], at: int) -> int:
     return places[number] if number < len(places) else sys.maxsize
 
 
-Waits = dict[Item, dict[int, Missing]]  # what is missing before instructions, by item and number in its code
+MissingWaits = dict[Item, dict[int, Missing]]  # what is missing before instructions, by item and number in its code
 
 
-def _settled(isa: InstructionSet, clone: Clone, waits: Waits) -> Clone:
+def _settled(isa: InstructionSet, clone: Clone, waits: MissingWaits) -> Clone:
     items: list[Item] = []
     for item in clone.items:
         for at, lacks in sorted(waits.get(item, {}).items()):
@@ -178,7 +178,7 @@ class _Walk:
 
     def __init__(self, owing: _Owing, clone: Clone, outside: Debts) -> None:
         self.owing, self.isa, self.items, self.outside = owing, owing.isa, clone.items, outside
-        self.found: Waits = {}
+        self.found: MissingWaits = {}
         self.alone: dict[tuple[int, int, int], Debts] = {}  # by instructions, from and to
         named = {item.jump for item in clone.items if isinstance(item, Single)} - {None}
         starts = [0, *(number for number, item in enumerate(clone.items) if number and item in named)]
@@ -186,7 +186,7 @@ class _Walk:
         self.stops = dict(pairwise([*starts, len(clone.items)]))
         self.into = dict.fromkeys(starts, NO_DEBTS)
 
-    def waits(self) -> Waits:
+    def waits(self) -> MissingWaits:
         self.into[0] = self.outside
         self.todo = sorted(self.into)
         self.queued = set(self.todo)

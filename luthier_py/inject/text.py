@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from luthier_py.errors import Invalid
-from luthier_py.inject.items import Cause, Clone, Edit, Item, Label, Reference, Run, Single, Slice, Target
+from luthier_py.inject.items import Cause, Clone, Edit, Item, Label, Reference, Referent, Run, Single, Slice
 from luthier_py.inject.patch import FixupKind
 from luthier_py.ir.model import instr_at
 from luthier_py.isa import Inst, InstructionSet
@@ -182,14 +182,14 @@ class _Reader:
         target = self.target(match[2], int(match[3] or 0))
         return self.isa.parse(f"{text[:-1]}0x{literal:x}"), None, Reference(kind, target, self.label(match[4]))
 
-    def target(self, where: str, offset: int) -> Target:
+    def target(self, where: str, offset: int) -> Referent:
         if where.startswith("."):
-            return Target(label=self.label(where), offset=offset)
+            return Referent(label=self.label(where), offset=offset)
         if where.startswith("clone:"):
-            return Target(function=int(where.removeprefix("clone:"), 16), offset=offset)
+            return Referent(function=int(where.removeprefix("clone:"), 16), offset=offset)
         if where.startswith("0x"):
-            return Target(address=int(where, 16), offset=offset)
-        return Target(variable=where, offset=offset)
+            return Referent(address=int(where, 16), offset=offset)
+        return Referent(variable=where, offset=offset)
 
     def label(self, name: str) -> Label:
         if name not in self.labels:

@@ -19,24 +19,24 @@ Chains: TypeAlias = dict[tuple[Cured, int, int], RegSet]  # row, links made, cou
 
 
 @cache
-def rows_of(isa: InstructionSet) -> tuple[Cured, ...]:
+def cured_rows(isa: InstructionSet) -> tuple[Cured, ...]:
     """The hazards of a target and wave size."""
     return tuple(row for row in CURED if row.where(isa))
 
 
-def possible(isa: InstructionSet, ops: Collection[OpInfo]) -> frozenset[Cured]:
+def possible_chains(isa: InstructionSet, ops: Collection[OpInfo]) -> frozenset[Cured]:
     """Hazards that code of these operations may have; what is settled at calls may have begun in other code."""
     def has(row: Cured) -> bool:
         links = row.links[1:] if row.settled_at_calls else row.links
         return all(any(side.takes_part(op) for op in ops) for side in (*(link.side for link in links), row.consumed))
 
-    return frozenset(row for row in rows_of(isa) if has(row))
+    return frozenset(row for row in cured_rows(isa) if has(row))
 
 
 @cache
 def _rows(isa: InstructionSet, op: OpInfo) -> tuple[frozenset[tuple[Cured, int]], frozenset[Cured]]:
     """Links that an operation may be, by number, and hazards that it may run into."""
-    rows = rows_of(isa)
+    rows = cured_rows(isa)
     return (frozenset((row, k) for row in rows for k, link in enumerate(row.links) if link.side.takes_part(op)),
             frozenset(row for row in rows if row.consumed.takes_part(op)))
 
@@ -132,7 +132,7 @@ def _consumed(isa: InstructionSet, inst: Inst) -> dict[Cured, RegSet]:
 
 def cures_of(isa: InstructionSet, rows: Collection[Cured], inst: Inst) -> list[Inst]:
     """What must stand before ``inst``, which runs into ``rows``."""
-    texts = dict.fromkeys(row.cure(isa, inst) for row in rows_of(isa) if row in rows)
+    texts = dict.fromkeys(row.cure(isa, inst) for row in cured_rows(isa) if row in rows)
     return [_parsed(isa, text) for cure in texts for text in cure]
 
 

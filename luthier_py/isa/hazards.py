@@ -241,7 +241,7 @@ NO_ROWS: frozenset[Hazard] = frozenset()
 OwedStates: TypeAlias = dict[tuple[Hazard, int], RegSet]  # hazard and wait states that are left -> registers
 
 
-def possible(isa: InstructionSet, ops: Iterable[OpInfo]) -> frozenset[Hazard]:
+def possible_hazards(isa: InstructionSet, ops: Iterable[OpInfo]) -> frozenset[Hazard]:
     """Hazards that code of these operations may have."""
     pairs = [rows_of(isa, op) for op in ops]
     return NO_ROWS.union(*(made for made, _ in pairs)) & NO_ROWS.union(*(met for _, met in pairs))
@@ -258,7 +258,7 @@ def produced(isa: InstructionSet, inst: Inst) -> OwedStates:
     return {(row, row.states): regs for row in rows_of(isa, inst.op)[0] if (regs := row.produced.registers(inst))}
 
 
-def missing(isa: InstructionSet, owed: OwedStates, inst: Inst) -> int:
+def missing_states(isa: InstructionSet, owed: OwedStates, inst: Inst) -> int:
     """Wait states that are missing where ``inst`` comes next; 0 when it may follow at once."""
     meets = consumed(isa, inst) if owed else {}
     return max((states for (row, states), regs in owed.items()
@@ -307,7 +307,7 @@ def wait_states(isa: InstructionSet, before: Iterable[Inst], inst: Inst) -> int:
     owed: OwedStates = {}
     for earlier in before:
         owed = joined(passed(isa, owed, earlier), produced(isa, earlier))
-    return missing(isa, owed, inst)
+    return missing_states(isa, owed, inst)
 
 
 @cache

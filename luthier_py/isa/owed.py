@@ -119,8 +119,8 @@ class Possible:
 
 def possible(isa: InstructionSet, ops: Collection[OpInfo]) -> Possible:
     """Of code of these operations."""
-    rows = chains.possible(isa, ops)
-    return Possible(dict.fromkeys(hazards.possible(isa, ops), EVERY_REG),
+    rows = chains.possible_chains(isa, ops)
+    return Possible(dict.fromkeys(hazards.possible_hazards(isa, ops), EVERY_REG),
                     {(row, made + 1): EVERY_REG for row in rows for made in range(len(row.links))})
 
 
@@ -129,7 +129,7 @@ def missing(isa: InstructionSet, owed: Iterable[Owed], inst: Inst) -> Missing:
     found = NONE_MISSING
     for debt in owed:
         if debt:
-            states, rows = hazards.missing(isa, debt.states, inst), chains.met(isa, debt.chains, inst)
+            states, rows = hazards.missing_states(isa, debt.states, inst), chains.met(isa, debt.chains, inst)
             if states or rows:
                 found = found.join(Missing(states, frozenset(rows)))
     return found

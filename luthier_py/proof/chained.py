@@ -17,7 +17,7 @@ import numpy as np
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import NO_REGS, Inst, InstructionSet, RegSet
-from luthier_py.isa.chains import Chains, carried, left, met, possible, started
+from luthier_py.isa.chains import Chains, carried, left, met, possible_chains, started
 from luthier_py.isa.hazards_cured import Cured
 from luthier_py.proof.linked import Linked
 
@@ -46,7 +46,7 @@ def _rows(isa: InstructionSet, codes: Sequence[Linked]) -> dict[Cured, RegSet]:
     """Chains that there may be, each with the registers that inserted instructions have in it."""
     found: dict[Cured, RegSet] = {}
     inserted = {code.insts[kind] for code in codes for kind in code.used}
-    for row in possible(isa, {inst.op for code in codes for inst in code.insts}):
+    for row in possible_chains(isa, {inst.op for code in codes for inst in code.insts}):
         for side in (*(link.side for link in row.links), row.consumed):
             for inst in inserted:
                 if side.takes_part(inst.op) and (regs := side.registers(inst)):

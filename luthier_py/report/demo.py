@@ -13,7 +13,7 @@ from luthier_py.report.cloned import change
 
 def demo_table(demo: Any) -> Group:
     """``demo``: a session.demo.Demo."""
-    return Group(_kernels(demo), Text(), _tools(demo), Text(), *_speed(demo), Text(), verdict(demo))
+    return Group(_kernels(demo), Text(), _tools(demo), Text(), *_speed(demo), Text(), demo_verdict(demo))
 
 
 def _kernels(demo: Any) -> Table:
@@ -82,7 +82,7 @@ def yes(flag: bool) -> str:
     return "yes" if flag else "NO"
 
 
-def verdict(demo: Any) -> Text:
+def demo_verdict(demo: Any) -> Text:
     failed = [row.kernel for row in demo.rows if not row.passed]
     if failed:
         return Text(f"verdict: FAILED for {', '.join(failed)}")

@@ -41,11 +41,11 @@ def study_text(facts: Json) -> str:
         rows = [(*map(_text, row["values"]), row["of"]) for row in table["rows"]]
         left = 1 + _texts_at_end(table)
         parts.append(f"{table['title']}\n{aligned((*table['columns'], ''), rows, left=left)}")
-    parts.append("\n".join(verdict(facts)))
+    parts.append("\n".join(study_verdict(facts)))
     return "\n\n".join(parts)
 
 
-def verdict(facts: Json) -> list[str]:
+def study_verdict(facts: Json) -> list[str]:
     """The last lines: how many runs came to what, and whether repeats agree."""
     statuses = ", ".join(f"{count} {status}" for status, count in facts["statuses"].items())
     lines = [*facts["failures"], *(f"repeats differ: {text}" for text in facts["differences"])]
@@ -103,7 +103,7 @@ def study_page(facts: Json, pictures: dict[str, Picture]) -> Page:
     shown = [picture for name, picture in pictures.items() if name != "seconds"]
     shown += [pictures["seconds"]] if "seconds" in pictures else []
     statuses = tuple((status, str(count)) for status, count in facts["statuses"].items())
-    notes = [*verdict(facts), *([] if pictures else [NO_PLOTS])]
+    notes = [*study_verdict(facts), *([] if pictures else [NO_PLOTS])]
     return Page(facts["title"], (("runs", str(facts["runs"])), *statuses), tables, shown, notes)
 
 

@@ -80,7 +80,7 @@ def run_original(device: Device, code: bytes, launch: Launch, name: str = "<memo
     """Launch the kernel as it is."""
     module = device.load(code, name)
     try:
-        return Ran(execute(device, module, launch.kernel, launch), counted=counted(device))
+        return Ran(run_launch(device, module, launch.kernel, launch), counted=counted(device))
     finally:
         module.unload()
 
@@ -90,7 +90,7 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
     cloned = next((row for row in made.patched.report if row.name == launch.kernel), None)
     module = device.load(made.data, made.obj.name)
     try:
-        outputs = execute(device, module, cloned.clone if cloned else launch.kernel, launch)
+        outputs = run_launch(device, module, cloned.clone if cloned else launch.kernel, launch)
         if cloned is None:
             return Ran(outputs, counted=counted(device))
         memory = {}
@@ -123,7 +123,7 @@ def inserted(device: Device, made: Instrumented) -> int | None:
     return found
 
 
-def execute(device: Device, module: Module, kernel: str, launch: Launch) -> dict[int, NDArray[Any]]:
+def run_launch(device: Device, module: Module, kernel: str, launch: Launch) -> dict[int, NDArray[Any]]:
     """Upload, launch, wait, download."""
     handle = module.kernel(kernel)
     check_arguments(handle.record, launch.arguments)

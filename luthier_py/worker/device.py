@@ -138,7 +138,8 @@ class DeviceService:
         count = len(self.targets)
         half = self.arena.size // 2  # the other is for memory of the host
         each = min(self._settings.memory_bytes, half // count)
-        facts = [describe(target, number, each) for number, target in zip(self._numbers, self.targets, strict=True)]
+        numbered = zip(self._numbers, self.targets, strict=True)
+        facts = [describe_device(target, number, each) for number, target in numbered]
         return struct.pack("<I", count) + b"".join(facts)
 
     def _allocate(self, size: int, fine: int) -> int:
@@ -276,7 +277,7 @@ def with_hidden(
     return bytes(segment)
 
 
-def describe(of: Target, number: int, memory_bytes: int) -> bytes:
+def describe_device(of: Target, number: int, memory_bytes: int) -> bytes:
     """One device in the reply to OPEN."""
     values = properties.properties(of, number, memory_bytes)
     head = struct.pack(
@@ -288,7 +289,7 @@ def describe(of: Target, number: int, memory_bytes: int) -> bytes:
         memory_bytes,
     )
     pairs = properties.attributes(values)
-    forms = [properties.pack(layout, values) for layout in (properties.LAYOUT_R0000, properties.LAYOUT_R0600)]
+    forms = [properties.pack_fields(layout, values) for layout in (properties.LAYOUT_R0000, properties.LAYOUT_R0600)]
     numbers = [number for pair in pairs for number in pair]
     return b"".join(
         [

@@ -198,7 +198,7 @@ class ToolService:
             run.verdict.untouched.add(kernel)
         for refusal in refused:
             say(f"kernel {run.tool.selection.shown(refusal.kernel)} runs as it is: {refusal.reason}")
-        return SELECTED if made.cloned is None else SELECTED + describe(copy, made.cloned)
+        return SELECTED if made.cloned is None else SELECTED + describe_copy(copy, made.cloned)
 
     def _advised(self, refused: tuple[Refusal, ...], code: bytes) -> tuple[Refusal, ...]:
         """The first refusal of a run says what would serve that kernel."""
@@ -241,7 +241,7 @@ def _option(line: str) -> tuple[str, str]:
     return name, value
 
 
-def describe(copy: Copy, cloned: ClonedKernel) -> bytes:
+def describe_copy(copy: Copy, cloned: ClonedKernel) -> bytes:
     """The clone's name, the code object, the tool's variables, those of the program, and what is to be bound."""
     names = [variable.name.encode() for variable in copy.variables]
     parts = [counted(cloned.clone.encode()), counted(copy.made.data)]

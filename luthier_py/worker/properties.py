@@ -157,7 +157,7 @@ def architecture(target: Target) -> TargetId:
     )
 
 
-def pack(layout: str, values: dict[str, int | bytes | tuple[int, ...]], padded: bool = True) -> bytes:
+def pack_fields(layout: str, values: dict[str, int | bytes | tuple[int, ...]], padded: bool = True) -> bytes:
     """A C structure: every field at its natural alignment, its size a multiple of 8 if ``padded``."""
     data = bytearray()
     for name, count_text, kind in re.findall(r"(\w+):(\d*)([ciq])", layout):
@@ -176,7 +176,7 @@ def offset(layout: str, name: str) -> int:
     """Where a field is."""
     before, found, _ = f" {layout} ".replace("\n", " ").partition(f" {name}:")
     assert found, name
-    return len(pack(before + f" {name}:c", {}, padded=False)) - 1
+    return len(pack_fields(before + f" {name}:c", {}, padded=False)) - 1
 
 
 def attributes(values: dict[str, int | bytes | tuple[int, ...]]) -> list[tuple[int, int]]:

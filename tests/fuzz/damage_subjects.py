@@ -28,7 +28,7 @@ from luthier_py.loader import load  # noqa: E402
 from luthier_py.pipeline import Instrumented, instrument  # noqa: E402
 from luthier_py.samples import Sample, sample  # noqa: E402
 from luthier_py.session.demo import launch_of  # noqa: E402
-from luthier_py.session.run import execute  # noqa: E402
+from luthier_py.session.run import run_launch  # noqa: E402
 from luthier_py.tool import Tool, load_tool  # noqa: E402
 
 LANES = 64
@@ -197,7 +197,7 @@ def _launcher(gpu: Target, own: Sample) -> Run:
 
     def run(data: bytes, name: str) -> Memory:
         device = EmulatorDevice(gpu, time_limit=TIME_LIMIT)
-        outputs = execute(device, device.load(data, "damaged"), name, launch)
+        outputs = run_launch(device, device.load(data, "damaged"), name, launch)
         return tuple(outputs[number].tobytes() for number in sorted(outputs))
 
     return run

@@ -19,7 +19,7 @@ from luthier_py.inject.items import Clone, Item, Label, Run, Single
 from luthier_py.inject.lookup import look_up
 from luthier_py.inject.prologue import with_prologue
 from luthier_py.inject.relax import relax
-from luthier_py.inject.seams import settle
+from luthier_py.inject.seams import settle_seams
 from luthier_py.inject.text import format_clone, parse_clone
 from luthier_py.inject.verify import verify
 from luthier_py.inject.weave import weave
@@ -53,7 +53,7 @@ PASSES: dict[str, Callable[..., Clone]] = {
     "weave": woven,
     "look_up": looked_up,
     "prologue": lambda isa, clone: with_prologue(isa, clone, (0x1000, 0x1010), (sgpr(4, 2), sgpr(7))),
-    "seams": lambda isa, clone: settle(isa, [clone])[0],
+    "seams": lambda isa, clone: settle_seams(isa, [clone])[0],
     "relax": relax,
     "clauses": dissolve,
 }

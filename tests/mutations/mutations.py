@@ -195,8 +195,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     *_of(
         "inject/lookup.py",
         ("subtract_with_borrow(isa, high, part(pointer, 1)", "subtract_with_borrow(isa, high, part(pointer, 0)"),
-        ("*self.address(Target(function=address)), self.single(glue.jump(isa), end),",
-         "*self.address(Target(function=address)),"),
+        ("*self.address(Referent(function=address)), self.single(glue.jump(isa), end),",
+         "*self.address(Referent(function=address)),"),
     ),
     *_of(
         "inject/prologue.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from synthetic import Row, build
 
 from luthier_py.inject.clone import cloned
-from luthier_py.inject.items import Single, Target
+from luthier_py.inject.items import Referent, Single
 from luthier_py.ir import lift
 from luthier_py.isa import sgpr
 
@@ -18,7 +18,7 @@ def made(name: str, last: Row) -> list[Row]:
             ("s_addc_u32", sgpr(7), sgpr(7), name), last]
 
 
-def targets(rows: list[Row], **functions: list[Row]) -> tuple[list[Target], dict[str, int]]:
+def targets(rows: list[Row], **functions: list[Row]) -> tuple[list[Referent], dict[str, int]]:
     """What low halves of addresses are of, in order; and where functions and blocks are."""
     program = lift(build({"k": rows, **functions}))
     function = program.kernel("k").function
@@ -32,7 +32,7 @@ def test_a_called_function_is_the_clone_and_a_pointer_stays_the_original_s() -> 
     call: Row = ("s_swappc_b64", sgpr(30, 2), sgpr(6, 2))
     keep: Row = ("s_mov_b64", sgpr(8, 2), sgpr(6, 2))
     (called, pointer), at = targets([*made("f", call), *made("f", keep), END], f=[RETURN])
-    assert called == Target(function=at["f"]) and pointer == Target(address=at["f"])
+    assert called == Referent(function=at["f"]) and pointer == Referent(address=at["f"])
 
 
 def test_a_far_jump_goes_to_the_clone_s_block_and_the_address_of_one_stays() -> None:

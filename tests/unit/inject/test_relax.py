@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from luthier_py.inject.items import Clone, Label, Reference, Single, Slice, Target
+from luthier_py.inject.items import Clone, Label, Reference, Referent, Single, Slice
 from luthier_py.inject.layout import Placed, lay_out
 from luthier_py.inject.patch import Fixup, FixupKind
 from luthier_py.inject.relax import REACH_BYTES, STEP_BYTES, relax
@@ -87,8 +87,8 @@ def test_no_island_between_the_pc_and_what_counts_from_it():
 
 def test_a_literal_for_a_block_is_filled_in_and_others_become_fixups():
     base, block = Label(), Label(END)
-    inside = Reference(FixupKind.REL32_LO, Target(label=block), base)
-    outside = Reference(FixupKind.REL32_HI, Target(variable="v", offset=24), base)
+    inside = Reference(FixupKind.REL32_LO, Referent(label=block), base)
+    outside = Reference(FixupKind.REL32_HI, Referent(variable="v", offset=24), base)
     (code,) = read_columns(ISA, [(END, ISA.make("s_endpgm").raw)])
     items = (Single(glue.program_counter(ISA, sgpr(4, 2))), base,
              Single(glue.add(ISA, sgpr(4), sgpr(4)), reference=inside),

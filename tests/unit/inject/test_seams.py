@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from luthier_py.inject.items import Clone
-from luthier_py.inject.seams import settle
+from luthier_py.inject.seams import settle_seams
 from luthier_py.inject.text import format_clone, parse_clone
 from luthier_py.inject.verify import verify
 from luthier_py.isa import instruction_set, target
@@ -29,13 +29,13 @@ def clone(isa, *lines, name="f") -> Clone:
 
 def settled(isa, *lines) -> list[str]:
     """The waits."""
-    (made,) = settle(isa, [clone(isa, *lines)])
+    (made,) = settle_seams(isa, [clone(isa, *lines)])
     return [line.partition("+ ")[2] for line in format_clone(isa, made).splitlines() if line.startswith("  wait")]
 
 
 def order(isa, *lines) -> list[str]:
     """The first word of each line of what stands there in the end."""
-    (made,) = settle(isa, [clone(isa, *lines)])
+    (made,) = settle_seams(isa, [clone(isa, *lines)])
     verify(made)
     return [line.split()[0] for line in format_clone(isa, made).splitlines()[1:]]
 
@@ -84,7 +84,7 @@ def test_a_loop_carries_what_is_owed_back_to_its_head():
 
 def test_a_function_may_be_entered_behind_anything_of_the_others():
     caller = clone(ISA, "v_readfirstlane_b32 s4, v0", "s_endpgm", name="k")
-    _, callee = settle(ISA, [caller, clone(ISA, LOAD)])
+    _, callee = settle_seams(ISA, [caller, clone(ISA, LOAD)])
     assert "+ s_nop 4" in format_clone(ISA, callee)
 
 
@@ -111,5 +111,5 @@ def test_exec_that_changes_in_inserted_code_between_vector_instructions_of_the_a
 
 def test_a_called_function_may_have_read_every_scalar():
     caller = clone(GFX12, "app: s_swappc_b64 s[30:31], s[4:5]", "s_mov_b32 s40, 0", "v_mov_b32 v1, s40", name="k")
-    made, _ = settle(GFX12, [caller, clone(GFX12, "s_setpc_b64 s[30:31]")])
+    made, _ = settle_seams(GFX12, [caller, clone(GFX12, "s_setpc_b64 s[30:31]")])
     assert format_clone(GFX12, made).splitlines()[-2].split(" + ")[1] == "s_wait_alu depctr_sa_sdst(0)"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from luthier_py.isa import Inst, InstructionSet, instruction_set, target, targets
-from luthier_py.isa.chains import left, rows_of
-from luthier_py.isa.chains import possible as possible_chains
+from luthier_py.isa.chains import cured_rows, left, possible_chains
 from luthier_py.isa.owed import NOTHING, missing, possible
 from luthier_py.isa.registers import RegSet
 
@@ -76,7 +75,7 @@ def anything(isa: InstructionSet) -> Inst:
 def test_every_cure_ends_what_it_is_for(row) -> None:
     for wave_size in row.wave_sizes:
         isa = instruction_set(row, wave_size)
-        for hazard in rows_of(isa):
+        for hazard in cured_rows(isa):
             chains = {(hazard, len(hazard.links), len(hazard.links) - 1): RegSet(sgpr=1 << 106 | 1, vgpr=1)}
             for text in hazard.cure(isa, anything(isa)):
                 chains = left(chains, isa.parse(text))
