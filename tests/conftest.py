@@ -18,8 +18,6 @@ from rocm_stack import VARIABLE, RocmStack, find_stack, lacking
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"luthier_py.samples": "tests/data", "luthier_py.tools": "tools", "luthier_py.intrinsics": "intrinsics"}
-TESTS = ROOT / "tests"
-SHARED = ("conformance", "unit/stack", "unit/worker")
 LIBRARIES = {"comgr": "libamd_comgr.so.2"}
 
 
@@ -54,14 +52,6 @@ def find_tool(name: str) -> str | None:
 def require_tool(name: str) -> str:
     """``find_tool(name)``; without it the test is skipped, or fails under LUTHIER_REQUIRE_TOOLS=1."""
     return find_tool(name) or lacking(f"{name} is not installed")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Several processes (`make test`) share tests by file, or by folder where one's programs are built for all."""
-    for item in items if config.pluginmanager.hasplugin("xdist") else ():
-        folder = item.path.relative_to(TESTS)
-        shared = next((name for name in SHARED if folder.is_relative_to(name)), str(folder))
-        item.add_marker(pytest.mark.xdist_group(shared))
 
 
 @pytest.fixture(name="require_tool", scope="session")
