@@ -8,7 +8,7 @@
 # make lint    ruff, and mypy over the package with its tools, intrinsics and samples
 # make fuzz    damaged objects, bundles, tools, command lines and random kernels, SECONDS=600 JOBS=2 SEED=1 or MUTANTS=100000
 # make damage  50,000 single damages of instrumented copies, refused by the proof or not: ARGS="--count 5000 --seed 2"
-# make mutations  lines of our own source made wrong, one at a time: the fast tests must notice (hours)
+# make mutations  lines of our own source made wrong, one at a time: the fast tests must notice (half an hour)
 # make bench   speed of the emulator and of instrumentation
 # make libraries fetch kernels that others compiled (100 MB of wheels) into build/libraries, for benchmarks/instrument.py
 # make programs compile the HIP programs of tests/programs into build/programs (needs clang-22 and HIP's headers)
