@@ -7,7 +7,7 @@ or begins as nothing that holds code does, is refused after its first bytes.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -18,7 +18,7 @@ from luthier_py.isa.target_id import TargetId
 from luthier_py.loader import compressed, elf
 from luthier_py.loader.bundle import MAGIC, Broken, Member, closest, members
 from luthier_py.loader.codeobject import MEMORY, CodeObject, read_object, take
-from luthier_py.storage import NotRegular, open_regular
+from luthier_py.storage import NotRegular, cache_key, open_regular
 
 Given: TypeAlias = "bytes | bytearray | memoryview | mmap | str | os.PathLike[str]"
 """A code object: its bytes, or the path of its file."""
@@ -65,11 +65,11 @@ def read_code(path: Path, device: TargetId | None = None, kernel: str | None = N
         parts = [] if elf.is_code_object(data) else list(members(data, str(path)))
         if not parts:
             return take(data, str(path))
-        found = _distinct(part for part in parts if isinstance(part, Member))
+        found = [part for part in parts if isinstance(part, Member)]
         broken = [part.error for part in parts if isinstance(part, Broken)]
         if not found:
             raise broken[0]
-        fitting = closest(found, device) if device is not None else found
+        fitting = _distinct(closest(found, device) if device is not None else found)
         named = [part for part in fitting if _has(part, kernel)] if kernel is not None and len(fitting) > 1 else fitting
         if named and (kernel is not None and device is not None or len(named) == 1):
             return named[0].data
@@ -86,9 +86,11 @@ def read_code(path: Path, device: TargetId | None = None, kernel: str | None = N
         raise Invalid(f"{path} has code for {there}; {what}")
 
 
-def _distinct(found: Iterable[Member]) -> list[Member]:
-    """One of those that are the same bytes for the same target."""
-    return list({(part.target_name, part.data): part for part in found}.values())
+def _distinct(found: list[Member]) -> list[Member]:
+    """One of those that are the same bytes for the same target; a library is not held in memory for it."""
+    if len(found) < 2:
+        return found
+    return list({(part.target_name, cache_key(part.data)): part for part in found}.values())
 
 
 def _has(part: Member, kernel: str) -> bool:

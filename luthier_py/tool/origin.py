@@ -73,7 +73,7 @@ def origin_of(tool: Tool, before: Origin | None = None) -> Origin | None:
     except (Untold, RecursionError):
         return None
     sources = [_seen(module) for module in found.values()]
-    if any(known is None for _, known in sources):  # in an archive
+    if any(known is None for _, known in sources):  # changed since it was imported, or in an archive
         return None
     files = {path: str(known) for path, known in sources} | dict(tool.declared_files)
     return Origin(cache_key(home, kind.__qualname__, key, *_installed()), files, frozenset(found))
