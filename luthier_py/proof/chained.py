@@ -108,7 +108,7 @@ class _Walk:
         starts = sorted(cut - {len(code)})
         self.stop = dict(pairwise([*starts, len(code)]))
         self.open = dict.fromkeys(starts, Due())
-        matter = np.array([kind.matters for kind in kinds], bool)[code.kinds]
+        matter = np.array([kind.matters for kind in kinds], bool)[code.kind]
         self.places = sorted({*np.flatnonzero(matter).tolist(), *code.targets, *code.calls})
         self.seen: set[int] = set()
         self.work: list[int] = []  # a heap: what comes first in the code is followed first, so that most is met once
@@ -143,7 +143,7 @@ class _Walk:
 
     def through(self, at: int, due: Due) -> Due:
         """What is open behind an instruction; CheckFailed where one ends at it."""
-        kind = self.kinds[self.code.kind[at]]
+        kind = self.kinds[self.code.kinds[at]]
         if not due and not kind.begun and at not in self.code.calls:
             return due
         inserted, inst = bool(self.code.inserted[at]), kind.inst
@@ -159,7 +159,7 @@ def _anything(codes: Sequence[Linked], kinds: Sequence[Sequence[_Kind]], rows: R
     """What may be open where a function is entered or a call returns: chains by any instruction of any of the clones;
     of those that compilers end there, any first link."""
     places = {(own[kind], inserted) for code, own in zip(codes, kinds, strict=True)
-              for kind, inserted in set(zip(code.kind, code.inserted.tolist(), strict=True))}
+              for kind, inserted in set(zip(code.kinds, code.inserted.tolist(), strict=True))}
     found, before = Due({(row, 1, 0): regs & _EVERY_SGPR for row, regs in rows.items() if row.settled_at_calls}), Due()
     while found != before:
         before = found

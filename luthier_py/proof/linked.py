@@ -24,11 +24,11 @@ OUTSIDE = -1
 
 @dataclass(eq=False)
 class Linked:
-    """``kinds`` says of each instruction which of ``insts`` it is."""
+    """``kind`` says of each instruction which of ``insts`` it is."""
 
     name: str
     pcs: Array
-    kinds: Array
+    kind: Array
     insts: Sequence[Inst]
     inserted: Array
 
@@ -36,8 +36,8 @@ class Linked:
         return len(self.pcs)
 
     @cached_property
-    def kind(self) -> list[int]:
-        found: list[int] = self.kinds.tolist()
+    def kinds(self) -> list[int]:
+        found: list[int] = self.kind.tolist()
         return found
 
     @cached_property
@@ -47,26 +47,26 @@ class Linked:
         return found
 
     def inst(self, at: int) -> Inst:
-        return self.insts[self.kind[at]]
+        return self.insts[self.kinds[at]]
 
     def those(self, flags: OpFlag) -> Array:
         """Of which instructions the row has any of ``flags``."""
         bits = flags.value
-        found: Array = np.array([bool(inst.op.flags.value & bits) for inst in self.insts], bool)[self.kinds]
+        found: Array = np.array([bool(inst.op.flags.value & bits) for inst in self.insts], bool)[self.kind]
         return found
 
     @cached_property
     def used(self) -> set[int]:
         """Kinds of inserted instructions."""
-        return set(np.unique(self.kinds[self.inserted]).tolist())
+        return set(np.unique(self.kind[self.inserted]).tolist())
 
     @cached_property
     def targets(self) -> dict[int, int]:
         """Where branches go."""
         distances = np.array([-1 if goal is None else goal for goal in (i.branch_target(0) for i in self.insts)])
         jumping = np.array([inst.branch_target(0) is not None for inst in self.insts], bool)
-        sources = np.flatnonzero(jumping[self.kinds])
-        goals = self.pcs[sources] + distances[self.kinds[sources]]
+        sources = np.flatnonzero(jumping[self.kind])
+        goals = self.pcs[sources] + distances[self.kind[sources]]
         found = np.searchsorted(self.pcs, goals).clip(max=len(self) - 1)
         there = self.pcs[found] == goals
         return dict(zip(sources[there].tolist(), found[there].tolist(), strict=True))
@@ -120,7 +120,7 @@ def linked(clone: Clone, inserted: Iterable[tuple[int, Inst]]) -> Linked:
     order = np.argsort(pcs, kind="stable")
     found = Linked(clone.function.name, pcs[order], np.concatenate([own, np.array(kinds, np.int64)])[order],
                    [*insts, *numbers], order >= len(own))
-    sizes = np.array([inst.size_bytes for inst in found.insts], np.int64)[found.kinds]
+    sizes = np.array([inst.size_bytes for inst in found.insts], np.int64)[found.kind]
     shared = np.flatnonzero(found.pcs[:-1] + sizes[:-1] > found.pcs[1:])
     if len(shared):
         raise CheckFailed("the patch could change the application: control comes into the middle of an instruction",
