@@ -17,26 +17,25 @@ import numpy as np
 from luthier_py.analysis.execution import START, ExecState
 from luthier_py.isa import MODE, Inst, InstructionSet, OpFlag, RegSet, sgpr
 from luthier_py.isa.columns import Kinds
-from luthier_py.isa.columns import pack as with_mode
-from luthier_py.isa.registers import AGPR_SHIFT, VGPR_SHIFT
+from luthier_py.isa.registers import VGPR_SHIFT
 
 SCALARS = (1 << VGPR_SHIFT) - 1
 _VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
 
 
 def pack(regs: RegSet) -> int:
-    return with_mode(regs) & ~(1 << MODE)
+    return regs.bits & ~(1 << MODE)
 
 
 def unpack(bits: int) -> RegSet:
-    return RegSet(bits & SCALARS, bits >> VGPR_SHIFT & (1 << AGPR_SHIFT - VGPR_SHIFT) - 1, bits >> AGPR_SHIFT)
+    return RegSet(bits)
 
 
 @cache
 def everything(isa: InstructionSet) -> int:
     """All registers of a target."""
     vectors = (1 << isa.target.vgpr_limit) - 1
-    return pack(RegSet((1 << MODE) - 1, vectors, vectors if isa.target.has_agprs else 0))
+    return pack(RegSet.by_file((1 << MODE) - 1, vectors, vectors if isa.target.has_agprs else 0))
 
 
 _TRAP_READS = RegSet.of(sgpr(0, 2))  # the queue, for trap handlers up to code object version 4 (AMDGPUUsage)

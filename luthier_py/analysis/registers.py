@@ -29,7 +29,7 @@ def touched(functions: Iterable[Function]) -> RegSet:
         distinct, kinds = function.code.distinct, np.unique(function.code.kinds).tolist()
         found |= unpack(reduce(or_, (distinct.masks.reads[kind] | distinct.masks.writes[kind] for kind in kinds), 0))
         if function.code.flagged(OpFlag.INDEXES_REGISTERS):  # which registers, M0 says
-            found |= RegSet(vgpr=unpack(everything(function.isa)).vgpr)
+            found |= RegSet.by_file(vgpr=unpack(everything(function.isa)).vgpr)
     return found
 
 
@@ -52,9 +52,9 @@ def allocated(target: Target, descriptor: KernelDescriptor) -> int:
     """Registers, packed, that a wave of a kernel has; all vector registers where it may get more while it runs."""
     whole = (1 << target.vgpr_limit) - 1
     if descriptor.enable_dynamic_vgpr or descriptor.enable_dynamic_vgpr_rsrc3:
-        return SCALARS | pack(RegSet(0, whole, whole))
+        return SCALARS | pack(RegSet.by_file(0, whole, whole))
     vgprs, agprs = descriptor.arch_vgpr_count(target), descriptor.agpr_count(target)
-    return SCALARS | pack(RegSet(0, (1 << vgprs) - 1 & whole, (1 << agprs) - 1 & whole))
+    return SCALARS | pack(RegSet.by_file(0, (1 << vgprs) - 1 & whole, (1 << agprs) - 1 & whole))
 
 
 def initial_registers(target: Target, descriptor: KernelDescriptor) -> RegSet:
@@ -66,4 +66,4 @@ def initial_registers(target: Target, descriptor: KernelDescriptor) -> RegSet:
     system += descriptor.enable_private_segment and not target.architected_flat_scratch
     vgprs = 1 if target.packed_work_item_ids else descriptor.enable_vgpr_workitem_id + 1
     scalars = descriptor.user_sgpr_count + system
-    return RegSet(sgpr=(1 << scalars) - 1) | RegSet.of(vgpr(0, vgprs), sgpr(M0)) | _ALWAYS
+    return RegSet.by_file(sgpr=(1 << scalars) - 1) | RegSet.of(vgpr(0, vgprs), sgpr(M0)) | _ALWAYS

@@ -95,7 +95,7 @@ def with_literal(isa: InstructionSet, inst: Inst, literal: int) -> Inst:
 def general_registers(isa: InstructionSet) -> RegSet:
     """Registers without a special meaning on this target."""
     vectors = (1 << isa.target.vgpr_limit) - 1
-    return RegSet((1 << isa.target.sgpr_limit) - 1, vectors, vectors if isa.target.has_agprs else 0)
+    return RegSet.by_file((1 << isa.target.sgpr_limit) - 1, vectors, vectors if isa.target.has_agprs else 0)
 
 
 def is_general(reg: Reg) -> bool:

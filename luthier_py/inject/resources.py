@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from luthier_py.analysis import Facts
-from luthier_py.analysis.effects import unpack
 from luthier_py.errors import Location, Unsupported
 from luthier_py.inject.allocate import Pool
 from luthier_py.inject.fragment import general_registers
@@ -22,7 +21,6 @@ from luthier_py.inject.items import Clone
 from luthier_py.inject.model import Resources
 from luthier_py.ir import Function, Kernel, Program
 from luthier_py.isa import OpFlag, Reg, RegFile, RegSet, Target
-from luthier_py.isa.columns import pack
 from luthier_py.loader import KernelDescriptor
 from luthier_py.tool import WaveVariable
 
@@ -61,7 +59,7 @@ def wave_homes(
     for kernel in component.kernels:  # what a wave is born with and a trap handler, say, still wants
         for entry in kernel.function.entries:
             untouched -= facts.live_before(kernel.function.block(entry).instrs[0])
-    pool = Pool(RegSet(sgpr=untouched.sgpr), lambda: Location(component.kernels[0].name))
+    pool = Pool(untouched.scalars, lambda: Location(component.kernels[0].name))
     return {v: pool.take(RegFile.SGPR, v.type.dwords) for v in ordered}
 
 
@@ -83,10 +81,10 @@ def used_by(clones: Iterable[Clone]) -> RegSet:
             masks, indexes = code.distinct.masks, code.distinct.flags & OpFlag.INDEXES_REGISTERS.value
             for kind in np.unique(code.kinds).tolist():
                 every = masks.reads[kind] | masks.writes[kind]
-                named |= pack(code.distinct.inst(kind).named) if indexes[kind] else every
+                named |= code.distinct.inst(kind).named.bits if indexes[kind] else every
         for inst, _ in clone.apart:
-            named |= pack(inst.reads) | pack(inst.writes)
-    return unpack(named)
+            named |= inst.reads.bits | inst.writes.bits
+    return RegSet(named)
 
 
 def grown(target: Target, descriptor: KernelDescriptor, used: RegSet) -> KernelDescriptor:
@@ -109,8 +107,8 @@ def at_no_cost(program: Program, component: Component) -> RegSet:
     allocation is rounded up to or holds unused."""
     limits = {file: _limit(program, component, file) for file in (RegFile.SGPR, RegFile.VGPR)}
     general = general_registers(program.isa)
-    return RegSet(general.sgpr & (1 << limits[RegFile.SGPR]) - 1, general.vgpr & (1 << limits[RegFile.VGPR]) - 1,
-                  general.agpr)
+    scalars, vectors = ((1 << limit) - 1 for limit in limits.values())
+    return RegSet.by_file(general.sgpr & scalars, general.vgpr & vectors, general.agpr)
 
 
 def _limit(program: Program, component: Component, file: RegFile) -> int:

@@ -20,18 +20,13 @@ from luthier_py.errors import Malformed
 from luthier_py.isa.decode import OperandMemo
 from luthier_py.isa.instruction import Access, Inst, OperandKind, OpFlag, OpInfo, shown_by
 from luthier_py.isa.instruction_set import InstructionSet
-from luthier_py.isa.registers import AGPR_SHIFT, VGPR_SHIFT, RegSet
+from luthier_py.isa.registers import VGPR_SHIFT
 from luthier_py.isa.scan import UNKNOWN, Array, Fields, Scan
 
 NOWHERE = np.iinfo(np.int64).min
 VECTORS = ~((1 << VGPR_SHIFT) - 1)
 APART = bytes(32)  # between pieces of code: as long as the longest instruction, and each dword of it is one
 _PLAIN = frozenset({"imm", "branch", "kimm", "dpp8fi", "dpp", "dpp64", "select", "unused"})  # name no register
-_SHIFTS = (0, VGPR_SHIFT, AGPR_SHIFT)
-
-
-def pack(regs: RegSet) -> int:
-    return regs.sgpr | regs.vgpr << VGPR_SHIFT | regs.agpr << AGPR_SHIFT
 
 
 class Masks(NamedTuple):
@@ -127,7 +122,7 @@ class Kinds:
 
     def _add_masks(self, group: Fields, found: Masks) -> None:
         ops = [self.op(kind) for kind in group.positions.tolist()]
-        implicit = {op.row: (pack(op.implicit_reads), pack(op.implicit_writes)) for op in set(ops)}
+        implicit = {op.row: (op.implicit_reads.bits, op.implicit_writes.bits) for op in set(ops)}
         reads, writes = ([implicit[op.row][side] for op in ops] for side in (0, 1))
         for slot, values in zip(self.isa.slots(group.op), group.values.tolist(), strict=True):
             if slot.info.kind in _PLAIN:
@@ -140,7 +135,7 @@ class Kinds:
         for kind, op, read, written in zip(group.positions.tolist(), ops, reads, writes, strict=True):
             kept = written & VECTORS if op.partial else 0
             if op.may_mask_lanes or self.isa.operands_depend(op):
-                read, written, kept = (pack(regs) for regs in self.inst(kind).effects())
+                read, written, kept = (regs.bits for regs in self.inst(kind).effects())
             found.reads[kind], found.writes[kind], found.partial[kind] = read | kept, written, kept
 
 
@@ -152,7 +147,7 @@ def _registers(slot: OperandMemo, value: int) -> tuple[int, int]:
         return 0, 0
     if operand.reg is None:
         return (shown_by(operand.value) if operand.kind is OperandKind.SPECIAL else 0), 0
-    mask = (1 << operand.reg.dwords) - 1 << operand.reg.index + _SHIFTS[operand.reg.file]
+    mask = operand.reg.bits
     return mask if operand.access is not Access.WRITE else 0, mask if operand.access is not Access.READ else 0
 
 

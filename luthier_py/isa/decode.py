@@ -39,8 +39,8 @@ from luthier_py.isa.target import Target
 PREFIX_SHIFT = 23
 KEPT = 1 << 16  # instructions that a decoder remembers
 LITERAL_KINDS = frozenset({"src", "srcA", "srcAV", "src16", "src16lo"})
-ALL_SGPRS = RegSet(sgpr=(1 << 106) - 1)
-ALL_VGPRS = RegSet(vgpr=(1 << 256) - 1)
+ALL_SGPRS = RegSet.by_file(sgpr=(1 << 106) - 1)
+ALL_VGPRS = RegSet.by_file(vgpr=(1 << 256) - 1)
 
 
 class OperandMemo(dict[int, Operand]):

@@ -26,8 +26,8 @@ _M0 = RegSet.of(sgpr(M0))
 _MEMORY = OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
 MATRIX_RESULT = 20   # 16 passes and 3 after a 32x32, 19; gfx950 needs one more
 MATRIX_SOURCE_C = 15
-_ANY = RegSet(sgpr=1)  # a register that stands for "whatever the registers are"
-_WROTE = RegSet(agpr=1 << 1000)  # one that stands for "something has been written"
+_ANY = RegSet.by_file(sgpr=1)  # a register that stands for "whatever the registers are"
+_WROTE = RegSet.by_file(agpr=1 << 1000)  # one that stands for "something has been written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,11 @@ class Hazard:
 
 
 def _vectors(registers: RegSet) -> RegSet:
-    return RegSet(0, registers.vgpr, registers.agpr)
+    return registers.vectors
 
 
 def _scalars(registers: RegSet) -> RegSet:
-    return RegSet(registers.sgpr, 0, 0)
+    return registers.scalars
 
 
 def _kind(flags: OpFlag, but: OpFlag = OpFlag.NONE) -> Callable[[OpInfo], bool]:
@@ -108,7 +108,7 @@ def _m0_reader(inst: Inst) -> RegSet:
 
 def _hardware_register(inst: Inst) -> RegSet:
     """The hardware register that s_setreg or s_getreg names, as a register number."""
-    return RegSet(sgpr=1 << (inst["simm16"].value & 63))
+    return RegSet.by_file(sgpr=1 << (inst["simm16"].value & 63))
 
 
 _VALU = _kind(OpFlag.VALU)
@@ -118,7 +118,7 @@ _MATRIX = _kind(OpFlag.MATRIX)
 _SETREG = _named("S_SETREG_B32", "S_SETREG_IMM32_B32")
 _LANE_ACCESS = _named("V_READLANE_B32", "V_WRITELANE_B32", "V_READFIRSTLANE_B32")
 _ACC_READ, _ACC_WRITE = _named("V_ACCVGPR_READ_B32"), _named("V_ACCVGPR_WRITE_B32")
-_TRAPSTS = RegSet(sgpr=1 << 3)
+_TRAPSTS = RegSet.by_file(sgpr=1 << 3)
 _USES_VECTORS = _kind(OpFlag.VALU | _MEMORY)
 _VALU_SCALARS = Side(_VALU, lambda i: _scalars(i.writes))
 

@@ -19,7 +19,7 @@ from luthier_py.isa.instruction_set import InstructionSet
 from luthier_py.isa.names import DEPENDENCIES
 from luthier_py.isa.registers import EXEC, M0, MODE, NO_REGS, SCC, VCC, RegSet, sgpr
 
-_ALL = RegSet((1 << 130) - 1, (1 << 1024) - 1, (1 << 256) - 1)
+_ALL = RegSet.by_file((1 << 130) - 1, (1 << 1024) - 1, (1 << 256) - 1)
 _EVEN = sum(1 << place for place in range(0, 130, 2))
 _EXEC, _VCC = RegSet.of(sgpr(EXEC, 2)), RegSet.of(sgpr(VCC, 2))
 _LEFT_OUT = RegSet.of(sgpr(EXEC, 2), sgpr(M0), sgpr(SCC), sgpr(MODE))
@@ -83,21 +83,21 @@ def _permutes(op: OpInfo) -> bool:
 
 
 def _scalars(regs: RegSet) -> RegSet:
-    return RegSet(sgpr=regs.sgpr) - _LEFT_OUT
+    return regs.scalars - _LEFT_OUT
 
 
 def _pairs(regs: RegSet) -> RegSet:
     """Both registers of each pair of which one is in ``regs``."""
     low = (regs.sgpr | regs.sgpr >> 1) & _EVEN
-    return RegSet(sgpr=low | low << 1) - _LEFT_OUT
+    return RegSet.by_file(sgpr=low | low << 1) - _LEFT_OUT
 
 
 def _all_vectors(regs: RegSet) -> RegSet:
-    return RegSet(0, regs.vgpr, regs.agpr)
+    return regs.vectors
 
 
 def _vectors(regs: RegSet) -> RegSet:
-    return RegSet(vgpr=regs.vgpr)
+    return RegSet.by_file(vgpr=regs.vgpr)
 
 
 def _lane_mask(inst: Inst) -> RegSet:
@@ -257,12 +257,12 @@ CURED = (
     _between_vector_and_memory("VALU result, f64 matrix, memory reads it (checkMAIVALUHazards)",
                                lambda isa: isa.target.unified_agprs and not isa.target.sc_cache_bits, is_double_matrix),
     Cured("vector memory reads a scalar, then it is written (fixVMEMtoScalarWriteHazards)", _GFX10_1,
-          (Link(Side(_kind(_MEMORY), lambda i: RegSet(sgpr=i.reads.sgpr)),
+          (Link(Side(_kind(_MEMORY), lambda i: i.reads.scalars),
                 _when(_is(OpFlag.VALU), _waits_for_everything, _waits(VM_VSRC))),),
-          Side(_kind(OpFlag.SALU | OpFlag.SMEM), lambda i: RegSet(sgpr=i.writes.sgpr)), _counters(VM_VSRC)),
+          Side(_kind(OpFlag.SALU | OpFlag.SMEM), lambda i: i.writes.scalars), _counters(VM_VSRC)),
     Cured("scalar memory reads a scalar, then VALU writes it (fixSMEMtoVectorWriteHazards)", _GFX10_1,
-          (Link(Side(_kind(OpFlag.SMEM), lambda i: RegSet(sgpr=i.reads.sgpr)), _when(_breaks_scalar_chain)),),
-          Side(_VALU, lambda i: RegSet(sgpr=i.writes.sgpr)), _texts("s_mov_b32 null, 0")),
+          (Link(Side(_kind(OpFlag.SMEM), lambda i: i.reads.scalars), _when(_breaks_scalar_chain)),),
+          Side(_VALU, lambda i: i.writes.scalars), _texts("s_mov_b32 null, 0")),
     Cured("others read EXEC, then VALU writes it (fixVcmpxExecWARHazard)", _GFX10_1,
           (Link(Side(_any, lambda i: NO_REGS if OpFlag.VALU in i.op.flags else i.reads & _EXEC),
                 _when(_writes_mask, _waits(SA_SDST))),),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, Flag, auto
 from typing import NamedTuple
 
-from luthier_py.isa.registers import EXEC, M0, NO_REGS, SCC, VCC, Reg, RegFile, RegSet
+from luthier_py.isa.registers import EXEC, M0, NO_REGS, SCC, VCC, Reg, RegSet
 
 
 class OperandKind(Enum):
@@ -273,25 +273,23 @@ def shown_by(source: int) -> int:
 
 def effects_of(op: OpInfo, operands: tuple[Operand, ...]) -> Effects:
     """What an instruction of ``op`` with ``operands`` reads and writes."""
-    implicit_reads, implicit_writes = op.implicit_reads, op.implicit_writes
-    read = [implicit_reads.sgpr, implicit_reads.vgpr, implicit_reads.agpr]
-    written = [implicit_writes.sgpr, implicit_writes.vgpr, implicit_writes.agpr]
+    read, written = op.implicit_reads.bits, op.implicit_writes.bits
     for operand in operands:
         reg = operand.reg
         if reg is not None:
-            mask = ((1 << reg.dwords) - 1) << reg.index
+            bits = reg.bits
             access = operand.access  # members are singletons: comparing identities is what makes this fast
             if access is not _WRITE:
-                read[reg.file] |= mask
+                read |= bits
             if access is not _READ:
-                written[reg.file] |= mask
+                written |= bits
         elif operand.kind is OperandKind.SPECIAL:
-            read[RegFile.SGPR] |= shown_by(operand.value)
-    writes = RegSet(*written)
+            read |= shown_by(operand.value)
+    writes = RegSet(written)
     if not (op.partial or op.may_mask_lanes and _masks_lanes(op, operands)):
-        return Effects(RegSet(*read), writes, NO_REGS)
-    kept = RegSet(0, writes.vgpr, writes.agpr)
-    return Effects(RegSet(*read) | kept, writes, kept)
+        return Effects(RegSet(read), writes, NO_REGS)
+    kept = writes.vectors
+    return Effects(RegSet(read | kept.bits), writes, kept)
 
 
 def _masks_lanes(op: OpInfo, operands: tuple[Operand, ...]) -> bool:

@@ -19,7 +19,7 @@ from luthier_py.isa.instruction_set import InstructionSet
 from luthier_py.isa.registers import EVERY_REG, RegSet
 
 NOP_STATES = 16  # s_nop waits for SIMM16[3:0] + 1 states (AMD ISA, SOPP)
-_EVERY_SGPR = RegSet(sgpr=(1 << 108) - 1)
+_EVERY_SGPR = RegSet.by_file(sgpr=(1 << 108) - 1)
 
 
 @dataclass(frozen=True, slots=True)

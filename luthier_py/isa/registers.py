@@ -36,6 +36,9 @@ MODE = 129
 # A set of registers as one int has the scalar file from bit 0, and from these on VGPRs and AGPRs.
 VGPR_SHIFT = 256
 AGPR_SHIFT = VGPR_SHIFT + 1024
+_SHIFTS = (0, VGPR_SHIFT, AGPR_SHIFT)  # by file
+_SCALARS = (1 << VGPR_SHIFT) - 1
+_VECTORS = (1 << AGPR_SHIFT - VGPR_SHIFT) - 1
 # Read-only sources (apertures, null, constants) are not registers: they decode as constants
 # or as OperandKind.SPECIAL.
 
@@ -55,6 +58,11 @@ class Reg:
     file: RegFile
     index: int
     dwords: int = 1
+
+    @property
+    def bits(self) -> int:
+        """Its dwords, as in a RegSet."""
+        return (1 << self.dwords) - 1 << _SHIFTS[self.file] + self.index
 
     def __str__(self) -> str:
         prefix = "sva"[self.file]
@@ -83,48 +91,72 @@ def agpr(index: int, dwords: int = 1) -> Reg:
 
 @dataclass(frozen=True, slots=True)
 class RegSet:
-    """An immutable set of registers: one bit mask per file, bit *i* is register *i*."""
+    """An immutable set of registers: one bit for each, with the scalar file first and the accumulation file last."""
 
-    sgpr: int = 0
-    vgpr: int = 0
-    agpr: int = 0
+    bits: int = 0
 
     @staticmethod
     def of(*regs: Reg) -> RegSet:
         """The set of all dwords of some registers."""
-        masks = [0, 0, 0]
+        bits = 0
         for reg in regs:
-            masks[reg.file] |= ((1 << reg.dwords) - 1) << reg.index
-        return RegSet(*masks)
+            bits |= reg.bits
+        return RegSet(bits)
+
+    @staticmethod
+    def by_file(sgpr: int = 0, vgpr: int = 0, agpr: int = 0) -> RegSet:
+        """From one mask for each file, whose bit *i* is register *i*."""
+        return RegSet(sgpr | vgpr << VGPR_SHIFT | agpr << AGPR_SHIFT)
+
+    @property
+    def sgpr(self) -> int:
+        return self.bits & _SCALARS
+
+    @property
+    def vgpr(self) -> int:
+        return self.bits >> VGPR_SHIFT & _VECTORS
+
+    @property
+    def agpr(self) -> int:
+        return self.bits >> AGPR_SHIFT
+
+    @property
+    def scalars(self) -> RegSet:
+        """Those of the scalar file."""
+        return RegSet(self.bits & _SCALARS)
+
+    @property
+    def vectors(self) -> RegSet:
+        """Those of the other files."""
+        return RegSet(self.bits & ~_SCALARS)
 
     def mask(self, file: RegFile) -> int:
         """One bit for each register of a file."""
-        return (self.sgpr, self.vgpr, self.agpr)[file]
+        return self.agpr if file is RegFile.AGPR else self.vgpr if file is RegFile.VGPR else self.sgpr
 
     def __or__(self, other: RegSet) -> RegSet:
-        return RegSet(self.sgpr | other.sgpr, self.vgpr | other.vgpr, self.agpr | other.agpr)
+        return RegSet(self.bits | other.bits)
 
     def __and__(self, other: RegSet) -> RegSet:
-        return RegSet(self.sgpr & other.sgpr, self.vgpr & other.vgpr, self.agpr & other.agpr)
+        return RegSet(self.bits & other.bits)
 
     def __sub__(self, other: RegSet) -> RegSet:
-        return RegSet(self.sgpr & ~other.sgpr, self.vgpr & ~other.vgpr, self.agpr & ~other.agpr)
+        return RegSet(self.bits & ~other.bits)
 
     def __le__(self, other: RegSet) -> bool:
         """Whether all registers are in ``other``, too."""
-        return not (self.sgpr & ~other.sgpr or self.vgpr & ~other.vgpr or self.agpr & ~other.agpr)
+        return not self.bits & ~other.bits
 
     def __bool__(self) -> bool:
-        return bool(self.sgpr or self.vgpr or self.agpr)
+        return self.bits != 0
 
     def __contains__(self, reg: Reg) -> bool:
         """Whether *all* dwords of ``reg`` are in the set."""
-        want = ((1 << reg.dwords) - 1) << reg.index
-        return self.mask(reg.file) & want == want
+        return not reg.bits & ~self.bits
 
     def overlaps(self, other: RegSet) -> bool:
         """Whether any register is in both."""
-        return bool(self.sgpr & other.sgpr or self.vgpr & other.vgpr or self.agpr & other.agpr)
+        return self.bits & other.bits != 0
 
     def __iter__(self) -> Iterator[Reg]:
         """Single-dword registers, file by file, ascending."""
@@ -157,4 +189,4 @@ class RegSet:
 
 
 NO_REGS = RegSet()
-EVERY_REG = RegSet((1 << VGPR_SHIFT) - 1, (1 << AGPR_SHIFT - VGPR_SHIFT) - 1, (1 << AGPR_SHIFT - VGPR_SHIFT) - 1)
+EVERY_REG = RegSet.by_file(_SCALARS, _VECTORS, _VECTORS)

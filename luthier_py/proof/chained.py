@@ -21,7 +21,7 @@ from luthier_py.isa.chains import Chains, carried, left, met, possible_chains, s
 from luthier_py.isa.hazards_cured import Cured
 from luthier_py.proof.linked import Linked
 
-_EVERY_SGPR = RegSet(sgpr=(1 << 108) - 1)
+_EVERY_SGPR = RegSet.by_file(sgpr=(1 << 108) - 1)
 Rows = Mapping[Cured, RegSet]
 
 

@@ -25,11 +25,11 @@ _SHIFTS = {RegFile.SGPR: 0, RegFile.VGPR: VGPR_SHIFT, RegFile.AGPR: AGPR_SHIFT}
 
 def bits_of(regs: RegSet) -> int:
     """Registers of all files, numbered in a row, as bits of one integer."""
-    return regs.sgpr | regs.vgpr << VGPR_SHIFT | regs.agpr << AGPR_SHIFT
+    return regs.bits
 
 
 def registers_of(bits: int) -> RegSet:
-    return RegSet(bits & SCALARS, bits >> VGPR_SHIFT & (1 << AGPR_SHIFT - VGPR_SHIFT) - 1, bits >> AGPR_SHIFT)
+    return RegSet(bits)
 
 
 def number(reg: Reg) -> int:

@@ -25,7 +25,7 @@ class Effect(NamedTuple):
 
 def everything(target: Target) -> int:
     vectors = (1 << target.vgpr_limit) - 1
-    return bits_of(RegSet((1 << MODE) - 1, vectors, vectors if target.has_agprs else 0))
+    return bits_of(RegSet.by_file((1 << MODE) - 1, vectors, vectors if target.has_agprs else 0))
 
 
 def always_live(target: Target) -> int:
@@ -69,7 +69,7 @@ def allocated(target: Target, descriptor: KernelDescriptor) -> int:
     """Registers that a wave of a kernel has."""
     whole = (1 << target.vgpr_limit) - 1
     if descriptor.enable_dynamic_vgpr or descriptor.enable_dynamic_vgpr_rsrc3:
-        return SCALARS | bits_of(RegSet(0, whole, whole))
+        return SCALARS | bits_of(RegSet.by_file(0, whole, whole))
     vgprs, agprs = descriptor.arch_vgpr_count(target), descriptor.agpr_count(target)
-    return SCALARS | bits_of(RegSet(0, (1 << vgprs) - 1 & whole, (1 << agprs) - 1 & whole))
+    return SCALARS | bits_of(RegSet.by_file(0, (1 << vgprs) - 1 & whole, (1 << agprs) - 1 & whole))
 

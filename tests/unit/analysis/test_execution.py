@@ -127,7 +127,7 @@ def test_agprs_that_are_said_to_start_behind_what_is_allocated() -> None:
     gfx90a = target("gfx90a")
     descriptor = KernelDescriptor(bytes(64)).with_vgpr_count(gfx90a, 64).with_accum_offset(256)
     assert (descriptor.arch_vgpr_count(gfx90a), descriptor.agpr_count(gfx90a)) == (64, 0)
-    assert unpack(allocated(gfx90a, descriptor)) - unpack(SCALARS) == RegSet(0, (1 << 64) - 1, 0)
+    assert unpack(allocated(gfx90a, descriptor)) - unpack(SCALARS) == RegSet.by_file(0, (1 << 64) - 1, 0)
 
 
 def test_touched_registers() -> None:

@@ -76,7 +76,7 @@ def test_every_cure_ends_what_it_is_for(row) -> None:
     for wave_size in row.wave_sizes:
         isa = instruction_set(row, wave_size)
         for hazard in cured_rows(isa):
-            chains = {(hazard, len(hazard.links), len(hazard.links) - 1): RegSet(sgpr=1 << 106 | 1, vgpr=1)}
+            chains = {(hazard, len(hazard.links), len(hazard.links) - 1): RegSet.by_file(sgpr=1 << 106 | 1, vgpr=1)}
             for text in hazard.cure(isa, anything(isa)):
                 chains = left(chains, isa.parse(text))
             assert not chains, hazard.name

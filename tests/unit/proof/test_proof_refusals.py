@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from luthier_py.errors import CheckFailed, LuthierError
-from luthier_py.isa import EXEC, OpFlag, RegSet, sgpr
+from luthier_py.isa import EXEC, OpFlag, sgpr
 from luthier_py.loader import SectionType, load
 from luthier_py.pipeline import instrument
 from luthier_py.proof import prove
@@ -95,7 +95,7 @@ def test_a_clobbered_live_register_is_found():
         run = [(at, inst) for at, inst, own in patch.sites(source) if not own and at < offset]
         if not run or run[-1][0] + run[-1][1].size_bytes != offset or run[-1][1].op.mnemonic != "s_addc_u32":
             continue
-        live = [r for r in RegSet(sgpr=facts.live_before(instr).sgpr) if r.index < 102]
+        live = [r for r in facts.live_before(instr).scalars if r.index < 102]
         if live:
             saved = bytes(patch.data)
             patch.put(source, run[-1][0], patch.isa.make("s_addc_u32", live[0], live[0], 0))
