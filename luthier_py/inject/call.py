@@ -200,12 +200,11 @@ class Pattern:
 
     items: list[Item]
     insts: tuple[Inst, ...]  # of the hook, without constants
-    asked: tuple[int, ...]   # by file, registers whose being free made it what it is
-    free: tuple[int, ...]    # those of them that were
+    asked: RegSet            # registers whose being free made it what it is
+    free: RegSet             # those of them that were
 
     def fits(self, free: RegSet) -> bool:
-        return all(free.mask(file) & asked == was
-                   for file, asked, was in zip(RegFile, self.asked, self.free, strict=True))
+        return free & self.asked == self.free
 
     def again(self, isa: InstructionSet, fragment: Fragment, insertion: Insertion, edit: Edit) -> list[Item]:
         """The items of another call."""
@@ -258,9 +257,8 @@ def call(
     caller.restore()
     if caller.items and isinstance(caller.items[-1], Label):
         caller.emit(glue.nothing(isa))
-    asked = tuple(mask & ~named.mask(file) for file, mask in zip(RegFile, pool.asked, strict=True))
-    return Pattern(caller.items, caller.insts, asked,
-                   tuple(pool.free.mask(file) & mask for file, mask in zip(RegFile, asked, strict=True)))
+    asked = RegSet.by_file(*pool.asked) - named
+    return Pattern(caller.items, caller.insts, asked, pool.free & asked)
 
 
 def _overlap(a: Reg, b: Reg) -> bool:

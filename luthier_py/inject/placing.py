@@ -13,7 +13,7 @@ from luthier_py.inject.allocate import Policy
 from luthier_py.inject.call import Pattern, call, edit_of
 from luthier_py.inject.fragment import Fragment
 from luthier_py.inject.items import Item
-from luthier_py.inject.sites import Site, Sites
+from luthier_py.inject.sites import Needs, Site, Sites
 from luthier_py.isa import InstructionSet, Reg
 from luthier_py.jit import PayloadKey, payload_key
 from luthier_py.tool import Insertion, Place, WaveVariable
@@ -30,35 +30,41 @@ class Calls:
         self.items: dict[Place, dict[int, list[Item]]] = {place: defaultdict(list) for place in Place}
         self.numbers = {key: number for number, key in enumerate(fragments)}
         self.made: list[tuple[Insertion, Site, PayloadKey]] = []  # by number
+        self.needs: dict[Hashable, Needs] = {}
         self.patterns: dict[Hashable, list[Pattern]] = defaultdict(list)
 
     def add(self, insertion: Insertion) -> None:
-        key = payload_key(insertion)
-        fragment = self.fragments[key]
-        site, items = self.placed(insertion, fragment, self.sites.of(insertion, fragment))
+        key, arguments = payload_key(insertion), insertion.runtime_args
+        fragment, form = self.fragments[key], (key, arguments, insertion.into)
+        if form not in self.needs:
+            self.needs[form] = self.sites.needs(insertion, arguments, fragment.payload, fragment.vector)
+        site, items = self.placed(insertion, fragment, self.needs[form])
         self.items[site.place][site.instr.pc] += items
         self.made.append((insertion, site, key))
 
-    def placed(self, insertion: Insertion, fragment: Fragment, sites: Iterable[Site]) -> tuple[Site, list[Item]]:
+    def placed(self, insertion: Insertion, fragment: Fragment, needs: Needs) -> tuple[Site, list[Item]]:
         """The first site that has registers enough, and the items there; one that needs none that cost waves, if there
         is such a site."""
         refusal: OutOfRegisters | None = None
+        sites: Iterable[Site] = self.sites.of(insertion.places, needs)
         tried: list[Site] = []
         for policy in self.sites.policies:
             among, tried = (tried or sites), []
             for site in among:
                 tried.append(site)
                 try:
-                    return site, self.called(insertion, fragment, site, policy)
+                    return site, self.called(insertion, fragment, needs, site, policy)
                 except OutOfRegisters as error:
                     refusal = refusal if len(tried) > 1 else error
         assert refusal is not None
         raise refusal
 
-    def called(self, insertion: Insertion, fragment: Fragment, site: Site, policy: Policy) -> list[Item]:
+    def called(
+        self, insertion: Insertion, fragment: Fragment, needs: Needs, site: Site, policy: Policy
+    ) -> list[Item]:
         """The items of a call at one site: as others have it that are like it there."""
         edit, free = edit_of(insertion, site, len(self.made)), site.free & policy.registers
-        like = self.patterns[fragment, insertion.runtime_args, insertion.into, policy.name, site.circumstances]
+        like = self.patterns[needs, policy.name, site.circumstances]
         for pattern in like:
             if pattern.fits(free):
                 return pattern.again(self.isa, fragment, insertion, edit)

@@ -7,7 +7,7 @@ no wave variable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
@@ -16,14 +16,27 @@ from luthier_py.analysis import Facts
 from luthier_py.analysis.waits import wait_for
 from luthier_py.errors import EditConflict, Location
 from luthier_py.inject.allocate import Policy, Pool
-from luthier_py.inject.fragment import Fragment
 from luthier_py.ir import Instr, Program
 from luthier_py.isa import M0, SCC, VCC, Inst, OpFlag, Reg, RegFile, RegSet, sgpr
+from luthier_py.jit import Payload
 from luthier_py.tool import Insertion, Lanes, Place
+from luthier_py.tool.edits import RuntimeArg
 
 SAVED = RegSet.of(sgpr(SCC), sgpr(VCC, 2), sgpr(M0))  # special registers that are kept when they are clobbered
 _VCC = RegSet.of(sgpr(VCC, 2))
 Point: TypeAlias = tuple[Instr, Place]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Needs:
+    """What a call asks of the place where it goes: calls of one fragment with the same arguments ask the same."""
+
+    hook: str
+    lanes: Lanes
+    vector: bool       # it has vector instructions
+    saved: RegSet      # special registers that it clobbers
+    ready: RegSet      # registers that no load may still write
+    general: RegSet    # registers that it may take where they are free
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,30 +85,36 @@ class Sites:
     plain_floats: bool
     policies: tuple[Policy, ...]
 
-    def of(self, insertion: Insertion, fragment: Fragment) -> Iterator[Site]:
-        """The places of an insertion, those that have the least to save first; EditConflict if there is none."""
-        lanes, writes = insertion.hook.lanes, fragment.payload.writes & SAVED
-        places: Sequence[Point] = insertion.places
-        if fragment.vector:
-            places = [(i, place) for i, place in places if not self.facts.obstacle(i, after=place is Place.AFTER)]
-        if not places:
-            instr, place = insertion.places[0]
-            why = self.facts.obstacle(instr, after=place is Place.AFTER)
-            message = f"hook {insertion.hook.name} uses vector registers, and {why}; insert it somewhere else"
-            raise EditConflict(message, self.where(instr))
-        return (self.site(instr, place, insertion, fragment)
-                for instr, place in islice(self.cheapest_first(places, writes, lanes), MOST_PLACES))
+    def needs(self, insertion: Insertion, arguments: Iterable[RuntimeArg], payload: Payload, vector: bool) -> Needs:
+        named = RegSet.of(*(value for value in (*arguments, *insertion.into) if isinstance(value, Reg)))
+        saved, vcc = payload.writes & SAVED, (payload.reads | payload.writes).overlaps(_VCC)
+        return Needs(insertion.hook.name, insertion.hook.lanes, vector, saved, named | saved,
+                     self.general if vcc else self.general | _VCC)
 
-    def cheapest_first(self, places: Sequence[Point], writes: RegSet, lanes: Lanes) -> Iterator[Point]:
-        """``places`` by how many of the special registers that are written would have to be saved there."""
-        others: list[tuple[int, Point]] = []
+    def of(self, places: Sequence[Point], needs: Needs) -> Iterator[Site]:
+        """``places`` of an insertion, those that have the least to save first; EditConflict if there is none."""
+        fitting = places
+        if needs.vector:
+            fitting = [(i, place) for i, place in places if not self.facts.obstacle(i, after=place is Place.AFTER)]
+        if not fitting:
+            instr, place = places[0]
+            why = self.facts.obstacle(instr, after=place is Place.AFTER)
+            message = f"hook {needs.hook} uses vector registers, and {why}; insert it somewhere else"
+            raise EditConflict(message, self.where(instr))
+        return islice(self.cheapest_first(fitting, needs), MOST_PLACES)
+
+    def cheapest_first(self, places: Sequence[Point], needs: Needs) -> Iterator[Site]:
+        """Sites by how many of the special registers that are clobbered would have to be saved there."""
+        others: list[tuple[int, Point, RegSet]] = []
         for point in places:
-            cost = (writes & self.live(*point, lanes)).sgpr.bit_count() if writes and len(places) > 1 else 0
+            live = self.live(*point, needs.lanes)
+            cost = (needs.saved & live).bits.bit_count() if len(places) > 1 else 0
             if cost:
-                others.append((cost, point))
+                others.append((cost, point, live))
             else:
-                yield point
-        yield from (point for _, point in sorted(others, key=lambda other: other[0]))
+                yield self.site(point, live, needs)
+        for _, point, live in sorted(others, key=lambda other: other[0]):
+            yield self.site(point, live, needs)
 
     def live(self, instr: Instr, place: Place, lanes: Lanes) -> RegSet:
         facts = self.facts
@@ -103,16 +122,11 @@ class Sites:
             return facts.live_before(instr) if place is Place.BEFORE else facts.live_after(instr)
         return facts.live_before_all_lanes(instr) if place is Place.BEFORE else facts.live_after_all_lanes(instr)
 
-    def site(self, instr: Instr, place: Place, insertion: Insertion, fragment: Fragment) -> Site:
-        facts, payload = self.facts, fragment.payload
-        live = self.live(instr, place, insertion.hook.lanes)
-        pending = facts.pending_before(instr) if place is Place.BEFORE else facts.pending_after(instr)
-        named = RegSet.of(*(a for a in (*insertion.runtime_args, *insertion.into) if isinstance(a, Reg)))
-        wait = wait_for(self.program.isa, pending, named | (payload.writes & SAVED))
-        loading, general = pending.registers, self.general
-        if not (payload.reads | payload.writes).overlaps(_VCC):
-            general |= _VCC
-        return Site(instr, place, lambda: self.where(instr), live, loading, general - (live | loading), wait,
+    def site(self, point: Point, live: RegSet, needs: Needs) -> Site:
+        instr, place = point
+        pending = self.facts.pending_before(instr) if place is Place.BEFORE else self.facts.pending_after(instr)
+        loading, wait = pending.registers, wait_for(self.program.isa, pending, needs.ready)
+        return Site(instr, place, lambda: self.where(instr), live, loading, needs.general - (live | loading), wait,
                     self.plain_floats)
 
     def before_call(self, instr: Instr) -> Pool:
