@@ -61,13 +61,13 @@ class _Apart:
         for instr in (instr_at(code, at) for at in code.flagged(OpFlag.CLAUSE)):
             found[instr.pc] = (Single(instr.inst, instr),)
         for call in self.program.calls(self.function):
-            if OpFlag.CALL in call.instr.inst.op.flags and call.instr.inst.branch_target(call.instr.pc) is not None:
+            if OpFlag.CALL in call.instr.op.flags and call.instr.inst.branch_target(call.instr.pc) is not None:
                 message = "a function that calls with s_call_b64 cannot be moved away from its callee; "
                 raise Unsupported(f"{message}leave its kernel out", self.where(call.instr))
             found[call.instr.pc] = (Single(call.instr.inst, call.instr),)
         for block in self.function.blocks:
             last = block.instrs[-1]
-            if OpFlag.BRANCH in last.inst.op.flags:
+            if OpFlag.BRANCH in last.op.flags:
                 found[last.pc] = (Single(last.inst, last, jump=self.labels[_target(last)]),)
         behind: dict[int, Label] = {}
         for builder in self.function.pc_builders:

@@ -70,7 +70,7 @@ class Site:
     @property
     def at_end(self) -> bool:
         """The wave ends here: EXEC need not come back."""
-        return self.place is Place.BEFORE and bool(self.instr.inst.op.flags & OpFlag.END)
+        return self.place is Place.BEFORE and OpFlag.END in self.instr.op.flags
 
 
 @dataclass(frozen=True, slots=True)

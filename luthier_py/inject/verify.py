@@ -27,7 +27,7 @@ def _order(clone: Clone) -> Iterator[str]:
     if any(piece.start >= piece.stop for piece in slices):
         yield "a slice is empty"
     copied = [instr for piece in slices for instr in piece.instrs]
-    yield from (f"0x{instr.pc:x} is copied, but moves" for instr in copied if instr.inst.op.flags & MOVES)
+    yield from (f"0x{instr.pc:x} is copied, but moves" for instr in copied if instr.op.flags & MOVES)
     pcs = [pc for item in clone.items for pc in _pcs(item)]
     if pcs != sorted(set(pcs)):
         yield "the application's instructions are not in their order"

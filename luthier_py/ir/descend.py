@@ -142,7 +142,7 @@ def _check(descent: _Descent, at: int) -> None:
 def _run_off(descent: _Descent) -> Exit:
     """Control runs off the end of the function: after a call or a trap that does not come back, that is all right."""
     last = instr_at(descent.code.columns, len(descent.pcs) - 1)
-    if not last.inst.op.flags & (OpFlag.CALL | OpFlag.MAY_STOP):
+    if not last.op.flags & (OpFlag.CALL | OpFlag.MAY_STOP):
         raise _Refused(f"control runs off the function's end at 0x{last.end:x}")
     return Ending.NO_RETURN, ()
 

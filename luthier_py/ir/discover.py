@@ -152,7 +152,7 @@ def _problem(code: Columns, blocks: tuple[Block, ...], flow: ChainUses) -> str |
         if block.ending is Ending.INDIRECT:
             return f"the indirect jump at 0x{last.pc:x} may go anywhere"
         goes = flow.goes.get(last)
-        if goes is not None and OpFlag.SETS_PC in last.inst.op.flags and not _as_found(block, flow.chains, goes):
+        if goes is not None and OpFlag.SETS_PC in last.op.flags and not _as_found(block, flow.chains, goes):
             return f"where the jump at 0x{last.pc:x} goes is not the same on all paths"
         for at in unknown:
             if block.start <= at < block.stop:
@@ -177,15 +177,15 @@ def _calls(code: Columns, blocks: tuple[Block, ...], flow: ChainUses) -> Iterabl
         if goes is not None and _is_call(blocks[bisect_right(starts, instr.at) - 1], instr, goes):
             direct = len(goes.chains) == 1 and not goes.other and not goes.chains & flow.escaping
             targets = frozenset(flow.chains[number].value for number in goes.chains)
-            yield _Call(instr, targets, goes.other, direct, OpFlag.CALL not in instr.inst.op.flags)
-        elif goes is None and OpFlag.CALL in instr.inst.op.flags:
+            yield _Call(instr, targets, goes.other, direct, OpFlag.CALL not in instr.op.flags)
+        elif goes is None and OpFlag.CALL in instr.op.flags:
             target = instr.inst.branch_target(instr.pc)
             yield _Call(instr, frozenset(() if target is None else (target,)), target is None, True, False)
 
 
 def _is_call(block: Block, instr: Instr, goes: Goes) -> bool:
     """A s_swappc, or a s_setpc that may go to another function."""
-    if OpFlag.CALL in instr.inst.op.flags or block.ending is Ending.TAIL_CALL:
+    if OpFlag.CALL in instr.op.flags or block.ending is Ending.TAIL_CALL:
         return True
     return block.ending is Ending.RETURN and goes.other
 

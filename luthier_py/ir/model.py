@@ -15,7 +15,7 @@ from itertools import repeat
 from typing import NamedTuple, overload
 
 from luthier_py.errors import Invalid
-from luthier_py.isa import Inst, InstructionSet
+from luthier_py.isa import Inst, InstructionSet, OpInfo
 from luthier_py.isa.columns import Columns
 from luthier_py.loader import CodeObject, KernelRecord
 
@@ -33,16 +33,21 @@ class Instr(NamedTuple):
         return self.code.inst(self.at)
 
     @property
+    def op(self) -> OpInfo:
+        """Its row of the target's table, for which it need not be decoded."""
+        return self.code.distinct.op(self.code.kinds[self.at])
+
+    @property
     def raw(self) -> bytes:
         return self.inst.raw
 
     @property
     def end(self) -> int:
         """Address of what follows."""
-        return self.pc + self.inst.size_bytes
+        return self.pc + self.code.size(self.at)
 
     def __repr__(self) -> str:
-        return f"<Instr 0x{self.pc:x} {self.inst.op.mnemonic}>"
+        return f"<Instr 0x{self.pc:x} {self.op.mnemonic}>"
 
 
 @dataclass(frozen=True, slots=True)

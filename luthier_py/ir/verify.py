@@ -56,7 +56,7 @@ def _check_bytes(program: Program, function: Function, block: Block) -> None:
         _require(instr.pc == pc, "a gap in a block", function, instr.pc)
         _require(program.function_of(instr) is function, "an instruction is of two functions", function, instr.pc)
         _require(program.block_of(instr) is block, "an instruction is in two blocks", function, instr.pc)
-        inner = OpFlag.TERMINATOR in instr.inst.op.flags and instr != block.instrs[-1]
+        inner = OpFlag.TERMINATOR in instr.op.flags and instr != block.instrs[-1]
         _require(not inner, "control leaves a block in its middle", function, instr.pc)
         pc = instr.end
     raw = b"".join(instr.raw for instr in block.instrs)
@@ -65,7 +65,7 @@ def _check_bytes(program: Program, function: Function, block: Block) -> None:
 
 def _check_ending(function: Function, block: Block, starts: set[int]) -> None:
     last = block.instrs[-1]
-    flags, target = last.inst.op.flags, last.inst.branch_target(last.pc)
+    flags, target = last.op.flags, last.inst.branch_target(last.pc)
     _require(set(block.successors) <= starts, "a successor is not a block", function, last.pc)
     _require(bool(block.successors) == (block.ending in STAYS), "successors do not fit the ending", function, last.pc)
     falls = OpFlag.TERMINATOR not in flags or OpFlag.CONDITIONAL in flags
