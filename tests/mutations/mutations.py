@@ -168,7 +168,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ('descriptor.accum_offset + max(had, used.agpr.bit_length())',
          'descriptor.accum_offset + used.agpr.bit_length()'),
         ('    if ordered:\n        _check_calls', '    if False:\n        _check_calls'),
-        ('named |= pack(inst.reads) | pack(inst.writes)', 'named |= pack(inst.writes)'),
+        ('named |= inst.reads.bits | inst.writes.bits', 'named |= inst.writes.bits'),
         ('kernels, reached = other[0] + kernels, other[1] | reached', 'kernels, reached = other[0] + kernels, reached'),
     ),
     *_of(
@@ -189,8 +189,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     *_of(
         "inject/sites.py",
         ("general - (live | loading), wait,", "general - live, wait,"),
-        ("facts.pending_before(instr) if place is Place.BEFORE else facts.pending_after(instr)",
-         "facts.pending_before(instr)"),
+        ("self.facts.pending_before(instr) if place is Place.BEFORE else self.facts.pending_after(instr)",
+         "self.facts.pending_before(instr)"),
     ),
     *_of(
         "inject/lookup.py",
