@@ -1,12 +1,14 @@
 """Loops that count themselves: a scalar register moves by the same number in each turn, and the loop ends by it.
 
-In: a block that branches to itself. Out: :class:`Steps`. Invariant: from ``before`` to ``behind`` the register moves by
-``step`` for each time that the block runs, modulo 2**32; and by less than that, since the way out depends on nothing
-else that the loop changes: a wave for which the register came round would never leave.
+In: a function. Out: :class:`Steps` of blocks that branch to themselves. Invariant: from ``before`` to ``behind`` the
+register moves by ``step`` for each time that the block runs, modulo 2**32; and by less than that, since the way out
+depends on nothing else that the loop changes: a wave for which the register came round would never leave.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from luthier_py.ir import Block, Function, Instr
@@ -29,30 +31,39 @@ class Steps:
     behind: Instr
 
 
-def steps_of(function: Function, block: Block) -> Steps | None:
-    """Of a loop of one block."""
-    ways = [to for to in block.successors if to != block.address]
-    moved = _moved(block) if block.address in block.successors and len(ways) == 1 else None
-    if moved is None:
-        return None
-    index, step = moved
-    places = {block.address, ways[0]}
-    around = [each for each in function.blocks if each is not block and places & set(each.successors)]
-    ends = tuple(each.instrs[-1] for each in around)
-    if places & set(function.entries) or any(each.address in each.successors for each in around) or any(
+def steps_of(function: Function) -> dict[int, Steps]:
+    """By block, of loops of one block."""
+    moved = {block.address: found for block in function.blocks
+             if block.address in block.successors and len(block.successors) == 2 and (found := _moved(block))}
+    coming: dict[int, list[Block]] = defaultdict(list)
+    for block in function.blocks if moved else ():
+        for to in block.successors:
+            coming[to].append(block)
+    return {loop: steps for loop, (index, step) in moved.items()
+            if (steps := _between(function, function.block(loop), coming, index, step))}
+
+
+def _between(
+    function: Function, block: Block, coming: Mapping[int, Sequence[Block]], index: int, step: int
+) -> Steps | None:
+    """Of a loop whose register moves, unless control comes to its ends in a way that is not understood."""
+    [behind] = [to for to in block.successors if to != block.address]
+    places = block.address, behind
+    around = {each.address: each for to in places for each in coming[to] if each is not block}
+    ends = [around[address].instrs[-1] for address in sorted(around)]
+    if {*places} & {*function.entries} or any(each.address in each.successors for each in around.values()) or any(
             end.inst.writes.sgpr >> index & 1 or end.inst.op.flags & OpFlag.CALL for end in ends):
         return None
-    return Steps(sgpr(index), step, ends, function.block(ways[0]).instrs[0])
+    return Steps(sgpr(index), step, tuple(ends), function.block(behind).instrs[0])
 
 
 def _moved(block: Block) -> tuple[int, int] | None:
     """The register that the way out of a loop depends on, and what each turn adds to it."""
-    if any(instr.inst.op.flags & OpFlag.CALL for instr in block.instrs):
-        return None  # who is called may write anything
-    writers = [instr.inst for instr in block.instrs if instr.inst.writes.sgpr]
+    insts = [instr.inst for instr in block.instrs] if block.instrs[-1].inst.reads.sgpr & _SCC else []
+    writers = [inst for inst in insts if inst.writes.sgpr]
     test = next((inst for inst in reversed(writers) if inst.writes.sgpr & _SCC), None)
-    if test is None or test.writes.sgpr != _SCC or not block.instrs[-1].inst.reads.sgpr & _SCC:
-        return None
+    if test is None or test.writes.sgpr != _SCC or any(inst.op.flags & OpFlag.CALL for inst in insts):
+        return None  # who is called may write anything
     changed = [inst for inst in writers if inst.writes.sgpr & test.reads.sgpr]
     index = (test.reads.sgpr & changed[0].writes.sgpr).bit_length() - 1 if len(changed) == 1 else -1
     step = _step(changed[0], index) if index >= 0 and changed[0].writes.sgpr & ~_SCC == 1 << index else 0

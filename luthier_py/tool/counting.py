@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from luthier_py.analysis import OUTSIDE, Flow, Spanning, Steps, estimated, going_round, spanning
+from luthier_py.analysis import Flow, Spanning, Steps, estimated, going_round, spanning
 from luthier_py.ir import Block, Function, Instr
 
 
@@ -59,20 +59,22 @@ class Following:
     """What follows from the values of some counters; numbers only."""
 
     spanning: Spanning
-    counted: tuple[int, ...]           # the run that each counter is for
-    runs: tuple[tuple[int, ...], ...]  # of each run the numbers of its stretches
+    counted: tuple[int, ...]  # the run that each counter is for
+    runs: tuple[int, ...]     # the run that each stretch is of
 
     def weights(self, values: Sequence[int]) -> tuple[int, ...]:
         """What to add each time that something is counted, to get the sum of ``values`` (one for each stretch) over all
         executions; may be zero or negative."""
-        sums = [sum(values[number] for number in numbers) for numbers in self.runs]
-        found = self.spanning.weights([*sums, 0])
+        of_runs = [0] * self.spanning.pieces
+        for run, value in zip(self.runs, values, strict=True):
+            of_runs[run] = value
+        found = self.spanning.weights(of_runs)
         return tuple(found[run] for run in self.counted)
 
     def executions(self, counts: Sequence[int]) -> tuple[int, ...]:
         """Of each stretch, from the counters' values."""
         found = self.spanning.executions(dict(zip(self.counted, counts, strict=True)))
-        return tuple(found[run] for run, numbers in enumerate(self.runs) for _ in numbers)
+        return tuple(found[run] for run in self.runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,22 +86,30 @@ class Counting:
     following: Following
 
 
-def counting(function: Function, runs: Sequence[tuple[Stretch, ...]], flow: Flow, regions: Sequence[Region],
-             entered: bool, steps: Mapping[int, Steps]) -> Counting:
-    """Of the chosen part of each run, and the region that it is in: what is not chosen cannot be counted. Being
-    ``entered`` is a piece as well, if it can be counted: a kernel's wave does that once."""
-    often, again = estimated(len(runs), flow), going_round(len(runs), flow)
-    around = [*((len(runs) if a == OUTSIDE else a, b) for a, b in flow), (OUTSIDE, len(runs))]
-    wanted = [estimate if chosen else math.inf for estimate, chosen in zip(often, runs, strict=True)]
-    tree = spanning(len(runs) + 1, around, [*wanted, 0.0 if entered else math.inf])
-    counted = tuple(run for run in tree.counted if (runs[run] if run < len(runs) else entered))
+def regions(chosen: Sequence[Stretch | None], groups: Sequence[int]) -> list[Region]:
+    """What is chosen of the runs of each group."""
+    members: list[list[Stretch]] = [[] for _ in set(groups)]
+    for stretch, group in zip(chosen, groups, strict=True):
+        if stretch is not None:
+            members[group].append(stretch)
+    return [Region(tuple(each)) for each in members]
+
+
+def counting(
+    function: Function, chosen: Sequence[Stretch | None], flow: Flow, entered: bool, steps: Mapping[int, Steps]
+) -> Counting:
+    """Of what is chosen of each run: the rest cannot be counted. Being ``entered`` is a piece as well, the last one, if
+    it can be counted: a kernel's wave does that once."""
+    often, again = estimated(flow), going_round(flow)
+    wanted = [math.inf if stretch is None else estimate for estimate, stretch in zip(often, chosen, strict=True)]
+    tree = spanning([*flow, [len(chosen)]], [*wanted, 0.0 if entered else math.inf])
+    *groups, _ = tree.equally_often()
+    together = regions(chosen, groups)
+    counted = tuple(run for run in tree.counted if (chosen[run] is not None if run < len(chosen) else entered))
     counters = [
-        Counted(regions[run], often[run], again[run] or not function.kernel, steps.get(run)) if run < len(runs)
-        else Counted(function, 1.0, not function.kernel)
+        Counted(together[groups[run]], often[run], again[run] or not function.kernel, steps.get(run))
+        if run < len(chosen) else Counted(function, 1.0, not function.kernel)
         for run in counted
     ]
-    numbers = iter(range(sum(map(len, runs))))
-    return Counting(
-        tuple(counters), tuple(stretch for chosen in runs for stretch in chosen),
-        Following(tree, counted, tuple(tuple(next(numbers) for _ in chosen) for chosen in runs)),
-    )
+    stretches = {run: stretch for run, stretch in enumerate(chosen) if stretch is not None}
+    return Counting(tuple(counters), tuple(stretches.values()), Following(tree, counted, tuple(stretches)))

@@ -8,20 +8,19 @@ but for entries and exits at one that the user's options choose (INSTR_BEGIN, IN
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, chain, repeat
 from typing import TypeVar
 
-from luthier_py.analysis import OUTSIDE, Facts, Flow, Steps, equally_often, steps_of
+from luthier_py.analysis import OUTSIDE, Facts, Flow, Steps, spanning, steps_of
 from luthier_py.errors import EditConflict, HookError, Location
 from luthier_py.ir import Block, CallSite, Ending, Function, Instr, Kernel, Program, by_address
 from luthier_py.ir.model import Instrs
 from luthier_py.isa import EXEC, OpFlag, Reg, RegFile, RegSet, sgpr
 from luthier_py.tool.arguments import argument, destination
 from luthier_py.tool.author import caller
-from luthier_py.tool.counting import Counted, Counting, Region, Stretch, counting
+from luthier_py.tool.counting import Counted, Counting, Region, Stretch, counting, regions
 from luthier_py.tool.edits import Arg, Before, Destination, Edits, Insertion, Place, Refusal, Turn
 from luthier_py.tool.folding import with_fields
 from luthier_py.tool.hook import Hook, Lanes
@@ -58,6 +57,7 @@ class Mutator:
         self.facts = facts
         choose = Selection() if selection is None else selection
         self._chosen = {f.code: choose.instructions(len(f.code)) for f in program.functions}
+        self._all_chosen = all(chosen == range(len(code)) for code, chosen in self._chosen.items())
         self._calls = {f.code: f.code.flagged(OpFlag.CALL) for f in program.functions}
         self._insertions: list[Insertion] = []
         self._exits: set[tuple[object, ...]] = set()
@@ -107,36 +107,21 @@ class Mutator:
     def runs(self, block: Block) -> tuple[Stretch, ...]:
         """The block cut behind calls that may end the wave: a run is executed as a whole or not at all."""
         _expect(block, Block)
-        return self._cut(self._runs(self.program.function_of(block.instrs[0]), block))
+        return self._cut(_runs(block, self._ending(self.program.function_of(block.instrs[0]))))
 
     def regions(self, function: Function) -> tuple[Region, ...]:
         """The runs of a function, those together that are executed equally often."""
         _expect(function, Function)
         runs, flow = self._flow(function)
-        return tuple(region for region in self._groups(runs, equally_often(len(runs), flow)) if region.stretches)
+        groups = spanning(flow, [0.0] * len(runs)).equally_often()
+        return tuple(region for region in regions([*map(self._part, runs)], groups) if region.stretches)
 
     def counting(self, function: Function) -> Counting:
         """The fewest counters, in code that runs seldom, from which the executions of all stretches follow."""
         _expect(function, Function)
         runs, flow = self._flow(function)
-        together = equally_often(len(runs), flow)
-        regions = self._groups(runs, together)
-        chosen = tuple(self._cut([run]) for run in runs)
-        steps = self._steps(function, runs) if self._chosen[function.code] == range(len(function.code)) else {}
-        in_regions = [regions[group] for group in together]
-        return counting(function, chosen, flow, in_regions, not _comes_back(function), steps)
-
-    def _steps(self, function: Function, runs: Sequence[Stretch]) -> dict[int, Steps]:
-        """Of loops that are neither begun nor ended at a place where another one is."""
-        found: dict[int, Steps] = {}
-        places: set[Instr] = set()
-        for number, run in enumerate(runs):
-            steps = steps_of(function, run.block)
-            here = {*steps.before, steps.behind} if steps is not None else set()
-            if steps is not None and len(here) == len(steps.before) + 1 and not here & places:
-                found[number] = steps
-                places |= here
-        return found
+        steps = _steps(function, runs) if self._chosen[function.code] == range(len(function.code)) else {}
+        return counting(function, [*map(self._part, runs)], flow, not _comes_back(function), steps)
 
     def at_counted(self, counted: Counted, hook: Hook, *args: object, into: object = None) -> None:
         """Call ``hook`` each time that a counter of ``counting`` goes up."""
@@ -170,46 +155,37 @@ class Mutator:
         touched = self.facts.touched(self.program.reachable(kernel.function)) | self.facts.initial(kernel)
         return most - (touched.sgpr & (1 << most) - 1).bit_count() - FOR_HOOKS
 
-    def _groups(self, runs: Sequence[Stretch], together: Sequence[int]) -> list[Region]:
-        """What is chosen of each group of runs."""
-        members: dict[int, list[Stretch]] = defaultdict(list)
-        for run, group in zip(runs, together, strict=True):
-            members[group].append(run)
-        return [Region(self._cut(members[group])) for group in sorted(members)]
-
     def _flow(self, function: Function) -> tuple[list[Stretch], Flow]:
         """Runs, and how control gets from one to the next."""
-        runs = [run for block in function.blocks for run in self._runs(function, block)]
-        ending = {site.instr.at for site in self.program.calls(function) if self._may_end(site)}
-        first = {run.block.address: number for number, run in enumerate(runs) if run.start == 0}
-        flow = [(OUTSIDE, first[entry]) for entry in function.entries]
-        for number, run in enumerate(runs):
-            inside = run.end < len(run.block.instrs)
-            following = [number + 1] if inside else [first[address] for address in run.block.successors]
-            flow += [(number, to) for to in following]
-            if not following or run.block.start + run.end - 1 in ending:
-                flow.append((number, OUTSIDE))
-        return runs, flow
+        ending = self._ending(function)
+        runs = {block.address: _runs(block, ending) for block in function.blocks}
+        first = dict(zip(runs, accumulate(map(len, runs.values()), initial=0), strict=False))
+        flow, may_end = [], set(ending)
+        for block in function.blocks:
+            number = first[block.address]
+            flow += [[each, OUTSIDE] for each in range(number + 1, number + len(runs[block.address]))]
+            following = [first[address] for address in block.successors]
+            flow.append(following if following and block.stop - 1 not in may_end else [*following, OUTSIDE])
+        return [*chain.from_iterable(runs.values())], [*flow, [first[entry] for entry in function.entries]]
 
-    def _runs(self, function: Function, block: Block) -> tuple[Stretch, ...]:
-        calls = self.program.calls(function)
-        first, last = (bisect_left(calls, at, key=lambda site: site.instr.at) for at in (block.start, block.stop - 1))
-        cuts = [site.instr.at + 1 - block.start for site in calls[first:last] if self._may_end(site)]
-        edges = [0, *cuts, len(block.instrs)]
-        return tuple(Stretch(block, start, end) for start, end in pairwise(edges))
+    def _ending(self, function: Function) -> list[int]:
+        """Where calls are that may end the wave, ascending."""
+        return [site.instr.at for site in self.program.calls(function) if self._may_end(site)]
 
     def _cut(self, stretches: Iterable[Stretch]) -> tuple[Stretch, ...]:
-        """The chosen part of each stretch, which is in one piece."""
-        parts = []
-        for stretch in stretches:
-            first, chosen = stretch.block.start, self._chosen[stretch.block.code]
-            start = max(stretch.start, chosen.start - first)
-            end = min(stretch.end, chosen.stop - first)
-            if (start, end) == (stretch.start, stretch.end):
-                parts.append(stretch)
-            elif start < end:
-                parts.append(Stretch(stretch.block, start, end))
-        return tuple(parts)
+        """The chosen part of each stretch."""
+        return tuple(part for part in map(self._part, stretches) if part is not None)
+
+    def _part(self, stretch: Stretch) -> Stretch | None:
+        """What is chosen of it, which is in one piece."""
+        if self._all_chosen:
+            return stretch
+        first, chosen = stretch.block.start, self._chosen[stretch.block.code]
+        start = max(stretch.start, chosen.start - first)
+        end = min(stretch.end, chosen.stop - first)
+        if (start, end) == (stretch.start, stretch.end):
+            return stretch
+        return Stretch(stretch.block, start, end) if start < end else None
 
     def _takes(self, instr: Instr) -> bool:
         """Whether the user chose it."""
@@ -320,7 +296,8 @@ class Mutator:
         """Entries and exits are kept whether or not the user chose the instruction, but for when none is chosen."""
         if not isinstance(hook, Hook):
             raise HookError(f"{caller()}: {hook!r} is not a hook; mark the function with @hook")
-        self._check_editable(places[0][0])
+        at = places[0][0]
+        self._check_editable(at)
         signature, given, order = hook.signature, _tuple(into), len(self._insertions)
         self._check_count(hook, "arguments", len(args), len(signature.parameters))
         self._check_count(hook, "results (into=)", len(given), len(signature.results))
@@ -332,11 +309,11 @@ class Mutator:
         if len(set(results)) != len(results):
             raise HookError(f"{caller()}: hook {hook.name}: two results go into one place")
         if turn is Turn.EXIT:
-            call = (places[0][0], hook, checked, results)
+            call = (at, hook, checked, results)
             if call in self._exits:
                 return
             self._exits.add(call)
-        if turn is not Turn.BODY and any(self._chosen.values()) or self._takes(places[0][0]):
+        if turn is not Turn.BODY and any(self._chosen.values()) or self._takes(at):
             self._insertions.append(Insertion(places, hook, checked, results, order, turn))
 
     def _check_count(self, hook: Hook, what: str, have: int, want: int) -> None:
@@ -366,6 +343,28 @@ def _expect(given: object, *wanted: type) -> None:
     if not isinstance(given, wanted):
         kinds, use = " or ".join(kind.__name__ for kind in wanted), TAKEN_BY.get(type(given))
         raise HookError(f"{caller()}: this needs {kinds}, not {given!r:.60}" + (f"; {use}" if use else ""))
+
+
+def _runs(block: Block, ending: Sequence[int]) -> list[Stretch]:
+    """``ending``: calls that may end the wave."""
+    start, stop = block.start, block.stop
+    inside = ending[bisect_left(ending, start) : bisect_left(ending, stop - 1)]
+    cuts = [at + 1 - start for at in inside]
+    return list(map(Stretch, repeat(block), [0, *cuts], [*cuts, stop - start]))
+
+
+def _steps(function: Function, runs: Sequence[Stretch]) -> dict[int, Steps]:
+    """Of loops that are neither begun nor ended at a place where another one is."""
+    loops = steps_of(function)
+    found: dict[int, Steps] = {}
+    places: set[Instr] = set()
+    for number, run in enumerate(runs) if loops else ():
+        steps = loops.get(run.block.address)
+        here = {*steps.before, steps.behind} if steps is not None else set()
+        if steps is not None and len(here) == len(steps.before) + 1 and not here & places:
+            found[number] = steps
+            places |= here
+    return found
 
 
 def _comes_back(function: Function) -> bool:

@@ -138,7 +138,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     *_of(
         "analysis/regions.py",
-        ("labels[parent[node]] ^= labels[edge]", "labels[parent[node]] |= labels[edge]"),
+        ("around[near] ^= around[far]", "around[near] |= around[far]"),
     ),
     *_of(
         "inject/allocate.py",

@@ -7,14 +7,24 @@ from collections import Counter
 
 import pytest
 
-from luthier_py.analysis import OUTSIDE, equally_often, estimated, going_round, spanning
+from luthier_py.analysis import OUTSIDE, estimated, going_round, spanning
 
 IN, OUT = OUTSIDE, OUTSIDE
 
 
-def groups(pieces, *flow):
+def ways(pieces, edges):
+    """Edges, by where they come from."""
+    return [[b for a, b in edges if a == piece] for piece in (*range(pieces), OUTSIDE)]
+
+
+def equally_often(pieces, edges, rng):
+    """By a tree of which nothing follows."""
+    return spanning(ways(pieces, edges), [rng.random() for _ in range(pieces)]).equally_often()
+
+
+def groups(pieces, *edges):
     found = {}
-    for piece, group in enumerate(equally_often(pieces, flow)):
+    for piece, group in enumerate(equally_often(pieces, edges, random.Random(0))):
         found.setdefault(group, set()).add(piece)
     return sorted(found.values(), key=min)
 
@@ -59,7 +69,7 @@ def test_random_walks_agree(seed):
     following = {}
     for a, b in flow:
         following.setdefault(a, []).append(b)
-    found = equally_often(pieces, flow)
+    found = equally_often(pieces, flow, rng)
     walks = [counts for counts in (walk(rng, following) for _ in range(60)) if counts is not None]
     for a in range(pieces):
         for b in range(a):
@@ -79,8 +89,8 @@ def test_all_executions_follow_from_those_of_few(seed):
     following = {}
     for a, b in flow:
         following.setdefault(a, []).append(b)
-    found = spanning(pieces, flow, [rng.random() for _ in range(pieces)])
-    again = going_round(pieces, flow)
+    found = spanning(ways(pieces, flow), [rng.random() for _ in range(pieces)])
+    again = going_round(ways(pieces, flow))
     values = [rng.randint(-9, 99) for _ in range(pieces)]
     weights = found.weights(values)
     for counts in filter(None, (walk(rng, following) for _ in range(30))):
@@ -90,8 +100,9 @@ def test_all_executions_follow_from_those_of_few(seed):
 
 
 def test_what_runs_often_is_not_counted_where_something_else_can_be():
-    flow = ((IN, 0), (0, 1), (0, 2), (1, 3), (2, 3), (3, 0), (3, OUT))  # a choice in a loop
-    often = estimated(4, flow)
+    flow = ways(4, [(IN, 0), (0, 1), (0, 2), (1, 3), (2, 3), (3, 0), (3, OUT)])  # a choice in a loop
+    often = estimated(flow)
     assert often[0] == often[3] == 2 * often[1] == 2 * often[2]
-    assert set(spanning(4, flow, [3, 1, 2, 3]).counted) == {1, 2}
-    assert going_round(4, flow) == [True] * 4 and going_round(2, ((IN, 0), (0, 1), (1, 1), (1, OUT))) == [False, True]
+    assert set(spanning(flow, [3, 1, 2, 3]).counted) == {1, 2}
+    assert going_round(flow) == [True] * 4
+    assert going_round(ways(2, [(IN, 0), (0, 1), (1, 1), (1, OUT)])) == [False, True]

@@ -22,8 +22,7 @@ def found(*rows: Row) -> list[tuple[int, int]]:
     """Registers and steps, by loop."""
     program = lift(build({"k": list(rows)}))
     function = program.kernel("k").function
-    steps = [steps_of(function, block) for block in function.blocks]
-    return [(each.register.index, each.step) for each in steps if each is not None]
+    return [(each.register.index, each.step) for each in steps_of(function).values()]
 
 
 @pytest.mark.parametrize(("move", "step"), [
@@ -54,7 +53,7 @@ def test_other_ways_to_what_is_behind_begin_anew() -> None:
     other: list[Row] = [("s_cmp_eq_u32", sgpr(7), 0), ("s_cbranch_scc1", "end")]
     rows: list[Row] = [*other, *GUARD, ("s_nop", 0), *turn(("s_add_i32", sgpr(4), sgpr(4), 1)), "end:", END]
     function = lift(build({"k": rows})).kernel("k").function
-    [steps] = [each for block in function.blocks if (each := steps_of(function, block))]
+    [steps] = steps_of(function).values()
     assert len(steps.before) == 3 and steps.behind == function.blocks[-1].instrs[0]
 
 
