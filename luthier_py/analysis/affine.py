@@ -67,7 +67,7 @@ class Affine:
             elif node.index in graph.kernels:
                 state = State(_ids(program, starts[node.block.address]), (_ALL, _START), 1, {}, node.index)
             boundary.append(state)
-        self._heads = solve(range(len(graph.nodes)), graph.successors, boundary, _join, self._flow, _along)
+        self._heads, _ = solve(graph.successors, boundary, _join, self._flow, _along)
         self._cursor: tuple[int, int, State, ExecState] | None = None
 
     def before(self, instr: Instr, reg: Reg) -> Number | None:

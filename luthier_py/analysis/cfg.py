@@ -8,11 +8,11 @@ after which code may run that is not in the program, `arrives` those that such c
 
 from __future__ import annotations
 
-import heapq
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import accumulate, pairwise
 from typing import TypeVar
 
@@ -23,11 +23,13 @@ from luthier_py.isa.columns import Columns, Kinds
 from luthier_py.isa.scan import Array
 
 Solved = TypeVar("Solved")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """Instructions ``start`` to ``stop`` of the function's code. ``call``: the last one is a call that returns."""
+    """Instructions ``start`` to ``stop`` of the function's code. ``call``: the last one is a call that returns.
+    ``is_head``: the first one is that of the block."""
 
     index: int
     function: Function
@@ -35,13 +37,10 @@ class Node:
     start: int
     stop: int
     call: CallSite | None
+    is_head: bool
 
     def __len__(self) -> int:
         return self.stop - self.start
-
-    @property
-    def is_head(self) -> bool:
-        return self.start == self.block.start
 
     @property
     def instrs(self) -> Sequence[Instr]:
@@ -73,41 +72,51 @@ class Graph:
     arrives: frozenset[int]
     places: Places = field(repr=False)
 
-    def where(self, which: Callable[[Kinds], Array]) -> list[list[int]]:
-        """For each node, ascending, where in its function's code instructions are of kinds that ``which`` chooses."""
-        found: list[list[int]] = []
-        chosen: dict[Kinds, Array] = {}
+    def where(
+        self, which: Callable[[Kinds], Array], said: Callable[[Kinds, int], Found],
+    ) -> list[list[tuple[int, Found]]]:
+        """For each node, ascending, where in it instructions are of kinds that ``which`` chooses, and what is ``said``
+        of their kind."""
+        found: list[list[tuple[int, Found]]] = []
+        which, said = cache(which), cache(said)
         for code, (_, starts) in self.places.starts.items():
-            if code.distinct not in chosen:
-                chosen[code.distinct] = which(code.distinct)
-            places = code.where(chosen[code.distinct])
-            cuts = [*np.searchsorted(places, starts).tolist(), len(places)]
-            found += [places[first:last] for first, last in pairwise(cuts)]
+            at = np.flatnonzero(which(code.distinct)[code.kinds])
+            cuts = [*np.searchsorted(at, starts).tolist(), len(at)]
+            inside = at - np.repeat(starts, np.diff(cuts))
+            pairs = [(place, said(code.distinct, kind))
+                     for place, kind in zip(inside.tolist(), code.kinds[at].tolist(), strict=True)]
+            found += [pairs[first:last] for first, last in pairwise(cuts)]
         return found
+
+
+Heads = dict[Function, dict[int, int]]  # nodes by the addresses of the blocks that they begin
 
 
 def supergraph(program: Program) -> Graph:
     nodes = tuple(_nodes(program))
-    first = {(n.function, n.block.address): n.index for n in nodes if n.is_head}
-    after = tuple(tuple(_continuations(node, nodes, first)) for node in nodes)
+    first: Heads = {function: {} for function in program.functions}
+    for node in nodes:
+        if node.is_head:
+            first[node.function][node.block.address] = node.index
+    after = tuple([_continuations(node, first[node.function]) for node in nodes])
     callers = _callers(program, nodes)
-    edges: list[set[int]] = [set() for _ in nodes]
+    successors: list[tuple[int, ...]] = []
     leaves, arrives = set(), set()
     for node in nodes:
-        targets, unknown = _targets(program, node, first, after, callers)
-        edges[node.index] |= targets
+        targets, unknown = _targets(node, first, after, callers)
+        successors.append(tuple(sorted(targets)))
         if unknown:
             leaves.add(node.index)
             arrives |= set(after[node.index])
         if node.is_head and _unknown_entry(program, node, callers):
             arrives.add(node.index)
-    predecessors: list[set[int]] = [set() for _ in nodes]
-    for index, targets in enumerate(edges):
-        for target in targets:
-            predecessors[target].add(index)
-    kernels = {first[k.function, entry] for k in program.kernels for entry in k.function.entries if k.function.blocks}
-    return Graph(nodes, _frozen(edges), _frozen(predecessors), after, frozenset(kernels), frozenset(leaves),
-                 frozenset(arrives), _places(program, nodes))
+    predecessors: list[list[int]] = [[] for _ in nodes]
+    for index, found in enumerate(successors):
+        for target in found:
+            predecessors[target].append(index)
+    kernels = {first[k.function][entry] for k in program.kernels for entry in k.function.entries if k.function.blocks}
+    return Graph(nodes, tuple(successors), tuple(map(tuple, predecessors)), after, frozenset(kernels),
+                 frozenset(leaves), frozenset(arrives), _places(program, nodes))
 
 
 def _places(program: Program, nodes: Sequence[Node]) -> Places:
@@ -118,30 +127,27 @@ def _places(program: Program, nodes: Sequence[Node]) -> Places:
     return Places({code: (number, each) for number, (code, each) in zip(first, starts.items(), strict=False)})
 
 
-def _frozen(edges: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(sorted(targets)) for targets in edges)
-
-
 def _nodes(program: Program) -> Iterable[Node]:
     index = 0
     for function in program.functions:
         calls = program.calls(function)
         places = [site.instr.at for site in calls]
         for block in function.blocks:
-            start, stop = block.start, block.stop
+            head, stop = block.start, block.stop
+            start = head
             for number in range(bisect_left(places, start), bisect_left(places, stop)):
-                yield Node(index, function, block, start, places[number] + 1, calls[number])
+                yield Node(index, function, block, start, places[number] + 1, calls[number], start == head)
                 index, start = index + 1, places[number] + 1
             if start < stop:
-                yield Node(index, function, block, start, stop, None)
+                yield Node(index, function, block, start, stop, None, start == head)
                 index += 1
 
 
-def _continuations(node: Node, nodes: Sequence[Node], first: Mapping[tuple[Function, int], int]) -> Iterable[int]:
+def _continuations(node: Node, heads: Mapping[int, int]) -> tuple[int, ...]:
     """Where control goes inside the function, calls stepped over."""
-    if node.stop < node.block.stop:
-        return (nodes[node.index + 1].index,)
-    return (first[node.function, address] for address in node.block.successors)
+    if node.call is not None and node.stop < node.block.stop:
+        return (node.index + 1,)
+    return tuple([heads[address] for address in node.block.successors])
 
 
 def _callers(program: Program, nodes: Sequence[Node]) -> dict[Function, set[int]]:
@@ -165,19 +171,18 @@ def _callers(program: Program, nodes: Sequence[Node]) -> dict[Function, set[int]
 
 
 def _targets(
-    program: Program, node: Node, first: Mapping[tuple[Function, int], int], after: Sequence[Sequence[int]],
-    callers: Mapping[Function, set[int]],
+    node: Node, first: Heads, after: Sequence[Sequence[int]], callers: Mapping[Function, set[int]],
 ) -> tuple[set[int], bool]:
     """Successors in the supergraph, and whether control may also leave for code that is not known."""
-    at_end = node.stop == node.block.stop
+    ending = node.block.ending
     if node.call is None:
         targets = set(after[node.index])
-        unknown = node.block.ending is Ending.INDIRECT  # a trap at the end of the code is the end of the wave
+        unknown = ending is Ending.INDIRECT  # a trap at the end of the code is the end of the wave
     else:
         known = [callee for callee in node.call.targets if callee.blocks and not callee.incomplete]
-        targets = {first[callee, callee.address] for callee in known}
+        targets = {first[callee][callee.address] for callee in known}
         unknown = node.call.unknown or len(known) < len(node.call.targets)
-    if at_end and node.block.ending is Ending.RETURN:
+    if ending is Ending.RETURN and node.stop == node.block.stop:
         targets |= {target for caller in callers[node.function] for target in after[caller]}
         unknown |= not callers[node.function]
     return targets, unknown
@@ -191,30 +196,26 @@ def _unknown_entry(program: Program, node: Node, callers: Mapping[Function, set[
 
 
 def solve(
-    order: Iterable[int], edges: Sequence[Sequence[int]], boundary: Sequence[Solved | None],
-    join: Callable[[Solved, Solved], Solved], flow: Callable[[int, Solved], Solved],
-    along: Callable[[int, int, Solved], Solved] | None = None,
-) -> list[Solved | None]:
-    """The least solution: the state that goes into each node, None where nothing does.
+    edges: Sequence[Sequence[int]], boundary: Sequence[Solved | None], join: Callable[[Solved, Solved], Solved],
+    flow: Callable[[int, Solved], Solved], along: Callable[[int, int, Solved], Solved] | None = None,
+    backward: bool = False,
+) -> tuple[list[Solved | None], list[Solved | None]]:
+    """The least solution: the states that go into each node, and those that come out; None where nothing does.
 
-    ``edges`` point with the flow, ``order`` ranks nodes (earlier ones first), ``boundary`` is what comes from outside.
+    ``edges`` point with the flow, ``boundary`` is what comes from outside. Of the nodes to look at, the first one in
+    the program is next, or the last one if the flow is ``backward``.
     ``along(a, b, state)`` may refine what goes from a to b. States must form a lattice without infinite ascent.
     """
-    rank = {node: number for number, node in enumerate(order)}
-    nodes = list(rank)
-    inputs = list(boundary)
-    outputs: dict[int, Solved] = {}
-    todo = [rank[node] for node, state in enumerate(inputs) if state is not None]
-    heapq.heapify(todo)
-    queued = set(todo)
-    while todo:
-        number = heapq.heappop(todo)
-        queued.discard(number)
-        node = nodes[number]
-        state = inputs[node]
+    inputs: list[Solved | None] = list(boundary)
+    outputs: list[Solved | None] = [None] * len(inputs)
+    queued = bytearray(state is not None for state in inputs)
+    following = queued.rfind if backward else queued.find
+    while (node := following(1)) >= 0:
+        queued[node] = 0
+        state, before = inputs[node], outputs[node]
         assert state is not None
         output = flow(node, state)
-        if node in outputs and outputs[node] == output:
+        if output == before:
             continue
         outputs[node] = output
         for target in edges[node]:
@@ -223,7 +224,5 @@ def solve(
             joined = new if old is None else join(old, new)
             if joined != old:
                 inputs[target] = joined
-                if rank[target] not in queued:
-                    queued.add(rank[target])
-                    heapq.heappush(todo, rank[target])
-    return inputs
+                queued[target] = 1
+    return inputs, outputs

@@ -25,8 +25,7 @@ def find_changes(graph: Graph) -> Changes:
     def changing(distinct: Kinds) -> Array:
         return distinct.masked(distinct.masks.writes, reach) | changes_modes(distinct)
 
-    return [[(at - node.start, node.function.code.inst(at)) for at in places]
-            for node, places in zip(graph.nodes, graph.where(changing), strict=True)]
+    return graph.where(changing, Kinds.inst)
 
 
 def changes_modes(distinct: Kinds) -> Array:

@@ -70,7 +70,7 @@ def exec_states(isa: InstructionSet, graph: Graph, changes: Changes) -> list[Exe
         some = (index, graph.nodes[target].block.address) in ways
         return state._replace(nonzero=state.nonzero | _EXEC_BIT) if some else state
 
-    states = solve(range(len(graph.nodes)), graph.successors, boundary, _join, flow, along)
+    states, _ = solve(graph.successors, boundary, _join, flow, along)
     return [UNKNOWN if state is None else state for state in states]
 
 
@@ -83,17 +83,19 @@ def _ways_with_lanes(graph: Graph) -> set[tuple[int, int]]:
     """Nodes, and blocks that they go to only when some lane is active: s_cbranch_execz falls through, and
     s_cbranch_execnz jumps."""
     found: set[tuple[int, int]] = set()
-    for node, places in zip(graph.nodes, graph.where(lambda distinct: distinct.having(_branches_on_exec)), strict=True):
-        row = meaning(node.function.code.inst(places[-1]).op) if places else None
-        if isinstance(row, Branch) and len(node.block.successors) == 2:
+    branches = graph.where(lambda distinct: distinct.having(_branch_on_exec),
+                           lambda distinct, kind: _branch_on_exec(distinct.op(kind)))
+    for node, places in zip(graph.nodes, branches, strict=True):
+        row = places[-1][1] if places else None
+        if row is not None and len(node.block.successors) == 2:
             taken, following = node.block.successors
             found.add((node.index, following if row.if_zero else taken))
     return found
 
 
-def _branches_on_exec(op: OpInfo) -> bool:
+def _branch_on_exec(op: OpInfo) -> Branch | None:
     row = meaning(op)
-    return isinstance(row, Branch) and row.register == "exec"
+    return row if isinstance(row, Branch) and row.register == "exec" else None
 
 
 @lru_cache(maxsize=1 << 14)  # code repeats itself, and is gone through more than once

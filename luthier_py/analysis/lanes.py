@@ -2,7 +2,7 @@
 
 In: the supergraph. Out: :class:`Lanes`: for every node its segments, in which masks stay as they are, and for each
 segment the states that a lane may be in. Invariant: whatever the input of a kernel, the state of each
-lane is at each point one of those listed, and the next one is among those that `next` gives.
+lane is at each point one of those listed, and the next one is among those that its segment gives.
 
 A state says which masks are known to have the lane, or not to have it. EXEC is always known. Masks
 that cannot come to matter to EXEC any more are forgotten, so that there are as many states as nesting levels, not
@@ -11,9 +11,11 @@ as histories. Where there would be more than MOST_STATES, all but EXEC is forgot
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, reduce
+from itertools import pairwise
+from operator import or_
 from typing import NamedTuple
 
 from luthier_py.analysis.cfg import Graph, solve
@@ -47,123 +49,130 @@ class States(NamedTuple):
     few: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """The instruction at ``place`` of a node assigns to masks; of those in ``relevant`` is the state kept after it."""
+Moves = dict[LaneState, tuple[LaneState, ...]]  # where lanes go from each state
 
-    place: int
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assigning:
+    """What an instruction assigns, and to which masks as bits; one object for all that assign the same."""
+
     assigns: tuple[Assign, ...]
-    relevant: int
+    masks: int
 
 
-@dataclass(frozen=True, slots=True)
-class LaneSegment:
-    """Instructions ``start`` to ``end`` of a node, of which only the last one changes EXEC, and the states after it of
-    lanes that came in each of the states."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Matters:
+    """Of the assignments of a node those to masks that may still come to matter to EXEC: which one it is of all, and
+    the masks that do after it. ``before``: those at the head."""
 
-    start: int
-    end: int
-    next: Mapping[LaneState, tuple[LaneState, ...]]
+    changes: tuple[tuple[int, Assigning, int], ...]
+    before: int
 
 
-Moves = dict[LaneState, tuple[LaneState, ...]]
+@dataclass(frozen=True, slots=True, eq=False)
+class Crossing:
+    """A node as lanes go through it: segments, in which masks stay as they are. ``cuts``: which of the assignments end
+    a segment, as EXEC changes there for some lane; what other masks do comes together at the end of a segment."""
+
+    cuts: tuple[int, ...]
+    segments: tuple[Moves, ...]  # the states after each of them of lanes that came in each of the states
+    ends: tuple[LaneState, ...]
+    out: States
 
 
 class Lanes:
-    """The solution. ``heads`` are the states in which lanes come to a node, ``ends`` those in which they leave it."""
+    """The solution. Nodes that do the same to the same states share their `Crossing`."""
 
     def __init__(self, isa: InstructionSet, graph: Graph, changes: Changes) -> None:
-        kinds = {inst: _assigned(inst, isa.wave_size) for inst in {inst for each in changes for _, inst in each}}
-        assigns = [[(place, *kinds[inst]) for place, inst in each] for each in changes]
-        self.relevant = _relevant(graph, assigns)
-        self._after, self._kept = cache(_after), cache(_kept)  # code repeats itself, and nodes are visited again
-        self._changes = [_changes(each, end) for each, end in zip(assigns, self._ends(graph), strict=True)]
-        boundary = [
-            States(ANYTHING, False) if node.index in graph.kernels | graph.arrives else None for node in graph.nodes
-        ]
-        solved = solve(range(len(graph.nodes)), graph.successors, boundary, _join, self._flow, self._along)
-        self.heads = [States(ANYTHING, True) if states is None else states for states in solved]
-        self.segments = [self._segments(graph, index) for index in range(len(graph.nodes))]
-        self.ends = [tuple({to for each in parts[-1].next.values() for to in each}) for parts in self.segments]
+        self._graph = graph
+        self._places = [[place for place, _ in each] for each in changes]
+        matters = _matters(graph, _shapes(isa, changes))
+        crossing, kept = cache(_crossing), cache(_kept)  # code repeats itself, and nodes are visited again
 
-    def _ends(self, graph: Graph) -> Iterable[int]:
-        """Masks that matter at the end of each node."""
-        for node in graph.nodes:
-            found = EXEC_BIT
-            for successor in graph.successors[node.index]:
-                found |= self.relevant[successor]
-            yield found
+        def flow(index: int, states: States) -> States:
+            return crossing(matters[index], states.states).out
 
-    def _flow(self, index: int, states: States) -> States:
-        found = states.states
-        for change in self._changes[index]:
-            found = self._after(change.assigns, change.relevant, found).states
-        return States(found, False)
+        def along(index: int, target: int, states: States) -> States:
+            return kept(states.states, matters[target].before)
 
-    def _along(self, index: int, target: int, states: States) -> States:
-        return States(self._kept(states.states, self.relevant[target]), False)
+        starts = graph.kernels | graph.arrives
+        boundary = [States(ANYTHING, False) if node.index in starts else None for node in graph.nodes]
+        solved, _ = solve(graph.successors, boundary, _join, flow, along)
+        heads = [States(ANYTHING, True) if states is None else states for states in solved]
+        self.crossings = [crossing(each, head.states) for each, head in zip(matters, heads, strict=True)]
+        # Masks that tell apart the states of `crossings` at the head of each node.
+        self.relevant = [EXEC_BIT if head.few else each.before for each, head in zip(matters, heads, strict=True)]
 
-    def at_head(self, index: int, state: LaneState) -> LaneState:
-        """The state of `heads` that a lane is in when it comes to a node in ``state``."""
-        return _only(state, EXEC_BIT if self.heads[index].few else self.relevant[index])
+    def bounds(self, index: int) -> list[tuple[int, int]]:
+        """Where the segments of a node begin and end."""
+        places = self._places[index]
+        cuts = [0, *[places[cut] + 1 for cut in self.crossings[index].cuts], len(self._graph.nodes[index])]
+        return list(pairwise(cuts))
 
-    def _segments(self, graph: Graph, index: int) -> tuple[LaneSegment, ...]:
-        """Cut where EXEC changes for some lane; what other masks do comes together at the end of a segment."""
-        found, start, states = [], 0, self.heads[index].states
-        moves: Moves = {state: (state,) for state in states}
-        for change in self._changes[index]:
-            after = self._after(change.assigns, change.relevant, states)
-            moves, states = _composed(moves, after.moves), after.states
-            if after.changes_exec:
-                found.append(LaneSegment(start, change.place + 1, moves))
-                start, moves = change.place + 1, {state: (state,) for state in states}
-        found.append(LaneSegment(start, len(graph.nodes[index]), moves))
-        return tuple(found)
+
+def _shapes(isa: InstructionSet, changes: Changes) -> list[tuple[Assigning, ...]]:
+    """What each node assigns."""
+    distinct: dict[tuple[Assign, ...], Assigning] = {}
+    kinds: dict[Inst, Assigning] = {}
+    for inst in {inst for each in changes for _, inst in each}:
+        found = assignments(inst, isa.wave_size)
+        masks = reduce(or_, (1 << assign.mask for assign in found), 0)
+        kinds[inst] = distinct.setdefault(found, Assigning(found, masks))
+    return [tuple([kinds[inst] for _, inst in each]) for each in changes]
+
+
+def _matters(graph: Graph, shapes: Sequence[tuple[Assigning, ...]]) -> list[Matters]:
+    """Liveness of mask bits: EXEC always is."""
+    matters = cache(_matters_inside)
+
+    def flow(index: int, relevant: int) -> int:
+        return matters(shapes[index], relevant).before
+
+    boundary: list[int | None] = [EXEC_BIT] * len(graph.nodes)
+    ends, _ = solve(graph.predecessors, boundary, int.__or__, flow, backward=True)
+    return [matters(shape, end or EXEC_BIT) for shape, end in zip(shapes, ends, strict=True)]
+
+
+def _matters_inside(assigns: tuple[Assigning, ...], relevant: int) -> Matters:
+    """``relevant``: masks that may still come to matter to EXEC at the end of the node."""
+    found: list[tuple[int, Assigning, int]] = []
+    for number in range(len(assigns) - 1, -1, -1):
+        each = assigns[number]
+        if each.masks & relevant:
+            found.append((number, each, relevant))
+            relevant = _relevant_before(each, relevant)
+    return Matters(tuple(reversed(found)), relevant)
+
+
+def _relevant_before(assigning: Assigning, relevant: int) -> int:
+    before = relevant & ~assigning.masks
+    for assign in assigning.assigns:
+        if relevant >> assign.mask & 1:
+            for source in assign.sources:
+                if source >= 0:
+                    before |= 1 << source
+    return before | EXEC_BIT
+
+
+def _crossing(matters: Matters, states: frozenset[LaneState]) -> Crossing:
+    cuts, segments, moves = [], [], _staying(states)
+    for number, assigning, relevant in matters.changes:
+        after = _after(assigning.assigns, relevant, states)
+        moves, states = _composed(moves, after.moves), after.states
+        if after.changes_exec:
+            cuts.append(number)
+            segments.append(moves)
+            moves = _staying(states)
+    return Crossing(tuple(cuts), (*segments, moves), tuple(sorted(states)), States(states, False))
+
+
+def _staying(states: Iterable[LaneState]) -> Moves:
+    return {state: (state,) for state in sorted(states)}
 
 
 def _composed(first: Moves, second: Moves) -> Moves:
     return {state: second[each[0]] if len(each) == 1 else tuple({s for e in each for s in second[e]})
             for state, each in first.items()}
-
-
-def _assigned(inst: Inst, wave_size: int) -> tuple[tuple[Assign, ...], int]:
-    found = assignments(inst, wave_size)
-    return found, sum({1 << assign.mask for assign in found})
-
-
-Assigned = tuple[int, tuple[Assign, ...], int]  # place, what is assigned, to which masks as bits
-
-
-def _relevant(graph: Graph, assigns: Sequence[Sequence[Assigned]]) -> list[int]:
-    """Masks that may still come to matter to EXEC, at the head of each node: liveness of mask bits."""
-
-    def flow(index: int, relevant: int) -> int:
-        for _, each, masks in reversed(assigns[index]):
-            if masks & relevant:
-                relevant = _relevant_before(each, masks, relevant)
-        return relevant
-
-    boundary: list[int | None] = [EXEC_BIT] * len(graph.nodes)
-    ends = solve(range(len(graph.nodes) - 1, -1, -1), graph.predecessors, boundary, int.__or__, flow)
-    return [flow(index, end or EXEC_BIT) for index, end in enumerate(ends)]
-
-
-def _relevant_before(assigns: Sequence[Assign], masks: int, relevant: int) -> int:
-    before = relevant & ~masks
-    for assign in assigns:
-        if relevant >> assign.mask & 1:
-            before |= sum({1 << source for source in assign.sources if source >= 0})
-    return before | EXEC_BIT
-
-
-def _changes(assigns: Sequence[Assigned], relevant: int) -> tuple[Change, ...]:
-    """The assignments of a node that matter, in order."""
-    found: list[Change] = []
-    for place, each, masks in reversed(assigns):
-        if masks & relevant:
-            found.append(Change(place, each, relevant))
-            relevant = _relevant_before(each, masks, relevant)
-    return tuple(reversed(found))
 
 
 class After(NamedTuple):
@@ -177,7 +186,7 @@ class After(NamedTuple):
 def _after(assigns: tuple[Assign, ...], relevant: int, states: frozenset[LaneState]) -> After:
     moves = {state: _next(assigns, relevant, state) for state in states}
     if len({after for each in moves.values() for after in each}) > MOST_STATES:
-        moves = {state: tuple({_only(after, EXEC_BIT) for after in each}) for state, each in moves.items()}
+        moves = {state: tuple({only(after, EXEC_BIT) for after in each}) for state, each in moves.items()}
     return After(moves, frozenset(after for each in moves.values() for after in each),
                  any(after.active != state.active for state, each in moves.items() for after in each))
 
@@ -202,12 +211,12 @@ def _bit(state: LaneState, source: MaskSource) -> Bit:
     return state.value >> source & 1 if source >= 0 and state.known >> source & 1 else None
 
 
-def _only(state: LaneState, masks: int) -> LaneState:
+def only(state: LaneState, masks: int) -> LaneState:
     return LaneState(state.known & masks, state.value & masks)
 
 
-def _kept(states: frozenset[LaneState], masks: int) -> frozenset[LaneState]:
-    return frozenset(_only(state, masks) for state in states)
+def _kept(states: frozenset[LaneState], masks: int) -> States:
+    return States(frozenset([only(state, masks) for state in states]), False)
 
 
 def _join(a: States, b: States) -> States:
@@ -215,5 +224,5 @@ def _join(a: States, b: States) -> States:
         return a
     states = a.states | b.states
     if a.few or b.few or len(states) > MOST_STATES:
-        return States(frozenset(_only(state, EXEC_BIT) for state in states), True)
+        return States(frozenset(only(state, EXEC_BIT) for state in states), True)
     return States(states, False)

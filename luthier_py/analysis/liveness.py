@@ -32,7 +32,7 @@ from typing import NamedTuple
 from luthier_py.analysis.cfg import solve
 from luthier_py.analysis.changes import EXEC_BITS
 from luthier_py.analysis.effects import SCALARS, Effect, Summary, pack, summarised
-from luthier_py.analysis.lanes import Lanes
+from luthier_py.analysis.lanes import Crossing, Lanes, only
 from luthier_py.analysis.program_effects import ProgramEffects
 from luthier_py.ir import Instr
 from luthier_py.isa import RegSet
@@ -55,9 +55,10 @@ class Flowing(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """A segment as liveness goes through it: which of the states after it follow each state, and if that is active."""
+    """A segment as liveness goes through it: which of the states after it follow each state (None: itself), and whether
+    the state is active."""
 
-    following: list[tuple[int, ...]]
+    following: list[tuple[int, ...]] | None
     active: list[bool]
     summary: Summary
     start: int
@@ -74,30 +75,26 @@ class Liveness:
         for instr, regs in reads.items():
             index, place = self.graph.places[instr]
             self.reads[index][place] = pack(regs)
+        self._turns, self._entered = cache(_turns), cache(_entered)
         self.ways = [self._ways(index) for index in range(len(self.graph.nodes))]
-        self.heads = cache(self._heads)
         boundary: list[Flowing | None] = []
         for node in self.graph.nodes:
             live = effects.owned[node.function] if node.index in self.graph.leaves else EXEC_BITS
-            boundary.append(Flowing(live & SCALARS, [live & ~SCALARS] * len(lanes.ends[node.index])))
-        order = range(len(self.graph.nodes) - 1, -1, -1)
-        self.ends = solve(order, self.graph.predecessors, boundary, _join, self._flow, self._along)
+            boundary.append(Flowing(live & SCALARS, [live & ~SCALARS] * len(lanes.crossings[node.index].ends)))
+        self.ends, self.heads = solve(
+            self.graph.predecessors, boundary, _join, self._flow, self._along, backward=True)
         self.inside = lru_cache(KEPT_NODES)(self._inside)
 
     def _ways(self, index: int) -> list[Passage]:
-        """The segments of a node, the last one first."""
-        effects, segments = self._effects_inside(index), self.lanes.segments[index]
-        found = []
-        after = self.lanes.ends[index]
-        for segment in reversed(segments):
-            number = {state: place for place, state in enumerate(after)}
-            found.append(Passage(
-                [tuple([number[state] for state in following]) for following in segment.next.values()],
-                [state.active for state in segment.next], summarised(effects[segment.start : segment.end]),
-                segment.start, segment.end,
-            ))
-            after = tuple(segment.next)
-        return found
+        """Through the segments of a node, the last one first."""
+        turns, bounds = self._turns(self.lanes.crossings[index]), self.lanes.bounds(index)
+        if index in self.reads:
+            effects = self._effects_inside(index)
+            summaries = [summarised(effects[start:end]) for start, end in bounds]
+        else:
+            summaries = self.effects.summaries(index, bounds)
+        return [Passage(*turn, summary, *bound)
+                for turn, summary, bound in zip(turns, reversed(summaries), reversed(bounds), strict=True)]
 
     def _effects_inside(self, index: int) -> Sequence[Effect]:
         found = self.effects.inside(index)
@@ -113,15 +110,13 @@ class Liveness:
 
     def _along(self, index: int, predecessor: int, head: Flowing) -> Flowing:
         """What is live at the end of a predecessor of a node, from what is at the node's head."""
+        crossings = self.lanes.crossings
+        entered = self._entered(crossings[predecessor], crossings[index], self.lanes.relevant[index])
+        if entered is None:
+            return head
         vectors = head.vectors
-        states = self.heads(index, predecessor)
-        whole = _union(vectors) if -1 in states else 0
-        return Flowing(head.scalars, [whole if state < 0 else vectors[state] for state in states])
-
-    def _heads(self, index: int, predecessor: int) -> tuple[int, ...]:
-        """For each state at the end of the predecessor the one at the head of the node, -1 for any."""
-        number = {state: place for place, state in enumerate(self.lanes.segments[index][0].next)}
-        return tuple(number.get(self.lanes.at_head(index, state), -1) for state in self.lanes.ends[predecessor])
+        whole = _union(vectors) if -1 in entered else 0
+        return Flowing(head.scalars, [whole if state < 0 else vectors[state] for state in entered])
 
     def _inside(self, index: int) -> tuple[Live, ...]:
         """Before each instruction of a node, and after its last one."""
@@ -142,13 +137,10 @@ class Liveness:
 
     def at_head(self, index: int) -> Live:
         """The first of `inside`, alone."""
-        *others, first = self.ways[index]
-        end = self.ends[index]
-        assert end is not None
-        for way in others:
-            end = _through(way, _before_change(way, end))
-        live, (reads, kills, wave_reads) = _joined(first, _before_change(first, end)), first.summary
-        return Live((live.active | kills) ^ kills | reads | EXEC_BITS, live.inactive | wave_reads)
+        head, first = self.heads[index], self.ways[index][-1]
+        assert head is not None  # every node has a boundary
+        live, (reads, _, wave_reads) = _joined(first, head), first.summary
+        return Live(live.active | reads | EXEC_BITS, live.inactive | wave_reads)
 
     def after_call(self, index: int) -> Live:
         """Where control goes on once the call at the end of a node has returned."""
@@ -156,12 +148,33 @@ class Liveness:
         return Live(_union(live.active for live in found) | EXEC_BITS, _union(live.inactive for live in found))
 
 
+def _turns(crossing: Crossing) -> list[tuple[list[tuple[int, ...]] | None, list[bool]]]:
+    """`following` and `active` of the segments, the last one first."""
+    found, after = [], crossing.ends
+    for moves in reversed(crossing.segments):
+        number = {state: place for place, state in enumerate(after)}
+        following = [tuple([number[state] for state in each]) for each in moves.values()]
+        same = following == [(place,) for place in range(len(after))]
+        found.append((None if same else following, [state.active for state in moves]))
+        after = tuple(moves)
+    return found
+
+
+def _entered(before: Crossing, crossing: Crossing, relevant: int) -> list[int] | None:
+    """For each state at the end of a node the one at the head of the next, -1 for any; None if all are the same."""
+    number = {state: place for place, state in enumerate(crossing.segments[0])}
+    found = [number.get(only(state, relevant), -1) for state in before.ends]
+    return None if found == list(range(len(number))) else found
+
+
 def _before_change(way: Passage, after: Flowing) -> Flowing:
     """At the end of a segment, from what is live once its last instruction has changed the states."""
-    vectors = after.vectors
+    following, vectors = way.following, after.vectors
+    if following is None:
+        return after
     return Flowing(after.scalars, [
-        vectors[following[0]] if len(following) == 1 else _union([vectors[state] for state in following])
-        for following in way.following
+        vectors[states[0]] if len(states) == 1 else _union([vectors[state] for state in states])
+        for states in following
     ])
 
 
@@ -173,13 +186,17 @@ def _through(way: Passage, end: Flowing) -> Flowing:
         (live | kills) ^ kills | vector_reads if active else live | wave_reads
         for live, active in zip(end.vectors, way.active, strict=True)
     ]
-    return Flowing((end.scalars | kills) & SCALARS ^ kills & SCALARS | reads & SCALARS, vectors)
+    return Flowing(((end.scalars | kills) ^ kills | reads) & SCALARS, vectors)
 
 
 def _joined(way: Passage, end: Flowing) -> Live:
-    lanes = list(zip(end.vectors, way.active, strict=True))
-    return Live(end.scalars | _union(live for live, active in lanes if active),
-                _union(live for live, active in lanes if not active))
+    active, inactive = end.scalars, 0
+    for live, is_active in zip(end.vectors, way.active, strict=True):
+        if is_active:
+            active |= live
+        else:
+            inactive |= live
+    return Live(active, inactive)
 
 
 def _join(a: Flowing, b: Flowing) -> Flowing:

@@ -6,15 +6,17 @@ nothing is kept for an instruction, only for its kind.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from luthier_py.analysis.cfg import Graph
 from luthier_py.analysis.changes import Changes, changes_modes
-from luthier_py.analysis.effects import Effect, effect, everything, usual_effects
+from luthier_py.analysis.effects import Effect, Summary, effect, everything, summarised, usual_effects
 from luthier_py.analysis.execution import ExecState, step
 from luthier_py.analysis.registers import owned
 from luthier_py.ir import Program
 from luthier_py.isa import OpFlag
+from luthier_py.isa.columns import Kinds
+from luthier_py.isa.scan import Array
 
 
 class ProgramEffects:
@@ -24,8 +26,8 @@ class ProgramEffects:
         self.isa, self.graph, self._states, self._changes = program.isa, graph, states, changes
         self.owned = {f: regs & everything(program.isa) for f, regs in owned(program).items()}
         self._usual = {code.distinct: usual_effects(code.distinct) for code in graph.places.starts}
-        self._first_lane = graph.where(lambda distinct: distinct.flags & OpFlag.READS_FIRST_LANE.value != 0)
-        self._modes = graph.where(changes_modes)
+        self._first_lane = graph.where(_reads_first_lane, Kinds.inst)
+        self._modes = graph.where(changes_modes, Kinds.inst)
 
     def inside(self, index: int) -> list[Effect]:
         """For each instruction of a node."""
@@ -40,13 +42,23 @@ class ProgramEffects:
             self._with_first_lanes(index, found)
         return found
 
+    def summaries(self, index: int, bounds: Iterable[tuple[int, int]]) -> list[Summary]:
+        """For each of some stretches of a node."""
+        effects = self.inside(index)
+        return [summarised(effects[start:end]) for start, end in bounds]
+
     def _with_first_lanes(self, index: int, found: list[Effect]) -> None:
         """Lane 0 is read where EXEC may be empty."""
-        node, state = self.graph.nodes[index], self._states[index]
+        state = self._states[index]
         changes = dict(self._changes[index])
-        first = {at - node.start for at in self._first_lane[index]}
-        for place in sorted(changes.keys() | first):
+        first = dict(self._first_lane[index])
+        for place in sorted(changes | first):
             if place in first and not state.some_lane:
-                found[place] = effect(self.isa, node.instrs[place].inst, state)
+                found[place] = effect(self.isa, first[place], state)
             if place in changes:
                 state = step(self.isa, changes[place], state)
+
+
+def _reads_first_lane(distinct: Kinds) -> Array:
+    found: Array = distinct.flags & OpFlag.READS_FIRST_LANE.value != 0
+    return found

@@ -17,12 +17,9 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-import numpy as np
-
 from luthier_py.analysis.cfg import Graph, solve
 from luthier_py.analysis.effects import everything, pack, unpack
 from luthier_py.isa import Counter, Inst, InstructionSet, OpFlag, OpInfo, RegSet
-from luthier_py.isa.columns import Kinds
 from luthier_py.isa.waitcnt import counters_of, encode_waitcnt, waits_for
 
 # VS counts stores, which write no register; X_CNT says nothing about results.
@@ -112,32 +109,26 @@ class Waits:
 
     def __init__(self, isa: InstructionSet, graph: Graph) -> None:
         self.graph = graph
-        self.places = graph.where(lambda distinct: distinct.having(_counts))
-        self.events = {code.distinct: _events_of(code.distinct) for code in graph.places.starts}
+        self.events = graph.where(lambda distinct: distinct.having(_counts),
+                                  lambda distinct, kind: _event(isa, distinct.inst(kind)))
         unknown = Queue((), everything(isa))
         boundary: list[Queues | None] = [None] * len(graph.nodes)
         for index in graph.kernels:
             boundary[index] = NONE_PENDING
         for index in graph.arrives:
             boundary[index] = tuple(unknown if counter in counters_of(isa.target) else EMPTY for counter in COUNTERS)
-        states = solve(range(len(graph.nodes)), graph.successors, boundary, _join, self._flow)
+        states, _ = solve(graph.successors, boundary, _join, self._flow)
         self.starts = [boundary[i] or NONE_PENDING if state is None else state for i, state in enumerate(states)]
         self.inside = lru_cache(KEPT_NODES)(self._inside)
 
     def _flow(self, index: int, queues: Queues) -> Queues:
-        for _, event in self._events(index):
+        for _, event in self.events[index]:
             queues = _after(event, queues)
         return queues
 
-    def _events(self, index: int) -> Iterable[tuple[int, Event]]:
-        """What counts in a node, and behind which place."""
-        node = self.graph.nodes[index]
-        kinds, events = node.function.code.kinds, self.events[node.function.code.distinct]
-        return [(at - node.start, events[kinds[at]]) for at in self.places[index]]
-
     def _inside(self, index: int) -> tuple[Queues, ...]:
         """Before each instruction of a node, and after its last one."""
-        found, events = [self.starts[index]], dict(self._events(index))
+        found, events = [self.starts[index]], dict(self.events[index])
         for place in range(len(self.graph.nodes[index])):
             found.append(_after(events[place], found[-1]) if place in events else found[-1])
         return tuple(found)
@@ -159,11 +150,6 @@ class Event(NamedTuple):
 
 def _counts(op: OpInfo) -> bool:
     return bool(op.counters) or OpFlag.WAIT in op.flags
-
-
-def _events_of(distinct: Kinds) -> dict[int, Event]:
-    counting = np.flatnonzero(distinct.having(_counts)).tolist()
-    return {kind: _event(distinct.isa, distinct.inst(kind)) for kind in counting}
 
 
 def _event(isa: InstructionSet, inst: Inst) -> Event:
