@@ -18,7 +18,6 @@ import numpy as np
 from luthier_py.errors import CheckFailed, Location, Malformed
 from luthier_py.isa import Inst, OperandKind, OpFlag
 from luthier_py.isa.columns import Columns, read_columns
-from luthier_py.isa.scan import Array
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action
 from luthier_py.proof.addresses import Goes
@@ -45,15 +44,16 @@ class Clone:
         return columns
 
     @cached_property
-    def _kinds(self) -> Array:
+    def _kinds(self) -> list[int]:
         """Of these instructions by where they start, in dwords; -1 elsewhere."""
         found = np.full(len(self.data) // 4 + 1, -1, np.int64)
         found[(self.columns.pcs - self.base) // 4] = self.columns.kinds
-        return found
+        kinds: list[int] = found.tolist()
+        return kinds
 
     def swept(self, pc: int) -> int | None:
         """The kind of the one at ``pc``."""
-        kind = int(self._kinds[pc - self.base >> 2])
+        kind = self._kinds[pc - self.base >> 2]
         return kind if kind >= 0 else None
 
     def decode(self, pc: int) -> Inst:

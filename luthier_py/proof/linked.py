@@ -24,7 +24,7 @@ OUTSIDE = -1
 
 @dataclass(eq=False)
 class Linked:
-    """``kind`` says of each instruction which of ``insts`` it is."""
+    """``kind`` says of each instruction which of ``insts`` it is; those that are inserted have kinds of their own."""
 
     name: str
     pcs: Array
@@ -109,17 +109,18 @@ class Linked:
 def linked(clone: Clone, inserted: Iterable[tuple[int, Inst]]) -> Linked:
     """``inserted``: addresses and instructions; one may be there twice. CheckFailed if two share bytes, or if
     there are others than those, and nothing."""
-    insts = list(clone.code.insts)
-    own = clone.code.kind.copy()
-    for at in clone.changed:
-        own[at] = len(insts)
-        insts.append(clone.instruction(at)[0])
-    new, numbers = dict(inserted), dict[Inst, int]()
-    kinds = [numbers.setdefault(inst, len(insts) + len(numbers)) for inst in new.values()]
+    insts, changed, numbers = clone.code.insts, sorted(clone.changed), dict[tuple[Inst, bool], int]()
+
+    def number(inst: Inst, added: bool) -> int:
+        return numbers.setdefault((inst, added), len(insts) + len(numbers))
+
+    new, own = dict(inserted), clone.code.kind.copy()
+    own[changed] = [number(clone.instruction(at)[0], False) for at in changed]
+    kinds = [number(inst, True) for inst in new.values()]
     pcs = np.concatenate([np.array(clone.places, np.int64), np.fromiter(new, np.int64, len(new))])
     order = np.argsort(pcs, kind="stable")
     found = Linked(clone.function.name, pcs[order], np.concatenate([own, np.array(kinds, np.int64)])[order],
-                   [*insts, *numbers], order >= len(own))
+                   [*insts, *(inst for inst, _ in numbers)], order >= len(own))
     sizes = np.array([inst.size_bytes for inst in found.insts], np.int64)[found.kind]
     shared = np.flatnonzero(found.pcs[:-1] + sizes[:-1] > found.pcs[1:])
     if len(shared):
