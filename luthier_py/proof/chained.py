@@ -12,20 +12,18 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from itertools import pairwise
-from operator import or_
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from luthier_py.errors import CheckFailed, Location
-from luthier_py.isa import Inst, InstructionSet
+from luthier_py.isa import Inst, InstructionSet, RegSet
 from luthier_py.isa.chains import joins, possible_chains, started
-from luthier_py.isa.hazards_cured import Cured
-from luthier_py.proof.code import bits_of
+from luthier_py.isa.hazards_cured import Cured, Link
+from luthier_py.isa.instruction import OpInfo
 from luthier_py.proof.linked import Linked
 
 _EVERY_SGPR = (1 << 108) - 1
@@ -57,7 +55,7 @@ def _rows(isa: InstructionSet, codes: Sequence[Linked]) -> dict[Cured, int]:
     for inst in {code.insts[kind] for code in codes for kind in code.used} if possible else ():
         for (row, *_), regs in (*started(isa, inst).items(), *joins(isa, inst).items()):
             if row in possible:
-                found[row] |= bits_of(regs)
+                found[row] |= regs.bits
     return found
 
 
@@ -74,63 +72,92 @@ class _Step(NamedTuple):
     ends: int
 
 
+Registers = Callable[[Inst], RegSet]
+
+
 class _Fields:
     """Where chains are in an integer: a field of registers for each row, links made and counted since the first; below
-    ``inserted`` are those of the application alone, above it those with something inserted in them."""
+    ``inserted`` are those of the application alone, above it those with something inserted in them. Where fields begin
+    is one more integer; times that registers are in all of these."""
 
     def __init__(self, isa: InstructionSet, rows: Mapping[Cured, int]) -> None:
         self.isa, self.rows = isa, rows
         self.width = max(regs.bit_length() for regs in rows.values())
         self.counts = {row: 1 + max(link.reach or 0 for link in row.links) for row in rows}
-        self.first, fields = dict[Cured, int](), 0
-        for row, count in self.counts.items():
-            self.first[row], fields = fields * self.width, fields + count
-        self.link = fields * self.width
+        starts = list(accumulate(self.counts.values(), initial=0))
+        self.first = {row: start * self.width for row, start in zip(rows, starts, strict=False)}
+        self.link = starts[-1] * self.width
         self.inserted = self.link * max(len(row.links) for row in rows)
-        self.every = (1 << 2 * self.inserted) - 1
+        self.owned = sum(regs * self.at(row, made + 1) for row, regs in rows.items() for made in range(len(row.links)))
+        self.parts: dict[OpInfo, Mapping[Registers, list[int]]] = {}
+        self.ends: dict[Registers, int] = defaultdict(int)
+        for row, made, link in self.links:
+            self.ends[link.ended] |= self.at(row, made)
+        self.counting = [(row, made, link.reach) for row, made, link in self.links if link.reach is not None]
+        self.by_itself = self.within(-1, sum(self.at(row, 1) for row in rows if row.by_itself))
 
-    def of(self, row: Cured, made: int, regs: int, counts: int) -> int:
-        """Chains with so many links made, and less than ``counts`` counted."""
-        at = self.first[row] + (made - 1) * self.link
-        return reduce(or_, (regs << at + count * self.width for count in range(counts)), 0)
+    @property
+    def links(self) -> list[tuple[Cured, int, Link]]:
+        return [(row, made, link) for row in self.rows for made, link in enumerate(row.links, 1)]
+
+    def at(self, row: Cured, made: int, counts: int | None = None) -> int:
+        """Where the fields begin that have so many links made, and less than ``counts`` counted."""
+        first = self.first[row] + (made - 1) * self.link
+        return sum(1 << first + count * self.width for count in range(self.counts[row] if counts is None else counts))
+
+    def within(self, regs: int, fields: int) -> int:
+        return (regs & (1 << self.width) - 1) * fields & self.owned
 
     def step(self, inst: Inst, inserted: bool) -> _Step | None:
         """None where it is nothing to chains of ``rows``."""
-        stay, moved = self._passed(inst)
+        stays, moved = self._passed(inst)
+        if (parts := self.parts.get(inst.op)) is None:
+            parts = self.parts[inst.op] = self._parts(inst.op)
         begins = carried = ends = 0
-        for (row, made, _), regs in started(self.isa, inst).items():
-            begins |= self.of(row, made, bits_of(regs) & self.rows.get(row, 0), 1) if row in self.rows else 0
-        for (row, made), regs in joins(self.isa, inst).items():
-            met = self.of(row, made, bits_of(regs) & self.rows[row], self.counts[row]) if row in self.rows else 0
-            carried, ends = (carried, ends | met) if made == len(row.links) else (carried | met, ends)
-        if stay == self.every and not (moved or begins or carried or ends):
+        for registers, (first, behind, last) in parts.items():
+            if regs := registers(inst).bits:
+                begins |= self.within(regs, first)
+                carried |= self.within(regs, behind)
+                ends |= self.within(regs, last)
+        if stays == self.owned and not (begins or carried or ends):
             return None
+        begins |= (begins & carried & self.by_itself) << self.link
         above = self.inserted
-        leaves = (stay, 0), *((mask | mask << above, far) for far, mask in moved.items())
+        leaves = tuple([(mask | mask << above, far) for far, mask in ((0, stays), *moved.items())])
         if inserted:
             carries = (carried, self.link + above), (carried << above, self.link)
             return _Step(leaves, carries if carried else (), begins << above, ends | ends << above)
         return _Step(leaves, ((carried | carried << above, self.link),) if carried else (), begins, ends << above)
 
+    def _parts(self, op: OpInfo) -> Mapping[Registers, list[int]]:
+        """By which registers an operation takes part in chains, and the fields of those that it begins, of those that
+        it carries on, and of those that run into it."""
+        found: dict[Registers, list[int]] = defaultdict(lambda: [0, 0, 0])
+        for row in self.rows:
+            for made, side in enumerate((*(link.side for link in row.links), row.consumed)):
+                if side.takes_part(op):
+                    role = 0 if not made else 1 if made < len(row.links) else 2
+                    found[side.registers][role] |= self.at(row, made) if made else self.at(row, 1, 1)
+        return found
+
     def _passed(self, inst: Inst) -> tuple[int, dict[int, int]]:
         """What stays open behind an instruction as it is, and what is counted on, by how far that moves it."""
-        gone, moved = 0, dict[int, int]()
-        for row, regs in self.rows.items():
-            for made, link in enumerate(row.links, 1):
-                ended = bits_of(link.ended(inst)) & regs
-                counted = row.counted(inst) if link.reach is not None else 0
-                if counted:
-                    far, going = counted * self.width, max((link.reach or 0) + 1 - counted, 0)
-                    moved[far] = moved.get(far, 0) | self.of(row, made, regs & ~ended, going)
-                if counted or ended:
-                    gone |= self.of(row, made, regs if counted else ended, self.counts[row])
-        return self.every & ~(gone | gone << self.inserted), moved
+        stays, moved = self.owned, dict[int, int]()
+        for ended, fields in self.ends.items():
+            if regs := ended(inst).bits:
+                stays &= ~self.within(regs, fields)
+        for row, made, reach in self.counting:
+            if counted := row.counted(inst):
+                far, going = counted * self.width, self.at(row, made, max(reach + 1 - counted, 0))
+                moved[far] = moved.get(far, 0) | stays & self.within(-1, going)
+                stays &= ~self.within(-1, self.at(row, made))
+        return stays, moved
 
     def anything(self, steps: Iterable[_Step | None]) -> int:
         """What may be open where a function is entered or a call returns: of chains that compilers end there, any first
         link; if there are such, what any of some instructions makes of them, or begins."""
-        settled = {row: regs & _EVERY_SGPR for row, regs in self.rows.items() if row.settled_at_calls}
-        found, before = reduce(or_, (self.of(row, 1, regs, 1) for row, regs in settled.items()), 0), -1
+        settled = sum(self.at(row, 1, 1) for row in self.rows if row.settled_at_calls)
+        found, before = self.within(_EVERY_SGPR, settled), -1
         carries = defaultdict[int, int](int)
         for step in filter(None, steps if settled else ()):
             found |= step.begins
@@ -145,8 +172,7 @@ class _Fields:
     def names(self, chains: int) -> list[str]:
         """Of the rows of some chains."""
         chains |= chains >> self.inserted
-        return sorted(row.name for row, regs in self.rows.items()
-                      if chains & self.of(row, len(row.links), regs, self.counts[row]))
+        return sorted(row.name for row in self.rows if chains & self.within(-1, self.at(row, len(row.links))))
 
 
 class _Walk:

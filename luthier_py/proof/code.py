@@ -14,22 +14,13 @@ from functools import cached_property
 import numpy as np
 
 from luthier_py.errors import CheckFailed, Location
-from luthier_py.isa import Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet
+from luthier_py.isa import Inst, InstructionSet, OpFlag, Reg, RegFile
 from luthier_py.isa.columns import read_columns
 from luthier_py.isa.registers import AGPR_SHIFT, VGPR_SHIFT
 from luthier_py.isa.scan import Array
 
 SCALARS = (1 << VGPR_SHIFT) - 1
 _SHIFTS = {RegFile.SGPR: 0, RegFile.VGPR: VGPR_SHIFT, RegFile.AGPR: AGPR_SHIFT}
-
-
-def bits_of(regs: RegSet) -> int:
-    """Registers of all files, numbered in a row, as bits of one integer."""
-    return regs.bits
-
-
-def registers_of(bits: int) -> RegSet:
-    return RegSet(bits)
 
 
 def number(reg: Reg) -> int:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from luthier_py.isa import EXEC, MODE, TTMP0, XNACK_MASK, Inst, InstructionSet, OpFlag, RegSet, Target
 from luthier_py.loader import KernelDescriptor
-from luthier_py.proof.code import SCALARS, bits_of
+from luthier_py.proof.code import SCALARS
 from luthier_py.proof.modes import Modes
 
 _VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
@@ -25,7 +25,7 @@ class Effect(NamedTuple):
 
 def everything(target: Target) -> int:
     vectors = (1 << target.vgpr_limit) - 1
-    return bits_of(RegSet.by_file((1 << MODE) - 1, vectors, vectors if target.has_agprs else 0))
+    return RegSet.by_file((1 << MODE) - 1, vectors, vectors if target.has_agprs else 0).bits
 
 
 def always_live(target: Target) -> int:
@@ -42,9 +42,9 @@ def depends(inst: Inst) -> bool:
 def effect(isa: InstructionSet, inst: Inst, modes: Modes, owned: int) -> Effect:
     """``owned``: the registers that an index can reach."""
     flags = inst.op.flags
-    keeps = bits_of(inst.partial_writes)
-    reads = bits_of(inst.reads) & ~(1 << MODE)
-    kills = bits_of(inst.writes) & ~keeps & ~(1 << MODE)
+    keeps = inst.partial_writes.bits
+    reads = inst.reads.bits & ~(1 << MODE)
+    kills = inst.writes.bits & ~keeps & ~(1 << MODE)
     if OpFlag.INDEXES_REGISTERS in flags:
         reads, kills = reads & owned, 0
     far = 0
@@ -69,7 +69,7 @@ def allocated(target: Target, descriptor: KernelDescriptor) -> int:
     """Registers that a wave of a kernel has."""
     whole = (1 << target.vgpr_limit) - 1
     if descriptor.enable_dynamic_vgpr or descriptor.enable_dynamic_vgpr_rsrc3:
-        return SCALARS | bits_of(RegSet.by_file(0, whole, whole))
+        return SCALARS | RegSet.by_file(0, whole, whole).bits
     vgprs, agprs = descriptor.arch_vgpr_count(target), descriptor.agpr_count(target)
-    return SCALARS | bits_of(RegSet.by_file(0, (1 << vgprs) - 1 & whole, (1 << agprs) - 1 & whole))
+    return SCALARS | RegSet.by_file(0, (1 << vgprs) - 1 & whole, (1 << agprs) - 1 & whole).bits
 

@@ -16,7 +16,7 @@ from luthier_py.isa import MODE, Inst, OpFlag, Reg, RegSet
 from luthier_py.proof.addresses import Goes
 from luthier_py.proof.application import CallsAt, Clone, Departure, departures
 from luthier_py.proof.claim import Side
-from luthier_py.proof.code import bits_of, registers_of, within
+from luthier_py.proof.code import within
 from luthier_py.proof.gaps import Gaps
 from luthier_py.proof.graph import Body, Graph
 from luthier_py.proof.liveness import Live, Liveness
@@ -64,7 +64,7 @@ class Insertions:
         for body, each in zip(self.graph.bodies, done, strict=True):
             for _, to, outcome in each:
                 inst = body.code.inst(to)  # behind the end of the wave nobody reads
-                read = bits_of(inst.reads) if OpFlag.END in inst.op.flags else -1
+                read = inst.reads.bits if OpFlag.END in inst.op.flags else -1
                 needed |= (outcome.changed | outcome.far) & read
         modes = solved_modes(self.graph)
         reads = [self.reads(k) for k in range(len(self.clones))]
@@ -78,7 +78,7 @@ class Insertions:
     @cached_property
     def homes(self) -> list[int]:
         """Registers that the tool keeps in each function; elsewhere they are the application's."""
-        return [bits_of(RegSet.of(*clone.function.homes)) for clone in self.clones]
+        return [RegSet.of(*clone.function.homes).bits for clone in self.clones]
 
     def executed(self, k: int) -> list[_Done]:
         """All inserted code of a clone: it goes where the original does, and calls what the claim says."""
@@ -106,7 +106,7 @@ class Insertions:
         found: dict[int, int] = {}
         each, clone = self.graph.bodies[k], self.clones[k]
         for call in clone.function.calls:
-            regs = bits_of(RegSet.of(*(value for value in call.arguments if isinstance(value, Reg))))
+            regs = RegSet.of(*(value for value in call.arguments if isinstance(value, Reg))).bits
             at = each.code.find(call.point)
             if not regs or at is None:
                 continue
@@ -175,8 +175,8 @@ def settle(runner: Runner, outcome: Outcome, duty: Duty, homes: int, start: int)
         raise runner.fail("vector instructions stand where the application has them mean something else", to)
     active, inactive = duty.live
     if lost := outcome.changed & (active | homes):
-        raise runner.fail(f"{registers_of(lost & -lost)} is live and not restored", to)
+        raise runner.fail(f"{RegSet(lost & -lost)} is live and not restored", to)
     if lost := outcome.far & (active | inactive):
-        raise runner.fail(f"{registers_of(lost)} is still needed and overwritten", to)
+        raise runner.fail(f"{RegSet(lost)} is still needed and overwritten", to)
     if outcome.owed:
-        raise runner.fail(f"a load of a hook may still write {registers_of(outcome.owed)}", to)
+        raise runner.fail(f"a load of a hook may still write {RegSet(outcome.owed)}", to)

@@ -21,7 +21,7 @@ from luthier_py.isa import VCC, Inst, InstructionSet, OperandKind, OpFlag, Space
 from luthier_py.isa.quiet import outside
 from luthier_py.isa.registers import VGPR_SHIFT
 from luthier_py.proof.claim import Payload
-from luthier_py.proof.code import SCALARS, bits_of, number, ones
+from luthier_py.proof.code import SCALARS, number, ones
 from luthier_py.proof.lanes import ON, State, next_states
 from luthier_py.proof.masks import MASKS, change
 from luthier_py.proof.meanings import mangles
@@ -67,7 +67,7 @@ def summary(isa: InstructionSet, payload: Payload) -> Summary:
     _check_addresses(isa, payload, insts, jumps)
     reads = writes = 0
     for inst in insts:
-        reads, writes = reads | bits_of(inst.reads), writes | bits_of(inst.writes)
+        reads, writes = reads | inst.reads.bits, writes | inst.writes.bits
     far, back = _follow_exec(isa, insts, jumps)
     vectors = any(inst.op.flags & (OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS) for inst in insts)
     return Summary(tuple(insts), offsets, reads, writes, far, back, _owed(isa, insts, jumps), vectors)
@@ -107,15 +107,15 @@ def _check_loops(
     for k, ways in enumerate(jumps):
         for start in (to for to in ways if to <= k):
             inside = range(start, k + 1)
-            written = reduce(or_, (bits_of(insts[at].writes) for at in inside))
+            written = reduce(or_, (insts[at].writes.bits for at in inside))
             leaving = [at for at in inside if any(to not in inside for to in jumps[at])]
-            if not any(bits_of(insts[at].reads) & written for at in leaving):
+            if not any(insts[at].reads.bits & written for at in leaving):
                 raise _refused(isa, payload, insts[k], "goes round for ever")
 
 
 def _follow_exec(isa: InstructionSet, insts: Sequence[Inst], jumps: Jumps) -> tuple[int, bool]:
     """What is written in lanes that were not active at the start, and whether EXEC comes back."""
-    writes = [bits_of(inst.writes) & ~SCALARS for inst in insts]
+    writes = [inst.writes.bits & ~SCALARS for inst in insts]
     changes = [change(isa, inst) for inst in insts]
     far = 0
     for k, inst in enumerate(insts):
@@ -194,11 +194,11 @@ def _depths_after(isa: InstructionSet, payload: Payload, inst: Inst, depths: Dep
             raise _refused(isa, payload, inst, "touches memory at an address that is not made of a pointer")
         found -= 1
     elif not inst.op.flags & _MEMORY and not mangles(inst.op):
-        reads = bits_of(inst.reads)
+        reads = inst.reads.bits
         found = max((depth for reg, depth in depths.items() if reads >> reg & 1), default=0)
         if payload.absolute and any(operand.kind is OperandKind.CONSTANT for operand in inst.operands):
             found = max(found, payload.absolute)
-    writes = bits_of(inst.writes)
+    writes = inst.writes.bits
     after = {reg: depth for reg, depth in depths.items() if not writes >> reg & 1}
     if found:
         after.update(dict.fromkeys(ones(writes), found))

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from luthier_py.isa import Counter, Inst, InstructionSet, OpFlag
 from luthier_py.isa.waitcnt import counters_of, waits_for
-from luthier_py.proof.code import bits_of, within
+from luthier_py.proof.code import within
 from luthier_py.proof.effects import everything
 from luthier_py.proof.graph import Graph, solved
 
@@ -47,8 +47,8 @@ def _step(isa: InstructionSet, inst: Inst) -> _Step | None:
     issues = []
     for number, counter in enumerate(_COUNTERS):
         if counter in op.counters:
-            regs = bits_of(inst.writes) & ~bits_of(op.implicit_writes)
-            regs |= bits_of(inst.reads) if counter is Counter.EXP else 0
+            regs = inst.writes.bits & ~op.implicit_writes.bits
+            regs |= inst.reads.bits if counter is Counter.EXP else 0
             issues.append((number, regs, _in_order(inst, counter)))
     return _Step(waits, tuple(issues)) if waits or issues else None
 

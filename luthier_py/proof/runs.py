@@ -16,14 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from luthier_py.errors import CheckFailed, Location
-from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, OpFlag, Reg
+from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, OpFlag, Reg, RegSet
 from luthier_py.isa.quiet import computes
 from luthier_py.isa.registers import VGPR_SHIFT
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action, Branch
 from luthier_py.isa.vector_modes import float_field
 from luthier_py.proof.claim import Address, Call, Payload
-from luthier_py.proof.code import SCALARS, bits_of, number, ones, registers_of
+from luthier_py.proof.code import SCALARS, number, ones
 from luthier_py.proof.lanes import ON, State, next_states
 from luthier_py.proof.masks import MASKS, Change, change
 from luthier_py.proof.meanings import UNKNOWN, Term, held, results, spread
@@ -168,7 +168,7 @@ class Runner:
         return [(pc + inst.size_bytes, now), (target, other)]
 
     def step(self, inst: Inst, pc: int, now: Now) -> None:
-        writes = bits_of(inst.writes)
+        writes = inst.writes.bits
         self.note_touched(inst, writes, now, pc)
         if (pending := issued(self.isa, inst, now.pending)) is not now.pending:
             now.pending, now.timed = pending, True
@@ -183,9 +183,9 @@ class Runner:
 
     def note_touched(self, inst: Inst, writes: int, now: Now, pc: int) -> None:
         """Which lanes of vector registers are written; nothing may be touched that a load still owes."""
-        touched = writes | bits_of(inst.reads)
+        touched = writes | inst.reads.bits
         if lost := owed(now.pending) & touched:
-            raise self.fail(f"a load may still write {registers_of(lost)}, which is still needed", pc)
+            raise self.fail(f"a load may still write {RegSet(lost)}, which is still needed", pc)
         now.touched |= touched
         vectors = writes & ~SCALARS
         if vectors and (OpFlag.IGNORES_EXEC in inst.op.flags or not now.only_those):
@@ -236,7 +236,7 @@ class Runner:
         outstanding = owed(now.pending)
         touched = _renamed(known.reads | known.writes, renaming)
         if outstanding & touched:
-            raise self.fail(f"a load may still write {registers_of(outstanding & touched)}, which hook {payload.name} "
+            raise self.fail(f"a load may still write {RegSet(outstanding & touched)}, which hook {payload.name} "
                             "uses", pc)
         now.touched |= touched
         self.pass_over(call, known, renaming, now)

@@ -15,7 +15,7 @@ from luthier_py.loader import CodeObject, RelocationKind
 from luthier_py.proof.addresses import Goes, follow
 from luthier_py.proof.application import Clone, check_fields, check_groups, check_targets
 from luthier_py.proof.claim import Claim, ClonedFunction
-from luthier_py.proof.code import bits_of, decoded, registers_of
+from luthier_py.proof.code import decoded
 from luthier_py.proof.dispatch import check_dispatch
 from luthier_py.proof.distances import check_distances
 from luthier_py.proof.effects import allocated, everything
@@ -151,7 +151,7 @@ def touched(each: Body, code: Linked) -> RegSet:
     """Registers that a clone touches; what the application's own indexes reach is there already."""
     found = 0
     for inst in each.code.insts:
-        found |= bits_of(inst.named)
+        found |= inst.named.bits
     for inst in (code.insts[kind] for kind in code.used):
-        found |= bits_of(inst.reads) | bits_of(inst.writes)
-    return registers_of(found)
+        found |= inst.reads.bits | inst.writes.bits
+    return RegSet(found)
