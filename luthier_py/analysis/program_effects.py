@@ -7,6 +7,9 @@ nothing is kept for an instruction, only for its kind.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
+
+import numpy as np
 
 from luthier_py.analysis.cfg import Graph
 from luthier_py.analysis.changes import Changes, changes_modes
@@ -25,16 +28,21 @@ class ProgramEffects:
     def __init__(self, program: Program, graph: Graph, states: Sequence[ExecState], changes: Changes) -> None:
         self.isa, self.graph, self._states, self._changes = program.isa, graph, states, changes
         self.owned = {f: regs & everything(program.isa) for f, regs in owned(program).items()}
-        self._usual = {code.distinct: usual_effects(code.distinct) for code in graph.places.starts}
+        numbers: dict[Effect, int] = {}
+        usual = {distinct: np.array([numbers.setdefault(each, len(numbers)) for each in usual_effects(distinct)], int)
+                 for distinct in {code.distinct for code in graph.places.starts}}
+        self._usual = list(numbers)
+        self._numbers = {code: usual[code.distinct][code.kinds] for code in graph.places.starts}
+        self._summary = cache(self._summarised)
         self._first_lane = graph.where(_reads_first_lane, Kinds.inst)
         self._modes = graph.where(changes_modes, Kinds.inst)
 
     def inside(self, index: int) -> list[Effect]:
         """For each instruction of a node."""
         node, state = self.graph.nodes[index], self._states[index]
-        usual = self._usual[node.function.code.distinct]
-        found = [usual[kind] for kind in node.function.code.kinds[node.start : node.stop].tolist()]
-        if self._modes[index] or state.indexed or state.skipping:
+        numbers = self._numbers[node.function.code][node.start : node.stop]
+        found = [self._usual[number] for number in numbers.tolist()]
+        if self._in_modes(index):
             for place, instr in enumerate(node.instrs):
                 found[place] = effect(self.isa, instr.inst, state, self.owned[node.function])
                 state = step(self.isa, instr.inst, state)
@@ -44,8 +52,19 @@ class ProgramEffects:
 
     def summaries(self, index: int, bounds: Iterable[tuple[int, int]]) -> list[Summary]:
         """For each of some stretches of a node."""
-        effects = self.inside(index)
-        return [summarised(effects[start:end]) for start, end in bounds]
+        if self._first_lane[index] or self._in_modes(index):
+            effects = self.inside(index)
+            return [summarised(effects[start:end]) for start, end in bounds]
+        node = self.graph.nodes[index]
+        numbers = self._numbers[node.function.code][node.start : node.stop]
+        return [self._summary(numbers[start:end].tobytes()) for start, end in bounds]
+
+    def _summarised(self, numbers: bytes) -> Summary:
+        return summarised([self._usual[number] for number in np.frombuffer(numbers, int).tolist()])
+
+    def _in_modes(self, index: int) -> bool:
+        state = self._states[index]
+        return bool(self._modes[index] or state.indexed or state.skipping)
 
     def _with_first_lanes(self, index: int, found: list[Effect]) -> None:
         """Lane 0 is read where EXEC may be empty."""

@@ -117,14 +117,11 @@ class Waits:
             boundary[index] = NONE_PENDING
         for index in graph.arrives:
             boundary[index] = tuple(unknown if counter in counters_of(isa.target) else EMPTY for counter in COUNTERS)
-        states, _ = solve(graph.successors, boundary, _join, self._flow)
+        inside = [tuple([event for _, event in each]) for each in self.events]
+        after = cache(_after_all)  # code repeats itself
+        states, _ = solve(graph.successors, boundary, _join, lambda index, queues: after(inside[index], queues))
         self.starts = [boundary[i] or NONE_PENDING if state is None else state for i, state in enumerate(states)]
         self.inside = lru_cache(KEPT_NODES)(self._inside)
-
-    def _flow(self, index: int, queues: Queues) -> Queues:
-        for _, event in self.events[index]:
-            queues = _after(event, queues)
-        return queues
 
     def _inside(self, index: int) -> tuple[Queues, ...]:
         """Before each instruction of a node, and after its last one."""
@@ -163,6 +160,12 @@ def _event(isa: InstructionSet, inst: Inst) -> Event:
             regs = written | pack(inst.reads) if counter is Counter.EXP else written
             issues.append((place, regs, _in_order(inst, counter)))
     return Event(waits, tuple(issues))
+
+
+def _after_all(events: tuple[Event, ...], queues: Queues) -> Queues:
+    for event in events:
+        queues = _after(event, queues)
+    return queues
 
 
 def _after(event: Event, queues: Queues) -> Queues:

@@ -74,7 +74,7 @@ def signature(text: str) -> Signature:
     return Signature(tuple(map(slot, sources.split())), tuple(map(slot, results.split())))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Scalar:
     """A scalar instruction that maps values to values."""
 
@@ -82,7 +82,7 @@ class Scalar:
     compute: Compute
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Lanes:
     """A vector instruction that does the same in each lane, and looks at no other lane.
 

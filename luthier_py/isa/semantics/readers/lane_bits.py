@@ -88,7 +88,6 @@ def assignments_in_half(inst: Inst, wave_size: int, half: int) -> tuple[Assign, 
     return tuple(_of_half(write, half if write.dwords == 2 else 0) for write in _writes(inst, wave_size))
 
 
-@lru_cache(maxsize=1 << 16)
 def some_lanes(inst: Inst, wave_size: int) -> tuple[tuple[int, tuple[MaskSource, ...]], ...]:
     """Masks that have some lane afterwards if any of these sources has, which SOME always does."""
     found = []
@@ -127,6 +126,7 @@ def _joined(write: Write) -> Assign:
     return Assign(mask, (*seen, mask), table, write.value)
 
 
+@lru_cache(maxsize=1 << 16)
 def _writes(inst: Inst, wave_size: int) -> tuple[Write, ...]:
     row = meaning(inst.op)
     if isinstance(row, Scalar):
