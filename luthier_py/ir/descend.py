@@ -11,10 +11,10 @@ cuts off has been none, or else two instructions that control reaches overlap.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 import numpy as np
 
@@ -52,15 +52,15 @@ Exit = tuple[Ending, tuple[int, ...]]
 @dataclass(slots=True)
 class _Descent:
     """Work in progress (mutable), in places of the columns. ``ends`` is where control leaves, or cannot go on; the last
-    is behind all. ``reached``: of ``ends``, with the first place from which control comes there."""
+    is behind all. ``exits``: of ends that were reached, and of all that say themselves where control goes. ``reached``:
+    of ``ends``, with the first place from which control comes there."""
 
     code: FunctionBytes
     pcs: list[int]
     ends: list[int]
-    targets: dict[int, int]
+    exits: dict[int, Exit]
     leaders: set[int] = field(default_factory=set)
     reached: dict[int, int] = field(default_factory=dict)
-    exits: dict[int, Exit] = field(default_factory=dict)
     todo: list[int] = field(default_factory=list)
     missing: set[int] = field(default_factory=set)  # addresses that the sweep has not
 
@@ -72,7 +72,7 @@ def descend(code: FunctionBytes, entries: Iterable[int], kernel: bool) -> tuple[
         for _ in range(SWEEPS):
             descent = _descent(code)
             for entry in entries:
-                _leader(descent, entry, f"entry 0x{entry:x}")
+                _leader(descent, entry, None)
             while descent.todo:
                 _run(descent, descent.todo.pop(), kernel)
             if not descent.missing:
@@ -87,27 +87,41 @@ def descend(code: FunctionBytes, entries: Iterable[int], kernel: bool) -> tuple[
 
 def _descent(code: FunctionBytes) -> _Descent:
     columns = code.columns
-    distances = columns.distinct.distances
     stops = (columns.distinct.flags & OpFlag.TERMINATOR.value != 0) | (columns.distinct.rows == UNKNOWN)
     ends = columns.where(stops)
     if len(columns) and columns.pcs[-1] + columns.size(-1) > code.end and ends[-1:] != [len(columns) - 1]:
         ends.append(len(columns) - 1)
-    branches = columns.where(stops & (distances != NOWHERE))
-    targets = columns.pcs[branches] + distances[columns.kinds[branches]]
-    return _Descent(code, columns.pcs.tolist(), [*ends, len(columns)],
-                    dict(zip(branches, targets.tolist(), strict=True)))
+    return _Descent(code, columns.pcs.tolist(), [*ends, len(columns)], _told(columns, ends, code.end))
 
 
-def _leader(descent: _Descent, address: int, what: str) -> None:
-    """A block starts at ``address``."""
-    if not descent.code.address <= address < descent.code.end or address % 4:
-        raise _Refused(f"{what} is outside the function, which ends at 0x{descent.code.end:x}")
+def _told(columns: Columns, ends: Sequence[int], behind: int) -> dict[int, Exit]:
+    """Of the ends, those that say themselves where control goes. ``behind`` is the first address after the code."""
+    columns = columns.taken(np.array(ends, np.int64))
+    flags, following, distances = columns.flags, columns.pcs + columns.sizes, columns.distinct.distances[columns.kinds]
+    plain = (flags & OpFlag.FORKS.value == 0) & (following <= behind)
+    stop, branch, conditional = (flags & flag.value != 0 for flag in (OpFlag.END, OpFlag.BRANCH, OpFlag.CONDITIONAL))
+    found: dict[int, Exit] = {ends[number]: (Ending.END, ()) for number in np.flatnonzero(plain & stop).tolist()}
+    chosen = np.flatnonzero(plain & ~stop & branch & (distances != NOWHERE))
+    of_chosen = (chosen, columns.pcs[chosen] + distances[chosen], following[chosen], conditional[chosen])
+    for number, target, after, either in zip(*(each.tolist() for each in of_chosen), strict=True):
+        ways = (target, after) if either and after != target else (target,)
+        found[ends[number]] = Ending.CONDITIONAL if either else Ending.BRANCH, ways
+    return found
+
+
+def _leader(descent: _Descent, address: int, branch: int | None) -> None:
+    """A block starts at ``address``, where the ``branch`` at a place goes, or there is an entry."""
     at = bisect_left(descent.pcs, address)
-    if at == len(descent.pcs) or descent.pcs[at] != address:
+    if at < len(descent.pcs) and descent.pcs[at] == address:
+        if at not in descent.leaders:
+            descent.leaders.add(at)
+            descent.todo.append(at)
+    elif descent.code.address <= address < descent.code.end and address % 4 == 0:
         descent.missing.add(address)
-    elif at not in descent.leaders:
-        descent.leaders.add(at)
-        descent.todo.append(at)
+    else:
+        what = f"entry 0x{address:x}" if branch is None else (
+            f"0x{address:x}, where the branch at 0x{descent.pcs[branch]:x} goes,")
+        raise _Refused(f"{what} is outside the function, which ends at 0x{descent.code.end:x}")
 
 
 def _run(descent: _Descent, start: int, kernel: bool) -> None:
@@ -117,13 +131,10 @@ def _run(descent: _Descent, start: int, kernel: bool) -> None:
     descent.reached[end] = start if seen is None else min(start, seen)
     if seen is not None:
         return
-    if end == len(descent.pcs):
-        descent.exits[end] = _run_off(descent)
-        return
-    _check(descent, end)
-    exits = descent.exits[end] = _leave(descent, start, end, kernel)
-    for target in exits[1]:
-        _leader(descent, target, f"0x{target:x}, where the branch at 0x{descent.pcs[end]:x} goes,")
+    if end not in descent.exits:
+        descent.exits[end] = _leave(descent, start, end, kernel)
+    for target in descent.exits[end][1]:
+        _leader(descent, target, end)
 
 
 def _check(descent: _Descent, at: int) -> None:
@@ -148,23 +159,15 @@ def _run_off(descent: _Descent) -> Exit:
 
 
 def _leave(descent: _Descent, start: int, end: int, kernel: bool) -> Exit:
-    """How control that came from ``start`` leaves at ``end``, and to which addresses."""
-    columns, target = descent.code.columns, descent.targets.get(end)
-    kind = int(columns.kinds[end])
-    flags = int(columns.distinct.flags[kind])
-    if flags & OpFlag.FORKS.value:
-        text = descent.code.isa.text(columns.inst(end))
+    """How control that came from ``start`` leaves at ``end``, which does not say it, and to which addresses."""
+    if end == len(descent.pcs):
+        return _run_off(descent)
+    _check(descent, end)
+    inst = descent.code.columns.inst(end)
+    if OpFlag.FORKS in inst.op.flags:
+        text = descent.code.isa.text(inst)
         raise _Refused(f"{text} at 0x{descent.pcs[end]:x} forks control, which is not followed")
-    if flags & OpFlag.END.value:
-        return Ending.END, ()
-    if flags & OpFlag.BRANCH.value and target is not None:
-        if not flags & OpFlag.CONDITIONAL.value:
-            return Ending.BRANCH, (target,)
-        following = descent.pcs[end] + columns.size(end)
-        return Ending.CONDITIONAL, (target,) if target == following else (target, following)
-    if flags & OpFlag.SETS_PC.value:
-        return _jump(descent.code, start, end, kernel)
-    return Ending.INDIRECT, ()
+    return _jump(descent.code, start, end, kernel) if OpFlag.SETS_PC in inst.op.flags else (Ending.INDIRECT, ())
 
 
 def _jump(code: FunctionBytes, start: int, end: int, kernel: bool) -> Exit:
@@ -189,18 +192,18 @@ def _blocks(descent: _Descent) -> tuple[Columns, tuple[Block, ...]]:
     runs = sorted((start, min(end + 1, len(pcs))) for end, start in descent.reached.items())
     starts = [start for start, _ in runs]
     gaps = [runs[0][0], *(b[0] - a[1] for a, b in pairwise(runs))]  # before each run
-    left_out = list(accumulate(gaps))
     columns = _taken(descent.code.columns, runs, any(gaps[1:]))
     leaders = sorted(descent.leaders)
+    left_out = np.cumsum(gaps)[np.searchsorted(starts, leaders, side="right") - 1].tolist()
+    numbers = np.searchsorted(descent.ends, leaders).tolist()
     blocks: list[Block] = []
-    for start, following in zip(leaders, [*leaders[1:], len(pcs) + 1], strict=True):
-        end = descent.ends[bisect_left(descent.ends, start)]
+    for start, following, gap, number in zip(leaders, [*leaders[1:], len(pcs) + 1], left_out, numbers, strict=True):
+        end = descent.ends[number]
         ending, successors = descent.exits[end]
         stop = min(end + 1, len(pcs))
         if following < stop:
             stop, ending, successors = following, Ending.FALLTHROUGH, (pcs[following],)
-        first = start - left_out[bisect_right(starts, start) - 1]
-        blocks.append(Block(pcs[start], Instrs(columns, first, first + stop - start), successors, ending))
+        blocks.append(Block(pcs[start], Instrs(columns, start - gap, stop - gap), successors, ending))
     return columns, tuple(blocks)
 
 

@@ -111,13 +111,14 @@ class Scanner:
         prefix = words[:count] >> np.uint32(PREFIX_SHIFT)
         dwords = [words[k:count + k] & self.masks[k][prefix] for k in range(4 if self.keys.wide else 2)]
         keys = [dwords[k + 1].astype(np.uint64) << np.uint64(32) | dwords[k] for k in range(0, len(dwords), 2)]
-        while True:
-            rows = self.keys.find(keys)
-            missing = np.flatnonzero(rows == NOT_MET)
-            if not len(missing):
-                return rows
-            for new in _distinct([part[missing] for part in keys]):
+        rows = self.keys.find(keys)
+        missing = np.flatnonzero(rows == NOT_MET)
+        if len(missing):
+            keys = [part[missing] for part in keys]
+            for new in _distinct(keys):
                 self._learn(new)
+            rows[missing] = self.keys.find(keys)
+        return rows
 
     def _learn(self, key: list[int]) -> None:
         word = key[0] | (key[1] << 64 if len(key) > 1 else 0)

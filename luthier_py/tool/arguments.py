@@ -54,11 +54,11 @@ def constant(parameter: Parameter, given: Any) -> Constant:
 
 def destination(result: Parameter, given: object) -> Destination:
     """Where a result goes: a WaveVariable of its type, or a register that the application may see changed."""
+    if isinstance(given, WaveVariable) and not result.lane and given.type == result.type:
+        return given
     named = f"result {result.name} ({result.type})" if result.name else f"the result ({result.type})"
     if isinstance(given, WaveVariable):
-        if result.lane or given.type != result.type:
-            raise ValueError(f"{named} cannot go into {given}; its type must be {given.type}, one for the wave")
-        return given
+        raise ValueError(f"{named} cannot go into {given}; its type must be {given.type}, one for the wave")
     if not isinstance(given, Reg):
         raise ValueError(f"{named} cannot go into {given!r}; give a WaveVariable or a register (Reg)")
     _fits(named, result, given)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import replace
 
 from luthier_py.isa import Target
 from luthier_py.tool.edits import Insertion
@@ -35,7 +34,10 @@ def with_fields(insertions: Iterable[Insertion], target: Target) -> tuple[Insert
 
 def _with(insertion: Insertion, fields: frozenset[int]) -> Insertion:
     own = frozenset(position for position in fields if isinstance(insertion.args[position], (int, float)))
-    return replace(insertion, fields=own) if own else insertion
+    if not own:
+        return insertion
+    i = insertion  # `replace` takes four times as long
+    return Insertion(i.places, i.hook, i.args, i.into, i.order, i.turn, own)
 
 
 def _fields(hook: Hook, calls: list[Insertion], bits: int) -> frozenset[int]:
@@ -46,11 +48,12 @@ def _fields(hook: Hook, calls: list[Insertion], bits: int) -> frozenset[int]:
     if hook.folded is not None:
         return numbers - hook.folded
     texts = [[repr(arg) if isinstance(arg, (int, float)) else "" for arg in call.args] for call in calls]
-    different = [len(set(column)) for column in zip(*texts, strict=True)]
+    columns = list(zip(*texts, strict=True))
+    different = [len(set(column)) for column in columns]
     folded = [position for position in range(len(different)) if position not in numbers]
     fields = set()
     for position in sorted(numbers, key=lambda position: (different[position], position)):
-        if len({tuple(text[p] for p in (*folded, position)) for text in texts}) <= MOST_SETS:
+        if len(set(zip(*(columns[p] for p in (*folded, position)), strict=True))) <= MOST_SETS:
             folded.append(position)
         else:
             fields.add(position)

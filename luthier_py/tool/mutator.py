@@ -27,6 +27,7 @@ from luthier_py.tool.hook import Hook, Lanes
 from luthier_py.tool.selection import Selection
 from luthier_py.tool.variables import Element, Variable, WaveVariable
 
+_EXEC = sgpr(EXEC, 2)
 FOR_HOOKS = 16  # scalar registers that are enough for what most hooks compute
 V = TypeVar("V", Variable, WaveVariable)
 
@@ -220,14 +221,14 @@ class Mutator:
         instrs: Sequence[Instr] = self._before_first_call(stretch)
         if anywhere:
             _check_independent((*args, *_tuple(into)))
-            instrs = _while_exec_stays(instrs) if sgpr(EXEC, 2) in args else instrs
+            instrs = _while_exec_stays(instrs) if _EXEC in args else instrs
         self._record(tuple(Before((instrs if anywhere else instrs[:1],))), hook, args, into)
 
     def at_region(self, region: Region, hook: Hook, *args: object, into: object = None) -> None:
         """Call ``hook`` as often as each part of ``region`` runs, at the cheapest place in all of it."""
         _expect(region, Region)
         _check_independent((*args, *_tuple(into)))
-        if sgpr(EXEC, 2) in args:
+        if _EXEC in args:
             raise HookError(f"{caller()}: EXEC is not the same everywhere in a region; use at_stretch")
         self._check_whole(region.stretches)
         self._record(Before(tuple(map(self._before_first_call, region.stretches))), hook, args, into)
@@ -321,7 +322,7 @@ class Mutator:
             raise HookError(f"{caller()}: hook {hook.name} has {want} {what}, {have} given; declared at {hook.place}")
 
     def _check_whole(self, stretches: Sequence[Stretch]) -> None:
-        if self._cut(stretches) not in ((), tuple(stretches)):
+        if any(self._part(stretch) is not stretch for stretch in stretches) and self._cut(stretches):
             message = "INSTR_BEGIN and INSTR_END choose only a part of this; take blocks from Mutator.blocks"
             raise EditConflict(f"{caller()}: {message}", self._where(stretches[0].instrs[0]))
 
@@ -386,7 +387,7 @@ def _once(values: Iterable[V]) -> tuple[V, ...]:
 def _while_exec_stays(instrs: Sequence[Instr]) -> Sequence[Instr]:
     """Instructions before which EXEC is what it is before the first one."""
     for at, instr in enumerate(instrs):
-        if instr.inst.writes.overlaps(RegSet.of(sgpr(EXEC, 2))):
+        if instr.inst.writes.overlaps(RegSet.of(_EXEC)):
             return instrs[: at + 1]
     return instrs
 
