@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import NamedTuple
 
+from luthier_py.errors import CheckFailed
 from luthier_py.isa import MODE, Inst, OpFlag, Reg, RegSet
 from luthier_py.proof.addresses import Goes
 from luthier_py.proof.application import CallsAt, Clone, Departure, departures
@@ -59,8 +61,9 @@ class Insertions:
 
     def prove(self) -> list[list[tuple[int, Inst]]]:
         """What was inserted in each clone, with its address."""
+        self.check_homes()
         done = [self.executed(k) for k in range(len(self.clones))]
-        needed = 0
+        needed = reduce(or_, self.homes)
         for body, each in zip(self.graph.bodies, done, strict=True):
             for _, to, outcome in each:
                 inst = body.code.inst(to)  # behind the end of the wave nobody reads
@@ -79,6 +82,17 @@ class Insertions:
     def homes(self) -> list[int]:
         """Registers that the tool keeps in each function; elsewhere they are the application's."""
         return [RegSet.of(*clone.function.homes).bits for clone in self.clones]
+
+    def check_homes(self) -> None:
+        """The application writes none of the registers that the tool keeps in it."""
+        kept = reduce(or_, self.homes)
+        for body, owned in zip(self.graph.bodies, self.owned, strict=True):
+            lost = {kind: regs for kind, inst in enumerate(body.code.insts)
+                    if (regs := inst.writes.bits & kept & owned)}
+            if lost:
+                at = next(at for at, kind in enumerate(body.code.kinds) if kind in lost)
+                what = f"the tool keeps its own in {RegSet(lost[body.code.kinds[at]])}"
+                raise CheckFailed(f"{what}, which the application writes", body.code.location(body.name, at))
 
     def executed(self, k: int) -> list[_Done]:
         """All inserted code of a clone: it goes where the original does, and calls what the claim says."""
@@ -106,7 +120,7 @@ class Insertions:
         found: dict[int, int] = {}
         each, clone = self.graph.bodies[k], self.clones[k]
         for call in clone.function.calls:
-            regs = RegSet.of(*(value for value in call.arguments if isinstance(value, Reg))).bits
+            regs = RegSet.of(*(value for value in call.arguments if isinstance(value, Reg))).bits & ~self.homes[k]
             at = each.code.find(call.point)
             if not regs or at is None:
                 continue
@@ -174,6 +188,8 @@ def settle(runner: Runner, outcome: Outcome, duty: Duty, homes: int, start: int)
     if (outcome.near or outcome.far) and not duty.plain:
         raise runner.fail("vector instructions stand where the application has them mean something else", to)
     active, inactive = duty.live
+    if lost := homes & active:
+        raise runner.fail(f"the tool keeps its own in {RegSet(lost)}, which the application may still read", to)
     if lost := outcome.changed & (active | homes):
         raise runner.fail(f"{RegSet(lost & -lost)} is live and not restored", to)
     if lost := outcome.far & (active | inactive):

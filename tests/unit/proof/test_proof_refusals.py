@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from luthier_py.errors import CheckFailed, LuthierError
+from luthier_py.inject import resources
 from luthier_py.isa import EXEC, OpFlag, sgpr
 from luthier_py.loader import SectionType, load
 from luthier_py.pipeline import instrument
@@ -84,6 +85,15 @@ def test_hooks_run_where_the_claim_says():
     assert len(points) > 1
     with pytest.raises(CheckFailed, match="not those that the claim says"):
         prove(made.obj.data, made.data, replace(claim, functions=(replace(function, calls=tuple(moved)),)))
+
+
+@pytest.mark.parametrize(("first", "why"), [(2, "which the application writes"), (4, "may still read")])
+def test_what_the_tool_keeps_for_itself_is_not_the_applications(monkeypatch, first, why):
+    """Registers that inject gives to wave variables: `reduce` loads its arguments through s[4:5], into s[0:3]."""
+    monkeypatch.setattr(resources, "wave_homes", lambda program, facts, component, variables: {
+        variable: sgpr(first, variable.type.dwords) for variable in variables})
+    with pytest.raises(CheckFailed, match=why):
+        Patch("reduce", "instr_count")
 
 
 def test_a_clobbered_live_register_is_found():
