@@ -8,7 +8,7 @@ known. Scalar registers are the same for all lanes, known or not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import TypeAlias
 
 from luthier_py.isa.instruction import Inst, Operand, OperandKind, OpFlag, OpInfo
@@ -32,13 +32,19 @@ def evaluate(inst: Inst, read: Read) -> dict[Dword, Known]:
     op, row = inst.op, meaning(inst.op)
     if not isinstance(row, (Lanes, Scalar)) or _is_modified(inst, row):
         return {}
-    taken = [_source(inst, name, slot, width(row), read)
+    given = [_given(inst, name, _type(slot, row), read)
              for name, slot in zip(sources(op, row), row.signature.sources, strict=True)]
-    outputs = row.compute(*taken)
     found: dict[Dword, Known] = {}
-    for name, value in zip(results(op, row), outputs if isinstance(outputs, tuple) else (outputs,), strict=True):
+    for name, value in zip(results(op, row), _computed(row, tuple(given)), strict=True):
         found.update(_written(inst, name, value))
     return found
+
+
+@lru_cache(maxsize=1 << 14)  # of most sources nothing is known
+def _computed(row: Lanes | Scalar, given: tuple[Known, ...]) -> tuple[Value, ...]:
+    types = [_type(slot, row) for slot in row.signature.sources]
+    outputs = row.compute(*map(_value, types, given))
+    return outputs if isinstance(outputs, tuple) else (outputs,)
 
 
 @cache
@@ -57,17 +63,27 @@ def _is_modified(inst: Inst, row: Lanes | Scalar) -> bool:
         or any(operand.name in _MODIFIERS and operand.value for operand in inst.operands)
 
 
-def _source(inst: Inst, name: str, slot: SignaturePart, whole: Type, read: Read) -> Value:
-    type = slot.type if slot.type.bits else whole
-    if slot.type is BOOL:  # of a mask each lane sees another bit
-        return Value(_OPS, BOOL, read(RegFile.SGPR, SCC) if name == "scc" else None)
-    bits = 64 if type.bits > 32 else 32
+def _type(slot: SignaturePart, row: Lanes | Scalar) -> Type:
+    return slot.type if slot.type.bits else width(row)
+
+
+def _bits(type: Type) -> int:
+    """Of the registers that a source takes."""
+    return 64 if type.bits > 32 else 32
+
+
+def _given(inst: Inst, name: str, type: Type, read: Read) -> Known:
+    if type is BOOL:  # of a mask each lane sees another bit
+        return read(RegFile.SGPR, SCC) if name == "scc" else None
     if name in REGISTERS:
-        known = _dwords(RegFile.SGPR, REGISTERS[name], bits, read)
-    else:
-        known = _operand(inst[name], bits, read)
-    unsigned = Value(_OPS, Type(Kind.UINT, bits), known)
-    return unsigned.to(type.unsigned).as_(type)
+        return _dwords(RegFile.SGPR, REGISTERS[name], _bits(type), read)
+    return _operand(inst[name], _bits(type), read)
+
+
+def _value(type: Type, known: Known) -> Value:
+    if type is BOOL:
+        return Value(_OPS, BOOL, known)
+    return Value(_OPS, Type(Kind.UINT, _bits(type)), known).to(type.unsigned).as_(type)
 
 
 def _operand(operand: Operand, bits: int, read: Read) -> Known:

@@ -92,16 +92,21 @@ def some_lanes(inst: Inst, wave_size: int) -> tuple[tuple[int, tuple[MaskSource,
     """Masks that have some lane afterwards if any of these sources has, which SOME always does."""
     found = []
     for write in _writes(inst, wave_size):
-        alone = [tuple(1 if place == each else None for place in range(len(write.sources)))
-                 for each in range(len(write.sources))]
-        enough = [source for source, bits in zip(write.sources, alone, strict=True) if outcome(write.table, bits) == 1]
-        enough += [SOME] * (outcome(write.table, (None,) * len(write.sources)) == 1)
+        alone, always = _deciding(write.table, len(write.sources))
+        enough = [source for source, decides in zip(write.sources, alone, strict=True) if decides] + [SOME] * always
         if write.dwords * 32 >= wave_size:
             masks = write.dwords * 32 // wave_size
             found += [(write.first + half, _moved(tuple(enough), half)) for half in range(masks)]
         elif SOME in enough:  # one SGPR of a pair
             found.append((write.first & ~1, (SOME,)))
     return tuple(found)
+
+
+@cache
+def _deciding(table: BitTable, count: int) -> tuple[list[bool], bool]:
+    """For each of so many sources whether the result is 1 if it is, and whether the result always is."""
+    alone = [tuple(1 if place == each else None for place in range(count)) for each in range(count)]
+    return [outcome(table, bits) == 1 for bits in alone], outcome(table, (None,) * count) == 1
 
 
 def _of_half(write: Write, half: int) -> Assign:
