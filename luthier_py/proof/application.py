@@ -7,6 +7,7 @@ them comes, over inserted code that `runs` has proved, to the one that follows i
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -39,13 +40,24 @@ class Clone:
 
     @cached_property
     def columns(self) -> Columns:
-        """Its instructions, if the first follow one another from its start."""
-        columns, = read_columns(self.code.isa, [(self.base, self.data)])
-        return columns
+        """Instructions that are not the original's: of what is left without these, swept as if it were in one piece,
+        those that are."""
+        words = np.frombuffer(self.data[:len(self.data) // 4 * 4], "<u4")
+        own = np.ones(len(words), bool)
+        for each in self.function.stretches:
+            own[each.clone // 4:(each.clone + each.size) // 4] = False
+        for at in self.changed:
+            start = (self.places[at] - self.base) // 4
+            own[start:start + self.code.inst(at).size_bytes // 4] = True
+        dwords = np.flatnonzero(own)
+        swept, = read_columns(self.code.isa, [(0, words[dwords].tobytes())])
+        first, more = swept.pcs // 4, swept.sizes // 4 - 1
+        whole = np.flatnonzero(dwords[(first + more).clip(max=len(dwords) - 1)] - dwords[first] == more)
+        return Columns(swept.distinct, self.base + 4 * dwords[first[whole]], swept.kinds[whole])
 
     @cached_property
     def _kinds(self) -> list[int]:
-        """Of these instructions by where they start, in dwords; -1 elsewhere."""
+        """Kinds of these by where they start, in dwords; -1 elsewhere."""
         found = np.full(len(self.data) // 4 + 1, -1, np.int64)
         found[(self.columns.pcs - self.base) // 4] = self.columns.kinds
         kinds: list[int] = found.tolist()
@@ -85,10 +97,9 @@ class Clone:
         places: list[int] = found.tolist()
         return places
 
-    @cached_property
-    def number_at(self) -> dict[int, int]:
-        """Numbers of the application's instructions by where they stand."""
-        return {place: at for at, place in enumerate(self.places)}
+    def is_application(self, pc: int) -> bool:
+        at = bisect_left(self.places, pc)
+        return at < len(self.places) and self.places[at] == pc
 
     @cached_property
     def starts(self) -> list[int]:
@@ -144,7 +155,7 @@ def departures(body: Body, clone: Clone, goes: Goes) -> Iterator[Departure]:
         target = inst.branch_target(code.pcs[at])
         if target is not None and OpFlag.BRANCH in inst.op.flags:
             new, place = clone.instruction(at)
-            goal = new.branch_target(place) if at in clone.changed else clone.decode(place).branch_target(place)
+            goal = new.branch_target(place)
             to = code.find(target)
             if goal is None or to is None:
                 raise CheckFailed("it goes elsewhere than the original", code.location(body.name, at))

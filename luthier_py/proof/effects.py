@@ -23,6 +23,9 @@ class Effect(NamedTuple):
     far_reads: int   # vector registers that are read in inactive lanes too
 
 
+NO_EFFECT = Effect(0, 0, 0)
+
+
 def everything(target: Target) -> int:
     vectors = (1 << target.vgpr_limit) - 1
     return RegSet.by_file((1 << MODE) - 1, vectors, vectors if target.has_agprs else 0).bits
@@ -37,6 +40,11 @@ def always_live(target: Target) -> int:
 def depends(inst: Inst) -> bool:
     """Whether the effect is another one for other lanes and modes."""
     return bool(inst.op.flags & OpFlag.READS_FIRST_LANE)
+
+
+def may_touch(inst: Inst, needed: int) -> bool:
+    """Whether the usual effect has any of ``needed``."""
+    return bool((inst.reads.bits | inst.writes.bits) & needed or inst.op.flags & OpFlag.MAY_STOP)
 
 
 def effect(isa: InstructionSet, inst: Inst, modes: Modes, owned: int) -> Effect:

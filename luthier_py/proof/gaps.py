@@ -39,12 +39,13 @@ class Gaps:
         self.calls = sorted(at for at in runner.tool.calls if clone.base <= at < clone.base + len(clone.data))
         self.outcomes: dict[Hashable, Outcome] = {}
 
-    def run(self, start: int, to: int, pending: Pending, cleared: int) -> Outcome:
+    def run(self, start: int, to: int, pending: Pending, cleared: int) -> tuple[Outcome, Sequence[int]]:
         """From an address of the clone to that of the application's instruction which should come next, the number of
-        which is ``to``."""
+        which is ``to``; and the calls that ran here. Those of the outcome may be of another place."""
         stop = self.clone.places[to]
         if not (self.clone.end(to - 1) if to else self.clone.base) <= start <= stop:
-            return self.runner.run(start, pending, cleared)
+            found = self.runner.run(start, pending, cleared)
+            return found, found.calls
         calls = self.calls[bisect_left(self.calls, start):bisect_left(self.calls, stop)]
         numbers = [self.runner.tool.calls[at][0] for at in calls]
         key = self._key(start, stop, calls), cleared
@@ -52,13 +53,13 @@ class Gaps:
         if known is not None and known.timed:
             known = self.outcomes.get((key, pending))
         if known is not None and not known.touched & owed(pending):
-            return replace(known, calls=tuple([numbers[rank] for rank in known.calls])) if numbers else known
+            return known, [numbers[rank] for rank in known.calls]
         found = self.runner.run(start, pending, cleared)
         if self._alike(found, start, stop, calls):
             ranks = replace(found, calls=tuple(numbers.index(each) for each in found.calls))
             self.outcomes[key] = ranks
             self.outcomes[key, pending] = ranks
-        return found
+        return found, found.calls
 
     def _alike(self, found: Outcome, start: int, stop: int, calls: list[int]) -> bool:
         """Whether a run has seen nothing but what its key has: its gap, as it was swept, chains of addresses whole."""

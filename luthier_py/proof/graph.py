@@ -148,13 +148,14 @@ def joined(bodies: Sequence[Body], goes: Sequence[Goes], pointed: Collection[int
     leaves, arrives = set(), set()
     for k, node in enumerate(nodes):
         call = calls[k]
+        if call is _NO_CALL:
+            edges[k].update(after[k])
+            continue
         unknown = call.unknown
         edges[k] |= {heads[callee] for callee in call.callees}
         if call.returns:
             edges[k] |= {target for caller in callers[node.function] for target in after[caller]}
             unknown |= not callers[node.function]
-        if call == _NO_CALL:
-            edges[k] |= set(after[k])
         if unknown:
             leaves.add(k)
             arrives |= set(after[k])

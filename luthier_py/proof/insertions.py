@@ -55,7 +55,7 @@ class Insertions:
         self.graph, self.clones, self.goes, self.owned = graph, clones, goes, owned
         self.isa = graph.bodies[0].code.isa
         self.calls = [CallsAt(*each) for each in zip(graph.bodies, clones, first_calls, strict=True)]
-        self.runners = [Runner(self.isa, tool, clone.decode, clone.number_at.__contains__, body.name)
+        self.runners = [Runner(self.isa, tool, clone.decode, clone.is_application, body.name)
                         for body, clone in zip(graph.bodies, clones, strict=True)]
         self.pending = solved_pending(graph)
 
@@ -106,10 +106,10 @@ class Insertions:
         found = []
         for (start, enters), some in todo.items():
             to = some[0].to
-            outcome = gaps.run(start, to, pending[to], self.homes[k] if enters else 0)
+            outcome, calls = gaps.run(start, to, pending[to], self.homes[k] if enters else 0)
             if any(each.to != to for each in some) or start + outcome.to != clone.places[to]:
                 raise runner.fail("it goes elsewhere than the original", start)
-            ran = sorted(outcome.calls)
+            ran = sorted(calls)
             if any(ran != sorted(self.calls[k].wanted(each)) for each in some):
                 raise runner.fail("the hooks that run here are not those that the claim says", start)
             found.append(_Done(start, to, outcome))

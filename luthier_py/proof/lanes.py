@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 
 from luthier_py.isa import EXEC, Inst, InstructionSet
 from luthier_py.proof.code import within
@@ -41,7 +41,9 @@ class Lanes:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.moves: dict[tuple[int, int, frozenset[State]], Onward] = {}  # by change (which live on), masks, states
+        # By change (which live on), masks, and states: what these become, and all of that.
+        self.moves: dict[tuple[int, int, frozenset[State]], tuple[Onward, frozenset[State]]] = {}
+        self.only = cache(_only)
         found = [{kind: made for kind, inst in enumerate(body.code.insts) if (made := change(body.code.isa, inst))}
                  for body in graph.bodies]
         writing = [body.code.those(partial(_changes, body.code.isa)) for body in graph.bodies]
@@ -86,30 +88,31 @@ class Lanes:
     def _through(self, k: int, known: Known) -> Known:
         states = known[0]
         for _, each, wanted in self.changes[k]:
-            states = _union(self.moved(each, wanted, states))
+            _, states = self.moved(each, wanted, states)
         return states, False
 
     def _along(self, k: int, target: int, known: Known) -> Known:
-        return _only(known[0], self.wanted[target]), False
+        return self.only(known[0], self.wanted[target]), False
 
     def arriving(self, k: int, state: State) -> State:
         """The state of a node's head that a lane in ``state`` is in when it comes there."""
         wanted = ON if self.heads[k][1] else self.wanted[k]
         return state[0] & wanted, state[1] & wanted
 
-    def moved(self, each: Change, wanted: int, states: frozenset[State]) -> Onward:
+    def moved(self, each: Change, wanted: int, states: frozenset[State]) -> tuple[Onward, frozenset[State]]:
         key = id(each), wanted, states
         if key not in self.moves:
-            self.moves[key] = _moved(each, wanted, states)
+            onward = _moved(each, wanted, states)
+            self.moves[key] = onward, _union(onward)
         return self.moves[key]
 
     def _segments(self, k: int) -> tuple[Segment, ...]:
         span, states = self.graph.nodes[k].span, self.heads[k][0]
         found, start = [], span.start
         for at, each, wanted in self.changes[k]:
-            onward = self.moved(each, wanted, states)
+            onward, states = self.moved(each, wanted, states)
             found.append(Segment(start, at + 1, onward))
-            start, states = at + 1, _union(onward)
+            start = at + 1
         return (*found, Segment(start, span.stop, {state: (state,) for state in states}))
 
 
@@ -120,11 +123,8 @@ def _changes(isa: InstructionSet, inst: Inst) -> bool:
 def _before(each: Change, wanted: int) -> int:
     if not each.written & wanted:
         return wanted | ON
-    before = wanted & ~each.written
-    if any(wanted >> target & 1 for target in each.targets):
-        for source in each.sources:
-            before |= 1 << source if source >= 0 else 0
-    return before | ON
+    read = each.read if wanted & each.written & ~each.lost else 0
+    return wanted & ~each.written | read | ON
 
 
 def _moved(each: Change, wanted: int, states: Iterable[State]) -> Onward:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from luthier_py.proof.code import SCALARS, within
-from luthier_py.proof.effects import Effect, always_live, depends, effect, everything
+from luthier_py.proof.effects import NO_EFFECT, Effect, always_live, depends, effect, everything, may_touch
 from luthier_py.proof.graph import Graph, Node, solved
 from luthier_py.proof.lanes import ON, Lanes, Segment, State
 from luthier_py.proof.modes import Modes, sets_modes, stepped
@@ -78,8 +78,9 @@ class Liveness:
 
     def _uses(self, function: int, modes: Sequence[Modes], reads: Reads, owned: int) -> _Uses:
         code, needed, plain = self.graph.bodies[function].code, self.needed, Modes(-1)
-        usual = [_only(effect(code.isa, inst, plain, owned), needed) for inst in code.insts]
-        touching = np.fromiter((any(each) for each in usual), bool, len(usual))
+        usual = [_only(effect(code.isa, inst, plain, owned), needed) if may_touch(inst, needed) else NO_EFFECT
+                 for inst in code.insts]
+        touching = np.fromiter((each != NO_EFFECT for each in usual), bool, len(usual))
         special = self._special(function, modes, owned)
         places = set(np.flatnonzero(touching[code.kind]).tolist()) | special.keys() | reads.keys()
         ordered = sorted(places)

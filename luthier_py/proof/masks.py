@@ -7,7 +7,8 @@ on whole masks is logic on the bits of each lane. Invariant: what is not underst
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from typing import NamedTuple
 
 from luthier_py.isa import EXEC, Inst, InstructionSet, OperandKind, OpFlag, Reg, RegFile
@@ -22,19 +23,15 @@ ZERO, ONE, ANY = -1, -2, -3
 
 class Change(NamedTuple):
     """An instruction's effect on masks, which are named by their first register: ``targets`` become what ``compute``
-    makes of the bits of ``sources`` (masks, ZERO, ONE or ANY); ``lost`` are not known any more."""
+    makes of the bits of ``sources`` (masks, ZERO, ONE or ANY); ``lost`` are not known any more. ``written`` and
+    ``read`` are these masks as bits."""
 
     targets: tuple[int, ...]
     sources: tuple[int, ...]
     compute: Callable[[tuple[Bit, ...]], tuple[Bit, ...]]
     lost: int
-
-    @property
-    def written(self) -> int:
-        found = self.lost
-        for target in self.targets:
-            found |= 1 << target
-        return found
+    written: int = 0
+    read: int = 0
 
 
 class _OneLane:
@@ -89,8 +86,10 @@ def change(isa: InstructionSet, inst: Inst) -> Change | None:
     else:
         found = _computed(isa, inst, row) if isinstance(row, Scalar) else None
     if found is None:
-        return Change((), (), lambda bits: (), lost)
-    return found._replace(lost=lost & ~found.written)
+        return Change((), (), lambda bits: (), lost, lost)
+    targets = reduce(or_, (1 << target for target in found.targets), 0)
+    read = reduce(or_, (1 << source for source in found.sources if source >= 0), 0)
+    return found._replace(lost=lost & ~targets, written=lost | targets, read=read)
 
 
 def _compared(inst: Inst, masks: int) -> Change | None:
