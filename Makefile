@@ -1,5 +1,5 @@
 # make demo    see it work: sample kernels instrumented and run on the emulator
-# make test    all tests (those that compare with LLVM's own tools are skipped where these are missing)
+# make test    all tests, JOBS=2 files at a time (what compares with LLVM's own tools is skipped where these are missing)
 # make test-isa  every row, every opcode and the samples on every target against LLVM (half an hour)
 # make test-reference  every row that has a meaning, emulator against reference reader (an hour or two)
 # make test-stacks  programs and tools on the ROCm of Debian's suites, fetched and unpacked into build/stacks (2 GB): benchmarks/stacks.md
@@ -29,7 +29,7 @@ demo: .venv/installed
 	$(BIN)/luthier demo
 
 test: .venv/installed-test
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 test-isa: .venv/installed-test
 	LUTHIER_TEST_ISA=1 $(BIN)/python -m pytest tests/differential/test_isa_llvm.py tests/differential/test_isa_kernels.py \
@@ -63,7 +63,7 @@ lint: .venv/installed-test
 	$(BIN)/mypy luthier_py
 
 SEED ?= $(shell date +%s)
-JOBS ?= 1
+JOBS ?= 2
 fuzz: .venv/installed-test
 	$(BIN)/python tests/fuzz --seed $(SEED) --jobs $(JOBS) --output build/fuzz/table.md \
 		$(if $(SECONDS),--seconds $(SECONDS)) $(if $(MUTANTS),--mutants $(MUTANTS)) $(if $(ONLY),--only $(ONLY))
