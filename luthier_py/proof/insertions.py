@@ -13,7 +13,7 @@ from functools import cached_property, reduce
 from operator import or_
 from typing import NamedTuple
 
-from luthier_py.errors import CheckFailed
+from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import MODE, Inst, OpFlag, Reg, RegSet
 from luthier_py.proof.addresses import Goes
 from luthier_py.proof.application import CallsAt, Clone, Departure, departures
@@ -84,11 +84,16 @@ class Insertions:
         return [RegSet.of(*clone.function.homes).bits for clone in self.clones]
 
     def check_homes(self) -> None:
-        """The application writes none of the registers that the tool keeps in it."""
-        kept = reduce(or_, self.homes)
-        for body, owned in zip(self.graph.bodies, self.owned, strict=True):
+        """The application writes none of the registers that the tool keeps in it, and they are the same where control
+        goes from one function to another."""
+        for node, successors in zip(self.graph.nodes, self.graph.successors, strict=True):
+            for to in successors:
+                if self.homes[node.function] != self.homes[self.graph.nodes[to].function]:
+                    raise CheckFailed("the tool keeps its own elsewhere than in the functions that it calls",
+                                      Location(self.graph.bodies[node.function].name))
+        for body, owned, homes in zip(self.graph.bodies, self.owned, self.homes, strict=True):
             lost = {kind: regs for kind, inst in enumerate(body.code.insts)
-                    if (regs := inst.writes.bits & kept & owned)}
+                    if (regs := inst.writes.bits & homes & owned)}
             if lost:
                 at = next(at for at, kind in enumerate(body.code.kinds) if kind in lost)
                 what = f"the tool keeps its own in {RegSet(lost[body.code.kinds[at]])}"

@@ -261,7 +261,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("if lost := outcome.far & (active | inactive):", "if lost := outcome.far & active:"),
         ("if lost := outcome.changed & (active | homes):", "if lost := outcome.changed & active:"),
         ("if lost := homes & active:", "if False:"),
-        ("if (regs := inst.writes.bits & kept & owned)", "if (regs := 0)"),
+        ("if (regs := inst.writes.bits & homes & owned)", "if (regs := 0)"),
         ("if not duty.ends and not outcome.exec_back:", "if False:"),
         ("if (outcome.near or outcome.far) and not duty.plain:", "if False:"),
         ("if any(ran != sorted(self.calls[k].wanted(each)) for each in some):", "if False:"),

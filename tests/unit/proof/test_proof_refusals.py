@@ -96,6 +96,17 @@ def test_what_the_tool_keeps_for_itself_is_not_the_applications(monkeypatch, fir
         Patch("reduce", "instr_count")
 
 
+def test_what_the_tool_keeps_stays_there_through_calls():
+    made = Patch("device_call", "instr_count").made
+    claim = made.patched.claim
+    assert len(claim.functions) > 2
+    for number, function in enumerate(claim.functions):
+        moved = replace(function, homes=tuple(sgpr(40 + 2 * k, home.dwords) for k, home in enumerate(function.homes)))
+        functions = (*claim.functions[:number], moved, *claim.functions[number + 1 :])
+        with pytest.raises(CheckFailed, match="elsewhere than in the functions that it calls"):
+            prove(made.obj.data, made.data, replace(claim, functions=functions))
+
+
 def test_a_clobbered_live_register_is_found():
     patch = Patch("nbody", "instr_count")
     source = patch.sources[0]
