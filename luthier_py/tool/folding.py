@@ -1,8 +1,8 @@
 """Which constants of a hook's calls are compiled into its code, and which are written into finished code.
 
 In: all calls that a tool recorded. Out: the same calls, with the parameters whose constants are fields. Invariant:
-what becomes a field has a number of 32 bits, or of 64 where a literal has 32, so that each half is a literal of its
-own; and all calls of a hook agree on which ones these are.
+what becomes a field is a number of no more than 64 bits, each half of which is a literal of its own; and all calls of a
+hook agree on which ones these are.
 
 Folding makes code smaller and faster, but each set of constants is compiled for itself. So, unless the author says it,
 parameters are folded as long as few sets come of it, those with the fewest different constants first.
@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from luthier_py.isa import Target
 from luthier_py.tool.edits import Insertion
 from luthier_py.tool.hook import Hook
 from luthier_py.tool.types import BOOL, Scalar
@@ -21,14 +20,13 @@ from luthier_py.tool.types import BOOL, Scalar
 MOST_SETS = 8  # of constants that a hook is compiled for
 
 
-def with_fields(insertions: Iterable[Insertion], target: Target) -> tuple[Insertion, ...]:
+def with_fields(insertions: Iterable[Insertion]) -> tuple[Insertion, ...]:
     """``insertions``, in their order."""
     found = tuple(insertions)
     calls: dict[Hook, list[Insertion]] = defaultdict(list)
     for insertion in found:
         calls[insertion.hook].append(insertion)
-    bits = 32 if target.literals64 else 64
-    fields = {hook: _fields(hook, each, bits) for hook, each in calls.items()}
+    fields = {hook: _fields(hook, each) for hook, each in calls.items()}
     return tuple(_with(insertion, fields[insertion.hook]) for insertion in found)
 
 
@@ -40,10 +38,10 @@ def _with(insertion: Insertion, fields: frozenset[int]) -> Insertion:
     return Insertion(i.places, i.hook, i.args, i.into, i.order, i.turn, own)
 
 
-def _fields(hook: Hook, calls: list[Insertion], bits: int) -> frozenset[int]:
+def _fields(hook: Hook, calls: list[Insertion]) -> frozenset[int]:
     numbers = frozenset(
         position for position, parameter in enumerate(hook.signature.parameters)
-        if isinstance(parameter.type, Scalar) and parameter.type != BOOL and parameter.type.bits <= bits
+        if isinstance(parameter.type, Scalar) and parameter.type != BOOL
     )
     if hook.folded is not None:
         return numbers - hook.folded

@@ -263,7 +263,7 @@ class Mutator:
         used = [value for i in self._insertions for value in (*i.args, *i.into)]
         globals_used = [v.variable if isinstance(v, Element) else v for v in used if isinstance(v, (Element, Variable))]
         return Edits(
-            with_fields(self._insertions, self.program.obj.target),
+            with_fields(self._insertions),
             _once([*variables, *globals_used]),
             _once([*wave_variables, *(v for v in used if isinstance(v, WaveVariable))]),
             tuple(self._refused.values()),
