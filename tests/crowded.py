@@ -9,7 +9,7 @@ from emulated import code_object
 
 from luthier_py import Mutator, Tool, Variable, hook, ptr, u64
 from luthier_py.intrinsics import atomic_add, lane_id
-from luthier_py.isa import sgpr
+from luthier_py.isa import vgpr
 
 FULL, EASY = "full", "_Z4easyv"
 
@@ -31,8 +31,8 @@ class EveryWave(Tool):
 
 
 def full_and_easy() -> bytes:
-    """The full one uses all SGPRs at its marker."""
-    writes = [("s_mov_b32", sgpr(i), 1) for i in range(102)]
-    reads = [("s_add_u32", sgpr(0), sgpr(0), sgpr(i)) for i in range(102)]
+    """The full one uses all VGPRs at its marker."""
+    writes = [("v_mov_b32", vgpr(i), 1) for i in range(256)]
+    reads = [("v_add_u32", vgpr(0), vgpr(0), vgpr(i)) for i in range(256)]
     marker, end = ("s_nop", 7), ("s_endpgm",)
-    return code_object({FULL: [*writes, marker, *reads, end], EASY: [marker, end]}, (FULL, EASY), sgprs=102)
+    return code_object({FULL: [*writes, marker, *reads, end], EASY: [marker, end]}, (FULL, EASY), vgprs=256)

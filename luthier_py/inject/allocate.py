@@ -19,23 +19,28 @@ from luthier_py.isa import Inst, OperandKind, Reg, RegFile, RegSet
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Registers that may be taken where they are free, and at what price."""
+    """Registers that may be taken where they are free, and at what price; ``borrows``: also scalar registers that are
+    not free, whose values are kept in lanes of a vector register meanwhile."""
 
     name: str
     registers: RegSet
+    borrows: bool = False
 
 
 @dataclass(slots=True)
 class Pool:
     """Free registers at one place, in order of preference. ``take`` uses them up (mutates). ``why`` says what the
     registers of a file hold that are not free. ``asked``, which pools may share: by file, the registers whose being
-    free made the answers what they are."""
+    free made the answers what they are. ``busy``: registers that may be taken where none is free, and are ``borrowed``
+    then."""
 
     free: RegSet
     where: Callable[[], Location]
     why: Callable[[RegFile], str] = lambda file: ""
     taken: RegSet = field(default_factory=RegSet)
     asked: list[int] = field(default_factory=lambda: [0] * len(RegFile))
+    busy: RegSet = field(default_factory=RegSet)
+    borrowed: RegSet = field(default_factory=RegSet)
 
     def is_free(self, reg: Reg) -> bool:
         self.asked[reg.file] |= (1 << reg.dwords) - 1 << reg.index
@@ -44,21 +49,32 @@ class Pool:
     def take(self, file: RegFile, dwords: int = 1, align: int = 0, phase: int = 0) -> Reg:
         """The lowest free run of ``dwords`` registers; it starts ``phase`` above a multiple of ``align``."""
         align = align or tuple_alignment(file, dwords)
-        runs = mask = self.free.mask(file) & ~self.taken.mask(file)
-        for offset in range(1, dwords):
-            runs &= mask >> offset
-        while runs:
-            index = (runs & -runs).bit_length() - 1
-            if index % align == phase:
-                self.asked[file] |= (1 << index + dwords) - 1
-                return self.claim(Reg(file, index, dwords))
-            runs &= runs - 1
+        for among in (self.free, self.free | self.busy):
+            found = _lowest((among - self.taken).mask(file), dwords, align, phase)
+            if found is not None:
+                reg = self.claim(Reg(file, found, dwords))
+                self.asked[file] |= (1 << found + dwords) - 1
+                self.borrowed |= RegSet.of(reg) & self.busy
+                return reg
         message = f"no {dwords} consecutive free {file.name}s for an inserted call{self.why(file)}"
         raise OutOfRegisters(f"{message}; use less in it, or choose another place", self.where())
 
     def claim(self, reg: Reg) -> Reg:
         self.taken |= RegSet.of(reg)
         return reg
+
+
+def _lowest(mask: int, dwords: int, align: int, phase: int) -> int | None:
+    """Where the lowest run of ``dwords`` ones is that starts ``phase`` above a multiple of ``align``."""
+    runs = mask
+    for offset in range(1, dwords):
+        runs &= mask >> offset
+    while runs:
+        index = (runs & -runs).bit_length() - 1
+        if index % align == phase:
+            return index
+        runs &= runs - 1
+    return None
 
 
 def tuple_alignment(file: RegFile, dwords: int) -> int:

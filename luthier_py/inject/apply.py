@@ -22,7 +22,7 @@ from luthier_py.inject.claimed import claimed_function, claimed_payload
 from luthier_py.inject.clauses import dissolve
 from luthier_py.inject.clone import cloned
 from luthier_py.inject.fragment import Fragment, general_registers, prepare
-from luthier_py.inject.items import Clone
+from luthier_py.inject.items import Clone, Home
 from luthier_py.inject.layout import lay_out, source_map
 from luthier_py.inject.lookup import look_up
 from luthier_py.inject.model import ClonedKernel, Patched, SourceMap
@@ -35,7 +35,7 @@ from luthier_py.inject.seams import settle_seams
 from luthier_py.inject.sites import Sites
 from luthier_py.inject.weave import weave
 from luthier_py.ir import Function, Kernel, Program
-from luthier_py.isa import Reg, RegSet
+from luthier_py.isa import RegSet
 from luthier_py.jit import Payload, PayloadKey
 from luthier_py.proof.claim import Claim
 from luthier_py.tool import Edits, Insertion, Place, Refusal, WaveVariable
@@ -100,8 +100,11 @@ def _component(
     used = {v for i in insertions for v in (*i.runtime_args, *i.into) if isinstance(v, WaveVariable)}
     homes = resources.wave_homes(program, facts, component, used)
     plain_floats = computes_plainly((k.record.descriptor for k in component.kernels), component.functions)
-    general = general_registers(program.isa) - RegSet.of(*homes.values())
-    policies = Policy("at no cost", resources.at_no_cost(program, component)), Policy("for fewer waves", general)
+    general = general_registers(program.isa) - resources.kept_for(homes.values())
+    policies = tuple(
+        Policy(name + kept, registers, borrows)
+        for name, registers in (("at no cost", resources.at_no_cost(program, component)), ("for fewer waves", general))
+        for kept, borrows in (("", False), (", with scalars kept in lanes", True)))
     sites = Sites(program, facts, general, plain_floats, policies)
     calls = Calls(program.isa, sites, homes, fragments)
     for insertion in insertions:
@@ -134,7 +137,7 @@ def _component(
 
 
 def _passed(
-    program: Program, functions: Sequence[Function], names: Mapping[int, str], homes: Sequence[Reg], calls: Calls,
+    program: Program, functions: Sequence[Function], names: Mapping[int, str], homes: Sequence[Home], calls: Calls,
     seen: Seen,
 ) -> list[Clone]:
     """The clones of ``functions``, ready for being laid out: one pass after the other."""

@@ -20,9 +20,9 @@ from luthier_py.analysis import PLAIN_MODE, depends_on_mode
 from luthier_py.errors import EditConflict
 from luthier_py.inject.allocate import Pin, Placement, Policy, Pool
 from luthier_py.inject.fragment import Fragment, instructions, is_general, settle, with_literal
-from luthier_py.inject.items import Cause, Edit, Item, Label, Referent, Run, Single, address_of, part
+from luthier_py.inject.items import Cause, Edit, Home, Item, Label, Referent, Run, Single, address_of, part
 from luthier_py.inject.sites import Site
-from luthier_py.isa import EXEC, M0, SCC, VCC, Inst, InstructionSet, Reg, RegFile, RegSet, glue, sgpr
+from luthier_py.isa import EXEC, M0, SCC, VCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, glue, sgpr
 from luthier_py.jit import Slot
 from luthier_py.tool import Element, Insertion, Lanes, Place, Variable, WaveVariable
 
@@ -37,7 +37,7 @@ class Caller:
     fragment: Fragment
     insertion: Insertion
     site: Site
-    homes: Mapping[WaveVariable, Reg]
+    homes: Mapping[WaveVariable, Home]
     pool: Pool
     edit: Edit
     items: list[Item] = field(default_factory=list)
@@ -66,6 +66,17 @@ class Caller:
         if _SCC in self.saved:
             self.emit(glue.set_flag(self.isa, self.saved[_SCC]))
 
+    def give_back(self, start: int) -> None:
+        """What was borrowed is kept in lanes from item ``start`` on."""
+        borrowed = list(self.pool.borrowed)
+        if borrowed:
+            resting = self.pool.free & self.site.resting()
+            keep = Pool(resting, self.pool.where, self.pool.why, self.pool.taken).take(RegFile.VGPR)
+            saves = [Single(glue.to_lane(self.isa, keep, k, reg), edit=self.edit) for k, reg in enumerate(borrowed)]
+            self.items[start:start] = saves
+            for k, reg in enumerate(borrowed):
+                self.emit(glue.from_lane(self.isa, reg, keep, k))
+
     def set_exec(self, placement: Placement) -> None:
         """Make the hook's lanes active; the old EXEC stays in an argument that holds it, if there is one."""
         holders = (placement(slot.reg) for slot, value in self.arguments
@@ -93,7 +104,7 @@ class Caller:
     def arguments(self) -> Iterator[tuple[Slot, object]]:
         return zip(self.fragment.payload.params, self.insertion.runtime_args, strict=True)
 
-    def home(self, value: object) -> Reg | None:
+    def home(self, value: object) -> Home | None:
         if isinstance(value, WaveVariable):
             return self.homes[value]
         return value if isinstance(value, Reg) else None
@@ -105,11 +116,13 @@ class Caller:
         steady = self.insertion.hook.lanes is Lanes.ACTIVE and not writes.overlaps(RegSet.of(_EXEC))
         for slot, value in self.arguments:
             home = self.home(value)
-            if home is not None and home.file is slot.reg.file and (is_general(home) or (home == _EXEC and steady)):
+            if not isinstance(home, Reg) or home.file is not slot.reg.file:
+                continue
+            if is_general(home) or (home == _EXEC and steady):
                 yield Pin(slot.reg, home, writable=value in targets)
         for slot, value in zip(self.fragment.payload.results, self.insertion.into, strict=True):
             home = self.home(value)
-            if home is not None and home.file is slot.reg.file and is_general(home):
+            if isinstance(home, Reg) and home.file is slot.reg.file and is_general(home):
                 yield Pin(slot.reg, home, writable=True)
 
     def set_arguments(self, placement: Placement) -> None:
@@ -120,15 +133,32 @@ class Caller:
             if isinstance(value, (Variable, Element)):
                 variables.append((reg, value))
             elif home is not None and home != reg:
-                self.move(reg, self.saved.get(home, home))
+                self.move(reg, self.saved.get(home, home) if isinstance(home, Reg) else home)
         self.addresses(variables)
 
-    def move(self, to: Reg, source: Reg) -> None:
+    def move(self, to: Home, source: Home) -> None:
         """``to`` := ``source``; scalars broadcast into vector registers."""
+        if isinstance(to, LaneOf):
+            assert isinstance(source, Reg)
+            return self.to_lanes(to, source)
+        if isinstance(source, LaneOf):
+            if to.file is RegFile.SGPR:
+                return self.from_lanes(to, source)
+            scalar = self.pool.take(RegFile.SGPR, to.dwords)
+            self.from_lanes(scalar, source)
+            source = scalar
         step = 2 if to.file is RegFile.SGPR else 1
         for offset in range(0, to.dwords, step):
             width = min(step, to.dwords - offset)
             self.copy(part(to, offset, width), part(source, offset, width))
+
+    def to_lanes(self, to: LaneOf, source: Reg) -> None:
+        for k in range(to.dwords):
+            self.emit(glue.to_lane(self.isa, to.reg, to.first + k, part(source, k)))
+
+    def from_lanes(self, to: Reg, source: LaneOf) -> None:
+        for k in range(source.dwords):
+            self.emit(glue.from_lane(self.isa, part(to, k), source.reg, source.first + k))
 
     def addresses(self, wanted: list[tuple[Reg, Variable | Element]]) -> None:
         """Addresses of tool variables, relative to here; the last of the registers holds the PC until then."""
@@ -169,9 +199,11 @@ class Caller:
 
     def set_results(self, placement: Placement) -> None:
         """Results go to their homes, none of which is overwritten while it holds another result."""
-        left = {home: placement(slot.reg)
-                for slot, value in zip(self.fragment.payload.results, self.insertion.into, strict=True)
-                if (home := self.home(value)) is not None and placement(slot.reg) != home}
+        left: dict[Home, Reg] = {
+            home: placement(slot.reg)
+            for slot, value in zip(self.fragment.payload.results, self.insertion.into, strict=True)
+            if (home := self.home(value)) is not None and placement(slot.reg) != home
+        }
         while left:
             ready = [to for to in left if not any(_overlap(to, source) for t, source in left.items() if t != to)]
             if ready:
@@ -228,17 +260,17 @@ def edit_of(insertion: Insertion, site: Site, number: int) -> Edit:
 
 def call(
     isa: InstructionSet, insertion: Insertion, fragment: Fragment, site: Site, policy: Policy,
-    homes: Mapping[WaveVariable, Reg], edit: Edit,
+    homes: Mapping[WaveVariable, Home], edit: Edit,
 ) -> Pattern:
     """The items of one insertion at ``site``, by a policy for registers; raises OutOfRegisters, EditConflict."""
     own_exec = insertion.hook.lanes is not Lanes.ACTIVE
     pool = site.pool(policy)
     caller = Caller(isa, fragment, insertion, site, homes, pool, edit)
-    named = RegSet.of(*(r for v in (*insertion.runtime_args, *insertion.into) if (r := caller.home(v)) is not None))
+    named = RegSet.of(*(r for v in (*insertion.runtime_args, *insertion.into) if isinstance(r := caller.home(v), Reg)))
     if own_exec and any(isinstance(to, Reg) and to.file is not RegFile.SGPR for to in insertion.into):
         message = f"hook {insertion.hook.name} runs with its own EXEC and cannot change vector registers"
         raise EditConflict(message, site.where())
-    pool.free -= named
+    pool.free, pool.busy = pool.free - named, pool.busy - named
     for wait in site.wait:
         caller.emit(wait)
     placement, caller.pool = settle(isa, fragment, list(caller.pins()), caller.pool)
@@ -255,11 +287,12 @@ def call(
     caller.set_results(placement)
     caller.items += [end] if skips else []
     caller.restore()
+    caller.give_back(len(site.wait))
     if caller.items and isinstance(caller.items[-1], Label):
         caller.emit(glue.nothing(isa))
     asked = RegSet.by_file(*pool.asked) - named
     return Pattern(caller.items, caller.insts, asked, pool.free & asked)
 
 
-def _overlap(a: Reg, b: Reg) -> bool:
-    return RegSet.of(a).overlaps(RegSet.of(b))
+def _overlap(a: Home, b: Reg) -> bool:
+    return isinstance(a, Reg) and RegSet.of(a).overlaps(RegSet.of(b))

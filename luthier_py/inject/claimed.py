@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 
-from luthier_py.inject.items import Label, Run, Single, Slice
+from luthier_py.inject.items import Home, Label, Run, Single, Slice
 from luthier_py.inject.layout import Placed
 from luthier_py.inject.placing import Calls
 from luthier_py.ir import Function
@@ -25,7 +25,7 @@ SIDES = {Place.BEFORE: Side.BEFORE, Place.AFTER: Side.AFTER}
 _EXEC = {Lanes.ACTIVE: None, Lanes.ONE: 1, Lanes.ALL: -1}
 
 
-def _value(argument: object, homes: Mapping[WaveVariable, Reg]) -> Value:
+def _value(argument: object, homes: Mapping[WaveVariable, Home]) -> Value:
     if isinstance(argument, Variable):
         return Address(argument.name)
     if isinstance(argument, Element):
@@ -36,7 +36,7 @@ def _value(argument: object, homes: Mapping[WaveVariable, Reg]) -> Value:
     return argument
 
 
-def claimed_function(source: Function, placed: Placed, calls: Calls, homes: Iterable[Reg]) -> ClonedFunction:
+def claimed_function(source: Function, placed: Placed, calls: Calls, homes: Iterable[Home]) -> ClonedFunction:
     return ClonedFunction(source.name, source.address, placed.clone.name, source.isa.wave_size,
                           tuple(_stretches(placed)),
                           tuple(_calls(placed, calls)), tuple(homes))

@@ -50,7 +50,7 @@ def settle(isa: InstructionSet, fragment: Fragment, pins: list[Pin], pool: Pool)
     """Places for the fragment's registers, none of which the hardware gets wrong; and what is left of ``pool``."""
     banned = RegSet()
     while True:
-        rest = Pool(pool.free - banned, pool.where, pool.why, asked=pool.asked)
+        rest = Pool(pool.free - banned, pool.where, pool.why, asked=pool.asked, busy=pool.busy - banned)
         kept = [pin for pin in pins if not banned.overlaps(RegSet.of(pin.home))]
         placement = place(fragment.groups, fragment.used, fragment.written, kept, rest)
         shifts = [i for i in instructions(isa, fragment, placement) if unsafe_shift_amount(isa.target, i)]

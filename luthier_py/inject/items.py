@@ -18,9 +18,12 @@ from typing import TypeAlias
 from luthier_py.inject.patch import FixupKind
 from luthier_py.ir import Instr
 from luthier_py.ir.model import Instrs
-from luthier_py.isa import Inst, InstructionSet, Reg
+from luthier_py.isa import Inst, InstructionSet, LaneOf, Reg
 from luthier_py.isa.columns import Columns
 from luthier_py.isa.glue import add, add_with_carry
+
+Home: TypeAlias = "Reg | LaneOf"
+"""Where a wave variable lives."""
 
 
 def part(reg: Reg, offset: int, dwords: int = 1) -> Reg:

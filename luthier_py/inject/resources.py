@@ -8,19 +8,19 @@ no instruction of its component, and a descriptor only grows.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from luthier_py.analysis import Facts
-from luthier_py.errors import Location, Unsupported
+from luthier_py.errors import Location, OutOfRegisters, Unsupported
 from luthier_py.inject.allocate import Pool
 from luthier_py.inject.fragment import general_registers
-from luthier_py.inject.items import Clone
+from luthier_py.inject.items import Clone, Home
 from luthier_py.inject.model import Resources
 from luthier_py.ir import Function, Kernel, Program
-from luthier_py.isa import OpFlag, Reg, RegFile, RegSet, Target
+from luthier_py.isa import LaneOf, OpFlag, Reg, RegFile, RegSet, Target
 from luthier_py.loader import KernelDescriptor
 from luthier_py.tool import WaveVariable
 
@@ -50,8 +50,8 @@ def components(program: Program, wanted: Iterable[Kernel]) -> list[Component]:
 
 def wave_homes(
     program: Program, facts: Facts, component: Component, variables: Iterable[WaveVariable]
-) -> dict[WaveVariable, Reg]:
-    """A scalar register for each wave variable that the component never touches."""
+) -> dict[WaveVariable, Home]:
+    """Scalar registers that the component never touches; where there are too few, lanes of such a vector register."""
     ordered = sorted(variables, key=lambda v: (-v.type.dwords, v.name))
     if ordered:
         _check_calls(program, component)
@@ -59,8 +59,32 @@ def wave_homes(
     for kernel in component.kernels:  # what a wave is born with and a trap handler, say, still wants
         for entry in kernel.function.entries:
             untouched -= facts.live_before(kernel.function.block(entry).instrs[0])
-    pool = Pool(untouched.scalars, lambda: Location(component.kernels[0].name))
-    return {v: pool.take(RegFile.SGPR, v.type.dwords) for v in ordered}
+    where = Location(component.kernels[0].name)
+    pool = Pool(untouched.scalars, lambda: where)
+    homes: dict[WaveVariable, Home] = {}
+    for number, variable in enumerate(ordered):
+        try:
+            homes[variable] = pool.take(RegFile.SGPR, variable.type.dwords)
+        except OutOfRegisters:
+            cheap = untouched.vectors & at_no_cost(program, component)
+            return homes | _in_lanes(program, ordered[number:], Pool(cheap if cheap.vgpr else untouched, lambda: where))
+    return homes
+
+
+def _in_lanes(program: Program, variables: Sequence[WaveVariable], pool: Pool) -> dict[WaveVariable, Home]:
+    homes: dict[WaveVariable, Home] = {}
+    first = size = program.isa.wave_size
+    for variable in variables:
+        if first + variable.type.dwords > size:
+            reg, first = pool.take(RegFile.VGPR), 0
+        homes[variable] = LaneOf(reg, first, variable.type.dwords)
+        first += variable.type.dwords
+    return homes
+
+
+def kept_for(homes: Iterable[Home]) -> RegSet:
+    """Registers that nobody else may use."""
+    return RegSet.of(*(home.reg if isinstance(home, LaneOf) else home for home in homes))
 
 
 def _check_calls(program: Program, component: Component) -> None:

@@ -49,12 +49,15 @@ class Site:
     live: RegSet                 # what the application may still read, in the lanes that the hook runs in
     pending: RegSet              # what loads on their way will still write
     free: RegSet                 # registers that the hook may destroy
+    busy: RegSet                 # registers that it may destroy if they are put back
+    resting: Callable[[], RegSet]  # what nobody needs in any lane; nothing where vector code may not stand
     wait: tuple[Inst, ...]       # what makes pending registers ready that are used
     plain_floats: bool           # the application computes as the hook expects it
 
     def pool(self, policy: Policy) -> Pool:
         """What a call may destroy here."""
-        return Pool(self.free & policy.registers, self.where, lambda file: self.taken(policy, file))
+        return Pool(self.free & policy.registers, self.where, lambda file: self.taken(policy, file),
+                    busy=self.busy if policy.borrows else RegSet())
 
     def taken(self, policy: Policy, file: RegFile) -> str:
         """What the registers of a file hold here."""
@@ -126,8 +129,14 @@ class Sites:
         instr, place = point
         pending = self.facts.pending_before(instr) if place is Place.BEFORE else self.facts.pending_after(instr)
         loading, wait = pending.registers, wait_for(self.program.isa, pending, needs.ready)
-        return Site(instr, place, lambda: self.where(instr), live, loading, needs.general - (live | loading), wait,
-                    self.plain_floats)
+        return Site(instr, place, lambda: self.where(instr), live, loading, needs.general - (live | loading),
+                    (needs.general & live).scalars - loading, lambda: self.resting(point), wait, self.plain_floats)
+
+    def resting(self, point: Point) -> RegSet:
+        instr, place = point
+        if self.facts.obstacle(instr, after=place is Place.AFTER):
+            return RegSet()
+        return self.general - self.live(instr, place, Lanes.ALL)
 
     def before_call(self, instr: Instr) -> Pool:
         """What the code that looks up an indirect call's target may use."""

@@ -23,6 +23,7 @@ from luthier_py.isa.registers import (
     TTMP0,
     VCC,
     XNACK_MASK,
+    LaneOf,
     Reg,
     RegFile,
     RegSet,
@@ -35,7 +36,7 @@ from luthier_py.isa.target_id import Setting, TargetId, parse_target_id
 
 __all__ = [
     "EXEC", "FLAT_SCRATCH", "M0", "MAX_WORKITEMS", "MODE", "NO_REGS", "SCC", "TTMP0", "VCC", "XNACK_MASK", "Access",
-    "Counter", "Effects", "Inst", "InstructionSet", "OpFlag", "OpInfo", "Operand", "OperandInfo", "OperandKind", "Reg",
-    "RegFile", "RegSet", "Setting", "Space", "Target", "TargetId", "agpr", "emulated_target", "instruction_set",
-    "parse_target_id", "sgpr", "target", "target_of_mach", "targets", "vgpr",
+    "Counter", "Effects", "Inst", "InstructionSet", "LaneOf", "OpFlag", "OpInfo", "Operand", "OperandInfo",
+    "OperandKind", "Reg", "RegFile", "RegSet", "Setting", "Space", "Target", "TargetId", "agpr", "emulated_target",
+    "instruction_set", "parse_target_id", "sgpr", "target", "target_of_mach", "targets", "vgpr",
 ]

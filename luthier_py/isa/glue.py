@@ -35,6 +35,16 @@ def copy(isa: InstructionSet, to: Reg, source: Reg | int) -> Inst:
     return _made(isa, "v_accvgpr_write_b32" if to.file is RegFile.AGPR else "v_mov_b32", to, source)
 
 
+def to_lane(isa: InstructionSet, to: Reg, lane: int, source: Reg | int) -> Inst:
+    """One lane of a vector register := a scalar, whatever EXEC is."""
+    return _made(isa, "v_writelane_b32", to, source, lane)
+
+
+def from_lane(isa: InstructionSet, to: Reg, source: Reg, lane: int) -> Inst:
+    """A scalar := one lane of a vector register, whatever EXEC is."""
+    return _made(isa, "v_readlane_b32", to, source, lane)
+
+
 def set_flag(isa: InstructionSet, reg: Reg, number: int = 0) -> Inst:
     """SCC := whether ``reg`` is not ``number``."""
     return _made(isa, "s_cmp_lg_u32", reg, number)

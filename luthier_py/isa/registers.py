@@ -75,6 +75,20 @@ class Reg:
         return f"{prefix}[{self.index}:{self.index + self.dwords - 1}]"
 
 
+@dataclass(frozen=True, slots=True)
+class LaneOf:
+    """``dwords`` lanes of the vector register ``reg``, from lane ``first`` on: each holds a dword of a scalar."""
+
+    reg: Reg
+    first: int
+    dwords: int = 1
+
+    def __str__(self) -> str:
+        if self.dwords == 1:
+            return f"{self.reg} lane {self.first}"
+        return f"{self.reg} lanes {self.first}:{self.first + self.dwords - 1}"
+
+
 def sgpr(index: int, dwords: int = 1) -> Reg:
     """Scalar registers from ``index`` on; ``sgpr(4, 2)`` is s[4:5], ``sgpr(EXEC, 2)`` is exec."""
     return Reg(RegFile.SGPR, index, dwords)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from luthier_py.isa import Reg
+from luthier_py.isa import LaneOf, Reg
 
 
 class Side(Enum):
@@ -45,7 +45,7 @@ class Address:
     offset: int = 0
 
 
-Value: TypeAlias = "Reg | Address"
+Value: TypeAlias = "Reg | LaneOf | Address"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Call:
     """Address of the original's instruction that it stands at."""
     side: Side
     arguments: tuple[Value, ...]
-    into: tuple[Reg, ...]
+    into: tuple[Reg | LaneOf, ...]
     exec: int | None
     """What EXEC is in the payload; None for what the application has there."""
     constants: tuple[int, ...] = ()
@@ -91,7 +91,8 @@ class Call:
 class ClonedFunction:
     """A function of the original, by its address, and the symbol of its clone. ``stretches`` ascend.
 
-    ``homes`` are scalar registers that its component leaves to the tool from kernel entry to kernel exit."""
+    ``homes`` are scalar registers, and lanes of vector registers, that its component leaves to the tool from kernel
+    entry to kernel exit."""
 
     name: str
     original: int
@@ -99,7 +100,7 @@ class ClonedFunction:
     wave_size: int
     stretches: tuple[Stretch, ...]
     calls: tuple[Call, ...]
-    homes: tuple[Reg, ...]
+    homes: tuple[Reg | LaneOf, ...]
 
 
 @dataclass(frozen=True, slots=True)

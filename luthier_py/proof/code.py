@@ -14,18 +14,37 @@ from functools import cached_property
 import numpy as np
 
 from luthier_py.errors import CheckFailed, Location
-from luthier_py.isa import Inst, InstructionSet, OpFlag, Reg, RegFile
+from luthier_py.isa import Inst, InstructionSet, LaneOf, OpFlag, Reg, RegFile, RegSet
 from luthier_py.isa.columns import read_columns
 from luthier_py.isa.registers import AGPR_SHIFT, VGPR_SHIFT
 from luthier_py.isa.scan import Array
 
 SCALARS = (1 << VGPR_SHIFT) - 1
+LANES, MOST_LANES = 4096, 64
 _SHIFTS = {RegFile.SGPR: 0, RegFile.VGPR: VGPR_SHIFT, RegFile.AGPR: AGPR_SHIFT}
 
 
-def number(reg: Reg) -> int:
-    """Of its first dword."""
+def number(reg: Reg | LaneOf) -> int:
+    """Of its first dword. Lanes that hold scalars have numbers of their own, behind those of all registers."""
+    if isinstance(reg, LaneOf):
+        return lane_number(number(reg.reg), reg.first)
     return _SHIFTS[reg.file] + reg.index
+
+
+def lane_number(register: int, lane: int) -> int:
+    return LANES + register * MOST_LANES + lane
+
+
+def vector_of(number: int) -> int:
+    """The register of a lane with a number of its own."""
+    return (number - LANES) // MOST_LANES
+
+
+def shown(bits: int) -> str:
+    """Registers and lanes, for messages."""
+    lanes = (each for each in ones(bits) if each >= LANES)
+    texts = [f"{RegSet(1 << vector_of(lane))} lane {(lane - LANES) % MOST_LANES}" for lane in lanes]
+    return " ".join([*map(str, RegSet(bits & (1 << LANES) - 1).ranges()), *texts])
 
 
 def ones(bits: int) -> list[int]:

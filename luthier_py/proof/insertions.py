@@ -14,11 +14,11 @@ from operator import or_
 from typing import NamedTuple
 
 from luthier_py.errors import CheckFailed, Location
-from luthier_py.isa import MODE, Inst, OpFlag, Reg, RegSet
+from luthier_py.isa import MODE, Inst, LaneOf, OpFlag, Reg, RegSet
 from luthier_py.proof.addresses import Goes
 from luthier_py.proof.application import CallsAt, Clone, Departure, departures
 from luthier_py.proof.claim import Side
-from luthier_py.proof.code import within
+from luthier_py.proof.code import number, shown, within
 from luthier_py.proof.gaps import Gaps
 from luthier_py.proof.graph import Body, Graph
 from luthier_py.proof.liveness import Live, Liveness
@@ -63,7 +63,7 @@ class Insertions:
         """What was inserted in each clone, with its address."""
         self.check_homes()
         done = [self.executed(k) for k in range(len(self.clones))]
-        needed = reduce(or_, self.homes)
+        needed = reduce(or_, self.kept)
         for body, each in zip(self.graph.bodies, done, strict=True):
             for _, to, outcome in each:
                 inst = body.code.inst(to)  # behind the end of the wave nobody reads
@@ -75,13 +75,21 @@ class Insertions:
         for k, each in enumerate(done):
             duties = self.duties(k, live, modes, {d.to for d in each})
             for start, to, outcome in each:
-                settle(self.runners[k], outcome, duties[to], self.homes[k], start)
+                settle(self.runners[k], outcome, duties[to], self.kept[k], start)
         return [[(d.start + at, inst) for d in each for at, inst in d.outcome.ran] for each in done]
 
     @cached_property
     def homes(self) -> list[int]:
-        """Registers that the tool keeps in each function; elsewhere they are the application's."""
-        return [RegSet.of(*clone.function.homes).bits for clone in self.clones]
+        """Registers and lanes that hold what the tool keeps in each function; elsewhere they are the application's."""
+        return [sum({1 << number(home) + k for home in clone.function.homes for k in range(home.dwords)})
+                for clone in self.clones]
+
+    @cached_property
+    def kept(self) -> list[int]:
+        """The same, with the registers that the lanes are of."""
+        vectors = [RegSet.of(*(home.reg for home in clone.function.homes if isinstance(home, LaneOf))).bits
+                   for clone in self.clones]
+        return [homes | regs for homes, regs in zip(self.homes, vectors, strict=True)]
 
     def check_homes(self) -> None:
         """The application writes none of the registers that the tool keeps in it, and they are the same where control
@@ -91,9 +99,9 @@ class Insertions:
                 if self.homes[node.function] != self.homes[self.graph.nodes[to].function]:
                     raise CheckFailed("the tool keeps its own elsewhere than in the functions that it calls",
                                       Location(self.graph.bodies[node.function].name))
-        for body, owned, homes in zip(self.graph.bodies, self.owned, self.homes, strict=True):
+        for body, owned, kept in zip(self.graph.bodies, self.owned, self.kept, strict=True):
             lost = {kind: regs for kind, inst in enumerate(body.code.insts)
-                    if (regs := inst.writes.bits & homes & owned)}
+                    if (regs := inst.writes.bits & kept & owned)}
             if lost:
                 at = next(at for at, kind in enumerate(body.code.kinds) if kind in lost)
                 what = f"the tool keeps its own in {RegSet(lost[body.code.kinds[at]])}"
@@ -183,7 +191,7 @@ def _standing(body: Body, at: int, side: Side) -> list[int]:
     return [body.blocks[to].start for to in (following[:1] if side is Side.TAKEN else following)]
 
 
-def settle(runner: Runner, outcome: Outcome, duty: Duty, homes: int, start: int) -> None:
+def settle(runner: Runner, outcome: Outcome, duty: Duty, kept: int, start: int) -> None:
     """The application finds what it may look for."""
     to = start + outcome.to
     if not duty.ends and not outcome.exec_back:
@@ -193,10 +201,10 @@ def settle(runner: Runner, outcome: Outcome, duty: Duty, homes: int, start: int)
     if (outcome.near or outcome.far) and not duty.plain:
         raise runner.fail("vector instructions stand where the application has them mean something else", to)
     active, inactive = duty.live
-    if lost := homes & active:
+    if lost := kept & (active | inactive):
         raise runner.fail(f"the tool keeps its own in {RegSet(lost)}, which the application may still read", to)
-    if lost := outcome.changed & (active | homes):
-        raise runner.fail(f"{RegSet(lost & -lost)} is live and not restored", to)
+    if lost := outcome.changed & (active | kept):
+        raise runner.fail(f"{shown(lost & -lost)} is live and not restored", to)
     if lost := outcome.far & (active | inactive):
         raise runner.fail(f"{RegSet(lost)} is still needed and overwritten", to)
     if outcome.owed:

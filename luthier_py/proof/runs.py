@@ -16,20 +16,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from luthier_py.errors import CheckFailed, Location
-from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, OpFlag, Reg, RegSet
+from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet
 from luthier_py.isa.quiet import computes
 from luthier_py.isa.registers import VGPR_SHIFT
 from luthier_py.isa.semantics import meaning
-from luthier_py.isa.semantics.control import Action, Branch
+from luthier_py.isa.semantics.control import Action, Branch, CrossLane
 from luthier_py.isa.vector_modes import float_field
 from luthier_py.proof.claim import Address, Call, Payload
-from luthier_py.proof.code import SCALARS, number, ones
+from luthier_py.proof.code import LANES, SCALARS, lane_number, number, ones, vector_of
 from luthier_py.proof.lanes import ON, State, next_states
 from luthier_py.proof.masks import MASKS, Change, change
 from luthier_py.proof.meanings import UNKNOWN, Term, held, results, spread
 from luthier_py.proof.payloads import BOTH, START, Summary, found_at
 from luthier_py.proof.pending import Pending, issued, joined, owed
 
+IN_LANES: Term = ("lanes",)  # of a vector register that is what it was but for lanes which have terms of their own
 MOST_STATES = 64
 LONGEST = 1 << 16  # instructions of one run
 _VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS
@@ -81,7 +82,21 @@ class Now:
         return replace(self, terms=dict(self.terms), wanted=dict(self.wanted))
 
     def get(self, register: int) -> Term:
-        return self.terms.get(register, ("reg", register))
+        found = self.terms.get(register)
+        if found is None and register >= LANES and self.terms.get(vector_of(register), IN_LANES) != IN_LANES:
+            return UNKNOWN
+        return ("reg", register) if found is None else found
+
+    def put_into_lane(self, lane: int, term: Term) -> None:
+        register = vector_of(lane)
+        if self.get(register) == ("reg", register):
+            self.terms[register] = IN_LANES
+        self.terms[lane] = term
+
+    def overwritten(self, registers: int) -> None:
+        """Nothing is known of single lanes of ``registers`` any more."""
+        for lane in [each for each in self.terms if each >= LANES and registers >> vector_of(each) & 1]:
+            del self.terms[lane]
 
     def due(self, register: int) -> Term:
         return self.wanted.get(register, ("reg", register))
@@ -136,7 +151,7 @@ class Runner:
             raise self.fail("inserted code goes to several places of the application", min(arrived, default=start))
         (to, now), = arrived.items()
         changed = sum(1 << register for register in now.terms.keys() | now.wanted.keys()
-                      if register not in (EXEC, EXEC + 1) and now.get(register) != now.due(register))
+                      if register not in (EXEC, EXEC + 1) and now.get(register) not in (now.due(register), IN_LANES))
         ran = tuple((pc - start, inst) for pc, inst in self.insts.items())
         return Outcome(to - start, now.calls, changed, now.near, now.far, now.touched,
                        owed(now.pending) & ~owed(pending), now.as_at_start, now.timed, ran)
@@ -174,12 +189,22 @@ class Runner:
             now.pending, now.timed = pending, True
         if not writes:
             return
+        if meaning(inst.op) is CrossLane.WRITE and (lane := self.lane(inst, "vdst")) is not None:
+            return now.put_into_lane(lane, held(inst["src0"], 32, now.get))
+        now.overwritten(writes & ~SCALARS)
         made = self.made(inst, pc, now)
         for register in ones(writes):
             now.terms[register] = made.get(register, UNKNOWN)
         each = change(self.isa, inst)
         if each is not None:
             now.lanes = _after(each, now.lanes)
+
+    def lane(self, inst: Inst, name: str) -> int | None:
+        """The number of the lane of a vector operand that v_readlane and v_writelane mean."""
+        which, reg = held(inst["src1"], 32, lambda register: UNKNOWN), inst[name].reg
+        if reg is None or not isinstance(which, int):
+            return None
+        return lane_number(number(reg), which % self.isa.wave_size)
 
     def note_touched(self, inst: Inst, writes: int, now: Now, pc: int) -> None:
         """Which lanes of vector registers are written; nothing may be touched that a load still owes."""
@@ -205,6 +230,8 @@ class Runner:
         target = next((o.reg for o in inst.operands if o.name in ("sdst", "vdst")), None)
         if target is None and not inst.writes.sgpr >> SCC & 1:
             return found
+        if row is CrossLane.READ and (lane := self.lane(inst, "src0")) is not None and target is not None:
+            return {number(target): now.get(lane)}
         vector = target is not None and number(target) >= VGPR_SHIFT
         if vector and (not now.as_at_start or inst.partial_writes or inst.op.may_mask_lanes):
             return found
@@ -286,7 +313,7 @@ class Runner:
             if at is None:
                 return UNKNOWN
             return (("lo", at + value.offset & 0xFFFFFFFF), ("hi", at + value.offset))[half]
-        assert isinstance(value, Reg)
+        assert isinstance(value, (Reg, LaneOf))
         term = now.due(number(value) + half)
         return ("flag", term) if number(value) == SCC and not isinstance(term, int) else term
 
@@ -298,6 +325,7 @@ class Runner:
             now.near, now.far = now.near | vectors & ~far, now.far | far
         else:
             now.far |= vectors
+        now.overwritten(vectors)
         for register in ones(writes):
             if not (register in (EXEC, EXEC + 1) and call.exec is None):
                 now.terms[register] = UNKNOWN
@@ -332,13 +360,15 @@ def _met(a: Now, b: Now, pc: int) -> Now:
             calls = (*a.calls, *b.calls, -1)
     names: dict[tuple[Term, Term], Term] = {}
 
-    def both(x: Term, y: Term) -> Term:
+    def both(register: int, x: Term, y: Term) -> Term:
         if x == y:
             return x
+        if {x, y} == {("reg", register), IN_LANES}:
+            return IN_LANES
         return UNKNOWN if UNKNOWN in (x, y) else names.setdefault((x, y), ("met", pc, x, y))
 
-    terms = {reg: both(a.get(reg), b.get(reg)) for reg in a.terms.keys() | b.terms.keys()}
-    wanted = {reg: both(a.due(reg), b.due(reg)) for reg in a.wanted.keys() | b.wanted.keys()}
+    terms = {reg: both(reg, a.get(reg), b.get(reg)) for reg in a.terms.keys() | b.terms.keys()}
+    wanted = {reg: both(reg, a.due(reg), b.due(reg)) for reg in a.wanted.keys() | b.wanted.keys()}
     return Now(joined(a.pending, b.pending), terms, wanted, a.near | b.near, a.far | b.far, a.touched | b.touched,
                a.timed or b.timed, a.lanes | b.lanes, calls, min(a.idle_to, b.idle_to))
 

@@ -21,7 +21,8 @@ SPECIAL = (sgpr(SCC), sgpr(VCC, 2), sgpr(M0))
 
 
 def caller(live: RegSet) -> Caller:
-    site = Site(cast(Instr, None), Place.BEFORE, lambda: Location("k"), live, RegSet(), RegSet(), (), True)
+    none = RegSet()
+    site = Site(cast(Instr, None), Place.BEFORE, lambda: Location("k"), live, none, none, none, RegSet, (), True)
     pool = Pool(RegSet.of(sgpr(10, 8)), lambda: Location("k"))
     return Caller(ISA, cast(Fragment, None), cast(Insertion, None), site, {}, pool, Edit(Cause.CALL))
 

@@ -2,48 +2,20 @@
 
 from __future__ import annotations
 
-import struct
-
 import pytest
 from emulated import ISA, LANES, Bench, code_object
+from shown_kernels import END, POINTERS, WORDS, A, S, V, full, instrumented, stores, words
 
-from luthier_py import Lane, Mutator, Tool, Variable, WaveVariable, f32, hook, ptr, sgpr, u32, u64
+from luthier_py import Lane, Mutator, Variable, WaveVariable, f32, hook, ptr, u32, u64
 from luthier_py.errors import EditConflict, OutOfRegisters, Unsupported
 from luthier_py.intrinsics import atomic_add, lane_id, popcount
-from luthier_py.isa import EXEC, M0, VCC, OpFlag, agpr, vgpr
+from luthier_py.isa import EXEC, M0, VCC, OpFlag
 from luthier_py.loader import load
-from luthier_py.pipeline import instrument
-
-WORDS = 16
-S, V, A = sgpr, vgpr, agpr
-POINTERS = [("s_load_dwordx4", S(0, 4), S(4, 2), 0), ("s_waitcnt", 0)]
-END = ("s_endpgm",)
 
 
 @pytest.fixture(scope="module")
 def bench():
     return Bench(bytes(range(64)), bytes(4 * WORDS * LANES))
-
-
-def stores(*regs):
-    """Rows that show registers: the n-th one in word n of the second buffer, one word for each lane."""
-    rows = [("v_lshlrev_b32", V(30), 2, V(0))]
-    for number, reg in enumerate(regs):
-        move = "v_accvgpr_read_b32" if reg.file is agpr(0).file else "v_mov_b32"
-        rows += [(move, V(31), reg),
-                 ISA.make("global_store_dword", V(30), V(31), S(2, 2), offset=4 * LANES * number).raw]
-    return rows
-
-
-def words(ran, number):
-    return struct.unpack_from(f"<{LANES}I", ran.buffers[1], 4 * LANES * number)
-
-
-def instrumented(data, visit, **hooks):
-    """``data`` with a tool that is made of hooks and variables, and whose `instrument` is ``visit``."""
-    tool = type("Edges", (Tool,), {**hooks, "instrument": lambda self, m: visit(self, m)})()
-    names = [kernel.name for kernel in load(data).kernels if kernel.name != "vector_add"]
-    return tool, instrument(data, tool, kernels=names)
 
 
 @hook
@@ -193,13 +165,6 @@ def test_accumulation_registers_move_up_with_more_vector_registers(bench):
     assert ran[tool.rows] == (len(made.edits.insertions),) * LANES
 
 
-def full(file, count):
-    """Rows that write all registers of a file and read them again behind a marker."""
-    write, add_ = ("s_mov_b32", "s_add_u32") if file is S else ("v_mov_b32", "v_add_u32")
-    each = range(count)
-    return [*((write, file(i), 1) for i in each), ("s_nop", 7), *((add_, file(0), file(0), file(i)) for i in each)]
-
-
 def test_a_place_where_registers_are_dead_goes_before_one_that_costs_waves(bench):
     """64 vector registers are all that eight waves leave each; at the end of the block they are dead."""
     rows = [*POINTERS, *full(V, 64), END]
@@ -216,15 +181,14 @@ def test_a_place_where_registers_are_dead_goes_before_one_that_costs_waves(bench
     assert made.patched.report[0].after.waves < 8  # there is no other place for this one
 
 
-@pytest.mark.parametrize(("file", "count"), [(S, 102), (V, 256)])
-def test_a_full_register_file_is_refused_with_the_place(file, count):
-    data = code_object({"k": [*full(file, count), END]}, sgprs=102, vgprs=256)
+def test_a_full_register_file_is_refused_with_the_place():
+    data = code_object({"k": [*full(V, 256), END]}, vgprs=256)
 
     def visit(tool, m):
         marker = next(i for i in m.functions()[0].instrs if i.inst.op.base == "S_NOP")
         m.before(marker, everywhere, tool.rows)
 
-    says = r"free (SGPR|VGPR)s.*for fewer waves: \d+ are live here.*choose another place \[kernel k, pc 0x.*`s_nop 7`\]"
+    says = r"free VGPRs.*for fewer waves, with .*: 256 are live.*choose another place \[kernel k, pc 0x.*`s_nop 7`\]"
     with pytest.raises(OutOfRegisters, match=says):
         instrumented(data, visit, rows=Variable(u64, LANES, name="rows"))
 

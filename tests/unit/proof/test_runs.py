@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from luthier_py.errors import CheckFailed
-from luthier_py.isa import EXEC, SCC, VCC, instruction_set, target
+from luthier_py.isa import EXEC, SCC, VCC, LaneOf, instruction_set, target, vgpr
 from luthier_py.isa.registers import AGPR_SHIFT, VGPR_SHIFT
+from luthier_py.proof.code import number
 from luthier_py.proof.insertions import Duty, settle
 from luthier_py.proof.liveness import Live
 from luthier_py.proof.pending import NOTHING, issued
@@ -16,6 +17,8 @@ S, V, A = (lambda n: 1 << n), (lambda n: 1 << VGPR_SHIFT + n), (lambda n: 1 << A
 ISA = instruction_set(target("gfx90a"))
 FIELD, OTHER_FIELD, WIDER = 1 | 7 << 11, 1 | 1 << 11, 1 | 9 << 11
 KEEP, ALTER, RESTORE = f"s_getreg_b32 s30, {FIELD}", f"s_setreg_imm32_b32 {FIELD}, 0xf0", f"s_setreg_b32 {FIELD}, s30"
+
+INTO, BACK = "v_writelane_b32 v3, s5, 7", "v_readlane_b32 s5, v3, 7"
 
 
 def run(
@@ -38,6 +41,10 @@ def run(
     ("s_and_saveexec_b64 s[4:5], vcc\nv_mov_b32_e32 v3, 0\ns_or_b64 exec, exec, s[4:5]", V(4)),
     ("v_accvgpr_write_b32 a1, v3\nv_mov_b32_e32 v3, 0\nv_accvgpr_read_b32 v3, a1", V(3)),
     ("s_cbranch_execz there\ns_mov_b32 s4, 0\nthere:\ns_nop 0", S(5)),
+    (f"{INTO}\ns_mov_b32 s5, 0\n{BACK}", S(5)),
+    (f"{INTO}\nv_writelane_b32 v3, s6, 8\ns_mov_b32 s5, s6\n{BACK}\nv_readlane_b32 s6, v3, 8", S(5) | S(6)),
+    (f"{INTO}\ns_cbranch_scc0 there\ns_mov_b32 s5, 0\nthere:\n{BACK}", S(5)),
+    (f"s_cbranch_scc0 there\n{INTO}\ns_mov_b32 s5, 0\n{BACK}\nthere:\ns_nop 0", S(5)),
     (f"{KEEP}\n{ALTER}\n{RESTORE}", 0), (f"{KEEP}\n{ALTER}\n{ALTER}\n{RESTORE}", 0),
     (f"{KEEP}\ns_mov_b32 s31, s30\n{ALTER}\ns_mov_b32 s30, 0\ns_setreg_b32 {FIELD}, s31", 0),
 ])
@@ -51,6 +58,17 @@ def test_what_is_restored_passes(listing: str, live: int) -> None:
     ("s_add_u32 s5, s5, 1", S(SCC), "scc is live"),
     ("s_cselect_b32 s4, 0, 1\ns_add_u32 s5, s5, 1\ns_cmp_lg_u32 s4, 0", S(SCC), "scc is live"),
     ("s_mov_b32 m0, 0", S(124), "m0 is live"),
+    (f"{INTO}\ns_mov_b32 s5, 0\nv_readlane_b32 s5, v3, 8", S(5), "s5 is live"),
+    (f"{INTO}\ns_mov_b32 s5, 0\nv_readlane_b32 s5, v4, 7", S(5), "s5 is live"),
+    (f"{INTO}\ns_mov_b32 s5, 0\nv_readlane_b32 s5, v3, s7", S(5), "s5 is live"),
+    (f"{INTO}\nv_writelane_b32 v3, s6, 7\ns_mov_b32 s5, 0\n{BACK}", S(5), "s5 is live"),
+    (f"{INTO}\nv_writelane_b32 v3, s6, m0\ns_mov_b32 s5, 0\n{BACK}", S(5), "s5 is live"),
+    (f"{INTO}\nv_mov_b32_e32 v3, v4\ns_mov_b32 s5, 0\n{BACK}", S(5), "s5 is live"),
+    (f"{INTO}\nv_mov_b32_e32 v3, v4\n{BACK}", S(5), "s5 is live"),
+    (f"v_mov_b32_e32 v3, v4\n{INTO}\nv_mov_b32_e32 v3, v4\n{BACK}", S(5), "s5 is live"),
+    (f"s_cbranch_scc0 there\n{INTO}\nthere:\ns_mov_b32 s5, 0\n{BACK}", S(5), "s5 is live"),
+    (f"{INTO}\ns_cbranch_scc0 there\nv_mov_b32_e32 v3, v4\nthere:\ns_mov_b32 s5, 0\n{BACK}", S(5), "s5 is live"),
+    (INTO, V(3), "v3 is still needed"),
     ("s_mov_b64 exec, -1", 0, "EXEC"), ("s_andn2_b64 exec, exec, vcc", 0, "EXEC"),
     ("s_mov_b32 exec_lo, 0", 0, "EXEC"),
     ("v_mov_b32_e32 v3, 0", V(3), "v3"), ("v_accvgpr_write_b32 a1, 0", A(1), "a1"),
@@ -70,6 +88,21 @@ def test_what_is_restored_passes(listing: str, live: int) -> None:
 def test_what_is_not_restored_or_does_more_is_found(listing: str, live: int, why: str) -> None:
     with pytest.raises(CheckFailed, match=why):
         run(listing, live)
+
+
+@pytest.mark.parametrize(("listing", "why"), [
+    ("v_writelane_b32 v3, 0, 8", ""), ("v_writelane_b32 v3, 0, 7", "v3 lane 7 is live"),
+    ("v_mov_b32_e32 v3, 0", "v3 is live"), ("s_nop 0", ""), ("v_readlane_b32 s5, v3, 7\nv_writelane_b32 v3, s5, 7", ""),
+    ("v_readlane_b32 s5, v3, 7\nv_writelane_b32 v3, s5, 7\nv_mov_b32_e32 v3, 0", "v3 is live"),
+    ("v_readlane_b32 s5, v3, 8\nv_writelane_b32 v3, s5, 7", "v3 lane 7 is live"),
+])
+def test_lanes_that_the_tool_keeps(listing: str, why: str) -> None:
+    """Lane 7 of v3, which the application does not use."""
+    homes = 1 << number(LaneOf(vgpr(3), 7)) | V(3)
+    if not why:
+        return run(listing, homes=homes)
+    with pytest.raises(CheckFailed, match=why):
+        run(listing, homes=homes)
 
 
 def test_each_way_to_the_application_counts() -> None:

@@ -7,7 +7,7 @@ from crowded import EASY, FULL, EveryWave, full_and_easy
 from emulated import code_object
 
 from luthier_py.errors import OutOfRegisters
-from luthier_py.isa import sgpr
+from luthier_py.isa import sgpr, vgpr
 from luthier_py.pipeline import instrument
 from luthier_py.report.remedies import advising, served_by
 from luthier_py.tool import load_tool
@@ -15,9 +15,9 @@ from luthier_py.tool import load_tool
 
 @pytest.fixture
 def busy() -> bytes:
-    """Every scalar register is written, none is read: free at places, and nowhere for as long as a wave runs."""
-    writes = [("s_mov_b32", sgpr(i), 1) for i in range(102)]
-    return code_object({FULL: [*writes, ("s_nop", 7), ("s_endpgm",)]}, (FULL,), sgprs=102)
+    """Every register is written, none is read: free at places, and nowhere for as long as a wave runs."""
+    writes = [*(("s_mov_b32", sgpr(i), 1) for i in range(102)), *(("v_mov_b32", vgpr(i), 1) for i in range(256))]
+    return code_object({FULL: [*writes, ("s_nop", 7), ("s_endpgm",)]}, (FULL,), sgprs=102, vgprs=256)
 
 
 def test_another_tool_serves(busy: bytes) -> None:
