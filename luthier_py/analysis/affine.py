@@ -15,14 +15,15 @@ the scope that it began with. What the scopes of joining paths share stays; EXEC
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from luthier_py.analysis.cfg import Graph, solve
 from luthier_py.analysis.execution import ExecState, step
 from luthier_py.ir import Instr, Kernel, Program
-from luthier_py.isa import EXEC, Inst, OpFlag, Reg, RegFile
+from luthier_py.isa import EXEC, Inst, OpFlag, Reg, RegFile, RegSet
 from luthier_py.isa.semantics.readers.evaluate import Dword, evaluate
-from luthier_py.isa.semantics.readers.lane_bits import ONE, ZERO, Assign, Bit, assignments, outcome
+from luthier_py.isa.semantics.readers.lane_bits import ONE, ZERO, Bit, BitTable, assignments, outcome
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, Varying, either, sum_of
 
 _ALL, _START, _ELSEWHERE = -1, -2, -3  # names of scopes; others are an address, or _JOINS less the number of a node
@@ -120,34 +121,38 @@ class Affine:
         return state
 
     def _written(self, state: State, inst: Inst) -> State:
-        masks = {RegFile.SGPR: inst.writes.sgpr, RegFile.VGPR: inst.writes.vgpr, RegFile.AGPR: inst.writes.agpr}
         ignores = OpFlag.IGNORES_EXEC in inst.op.flags
-        found = {} if ignores else self._results(state, inst)
-        kept = {place: known for place, known in state.values.items() if not masks[place[0]] >> place[1] & 1}
-        for place, known in found.items():
+        found: dict[Dword, tuple[Known, int]] = {}
+        for place, known in () if ignores else self._results(state, inst).items():
             scalar = place[0] is RegFile.SGPR
             if known is not None and not (scalar and known == UNIFORM):
-                kept[place] = known, 0 if scalar else state.active
-        return state if kept == state.values else state._replace(values=kept)
+                found[place] = known, 0 if scalar else state.active
+        values = state.values
+        lost = [place for place in _places(inst.writes) if place in values and place not in found]
+        if not lost and all(values.get(place) == known for place, known in found.items()):
+            return state
+        kept = {**values, **found}
+        for place in lost:
+            del kept[place]
+        return state._replace(values=kept)
 
     def _results(self, state: State, inst: Inst) -> dict[Dword, Known]:
         """Nothing where a vector register that it reads is not known: what is made of it seldom is."""
         given: list[Known] = []
-        reads = inst.reads
-        for file, mask in ((RegFile.VGPR, reads.vgpr), (RegFile.AGPR, reads.agpr), (RegFile.SGPR, reads.sgpr)):
-            while mask:
-                known = self._read(state, file, (mask & -mask).bit_length() - 1)
-                if known is None:
-                    return {}
-                given.append(known)
-                mask &= mask - 1
+        for place in _places(inst.reads):
+            known = self._read(state, *place)
+            if known is None:
+                return {}
+            given.append(known)
         key = (inst, *given)
         if key not in self._evaluated:
             self._evaluated[key] = evaluate(inst, lambda file, index: self._read(state, file, index))
         return self._evaluated[key]
 
     def _masked(self, state: State, inst: Inst, pc: int) -> State:
-        found = {assign.mask: _between(state, assign) for assign in assignments(inst, self._program.isa.wave_size)}
+        found = {assign.mask: _between(assign.table, tuple([_of(state, source) for source in assign.sources]),
+                                       len(state.scopes))
+                 for assign in assignments(inst, self._program.isa.wave_size)}
         changed = {mask: between for mask, between in found.items()
                    if mask != EXEC and between != state.masks.get(mask, _ANY)}
         if changed:
@@ -164,17 +169,22 @@ def _ids(program: Program, kernel: Kernel) -> dict[Dword, tuple[Known, int]]:
     return {(RegFile.VGPR, index): (sum_of([(what, 1)]), 1) for index, what in enumerate(wanted)}
 
 
-def _between(state: State, assign: Assign) -> Between:
+@lru_cache(maxsize=1 << 14)
+def _places(regs: RegSet) -> tuple[Dword, ...]:
+    return tuple((reg.file, reg.index) for some in (regs.vectors, regs.scalars) for reg in some)
+
+
+@lru_cache(maxsize=1 << 14)
+def _between(table: BitTable, sources: tuple[Between, ...], scopes: int) -> Between:
     """From the bits of a lane that is in a scope, and of one that is not, for each scope."""
-    sources = [_of(state, source) for source in assign.sources]
     least, most = None, 0
-    for scope in range(len(state.scopes)):
+    for scope in range(scopes):
         outside: tuple[Bit, ...] = tuple(0 if source.most >= scope else None for source in sources)
-        if scope and outcome(assign.table, outside) == 0:
+        if scope and outcome(table, outside) == 0:
             most = scope
         inside: tuple[Bit, ...] = tuple(1 if source.least is not None and source.least <= scope else None
                                         for source in sources)
-        if least is None and outcome(assign.table, inside) == 1:
+        if least is None and outcome(table, inside) == 1:
             least = scope
     return Between(least, most)
 

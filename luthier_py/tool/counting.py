@@ -26,6 +26,11 @@ class Stretch:
     def instrs(self) -> tuple[Instr, ...]:
         return tuple(self.block.instrs[self.start : self.end])
 
+    @property
+    def first(self) -> Instr:
+        """Of the instructions."""
+        return self.block.instrs[self.start]
+
     def __len__(self) -> int:
         return self.end - self.start
 

@@ -324,7 +324,7 @@ class Mutator:
     def _check_whole(self, stretches: Sequence[Stretch]) -> None:
         if any(self._part(stretch) is not stretch for stretch in stretches) and self._cut(stretches):
             message = "INSTR_BEGIN and INSTR_END choose only a part of this; take blocks from Mutator.blocks"
-            raise EditConflict(f"{caller()}: {message}", self._where(stretches[0].instrs[0]))
+            raise EditConflict(f"{caller()}: {message}", self._where(stretches[0].first))
 
     def _check_editable(self, instr: Instr) -> None:
         try:

@@ -17,6 +17,7 @@ What finds no free scalar register is added up in memory at once.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -103,7 +104,8 @@ class Plan:
 
 
 def plan_of(m: Mutator, sites: Sequence[Site], shapes: Mapping[int, Shape]) -> Plan:
-    planner = _Planner(m, {site.instr.pc: site for site in sites}, shapes)
+    by_pc = {site.instr.pc: site for site in sites}
+    planner = _Planner(m, by_pc, sorted(by_pc), shapes)
     parts = tuple(planner.part(kernels) for kernels in m.components())
     return Plan(parts, planner.turnouts, planner.conflicts)
 
@@ -114,6 +116,7 @@ class _Planner:
 
     m: Mutator
     sites: Mapping[int, Site]
+    places: Sequence[int]  # of them, ascending
     shapes: Mapping[int, Shape]
     turnouts: dict[int, Turnout] = field(default_factory=dict)
     conflicts: dict[int, Conflicts] = field(default_factory=dict)
@@ -133,15 +136,20 @@ class _Planner:
         return part
 
     def pcs(self, of: Stretch | Region) -> list[int]:
-        return [instr.pc for instr in of.instrs if instr.pc in self.sites]
+        """Addresses of the sites there."""
+        found: list[int] = []
+        for stretch in of.stretches if isinstance(of, Region) else (of,):
+            first = bisect_left(self.places, stretch.first.pc)
+            found += self.places[first : bisect_right(self.places, stretch.block.instrs[stretch.end - 1].pc)]
+        return found
 
     def add_regions(self, part: Part, function: Function, stretches: Iterable[Stretch]) -> None:
         """As many as there are registers for, those with the most sites first."""
-        steady = {pc for stretch in stretches if stretch.instrs[0].code is function.code
-                  and self.m.facts.exec_as_at_start(stretch.instrs[0]) for pc in self.pcs(stretch)}
+        steady = {pc for stretch in stretches if stretch.block.code is function.code
+                  and self.m.facts.exec_as_at_start(stretch.first) for pc in self.pcs(stretch)}
         found = [(region, [pc for pc in self.pcs(region) if pc in steady]) for region in self.m.regions(function)]
         for region, pcs in sorted(found, key=lambda each: -len(each[1])):
-            start = region.instrs[0].pc
+            start = region.stretches[0].first.pc
             turnouts = {pc: Turnout(start, True, self.shapes[pc].groups) for pc in pcs}
             if pcs and part.keeps([start], [turnout.groups for turnout in turnouts.values()]):
                 self.turnouts.update(turnouts)
@@ -151,7 +159,7 @@ class _Planner:
         """Of sites that are in no such region."""
         for pc in self.pcs(stretch):
             if pc not in self.turnouts:
-                turnout = self.turnouts[pc] = Turnout(stretch.instrs[0].pc, False, self.shapes[pc].groups)
+                turnout = self.turnouts[pc] = Turnout(stretch.first.pc, False, self.shapes[pc].groups)
                 part.turnouts[turnout] = stretch
                 part.keeps([(turnout, "accesses"), (turnout, "groups")])
 

@@ -6,6 +6,7 @@ distances, take the same cycles in the same lanes.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 from luthier_py.isa import Target
@@ -47,13 +48,17 @@ class Shape(NamedTuple):
 
 
 def shape_of(target: Target, access: LdsAccess, wave_size: int) -> Shape:
-    service = bank_model(target).service(access.way, access.dwords)
+    return _shape(target, bank_model(target).service(access.way, access.dwords), access.way, access.dwords, wave_size)
+
+
+@cache
+def _shape(target: Target, service: LaneGroups, way: Way, dwords: int, wave_size: int) -> Shape:
     bits = (target.lds_bytes // 4 - 1).bit_length() + 1
-    shared = int(access.way is not Way.ATOMIC)
+    shared = int(way is not Way.ATOMIC)
     parity0, parity1, parity2 = (*service.parities, 0, 0)[:3]
     bank_bits = service.banks.bit_length() - 1
-    return Shape(access.dwords, bank_bits, bits, shared, parity0, parity1, parity2,
-                 int(_seats(target, service, access.dwords, wave_size)), _groups(service, wave_size))
+    return Shape(dwords, bank_bits, bits, shared, parity0, parity1, parity2,
+                 int(_seats(target, service, dwords, wave_size)), _groups(service, wave_size))
 
 
 def _seats(target: Target, service: LaneGroups, dwords: int, wave_size: int) -> bool:
