@@ -58,6 +58,7 @@ def inject(
     edited: dict[Function, list[Insertion]] = defaultdict(list)
     for insertion in edits.insertions:
         edited[program.function_of(insertion.instr)].append(insertion)
+    kept = {variable: number for number, variable in enumerate(edits.wave_variables)}
     fragments = {key: prepare(program.isa, payload) for key, payload in payloads.items()}
     wanted = [k for k in program.kernels if any(f in edited for f in program.reachable(k.function))]
     parts: list[Patched] = []
@@ -66,7 +67,7 @@ def inject(
         try:
             chosen = [insertion for function in component.functions for insertion in edited.get(function, ())]
             chosen.sort(key=lambda insertion: insertion.rank)
-            parts.append(_component(program, facts, chosen, fragments, component, seen))
+            parts.append(_component(program, facts, chosen, fragments, component, kept, seen))
         except (OutOfRegisters, EditConflict, Unsupported) as error:
             if not keep_going:
                 raise
@@ -91,7 +92,7 @@ def inject(
 
 def _component(
     program: Program, facts: Facts, insertions: list[Insertion], fragments: Fragments, component: Component,
-    seen: Seen,
+    kept: Mapping[WaveVariable, int], seen: Seen,
 ) -> Patched:
     for function in component.functions:
         if function.incomplete:
@@ -121,7 +122,7 @@ def _component(
         variables=(),
         maps=tuple(map(source_map, component.functions, placed)),
         claim=Claim(
-            tuple(claimed_function(function, part, calls, homes.values())
+            tuple(claimed_function(function, part, calls, kept)
                   for function, part in zip(component.functions, placed, strict=True)),
             {old.name: new.name for old, new in zip(component.kernels, kernels, strict=True)}, (), {},
         ),

@@ -6,18 +6,18 @@ of these rooms; it is numbers, names, registers and bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
 
-from luthier_py.inject.items import Home, Label, Run, Single, Slice
+from luthier_py.inject.items import Label, Run, Single, Slice
 from luthier_py.inject.layout import Placed
 from luthier_py.inject.placing import Calls
 from luthier_py.ir import Function
-from luthier_py.isa import Reg
 from luthier_py.jit import Payload, PayloadKey
-from luthier_py.proof.claim import Address, Call, ClonedFunction, Side, Stretch, Value
+from luthier_py.proof.claim import Address, Call, ClonedFunction, Kept, Side, Stretch, Value
 from luthier_py.proof.claim import Payload as ClaimedPayload
 from luthier_py.tool import Lanes, Place, Pointer, Variable, WaveVariable
+from luthier_py.tool.edits import RuntimeArg
 from luthier_py.tool.types import Type
 from luthier_py.tool.variables import Element
 
@@ -25,24 +25,26 @@ SIDES = {Place.BEFORE: Side.BEFORE, Place.AFTER: Side.AFTER}
 _EXEC = {Lanes.ACTIVE: None, Lanes.ONE: 1, Lanes.ALL: -1}
 
 
-def _value(argument: object, homes: Mapping[WaveVariable, Home]) -> Value:
+def _value(argument: RuntimeArg, kept: Mapping[WaveVariable, int]) -> Value:
     if isinstance(argument, Variable):
         return Address(argument.name)
     if isinstance(argument, Element):
         return Address(argument.variable.name, argument.offset_bytes)
     if isinstance(argument, WaveVariable):
-        return homes[argument]
-    assert isinstance(argument, Reg)
+        return Kept(kept[argument])
     return argument
 
 
-def claimed_function(source: Function, placed: Placed, calls: Calls, homes: Iterable[Home]) -> ClonedFunction:
+def claimed_function(
+    source: Function, placed: Placed, calls: Calls, kept: Mapping[WaveVariable, int]
+) -> ClonedFunction:
+    """``kept``: numbers of wave variables."""
     return ClonedFunction(source.name, source.address, placed.clone.name, source.isa.wave_size,
-                          tuple(_stretches(placed)),
-                          tuple(_calls(placed, calls)), tuple(homes))
+                          tuple(_stretches(placed)), tuple(_calls(placed, calls, kept)),
+                          {kept[variable]: home for variable, home in calls.homes.items()})
 
 
-def _calls(placed: Placed, calls: Calls) -> Iterator[Call]:
+def _calls(placed: Placed, calls: Calls, kept: Mapping[WaveVariable, int]) -> Iterator[Call]:
     """The calls in a clone, as they stand: each begins with its payload's first instruction."""
     begun: set[int] = set()
     for item, at in zip(placed.clone.items, placed.offsets, strict=True):
@@ -53,9 +55,8 @@ def _calls(placed: Placed, calls: Calls) -> Iterator[Call]:
         insertion, site, key = calls.made[edit.number]
         yield Call(
             calls.numbers[key], at, site.instr.pc, SIDES[site.place],
-            tuple(_value(argument, calls.homes) for argument in insertion.runtime_args),
-            tuple(calls.homes[to] if isinstance(to, WaveVariable) else to for to in insertion.into),
-            _EXEC[insertion.hook.lanes],
+            tuple(_value(argument, kept) for argument in insertion.runtime_args),
+            tuple(Kept(kept[to]) if isinstance(to, WaveVariable) else to for to in insertion.into),
             tuple(hole.filled(insertion.hook, insertion.args) for hole in calls.fragments[key].payload.holes),
         )
 
@@ -89,12 +90,14 @@ def _of(item: Single) -> tuple[int, int]:
 
 def claimed_payload(key: PayloadKey, payload: Payload) -> ClaimedPayload:
     """``payload`` in its own registers."""
-    depths = [_depth(parameter.type) for parameter in key.hook.signature.parameters]
-    given = list(zip(depths, key.constants, strict=True))
+    parameters = key.hook.signature.parameters
+    given = [(_depth(each.type), constant) for each, constant in zip(parameters, key.constants, strict=True)]
     ends = list(accumulate(inst.size_bytes for inst in payload.instrs))
     return ClaimedPayload(
         key.hook.name, b"".join(inst.raw for inst in payload.instrs), tuple(slot.reg for slot in payload.params),
         tuple(slot.reg for slot in payload.results), tuple(depth for depth, constant in given if constant is None),
+        tuple(_pointed(parameter.type) for parameter, constant in zip(parameters, key.constants, strict=True)
+              if constant is None), _EXEC[key.hook.lanes],
         max((depth for depth, constant in given if constant is not None), default=0),
         tuple(ends[hole.instr] - 4 for hole in payload.holes),
     )
@@ -103,3 +106,8 @@ def claimed_payload(key: PayloadKey, payload: Payload) -> ClaimedPayload:
 def _depth(type: Type) -> int:
     """How many times a type is a pointer."""
     return 1 + _depth(type.element) if isinstance(type, Pointer) else 0
+
+
+def _pointed(type: Type) -> int:
+    """Bytes of what a pointer points to."""
+    return type.element.size_bytes if isinstance(type, Pointer) else 0

@@ -9,6 +9,8 @@ It knows no program, no facts and no pass of those that made the copy. What it p
   pointers to functions whose address the original has (`dispatch`: tried on numbers).
 * `payloads`: other code is a hook that the claim has, in other registers, between code that only computes. A hook
   touches memory only through what it was given as a pointer; it sends nothing, stops nothing, leaves nowhere.
+* `given`: pointers that hooks get are those of elements of the tool's variables, or registers'; what the tool keeps for
+  a wave has places of its own.
 * `runs`: where the application goes on, all that it may still read is what it was: scalar registers, SCC, VCC, M0, EXEC
   and MODE, vector registers lane by lane, nothing that a load still owes; or it is what the claim declares. Each hook
   runs once, where the claim says, with the arguments and in the lanes that it says.

@@ -45,7 +45,15 @@ class Address:
     offset: int = 0
 
 
-Value: TypeAlias = "Reg | LaneOf | Address"
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What the tool keeps for each wave from kernel entry to kernel exit, by its number: where, `ClonedFunction.homes`
+    say."""
+
+    number: int
+
+
+Value: TypeAlias = "Reg | Address | Kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +62,7 @@ class Payload:
 
     ``params`` and ``results`` are where it expects arguments and leaves results. ``pointers`` says of each parameter
     how many times the hook declares it a pointer: 1 where it may read and write memory through it, 2 where what it
-    finds there is a pointer again, 0 for numbers.
+    finds there is a pointer again, 0 for numbers; ``pointed`` how many bytes are there.
     """
 
     name: str
@@ -62,6 +70,9 @@ class Payload:
     params: tuple[Reg, ...]
     results: tuple[Reg, ...]
     pointers: tuple[int, ...]
+    pointed: tuple[int, ...]
+    exec: int | None
+    """What EXEC is in it; None for what the application has there."""
     absolute: int = 0
     """The same of numbers in the code itself: the hook was given an address that the tool knows."""
     fields: tuple[int, ...] = ()
@@ -80,9 +91,7 @@ class Call:
     """Address of the original's instruction that it stands at."""
     side: Side
     arguments: tuple[Value, ...]
-    into: tuple[Reg | LaneOf, ...]
-    exec: int | None
-    """What EXEC is in the payload; None for what the application has there."""
+    into: tuple[Reg | Kept, ...]
     constants: tuple[int, ...] = ()
     """What the payload's ``fields`` hold."""
 
@@ -91,8 +100,8 @@ class Call:
 class ClonedFunction:
     """A function of the original, by its address, and the symbol of its clone. ``stretches`` ascend.
 
-    ``homes`` are scalar registers, and lanes of vector registers, that its component leaves to the tool from kernel
-    entry to kernel exit."""
+    ``homes``: of each thing that the tool keeps for a wave, by number, the scalar registers, or lanes of a vector
+    register, that its component leaves to it from kernel entry to kernel exit."""
 
     name: str
     original: int
@@ -100,7 +109,7 @@ class ClonedFunction:
     wave_size: int
     stretches: tuple[Stretch, ...]
     calls: tuple[Call, ...]
-    homes: tuple[Reg | LaneOf, ...]
+    homes: Mapping[int, Reg | LaneOf]
 
 
 @dataclass(frozen=True, slots=True)

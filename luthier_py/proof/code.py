@@ -35,6 +35,11 @@ def lane_number(register: int, lane: int) -> int:
     return LANES + register * MOST_LANES + lane
 
 
+def bits_of(place: Reg | LaneOf) -> int:
+    """The numbers of all of its dwords, as bits."""
+    return (1 << place.dwords) - 1 << number(place)
+
+
 def vector_of(number: int) -> int:
     """The register of a lane with a number of its own."""
     return (number - LANES) // MOST_LANES

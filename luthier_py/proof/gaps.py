@@ -94,7 +94,7 @@ class Gaps:
             if base is not None and isinstance(value, Address):
                 addresses.append(base + value.offset)
             arguments.append(value if base is None else None)
-        return at, call.payload, tuple(arguments), call.into, call.exec, call.constants
+        return at, call.payload, tuple(arguments), call.into, call.constants
 
     @cached_property
     def _chains(self) -> tuple[bytes, list[_Chain]]:

@@ -18,7 +18,7 @@ from luthier_py.isa import MODE, Inst, LaneOf, OpFlag, Reg, RegSet
 from luthier_py.proof.addresses import Goes
 from luthier_py.proof.application import CallsAt, Clone, Departure, departures
 from luthier_py.proof.claim import Side
-from luthier_py.proof.code import number, shown, within
+from luthier_py.proof.code import bits_of, shown, within
 from luthier_py.proof.gaps import Gaps
 from luthier_py.proof.graph import Body, Graph
 from luthier_py.proof.liveness import Live, Liveness
@@ -55,7 +55,7 @@ class Insertions:
         self.graph, self.clones, self.goes, self.owned = graph, clones, goes, owned
         self.isa = graph.bodies[0].code.isa
         self.calls = [CallsAt(*each) for each in zip(graph.bodies, clones, first_calls, strict=True)]
-        self.runners = [Runner(self.isa, tool, clone.decode, clone.is_application, body.name)
+        self.runners = [Runner(self.isa, tool, clone.decode, clone.is_application, body.name, clone.function.homes)
                         for body, clone in zip(graph.bodies, clones, strict=True)]
         self.pending = solved_pending(graph)
 
@@ -81,13 +81,12 @@ class Insertions:
     @cached_property
     def homes(self) -> list[int]:
         """Registers and lanes that hold what the tool keeps in each function; elsewhere they are the application's."""
-        return [sum({1 << number(home) + k for home in clone.function.homes for k in range(home.dwords)})
-                for clone in self.clones]
+        return [reduce(or_, map(bits_of, clone.function.homes.values()), 0) for clone in self.clones]
 
     @cached_property
     def kept(self) -> list[int]:
         """The same, with the registers that the lanes are of."""
-        vectors = [RegSet.of(*(home.reg for home in clone.function.homes if isinstance(home, LaneOf))).bits
+        vectors = [RegSet.of(*(home.reg for home in clone.function.homes.values() if isinstance(home, LaneOf))).bits
                    for clone in self.clones]
         return [homes | regs for homes, regs in zip(self.homes, vectors, strict=True)]
 
@@ -96,7 +95,8 @@ class Insertions:
         goes from one function to another."""
         for node, successors in zip(self.graph.nodes, self.graph.successors, strict=True):
             for to in successors:
-                if self.homes[node.function] != self.homes[self.graph.nodes[to].function]:
+                called = self.clones[self.graph.nodes[to].function].function
+                if self.clones[node.function].function.homes != called.homes:
                     raise CheckFailed("the tool keeps its own elsewhere than in the functions that it calls",
                                       Location(self.graph.bodies[node.function].name))
         for body, owned, kept in zip(self.graph.bodies, self.owned, self.kept, strict=True):
@@ -133,7 +133,7 @@ class Insertions:
         found: dict[int, int] = {}
         each, clone = self.graph.bodies[k], self.clones[k]
         for call in clone.function.calls:
-            regs = RegSet.of(*(value for value in call.arguments if isinstance(value, Reg))).bits & ~self.homes[k]
+            regs = RegSet.of(*(value for value in call.arguments if isinstance(value, Reg))).bits
             at = each.code.find(call.point)
             if not regs or at is None:
                 continue

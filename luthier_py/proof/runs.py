@@ -22,7 +22,7 @@ from luthier_py.isa.registers import VGPR_SHIFT
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane
 from luthier_py.isa.vector_modes import float_field
-from luthier_py.proof.claim import Address, Call, Payload
+from luthier_py.proof.claim import Address, Call, Kept, Payload, Value
 from luthier_py.proof.code import LANES, SCALARS, lane_number, number, ones, vector_of
 from luthier_py.proof.lanes import ON, State, next_states
 from luthier_py.proof.masks import MASKS, Change, change
@@ -114,13 +114,14 @@ class Now:
 
 class Runner:
     """Executes runs of one clone. ``decode`` gives its instructions; ``application`` says whether an address is that of
-    an application's instruction."""
+    an application's instruction; ``homes``: where it holds what the tool keeps."""
 
     def __init__(
         self, isa: InstructionSet, tool: Tool, decode: Callable[[int], Inst], application: Callable[[int], bool],
-        name: str,
+        name: str, homes: Mapping[int, Reg | LaneOf],
     ) -> None:
         self.isa, self.tool, self.decode, self.application, self.name = isa, tool, decode, application, name
+        self.homes = homes
         self.insts: dict[int, Inst] = {}  # what ran last
 
     def fail(self, what: str, pc: int) -> CheckFailed:
@@ -252,7 +253,7 @@ class Runner:
         while at < end:
             self.insts[at] = inst = self.decode(at)
             at += inst.size_bytes
-        self.check_entry(pc, call, known, now)
+        self.check_entry(pc, payload, known, now)
         given: dict[int, Term] = {}
         for reg, value in zip(payload.params, call.arguments, strict=True):
             for k in range(reg.dwords):
@@ -266,7 +267,7 @@ class Runner:
             raise self.fail(f"a load may still write {RegSet(outstanding & touched)}, which hook {payload.name} "
                             "uses", pc)
         now.touched |= touched
-        self.pass_over(call, known, renaming, now)
+        self.pass_over(payload, known, renaming, now)
         values = {}
         for number_of, (reg, into) in enumerate(zip(payload.results, call.into, strict=True)):
             for k in range(reg.dwords):
@@ -276,7 +277,7 @@ class Runner:
                     term = given.get(number(reg) + k, UNKNOWN)  # an argument that is given back
                 elif place is not None:
                     now.terms[place] = term
-                values[number(into) + k] = term
+                values[number(self.place(into)) + k] = term
         now.wanted.update(values)
         now.calls = (*now.calls, index)
         return end, now
@@ -291,45 +292,48 @@ class Runner:
             raise CheckFailed(error.message, Location(self.name, where.pc or pc, where.text)) from None
         return places[-1], renaming
 
-    def check_entry(self, pc: int, call: Call, known: Summary, now: Now) -> None:
-        if call.exec is None:
+    def check_entry(self, pc: int, payload: Payload, known: Summary, now: Now) -> None:
+        if payload.exec is None:
             right = now.as_at_start
         else:
             width = (1 << self.isa.wave_size) - 1
             low, high = now.get(EXEC), now.get(EXEC + 1)
             whole = low | (high << 32 if self.isa.wave_size == 64 else 0) if isinstance(low, int) and (
                 isinstance(high, int) or self.isa.wave_size == 32) else None
-            right = whole == call.exec & width
+            right = whole == payload.exec & width
         if not right:
             raise self.fail("a hook runs in other lanes than the claim says", pc)
-        if call.exec is None and not known.gives_exec_back:
+        if payload.exec is None and not known.gives_exec_back:
             raise self.fail("a hook leaves EXEC changed", pc)
         if known.owed:
             raise self.fail("a hook ends before its loads do", pc)
 
-    def argument(self, value: object, half: int, now: Now) -> Term:
+    def place(self, value: Reg | Kept) -> Reg | LaneOf:
+        return self.homes[value.number] if isinstance(value, Kept) else value
+
+    def argument(self, value: Value, half: int, now: Now) -> Term:
         if isinstance(value, Address):
             at = self.tool.variables.get(value.variable)
             if at is None:
                 return UNKNOWN
             return (("lo", at + value.offset & 0xFFFFFFFF), ("hi", at + value.offset))[half]
-        assert isinstance(value, (Reg, LaneOf))
-        term = now.due(number(value) + half)
-        return ("flag", term) if number(value) == SCC and not isinstance(term, int) else term
+        first = number(self.place(value))
+        term = now.due(first + half)
+        return ("flag", term) if first == SCC and not isinstance(term, int) else term
 
-    def pass_over(self, call: Call, known: Summary, renaming: Mapping[int, int], now: Now) -> None:
+    def pass_over(self, payload: Payload, known: Summary, renaming: Mapping[int, int], now: Now) -> None:
         writes = _renamed(known.writes, renaming)
         far = _renamed(known.far_writes, renaming) & ~SCALARS
         vectors = writes & ~SCALARS
-        if call.exec is None and now.only_those:
+        if payload.exec is None and now.only_those:
             now.near, now.far = now.near | vectors & ~far, now.far | far
         else:
             now.far |= vectors
         now.overwritten(vectors)
         for register in ones(writes):
-            if not (register in (EXEC, EXEC + 1) and call.exec is None):
+            if not (register in (EXEC, EXEC + 1) and payload.exec is None):
                 now.terms[register] = UNKNOWN
-        written = writes & MASKS & ~(3 << EXEC if call.exec is None else 0)
+        written = writes & MASKS & ~(3 << EXEC if payload.exec is None else 0)
         written |= written >> 1 if self.isa.wave_size == 64 else 0
         on = written & ON  # it may be either then
         now.lanes = frozenset((known_ & ~written | on, has & ~written | each)

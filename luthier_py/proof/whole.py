@@ -19,6 +19,7 @@ from luthier_py.proof.code import decoded
 from luthier_py.proof.dispatch import check_dispatch
 from luthier_py.proof.distances import check_distances
 from luthier_py.proof.effects import allocated, everything
+from luthier_py.proof.given import check_given
 from luthier_py.proof.graph import Body, Graph, body, joined
 from luthier_py.proof.insertions import Insertions
 from luthier_py.proof.linked import Linked, linked
@@ -65,6 +66,8 @@ class _Whole:
                   for k, call in enumerate(clone.function.calls)}
         variables = {name: symbol.address for name in claim.variables if (symbol := new.symbol(name)) is not None}
         self.tool = Tool(claim.payloads, summaries, starts, variables)
+        for function in functions:
+            check_given(isa, claim, function, variables)
 
     def body(self, function: ClonedFunction) -> Body:
         ranges: list[tuple[int, int]] = []

@@ -39,6 +39,7 @@ NEAREST = {
     "link/writer.py": ("unit/link/test_loading.py", "unit/link/test_link.py"),
     "link/validate.py": ("unit/link/test_link.py",),
     "link/grow.py": ("unit/link/test_loading.py",),
+    "proof/given.py": ("unit/proof/test_given.py",),
     "proof/insertions.py": ("unit/proof/test_runs.py", "unit/proof/test_proof_refusals.py"),
     "proof/runs.py": ("unit/proof/test_runs.py", "unit/proof/test_proof_refusals.py"),
     "proof/objects.py": ("unit/proof/test_objects.py", "unit/proof/test_proof_refusals.py"),
@@ -271,6 +272,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("if not duty.ends and not outcome.exec_back:", "if False:"),
         ("if (outcome.near or outcome.far) and not duty.plain:", "if False:"),
         ("if any(ran != sorted(self.calls[k].wanted(each)) for each in some):", "if False:"),
+    ),
+    *_of(
+        "proof/given.py",
+        ("if owned & bits:", "if False:"),
+        ("if isinstance(value, Kept) and value.number not in homes:", "if False:"),
+        ("if not 0 <= value.offset <= claim.variables[value.variable] - size:", "if False:"),
+        ("if (variables[value.variable] + value.offset) % size:", "if False:"),
     ),
     *_of(
         "proof/objects.py",

@@ -105,7 +105,7 @@ def test_a_wave_variable_lives_in_lanes(bench):
     off = [("s_mov_b64", S(EXEC, 2), 0), ("s_nop", 6), ("s_mov_b64", S(EXEC, 2), -1)]
     tool, made = insert(full(*loop, *off), count_markers, **counting())
     (function,) = made.patched.claim.functions
-    assert [type(home) for home in function.homes] == [LaneOf]
+    assert [type(home) for home in function.homes.values()] == [LaneOf]
     ran = bench.run(made.data, "k.luthier")
     assert shown(ran) and ran[tool.total] == TURNS * 1 + 2
 
@@ -134,7 +134,7 @@ def test_vector_code_is_not_needed_where_registers_are_free():
     """Lanes are the second choice."""
     data = code_object({"k": [*POINTERS, ("s_nop", 7), *stores(V(0)), END]})
     _, made = insert(data, count_markers, **counting())
-    assert not any(isinstance(home, LaneOf) for f in made.patched.claim.functions for home in f.homes)
+    assert not any(isinstance(home, LaneOf) for f in made.patched.claim.functions for home in f.homes.values())
 
 
 @pytest.mark.parametrize("visit", [visit_markers, count_markers])

@@ -33,7 +33,7 @@ HARMFUL = {
 
 
 def payload(code: bytes, *pointers: int, params: tuple[Reg, ...] = ()) -> Payload:
-    return Payload("hook", code, params, (), pointers)
+    return Payload("hook", code, params, (), pointers, (4,) * len(pointers), None)
 
 
 @pytest.mark.parametrize(("name", "wave_size"), TARGETS)

@@ -68,12 +68,10 @@ def test_a_table_that_names_no_other_is_refused(kind):
 def test_hooks_run_in_the_lanes_that_the_claim_says(other):
     made = Patch("reduce", "instr_count").made
     claim = made.patched.claim
-    calls = {call.exec for function in claim.functions for call in function.calls}
-    assert calls - {other}
-    functions = tuple(replace(each, calls=tuple(replace(call, exec=other) for call in each.calls))
-                      for each in claim.functions)
+    assert {payload.exec for payload in claim.payloads} - {other}
+    payloads = tuple(replace(payload, exec=other) for payload in claim.payloads)
     with pytest.raises(CheckFailed, match="other lanes than the claim says"):
-        prove(made.obj.data, made.data, replace(claim, functions=functions))
+        prove(made.obj.data, made.data, replace(claim, payloads=payloads))
 
 
 def test_hooks_run_where_the_claim_says():
@@ -101,7 +99,7 @@ def test_what_the_tool_keeps_stays_there_through_calls():
     claim = made.patched.claim
     assert len(claim.functions) > 2
     for number, function in enumerate(claim.functions):
-        moved = replace(function, homes=tuple(sgpr(40 + 2 * k, home.dwords) for k, home in enumerate(function.homes)))
+        moved = replace(function, homes={k: sgpr(40 + 2 * k, home.dwords) for k, home in function.homes.items()})
         functions = (*claim.functions[:number], moved, *claim.functions[number + 1 :])
         with pytest.raises(CheckFailed, match="elsewhere than in the functions that it calls"):
             prove(made.obj.data, made.data, replace(claim, functions=functions))

@@ -29,7 +29,7 @@ def run(
     code = isa.assemble(listing)
     pending = issued(isa, isa.parse(before), NOTHING) if before else NOTHING
     runner = Runner(isa, Tool((), {}, {}, {}), lambda pc: isa.decode(code + isa.make("s_nop", 0).raw, pc),
-                    lambda pc: pc in (application or (len(code),)), "k")
+                    lambda pc: pc in (application or (len(code),)), "k", {})
     settle(runner, runner.run(0, pending), Duty(Live(active | 3 << EXEC, inactive), plain, False), homes, 0)
 
 

@@ -1,0 +1,83 @@
+"""What calls give to hooks and take from them, as the claim alone says it.
+
+In: a function of a claim, and where the tool's variables are. Out: nothing, or CheckFailed. Invariant: what the tool
+keeps has places of its own, which nothing else names; a pointer that is given is that of a whole element inside of a
+variable, or a register's; every value is as wide as its parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from luthier_py.errors import CheckFailed, Location
+from luthier_py.isa import InstructionSet, LaneOf, Reg, RegFile
+from luthier_py.proof.claim import Address, Call, Claim, ClonedFunction, Kept, Payload, Value
+from luthier_py.proof.code import bits_of, shown
+
+_ADDRESS_DWORDS = 2
+
+
+def check_given(isa: InstructionSet, claim: Claim, function: ClonedFunction, variables: Mapping[str, int]) -> None:
+    """``variables``: their addresses."""
+    owned = _check_homes(isa, function)
+    given = {(call.payload, call.arguments, call.into): call for call in function.calls}
+    for call in given.values():
+        for why in _faults(claim, call, function.homes, owned, variables):
+            raise CheckFailed(f"hook {claim.payloads[call.payload].name} {why}", Location(function.name, call.point))
+
+
+def _check_homes(isa: InstructionSet, function: ClonedFunction) -> int:
+    """All of them, as bits."""
+    owned = 0
+    for home in function.homes.values():
+        bits = bits_of(home)
+        if not _can_hold(isa, home):
+            raise CheckFailed(f"the tool cannot keep anything in {shown(bits)}", Location(function.name))
+        if owned & bits:
+            raise CheckFailed(f"the tool keeps two things in {shown(owned & bits)}", Location(function.name))
+        owned |= bits
+    return owned
+
+
+def _can_hold(isa: InstructionSet, home: Reg | LaneOf) -> bool:
+    if isinstance(home, LaneOf):
+        return home.reg.file is RegFile.VGPR and 0 <= home.first <= home.first + home.dwords <= isa.wave_size
+    return home.file is RegFile.SGPR and 0 <= home.index <= home.index + home.dwords <= isa.target.sgpr_limit
+
+
+def _faults(
+    claim: Claim, call: Call, homes: Mapping[int, Reg | LaneOf], owned: int, variables: Mapping[str, int]
+) -> Iterator[str]:
+    payload = claim.payloads[call.payload]
+    if (len(call.arguments), len(call.into)) != (len(payload.params), len(payload.results)):
+        yield "gets or gives another number of values than it takes and has"
+        return
+    for place, value in (*zip(payload.params, call.arguments, strict=True),
+                         *zip(payload.results, call.into, strict=True)):
+        if isinstance(value, Kept) and value.number not in homes:
+            yield f"is given or gives what the tool keeps under number {value.number}, and that is nowhere"
+        elif place.dwords != (_ADDRESS_DWORDS if isinstance(value, Address) else
+                              homes[value.number].dwords if isinstance(value, Kept) else value.dwords):
+            yield f"is given or gives {place.dwords} dwords, and {value} is of another size"
+        elif isinstance(value, Reg) and bits_of(value) & owned:
+            yield f"is given or gives {value}, where the tool keeps its own"
+    for number, value in enumerate(call.arguments):
+        yield from _faults_of_pointers(claim, payload, number, value, variables)
+
+
+def _faults_of_pointers(
+    claim: Claim, payload: Payload, number: int, value: Value, variables: Mapping[str, int]
+) -> Iterator[str]:
+    depth, size = payload.pointers[number], payload.pointed[number]
+    if not isinstance(value, Address):
+        if depth and isinstance(value, Kept):
+            yield "is given a number that the tool keeps for a pointer"
+        return
+    if not depth or not size:
+        yield f"is given the address of {value.variable} for a number"
+    elif value.variable not in variables or value.variable not in claim.variables:
+        yield f"is given the address of {value.variable}, which is nowhere"
+    elif not 0 <= value.offset <= claim.variables[value.variable] - size:
+        yield f"is given an address outside of {value.variable}"
+    elif (variables[value.variable] + value.offset) % size:
+        yield f"is given an address in {value.variable} that is not a multiple of {size}"
