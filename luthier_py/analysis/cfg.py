@@ -209,9 +209,9 @@ def solve(
     inputs: list[Solved | None] = list(boundary)
     outputs: list[Solved | None] = [None] * len(inputs)
     queued = bytearray(state is not None for state in inputs)
-    following = queued.rfind if backward else queued.find
-    while (node := following(1)) >= 0:
-        queued[node] = 0
+    low, high = 0, len(inputs)  # forward none is queued before the one, backward none from the other on
+    while (node := queued.rfind(1, 0, high) if backward else queued.find(1, low)) >= 0:
+        queued[node], low, high = 0, node, node + 1
         state, before = inputs[node], outputs[node]
         assert state is not None
         output = flow(node, state)
@@ -224,5 +224,5 @@ def solve(
             joined = new if old is None else join(old, new)
             if joined != old:
                 inputs[target] = joined
-                queued[target] = 1
+                queued[target], low, high = 1, min(low, target), max(high, target + 1)
     return inputs, outputs
