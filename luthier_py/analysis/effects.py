@@ -27,10 +27,6 @@ def pack(regs: RegSet) -> int:
     return regs.bits & ~(1 << MODE)
 
 
-def unpack(bits: int) -> RegSet:
-    return RegSet(bits)
-
-
 @cache
 def everything(isa: InstructionSet) -> int:
     """All registers of a target."""

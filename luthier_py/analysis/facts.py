@@ -14,7 +14,6 @@ from functools import cache, cached_property, lru_cache
 from luthier_py.analysis.affine import Affine
 from luthier_py.analysis.cfg import Graph, supergraph
 from luthier_py.analysis.changes import EXEC_BITS, find_changes
-from luthier_py.analysis.effects import unpack
 from luthier_py.analysis.execution import ExecState, Skipping, exec_states, step, stretches
 from luthier_py.analysis.lanes import Lanes
 from luthier_py.analysis.liveness import Live, Liveness
@@ -86,20 +85,20 @@ class Facts:
 
     def live_before(self, instr: Instr) -> RegSet:
         """What code that runs under the EXEC of this place, or part of it, must leave alone."""
-        return unpack(self._before(instr).active)
+        return RegSet(self._before(instr).active)
 
     def live_after(self, instr: Instr) -> RegSet:
         """The same behind ``instr``; for a call, once it has returned."""
-        return unpack(self._after(instr).active)
+        return RegSet(self._after(instr).active)
 
     def live_before_all_lanes(self, instr: Instr) -> RegSet:
         """What code that makes other lanes active must leave alone."""
         live = self._before(instr)
-        return unpack(live.active | live.inactive)
+        return RegSet(live.active | live.inactive)
 
     def live_after_all_lanes(self, instr: Instr) -> RegSet:
         live = self._after(instr)
-        return unpack(live.active | live.inactive)
+        return RegSet(live.active | live.inactive)
 
     def _before(self, instr: Instr) -> Live:
         node, place = self._graph.places[instr]

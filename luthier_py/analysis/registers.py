@@ -12,7 +12,7 @@ from operator import or_
 
 import numpy as np
 
-from luthier_py.analysis.effects import SCALARS, everything, pack, unpack
+from luthier_py.analysis.effects import SCALARS, everything, pack
 from luthier_py.ir import Function, Program
 from luthier_py.isa import EXEC, M0, MODE, OpFlag, RegSet, Target, sgpr, vgpr
 from luthier_py.loader import KernelDescriptor
@@ -25,11 +25,11 @@ def touched(functions: Iterable[Function]) -> RegSet:
     found = _ALWAYS
     for function in functions:
         if function.incomplete:
-            return unpack(everything(function.isa)) | _ALWAYS
+            return RegSet(everything(function.isa)) | _ALWAYS
         distinct, kinds = function.code.distinct, np.unique(function.code.kinds).tolist()
-        found |= unpack(reduce(or_, (distinct.masks.reads[kind] | distinct.masks.writes[kind] for kind in kinds), 0))
+        found |= RegSet(reduce(or_, (distinct.masks.reads[kind] | distinct.masks.writes[kind] for kind in kinds), 0))
         if function.code.flagged(OpFlag.INDEXES_REGISTERS):  # which registers, M0 says
-            found |= RegSet.by_file(vgpr=unpack(everything(function.isa)).vgpr)
+            found |= RegSet.by_file(vgpr=RegSet(everything(function.isa)).vgpr)
     return found
 
 

@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from luthier_py.analysis.cfg import Graph, solve
-from luthier_py.analysis.effects import everything, pack, unpack
+from luthier_py.analysis.effects import everything, pack
 from luthier_py.isa import Counter, Inst, InstructionSet, OpFlag, OpInfo, RegSet
 from luthier_py.isa.waitcnt import counters_of, encode_waitcnt, waits_for
 
@@ -60,14 +60,14 @@ class Pending:
         found = 0
         for queue in self.queues:
             found |= queue.registers
-        return unpack(found)
+        return RegSet(found)
 
     def of(self, *counters: Counter) -> RegSet:
         """The same for some counters only."""
         found = 0
         for counter in counters:
             found |= self.queues[COUNTERS.index(counter)].registers if counter in COUNTERS else 0
-        return unpack(found)
+        return RegSet(found)
 
     def after(self, isa: InstructionSet, inst: Inst) -> Pending:
         """What is outstanding once ``inst`` has been issued."""

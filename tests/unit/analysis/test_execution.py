@@ -6,7 +6,7 @@ import pytest
 from synthetic import Row, build
 
 from luthier_py.analysis import Facts, analyse, initial_registers, touched
-from luthier_py.analysis.effects import SCALARS, unpack
+from luthier_py.analysis.effects import SCALARS
 from luthier_py.analysis.registers import allocated
 from luthier_py.ir import Instr, Program, lift
 from luthier_py.isa import EXEC, M0, VCC, RegSet, instruction_set, sgpr, target, vgpr
@@ -127,7 +127,7 @@ def test_agprs_that_are_said_to_start_behind_what_is_allocated() -> None:
     gfx90a = target("gfx90a")
     descriptor = KernelDescriptor(bytes(64)).with_vgpr_count(gfx90a, 64).with_accum_offset(256)
     assert (descriptor.arch_vgpr_count(gfx90a), descriptor.agpr_count(gfx90a)) == (64, 0)
-    assert unpack(allocated(gfx90a, descriptor)) - unpack(SCALARS) == RegSet.by_file(0, (1 << 64) - 1, 0)
+    assert RegSet(allocated(gfx90a, descriptor)) - RegSet(SCALARS) == RegSet.by_file(0, (1 << 64) - 1, 0)
 
 
 def test_touched_registers() -> None:
