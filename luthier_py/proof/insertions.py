@@ -111,15 +111,16 @@ class Insertions:
         """All inserted code of a clone: it goes where the original does, and calls what the claim says."""
         body, clone, runner = self.graph.bodies[k], self.clones[k], self.runners[k]
         gaps = Gaps(clone, runner)
-        todo: dict[tuple[int, bool], list[Departure]] = {}
+        todo: dict[tuple[int, int], list[Departure]] = {}
         for each in departures(body, clone, self.goes[k]):
-            if each.start != clone.places[each.to] or self.calls[k].wanted(each):
-                todo.setdefault((each.start, each.source is None and body.kernel), []).append(each)
+            cleared = self.homes[k] if each.source is None and body.kernel else 0
+            if each.start != clone.places[each.to] or cleared or self.calls[k].wanted(each):
+                todo.setdefault((each.start, cleared), []).append(each)
         pending = self.pending_at(k, {each.to for some in todo.values() for each in some})
         found = []
-        for (start, enters), some in todo.items():
+        for (start, cleared), some in todo.items():
             to = some[0].to
-            outcome, calls = gaps.run(start, to, pending[to], self.homes[k] if enters else 0)
+            outcome, calls = gaps.run(start, to, pending[to], cleared)
             if any(each.to != to for each in some) or start + outcome.to != clone.places[to]:
                 raise runner.fail("it goes elsewhere than the original", start)
             ran = sorted(calls)

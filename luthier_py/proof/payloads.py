@@ -17,7 +17,7 @@ from itertools import accumulate
 from operator import or_
 
 from luthier_py.errors import CheckFailed, Location, Malformed
-from luthier_py.isa import VCC, Inst, InstructionSet, OperandKind, OpFlag, Space
+from luthier_py.isa import VCC, Inst, InstructionSet, OperandKind, OpFlag, RegFile, Space
 from luthier_py.isa.quiet import outside
 from luthier_py.isa.registers import VGPR_SHIFT
 from luthier_py.proof.claim import Payload
@@ -36,7 +36,8 @@ BOTH: tuple[State, State] = ((ON | START, ON | START), (ON | START, 0))
 @dataclass(frozen=True, slots=True)
 class Summary:
     """Of one payload: registers in its own numbering that it reads and writes; those that it writes in lanes that were
-    not active at its start; whether EXEC is as it was at its end; what its loads may still write then."""
+    not active at its start; whether EXEC is as it was at its end; what its loads may still write then. ``idles``:
+    where the application has no lane active it touches no memory, and its scalar results, if any, are of no lane."""
 
     insts: tuple[Inst, ...]
     offsets: tuple[int, ...]
@@ -45,7 +46,7 @@ class Summary:
     far_writes: int
     gives_exec_back: bool
     owed: int
-    vectors: bool
+    idles: bool
 
 
 def summary(isa: InstructionSet, payload: Payload) -> Summary:
@@ -68,9 +69,17 @@ def summary(isa: InstructionSet, payload: Payload) -> Summary:
     reads = writes = 0
     for inst in insts:
         reads, writes = reads | inst.reads.bits, writes | inst.writes.bits
-    far, back = _follow_exec(isa, insts, jumps)
-    vectors = any(inst.op.flags & (OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS) for inst in insts)
-    return Summary(tuple(insts), offsets, reads, writes, far, back, _owed(isa, insts, jumps), vectors)
+    far, back, wide = _follow_exec(isa, insts, jumps)
+    stores = any(OpFlag.MAY_STORE in inst.op.flags and OpFlag.VMEM not in inst.op.flags for inst in insts)
+    scalars = any(reg.file is RegFile.SGPR for reg in payload.results)
+    idles = payload.exec is None and not (wide or stores) and (not scalars or any(map(_needs_lane, insts)))
+    return Summary(tuple(insts), offsets, reads, writes, far, back, _owed(isa, insts, jumps), idles)
+
+
+def _needs_lane(inst: Inst) -> bool:
+    """Whether what it makes is nothing, or anything, where no lane is active."""
+    flags = inst.op.flags
+    return bool(flags & (OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS)) and OpFlag.IGNORES_EXEC not in flags
 
 
 def _flat(inst: Inst) -> bool:
@@ -113,16 +122,17 @@ def _check_loops(
                 raise _refused(isa, payload, insts[k], "goes round for ever")
 
 
-def _follow_exec(isa: InstructionSet, insts: Sequence[Inst], jumps: Jumps) -> tuple[int, bool]:
-    """What is written in lanes that were not active at the start, and whether EXEC comes back."""
+def _follow_exec(isa: InstructionSet, insts: Sequence[Inst], jumps: Jumps) -> tuple[int, bool, bool]:
+    """What is written in lanes that were not active at the start, whether EXEC comes back, and whether memory may be
+    touched in such lanes."""
     writes = [inst.writes.bits & ~SCALARS for inst in insts]
     changes = [change(isa, inst) for inst in insts]
-    far = 0
+    far, wide = 0, False
     for k, inst in enumerate(insts):
         if OpFlag.IGNORES_EXEC in inst.op.flags:
             far |= writes[k]
     if not any(each is not None and each.written & ON for each in changes):
-        return far, True
+        return far, True, False
     seen = {(0, state) for state in BOTH}
     work = list(seen)
     while work:
@@ -131,14 +141,15 @@ def _follow_exec(isa: InstructionSet, insts: Sequence[Inst], jumps: Jumps) -> tu
             continue
         if state[1] & ON and not state[1] & START:
             far |= writes[k]
+            wide = wide or OpFlag.VMEM in insts[k].op.flags
         each = changes[k]
         after = (state,) if each is None else next_states(each, state, MASKS | START)
         new = {(to, on) for on in after for to in jumps[k]} - seen
         seen |= new
         work += new
     if len(seen) > MOST_STATES:
-        return reduce(or_, writes, far), False
-    return far, all(bool(has & ON) is bool(has & START) for k, (_, has) in seen if k == len(insts))
+        return reduce(or_, writes, far), False, True
+    return far, all(bool(has & ON) is bool(has & START) for k, (_, has) in seen if k == len(insts)), wide
 
 
 def _owed(isa: InstructionSet, insts: Sequence[Inst], jumps: Jumps) -> int:

@@ -76,7 +76,8 @@ class Now:
     timed: bool = False
     lanes: frozenset[State] = frozenset(BOTH)
     calls: tuple[int, ...] = ()
-    idle_to: int = 0            # until there no lane is active, so that calls may be left out
+    always: tuple[int, ...] = ()  # those of them that do something even where no lane is active
+    idle_to: int = 0            # until there no lane is active, so that others may be left out
 
     def copy(self) -> Now:
         return replace(self, terms=dict(self.terms), wanted=dict(self.wanted))
@@ -280,6 +281,8 @@ class Runner:
                 values[number(self.place(into)) + k] = term
         now.wanted.update(values)
         now.calls = (*now.calls, index)
+        if not known.idles:
+            now.always = (*now.always, index)
         return end, now
 
     def found(self, pc: int, call: Call) -> tuple[int, Mapping[int, int]]:
@@ -358,7 +361,7 @@ def _met(a: Now, b: Now, pc: int) -> Now:
     """What is known where two ways meet."""
     calls = a.calls
     if a.calls != b.calls:
-        if a.idle_to >= pc or b.idle_to >= pc:
+        if a.always == b.always and (a.idle_to >= pc or b.idle_to >= pc):
             calls = max(a.calls, b.calls, key=len)
         else:
             calls = (*a.calls, *b.calls, -1)
@@ -374,7 +377,8 @@ def _met(a: Now, b: Now, pc: int) -> Now:
     terms = {reg: both(reg, a.get(reg), b.get(reg)) for reg in a.terms.keys() | b.terms.keys()}
     wanted = {reg: both(reg, a.due(reg), b.due(reg)) for reg in a.wanted.keys() | b.wanted.keys()}
     return Now(joined(a.pending, b.pending), terms, wanted, a.near | b.near, a.far | b.far, a.touched | b.touched,
-               a.timed or b.timed, a.lanes | b.lanes, calls, min(a.idle_to, b.idle_to))
+               a.timed or b.timed, a.lanes | b.lanes, calls, max(a.always, b.always, key=len),
+               min(a.idle_to, b.idle_to))
 
 
 def _mode_field(inst: Inst, row: Action, now: Now) -> dict[int, Term]:

@@ -40,10 +40,12 @@ NEAREST = {
     "link/validate.py": ("unit/link/test_link.py",),
     "link/grow.py": ("unit/link/test_loading.py",),
     "proof/given.py": ("unit/proof/test_given.py",),
-    "proof/insertions.py": ("unit/proof/test_runs.py", "unit/proof/test_proof_refusals.py"),
-    "proof/runs.py": ("unit/proof/test_runs.py", "unit/proof/test_proof_refusals.py"),
+    "proof/insertions.py": (
+        "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py", "unit/proof/test_proof_refusals.py"),
+    "proof/runs.py": (
+        "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py", "unit/proof/test_proof_refusals.py"),
     "proof/objects.py": ("unit/proof/test_objects.py", "unit/proof/test_proof_refusals.py"),
-    "proof/payloads.py": ("unit/proof/test_payloads.py",),
+    "proof/payloads.py": ("unit/proof/test_payloads.py", "unit/proof/test_hooks_left_out.py"),
     "proof/pending.py": ("unit/proof/test_runs.py",),
 }
 """Files of tests that are about a file, below tests."""
@@ -261,6 +263,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("if found is None and register >= LANES and", "if False and"),
         ("        now.overwritten(writes & ~SCALARS)\n", ""),
         ("if {x, y} == {(\"reg\", register), IN_LANES}:", "if IN_LANES in (x, y):"),
+        ("if a.always == b.always and (", "if ("),
     ),
     *_of(
         "proof/insertions.py",
@@ -270,6 +273,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("if lost := kept & (active | inactive):", "if False:"),
         ("if (regs := inst.writes.bits & kept & owned)", "if (regs := 0)"),
         ("if not duty.ends and not outcome.exec_back:", "if False:"),
+        ("or cleared or self.calls", "or self.calls"),
         ("if (outcome.near or outcome.far) and not duty.plain:", "if False:"),
         ("if any(ran != sorted(self.calls[k].wanted(each)) for each in some):", "if False:"),
     ),
@@ -290,6 +294,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     *_of(
         "proof/payloads.py",
         ("raise _refused(isa, payload, inst, \"leaves its own code\")", "target = 0"),
+        ("idles = payload.exec is None and not (wide", "idles = payload.exec is None and not (False"),
+        ("idles = payload.exec is None and", "idles ="),
     ),
     *_of(
         "proof/pending.py",
