@@ -40,21 +40,22 @@ class Body:
         return bisect_right(self.blocks, at, key=lambda block: block.start) - 1
 
 
-def body(name: str, address: int, code: Code, entries: Iterable[int], kernel: bool) -> Body:
-    """``entries``: addresses. CheckFailed where control leaves the code that is known."""
+def body(name: str, address: int, code: Code, entries: Iterable[int], kernel: bool, end: int) -> Body:
+    """``entries``: addresses; ``end``: where the function is over. CheckFailed where control leaves the code that is
+    known, but for calls and traps with which the function ends: they do not come back."""
     starts = [_at(name, code, entry, None) for entry in entries]
     leaders, ends = {0, *starts}, {}
     for at in code.flagged(OpFlag.TERMINATOR | OpFlag.CALL | OpFlag.MAY_STOP):
         flags = code.inst(at).op.flags
         if OpFlag.TERMINATOR in flags:
-            ends[at] = _leave(name, code, at, leaders)
-            leaders.update(target for target in ends[at] if target < len(code))
+            ends[at] = _leave(name, code, at, range(address, end))
+            leaders.update(ends[at])
         leaders.add(at + 1)
     leaders.update((np.flatnonzero(np.diff(code.at) != code.sizes[:-1]) + 1).tolist())
     ordered = sorted(leader for leader in leaders if leader < len(code))
     blocks = tuple(map(range, ordered, [*ordered[1:], len(code)]))
     number = {block.start: k for k, block in enumerate(blocks)}
-    following = tuple(_following(name, code, block, ends, number) for block in blocks)
+    following = tuple(_following(name, code, block, ends, number, end) for block in blocks)
     return Body(name, address, code, kernel, tuple(number[start] for start in starts), blocks, following)
 
 
@@ -66,19 +67,20 @@ def _at(name: str, code: Code, pc: int, source: int | None) -> int:
     return found
 
 
-def _leave(name: str, code: Code, at: int, leaders: Collection[int]) -> tuple[int, ...]:
-    """Numbers of the instructions to which a terminator may go inside of the function."""
+def _leave(name: str, code: Code, at: int, function: range) -> tuple[int, ...]:
+    """Numbers of the instructions to which a terminator may go inside of the function, which has some addresses."""
     inst = code.inst(at)
     flags, target = inst.op.flags, inst.branch_target(code.pcs[at])
     if OpFlag.FORKS in flags:
         raise CheckFailed("where this goes is not followed", code.location(name, at))
     if OpFlag.BRANCH in flags and target is not None:
         taken = _at(name, code, target, at)
-        return (taken, at + 1) if OpFlag.CONDITIONAL in flags else (taken,)
+        return (taken, _at(name, code, code.end(at), at)) if OpFlag.CONDITIONAL in flags else (taken,)
     if OpFlag.SETS_PC in flags:
         built = _built(code, at)
-        found = None if built is None else code.find(built)
-        return () if found is None else (found,)
+        if built is None or built not in function and code.find(built) is None:
+            return ()
+        return (_at(name, code, built, at),)
     return ()
 
 
@@ -96,16 +98,14 @@ def _built(code: Code, at: int) -> int | None:
 
 
 def _following(
-    name: str, code: Code, block: range, ends: Mapping[int, tuple[int, ...]], number: Mapping[int, int]
+    name: str, code: Code, block: range, ends: Mapping[int, tuple[int, ...]], number: Mapping[int, int], end: int
 ) -> tuple[int, ...]:
     last = block[-1]
     if last in ends:
-        if any(target not in number for target in ends[last]):
-            raise CheckFailed("control runs off the code that the claim knows", code.location(name, last))
         return tuple(dict.fromkeys(number[target] for target in ends[last]))
     if last + 1 < len(code) and code.pcs[last + 1] == code.end(last):
         return (number[last + 1],)
-    if not code.inst(last).op.flags & (OpFlag.CALL | OpFlag.MAY_STOP):
+    if not code.inst(last).op.flags & (OpFlag.CALL | OpFlag.MAY_STOP) or code.end(last) < end:
         raise CheckFailed("control runs off the code that the claim knows", code.location(name, last))
     return ()
 

@@ -5,13 +5,15 @@ In: the loaded original and copy, and functions of a claim. Out: for each what i
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import InstructionSet, OpFlag, RegSet
-from luthier_py.loader import CodeObject, RelocationKind
+from luthier_py.loader import CodeObject, RelocationKind, SymbolType
 from luthier_py.proof.addresses import Goes, follow
 from luthier_py.proof.application import Clone, check_fields, check_groups, check_targets
 from luthier_py.proof.claim import Claim, ClonedFunction
@@ -84,7 +86,24 @@ class _Whole:
         entries = [function.original]
         if any(record.descriptor.kernarg_preload_length for record in records):
             entries.append(function.original + PRELOAD_ENTRY)
-        return body(function.name, function.original, code, entries, bool(records))
+        return body(function.name, function.original, code, entries, bool(records), self.end_of(function.original))
+
+    def end_of(self, address: int) -> int:
+        """Where a function must be over: its symbol's end, or else the next function's start."""
+        starts, ends = self.known
+        at = bisect_right(starts, address)
+        text = next((part.stop for part in self.old.text_ranges if address in part), address)
+        return min(ends.get(address, starts[at] if at < len(starts) else text), text)
+
+    @cached_property
+    def known(self) -> tuple[list[int], dict[int, int]]:
+        """Where functions start that the original names, ascending, and where they end if their symbols have sizes."""
+        symbols = [each for each in self.old.symbols if each.type == SymbolType.FUNC and each.defined]
+        ends: dict[int, int] = {}
+        for each in symbols:
+            if each.size:
+                ends[each.address] = max(ends.get(each.address, 0), each.address + each.size)
+        return sorted({each.address for each in symbols} | {kernel.entry for kernel in self.old.kernels}), ends
 
     def clone(self, function: ClonedFunction, each: Body) -> Clone:
         symbol = self.new.symbol(function.symbol)

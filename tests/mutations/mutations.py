@@ -40,6 +40,7 @@ NEAREST = {
     "link/validate.py": ("unit/link/test_link.py",),
     "link/grow.py": ("unit/link/test_loading.py",),
     "proof/given.py": ("unit/proof/test_given.py",),
+    "proof/graph.py": ("unit/proof/test_application_whole.py",),
     "proof/insertions.py": (
         "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py", "unit/proof/test_proof_refusals.py"),
     "proof/runs.py": (
@@ -264,6 +265,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("        now.overwritten(writes & ~SCALARS)\n", ""),
         ("if {x, y} == {(\"reg\", register), IN_LANES}:", "if IN_LANES in (x, y):"),
         ("if a.always == b.always and (", "if ("),
+    ),
+    *_of(
+        "proof/graph.py",
+        ("(taken, _at(name, code, code.end(at), at))", "(taken, at + 1)"),
+        (" or code.end(last) < end:", ":"),
+        ("if built is None or built not in function and code.find(built) is None:",
+         "if built is None or code.find(built) is None:"),
     ),
     *_of(
         "proof/insertions.py",

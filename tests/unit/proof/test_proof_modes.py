@@ -16,7 +16,7 @@ ISA = instruction_set(target("gfx942"))
 def modes_before_the_end(listing: str):
     data = ISA.assemble(listing)
     code = decoded(ISA, [(0, len(data))], lambda start, size: data[start:start + size], "k")
-    graph = joined([body("k", 0, code, [0], True)], [Goes()], ())
+    graph = joined([body("k", 0, code, [0], True, code.end(len(code) - 1))], [Goes()], ())
     last = len(graph.nodes) - 1
     modes = solved_modes(graph)[last]
     for at in graph.nodes[last].span[:-1]:
