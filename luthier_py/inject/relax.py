@@ -1,8 +1,9 @@
 """Branches that do not reach: a clone whose branches all do.
 
 In: a clone. Out: the same with islands, lone branches that need no register and no SCC. Invariant: every direct branch
-reaches its target within 16 bits of displacement. Islands stand together in groups, which the code around them jumps
-over, and all branches that go the same way share them: so a function of any size is done in few passes.
+reaches its target within 16 bits of displacement, and control may come to every island and around it. Islands stand
+together in groups, over which the code before them jumps if it goes on there, and all branches that go the same way
+share them: so a function of any size is done in few passes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from luthier_py.inject.items import Cause, Clone, Edit, Item, Label, Single, Slice
-from luthier_py.isa import InstructionSet
+from luthier_py.isa import InstructionSet, OpFlag
 from luthier_py.isa.glue import jump, nothing
 from luthier_py.isa.hazards import unsafe_displacement
 
@@ -86,9 +87,18 @@ def _with_islands(isa: InstructionSet, items: Sequence[Item]) -> list[Item]:
     for number, item in enumerate(items):
         if number in standing:
             over = Label()
-            out += [Single(jump(isa), edit=_EDIT, jump=over), *standing[number], over]
+            enters = _goes_on(items[number - 1])
+            out += [Single(jump(isa), edit=_EDIT, jump=over), *standing[number], over] if enters else standing[number]
         out.append(changed.get(number, item))
     return out
+
+
+def _goes_on(item: Item) -> bool:
+    """Whether control may come from an item to what stands behind it."""
+    if isinstance(item, Label):
+        return True
+    flags = (item.inst if isinstance(item, Single) else item.inst(item.stop - 1)).op.flags
+    return OpFlag.TERMINATOR not in flags or OpFlag.CONDITIONAL in flags
 
 
 def _group_numbers(items: Sequence[Item], starts: Sequence[int]) -> list[int]:

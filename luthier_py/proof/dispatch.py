@@ -4,9 +4,10 @@ In: a call through a pointer and the inserted code before it. Out: nothing, or C
 
 That this code only computes, and gives back what the application may still read, `runs` proves. Here it is run for each
 address that has a clone and that the application may have in the object, by code or in data: these are finitely many,
-and all are tried. It may be given others from elsewhere; of these it is run for the next instruction of each function,
-and for what differs from a function's address in upper bits alone (FAR_OFF), which finds a comparison that leaves out a
-half or the last bits of an address. Where things are loaded is tried twice, so that lower halves of addresses carry
+and all are tried. It may be given others from elsewhere; of these it is run for the instructions next to the start of
+each function (to what lies before the first one, the way is a negative one: it borrows and carries), and for what
+differs from a function's address in upper bits alone (FAR_OFF), which finds a comparison that leaves out a half or the
+last bits of an address. Where things are loaded is tried twice, so that lower halves of addresses carry
 into upper ones once. What is not proved is that a pointer from elsewhere, equal to none of those, stays.
 """
 
@@ -27,7 +28,7 @@ from luthier_py.proof.runs import Now, Runner
 
 _LOW = (1 << 32) - 1
 LONGEST = 1 << 16
-FAR_OFF = (4, 1 << 32, 1 << 40)
+FAR_OFF = (4, -4, 1 << 32, 1 << 40)
 _CARRIES = 0xFFFF0000  # a load address whose low half overflows with what lies behind it
 _APART = 1 << 44       # from an original to a copy that is apart from it
 

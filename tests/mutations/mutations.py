@@ -39,6 +39,7 @@ NEAREST = {
     "link/writer.py": ("unit/link/test_loading.py", "unit/link/test_link.py"),
     "link/validate.py": ("unit/link/test_link.py",),
     "link/grow.py": ("unit/link/test_loading.py",),
+    "proof/dispatch.py": ("unit/proof/test_dispatch.py",),
     "proof/given.py": ("unit/proof/test_given.py",),
     "proof/graph.py": ("unit/proof/test_application_whole.py",),
     "proof/insertions.py": (
@@ -163,6 +164,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("REACH_BYTES = range(-4 * 32768, 4 * 32768)", "REACH_BYTES = range(-4 * 65536, 4 * 65536)"),
         ('if start >= last + GROUP_BYTES and items[number] not in bases:', 'if start >= last + GROUP_BYTES:'),
         ('if unsafe_displacement(isa.target, distance // 4)}', 'if False}'),
+        ("return OpFlag.TERMINATOR not in flags or OpFlag.CONDITIONAL in flags", "return True"),
     ),
     *_of(
         "inject/resources.py",
@@ -265,6 +267,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("        now.overwritten(writes & ~SCALARS)\n", ""),
         ("if {x, y} == {(\"reg\", register), IN_LANES}:", "if IN_LANES in (x, y):"),
         ("if a.always == b.always and (", "if ("),
+    ),
+    *_of(
+        "proof/dispatch.py",
+        ("FAR_OFF = (4, -4, 1 << 32, 1 << 40)", "FAR_OFF = (4, 1 << 32, 1 << 40)"),
     ),
     *_of(
         "proof/graph.py",

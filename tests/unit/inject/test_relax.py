@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from luthier_py.inject import relax as relaxing
 from luthier_py.inject.items import Clone, Label, Reference, Referent, Single, Slice
 from luthier_py.inject.layout import Placed, lay_out
 from luthier_py.inject.patch import Fixup, FixupKind
@@ -15,6 +16,9 @@ from luthier_py.inject.verify import verify
 from luthier_py.ir.model import instr_at
 from luthier_py.isa import glue, instruction_set, sgpr, target
 from luthier_py.isa.columns import read_columns
+from luthier_py.pipeline import instrument
+from luthier_py.samples import sample
+from luthier_py.tool import load_tool
 
 ISA = instruction_set(target("gfx90a"))
 START, END = 0x1000, 0x2000  # block addresses in the imagined original
@@ -108,3 +112,19 @@ def test_branches_do_not_go_where_they_would_hang(name: str, nops: int) -> None:
     code = lay_out(isa, relax(isa, made), {}).chunk.code
     assert isa.decode(code).operands[0].value == 0x3F + nops
     assert code[-4:] == isa.make("s_endpgm").raw
+
+
+@pytest.mark.parametrize(("name", "tool", "options"), [
+    ("function_pointers", "opcode_histogram", {}),
+    ("mandelbrot", "opcode_histogram", {"EXCLUDE_PRED_OFF": "1", "COUNT_WARP_LEVEL": "0"}),
+])
+def test_control_comes_to_all_that_stands_around_islands(monkeypatch, name, tool, options):
+    """None jump over islands behind a branch that is always taken: the proof would find that nothing comes there."""
+    def code() -> bytes:
+        return instrument(sample(name).path.read_bytes(), load_tool(tool, options), name).data
+
+    far = code()
+    monkeypatch.setattr(relaxing, "REACH_BYTES", range(-4 * 60, 4 * 60))
+    monkeypatch.setattr(relaxing, "STEP_BYTES", 4 * 40)
+    monkeypatch.setattr(relaxing, "GROUP_BYTES", 4 * 24)
+    assert code() != far
