@@ -24,6 +24,7 @@ from luthier_py.link import Binding, Patch, bound, find_bindings, link, link_apa
 from luthier_py.loader import MEMORY, CodeObject, Given, load
 from luthier_py.proof import prove
 from luthier_py.tool import Edits, Place, Refusal, Tool, made_tool, visit
+from luthier_py.wanted import check_wanted
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -127,12 +128,17 @@ def carry_out(
     compiled: set[str] = set()
     payloads = clock.run("jit", compile_hooks, edits, program.isa, compiled)
 
+    def check(patched: Patched, wanted: Edits, data: bytes) -> None:
+        prove(planned.obj.data, data, patched.claim, apart)
+        clones = {row.name: row.clone for row in patched.report}
+        check_wanted(patched.claim, wanted, payloads, program, clones, {each.kernel for each in patched.refused})
+
     def made(wanted: Edits) -> Instrumented:
         patched = clock.run("inject", inject, program, facts, wanted, payloads, keep_going)
         patch = Patch(patched.chunks, patched.kernels, patched.variables)
         data = clock.run("link", link_apart if apart else link, planned.obj, patch)
         found = find_bindings(program.isa, patched.chunks, load(data, planned.obj.name)) if apart else ()
-        clock.run("check", prove, planned.obj.data, bound(data, found, 0), patched.claim, apart)
+        clock.run("check", check, patched, wanted, bound(data, found, 0))
         return Instrumented(data, planned.obj, program, facts, edits, patched, clock.seconds, not compiled,
                             bindings=found)
 

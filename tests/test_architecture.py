@@ -23,11 +23,11 @@ else:
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "luthier_py"
 ROOMS = (
-    "errors llvm storage isa loader proof ir analysis runtime emulator tool jit inject link pipeline report worker "
-    "session cli"
+    "errors llvm storage isa loader proof ir analysis runtime emulator tool jit wanted inject link pipeline report "
+    "worker session cli"
 ).split()
 DEVICES = {"runtime", "emulator"}
-REWRITER = {"tool", "jit", "inject", "link"}
+REWRITER = {"tool", "jit", "wanted", "inject", "link"}
 PROOF = {"proof", "errors", "isa", "loader"}  # all that it believes
 BUILT_INS = {"intrinsics": "intrinsics", "samples": "tests/data", "tools": "tools"}
 MAINTAINERS = {"luthier_py.isa.generate"}  # packages that only a checkout has

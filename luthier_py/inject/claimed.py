@@ -54,7 +54,7 @@ def _calls(placed: Placed, calls: Calls, kept: Mapping[WaveVariable, int]) -> It
         begun.add(edit.number)
         insertion, site, key = calls.made[edit.number]
         yield Call(
-            calls.numbers[key], at, site.instr.pc, SIDES[site.place],
+            calls.numbers[key], insertion.order, at, site.instr.pc, SIDES[site.place],
             tuple(_value(argument, kept) for argument in insertion.runtime_args),
             tuple(Kept(kept[to]) if isinstance(to, WaveVariable) else to for to in insertion.into),
             tuple(hole.filled(insertion.hook, insertion.args) for hole in calls.fragments[key].payload.holes),

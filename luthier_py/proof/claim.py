@@ -85,6 +85,8 @@ class Call:
 
     payload: int
     """Its number in the claim."""
+    insertion: int
+    """The number that the tool gave it."""
     start: int
     """Of the first instruction of the payload."""
     point: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-ROOMS = ("analysis", "inject", "link", "proof")
+ROOMS = ("analysis", "inject", "link", "proof", "wanted")
 
 
 NEAREST = {
@@ -63,7 +63,7 @@ class Mutation:
 
     @property
     def room(self) -> str:
-        return self.file.partition("/")[0]
+        return self.file.partition("/")[0].removesuffix(".py")
 
 
 def _of(file: str, *pairs: tuple[str, str]) -> tuple[Mutation, ...]:
@@ -314,5 +314,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     *_of(
         "proof/pending.py",
         ("else (young, mixed | regs)", "else (young, mixed)"),
+    ),
+    *_of(
+        "wanted.py",
+        ("or clones != claim.kernels:", "or False:"),
+        ("if self.claim.payloads[call.payload] != _claimed(key, compiled):", "if False:"),
+        ("if not _stands(insertion.places, call):", "if False:"),
+        ("if [*call.arguments] != given:", "if False:"),
+        ("if [*call.constants] != [_literal(hole, insertion) for hole in compiled.holes]:", "if False:"),
+        ("if before is not None and before > insertion.rank:", "if False:"),
     ),
 )
