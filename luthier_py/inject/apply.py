@@ -35,7 +35,7 @@ from luthier_py.inject.seams import settle_seams
 from luthier_py.inject.sites import Sites
 from luthier_py.inject.weave import weave
 from luthier_py.ir import Function, Kernel, Program
-from luthier_py.isa import RegSet
+from luthier_py.isa import Reg, RegSet
 from luthier_py.jit import Payload, PayloadKey
 from luthier_py.proof.claim import Claim
 from luthier_py.tool import Edits, Insertion, Place, Refusal, WaveVariable
@@ -99,7 +99,8 @@ def _component(
             message = f"{function.name} cannot be instrumented: {function.incomplete}"
             raise Unsupported(message, Location(function.name, function.address))
     used = {v for i in insertions for v in (*i.runtime_args, *i.into) if isinstance(v, WaveVariable)}
-    homes = resources.wave_homes(program, facts, component, used)
+    named = RegSet.of(*(v for i in insertions for v in (*i.args, *i.into) if isinstance(v, Reg)))
+    homes = resources.wave_homes(program, facts, component, used, named)
     plain_floats = computes_plainly((k.record.descriptor for k in component.kernels), component.functions)
     general = general_registers(program.isa) - resources.kept_for(homes.values())
     policies = tuple(

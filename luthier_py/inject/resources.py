@@ -20,7 +20,7 @@ from luthier_py.inject.fragment import general_registers
 from luthier_py.inject.items import Clone, Home
 from luthier_py.inject.model import Resources
 from luthier_py.ir import Function, Kernel, Program
-from luthier_py.isa import LaneOf, OpFlag, Reg, RegFile, RegSet, Target
+from luthier_py.isa import NO_REGS, LaneOf, OpFlag, Reg, RegFile, RegSet, Target
 from luthier_py.loader import KernelDescriptor
 from luthier_py.tool import WaveVariable
 
@@ -49,13 +49,14 @@ def components(program: Program, wanted: Iterable[Kernel]) -> list[Component]:
 
 
 def wave_homes(
-    program: Program, facts: Facts, component: Component, variables: Iterable[WaveVariable]
+    program: Program, facts: Facts, component: Component, variables: Iterable[WaveVariable], named: RegSet = NO_REGS
 ) -> dict[WaveVariable, Home]:
-    """Scalar registers that the component never touches; where there are too few, lanes of such a vector register."""
+    """Scalar registers that the component never touches; where there are too few, lanes of such a vector register.
+    ``named``: registers that hooks get or give as the application's."""
     ordered = sorted(variables, key=lambda v: (-v.type.dwords, v.name))
     if ordered:
         _check_calls(program, component)
-    untouched = general_registers(program.isa) - facts.touched(component.functions)
+    untouched = general_registers(program.isa) - facts.touched(component.functions) - named
     for kernel in component.kernels:  # what a wave is born with and a trap handler, say, still wants
         for entry in kernel.function.entries:
             untouched -= facts.live_before(kernel.function.block(entry).instrs[0])

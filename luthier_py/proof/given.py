@@ -27,8 +27,8 @@ def check_given(isa: InstructionSet, claim: Claim, function: ClonedFunction, var
 
 
 def _check_homes(isa: InstructionSet, function: ClonedFunction) -> int:
-    """All of them, as bits."""
-    owned = 0
+    """The registers and lanes that they take, and the registers that the lanes are of, as bits."""
+    owned = whole = 0
     for home in function.homes.values():
         bits = bits_of(home)
         if not _can_hold(isa, home):
@@ -36,7 +36,8 @@ def _check_homes(isa: InstructionSet, function: ClonedFunction) -> int:
         if owned & bits:
             raise CheckFailed(f"the tool keeps two things in {shown(owned & bits)}", Location(function.name))
         owned |= bits
-    return owned
+        whole |= bits_of(home.reg) if isinstance(home, LaneOf) else 0
+    return owned | whole
 
 
 def _can_hold(isa: InstructionSet, home: Reg | LaneOf) -> bool:

@@ -22,7 +22,7 @@ def made(name="reduce", tool="instr_count", **options):
 
 
 def homes(monkeypatch, place):
-    monkeypatch.setattr(resources, "wave_homes", lambda program, facts, component, variables: {
+    monkeypatch.setattr(resources, "wave_homes", lambda program, facts, component, variables, named: {
         variable: place(number, variable.type.dwords)
         for number, variable in enumerate(sorted(variables, key=lambda each: (-each.type.dwords, each.name)))})
 
@@ -67,6 +67,16 @@ def test_what_the_tool_keeps_has_places_of_its_own(place, why):
     moved = replace(function, homes={number: place(number) for number in sorted(function.homes)})
     with pytest.raises(CheckFailed, match=why):
         prove(right.obj.data, right.data, replace(right.patched.claim, functions=(moved,)))
+
+
+def test_registers_of_which_the_tool_keeps_lanes_are_no_arguments():
+    right = made()
+    function, = right.patched.claim.functions
+    calls = tuple(replace(call, arguments=(call.arguments[0], vgpr(60, 2))) if len(call.arguments) == 2 else call
+                  for call in function.calls)
+    other = replace(function, homes={0: LaneOf(vgpr(61), 4, 2)}, calls=calls)
+    with pytest.raises(CheckFailed, match="where the tool keeps its own"):
+        prove(right.obj.data, right.data, replace(right.patched.claim, functions=(other,)))
 
 
 @pytest.mark.parametrize(("away", "why"), [

@@ -134,6 +134,20 @@ def test_calls_at_one_point_run_in_their_order(monkeypatch):
     refused(monkeypatch, "runs behind others")
 
 
+def test_registers_that_the_tool_names_are_not_those_where_it_keeps_its_own():
+    """A tool may keep things in registers that the application has not."""
+    taken = {home.index for home in made().patched.claim.functions[0].homes.values()}
+    named = sgpr(min(taken))
+
+    class Names(Wishes):
+        def instrument(self, m):
+            super().instrument(m)
+            m.before(m.functions()[0].blocks[1].instrs[0], self.twice, named, self.first, 5, into=named)
+
+    function, = instrument(sample("reduce").path.read_bytes(), Names(), "reduce").patched.claim.functions
+    assert len(function.homes) == 2 and named.index not in {home.index for home in function.homes.values()}
+
+
 def wanted(right, claim, edits=None, clones=None, refused=()):
     payloads = pipeline.compile_hooks(right.edits, right.program.isa)
     clones = {row.name: row.clone for row in right.patched.report} if clones is None else clones
