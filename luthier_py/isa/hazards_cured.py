@@ -228,10 +228,10 @@ def _branches_between(first: Callable[[OpInfo], bool], then: Callable[[OpInfo], 
 
 def _mask_written(name: str, takes_part: Callable[[OpInfo], bool], registers: Callable[[Inst], RegSet],
                   field: int) -> Cured:
-    """The wait stands right behind the write, whatever comes next."""
+    """The wait stands right behind the write, whatever comes next but waits of its kind for something else."""
     return Cured(f"lane mask is read, then written by {name} (fixVALUMaskWriteHazard)", _GFX11,
                  (_MASK, Link(Side(takes_part, registers), _when(_waits(field)))),
-                 Side(_any, lambda i: NO_REGS if _waits(field)(i) else _ALL), _counters(field))
+                 Side(lambda op: op.base != "S_WAITCNT_DEPCTR", lambda i: _ALL), _counters(field))
 
 
 def _scalar_written(name: str, takes_part: Callable[[OpInfo], bool], registers: Callable[[Inst], RegSet],
@@ -277,9 +277,6 @@ CURED = (
           (Link(Side(lambda op: OpFlag.ATOMIC in op.flags and OpFlag.VMEM in op.flags, lambda i: _ALL),
                 _when(_is(OpFlag.VALU), _named(*_MEMORY_WAITS)), 2),),
           Side(lambda op: op.base == "S_DENORM_MODE", lambda i: _ALL), _texts("s_nop 2"), states_of),
-    Cured("v_cmpx, v_permlane (fixVcmpxPermlaneHazards)", _version((10, 1), (11, 0), (11, 5), (12, 0), (12, 5)),
-          (Link(Side(_VALU, lambda i: i.writes & _EXEC), _when(_vector_but_nop)),),
-          Side(_permutes, lambda i: _EXEC), _own_move),
     Cured("transcendental result, VALU (fixVALUTransUseHazard)", _version((11, 0)),
           (Link(Side(_kind(OpFlag.TRANS), lambda i: _vectors(i.writes)), _VECTORS_DONE, 5),),
           _VECTOR_READS, _counters(VA_VDST)),
@@ -316,4 +313,8 @@ CURED = (
     Cured("s[102:103] are written, then the base of scratch is read (fixScratchBaseForwardingHazard)", _GFX1250,
           (Link(Side(_ALU, lambda i: _scalars(i.writes)), _when(_waits(SA_SDST | VA_SDST)), 9),),
           Side(_any, _scratch_base), _counters(SA_SDST | VA_SDST), lambda i: int(bool(_scalars(i.writes)))),
+    # The last cure, as it is a vector instruction that others may have to stand before.
+    Cured("v_cmpx, v_permlane (fixVcmpxPermlaneHazards)", _version((10, 1), (11, 0), (11, 5), (12, 0), (12, 5)),
+          (Link(Side(_VALU, lambda i: i.writes & _EXEC), _when(_vector_but_nop)),),
+          Side(_permutes, lambda i: _EXEC), _own_move),
 )

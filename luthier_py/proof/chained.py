@@ -154,12 +154,12 @@ class _Fields:
         return stays, moved
 
     def anything(self, steps: Iterable[_Step | None]) -> int:
-        """What may be open where a function is entered or a call returns: of chains that compilers end there, any first
-        link; if there are such, what any of some instructions makes of them, or begins."""
+        """What may be open where a function is entered or a call returns: what any of some instructions begins, or
+        makes of what is open; of chains that compilers end there, any first link."""
         settled = sum(self.at(row, 1, 1) for row in self.rows if row.settled_at_calls)
         found, before = self.within(_EVERY_SGPR, settled), -1
         carries = defaultdict[int, int](int)
-        for step in filter(None, steps if settled else ()):
+        for step in filter(None, steps):
             found |= step.begins
             for mask, far in step.carries:
                 carries[far] |= mask

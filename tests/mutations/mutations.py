@@ -39,6 +39,7 @@ NEAREST = {
     "link/writer.py": ("unit/link/test_loading.py", "unit/link/test_link.py"),
     "link/validate.py": ("unit/link/test_link.py",),
     "link/grow.py": ("unit/link/test_loading.py",),
+    "proof/chained.py": ("unit/proof/test_distances.py",),
     "proof/dispatch.py": ("unit/proof/test_dispatch.py",),
     "proof/given.py": ("unit/proof/test_given.py",),
     "proof/graph.py": ("unit/proof/test_application_whole.py",),
@@ -267,6 +268,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("        now.overwritten(writes & ~SCALARS)\n", ""),
         ("if {x, y} == {(\"reg\", register), IN_LANES}:", "if IN_LANES in (x, y):"),
         ("if a.always == b.always and (", "if ("),
+    ),
+    *_of(
+        "proof/chained.py",
+        ("for step in filter(None, steps):", "for step in filter(None, steps if settled else ()):"),
     ),
     *_of(
         "proof/dispatch.py",
