@@ -4,23 +4,28 @@ In: the clones of functions that may call each other, and what of them is insert
 the application's instructions owe each other was their compiler's business; a hazard that an inserted instruction is
 part of must have met its wait.
 
-Wait states lie between two instructions, so it looks around inserted ones alone, as far as each row reaches, forward
-from those that produce a hazard and backward from those that run into one. Where a function is entered or a call
-returns, OUTSIDE stands for whatever any of the clones has. What is longer is `chained`'s.
+Wait states lie between two instructions, so it looks as far as each row reaches, forward from what produces a hazard or
+backward from what runs into one. Where a function is entered or a call returns, OUTSIDE stands for whatever any of the
+clones has. What is longer is `chained`'s.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, partial
+from functools import cache, cached_property
+
+import numpy as np
 
 from luthier_py.errors import CheckFailed
-from luthier_py.isa import NO_REGS, Inst, InstructionSet, RegSet
+from luthier_py.isa import NO_REGS, Inst, InstructionSet, OpInfo, RegSet
 from luthier_py.isa.hazards import HAZARDS, Hazard, Side, states_of
 from luthier_py.proof.chained import check_chains, missing
 from luthier_py.proof.linked import OUTSIDE, Linked
 
 Sides = dict[Hazard, RegSet]
+Near = tuple[int, int, RegSet]  # a place, the wait states between, what of the row's needs is met between
 
 
 def check_distances(isa: InstructionSet, codes: Sequence[Linked]) -> None:
@@ -33,24 +38,28 @@ def check_distances(isa: InstructionSet, codes: Sequence[Linked]) -> None:
     check_chains(isa, codes)
 
 
-def _sides(rows: Sequence[Hazard], side: Callable[[Hazard], Side], inst: Inst) -> Sides:
+def _sides(rows: Sequence[Hazard], side: Callable[[Hazard], Side]) -> Callable[[Inst], Sides]:
     """Of which rows an instruction is such a side, and with which registers."""
-    return {row: regs for row in rows if side(row).takes_part(inst.op) and (regs := side(row).registers(inst))}
+    taking = cache(lambda op: [row for row in rows if side(row).takes_part(op)])
+    return cache(lambda inst: {row: regs for row in taking(inst.op) if (regs := side(row).registers(inst))})
 
 
 def _check_states(isa: InstructionSet, codes: Sequence[Linked], rows: Sequence[Hazard]) -> None:
-    produces = cache(partial(_sides, rows, lambda row: row.produced))
-    consumes = cache(partial(_sides, rows, lambda row: row.consumed))
+    produces, consumes = _sides(rows, lambda row: row.produced), _sides(rows, lambda row: row.consumed)
     called = len(codes) > 1 or any(code.calls for code in codes)
     anything = _either(map(produces, {inst for code in codes for inst in code.insts})) if called else {}
-    inserted = _either(produces(code.insts[kind]) for code in codes for kind in code.used) if called else {}
+    new = {code.insts[kind] for code in codes for kind in code.used}
+    inserted = _either(map(produces, new)) if called else {}
+    part = {row for inst in new for row in (*produces(inst), *consumes(inst))}
     for code in codes:
         states = _States(isa, code, produces, consumes, anything)
-        states.forward(OUTSIDE, inserted)
-        for at in code.new:
-            inst = code.inst(at)
-            states.forward(at, produces(inst))
-            states.backward(at, consumes(inst))
+        for row in (row for row in rows if row in part):
+            states.check(row, inserted.get(row, NO_REGS))
+
+
+def _within(places: list[int], start: int, stop: int) -> list[int]:
+    """Those of ascending ``places`` that lie there."""
+    return places[bisect_left(places, start):bisect_left(places, stop)]
 
 
 def _either(several: Iterable[Sides]) -> Sides:
@@ -70,20 +79,73 @@ class _States:
         anything: Sides,
     ) -> None:
         self.isa, self.code, self.produces, self.consumes, self.anything = isa, code, produces, consumes, anything
+        self.inserted: list[bool] = code.inserted.tolist()
+        self.by_op: defaultdict[OpInfo, list[int]] = defaultdict(list)
+        for kind, inst in enumerate(code.insts):
+            self.by_op[inst.op].append(kind)
 
-    def forward(self, start: int, made: Sides) -> None:
-        for row, regs in made.items():
-            for at, passed, between in self.within(start, row, self.code.after):
-                met = self.consumes(self.code.inst(at)).get(row)
-                if met is not None and met.overlaps(regs) and not row.needs - regs - between:
+    def check(self, row: Hazard, inserted: RegSet) -> None:
+        """``inserted``: what is inserted anywhere and produces ``row``. Of the application's producers and the inserted
+        consumers the fewer are asked."""
+        producing, consuming = self.taking(row.produced), self.taking(row.consumed)
+        others = [at for at in producing if not self.inserted[at]]
+        new = [at for at in consuming if self.inserted[at]]
+        for at in (OUTSIDE, *(at for at in producing if self.inserted[at])):
+            self.forward(at, row, inserted if at == OUTSIDE else self.produced(at).get(row, NO_REGS), consuming, True)
+        if len(others) < len(new):
+            for at in (OUTSIDE, *others):
+                self.forward(at, row, self.produced(at).get(row, NO_REGS), new, False)
+        else:
+            for at in new:
+                self.backward(at, row, producing)
+
+    def taking(self, side: Side) -> list[int]:
+        """Where operations are such a side of a row."""
+        taking = np.zeros(len(self.code.insts), bool)
+        for op, kinds in self.by_op.items():
+            taking[kinds] = bool(side.takes_part(op))
+        found: list[int] = np.flatnonzero(taking[self.code.kind]).tolist()
+        return found
+
+    def forward(self, start: int, row: Hazard, regs: RegSet, among: list[int], inserted: bool) -> None:
+        """From a producer to those ``among`` the consumers that are too near; ``inserted``: it is."""
+        for at, passed, between in self.behind(start, row, among) if regs else ():
+            met = self.consumes(self.code.inst(at)).get(row)
+            if met is not None and met.overlaps(regs) and not row.needs - regs - between:
+                if inserted or self.inserted[at]:
                     raise self.fail(at, row, passed)
 
-    def backward(self, start: int, met: Sides) -> None:
-        for row, regs in met.items():
-            for at, passed, between in self.within(start, row, self.code.before):
-                made = self.produced(at).get(row)
-                if made is not None and made.overlaps(regs) and not row.needs - made - between:
-                    raise self.fail(start, row, passed)
+    def backward(self, start: int, row: Hazard, among: list[int]) -> None:
+        met = self.consumes(self.code.inst(start)).get(row, NO_REGS)
+        for at, passed, between in self.before(start, row, among) if met else ():
+            made = self.produced(at).get(row)
+            if made is not None and made.overlaps(met) and not row.needs - made - between:
+                raise self.fail(start, row, passed)
+
+    def behind(self, start: int, row: Hazard, among: list[int]) -> Iterator[Near]:
+        """Places so near behind ``start`` that ``row`` is not over; straight ahead only those ``among``."""
+        if row.clause:
+            return self.in_clause(start, row, self.code.after)
+        if start == OUTSIDE or _within(self.code.parting, start, start + row.states):
+            return self.near(start, row, self.code.after)
+        return ((at, passed, NO_REGS) for at in _within(among, start + 1, start + 1 + row.states)
+                if (passed := self.states[at] - self.states[start + 1]) < row.states)
+
+    def before(self, start: int, row: Hazard, among: list[int]) -> Iterator[Near]:
+        """The same before it."""
+        if row.clause:
+            return self.in_clause(start, row, self.code.before)
+        if _within(self.code.meeting, start - row.states + 1, start + 1):
+            return self.near(start, row, self.code.before)
+        return ((at, passed, NO_REGS) for at in _within(among, start - row.states, start)
+                if (passed := self.states[start] - self.states[at + 1]) < row.states)
+
+    @cached_property
+    def states(self) -> list[int]:
+        """Wait states before each place."""
+        of_kind = np.array([states_of(inst) for inst in self.code.insts], np.int64)
+        found: list[int] = np.append(0, np.cumsum(of_kind[self.code.kind])).tolist()
+        return found
 
     def produced(self, at: int) -> Sides:
         return self.anything if at == OUTSIDE else self.produces(self.code.inst(at))
@@ -91,27 +153,30 @@ class _States:
     def fail(self, at: int, row: Hazard, passed: int) -> CheckFailed:
         return missing(self.isa, self.code, at, f"{row.name}: {row.states - passed} wait states")
 
-    def within(
-        self, start: int, row: Hazard, ways: Callable[[int], Iterable[int]]
-    ) -> Iterator[tuple[int, int, RegSet]]:
-        """Places that lie so near along ``ways`` that ``row`` is not over between, the wait states that are, and what
-        of the row's needs has been met between."""
-        nearest: dict[tuple[int, RegSet], int] = {}
-        work = [(place, 0, NO_REGS) for place in ways(start)]
+    def near(self, start: int, row: Hazard, ways: Callable[[int], Iterable[int]]) -> Iterator[Near]:
+        """Places along ``ways`` with fewer wait states between than ``row`` wants."""
+        nearest: dict[int, int] = {}
+        work = [(place, 0) for place in ways(start)]
         while work:
-            place, passed, between = work.pop()
-            if passed >= nearest.get((place, between), row.states):
+            place, passed = work.pop()
+            if passed >= nearest.get(place, row.states):
                 continue
-            nearest[place, between] = passed
-            yield place, passed, between
-            if place == OUTSIDE:
+            nearest[place] = passed
+            yield place, passed, NO_REGS
+            if place != OUTSIDE:
+                passed += states_of(self.code.inst(place))
+                work += [(to, passed) for to in ways(place)] if passed < row.states else []
+
+    def in_clause(self, start: int, row: Hazard, ways: Callable[[int], Iterable[int]]) -> Iterator[Near]:
+        """Places with nothing between but what could be a producer, and the needs that are met there."""
+        seen: set[tuple[int, RegSet]] = set()
+        work = [(place, NO_REGS) for place in ways(start)]
+        while work:
+            place, between = work.pop()
+            if (place, between) in seen:
                 continue
-            inst = self.code.inst(place)
-            if not row.clause:
-                passed += states_of(inst)
-            elif not row.produced.takes_part(inst.op):
-                continue  # the clause ends
-            elif row.needs:
+            seen.add((place, between))
+            yield place, 0, between
+            if place != OUTSIDE and row.produced.takes_part(self.code.inst(place).op):
                 between |= self.produced(place).get(row, NO_REGS) & row.needs
-            if passed < row.states:
-                work += [(to, passed, between) for to in ways(place)]
+                work += [(to, between) for to in ways(place)]

@@ -89,6 +89,17 @@ class Linked:
         found: list[bool] = (~self.those(OpFlag.TERMINATOR) | self.those(OpFlag.CONDITIONAL)).tolist()
         return found
 
+    @cached_property
+    def parting(self) -> list[int]:
+        """Places from which control may go elsewhere than to what comes next."""
+        return [at for at, falls in enumerate(self.falls) if not falls or at in self.targets or at in self.calls]
+
+    @cached_property
+    def meeting(self) -> list[int]:
+        """Places to which it may come from elsewhere than from what comes before."""
+        behind = (at + 1 for at in self.parting if at in self.calls or not self.falls[at])
+        return sorted({0, *behind, *self.sources})
+
     def after(self, at: int) -> list[int]:
         """Where control goes from an instruction."""
         if at == OUTSIDE:
