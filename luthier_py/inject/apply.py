@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import TypeAlias
 
 from luthier_py.analysis import Facts, computes_plainly
@@ -105,7 +107,8 @@ def _component(
     general = general_registers(program.isa) - resources.kept_for(homes.values())
     policies = tuple(
         Policy(name + kept, registers, borrows)
-        for name, registers in (("at no cost", resources.at_no_cost(program, component)), ("for fewer waves", general))
+        for name, registers in (("at no cost", resources.at_no_cost(program, component)),
+                                ("for fewer waves", resources.for_fewer_waves(program, component)))
         for kept, borrows in (("", False), (", with scalars kept in lanes", True)))
     sites = Sites(program, facts, general, plain_floats, policies)
     calls = Calls(program.isa, sites, homes, fragments)
@@ -114,8 +117,8 @@ def _component(
     names = {f.address: f.name + SUFFIX for f in component.functions}
     clones = _passed(program, component.functions, names, tuple(homes.values()), calls, seen)
     placed = [lay_out(program.isa, clone, names) for clone in clones]
-    named = resources.used_by(clones)
-    kernels = [_new_kernel(program, kernel, named, names) for kernel in component.kernels]
+    touched = {f: resources.used_by([clone]) for f, clone in zip(component.functions, clones, strict=True)}
+    kernels = [_new_kernel(program, kernel, touched, names) for kernel in component.kernels]
     sizes = sum(f.size_bytes for f in component.functions), sum(len(p.chunk.code) for p in placed)
     return Patched(
         chunks=tuple(p.chunk for p in placed),
@@ -158,8 +161,12 @@ def _passed(
     return [seen("clauses", dissolve(isa, clone)) for clone in clones]
 
 
-def _new_kernel(program: Program, kernel: Kernel, used: RegSet, names: Mapping[int, str]) -> NewKernel:
+def _new_kernel(
+    program: Program, kernel: Kernel, touched: Mapping[Function, RegSet], names: Mapping[int, str]
+) -> NewKernel:
+    """``touched``: registers of each clone."""
     target, old = program.obj.target, kernel.record
+    used = reduce(or_, (touched[function] for function in program.reachable(kernel.function)))
     descriptor = resources.grown(target, old.descriptor, used)
     metadata = {
         key: max(count, new) for key, new in resources.counts(target, descriptor, used).items()

@@ -8,7 +8,7 @@ no instruction of its component, and a descriptor only grows.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,7 +68,8 @@ def wave_homes(
             homes[variable] = pool.take(RegFile.SGPR, variable.type.dwords)
         except OutOfRegisters:
             cheap = untouched.vectors & at_no_cost(program, component)
-            return homes | _in_lanes(program, ordered[number:], Pool(cheap if cheap.vgpr else untouched, lambda: where))
+            left = cheap if cheap.vgpr else untouched & for_fewer_waves(program, component)
+            return homes | _in_lanes(program, ordered[number:], Pool(left, lambda: where))
     return homes
 
 
@@ -130,21 +131,46 @@ def grown(target: Target, descriptor: KernelDescriptor, used: RegSet) -> KernelD
 def at_no_cost(program: Program, component: Component) -> RegSet:
     """Registers that a hook may use before some kernel has room for fewer waves: those that it has, and what its
     allocation is rounded up to or holds unused."""
-    limits = {file: _limit(program, component, file) for file in (RegFile.SGPR, RegFile.VGPR)}
+    return _before(program, component, lambda kernel, had: had)
+
+
+def for_fewer_waves(program: Program, component: Component) -> RegSet:
+    """Those before some kernel has no room for a work-group of its largest size, if it had."""
+    def least(kernel: Kernel, had: int) -> int:
+        descriptor = kernel.record.descriptor
+        group = program.obj.target.waves_of_group(
+            kernel.record.max_workitems, descriptor.wave_size, bool(descriptor.wgp_mode))
+        return min(had, group)
+
+    return _before(program, component, least)
+
+
+def _before(program: Program, component: Component, least: Callable[[Kernel, int], int]) -> RegSet:
+    """General registers that leave each kernel the waves that are the least for it, given what it had."""
+    limits = {file: _limit(program, component, file, least) for file in (RegFile.SGPR, RegFile.VGPR)}
     general = general_registers(program.isa)
     scalars, vectors = ((1 << limit) - 1 for limit in limits.values())
     return RegSet.by_file(general.sgpr & scalars, general.vgpr & vectors, general.agpr)
 
 
-def _limit(program: Program, component: Component, file: RegFile) -> int:
+def _limit(
+    program: Program, component: Component, file: RegFile, least: Callable[[Kernel, int], int]
+) -> int:
     target, general = program.obj.target, general_registers(program.isa)
+    limits = [(kernel.record.descriptor, _accumulators(kernel),
+               least(kernel, occupancy(target, kernel.record.descriptor).waves)) for kernel in component.kernels]
 
     def costs(index: int) -> bool:
         used = RegSet.of(Reg(file, index, 1))
-        return any(occupancy(target, grown(target, old, used)).waves < occupancy(target, old).waves
-                   for old in (kernel.record.descriptor for kernel in component.kernels))
+        return any(occupancy(target, grown(target, old, used | own)).waves < waves for old, own, waves in limits)
 
     return bisect_left(range(general.mask(file).bit_length()), True, key=costs)
+
+
+def _accumulators(kernel: Kernel) -> RegSet:
+    """One if it uses any: then all that it has stay, above what its VGPRs grow to."""
+    used = kernel.record.metadata.get(".agpr_count", 0)
+    return RegSet.of(Reg(RegFile.AGPR, 0, 1)) if isinstance(used, int) and used > 0 else RegSet()
 
 
 def counts(target: Target, descriptor: KernelDescriptor, used: RegSet) -> dict[str, int]:

@@ -44,6 +44,7 @@ class Target:
     aligned_vgprs: bool = False              # vector tuples must start at an even register
     max_waves_per_simd: int = 10
     simds: int = 4                           # that share one LDS
+    half_simds: int = 4                      # of those, that a work-group has which is not in WGP mode
     lds_bytes: int = 65536                   # that a work-group can have
     lds_granule: int = 512
     barriers: int = 16                       # of a compute unit, for work-groups of several waves
@@ -125,6 +126,11 @@ class Target:
             waves = min(waves, self._waves_for_lds(lds_bytes, -(-workgroup_size // wave_size)))
         return waves
 
+    def waves_of_group(self, workitems: int, wave_size: int, wgp_mode: bool) -> int:
+        """Waves that a SIMD must hold at once for a work-group (AMDGPUBaseInfo.cpp, getWavesPerEUForWorkGroup)."""
+        waves, simds = -(-workitems // wave_size), self.simds if wgp_mode else self.half_simds
+        return -(-waves // simds)
+
     def _waves_for_vgprs(self, vgprs: int, wave_size: int) -> int:
         """AMDGPUBaseInfo.cpp, getNumWavesPerEUWithNumVGPRs."""
         registers = self.wave_registers(wave_size)
@@ -171,7 +177,7 @@ _GFX942 = replace(
     shift64_bug=False, half_matrices_flush=False, fabric_float_atomics=True)
 _GFX1010 = Target(
     "gfx1010", 0x33, _both(8, 1024), generation=10, minor=1, sgpr_limit=106, sgpr_granule=128, max_waves_per_simd=20,
-    simds=4, barriers=32, xnack=True, null_encoding=125, flat_scratch_operands=False, vop3_literals=True,
+    half_simds=2, barriers=32, xnack=True, null_encoding=125, flat_scratch_operands=False, vop3_literals=True,
     store_counter=True, constant_bus_limit=2)
 _GFX1030 = replace(
     _GFX1010, name="gfx1030", elf_mach=0x36, minor=3, vgprs=_both(16, 1024), max_waves_per_simd=16, xnack=False)
@@ -185,8 +191,8 @@ _GFX1200 = replace(
     architected_sgprs=True, gds_modifier=False)
 _GFX1250 = replace(
     _GFX1200, name="gfx1250", elf_mach=0x49, minor=5, vgprs=((32, WaveRegisters(16, 16, 1024)),), vgpr_limit=1024,
-    vgpr_total_limit=1024, aligned_vgprs=True, lds_bytes=327680, lds_granule=2048, xnack=True, sramecc=True,
-    kernarg_preload=True, literals64=True, scratch_base_sources=True,
+    vgpr_total_limit=1024, aligned_vgprs=True, half_simds=4, lds_bytes=327680, lds_granule=2048, xnack=True,
+    sramecc=True, kernarg_preload=True, literals64=True, scratch_base_sources=True,
     shared_dual_sources=True, dpp64_broadcasts=True)
 
 

@@ -2,8 +2,9 @@
 
 It knows no program, no facts and no pass of those that made the copy. What it proves:
 
-* `objects`: every byte, symbol, descriptor, metadata and dynamic entry of the original is as it was; a clone's
-  descriptor and metadata are the original's, with room for the registers that its code names.
+* `objects`: every byte, symbol, descriptor, metadata and dynamic entry of the original is as it was.
+* `additions`: new symbols are those of the claim, in memory of their kind; `descriptors`: a clone's descriptor and
+  metadata are the original's, with room for the registers that its code names, and no more.
 * `application`, `addresses`: a clone's instructions are the original's, in order, field by field; branches come to the
   clone of where they went, code makes the addresses that it made, direct calls go to clones, and so do calls through
   pointers to functions whose address the original has (`dispatch`: tried on numbers).
@@ -23,11 +24,12 @@ the tables of isa and the meanings in isa/semantics, the ABI of calls, and that 
 
 from __future__ import annotations
 
-from luthier_py.errors import CheckFailed, Location
-from luthier_py.isa import RegSet, instruction_set
-from luthier_py.loader import CodeObject, KernelRecord, load
+from luthier_py.errors import CheckFailed
+from luthier_py.isa import instruction_set
+from luthier_py.loader import load
 from luthier_py.proof.claim import Claim
-from luthier_py.proof.objects import check_apart, check_kernel, check_objects
+from luthier_py.proof.descriptors import check_kernels
+from luthier_py.proof.objects import check_apart, check_objects
 from luthier_py.proof.whole import Proved, prove_functions
 
 __all__ = ["Claim", "prove"]
@@ -51,28 +53,4 @@ def prove(original: bytes, patched: bytes, claim: Claim, apart: bool = False) ->
             raise CheckFailed(f"the claim has waves of {wave_size} lanes, and the target has not")
         isa = instruction_set(old.target, wave_size)
         proved |= prove_functions(isa, old, new, claim, [f for f in claim.functions if f.wave_size == wave_size], apart)
-    for name, made in claim.kernels.items():
-        _check_kernel(old, new, old.kernel(name), made, claim, proved)
-
-
-def _check_kernel(
-    old: CodeObject, new: CodeObject, record: KernelRecord, made: str, claim: Claim, proved: dict[int, Proved]
-) -> None:
-    function = next((f for f in claim.functions if f.original == record.entry), None)
-    if function is None or function.wave_size != wave_size_of(old, record):
-        raise CheckFailed("the claim has a kernel without its code", Location(record.name))
-    symbol = new.symbol(function.symbol)
-    assert symbol is not None
-    used, seen, work = RegSet(), {record.entry}, [record.entry]
-    while work:
-        each = proved[work.pop()]
-        used |= each.used
-        new_ones = each.callees - seen
-        seen |= new_ones
-        work += new_ones
-    check_kernel(old, new, record, made, symbol.address, used)
-
-
-def wave_size_of(obj: CodeObject, record: KernelRecord) -> int:
-    small = record.descriptor.enable_wavefront_size32 and 32 in obj.target.wave_sizes
-    return 32 if small else max(obj.target.wave_sizes)
+    check_kernels(old, new, claim, proved)

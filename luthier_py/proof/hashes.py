@@ -16,8 +16,8 @@ def failed(what: str, where: str | None = None) -> CheckFailed:
     return CheckFailed(f"the copy is not the original with additions: {what}", Location(where))
 
 
-def check_hashes(elf: Elf) -> None:
-    """Each dynamic symbol is found by its name."""
+def check_hashes(elf: Elf, known: int) -> None:
+    """Each dynamic symbol is found by its name, but for those of the first ``known`` that never were."""
     index, table, gnu = (elf.find(kind) for kind in (SectionType.DYNSYM, SectionType.HASH, SectionType.GNU_HASH))
     if index is None:
         return
@@ -31,7 +31,7 @@ def check_hashes(elf: Elf) -> None:
         if table is not None:
             _check_hash(elf.content(elf.sections[table]), names, defined)
         if gnu is not None:
-            _check_gnu_hash(elf.content(elf.sections[gnu]), names, defined)
+            _check_gnu_hash(elf.content(elf.sections[gnu]), names, defined, known)
     except (IndexError, ZeroDivisionError, struct.error):
         raise failed("a hash table of it is broken") from None
 
@@ -57,14 +57,14 @@ def _sysv(name: bytes) -> int:
     return value
 
 
-def _check_gnu_hash(content: bytes, names: list[bytes], defined: list[int]) -> None:
+def _check_gnu_hash(content: bytes, names: list[bytes], defined: list[int], known: int) -> None:
     count, first, bloom, shift = struct.unpack_from("<4I", content)
     masks = struct.unpack_from(f"<{bloom}Q", content, 16)
     start = 16 + 8 * bloom
     words = struct.unpack(f"<{(len(content) - start) // 4}I", content[start:start + (len(content) - start) // 4 * 4])
     buckets, chains = words[:count], words[count:]
     for k in defined:
-        if k < first:
+        if k < min(first, known):
             continue
         value = 5381
         for byte in names[k]:

@@ -34,7 +34,7 @@ _POINTERS = (RelocationKind.RELATIVE64, RelocationKind.ABS64)
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """Of one function: registers that its clone touches, and the functions that it may go to, by address."""
+    """Of one function: registers that its clone touches, and the functions that it may call, by address."""
 
     used: RegSet
     callees: frozenset[int]
@@ -123,10 +123,13 @@ class _Whole:
         codes = [linked(clone, inserted) for clone, inserted in zip(self.clones, proofs.prove(), strict=True)]
         for each, clone, own, runner in zip(self.bodies, self.clones, goes, proofs.runners, strict=True):
             self.dispatches(each, clone, own, pointed, runner)
+        entered = {first + entry for first, each in zip(graph.first, self.bodies, strict=True)
+                   for entry in each.entries}
         found: dict[int, Proved] = {}
         for k, (each, code) in enumerate(zip(self.bodies, codes, strict=True)):
             callees = {graph.bodies[graph.nodes[to].function].address
-                       for at, node in enumerate(graph.nodes) if node.function == k for to in graph.successors[at]}
+                       for at, node in enumerate(graph.nodes) if node.function == k for to in graph.successors[at]
+                       if to in entered}
             found[each.address] = Proved(touched(each, code), frozenset(callees))
         check_distances(self.isa, codes)
         return found

@@ -47,7 +47,9 @@ NEAREST = {
         "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py", "unit/proof/test_proof_refusals.py"),
     "proof/runs.py": (
         "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py", "unit/proof/test_proof_refusals.py"),
-    "proof/objects.py": ("unit/proof/test_objects.py", "unit/proof/test_proof_refusals.py"),
+    "proof/additions.py": ("unit/proof/test_additions.py", "unit/proof/test_objects.py"),
+    "proof/descriptors.py": ("unit/proof/test_additions.py", "unit/proof/test_objects.py"),
+    "proof/objects.py": ("unit/proof/test_objects.py", "unit/proof/test_additions.py"),
     "proof/payloads.py": ("unit/proof/test_payloads.py", "unit/proof/test_hooks_left_out.py"),
     "proof/pending.py": ("unit/proof/test_runs.py",),
 }
@@ -307,8 +309,24 @@ MUTATIONS: tuple[Mutation, ...] = (
         "proof/objects.py",
         ("if old[at:start] != new[at:start]:", "if False:"),
         ("if not counts or new[key] < old[key]:", "if not counts:"),
+        ("if tag not in named or named[tag] != _named(new.elf, tag):", "if False:"),
+    ),
+    *_of(
+        "proof/additions.py",
+        ("if name not in wanted or name in before:", "if name in before:"),
+        ("if name not in here and (what.dynamic or kind is tables[0]):", "if name not in here and kind is tables[0]:"),
+        ("if (symbol.type, symbol.binding) != (kind.type, SymbolBinding.GLOBAL) or", "if"),
+        ("section.address <= symbol.address <= symbol.address + symbol.size <=", "0 <= section.address +"),
+        ("if segment.flags != kind.flags:", "if False:"),
+        ("address + size + _FETCHED_AHEAD > segment.end:", "False:"),
+        (" for each in added if each.kind is not _VARIABLE]", " for each in added]"),
+    ),
+    *_of(
+        "proof/descriptors.py",
         ("if clone.entry != entry or before.replace(**grown).raw != after.raw:", "if clone.entry != entry:"),
-        ("if symbol.name not in wanted or symbol.name in before:", "if symbol.name in before:"),
+        ("if entry % _ENTRY_ALIGN or symbol.address % DESCRIPTOR_BYTES:", "if symbol.address % DESCRIPTOR_BYTES:"),
+        ("if any(getattr(after, field) > max(", "if False and any(getattr(after, field) > max("),
+        ("if has < min(had,", "if has < 0 * min(had,"),
     ),
     *_of(
         "proof/payloads.py",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from synthetic import Row, build
 
 from luthier_py import WaveVariable, u64
 from luthier_py.analysis import analyse
+from luthier_py.inject import apply
 from luthier_py.inject.items import Cause, Clone, Edit, Single
-from luthier_py.inject.resources import components, counts, used_by, wave_homes
+from luthier_py.inject.resources import at_no_cost, components, counts, used_by, wave_homes
 from luthier_py.ir import lift
 from luthier_py.isa import RegSet, agpr, instruction_set, sgpr, target, vgpr
 
@@ -49,3 +52,27 @@ def test_registers_that_are_only_read_are_used() -> None:
     isa = instruction_set(target("gfx90a"))
     item = Single(isa.parse("v_mov_b32_e32 v3, v40"), edit=Edit(Cause.PROLOGUE))
     assert used_by([Clone(0, "k", (item,), {})]).vgpr == RegSet.of(vgpr(3), vgpr(40)).vgpr
+
+
+def test_a_kernel_has_the_room_that_it_needs_itself() -> None:
+    """Not that of another which calls the same function."""
+    program = lift(build({"a": [*to("f"), END], "b": [*to("f"), END], "f": [RETURN]}, kernels=("a", "b")))
+    used = {"a": vgpr(100), "b": vgpr(3), "f": vgpr(20)}
+    named = {function: RegSet.of(used[function.name]) for function in program.functions}
+    names = {function.address: function.name for function in program.functions}
+    a, b = (apply._new_kernel(program, kernel, named, names).descriptor for kernel in program.kernels)
+    assert (a.vgpr_count(program.obj.target), b.vgpr_count(program.obj.target)) == (104, 64)
+
+
+def test_accumulators_that_are_used_stay_above_what_is_added() -> None:
+    """So registers cost waves earlier in such a kernel."""
+    program = lift(build({"k": [END]}))
+    (component,) = components(program, program.kernels)
+    (kernel,) = component.kernels
+    descriptor = kernel.record.descriptor.with_accum_offset(4).with_vgpr_count(program.obj.target, 64)
+    limits = []
+    for count in (0, 60):
+        record = replace(kernel.record, descriptor=descriptor, metadata={".agpr_count": count})
+        with_agprs = replace(component, kernels=(replace(kernel, record=record),))
+        limits.append(at_no_cost(program, with_agprs).vgpr.bit_length())
+    assert limits == [64, 4]

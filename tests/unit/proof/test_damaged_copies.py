@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from luthier_py.errors import CheckFailed
-from luthier_py.link import bound
+from luthier_py.link import bound, layout
 from luthier_py.loader import DESCRIPTOR_BYTES, SectionType, load
 from luthier_py.pipeline import carry_out, instrument, plan
 from luthier_py.proof import prove
@@ -169,8 +169,10 @@ def test_claims_that_are_not_true(made):
             prove(made.obj.data, made.data, replace(claim, functions=(other,)))
 
 
-def test_every_byte_of_a_clone_is_explained(made):
+def test_every_byte_of_a_clone_is_explained(monkeypatch):
     """A clone that is longer by what follows it: that may do nothing, and that alone."""
+    monkeypatch.setattr(layout, "_PREFETCH_BYTES", 2048)
+    made = instrument(sample(NAME).path.read_bytes(), load_tool("instr_count"))
     data = bytearray(made.data)
     elf = load(made.data).elf
     for kind in (SectionType.SYMTAB, SectionType.DYNSYM):

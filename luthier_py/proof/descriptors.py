@@ -1,0 +1,127 @@
+"""What a clone's descriptor and metadata say: what the original's do, with room for the registers that were added.
+
+In: the loaded original and copy, the claim, and what is proved of its functions. Out: nothing, or CheckFailed.
+Invariant: a wave has the registers that its code names and no more than are needed for that, rounded as hardware does;
+as many waves run at once as a work-group of the kernel's largest size has, if that many did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from functools import reduce
+from operator import or_
+
+from luthier_py.errors import CheckFailed, Location
+from luthier_py.isa import RegSet, Target
+from luthier_py.loader import DESCRIPTOR_BYTES, CodeObject, KernelDescriptor, KernelRecord
+from luthier_py.proof.claim import Claim
+from luthier_py.proof.hashes import failed
+from luthier_py.proof.whole import Proved
+
+_SIZES = ("granulated_workitem_vgpr_count", "granulated_wavefront_sgpr_count", "granulated_accum_offset")
+_ENTRY_ALIGN = 256  # AMDGPUUsage, "Kernel Descriptor": of the entry, where it is loaded
+
+
+def check_kernels(old: CodeObject, new: CodeObject, claim: Claim, proved: Mapping[int, Proved]) -> None:
+    calls = {address: each.callees for address, each in proved.items()}
+    beside = {address: set(each.callees) for address, each in proved.items()}
+    for address, callees in calls.items():
+        for callee in callees:
+            beside[callee].add(address)
+    together: dict[int, RegSet] = {}  # by function: registers of all that share code with it
+    for address in proved:
+        if address not in together:
+            group = _reached(beside, address)
+            together |= dict.fromkeys(group, _touched(proved, group))
+    functions = {function.original: function for function in claim.functions}
+    for name, made in claim.kernels.items():
+        record = old.kernel(name)
+        function = functions.get(record.entry)
+        if function is None or function.wave_size != _wave_size(old, record):
+            raise CheckFailed("the claim has a kernel without its code", Location(name))
+        symbol = new.symbol(function.symbol)
+        assert symbol is not None
+        used = _touched(proved, _reached(calls, record.entry))
+        _check_kernel(old, new, record, made, symbol.address, used, together[record.entry])
+
+
+def _reached(edges: Mapping[int, Collection[int]], start: int) -> set[int]:
+    seen, work = {start}, [start]
+    while work:
+        new = set(edges[work.pop()]) - seen
+        seen |= new
+        work += new
+    return seen
+
+
+def _touched(proved: Mapping[int, Proved], functions: Iterable[int]) -> RegSet:
+    return RegSet(reduce(or_, (proved[each].used.bits for each in functions)))
+
+
+def _wave_size(obj: CodeObject, record: KernelRecord) -> int:
+    small = record.descriptor.enable_wavefront_size32 and 32 in obj.target.wave_sizes
+    return 32 if small else max(obj.target.wave_sizes)
+
+
+def _check_kernel(
+    old: CodeObject, new: CodeObject, record: KernelRecord, made: str, entry: int, used: RegSet, shared: RegSet
+) -> None:
+    """``used``: registers that the clone and what it calls touch; ``shared``: all that share functions with it."""
+    target, before = old.target, record.descriptor
+    symbol = new.symbol(f"{made}.kd")
+    if symbol is None or symbol.size != DESCRIPTOR_BYTES:
+        raise failed("its clone has no descriptor", record.name)
+    clone = new.kernel(made)
+    after = clone.descriptor
+    grown = {field: getattr(after, field) for field in (*_SIZES, "kernel_code_entry_byte_offset")}
+    if clone.entry != entry or before.replace(**grown).raw != after.raw:
+        raise failed("the descriptor of its clone is another one", record.name)
+    if entry % _ENTRY_ALIGN or symbol.address % DESCRIPTOR_BYTES:
+        raise failed(f"its clone's entry is no multiple of {_ENTRY_ALIGN}, or its descriptor none of its size",
+                     record.name)
+    _check_least(target, record, clone, used)
+    _check_most(target, record, clone, shared)
+    _check_group(target, record, after)
+
+
+def _counted(target: Target, used: RegSet) -> tuple[int, int, int]:
+    """SGPRs with those that VCC and others take, VGPRs, AGPRs."""
+    sgprs = (used.sgpr & (1 << target.sgpr_limit) - 1).bit_length() + target.extra_sgprs
+    return sgprs, used.vgpr.bit_length(), used.agpr.bit_length()
+
+
+def _check_least(target: Target, record: KernelRecord, clone: KernelRecord, used: RegSet) -> None:
+    sgprs, vgprs, agprs = _counted(target, used)
+    had, room = ((each.sgpr_count(target), each.arch_vgpr_count(target), each.agpr_count(target))
+                 for each in (record.descriptor, clone.descriptor))
+    needs = (sgprs if target.generation < 10 else 0, vgprs, agprs)
+    if any(have < max(need, own if k != 2 or agprs else 0)
+           for k, (have, need, own) in enumerate(zip(room, needs, had, strict=True))):
+        raise failed("the descriptor of its clone has too few registers", record.name)
+    for key, need in ((".sgpr_count", sgprs), (".vgpr_count", max(vgprs, agprs))):
+        if isinstance(record.metadata.get(key), int) and clone.metadata.get(key, 0) < need:
+            raise failed(f"{key} in the metadata of its clone is too small", record.name)
+
+
+def _check_most(target: Target, record: KernelRecord, clone: KernelRecord, used: RegSet) -> None:
+    before, after = record.descriptor, clone.descriptor
+    sgprs, vgprs, agprs = _counted(target, used)
+    total, most = max(vgprs, agprs), before
+    if target.unified_agprs and vgprs > before.accum_offset:
+        most = most.with_accum_offset(vgprs)
+    if target.unified_agprs and agprs:
+        total = most.accum_offset + max(before.agpr_count(target), agprs)
+    most = most.with_vgpr_count(target, total).with_sgpr_count(target, sgprs)
+    if any(getattr(after, field) > max(getattr(before, field), getattr(most, field)) for field in _SIZES):
+        raise failed("the descriptor of its clone has more registers than it needs", record.name)
+    for key, need in ((".sgpr_count", sgprs), (".vgpr_count", total), (".agpr_count", agprs)):
+        had = record.metadata.get(key)
+        if isinstance(had, int) and clone.metadata.get(key, 0) > max(had, need):
+            raise failed(f"{key} in the metadata of its clone is too large", record.name)
+
+
+def _check_group(target: Target, record: KernelRecord, after: KernelDescriptor) -> None:
+    had, has = (target.waves_for(each.vgpr_count(target), each.sgpr_count(target), wave_size=each.wave_size)
+                for each in (record.descriptor, after))
+    if has < min(had, target.waves_of_group(record.max_workitems, after.wave_size, bool(after.wgp_mode))):
+        raise failed(f"its clone has no room for a work-group of {record.max_workitems}", record.name)
