@@ -9,12 +9,16 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import shutil
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from rocm_stack import VARIABLE, RocmStack, find_stack, lacking
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as where tests run side by side: what they start is to hear it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"luthier_py.samples": "tests/data", "luthier_py.tools": "tools", "luthier_py.intrinsics": "intrinsics"}

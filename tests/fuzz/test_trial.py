@@ -24,6 +24,7 @@ def room(monkeypatch: pytest.MonkeyPatch) -> None:
     """A trial begins with the memory of this process, which other tests have filled."""
     resident = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
     monkeypatch.setattr(trial, "PEAK_MB", (resident >> 20) + 300)
+    monkeypatch.setattr(trial, "KILL_MB", (resident >> 20) + 1500)
 
 
 def tried(action: Callable[[Path], object]) -> trial.Outcome:

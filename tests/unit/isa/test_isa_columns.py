@@ -8,7 +8,7 @@ import pytest
 
 from luthier_py.errors import Malformed
 from luthier_py.isa import OpFlag, instruction_set, target
-from luthier_py.isa.columns import NOWHERE, pack, read_columns
+from luthier_py.isa.columns import NOWHERE, read_columns
 from luthier_py.isa.scan import UNKNOWN
 
 TARGETS = ("gfx803", "gfx90a", "gfx950", "gfx1030", "gfx1100", "gfx1201", "gfx1250")
@@ -43,7 +43,7 @@ def test_columns_say_what_instructions_say(name: str) -> None:
         assert columns.inst(at).raw == columns.distinct.raw(kind) == inst.raw and columns.size(at) == inst.size_bytes
         assert columns.flags[at] == inst.op.flags.value and columns.rows[at] == inst.op.row
         assert (masks.reads[kind], masks.writes[kind], masks.partial[kind]) == (
-            pack(inst.reads), pack(inst.writes), pack(inst.partial_writes)), inst
+            inst.reads.bits, inst.writes.bits, inst.partial_writes.bits), inst
         goes = inst.branch_target(pc)
         assert distances[kind] == (NOWHERE if goes is None else goes - pc)
     assert seen > 40
