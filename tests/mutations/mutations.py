@@ -52,6 +52,7 @@ NEAREST = {
     "proof/objects.py": ("unit/proof/test_objects.py", "unit/proof/test_additions.py"),
     "proof/payloads.py": ("unit/proof/test_payloads.py", "unit/proof/test_hooks_left_out.py"),
     "proof/pending.py": ("unit/proof/test_runs.py",),
+    "wanted.py": ("unit/wanted/test_wanted.py",),
 }
 """Files of tests that are about a file, below tests."""
 

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from mutations import MUTATIONS, ROOMS, Mutation
+from mutations import MUTATIONS, NEAREST, ROOMS, Mutation
 
 PACKAGE = Path(__file__).resolve().parents[2] / "luthier_py"
 
@@ -22,3 +22,4 @@ def test_each_stands_once_in_its_file_and_leaves_python(mutation: Mutation) -> N
 def test_there_are_enough_of_every_room() -> None:
     assert len(MUTATIONS) >= 60
     assert set(Counter(each.room for each in MUTATIONS)) == set(ROOMS)
+    assert {each.file for each in MUTATIONS} <= NEAREST.keys()
