@@ -192,7 +192,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("aside = self.pool.take(source.file, source.dwords)", "aside = to"),
         ("(RegSet.of(_SCC) if makes_addresses else RegSet())", "RegSet()"),
         ("self.items[start:start] = saves", "pass"),
-        ("pool.busy - named", "pool.busy"),
     ),
     *_of(
         "inject/weave.py",
@@ -267,7 +266,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("if not computes(inst.op):", "if False:"),
         ("a.near | b.near, a.far | b.far", "a.near | b.near, a.far & b.far"),
         ("if not right:\n", "if False:\n"),
-        ("if found is None and register >= LANES and", "if False and"),
         ("        now.overwritten(writes & ~SCALARS)\n", ""),
         ("if {x, y} == {(\"reg\", register), IN_LANES}:", "if IN_LANES in (x, y):"),
         ("if a.always == b.always and (", "if ("),

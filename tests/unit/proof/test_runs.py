@@ -95,6 +95,8 @@ def test_what_is_not_restored_or_does_more_is_found(listing: str, live: int, why
     ("v_mov_b32_e32 v3, 0", "v3 is live"), ("s_nop 0", ""), ("v_readlane_b32 s5, v3, 7\nv_writelane_b32 v3, s5, 7", ""),
     ("v_readlane_b32 s5, v3, 7\nv_writelane_b32 v3, s5, 7\nv_mov_b32_e32 v3, 0", "v3 is live"),
     ("v_readlane_b32 s5, v3, 8\nv_writelane_b32 v3, s5, 7", "v3 lane 7 is live"),
+    ("s_cbranch_scc0 there\nv_readlane_b32 s5, v3, 7\nv_writelane_b32 v3, s5, 7\ns_branch end\nthere:\n"
+     "v_mov_b32_e32 v3, 0\nv_writelane_b32 v3, s5, 7\nend:\ns_nop 0", "v3 is live"),
 ])
 def test_lanes_that_the_tool_keeps(listing: str, why: str) -> None:
     """Lane 7 of v3, which the application does not use."""
