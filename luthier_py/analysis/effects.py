@@ -17,9 +17,8 @@ import numpy as np
 from luthier_py.analysis.execution import START, ExecState
 from luthier_py.isa import MODE, Inst, InstructionSet, OpFlag, RegSet, sgpr
 from luthier_py.isa.columns import Kinds
-from luthier_py.isa.registers import VGPR_SHIFT
+from luthier_py.isa.registers import SCALARS
 
-SCALARS = (1 << VGPR_SHIFT) - 1
 _VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS | OpFlag.GDS | OpFlag.EXPORT
 
 

@@ -31,11 +31,12 @@ from typing import NamedTuple
 
 from luthier_py.analysis.cfg import solve
 from luthier_py.analysis.changes import EXEC_BITS
-from luthier_py.analysis.effects import SCALARS, Effect, Summary, pack, summarised
+from luthier_py.analysis.effects import Effect, Summary, pack, summarised
 from luthier_py.analysis.lanes import Crossing, Lanes, only
 from luthier_py.analysis.program_effects import ProgramEffects
 from luthier_py.ir import Instr
 from luthier_py.isa import RegSet
+from luthier_py.isa.registers import SCALARS
 
 KEPT_NODES = 64
 

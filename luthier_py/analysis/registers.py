@@ -12,9 +12,10 @@ from operator import or_
 
 import numpy as np
 
-from luthier_py.analysis.effects import SCALARS, everything, pack
+from luthier_py.analysis.effects import everything, pack
 from luthier_py.ir import Function, Program
 from luthier_py.isa import EXEC, M0, MODE, OpFlag, RegSet, Target, sgpr, vgpr
+from luthier_py.isa.registers import SCALARS
 from luthier_py.loader import KernelDescriptor
 
 _ALWAYS = RegSet.of(sgpr(EXEC, 2), sgpr(MODE))

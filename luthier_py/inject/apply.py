@@ -106,10 +106,10 @@ def _component(
     plain_floats = computes_plainly((k.record.descriptor for k in component.kernels), component.functions)
     general = general_registers(program.isa) - resources.kept_for(homes.values())
     policies = tuple(
-        Policy(name + kept, registers, borrows)
+        Policy(name + how, registers, borrows)
         for name, registers in (("at no cost", resources.at_no_cost(program, component)),
                                 ("for fewer waves", resources.for_fewer_waves(program, component)))
-        for kept, borrows in (("", False), (", with scalars kept in lanes", True)))
+        for how, borrows in (("", False), (", with scalars kept in lanes", True)))
     sites = Sites(program, facts, general, plain_floats, policies)
     calls = Calls(program.isa, sites, homes, fragments)
     for insertion in insertions:

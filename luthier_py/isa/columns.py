@@ -20,11 +20,11 @@ from luthier_py.errors import Malformed
 from luthier_py.isa.decode import OperandMemo
 from luthier_py.isa.instruction import Access, Inst, OperandKind, OpFlag, OpInfo, shown_by
 from luthier_py.isa.instruction_set import InstructionSet
-from luthier_py.isa.registers import VGPR_SHIFT
+from luthier_py.isa.registers import SCALARS
 from luthier_py.isa.scan import UNKNOWN, Array, Fields, Scan
 
 NOWHERE = np.iinfo(np.int64).min
-VECTORS = ~((1 << VGPR_SHIFT) - 1)
+VECTORS = ~SCALARS
 APART = bytes(32)  # between pieces of code: as long as the longest instruction, and each dword of it is one
 _PLAIN = frozenset({"imm", "branch", "kimm", "dpp8fi", "dpp", "dpp64", "select", "unused"})  # name no register
 

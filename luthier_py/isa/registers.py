@@ -37,7 +37,7 @@ MODE = 129
 VGPR_SHIFT = 256
 AGPR_SHIFT = VGPR_SHIFT + 1024
 _SHIFTS = (0, VGPR_SHIFT, AGPR_SHIFT)  # by file
-_SCALARS = (1 << VGPR_SHIFT) - 1
+SCALARS = (1 << VGPR_SHIFT) - 1
 _VECTORS = (1 << AGPR_SHIFT - VGPR_SHIFT) - 1
 # Read-only sources (apertures, null, constants) are not registers: they decode as constants
 # or as OperandKind.SPECIAL.
@@ -63,6 +63,11 @@ class Reg:
     def bits(self) -> int:
         """Its dwords, as in a RegSet."""
         return (1 << self.dwords) - 1 << _SHIFTS[self.file] + self.index
+
+    @property
+    def number(self) -> int:
+        """Of the bit of its first dword."""
+        return _SHIFTS[self.file] + self.index
 
     def __str__(self) -> str:
         prefix = "sva"[self.file]
@@ -124,7 +129,7 @@ class RegSet:
 
     @property
     def sgpr(self) -> int:
-        return self.bits & _SCALARS
+        return self.bits & SCALARS
 
     @property
     def vgpr(self) -> int:
@@ -137,12 +142,12 @@ class RegSet:
     @property
     def scalars(self) -> RegSet:
         """Those of the scalar file."""
-        return RegSet(self.bits & _SCALARS)
+        return RegSet(self.bits & SCALARS)
 
     @property
     def vectors(self) -> RegSet:
         """Those of the other files."""
-        return RegSet(self.bits & ~_SCALARS)
+        return RegSet(self.bits & ~SCALARS)
 
     def mask(self, file: RegFile) -> int:
         """One bit for each register of a file."""
@@ -203,4 +208,4 @@ class RegSet:
 
 
 NO_REGS = RegSet()
-EVERY_REG = RegSet.by_file(_SCALARS, _VECTORS, _VECTORS)
+EVERY_REG = RegSet.by_file(SCALARS, _VECTORS, _VECTORS)

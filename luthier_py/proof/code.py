@@ -14,21 +14,18 @@ from functools import cached_property
 import numpy as np
 
 from luthier_py.errors import CheckFailed, Location
-from luthier_py.isa import Inst, InstructionSet, LaneOf, OpFlag, Reg, RegFile, RegSet
+from luthier_py.isa import Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet
 from luthier_py.isa.columns import read_columns
-from luthier_py.isa.registers import AGPR_SHIFT, VGPR_SHIFT
 from luthier_py.isa.scan import Array
 
-SCALARS = (1 << VGPR_SHIFT) - 1
 LANES, MOST_LANES = 4096, 64
-_SHIFTS = {RegFile.SGPR: 0, RegFile.VGPR: VGPR_SHIFT, RegFile.AGPR: AGPR_SHIFT}
 
 
 def number(reg: Reg | LaneOf) -> int:
     """Of its first dword. Lanes that hold scalars have numbers of their own, behind those of all registers."""
     if isinstance(reg, LaneOf):
         return lane_number(number(reg.reg), reg.first)
-    return _SHIFTS[reg.file] + reg.index
+    return reg.number
 
 
 def lane_number(register: int, lane: int) -> int:

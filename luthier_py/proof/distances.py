@@ -11,7 +11,6 @@ clones has. What is longer is `chained`'s.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property
@@ -22,6 +21,7 @@ from luthier_py.errors import CheckFailed
 from luthier_py.isa import NO_REGS, Inst, InstructionSet, OpInfo, RegSet
 from luthier_py.isa.hazards import HAZARDS, Hazard, Side, states_of
 from luthier_py.proof.chained import check_chains, missing
+from luthier_py.proof.code import within
 from luthier_py.proof.linked import OUTSIDE, Linked
 
 Sides = dict[Hazard, RegSet]
@@ -55,11 +55,6 @@ def _check_states(isa: InstructionSet, codes: Sequence[Linked], rows: Sequence[H
         states = _States(isa, code, produces, consumes, anything)
         for row in (row for row in rows if row in part):
             states.check(row, inserted.get(row, NO_REGS))
-
-
-def _within(places: list[int], start: int, stop: int) -> list[int]:
-    """Those of ascending ``places`` that lie there."""
-    return places[bisect_left(places, start):bisect_left(places, stop)]
 
 
 def _either(several: Iterable[Sides]) -> Sides:
@@ -126,18 +121,18 @@ class _States:
         """Places so near behind ``start`` that ``row`` is not over; straight ahead only those ``among``."""
         if row.clause:
             return self.in_clause(start, row, self.code.after)
-        if start == OUTSIDE or _within(self.code.parting, start, start + row.states):
+        if start == OUTSIDE or within(self.code.parting, range(start, start + row.states)):
             return self.near(start, row, self.code.after)
-        return ((at, passed, NO_REGS) for at in _within(among, start + 1, start + 1 + row.states)
+        return ((at, passed, NO_REGS) for at in within(among, range(start + 1, start + 1 + row.states))
                 if (passed := self.states[at] - self.states[start + 1]) < row.states)
 
     def before(self, start: int, row: Hazard, among: list[int]) -> Iterator[Near]:
         """The same before it."""
         if row.clause:
             return self.in_clause(start, row, self.code.before)
-        if _within(self.code.meeting, start - row.states + 1, start + 1):
+        if within(self.code.meeting, range(start - row.states + 1, start + 1)):
             return self.near(start, row, self.code.before)
-        return ((at, passed, NO_REGS) for at in _within(among, start - row.states, start)
+        return ((at, passed, NO_REGS) for at in within(among, range(start - row.states, start))
                 if (passed := self.states[start] - self.states[at + 1]) < row.states)
 
     @cached_property

@@ -19,9 +19,9 @@ from operator import or_
 from luthier_py.errors import CheckFailed, Location, Malformed
 from luthier_py.isa import VCC, Inst, InstructionSet, OperandKind, OpFlag, RegFile, Space
 from luthier_py.isa.quiet import outside
-from luthier_py.isa.registers import VGPR_SHIFT
+from luthier_py.isa.registers import SCALARS, VGPR_SHIFT
 from luthier_py.proof.claim import Payload
-from luthier_py.proof.code import SCALARS, number, ones
+from luthier_py.proof.code import number, ones
 from luthier_py.proof.lanes import ON, State, next_states
 from luthier_py.proof.masks import MASKS, change
 from luthier_py.proof.meanings import mangles

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field, replace
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet
 from luthier_py.isa.quiet import computes
-from luthier_py.isa.registers import VGPR_SHIFT
+from luthier_py.isa.registers import SCALARS, VGPR_SHIFT
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane
 from luthier_py.isa.vector_modes import float_field
 from luthier_py.proof.claim import Address, Call, Kept, Payload, Value
-from luthier_py.proof.code import LANES, SCALARS, lane_number, number, ones, vector_of
+from luthier_py.proof.code import LANES, lane_number, number, ones, vector_of
 from luthier_py.proof.lanes import ON, State, next_states
 from luthier_py.proof.masks import MASKS, Change, change
 from luthier_py.proof.meanings import UNKNOWN, Term, held, results, spread

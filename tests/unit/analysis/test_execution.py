@@ -6,10 +6,10 @@ import pytest
 from synthetic import Row, build
 
 from luthier_py.analysis import Facts, analyse, initial_registers, touched
-from luthier_py.analysis.effects import SCALARS
 from luthier_py.analysis.registers import allocated
 from luthier_py.ir import Instr, Program, lift
 from luthier_py.isa import EXEC, M0, VCC, RegSet, instruction_set, sgpr, target, vgpr
+from luthier_py.isa.registers import SCALARS
 from luthier_py.loader import KernelDescriptor
 
 END: Row = ("s_endpgm",)
