@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from luthier_py.tool import (
         COUNT_WARP_LEVEL,
         EXCLUDE_PRED_OFF,
+        Entry,
         Lane,
         LaunchResult,
         Mutator,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "EXEC", "M0", "SCC", "VCC", "Attached", "Instrumented", "Lane",
+    "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "EXEC", "M0", "SCC", "VCC", "Attached", "Entry", "Instrumented", "Lane",
     "LaunchResult", "LuthierError", "Mutator", "OpFlag", "Option", "Reg", "RegFile", "RegSet", "Tool", "Variable",
     "WaveVariable", "attach", "bool_", "device", "f32", "f64", "hook", "i32", "i64", "instrument", "load", "ptr",
     "sgpr", "u32", "u64", "vgpr",

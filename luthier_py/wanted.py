@@ -22,6 +22,7 @@ from luthier_py.tool import (
     Arg,
     Edits,
     Element,
+    Entry,
     Insertion,
     Lanes,
     Place,
@@ -124,7 +125,7 @@ class _Wishes:
             return Address(wanted.variable.name, wanted.index * wanted.variable.type.size_bytes)
         if isinstance(wanted, WaveVariable):
             return Kept(self.numbers[wanted])
-        return None if isinstance(wanted, (int, float)) else wanted
+        return None if isinstance(wanted, (int, float, Entry)) else wanted
 
 
 def _claimed(key: PayloadKey, compiled: Compiled) -> Payload:

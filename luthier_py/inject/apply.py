@@ -40,7 +40,7 @@ from luthier_py.ir import Function, Kernel, Program
 from luthier_py.isa import Reg, RegSet
 from luthier_py.jit import Payload, PayloadKey
 from luthier_py.proof.claim import Claim
-from luthier_py.tool import Edits, Insertion, Place, Refusal, WaveVariable
+from luthier_py.tool import Edits, Entry, Insertion, Place, Refusal, WaveVariable
 
 SUFFIX = ".luthier"  # names of instrumented kernels
 
@@ -100,6 +100,11 @@ def _component(
         if function.incomplete:
             message = f"{function.name} cannot be instrumented: {function.incomplete}"
             raise Unsupported(message, Location(function.name, function.address))
+    for insertion in insertions:
+        born = next((arg for arg in insertion.args if isinstance(arg, Entry)), None)
+        if born is not None:
+            message = f"hook {insertion.hook.name} is given {born}, which kernels do not keep yet"
+            raise Unsupported(message, Location(component.kernels[0].name, insertion.instr.pc))
     used = {v for i in insertions for v in (*i.runtime_args, *i.into) if isinstance(v, WaveVariable)}
     named = RegSet.of(*(v for i in insertions for v in (*i.args, *i.into) if isinstance(v, Reg)))
     homes = resources.wave_homes(program, facts, component, used, named)

@@ -16,7 +16,7 @@ from luthier_py.ir import Function
 from luthier_py.jit import Payload, PayloadKey
 from luthier_py.proof.claim import Address, Call, ClonedFunction, Kept, Side, Stretch, Value
 from luthier_py.proof.claim import Payload as ClaimedPayload
-from luthier_py.tool import Lanes, Place, Pointer, Variable, WaveVariable
+from luthier_py.tool import Entry, Lanes, Place, Pointer, Variable, WaveVariable
 from luthier_py.tool.edits import RuntimeArg
 from luthier_py.tool.types import Type
 from luthier_py.tool.variables import Element
@@ -32,6 +32,7 @@ def _value(argument: RuntimeArg, kept: Mapping[WaveVariable, int]) -> Value:
         return Address(argument.variable.name, argument.offset_bytes)
     if isinstance(argument, WaveVariable):
         return Kept(kept[argument])
+    assert not isinstance(argument, Entry), "refused before"
     return argument
 
 

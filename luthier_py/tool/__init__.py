@@ -5,6 +5,7 @@ from luthier_py.tool.counting import Counted, Counting, Following, Region, Stret
 from luthier_py.tool.data import as_data, encoded, json_text
 from luthier_py.tool.discover import load_tool, made_tool, tools
 from luthier_py.tool.edits import Arg, Constant, Destination, Edits, Field, Insertion, Place, Refusal, RuntimeArg, Turn
+from luthier_py.tool.entry import Entry
 from luthier_py.tool.hook import Device, Hook, Lanes, Parameter, Signature, device, hook
 from luthier_py.tool.intrinsic import Effects, Intrinsic, Ir, Operand, Result, Value, intrinsic, intrinsics
 from luthier_py.tool.mutator import Mutator
@@ -38,6 +39,7 @@ from luthier_py.tool.variables import Element, Variable, WaveVariable
 __all__ = [
     "BOOL", "COUNT_WARP_LEVEL", "EVERY_TOOL", "EXCLUDE_PRED_OFF", "F32", "F64", "I32", "I64", "LAUNCHES", "OUTPUT",
     "U32", "U64", "Arg", "Constant", "Counted", "Counting", "Destination", "Device", "Edits", "Effects", "Element",
+    "Entry",
     "Field", "Following", "Hook", "Insertion", "Intrinsic", "Ir", "Kind", "Lane", "LaneType", "Lanes", "LaunchResult",
     "Mutator", "Operand", "Option", "Parameter", "Place", "Pointer", "Refusal", "Region", "Result", "RuntimeArg",
     "Scalar", "Selection", "Signature", "Stretch", "Tool", "Turn", "Type", "Value", "Variable", "WaveVariable",

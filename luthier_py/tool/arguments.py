@@ -13,11 +13,12 @@ from typing import Any, TypeAlias
 
 from luthier_py.isa import MODE, VCC, Operand, OperandKind, Reg, RegFile
 from luthier_py.tool.edits import Arg, Constant, Destination
+from luthier_py.tool.entry import Entry
 from luthier_py.tool.hook import Parameter
 from luthier_py.tool.types import BOOL, Kind, Scalar
 from luthier_py.tool.variables import Element, Variable, WaveVariable
 
-ToolState: TypeAlias = "Variable | Element | WaveVariable"
+ToolState: TypeAlias = "Variable | Element | WaveVariable | Entry"
 
 
 def argument(parameter: Parameter, given: object) -> Arg:
@@ -28,7 +29,7 @@ def argument(parameter: Parameter, given: object) -> Arg:
         return _register(parameter, given)
     if isinstance(given, (Variable, Element)):
         return _matching(parameter, given, given.pointer)
-    if isinstance(given, WaveVariable):
+    if isinstance(given, (WaveVariable, Entry)):
         return _matching(parameter, given, given.type)
     return constant(parameter, given)
 
@@ -44,7 +45,7 @@ def constant(parameter: Parameter, given: Any) -> Constant:
         number = operator.index(given)
     except TypeError:
         raise ValueError(f"{parameter} cannot take {type(given).__name__} {given!r}; give a Python number, a register "
-                         "(Reg), an operand, a Variable or a WaveVariable") from None
+                         "(Reg), an operand, a Variable, a WaveVariable or an Entry") from None
     if kind is Kind.BOOL:
         raise ValueError(f"{parameter} takes True or False, not {number}")
     if number < 0 or number >> 64 if not isinstance(parameter.type, Scalar) else not parameter.type.holds(number):

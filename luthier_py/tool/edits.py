@@ -14,10 +14,11 @@ from typing import Any, TypeAlias, overload
 from luthier_py.errors import Location
 from luthier_py.ir import Instr
 from luthier_py.isa import Reg, RegSet
+from luthier_py.tool.entry import Entry
 from luthier_py.tool.hook import Hook
 from luthier_py.tool.variables import Element, Variable, WaveVariable
 
-RuntimeArg: TypeAlias = "Reg | Variable | Element | WaveVariable"
+RuntimeArg: TypeAlias = "Reg | Variable | Element | WaveVariable | Entry"
 Constant: TypeAlias = "int | float | bool"
 Arg: TypeAlias = "RuntimeArg | Constant"
 Destination: TypeAlias = "Reg | WaveVariable"
@@ -98,7 +99,7 @@ class Insertion:
     @property
     def runtime_args(self) -> tuple[RuntimeArg, ...]:
         """Arguments that are not compile-time constants, in order."""
-        return tuple(arg for arg in self.args if isinstance(arg, (Reg, Variable, Element, WaveVariable)))
+        return tuple(arg for arg in self.args if isinstance(arg, (Reg, Variable, Element, WaveVariable, Entry)))
 
     @property
     def constants(self) -> tuple[Constant | Field | None, ...]:
