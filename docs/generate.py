@@ -29,6 +29,7 @@ FOLDER = Path(__file__).parent
 BEHIND = {
     "tool": ("Counted", "Counting", "Following", "Region", "Stretch", "Hook", "Element", "Selection", "as_data",
              "json_text"),
+    "analysis": ("Edge", "Loop"),
     "ir": ("Program", "Kernel", "Function", "Block", "Ending", "Instr", "CallSite"),
     "isa": ("Inst", "Operand", "OperandKind", "OpInfo", "Space"),
     "loader": ("CodeObject", "KernelRecord", "KernelArg"),
@@ -36,7 +37,7 @@ BEHIND = {
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Tools", ("Tool", "Option", "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "Variable", "Element", "WaveVariable",
                "LaunchResult", "Selection", "as_data", "json_text")),
-    ("Where hooks go", ("Mutator", "Stretch", "Region", "Counting", "Counted", "Following", "Hook")),
+    ("Where hooks go", ("Mutator", "Edge", "Loop", "Stretch", "Region", "Counting", "Counted", "Following", "Hook")),
     ("What hooks are given", ("Entry",)),
     ("Device code", ("hook", "device", "u32", "i32", "u64", "i64", "f32", "f64", "bool_", "ptr", "Lane")),
     ("The program", BEHIND["ir"]),

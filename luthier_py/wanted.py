@@ -34,7 +34,7 @@ from luthier_py.tool import (
 )
 from luthier_py.tool.edits import Before
 
-_PLACES = {Side.BEFORE: Place.BEFORE, Side.AFTER: Place.AFTER}
+_PLACES = {Side.BEFORE: Place.BEFORE, Side.AFTER: Place.AFTER, Side.TAKEN: Place.TAKEN}
 _MASKS = {Lanes.ACTIVE: None, Lanes.ONE: 1, Lanes.ALL: -1}
 
 
@@ -71,7 +71,7 @@ def _check_calls(claim: Claim, wishes: _Wishes, insertions: Mapping[int, tuple[i
     left = dict(insertions)
     for function in claim.functions:
         wishes.check_homes(function)
-        last: dict[tuple[int, Side], tuple[int, int]] = {}
+        last: dict[tuple[int, Side], tuple[int, int, int]] = {}
         for call in sorted(function.calls, key=attrgetter("start")):
             where = Location(function.name, call.point)
             address, insertion = left.pop(call.insertion, (None, None))

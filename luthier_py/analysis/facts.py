@@ -39,12 +39,17 @@ class Facts:
         self._ends = cache(self._stretch_ends)
         self._reads: Mapping[Instr, RegSet] = {}
 
-    def with_reads(self, before: Mapping[Instr, RegSet], after: Mapping[Instr, RegSet]) -> Facts:
-        """Facts of a program where somebody else reads registers, too, before and after some instructions."""
+    def with_reads(
+        self, before: Mapping[Instr, RegSet], after: Mapping[Instr, RegSet], taken: Mapping[Instr, RegSet],
+    ) -> Facts:
+        """Facts of a program where somebody else reads registers, too, before and after some instructions, and where
+        some branches are taken."""
         reads: dict[Instr, RegSet] = defaultdict(RegSet, before)
         for instr, regs in after.items():
             for following in self._following(instr):
                 reads[following] |= regs
+        for instr, regs in taken.items():
+            reads[self._target(instr)] |= regs
         if not reads:
             return self
         _ = self._lanes, self._effects  # what others read is no matter to them
@@ -59,7 +64,15 @@ class Facts:
         instrs = self._graph.nodes[node].instrs
         if place + 1 < len(instrs):
             return (instrs[place + 1],)
-        return (self._graph.nodes[number].instrs[0] for number in self._graph.after[node])
+        following = self._graph.after[node]
+        if OpFlag.CONDITIONAL in instr.op.flags:
+            following = following[-1:]  # the way of the taken branch is the first
+        return (self._graph.nodes[number].instrs[0] for number in following)
+
+    def _target(self, branch: Instr) -> Instr:
+        """What comes next where a branch is taken."""
+        node, _ = self._graph.places[branch]
+        return self._graph.nodes[self._graph.after[node][0]].instrs[0]
 
     @cached_property
     def _liveness(self) -> Liveness:
@@ -88,8 +101,13 @@ class Facts:
         return RegSet(self._before(instr).active)
 
     def live_after(self, instr: Instr) -> RegSet:
-        """The same behind ``instr``; for a call, once it has returned."""
+        """The same behind ``instr``; for a call, once it has returned; for a conditional branch, where it is not taken.
+        """
         return RegSet(self._after(instr).active)
+
+    def live_taken(self, branch: Instr) -> RegSet:
+        """The same where ``branch`` is taken."""
+        return self.live_before(self._target(branch))
 
     def live_before_all_lanes(self, instr: Instr) -> RegSet:
         """What code that makes other lanes active must leave alone."""
@@ -100,6 +118,9 @@ class Facts:
         live = self._after(instr)
         return RegSet(live.active | live.inactive)
 
+    def live_taken_all_lanes(self, branch: Instr) -> RegSet:
+        return self.live_before_all_lanes(self._target(branch))
+
     def _before(self, instr: Instr) -> Live:
         node, place = self._graph.places[instr]
         return self._liveness.inside(node)[place] if place else self._liveness.at_head(node)
@@ -108,6 +129,8 @@ class Facts:
         node, place = self._graph.places[instr]
         if OpFlag.CALL in instr.inst.op.flags:
             return self._liveness.after_call(node)
+        if OpFlag.CONDITIONAL in instr.inst.op.flags:
+            return self._liveness.at_head(self._graph.after[node][-1])
         return self._liveness.inside(node)[place + 1]
 
     # -- loads on their way ----------------------------------------------------------------------

@@ -156,7 +156,7 @@ def _passed(
     for function in functions:
         indirect = {site.instr.pc for site in program.calls(function) if site.indirect}
         clone = seen("clone", cloned(program, function, names[function.address], names))
-        clone = seen("weave", weave(clone, calls.items[Place.BEFORE], calls.items[Place.AFTER]))
+        clone = seen("weave", weave(isa, clone, *(calls.items[place] for place in Place)))
         clone = seen("look_up", look_up(isa, clone, indirect, pointed, calls.sites.before_call))
         if function.kernel:
             clone = seen("prologue", with_prologue(isa, clone, function.entries, homes))

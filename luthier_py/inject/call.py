@@ -24,7 +24,7 @@ from luthier_py.inject.items import Cause, Edit, Home, Item, Label, Referent, Ru
 from luthier_py.inject.sites import Site
 from luthier_py.isa import EXEC, M0, SCC, VCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, glue, sgpr
 from luthier_py.jit import Slot
-from luthier_py.tool import Element, Insertion, Lanes, Place, Variable, WaveVariable
+from luthier_py.tool import Element, Insertion, Lanes, Variable, WaveVariable
 
 _SCC, _VCC, _M0, _EXEC = sgpr(SCC), sgpr(VCC, 2), sgpr(M0), sgpr(EXEC, 2)
 
@@ -255,7 +255,7 @@ class Pattern:
 
 
 def edit_of(insertion: Insertion, site: Site, number: int) -> Edit:
-    return Edit(Cause.CALL, number, insertion.hook.name, site.instr.pc, site.place is Place.AFTER)
+    return Edit(Cause.CALL, number, insertion.hook.name, site.instr.pc, site.place)
 
 
 def call(

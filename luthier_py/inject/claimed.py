@@ -21,7 +21,7 @@ from luthier_py.tool.edits import RuntimeArg
 from luthier_py.tool.types import Type
 from luthier_py.tool.variables import Element
 
-SIDES = {Place.BEFORE: Side.BEFORE, Place.AFTER: Side.AFTER}
+SIDES = {Place.BEFORE: Side.BEFORE, Place.AFTER: Side.AFTER, Place.TAKEN: Side.TAKEN}
 _EXEC = {Lanes.ACTIVE: None, Lanes.ONE: 1, Lanes.ALL: -1}
 
 

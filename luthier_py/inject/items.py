@@ -21,6 +21,7 @@ from luthier_py.ir.model import Instrs
 from luthier_py.isa import Inst, InstructionSet, LaneOf, Reg
 from luthier_py.isa.columns import Columns
 from luthier_py.isa.glue import add, add_with_carry
+from luthier_py.tool import Place
 
 Home: TypeAlias = "Reg | LaneOf"
 """Where a wave variable lives."""
@@ -100,6 +101,7 @@ class Cause(Enum):
 
     PROLOGUE = "prologue"  # at the kernel's entry
     CALL = "call"          # of a hook
+    EDGE = "edge"          # a way that has code of its own goes on
     LOOKUP = "lookup"      # of what an indirect call reaches
     WAIT = "wait"          # between the application's and inserted code
     ISLAND = "island"      # of branches that do not reach
@@ -113,7 +115,7 @@ class Edit:
     number: int = 0
     name: str = ""
     point: int = 0
-    after: bool = False
+    place: Place = Place.BEFORE
 
 
 @dataclass(frozen=True, slots=True, eq=False)

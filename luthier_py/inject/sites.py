@@ -98,10 +98,10 @@ class Sites:
         """``places`` of an insertion, those that have the least to save first; EditConflict if there is none."""
         fitting = places
         if needs.vector:
-            fitting = [(i, place) for i, place in places if not self.facts.obstacle(i, after=place is Place.AFTER)]
+            fitting = [(i, place) for i, place in places if not self.facts.obstacle(i, after=place is not Place.BEFORE)]
         if not fitting:
             instr, place = places[0]
-            why = self.facts.obstacle(instr, after=place is Place.AFTER)
+            why = self.facts.obstacle(instr, after=place is not Place.BEFORE)
             message = f"hook {needs.hook} uses vector registers, and {why}; insert it somewhere else"
             raise EditConflict(message, self.where(instr))
         return islice(self.cheapest_first(fitting, needs), MOST_PLACES)
@@ -121,9 +121,11 @@ class Sites:
 
     def live(self, instr: Instr, place: Place, lanes: Lanes) -> RegSet:
         facts = self.facts
-        if lanes is Lanes.ACTIVE:
-            return facts.live_before(instr) if place is Place.BEFORE else facts.live_after(instr)
-        return facts.live_before_all_lanes(instr) if place is Place.BEFORE else facts.live_after_all_lanes(instr)
+        if place is Place.BEFORE:
+            return facts.live_before(instr) if lanes is Lanes.ACTIVE else facts.live_before_all_lanes(instr)
+        if place is Place.TAKEN:
+            return facts.live_taken(instr) if lanes is Lanes.ACTIVE else facts.live_taken_all_lanes(instr)
+        return facts.live_after(instr) if lanes is Lanes.ACTIVE else facts.live_after_all_lanes(instr)
 
     def site(self, point: Point, live: RegSet, needs: Needs) -> Site:
         instr, place = point
@@ -134,7 +136,7 @@ class Sites:
 
     def resting(self, point: Point) -> RegSet:
         instr, place = point
-        if self.facts.obstacle(instr, after=place is Place.AFTER):
+        if self.facts.obstacle(instr, after=place is not Place.BEFORE):
             return RegSet()
         return self.general - self.live(instr, place, Lanes.ALL)
 

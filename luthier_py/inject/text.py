@@ -28,11 +28,12 @@ from luthier_py.ir.model import instr_at
 from luthier_py.isa import Inst, InstructionSet
 from luthier_py.isa.columns import Columns, read_columns
 from luthier_py.isa.glue import PLACEHOLDER, PLACEHOLDER64
+from luthier_py.tool import Place
 
 COPIED, KEPT, INSERTED, PAYLOAD = "|=+*"
 KINDS = {FixupKind.REL32_LO: "low", FixupKind.REL32_HI: "high", FixupKind.REL64: "all"}
 _LINE = re.compile(r"  (?P<who>\S.*?) +(?P<mark>[|=+*]) (?P<text>.*?)(?: -> (?P<to>.*))?")
-_CALL = re.compile(r"call (\d+) (\S+) (before|after) 0x([0-9a-f]+)")
+_CALL = re.compile(r"call (\d+) (\S+) (before|after|taken) 0x([0-9a-f]+)")
 _REFERENCE = re.compile(r"(low|high|all) (\S+?)(?:\+(\d+))? - (\S+)")
 
 
@@ -94,8 +95,8 @@ def _line(who: str, mark: str, text: str) -> str:
 
 def _who(edit: Edit) -> str:
     if edit.cause is Cause.CALL:
-        return f"call {edit.number} {edit.name} {'after' if edit.after else 'before'} 0x{edit.point:x}"
-    return f"{edit.cause.value} 0x{edit.point:x}" if edit.cause is Cause.LOOKUP else edit.cause.value
+        return f"call {edit.number} {edit.name} {edit.place.value} 0x{edit.point:x}"
+    return f"{edit.cause.value} 0x{edit.point:x}" if edit.point else edit.cause.value
 
 
 class _Line(NamedTuple):
@@ -199,7 +200,7 @@ class _Reader:
 
 def _edit(who: str) -> Edit:
     if match := _CALL.fullmatch(who):
-        return Edit(Cause.CALL, int(match[1]), match[2], int(match[4], 16), match[3] == "after")
+        return Edit(Cause.CALL, int(match[1]), match[2], int(match[4], 16), Place(match[3]))
     name, _, point = who.partition(" ")
     if (cause := Cause(name)) is Cause.CALL:
         raise ValueError(who)

@@ -41,7 +41,7 @@ class Local:
 
 
 @dataclass(slots=True)
-class Loop:
+class OpenLoop:
     """A loop that is being compiled."""
 
     key: Key
@@ -63,7 +63,7 @@ class Scope:
     results: tuple[str, ...]  # addresses of the results
     locals: dict[str, Local] = field(default_factory=dict)
     assigned: set[str] = field(default_factory=set)  # locals that surely have a value here
-    loops: list[Loop] = field(default_factory=list)
+    loops: list[OpenLoop] = field(default_factory=list)
     root: int = field(init=False)
 
     def __post_init__(self) -> None:

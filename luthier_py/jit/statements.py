@@ -16,7 +16,7 @@ from typing import Any
 from luthier_py.jit import arithmetic
 from luthier_py.jit.builder import Builder, constant, llvm
 from luthier_py.jit.expressions import Expressions
-from luthier_py.jit.scope import Differs, Local, Loop, Scope
+from luthier_py.jit.scope import Differs, Local, OpenLoop, Scope
 from luthier_py.jit.source import source_of
 from luthier_py.tool.hook import Device
 from luthier_py.tool.intrinsic import Operand, Value
@@ -204,7 +204,7 @@ class Statements(Expressions):
     def while_(self, node: ast.While) -> None:
         ir = self.ir
         head, body = ir.new_block("while"), ir.new_block("body")
-        loop = Loop(self.scope.key((node.lineno, node.col_offset)), 0, head, ir.new_block("endwhile"))
+        loop = OpenLoop(self.scope.key((node.lineno, node.col_offset)), 0, head, ir.new_block("endwhile"))
         ir.jump(head)
         ir.start(head)
         if isinstance(node.test, ast.Constant) and node.test.value:
@@ -224,7 +224,7 @@ class Statements(Expressions):
         ir.put(item, first)
         ir.put(trip, constant(trips.type, 0))
         head, body, following = ir.new_block("for"), ir.new_block("body"), ir.new_block("next")
-        loop = Loop(self.scope.key((node.lineno, node.col_offset)), 0, following, ir.new_block("endfor"))
+        loop = OpenLoop(self.scope.key((node.lineno, node.col_offset)), 0, following, ir.new_block("endfor"))
         ir.jump(head)
         ir.start(head)
         more = arithmetic.compare(ir, ast.Lt(), ir.get(trip, trips.type, trips.lane), trips)
@@ -241,7 +241,7 @@ class Statements(Expressions):
         ir.block = ends
 
     def loop(
-        self, node: ast.While | ast.For, loop: Loop, differs: bool, begin: Callable[[], None] | None = None
+        self, node: ast.While | ast.For, loop: OpenLoop, differs: bool, begin: Callable[[], None] | None = None
     ) -> None:
         """The body of a loop, from the current block on; afterwards in ``loop.done``, if anything leads there."""
         if node.orelse:

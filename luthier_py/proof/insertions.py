@@ -189,7 +189,9 @@ def _standing(body: Body, at: int, side: Side) -> list[int]:
     if at != body.blocks[block][-1]:
         return [at + 1]
     following = body.following[block]
-    return [body.blocks[to].start for to in (following[:1] if side is Side.TAKEN else following)]
+    if OpFlag.CONDITIONAL in body.code.inst(at).op.flags:
+        following = following[:1] if side is Side.TAKEN else following[-1:]
+    return [body.blocks[to].start for to in following]
 
 
 def settle(runner: Runner, outcome: Outcome, duty: Duty, kept: int, start: int) -> None:

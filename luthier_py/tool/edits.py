@@ -28,7 +28,8 @@ class Place(Enum):
     """Which side of an instruction."""
 
     BEFORE = "before"
-    AFTER = "after"
+    AFTER = "after"  # of a conditional branch: on the way where it is not taken
+    TAKEN = "taken"  # on the way of a conditional branch where it is
 
 
 class Field(Enum):
@@ -38,11 +39,13 @@ class Field(Enum):
 
 
 class Turn(IntEnum):
-    """Which calls at one point run first: those that begin a wave or function, then others, then those that end it."""
+    """Which calls at one point run first."""
 
-    ENTRY = 0
-    BODY = 1
-    EXIT = 2
+    ENTRY = 0   # a wave or function begins
+    ARRIVE = 1  # control has come over an edge
+    BODY = 2
+    LEAVE = 3   # it goes over an edge
+    EXIT = 4    # the wave or function ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,8 @@ class Before(Sequence[tuple[Instr, Place]]):
 class Insertion:
     """One call of a hook. ``places``: where it may go; more than one when the tool leaves the choice open.
 
-    Calls at one point run by ``turn``, those of one turn by ``order``, in which they were recorded.
+    Calls at one point run by ``turn``; those of one turn by ``priority``, the highest first; the others by ``order``,
+    in which they were recorded.
     """
 
     places: Sequence[tuple[Instr, Place]]
@@ -84,12 +88,13 @@ class Insertion:
     into: tuple[Destination, ...]      # one per result
     order: int
     turn: Turn = Turn.BODY
+    priority: int = 0
     fields: frozenset[int] = frozenset()  # parameters whose constants are not compiled in
 
     @property
-    def rank(self) -> tuple[Turn, int]:
+    def rank(self) -> tuple[Turn, int, int]:
         """What the calls at one point are sorted by."""
-        return self.turn, self.order
+        return self.turn, -self.priority, self.order
 
     @property
     def instr(self) -> Instr:
@@ -130,7 +135,7 @@ class Edits:
     notes: Any = None  # what the tool wants to know of this program when it reports
 
     def reads(self, place: Place) -> dict[Instr, RegSet]:
-        """Registers of the application that hooks take as arguments before (after) instructions."""
+        """Registers of the application that hooks take as arguments on one side of instructions."""
         found: dict[Instr, RegSet] = {}
         for insertion in self.insertions:
             regs = [arg for arg in insertion.args if isinstance(arg, Reg)]

@@ -24,23 +24,23 @@ from luthier_py.inject.text import format_clone, parse_clone
 from luthier_py.inject.verify import verify
 from luthier_py.inject.weave import weave
 from luthier_py.isa import InstructionSet, RegSet, instruction_set, sgpr, target
+from luthier_py.tool import Place
 
 FILES = sorted((Path(__file__).parent / "passes").glob("*.golden"))
 
 
 def woven(isa: InstructionSet, clone: Clone, calls: Clone) -> Clone:
     """The items of ``calls`` go where their edits say; a label goes with what follows it."""
-    before: dict[int, list[Item]] = defaultdict(list)
-    after: dict[int, list[Item]] = defaultdict(list)
+    inserted: dict[Place, dict[int, list[Item]]] = {place: defaultdict(list) for place in Place}
     waiting: list[Item] = []
     for item in calls.items:
         if isinstance(item, Label):
             waiting.append(item)
             continue
         assert isinstance(item, (Run, Single)) and item.edit is not None
-        (after if item.edit.after else before)[item.edit.point] += [*waiting, item]
+        inserted[item.edit.place][item.edit.point] += [*waiting, item]
         waiting.clear()
-    return weave(clone, before, after)
+    return weave(isa, clone, *inserted.values())
 
 
 def looked_up(isa: InstructionSet, clone: Clone) -> Clone:

@@ -21,13 +21,14 @@ NEAREST = {
     "analysis/registers.py": ("unit/analysis/test_execution.py", "unit/analysis/test_meetings.py"),
     "analysis/float_mode.py": ("unit/analysis/test_execution.py", "unit/inject/test_float_mode.py"),
     "analysis/regions.py": ("unit/analysis/test_regions.py",),
+    "analysis/facts.py": ("unit/inject/test_edges.py", "unit/proof/test_proof_edges.py"),
     "inject/allocate.py": ("unit/inject/test_allocate.py",),
     "inject/clauses.py": ("golden/test_golden_passes.py", "unit/inject/test_seams.py"),
     "inject/relax.py": ("unit/inject/test_relax.py",),
     "inject/resources.py": ("unit/inject/test_resources.py", "unit/inject/test_inject_edges.py"),
     "inject/call.py": tuple(
         f"unit/inject/test_{name}.py" for name in ("call", "float_mode", "scalars_in_lanes", "inject_edges")),
-    "inject/weave.py": ("golden/test_golden_passes.py",),
+    "inject/weave.py": ("golden/test_golden_passes.py", "unit/inject/test_edges.py"),
     "inject/sites.py": ("unit/inject/test_inject_edges.py",),
     "inject/lookup.py": ("unit/pipeline/test_pipeline.py", "unit/proof/test_proof_refusals.py"),
     "inject/prologue.py": ("golden/test_golden_passes.py", "unit/inject/test_inject_edges.py"),
@@ -44,7 +45,8 @@ NEAREST = {
     "proof/given.py": ("unit/proof/test_given.py",),
     "proof/graph.py": ("unit/proof/test_application_whole.py",),
     "proof/insertions.py": (
-        "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py", "unit/proof/test_proof_refusals.py"),
+        "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py", "unit/proof/test_proof_refusals.py",
+        "unit/proof/test_proof_edges.py"),
     "proof/runs.py": (
         "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py", "unit/proof/test_proof_refusals.py"),
     "proof/additions.py": ("unit/proof/test_additions.py", "unit/proof/test_objects.py"),
@@ -196,13 +198,19 @@ MUTATIONS: tuple[Mutation, ...] = (
     *_of(
         "inject/weave.py",
         ("yield Slice(code, start, at + 1)", "yield Slice(code, start, at)"),
-        ('items += (*before.get(item.origin.pc, ()), item)', 'items += (item, *before.get(item.origin.pc, ()))'),
+        ("            items += before.get(pc, ())\n", ""),
+        ("item = replace(item, jump=way)", "pass"),
     ),
     *_of(
         "inject/sites.py",
         ("needs.general - (live | loading),\n", "needs.general - live,\n"),
         ("self.facts.pending_before(instr) if place is Place.BEFORE else self.facts.pending_after(instr)",
          "self.facts.pending_before(instr)"),
+    ),
+    *_of(
+        "analysis/facts.py",
+        ("reads[self._target(instr)] |= regs", "pass"),
+        ("following = following[-1:]  #", "following = following[:1]  #"),
     ),
     *_of(
         "inject/lookup.py",
@@ -296,6 +304,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("or cleared or self.calls", "or self.calls"),
         ("if (outcome.near or outcome.far) and not duty.plain:", "if False:"),
         ("if any(ran != sorted(self.calls[k].wanted(each)) for each in some):", "if False:"),
+        ("following = following[:1] if side is Side.TAKEN else following[-1:]", "following = ()"),
     ),
     *_of(
         "proof/given.py",

@@ -60,7 +60,7 @@ def test_exec_is_live_even_where_the_next_block_overwrites_it() -> None:
 
 def test_what_somebody_else_reads_adds_to_what_the_instruction_reads() -> None:
     facts, instrs = solved(NOP, ("s_mov_b32", sgpr(1), sgpr(0)), END)
-    facts = facts.with_reads({instrs[1]: RegSet.of(sgpr(9))}, {})
+    facts = facts.with_reads({instrs[1]: RegSet.of(sgpr(9))}, {}, {})
     assert sgpr(0) in facts.live_before(instrs[0]) and sgpr(9) in facts.live_before(instrs[0])
 
 

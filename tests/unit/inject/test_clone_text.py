@@ -40,7 +40,7 @@ def test_every_pass_keeps_what_a_clone_promises(name, tool):
             assert lay_out(isa, again, names).chunk == lay_out(isa, clone, names).chunk
         return clone
 
-    facts = planned.facts.with_reads(edits.reads(Place.BEFORE), edits.reads(Place.AFTER))
+    facts = planned.facts.with_reads(*map(edits.reads, Place))
     made = inject(planned.program, facts, edits, compile_hooks(edits, isa), seen=seen)
     assert made.chunks and list(dict.fromkeys(done)) in (PASSES, [n for n in PASSES if n != "prologue"]) or not done
 

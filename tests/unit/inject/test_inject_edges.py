@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from emulated import ISA, LANES, Bench, code_object
-from shown_kernels import END, POINTERS, WORDS, A, S, V, full, instrumented, stores, words
+from shown_kernels import END, POINTERS, WORDS, A, S, V, everywhere, full, instrumented, note_lanes, stores, words
 
-from luthier_py import Lane, Mutator, Variable, WaveVariable, f32, hook, ptr, u32, u64
+from luthier_py import Mutator, Variable, WaveVariable, f32, hook, ptr, u32, u64
 from luthier_py.errors import EditConflict, OutOfRegisters, Unsupported
 from luthier_py.intrinsics import atomic_add, lane_id, popcount
 from luthier_py.isa import EXEC, M0, VCC, OpFlag
@@ -28,18 +28,8 @@ def flush(total: ptr[u64], count: u64) -> None:
     atomic_add(total, count)
 
 
-@hook(lanes="all")
-def everywhere(rows: ptr[u64]) -> None:
-    atomic_add(rows + lane_id(), u64(1))
-
-
 @hook
 def note(slot: ptr[u32], x: u32) -> None:
-    atomic_add(slot, x)
-
-
-@hook
-def note_lanes(slot: ptr[u32], x: Lane[u32]) -> None:
     atomic_add(slot, x)
 
 

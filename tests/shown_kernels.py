@@ -1,4 +1,4 @@
-"""Small kernels whose registers are shown in memory, and how they are instrumented and run.
+"""Small kernels whose registers are shown in memory, hooks for them, and how they are instrumented and run.
 
 In: rows of instructions. Out: bytes of code objects, and what ran.
 """
@@ -9,7 +9,8 @@ import struct
 
 from emulated import ISA, LANES
 
-from luthier_py import Tool, sgpr
+from luthier_py import Lane, Tool, hook, ptr, sgpr, u32, u64
+from luthier_py.intrinsics import atomic_add, lane_id
 from luthier_py.isa import agpr, vgpr
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
@@ -18,6 +19,16 @@ WORDS = 16
 S, V, A = sgpr, vgpr, agpr
 POINTERS = [("s_load_dwordx4", S(0, 4), S(4, 2), 0), ("s_waitcnt", 0)]
 END = ("s_endpgm",)
+
+
+@hook(lanes="all")
+def everywhere(rows: ptr[u64]) -> None:
+    atomic_add(rows + lane_id(), u64(1))
+
+
+@hook
+def note_lanes(slot: ptr[u32], x: Lane[u32]) -> None:
+    atomic_add(slot, x)
 
 
 def stores(*regs):

@@ -1,0 +1,86 @@
+"""Checks what a tool asks for, and keeps it in order.
+
+In: places, hooks, arguments. Out: Insertions. Invariant: each is at an instruction of a function that may be edited,
+fits its hook's signature, and but for entries and exits is at one that the user chose; what is wrong is said at once,
+with the tool's file and line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from luthier_py.errors import EditConflict, HookError, Location
+from luthier_py.ir import Instr, Program
+from luthier_py.isa.columns import Columns
+from luthier_py.tool.arguments import argument, destination
+from luthier_py.tool.author import caller
+from luthier_py.tool.edits import Arg, Destination, Insertion, Place, Turn
+from luthier_py.tool.hook import Hook
+
+_ALWAYS = (Turn.ENTRY, Turn.EXIT)  # recorded unless no instruction at all is chosen
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Mutable: collects. ``chosen``: the user's choice in each function."""
+
+    program: Program
+    chosen: Mapping[Columns, range]
+    insertions: list[Insertion] = field(default_factory=list)
+    exits: set[tuple[object, ...]] = field(default_factory=set)
+
+    def takes(self, instr: Instr) -> bool:
+        """Whether the user chose it."""
+        return instr.at in self.chosen.get(instr.code, ())
+
+    def record(
+        self, places: Sequence[tuple[Instr, Place]], hook: Hook, args: tuple[object, ...], into: object,
+        turn: Turn = Turn.BODY, priority: int = 0, named: Instr | None = None,
+    ) -> None:
+        """``named``: the instruction that must be chosen, if it is not that of the first place."""
+        if not isinstance(hook, Hook):
+            raise HookError(f"{caller()}: {hook!r} is not a hook; mark the function with @hook")
+        at = places[0][0]
+        self.check_editable(at)
+        signature, given, order = hook.signature, as_tuple(into), len(self.insertions)
+        _check_count(hook, "arguments", len(args), len(signature.parameters))
+        _check_count(hook, "results (into=)", len(given), len(signature.results))
+        try:
+            checked: tuple[Arg, ...] = tuple(map(argument, signature.parameters, args))
+            results: tuple[Destination, ...] = tuple(map(destination, signature.results, given))
+        except ValueError as error:
+            raise HookError(f"{caller()}: hook {hook.name}: {error}; declared at {hook.place}") from error
+        if len(set(results)) != len(results):
+            raise HookError(f"{caller()}: hook {hook.name}: two results go into one place")
+        if turn is Turn.EXIT:
+            call = (at, hook, checked, results)
+            if call in self.exits:
+                return
+            self.exits.add(call)
+        if turn in _ALWAYS and any(self.chosen.values()) or self.takes(named or at):
+            self.insertions.append(Insertion(places, hook, checked, results, order, turn, priority))
+
+    def check_editable(self, instr: Instr) -> None:
+        try:
+            function = self.program.function_of(instr)
+        except KeyError:
+            raise EditConflict(f"{caller()}: the instruction at 0x{instr.pc:x} is not of this program") from None
+        if function.incomplete:
+            message = f"{caller()}: {function.name} cannot be edited: {function.incomplete}"
+            raise EditConflict(message, self.where(instr))
+
+    def where(self, instr: Instr) -> Location:
+        return Location(self.program.function_of(instr).name, instr.pc, self.program.isa.text(instr.inst))
+
+
+def _check_count(hook: Hook, what: str, have: int, want: int) -> None:
+    if have != want:
+        raise HookError(f"{caller()}: hook {hook.name} has {want} {what}, {have} given; declared at {hook.place}")
+
+
+def as_tuple(into: object) -> tuple[object, ...]:
+    """One result or several."""
+    if into is None:
+        return ()
+    return tuple(into) if isinstance(into, (tuple, list)) else (into,)
