@@ -35,6 +35,7 @@ from luthier_py.tool import (
 from luthier_py.tool.edits import Before
 
 _PLACES = {Side.BEFORE: Place.BEFORE, Side.AFTER: Place.AFTER, Side.TAKEN: Place.TAKEN}
+_BORN = {entry.value: entry.type.dwords for entry in Entry}
 _MASKS = {Lanes.ACTIVE: None, Lanes.ONE: 1, Lanes.ALL: -1}
 
 
@@ -97,7 +98,10 @@ class _Wishes:
 
     def check_homes(self, function: ClonedFunction) -> None:
         for number, home in function.homes.items():
-            if not 0 <= number < len(self.kept) or self.kept[number].type.dwords != home.dwords:
+            if isinstance(number, str):
+                if _BORN.get(number) != home.dwords:
+                    raise _wrong(f"it keeps another {number}", Location(function.name))
+            elif not 0 <= number < len(self.kept) or self.kept[number].type.dwords != home.dwords:
                 raise _wrong("it keeps other values for a wave", Location(function.name))
 
     def faults(self, call: Call, insertion: Insertion) -> Iterator[str]:
@@ -125,7 +129,9 @@ class _Wishes:
             return Address(wanted.variable.name, wanted.index * wanted.variable.type.size_bytes)
         if isinstance(wanted, WaveVariable):
             return Kept(self.numbers[wanted])
-        return None if isinstance(wanted, (int, float, Entry)) else wanted
+        if isinstance(wanted, Entry):
+            return Kept(wanted.value)
+        return None if isinstance(wanted, (int, float)) else wanted
 
 
 def _claimed(key: PayloadKey, compiled: Compiled) -> Payload:

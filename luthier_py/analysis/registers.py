@@ -17,6 +17,7 @@ from luthier_py.ir import Function, Program
 from luthier_py.isa import EXEC, M0, MODE, OpFlag, RegSet, Target, sgpr, vgpr
 from luthier_py.isa.registers import SCALARS
 from luthier_py.loader import KernelDescriptor
+from luthier_py.loader.initial import initial_count
 
 _ALWAYS = RegSet.of(sgpr(EXEC, 2), sgpr(MODE))
 
@@ -60,11 +61,6 @@ def allocated(target: Target, descriptor: KernelDescriptor) -> int:
 
 def initial_registers(target: Target, descriptor: KernelDescriptor) -> RegSet:
     """Registers that hold something when a wave starts (AMDGPUUsage, "Initial Kernel Execution State"); M0 is one."""
-    workgroup_ids = (descriptor.enable_sgpr_workgroup_id_x, descriptor.enable_sgpr_workgroup_id_y,
-                     descriptor.enable_sgpr_workgroup_id_z)
-    system = 0 if target.architected_sgprs else sum(workgroup_ids)
-    system += descriptor.enable_sgpr_workgroup_info
-    system += descriptor.enable_private_segment and not target.architected_flat_scratch
     vgprs = 1 if target.packed_work_item_ids else descriptor.enable_vgpr_workitem_id + 1
-    scalars = descriptor.user_sgpr_count + system
-    return RegSet.by_file(sgpr=(1 << scalars) - 1) | RegSet.of(vgpr(0, vgprs), sgpr(M0)) | _ALWAYS
+    scalars = (1 << initial_count(target, descriptor)) - 1
+    return RegSet.by_file(sgpr=scalars) | RegSet.of(vgpr(0, vgprs), sgpr(M0)) | _ALWAYS

@@ -20,11 +20,12 @@ from luthier_py.analysis import Facts, computes_plainly
 from luthier_py.errors import EditConflict, Location, OutOfRegisters, Unsupported
 from luthier_py.inject import resources
 from luthier_py.inject.allocate import Policy
+from luthier_py.inject.birth import begun, enlarged, initially
 from luthier_py.inject.claimed import claimed_function, claimed_payload
 from luthier_py.inject.clauses import dissolve
 from luthier_py.inject.clone import cloned
 from luthier_py.inject.fragment import Fragment, general_registers, prepare
-from luthier_py.inject.items import Clone, Home
+from luthier_py.inject.items import Clone, Home, Keeper
 from luthier_py.inject.layout import lay_out, source_map
 from luthier_py.inject.lookup import look_up
 from luthier_py.inject.model import ClonedKernel, Patched, SourceMap
@@ -37,8 +38,9 @@ from luthier_py.inject.seams import settle_seams
 from luthier_py.inject.sites import Sites
 from luthier_py.inject.weave import weave
 from luthier_py.ir import Function, Kernel, Program
-from luthier_py.isa import Reg, RegSet
+from luthier_py.isa import Inst, InstructionSet, Reg, RegSet
 from luthier_py.jit import Payload, PayloadKey
+from luthier_py.loader import KernelDescriptor
 from luthier_py.proof.claim import Claim
 from luthier_py.tool import Edits, Entry, Insertion, Place, Refusal, WaveVariable
 
@@ -60,7 +62,8 @@ def inject(
     edited: dict[Function, list[Insertion]] = defaultdict(list)
     for insertion in edits.insertions:
         edited[program.function_of(insertion.instr)].append(insertion)
-    kept = {variable: number for number, variable in enumerate(edits.wave_variables)}
+    kept: dict[Keeper, int | str] = {variable: number for number, variable in enumerate(edits.wave_variables)}
+    kept |= {entry: entry.value for entry in Entry}
     fragments = {key: prepare(program.isa, payload) for key, payload in payloads.items()}
     wanted = [k for k in program.kernels if any(f in edited for f in program.reachable(k.function))]
     parts: list[Patched] = []
@@ -94,19 +97,17 @@ def inject(
 
 def _component(
     program: Program, facts: Facts, insertions: list[Insertion], fragments: Fragments, component: Component,
-    kept: Mapping[WaveVariable, int], seen: Seen,
+    kept: Mapping[Keeper, int | str], seen: Seen,
 ) -> Patched:
     for function in component.functions:
         if function.incomplete:
             message = f"{function.name} cannot be instrumented: {function.incomplete}"
             raise Unsupported(message, Location(function.name, function.address))
-    for insertion in insertions:
-        born = next((arg for arg in insertion.args if isinstance(arg, Entry)), None)
-        if born is not None:
-            message = f"hook {insertion.hook.name} is given {born}, which kernels do not keep yet"
-            raise Unsupported(message, Location(component.kernels[0].name, insertion.instr.pc))
-    used = {v for i in insertions for v in (*i.runtime_args, *i.into) if isinstance(v, WaveVariable)}
+    used = {v for i in insertions for v in (*i.runtime_args, *i.into) if isinstance(v, (Entry, WaveVariable))}
     named = RegSet.of(*(v for i in insertions for v in (*i.args, *i.into) if isinstance(v, Reg)))
+    starts = {kernel: enlarged(program.isa.target, kernel.record.descriptor, used) for kernel in component.kernels}
+    if any(isinstance(value, Entry) for value in used):
+        named |= reduce(or_, (initially(program.isa.target, start) for start in starts.values()))
     homes = resources.wave_homes(program, facts, component, used, named)
     plain_floats = computes_plainly((k.record.descriptor for k in component.kernels), component.functions)
     general = general_registers(program.isa) - resources.kept_for(homes.values())
@@ -120,10 +121,11 @@ def _component(
     for insertion in insertions:
         calls.add(insertion)
     names = {f.address: f.name + SUFFIX for f in component.functions}
-    clones = _passed(program, component.functions, names, tuple(homes.values()), calls, seen)
+    begins = _begins(program.isa, starts, homes)
+    clones = _passed(program, component.functions, names, begins, calls, seen)
     placed = [lay_out(program.isa, clone, names) for clone in clones]
     touched = {f: resources.used_by([clone]) for f, clone in zip(component.functions, clones, strict=True)}
-    kernels = [_new_kernel(program, kernel, touched, names) for kernel in component.kernels]
+    kernels = [_new_kernel(program, kernel, start, touched, names) for kernel, start in starts.items()]
     sizes = sum(f.size_bytes for f in component.functions), sum(len(p.chunk.code) for p in placed)
     return Patched(
         chunks=tuple(p.chunk for p in placed),
@@ -146,9 +148,22 @@ def _component(
     )
 
 
+def _begins(
+    isa: InstructionSet, starts: Mapping[Kernel, KernelDescriptor], homes: Mapping[Keeper, Home]
+) -> dict[Function, list[Inst]]:
+    """What waves do first, by the function that they start in."""
+    found: dict[Function, list[Inst]] = {}
+    for kernel, start in starts.items():
+        begins = begun(isa, kernel.record.descriptor, start, homes)
+        if found.setdefault(kernel.function, begins) != begins:
+            raise Unsupported(f"kernel {kernel.name} is the code of another one whose waves start in another way; "
+                              "hooks cannot be given what they are born with", Location(kernel.name))
+    return found
+
+
 def _passed(
-    program: Program, functions: Sequence[Function], names: Mapping[int, str], homes: Sequence[Home], calls: Calls,
-    seen: Seen,
+    program: Program, functions: Sequence[Function], names: Mapping[int, str],
+    begins: Mapping[Function, Sequence[Inst]], calls: Calls, seen: Seen,
 ) -> list[Clone]:
     """The clones of ``functions``, ready for being laid out: one pass after the other."""
     isa, pointed = program.isa, sorted(program.address_taken & names.keys())
@@ -159,7 +174,7 @@ def _passed(
         clone = seen("weave", weave(isa, clone, *(calls.items[place] for place in Place)))
         clone = seen("look_up", look_up(isa, clone, indirect, pointed, calls.sites.before_call))
         if function.kernel:
-            clone = seen("prologue", with_prologue(isa, clone, function.entries, homes))
+            clone = seen("prologue", with_prologue(isa, clone, function.entries, begins[function]))
         clones.append(clone)
     clones = [seen("seams", clone) for clone in settle_seams(isa, clones)]
     clones = [seen("relax", relax(isa, clone)) for clone in clones]
@@ -167,12 +182,13 @@ def _passed(
 
 
 def _new_kernel(
-    program: Program, kernel: Kernel, touched: Mapping[Function, RegSet], names: Mapping[int, str]
+    program: Program, kernel: Kernel, start: KernelDescriptor, touched: Mapping[Function, RegSet],
+    names: Mapping[int, str],
 ) -> NewKernel:
-    """``touched``: registers of each clone."""
+    """``start``: its descriptor, with what its waves are born with; ``touched``: registers of each clone."""
     target, old = program.obj.target, kernel.record
     used = reduce(or_, (touched[function] for function in program.reachable(kernel.function)))
-    descriptor = resources.grown(target, old.descriptor, used)
+    descriptor = resources.grown(target, start, used)
     metadata = {
         key: max(count, new) for key, new in resources.counts(target, descriptor, used).items()
         if isinstance(count := old.metadata.get(key), int)

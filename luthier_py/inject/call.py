@@ -20,11 +20,11 @@ from luthier_py.analysis import PLAIN_MODE, depends_on_mode
 from luthier_py.errors import EditConflict
 from luthier_py.inject.allocate import Pin, Placement, Policy, Pool
 from luthier_py.inject.fragment import Fragment, instructions, is_general, settle, with_literal
-from luthier_py.inject.items import Cause, Edit, Home, Item, Label, Referent, Run, Single, address_of, part
+from luthier_py.inject.items import Cause, Edit, Home, Item, Keeper, Label, Referent, Run, Single, address_of, part
 from luthier_py.inject.sites import Site
 from luthier_py.isa import EXEC, M0, SCC, VCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, glue, sgpr
 from luthier_py.jit import Slot
-from luthier_py.tool import Element, Insertion, Lanes, Variable, WaveVariable
+from luthier_py.tool import Element, Entry, Insertion, Lanes, Variable, WaveVariable
 
 _SCC, _VCC, _M0, _EXEC = sgpr(SCC), sgpr(VCC, 2), sgpr(M0), sgpr(EXEC, 2)
 
@@ -37,7 +37,7 @@ class Caller:
     fragment: Fragment
     insertion: Insertion
     site: Site
-    homes: Mapping[WaveVariable, Home]
+    homes: Mapping[Keeper, Home]
     pool: Pool
     edit: Edit
     items: list[Item] = field(default_factory=list)
@@ -105,7 +105,7 @@ class Caller:
         return zip(self.fragment.payload.params, self.insertion.runtime_args, strict=True)
 
     def home(self, value: object) -> Home | None:
-        if isinstance(value, WaveVariable):
+        if isinstance(value, (Entry, WaveVariable)):
             return self.homes[value]
         return value if isinstance(value, Reg) else None
 
@@ -260,7 +260,7 @@ def edit_of(insertion: Insertion, site: Site, number: int) -> Edit:
 
 def call(
     isa: InstructionSet, insertion: Insertion, fragment: Fragment, site: Site, policy: Policy,
-    homes: Mapping[WaveVariable, Home], edit: Edit,
+    homes: Mapping[Keeper, Home], edit: Edit,
 ) -> Pattern:
     """The items of one insertion at ``site``, by a policy for registers; raises OutOfRegisters, EditConflict."""
     own_exec = insertion.hook.lanes is not Lanes.ACTIVE

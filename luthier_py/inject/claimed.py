@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
 
-from luthier_py.inject.items import Label, Run, Single, Slice
+from luthier_py.inject.items import Keeper, Label, Run, Single, Slice
 from luthier_py.inject.layout import Placed
 from luthier_py.inject.placing import Calls
 from luthier_py.ir import Function
@@ -25,27 +25,26 @@ SIDES = {Place.BEFORE: Side.BEFORE, Place.AFTER: Side.AFTER, Place.TAKEN: Side.T
 _EXEC = {Lanes.ACTIVE: None, Lanes.ONE: 1, Lanes.ALL: -1}
 
 
-def _value(argument: RuntimeArg, kept: Mapping[WaveVariable, int]) -> Value:
+def _value(argument: RuntimeArg, kept: Mapping[Keeper, int | str]) -> Value:
     if isinstance(argument, Variable):
         return Address(argument.name)
     if isinstance(argument, Element):
         return Address(argument.variable.name, argument.offset_bytes)
-    if isinstance(argument, WaveVariable):
+    if isinstance(argument, (Entry, WaveVariable)):
         return Kept(kept[argument])
-    assert not isinstance(argument, Entry), "refused before"
     return argument
 
 
 def claimed_function(
-    source: Function, placed: Placed, calls: Calls, kept: Mapping[WaveVariable, int]
+    source: Function, placed: Placed, calls: Calls, kept: Mapping[Keeper, int | str]
 ) -> ClonedFunction:
-    """``kept``: numbers of wave variables."""
+    """``kept``: numbers of wave variables, and names of what waves are born with."""
     return ClonedFunction(source.name, source.address, placed.clone.name, source.isa.wave_size,
                           tuple(_stretches(placed)), tuple(_calls(placed, calls, kept)),
-                          {kept[variable]: home for variable, home in calls.homes.items()})
+                          {kept[value]: home for value, home in calls.homes.items()})
 
 
-def _calls(placed: Placed, calls: Calls, kept: Mapping[WaveVariable, int]) -> Iterator[Call]:
+def _calls(placed: Placed, calls: Calls, kept: Mapping[Keeper, int | str]) -> Iterator[Call]:
     """The calls in a clone, as they stand: each begins with its payload's first instruction."""
     begun: set[int] = set()
     for item, at in zip(placed.clone.items, placed.offsets, strict=True):

@@ -21,10 +21,12 @@ from luthier_py.ir.model import Instrs
 from luthier_py.isa import Inst, InstructionSet, LaneOf, Reg
 from luthier_py.isa.columns import Columns
 from luthier_py.isa.glue import add, add_with_carry
-from luthier_py.tool import Place
+from luthier_py.tool import Entry, Place, WaveVariable
 
 Home: TypeAlias = "Reg | LaneOf"
-"""Where a wave variable lives."""
+"""Where something lives from kernel entry to kernel exit."""
+Keeper: TypeAlias = "WaveVariable | Entry"
+"""What has a home."""
 
 
 def part(reg: Reg, offset: int, dwords: int = 1) -> Reg:

@@ -12,18 +12,18 @@ from luthier_py.errors import OutOfRegisters
 from luthier_py.inject.allocate import Policy
 from luthier_py.inject.call import Pattern, call, edit_of
 from luthier_py.inject.fragment import Fragment
-from luthier_py.inject.items import Home, Item
+from luthier_py.inject.items import Home, Item, Keeper
 from luthier_py.inject.sites import Needs, Site, Sites
 from luthier_py.isa import InstructionSet, LaneOf
 from luthier_py.jit import PayloadKey, payload_key
-from luthier_py.tool import Insertion, Place, WaveVariable
+from luthier_py.tool import Entry, Insertion, Place, WaveVariable
 
 
 class Calls:
     """The calls of one component (mutable: collects them)."""
 
     def __init__(
-        self, isa: InstructionSet, sites: Sites, homes: Mapping[WaveVariable, Home],
+        self, isa: InstructionSet, sites: Sites, homes: Mapping[Keeper, Home],
         fragments: Mapping[PayloadKey, Fragment],
     ) -> None:
         self.isa, self.sites, self.homes, self.fragments = isa, sites, homes, fragments
@@ -37,7 +37,7 @@ class Calls:
         key, arguments = payload_key(insertion), insertion.runtime_args
         fragment, form = self.fragments[key], (key, arguments, insertion.into)
         if form not in self.needs:
-            kept = [self.homes[v] for v in (*arguments, *insertion.into) if isinstance(v, WaveVariable)]
+            kept = [self.homes[v] for v in (*arguments, *insertion.into) if isinstance(v, (Entry, WaveVariable))]
             vector = fragment.vector or any(isinstance(home, LaneOf) for home in kept)
             self.needs[form] = self.sites.needs(insertion, arguments, fragment.payload, vector)
         site, items = self.placed(insertion, fragment, self.needs[form])

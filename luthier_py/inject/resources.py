@@ -17,12 +17,11 @@ from luthier_py.analysis import Facts
 from luthier_py.errors import Location, OutOfRegisters, Unsupported
 from luthier_py.inject.allocate import Pool
 from luthier_py.inject.fragment import general_registers
-from luthier_py.inject.items import Clone, Home
+from luthier_py.inject.items import Clone, Home, Keeper
 from luthier_py.inject.model import Resources
 from luthier_py.ir import Function, Kernel, Program
 from luthier_py.isa import NO_REGS, LaneOf, OpFlag, Reg, RegFile, RegSet, Target
 from luthier_py.loader import KernelDescriptor
-from luthier_py.tool import WaveVariable
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +48,11 @@ def components(program: Program, wanted: Iterable[Kernel]) -> list[Component]:
 
 
 def wave_homes(
-    program: Program, facts: Facts, component: Component, variables: Iterable[WaveVariable], named: RegSet = NO_REGS
-) -> dict[WaveVariable, Home]:
+    program: Program, facts: Facts, component: Component, values: Iterable[Keeper], named: RegSet = NO_REGS
+) -> dict[Keeper, Home]:
     """Scalar registers that the component never touches; where there are too few, lanes of such a vector register.
-    ``named``: registers that hooks get or give as the application's."""
-    ordered = sorted(variables, key=lambda v: (-v.type.dwords, v.name))
+    ``named``: registers that cannot be homes: those that hooks get or give as the application's, for one."""
+    ordered = sorted(values, key=lambda v: (-v.type.dwords, v.name))
     if ordered:
         _check_calls(program, component)
     untouched = general_registers(program.isa) - facts.touched(component.functions) - named
@@ -62,10 +61,10 @@ def wave_homes(
             untouched -= facts.live_before(kernel.function.block(entry).instrs[0])
     where = Location(component.kernels[0].name)
     pool = Pool(untouched.scalars, lambda: where)
-    homes: dict[WaveVariable, Home] = {}
-    for number, variable in enumerate(ordered):
+    homes: dict[Keeper, Home] = {}
+    for number, value in enumerate(ordered):
         try:
-            homes[variable] = pool.take(RegFile.SGPR, variable.type.dwords)
+            homes[value] = pool.take(RegFile.SGPR, value.type.dwords)
         except OutOfRegisters:
             cheap = untouched.vectors & at_no_cost(program, component)
             left = cheap if cheap.vgpr else untouched & for_fewer_waves(program, component)
@@ -73,14 +72,14 @@ def wave_homes(
     return homes
 
 
-def _in_lanes(program: Program, variables: Sequence[WaveVariable], pool: Pool) -> dict[WaveVariable, Home]:
-    homes: dict[WaveVariable, Home] = {}
+def _in_lanes(program: Program, values: Sequence[Keeper], pool: Pool) -> dict[Keeper, Home]:
+    homes: dict[Keeper, Home] = {}
     first = size = program.isa.wave_size
-    for variable in variables:
-        if first + variable.type.dwords > size:
+    for value in values:
+        if first + value.type.dwords > size:
             reg, first = pool.take(RegFile.VGPR), 0
-        homes[variable] = LaneOf(reg, first, variable.type.dwords)
-        first += variable.type.dwords
+        homes[value] = LaneOf(reg, first, value.type.dwords)
+        first += value.type.dwords
     return homes
 
 
@@ -94,7 +93,8 @@ def _check_calls(program: Program, component: Component) -> None:
         for site in program.calls(function):
             if site.unknown:
                 raise Unsupported(
-                    "wave variables do not survive this call of code that is not known; count with a Variable instead",
+                    "what is kept for a wave does not survive this call of code that is not known; count with a "
+                    "Variable",
                     Location(function.name, site.instr.pc, program.isa.text(site.instr.inst)),
                 )
 

@@ -45,6 +45,34 @@ def from_lane(isa: InstructionSet, to: Reg, source: Reg, lane: int) -> Inst:
     return _made(isa, "v_readlane_b32", to, source, lane)
 
 
+def first_lane(isa: InstructionSet, to: Reg, source: Reg) -> Inst:
+    """A scalar := what the lowest active lane has."""
+    return _made(isa, "v_readfirstlane_b32", to, source)
+
+
+def masked(isa: InstructionSet, reg: Reg, bits: int) -> Inst:
+    """A vector register without other bits than these."""
+    return _made(isa, "v_and_b32", reg, bits, reg)
+
+
+def shifted_left(isa: InstructionSet, to: Reg, source: Reg, by: int) -> Inst:
+    """A scalar; destroys SCC, as do the next three."""
+    return _made(isa, "s_lshl_b32", to, source, by)
+
+
+def united(isa: InstructionSet, to: Reg, source: Reg, other: Reg) -> Inst:
+    """All bits of two scalars."""
+    return _made(isa, "s_or_b32", to, source, other)
+
+
+def lower_half(isa: InstructionSet, to: Reg, source: Reg) -> Inst:
+    return _made(isa, "s_and_b32", to, source, 0xFFFF)
+
+
+def upper_half(isa: InstructionSet, to: Reg, source: Reg) -> Inst:
+    return _made(isa, "s_lshr_b32", to, source, 16)
+
+
 def set_flag(isa: InstructionSet, reg: Reg, number: int = 0) -> Inst:
     """SCC := whether ``reg`` is not ``number``."""
     return _made(isa, "s_cmp_lg_u32", reg, number)

@@ -35,6 +35,7 @@ class Target:
     generation: int = 9
     minor: int = 0                           # second number of the version: gfx1030 is 10.3
     sgpr_limit: int = 102                    # SGPRs that a wave can address, without VCC and what lies above
+    user_sgpr_limit: int = 16                # SGPRs that the command processor can load before a wave starts
     sgpr_granule: int = 16                   # of allocation; gfx10+ gives every wave all of them
     sgpr_encoding_granule: int = 8           # of the kernel descriptor's count (ignored by gfx10+)
     vgpr_limit: int = 256                    # ArchVGPRs (and AGPRs) that an instruction can name
@@ -193,7 +194,7 @@ _GFX1250 = replace(
     _GFX1200, name="gfx1250", elf_mach=0x49, minor=5, vgprs=((32, WaveRegisters(16, 16, 1024)),), vgpr_limit=1024,
     vgpr_total_limit=1024, aligned_vgprs=True, half_simds=4, lds_bytes=327680, lds_granule=2048, xnack=True,
     sramecc=True, kernarg_preload=True, literals64=True, scratch_base_sources=True,
-    shared_dual_sources=True, dpp64_broadcasts=True)
+    user_sgpr_limit=32, shared_dual_sources=True, dpp64_broadcasts=True)
 
 
 def _like(row: Target, **machs: int) -> list[Target]:

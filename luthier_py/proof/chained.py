@@ -193,7 +193,7 @@ class _Walk:
     def run(self) -> None:
         for start in self.stop:  # the entry, and what is reached in no way that shows
             if start not in self.seen:
-                self.open[start] |= 0 if self.seen else self.outside
+                self.open[start] |= self.outside if self.code.called and not self.seen else 0
                 heappush(self.work, start)
                 self.follow()
 

@@ -47,10 +47,10 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What the tool keeps for each wave from kernel entry to kernel exit, by its number: where, `ClonedFunction.homes`
-    say."""
+    """What the tool keeps for each wave from kernel entry to kernel exit, where `ClonedFunction.homes` say: a variable
+    by its number, or something that the wave is born with, by its name (`proof.birth`)."""
 
-    number: int
+    number: int | str
 
 
 Value: TypeAlias = "Reg | Address | Kept"
@@ -102,8 +102,8 @@ class Call:
 class ClonedFunction:
     """A function of the original, by its address, and the symbol of its clone. ``stretches`` ascend.
 
-    ``homes``: of each thing that the tool keeps for a wave, by number, the scalar registers, or lanes of a vector
-    register, that its component leaves to it from kernel entry to kernel exit."""
+    ``homes``: of each thing that the tool keeps for a wave, by number or name, the scalar registers, or lanes of a
+    vector register, that its component leaves to it from kernel entry to kernel exit."""
 
     name: str
     original: int
@@ -111,7 +111,7 @@ class ClonedFunction:
     wave_size: int
     stretches: tuple[Stretch, ...]
     calls: tuple[Call, ...]
-    homes: Mapping[int, Reg | LaneOf]
+    homes: Mapping[int | str, Reg | LaneOf]
 
 
 @dataclass(frozen=True, slots=True)

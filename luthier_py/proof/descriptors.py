@@ -14,7 +14,8 @@ from operator import or_
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import RegSet, Target
 from luthier_py.loader import DESCRIPTOR_BYTES, CodeObject, KernelDescriptor, KernelRecord
-from luthier_py.proof.claim import Claim
+from luthier_py.proof.birth import USER_DWORDS, fields_of, six_bits, user_sgprs
+from luthier_py.proof.claim import Claim, ClonedFunction
 from luthier_py.proof.hashes import failed
 from luthier_py.proof.whole import Proved
 
@@ -42,7 +43,7 @@ def check_kernels(old: CodeObject, new: CodeObject, claim: Claim, proved: Mappin
         symbol = new.symbol(function.symbol)
         assert symbol is not None
         used = _touched(proved, _reached(calls, record.entry))
-        _check_kernel(old, new, record, made, symbol.address, used, together[record.entry])
+        _check_kernel(old, new, record, made, symbol.address, used, together[record.entry], function)
 
 
 def _reached(edges: Mapping[int, Collection[int]], start: int) -> set[int]:
@@ -64,7 +65,8 @@ def _wave_size(obj: CodeObject, record: KernelRecord) -> int:
 
 
 def _check_kernel(
-    old: CodeObject, new: CodeObject, record: KernelRecord, made: str, entry: int, used: RegSet, shared: RegSet
+    old: CodeObject, new: CodeObject, record: KernelRecord, made: str, entry: int, used: RegSet, shared: RegSet,
+    function: ClonedFunction,
 ) -> None:
     """``used``: registers that the clone and what it calls touch; ``shared``: all that share functions with it."""
     target, before = old.target, record.descriptor
@@ -74,6 +76,7 @@ def _check_kernel(
     clone = new.kernel(made)
     after = clone.descriptor
     grown = {field: getattr(after, field) for field in (*_SIZES, "kernel_code_entry_byte_offset")}
+    grown |= _added(target, record, after, [name for name in function.homes if isinstance(name, str)])
     if clone.entry != entry or before.replace(**grown).raw != after.raw:
         raise failed("the descriptor of its clone is another one", record.name)
     if entry % _ENTRY_ALIGN or symbol.address % DESCRIPTOR_BYTES:
@@ -82,6 +85,19 @@ def _check_kernel(
     _check_least(target, record, clone, used)
     _check_most(target, record, clone, shared)
     _check_group(target, record, after)
+
+
+def _added(target: Target, record: KernelRecord, after: KernelDescriptor, kept: Collection[str]) -> dict[str, int]:
+    """What waves are born with beside what they were: what the tool keeps of it, all of it counted."""
+    before = record.descriptor
+    added = {field: 1 for field in fields_of(target, kept) if not getattr(before, field)}
+    had, has = (user_sgprs(target, each) for each in (before, after))
+    used = after.kernarg_preload_length + sum(
+        dwords for field, dwords in USER_DWORDS.items() if getattr(after, field))
+    if has != (max(had, used) if added else had) or has > max(had, target.user_sgpr_limit):
+        raise failed("the descriptor of its clone counts other user SGPRs than it has", record.name)
+    ids = {"enable_vgpr_workitem_id": 2} if "first_workitem" in kept else {}
+    return added | ids | ({"user_sgpr_count_6_bits" if six_bits(target) else "user_sgpr_count": has} if added else {})
 
 
 def _counted(target: Target, used: RegSet) -> tuple[int, int, int]:

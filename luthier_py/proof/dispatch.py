@@ -23,8 +23,9 @@ from luthier_py.proof.application import Clone
 from luthier_py.proof.code import number
 from luthier_py.proof.graph import Body
 from luthier_py.proof.meanings import held, results, spread
+from luthier_py.proof.now import Now
 from luthier_py.proof.pending import NOTHING
-from luthier_py.proof.runs import Now, Runner
+from luthier_py.proof.runs import Runner
 
 _LOW = (1 << 32) - 1
 LONGEST = 1 << 16

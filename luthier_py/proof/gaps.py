@@ -23,9 +23,10 @@ from luthier_py.isa import InstructionSet, OpFlag, sgpr
 from luthier_py.isa.glue import add, add_with_carry
 from luthier_py.proof.application import Clone
 from luthier_py.proof.claim import Address, Call
+from luthier_py.proof.now import Begin, Outcome
 from luthier_py.proof.payloads import is_wait
 from luthier_py.proof.pending import Pending, owed
-from luthier_py.proof.runs import Outcome, Runner
+from luthier_py.proof.runs import Runner
 
 _LONGEST = 12  # dwords of a chain, at most
 _WIDE = (1 << 64) - 1
@@ -39,22 +40,22 @@ class Gaps:
         self.calls = sorted(at for at in runner.tool.calls if clone.base <= at < clone.base + len(clone.data))
         self.outcomes: dict[Hashable, Outcome] = {}
 
-    def run(self, start: int, to: int, pending: Pending, cleared: int) -> tuple[Outcome, Sequence[int]]:
+    def run(self, start: int, to: int, pending: Pending, begin: Begin) -> tuple[Outcome, Sequence[int]]:
         """From an address of the clone to that of the application's instruction which should come next, the number of
         which is ``to``; and the calls that ran here. Those of the outcome may be of another place."""
         stop = self.clone.places[to]
         if not (self.clone.end(to - 1) if to else self.clone.base) <= start <= stop:
-            found = self.runner.run(start, pending, cleared)
+            found = self.runner.run(start, pending, begin)
             return found, found.calls
         calls = self.calls[bisect_left(self.calls, start):bisect_left(self.calls, stop)]
         numbers = [self.runner.tool.calls[at][0] for at in calls]
-        key = self._key(start, stop, calls), cleared
+        key = self._key(start, stop, calls), begin
         known = self.outcomes.get(key)
         if known is not None and known.timed:
             known = self.outcomes.get((key, pending))
         if known is not None and not known.touched & owed(pending):
             return known, [numbers[rank] for rank in known.calls]
-        found = self.runner.run(start, pending, cleared)
+        found = self.runner.run(start, pending, begin)
         if self._alike(found, start, stop, calls):
             ranks = replace(found, calls=tuple(numbers.index(each) for each in found.calls))
             self.outcomes[key] = ranks

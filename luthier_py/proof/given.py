@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import InstructionSet, LaneOf, Reg, RegFile
+from luthier_py.proof.birth import POINTERS
 from luthier_py.proof.claim import Address, Call, Claim, ClonedFunction, Kept, Payload, Value
 from luthier_py.proof.code import bits_of, shown
 
@@ -47,7 +48,7 @@ def _can_hold(isa: InstructionSet, home: Reg | LaneOf) -> bool:
 
 
 def _faults(
-    claim: Claim, call: Call, homes: Mapping[int, Reg | LaneOf], owned: int, variables: Mapping[str, int]
+    claim: Claim, call: Call, homes: Mapping[int | str, Reg | LaneOf], owned: int, variables: Mapping[str, int]
 ) -> Iterator[str]:
     payload = claim.payloads[call.payload]
     if (len(call.arguments), len(call.into)) != (len(payload.params), len(payload.results)):
@@ -56,7 +57,9 @@ def _faults(
     for place, value in (*zip(payload.params, call.arguments, strict=True),
                          *zip(payload.results, call.into, strict=True)):
         if isinstance(value, Kept) and value.number not in homes:
-            yield f"is given or gives what the tool keeps under number {value.number}, and that is nowhere"
+            yield f"is given or gives what the tool keeps as {value.number}, and that is nowhere"
+        elif isinstance(value, Kept) and isinstance(value.number, str) and value in call.into:
+            yield f"changes {value.number}, with which waves are born"
         elif place.dwords != (_ADDRESS_DWORDS if isinstance(value, Address) else
                               homes[value.number].dwords if isinstance(value, Kept) else value.dwords):
             yield f"is given or gives {place.dwords} dwords, and {value} is of another size"
@@ -71,7 +74,7 @@ def _faults_of_pointers(
 ) -> Iterator[str]:
     depth, size = payload.pointers[number], payload.pointed[number]
     if not isinstance(value, Address):
-        if depth and isinstance(value, Kept):
+        if depth and isinstance(value, Kept) and value.number not in POINTERS:
             yield "is given a number that the tool keeps for a pointer"
         return
     if not depth or not size:

@@ -17,14 +17,17 @@ from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import MODE, Inst, LaneOf, OpFlag, Reg, RegSet
 from luthier_py.proof.addresses import Goes
 from luthier_py.proof.application import CallsAt, Clone, Departure, departures
+from luthier_py.proof.birth import Start
 from luthier_py.proof.claim import Side
-from luthier_py.proof.code import bits_of, shown, within
+from luthier_py.proof.code import bits_of, number, shown, within
 from luthier_py.proof.gaps import Gaps
 from luthier_py.proof.graph import Body, Graph
 from luthier_py.proof.liveness import Live, Liveness
+from luthier_py.proof.meanings import Term
 from luthier_py.proof.modes import Modes, matters, solved_modes, stepped
+from luthier_py.proof.now import ANYWHERE, Begin, Outcome
 from luthier_py.proof.pending import Pending, issued, moves, solved_pending
-from luthier_py.proof.runs import Outcome, Runner, Tool
+from luthier_py.proof.runs import Runner, Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +52,11 @@ class Insertions:
 
     def __init__(
         self, graph: Graph, clones: Sequence[Clone], goes: Sequence[Goes], tool: Tool, first_calls: Sequence[int],
-        owned: Sequence[int],
+        owned: Sequence[int], starts: Sequence[Start],
     ) -> None:
-        """``first_calls``: numbers of the first calls of the clones; ``owned``: what an index can reach in each."""
-        self.graph, self.clones, self.goes, self.owned = graph, clones, goes, owned
+        """``first_calls``: numbers of the first calls of the clones; ``owned``: what an index can reach in each;
+        ``starts``: what waves find that start in them."""
+        self.graph, self.clones, self.goes, self.owned, self.starts = graph, clones, goes, owned, starts
         self.isa = graph.bodies[0].code.isa
         self.calls = [CallsAt(*each) for each in zip(graph.bodies, clones, first_calls, strict=True)]
         self.runners = [Runner(self.isa, tool, clone.decode, clone.is_application, body.name, clone.function.homes)
@@ -111,16 +115,17 @@ class Insertions:
         """All inserted code of a clone: it goes where the original does, and calls what the claim says."""
         body, clone, runner = self.graph.bodies[k], self.clones[k], self.runners[k]
         gaps = Gaps(clone, runner)
-        todo: dict[tuple[int, int], list[Departure]] = {}
+        todo: dict[tuple[int, Begin], list[Departure]] = {}
+        begins = self.begin(k) if body.kernel else ANYWHERE
         for each in departures(body, clone, self.goes[k]):
-            cleared = self.homes[k] if each.source is None and body.kernel else 0
-            if each.start != clone.places[each.to] or cleared or self.calls[k].wanted(each):
-                todo.setdefault((each.start, cleared), []).append(each)
+            begin = begins if each.source is None else ANYWHERE
+            if each.start != clone.places[each.to] or begin != ANYWHERE or self.calls[k].wanted(each):
+                todo.setdefault((each.start, begin), []).append(each)
         pending = self.pending_at(k, {each.to for some in todo.values() for each in some})
         found = []
-        for (start, cleared), some in todo.items():
+        for (start, begin), some in todo.items():
             to = some[0].to
-            outcome, calls = gaps.run(start, to, pending[to], cleared)
+            outcome, calls = gaps.run(start, to, pending[to], begin)
             if any(each.to != to for each in some) or start + outcome.to != clone.places[to]:
                 raise runner.fail("it goes elsewhere than the original", start)
             ran = sorted(calls)
@@ -128,6 +133,17 @@ class Insertions:
                 raise runner.fail("the hooks that run here are not those that the claim says", start)
             found.append(_Done(start, to, outcome))
         return found
+
+    def begin(self, k: int) -> Begin:
+        """Variables start at 0; what else is kept is what the wave is born with."""
+        function, start = self.clones[k].function, self.starts[k]
+        values, wanted = dict(start.values), list[tuple[int, Term]]()
+        for name, home in function.homes.items():
+            terms = (0,) * home.dwords if isinstance(name, int) else values.get(name, ())
+            if len(terms) != home.dwords:
+                raise CheckFailed(f"waves are not born with {name}", Location(function.name))
+            wanted += [(number(home) + half, term) for half, term in enumerate(terms)]
+        return Begin(start.terms, tuple(wanted), start.free)
 
     def reads(self, k: int) -> dict[int, int]:
         """What calls read of the application, before which instructions."""

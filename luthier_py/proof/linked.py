@@ -24,13 +24,15 @@ OUTSIDE = -1
 
 @dataclass(eq=False)
 class Linked:
-    """``kind`` says of each instruction which of ``insts`` it is; those that are inserted have kinds of their own."""
+    """``kind`` says of each instruction which of ``insts`` it is; those that are inserted have kinds of their own.
+    ``called``: other code may have run before its first one; where a wave begins none has."""
 
     name: str
     pcs: Array
     kind: Array
     insts: Sequence[Inst]
     inserted: Array
+    called: bool
 
     def __len__(self) -> int:
         return len(self.pcs)
@@ -103,7 +105,8 @@ class Linked:
     def after(self, at: int) -> list[int]:
         """Where control goes from an instruction."""
         if at == OUTSIDE:
-            return [start for start in (0, *(call + 1 for call in self.calls)) if start < len(self)]
+            first = (0,) if self.called else ()
+            return [start for start in (*first, *(call + 1 for call in self.calls)) if start < len(self)]
         if at in self.calls:
             return []
         found = [at + 1] if self.falls[at] and at + 1 < len(self) else []
@@ -114,10 +117,10 @@ class Linked:
         found = [source for source in self.sources.get(at, ()) if source not in self.calls]
         if at and at - 1 not in self.calls:
             return [*found, at - 1] if self.falls[at - 1] else found
-        return [*found, OUTSIDE]
+        return [*found, OUTSIDE] if at or self.called else found
 
 
-def linked(clone: Clone, inserted: Iterable[tuple[int, Inst]]) -> Linked:
+def linked(clone: Clone, inserted: Iterable[tuple[int, Inst]], called: bool) -> Linked:
     """``inserted``: addresses and instructions; one may be there twice. CheckFailed if two share bytes, or if
     there are others than those, and nothing."""
     insts, changed, numbers = clone.code.insts, sorted(clone.changed), dict[tuple[Inst, bool], int]()
@@ -131,7 +134,7 @@ def linked(clone: Clone, inserted: Iterable[tuple[int, Inst]]) -> Linked:
     pcs = np.concatenate([np.array(clone.places, np.int64), np.fromiter(new, np.int64, len(new))])
     order = np.argsort(pcs, kind="stable")
     found = Linked(clone.function.name, pcs[order], np.concatenate([own, np.array(kinds, np.int64)])[order],
-                   [*insts, *(inst for inst, _ in numbers)], order >= len(own))
+                   [*insts, *(inst for inst, _ in numbers)], order >= len(own), called)
     sizes = np.array([inst.size_bytes for inst in found.insts], np.int64)[found.kind]
     shared = np.flatnonzero(found.pcs[:-1] + sizes[:-1] > found.pcs[1:])
     if len(shared):

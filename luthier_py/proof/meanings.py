@@ -5,7 +5,8 @@ the instruction computes in every run.
 
 A term is an int (bits), or a tuple: ("reg", n) is what register n held at the start; ("lo", a) and ("hi", a) are halves
 of the address at which what the object has at ``a`` is loaded; ("cat", low, high) is both halves of 64 bits;
-("flag", t) is 1 where t holds, else 0.
+("flag", t) is 1 where t holds, else 0. What a wave is born with (`birth`) is ("born", what, dword); ("first", t) is
+what its first lane has; of those and of trap registers alone sums of bits are terms: ("shl", t, n), ("or", t, u)...
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeAlias
 
-from luthier_py.isa import SCC, Inst, Operand, OperandKind
+from luthier_py.isa import SCC, TTMP0, Inst, Operand, OperandKind
 from luthier_py.isa.instruction import OpInfo
 from luthier_py.isa.semantics import Lanes, Scalar, meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
@@ -25,6 +26,8 @@ Term: TypeAlias = Any
 UNKNOWN: Term = ("unknown",)
 _LOW = (1 << 32) - 1
 _WIDE = (1 << 64) - 1
+_NAMED = frozenset({"born", "first", "shl", "shr", "or", "and", "more than"})
+_TRAP_REGISTERS = range(TTMP0, TTMP0 + 16)
 _DESTINATIONS = ("sdst", "vdst")
 _VALUES = ("src0", "src1", "src2", "imm", "simm16")
 
@@ -185,6 +188,36 @@ def _select(type: Type, operands: Operands) -> Term:
     return a if a == b else ("flag", condition) if (a, b) == (1, 0) and condition != UNKNOWN else UNKNOWN
 
 
+def _named(term: Term) -> bool:
+    """Whether what is done to it has a name."""
+    return not isinstance(term, int) and (term[0] in _NAMED or term[0] == "reg" and term[1] in _TRAP_REGISTERS)
+
+
+def _both(name: str, compute: Callable[[int, int], int]) -> Callable[[Type, Operands], Term]:
+    """Of bits, in any order."""
+    folded = _folded(compute)
+
+    def rule(type: Type, operands: Operands) -> Term:
+        a, b = _refs(operands)
+        if not _named(a):
+            a, b = b, a
+        if not _named(a) or not (isinstance(b, int) or _named(b)):
+            return folded(type, operands)
+        return a[1] if (name, a[0], a[-1]) == ("and", "more than", b) else (name, a, b)
+
+    return rule
+
+
+def _shifted(name: str, compute: Callable[[int, int], int]) -> Callable[[Type, Operands], Term]:
+    folded = _folded(compute)
+
+    def rule(type: Type, operands: Operands) -> Term:
+        a, b = _refs(operands)
+        return (name, a, b) if _named(a) and isinstance(b, int) else folded(type, operands)
+
+    return rule
+
+
 def _folded(compute: Callable[[int, int], int]) -> Callable[[Type, Operands], Term]:
     def rule(type: Type, operands: Operands) -> Term:
         a, b = _refs(operands)
@@ -195,9 +228,9 @@ def _folded(compute: Callable[[int, int], int]) -> Callable[[Type, Operands], Te
 
 _RULES: dict[Prim, Callable[[Type, Operands], Term]] = {
     Prim.BITS: _bits, Prim.ADD: _add, Prim.RESIZE: _resize, Prim.LT: _below, Prim.EQ: _equal(True),
-    Prim.NE: _equal(False), Prim.SELECT: _select, Prim.SUB: _folded(int.__sub__), Prim.AND: _folded(int.__and__),
-    Prim.OR: _folded(int.__or__), Prim.XOR: _folded(int.__xor__),
-    Prim.SHL: _folded(lambda a, b: a << (b & 63)),
+    Prim.NE: _equal(False), Prim.SELECT: _select, Prim.SUB: _folded(int.__sub__),
+    Prim.AND: _both("and", int.__and__), Prim.OR: _both("or", int.__or__), Prim.XOR: _folded(int.__xor__),
+    Prim.SHL: _shifted("shl", lambda a, b: a << (b & 63)), Prim.SHR: _shifted("shr", lambda a, b: a >> (b & 63)),
 }
 
 Read = Callable[[str | Operand, int], Term]

@@ -17,7 +17,7 @@ from itertools import accumulate
 from operator import or_
 
 from luthier_py.errors import CheckFailed, Location, Malformed
-from luthier_py.isa import VCC, Inst, InstructionSet, OperandKind, OpFlag, RegFile, Space
+from luthier_py.isa import VCC, Counter, Inst, InstructionSet, OperandKind, OpFlag, RegFile, Space
 from luthier_py.isa.quiet import outside
 from luthier_py.isa.registers import SCALARS, VGPR_SHIFT
 from luthier_py.proof.claim import Payload
@@ -25,7 +25,7 @@ from luthier_py.proof.code import number, ones
 from luthier_py.proof.lanes import ON, State, next_states
 from luthier_py.proof.masks import MASKS, change
 from luthier_py.proof.meanings import mangles
-from luthier_py.proof.pending import NOTHING, Pending, issued, owed
+from luthier_py.proof.pending import NOTHING, Pending, issued, owed, settled
 
 START = 1 << 200  # a mask beside others: lanes that were active at the start
 MOST_STATES = 4096
@@ -164,6 +164,8 @@ def _owed(isa: InstructionSet, insts: Sequence[Inst], jumps: Jumps) -> int:
             left |= owed(pending)
             continue
         after = issued(isa, insts[k], pending)
+        if _flat(insts[k]):
+            after = settled(after, Counter.LGKM, insts[k].writes.bits)  # its address is of global memory
         new = {(to, after) for to in jumps[k]} - seen
         seen |= new
         work += new

@@ -93,6 +93,14 @@ def owed(pending: Pending) -> int:
     return found
 
 
+def settled(pending: Pending, counter: Counter, registers: int) -> Pending:
+    """Without ``registers`` where a counter is waited for."""
+    number = _COUNTERS.index(counter)
+    young, mixed = pending[number]
+    queue = tuple(each & ~registers for each in young), mixed & ~registers
+    return (*pending[:number], queue, *pending[number + 1:])
+
+
 def joined(a: Pending, b: Pending) -> Pending:
     return a if a == b else tuple(map(_both, a, b))
 

@@ -13,7 +13,7 @@ differ become one new value, which is the same for all registers that held the s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet
@@ -23,14 +23,14 @@ from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane
 from luthier_py.isa.vector_modes import float_field
 from luthier_py.proof.claim import Address, Call, Kept, Payload, Value
-from luthier_py.proof.code import LANES, lane_number, number, ones, vector_of
+from luthier_py.proof.code import lane_number, number, ones
 from luthier_py.proof.lanes import ON, State, next_states
 from luthier_py.proof.masks import MASKS, Change, change
 from luthier_py.proof.meanings import UNKNOWN, Term, held, results, spread
-from luthier_py.proof.payloads import BOTH, START, Summary, found_at
-from luthier_py.proof.pending import Pending, issued, joined, owed
+from luthier_py.proof.now import ANYWHERE, IN_LANES, Begin, Now, Outcome, met
+from luthier_py.proof.payloads import START, Summary, found_at
+from luthier_py.proof.pending import Pending, issued, owed
 
-IN_LANES: Term = ("lanes",)  # of a vector register that is what it was but for lanes which have terms of their own
 MOST_STATES = 64
 LONGEST = 1 << 16  # instructions of one run
 _VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS
@@ -46,80 +46,13 @@ class Tool:
     variables: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a run has done when it gets to the application, ``to`` bytes behind its start. Registers are bits."""
-
-    to: int
-    calls: tuple[int, ...]  # that ran, in order
-    changed: int            # hold something else than what was there, or is declared; not EXEC
-    near: int               # vector registers written in lanes that were active at the start
-    far: int                # and in others
-    touched: int            # read or written at all
-    owed: int               # loads of the run itself may still write them
-    exec_back: bool         # EXEC is what it was
-    timed: bool             # it waits for loads, so what becomes of them is another thing for other loads
-    ran: tuple[tuple[int, Inst], ...]  # by offset from the start
-
-
-@dataclass(slots=True)
-class Now:
-    """What is known at one point of a run (mutable). Terms that are missing are the register's own from the start.
-    ``wanted`` is what the application is to find: what was there, and results that go to it."""
-
-    pending: Pending
-    terms: dict[int, Term] = field(default_factory=dict)
-    wanted: dict[int, Term] = field(default_factory=dict)
-    near: int = 0               # vector registers written in lanes that were active at the start
-    far: int = 0                # and in others
-    touched: int = 0
-    timed: bool = False
-    lanes: frozenset[State] = frozenset(BOTH)
-    calls: tuple[int, ...] = ()
-    always: tuple[int, ...] = ()  # those of them that do something even where no lane is active
-    idle_to: int = 0            # until there no lane is active, so that others may be left out
-
-    def copy(self) -> Now:
-        return replace(self, terms=dict(self.terms), wanted=dict(self.wanted))
-
-    def get(self, register: int) -> Term:
-        found = self.terms.get(register)
-        if found is None and register >= LANES and self.terms.get(vector_of(register), IN_LANES) != IN_LANES:
-            return UNKNOWN
-        return ("reg", register) if found is None else found
-
-    def put_into_lane(self, lane: int, term: Term) -> None:
-        register = vector_of(lane)
-        if self.get(register) == ("reg", register):
-            self.terms[register] = IN_LANES
-        self.terms[lane] = term
-
-    def overwritten(self, registers: int) -> None:
-        """Nothing is known of single lanes of ``registers`` any more."""
-        for lane in [each for each in self.terms if each >= LANES and registers >> vector_of(each) & 1]:
-            del self.terms[lane]
-
-    def due(self, register: int) -> Term:
-        return self.wanted.get(register, ("reg", register))
-
-    @property
-    def as_at_start(self) -> bool:
-        """Whether EXEC is what it was."""
-        return all(bool(has & ON) is bool(has & START) for _, has in self.lanes)
-
-    @property
-    def only_those(self) -> bool:
-        """Whether no lane is active that was not at the start."""
-        return not any(has & ON and not has & START for _, has in self.lanes)
-
-
 class Runner:
     """Executes runs of one clone. ``decode`` gives its instructions; ``application`` says whether an address is that of
     an application's instruction; ``homes``: where it holds what the tool keeps."""
 
     def __init__(
         self, isa: InstructionSet, tool: Tool, decode: Callable[[int], Inst], application: Callable[[int], bool],
-        name: str, homes: Mapping[int, Reg | LaneOf],
+        name: str, homes: Mapping[int | str, Reg | LaneOf],
     ) -> None:
         self.isa, self.tool, self.decode, self.application, self.name = isa, tool, decode, application, name
         self.homes = homes
@@ -129,9 +62,9 @@ class Runner:
         return CheckFailed(f"the patch could change the application: {what}",
                            Location(self.name, pc, self.isa.text(self.decode(pc))))
 
-    def run(self, start: int, pending: Pending, cleared: int = 0) -> Outcome:
-        """``cleared``: registers that must be 0 in the end, where a wave begins."""
-        now = Now(pending, wanted={register: 0 for register in ones(cleared)})
+    def run(self, start: int, pending: Pending, begin: Begin = ANYWHERE) -> Outcome:
+        """``begin``: what is so where a wave begins."""
+        now = Now(pending, dict(begin.terms), dict(begin.wanted))
         self.insts = {}
         waiting: dict[int, Now] = {start: now}
         arrived: dict[int, Now] = {}
@@ -148,12 +81,13 @@ class Runner:
             for to, after in self.onward(pc, now):
                 if to in gone or to <= pc and not self.is_island(pc):
                     raise self.fail("inserted code goes in a circle", pc)
-                waiting[to] = _met(waiting[to], after, to) if to in waiting else after
+                waiting[to] = met(waiting[to], after, to) if to in waiting else after
         if len(arrived) != 1:
             raise self.fail("inserted code goes to several places of the application", min(arrived, default=start))
         (to, now), = arrived.items()
         changed = sum(1 << register for register in now.terms.keys() | now.wanted.keys()
-                      if register not in (EXEC, EXEC + 1) and now.get(register) not in (now.due(register), IN_LANES))
+                      if register not in (EXEC, EXEC + 1) and not begin.free >> register & 1
+                      and now.get(register) not in (now.due(register), IN_LANES))
         ran = tuple((pc - start, inst) for pc, inst in self.insts.items())
         return Outcome(to - start, now.calls, changed, now.near, now.far, now.touched,
                        owed(now.pending) & ~owed(pending), now.as_at_start, now.timed, ran)
@@ -232,6 +166,9 @@ class Runner:
         target = next((o.reg for o in inst.operands if o.name in ("sdst", "vdst")), None)
         if target is None and not inst.writes.sgpr >> SCC & 1:
             return found
+        if row is CrossLane.READ_FIRST and target is not None and now.as_at_start:
+            source = held(inst["src0"], 32, now.get)
+            return {number(target): ("first", source)} if source not in (UNKNOWN, IN_LANES) else {}
         if row is CrossLane.READ and (lane := self.lane(inst, "src0")) is not None and target is not None:
             return {number(target): now.get(lane)}
         vector = target is not None and number(target) >= VGPR_SHIFT
@@ -355,30 +292,6 @@ def _after(each: Change, lanes: frozenset[State]) -> frozenset[State]:
     if len(found) > MOST_STATES:
         found = frozenset((known & (ON | START), has & (ON | START)) for known, has in found)
     return found
-
-
-def _met(a: Now, b: Now, pc: int) -> Now:
-    """What is known where two ways meet."""
-    calls = a.calls
-    if a.calls != b.calls:
-        if a.always == b.always and (a.idle_to >= pc or b.idle_to >= pc):
-            calls = max(a.calls, b.calls, key=len)
-        else:
-            calls = (*a.calls, *b.calls, -1)
-    names: dict[tuple[Term, Term], Term] = {}
-
-    def both(register: int, x: Term, y: Term) -> Term:
-        if x == y:
-            return x
-        if {x, y} == {("reg", register), IN_LANES}:
-            return IN_LANES
-        return UNKNOWN if UNKNOWN in (x, y) else names.setdefault((x, y), ("met", pc, x, y))
-
-    terms = {reg: both(reg, a.get(reg), b.get(reg)) for reg in a.terms.keys() | b.terms.keys()}
-    wanted = {reg: both(reg, a.due(reg), b.due(reg)) for reg in a.wanted.keys() | b.wanted.keys()}
-    return Now(joined(a.pending, b.pending), terms, wanted, a.near | b.near, a.far | b.far, a.touched | b.touched,
-               a.timed or b.timed, a.lanes | b.lanes, calls, max(a.always, b.always, key=len),
-               min(a.idle_to, b.idle_to))
 
 
 def _mode_field(inst: Inst, row: Action, now: Now) -> dict[int, Term]:

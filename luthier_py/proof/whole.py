@@ -16,6 +16,7 @@ from luthier_py.isa import InstructionSet, OpFlag, RegSet
 from luthier_py.loader import CodeObject, RelocationKind, SymbolType
 from luthier_py.proof.addresses import Goes, follow
 from luthier_py.proof.application import Clone, check_fields, check_groups, check_targets
+from luthier_py.proof.birth import Start, started
 from luthier_py.proof.claim import Claim, ClonedFunction
 from luthier_py.proof.code import decoded
 from luthier_py.proof.dispatch import check_dispatch
@@ -119,8 +120,11 @@ class _Whole:
             check_fields(each, clone, own)
             check_groups(each, clone)
             check_targets(each, clone, own, self.bases)
-        proofs = Insertions(graph, self.clones, goes, self.tool, self.first_call, self.owned(graph))
-        codes = [linked(clone, inserted) for clone, inserted in zip(self.clones, proofs.prove(), strict=True)]
+        proofs = Insertions(graph, self.clones, goes, self.tool, self.first_call, self.owned(graph),
+                            [self.start(clone) for clone in self.clones])
+        called = self.called(graph)
+        codes = [linked(clone, inserted, k in called)
+                 for k, (clone, inserted) in enumerate(zip(self.clones, proofs.prove(), strict=True))]
         for each, clone, own, runner in zip(self.bodies, self.clones, goes, proofs.runners, strict=True):
             self.dispatches(each, clone, own, pointed, runner)
         entered = {first + entry for first, each in zip(graph.first, self.bodies, strict=True)
@@ -133,6 +137,16 @@ class _Whole:
             found[each.address] = Proved(touched(each, code), frozenset(callees))
         check_distances(self.isa, codes)
         return found
+
+    def called(self, graph: Graph) -> set[int]:
+        """Numbers of functions into which control comes from code: all but kernels that no function calls."""
+        def calls(node: int, to: int) -> bool:
+            own, last = graph.nodes[node].function, graph.nodes[node].span[-1]
+            return graph.nodes[to].function != own or OpFlag.CALL in self.bodies[own].code.inst(last).op.flags
+
+        coming = {graph.nodes[to].function for node in range(len(graph.nodes)) for to in graph.successors[node]
+                  if calls(node, to)}
+        return coming | {k for k, each in enumerate(self.bodies) if not each.kernel}
 
     def owned(self, graph: Graph) -> list[int]:
         """For each function what its waves have: an index can reach no more."""
@@ -148,6 +162,17 @@ class _Whole:
                 work += calling[function] - seen
                 seen |= calling[function]
         return [regs or everything(self.isa.target) for regs in found]
+
+    def start(self, clone: Clone) -> Start:
+        """What its waves find; all kernels that are this code have to say the same."""
+        function, found = clone.function, set[Start]()
+        for kernel in self.old.kernels:
+            if kernel.entry == function.original and kernel.name in self.claim.kernels:
+                made = self.new.kernel(self.claim.kernels[kernel.name])
+                found.add(started(self.isa.target, kernel.descriptor, made.descriptor))
+        if len(found) > 1:
+            raise CheckFailed("its waves start in several ways", Location(function.name))
+        return found.pop() if found else Start()
 
     def dispatches(self, each: Body, clone: Clone, goes: Goes, pointed: Sequence[int], runner: Runner) -> None:
         calls = {clone.end(at - 1): at for at, (old, _) in goes.targets.items()

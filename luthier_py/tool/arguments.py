@@ -15,7 +15,7 @@ from luthier_py.isa import MODE, VCC, Operand, OperandKind, Reg, RegFile
 from luthier_py.tool.edits import Arg, Constant, Destination
 from luthier_py.tool.entry import Entry
 from luthier_py.tool.hook import Parameter
-from luthier_py.tool.types import BOOL, Kind, Scalar
+from luthier_py.tool.types import BOOL, Kind, Pointer, Scalar
 from luthier_py.tool.variables import Element, Variable, WaveVariable
 
 ToolState: TypeAlias = "Variable | Element | WaveVariable | Entry"
@@ -29,6 +29,8 @@ def argument(parameter: Parameter, given: object) -> Arg:
         return _register(parameter, given)
     if isinstance(given, (Variable, Element)):
         return _matching(parameter, given, given.pointer)
+    if isinstance(given, Entry) and given.is_pointer and isinstance(parameter.type, Pointer):
+        return _matching(parameter, given, parameter.type)
     if isinstance(given, (WaveVariable, Entry)):
         return _matching(parameter, given, given.type)
     return constant(parameter, given)

@@ -33,6 +33,11 @@ class Entry(Enum):
         """Of the hook's parameter that takes it."""
         return U64 if self in _WIDE else U32
 
+    @property
+    def is_pointer(self) -> bool:
+        """Whether a parameter that is a pointer, to anything, can take it."""
+        return self in (Entry.KERNARG_PTR, Entry.DISPATCH_PTR, Entry.QUEUE_PTR)
+
     def __str__(self) -> str:
         return f"Entry.{self.name}"
 

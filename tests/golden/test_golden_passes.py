@@ -23,7 +23,7 @@ from luthier_py.inject.seams import settle_seams
 from luthier_py.inject.text import format_clone, parse_clone
 from luthier_py.inject.verify import verify
 from luthier_py.inject.weave import weave
-from luthier_py.isa import InstructionSet, RegSet, instruction_set, sgpr, target
+from luthier_py.isa import InstructionSet, RegSet, glue, instruction_set, sgpr, target
 from luthier_py.tool import Place
 
 FILES = sorted((Path(__file__).parent / "passes").glob("*.golden"))
@@ -52,7 +52,8 @@ def looked_up(isa: InstructionSet, clone: Clone) -> Clone:
 PASSES: dict[str, Callable[..., Clone]] = {
     "weave": woven,
     "look_up": looked_up,
-    "prologue": lambda isa, clone: with_prologue(isa, clone, (0x1000, 0x1010), (sgpr(4, 2), sgpr(7))),
+    "prologue": lambda isa, clone: with_prologue(isa, clone, (0x1000, 0x1010), [
+        glue.copy(isa, sgpr(4, 2), 0), glue.copy(isa, sgpr(7), 0)]),
     "seams": lambda isa, clone: settle_seams(isa, [clone])[0],
     "relax": relax,
     "clauses": dissolve,

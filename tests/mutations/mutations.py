@@ -32,6 +32,7 @@ NEAREST = {
     "inject/sites.py": ("unit/inject/test_inject_edges.py",),
     "inject/lookup.py": ("unit/pipeline/test_pipeline.py", "unit/proof/test_proof_refusals.py"),
     "inject/prologue.py": ("golden/test_golden_passes.py", "unit/inject/test_inject_edges.py"),
+    "inject/birth.py": ("unit/inject/test_birth.py",),
     "inject/clone.py": ("unit/inject/test_clone.py",),
     "inject/seams.py": ("unit/inject/test_seams.py",),
     "link/fixups.py": ("unit/link/test_bindings.py", "unit/link/test_link.py"),
@@ -49,6 +50,9 @@ NEAREST = {
         "unit/proof/test_proof_edges.py"),
     "proof/runs.py": (
         "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py", "unit/proof/test_proof_refusals.py"),
+    "proof/now.py": (
+        "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py", "unit/proof/test_proof_refusals.py"),
+    "proof/birth.py": ("unit/inject/test_birth.py",),
     "proof/additions.py": ("unit/proof/test_additions.py", "unit/proof/test_objects.py"),
     "proof/descriptors.py": ("unit/proof/test_additions.py", "unit/proof/test_objects.py"),
     "proof/objects.py": ("unit/proof/test_objects.py", "unit/proof/test_additions.py"),
@@ -272,11 +276,25 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("if len(arrived) != 1:", "if not arrived:"),
         ("if to in gone or to <= pc", "if to <= pc"),
         ("if not computes(inst.op):", "if False:"),
-        ("a.near | b.near, a.far | b.far", "a.near | b.near, a.far & b.far"),
         ("if not right:\n", "if False:\n"),
         ("        now.overwritten(writes & ~SCALARS)\n", ""),
+    ),
+    *_of(
+        "proof/now.py",
+        ("a.near | b.near, a.far | b.far", "a.near | b.near, a.far & b.far"),
         ("if {x, y} == {(\"reg\", register), IN_LANES}:", "if IN_LANES in (x, y):"),
         ("if a.always == b.always and (", "if ("),
+    ),
+    *_of(
+        "proof/birth.py",
+        ("taken - had", "taken"),
+        ("enumerate(held[field]) if term", "enumerate(held[field]) if own is None and term"),
+    ),
+    *_of(
+        "inject/birth.py",
+        ("if new[value] != place else 0", "if False else 0"),
+        ("return [*found, *_moved_back(isa, old, new)]", "return [*_moved_back(isa, old, new), *found]"),
+        ("ids = (1 << _ID_BITS * (before.enable_vgpr_workitem_id + 1)) - 1", "ids = -1"),
     ),
     *_of(
         "proof/chained.py",
@@ -301,7 +319,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("if lost := kept & (active | inactive):", "if False:"),
         ("if (regs := inst.writes.bits & kept & owned)", "if (regs := 0)"),
         ("if not duty.ends and not outcome.exec_back:", "if False:"),
-        ("or cleared or self.calls", "or self.calls"),
+        ("or begin != ANYWHERE or self.calls", "or self.calls"),
         ("if (outcome.near or outcome.far) and not duty.plain:", "if False:"),
         ("if any(ran != sorted(self.calls[k].wanted(each)) for each in some):", "if False:"),
         ("following = following[:1] if side is Side.TAKEN else following[-1:]", "following = ()"),

@@ -294,7 +294,7 @@ def test_a_short_call_is_refused_by_name():
 
 def test_wave_variables_do_not_cross_calls_of_unknown_code():
     data = code_object({"k": [*POINTERS, ("s_swappc_b64", S(30, 2), S(0, 2)), END]})
-    with pytest.raises(Unsupported, match=r"wave variables do not survive this call.*`s_swappc_b64"):
+    with pytest.raises(Unsupported, match=r"what is kept for a wave does not survive this call.*`s_swappc_b64"):
         instrumented(data, count_everything, **COUNTERS)
 
 

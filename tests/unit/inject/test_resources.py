@@ -60,7 +60,8 @@ def test_a_kernel_has_the_room_that_it_needs_itself() -> None:
     used = {"a": vgpr(100), "b": vgpr(3), "f": vgpr(20)}
     named = {function: RegSet.of(used[function.name]) for function in program.functions}
     names = {function.address: function.name for function in program.functions}
-    a, b = (apply._new_kernel(program, kernel, named, names).descriptor for kernel in program.kernels)
+    a, b = (apply._new_kernel(program, kernel, kernel.record.descriptor, named, names).descriptor
+            for kernel in program.kernels)
     assert (a.vgpr_count(program.obj.target), b.vgpr_count(program.obj.target)) == (104, 64)
 
 

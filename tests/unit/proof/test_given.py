@@ -43,7 +43,7 @@ def test_what_the_tool_keeps_is_not_kept_nowhere(monkeypatch, first):
     homes(monkeypatch, lambda number, dwords: sgpr(first + 2 * number, dwords))
     claimed(monkeypatch, lambda function: replace(function, homes={}))
     without_prologue(monkeypatch)
-    with pytest.raises(CheckFailed, match="keeps under number 0, and that is nowhere"):
+    with pytest.raises(CheckFailed, match="keeps as 0, and that is nowhere"):
         made("mandelbrot")
 
 

@@ -1,0 +1,107 @@
+"""What a wave of a kernel is born with, when hooks want more of that than the kernel does; and what it does first.
+
+In: descriptors, and the homes of what is kept for the wave. Out: descriptors in which more is enabled, and instructions
+for the kernel's entry. Invariant: behind these every home holds what it is for, and every register that the kernel
+starts with holds what it would without them.
+
+Values that are enabled beside the kernel's own move others up (`loader.initial`). They are moved back in ascending
+order: none is overwritten before it has been moved itself, or into its home.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from luthier_py.inject.items import Home, Keeper, part
+from luthier_py.isa import TTMP0, VCC, Inst, InstructionSet, LaneOf, Reg, RegSet, Target, glue, sgpr, vgpr
+from luthier_py.loader import KernelDescriptor
+from luthier_py.loader.initial import Initial, initial_places, with_initial
+from luthier_py.tool import Entry, WaveVariable
+
+_SOURCES = {
+    Entry.KERNARG_PTR: Initial.KERNARG_SEGMENT_PTR, Entry.DISPATCH_PTR: Initial.DISPATCH_PTR,
+    Entry.QUEUE_PTR: Initial.QUEUE_PTR, Entry.DISPATCH_ID: Initial.DISPATCH_ID,
+    Entry.WORKGROUP_ID_X: Initial.WORKGROUP_ID_X, Entry.WORKGROUP_ID_Y: Initial.WORKGROUP_ID_Y,
+    Entry.WORKGROUP_ID_Z: Initial.WORKGROUP_ID_Z,
+}
+_ID_BITS = 10  # of a work-item's id in one direction
+_AXES = 3
+_SPARE = sgpr(VCC)  # nothing is in it when a wave starts
+
+
+def enlarged(target: Target, descriptor: KernelDescriptor, kept: Iterable[Keeper]) -> KernelDescriptor:
+    """``descriptor`` with all enabled that is kept of a wave's birth; OutOfRegisters where that is too much."""
+    entries = [each for each in kept if isinstance(each, Entry)]
+    wanted = [_SOURCES[each] for each in entries if each in _SOURCES and not _architected(target, each)]
+    found = with_initial(target, descriptor, sorted(wanted, key=tuple(Initial).index))
+    return found.replace(enable_vgpr_workitem_id=_AXES - 1) if Entry.FIRST_WORKITEM in entries else found
+
+
+def _architected(target: Target, entry: Entry) -> bool:
+    return target.architected_sgprs and entry in (
+        Entry.WORKGROUP_ID_X, Entry.WORKGROUP_ID_Y, Entry.WORKGROUP_ID_Z)
+
+
+def initially(target: Target, descriptor: KernelDescriptor) -> RegSet:
+    """Registers that hold something when a wave starts, and those that `begun` uses."""
+    return RegSet.of(*initial_places(target, descriptor).values(), vgpr(0, _AXES), sgpr(VCC, 2))
+
+
+def begun(
+    isa: InstructionSet, before: KernelDescriptor, after: KernelDescriptor, homes: Mapping[Keeper, Home]
+) -> list[Inst]:
+    """What a clone begins with, whose waves are started by ``after``, of a kernel that expects ``before``."""
+    old, new = initial_places(isa.target, before), initial_places(isa.target, after)
+    found: list[Inst] = []
+    for keeper, home in homes.items():
+        if isinstance(keeper, WaveVariable):
+            found += _filled(isa, home, [0] * home.dwords)
+        elif keeper is Entry.FIRST_WORKITEM:
+            found += _first_workitem(isa, home)
+        elif _architected(isa.target, keeper):
+            found += _group_id(isa, home, keeper)
+        else:
+            source = new[_SOURCES[keeper]]
+            found += _filled(isa, home, [part(source, k) for k in range(source.dwords)])
+    if isa.target.packed_work_item_ids and before.enable_vgpr_workitem_id < after.enable_vgpr_workitem_id:
+        ids = (1 << _ID_BITS * (before.enable_vgpr_workitem_id + 1)) - 1
+        found.append(glue.masked(isa, vgpr(0), ids))
+    return [*found, *_moved_back(isa, old, new)]
+
+
+def _moved_back(isa: InstructionSet, old: Mapping[Initial, Reg], new: Mapping[Initial, Reg]) -> Iterator[Inst]:
+    for value, place in old.items():
+        for k in range(place.dwords if new[value] != place else 0):
+            yield glue.copy(isa, part(place, k), part(new[value], k))
+
+
+def _filled(isa: InstructionSet, home: Home, values: Sequence[Reg | int]) -> list[Inst]:
+    if isinstance(home, LaneOf):
+        return [glue.to_lane(isa, home.reg, home.first + k, value) for k, value in enumerate(values)]
+    if all(isinstance(value, int) for value in values):
+        return [glue.copy(isa, home, 0)]
+    return [glue.copy(isa, part(home, k), value) for k, value in enumerate(values)]
+
+
+def _first_workitem(isa: InstructionSet, home: Home) -> list[Inst]:
+    """All lanes that there are run here, so the first one is lane 0."""
+    if isa.target.packed_work_item_ids:
+        to = home if isinstance(home, Reg) else _SPARE
+        found = [glue.first_lane(isa, to, vgpr(0))]
+    else:
+        to, other = sgpr(VCC), sgpr(VCC + 1)
+        found = [glue.first_lane(isa, to, vgpr(0))]
+        for axis in range(1, _AXES):
+            found += [glue.first_lane(isa, other, vgpr(axis)), glue.shifted_left(isa, other, other, _ID_BITS * axis),
+                      glue.united(isa, to, to, other)]
+    return found if to == home else [*found, *_filled(isa, home, [to])]
+
+
+def _group_id(isa: InstructionSet, home: Home, entry: Entry) -> list[Inst]:
+    """Where the hardware has them in trap registers (AMDGPUUsage, "Initial Kernel Execution State")."""
+    x, yz = sgpr(TTMP0 + 9), sgpr(TTMP0 + 7)
+    if entry is Entry.WORKGROUP_ID_X:
+        return _filled(isa, home, [x])
+    low = entry is Entry.WORKGROUP_ID_Y
+    made = glue.lower_half(isa, _SPARE, yz) if low else glue.upper_half(isa, _SPARE, yz)
+    return [made, *_filled(isa, home, [_SPARE])]

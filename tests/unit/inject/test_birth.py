@@ -1,0 +1,155 @@
+"""Values of a wave's birth reach hooks at its end, on every target that runs, and the kernel finds what it expects."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from itertools import product
+
+import pytest
+
+from luthier_py import Entry, Mutator, Tool, Variable, hook, ptr, u32, u64
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.errors import CheckFailed
+from luthier_py.inject import apply
+from luthier_py.intrinsics import atomic_add
+from luthier_py.isa import target
+from luthier_py.loader import load
+from luthier_py.loader.initial import Initial, initial_places, with_initial
+from luthier_py.pipeline import instrument
+from luthier_py.samples import sample
+
+ROWS = 64
+SOURCE = """
+extern "C" __attribute__((global)) void k(unsigned *out, unsigned n) {
+    unsigned x = __builtin_amdgcn_workitem_id_x(), g = __builtin_amdgcn_workgroup_id_x();
+    out[(g * 256 + x) % n] = x ^ g;
+}
+extern "C" __attribute__((global)) void wide(unsigned *out, unsigned n) {
+    unsigned x = __builtin_amdgcn_workitem_id_x() + 100 * __builtin_amdgcn_workitem_id_y();
+    unsigned g = __builtin_amdgcn_workgroup_id_z();
+    out[(g * 256 + x) % n] = x ^ g;
+}
+"""
+OPTIONS = "-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 -fuse-cuid=none".split()
+
+
+@hook(lanes="one")
+def note(
+    row: ptr[u32], wide: ptr[u64], cursor: ptr[u32], x: u32, y: u32, z: u32, first: u32, kernarg: ptr[u64],
+    packet: ptr[u32],
+) -> None:
+    at = atomic_add(cursor, u32(1))
+    row[4 * at] = x
+    row[4 * at + 1] = y
+    row[4 * at + 2] = z
+    row[4 * at + 3] = first
+    wide[2 * at] = kernarg[0]
+    wide[2 * at + 1] = u64(packet[3])  # grid_size_x
+
+
+class Births(Tool):
+    row = Variable(u32, 4 * ROWS)
+    wide = Variable(u64, 2 * ROWS)
+    cursor = Variable(u32)
+
+    def instrument(self, m: Mutator) -> None:
+        for kernel in m.kernels:
+            m.at_exit(kernel, note, self.row, self.wide, self.cursor, Entry.WORKGROUP_ID_X, Entry.WORKGROUP_ID_Y,
+                      Entry.WORKGROUP_ID_Z, Entry.FIRST_WORKITEM, Entry.KERNARG_PTR, Entry.DISPATCH_PTR)
+
+
+@pytest.fixture(scope="module")
+def compiled(require_tool, tmp_path_factory):
+    clang, folder = require_tool("clang-22"), tmp_path_factory.mktemp("births")
+
+    def compile_for(name: str) -> bytes:
+        source, out = folder / "k.hip", folder / f"{name}.co"
+        source.write_text(SOURCE)
+        if not out.exists():
+            subprocess.run([clang, *OPTIONS, f"--offload-arch={name}", source, "-o", out], check=True)
+        return out.read_bytes()
+
+    return compile_for
+
+
+def run(device, data, kernel, grid, block, count):
+    buffer = device.alloc(4 * count)
+    device.write(buffer.address, bytes(4 * count))
+    module = device.load(data, kernel)
+    kernarg = struct.pack("<QI", buffer.address, count).ljust(280, b"\0")
+    device.launch(module.kernel(kernel), grid, block, kernarg)
+    return buffer.address, device.read(buffer.address, buffer.size), module
+
+
+def values(device, module, variable):
+    return variable.decode(device.read(module.variable(variable.name).address, variable.size_bytes))
+
+
+@pytest.mark.parametrize("name", ["gfx900", "gfx906", "gfx908", "gfx90a", "gfx942", "gfx950"])
+@pytest.mark.parametrize(("kernel", "grid", "block"), [("k", (3, 2, 2), (192, 1, 1)), ("wide", (1, 2, 3), (16, 4, 4))])
+def test_hooks_get_them_and_the_kernel_computes_the_same(compiled, name, kernel, grid, block):
+    device, tool, count = EmulatorDevice(target(name)), Births(), 777
+    original = compiled(name)
+    made = instrument(original, tool)
+    _, expected, _ = run(device, original, kernel, grid, block, count)
+    address, found, module = run(device, made.data, f"{kernel}.luthier", grid, block, count)
+    assert found == expected and any(found)
+    rows, wide = (values(device, module, each) for each in (tool.row, tool.wide))
+    waves = grid[0] * grid[1] * grid[2] * (block[0] * block[1] * block[2] // 64)
+    assert values(device, module, tool.cursor) == waves
+    items = [64 * wave for wave in range(block[0] * block[1] * block[2] // 64)]
+    firsts = [i % block[0] | i // block[0] % block[1] << 10 | i // (block[0] * block[1]) << 20 for i in items]
+    wanted = sorted((x, y, z, first) for x, y, z in product(*map(range, grid)) for first in firsts)
+    assert sorted(zip(*[iter(rows[: 4 * waves])] * 4, strict=True)) == wanted
+    assert set(wide[: 2 * waves : 2]) == {address} and set(wide[1 : 2 * waves : 2]) == {grid[0] * block[0]}
+
+
+@pytest.mark.parametrize("name", ["gfx803", "gfx1010", "gfx1030", "gfx1100", "gfx1201", "gfx1250"])
+def test_other_targets_are_proved(compiled, name):
+    made = instrument(compiled(name), Births())
+    assert len(made.patched.report) == 2
+
+
+def test_what_is_enabled_beside_the_kernels_own_moves_it_up(compiled):
+    for record in load(compiled("gfx906")).kernels:
+        before = initial_places(target("gfx906"), record.descriptor)
+        after = with_initial(target("gfx906"), record.descriptor, [Initial.DISPATCH_PTR])
+        places = initial_places(target("gfx906"), after)
+        assert places.keys() == before.keys() | {Initial.DISPATCH_PTR}
+        assert after.user_sgpr_count == record.descriptor.user_sgpr_count + 2
+        assert places[Initial.KERNARG_SEGMENT_PTR].index == before[Initial.KERNARG_SEGMENT_PTR].index + 2
+
+
+WRONG = {
+    "moves are left out": lambda begins, homes: begins[:-1],
+    "nothing is moved": lambda begins, homes: begins[:homes],
+    "homes are not filled": lambda begins, homes: begins[homes:],
+    "one is filled twice": lambda begins, homes: [begins[0], *begins],
+    "the first comes last": lambda begins, homes: [*begins[1:], begins[0]],
+}
+
+
+@pytest.mark.parametrize("how", [how for how in WRONG if how != "one is filled twice"])
+def test_the_proof_refuses_other_beginnings(compiled, monkeypatch, how):
+    begun = apply.begun
+
+    def other(isa, before, after, homes):
+        begins = begun(isa, before, after, homes)
+        moved = len(begins) - sum(initial_moves(isa.target, before, after))
+        return WRONG[how](begins, moved)
+
+    monkeypatch.setattr(apply, "begun", other)
+    with pytest.raises(CheckFailed):
+        instrument(compiled("gfx906"), Births(), kernels="k")
+
+
+def initial_moves(known, before, after):
+    old, new = initial_places(known, before), initial_places(known, after)
+    return [place.dwords for value, place in old.items() if new[value] != place]
+
+
+def test_a_sample_of_every_kind_keeps_its_results():
+    """They come with user SGPRs of their own, and with a prologue that other kernels share."""
+    for name in ("transpose", "histogram", "function_pointers", "scratch"):
+        assert instrument(sample(name).path, Births()).patched.report
