@@ -27,8 +27,8 @@ FOLDER = Path(__file__).parent
 
 # What authors meet beyond the names of the package itself: module, names.
 BEHIND = {
-    "tool": ("Counted", "Counting", "Following", "Region", "Stretch", "Hook", "Element", "Selection", "as_data",
-             "json_text"),
+    "tool": ("Counted", "Counting", "Following", "Region", "Stretch", "Hook", "Computed", "Element", "Selection",
+             "as_data", "json_text"),
     "analysis": ("Edge", "Loop"),
     "ir": ("Program", "Kernel", "Function", "Block", "Ending", "Instr", "CallSite"),
     "isa": ("Inst", "Operand", "OperandKind", "OpInfo", "Space"),
@@ -38,7 +38,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Tools", ("Tool", "Option", "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "Variable", "Element", "WaveVariable",
                "LaunchResult", "Selection", "as_data", "json_text")),
     ("Where hooks go", ("Mutator", "Edge", "Loop", "Stretch", "Region", "Counting", "Counted", "Following", "Hook")),
-    ("What hooks are given", ("Entry",)),
+    ("What hooks are given", ("Computed", "computed", "Entry")),
     ("Device code", ("hook", "device", "u32", "i32", "u64", "i64", "f32", "f64", "bool_", "ptr", "Lane")),
     ("The program", BEHIND["ir"]),
     ("Instructions and registers", (*BEHIND["isa"], "OpFlag", "Reg", "RegFile", "RegSet", "sgpr", "vgpr",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Variable,
         WaveVariable,
         bool_,
+        computed,
         device,
         f32,
         f64,
@@ -42,8 +43,8 @@ __version__ = "0.1.0"
 __all__ = [
     "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "EXEC", "M0", "SCC", "VCC", "Attached", "Entry", "Instrumented", "Lane",
     "LaunchResult", "LuthierError", "Mutator", "OpFlag", "Option", "Reg", "RegFile", "RegSet", "Tool", "Variable",
-    "WaveVariable", "attach", "bool_", "device", "f32", "f64", "hook", "i32", "i64", "instrument", "load", "ptr",
-    "sgpr", "u32", "u64", "vgpr",
+    "WaveVariable", "attach", "bool_", "computed", "device", "f32", "f64", "hook", "i32", "i64", "instrument", "load",
+    "ptr", "sgpr", "u32", "u64", "vgpr",
 ]
 _ROOMS = {
     "errors": {"LuthierError"},

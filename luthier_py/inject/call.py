@@ -113,7 +113,10 @@ class Caller:
         """Arguments and results that could stay where they live."""
         targets = set(self.insertion.into)
         writes = self.fragment.payload.writes
-        steady = self.insertion.hook.lanes is Lanes.ACTIVE and not writes.overlaps(RegSet.of(_EXEC))
+        named = any(
+            operand.reg is not None and operand.reg.bits & _EXEC.bits
+            for inst in self.fragment.payload.instrs for operand in inst.operands)
+        steady = self.insertion.hook.lanes is Lanes.ACTIVE and not writes.overlaps(RegSet.of(_EXEC)) and not named
         for slot, value in self.arguments:
             home = self.home(value)
             if not isinstance(home, Reg) or home.file is not slot.reg.file:

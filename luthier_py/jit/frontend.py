@@ -16,7 +16,7 @@ from luthier_py.jit.scope import Differs, Scope
 from luthier_py.jit.source import source_of
 from luthier_py.jit.statements import Statements, context
 from luthier_py.tool.edits import Constant, Field
-from luthier_py.tool.hook import Hook, Lanes
+from luthier_py.tool.hook import Hook, Lanes, Signature
 from luthier_py.tool.types import BOOL
 
 # Code goes inline at every place of a hook: small goes before unrolled.
@@ -73,8 +73,10 @@ def _function(
     ]
     slots = tuple(ir.alloca(result.type) for result in signature.results)
     done = ir.new_block("end")
-    scope = Scope(source_of(hook.function), signature, next(shared.numbers), 0, done, slots)
-    Statements(shared, scope).run(values)
+    declared = signature if hook.made is None else Signature(hook.declared, signature.results)
+    scope = Scope(source_of(hook.function), declared, next(shared.numbers), 0, done, slots)
+    body = Statements(shared, scope)
+    body.run(values if hook.made is None else [body.made(how, values) for how in hook.made])
     ir.start(done)
     returned = [ir.get(slots[seat.position], seat.type, signature.results[seat.position].lane) for seat in results]
     convention.send(ir, results, returned)

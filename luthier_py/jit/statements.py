@@ -18,7 +18,7 @@ from luthier_py.jit.builder import Builder, constant, llvm
 from luthier_py.jit.expressions import Expressions
 from luthier_py.jit.scope import Differs, Local, OpenLoop, Scope
 from luthier_py.jit.source import source_of
-from luthier_py.tool.hook import Device
+from luthier_py.tool.hook import Device, Recipe
 from luthier_py.tool.intrinsic import Operand, Value
 from luthier_py.tool.types import LaneType, Pointer, Type
 
@@ -60,8 +60,15 @@ class Statements(Expressions):
                 self.refuse(tree, "it may end without returning a value; end every path with return")
             self.ir.jump(scope.done)
 
+    def made(self, how: Recipe | int, given: Sequence[Value]) -> Value:
+        """A value that is computed of those that a call gives; literals take the types of parameters."""
+        if isinstance(how, int):
+            return given[how]
+        (result,) = self.inlined(how.function, [self.made(each, given) for each in how.inputs])
+        return result
+
     def inline(self, node: ast.Call, function: Device, args: Sequence[Operand]) -> tuple[Value, ...]:
-        parameters, results = function.signature.parameters, function.signature.results
+        parameters = function.signature.parameters
         if function in self.callers:
             self.refuse(node, f"{function.name} calls itself; recursion is not allowed in device code, use a loop")
         if len(args) != len(parameters):
@@ -70,6 +77,11 @@ class Statements(Expressions):
             self.passed(node, f"argument {parameter.name} of {function.name}", parameter, arg)
             for parameter, arg in zip(parameters, args, strict=True)
         ]
+        return self.inlined(function, values)
+
+    def inlined(self, function: Device, values: Sequence[Value]) -> tuple[Value, ...]:
+        """The results of a function whose parameters have ``values``."""
+        results = function.signature.results
         done, number = self.ir.new_block("returned"), next(self.shared.numbers)
         slots = tuple(self.ir.alloca(result.type) for result in results)
         scope = Scope(source_of(function.function), function.signature, number, self.scope.region, done, slots)

@@ -17,7 +17,7 @@ from itertools import accumulate
 from operator import or_
 
 from luthier_py.errors import CheckFailed, Location, Malformed
-from luthier_py.isa import VCC, Counter, Inst, InstructionSet, OperandKind, OpFlag, RegFile, Space
+from luthier_py.isa import EXEC, VCC, Counter, Inst, InstructionSet, OperandKind, OpFlag, RegFile, Space
 from luthier_py.isa.quiet import outside
 from luthier_py.isa.registers import SCALARS, VGPR_SHIFT
 from luthier_py.proof.claim import Payload
@@ -286,9 +286,13 @@ def found_at(
 
 
 def _exchangeable(known: Summary, a: int, b: int) -> bool:
-    """Whether register ``a`` of a payload can be ``b`` of a clone: neither has a meaning of its own."""
-    plain = not VCC <= a < VGPR_SHIFT and not VCC + 2 <= b < VGPR_SHIFT
-    return plain and (b not in (VCC, VCC + 1) or not (known.reads | known.writes) >> VCC & 3)
+    """Whether register ``a`` of a payload can be ``b`` of a clone: neither has a meaning of its own, or ``b`` is EXEC,
+    as nobody changes it meanwhile."""
+    if VCC <= a < VGPR_SHIFT:
+        return False
+    if b in (EXEC, EXEC + 1):
+        return not known.writes & (1 << a | 3 << EXEC)
+    return not VCC + 2 <= b < VGPR_SHIFT and (b not in (VCC, VCC + 1) or not (known.reads | known.writes) >> VCC & 3)
 
 
 def _between(inst: Inst) -> bool:

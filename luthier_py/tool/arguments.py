@@ -1,7 +1,9 @@
 """Checks of what a tool passes to a hook: constants, registers, operands and variables against parameters.
 
-In: a parameter or result, and what the tool gave. Out: the argument as Edits keep it. Refusals are plain
-ValueError texts; the Mutator adds the tool's file and line.
+In: a hook, or a parameter or result of one, and what the tool gave. Out: the arguments as Edits keep them. Refusals are
+plain ValueError texts; the Mutator adds the tool's file and line. Invariant: what is kept is constants and plain values
+of a run; where the tool gave something computed of these, or one value for the wave where each lane has its own, the
+hook becomes one that is given them and makes the rest of them itself.
 """
 
 from __future__ import annotations
@@ -9,16 +11,85 @@ from __future__ import annotations
 import math
 import operator
 import struct
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from luthier_py.isa import MODE, VCC, Operand, OperandKind, Reg, RegFile
+from luthier_py.tool.computed import Computed
 from luthier_py.tool.edits import Arg, Constant, Destination
 from luthier_py.tool.entry import Entry
-from luthier_py.tool.hook import Parameter
+from luthier_py.tool.hook import Hook, Parameter, Recipe, Signature
 from luthier_py.tool.types import BOOL, Kind, Pointer, Scalar
 from luthier_py.tool.variables import Element, Variable, WaveVariable
 
+Adapted: TypeAlias = dict[tuple[object, ...], Hook]
+"""Hooks that make their function's values of others, by all that they differ in: equal calls have one hook."""
 ToolState: TypeAlias = "Variable | Element | WaveVariable | Entry"
+
+
+def arguments(hook: Hook, given: Sequence[object], known: Adapted) -> tuple[Hook, tuple[Arg, ...]]:
+    """The hook that is called, and what it is called with; ``known`` gets those that are made."""
+    passing = _Passing(hook)
+    values = tuple(passing.value(number, each) for number, each in enumerate(given))
+    parameters = hook.signature.parameters
+    if tuple(passing.parameters) == parameters and values == tuple(range(len(parameters))):
+        return hook, tuple(passing.args)
+    folded = None if hook.folded is None else frozenset(passing.folded)
+    key = (hook, tuple(passing.parameters), values, folded)
+    if key not in known:
+        signature = Signature(tuple(passing.parameters), hook.signature.results)
+        known[key] = Hook(hook.function, hook.lanes, signature, folded, values, parameters)
+    return known[key], tuple(passing.args)
+
+
+class _Passing:
+    """What one call gives (mutable: collects it). What several values are made of is given once."""
+
+    def __init__(self, hook: Hook) -> None:
+        self.hook = hook
+        self.parameters: list[Parameter] = []
+        self.args: list[Arg] = []
+        self.folded: list[int] = []
+        self.shared: dict[tuple[object, ...], int] = {}
+
+    def value(self, number: int, given: object) -> Recipe | int:
+        """How the value of a parameter of the hook's function is made."""
+        parameter = self.hook.signature.parameters[number]
+        folded = self.hook.folded is not None and number in self.hook.folded
+        if isinstance(given, Computed):
+            return self.recipe(parameter, given, folded)
+        return self.given(parameter, given, folded)
+
+    def recipe(self, parameter: Parameter, given: Computed, folded: bool) -> Recipe:
+        result = given.result
+        if result.type != parameter.type or result.lane and not parameter.lane:
+            declared = replace(result, name=parameter.name)
+            raise ValueError(f"{parameter} cannot take {given}; declare it {declared}")
+        inputs: list[Recipe | int] = []
+        for into, each in zip(given.function.signature.parameters, given.inputs, strict=True):
+            if isinstance(each, Computed):
+                inputs.append(self.recipe(into, each, folded))
+                continue
+            key = (into.type, each) if isinstance(each, (Reg, Variable, Element, WaveVariable, Entry)) else None
+            if key is None or key not in self.shared:
+                number = self.given(into, each, folded)
+                if key is not None:
+                    self.shared[key] = number
+            inputs.append(self.shared[key] if key is not None else number)
+        return Recipe(given.function, tuple(inputs))
+
+    def given(self, parameter: Parameter, given: object, folded: bool) -> int:
+        """What is one for the wave is given as that, and is the same in each lane."""
+        reg = given.reg if isinstance(given, Operand) else given
+        uniform = isinstance(reg, (Variable, Element, WaveVariable, Entry)) or isinstance(
+            reg, Reg) and reg.file is RegFile.SGPR
+        seat = replace(parameter, lane=False) if uniform else parameter
+        number = len(self.args)
+        self.args.append(argument(seat, given))
+        self.parameters.append(seat)
+        self.folded += [number] if folded else []
+        return number
 
 
 def argument(parameter: Parameter, given: object) -> Arg:
@@ -64,6 +135,8 @@ def destination(result: Parameter, given: object) -> Destination:
         raise ValueError(f"{named} cannot go into {given}; its type must be {given.type}, one for the wave")
     if not isinstance(given, Reg):
         raise ValueError(f"{named} cannot go into {given!r}; give a WaveVariable or a register (Reg)")
+    if given.file is RegFile.AGPR:
+        raise ValueError(f"{named} cannot go into {given}, an AGPR; only SGPRs and VGPRs may be written")
     _fits(named, result, given)
     if given.file is RegFile.SGPR and given.index + given.dwords > VCC and given.index != VCC:
         raise ValueError(f"{named} cannot go into {given}; only plain SGPRs, VCC and VGPRs may be written")
@@ -93,9 +166,7 @@ def _register(parameter: Parameter, reg: Reg) -> Reg:
 
 
 def _fits(named: str, slot: Parameter, reg: Reg) -> None:
-    if reg.file is RegFile.AGPR:
-        raise ValueError(f"{named}: {reg} is an AGPR; only SGPRs and VGPRs can be used")
-    if slot.lane != (reg.file is RegFile.VGPR):
+    if slot.lane != (reg.file is not RegFile.SGPR):
         want = f"a VGPR (or declare it {slot.type})" if slot.lane else f"an SGPR (or declare it Lane[{slot.type}])"
         raise ValueError(f"{named}: {reg} does not fit; give {want}")
     if slot.type.dwords != reg.dwords:

@@ -43,6 +43,15 @@ class Signature:
     results: tuple[Parameter, ...]  # named "" when there is one, else "0", "1", ...
 
 
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A value that is computed where a hook is called: a device function of what the call gives, by its number there,
+    or of other such values."""
+
+    function: Device
+    inputs: tuple[Recipe | int, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Hook:
     """Device code that a Mutator inserts; compared by identity."""
@@ -52,6 +61,10 @@ class Hook:
     signature: Signature
     folded: frozenset[int] | None = None
     """Parameters whose constants are compiled in; None where that depends on how many there are."""
+    made: tuple[Recipe | int, ...] | None = None
+    """Of a hook that is given other values than its function takes: how each of these is made of them."""
+    declared: tuple[Parameter, ...] = ()
+    """The parameters of the function of such a hook."""
 
     @property
     def name(self) -> str:

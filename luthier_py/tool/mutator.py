@@ -17,8 +17,9 @@ from luthier_py.analysis import Edge, Facts, Loop, coming, edges_of, loops_of, s
 from luthier_py.errors import EditConflict, HookError, Location
 from luthier_py.ir import Block, CallSite, Ending, Function, Instr, Kernel, Program, by_address
 from luthier_py.ir.model import Instrs
-from luthier_py.isa import EXEC, OpFlag, Reg, RegFile, RegSet, sgpr
+from luthier_py.isa import EXEC, OpFlag, RegSet, sgpr
 from luthier_py.tool.author import caller
+from luthier_py.tool.computed import asks_exec, of_a_place
 from luthier_py.tool.counting import Counted, Counting, Region, Stretch, counting, regions
 from luthier_py.tool.edits import Before, Edits, Place, Refusal, Turn
 from luthier_py.tool.folding import with_fields
@@ -208,14 +209,14 @@ class Mutator:
         instrs: Sequence[Instr] = self._before_first_call(stretch)
         if anywhere:
             _check_independent((*args, *as_tuple(into)))
-            instrs = _while_exec_stays(instrs) if _EXEC in args else instrs
+            instrs = _while_exec_stays(instrs) if asks_exec(args) else instrs
         self._recorder.record(tuple(Before((instrs if anywhere else instrs[:1],))), hook, args, into, priority=priority)
 
     def at_region(self, region: Region, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` as often as each part of ``region`` runs, at the cheapest place in all of it."""
         _expect(region, Region)
         _check_independent((*args, *as_tuple(into)))
-        if _EXEC in args:
+        if asks_exec(args):
             raise HookError(f"{caller()}: EXEC is not the same everywhere in a region; use at_stretch")
         self._check_whole(region.stretches)
         places = Before(tuple(map(self._before_first_call, region.stretches)))
@@ -361,7 +362,5 @@ def _while_exec_stays(instrs: Sequence[Instr]) -> Sequence[Instr]:
 
 
 def _check_independent(values: tuple[object, ...]) -> None:
-    for value in values:
-        reg = getattr(value, "reg", value)
-        if isinstance(reg, Reg) and not (reg.file is RegFile.SGPR and reg.index == EXEC):
-            raise HookError(f"{caller()}: anywhere=True leaves the place open, but the value of {reg} depends on it")
+    for reg in of_a_place(values):
+        raise HookError(f"{caller()}: anywhere=True leaves the place open, but the value of {reg} depends on it")

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from luthier_py.errors import EditConflict, HookError, Location
 from luthier_py.ir import Instr, Program
 from luthier_py.isa.columns import Columns
-from luthier_py.tool.arguments import argument, destination
+from luthier_py.tool.arguments import Adapted, arguments, destination
 from luthier_py.tool.author import caller
-from luthier_py.tool.edits import Arg, Destination, Insertion, Place, Turn
+from luthier_py.tool.computed import out_of_place
+from luthier_py.tool.edits import Destination, Insertion, Place, Turn
 from luthier_py.tool.hook import Hook
 
 _ALWAYS = (Turn.ENTRY, Turn.EXIT)  # recorded unless no instruction at all is chosen
@@ -29,6 +30,7 @@ class Recorder:
     chosen: Mapping[Columns, range]
     insertions: list[Insertion] = field(default_factory=list)
     exits: set[tuple[object, ...]] = field(default_factory=set)
+    adapted: Adapted = field(default_factory=dict)
 
     def takes(self, instr: Instr) -> bool:
         """Whether the user chose it."""
@@ -47,19 +49,21 @@ class Recorder:
         _check_count(hook, "arguments", len(args), len(signature.parameters))
         _check_count(hook, "results (into=)", len(given), len(signature.results))
         try:
-            checked: tuple[Arg, ...] = tuple(map(argument, signature.parameters, args))
+            called, checked = arguments(hook, args, self.adapted)
             results: tuple[Destination, ...] = tuple(map(destination, signature.results, given))
         except ValueError as error:
             raise HookError(f"{caller()}: hook {hook.name}: {error}; declared at {hook.place}") from error
         if len(set(results)) != len(results):
             raise HookError(f"{caller()}: hook {hook.name}: two results go into one place")
+        if wrong := out_of_place(args, *places[0]):
+            raise EditConflict(f"{caller()}: {wrong}", self.where(at))
         if turn is Turn.EXIT:
-            call = (at, hook, checked, results)
+            call = (at, called, checked, results)
             if call in self.exits:
                 return
             self.exits.add(call)
         if turn in _ALWAYS and any(self.chosen.values()) or self.takes(named or at):
-            self.insertions.append(Insertion(places, hook, checked, results, order, turn, priority))
+            self.insertions.append(Insertion(places, called, checked, results, order, turn, priority))
 
     def check_editable(self, instr: Instr) -> None:
         try:
