@@ -36,10 +36,10 @@ BEHIND = {
 }
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Tools", ("Tool", "Option", "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "Variable", "Element", "WaveVariable",
-               "LaunchResult", "Selection", "as_data", "json_text")),
+               "Channel", "LaunchResult", "Selection", "as_data", "json_text")),
     ("Where hooks go", ("Mutator", "Edge", "Loop", "Stretch", "Region", "Counting", "Counted", "Following", "Hook")),
     ("What hooks are given", ("Computed", "computed", "Entry")),
-    ("Device code", ("hook", "device", "u32", "i32", "u64", "i64", "f32", "f64", "bool_", "ptr", "Lane")),
+    ("Device code", ("hook", "device", "u32", "i32", "u64", "i64", "f32", "f64", "bool_", "ptr", "Lane", "channel")),
     ("The program", BEHIND["ir"]),
     ("Instructions and registers", (*BEHIND["isa"], "OpFlag", "Reg", "RegFile", "RegSet", "sgpr", "vgpr",
                                     "EXEC", "VCC", "SCC", "M0")),

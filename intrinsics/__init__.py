@@ -8,6 +8,7 @@ from .atomic_add import atomic_add
 from .atomic_and import atomic_and
 from .atomic_cas import atomic_cas
 from .atomic_exchange import atomic_exchange
+from .atomic_load import atomic_load
 from .atomic_max import atomic_max
 from .atomic_min import atomic_min
 from .atomic_or import atomic_or
@@ -19,14 +20,19 @@ from .count_trailing_zeros import count_trailing_zeros
 from .from_bits import from_bits
 from .is_first_lane import is_first_lane
 from .lane_id import lane_id
+from .load_acquire import load_acquire
 from .mbcnt import mbcnt
+from .pause import pause
 from .popcount import popcount
+from .push import push
 from .read_first_lane import read_first_lane
 from .read_lane import read_lane
+from .store_release import store_release
 from .wave_size import wave_size
 
 __all__ = [
     "active_mask", "all_", "any_", "as_bits", "atomic_add", "atomic_and", "atomic_cas", "atomic_exchange",
-    "atomic_max", "atomic_min", "atomic_or", "atomic_sub", "atomic_xor", "ballot", "clock", "count_trailing_zeros",
-    "from_bits", "is_first_lane", "lane_id", "mbcnt", "popcount", "read_first_lane", "read_lane", "wave_size",
+    "atomic_load", "atomic_max", "atomic_min", "atomic_or", "atomic_sub", "atomic_xor", "ballot", "clock",
+    "count_trailing_zeros", "from_bits", "is_first_lane", "lane_id", "load_acquire", "mbcnt", "pause", "popcount",
+    "push", "read_first_lane", "read_lane", "store_release", "wave_size",
 ]

@@ -6,9 +6,10 @@ A test compares this with the intrinsics themselves.
 
 from typing import TypeVar
 
-from luthier_py.tool import bool_, ptr, u32, u64
+from luthier_py.tool import bool_, channel, ptr, u32, u64
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 def active_mask() -> u64:
     """u64 with the bits of the active lanes."""
@@ -33,6 +34,9 @@ def atomic_cas(pointer: ptr[int], expected: int, value: int) -> int:
 
 def atomic_exchange(pointer: ptr[int], value: int) -> int:
     """``*pointer = value`` at once; yields the old value."""
+
+def atomic_load(pointer: ptr[int]) -> int:
+    """``*pointer`` as the whole GPU sees it, relaxed."""
 
 def atomic_max(pointer: ptr[int], value: int) -> int:
     """``*pointer = max(*pointer, value)`` at once; yields the old value."""
@@ -67,17 +71,29 @@ def is_first_lane() -> bool_:
 def lane_id() -> u32:
     """u32: the number of this lane, from 0."""
 
+def load_acquire(pointer: ptr[int]) -> int:
+    """``*pointer`` as the whole system sees it; what its writer wrote before is seen after."""
+
 def mbcnt(mask: u64) -> u32:
     """u32: how many bits of a u64 ``mask`` belong to lanes below this one."""
 
+def pause() -> None:
+    """The wave sleeps for some hundred cycles: for loops that wait for others."""
+
 def popcount(x: int) -> u32:
     """u32: how many bits of an integer are one."""
+
+def push(channel: channel[R], *fields: int | float) -> None:
+    """Sends a record with these fields, in their order: one for each active lane, or one for the wave."""
 
 def read_first_lane(x: T) -> T:
     """``x`` of the first active lane (of lane 0 when none is active)."""
 
 def read_lane(x: T, lane: u32) -> T:
     """``x`` of the lane with a number, which is the same in all lanes; active or not."""
+
+def store_release(pointer: ptr[int], value: int) -> None:
+    """``*pointer = value`` for the whole system; who sees it sees all that was written before."""
 
 def wave_size() -> u32:
     """u32: 64 or 32, known when the hook is compiled."""

@@ -312,11 +312,12 @@ def test_modules_say_what_they_are_for() -> None:
 
 
 def test_everything_is_caught_only_at_the_edge() -> None:
-    """``except Exception`` hides bugs anywhere else than where a command ends, where a tool's file is run, and at
-    the edge of a running program."""
+    """``except Exception`` hides bugs anywhere else than where a command ends, where a tool's file is run, at the
+    edge of a running program, and where a thread keeps what a tool raised for its caller."""
     broad = re.compile(r"except( Exception| BaseException)?( as \w+)?:")
     assert {name_of(path) for path in sources("luthier_py") if broad.search(path.read_text())} <= {
-        "luthier_py/cli/ending.py", "luthier_py/tool/discover.py", "luthier_py/worker/edge.py",
+        "luthier_py/cli/ending.py", "luthier_py/session/receiving.py", "luthier_py/tool/discover.py",
+        "luthier_py/worker/edge.py",
     }
 
 

@@ -10,10 +10,7 @@ from __future__ import annotations
 import threading
 import time
 
-import numpy as np
-from numpy.typing import NDArray
-
-from luthier_py.emulator.dispatch import Patience, RunningLaunch
+from luthier_py.emulator.dispatch import Outsider, Patience, RunningLaunch
 from luthier_py.emulator.launch import mode_of
 from luthier_py.emulator.layout import LAUNCH
 from luthier_py.emulator.memory import Memory, read_bytes, write_bytes
@@ -44,8 +41,10 @@ class EmulatorDevice:
         self._pool = PagePool()
         self.profile: LaunchProfile | None = None
         """Of the last launch."""
-        self._running: NDArray[np.uint64] | None = None  # its launch record
+        self._running: RunningLaunch | None = None
         self._lock = threading.Lock()
+        self.outsiders: list[Outsider] = []
+        """Who writes memory while kernels run, and says so."""
 
     @property
     def target(self) -> Target:
@@ -61,8 +60,14 @@ class EmulatorDevice:
     def alloc(self, size: int) -> Buffer:
         return Buffer(self.memory.allocate(size, "buffer").address, size)
 
+    def alloc_shared(self, size: int) -> Buffer:
+        return self.alloc(size)
+
     def free(self, buffer: Buffer) -> None:
         self.memory.free(buffer.address)
+
+    def free_shared(self, buffer: Buffer) -> None:
+        self.free(buffer)
 
     def write(self, address: int, data: bytes) -> None:
         self.memory.check(address, len(data))
@@ -88,19 +93,25 @@ class EmulatorDevice:
             started = time.perf_counter()
             kernel_object = module.base + kernel.record.descriptor_address
             with (segments(self.memory, shape, kernel_object, kernarg) as places,
-                  RunningLaunch(self.memory, self._pool, code, shape, places, self.threads, self.patience) as run):
-                self._running = run.record
+                  RunningLaunch(self.memory, self._pool, code, shape, places, self.threads, self.patience,
+                                outsiders=tuple(self.outsiders)) as run):
+                self._running = run
                 try:
                     run.execute()
                 finally:
                     self._running = None
                 self.profile = run.profile(time.perf_counter() - started)
 
+    def cancel(self, why: str) -> None:
+        """The launch in progress, if there is one, ends with a DeviceError that says why."""
+        if (run := self._running) is not None:
+            run.cancel(why)
+
     @property
     def begun(self) -> tuple[int, int] | None:
         """Of the launch in progress, if there is one: work-groups that have begun, and all."""
-        record = self._running
-        if record is None:
+        if (run := self._running) is None:
             return None
+        record = run.record
         total = int(record[LAUNCH["total"] // 8])
         return min(int(record[LAUNCH["next"] // 8]), total), total

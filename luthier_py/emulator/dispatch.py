@@ -11,11 +11,12 @@ import ctypes
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
+from typing import Protocol
 
 import numpy as np
 
@@ -51,6 +52,17 @@ class Patience:
     def __post_init__(self) -> None:
         if self.time_limit is not None:
             check_time_limit(self.time_limit)
+
+
+class Outsider(Protocol):
+    """Somebody beside the device who writes its memory while kernels run."""
+
+    @property
+    def changes(self) -> int:
+        """A number that is another one after each time."""
+
+    def will_write(self) -> bool:
+        """Whether it is going to, whatever the waves do."""
 
 
 class Worker:
@@ -164,8 +176,10 @@ class RunningLaunch:
 
     def __init__(self, memory: Memory, pool: PagePool, code: HostedCode, shape: Shape, places: LaunchMemory,
                  threads: int, patience: Patience, interrupt: Callable[[], None] = lambda: None,
-                 find: Callable[[int], HostedCode | None] = lambda pc: None) -> None:
+                 find: Callable[[int], HostedCode | None] = lambda pc: None,
+                 outsiders: Sequence[Outsider] = ()) -> None:
         self.memory, self.pool, self.codes, self._find = memory, pool, [code], find
+        self._outsiders = outsiders
         self.shape, self.places, self.patience, self.interrupt = shape, places, patience, interrupt
         self.stop = threading.Event()
         self.standing_since: float | None = None
@@ -278,7 +292,7 @@ class RunningLaunch:
     @property
     def changes(self) -> int:
         """How often memory has changed."""
-        return sum(worker.changes for worker in self.workers)
+        return sum(worker.changes for worker in self.workers) + sum(each.changes for each in self._outsiders)
 
     @property
     def waiting_to_start(self) -> int:
@@ -299,11 +313,12 @@ class RunningLaunch:
     def consider_standstill(self) -> None:
         """End the launch if nobody can go on: every work-group that may run stands still, in the same memory."""
         changes = self.changes
+        awaited = any(outsider.will_write() for outsider in self._outsiders)  # before changes are looked at again
         slots = [slot for worker in self.workers for slot in worker.slots]
         coming = len(slots) < self.residency.groups - self._places_left  # a place is taken, and not yet a slot
         slots = [slot for slot in slots if not slot.over]
         moving = coming or any(slot.still_at != changes for slot in slots)
-        if moving or changes != self.changes or self.stop.is_set():
+        if moving or awaited or changes != self.changes or self.stop.is_set():
             time.sleep(POLL_SECONDS)
             return
         if self.patience.others_write and self._polls(slots):

@@ -14,7 +14,8 @@ from luthier_py.isa.instruction import OpFlag, OpInfo, Space
 # LLVM says of these that they have side effects, or they are SOPP: waits and hints; reading clocks and hardware
 # registers; float modes, which show in MODE; caches, whose contents are no matter of results; masks, as EXEC shows.
 _QUIET = frozenset({
-    "S_NOP", "V_NOP", "S_WAITCNT", "S_WAITCNT_DEPCTR", "S_WAITCNT_VSCNT", "S_WAITCNT_VMCNT", "S_WAITCNT_EXPCNT",
+    "S_NOP", "V_NOP", "S_SLEEP",
+    "S_WAITCNT", "S_WAITCNT_DEPCTR", "S_WAITCNT_VSCNT", "S_WAITCNT_VMCNT", "S_WAITCNT_EXPCNT",
     "S_WAITCNT_LGKMCNT", "S_WAIT_ALU", "S_WAIT_IDLE",
     *(f"S_WAIT_{counter}" for counter in ("LOADCNT", "STORECNT", "SAMPLECNT", "BVHCNT", "KMCNT", "DSCNT", "EXPCNT",
                                           "ASYNCCNT", "TENSORCNT", "XCNT", "LOADCNT_DSCNT", "STORECNT_DSCNT")),

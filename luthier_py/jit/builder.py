@@ -101,6 +101,11 @@ class Builder:
         given = ", ".join(f"{llvm(value.type)} {value.text}" for value in args)
         return self.emit(result, f"call {llvm(result)} @{function}({given})", lane)
 
+    def effect(self, function: str, args: tuple[Value, ...]) -> None:
+        """A call without a result."""
+        self.declarations.add(f"declare void @{function}({', '.join(llvm(value.type) for value in args)})")
+        self.line(f"call void @{function}({', '.join(f'{llvm(value.type)} {value.text}' for value in args)})")
+
     def body(self) -> str:
         """All blocks. A plain load must not become a scalar one: their cache does not see the wave's own stores."""
         clobber = ['call void asm sideeffect "", "~{memory}"()'] if self.loads else []

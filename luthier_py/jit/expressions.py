@@ -251,7 +251,7 @@ class Expressions:
         return found
 
     def intrinsic(self, node: ast.Call, callee: Intrinsic) -> tuple[Operand, ...]:
-        if len(node.args) != callee.arity:
+        if len(node.args) < callee.arity or len(node.args) > callee.arity and not callee.takes_more:
             self.refuse(node, f"{callee.name} takes {callee.arity} arguments, {len(node.args)} given")
         args = [self.expression(arg) for arg in node.args]
         for position in callee.effects.uniform:
@@ -337,6 +337,25 @@ class Lowering:
 
     def call(self, function: str, result: Type, *args: Value) -> Value:
         return self._ir.call(function, result, args, lane=False)
+
+    def effect(self, function: str, *args: Value) -> None:
+        self._ir.effect(function, args)
+
+    def line(self, instruction: str) -> None:
+        self._ir.line(instruction)
+
+    def inline(self, function: Device | Callable[..., Any], *args: Operand) -> tuple[Value, ...]:
+        assert isinstance(function, Device)  # to type checkers it is the function that was marked
+        return self._expressions.inline(self._node, function, args)
+
+    @contextmanager
+    def where(self, condition: Value) -> Iterator[None]:
+        inside, behind = self._ir.new_block("where"), self._ir.new_block("behind")
+        self._ir.branch(condition, inside, behind)
+        self._ir.start(inside)
+        yield
+        self._ir.jump(behind)
+        self._ir.start(behind)
 
     def llvm(self, type: Type) -> str:
         return llvm(type)

@@ -15,6 +15,7 @@ from luthier_py.inject.model import ClonedKernel
 from luthier_py.pipeline import Instrumented
 from luthier_py.report.cloned import change, cloned_facts
 from luthier_py.report.plain import Json
+from luthier_py.report.received import RecordCount
 from luthier_py.tool import LAUNCHES, Option, Refusal, Tool
 from luthier_py.tool.selection import CODE
 
@@ -60,6 +61,8 @@ class Verdict:
     """Kernels that the tool had nothing to insert into."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Of all instrumentation, by stage."""
+    records: dict[str, RecordCount] = field(default_factory=dict)
+    """What became of the records that channels sent, by channel."""
 
     @property
     def observed(self) -> bool:
@@ -140,6 +143,7 @@ class Verdict:
             "reasons": self.reasons(),
             "sites": self.sites,
             "seconds": _rounded(self.seconds),
+            "records": {name: count.facts() for name, count in self.records.items()},
             "kernels": [kernel.facts() for kernel in self.kernels.values()],
             "refused": [{"kernel": name, "reason": reason} for name, reason in self.refused.items()],
         }
@@ -159,6 +163,7 @@ class Verdict:
             # Hooks stand beside the program's instructions and never count each other.
             parts.append(f"waves/SIMD {self._occupancy()} with the tool, counts without it")
             parts.append(f"instrumented in {took:.2f} s, {cached} from cache")
+        parts += [f"{name}: {count}" for name, count in self.records.items()]
         lines = [f"verdict: {'; '.join(parts)}"]
         shown = self.tool.selection.shown
         lines += [f"  refused: {shown(name)}: {reason}" for name, reason in self.refused.items()]

@@ -15,6 +15,7 @@ from luthier_py.loader import MEMORY, CodeObject, load
 from luthier_py.runtime.device import Buffer, Dim3, KernelHandle
 
 _BUFFER_POINTER, _BUFFER_SIZE, _END = 1, 2, 3  # HIP_LAUNCH_PARAM_*
+_SHARED = 0x40000003  # hipHostMallocPortable, Mapped and Coherent
 
 
 class HipModule:
@@ -85,6 +86,14 @@ class HipDevice:
 
     def free(self, buffer: Buffer) -> None:
         self.call("hipFree", buffer.address)
+
+    def alloc_shared(self, size: int) -> Buffer:
+        (address,) = self.call("hipHostMalloc", max(size, 1), _SHARED)
+        ctypes.memset(int(address), 0, size)
+        return Buffer(int(address), size)
+
+    def free_shared(self, buffer: Buffer) -> None:
+        self.call("hipHostFree", buffer.address)
 
     def write(self, address: int, data: bytes) -> None:
         self.call("hipMemcpy", address, data, len(data), self._hip.hipMemcpyKind.hipMemcpyHostToDevice)

@@ -66,6 +66,7 @@ def launch_file(
         made = instrument(code, tool, str(file), [launch.kernel], watch=watch)
     ran = run_instrumented(device, made, tool, launch)
     verdict.made(made)
+    verdict.records = dict(ran.records)
     verdict.selected, verdict.instrumented = 1, int(ran.cloned is not None)
     verdict.untouched.update((launch.kernel,) if ran.cloned is None else ())
     return Done(file, ran, device, tool, verdict)

@@ -7,8 +7,8 @@ verdict. Invariant: the original kernel and the instrumented one get the same by
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,13 @@ from luthier_py.errors import Invalid
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.loader import KernelRecord, load
 from luthier_py.pipeline import Instrumented
+from luthier_py.report.received import Received, RecordCount
 from luthier_py.report.verdict import Verdict
 from luthier_py.runtime import Buffer as DeviceBuffer
 from luthier_py.runtime import Device, Module, pack_arguments
+from luthier_py.session.receiving import Receiving
 from luthier_py.session.specs import ArgumentSpec, BufferSpec, ScalarSpec
-from luthier_py.tool import LaunchResult, Tool
+from luthier_py.tool import Channel, LaunchResult, Tool
 from luthier_py.tool.names import demangled
 
 Dim = tuple[int, int, int]
@@ -58,6 +60,7 @@ class Ran:
     counted: int | None = None  # wave instructions, where the device counts them itself
     inserted: int | None = None  # of these, those of the tool
     result: LaunchResult | None = None  # what the report was made from
+    records: Mapping[str, RecordCount] = field(default_factory=dict)  # by channel
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,18 +91,29 @@ def run_original(device: Device, code: bytes, launch: Launch, name: str = "<memo
 def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Launch, index: int = 0) -> Ran:
     """Launch the clone, or the original where the tool inserted nothing, and ask the tool for its report."""
     cloned = next((row for row in made.patched.report if row.name == launch.kernel), None)
+    if cloned is None:
+        return run_original(device, made.data, launch, made.obj.name)
+    channels = [variable for variable in made.edits.variables if isinstance(variable, Channel)]
+    variables = [variable for variable in made.edits.variables if variable not in channels]
+    begun = LaunchResult(index, launch.kernel, launch.grid, launch.block, {}, notes=made.edits.notes)
+    received = Received(tool)
+    received.begin(begun)
     module = device.load(made.data, made.obj.name)
     try:
-        outputs = run_launch(device, module, cloned.clone if cloned else launch.kernel, launch)
-        if cloned is None:
-            return Ran(outputs, counted=counted(device))
+        with Receiving(device, channels, received.take) as receiving:
+            receiving.connect(module, channels, index)
+            outputs = run_launch(device, module, cloned.clone, launch)
+            for channel, dropped in receiving.drained().items():
+                received.count(channel).dropped = dropped
+        received.close()
         memory = {}
-        for variable in made.edits.variables:
+        for variable in variables:
             place = module.variable(variable.name)
             memory[variable.name] = device.read(place.address, place.size)
-        result = LaunchResult(index, launch.kernel, launch.grid, launch.block, memory, notes=made.edits.notes)
+        result = replace(begun, memory=memory)
         report = tool.report(result)
-        return Ran(outputs, report, tool.text(result, report), cloned, counted(device), inserted(device, made), result)
+        return Ran(outputs, report, tool.text(result, report), cloned, counted(device), inserted(device, made), result,
+                   received.counts)
     finally:
         module.unload()
 

@@ -1,6 +1,7 @@
 """What tool authors import: types, hooks, variables, options, the Tool class and the Mutator."""
 
 from luthier_py.tool.base import LaunchResult, Tool, visit
+from luthier_py.tool.channel import Channel, ChannelType, channel
 from luthier_py.tool.computed import Computed, computed
 from luthier_py.tool.counting import Counted, Counting, Following, Region, Stretch
 from luthier_py.tool.data import as_data, encoded, json_text
@@ -39,10 +40,11 @@ from luthier_py.tool.variables import Element, Variable, WaveVariable
 
 __all__ = [
     "BOOL", "COUNT_WARP_LEVEL", "EVERY_TOOL", "EXCLUDE_PRED_OFF", "F32", "F64", "I32", "I64", "LAUNCHES", "OUTPUT",
-    "U32", "U64", "Arg", "Computed", "Constant", "Counted", "Counting", "Destination", "Device", "Edits", "Effects",
-    "Element", "Entry", "Field", "Following", "Hook", "Insertion", "Intrinsic", "Ir", "Kind", "Lane", "LaneType",
-    "Lanes", "LaunchResult", "Mutator", "Operand", "Option", "Parameter", "Place", "Pointer", "Refusal", "Region",
-    "Result", "RuntimeArg", "Scalar", "Selection", "Signature", "Stretch", "Tool", "Turn", "Type", "Value", "Variable",
-    "WaveVariable", "as_data", "bool_", "computed", "device", "encoded", "f32", "f64", "hook", "i32", "i64",
-    "intrinsic", "intrinsics", "json_text", "load_tool", "made_tool", "ptr", "tools", "u32", "u64", "visit",
+    "U32", "U64", "Arg", "Channel", "ChannelType", "Computed", "Constant", "Counted", "Counting", "Destination",
+    "Device", "Edits", "Effects", "Element", "Entry", "Field", "Following", "Hook", "Insertion", "Intrinsic", "Ir",
+    "Kind", "Lane", "LaneType", "Lanes", "LaunchResult", "Mutator", "Operand", "Option", "Parameter", "Place",
+    "Pointer", "Refusal", "Region", "Result", "RuntimeArg", "Scalar", "Selection", "Signature", "Stretch", "Tool",
+    "Turn", "Type", "Value", "Variable", "WaveVariable", "as_data", "bool_", "channel", "computed", "device",
+    "encoded", "f32", "f64", "hook", "i32", "i64", "intrinsic", "intrinsics", "json_text", "load_tool", "made_tool",
+    "ptr", "tools", "u32", "u64", "visit",
 ]

@@ -8,11 +8,14 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, ClassVar
 
+from numpy.typing import NDArray
+
 from luthier_py.analysis import Facts
 from luthier_py.errors import Invalid, ToolError
 from luthier_py.ir import Program
 from luthier_py.storage import digest
 from luthier_py.tool.author import caller
+from luthier_py.tool.channel import Channel
 from luthier_py.tool.data import encoded, json_text
 from luthier_py.tool.edits import Edits
 from luthier_py.tool.mutator import Mutator
@@ -57,6 +60,7 @@ class Tool:
     aliases: ClassVar[tuple[str, ...]] = ()
     variables: ClassVar[tuple[Variable, ...]] = ()
     wave_variables: ClassVar[tuple[WaveVariable, ...]] = ()
+    channels: ClassVar[tuple[Channel, ...]] = ()
     options: ClassVar[Mapping[str, Option[Any]]] = {}
     per_launch: bool | Option[bool] = True
     """Variables are cleared before each launch and read after it. Where False they grow, and are read when the program
@@ -71,7 +75,8 @@ class Tool:
         super().__init_subclass__(**kwargs)
         body = list(vars(cls).values())
         cls.name = vars(cls).get("name", cls.__name__)
-        cls.variables = (*cls.variables, *(v for v in body if isinstance(v, Variable)))
+        cls.channels = (*cls.channels, *(v for v in body if isinstance(v, Channel)))
+        cls.variables = (*cls.variables, *(v for v in body if isinstance(v, Variable) and v not in cls.channels))
         cls.wave_variables = (*cls.wave_variables, *(v for v in body if isinstance(v, WaveVariable)))
         cls.options = {**cls.options, **{o.name: o for o in body if isinstance(o, Option)}}
         if taken := sorted({name.upper() for name in cls.options} & EVERY_TOOL.keys()):
@@ -133,6 +138,14 @@ class Tool:
         """Record the edits; called once for each program, of which there may be many. What `report` and `files` need
         to know of this one is returned, and comes back as ``launch.notes``."""
         raise ToolError(f"tool {self.name} does not say what to instrument; write a method instrument(self, m)")
+
+    def received(self, channel: Channel, launch: LaunchResult, records: NDArray[Any]) -> None:
+        """Records of a launch, as a structured array with the record's fields, while it runs; once or more often. Those
+        of one wave come in the order in which it pushed them. Called from one thread, which is not the tool's other
+        methods'; ``launch`` has no variables yet."""
+        if self.selection.records is None:
+            raise ToolError(f"tool {self.name} does not say what to do with what {channel.attribute} sends; write a "
+                            "method received(self, channel, launch, records), or choose a file: LUTHIER_RECORDS")
 
     def report(self, launch: LaunchResult) -> Any:
         """What to tell of a launch: any data (docs/output.md); by default the tool's variables."""

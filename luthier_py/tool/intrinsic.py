@@ -8,13 +8,16 @@ built-in ones do, has them named to authors who look for one.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache
 from importlib.metadata import entry_points
+from inspect import CO_VARARGS
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 from luthier_py.errors import HookError
+from luthier_py.tool.hook import Device
 from luthier_py.tool.types import Type
 
 GROUP = "luthier_py.intrinsics"
@@ -78,6 +81,18 @@ class Ir(Protocol):
     def call(self, function: str, result: Type, *args: Value) -> Value:
         """A call of an LLVM intrinsic."""
 
+    def effect(self, function: str, *args: Value) -> None:
+        """A call of an LLVM intrinsic that yields nothing."""
+
+    def line(self, instruction: str) -> None:
+        """One LLVM instruction that yields nothing."""
+
+    def inline(self, function: Device | Callable[..., Any], *args: Operand) -> tuple[Value, ...]:
+        """The code of a device function, in place; its results."""
+
+    def where(self, condition: Value) -> AbstractContextManager[None]:
+        """What is written inside runs in the lanes in which the condition holds."""
+
     def llvm(self, type: Type) -> str:
         """LLVM's name of a type: i32, float, ptr addrspace(1)."""
 
@@ -94,6 +109,7 @@ class Intrinsic:
     def __init__(self, lower: Callable[..., Value | None], effects: Effects) -> None:
         self.name, self.lower, self.effects = lower.__name__, lower, effects
         self.arity = lower.__code__.co_argcount - 1
+        self.takes_more = bool(lower.__code__.co_flags & CO_VARARGS)
         self.__doc__ = lower.__doc__
 
     def __call__(self, *args: Any) -> Any:

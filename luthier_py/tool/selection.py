@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 NO_END = (1 << 32) - 1
 FORMS = (".txt", ".csv", ".json")
+RECORD_FORMS = (".ndjson", ".parquet")
 
 
 def _every(name: str, default: T, help: str) -> Option[T]:
@@ -56,6 +57,7 @@ OUTPUT = _table(
     _every("TOOL_VERBOSE", False, "1: the verdict has lines for each kernel"),
     _every("LUTHIER_OUTPUT", "", f"{' or '.join(FORMS)} file for what each launch counted; %p is the process"),
     _every("LUTHIER_REPORT", "", "folder for the tool's own files"),
+    _every("LUTHIER_RECORDS", "", f"{' or '.join(RECORD_FORMS)} file for what channels send"),
 )
 EVERY_TOOL = {**LAUNCHES, **CODE, **OUTPUT}
 
@@ -75,6 +77,7 @@ class Selection:
     verbose: bool = False
     output: Path | None = None
     report: Path | None = None
+    records: Path | None = None
 
     def __post_init__(self) -> None:
         _check_interval("START_GRID_NUM", self.start_grid_num, "END_GRID_NUM", self.end_grid_num)
@@ -85,21 +88,26 @@ class Selection:
             raise Invalid(f"option LUTHIER_KERNELS={self.kernels}: give a regular expression: {error}") from None
         if self.output is not None and self.output.suffix not in FORMS:
             raise Invalid(f"option LUTHIER_OUTPUT={self.output}: give a file that ends in {' or '.join(FORMS)}")
-        if self.output is not None and not self.output.parent.is_dir():
-            raise Invalid(f"option LUTHIER_OUTPUT={self.output}: there is no folder {self.output.parent}")
+        if self.records is not None and self.records.suffix not in RECORD_FORMS:
+            forms = " or ".join(RECORD_FORMS)
+            raise Invalid(f"option LUTHIER_RECORDS={self.records}: give a file that ends in {forms}")
+        for name, path in (("OUTPUT", self.output), ("RECORDS", self.records)):
+            if path is not None and not path.parent.is_dir():
+                raise Invalid(f"option LUTHIER_{name}={path}: there is no folder {path.parent}")
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Selection:
         """From values by option name."""
         fields = {name.lower().removeprefix("luthier_").removeprefix("tool_"): values[name] for name in EVERY_TOOL}
-        for name in ("output", "report"):
+        for name in ("output", "report", "records"):
             fields[name] = Path(fields[name]) if fields[name] else None
         return cls(**fields)
 
     def of_process(self, program: int) -> Selection:
         """With numbers in names of files: %p is the program's process, %w this one."""
-        output, report = (path and Path(numbered(str(path), program)) for path in (self.output, self.report))
-        return replace(self, output=output, report=report)
+        paths = self.output, self.report, self.records
+        output, report, records = (path and Path(numbered(str(path), program)) for path in paths)
+        return replace(self, output=output, report=report, records=records)
 
     def instructions(self, count: int) -> range:
         """The chosen ones of a function's instructions, of which there are so many."""

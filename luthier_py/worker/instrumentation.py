@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from luthier_py.errors import Invalid, Location, one_line
+from luthier_py.errors import Invalid, Location, Unsupported, one_line
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.isa import parse_target_id
 from luthier_py.report.output import Output, launch_row
@@ -224,6 +224,8 @@ class ToolService:
 def open_tool(name: str, options: str, program: int, reports: SpooledRows | None) -> ToolRun:
     """``options``: one NAME=VALUE a line."""
     tool = load_tool(name, dict(_option(line) for line in options.splitlines() if line))
+    if tool.channels:
+        raise Unsupported(f"tool {tool.name} has channels, which `luthier run` and run_instrumented serve alone so far")
     tool.selection = tool.selection.of_process(program)
     return ToolRun(tool, reports)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from luthier_py.ir import Program
 from luthier_py.storage import Shelf, cache_key
-from luthier_py.tool import Tool, Variable
+from luthier_py.tool import Channel, Tool, Variable
 from luthier_py.tool.origin import Origin
 from luthier_py.tool.types import F32, F64, I32, I64, U32, U64
 from luthier_py.worker.notes import Unkept, pack_notes, unpack_notes
@@ -44,6 +44,10 @@ class Recalled:
     notes: Callable[[], Any]
 
 
+def _declared(tool: Tool) -> dict[str, Variable]:
+    return {variable.name: variable for variable in (*tool.variables, *tool.channels)}
+
+
 def recall(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Callable[[], Program]) -> Recalled | None:
     """``program`` is lifted when notes name it, and somebody asks for them."""
     kept = SHELF.read(cache_key(*subject, origin.key))
@@ -53,7 +57,7 @@ def recall(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Callab
     facts = json.loads(head)
     if not origin.agrees(facts["files"]):
         return None
-    declared = {variable.name: variable for variable in tool.variables}
+    declared = _declared(tool)
     variables = {
         name: declared.get(name) or Variable(_TYPES[type], length, name=name)
         for name, type, length in facts["variables"]
@@ -68,9 +72,11 @@ def recall(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Callab
 def remember(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Program, known: Recalled) -> None:
     """Kept where it can be."""
     variables = {variable.name: variable for variable in known.variables}
-    declared = {variable.name: variable for variable in tool.variables}
+    declared = _declared(tool)
     if any(declared.get(name, variable) is not variable for name, variable in variables.items()):
         return
+    if any(isinstance(variable, Channel) and name not in declared for name, variable in variables.items()):
+        return  # its record is known to the tool alone
     try:
         notes = pack_notes(known.notes(), program, tool, variables)
     except Unkept:

@@ -1,0 +1,102 @@
+"""What channels sent, on its way from slots to the tool and to files; and how many records there were.
+
+In: slots of a channel, in order, and the launches that were begun. Out: calls of the tool's ``received``, files, and a
+count of what became of each record. Invariant: pushed = received + dropped, and received = kept + failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luthier_py.report.plain import Json
+from luthier_py.report.record_files import RecordFile, record_file
+from luthier_py.tool import Channel, LaunchResult, Tool
+
+
+@dataclass(slots=True)
+class RecordCount:
+    """Mutable: the records of one channel so far."""
+
+    received: int = 0
+    dropped: int = 0
+    failed: int = 0
+    """That came here and no further: the tool or the file did not take them."""
+
+    @property
+    def pushed(self) -> int:
+        return self.received + self.dropped
+
+    @property
+    def kept(self) -> int:
+        return self.received - self.failed
+
+    def facts(self) -> Json:
+        return {"pushed": self.pushed, "kept": self.kept, "dropped": self.dropped, "failed": self.failed}
+
+    def __str__(self) -> str:
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"{self.pushed} records, {self.kept} kept, {self.dropped} dropped{failed}"
+
+
+class Received:
+    """Mutable: what one tool gets. After the tool or a file has failed once, records are counted as failed alone."""
+
+    def __init__(self, tool: Tool) -> None:
+        self.tool, self._broken = tool, False
+        self.counts: dict[str, RecordCount] = {}
+        self._launches: dict[int, LaunchResult] = {}
+        self._files: dict[Channel, RecordFile] = {}
+
+    def begin(self, launch: LaunchResult) -> None:
+        """Records may come of it."""
+        self._launches[launch.index] = launch
+
+    def end(self, launch: int) -> None:
+        """No more records will."""
+        self._launches.pop(launch, None)
+
+    def count(self, channel: Channel) -> RecordCount:
+        return self.counts.setdefault(channel.attribute, RecordCount())
+
+    def take(self, channel: Channel, slots: NDArray[Any]) -> None:
+        """Hand on what was taken out of a ring; raises what the tool or a file raises, the first time."""
+        count = self.count(channel)
+        count.received += len(slots)
+        count.failed += len(slots)
+        if self._broken:
+            return
+        self._broken = True  # until all went well
+        for number, part in _by_launch(slots):
+            self._hand_on(channel, number, channel.record.unpacked(part))
+            count.failed -= len(part)
+        self._broken = False
+
+    def close(self) -> None:
+        """Files are complete; raises what writing them raises."""
+        files, self._files = list(self._files.values()), {}
+        for file in files:
+            file.close()
+
+    def _hand_on(self, channel: Channel, number: int, records: NDArray[Any]) -> None:
+        launch = self._launches.get(number) or LaunchResult(number, "", (0, 0, 0), (0, 0, 0), {})
+        self.tool.received(channel, launch, records)
+        path = self.tool.selection.records
+        if path is not None:
+            if channel not in self._files:
+                self._files[channel] = record_file(path, channel, len(self.tool.channels) == 1)
+            self._files[channel].append(records, number)
+
+
+def _by_launch(slots: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Stretches of one launch each."""
+    numbers = slots["#launch"]
+    ends = [*(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(slots)] if len(slots) else []
+    start = 0
+    for end in ends:
+        yield int(numbers[start]), slots[start:end]
+        start = end

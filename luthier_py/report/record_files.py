@@ -1,0 +1,97 @@
+"""Records in files: NDJSON, a line for each, or Parquet.
+
+In: structured arrays as they come, and the launch that each is of. Out: a file with the record's fields as columns, and
+``launch`` where the record has no field of that name. Invariant: what does not fit into memory is not kept in it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luthier_py.errors import Unsupported
+from luthier_py.tool.channel import Channel
+
+LAUNCH = "launch"
+ROWS = 1 << 17  # of a row group
+
+
+class RecordFile(Protocol):
+    """Mutable: a file that grows."""
+
+    def append(self, records: NDArray[Any], launch: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def record_file(path: Path, channel: Channel, alone: bool) -> RecordFile:
+    """``alone``: the tool has one channel; otherwise its name is put into the file's. Raises OSError, Unsupported."""
+    if not alone:
+        path = path.with_name(f"{path.stem}.{channel.attribute}{path.suffix}")
+    return ParquetRecords(path, channel) if path.suffix == ".parquet" else JsonRecords(path)
+
+
+class JsonRecords:
+    """Mutable: a JSON object a line."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: IO[str] = path.open("w")
+
+    def append(self, records: NDArray[Any], launch: int) -> None:
+        names = records.dtype.names or ()
+        columns = [records[name].tolist() for name in names]
+        rows = (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
+        self._file.writelines(f"{json.dumps({LAUNCH: launch, **row})}\n" for row in rows)
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class ParquetRecords:
+    """Mutable: row groups, written when they are large enough. A field of each lane is a list of fixed length."""
+
+    def __init__(self, path: Path, channel: Channel) -> None:
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError:
+            what = "Parquet needs pyarrow: pip install luthier-py[study]; or choose a .ndjson file"
+            raise Unsupported(what) from None
+        self._arrow, records = pyarrow, channel.record.records
+        self._types = {name: self._type(records[name]) for name in records.names or ()}
+        self._with_launch = LAUNCH not in self._types
+        types = {**({LAUNCH: pyarrow.uint32()} if self._with_launch else {}), **self._types}
+        self._writer = pyarrow.parquet.ParquetWriter(str(path), pyarrow.schema(list(types.items())))
+        self._waiting: list[Any] = []
+
+    def _type(self, kind: np.dtype[Any]) -> Any:
+        single = self._arrow.from_numpy_dtype(kind.base)
+        return self._arrow.list_(single, kind.shape[0]) if kind.shape else single
+
+    def append(self, records: NDArray[Any], launch: int) -> None:
+        columns = {name: self._column(records[name], kind) for name, kind in self._types.items()}
+        if self._with_launch:
+            columns = {LAUNCH: self._arrow.array(np.full(len(records), launch, np.uint32)), **columns}
+        self._waiting.append(self._arrow.table(columns, schema=self._writer.schema))
+        if sum(table.num_rows for table in self._waiting) >= ROWS:
+            self._write()
+
+    def _column(self, values: NDArray[Any], kind: Any) -> Any:
+        if values.ndim == 1:
+            return self._arrow.array(np.ascontiguousarray(values))
+        flat = self._arrow.array(np.ascontiguousarray(values).reshape(-1))
+        return self._arrow.FixedSizeListArray.from_arrays(flat, type=kind)
+
+    def _write(self) -> None:
+        if self._waiting:
+            self._writer.write_table(self._arrow.concat_tables(self._waiting))
+        self._waiting.clear()
+
+    def close(self) -> None:
+        self._write()
+        self._writer.close()

@@ -1,0 +1,99 @@
+"""Records in files: read back by others, they are what the emulator's waves sent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from luthier_py import Channel, Lane, Mutator, Tool, channel, hook, u32, u64, vgpr
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.errors import Invalid
+from luthier_py.intrinsics import push
+from luthier_py.loader import load
+from luthier_py.pipeline import instrument
+from luthier_py.report.received import Received
+from luthier_py.samples import sample
+from luthier_py.session.demo import launch_of
+from luthier_py.session.run import run_instrumented
+from luthier_py.tool import f32
+
+ITEMS = 2048
+
+
+class Item:
+    item: u32
+    square: u64
+    half: f32
+
+
+class Wave:
+    items: Lane[u32]
+
+
+@hook
+def send(out: channel[Item], wave: channel[Wave], item: Lane[u32]) -> None:
+    push(out, item, u64(item) * item, f32(item) / 2)
+    push(wave, item)
+
+
+class Both(Tool):
+    """Sends items and waves."""
+
+    items = Channel(Item)
+    waves = Channel(Wave)
+
+    def instrument(self, m: Mutator) -> None:
+        for kernel in m.kernels:
+            m.at_entry(kernel, send, self.items, self.waves, vgpr(0))
+
+
+def run(path: Path) -> None:
+    chosen = sample("vector_add")
+    code, launch = chosen.path.read_bytes(), launch_of(chosen)
+    tool = Both(luthier_records=str(path))
+    ran = run_instrumented(EmulatorDevice(load(code).target), instrument(code, tool), tool, launch, 3)
+    assert ran.records["items"].kept == ITEMS and ran.records["waves"].kept == ITEMS // 64
+
+
+def check(items: dict[str, list[object]], waves: dict[str, list[object]]) -> None:
+    assert items["launch"] == [3] * ITEMS
+    assert sorted(items["item"]) == sorted(list(range(256)) * 8)  # work-items count from 0 in each work-group
+    assert items["square"] == [item * item for item in items["item"]]
+    assert items["half"] == [item / 2 for item in items["item"]]
+    first = [row[0] for row in waves["items"]]
+    assert sorted(first) == sorted([0, 64, 128, 192] * 8)
+    assert waves["items"] == [list(range(start, start + 64)) for start in first]
+
+
+def test_ndjson(tmp_path: Path) -> None:
+    run(tmp_path / "trace.ndjson")
+    found = []
+    for name in ("items", "waves"):
+        rows = [json.loads(line) for line in (tmp_path / f"trace.{name}.ndjson").read_text().splitlines()]
+        found.append({key: [row[key] for row in rows] for key in rows[0]})
+    check(*found)
+
+
+def test_parquet(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    run(tmp_path / "trace.parquet")
+    check(*(parquet.read_table(str(tmp_path / f"trace.{name}.parquet")).to_pydict() for name in ("items", "waves")))
+
+
+def test_other_forms_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="give a file that ends in .ndjson or .parquet"):
+        Both(luthier_records=str(tmp_path / "trace.csv"))
+
+
+def test_a_file_that_cannot_be_written_counts_records_as_failed(tmp_path: Path) -> None:
+    (tmp_path / "trace.items.ndjson").mkdir()
+    tool = Both(luthier_records=str(tmp_path / "trace.ndjson"))
+    received, slots = Received(tool), np.zeros(5, Both.items.record.slots)
+    with pytest.raises(IsADirectoryError):
+        received.take(Both.items, slots)
+    received.take(Both.items, slots)
+    count = received.counts["items"]
+    assert (count.received, count.kept, count.failed, count.pushed) == (10, 0, 10, 10)
