@@ -124,7 +124,7 @@ def carry_out(
     """The instrumented copy; ``keep_going`` and ``watch`` as for instrument. ``apart``: without the original in it."""
     clock = _Clock(dict(planned.seconds), watch)
     program, edits = planned.program, planned.edits
-    facts = planned.facts.with_reads(*map(edits.reads, Place))
+    facts = planned.facts.with_instead(edits.standing).with_reads(*map(edits.reads, Place))
     compiled: set[str] = set()
     payloads = clock.run("jit", compile_hooks, edits, program.isa, compiled)
 
@@ -155,13 +155,15 @@ def _made_of_parts(program: Program, edits: Edits, made: Callable[[Edits], Instr
     left, refused = edits, tuple[Refusal, ...]()
     for component in components(program, program.kernels):
         inside = {instr.pc for function in component.functions for instr in function.instrs}
-        own = [insertion for insertion in edits.insertions if insertion.instr.pc in inside]
+        own = tuple(insertion for insertion in edits.insertions if insertion.instr.pc in inside)
+        instead = tuple(each for each in edits.instead if each.instr.pc in inside)
         try:
-            if own:
-                made(replace(edits, insertions=tuple(own)))
+            if own or instead:
+                made(replace(edits, insertions=own, instead=instead))
         except CheckFailed as error:
             refused += tuple(Refusal(k.name, error.message, error.where or Location(k.name)) for k in component.kernels)
-            left = replace(left, insertions=tuple(each for each in left.insertions if each not in own))
+            left = replace(left, insertions=tuple(each for each in left.insertions if each not in own),
+                           instead=tuple(each for each in left.instead if each not in instead))
     done = made(left)
     return replace(done, patched=replace(done.patched, refused=done.patched.refused + refused))
 

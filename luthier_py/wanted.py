@@ -2,8 +2,9 @@
 
 In: a claim, the edits that it is about, their hooks as they were compiled, and the program. Out: nothing, or
 CheckFailed. Invariant: each insertion has one call of its hook, at one of its places, with its arguments, results,
-lanes and constants, and calls at one point run in their order; variables have their sizes; there are no other calls,
-and no other kernels have clones. Nothing is shared with `inject`, which makes claims.
+lanes and constants, and calls at one point run in their order; other instructions stand for the application's where
+that was asked for, and nowhere else; variables have their sizes; there are no other calls, and no other kernels have
+clones. Nothing is shared with `inject`, which makes claims.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def check_wanted(
 ) -> None:
     """``clones``: under which names clones of kernels are launched; ``refused``: kernels that are to have none."""
     asked = [(program.function_of(insertion.instr), insertion) for insertion in edits.insertions]
-    edited = {function for function, _ in asked}
+    edited = {function for function, _ in asked} | {program.function_of(each.instr) for each in edits.instead}
     reached = {kernel.name: reach for kernel in program.kernels if kernel.name not in refused
                and not edited.isdisjoint(reach := program.reachable(kernel.function))}
     functions = {function.address for reach in reached.values() for function in reach}
@@ -55,6 +56,11 @@ def check_wanted(
         raise _wrong("other functions have clones")
     if functions and claim.variables != {each.name: _size(each) for each in edits.variables}:
         raise _wrong("other variables, or of other sizes")
+    for function in claim.functions:
+        instead = {each.instr.pc: each.inst.raw for each in edits.instead
+                   if program.function_of(each.instr).address == function.original}
+        if function.instead != instead:
+            raise _wrong("other instructions stand for the application's", Location(function.name))
     _check_calls(claim, _Wishes(claim, edits, payloads), {
         each.order: (function.address, each) for function, each in asked if function.address in functions})
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import accumulate, pairwise
 from typing import TypeVar
@@ -49,12 +49,14 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """For each instruction its node, and its index in the node. ``starts``: of a function's nodes, with the first."""
+    """For each instruction its node, and its index in the node. ``starts``: of a function's nodes, with the first.
+    ``seen``: for code by which places are named, too, the code that stands for it."""
 
     starts: Mapping[Columns, tuple[int, list[int]]]
+    seen: Mapping[Columns, Columns] = field(default_factory=dict)
 
     def __getitem__(self, instr: Instr) -> tuple[int, int]:
-        first, starts = self.starts[instr.code]
+        first, starts = self.starts[self.seen.get(instr.code, instr.code)]
         number = bisect_right(starts, instr.at) - 1
         return first + number, instr.at - starts[number]
 
@@ -117,6 +119,12 @@ def supergraph(program: Program) -> Graph:
     kernels = {first[k.function][entry] for k in program.kernels for entry in k.function.entries if k.function.blocks}
     return Graph(nodes, tuple(successors), tuple(map(tuple, predecessors)), after, frozenset(kernels),
                  frozenset(leaves), frozenset(arrives), _places(program, nodes))
+
+
+def seen_from(program: Program, graph: Graph) -> Graph:
+    """The graph of a program in which other instructions stand for some of ``program``, whose places are its places."""
+    seen = {function.code: code for function, code in zip(program.functions, graph.places.starts, strict=True)}
+    return replace(graph, places=replace(graph.places, seen=seen))
 
 
 def _places(program: Program, nodes: Sequence[Node]) -> Places:

@@ -12,7 +12,7 @@ from copy import copy
 from functools import cache, cached_property, lru_cache
 
 from luthier_py.analysis.affine import Affine
-from luthier_py.analysis.cfg import Graph, supergraph
+from luthier_py.analysis.cfg import Graph, seen_from, supergraph
 from luthier_py.analysis.changes import EXEC_BITS, find_changes
 from luthier_py.analysis.execution import ExecState, Skipping, exec_states, step, stretches
 from luthier_py.analysis.lanes import Lanes
@@ -21,7 +21,8 @@ from luthier_py.analysis.program_effects import ProgramEffects
 from luthier_py.analysis.registers import initial_registers, touched
 from luthier_py.analysis.waits import Pending, Waits
 from luthier_py.ir import Annotator, Block, Function, Instr, Kernel, Program
-from luthier_py.isa import OpFlag, Reg, RegSet
+from luthier_py.ir.edited import edited
+from luthier_py.isa import Inst, OpFlag, Reg, RegSet
 from luthier_py.isa.semantics.readers.numbers import Number
 
 KEPT_NODES = 64  # of which what holds inside is remembered: passes go from one place to the next
@@ -30,26 +31,35 @@ KEPT_NODES = 64  # of which what holds inside is remembered: passes go from one 
 class Facts:
     """Get one from :func:`analyse`. Places are instructions: ``before`` and ``after`` them."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, instead: Mapping[Instr, Inst] | None = None) -> None:
+        """``instead``: what stands for some instructions of ``program``, whose instructions are still the places."""
         self.program = program
-        self._graph: Graph = supergraph(program)
+        self._edited = edited(program, instead) if instead else program
+        self._graph: Graph = seen_from(program, supergraph(self._edited))
         self._changes = find_changes(self._graph)
         self._states = exec_states(program.isa, self._graph, self._changes)
         self._inside = lru_cache(KEPT_NODES)(self._states_inside)
         self._ends = cache(self._stretch_ends)
-        self._reads: Mapping[Instr, RegSet] = {}
+        self._reads: Mapping[tuple[int, int], RegSet] = {}  # by node and place in it
+
+    def with_instead(self, instead: Mapping[Instr, Inst]) -> Facts:
+        """Facts of a program where other instructions stand for some: what these read and wrote does not count any
+        more, so that registers which they wrote hold what they held before."""
+        return Facts(self.program, instead) if instead else self
 
     def with_reads(
         self, before: Mapping[Instr, RegSet], after: Mapping[Instr, RegSet], taken: Mapping[Instr, RegSet],
     ) -> Facts:
         """Facts of a program where somebody else reads registers, too, before and after some instructions, and where
         some branches are taken."""
-        reads: dict[Instr, RegSet] = defaultdict(RegSet, before)
+        reads: dict[tuple[int, int], RegSet] = defaultdict(RegSet)
+        for instr, regs in before.items():
+            reads[self._graph.places[instr]] |= regs
         for instr, regs in after.items():
             for following in self._following(instr):
                 reads[following] |= regs
         for instr, regs in taken.items():
-            reads[self._target(instr)] |= regs
+            reads[self._target(instr), 0] |= regs
         if not reads:
             return self
         _ = self._lanes, self._effects  # what others read is no matter to them
@@ -58,21 +68,20 @@ class Facts:
         facts._reads = reads
         return facts
 
-    def _following(self, instr: Instr) -> Iterable[Instr]:
-        """Instructions that may come next in the same function; for a call, once it has returned."""
+    def _following(self, instr: Instr) -> Iterable[tuple[int, int]]:
+        """Where control may come next in the same function, by node; for a call, once it has returned."""
         node, place = self._graph.places[instr]
-        instrs = self._graph.nodes[node].instrs
-        if place + 1 < len(instrs):
-            return (instrs[place + 1],)
+        if place + 1 < len(self._graph.nodes[node]):
+            return ((node, place + 1),)
         following = self._graph.after[node]
         if OpFlag.CONDITIONAL in instr.op.flags:
             following = following[-1:]  # the way of the taken branch is the first
-        return (self._graph.nodes[number].instrs[0] for number in following)
+        return ((number, 0) for number in following)
 
-    def _target(self, branch: Instr) -> Instr:
-        """What comes next where a branch is taken."""
+    def _target(self, branch: Instr) -> int:
+        """The node that comes next where a branch is taken."""
         node, _ = self._graph.places[branch]
-        return self._graph.nodes[self._graph.after[node][0]].instrs[0]
+        return self._graph.after[node][0]
 
     @cached_property
     def _liveness(self) -> Liveness:
@@ -84,11 +93,11 @@ class Facts:
 
     @cached_property
     def _effects(self) -> ProgramEffects:
-        return ProgramEffects(self.program, self._graph, self._states, self._changes)
+        return ProgramEffects(self._edited, self._graph, self._states, self._changes)
 
     @cached_property
     def _affine(self) -> Affine:
-        return Affine(self.program, self._graph, self._states)
+        return Affine(self._edited, self._graph, self._states)
 
     @cached_property
     def _waits(self) -> Waits:
@@ -107,7 +116,7 @@ class Facts:
 
     def live_taken(self, branch: Instr) -> RegSet:
         """The same where ``branch`` is taken."""
-        return self.live_before(self._target(branch))
+        return RegSet(self._liveness.at_head(self._target(branch)).active)
 
     def live_before_all_lanes(self, instr: Instr) -> RegSet:
         """What code that makes other lanes active must leave alone."""
@@ -119,7 +128,8 @@ class Facts:
         return RegSet(live.active | live.inactive)
 
     def live_taken_all_lanes(self, branch: Instr) -> RegSet:
-        return self.live_before_all_lanes(self._target(branch))
+        live = self._liveness.at_head(self._target(branch))
+        return RegSet(live.active | live.inactive)
 
     def _before(self, instr: Instr) -> Live:
         node, place = self._graph.places[instr]
@@ -171,7 +181,8 @@ class Facts:
     def obstacle(self, instr: Instr, after: bool = False) -> str | None:
         """Why no vector code may be inserted before (after) ``instr``; None where it may."""
         state = self._state(instr)
-        state = step(self.program.isa, instr.inst, state) if after else state
+        node, place = self._graph.places[instr]
+        state = step(self.program.isa, self._graph.nodes[node].instrs[place].inst, state) if after else state
         if state.indexed:
             return "VGPR operands may mean other registers here (s_set_gpr_idx_on)"
         return "vector instructions may be skipped here (s_setvskip)" if state.skipping else None

@@ -34,7 +34,6 @@ from luthier_py.analysis.changes import EXEC_BITS
 from luthier_py.analysis.effects import Effect, Summary, pack, summarised
 from luthier_py.analysis.lanes import Crossing, Lanes, only
 from luthier_py.analysis.program_effects import ProgramEffects
-from luthier_py.ir import Instr
 from luthier_py.isa import RegSet
 from luthier_py.isa.registers import SCALARS
 
@@ -69,12 +68,11 @@ class Passage(NamedTuple):
 class Liveness:
     """The solution; sets inside a node are worked out when first asked for, and kept for a while."""
 
-    def __init__(self, lanes: Lanes, effects: ProgramEffects, reads: Mapping[Instr, RegSet]) -> None:
-        """``reads``: what others read before instructions, in the lanes that are active there."""
+    def __init__(self, lanes: Lanes, effects: ProgramEffects, reads: Mapping[tuple[int, int], RegSet]) -> None:
+        """``reads``: what others read before instructions, by node and place, in the lanes that are active there."""
         self.graph, self.lanes, self.effects = effects.graph, lanes, effects
         self.reads: defaultdict[int, dict[int, int]] = defaultdict(dict)  # by node and place
-        for instr, regs in reads.items():
-            index, place = self.graph.places[instr]
+        for (index, place), regs in reads.items():
             self.reads[index][place] = pack(regs)
         self._turns, self._entered = cache(_turns), cache(_entered)
         self.ways = [self._ways(index) for index in range(len(self.graph.nodes))]

@@ -49,6 +49,7 @@ SUFFIX = ".luthier"  # names of instrumented kernels
 __all__ = ["SUFFIX", "ClonedKernel", "Patched", "SourceMap", "inject"]
 
 Fragments: TypeAlias = Mapping[PayloadKey, Fragment]
+Changed: TypeAlias = Mapping[Function, Mapping[int, Inst]]  # by address
 Seen: TypeAlias = Callable[[str, Clone], Clone]  # is told of each pass
 
 
@@ -62,17 +63,20 @@ def inject(
     edited: dict[Function, list[Insertion]] = defaultdict(list)
     for insertion in edits.insertions:
         edited[program.function_of(insertion.instr)].append(insertion)
+    changed: dict[Function, dict[int, Inst]] = defaultdict(dict)
+    for each in edits.instead:
+        changed[program.function_of(each.instr)][each.instr.pc] = each.inst
     kept: dict[Keeper, int | str] = {variable: number for number, variable in enumerate(edits.wave_variables)}
     kept |= {entry: entry.value for entry in Entry}
     fragments = {key: prepare(program.isa, payload) for key, payload in payloads.items()}
-    wanted = [k for k in program.kernels if any(f in edited for f in program.reachable(k.function))]
+    wanted = [k for k in program.kernels if any(f in edited or f in changed for f in program.reachable(k.function))]
     parts: list[Patched] = []
     refused: list[Refusal] = []
     for component in resources.components(program, wanted):
         try:
             chosen = [insertion for function in component.functions for insertion in edited.get(function, ())]
             chosen.sort(key=lambda insertion: insertion.rank)
-            parts.append(_component(program, facts, chosen, fragments, component, kept, seen))
+            parts.append(_component(program, facts, chosen, changed, fragments, component, kept, seen))
         except (OutOfRegisters, EditConflict, Unsupported) as error:
             if not keep_going:
                 raise
@@ -96,8 +100,8 @@ def inject(
 
 
 def _component(
-    program: Program, facts: Facts, insertions: list[Insertion], fragments: Fragments, component: Component,
-    kept: Mapping[Keeper, int | str], seen: Seen,
+    program: Program, facts: Facts, insertions: list[Insertion], changed: Changed, fragments: Fragments,
+    component: Component, kept: Mapping[Keeper, int | str], seen: Seen,
 ) -> Patched:
     for function in component.functions:
         if function.incomplete:
@@ -108,6 +112,8 @@ def _component(
     starts = {kernel: enlarged(program.isa.target, kernel.record.descriptor, used) for kernel in component.kernels}
     if any(isinstance(value, Entry) for value in used):
         named |= reduce(or_, (initially(program.isa.target, start) for start in starts.values()))
+    for inst in (inst for f in component.functions for inst in changed.get(f, {}).values()):
+        named |= inst.reads | inst.writes
     homes = resources.wave_homes(program, facts, component, used, named)
     plain_floats = computes_plainly((k.record.descriptor for k in component.kernels), component.functions)
     general = general_registers(program.isa) - resources.kept_for(homes.values())
@@ -122,10 +128,11 @@ def _component(
         calls.add(insertion)
     names = {f.address: f.name + SUFFIX for f in component.functions}
     begins = _begins(program.isa, starts, homes)
-    clones = _passed(program, component.functions, names, begins, calls, seen)
+    clones = _passed(program, component.functions, names, begins, calls, changed, seen)
     placed = [lay_out(program.isa, clone, names) for clone in clones]
     touched = {f: resources.used_by([clone]) for f, clone in zip(component.functions, clones, strict=True)}
     kernels = [_new_kernel(program, kernel, start, touched, names) for kernel, start in starts.items()]
+    edits = len(insertions) + sum(len(changed.get(f, {})) for f in component.functions)
     sizes = sum(f.size_bytes for f in component.functions), sum(len(p.chunk.code) for p in placed)
     return Patched(
         chunks=tuple(p.chunk for p in placed),
@@ -139,7 +146,7 @@ def _component(
         ),
         report=tuple(
             ClonedKernel(
-                old.name, new.name, len(insertions),
+                old.name, new.name, edits,
                 resources.occupancy(program.obj.target, old.record.descriptor),
                 resources.occupancy(program.obj.target, new.descriptor), *sizes,
             )
@@ -163,14 +170,14 @@ def _begins(
 
 def _passed(
     program: Program, functions: Sequence[Function], names: Mapping[int, str],
-    begins: Mapping[Function, Sequence[Inst]], calls: Calls, seen: Seen,
+    begins: Mapping[Function, Sequence[Inst]], calls: Calls, changed: Changed, seen: Seen,
 ) -> list[Clone]:
     """The clones of ``functions``, ready for being laid out: one pass after the other."""
     isa, pointed = program.isa, sorted(program.address_taken & names.keys())
     clones = []
     for function in functions:
         indirect = {site.instr.pc for site in program.calls(function) if site.indirect}
-        clone = seen("clone", cloned(program, function, names[function.address], names))
+        clone = seen("clone", cloned(program, function, names[function.address], names, changed.get(function, {})))
         clone = seen("weave", weave(isa, clone, *(calls.items[place] for place in Place)))
         clone = seen("look_up", look_up(isa, clone, indirect, pointed, calls.sites.before_call))
         if function.kernel:

@@ -39,9 +39,11 @@ def claimed_function(
     source: Function, placed: Placed, calls: Calls, kept: Mapping[Keeper, int | str]
 ) -> ClonedFunction:
     """``kept``: numbers of wave variables, and names of what waves are born with."""
-    return ClonedFunction(source.name, source.address, placed.clone.name, source.isa.wave_size,
-                          tuple(_stretches(placed)), tuple(_calls(placed, calls, kept)),
-                          {kept[value]: home for value, home in calls.homes.items()})
+    return ClonedFunction(
+        source.name, source.address, placed.clone.name, source.isa.wave_size, tuple(_stretches(placed)),
+        tuple(_calls(placed, calls, kept)), {kept[value]: home for value, home in calls.homes.items()},
+        {item.origin.pc: item.inst.raw for item in placed.clone.items
+         if isinstance(item, Single) and item.origin is not None and item.instead})
 
 
 def _calls(placed: Placed, calls: Calls, kept: Mapping[Keeper, int | str]) -> Iterator[Call]:

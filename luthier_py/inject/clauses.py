@@ -30,7 +30,7 @@ def _whole(items: Iterable[Item], size: int) -> bool:
             break
         if isinstance(item, Slice):
             size -= item.stop - item.start
-        elif isinstance(item, Run) or (isinstance(item, Single) and item.inserted):
+        elif isinstance(item, Run) or (isinstance(item, Single) and (item.inserted or item.instead)):
             return False
         elif isinstance(item, Single):
             size -= 1

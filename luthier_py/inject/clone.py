@@ -1,8 +1,9 @@
 """A copy of one function in which everything that depends on addresses is symbolic; nothing is inserted yet.
 
-In: a function, and what is cloned beside it. Out: a Clone. Invariant: its instructions are the original's, and each
-means what it meant: branches go to the clone of their block, literals of getpc chains keep the address that they build,
-except that a direct call goes to the clone of its callee.
+In: a function, what is cloned beside it, and what the tool wants to stand for some of its instructions. Out: a Clone.
+Invariant: its other instructions are the original's, and each means what it meant: branches go to the clone of their
+block, literals of getpc chains keep the address that they build, except that a direct call goes to the clone of its
+callee.
 """
 
 from __future__ import annotations
@@ -12,19 +13,22 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from luthier_py.errors import Location, Unsupported
-from luthier_py.inject.items import Clone, Item, Label, Reference, Referent, Single, Slice
+from luthier_py.inject.items import Cause, Clone, Edit, Item, Label, Reference, Referent, Single, Slice
 from luthier_py.inject.patch import FixupKind
 from luthier_py.ir import Function, Instr, PcBuilder, Program
 from luthier_py.ir.model import instr_at
-from luthier_py.isa import InstructionSet, OpFlag
+from luthier_py.isa import Inst, InstructionSet, OpFlag
 from luthier_py.isa.glue import add, add_with_carry, with_long_literal
 
 
-def cloned(program: Program, function: Function, name: str, beside: Collection[int]) -> Clone:
-    """``beside``: original addresses of the functions whose clones direct calls go to."""
+def cloned(
+    program: Program, function: Function, name: str, beside: Collection[int], instead: Mapping[int, Inst]
+) -> Clone:
+    """``beside``: original addresses of the functions whose clones direct calls go to. ``instead``: by address, what
+    stands for instructions."""
     code = function.code
     labels = {block.address: Label(block.address) for block in function.blocks}
-    apart = _Apart(program, function, labels, beside).items()
+    apart = _Apart(program, function, labels, beside, instead).items()
     pcs = sorted(apart)
     items: list[Item] = []
     for block in function.blocks:
@@ -49,6 +53,7 @@ class _Apart:
     function: Function
     labels: Mapping[int, Label]
     beside: Collection[int]
+    instead: Mapping[int, Inst]
 
     @property
     def isa(self) -> InstructionSet:
@@ -75,6 +80,9 @@ class _Apart:
             found[builder.getpc.pc] = Single(builder.getpc.inst, builder.getpc), base
             for instr in dict.fromkeys((builder.lo, builder.hi)):
                 found[instr.pc] = (self.rebuilt(instr, builder, base),)
+        for pc, inst in self.instead.items():
+            instr = instr_at(code, int(code.pcs.searchsorted(pc)))
+            found[pc] = (Single(inst, instr, Edit(Cause.INSTEAD, point=pc)),)
         return found
 
     def rebuilt(self, instr: Instr, builder: PcBuilder, base: Label) -> Single:

@@ -3,8 +3,9 @@
 A clone is a sequence of items: Slices of the application's instructions that stand as they are, Singles (the
 application's that name something which moves, and what is inserted), Runs of a hook's instructions, and Labels before
 what is named. Nothing here knows an address of the copy, so items can be added anywhere until `relax`. Invariant
-(`verify`): the application's instructions stand in their order, each once; all else carries the Edit that it came from;
-every Label that is named stands once. Items never change: a pass makes a new clone.
+(`verify`): the application's instructions, or what stands for them, stand in their order, each once; all that is not
+the application's carries the Edit that it came from; every Label that is named stands once. Items never change: a pass
+makes a new clone.
 """
 
 from __future__ import annotations
@@ -104,6 +105,7 @@ class Cause(Enum):
     PROLOGUE = "prologue"  # at the kernel's entry
     CALL = "call"          # of a hook
     EDGE = "edge"          # a way that has code of its own goes on
+    INSTEAD = "instead"    # of one of the application's instructions
     LOOKUP = "lookup"      # of what an indirect call reaches
     WAIT = "wait"          # between the application's and inserted code
     ISLAND = "island"      # of branches that do not reach
@@ -144,7 +146,8 @@ class Run:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Single:
-    """One instruction: the application's ``origin``, or inserted by ``edit``; of a hook's ``payload`` only branches."""
+    """One instruction: the application's ``origin``, or inserted by ``edit``, or both: what stands for ``origin`` now.
+    Of a hook's ``payload`` only branches."""
 
     inst: Inst
     origin: Instr | None = None
@@ -156,6 +159,11 @@ class Single:
     @property
     def inserted(self) -> bool:
         return self.origin is None
+
+    @property
+    def instead(self) -> bool:
+        """Whether it stands for another one."""
+        return self.origin is not None and self.edit is not None
 
     @property
     def size_bytes(self) -> int:
@@ -178,6 +186,11 @@ class Clone:
     def codes(self) -> set[Columns]:
         """What its slices are of: all of it is in the clone."""
         return {item.code for item in self.items if isinstance(item, Slice)}
+
+    @property
+    def rewritten(self) -> bool:
+        """Whether other instructions stand for some of the application's."""
+        return any(isinstance(item, Single) and item.instead for item in self.items)
 
     @property
     def apart(self) -> set[tuple[Inst, bool]]:

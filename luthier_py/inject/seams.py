@@ -2,7 +2,9 @@
 
 In: clones whose inner sequences (the application's own, each hook's own) are free of hazards. Out: the same with what
 `isa.owed` misses. Invariant: on every path data hazards keep their distance, or what ends them stands between; nothing
-is inserted for the application's instructions alone, nor where all is there already.
+is inserted for the application's instructions alone, nor where all is there already. Where other instructions stand for
+some of the application's, what it owes itself may have lost its distance: there all instructions are looked at as if
+they were inserted.
 
 What is owed is followed forward through the items, until no way into an item adds to it: by the application what
 inserted instructions would meet, by these what anything would. In a slice only places are looked at that do something
@@ -178,6 +180,7 @@ class _Walk:
 
     def __init__(self, owing: _Owing, clone: Clone, outside: Debts) -> None:
         self.owing, self.isa, self.items, self.outside = owing, owing.isa, clone.items, outside
+        self.whole = clone.rewritten
         self.found: MissingWaits = {}
         self.alone: dict[tuple[int, int, int], Debts] = {}  # by instructions, from and to
         named = {item.jump for item in clone.items if isinstance(item, Single)} - {None}
@@ -215,13 +218,18 @@ class _Walk:
                 heappush(self.todo, start)
 
     def through(self, item: Single, debts: Debts) -> Debts:
-        debts = self.step(item, 0, item.inst, item.inserted, debts)
+        debts = self.step(item, 0, item.inst, item.inserted or self.whole, debts)
         if item.jump is not None:
             self.flow_into(self.heads[item.jump], debts)
         return _behind(item.inst, debts, self.outside)
 
     def through_slice(self, item: Slice, debts: Debts) -> Debts:
         code = self.owing.codes[item.code]
+        if self.whole:
+            for at in range(item.start, item.stop):
+                inst = item.inst(at)
+                debts = _behind(inst, self.step(item, at, inst, True, debts), self.outside)
+            return debts
         window = code.window(item)
         if window >= 0:
             debts = Debts(Owed({}, debts.application.chains), debts.inserted)
@@ -287,8 +295,10 @@ def _made(isa: InstructionSet, inst: Inst, inserted: bool, owing: Owed, debts: D
 
 def _anything(owing: _Owing, clones: Iterable[Clone]) -> Debts:
     """All that items of ``clones`` owe right behind them, at once, whatever comes before them."""
-    copied = {code.distinct.inst(kind) for code in owing.codes for kind in owing.codes[code].used}
-    places = {(inst, False) for inst in copied}.union(*(clone.apart for clone in clones))
+    places = set[tuple[Inst, bool]]().union(*(clone.apart for clone in clones))
+    for clone in clones:
+        copied = {code.distinct.inst(kind) for code in clone.codes for kind in owing.codes[code].used}
+        places |= {(inst, clone.rewritten) for inst in copied}
     debts = Debts(owing.application.unknown())
     while True:
         more = debts

@@ -10,6 +10,7 @@ In: a clone, or its text. Out: the other. Invariant: printing what was parsed gi
       call 0 add before 0x1008  + s_add_u32 s4, s4, ? -> low total+8 - .1     ; a literal that is filled in
       call 0 add before 0x1008  * v_mov_b32_e32 v1, 0                         ; of the hook
       wait                      + s_nop 4
+      0x100c                    ~ s_nop 0             ; stands for the application's
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ from luthier_py.isa.columns import Columns, read_columns
 from luthier_py.isa.glue import PLACEHOLDER, PLACEHOLDER64
 from luthier_py.tool import Place
 
-COPIED, KEPT, INSERTED, PAYLOAD = "|=+*"
+COPIED, KEPT, INSERTED, PAYLOAD, INSTEAD = "|=+*~"
+OWN = (COPIED, KEPT, INSTEAD)
 KINDS = {FixupKind.REL32_LO: "low", FixupKind.REL32_HI: "high", FixupKind.REL64: "all"}
-_LINE = re.compile(r"  (?P<who>\S.*?) +(?P<mark>[|=+*]) (?P<text>.*?)(?: -> (?P<to>.*))?")
+_LINE = re.compile(r"  (?P<who>\S.*?) +(?P<mark>[|=+*~]) (?P<text>.*?)(?: -> (?P<to>.*))?")
 _CALL = re.compile(r"call (\d+) (\S+) (before|after|taken) 0x([0-9a-f]+)")
 _REFERENCE = re.compile(r"(low|high|all) (\S+?)(?:\+(\d+))? - (\S+)")
 
@@ -74,7 +76,7 @@ class _Printer:
         if item.reference is not None:
             text = f"{text.rpartition(' ')[0]} ? -> {self.reference(item.reference)}"
         if item.origin is not None:
-            return _line(f"0x{item.origin.pc:x}", KEPT, text)
+            return _line(f"0x{item.origin.pc:x}", INSTEAD if item.instead else KEPT, text)
         assert item.edit is not None
         return _line(_who(item.edit), PAYLOAD if item.payload else INSERTED, text)
 
@@ -137,12 +139,12 @@ class _Reader:
         if match is None:
             raise ValueError(line)
         who, mark, text, to = match.groups()
-        int(who, 16) if mark in (COPIED, KEPT) else _edit(who)
+        int(who, 16) if mark in OWN else _edit(who)
         self.lines.append(_Line(who, mark, *self.inst(text, to)))
 
     def items(self) -> list[Item]:
         own = [(int(line.who, 16), line.inst.raw) for line in self.lines
-               if isinstance(line, _Line) and line.mark in (COPIED, KEPT)]
+               if isinstance(line, _Line) and line.mark in OWN]
         code = _columns(self.isa, own)
         items: list[Item] = []
         at = 0
@@ -164,10 +166,12 @@ class _Reader:
                     insts = [*last.insts, line.inst]
                 items.append(Run(tuple(insts), 0, len(insts), edit))
             else:
-                origin = instr_at(code, at) if line.mark == KEPT else None
-                given = None if origin is not None else _edit(line.who)
+                origin = instr_at(code, at) if line.mark in OWN else None
+                given = _edit(line.who) if origin is None else None
+                if origin is not None and line.mark == INSTEAD:
+                    given = Edit(Cause.INSTEAD, point=origin.pc)
                 items.append(Single(line.inst, origin, given, line.mark == PAYLOAD, line.jump, line.reference))
-            at += line.mark in (COPIED, KEPT)
+            at += line.mark in OWN
         return items
 
     def inst(self, text: str, to: str | None) -> tuple[Inst, Label | None, Reference | None]:

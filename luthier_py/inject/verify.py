@@ -64,7 +64,8 @@ def _singles(clone: Clone) -> Iterator[str]:
             yield "a run is empty, or no hook's"
         if not isinstance(item, Single):
             continue
-        if (item.origin is None) == (item.edit is None):
+        if item.origin is None and item.edit is None or item.instead != (
+                item.edit is not None and item.edit.cause is Cause.INSTEAD and item.origin is not None):
             yield "an instruction is neither the application's nor inserted, or both"
         if item.payload and (item.edit is None or item.edit.cause is not Cause.CALL or item.jump is None):
             yield "of hooks only branches stand for themselves"

@@ -21,6 +21,7 @@ def fingerprint(edits: Edits, isa: InstructionSet) -> str:
     lines = [f"{variable.name} {variable.type} {variable.length}" for variable in edits.variables]
     lines += [f"{variable.name} {variable.type}" for variable in edits.wave_variables]
     lines += [_line(insertion, names[payload_key(insertion)]) for insertion in edits.insertions]
+    lines += [f"{each.instr.pc} {each.inst.raw.hex()}" for each in edits.instead]
     lines += [f"refused {refusal.kernel}" for refusal in edits.refused]
     return cache_key(isa.target.name, str(isa.wave_size), *lines)
 

@@ -170,10 +170,13 @@ def departures(body: Body, clone: Clone, goes: Goes) -> Iterator[Departure]:
 
 
 def check_fields(body: Body, clone: Clone, goes: Goes) -> None:
-    """Instructions whose bytes have changed are the original's but for what is recomputed."""
+    """Instructions whose bytes have changed are what is to stand there, or the original's but for what is recomputed.
+    """
     for at in sorted(clone.changed):
         old, new = body.code.inst(at), clone.decode(clone.places[at])
-        if OpFlag.BRANCH in old.op.flags:
+        if body.code.pcs[at] in clone.function.instead:
+            right = new.raw == old.raw
+        elif OpFlag.BRANCH in old.op.flags:
             right = _same_but(old, new, lambda operand: operand.kind is OperandKind.TARGET)
         elif OpFlag.CLAUSE in old.op.flags:
             right = is_wait(new) and meaning(new.op) is Action.NOTHING and new.size_bytes == old.size_bytes
@@ -202,7 +205,8 @@ def check_groups(body: Body, clone: Clone) -> None:
         if at in clone.changed:
             continue
         size = (body.code.inst(at)["simm16"].value & 0x3F) + 1
-        if any(member in starts for member in range(at + 1, min(at + 1 + size, len(body.code)))):
+        inside = range(at + 1, min(at + 1 + size, len(body.code)))
+        if any(member in starts or body.code.pcs[member] in clone.function.instead for member in inside):
             raise CheckFailed("something stands in a group of memory instructions",
                               Location(body.name, clone.places[at], body.code.isa.text(body.code.inst(at))))
 

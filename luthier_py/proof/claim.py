@@ -11,7 +11,7 @@ claim knows nothing of where a linker puts things.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
@@ -112,6 +112,8 @@ class ClonedFunction:
     stretches: tuple[Stretch, ...]
     calls: tuple[Call, ...]
     homes: Mapping[int | str, Reg | LaneOf]
+    instead: Mapping[int, bytes] = field(default_factory=dict)
+    """By address in the original, what is to stand there instead of its instruction."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,11 +61,13 @@ def ones(bits: int) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class Code:
-    """Instructions in order of addresses, and their bytes. ``kinds`` says of each which of ``insts`` it is."""
+    """Instructions in order of addresses, and the bytes that are there, ``sizes`` of each. ``kinds`` says of each which
+    of ``insts`` it is, or is to be."""
 
     isa: InstructionSet
     data: bytes
     at: Array
+    sizes: Array
     kind: Array
     insts: list[Inst]
 
@@ -83,16 +85,12 @@ class Code:
         found: list[int] = self.kind.tolist()
         return found
 
-    @cached_property
-    def sizes(self) -> Array:
-        return np.array([inst.size_bytes for inst in self.insts], np.int64)[self.kind]
-
     def inst(self, at: int) -> Inst:
         return self.insts[self.kinds[at]]
 
     def end(self, at: int) -> int:
         """Address behind an instruction."""
-        return self.pcs[at] + self.inst(at).size_bytes
+        return self.pcs[at] + int(self.sizes[at])
 
     def find(self, pc: int) -> int | None:
         """The number of the instruction at ``pc``."""
@@ -133,7 +131,9 @@ def decoded(
             raise CheckFailed("no instruction is here", Location(name, bad[0] if bad else start))
     used, kinds = np.unique(np.concatenate([each.kinds for each in columns]), return_inverse=True)
     insts = [columns[0].distinct.inst(kind) for kind in used.tolist()]
-    return Code(isa, b"".join(data for _, data in pieces), np.concatenate([each.pcs for each in columns]), kinds, insts)
+    sizes = np.array([inst.size_bytes for inst in insts], np.int64)[kinds]
+    return Code(isa, b"".join(data for _, data in pieces), np.concatenate([each.pcs for each in columns]), sizes, kinds,
+                insts)
 
 
 def within(numbers: list[int], span: range) -> list[int]:

@@ -24,14 +24,16 @@ OUTSIDE = -1
 
 @dataclass(eq=False)
 class Linked:
-    """``kind`` says of each instruction which of ``insts`` it is; those that are inserted have kinds of their own.
-    ``called``: other code may have run before its first one; where a wave begins none has."""
+    """``kind`` says of each instruction which of ``insts`` it is; those that are inserted have kinds of their own:
+    ``added``. Where others stand for the application's, all count as inserted: what they owe each other, too, may have
+    lost its distance. ``called``: other code may have run before its first one; where a wave begins none has."""
 
     name: str
     pcs: Array
     kind: Array
     insts: Sequence[Inst]
     inserted: Array
+    added: tuple[Inst, ...]
     called: bool
 
     def __len__(self) -> int:
@@ -134,7 +136,8 @@ def linked(clone: Clone, inserted: Iterable[tuple[int, Inst]], called: bool) -> 
     pcs = np.concatenate([np.array(clone.places, np.int64), np.fromiter(new, np.int64, len(new))])
     order = np.argsort(pcs, kind="stable")
     found = Linked(clone.function.name, pcs[order], np.concatenate([own, np.array(kinds, np.int64)])[order],
-                   [*insts, *(inst for inst, _ in numbers)], order >= len(own), called)
+                   [*insts, *(inst for inst, _ in numbers)], (order >= len(own)) | bool(clone.function.instead),
+                   tuple(dict.fromkeys(new.values())), called)
     sizes = np.array([inst.size_bytes for inst in found.insts], np.int64)[found.kind]
     shared = np.flatnonzero(found.pcs[:-1] + sizes[:-1] > found.pcs[1:])
     if len(shared):

@@ -25,6 +25,7 @@ from luthier_py.proof.effects import allocated, everything
 from luthier_py.proof.given import check_given
 from luthier_py.proof.graph import Body, Graph, body, joined
 from luthier_py.proof.insertions import Insertions
+from luthier_py.proof.instead import with_instead
 from luthier_py.proof.linked import Linked, linked
 from luthier_py.proof.payloads import summary
 from luthier_py.proof.runs import Runner, Tool
@@ -83,6 +84,7 @@ class _Whole:
                 stretch.size <= 0 for stretch in function.stretches) or not ranges:
             raise CheckFailed("the claim is not in order", Location(function.name))
         code = decoded(self.isa, ranges, self.old.read, function.name)
+        code = with_instead(code, function.instead, function.name)
         records = [kernel for kernel in self.old.kernels if kernel.entry == function.original]
         entries = [function.original]
         if any(record.descriptor.kernarg_preload_length for record in records):
@@ -202,6 +204,6 @@ def touched(each: Body, code: Linked) -> RegSet:
     found = 0
     for inst in each.code.insts:
         found |= inst.named.bits
-    for inst in (code.insts[kind] for kind in code.used):
+    for inst in code.added:
         found |= inst.reads.bits | inst.writes.bits
     return RegSet(found)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, overload
 
 from luthier_py.errors import Location
 from luthier_py.ir import Instr
-from luthier_py.isa import Reg, RegSet
+from luthier_py.isa import Inst, Reg, RegSet
 from luthier_py.tool.entry import Entry
 from luthier_py.tool.hook import Hook
 from luthier_py.tool.variables import Element, Variable, WaveVariable
@@ -44,8 +44,9 @@ class Turn(IntEnum):
     ENTRY = 0   # a wave or function begins
     ARRIVE = 1  # control has come over an edge
     BODY = 2
-    LEAVE = 3   # it goes over an edge
-    EXIT = 4    # the wave or function ends
+    INSTEAD = 3  # of the instruction
+    LEAVE = 4   # it goes over an edge
+    EXIT = 5    # the wave or function ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,14 @@ class Insertion:
 
 
 @dataclass(frozen=True, slots=True)
+class Instead:
+    """What stands for one of the application's instructions."""
+
+    instr: Instr
+    inst: Inst
+
+
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """A kernel that a tool asked for and that cannot be edited."""
 
@@ -131,8 +140,18 @@ class Edits:
     insertions: tuple[Insertion, ...]
     variables: tuple[Variable, ...]
     wave_variables: tuple[WaveVariable, ...]
+    instead: tuple[Instead, ...] = ()
     refused: tuple[Refusal, ...] = ()
     notes: Any = None  # what the tool wants to know of this program when it reports
+
+    @property
+    def standing(self) -> dict[Instr, Inst]:
+        """What stands for some instructions of the application."""
+        return {each.instr: each.inst for each in self.instead}
+
+    @property
+    def empty(self) -> bool:
+        return not (self.insertions or self.instead)
 
     def reads(self, place: Place) -> dict[Instr, RegSet]:
         """Registers of the application that hooks take as arguments on one side of instructions."""

@@ -17,20 +17,23 @@ from luthier_py.analysis import Edge, Facts, Loop, coming, edges_of, loops_of, s
 from luthier_py.errors import EditConflict, HookError, Location
 from luthier_py.ir import Block, CallSite, Ending, Function, Instr, Kernel, Program, by_address
 from luthier_py.ir.model import Instrs
-from luthier_py.isa import EXEC, OpFlag, RegSet, sgpr
+from luthier_py.isa import EXEC, Operand, OperandKind, OpFlag, Reg, sgpr
+from luthier_py.isa.instruction import Access
+from luthier_py.tool.anywhere import check_independent, while_exec_stays
 from luthier_py.tool.author import caller
-from luthier_py.tool.computed import asks_exec, of_a_place
+from luthier_py.tool.computed import asks_exec
 from luthier_py.tool.counting import Counted, Counting, Region, Stretch, counting, regions
 from luthier_py.tool.edits import Before, Edits, Place, Refusal, Turn
 from luthier_py.tool.folding import with_fields
 from luthier_py.tool.hook import Hook, Lanes
 from luthier_py.tool.recorder import Recorder, as_tuple
+from luthier_py.tool.rewriting import rewritten
 from luthier_py.tool.running import comes_back, flow_of_runs, runs_of, steps_of_runs
 from luthier_py.tool.selection import Selection
+from luthier_py.tool.spare import spare_scalars
 from luthier_py.tool.variables import Element, Variable, WaveVariable
 
 _EXEC = sgpr(EXEC, 2)
-FOR_HOOKS = 16  # scalar registers that are enough for what most hooks compute
 V = TypeVar("V", Variable, WaveVariable)
 
 
@@ -139,7 +142,7 @@ class Mutator:
 
     def spare_scalars(self, kernels: Iterable[Kernel]) -> int:
         """Scalar registers that wave variables can take before fewer waves run at once or hooks are short."""
-        return max(0, min(map(self._spare, kernels)))
+        return max(0, min(spare_scalars(self.program, self.facts, kernel) for kernel in kernels))
 
     def components(self) -> tuple[tuple[Kernel, ...], ...]:
         """Kernels that share functions together: a wave variable has one register in all of them."""
@@ -151,15 +154,6 @@ class Mutator:
                 kernels, reached = group[0] + kernels, group[1] | reached
             groups = [*(group for group in groups if group not in sharing), (kernels, reached)]
         return tuple(tuple(kernels) for kernels, _ in groups)
-
-    def _spare(self, kernel: Kernel) -> int:
-        target, descriptor = self.program.obj.target, kernel.record.descriptor
-        size, vgprs, used = descriptor.wave_size, descriptor.vgpr_count(target), descriptor.sgpr_count(target)
-        waves = target.waves_for(vgprs, used, wave_size=size)
-        steps = range(min(used, target.sgpr_limit), target.sgpr_limit + 1)
-        most = max(n for n in steps if n <= used or target.waves_for(vgprs, n, wave_size=size) == waves)
-        touched = self.facts.touched(self.program.reachable(kernel.function)) | self.facts.initial(kernel)
-        return most - (touched.sgpr & (1 << most) - 1).bit_count() - FOR_HOOKS
 
     def _cut(self, stretches: Iterable[Stretch]) -> tuple[Stretch, ...]:
         """The chosen part of each stretch."""
@@ -189,6 +183,36 @@ class Mutator:
             raise EditConflict(f"{caller()}: {message}", self._recorder.where(instr))
         self._recorder.record(((instr, Place.AFTER),), hook, args, into, priority=priority)
 
+    def remove(self, instr: Instr) -> None:
+        """Take ``instr`` away: what it would write stays as it was. Branches, waits and what changes MODE cannot go.
+
+        A wait state stands there, or a wait for memory where it accesses that, since others count on one more access.
+        """
+        _expect(instr, Instr)
+        self._recorder.put(instr, None)
+
+    def change(self, instr: Instr, text: str | None = None, **operands: Reg | int | float) -> None:
+        """Put another instruction in the place of ``instr``: ``text`` in LLVM's syntax, or itself with other operands,
+        by their names in AMD's manuals (``src0=sgpr(5)``, ``offset=16``)."""
+        _expect(instr, Instr)
+        try:
+            inst = rewritten(self.program.isa, instr.inst, text, operands)
+        except ValueError as error:
+            raise HookError(f"{caller()}: {error}", self._recorder.where(instr)) from None
+        self._recorder.put(instr, inst)
+
+    def replace(self, instr: Instr, hook: Hook, *args: object, into: object = None) -> None:
+        """Call ``hook`` in the place of ``instr``, which is taken away as by ``remove``.
+
+        Without ``args`` the hook gets the sources of ``instr``; without ``into`` its results go where those would.
+        It runs behind all calls before ``instr``. Other lanes, and all else that ``instr`` would write, stay.
+        """
+        _expect(instr, Instr)
+        into = _destinations(instr) if into is None and isinstance(hook, Hook) and hook.signature.results else into
+        given = args or tuple(operand for operand in instr.inst.operands if _is_source(operand))
+        self._recorder.record(((instr, Place.BEFORE),), hook, given, into, Turn.INSTEAD)
+        self._recorder.put(instr, None, as_tuple(into))
+
     def at_block(
         self, block: Block, hook: Hook, *args: object, into: object = None, anywhere: bool = False,
         priority: int = 0,
@@ -208,14 +232,14 @@ class Mutator:
         self._check_whole([stretch])
         instrs: Sequence[Instr] = self._before_first_call(stretch)
         if anywhere:
-            _check_independent((*args, *as_tuple(into)))
-            instrs = _while_exec_stays(instrs) if asks_exec(args) else instrs
+            check_independent((*args, *as_tuple(into)))
+            instrs = while_exec_stays(instrs) if asks_exec(args) else instrs
         self._recorder.record(tuple(Before((instrs if anywhere else instrs[:1],))), hook, args, into, priority=priority)
 
     def at_region(self, region: Region, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` as often as each part of ``region`` runs, at the cheapest place in all of it."""
         _expect(region, Region)
-        _check_independent((*args, *as_tuple(into)))
+        check_independent((*args, *as_tuple(into)))
         if asks_exec(args):
             raise HookError(f"{caller()}: EXEC is not the same everywhere in a region; use at_stretch")
         self._check_whole(region.stretches)
@@ -306,6 +330,7 @@ class Mutator:
             with_fields(self._recorder.insertions),
             _once([*variables, *globals_used]),
             _once([*wave_variables, *(v for v in used if isinstance(v, WaveVariable))]),
+            self._recorder.settled(),
             tuple(self._refused.values()),
         )
 
@@ -349,18 +374,15 @@ def _expect(given: object, *wanted: type) -> None:
         raise HookError(f"{caller()}: this needs {kinds}, not {given!r:.60}" + (f"; {use}" if use else ""))
 
 
+def _is_source(operand: Operand) -> bool:
+    return Access.READ in operand.access and operand.kind in (OperandKind.REGISTER, OperandKind.CONSTANT)
+
+
+def _destinations(instr: Instr) -> tuple[Reg, ...]:
+    """Registers that it names as results."""
+    return tuple(operand.reg for operand in instr.inst.operands
+                 if operand.reg is not None and Access.WRITE in operand.access)
+
+
 def _once(values: Iterable[V]) -> tuple[V, ...]:
     return tuple(dict.fromkeys(values))
-
-
-def _while_exec_stays(instrs: Sequence[Instr]) -> Sequence[Instr]:
-    """Instructions before which EXEC is what it is before the first one."""
-    for at, instr in enumerate(instrs):
-        if instr.inst.writes.overlaps(RegSet.of(_EXEC)):
-            return instrs[: at + 1]
-    return instrs
-
-
-def _check_independent(values: tuple[object, ...]) -> None:
-    for reg in of_a_place(values):
-        raise HookError(f"{caller()}: anywhere=True leaves the place open, but the value of {reg} depends on it")

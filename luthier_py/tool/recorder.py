@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 
 from luthier_py.errors import EditConflict, HookError, Location
 from luthier_py.ir import Instr, Program
+from luthier_py.isa import Inst, Reg, RegSet
 from luthier_py.isa.columns import Columns
+from luthier_py.isa.instead import standing_for, stays, unlike
 from luthier_py.tool.arguments import Adapted, arguments, destination
 from luthier_py.tool.author import caller
 from luthier_py.tool.computed import out_of_place
-from luthier_py.tool.edits import Destination, Insertion, Place, Turn
+from luthier_py.tool.edits import Destination, Insertion, Instead, Place, Turn
 from luthier_py.tool.hook import Hook
 
 _ALWAYS = (Turn.ENTRY, Turn.EXIT)  # recorded unless no instruction at all is chosen
@@ -29,6 +31,8 @@ class Recorder:
     program: Program
     chosen: Mapping[Columns, range]
     insertions: list[Insertion] = field(default_factory=list)
+    instead: dict[Instr, tuple[Instead, RegSet, str]] = field(default_factory=dict)  # what nobody writes, and whose
+    behind: list[tuple[Insertion, str]] = field(default_factory=list)  # calls after instructions, and whose
     exits: set[tuple[object, ...]] = field(default_factory=set)
     adapted: Adapted = field(default_factory=dict)
 
@@ -64,6 +68,36 @@ class Recorder:
             self.exits.add(call)
         if turn in _ALWAYS and any(self.chosen.values()) or self.takes(named or at):
             self.insertions.append(Insertion(places, called, checked, results, order, turn, priority))
+            if places[0][1] is Place.AFTER:
+                self.behind.append((self.insertions[-1], caller()))
+
+    def put(self, instr: Instr, inst: Inst | None, into: tuple[object, ...] = ()) -> None:
+        """``inst`` stands for ``instr``, None for nothing, and hooks write ``into``; EditConflict if something does
+        already, or if it may not."""
+        self.check_editable(instr)
+        if instr in self.instead:
+            message = f"{caller()}: something else stands for this instruction already, by {self.instead[instr][2]}"
+            raise EditConflict(message, self.where(instr))
+        function = self.program.function_of(instr)
+        built = [part for builder in function.pc_builders for part in (builder.lo, builder.hi)]
+        why = stays(instr.inst) if inst is None else unlike(instr.inst, inst)
+        why = "makes an address" if instr in built else why
+        if why is not None:
+            raise EditConflict(f"{caller()}: nothing else may stand here: it {why}", self.where(instr))
+        new = standing_for(self.program.isa, instr.inst) if inst is None else inst
+        if self.takes(instr):
+            written = instr.inst.writes - new.writes - RegSet.of(*(to for to in into if isinstance(to, Reg)))
+            self.instead[instr] = Instead(instr, new), written, caller()
+
+    def settled(self) -> tuple[Instead, ...]:
+        """What stands for instructions; EditConflict where a call wants what one of them would have written."""
+        for insertion, place in self.behind:
+            known = self.instead.get(insertion.instr)
+            regs = RegSet.of(*(arg for arg in insertion.args if isinstance(arg, Reg)))
+            if known is not None and known[1].overlaps(regs):
+                message = f"{place}: hook {insertion.hook.name} wants {known[1] & regs} of an instruction"
+                raise EditConflict(f"{message} that {known[2]} takes away", self.where(insertion.instr))
+        return tuple(self.instead[instr][0] for instr in sorted(self.instead, key=lambda instr: instr.pc))
 
     def check_editable(self, instr: Instr) -> None:
         try:

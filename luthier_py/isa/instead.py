@@ -1,0 +1,47 @@
+"""Which instructions others may stand for, and what stands for one that is taken away.
+
+In: instructions. Out: why not, or what stands there; Unsupported where nothing can. Invariant: what is taken away or
+changed leaves control, MODE and the counting of memory operations as they were: a wait for a count behind an operation
+that is gone would else be over too early, so that a wait for all of its kind stands in its place.
+"""
+
+from __future__ import annotations
+
+from luthier_py.errors import Unsupported
+from luthier_py.isa.glue import nothing
+from luthier_py.isa.instruction import Counter, Inst, OpFlag
+from luthier_py.isa.instruction_set import InstructionSet
+from luthier_py.isa.registers import MODE
+
+_STAYS = {
+    OpFlag.TERMINATOR | OpFlag.CALL | OpFlag.INDIRECT | OpFlag.SETS_PC | OpFlag.MAY_STOP | OpFlag.FORKS:
+        "decides where control goes",
+    OpFlag.GETS_PC: "makes an address", OpFlag.WAIT: "waits for what others need",
+    OpFlag.CLAUSE: "binds the instructions behind it together",
+}
+
+
+def stays(inst: Inst) -> str | None:
+    """Why no other instruction may stand for ``inst``, nor ``inst`` for another; None where it may."""
+    if inst.writes.sgpr >> MODE & 1:
+        return "changes the MODE in which others run"
+    return next((why for flags, why in _STAYS.items() if inst.op.flags & flags), None)
+
+
+def unlike(old: Inst, new: Inst) -> str | None:
+    """Why ``new`` may not stand for ``old``; None where it may."""
+    why = stays(old) or stays(new)
+    if why is None and old.op.counters != new.op.counters:
+        why = "is waited for in another way than what stands there"
+    return why
+
+
+def standing_for(isa: InstructionSet, inst: Inst) -> Inst:
+    """What stands where ``inst`` is taken away: nothing, or a wait for all that its kind may have on its way."""
+    counters = [counter for counter in Counter if counter in inst.op.counters & ~Counter.X]  # X says nothing of results
+    if not counters:
+        return nothing(isa)
+    wait, *more = isa.waits(dict.fromkeys(counters, 0))
+    if more:
+        raise Unsupported(f"{inst.op.mnemonic} is counted twice, and {isa.target.name} has no single wait for both")
+    return wait

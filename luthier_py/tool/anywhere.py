@@ -1,0 +1,27 @@
+"""What calls may depend on that may go to any of several places.
+
+In: instructions, arguments and results. Out: HookError where the value of one depends on the place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from luthier_py.errors import HookError
+from luthier_py.ir import Instr
+from luthier_py.isa import EXEC, RegSet, sgpr
+from luthier_py.tool.author import caller
+from luthier_py.tool.computed import of_a_place
+
+
+def while_exec_stays(instrs: Sequence[Instr]) -> Sequence[Instr]:
+    """Instructions before which EXEC is what it is before the first one."""
+    for at, instr in enumerate(instrs):
+        if instr.inst.writes.overlaps(RegSet.of(sgpr(EXEC, 2))):
+            return instrs[: at + 1]
+    return instrs
+
+
+def check_independent(values: tuple[object, ...]) -> None:
+    for reg in of_a_place(values):
+        raise HookError(f"{caller()}: anywhere=True leaves the place open, but the value of {reg} depends on it")

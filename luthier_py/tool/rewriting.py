@@ -1,0 +1,44 @@
+"""One instruction with other operands: what an author wants to stand for it, encoded.
+
+In: an instruction and its new text, or operands by name. Out: an Inst; ValueError texts say what is wrong, the Recorder
+adds the tool's file and line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from luthier_py.errors import LuthierError
+from luthier_py.isa import Inst, InstructionSet, Reg
+from luthier_py.isa.assemble import ENCODING_SUFFIX, Syntax
+
+
+def rewritten(isa: InstructionSet, inst: Inst, text: str | None, operands: Mapping[str, Reg | int | float]) -> Inst:
+    """``operands``: by their names in AMD's manuals (vdst, src0, offset, ...); numbers stand for themselves."""
+    if (text is None) == (not operands):
+        raise ValueError("give the instruction's new text, or the operands that are to be others")
+    try:
+        if text is not None:
+            return isa.parse(text)
+        for name, value in operands.items():
+            inst = _with_operand(isa, inst, name, value)
+    except LuthierError as error:
+        raise ValueError(error.message) from None
+    return inst
+
+
+def _with_operand(isa: InstructionSet, inst: Inst, name: str, value: Reg | int | float) -> Inst:
+    places = [token.removeprefix("$").removesuffix("_modifiers") for token in Syntax.of(inst.op.template).operands]
+    if name not in places:
+        if not isinstance(value, int) or name not in {info.name for info in inst.op.operands}:
+            known = ", ".join(dict.fromkeys([*places, *(info.name for info in inst.op.operands)]))
+            raise ValueError(f"{inst.op.mnemonic} has no operand {name} that could be {value}; it has {known}")
+        return isa.with_field(inst, name, value)
+    mnemonic, _, rest = isa.text(inst).partition(" ")
+    pieces = re.split(r",\s*", rest, maxsplit=len(places) - 1)
+    last = re.fullmatch(r"(\S+)(.*)", pieces[-1])
+    modifiers = last[2] if last is not None else ""
+    pieces[-1] = last[1] if last is not None else pieces[-1]
+    pieces[places.index(name)] = str(value)
+    return isa.parse(f"{ENCODING_SUFFIX.sub('', mnemonic)} {', '.join(pieces)}{modifiers}")

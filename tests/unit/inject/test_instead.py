@@ -1,0 +1,230 @@
+"""Instructions that are removed, changed, or replaced by hooks: run on the emulator, beside NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from emulated import ISA, LANES, Bench, code_object
+from shown_kernels import END, POINTERS, WORDS, S, V, everywhere, instrumented, stores, words
+
+from luthier_py import Lane, Tool, Variable, f32, f64, hook, u32, u64
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.errors import EditConflict, HookError
+from luthier_py.isa import EXEC, VCC
+from luthier_py.loader import load
+from luthier_py.pipeline import instrument
+from luthier_py.samples import sample
+from luthier_py.session.demo import launch_of
+from luthier_py.session.run import run_instrumented
+
+
+@pytest.fixture(scope="module")
+def bench():
+    return Bench(bytes(range(64)), bytes(4 * WORDS * LANES))
+
+
+@hook
+def subtract(a: Lane[f32], b: Lane[f32]) -> Lane[f32]:
+    return a - b
+
+
+@hook
+def twice(x: Lane[u32]) -> Lane[u32]:
+    return x * u32(2)
+
+
+@hook
+def same(x: Lane[u32]) -> Lane[u32]:
+    return x
+
+
+@hook
+def in_double(c: Lane[f32], a: f32, b: Lane[f32]) -> Lane[f32]:
+    return f32(f64(a) * f64(b) + f64(c))
+
+
+@hook
+def plus(a: u32, b: u32) -> u32:
+    return a + b
+
+
+@hook
+def swap(a: u32, b: u32) -> tuple[u32, u32]:
+    return b, a
+
+
+@hook
+def whole(x: u64) -> u64:
+    return x + u64(1)
+
+
+def found(m, base):
+    return [instr for function in m.functions() for instr in function.instrs if instr.inst.op.base == base]
+
+
+def outputs(name, tool):
+    """What a sample leaves under a tool, with its arguments before and its reference."""
+    one = sample(name)
+    launch = launch_of(one)
+    code = one.path.read_bytes()
+    before = [np.copy(argument.data) for argument in launch.arguments]
+    ran = run_instrumented(EmulatorDevice(load(code).target), instrument(code, tool), tool, launch)
+    return before, list(ran.outputs.values()), one
+
+
+class Replacing(Tool):
+    """Each instruction of one operation is replaced by a hook."""
+
+    base, by = "", same
+
+    def instrument(self, m):
+        instrs = found(m, self.base)
+        assert instrs
+        for instr in instrs:
+            m.replace(instr, self.by)
+
+
+def replacing(base, by):
+    return type("Replaces", (Replacing,), {"base": base, "by": by})()
+
+
+def test_an_addition_that_subtracts():
+    before, (got,), _ = outputs("vector_add", replacing("V_ADD_F32", subtract))
+    a, b = before[:2]
+    assert np.array_equal(got, (a - b).astype(np.float32)) and not np.array_equal(got, a + b)
+
+
+def test_an_fma_in_double():
+    """With two roundings; NumPy does the same."""
+    before, (got,), one = outputs("saxpy", replacing("V_FMAC_F32", in_double))
+    n, factor, x, y = before
+    assert np.array_equal(got, (np.float64(factor) * x.astype(np.float64) + y.astype(np.float64)).astype(np.float32))
+
+
+@pytest.mark.parametrize("name", ["reduce", "mandelbrot", "bitonic_sort", "nbody", "device_call"])
+def test_moves_that_a_hook_makes_instead(name):
+    class Moves(Tool):
+        def instrument(self, m):
+            for instr in found(m, "V_MOV_B32"):
+                if instr.inst.find("src0").reg is not None and instr.inst["src0"].reg.file is V(0).file:
+                    m.replace(instr, same)
+                else:
+                    m.change(instr, isa_text(m, instr))
+
+    def isa_text(m, instr):
+        return m.program.isa.text(instr.inst).replace("_e32", "_e64")  # of another size
+
+    before, got, one = outputs(name, Moves())
+    for mine, expected in zip(got, one.reference(before), strict=True):
+        assert one.agrees(mine, expected)
+
+
+def test_a_store_that_is_gone():
+    class NoStore(Tool):
+        def instrument(self, m):
+            for instr in found(m, "GLOBAL_STORE_DWORD"):
+                m.remove(instr)
+
+    before, (got,), _ = outputs("saxpy", NoStore())
+    assert np.array_equal(got, before[3])
+
+
+def test_another_immediate(bench):
+    rows = [*POINTERS, ("v_mov_b32", V(1), 5), ("s_movk_i32", S(9), 7), ("s_add_u32", S(10), S(9), 0x12345),
+            *stores(V(1), S(9), S(10)), END]
+
+    def visit(tool, m):
+        m.change(found(m, "V_MOV_B32")[0], src0=0x54321)   # a literal: it becomes longer
+        m.change(found(m, "S_MOVK_I32")[0], simm16=8)
+        m.change(found(m, "S_ADD_U32")[0], src1=S(9))      # and shorter
+
+    ran = bench.run(instrumented(code_object({"k": rows}), visit)[1].data, "k.luthier")
+    assert [words(ran, n)[0] for n in range(3)] == [0x54321, 8, 16]
+
+
+def test_what_a_removed_instruction_wrote_is_live_before_it(bench):
+    """v0 is not read before it is written again: but that is gone, so that no hook may use it meanwhile."""
+    rows = [*POINTERS, ("v_mov_b32", V(29), V(0)), ("v_mov_b32", V(0), 7), ("s_nop", 1), ("v_mov_b32", V(0), 8),
+            ("v_lshlrev_b32", V(30), 2, V(29)), ISA.make("global_store_dword", V(30), V(0), S(2, 2)).raw, END]
+
+    def visit(tool, m):
+        m.before(found(m, "S_NOP")[0], everywhere, tool.rows)
+        m.remove(found(m, "V_MOV_B32")[2])
+
+    tool, made = instrumented(code_object({"k": rows}), visit, rows=Variable(u64, LANES, name="rows"))
+    ran = bench.run(made.data, "k.luthier")
+    assert ran[tool.rows] == (1,) * LANES and set(words(ran, 0)) == {7}
+
+
+def test_waits_that_count_operations_still_wait():
+    """The second load is gone; `vmcnt(1)` waited for the first because of it."""
+    rows = [*POINTERS, ("v_mov_b32", V(2), 0), ISA.make("global_load_dword", V(3), V(2), S(0, 2)).raw,
+            ISA.make("global_load_dword", V(4), V(2), S(0, 2), offset=4).raw, ("s_waitcnt", 0x0F71),
+            ("v_mov_b32", V(5), V(3)), END]
+
+    def visit(tool, m):
+        m.remove(found(m, "GLOBAL_LOAD_DWORD")[1])
+
+    made = instrumented(code_object({"k": rows}), visit)[1]
+    stand, = made.edits.instead
+    assert ISA.text(stand.inst) == "s_waitcnt vmcnt(0)"
+
+
+def test_calls_around_a_replaced_instruction(bench):
+    """Those before it run first, then the hook in its place, then those behind it."""
+    rows = [*POINTERS, ("s_mov_b32", S(9), 1), ("s_mov_b32", S(10), 2), ("s_add_u32", S(9), S(9), S(10)),
+            *stores(S(9), S(10)), END]
+
+    def visit(tool, m):
+        add, = found(m, "S_ADD_U32")
+        m.after(add, swap, S(9), S(10), into=(S(9), S(10)))
+        m.replace(add, plus, S(9), 40)
+        m.before(add, plus, S(9), S(10), into=S(9), priority=-1)
+        m.before(add, plus, S(9), 100, into=S(9))
+
+    ran = bench.run(instrumented(code_object({"k": rows}), visit)[1].data, "k.luthier")
+    assert [words(ran, n)[0] for n in range(2)] == [2, 1 + 100 + 2 + 40]
+
+
+def test_masks_by_hooks(bench):
+    """VCC that a compare would write."""
+    rows = [*POINTERS, ("v_mov_b32", V(1), 3), ("v_cmp_eq_u32", S(VCC, 2), 3, V(1)), ("v_mov_b32", V(2), 0),
+            ("v_cndmask_b32", V(3), 5, V(2), S(VCC, 2)), *stores(V(3)), END]
+
+    def visit(tool, m):
+        compare, = found(m, "V_CMP_EQ_U32")
+        m.replace(compare, whole, S(EXEC, 2), into=S(VCC, 2))  # -1 + 1: of no lane
+
+    data = code_object({"k": rows})
+    assert set(words(bench.run(data, "k"), 0)) == {0}
+    assert set(words(bench.run(instrumented(data, visit)[1].data, "k.luthier"), 0)) == {5}
+
+
+ROWS = [*POINTERS, ("s_mov_b32", S(9), 1), ("s_add_u32", S(9), S(9), 1), ("s_cbranch_scc1", "end"), ("s_nop", 0),
+        "end:", END]
+CONFLICTS = {
+    "something else stands for this": lambda m: [m.remove(found(m, "S_ADD_U32")[0]), m.change(
+        found(m, "S_ADD_U32")[0], src1=2)],
+    "decides where control goes": lambda m: m.remove(found(m, "S_CBRANCH_SCC1")[0]),
+    "waits for what others need": lambda m: m.remove(found(m, "S_WAITCNT")[0]),
+    "is waited for in another way": lambda m: m.change(found(m, "S_MOV_B32")[0], "s_load_dword s9, s[4:5], 0x0"),
+    "wants s9 of an instruction that": lambda m: [
+        m.after(found(m, "S_ADD_U32")[0], plus, S(9), 1, into=S(10)), m.remove(found(m, "S_ADD_U32")[0])],
+}
+
+
+@pytest.mark.parametrize("why", CONFLICTS)
+def test_edits_that_contradict_each_other(why):
+    """The message has both places."""
+    with pytest.raises(EditConflict, match=why) as caught:
+        instrumented(code_object({"k": ROWS}), lambda tool, m: CONFLICTS[why](m))
+    assert caught.value.message.count("test_instead.py:") == 1 + (" that" in why or "something" in why)
+
+
+@pytest.mark.parametrize(("change", "why"), [
+    ({}, "give the instruction's new text"), ({"src7": 1}, "has no operand src7"),
+    ({"text": "s_nonsense"}, "s_nonsense"), ({"sdst": V(1)}, "v1"),
+])
+def test_changes_that_mean_nothing(change, why):
+    with pytest.raises(HookError, match=why):
+        instrumented(code_object({"k": ROWS}), lambda tool, m: m.change(found(m, "S_ADD_U32")[0], **change))
