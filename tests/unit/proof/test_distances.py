@@ -19,7 +19,7 @@ def code(isa, listing: str) -> Linked:
         pcs.append(sum(inst.size_bytes for inst in insts))
         insts.append(isa.decode(data, pcs[-1]))
     inserted = np.array([not line.endswith("; app") for line in lines])
-    return Linked("f", np.array(pcs), np.arange(len(insts)), insts, inserted, called=True)
+    return Linked("f", np.array(pcs), np.arange(len(insts)), insts, inserted, (), called=True)
 
 
 @pytest.mark.parametrize(("name", "wave_size", "listing", "fault"), [

@@ -1,0 +1,57 @@
+"""Which tests are about which file of the rooms that mutations are of."""
+
+from __future__ import annotations
+
+NEAREST = {
+    "analysis/liveness.py": ("unit/analysis/test_liveness.py", "unit/analysis/test_meetings.py"),
+    "analysis/effects.py": ("unit/analysis/test_liveness.py", "unit/analysis/test_meetings.py"),
+    "analysis/waits.py": ("unit/analysis/test_waits.py", "unit/analysis/test_meetings.py"),
+    "analysis/execution.py": ("unit/analysis/test_execution.py", "unit/analysis/test_meetings.py"),
+    "analysis/lanes.py": ("unit/analysis/test_liveness.py", "unit/analysis/test_meetings.py"),
+    "analysis/cfg.py": ("unit/analysis/test_meetings.py", "unit/analysis/test_execution.py"),
+    "analysis/registers.py": ("unit/analysis/test_execution.py", "unit/analysis/test_meetings.py"),
+    "analysis/float_mode.py": ("unit/analysis/test_execution.py", "unit/inject/test_float_mode.py"),
+    "analysis/regions.py": ("unit/analysis/test_regions.py",),
+    "analysis/facts.py": ("unit/inject/test_edges.py", "unit/proof/test_proof_edges.py", "unit/inject/test_instead.py"),
+    "inject/allocate.py": ("unit/inject/test_allocate.py",),
+    "inject/clauses.py": ("golden/test_golden_passes.py", "unit/inject/test_seams.py"),
+    "inject/relax.py": ("unit/inject/test_relax.py",),
+    "inject/resources.py": ("unit/inject/test_resources.py", "unit/inject/test_inject_edges.py"),
+    "inject/call.py": tuple(
+        f"unit/inject/test_{name}.py" for name in ("call", "float_mode", "scalars_in_lanes", "inject_edges")),
+    "inject/weave.py": ("golden/test_golden_passes.py", "unit/inject/test_edges.py"),
+    "inject/sites.py": ("unit/inject/test_inject_edges.py",),
+    "inject/lookup.py": ("unit/pipeline/test_pipeline.py", "unit/proof/test_proof_refusals.py"),
+    "inject/prologue.py": ("golden/test_golden_passes.py", "unit/inject/test_inject_edges.py"),
+    "inject/birth.py": ("unit/inject/test_birth.py",),
+    "inject/clone.py": ("unit/inject/test_clone.py", "unit/inject/test_instead.py"),
+    "inject/seams.py": ("unit/inject/test_seams.py", "unit/proof/test_proof_instead.py"),
+    "link/fixups.py": ("unit/link/test_bindings.py", "unit/link/test_link.py"),
+    "link/layout.py": ("unit/link/test_loading.py", "unit/link/test_link.py"),
+    "link/tables.py": ("unit/link/test_tables.py",),
+    "link/writer.py": ("unit/link/test_loading.py", "unit/link/test_link.py"),
+    "link/validate.py": ("unit/link/test_link.py",),
+    "link/grow.py": ("unit/link/test_loading.py",),
+    "proof/chained.py": ("unit/proof/test_distances.py",),
+    "proof/dispatch.py": ("unit/proof/test_dispatch.py",),
+    "proof/given.py": ("unit/proof/test_given.py",),
+    "proof/graph.py": ("unit/proof/test_application_whole.py",),
+    "proof/insertions.py": (
+        "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py", "unit/proof/test_proof_refusals.py",
+        "unit/proof/test_proof_edges.py"),
+    "proof/runs.py": (
+        "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py", "unit/proof/test_proof_refusals.py"),
+    "proof/now.py": (
+        "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py", "unit/proof/test_proof_refusals.py"),
+    "proof/birth.py": ("unit/inject/test_birth.py",),
+    "proof/additions.py": ("unit/proof/test_additions.py", "unit/proof/test_objects.py"),
+    "proof/descriptors.py": ("unit/proof/test_additions.py", "unit/proof/test_objects.py"),
+    "proof/objects.py": ("unit/proof/test_objects.py", "unit/proof/test_additions.py"),
+    "proof/instead.py": ("unit/proof/test_proof_instead.py",),
+    "proof/application.py": ("unit/proof/test_application_whole.py", "unit/proof/test_proof_instead.py"),
+    "proof/linked.py": ("unit/proof/test_distances.py", "unit/proof/test_proof_instead.py"),
+    "proof/payloads.py": ("unit/proof/test_payloads.py", "unit/proof/test_hooks_left_out.py"),
+    "proof/pending.py": ("unit/proof/test_runs.py",),
+    "wanted.py": ("unit/wanted/test_wanted.py",),
+}
+"""Files of tests that are about a file, below tests."""
