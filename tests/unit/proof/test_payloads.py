@@ -12,11 +12,11 @@ from luthier_py.proof.payloads import found_at, summary
 TARGETS = (("gfx900", 64), ("gfx90a", 64), ("gfx942", 64), ("gfx1030", 32), ("gfx1100", 32), ("gfx1200", 32),
            ("gfx1250", 32))
 HARMLESS = ("s_nop 0", "s_mov_b32 s4, s5", "v_mov_b32_e32 v4, v5", "v_readfirstlane_b32 s4, v1",
-            "v_add_f32_e32 v4, v5, v6", "v_readlane_b32 s4, v1, 3")
+            "v_add_f32_e32 v4, v5, v6", "v_readlane_b32 s4, v1, 3", "s_sleep 10")
 HARMFUL = {
     "s_trap 2": "stops", "s_sethalt 1": "stops", "s_sendmsg sendmsg(MSG_INTERRUPT)": "effect",
     "s_endpgm": "elsewhere", "s_setpc_b64 s[4:5]": "elsewhere", "s_swappc_b64 s[30:31], s[4:5]": "elsewhere",
-    "s_barrier": "waits", "s_barrier_signal -1": "effect|waits", "s_setprio 3": "effect", "s_sleep 10": "effect",
+    "s_barrier": "waits", "s_barrier_signal -1": "effect|waits", "s_setprio 3": "effect",
     "s_set_gpr_idx_on s4, gpr_idx(SRC0)": "relative", "s_setvskip s4, 1": "relative", "s_icache_inv": "effect",
     "s_branch 20": "leaves", "s_cbranch_scc0 40": "leaves", "s_cbranch_scc0 65535": "for ever",
     "s_branch 65535": "for ever",
