@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from luthier_py.clang.search import HIP_HEADERS, Search
 from luthier_py.errors import LuthierError, Unsupported, one_line
 from luthier_py.isa import targets
 from luthier_py.llvm import Effort, amdgpu_object, host_object
@@ -23,7 +24,6 @@ from luthier_py.runtime.preload import tool_library
 from luthier_py.session.machine import COMPILERS, LIBRARIES, OMPTARGET, THUNK, FoundPart, Machine
 from luthier_py.session.stack import HIP_LIBRARY, HSA_LIBRARY
 from luthier_py.storage import cache_folder, trust
-from luthier_py.worker.clang import HIP_HEADERS, Search
 from luthier_py.worker.compilation import SourceText, compiled
 
 WORKS, MISSING, BROKEN, NOT_YET = "works", "missing", "broken", "not yet"

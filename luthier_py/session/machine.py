@@ -23,8 +23,8 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 
+from luthier_py.clang.search import HIP_HEADERS, Search, header_version
 from luthier_py.session.stack import HIP_LIBRARY, HSA_LIBRARY
-from luthier_py.worker.clang import HIP_HEADERS, Search, header_version
 
 DISTRIBUTION = "luthier-py"
 COMPILERS = "clang++", "ld.lld", "llvm-objdump"

@@ -8,21 +8,17 @@ file in a folder that is searched changes.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-import subprocess
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from luthier_py.clang import Search, Toolchain, inputs_key, run_clang, working_folder
+from luthier_py.clang.library import library_folder
 from luthier_py.errors import Invalid, LuthierError
 from luthier_py.runtime.hiprtc import BUILTIN_HEADER
 from luthier_py.storage import Shelf, cache_key
-from luthier_py.worker.bitcode import library_folder
-from luthier_py.worker.clang import Search, Toolchain
 from luthier_py.worker.lowered import lowered_names, with_names
 from luthier_py.worker.wire import counted, parts_of
 
@@ -71,19 +67,8 @@ def compiled(program: SourceText, search: Search | None = None) -> Compiled:
         raise Invalid(_NO_TARGET)
     toolchain = search.toolchain(target.partition(":")[0])
     key = cache_key(repr(program), repr(options), target, toolchain.identity, os.environ.get(_OVERRIDE, ""))
-    with working_folder() as folder:
+    with working_folder("hiprtc") as folder:
         return _Compilation(program, options, target, toolchain, folder, key).made()
-
-
-@contextmanager
-def working_folder() -> Iterator[Path]:
-    """LuthierError for what the system refuses there: a full disk, a compiler that went, too long arguments."""
-    try:
-        with tempfile.TemporaryDirectory(prefix="luthier-hiprtc-") as name:
-            yield Path(name)
-    except OSError as error:
-        where = f": {error.filename}" if error.filename else ""
-        raise LuthierError(f"hiprtc: {error.strerror or error}{where}") from None
 
 
 def _data(text: str) -> bytes:
@@ -121,26 +106,14 @@ class _Compilation:
     def made(self) -> Compiled:
         source = self._source()
         command = [*self._command(), str(source)]
-        key = self._preprocessed(command)
+        seen = inputs_key(self._run, command, self.folder, self.program.folder)
+        key = seen and cache_key(self.key, seen)
         kept = _kept(key) if key else None
         if kept is None:
             kept = self._compiled(command)
             if key:
                 _keep(key, kept)
         return kept
-
-    def _preprocessed(self, command: list[str]) -> str:
-        """Names what comes of it, by its text, its words and all files that were read: their comments and columns are
-        in logs and line tables. Nothing where it fails, which the compiler says better."""
-        output, reads = self.folder / "preprocessed", self.folder / "reads"
-        tracing = "-dependency-file", str(reads), "-MT", "output", "-sys-header-deps"
-        traced = [word for option in tracing for word in ("-Xclang", option)]
-        try:
-            log = self._run([*command, *traced, "-Wno-unused-command-line-argument", "-E", "-o", str(output)])
-            text = output.read_bytes()
-        except (LuthierError, FileNotFoundError):
-            return ""
-        return cache_key(self.key, log, text.replace(os.fsencode(self.folder), b""), repr(self._reads(reads)))
 
     def _compiled(self, command: list[str]) -> Compiled:
         output = self.folder / "output"
@@ -201,36 +174,7 @@ class _Compilation:
 
     def _run(self, arguments: list[str]) -> str:
         """What the compiler says, with our own folders out of it."""
-        return run_clang(self.toolchain, arguments, self.program.folder, self.folder)
-
-    def _reads(self, file: Path) -> dict[str, str]:
-        """A rule for make: names with spaces have backslashes before them, and lines that go on one at their end."""
-        _, _, rule = file.read_text(errors="surrogateescape").replace("\\\n", " ").partition(":")
-        names = (name.replace("\\ ", " ") for name in re.findall(r"(?:\\ |\S)+", rule))
-        paths = {str(Path(self.program.folder, name)) for name in names}
-        return {path: _digest(path) for path in sorted(paths) if not Path(path).is_relative_to(self.folder)}
-
-
-def run_clang(toolchain: Toolchain, arguments: Sequence[str], working: str, folder: Path) -> str:
-    """Its words; LuthierError has them where it fails. Temporary files go to ``folder``."""
-    environment = {**os.environ, "TMPDIR": str(folder), "LC_ALL": "C"}
-    done = subprocess.run(
-        [str(toolchain.compiler), *arguments], cwd=working if Path(working).is_dir() else folder, env=environment,
-        stdin=subprocess.DEVNULL, capture_output=True,
-    )  # fmt: skip
-    log = (done.stdout + done.stderr).decode(errors="replace")
-    for own in ("source", "headers", ""):
-        log = log.replace(f"{folder / own}/", "")
-    if done.returncode:
-        raise LuthierError(log.rstrip("\n") or f"{toolchain.compiler} ended with {done.returncode} and said nothing")
-    return log
-
-
-def _digest(path: str) -> str:
-    try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-    except OSError:
-        return ""
+        return run_clang(self.toolchain.compiler, arguments, self.program.folder, self.folder)
 
 
 def _kept(key: str) -> Compiled | None:

@@ -10,13 +10,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from luthier_py.clang import Search, run_clang, working_folder
+from luthier_py.clang.library import library_folder, version_module
 from luthier_py.errors import Invalid, LuthierError
 from luthier_py.isa import Target, parse_target_id
 from luthier_py.loader import Broken, choose, members
 from luthier_py.runtime.hiprtc.protocol import Input
-from luthier_py.worker.bitcode import library_folder, version_module
-from luthier_py.worker.clang import Search
-from luthier_py.worker.compilation import Compiled, run_clang, working_folder
+from luthier_py.worker.compilation import Compiled
 
 MORE_OPTIONS = "HIPRTC_LINK_OPTIONS_APPEND"
 """ROCm's variable for more of them, with spaces between."""
@@ -35,14 +35,14 @@ def linked(
         raise Invalid("hiprtc: nothing to link")
     processor = target.partition(":")[0]
     toolchain = search.toolchain(processor)
-    with working_folder() as folder:
+    with working_folder("hiprtc") as folder:
         library = library_folder(toolchain, processor, folder / "bitcode")
         modules = [folder / f"input-{number}.o" for number in range(len(inputs))]  # a file for the linker, by its name
         for path, (kind, data) in zip(modules, inputs, strict=True):
             path.write_bytes(data if kind is Input.BITCODE else _of_bundle(data, target))
         output = folder / "output"
         more = search.environment.get(MORE_OPTIONS, "").split()
-        log = run_clang(toolchain, [
+        log = run_clang(toolchain.compiler, [
             "--target=amdgcn-amd-amdhsa", f"-mcpu={target}", "-flto", *_for_linker([*options, *more]),
             *map(str, modules), *device_library(library, parse_target_id(target).target),
             "-Wl,-plugin-opt=-amdgpu-internalize-symbols", "-o", str(output),

@@ -84,7 +84,7 @@ def test_debian_s_rocm(
 ) -> None:
     """ROCm 5.2: the thunk is a library of its own. There is no GPU."""
     require_tool("cc")
-    monkeypatch.setattr("luthier_py.worker.clang._of_triton", lambda below: [])
+    monkeypatch.setattr("luthier_py.clang.search._of_triton", lambda below: [])
     names = ("libamdhip64.so.5.2.21153", "libhsa-runtime64.so.1.5.0", "libhsakmt.so.1.0.6", "amdgcn/bitcode/ocml.bc")
     files = {f"{VERSIONED}/{name}": "" for name in names}
     headers = {

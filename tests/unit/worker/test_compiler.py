@@ -17,11 +17,11 @@ from elftools.elf.elffile import ELFFile
 from executables import executable
 from rocm_stack import find_stack, lacking
 
+from luthier_py.clang.search import CLANG, HEADERS, NO_COMPILER, Search
 from luthier_py.errors import LuthierError, Unsupported
 from luthier_py.loader import load
 from luthier_py.runtime import hiprtc
 from luthier_py.runtime.hip import runtime_folder
-from luthier_py.worker.clang import CLANG, HEADERS, NO_COMPILER, Search
 from luthier_py.worker.compilation import MORE_OPTIONS, Compiled, SourceText, compiled
 from luthier_py.worker.properties import LAYOUT_R0000, LAYOUT_R0600, offset
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from executables import executable
 
+from luthier_py.clang import search as clang_search
+from luthier_py.clang.library import constants
+from luthier_py.clang.search import CLANG, HEADERS, NO_COMPILER, NO_HEADERS, NO_LIBRARY, NO_LINKER, Search, processors
 from luthier_py.errors import Unsupported
 from luthier_py.isa import target
-from luthier_py.worker import clang
-from luthier_py.worker.bitcode import constants
-from luthier_py.worker.clang import CLANG, HEADERS, NO_COMPILER, NO_HEADERS, NO_LIBRARY, NO_LINKER, Search, processors
 from luthier_py.worker.linking import device_library
 
 ABLE = "#!/bin/sh\necho 'Available CPUs for this target:' >&2\nfor name in {}; do echo \"    $name\" >&2; done\n"
@@ -40,7 +40,7 @@ def test_compilers_in_their_order(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clang, "_of_triton", lambda below: [])
+    monkeypatch.setattr(clang_search, "_of_triton", lambda below: [])
     folder = tmp_path / "bin"
 
     def words(**environment: str) -> str:
@@ -66,7 +66,7 @@ def test_what_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_headers_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own, system = headers_of(tmp_path / "triton", 7), headers_of(tmp_path / "usr" / "include", 6)
-    monkeypatch.setattr(clang, "_of_triton", lambda below: [own])
+    monkeypatch.setattr(clang_search, "_of_triton", lambda below: [own])
     assert Search(tmp_path, {}).headers() == own
     assert Search(tmp_path, {HEADERS: str(system)}).headers() == system
     rocm = headers_of(tmp_path / "opt" / "rocm" / "include", 5)

@@ -11,11 +11,10 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from luthier_py.clang.search import Toolchain
 from luthier_py.errors import LuthierError
 from luthier_py.isa import targets
 from luthier_py.storage import Shelf, cache_key
-from luthier_py.worker.clang import Toolchain
-from luthier_py.worker.wire import counted, parts_of
 
 SHELF = Shelf("bitcode", 16 << 20)
 _TRIPLE = 'target triple = "amdgcn-amd-amdhsa"\n'
@@ -33,15 +32,15 @@ def library_folder(toolchain: Toolchain, processor: str, folder: Path) -> Path:
     for path in toolchain.library.glob("*.bc"):
         (folder / path.name).symlink_to(path)
     lacking = {name: text for name, text in constants(processor).items() if not (folder / f"{name}.bc").exists()}
-    if lacking:
-        key = cache_key(toolchain.identity, repr(sorted(lacking.items())))
-        kept = SHELF.read(key)
-        if kept is None:
-            _assemble(toolchain.compiler, lacking, folder)
-            kept = b"".join(counted((folder / f"{name}.bc").read_bytes()) for name in sorted(lacking))
-            SHELF.write(key, kept)
-        for name, module in zip(sorted(lacking), parts_of(kept), strict=True):
-            (folder / f"{name}.bc").write_bytes(module)
+    keys = {name: cache_key(toolchain.identity, name, text) for name, text in lacking.items()}
+    kept = {name: SHELF.read(key) for name, key in keys.items()}
+    if None in kept.values():
+        _assemble(toolchain.compiler, lacking, folder)
+        kept = {name: (folder / f"{name}.bc").read_bytes() for name in lacking}
+        for name, key in keys.items():
+            SHELF.write(key, kept[name] or b"")
+    for name, module in kept.items():
+        (folder / f"{name}.bc").write_bytes(module or b"")
     return folder
 
 

@@ -1,4 +1,5 @@
-"""The compiler for programs that come as text, and what it needs: HIP's headers, AMD's device library, a linker.
+"""The compiler for programs and hooks that come as text, and what it needs: HIP's headers, AMD's device library, a
+linker.
 
 In: an environment, a root folder, a processor. Out: a Toolchain. Invariant: what is missing is Unsupported, with what
 to install; of what is there, the first that knows the processor is taken: LUTHIER_CLANG, ROCm's, the search path's.
