@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         EXCLUDE_PRED_OFF,
         Channel,
         Entry,
+        Hooks,
         Lane,
         LaunchResult,
         Mutator,
@@ -43,10 +44,10 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "EXEC", "M0", "SCC", "VCC", "Attached", "Channel", "Entry", "Instrumented",
-    "Lane", "LaunchResult", "LuthierError", "Mutator", "OpFlag", "Option", "Reg", "RegFile", "RegSet", "Tool",
-    "Variable", "WaveVariable", "attach", "bool_", "channel", "computed", "device", "f32", "f64", "hook", "i32", "i64",
-    "instrument", "load", "ptr", "sgpr", "u32", "u64", "vgpr",
+    "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "EXEC", "M0", "SCC", "VCC", "Attached", "Channel", "Entry", "Hooks",
+    "Instrumented", "Lane", "LaunchResult", "LuthierError", "Mutator", "OpFlag", "Option", "Reg", "RegFile", "RegSet",
+    "Tool", "Variable", "WaveVariable", "attach", "bool_", "channel", "computed", "device", "f32", "f64", "hook", "i32",
+    "i64", "instrument", "load", "ptr", "sgpr", "u32", "u64", "vgpr",
 ]
 _ROOMS = {
     "errors": {"LuthierError"},

@@ -22,6 +22,7 @@ LOCK = threading.RLock()
 OPTIONS = ("--amdgpu-atomic-optimizer-strategy=None", "--amdgpu-enable-vopd=false")
 
 _AMDGPU_TRIPLE = "amdgcn-amd-amdpal"  # its amdgpu_cs functions are shader parts: they end by falling off their end
+_HEADER_LINES = "; ModuleID", "source_filename", "target "
 
 
 @cache
@@ -45,8 +46,7 @@ def amdgpu_object(ir: str, cpu: str, wave_size: int) -> bytes:
     with LOCK:
         llvm = binding()
         machine = _amdgpu_machine(cpu, wave_size)
-        header = f'target triple = "{_AMDGPU_TRIPLE}"\ntarget datalayout = "{machine.target_data}"\n'
-        module = parse(header + ir)
+        module = parse(_amdgpu_header(machine) + ir)
         tuning = llvm.create_pipeline_tuning_options(speed_level=2)
         tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_interleaving = False
         passes = llvm.create_pass_builder(machine, tuning)
@@ -64,6 +64,37 @@ def parse(ir: str) -> Any:
     except RuntimeError as error:
         raise Invalid("LLVM refuses a generated module: " + " ".join(str(error).split())) from error
     return module
+
+
+def version() -> int:
+    """LLVM's major version: it reads bitcode of this one and of older ones."""
+    return int(binding().llvm_version_info[0])
+
+
+def bitcode_text(data: bytes) -> str:
+    """A module as text; Invalid says what LLVM does not like."""
+    with LOCK:
+        try:
+            return str(binding().parse_bitcode(data))
+        except RuntimeError as error:
+            raise Invalid("LLVM cannot read this bitcode: " + " ".join(str(error).split())) from error
+
+
+def amdgpu_inlined(ir: str, cpu: str, wave_size: int) -> str:
+    """A module of ``amdgpu_cs`` functions with all ``alwaysinline`` functions in them, and without what is not used."""
+    with LOCK:
+        llvm = binding()
+        machine = _amdgpu_machine(cpu, wave_size)
+        module = parse(_amdgpu_header(machine) + ir)
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
+        passes.add_global_dead_code_eliminate_pass()
+        passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
+        return "".join(line for line in str(module).splitlines(keepends=True) if not line.startswith(_HEADER_LINES))
+
+
+def _amdgpu_header(machine: Any) -> str:
+    return f'target triple = "{_AMDGPU_TRIPLE}"\ntarget datalayout = "{machine.target_data}"\n'
 
 
 @cache

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from importlib.metadata import version
@@ -35,18 +36,29 @@ def sources(folder: Path, patterns: list[str]) -> Iterator[Path]:
             yield path
 
 
-@pytest.fixture(scope="module")
-def distribution(tmp_path_factory: pytest.TempPathFactory) -> tarfile.TarFile:
-    """Built from a copy, since that writes beside the sources."""
+def built(tmp_path_factory: pytest.TempPathFactory, kind: str) -> Path:
+    """From a copy, since that writes beside the sources."""
     copy, out = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("out")
     for path in sources(ROOT, ignored()):
         place = copy / path.relative_to(ROOT)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, place)
-    build = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
+    build = "import sys; from setuptools import build_meta; build_meta.build_" + kind + "(sys.argv[1])"
     subprocess.run([sys.executable, "-c", build, str(out)], cwd=copy, check=True, capture_output=True)
     (file,) = out.iterdir()
-    return tarfile.open(file)
+    return file
+
+
+@pytest.fixture(scope="module")
+def distribution(tmp_path_factory: pytest.TempPathFactory) -> tarfile.TarFile:
+    return tarfile.open(built(tmp_path_factory, "sdist"))
+
+
+def test_a_wheel_has_the_files_that_are_no_modules(tmp_path_factory: pytest.TempPathFactory) -> None:
+    names = set(zipfile.ZipFile(built(tmp_path_factory, "wheel")).namelist())
+    wanted = {path.relative_to(ROOT).as_posix() for path in sources(ROOT / "luthier_py", ignored())
+              if path.suffix in (".h", ".c") and path.relative_to(ROOT).parts[1] in ("tool", "runtime")}
+    assert "luthier_py/tool/include/luthier/hooks.h" in wanted and wanted <= names
 
 
 def test_the_source_distribution_is_the_repository(distribution: tarfile.TarFile) -> None:

@@ -69,8 +69,9 @@ class Search:
         headers = self.headers()
         return Toolchain(compiler, headers, self.library(compiler, headers), header_version(headers))
 
-    def compiler(self, processor: str) -> Path:
-        """The first that knows the processor; of those that do not, the first, which then says so itself."""
+    def compiler(self, processor: str, newest: int | None = None) -> Path:
+        """The first that knows the processor; of those that do not, the first, which then says so itself. ``newest``:
+        the last major version that will do."""
         chosen = self.environment.get(CLANG, "")
         if chosen:
             found = shutil.which(chosen, path=self.environment.get("PATH"))
@@ -80,6 +81,11 @@ class Search:
         able = [path for path in self._compilers() if processors(str(path))]
         if not able:
             raise Unsupported(NO_COMPILER)
+        fit = [path for path in able if newest is None or compiler_version(str(path)) <= newest]
+        if not fit:
+            raise Unsupported(f"no clang++ of version {newest} or older with a target amdgcn, whose bitcode can be "
+                              f"read: install one (Debian and Ubuntu: apt install clang-{newest}), or set {CLANG}")
+        able = fit
         return next((path for path in able if processor in processors(str(path))), able[0])
 
     def linker(self, compiler: Path) -> Path | None:
@@ -144,6 +150,12 @@ def processors(compiler: str) -> frozenset[str]:
     """Those for which it compiles; none if it has no such target, or is no compiler."""
     said = _said(compiler, "--target=amdgcn-amd-amdhsa", "-print-supported-cpus")
     return frozenset(word for word in re.findall(r"^\s+(\S+)$", said, re.M) if word.startswith("gfx"))
+
+
+def compiler_version(compiler: str) -> int:
+    """Clang's major version; 0 where it does not say."""
+    found = re.search(r"clang version (\d+)", _said(compiler, "--version"))
+    return int(found[1]) if found is not None else 0
 
 
 @cache

@@ -10,6 +10,7 @@ import struct
 from dataclasses import dataclass, field
 
 from luthier_py.tool.intrinsic import Value
+from luthier_py.tool.native import Native
 from luthier_py.tool.types import Kind, Pointer, Scalar, Type
 
 PRIVATE = "addrspace(5)"  # where AMDGPU's allocas live
@@ -32,6 +33,7 @@ class Builder:
         self.allocas: list[str] = []
         self.blocks: list[IrBlock] = []
         self.declarations: set[str] = set()
+        self.natives: set[Native] = set()
         self.loads = False
         self._count = 0
         self.block = self.start(self.new_block("start"))
@@ -74,8 +76,12 @@ class Builder:
 
     def alloca(self, type: Type) -> str:
         """A local variable's address."""
+        return self.raw_alloca(llvm(type))
+
+    def raw_alloca(self, type: str) -> str:
+        """The address of memory for one of LLVM's types."""
         self._count += 1
-        self.allocas.append(f"%v{self._count} = alloca {llvm(type)}, {PRIVATE}")
+        self.allocas.append(f"%v{self._count} = alloca {type}, {PRIVATE}")
         return f"%v{self._count}"
 
     def get(self, slot: str, type: Type, lane: bool) -> Value:

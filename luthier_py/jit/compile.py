@@ -14,6 +14,7 @@ from luthier_py import llvm
 from luthier_py.isa import InstructionSet
 from luthier_py.jit import cache, fragment
 from luthier_py.jit.frontend import HookIr, hook_ir, module
+from luthier_py.jit.native_link import with_natives
 from luthier_py.jit.object import Code, functions
 from luthier_py.jit.payload import Payload, PayloadKey, payload_key
 from luthier_py.tool import Edits
@@ -33,7 +34,7 @@ def compile_keys(
     keys: dict[PayloadKey, None], isa: InstructionSet, compiled: set[str] | None = None
 ) -> dict[PayloadKey, Payload]:
     """Payloads of the given hooks and constants, in one LLVM module."""
-    irs = {key: _ir(key, isa.wave_size) for key in keys}
+    irs = {key: _ir(key, isa) for key in keys}
     codes = _compiled({_name(ir, isa): ir for ir in irs.values()}, isa, compiled if compiled is not None else set())
     return {
         key: fragment.payload(key.hook, codes[_name(ir, isa)], ir.params, ir.results, isa) for key, ir in irs.items()
@@ -48,10 +49,11 @@ def _compiled(wanted: dict[str, HookIr], isa: InstructionSet, compiled: set[str]
             _codes[name] = Code.unpacked(kept)
     missing = [name for name in wanted if name not in _codes]
     compiled.update(missing)
-    if missing:
-        text = module([wanted[name] for name in missing])
+    together = [name for name in missing if not wanted[name].alone]
+    for names in ([together] if together else []) + [[name] for name in missing if wanted[name].alone]:
+        text = module([wanted[name] for name in names])
         made = functions(llvm.amdgpu_object(text, isa.target.name, isa.wave_size))
-        for i, name in enumerate(missing):
+        for i, name in enumerate(names):
             _codes[name] = made[f"h{i}"]
             cache.write(name, _codes[name].packed())
     return {name: _codes[name] for name in wanted}
@@ -59,12 +61,13 @@ def _compiled(wanted: dict[str, HookIr], isa: InstructionSet, compiled: set[str]
 
 def payload_name(key: PayloadKey, isa: InstructionSet) -> str:
     """The cache key of its code: equal for equal code; raises HookError."""
-    return _name(_ir(key, isa.wave_size), isa)
+    return _name(_ir(key, isa), isa)
 
 
 @lru_cache(maxsize=1 << 12)
-def _ir(key: PayloadKey, wave_size: int) -> HookIr:
-    return hook_ir(key.hook, key.constants, wave_size)
+def _ir(key: PayloadKey, isa: InstructionSet) -> HookIr:
+    ir = hook_ir(key.hook, key.constants, isa.wave_size)
+    return with_natives(key.hook, ir, isa) if ir.natives else ir
 
 
 def _name(ir: HookIr, isa: InstructionSet) -> str:

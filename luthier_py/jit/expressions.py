@@ -17,7 +17,7 @@ from luthier_py.jit.builder import Builder, IrBlock, llvm, mangled
 from luthier_py.jit.scope import Differs, Scope
 from luthier_py.jit.source import MISSING
 from luthier_py.jit.suggestions import callable_names, meant_call, meant_value
-from luthier_py.tool.hook import Device, Hook, Parameter, namespace
+from luthier_py.tool.hook import Device, Hook, Parameter
 from luthier_py.tool.intrinsic import Intrinsic, Operand, Result, Value
 from luthier_py.tool.types import BOOL, LaneType, Pointer, Scalar, Type
 
@@ -92,7 +92,7 @@ class Expressions:
             return bool(found) if isinstance(found, bool) else float(found) if isinstance(found, float) else int(found)
         if found is MISSING:
             source = self.scope.source
-            around = namespace(source.function)
+            around = source.around()
             meant = meant_value(node.id, around, source.local_names) if isinstance(node, ast.Name) else ""
             self.refuse(node, f"{_brief(node)} is unknown here; device code sees its parameters, its locals and "
                               f"constants of the module{meant}")
@@ -235,7 +235,7 @@ class Expressions:
         name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
         if callee is not MISSING or not name or name in source.local_names:
             return ""
-        return f", it is unknown here{meant_call(name, namespace(source.function))}"
+        return f", it is unknown here{meant_call(name, source.around())}"
 
     def one_argument(self, node: ast.Call, callee: object) -> Operand:
         if len(node.args) != 1:

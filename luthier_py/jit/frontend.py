@@ -17,6 +17,7 @@ from luthier_py.jit.source import source_of
 from luthier_py.jit.statements import Statements, context
 from luthier_py.tool.edits import Constant, Field
 from luthier_py.tool.hook import Hook, Lanes, Signature
+from luthier_py.tool.native import Native
 from luthier_py.tool.types import BOOL
 
 # Code goes inline at every place of a hook: small goes before unrolled.
@@ -34,6 +35,8 @@ class HookIr:
     declarations: frozenset[str]
     params: tuple[Seat, ...]   # of runtime arguments, in the hook's order
     results: tuple[Seat, ...]  # in the hook's order
+    natives: tuple[Native, ...] = ()  # that it calls
+    alone: bool = False        # ``function`` is a module, with nothing else in it
 
 
 def hook_ir(hook: Hook, constants: tuple[Constant | Field | None, ...], wave_size: int) -> HookIr:
@@ -46,13 +49,17 @@ def hook_ir(hook: Hook, constants: tuple[Constant | Field | None, ...], wave_siz
     differs = Differs()
     while True:
         differs.grew = False
-        text, declarations = _function(hook, constants, wave_size, params, results, differs)
+        text, ir = _function(hook, constants, wave_size, params, results, differs)
         if not differs.grew:
-            return HookIr(text, declarations, _in_order(params), _in_order(results))
+            natives = tuple(sorted(ir.natives, key=lambda native: native.symbol))
+            return HookIr(text, frozenset(ir.declarations), _in_order(params), _in_order(results), natives)
 
 
 def module(hooks: list[HookIr]) -> str:
-    """One LLVM module; the functions are called h0, h1, ..."""
+    """One LLVM module; the functions are called h0, h1, ... A hook that is a module has it for itself."""
+    if hooks[0].alone:
+        (hook,) = hooks
+        return hook.function.replace("@hook(", "@h0(", 1)
     declarations = sorted(frozenset().union(*(hook.declarations for hook in hooks)))
     functions = [hook.function.replace("@hook(", f"@h{i}(", 1) for i, hook in enumerate(hooks)]
     return "\n".join([*declarations, *functions, *TAIL, ""])
@@ -61,7 +68,7 @@ def module(hooks: list[HookIr]) -> str:
 def _function(
     hook: Hook, constants: tuple[Constant | Field | None, ...], wave_size: int, params: list[Seat], results: list[Seat],
     differs: Differs,
-) -> tuple[str, frozenset[str]]:
+) -> tuple[str, Builder]:
     ir, signature = Builder(), hook.signature
     single = hook.lanes is Lanes.ONE
     shared = context(ir, differs, wave_size, single)
@@ -81,7 +88,7 @@ def _function(
     returned = [ir.get(slots[seat.position], seat.type, signature.results[seat.position].lane) for seat in results]
     convention.send(ir, results, returned)
     header = f"define amdgpu_cs {convention.return_type(results)} @hook({convention.declare_parameters(params)}) #0"
-    return f"{header} {{\n{ir.body()}\n}}", frozenset(ir.declarations)
+    return f"{header} {{\n{ir.body()}\n}}", ir
 
 
 def _check_seats(hook: Hook, seats: list[Seat]) -> None:

@@ -14,9 +14,12 @@ from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
 from luthier_py.errors import HookError
-from luthier_py.tool.hook import namespace
+from luthier_py.tool.hip import Hooks
+from luthier_py.tool.hook import name_of, namespace
+from luthier_py.tool.native import Native
 
 MISSING = object()
+_NOTHING = ast.parse("def nothing(): pass").body[0]
 BUILTINS = {"abs": abs, "min": min, "max": max, "range": range}
 
 
@@ -24,7 +27,7 @@ BUILTINS = {"abs": abs, "min": min, "max": max, "range": range}
 class Source:
     """One function. Line numbers of ``tree`` count from ``first_line``."""
 
-    function: FunctionType
+    function: FunctionType | Native
     file: str
     first_line: int
     tree: ast.FunctionDef
@@ -32,7 +35,11 @@ class Source:
 
     @property
     def name(self) -> str:
-        return self.function.__name__
+        return name_of(self.function)
+
+    def around(self) -> dict[str, Any]:
+        """Names that the function sees around it."""
+        return namespace(self.function) if isinstance(self.function, FunctionType) else {}
 
     def refuse(self, node: ast.AST, message: str) -> NoReturn:
         line = self.first_line + getattr(node, "lineno", 1) - 1
@@ -41,17 +48,25 @@ class Source:
     def constant(self, node: ast.expr) -> Any:
         """What a name or attribute chain outside of the function stands for now, or MISSING."""
         if isinstance(node, ast.Name) and node.id not in self.local_names:
-            return {**BUILTINS, **namespace(self.function)}.get(node.id, MISSING)
+            return {**BUILTINS, **self.around()}.get(node.id, MISSING)
         if isinstance(node, ast.Attribute):
             owner = self.constant(node.value)
-            if isinstance(owner, (ModuleType, type)):
+            if isinstance(owner, (ModuleType, type, Hooks)):
                 return getattr(owner, node.attr, MISSING)
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            owner, name = self.constant(node.value), node.slice.value
+            if isinstance(owner, Hooks) and isinstance(name, str):
+                return owner[name]
         return MISSING
 
 
 @cache
-def source_of(function: FunctionType) -> Source:
-    """The parsed source of a function; HookError when there is none."""
+def source_of(function: FunctionType | Native) -> Source:
+    """The parsed source of a function; HookError when there is none. Nothing of one that is bitcode."""
+    if isinstance(function, Native):
+        place, _, number = function.place.rpartition(":")
+        assert isinstance(_NOTHING, ast.FunctionDef)
+        return Source(function, place, int(number), _NOTHING, frozenset())
     file, line = function.__code__.co_filename, function.__code__.co_firstlineno
     try:
         lines, first = inspect.getsourcelines(function)

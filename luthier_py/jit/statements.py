@@ -16,10 +16,12 @@ from typing import Any
 from luthier_py.jit import arithmetic
 from luthier_py.jit.builder import Builder, constant, llvm
 from luthier_py.jit.expressions import Expressions
+from luthier_py.jit.native_calls import native_call
 from luthier_py.jit.scope import Differs, Local, OpenLoop, Scope
 from luthier_py.jit.source import source_of
-from luthier_py.tool.hook import Device, Recipe
+from luthier_py.tool.hook import Device, Recipe, Signature
 from luthier_py.tool.intrinsic import Operand, Value
+from luthier_py.tool.native import Native
 from luthier_py.tool.types import LaneType, Pointer, Type
 
 ALLOWED = "allowed are assignments, if, while, for ... in range(...), break, continue, return, pass and calls"
@@ -51,6 +53,9 @@ class Statements(Expressions):
     def run(self, values: Sequence[Value]) -> None:
         """The whole function; ``values`` are its arguments."""
         scope, tree = self.scope, self.scope.source.tree
+        if isinstance(scope.source.function, Native):
+            self.run_native(scope.source.function, values)
+            return
         for parameter, value in zip(scope.signature.parameters, values, strict=True):
             declared = LaneType(parameter.type) if parameter.lane else parameter.type
             self.set_local(tree, parameter.name, value, declared)
@@ -59,6 +64,14 @@ class Statements(Expressions):
             if scope.results:
                 self.refuse(tree, "it may end without returning a value; end every path with return")
             self.ir.jump(scope.done)
+
+    def run_native(self, native: Native, values: Sequence[Value]) -> None:
+        """Where the function is bitcode: it finds the variables that it names, the last parameters, by itself."""
+        own, results = len(native.takes), self.scope.signature.results
+        found = self.native(native, Signature(self.scope.signature.parameters[:own], results), values[:own])
+        for slot, value in zip(self.scope.results, found, strict=True):
+            self.ir.put(slot, value)
+        self.ir.jump(self.scope.done)
 
     def made(self, how: Recipe | int, given: Sequence[Value]) -> Value:
         """A value that is computed of those that a call gives; literals take the types of parameters."""
@@ -82,6 +95,8 @@ class Statements(Expressions):
     def inlined(self, function: Device, values: Sequence[Value]) -> tuple[Value, ...]:
         """The results of a function whose parameters have ``values``."""
         results = function.signature.results
+        if isinstance(function.function, Native):
+            return self.native(function.function, function.signature, values)
         done, number = self.ir.new_block("returned"), next(self.shared.numbers)
         slots = tuple(self.ir.alloca(result.type) for result in results)
         scope = Scope(source_of(function.function), function.signature, number, self.scope.region, done, slots)
@@ -91,6 +106,14 @@ class Statements(Expressions):
             self.ir.get(slot, result.type, scope.result_key(i) in self.differs.keys)
             for i, (slot, result) in enumerate(zip(slots, results, strict=True))
         )
+
+    def native(self, native: Native, signature: Signature, values: Sequence[Value]) -> tuple[Value, ...]:
+        """A call of a function that is bitcode."""
+        if native.captures and native is not self.scope.source.function:
+            what = "names variables of its own source, which is for hooks of that source"
+            self.refuse(self.scope.source.tree, f"{native.name} {what}; give it their addresses as arguments")
+        found = native_call(self.ir, native, signature, values)
+        return tuple(replace(value, lane=self.lane(value.lane)) for value in found)
 
     # -- locals ------------------------------------------------------------------------------------
 

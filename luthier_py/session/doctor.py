@@ -16,7 +16,7 @@ from typing import Any
 from luthier_py.clang.search import HIP_HEADERS, Search
 from luthier_py.errors import LuthierError, Unsupported, one_line
 from luthier_py.isa import targets
-from luthier_py.llvm import Effort, amdgpu_object, host_object
+from luthier_py.llvm import Effort, amdgpu_object, host_object, version
 from luthier_py.runtime.hip import runtime_folder
 from luthier_py.runtime.hsa import hsa_tool_library
 from luthier_py.runtime.kfd import device_library
@@ -24,9 +24,10 @@ from luthier_py.runtime.preload import tool_library
 from luthier_py.session.machine import COMPILERS, LIBRARIES, OMPTARGET, THUNK, FoundPart, Machine
 from luthier_py.session.stack import HIP_LIBRARY, HSA_LIBRARY
 from luthier_py.storage import cache_folder, trust
+from luthier_py.tool.hip import HipSource
 from luthier_py.worker.compilation import SourceText, compiled
 
-WORKS, MISSING, BROKEN, NOT_YET = "works", "missing", "broken", "not yet"
+WORKS, MISSING, BROKEN = "works", "missing", "broken"
 HSA_NAME = "libhsa-runtime64.so by this name"
 INSTALL = {
     "cc": "apt install gcc libc6-dev",
@@ -43,6 +44,7 @@ INSTALL = {
     "GPU": "needs an AMD GPU with the driver amdgpu",
     "permission": "add yourself to the groups render and video: usermod -aG render,video NAME",
 }
+_EMPTY_HOOK = "#include <luthier/hooks.h>\nLUTHIER_HOOK() void nothing() {}\n"
 _EMPTY = "void @f() { ret void }"
 
 
@@ -110,7 +112,7 @@ def _checks(machine: Machine) -> Iterator[Check]:
     if machine.program("rocminfo"):
         yield _needs("rocminfo", {"lsmod": machine.program("lsmod")})
     yield _cache()
-    yield Check("hooks from clang bitcode", NOT_YET, "hooks are written in Python: docs/device-python.md")
+    yield _hip_hooks(machine, gpu.name)
 
 
 def _tried(what: str, lacking: str, attempt: Callable[[], object]) -> Check:
@@ -135,6 +137,18 @@ def _runtime_compilation(machine: Machine, processor: str) -> Check:
         return Check(what, BROKEN, one_line(error))
     found = search.toolchain(processor)
     return Check(what, WORKS, f"{found.compiler}, headers of HIP {'.'.join(map(str, found.version))}")
+
+
+def _hip_hooks(machine: Machine, processor: str) -> Check:
+    """A hook with nothing in it, through everything that hooks in C++ need."""
+    what, search = "hooks in HIP C++", Search(machine.root, machine.environment)
+    try:
+        HipSource("doctor", _EMPTY_HOOK, search=search).bitcode(processor, 64)
+        return Check(what, WORKS, str(search.compiler(processor, version())))
+    except Unsupported as error:
+        return Check(what, MISSING, one_line(error))
+    except LuthierError as error:
+        return Check(what, BROKEN, one_line(error))
 
 
 def _needs(what: str, *parts: dict[str, Any]) -> Check:

@@ -8,6 +8,7 @@ from luthier_py.tool.data import as_data, encoded, json_text
 from luthier_py.tool.discover import load_tool, made_tool, tools
 from luthier_py.tool.edits import Arg, Constant, Destination, Edits, Field, Insertion, Place, Refusal, RuntimeArg, Turn
 from luthier_py.tool.entry import Entry
+from luthier_py.tool.hip import Hooks
 from luthier_py.tool.hook import Device, Hook, Lanes, Parameter, Signature, device, hook
 from luthier_py.tool.intrinsic import Effects, Intrinsic, Ir, Operand, Result, Value, intrinsic, intrinsics
 from luthier_py.tool.mutator import Mutator
@@ -41,8 +42,8 @@ from luthier_py.tool.variables import Element, Variable, WaveVariable
 __all__ = [
     "BOOL", "COUNT_WARP_LEVEL", "EVERY_TOOL", "EXCLUDE_PRED_OFF", "F32", "F64", "I32", "I64", "LAUNCHES", "OUTPUT",
     "U32", "U64", "Arg", "Channel", "ChannelType", "Computed", "Constant", "Counted", "Counting", "Destination",
-    "Device", "Edits", "Effects", "Element", "Entry", "Field", "Following", "Hook", "Insertion", "Intrinsic", "Ir",
-    "Kind", "Lane", "LaneType", "Lanes", "LaunchResult", "Mutator", "Operand", "Option", "Parameter", "Place",
+    "Device", "Edits", "Effects", "Element", "Entry", "Field", "Following", "Hook", "Hooks", "Insertion", "Intrinsic",
+    "Ir", "Kind", "Lane", "LaneType", "Lanes", "LaunchResult", "Mutator", "Operand", "Option", "Parameter", "Place",
     "Pointer", "Refusal", "Region", "Result", "RuntimeArg", "Scalar", "Selection", "Signature", "Stretch", "Tool",
     "Turn", "Type", "Value", "Variable", "WaveVariable", "as_data", "bool_", "channel", "computed", "device",
     "encoded", "f32", "f64", "hook", "i32", "i64", "intrinsic", "intrinsics", "json_text", "load_tool", "made_tool",

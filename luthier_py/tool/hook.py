@@ -14,7 +14,9 @@ from types import FunctionType, GenericAlias
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, overload
 
 from luthier_py.errors import HookError
+from luthier_py.tool.native import Native
 from luthier_py.tool.types import BOOL, LaneType, Pointer, Scalar, Type
+from luthier_py.tool.variables import Variable
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,7 +58,7 @@ class Recipe:
 class Hook:
     """Device code that a Mutator inserts; compared by identity."""
 
-    function: FunctionType
+    function: FunctionType | Native
     lanes: Lanes
     signature: Signature
     folded: frozenset[int] | None = None
@@ -65,10 +67,12 @@ class Hook:
     """Of a hook that is given other values than its function takes: how each of these is made of them."""
     declared: tuple[Parameter, ...] = ()
     """The parameters of the function of such a hook."""
+    captured: tuple[Variable, ...] = ()
+    """Tool variables that it names itself: the last parameters, which calls are given without being asked."""
 
     @property
     def name(self) -> str:
-        return self.function.__name__
+        return name_of(self.function)
 
     @property
     def place(self) -> str:
@@ -77,16 +81,18 @@ class Hook:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Device:
-    """A function that device code calls; it is inlined. On the host it is plain Python."""
+    """A function that device code calls; it is inlined. On the host it is plain Python, if it is Python."""
 
-    function: FunctionType
+    function: FunctionType | Native
     signature: Signature
 
     @property
     def name(self) -> str:
-        return self.function.__name__
+        return name_of(self.function)
 
     def __call__(self, *args: Any) -> Any:
+        if isinstance(self.function, Native):
+            raise HookError(f"{self.name} is device code: call it from a @hook or @device function")
         return self.function(*args)
 
 
@@ -120,8 +126,14 @@ else:
         return Device(_plain(function, "device"), _signature(function))
 
 
-def place_of(function: FunctionType) -> str:
+def name_of(function: FunctionType | Native) -> str:
+    return function.name if isinstance(function, Native) else function.__name__
+
+
+def place_of(function: FunctionType | Native) -> str:
     """``file:line`` of a function."""
+    if isinstance(function, Native):
+        return function.place
     return f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
 
 
@@ -139,18 +151,26 @@ def namespace(function: FunctionType) -> dict[str, Any]:
 
 def _hook(function: Callable[..., Any], lanes: str, fold: bool | Collection[str] | None) -> Hook:
     plain = _plain(function, "hook")
-    names = [lane.value for lane in Lanes]
+    signature = _signature(plain)
+    return made_hook(plain, lanes, signature, _folded(plain, signature, fold))
+
+
+def made_hook(
+    function: FunctionType | Native, lanes: str, signature: Signature, folded: frozenset[int] | None,
+    captured: tuple[Variable, ...] = (),
+) -> Hook:
+    """A hook of which the signature is known; HookError for what no hook may have."""
+    where, names = place_of(function), [lane.value for lane in Lanes]
     if lanes not in names:
-        raise HookError(f"{place_of(plain)}: lanes={lanes!r} is unknown; choose one of {', '.join(names)}")
-    signature, chosen = _signature(plain), Lanes(lanes)
+        raise HookError(f"{where}: lanes={lanes!r} is unknown; choose one of {', '.join(names)}")
     for parameter in (*signature.parameters, *signature.results):
-        if chosen is Lanes.ONE and parameter.lane:
+        if lanes == Lanes.ONE.value and parameter.lane:
             named = parameter.name or "its result"
-            raise HookError(f"{place_of(plain)}: a hook with lanes='one' has a single lane; {named} cannot be "
+            raise HookError(f"{where}: a hook with lanes='one' has a single lane; {named} cannot be "
                             f"Lane[{parameter.type}]: declare {parameter.type}")
     if any(result.type == BOOL for result in signature.results):
-        raise HookError(f"{place_of(plain)}: a hook cannot return bool_; return u32(condition)")
-    return Hook(plain, chosen, signature, _folded(plain, signature, fold))
+        raise HookError(f"{where}: a hook cannot return bool_; return u32(condition)")
+    return Hook(function, Lanes(lanes), signature, folded, captured=captured)
 
 
 def _folded(function: FunctionType, signature: Signature, fold: bool | Collection[str] | None) -> frozenset[int] | None:

@@ -50,10 +50,10 @@ class Recorder:
         at = places[0][0]
         self.check_editable(at)
         signature, given, order = hook.signature, as_tuple(into), len(self.insertions)
-        _check_count(hook, "arguments", len(args), len(signature.parameters))
+        _check_count(hook, "arguments", len(args), len(signature.parameters) - len(hook.captured))
         _check_count(hook, "results (into=)", len(given), len(signature.results))
         try:
-            called, checked = arguments(hook, args, self.adapted)
+            called, checked = arguments(hook, (*args, *hook.captured), self.adapted)
             results: tuple[Destination, ...] = tuple(map(destination, signature.results, given))
         except ValueError as error:
             raise HookError(f"{caller()}: hook {hook.name}: {error}; declared at {hook.place}") from error

@@ -13,8 +13,11 @@ from pickle import PickleError
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any
 
+from luthier_py.errors import LuthierError
 from luthier_py.storage import cache_key
+from luthier_py.tool.hip import Hooks
 from luthier_py.tool.hook import Device, Hook, namespace
+from luthier_py.tool.native import Native
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...), range)
 _BY_PYTHON = (MemberDescriptorType, GetSetDescriptorType)  # of classes
@@ -35,6 +38,13 @@ def state_of(values: Iterable[object], own: Callable[[str], bool]) -> str:
         for value in values:
             writer.add(value)
     return cache_key(*writer.words)
+
+
+def _identity(hooks: Hooks) -> str:
+    try:
+        return hooks.identity()
+    except LuthierError as error:
+        raise Untold(f"{hooks!r}: {error.message}") from error
 
 
 class _Writer:
@@ -61,6 +71,10 @@ class _Writer:
     def _parts(self, value: object) -> Iterator[object]:
         if isinstance(value, ModuleType):
             yield value.__name__
+        elif isinstance(value, Native):
+            yield from (value.symbol, value.code)
+        elif isinstance(value, Hooks):
+            yield _identity(value)
         elif isinstance(value, (Hook, Device)):
             yield value.function
             yield (value.lanes, value.folded) if isinstance(value, Hook) else ()

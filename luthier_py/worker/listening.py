@@ -2,7 +2,8 @@
 
 In: the time in which it is asked. Out: whether there was anything of that kind. Invariant: what is written reaches the
 streams all the same. Python tells of files that are opened, folders that are listed, modules that are looked for,
-programs that are started and connections; of clocks, the environment and whether a file is there it does not.
+programs that are started and connections; of clocks, the environment and whether a file is there it does not. What
+compiles hooks that were there before does not count: their sources are keyed with the tool.
 """
 
 from __future__ import annotations
@@ -16,9 +17,13 @@ from functools import cache
 from typing import Any, TextIO, cast
 
 from luthier_py.storage import cache_folder
+from luthier_py.tool.hip import MADE_EVENT
+from luthier_py.tool.hip import __name__ as HIP
 
-_ASKING = frozenset(("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "socket.connect", "sqlite3.connect"))
+_ASKING = frozenset(("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "socket.connect", "sqlite3.connect",
+                     MADE_EVENT))  # fmt: skip
 _LISTING = frozenset(("os.listdir", "os.scandir"))
+_TOLD = _ASKING | _LISTING | {"open", "import"}
 _IMPORTERS = ("_frozen_importlib_external", "importlib._bootstrap_external")  # one module, whose modules are keyed
 _OURS = os.path.dirname(os.path.dirname(__file__))
 
@@ -75,7 +80,7 @@ def _hear() -> None:
 
 
 def _audit(event: str, args: tuple[Any, ...]) -> None:
-    if not _listeners:
+    if not _listeners or event not in _TOLD or event != MADE_EVENT and _compiles_hooks():
         return
     for heard in _listeners:
         if event in _ASKING:
@@ -84,6 +89,13 @@ def _audit(event: str, args: tuple[Any, ...]) -> None:
             heard.imported.add(args[0])
         elif (event == "open" or event in _LISTING) and (path := _named(args[0] or ".")):
             heard.opened.add(path)
+
+
+def _compiles_hooks() -> bool:
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_globals.get("__name__") != HIP:
+        frame = frame.f_back
+    return frame.f_globals.get("__name__") == HIP
 
 
 def _named(path: object) -> str | None:

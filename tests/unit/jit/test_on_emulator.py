@@ -7,7 +7,6 @@ v0 holds the work-item's number.
 from __future__ import annotations
 
 import random
-import struct
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,10 +15,8 @@ from typing import Any
 import pytest
 from fixed_width import plain, run
 from hook_files import KINDS, load_text, random_function
+from observing import LANES, observe
 
-from luthier_py.analysis import analyse
-from luthier_py.emulator import EmulatorDevice
-from luthier_py.inject.apply import inject
 from luthier_py.intrinsics import (
     active_mask,
     all_,
@@ -39,40 +36,7 @@ from luthier_py.intrinsics import (
     read_lane,
     wave_size,
 )
-from luthier_py.ir import lift
-from luthier_py.isa import vgpr
-from luthier_py.jit import compile_hooks
-from luthier_py.link import Patch, link
-from luthier_py.loader import load
-from luthier_py.runtime import pack_arguments
-from luthier_py.tool import Hook, Lane, Mutator, Tool, Variable, device, hook, i32, ptr, u32, u64, visit
-
-KERNEL = Path(__file__).resolve().parents[2] / "data" / "vector_add.co"
-LANES = 64
-
-
-def observe(hooks: Sequence[Hook], lanes: int, words: int) -> tuple[int, ...]:
-    """Call every hook as ``hook(out, work-item number)`` at kernel entry; what they left in ``out``."""
-    out = Variable(u32, words, name="observed")
-
-    class Observer(Tool):
-        def instrument(self, m: Mutator) -> None:
-            for one in hooks:
-                m.at_entry(m.kernels[0], one, out, vgpr(0))
-
-    program = lift(load(KERNEL.read_bytes(), KERNEL.name))
-    facts = analyse(program)
-    edits = visit(Observer(), program, facts)
-    patched = inject(program, facts, edits, compile_hooks(edits, program.isa))
-    emulator = EmulatorDevice(program.obj.target)
-    module = emulator.load(link(program.obj, Patch(patched.chunks, patched.kernels, patched.variables)))
-    handle = module.kernel(patched.report[0].clone)
-    buffers = [emulator.alloc(4 * LANES) for _ in range(3)]
-    kernarg = pack_arguments(handle.record, [b.address for b in buffers], (1, 1, 1), (lanes, 1, 1))
-    emulator.launch(handle, (1, 1, 1), (lanes, 1, 1), kernarg)
-    place = module.variable("observed")
-    found: tuple[int, ...] = struct.unpack(f"<{words}I", emulator.read(place.address, place.size))
-    return found
+from luthier_py.tool import Lane, device, hook, i32, ptr, u32, u64
 
 
 @hook

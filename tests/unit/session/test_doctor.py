@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 from luthier_py.report.doctor import doctor_tables
-from luthier_py.session.doctor import BROKEN, MISSING, NOT_YET, WORKS, examine
+from luthier_py.session.doctor import BROKEN, MISSING, WORKS, examine
 from luthier_py.session.machine import Machine
 
 VERSIONED = "usr/lib/x86_64-linux-gnu"
@@ -52,7 +52,8 @@ def test_here(require_tool: Callable[[str], str]) -> None:
     facts = json.loads(done.stdout)
     works = states(facts)
     assert facts["healthy"] and works["run kernels on the emulator"] == works[OWN_STACK] == WORKS
-    assert works["hooks from clang bitcode"] == NOT_YET
+    require_tool("clang++-22")
+    assert works["hooks in HIP C++"] == WORKS
     python = next(part for part in facts["found"] if part["name"] == "Python")
     assert python["version"] == ".".join(map(str, sys.version_info[:3]))
 

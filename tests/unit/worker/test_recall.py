@@ -355,3 +355,32 @@ def test_another_installation(author: Author) -> None:
     made_by(author.tool())
     author.monkeypatch.setattr(patching, "installation", lambda: "another version")
     assert not recalled(made_by(author.tool()))
+
+
+CPP = 'hooks = __import__("luthier_py").Hooks.from_hip("own.hip")'
+USES = "for kernel in m.kernels: m.at_exit(kernel, {}.flush)"
+
+
+def test_hooks_in_cpp_are_recalled_while_their_sources_are_the_same(
+    author: Author, require_tool: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LUTHIER_CLANG", require_tool("clang++-22"))
+    source = """#include <luthier/hooks.h>
+#include "own.h"
+__device__ unsigned long flushed;
+LUTHIER_HOOK(one) void flush() { luthier::atomic_add(&flushed, STEP); }
+"""
+    author.write("own.hip", source)
+    author.write("own.h", "#define STEP 1\n")
+
+    def made(body: str, instrument: str) -> Copy:
+        return made_by(author.tool(body, instrument))
+
+    first, second = (made(CPP, USES.format("self.hooks")) for _ in range(2))
+    assert not recalled(first) and recalled(second) and first.made == second.made
+    assert [variable.name for variable in second.variables] == ["Counting.total", "own.flushed"]
+    author.write("own.h", "#define STEP 2\n")
+    third = made(CPP, USES.format("self.hooks"))
+    assert not recalled(third) and third.made != first.made
+    late = CPP + "; " + USES.format("hooks").replace("for kernel in m.kernels: ", "kernel = m.kernels[0]; ")
+    assert not any(recalled(made("", late)) for _ in range(2))

@@ -1,0 +1,123 @@
+"""Hooks that call bitcode, made whole: all that they call is put into them.
+
+In: IR of a hook with calls of Natives. Out: IR of a module that has the hook alone, with no functions but LLVM's own in
+it. Invariant: the inlined code has the attributes of hooks, whatever it was compiled with; addresses of tool variables
+are parameters of the hook.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from luthier_py import llvm
+from luthier_py.errors import HookError, Unsupported
+from luthier_py.isa import InstructionSet
+from luthier_py.jit.frontend import HookIr, module
+from luthier_py.tool.device_ir import SYMBOL, DeviceIr, moved, numbers, unquoted
+from luthier_py.tool.hook import Hook
+from luthier_py.tool.native import Native
+
+_APART = 100  # added to numbers of attributes and metadata: hooks have their own
+_DEBUG = re.compile(r"^ *#dbg_\w+\(.*\)\n|,? !dbg !\d+", re.MULTILINE)
+_DEBUG_NODE = re.compile(r", !(\d+)\b")
+_ATTRIBUTE = re.compile(r'"[^"]*"(?:="[^"]*")?|\b(?:noinline|optnone)\b')
+_LINKAGE = "private internal available_externally linkonce weak linkonce_odr weak_odr dso_local hidden protected"
+_WORDS = rf"(?: (?:{_LINKAGE.replace(' ', '|')}))*"
+_DEFINE = re.compile(rf"^define{_WORDS} (.*?)(?: comdat(?:\(\S+\))?)?( align \d+)?( \{{\n)", re.DOTALL)
+_GLOBAL = re.compile(rf"^(@\S+ =){_WORDS}", re.DOTALL)
+_VARIABLE = re.compile(r"^(@\S+ =).*? addrspace\(1\) externally_initialized global (.*)$", re.DOTALL)
+_SPACE, _SHORT_SPACE = re.compile(r"addrspace\((\d+)\)"), re.compile(r"addrspace~(\d+)~")
+_EXPRESSION = re.compile(
+    r"\b(getelementptr|addrspacecast|ptrtoint|inttoptr|bitcast|trunc|add|sub)((?: \w+)*) \(([^()]*%[^()]*)\)")
+_CALLED = re.compile(r'\bcall [^@\n]*@("[^"]*"|[-\w$.]+)\(')
+
+
+def with_natives(hook: Hook, ir: HookIr, isa: InstructionSet) -> HookIr:
+    """``ir`` as a module of its own; Unsupported and HookError name what it cannot have."""
+    if len({native.code for native in ir.natives}) > 1:
+        raise Unsupported(f"{hook.place}: hook {hook.name} calls functions of several sources; put them into one")
+    unit = ir.natives[0].code.ir(isa.target.name, isa.wave_size)
+    for native in ir.natives:
+        if native.symbol not in unit.symbols:
+            raise HookError(f"{native.place}: {native.name} is not there for {isa.target.name}")
+    captures = hook.function.captures if isinstance(hook.function, Native) else ()
+    own = len(hook.signature.parameters) - len(captures)
+    addresses = {symbol: f"%p{own + i}" for i, symbol in enumerate(captures)}
+    text = llvm.amdgpu_inlined(_whole(ir, unit), isa.target.name, isa.wave_size)
+    for called in _CALLED.findall(text):
+        if not called.startswith("llvm."):
+            defined = unit.symbols.get(unquoted(called), "").startswith("define ")
+            what = "calls itself: use a loop" if defined else "is not in its source"
+            raise Unsupported(f"{hook.place}: hook {hook.name} calls {called}, which {what}")
+    return replace(ir, function=with_addresses(text, addresses), declarations=frozenset(), natives=(), alone=True)
+
+
+def with_addresses(text: str, addresses: Mapping[str, str]) -> str:
+    """A module with one function, in which values of it stand for the addresses of symbols."""
+    begin = text.index("\ndefine ") + 1
+    end = text.index("\n}\n", begin)
+    header, _, body = text[begin:end].partition("\n")
+    named = SYMBOL.sub(lambda found: addresses.get(unquoted(found[1]), found[0]), body)
+    return f"{text[:begin]}{header}\n{_without_expressions(named)}{text[end:]}"
+
+
+def _without_expressions(body: str) -> str:
+    """A constant may not be made of a value: what was one becomes an instruction at the beginning."""
+    body, made = _SPACE.sub(r"addrspace~\1~", body), dict[str, str]()
+    while found := _EXPRESSION.search(body):
+        instruction = f"{found[1]}{found[2]} {found[3]}"
+        name = made.setdefault(instruction, f"%address{len(made)}")
+        body = body[: found.start()] + name + body[found.end() :]
+    lines = "".join(f"  {name} = {instruction}\n" for instruction, name in made.items())
+    return _SHORT_SPACE.sub(r"addrspace(\1)", lines + body)
+
+
+def _whole(ir: HookIr, unit: DeviceIr) -> str:
+    """The hook with all that it may call, as a module."""
+    reached = {name for native in ir.natives for name in unit.reached(native.symbol)}
+    captured = {symbol for native in ir.natives for symbol in native.captures}
+    texts = [_own(_DEBUG.sub("", text), name in captured) for name, text in unit.symbols.items() if name in reached]
+    called = {line for line in ir.declarations if not any(f'"{native.symbol}"' in line for native in ir.natives)}
+    declared = {name for name in reached if unit.symbols[name].startswith("declare ")}
+    called = {line for line in called if _symbol(line) not in declared}
+    attributes = [f"attributes #{number + _APART} = {{ {_ATTRIBUTE.sub('', words)} }}"
+                  for number, words in unit.attributes.items()]
+    hook = module([replace(ir, declarations=frozenset(called))])
+    parts = [*(moved(text, _APART) for text in texts), hook, *attributes, *_nodes(unit, texts)]
+    return "\n".join(parts) + "\n"
+
+
+def _own(text: str, captured: bool) -> str:
+    """A symbol as a part of the hook: inlined, or a variable somewhere else that is ``captured``."""
+    if text.startswith("define "):
+        found = _DEFINE.match(text)
+        assert found is not None
+        return f"define internal {found[1]} alwaysinline{found[2] or ''}{found[3]}{text[found.end():]}"
+    variable = _VARIABLE.match(text)
+    if captured and variable is not None:
+        type = re.sub(r" (zeroinitializer|null|0|0\.0+e\+00)(?=,|$)", "", variable[2], count=1)
+        return f"{variable[1]} external addrspace(1) global {type}"
+    if text.startswith("@"):
+        return re.sub(r", comdat(\(\S+\))?", "", _GLOBAL.sub(r"\1 internal", text))
+    return text
+
+
+def _nodes(unit: DeviceIr, texts: list[str]) -> list[str]:
+    """Metadata that is left when places in the source are not told."""
+    todo = {number for text in texts for number in numbers(text, "!")}
+    found: dict[int, str] = {}
+    while todo:
+        number = todo.pop()
+        kept = found[number] = _DEBUG_NODE.sub(
+            lambda each: "" if unit.nodes[int(each[1])].startswith("!DI") else each[0], unit.nodes[number])
+        todo |= numbers(kept, "!") - found.keys()
+    distinct = {number for number, node in found.items() if number in numbers(node, "!")}
+    return [moved(f"!{number} = {'distinct ' if number in distinct else ''}{node}", _APART)
+            for number, node in sorted(found.items())]
+
+
+def _symbol(line: str) -> str:
+    found = SYMBOL.search(line)
+    return unquoted(found[1]) if found is not None else ""

@@ -1,0 +1,230 @@
+"""What the C++ of a compiled unit declares: hooks, device functions and variables with their types.
+
+In: LLVM's text of a module with debug information and annotations. Out: Unit. Invariant: types are those that C++ has,
+not what they became by the calling convention; a type that hooks cannot have is refused where it is used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from luthier_py.errors import HookError
+from luthier_py.tool.device_ir import DeviceIr, unquoted
+from luthier_py.tool.hook import Parameter, Signature
+from luthier_py.tool.types import BOOL, F32, F64, I32, I64, U32, U64, LaneType, Pointer, Scalar, Type
+
+_BASIC = {
+    ("DW_ATE_unsigned", 32): U32, ("DW_ATE_signed", 32): I32, ("DW_ATE_unsigned", 64): U64,
+    ("DW_ATE_signed", 64): I64, ("DW_ATE_float", 32): F32, ("DW_ATE_float", 64): F64, ("DW_ATE_boolean", 8): BOOL,
+}  # fmt: skip
+_THROUGH = ("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_restrict_type",
+            "DW_TAG_enumeration_type")  # fmt: skip
+_POINTERS = "DW_TAG_pointer_type", "DW_TAG_reference_type"
+_MARK = "luthier."
+_FIELD = re.compile(r'(\w+): ("[^"]*"|![0-9]+|[^,()]+)')
+_HEADER = re.compile(r'define (?P<before>.*?)@(?P<name>"[^"]*"|[-\w$.]+)\((?P<parameters>.*)\)(?P<after>[^()]*)\{')
+_LLVM_TYPE = re.compile(r'(\bptr(?: addrspace\(\d+\))?|\[[^\]]*\]|<[^>]*>|\{.*\}|%"[^"]*"|%[-\w$.:]+|void|i\d+|float|'
+                        r"double|half|bfloat)")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A function that is marked."""
+
+    symbol: str
+    name: str
+    mark: str                  # hook or device
+    words: tuple[str, ...]     # that the mark has in parentheses
+    place: str
+    signature: Signature
+    takes: tuple[str, ...]
+    gives: str
+    offsets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Global:
+    """A variable of the device."""
+
+    symbol: str
+    name: str
+    type: Scalar
+    length: int | None
+
+
+@dataclass(frozen=True)
+class Unit:
+    """``where``: of the source, for messages."""
+
+    ir: DeviceIr
+    where: str
+
+    @cached_property
+    def marked(self) -> Mapping[str, tuple[str, str]]:
+        """Mark and file:line of marked functions, by symbol."""
+        listed = re.sub(r"^\S+ = [^\[]*\[.*?\] \[", "", self.ir.symbols.get("llvm.global.annotations", ""))
+        rows = re.findall(r'@("[^"]*"|[-\w$.]+)[^@]*@([-\w$.]+)[^@]*@([-\w$.]+), i32 (\d+)', listed)
+        texts = ((unquoted(symbol), self._string(mark), self._string(file), line) for symbol, mark, file, line in rows)
+        return {symbol: (mark, f"{file}:{line}") for symbol, mark, file, line in texts if mark.startswith(_MARK)}
+
+    @cached_property
+    def names(self) -> Mapping[str, list[str]]:
+        """Symbols of marked functions by name: several where it is overloaded."""
+        found: dict[str, list[str]] = {}
+        for symbol in self.marked:
+            found.setdefault(self._name(symbol), []).append(symbol)
+        return found
+
+    def _name(self, symbol: str) -> str:
+        return str(self._subprogram(symbol).get("name", symbol))
+
+    def function(self, symbol: str) -> Declared:
+        """Raises HookError for types that no hook can have."""
+        mark, place = self.marked[symbol]
+        header = _HEADER.match(self.ir.symbols[symbol])
+        assert header is not None
+        takes = tuple(_llvm_type(text) for text in _split(header["parameters"]))
+        gives = _llvm_type(header["before"])
+        kind, _, words = mark.removeprefix(_MARK).partition(":")
+        where = f"{place}: {self._name(symbol)}"
+        signature, offsets = self._signature(symbol, where)
+        if len(takes) != len(signature.parameters) or any(text in ("", "ptr addrspace(5)") for text in takes):
+            raise HookError(f"{where}: it takes a structure; pass its members")
+        if gives == "void" and signature.results:
+            raise HookError(f"{where}: its result is too large; 16 dwords at most")
+        return Declared(symbol, self._name(symbol), kind, tuple(re.findall(r"\w+", words)), place, signature, takes,
+                        gives, offsets)
+
+    def variables(self) -> Iterator[Global]:
+        """Those of types that tool variables can have, and that begin as zeros."""
+        for symbol, text in self.ir.symbols.items():
+            kind = re.match(r"@\S+ = .*?addrspace\(1\) externally_initialized global \S.* zeroinitializer|"
+                            r"@\S+ = .*?addrspace\(1\) externally_initialized global \w+ (0|0\.0+e\+00|null),", text)
+            found = self._fields(self._fields(int(number[0])).get("var")) if (
+                number := re.findall(r"!dbg !(\d+)", text)) else {}
+            if kind is None or not found:
+                continue
+            node = self._fields(found.get("type"))
+            while node.get("tag") in _THROUGH:
+                node = self._fields(node.get("baseType"))
+            counts = [self._fields(each).get("count") for each in self._list(node.get("elements"))]
+            base = node.get("baseType") if node.get("tag") == "DW_TAG_array_type" else found.get("type")
+            try:
+                type = self._type(base, symbol)
+            except HookError:
+                continue
+            if isinstance(type, Scalar) and type != BOOL and len(counts) <= 1:
+                yield Global(symbol, str(found["name"]), type, int(str(counts[0])) if counts else None)
+
+    def _subprogram(self, symbol: str) -> dict[str, object]:
+        numbers = re.findall(r"!dbg !(\d+)", self.ir.symbols[symbol].partition("\n")[0])
+        if not numbers:
+            raise HookError(f"{self.where}: {symbol} has no debug information; compile it with -g")
+        return {**self._fields(int(numbers[-1])), "number": int(numbers[-1])}
+
+    def _signature(self, symbol: str, where: str) -> tuple[Signature, tuple[int, ...]]:
+        subprogram = self._subprogram(symbol)
+        types = self._list(self._fields(subprogram.get("type")).get("types"))
+        names = self._names(subprogram["number"])
+        parameters = tuple(self._parameter(names.get(i + 1, f"argument {i + 1}"), each, where)
+                           for i, each in enumerate(types[1:]))
+        if types[0] is None:
+            return Signature(parameters, ()), ()
+        members = self._members(types[0])
+        if members is None:
+            return Signature(parameters, (self._parameter("", types[0], where),)), ()
+        results = tuple(self._parameter(str(member["name"]), member["baseType"], where) for member in members)
+        offsets = tuple(int(str(member.get("offset", 0))) // 8 for member in members)
+        return Signature(parameters, results), offsets
+
+    def _names(self, subprogram: object) -> dict[int, str]:
+        """Of parameters, by their number from 1."""
+        locals = (self._fields(number) for number, text in self.ir.nodes.items() if text.startswith("!DILocalVariable"))
+        return {int(str(each["arg"])): str(each["name"]) for each in locals
+                if "arg" in each and "name" in each and each.get("scope") == subprogram}
+
+    def _members(self, type: object) -> list[dict[str, object]] | None:
+        """Of a structure that is no lane."""
+        node = self._resolved(type)
+        if node.get("tag") not in ("DW_TAG_structure_type", "DW_TAG_class_type") or self._is_lane(node):
+            return None
+        elements = [self._fields(each) for each in self._list(node.get("elements"))]
+        return [each for each in elements if each.get("tag") == "DW_TAG_member" and "DIFlagStaticMember" not in
+                str(each.get("flags", ""))]  # fmt: skip
+
+    def _parameter(self, name: str, type: object, where: str) -> Parameter:
+        node = self._resolved(type)
+        if self._is_lane(node):
+            (argument, *_) = self._list(node.get("templateParams"))
+            return Parameter(name, self._type(self._fields(argument).get("type"), f"{where}: {name}"), lane=True)
+        return Parameter(name, self._type(type, f"{where}: {name or 'result'}"), lane=False)
+
+    def _is_lane(self, node: Mapping[str, object]) -> bool:
+        scope = self._fields(node.get("scope"))
+        return str(node.get("name", "")).startswith("lane<") and scope.get("name") == "luthier"
+
+    def _type(self, type: object, where: str) -> Type:
+        node = self._resolved(type)
+        if node.get("tag") in _POINTERS:
+            return Pointer(self._element(self._type(node.get("baseType"), where), where))
+        found = _BASIC.get((str(node.get("encoding")), int(str(node.get("size", 0)))))
+        if found is None:
+            name = node.get("name") or "void"
+            raise HookError(f"{where}: {name} is not a device type; use u32 i32 u64 i64 f32 f64 bool, pointers to "
+                            "them, or luthier::lane<T>")  # fmt: skip
+        return found
+
+    def _element(self, type: Type, where: str) -> Scalar | Pointer:
+        if type == BOOL or isinstance(type, LaneType):
+            raise HookError(f"{where}: a pointer to {type} is not a device type")
+        return type
+
+    def _resolved(self, type: object) -> dict[str, object]:
+        """What a name stands for."""
+        node = self._fields(type)
+        while node.get("tag") in _THROUGH:
+            node = self._fields(node.get("baseType"))
+        return node
+
+    def _fields(self, number: object) -> dict[str, object]:
+        """Of a node; references as numbers, texts without their quotes."""
+        if not isinstance(number, int):
+            return {}
+        return {name: int(value[1:]) if value[:1] == "!" and value[1:].isdigit() else value.strip('" ')
+                for name, value in _FIELD.findall(self.ir.nodes.get(number, ""))}
+
+    def _list(self, number: object) -> list[int | None]:
+        """Of a tuple; None for null."""
+        if not isinstance(number, int):
+            return []
+        words = re.findall(r"!(\d+)|(null)", self.ir.nodes.get(number, ""))
+        return [None if null else int(word) for word, null in words]
+
+    def _string(self, symbol: str) -> str:
+        found = re.search(r'c"(.*)\\00"', self.ir.symbols.get(symbol, ""))
+        return re.sub(r"\\([0-9A-F]{2})", lambda code: chr(int(code[1], 16)), found[1]) if found else ""
+
+
+def _split(parameters: str) -> list[str]:
+    """At commas that are in no brackets."""
+    parts, depth = [""], 0
+    for character in parameters:
+        depth += (character in "([{<") - (character in ")]}>")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _llvm_type(text: str) -> str:
+    """The first type in a text that begins with words of linkage, or goes on with attributes."""
+    if re.search(r"\b(byref|byval|sret)\(", text):
+        return ""
+    without = re.sub(r"\b(range|align|dereferenceable(_or_null)?|memory|captures|initializes|nofpclass)\([^)]*\)+", "",
+                     text)  # fmt: skip
+    found = _LLVM_TYPE.search(without)
+    return found[0] if found is not None else ""

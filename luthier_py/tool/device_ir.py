@@ -1,0 +1,85 @@
+"""LLVM's text of a module, taken apart: what each symbol is, and what it needs.
+
+In: the text that LLVM prints. Out: DeviceIr. Invariant: every line that defines something is in one of its parts; text
+in quotes is never taken for a name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+SYMBOL = re.compile(r'@("[^"]*"|[-\w$.]+)')
+_QUOTED = r'"[^"]*"'
+_DEFINITION = re.compile(r"^define [^\n]*\{\n.*?^\}\n", re.MULTILINE | re.DOTALL)
+_TYPE = re.compile(rf"^(%(?:{_QUOTED}|[-\w$.]+)) = type (.*)\n", re.MULTILINE)
+_LOCAL = re.compile(rf"%(?:{_QUOTED}|[-\w$.]+)")
+_NUMBERED = re.compile(rf"({_QUOTED})|([!#])(\d+)\b")
+_NODE = re.compile(r"^!(\d+) = (?:distinct )?(.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class DeviceIr:
+    """``symbols``: definitions and declarations by name, without the @ and quotes where there are some."""
+
+    symbols: Mapping[str, str]
+    attributes: Mapping[int, str]
+    nodes: Mapping[int, str]
+
+    @classmethod
+    def parsed(cls, text: str) -> DeviceIr:
+        text = _without_names_of_types(text)
+        functions = _DEFINITION.findall(text)
+        lines = _DEFINITION.sub("", text).splitlines(keepends=True)
+        found = [*functions, *(line for line in lines if line.startswith(("@", "declare ")))]
+        attributes = re.findall(r"^attributes #(\d+) = \{ (.*) \}$", text, re.MULTILINE)
+        return cls(
+            {_name(text): text for text in found},
+            {int(number): words for number, words in attributes},
+            {int(number): node for number, node in _NODE.findall(text)},
+        )
+
+    def reached(self, symbol: str) -> list[str]:
+        """The symbol and all that it needs, in the order of the text."""
+        found, todo = {symbol}, [symbol]
+        while todo:
+            new = self._used[todo.pop()] - found
+            found |= new
+            todo += new
+        return [name for name in self.symbols if name in found]
+
+    @cached_property
+    def _used(self) -> Mapping[str, frozenset[str]]:
+        return {name: frozenset(unquoted(each) for each in SYMBOL.findall(text)) & self.symbols.keys()
+                for name, text in self.symbols.items()}
+
+
+def unquoted(name: str) -> str:
+    return name.strip('"')
+
+
+def moved(text: str, by: int) -> str:
+    """With all numbers of attributes and metadata ``by`` higher."""
+    return _NUMBERED.sub(lambda found: found[1] or f"{found[2]}{int(found[3]) + by}", text)
+
+
+def numbers(text: str, mark: str) -> set[int]:
+    """Of attributes (#) or metadata (!)."""
+    return {int(number) for _, found, number in _NUMBERED.findall(text) if found == mark}
+
+
+def _without_names_of_types(text: str) -> str:
+    """Structures by what is in them: LLVM gives a name to one module only."""
+    bodies = dict(_TYPE.findall(text))
+
+    def body(found: re.Match[str]) -> str:
+        return _LOCAL.sub(body, bodies[found[0]]) if found[0] in bodies else found[0]
+
+    return _LOCAL.sub(body, _TYPE.sub("", text))
+
+
+def _name(text: str) -> str:
+    found = SYMBOL.search(text)
+    return unquoted(found[1]) if found is not None else ""

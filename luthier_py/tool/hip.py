@@ -1,0 +1,264 @@
+"""Hooks in HIP C++, or in bitcode that is there: Hooks, whose attributes are the hooks, functions and variables in it.
+
+In: a source file, text or a file of bitcode. Out: Hook, Device and Variable by name. Invariant: a source is compiled
+when something of it is asked for, for each processor once; what was made of the same inputs comes from the cache.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass, field, replace
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from luthier_py.clang import Search, inputs_key, run_clang, working_folder
+from luthier_py.clang.search import CLANG, processors
+from luthier_py.errors import HookError, Invalid, LuthierError, Unsupported
+from luthier_py.isa import target, targets
+from luthier_py.llvm import bitcode_text, version
+from luthier_py.storage import Shelf, cache_key
+from luthier_py.tool.author import caller
+from luthier_py.tool.declared import Declared, Unit
+from luthier_py.tool.device_ir import DeviceIr, unquoted
+from luthier_py.tool.hook import Device, Hook, Parameter, Signature, made_hook
+from luthier_py.tool.native import Native
+from luthier_py.tool.variables import Variable
+
+SHELF = Shelf("hip", 64 << 20)
+INCLUDE = Path(__file__).parent / "include"
+MADE_EVENT = "luthier.hooks"
+"""What Python's audit hooks are told when Hooks are made."""
+_INSTANCE = "__luthier_instance_"
+_FOLDING = {"fold": True, "no_fold": False}
+_DIALECT = ("-x", "hip", "--cuda-device-only", "-nogpuinc", "-nogpulib", "-emit-llvm", "-c", "-O2", "-g",
+            "-Xclang", "-disable-llvm-passes", "-fno-crash-diagnostics", "-cuid=0")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class HipSource:
+    """``text`` where it is no file; ``name`` is the file's path, or where the text stands."""
+
+    name: str
+    text: str | None
+    options: tuple[str, ...] = ()
+    instances: tuple[str, ...] = ()
+    """Names of functions that are asked for in C++'s words: templates with their arguments, names with their scope."""
+    search: Search = field(default_factory=Search, compare=False, repr=False)
+
+    def bitcode(self, processor: str, wave_size: int) -> bytes:
+        """Raises HookError with the compiler's words, Unsupported where there is no compiler."""
+        try:
+            newest = version()
+            compiler = self.search.compiler(processor, newest)
+            with working_folder("hip") as folder:
+                command = [*self._command(processor, wave_size), str(self._source(folder))]
+                return self._made(compiler, command, folder)
+        except Unsupported:
+            raise
+        except LuthierError as error:
+            raise HookError(f"{self.name}: clang does not compile it:\n{error.message}") from error
+
+    def inputs(self) -> str:
+        """All that it is compiled from, digested; raises HookError where it cannot be read."""
+        processor, wave_size = self.processor()
+        compiler = self.search.compiler(processor, version())
+        with working_folder("hip") as folder:
+            seen = self._seen(compiler, [*self._command(processor, wave_size), str(self._source(folder))], folder)
+        if not seen:
+            raise HookError(f"{self.name}: clang cannot preprocess it")
+        return cache_key(seen, repr(self.options))
+
+    def processor(self) -> tuple[str, int]:
+        """One to read the types for, which are the same for all: the newest that the compiler knows of those that have
+        the most operations."""
+        rows = [row for row in reversed(targets()) if row.wave_sizes == (64,)]
+        compiler = self.search.compiler(rows[0].name, version())
+        known = processors(str(compiler))
+        return next((row.name for row in rows if row.name in known), rows[0].name), 64
+
+    def _made(self, compiler: Path, command: list[str], folder: Path) -> bytes:
+        seen, own = self._seen(compiler, command, folder), [word.replace(str(folder), "") for word in command]
+        key = seen and cache_key(seen, str(compiler.resolve()), str(compiler.stat().st_mtime_ns), repr(own))
+        kept = SHELF.read(key) if key else None
+        if kept is None:
+            output = folder / "output.bc"
+            run_clang(compiler, [*command, "-o", str(output)], str(folder), folder)
+            kept = output.read_bytes()
+            if key:
+                SHELF.write(key, kept)
+        return kept
+
+    def _seen(self, compiler: Path, command: list[str], folder: Path) -> str:
+        where = str(folder)
+        return inputs_key(lambda words: run_clang(compiler, words, where, folder), command, folder, where)
+
+    def _command(self, processor: str, wave_size: int) -> list[str]:
+        waves = ["-mwavefrontsize64" if wave_size == 64 else "-mno-wavefrontsize64"]
+        return [
+            *_DIALECT, f"--offload-arch={processor}", *(waves if len(target(processor).wave_sizes) > 1 else []),
+            f"-DLUTHIER_WAVE_SIZE={wave_size}", "-I", str(INCLUDE), *self.options,
+        ]  # fmt: skip
+
+    def _source(self, folder: Path) -> Path:
+        (folder / "source").mkdir()
+        source = folder / "source" / "hooks.hip"
+        quoted = self.name.replace("\\", "\\\\").replace('"', '\\"')
+        lines = [f'#include "{quoted}"\n'] if self.text is None else [f'#line 1 "{quoted}"\n', self.text, "\n"]
+        asked = [f"__attribute__((device, used)) auto *{_INSTANCE}{i} = &{name};\n"
+                 for i, name in enumerate(self.instances)]  # fmt: skip
+        source.write_text("".join([*lines, *(['#line 1 "names that are asked for"\n'] if asked else []), *asked]))
+        return source
+
+
+@dataclass(frozen=True)
+class BitcodeFile:
+    name: str
+    data: bytes = field(repr=False)
+    instances: tuple[str, ...] = ()
+
+    def bitcode(self, processor: str, wave_size: int) -> bytes:
+        return self.data
+
+    def inputs(self) -> str:
+        return cache_key(self.data)
+
+    def processor(self) -> tuple[str, int]:
+        return "", 64
+
+
+class Hooks:
+    """What a source in HIP C++ declares, by name: functions marked with LUTHIER_HOOK are hooks, those marked with
+    LUTHIER_DEVICE are called by hooks in Python, and ``__device__`` variables are tool variables.
+
+    ``hooks.name``, or ``hooks["name<u32>"]`` for an instance of a template, and for a name with its namespace.
+    """
+
+    def __init__(self, source: HipSource | BitcodeFile) -> None:
+        sys.audit(MADE_EVENT)
+        self._source = source
+        self._found: dict[str, Hook | Device | Variable] = {}
+        self._units: dict[tuple[str, int, tuple[str, ...]], Unit] = {}
+        self._variables: dict[str, Variable] = {}
+
+    @classmethod
+    def from_hip(cls, source: str | PathLike[str], *options: str) -> Hooks:
+        """HIP C++: a file, whose path counts from the folder of the file that says so, or text of several lines.
+        ``options`` are clang's: -D, -I, -std."""
+        text = fspath(source)
+        place = caller()
+        if "\n" in text:
+            return cls(HipSource(f"{place} (text)", text, options))
+        return cls(HipSource(str(_existing(place, text)), None, options))
+
+    @classmethod
+    def from_bitcode(cls, path: str | PathLike[str]) -> Hooks:
+        """A file of LLVM bitcode, compiled with -g from a source that includes luthier/hooks.h; one for all processors
+        that it is used for."""
+        found = _existing(caller(), fspath(path))
+        return cls(BitcodeFile(str(found), found.read_bytes()))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self[name]
+
+    def __getitem__(self, name: str) -> Any:
+        """A Hook, a Device function or a Variable; raises HookError where there is none of that name."""
+        if name not in self._found:
+            self._found[name] = self._made(name)
+        return self._found[name]
+
+    def __dir__(self) -> list[str]:
+        unit = self._unit(*self._source.processor())
+        return sorted([*unit.names, *(each.name for each in unit.variables())])
+
+    def __repr__(self) -> str:
+        return f"<hooks of {self._source.name}>"
+
+    def ir(self, processor: str, wave_size: int) -> DeviceIr:
+        """Of the whole unit."""
+        return self._unit(processor, wave_size).ir
+
+    def identity(self) -> str:
+        """What is compiled, digested."""
+        return self._source.inputs()
+
+    def _unit(self, processor: str, wave_size: int) -> Unit:
+        """Compiled; raises HookError, Unsupported."""
+        key = processor, wave_size, self._source.instances
+        if key not in self._units:
+            data = self._source.bitcode(processor, wave_size)
+            try:
+                text = bitcode_text(data)
+            except Invalid as error:
+                raise Unsupported(f"{self._source.name}: {error.message}; hooks need bitcode of clang {version()} "
+                                  f"or older: set {CLANG} to one") from error
+            self._units[key] = Unit(DeviceIr.parsed(text), self._source.name)
+        return self._units[key]
+
+    def _made(self, name: str) -> Hook | Device | Variable:
+        symbol = self._asked(name) if not name.isidentifier() else ""
+        unit = self._unit(*self._source.processor())
+        variable = next((each for each in unit.variables() if each.name == name), None)
+        if variable is not None:
+            return self._variable(unit, variable.symbol)
+        symbols = [symbol] if symbol else unit.names.get(name, [])
+        if len(symbols) != 1:
+            there = ", ".join(dir(self)) or "nothing that is marked with LUTHIER_HOOK"
+            what = f"has several functions {name}; give them different names" if symbols else \
+                f"has no hook, device function or variable {name}; it has: {there}"
+            raise HookError(f"{caller()}: {self._source.name} {what}")
+        return self._function(unit, unit.function(symbols[0]))
+
+    def _asked(self, name: str) -> str:
+        """The symbol of a function that is named in C++'s words."""
+        if isinstance(self._source, BitcodeFile):
+            raise HookError(f"{caller()}: {self._source.name} is bitcode: {name} cannot be made of it")
+        before = self._source
+        self._source = replace(before, instances=(*before.instances, name))
+        try:
+            unit = self._unit(*self._source.processor())
+        except LuthierError:
+            self._source = before
+            raise
+        text = unit.ir.symbols[f"{_INSTANCE}{len(before.instances)}"]
+        found = re.search(r' global ptr @("[^"]*"|[-\w$.]+)', text)
+        symbol = unquoted(found[1]) if found is not None else ""
+        if symbol not in unit.marked:
+            raise HookError(f"{caller()}: {name} is not marked with LUTHIER_HOOK or LUTHIER_DEVICE")
+        return symbol
+
+    def _function(self, unit: Unit, found: Declared) -> Hook | Device:
+        reached = set(unit.ir.reached(found.symbol))
+        symbols = tuple(each.symbol for each in unit.variables() if each.symbol in reached)
+        captured = tuple(self._variable(unit, symbol) for symbol in symbols)
+        native = Native(self, found.symbol, found.name, found.place, found.takes, found.gives, found.offsets, symbols)
+        if found.mark == "device":
+            return Device(native, found.signature)
+        lanes = [word for word in found.words if word not in _FOLDING] or ["active"]
+        folding = [_FOLDING[word] for word in found.words if word in _FOLDING]
+        if len(lanes) > 1 or len(folding) > 1:
+            given = ", ".join(found.words)
+            raise HookError(f"{found.place}: LUTHIER_HOOK({given}): give it lanes once, and folding once")
+        own = found.signature.parameters
+        folded = None if not folding else frozenset(range(len(own)) if folding[0] else ())
+        passed = tuple(Parameter(each.attribute, each.pointer, lane=False) for each in captured)
+        signature = Signature((*own, *passed), found.signature.results)
+        return made_hook(native, lanes[0], signature, folded, captured)
+
+    def _variable(self, unit: Unit, symbol: str) -> Variable:
+        if symbol not in self._variables:
+            (found,) = (each for each in unit.variables() if each.symbol == symbol)
+            made = Variable(found.type, found.length, name=f"{Path(self._source.name).stem}.{found.name}")
+            made.attribute = found.name
+            self._variables[symbol] = made
+        return self._variables[symbol]
+
+
+def _existing(place: str, text: str) -> Path:
+    path = Path(place.rpartition(":")[0]).parent / text
+    if not path.is_file():
+        raise HookError(f"{place}: there is no file {path}")
+    return path.resolve()

@@ -1,0 +1,135 @@
+// What hooks in HIP C++ are written with; docs/device-python.md says what hooks may do. Needs clang, nothing of ROCm.
+//
+//     #include <luthier/hooks.h>
+//     using namespace luthier;
+//
+//     LUTHIER_HOOK(one) void flush(u64 *total, u64 count) { atomic_add(total, count); }
+//
+// Names are those of luthier_py.intrinsics, and mean the same.
+#pragma once
+
+#ifndef __device__
+#define __device__ __attribute__((device))
+#endif
+#ifndef __constant__
+#define __constant__ __attribute__((constant))
+#endif
+
+// Before a function that a tool inserts. In parentheses: nothing or `active`, `one`, `all`, the lanes that it runs in;
+// then perhaps `fold` or `no_fold`: whether all constants of its calls are compiled in, or none.
+#define LUTHIER_HOOK(...) __attribute__((device, used, annotate("luthier.hook:" #__VA_ARGS__)))
+
+// Before a function that hooks in Python call.
+#define LUTHIER_DEVICE __attribute__((device, used, annotate("luthier.device:")))
+
+#define LUTHIER_INLINE __attribute__((device, always_inline)) inline
+
+namespace luthier {
+
+using u8 = unsigned char;
+using i8 = signed char;
+using u16 = unsigned short;
+using i16 = short;
+using u32 = unsigned int;
+using i32 = int;
+using u64 = unsigned long;
+using i64 = long;
+using f16 = _Float16;
+using f32 = float;
+using f64 = double;
+static_assert(sizeof(u64) == 8, "hooks are compiled where unsigned long has 64 bits");
+
+// A parameter or result that each lane has for itself; all others are one value for the wave.
+template <class T> struct lane {
+    T value;
+    lane() = default;
+    LUTHIER_INLINE constexpr lane(T given) : value(given) {}
+    LUTHIER_INLINE constexpr operator T &() { return value; }
+    LUTHIER_INLINE constexpr operator const T &() const { return value; }
+};
+
+namespace detail {
+template <class T> struct same { using type = T; };
+} // namespace detail
+template <class T> using as_given = typename detail::same<T>::type; // not what T is deduced from
+
+// -- lanes ------------------------------------------------------------------------------------------------------------
+
+LUTHIER_INLINE constexpr u32 wave_size() { return LUTHIER_WAVE_SIZE; }
+
+LUTHIER_INLINE u64 ballot(bool condition) {
+#if LUTHIER_WAVE_SIZE == 64
+    return __builtin_amdgcn_ballot_w64(condition);
+#else
+    return __builtin_amdgcn_ballot_w32(condition);
+#endif
+}
+
+LUTHIER_INLINE u64 active_mask() { return ballot(true); }
+LUTHIER_INLINE bool any(bool condition) { return ballot(condition) != 0; }
+LUTHIER_INLINE bool all(bool condition) { return ballot(!condition) == 0; }
+
+LUTHIER_INLINE u32 mbcnt(u64 mask) {
+    u32 low = __builtin_amdgcn_mbcnt_lo(u32(mask), 0);
+    return wave_size() == 32 ? low : __builtin_amdgcn_mbcnt_hi(u32(mask >> 32), low);
+}
+
+LUTHIER_INLINE u32 lane_id() { return mbcnt(~0ul); }
+LUTHIER_INLINE bool is_first_lane() { return mbcnt(active_mask()) == 0; }
+
+template <class T> LUTHIER_INLINE T read_first_lane(T x) {
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "values of 32 or 64 bits go from lane to lane");
+    if constexpr (sizeof(T) == 4) {
+        return __builtin_bit_cast(T, __builtin_amdgcn_readfirstlane(__builtin_bit_cast(int, x)));
+    } else {
+        u64 bits = __builtin_bit_cast(u64, x);
+        u64 low = u32(__builtin_amdgcn_readfirstlane(int(u32(bits))));
+        return __builtin_bit_cast(T, low | u64(u32(__builtin_amdgcn_readfirstlane(int(bits >> 32)))) << 32);
+    }
+}
+
+template <class T> LUTHIER_INLINE T read_lane(T x, u32 number) {
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8, "values of 32 or 64 bits go from lane to lane");
+    if constexpr (sizeof(T) == 4) {
+        return __builtin_bit_cast(T, __builtin_amdgcn_readlane(__builtin_bit_cast(int, x), int(number)));
+    } else {
+        u64 bits = __builtin_bit_cast(u64, x);
+        u64 low = u32(__builtin_amdgcn_readlane(int(u32(bits)), int(number)));
+        return __builtin_bit_cast(T, low | u64(u32(__builtin_amdgcn_readlane(int(bits >> 32), int(number)))) << 32);
+    }
+}
+
+template <class T> LUTHIER_INLINE T read_first_lane(lane<T> x) { return read_first_lane(x.value); }
+template <class T> LUTHIER_INLINE T read_lane(lane<T> x, u32 number) { return read_lane(x.value, number); }
+
+// -- bits and cycles --------------------------------------------------------------------------------------------------
+
+LUTHIER_INLINE u32 popcount(u64 x) { return u32(__builtin_popcountll(x)); }
+LUTHIER_INLINE u32 count_trailing_zeros(u32 x) { return x == 0 ? 32 : u32(__builtin_ctz(x)); }
+LUTHIER_INLINE u32 count_trailing_zeros(u64 x) { return x == 0 ? 64 : u32(__builtin_ctzll(x)); }
+LUTHIER_INLINE u64 clock() { return __builtin_readcyclecounter(); }
+
+// -- atomics, in every active lane, in the GPU's own memory, relaxed, seen by the whole GPU; the old value -------------
+
+#define LUTHIER_ATOMIC(name, operation)                                                                                \
+    template <class T> LUTHIER_INLINE T name(T *p, as_given<T> x) {                                                    \
+        return __hip_atomic_##operation(p, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);                             \
+    }
+LUTHIER_ATOMIC(atomic_add, fetch_add)
+LUTHIER_ATOMIC(atomic_min, fetch_min)
+LUTHIER_ATOMIC(atomic_max, fetch_max)
+LUTHIER_ATOMIC(atomic_and, fetch_and)
+LUTHIER_ATOMIC(atomic_or, fetch_or)
+LUTHIER_ATOMIC(atomic_xor, fetch_xor)
+LUTHIER_ATOMIC(atomic_exchange, exchange)
+#undef LUTHIER_ATOMIC
+
+template <class T> LUTHIER_INLINE T atomic_sub(T *p, as_given<T> x) { return atomic_add(p, T(-x)); }
+
+template <class T> LUTHIER_INLINE T atomic_cas(T *p, as_given<T> expected, as_given<T> x) {
+    __hip_atomic_compare_exchange_strong(p, &expected, x, __ATOMIC_RELAXED, __ATOMIC_RELAXED,
+                                         __HIP_MEMORY_SCOPE_AGENT);
+    return expected;
+}
+
+} // namespace luthier
