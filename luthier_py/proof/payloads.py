@@ -28,7 +28,7 @@ from luthier_py.proof.meanings import mangles
 from luthier_py.proof.pending import NOTHING, Pending, issued, owed, settled
 
 START = 1 << 200  # a mask beside others: lanes that were active at the start
-MOST_STATES = 4096
+MOST_STATES = 1 << 16
 _MEMORY = OpFlag.VMEM | OpFlag.SMEM | OpFlag.LDS | OpFlag.GDS
 BOTH: tuple[State, State] = ((ON | START, ON | START), (ON | START, 0))
 

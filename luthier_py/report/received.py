@@ -17,6 +17,8 @@ from luthier_py.report.plain import Json
 from luthier_py.report.record_files import RecordFile, record_file
 from luthier_py.tool import Channel, LaunchResult, Tool
 
+KNOWN_LAUNCHES = 1 << 14
+
 
 @dataclass(slots=True)
 class RecordCount:
@@ -53,8 +55,10 @@ class Received:
         self._files: dict[Channel, RecordFile] = {}
 
     def begin(self, launch: LaunchResult) -> None:
-        """Records may come of it."""
+        """Records may come of it. Where nobody says when launches end, the last ones are known."""
         self._launches[launch.index] = launch
+        if len(self._launches) > KNOWN_LAUNCHES:
+            del self._launches[next(iter(self._launches))]
 
     def end(self, launch: int) -> None:
         """No more records will."""

@@ -141,8 +141,8 @@ class Tool:
 
     def received(self, channel: Channel, launch: LaunchResult, records: NDArray[Any]) -> None:
         """Records of a launch, as a structured array with the record's fields, while it runs; once or more often. Those
-        of one wave come in the order in which it pushed them. Called from one thread, which is not the tool's other
-        methods'; ``launch`` has no variables yet."""
+        of one wave come in the order in which it pushed them. Perhaps called in another thread than the tool's other
+        methods, one call at a time. ``launch`` has no variables yet."""
         if self.selection.records is None:
             raise ToolError(f"tool {self.name} does not say what to do with what {channel.attribute} sends; write a "
                             "method received(self, channel, launch, records), or choose a file: LUTHIER_RECORDS")

@@ -29,7 +29,8 @@ LANES = 64
 """Entries of a field that each lane has for itself, whatever the wave's size."""
 CELL_WORDS = 2
 """Of the variable that stands for a channel in a code object: the address of the ring's head, the launch's number."""
-CAPACITY = 1 << 16
+RING_BYTES = 1 << 22
+"""Of a ring whose capacity nobody has chosen, at most."""
 
 
 class Full(Enum):
@@ -108,19 +109,22 @@ class Channel(Variable):
     """Records on their way from the device to the tool, while the kernel runs (docs/device-python.md, "Channels").
 
     ``record``: a class whose annotations are device types; a field ``Lane[T]`` makes it one record for the wave, with
-    64 entries in that field. ``capacity``: records of the ring, a power of two, 128 at least. ``full``: "wait", "drop"
-    (and count) or "stop" (the launch, which then is an error).
+    64 entries in that field. ``capacity``: records of the ring, a power of two, 128 at least; by default as many as go
+    into 4 MiB. ``full``: "wait", "drop" (and count) or "stop" (the launch, which then is an error).
     """
 
     __slots__ = ("record", "capacity", "full")
 
-    def __init__(self, record: type, capacity: int = CAPACITY, full: str = "wait", name: str = "") -> None:
+    def __init__(self, record: type, capacity: int | None = None, full: str = "wait", name: str = "") -> None:
         super().__init__(U64, CELL_WORDS, name)
+        self.record = record_type(record)
+        if capacity is None:
+            capacity = max(2 * LANES, 1 << (RING_BYTES // self.record.slot_bytes).bit_length() - 1)
         if capacity < 2 * LANES or capacity & (capacity - 1) or capacity > 1 << 30:
             raise Invalid(f"{caller()}: capacity={capacity}: give a power of two, {2 * LANES} to {1 << 30}")
         if full not in (policy.value for policy in Full):
             raise Invalid(f"{caller()}: full={full!r}: give one of {', '.join(policy.value for policy in Full)}")
-        self.record, self.capacity, self.full = record_type(record), capacity, Full(full)
+        self.capacity, self.full = capacity, Full(full)
 
     @property
     def pointer(self) -> Pointer:

@@ -15,17 +15,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from luthier_py.errors import Invalid, Location, Unsupported, one_line
+import numpy as np
+
+from luthier_py.errors import Invalid, Location, one_line
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.isa import parse_target_id
 from luthier_py.report.output import Output, launch_row
+from luthier_py.report.received import Received
 from luthier_py.report.remedies import advice
 from luthier_py.report.spool import SpooledRows, with_rows
 from luthier_py.report.verdict import Verdict
 from luthier_py.runtime.native import protocol
 from luthier_py.runtime.native.protocol import Message
 from luthier_py.storage import write_file
-from luthier_py.tool import LaunchResult, Refusal, Tool, Variable, as_data, load_tool
+from luthier_py.tool import Channel, LaunchResult, Refusal, Tool, Variable, as_data, load_tool
+from luthier_py.tool.channel import Full
 from luthier_py.worker import bundles, properties
 from luthier_py.worker.edge import Refused, guarded, is_on, say
 from luthier_py.worker.orphan import nobody_waits
@@ -39,6 +43,8 @@ VERDICT_REPORTS = "LUTHIER_VERDICT_REPORTS"
 NOT_SELECTED, SELECTED = struct.pack("<I", 0), struct.pack("<I", 1)
 _RESULT = struct.Struct("<11I")
 _COUNTS = struct.Struct("<5Q")
+_RECORDS = struct.Struct("<2IQ")
+_STATE, _CHANNEL, _PARAMETER = range(3)  # tool.h's enum role
 
 
 class ToolRun:
@@ -48,6 +54,9 @@ class ToolRun:
         self.tool, self.reports = tool, reports
         self.output, self.verdict = Output(tool), Verdict(tool)
         self.failed: set[str] = set()
+        self.received = Received(tool)
+        self.verdict.records = self.received.counts
+        self._dropped: dict[tuple[Channel, int], int] = {}  # by channel and device
 
     def attempt(self, what: str, action: Callable[[], Any]) -> Any:
         """The action's result; None where this kind of action failed, now or before."""
@@ -69,6 +78,16 @@ class ToolRun:
         text = self.attempt(f"{name}.text", partial(self.tool.text, result, report)) if report is not None else None
         if text is not None:
             self.attempt("output", partial(self.output.launch, result, report, text))
+
+    def take(self, channel: Channel, device: int, dropped: int, slots: bytes) -> None:
+        """Slots of a channel's ring on a device, which has dropped so many records so far."""
+        self._dropped[channel, device] = dropped
+        count = self.received.count(channel)
+        count.dropped = sum(number for (which, _), number in self._dropped.items() if which is channel)
+        if slots:
+            found = np.frombuffer(slots, channel.record.slots)
+            if isinstance(guarded(partial(self.received.take, channel, found), f"channel {channel.name}"), Exception):
+                self.failed.add(f"channel {channel.name}")
 
     def facts(self, **more: Any) -> Iterator[bytes]:
         """JSON in pieces."""
@@ -93,6 +112,7 @@ class ToolService:
         self.strict = is_on(STRICT)
         self._run: ToolRun | None = None
         self._code: dict[tuple[int, int], bytes] = {}
+        self._channels: list[Channel] = []  # by number
         self._kept: dict[tuple[int, int, str], tuple[tuple[Variable, ...], Callable[[], Any]]] = {}
         if name := os.environ.get(TOOL):
             self._run = open_tool(name, os.environ.get(OPTIONS, ""), program, kept_reports())
@@ -119,7 +139,15 @@ class ToolService:
             image, device, whole = struct.unpack_from("<3I", content)
             return self._instrument(image, device, content[12:].decode(), bool(whole))
         if request.code == Message.RESULT:
-            self.run.report(self._result(content))
+            result = self._result(content)
+            self.run.report(result)
+            self.run.received.end(result.index)
+            return None
+        if request.code == Message.BEGIN:
+            return self._begin(content)
+        if request.code == Message.RECORDS:
+            channel, device, dropped = _RECORDS.unpack_from(content)
+            self.run.take(self._channels[channel], device, dropped, content[_RECORDS.size :])
             return None
         if request.code == Message.FORGET:
             self._forget(*struct.unpack("<I", content))
@@ -144,6 +172,7 @@ class ToolService:
     def finish(self) -> None:
         """The end of the run; Refused if anything of the tool has failed."""
         run, self._run = self.run, None
+        run.attempt("records", run.received.close)
         run.attempt("output", partial(run.output.finish, run.verdict))
         run.write_verdict(ended=True)
         run.close()
@@ -198,7 +227,14 @@ class ToolService:
             run.verdict.untouched.add(kernel)
         for refusal in refused:
             say(f"kernel {run.tool.selection.shown(refusal.kernel)} runs as it is: {refusal.reason}")
-        return SELECTED if made.cloned is None else SELECTED + describe_copy(copy, made.cloned)
+        if made.cloned is None:
+            return SELECTED
+        return SELECTED + describe_copy(copy, made.cloned, self._number)
+
+    def _number(self, channel: Channel) -> int:
+        if channel not in self._channels:
+            self._channels.append(channel)
+        return self._channels.index(channel)
 
     def _advised(self, refused: tuple[Refusal, ...], code: bytes) -> tuple[Refusal, ...]:
         """The first refusal of a run says what would serve that kernel."""
@@ -208,24 +244,34 @@ class ToolService:
         more = self.run.attempt("advice", partial(advice, code, self.run.tool, first.kernel)) or ""
         return replace(first, reason=first.reason + more), *others
 
+    def _begin(self, content: bytes) -> bytes:
+        """A launch of a kernel that has channels."""
+        launch, _, _ = self._launch(content)
+        self.run.received.begin(launch)
+        return b""
+
     def _result(self, content: bytes) -> LaunchResult:
+        launch, variables, at = self._launch(content)
+        memory = {}
+        for variable in variables:
+            if not isinstance(variable, Channel):
+                memory[variable.name] = content[at : at + variable.size_bytes]
+                at += variable.size_bytes
+        return replace(launch, memory=memory)
+
+    def _launch(self, content: bytes) -> tuple[LaunchResult, tuple[Variable, ...], int]:
+        """What a message about a launch begins with; the variables of its kernel; where the message goes on."""
         image, device, index, launches, *shape, name_bytes = _RESULT.unpack_from(content)
         at = _RESULT.size + name_bytes
         kernel = content[_RESULT.size : at].decode()
-        memory = {}
         variables, notes = self._kept[image, device, kernel]
-        for variable in variables:
-            memory[variable.name] = content[at : at + variable.size_bytes]
-            at += variable.size_bytes
         grid, block = (shape[0], shape[1], shape[2]), (shape[3], shape[4], shape[5])
-        return LaunchResult(index, kernel, grid, block, memory, launches, device, notes())
+        return LaunchResult(index, kernel, grid, block, {}, launches, device, notes()), variables, at
 
 
 def open_tool(name: str, options: str, program: int, reports: SpooledRows | None) -> ToolRun:
     """``options``: one NAME=VALUE a line."""
     tool = load_tool(name, dict(_option(line) for line in options.splitlines() if line))
-    if tool.channels:
-        raise Unsupported(f"tool {tool.name} has channels, which `luthier run` and run_instrumented serve alone so far")
     tool.selection = tool.selection.of_process(program)
     return ToolRun(tool, reports)
 
@@ -243,14 +289,22 @@ def _option(line: str) -> tuple[str, str]:
     return name, value
 
 
-def describe_copy(copy: Copy, cloned: ClonedKernel) -> bytes:
+def describe_copy(copy: Copy, cloned: ClonedKernel, number: Callable[[Channel], int]) -> bytes:
     """The clone's name, the code object, the tool's variables, those of the program, and what is to be bound."""
-    names = [variable.name.encode() for variable in copy.variables]
-    parts = [counted(cloned.clone.encode()), counted(copy.made.data)]
-    parts += [struct.pack("<I", len(names)), *map(counted, names)]
+    parts = [counted(cloned.clone.encode()), counted(copy.made.data), struct.pack("<I", len(copy.variables))]
+    for tool_variable in copy.variables:
+        parts += [counted(tool_variable.name.encode()), _declared(tool_variable, number)]
     parts.append(struct.pack("<I", len(copy.program_variables)))
     for variable in copy.program_variables:
         parts += [counted(variable.name.encode()), struct.pack("<QI", variable.address, variable.changes)]
     parts.append(struct.pack("<I", len(copy.made.bindings)))
     parts += [struct.pack("<4IQ", *astuple(binding)) for binding in copy.made.bindings]
     return b"".join(parts)
+
+
+def _declared(variable: Variable, number: Callable[[Channel], int]) -> bytes:
+    """What tool.h's struct declared has behind the name."""
+    if not isinstance(variable, Channel):
+        return struct.pack("<5I", _STATE, 0, 0, 0, 0)
+    drops = variable.full is not Full.WAIT
+    return struct.pack("<5I", _CHANNEL, number(variable), variable.capacity, variable.record.slot_bytes, drops)

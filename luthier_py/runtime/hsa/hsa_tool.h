@@ -65,7 +65,6 @@ void *memory_for(hsa_agent_t agent, size_t bytes);
 /* instances.c: a copy that is loaded, with variables of its own. Where each launch is asked for, each queue that
  * launches the kernel has an instance: launches of one never wait for those of another. */
 struct gates { struct gate **at; size_t count, room; };
-struct tool_variable { void *address; size_t bytes; };
 struct shape { uint32_t grid[3], block[3]; };
 struct queue;
 struct instance {

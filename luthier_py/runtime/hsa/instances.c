@@ -8,6 +8,14 @@
 
 #include "hsa_tool.h"
 
+static bool has_channels(const struct clone *clone)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < clone->variable_count; i++)
+        any |= clone->variables[i].role != STATE;
+    return any;
+}
+
 static void ask(struct kernel *kernel)
 {
     enum answer answer = REFUSED;
@@ -18,7 +26,12 @@ static void ask(struct kernel *kernel)
     kernel->selected = answer != NOT_CHOSEN;
     kernel->explained &= answer != CLONED;
     bool good = answer != REFUSED;
-    if (answer == CLONED && !clone_bind(&kernel->clone, image_delta(kernel->image))) {
+    if (answer == CLONED && has_channels(&kernel->clone)) {
+        say("luthier: kernel %s runs as it is: channels and parameters are served at the level of HIP alone (--level hip)",
+            kernel->name);
+        clone_free(&kernel->clone);
+        good = false;
+    } else if (answer == CLONED && !clone_bind(&kernel->clone, image_delta(kernel->image))) {
         clone_free(&kernel->clone);
         good = false;
     }
@@ -50,7 +63,7 @@ static bool find_variables(struct instance *instance, const struct clone *clone)
         struct tool_variable *variable = &instance->variables[instance->variable_count++];
         hsa_symbol_t symbol;
         uint32_t bytes = 0;
-        good = symbol_info(instance, clone->variables[i], "", &symbol) &&
+        good = symbol_info(instance, clone->variables[i].name, "", &symbol) &&
                get(symbol, HSA_SYMBOL_INFO_VARIABLE_ADDRESS, &variable->address) &&
                get(symbol, HSA_SYMBOL_INFO_VARIABLE_SIZE, &bytes);
         variable->bytes = bytes;

@@ -38,6 +38,7 @@ class Message(IntEnum):
     UNREGISTER = 15  # u64 address: no longer
     HEAP = 16  # u64 device, bytes that the heap of kernels' malloc begins with
     GRAIN = 17  # u64 address of an allocation, 1 if it is fine-grained from now on
+    BEGIN = 20  # as RESULT, without variables: a launch begins -> the values of its parameters, u64 each
     MAP = 18  # u64 address and bytes of reserved pages, offset; then a file's name: its pages are there from now on
     UNMAP = 19  # u64 address, bytes: no longer
     LAUNCH = 64  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes, cooperative, number and count of the
@@ -45,6 +46,7 @@ class Message(IntEnum):
     STAMP = 65  # u64 address of the word that gets the time
     RESULT = 66  # u32 image, device, launch, launches, grid x y z, block x y z, name bytes; name; its variables' bytes
     FORGET = 67  # u32 image: its module was unloaded
+    RECORDS = 68  # u32 channel, device; u64 records dropped there so far; slots that were taken from its ring
 
 
 FIRST_TICKET = Message.LAUNCH

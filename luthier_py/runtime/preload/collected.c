@@ -1,4 +1,5 @@
 /* What copies have counted and nobody has read yet: sent when their code object goes, the tool, or the program. */
+#include "channels.h"
 #include "images.h"
 
 #include <stdlib.h>
@@ -37,6 +38,7 @@ void copies_drop(void)
         copies_forget(image);
         image_unlock(image);
     }
+    channels_drop();
 }
 
 __attribute__((constructor)) static void be_asked(void) { collect_by(copies_collect); }

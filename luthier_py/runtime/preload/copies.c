@@ -73,8 +73,15 @@ static bool load(struct copy *copy, const struct clone *clone)
                 REAL(hipModuleGetFunction)(&copy->clone, copy->module, clone->name) == hipSuccess &&
                 (copy->variables = calloc(clone->variable_count + 1u, sizeof *copy->variables));
     for (uint32_t i = 0; good && i < clone->variable_count; i++) {
+        const struct declared *declared = &clone->variables[i];
         struct tool_variable *variable = &copy->variables[copy->variable_count++];
-        good = REAL(hipModuleGetGlobal)(&variable->address, &variable->bytes, copy->module, clone->variables[i]) == hipSuccess;
+        variable->role = declared->role;
+        copy->begins |= variable->role != STATE;
+        good = REAL(hipModuleGetGlobal)(&variable->address, &variable->bytes, copy->module, declared->name) == hipSuccess;
+        if (good && variable->role == CHANNEL) {
+            void *head = ring_head(declared, copy->device);
+            good = head && tool_copies(variable->address, &head, sizeof head, COPY_TO_DEVICE) == hipSuccess;
+        }
     }
     return good;
 }

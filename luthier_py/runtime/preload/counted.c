@@ -6,6 +6,8 @@
  */
 #include "preloaded.h"
 
+#include "channels.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,11 +23,52 @@ int device_of(stream_t stream)
     return device;
 }
 
-hipError_t clear_variables(const struct copy *copy, stream_t stream)
+static struct counted counted_of(const struct copy *copy, unsigned long index, unsigned long launches, struct dim3 grid,
+                                 struct dim3 block)
+{
+    return (struct counted){image_number(copy->image), (uint32_t)copy->device, (uint32_t)index, (uint32_t)launches,
+                            {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}};
+}
+
+static hipError_t clear_variables(const struct copy *copy, stream_t stream)
 {
     hipError_t error = hipSuccess;
     for (uint32_t i = 0; !error && i < copy->variable_count; i++)
-        error = REAL(hipMemsetAsync)(copy->variables[i].address, 0, copy->variables[i].bytes, stream);
+        if (copy->variables[i].role == STATE)
+            error = REAL(hipMemsetAsync)(copy->variables[i].address, 0, copy->variables[i].bytes, stream);
+    return error;
+}
+
+/* In the order of the stream, so that a launch that is still waiting keeps its own. */
+static hipError_t set_words(const struct copy *copy, unsigned long index, const uint32_t *values, stream_t stream)
+{
+    hipError_t error = hipSuccess;
+    for (uint32_t i = 0; !error && i < copy->variable_count; i++) {
+        char *address = copy->variables[i].address;
+        if (copy->variables[i].role == CHANNEL)
+            error = REAL(hipMemsetD32Async)(address + sizeof(void *), (int)index, 1, stream);
+        for (size_t at = 0; !error && copy->variables[i].role == PARAMETER && at < 8; at += 4, values++)
+            if (at < copy->variables[i].bytes)
+                error = REAL(hipMemsetD32Async)(address + at, (int)*values, 1, stream);
+    }
+    return error;
+}
+
+hipError_t prepare_variables(const struct copy *copy, unsigned long index, const struct launch_shape *shape, stream_t stream)
+{
+    size_t words = 0;
+    for (uint32_t i = 0; i < copy->variable_count; i++)
+        words += 2 * (copy->variables[i].role == PARAMETER);
+    hipError_t error = settings.per_launch ? clear_variables(copy, stream) : hipSuccess;
+    if (error || !copy->begins)
+        return error;
+    uint32_t *values = calloc(words + 1, sizeof *values);
+    struct counted counted = counted_of(copy, index, 1, shape->grid, shape->block);
+    if (!values || !clone_begins(&counted, copy->name, values, words))
+        error = hipErrorUnknown;
+    if (!error)
+        error = set_words(copy, index, values, stream);
+    free(values);
     return error;
 }
 
@@ -41,14 +84,19 @@ void send_values(struct copy *copy)
 {
     size_t bytes = 0, at = 0;
     for (uint32_t i = 0; i < copy->variable_count; i++)
-        bytes += copy->variables[i].bytes;
+        bytes += copy->variables[i].role == STATE ? copy->variables[i].bytes : 0;
+    if (copy->begins)
+        channels_flush(copy->device);
     char *values = malloc(bytes + 1);
     hipError_t error = values ? hipSuccess : hipErrorOutOfMemory;
-    for (uint32_t i = 0; !error && i < copy->variable_count; at += copy->variables[i++].bytes)
-        error = tool_copies(values + at, copy->variables[i].address, copy->variables[i].bytes, COPY_TO_HOST);
-    struct dim3 grid = copy->last_grid, block = copy->last_block;
-    struct counted counted = {image_number(copy->image), (uint32_t)copy->device, (uint32_t)copy->last_index,
-                              (uint32_t)copy->unread, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}};
+    for (uint32_t i = 0; !error && i < copy->variable_count; i++) {
+        const struct tool_variable *variable = &copy->variables[i];
+        if (variable->role != STATE)
+            continue;
+        error = tool_copies(values + at, variable->address, variable->bytes, COPY_TO_HOST);
+        at += variable->bytes;
+    }
+    struct counted counted = counted_of(copy, copy->last_index, copy->unread, copy->last_grid, copy->last_block);
     if (!error)
         clone_counted(&counted, copy->name, values, bytes);
     free(values);
@@ -81,7 +129,7 @@ static hipError_t launch_clone(const struct copy *copy, const struct launch_shap
 /* False when it could not be begun, and the original is to run. */
 static bool launch_copy(struct copy *copy, const struct launch_shape *shape, unsigned long index, hipError_t *error)
 {
-    if (settings.per_launch && clear_variables(copy, shape->stream))
+    if (prepare_variables(copy, index, shape, shape->stream))
         return false;
     hipError_t before = REAL(hipPeekAtLastError)();
     *error = launch_clone(copy, shape);

@@ -243,8 +243,8 @@ static hipError_t launch_twin(struct executable *executable, stream_t stream, un
     hipError_t error = hipSuccess;
     for (size_t i = 0; !error && i < executable->count; i++) {
         const struct graph_launch *launch = &executable->launches[i];
-        if (settings.per_launch && is_first(executable, i))
-            error = clear_variables(launch->copy, stream);
+        if (is_first(executable, i))
+            error = prepare_variables(launch->copy, index, &launch->shape, stream);
     }
     if (!error)
         error = REAL(hipGraphLaunch)(executable->twin, stream);

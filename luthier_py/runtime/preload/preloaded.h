@@ -52,8 +52,6 @@ uint32_t image_number(const struct image *image);
 
 /* copies.c: copies of their kernels. */
 struct launch_shape { struct dim3 grid, block; unsigned lds_bytes; stream_t stream; void **args, **extra; bool cooperative; };
-struct tool_variable { void *address; size_t bytes; };
-
 /* A kernel on one device, once it was launched there; `clone` is NULL where the original is to run. */
 struct copy {
     struct copy *next;
@@ -66,6 +64,7 @@ struct copy {
     struct kernel *clone;
     struct tool_variable *variables;
     uint32_t variable_count;
+    bool begins;    /* the worker wants to know of each launch: there are channels or parameters */
     unsigned long unread;     /* launches that have added to its variables since these were read */
     unsigned long last_index; /* of these the last, and its shape */
     struct dim3 last_grid, last_block;
@@ -77,10 +76,14 @@ void copies_forget(struct image *image); /* which is locked: everything that the
 int device_of(stream_t stream);
 /* Launch the clone of an image's kernel; false when the original is to run instead. */
 bool tool_launch(struct image *image, const char *kernel, const struct launch_shape *shape, hipError_t *error);
-hipError_t clear_variables(const struct copy *copy, stream_t stream);
+/* Before launch `index`, of that shape: variables are cleared, if each launch is asked for, and parameters set. */
+hipError_t prepare_variables(const struct copy *copy, unsigned long index, const struct launch_shape *shape, stream_t stream);
 void note_launches(struct copy *copy, unsigned long index, unsigned long launches, const struct launch_shape *shape);
 void send_values(struct copy *copy);  /* of launches that are done; its image is locked */
 void send_results(struct copy *copy); /* when the device has done its launches; its image is locked */
+
+/* rings.c */
+void *ring_head(const struct declared *about, int device); /* NULL: there is no memory for it */
 
 /* collected.c */
 void image_unloaded(struct image *image);

@@ -49,15 +49,20 @@ static uint32_t take_count(struct cursor *cursor, void **array, size_t bytes)
     return cursor->bad ? 0 : count;
 }
 
-/* clone's name, code object; name of each variable of the tool; the program's variables; what is to be bound. */
+/* clone's name, code object; each variable of the tool; the program's variables; what is to be bound. */
 static void read_clone(struct clone *clone, struct cursor *cursor)
 {
     clone->name = take_text(cursor);
     clone->bytes = take32(cursor);
     clone->code = take_bytes(cursor, clone->bytes);
     clone->variable_count = take_count(cursor, (void **)&clone->variables, sizeof *clone->variables);
-    for (uint32_t i = 0; i < clone->variable_count; i++)
-        clone->variables[i] = take_text(cursor);
+    for (uint32_t i = 0; i < clone->variable_count; i++) {
+        struct declared *variable = &clone->variables[i];
+        variable->name = take_text(cursor);
+        uint32_t *numbers[] = {&variable->role, &variable->number, &variable->capacity, &variable->slot_bytes, &variable->drops};
+        for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+            *numbers[k] = take32(cursor);
+    }
     clone->program_count = take_count(cursor, (void **)&clone->program, sizeof *clone->program);
     for (uint32_t i = 0; i < clone->program_count; i++) {
         clone->program[i].name = take_text(cursor);
@@ -107,7 +112,7 @@ bool clone_bind(struct clone *clone, uint64_t base)
 void clone_free(struct clone *clone)
 {
     for (uint32_t i = 0; i < clone->variable_count; i++)
-        free(clone->variables[i]);
+        free(clone->variables[i].name);
     for (uint32_t i = 0; i < clone->program_count; i++)
         free(clone->program[i].name);
     free(clone->variables);
@@ -123,4 +128,18 @@ void clone_counted(const struct counted *counted, const char *kernel, const void
     uint32_t name_bytes = (uint32_t)strlen(kernel);
     struct part parts[] = {{counted, sizeof *counted}, {&name_bytes, sizeof name_bytes}, {kernel, name_bytes}, {values, bytes}};
     tool_tell(MESSAGE_RESULT, parts, 4);
+}
+
+bool clone_begins(const struct counted *counted, const char *kernel, uint32_t *values, size_t words)
+{
+    uint32_t name_bytes = (uint32_t)strlen(kernel);
+    struct part parts[] = {{counted, sizeof *counted}, {&name_bytes, sizeof name_bytes}, {kernel, name_bytes}};
+    struct reply reply;
+    if (!tool_ask(MESSAGE_BEGIN, parts, 3, &reply))
+        return false;
+    bool good = reply.status == 0 && reply.bytes == words * sizeof *values;
+    if (good && words)
+        memcpy(values, reply.data, reply.bytes);
+    free(reply.data);
+    return good;
 }

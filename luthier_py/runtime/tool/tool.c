@@ -28,6 +28,7 @@ static atomic_int profiled = -1;        /* by hipProfilerStart and Stop; before 
 static atomic_bool named;               /* there is a tool: the environment's, or one that was attached */
 static uint64_t (*device_launches)(void); /* NULL: the runtime does not say */
 static void (*collect)(void);             /* NULL: nothing was launched yet */
+static void (*leave)(void);               /* NULL: nothing looks at the program's memory */
 static uint64_t launched_before;          /* the tool came */
 static char *attached_tool, *attached_options;
 
@@ -131,6 +132,7 @@ void tool_forget(uint32_t image)
 
 void count_launches_by(uint64_t (*launches)(void)) { device_launches = launches; }
 void collect_by(void (*level)(void)) { collect = level; }
+void leave_by(void (*action)(void)) { leave = action; }
 
 /* `unseen`: of the device's own count. Launches that failed were seen, and are not in it. */
 struct counts { uint64_t seen, selected, failed, explained, unseen; };
@@ -167,6 +169,8 @@ static void finish(void)
     if (state == COLD && launches_seen && !named)
         say("luthier: no tool: set LUTHIER_TOOL, or attach one");
     tool_end();
+    if (leave)
+        leave();
 }
 
 static void before_fork(void) { pthread_mutex_lock(&lock); }

@@ -33,15 +33,19 @@ void tool_end(void);                /* everything that was counted so far is tol
 char *tool_verdict(void);           /* as JSON, to be freed; NULL when the worker is gone */
 void count_launches_by(uint64_t (*launches)(void)); /* the device's own count */
 void collect_by(void (*collect)(void)); /* how the level sends what was not read yet */
+void leave_by(void (*leave)(void)); /* when the program ends, and its memory with it */
 extern atomic_ulong launches_seen, launches_selected, launches_failed;
 extern atomic_ulong launches_explained; /* selected, and run as they are: the worker says why */
 
 /* clone.c */
 struct program_variable { char *name; uint64_t where; bool changes; }; /* by its address in the code object */
+enum role { STATE, CHANNEL, PARAMETER }; /* cleared and read; where a ring is; set before each launch */
+struct declared { char *name; uint32_t role, number, capacity, slot_bytes, drops; }; /* a variable of the tool */
+struct tool_variable { void *address; size_t bytes; enum role role; };
 struct clone {
     char *name, *code;
     size_t bytes;
-    char **variables; /* names of the tool's */
+    struct declared *variables;
     uint32_t variable_count;
     struct program_variable *program;
     uint32_t program_count;
@@ -57,6 +61,8 @@ bool clone_bind(struct clone *clone, uint64_t base); /* the original object is t
 void clone_free(struct clone *clone);
 
 struct counted { uint32_t image, device, index, launches, grid[3], block[3]; }; /* `index`: of the last of `launches` */
+/* A launch begins that has channels or parameters: their values, of two dwords each, come into `values`. */
+bool clone_begins(const struct counted *counted, const char *kernel, uint32_t *values, size_t words);
 void clone_counted(const struct counted *counted, const char *kernel, const void *values, size_t bytes);
 
 #endif

@@ -1,0 +1,82 @@
+"""Channels under HIP programs: every launch's records come, whatever streams, devices, graphs and threads do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from math import ceil, prod
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TOOL = Path(__file__).with_name("wave_trace.py")
+
+Program = Callable[..., Path]
+Tooled = Callable[..., Any]
+
+
+def check(verdict: Any) -> None:
+    """Every launch has the records of its waves and work-items, as its shape says."""
+    reports = verdict["reports"]
+    assert reports and verdict["launches"] == sum(row["launches"] for row in reports)
+    waves = items = 0
+    for row in reports:
+        groups, size = prod(row["grid"]), prod(row["block"])
+        assert row["report"] == {"waves": groups * ceil(size / 64), "begun": groups * ceil(size / 64), "whole": True,
+                                 "items": groups * size}, row
+        waves, items = waves + groups * ceil(size / 64), items + groups * size
+    assert verdict["records"] == {
+        "begun": {"pushed": waves, "kept": waves, "dropped": 0, "failed": 0},
+        "items": {"pushed": items, "kept": items, "dropped": 0, "failed": 0},
+    }
+
+
+@pytest.mark.parametrize("name", ("vector_add", "streams_events", "jacobi"))
+def test_every_launch_has_its_records(name: str, program: Program, tooled: Tooled) -> None:
+    done = tooled(program(name), tool=TOOL)
+    assert (done.code, done.out) == (0, "PASSED\n"), done.err
+    check(done.verdict)
+
+
+def test_a_slow_tool_is_waited_for(program: Program, tooled: Tooled) -> None:
+    done = tooled(program("vector_add"), tool=TOOL, LUTHIER_TOOL_OPTIONS="slow=0.05")
+    assert (done.code, done.out) == (0, "PASSED\n"), done.err
+    check(done.verdict)
+
+
+def test_several_devices(program: Program, tooled: Tooled) -> None:
+    done = tooled(program("devices"), tool=TOOL, LUTHIER_DEVICE="emulator:gfx90a*3")
+    assert (done.code, done.out) == (0, "PASSED\n"), done.err
+    check(done.verdict)
+
+
+@pytest.mark.parametrize("name, per_launch", [("graphs", 1), ("graphs", 0), ("threads", 0), ("streams_events", 0)])
+def test_no_record_is_lost_where_launches_run_at_once(
+    name: str, per_launch: int, program: Program, tooled: Tooled
+) -> None:
+    arguments = ["host"] if name == "threads" else []
+    done = tooled(program(name), *arguments, tool=TOOL, LUTHIER_TOOL_OPTIONS=f"per_launch={per_launch}")
+    assert (done.code, done.out) == (0, "PASSED\n"), done.err
+    waves = sum(row["report"]["waves"] for row in done.verdict["reports"])
+    begun, items = (done.verdict["records"][name] for name in ("begun", "items"))
+    assert waves > 0 and begun == {"pushed": waves, "kept": waves, "dropped": 0, "failed": 0}
+    assert items["kept"] == items["pushed"] >= begun["kept"]
+
+
+def test_a_tool_that_fails_does_not_hold_up_the_program(program: Program, tooled: Tooled) -> None:
+    done = tooled(program("vector_add"), tool=TOOL, LUTHIER_TOOL_OPTIONS="fails=1")
+    assert (done.code, done.out) == (0, "PASSED\n"), done.err
+    assert done.err.count("ValueError: enough") == 1
+    records = done.verdict["records"]["items"]
+    assert records["kept"] == 0 and records["failed"] == records["pushed"] > 0
+    assert done.verdict["failed"]
+
+
+def test_files(program: Program, tooled: Tooled, tmp_path: Path) -> None:
+    done = tooled(program("vector_add"), tool=TOOL, LUTHIER_RECORDS=str(tmp_path / "trace.ndjson"))
+    assert (done.code, done.out) == (0, "PASSED\n"), done.err
+    rows = [json.loads(line) for line in (tmp_path / "trace.items.ndjson").read_text().splitlines()]
+    assert len(rows) == done.verdict["records"]["items"]["kept"]
+    shapes = {row["launch"]: prod(row["grid"]) * prod(row["block"]) for row in done.verdict["reports"]}
+    assert all(sum(row["launch"] == launch for row in rows) == items for launch, items in shapes.items())
