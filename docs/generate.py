@@ -38,7 +38,9 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Tools", ("Tool", "Option", "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "Variable", "Element", "WaveVariable",
                "Channel", "LaunchResult", "Selection", "as_data", "json_text")),
     ("Where hooks go", ("Mutator", "Edge", "Loop", "Stretch", "Region", "Counting", "Counted", "Following", "Hook")),
-    ("What hooks are given", ("Computed", "computed", "Entry")),
+    ("What hooks are given", (
+        "source", "destination", "address", "bounds", "access_bytes", "access_kind", "active_lanes", "taken_lanes",
+        "site_id", "opcode_id", "Entry", "computed", "Computed")),
     ("Device code", ("hook", "device", "Hooks", "u32", "i32", "u64", "i64", "f32", "f64", "bool_", "ptr", "Lane",
                      "channel")),
     ("The program", BEHIND["ir"]),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from luthier_py.tool import BOOL, Ir, Result, Value, intrinsic
-
-from .lanes import bits_below, mask_of
+from luthier_py.tool import BOOL, Ir, Result, Value, bits_below, intrinsic, mask_of
 
 
 @intrinsic(result=Result.LANE)

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 
-from luthier_py.tool import BOOL, U32, U64, ChannelType, Ir, Operand, Pointer, Result, Value, intrinsic
+from luthier_py.tool import (
+    BOOL,
+    U32,
+    U64,
+    ChannelType,
+    Ir,
+    Operand,
+    Pointer,
+    Result,
+    Value,
+    bits_below,
+    intrinsic,
+    mask_of,
+)
 from luthier_py.tool.channel import LAUNCH_AT, MASK_AT, NUMBER_AT, RecordField, RecordType
 
-from .lanes import bits_below, mask_of
 from .reserve import launch_of, reserve, slot_of
 
 EVERY_LANE = (1 << 64) - 1

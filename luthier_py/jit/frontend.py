@@ -83,7 +83,10 @@ def _function(
     declared = signature if hook.made is None else Signature(hook.declared, signature.results)
     scope = Scope(source_of(hook.function), declared, next(shared.numbers), 0, done, slots)
     body = Statements(shared, scope)
-    body.run(values if hook.made is None else [body.made(how, values) for how in hook.made])
+    if hook.made is not None:
+        wanted = (parameter.type for parameter in hook.declared)
+        values = [body.made(how, values, type) for how, type in zip(hook.made, wanted, strict=True)]
+    body.run(values)
     ir.start(done)
     returned = [ir.get(slots[seat.position], seat.type, signature.results[seat.position].lane) for seat in results]
     convention.send(ir, results, returned)

@@ -73,12 +73,14 @@ class Statements(Expressions):
             self.ir.put(slot, value)
         self.ir.jump(self.scope.done)
 
-    def made(self, how: Recipe | int, given: Sequence[Value]) -> Value:
-        """A value that is computed of those that a call gives; literals take the types of parameters."""
+    def made(self, how: Recipe | int, given: Sequence[Value], wanted: Type) -> Value:
+        """A value that is computed of those that a call gives; pointers are computed with as numbers."""
         if isinstance(how, int):
-            return given[how]
-        (result,) = self.inlined(how.function, [self.made(each, given) for each in how.inputs])
-        return result
+            return arithmetic.explicit(self.ir, given[how], wanted)
+        parameters = how.function.signature.parameters
+        made = [self.made(each, given, into.type) for each, into in zip(how.inputs, parameters, strict=True)]
+        (result,) = self.inlined(how.function, made)
+        return arithmetic.explicit(self.ir, result, wanted)
 
     def inline(self, node: ast.Call, function: Device, args: Sequence[Operand]) -> tuple[Value, ...]:
         parameters = function.signature.parameters

@@ -1,5 +1,6 @@
 """What tool authors import: types, hooks, variables, options, the Tool class and the Mutator."""
 
+from luthier_py.tool.addresses import access_bytes, access_kind, address, bounds
 from luthier_py.tool.base import LaunchResult, Tool, visit
 from luthier_py.tool.channel import Channel, ChannelType, channel
 from luthier_py.tool.computed import Computed, computed
@@ -11,6 +12,7 @@ from luthier_py.tool.entry import Entry
 from luthier_py.tool.hip import Hooks
 from luthier_py.tool.hook import Device, Hook, Lanes, Parameter, Signature, device, hook
 from luthier_py.tool.intrinsic import Effects, Intrinsic, Ir, Operand, Result, Value, intrinsic, intrinsics
+from luthier_py.tool.lane_masks import bits_below, holds, lane_id, mask_of
 from luthier_py.tool.mutator import Mutator
 from luthier_py.tool.options import Option
 from luthier_py.tool.selection import COUNT_WARP_LEVEL, EVERY_TOOL, EXCLUDE_PRED_OFF, LAUNCHES, OUTPUT, Selection
@@ -37,6 +39,7 @@ from luthier_py.tool.types import (
     u32,
     u64,
 )
+from luthier_py.tool.values import active_lanes, destination, opcode_id, site_id, source, taken_lanes
 from luthier_py.tool.variables import Element, Variable, WaveVariable
 
 __all__ = [
@@ -45,7 +48,8 @@ __all__ = [
     "Device", "Edits", "Effects", "Element", "Entry", "Field", "Following", "Hook", "Hooks", "Insertion", "Intrinsic",
     "Ir", "Kind", "Lane", "LaneType", "Lanes", "LaunchResult", "Mutator", "Operand", "Option", "Parameter", "Place",
     "Pointer", "Refusal", "Region", "Result", "RuntimeArg", "Scalar", "Selection", "Signature", "Stretch", "Tool",
-    "Turn", "Type", "Value", "Variable", "WaveVariable", "as_data", "bool_", "channel", "computed", "device",
-    "encoded", "f32", "f64", "hook", "i32", "i64", "intrinsic", "intrinsics", "json_text", "load_tool", "made_tool",
-    "ptr", "tools", "u32", "u64", "visit",
+    "Turn", "Type", "Value", "Variable", "WaveVariable", "access_bytes", "access_kind", "active_lanes", "address",
+    "as_data", "bits_below", "bool_", "bounds", "channel", "computed", "destination", "device", "encoded", "f32",
+    "f64", "holds", "hook", "i32", "i64", "intrinsic", "intrinsics", "json_text", "lane_id", "load_tool", "made_tool",
+    "mask_of", "opcode_id", "ptr", "site_id", "source", "taken_lanes", "tools", "u32", "u64", "visit",
 ]

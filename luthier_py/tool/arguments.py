@@ -16,11 +16,11 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from luthier_py.isa import MODE, VCC, Operand, OperandKind, Reg, RegFile
-from luthier_py.tool.computed import Computed
+from luthier_py.tool.computed import Computed, Held
 from luthier_py.tool.edits import Arg, Constant, Destination
 from luthier_py.tool.entry import Entry
 from luthier_py.tool.hook import Hook, Parameter, Recipe, Signature
-from luthier_py.tool.types import BOOL, Kind, Pointer, Scalar
+from luthier_py.tool.types import BOOL, U64, Kind, Pointer, Scalar
 from luthier_py.tool.variables import Element, Variable, WaveVariable
 
 Adapted: TypeAlias = dict[tuple[object, ...], Hook]
@@ -62,12 +62,15 @@ class _Passing:
         return self.given(parameter, given, folded)
 
     def recipe(self, parameter: Parameter, given: Computed, folded: bool) -> Recipe:
-        result = given.result
-        if result.type != parameter.type or result.lane and not parameter.lane:
+        """An address may be taken as a pointer; then the addresses that it is made of are pointers, too."""
+        result, pointer = given.result, parameter.type if isinstance(parameter.type, Pointer) else None
+        if result.type not in (parameter.type, pointer and U64) or result.lane and not parameter.lane:
             declared = replace(result, name=parameter.name)
             raise ValueError(f"{parameter} cannot take {given}; declare it {declared}")
         inputs: list[Recipe | int] = []
         for into, each in zip(given.function.signature.parameters, given.inputs, strict=True):
+            if pointer is not None and into.type == U64 and not isinstance(each, int):
+                into = replace(into, type=pointer)
             if isinstance(each, Computed):
                 inputs.append(self.recipe(into, each, folded))
                 continue
@@ -81,6 +84,7 @@ class _Passing:
 
     def given(self, parameter: Parameter, given: object, folded: bool) -> int:
         """What is one for the wave is given as that, and is the same in each lane."""
+        given = given.reg if isinstance(given, Held) else given
         reg = given.reg if isinstance(given, Operand) else given
         uniform = isinstance(reg, (Variable, Element, WaveVariable, Entry)) or isinstance(
             reg, Reg) and reg.file is RegFile.SGPR
@@ -126,7 +130,7 @@ def constant(parameter: Parameter, given: Any) -> Constant:
     return number
 
 
-def destination(result: Parameter, given: object) -> Destination:
+def result_place(result: Parameter, given: object) -> Destination:
     """Where a result goes: a WaveVariable of its type, or a register that the application may see changed."""
     if isinstance(given, WaveVariable) and not result.lane and given.type == result.type:
         return given

@@ -42,6 +42,20 @@ class Computed:
         return self.name
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a register holds at an instruction."""
+
+    reg: Reg
+    name: str
+    instr: Instr
+    side: Place | None = None
+    """As of Computed."""
+
+    def __str__(self) -> str:
+        return self.name
+
+
 def computed(function: Callable[..., Any], *inputs: object) -> Computed:
     """What the @device function ``function`` makes of ``inputs`` where a hook is called, as an argument of the hook.
 
@@ -56,6 +70,14 @@ def computed(function: Callable[..., Any], *inputs: object) -> Computed:
     if results != 1:
         raise HookError(f"{caller()}: {function.name} has {results} results; an argument is one value")
     return Computed(function, inputs, function.name)
+
+
+def about(
+    instr: Instr, name: str, function: Callable[..., Any], *inputs: object, side: Place | None = None
+) -> Computed:
+    """An argument that is about an instruction."""
+    assert isinstance(function, Device)
+    return Computed(function, inputs, f"{name} of {instr.op.mnemonic}", instr, side)
 
 
 def registers(given: object) -> Iterator[Reg]:
@@ -85,14 +107,15 @@ def _is_exec(reg: Reg) -> bool:
 
 def out_of_place(given: Iterable[object], instr: Instr, place: Place) -> str:
     """Why one of some arguments cannot be taken there, or nothing."""
-    return next(filter(None, (_misplaced(each, instr, place) for each in given if isinstance(each, Computed))), "")
+    found = (_misplaced(each, instr, place) for each in given if isinstance(each, (Computed, Held)))
+    return next(filter(None, found), "")
 
 
-def _misplaced(given: Computed, instr: Instr, place: Place) -> str:
-    made_of = RegSet.of(*registers(given))
+def _misplaced(given: Computed | Held, instr: Instr, place: Place) -> str:
     if given.instr == instr and given.side is Place.AFTER and place is Place.BEFORE:
         return f"{given} is there after the instruction only; use Mutator.after"
+    made_of = RegSet.of(*registers(given))
     lost = instr.inst.writes & made_of if place is Place.AFTER and given.side is not Place.AFTER else RegSet()
     if given.instr == instr and lost:
         return f"the instruction overwrites {lost}, which {given} is made of; use Mutator.before"
-    return out_of_place(given.inputs, instr, place)
+    return out_of_place(given.inputs, instr, place) if isinstance(given, Computed) else ""

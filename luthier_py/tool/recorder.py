@@ -15,7 +15,7 @@ from luthier_py.ir import Instr, Program
 from luthier_py.isa import Inst, Reg, RegSet
 from luthier_py.isa.columns import Columns
 from luthier_py.isa.instead import standing_for, stays, unlike
-from luthier_py.tool.arguments import Adapted, arguments, destination
+from luthier_py.tool.arguments import Adapted, arguments, result_place
 from luthier_py.tool.author import caller
 from luthier_py.tool.computed import out_of_place
 from luthier_py.tool.edits import Destination, Insertion, Instead, Place, Turn
@@ -54,7 +54,7 @@ class Recorder:
         _check_count(hook, "results (into=)", len(given), len(signature.results))
         try:
             called, checked = arguments(hook, (*args, *hook.captured), self.adapted)
-            results: tuple[Destination, ...] = tuple(map(destination, signature.results, given))
+            results: tuple[Destination, ...] = tuple(map(result_place, signature.results, given))
         except ValueError as error:
             raise HookError(f"{caller()}: hook {hook.name}: {error}; declared at {hook.place}") from error
         if len(set(results)) != len(results):

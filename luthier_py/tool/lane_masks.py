@@ -1,8 +1,13 @@
-"""What lane intrinsics share: masks, and the number of a lane."""
+"""What device code asks of its lanes: masks, and the number of a lane.
+
+In: operands of device code. Out: LLVM IR of a few intrinsics of AMDGPU. Invariant: masks are u64, whatever the wave
+size.
+"""
 
 from __future__ import annotations
 
-from luthier_py.tool import BOOL, U32, U64, Ir, Operand, Value
+from luthier_py.tool.intrinsic import Ir, Operand, Result, Value, intrinsic
+from luthier_py.tool.types import BOOL, U32, U64
 
 
 def mask_of(ir: Ir, condition: Operand) -> Value:
@@ -24,3 +29,9 @@ def bits_below(ir: Ir, mask: Value) -> Value:
 def holds(ir: Ir, comparison: str, mask: Value) -> Value:
     """bool_: ``mask`` compared with zero."""
     return ir.emit(BOOL, f"icmp {comparison} i64 {mask.text}, 0")
+
+
+@intrinsic(result=Result.LANE)
+def lane_id(ir: Ir) -> Value:
+    """u32: the number of this lane, from 0."""
+    return bits_below(ir, ir.value((1 << 64) - 1, U64))

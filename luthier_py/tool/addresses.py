@@ -1,0 +1,180 @@
+"""Arguments about memory accesses: effective addresses, range checks, widths, kinds.
+
+In: a memory instruction. Out: an argument for a hook before it. Invariant: an address is what the hardware makes of the
+operands in each active lane (AMD Instinct MI200 ISA, 8.2, 9.1, 10.3, 11.2), before any range check; what is not known
+of an instruction is refused, with the tool's file and line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from luthier_py.errors import HookError
+from luthier_py.ir import Instr
+from luthier_py.isa import AccessKind, AddressForm, MemoryAccess, Operand, Reg, RegFile, memory_access
+from luthier_py.tool.author import caller
+from luthier_py.tool.computed import Computed, about
+from luthier_py.tool.hook import device
+from luthier_py.tool.lane_masks import lane_id
+from luthier_py.tool.types import Lane, bool_, u32, u64
+
+
+@device
+def _far(address: Lane[u64], offset: u64) -> Lane[u64]:
+    return address + offset
+
+
+@device
+def _near(base: u64, address: Lane[u32], offset: u64) -> Lane[u64]:
+    return (base + offset) + u64(address)
+
+
+@device
+def _local(address: Lane[u32], offset: u32) -> Lane[u64]:
+    return u64(address + offset)
+
+
+@device
+def _private(address: Lane[u32], base: u32, offset: u32) -> Lane[u64]:
+    return u64(address + (base + offset))
+
+
+@device
+def _scalar(base: u64, register: u32, offset: u64) -> u64:
+    return (base + u64(register) + offset) & ~u64(3)
+
+
+@device
+def _scalar_buffer(low: u64, register: u32, offset: u64) -> u64:
+    return ((low & 0xFFFFFFFFFFFF) + ((u64(register) + offset) & ~u64(3))) & ~u64(3)
+
+
+@device
+def _in_scalar_buffer(low: u64, high: u64, register: u32, offset: u64, size: u32) -> bool_:
+    stride = (low >> 48) & 0x3FFF
+    records = high & 0xFFFFFFFF
+    room = records if stride == 0 else records * stride
+    return ((u64(register) + offset) & ~u64(3)) + size <= room
+
+
+@device
+def _buffer(
+    low: u64, high: u64, index: Lane[u32], offset: Lane[u32], register: u32, constant: u32
+) -> Lane[u64]:
+    """Resource: base [47:0], stride [61:48], swizzle [63]; in the upper half element size [52:51], index stride
+    [54:53], and whether the lane's number is added to the index [55]."""
+    stride = (low >> 48) & 0x3FFF
+    place = offset + constant
+    if ((high >> 55) & 1) != 0:
+        index = index + lane_id()
+    found = u64(index) * stride + u64(place)
+    if (low >> 63) != 0:
+        element = u32(2) << (u32(high >> 51) & 3)
+        group = u32(8) << (u32(high >> 53) & 3)
+        in_element = place & (element - 1)
+        in_group = index & (group - 1)
+        found = u64(index - in_group) * stride + u64(place - in_element) * group
+        found = found + u64(in_group * element + in_element)
+    return ((low & 0xFFFFFFFFFFFF) + register) + found
+
+
+@device
+def _in_buffer(
+    low: u64, high: u64, index: Lane[u32], offset: Lane[u32], register: u32, constant: u32, size: u32
+) -> Lane[bool_]:
+    """Raw where the stride is 0: by bytes; else by the index (9.1.5.2)."""
+    records = u64(u32(high))
+    room = records - register if records > register else u64(0)
+    return u64(offset + constant) + size <= room if ((low >> 48) & 0x3FFF) == 0 else u64(index) < records
+
+
+def address(instr: Instr, element: int = 0) -> Computed:
+    """The effective address of a memory instruction, for a hook before it.
+
+    ``Lane[u64]`` (one ``u64`` for scalar loads and stores): of global, flat and buffer instructions an address in
+    memory; of LDS instructions a byte of the work-group's LDS, and of scratch instructions one of the lane's private
+    memory. ``element``: 1 for the second of two that an instruction accesses (ds_read2). A lane whose access the range
+    check of a buffer refuses has an address nevertheless; see ``bounds``.
+
+    HookError: the instruction accesses no memory, or its address is made in other ways (images, buffers of RDNA).
+    """
+    access = _access(instr)
+    if not 0 <= element < len(access.offsets):
+        raise HookError(f"{caller()}: {instr.op.mnemonic} accesses {len(access.offsets)} elements; {element} is none")
+    offset = access.offsets[element]
+    narrow, wide = offset % (1 << 32), offset % (1 << 64)
+    vector, base, scalar = _given(access.vector), _given(access.base), _given(access.scalar)
+    forms: dict[AddressForm, tuple[Callable[..., Any], tuple[object, ...]]] = {
+        AddressForm.FAR: (_far, (vector, wide)),
+        AddressForm.NEAR: (_near, (base, vector, wide)),
+        AddressForm.LDS: (_local, (vector, narrow)),
+        AddressForm.SCRATCH: (_private, (vector, scalar, narrow)),
+        AddressForm.SCALAR: (_scalar, (base, scalar, wide)),
+        AddressForm.SCALAR_BUFFER: (_scalar_buffer, (*_resource(access)[:1], scalar, wide)),
+        AddressForm.BUFFER: (_buffer, (*_resource(access), scalar, narrow)),
+    }
+    if access.form not in forms:
+        raise HookError(f"{caller()}: the address of {instr.op.mnemonic} is made in a way that is not known here")
+    function, inputs = forms[access.form]
+    return about(instr, "the address", function, *inputs)
+
+
+def bounds(instr: Instr) -> Computed | bool:
+    """Whether the range check of its buffer lets an access pass, for a hook before it: ``Lane[bool_]``, of scalar loads
+    one ``bool_``; a constant True where there is no such check. What is in range in part only is not.
+
+    HookError as for ``address``, and where the width of the access is not known.
+    """
+    access = _access(instr)
+    if access.form not in (AddressForm.BUFFER, AddressForm.SCALAR_BUFFER):
+        return True
+    size, offset, scalar = access_bytes(instr), access.offsets[0], _given(access.scalar)
+    if access.form is AddressForm.SCALAR_BUFFER:
+        inputs: tuple[object, ...] = (*_resource(access)[:2], scalar, offset % (1 << 64), size)
+        return about(instr, "the range check", _in_scalar_buffer, *inputs)
+    inputs = (*_resource(access), scalar, offset % (1 << 32), size)
+    return about(instr, "the range check", _in_buffer, *inputs)
+
+
+def access_bytes(instr: Instr) -> int:
+    """Bytes that a memory instruction accesses in each lane, or in all where it is scalar; of two elements the sum.
+
+    HookError: it accesses no memory, or its width is not known (formats, images).
+    """
+    found = _access(instr).total_bytes
+    if found is None:
+        raise HookError(f"{caller()}: how many bytes {instr.op.mnemonic} accesses is not known")
+    return found
+
+
+def access_kind(instr: Instr) -> AccessKind:
+    """What a memory instruction does: LOAD (1), STORE (2) or ATOMIC (3). HookError: it accesses no memory."""
+    return _access(instr).kind
+
+
+def _access(instr: Instr) -> MemoryAccess:
+    if not isinstance(instr, Instr):
+        raise HookError(f"{caller()}: this needs an Instr, not {instr!r:.60}")
+    found = memory_access(instr.code.distinct.isa.target, instr.inst)
+    if found is None:
+        raise HookError(f"{caller()}: {instr.op.mnemonic} accesses no memory")
+    return found
+
+
+def _given(operand: Operand | None) -> Any:
+    return 0 if operand is None else operand
+
+
+def _resource(access: MemoryAccess) -> tuple[object, ...]:
+    """The resource's halves, and index and offset of a lane; of an access without a resource nothing."""
+    if access.form not in (AddressForm.BUFFER, AddressForm.SCALAR_BUFFER) or access.base is None:
+        return ()
+    resource, vector = access.base.reg, None if access.vector is None else access.vector.reg
+    assert resource is not None
+    parts: list[object] = [Reg(RegFile.SGPR, resource.index + first, 2) for first in (0, 2)]
+    used = 0
+    for enabled in (access.indexed, access.offset_enabled):
+        parts.append(Reg(vector.file, vector.index + used) if enabled and vector is not None else 0)
+        used += enabled
+    return tuple(parts)
