@@ -36,7 +36,7 @@ BEHIND = {
 }
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Tools", ("Tool", "Option", "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "Variable", "Element", "WaveVariable",
-               "Channel", "LaunchResult", "Selection", "as_data", "json_text")),
+               "Channel", "LaunchParameter", "LAUNCH_NUMBER", "LaunchResult", "Selection", "as_data", "json_text")),
     ("Where hooks go", ("Mutator", "Edge", "Loop", "Stretch", "Region", "Counting", "Counted", "Following", "Hook")),
     ("What hooks are given", (
         "source", "destination", "address", "bounds", "access_bytes", "access_kind", "active_lanes", "taken_lanes",

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from luthier_py.tool import (
         COUNT_WARP_LEVEL,
         EXCLUDE_PRED_OFF,
+        LAUNCH_NUMBER,
         Channel,
         Entry,
         Hooks,
         Lane,
+        LaunchParameter,
         LaunchResult,
         Mutator,
         Option,
@@ -54,11 +56,12 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "EXEC", "M0", "SCC", "VCC", "Attached", "Channel", "Entry", "Hooks",
-    "Instrumented", "Lane", "LaunchResult", "LuthierError", "Mutator", "OpFlag", "Option", "Reg", "RegFile", "RegSet",
-    "Tool", "Variable", "WaveVariable", "access_bytes", "access_kind", "active_lanes", "address", "attach", "bool_",
-    "bounds", "channel", "computed", "destination", "device", "f32", "f64", "hook", "i32", "i64", "instrument", "load",
-    "opcode_id", "ptr", "sgpr", "site_id", "source", "taken_lanes", "u32", "u64", "vgpr",
+    "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "EXEC", "LAUNCH_NUMBER", "M0", "SCC", "VCC", "Attached", "Channel",
+    "Entry", "Hooks", "Instrumented", "Lane", "LaunchParameter", "LaunchResult", "LuthierError", "Mutator", "OpFlag",
+    "Option", "Reg", "RegFile", "RegSet", "Tool", "Variable", "WaveVariable", "access_bytes", "access_kind",
+    "active_lanes", "address", "attach", "bool_", "bounds", "channel", "computed", "destination", "device", "f32",
+    "f64", "hook", "i32", "i64", "instrument", "load", "opcode_id", "ptr", "sgpr", "site_id", "source", "taken_lanes",
+    "u32", "u64", "vgpr",
 ]
 _ROOMS = {
     "errors": {"LuthierError"},

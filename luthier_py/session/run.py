@@ -26,7 +26,7 @@ from luthier_py.runtime import Buffer as DeviceBuffer
 from luthier_py.runtime import Device, Module, pack_arguments
 from luthier_py.session.receiving import Receiving
 from luthier_py.session.specs import ArgumentSpec, BufferSpec, ScalarSpec
-from luthier_py.tool import Channel, LaunchResult, Tool
+from luthier_py.tool import Channel, LaunchParameter, LaunchResult, Tool
 from luthier_py.tool.names import demangled
 
 Dim = tuple[int, int, int]
@@ -94,14 +94,20 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
     if cloned is None:
         return run_original(device, made.data, launch, made.obj.name)
     channels = [variable for variable in made.edits.variables if isinstance(variable, Channel)]
-    variables = [variable for variable in made.edits.variables if variable not in channels]
+    parameters = [variable for variable in made.edits.variables if isinstance(variable, LaunchParameter)]
+    variables = [variable for variable in made.edits.variables if variable not in (*channels, *parameters)]
     begun = LaunchResult(index, launch.kernel, launch.grid, launch.block, {}, notes=made.edits.notes)
     received = Received(tool)
     received.begin(begun)
+    if channels or parameters:
+        tool.launching(begun)
     module = device.load(made.data, made.obj.name)
     try:
         with Receiving(device, channels, received.take) as receiving:
             receiving.connect(module, channels, index)
+            for parameter in parameters:
+                place = module.variable(parameter.name)
+                device.write(place.address, parameter.encoded(tool, index)[: place.size])
             outputs = run_launch(device, module, cloned.clone, launch)
             for channel, dropped in receiving.drained().items():
                 received.count(channel).dropped = dropped

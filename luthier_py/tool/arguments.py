@@ -20,6 +20,7 @@ from luthier_py.tool.computed import Computed, Held
 from luthier_py.tool.edits import Arg, Constant, Destination
 from luthier_py.tool.entry import Entry
 from luthier_py.tool.hook import Hook, Parameter, Recipe, Signature
+from luthier_py.tool.launch_parameter import passed
 from luthier_py.tool.types import BOOL, U64, Kind, Pointer, Scalar
 from luthier_py.tool.variables import Element, Variable, WaveVariable
 
@@ -57,6 +58,7 @@ class _Passing:
         """How the value of a parameter of the hook's function is made."""
         parameter = self.hook.signature.parameters[number]
         folded = self.hook.folded is not None and number in self.hook.folded
+        given = passed(given, parameter.type)
         if isinstance(given, Computed):
             return self.recipe(parameter, given, folded)
         return self.given(parameter, given, folded)
@@ -71,6 +73,7 @@ class _Passing:
         for into, each in zip(given.function.signature.parameters, given.inputs, strict=True):
             if pointer is not None and into.type == U64 and not isinstance(each, int):
                 into = replace(into, type=pointer)
+            each = passed(each, into.type)
             if isinstance(each, Computed):
                 inputs.append(self.recipe(into, each, folded))
                 continue

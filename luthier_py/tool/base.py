@@ -18,6 +18,7 @@ from luthier_py.tool.author import caller
 from luthier_py.tool.channel import Channel
 from luthier_py.tool.data import encoded, json_text
 from luthier_py.tool.edits import Edits
+from luthier_py.tool.launch_parameter import LaunchParameter
 from luthier_py.tool.mutator import Mutator
 from luthier_py.tool.options import Option
 from luthier_py.tool.selection import EVERY_TOOL, Selection, option_values
@@ -61,6 +62,7 @@ class Tool:
     variables: ClassVar[tuple[Variable, ...]] = ()
     wave_variables: ClassVar[tuple[WaveVariable, ...]] = ()
     channels: ClassVar[tuple[Channel, ...]] = ()
+    launch_parameters: ClassVar[tuple[LaunchParameter, ...]] = ()
     options: ClassVar[Mapping[str, Option[Any]]] = {}
     per_launch: bool | Option[bool] = True
     """Variables are cleared before each launch and read after it. Where False they grow, and are read when the program
@@ -76,7 +78,9 @@ class Tool:
         body = list(vars(cls).values())
         cls.name = vars(cls).get("name", cls.__name__)
         cls.channels = (*cls.channels, *(v for v in body if isinstance(v, Channel)))
-        cls.variables = (*cls.variables, *(v for v in body if isinstance(v, Variable) and v not in cls.channels))
+        cls.launch_parameters = (*cls.launch_parameters, *(v for v in body if isinstance(v, LaunchParameter)))
+        special = {*cls.channels, *cls.launch_parameters}
+        cls.variables = (*cls.variables, *(v for v in body if isinstance(v, Variable) and v not in special))
         cls.wave_variables = (*cls.wave_variables, *(v for v in body if isinstance(v, WaveVariable)))
         cls.options = {**cls.options, **{o.name: o for o in body if isinstance(o, Option)}}
         if taken := sorted({name.upper() for name in cls.options} & EVERY_TOOL.keys()):
@@ -138,6 +142,10 @@ class Tool:
         """Record the edits; called once for each program, of which there may be many. What `report` and `files` need
         to know of this one is returned, and comes back as ``launch.notes``."""
         raise ToolError(f"tool {self.name} does not say what to instrument; write a method instrument(self, m)")
+
+    def launching(self, launch: LaunchResult) -> None:
+        """Called before each launch of a kernel that has channels or launch parameters: what these are set to here
+        holds for this launch."""
 
     def received(self, channel: Channel, launch: LaunchResult, records: NDArray[Any]) -> None:
         """Records of a launch, as a structured array with the record's fields, while it runs; once or more often. Those

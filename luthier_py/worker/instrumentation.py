@@ -28,7 +28,7 @@ from luthier_py.report.verdict import Verdict
 from luthier_py.runtime.native import protocol
 from luthier_py.runtime.native.protocol import Message
 from luthier_py.storage import write_file
-from luthier_py.tool import Channel, LaunchResult, Refusal, Tool, Variable, as_data, load_tool
+from luthier_py.tool import Channel, LaunchParameter, LaunchResult, Refusal, Tool, Variable, as_data, load_tool
 from luthier_py.tool.channel import Full
 from luthier_py.worker import bundles, properties
 from luthier_py.worker.edge import Refused, guarded, is_on, say
@@ -245,16 +245,19 @@ class ToolService:
         return replace(first, reason=first.reason + more), *others
 
     def _begin(self, content: bytes) -> bytes:
-        """A launch of a kernel that has channels."""
-        launch, _, _ = self._launch(content)
-        self.run.received.begin(launch)
-        return b""
+        """A launch of a kernel that has channels or launch parameters: the values of these."""
+        launch, variables, _ = self._launch(content)
+        run = self.run
+        run.received.begin(launch)
+        run.attempt(f"{type(run.tool).__name__}.launching", partial(run.tool.launching, launch))
+        parameters = [variable for variable in variables if isinstance(variable, LaunchParameter)]
+        return b"".join(parameter.encoded(run.tool, launch.index) for parameter in parameters)
 
     def _result(self, content: bytes) -> LaunchResult:
         launch, variables, at = self._launch(content)
         memory = {}
         for variable in variables:
-            if not isinstance(variable, Channel):
+            if not isinstance(variable, (Channel, LaunchParameter)):
                 memory[variable.name] = content[at : at + variable.size_bytes]
                 at += variable.size_bytes
         return replace(launch, memory=memory)
@@ -305,6 +308,7 @@ def describe_copy(copy: Copy, cloned: ClonedKernel, number: Callable[[Channel], 
 def _declared(variable: Variable, number: Callable[[Channel], int]) -> bytes:
     """What tool.h's struct declared has behind the name."""
     if not isinstance(variable, Channel):
-        return struct.pack("<5I", _STATE, 0, 0, 0, 0)
+        role = _PARAMETER if isinstance(variable, LaunchParameter) else _STATE
+        return struct.pack("<5I", role, 0, 0, 0, 0)
     drops = variable.full is not Full.WAIT
     return struct.pack("<5I", _CHANNEL, number(variable), variable.capacity, variable.record.slot_bytes, drops)

@@ -16,7 +16,7 @@ from typing import Any
 
 from luthier_py.ir import Program
 from luthier_py.storage import Shelf, cache_key
-from luthier_py.tool import Channel, Tool, Variable
+from luthier_py.tool import LAUNCH_NUMBER, Channel, LaunchParameter, Tool, Variable
 from luthier_py.tool.origin import Origin
 from luthier_py.tool.types import F32, F64, I32, I64, U32, U64
 from luthier_py.worker.notes import Unkept, pack_notes, unpack_notes
@@ -45,7 +45,8 @@ class Recalled:
 
 
 def _declared(tool: Tool) -> dict[str, Variable]:
-    return {variable.name: variable for variable in (*tool.variables, *tool.channels)}
+    known = *tool.variables, *tool.channels, *tool.launch_parameters, LAUNCH_NUMBER
+    return {variable.name: variable for variable in known}
 
 
 def recall(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Callable[[], Program]) -> Recalled | None:
@@ -75,8 +76,9 @@ def remember(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Prog
     declared = _declared(tool)
     if any(declared.get(name, variable) is not variable for name, variable in variables.items()):
         return
-    if any(isinstance(variable, Channel) and name not in declared for name, variable in variables.items()):
-        return  # its record is known to the tool alone
+    own = {name for name, variable in variables.items() if isinstance(variable, (Channel, LaunchParameter))}
+    if own - declared.keys():
+        return  # what it is is known to the tool alone
     try:
         notes = pack_notes(known.notes(), program, tool, variables)
     except Unkept:

@@ -1,0 +1,86 @@
+"""Numbers that the host sets before each launch: changing one recompiles nothing.
+
+In: a declaration in the body of a Tool, and values that the tool gives it while the program runs. Out: a variable in
+the copy that whoever launches writes in the launch's turn, and an argument that hooks take as a plain number.
+Invariant: a launch has the values that were set when it began; those set later are the next one's.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+from typing import Any
+
+from luthier_py.errors import Invalid
+from luthier_py.tool.author import caller
+from luthier_py.tool.computed import Computed
+from luthier_py.tool.hook import device
+from luthier_py.tool.types import U32, Kind, Pointer, Scalar
+from luthier_py.tool.variables import Variable
+
+VALUES = "_launch_values"
+"""Attribute of a tool: what was set, by name."""
+VALUE_BYTES = 8
+
+
+class LaunchParameter(Variable):
+    """A number that the host sets before each launch, and that hooks take as a parameter of that type.
+
+    ``tool.limit = 5``, by whoever has the tool, or in `Tool.launching`, holds for launches from then on.
+    """
+
+    __slots__ = ("default",)
+
+    def __init__(self, type: Any, default: float = 0, name: str = "") -> None:
+        super().__init__(type, None, name)
+        self.default = self._checked(default)
+
+    def __get__(self, tool: object | None, owner: type) -> LaunchParameter:
+        return self
+
+    def __set__(self, tool: object, value: float) -> None:
+        vars(tool).setdefault(VALUES, {})[self.name] = self._checked(value)
+
+    @property
+    def loaded(self) -> Computed:
+        """What a hook gets that takes the number."""
+        return Computed(_loader(self.type), (self,), self.name)
+
+    def value_in(self, tool: object) -> Any:
+        """The number that the next launch gets."""
+        return vars(tool).get(VALUES, {}).get(self.name, self.default)
+
+    def encoded(self, tool: object, launch: int) -> bytes:
+        """The value for a launch as the device has it, with zeros up to 8 bytes."""
+        value = launch if self is LAUNCH_NUMBER else self.value_in(tool)
+        return struct.pack(self.type.letter, value).ljust(VALUE_BYTES, b"\0")
+
+    def _checked(self, value: Any) -> Any:
+        if self.type.kind is Kind.FLOAT and isinstance(value, (int, float)):
+            return self.type(float(value))
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise Invalid(f"{caller()}: {self!r} takes a number of its type, not {value!r}")
+        if not self.type.holds(value):
+            raise Invalid(f"{caller()}: {self!r} cannot hold {value}")
+        return self.type(value)
+
+
+LAUNCH_NUMBER = LaunchParameter(U32, name="luthier.launch_number")
+"""The launch's number, from 0, as reports have it; a hook takes it as u32."""
+
+
+def passed(given: object, wanted: object) -> object:
+    """``given`` as an argument of type ``wanted``: the number of a launch parameter, but for who wants its address."""
+    if isinstance(given, LaunchParameter) and not isinstance(wanted, Pointer):
+        return given.loaded
+    return given
+
+
+@cache
+def _loader(type: Scalar) -> Any:
+    """A device function that loads such a number."""
+    def load(place: Any) -> Any:
+        return place[0]
+
+    load.__annotations__ = {"place": Pointer(type), "return": type}
+    return device(load)
