@@ -41,7 +41,8 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("What hooks are given", (
         "source", "destination", "address", "bounds", "access_bytes", "access_kind", "active_lanes", "taken_lanes",
         "site_id", "opcode_id", "Entry", "computed", "Computed")),
-    ("Device code", ("hook", "device", "Hooks", "u32", "i32", "u64", "i64", "f32", "f64", "bool_", "ptr", "Lane",
+    ("Device code", ("hook", "device", "Hooks", "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64",
+                     "f16", "bf16", "f32", "f64", "bool_", "ptr", "Lane",
                      "channel")),
     ("The program", BEHIND["ir"]),
     ("Instructions and registers", (*BEHIND["isa"], "OpFlag", "Reg", "RegFile", "RegSet", "sgpr", "vgpr",

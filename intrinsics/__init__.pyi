@@ -21,7 +21,7 @@ def any_(condition: int | float) -> bool_:
     """bool_: whether ``condition`` holds in at least one active lane."""
 
 def as_bits(x: float) -> int:
-    """The bits of an f32 as u32, of an f64 as u64."""
+    """The bits of a float as an unsigned integer of its width."""
 
 def atomic_add(pointer: ptr[int], value: int) -> int:
     """``*pointer += value`` at once; yields the old value."""
@@ -63,7 +63,7 @@ def count_trailing_zeros(x: int) -> u32:
     """u32: the number of the lowest one bit of an integer; its width when there is none."""
 
 def from_bits(x: int) -> float:
-    """The f32 with the bits of a u32, the f64 with the bits of a u64."""
+    """The f16 with the bits of a u16, the f32 with those of a u32, the f64 with those of a u64."""
 
 def is_first_lane() -> bool_:
     """bool_: true in one lane, the lowest that is active."""

@@ -15,7 +15,7 @@ def integer_place(ir: Ir, pointer: Operand) -> tuple[Value, Scalar]:
     """The pointer, and the integer type that it points to; refused otherwise."""
     if isinstance(pointer, Value) and isinstance(pointer.type, Pointer):
         element = pointer.type.element
-        if isinstance(element, Scalar) and element.is_integer:
+        if isinstance(element, Scalar) and element.is_integer and element.bits >= 32:
             return pointer, element
     ir.refuse("atomics need a pointer to u32, i32, u64 or i64 first")
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from luthier_py.tool import U32, Ir, Operand, Result, Value, intrinsic
 
+from .lanes import from_lane
+
 
 @intrinsic(result=Result.UNIFORM, uniform=(1,))
 def read_lane(ir: Ir, x: Operand, lane: Operand) -> Value:
     """``x`` of the lane with a number, which is the same in all lanes; active or not."""
-    value = ir.typed(x)
-    return ir.call(f"llvm.amdgcn.readlane.{ir.mangled(value.type)}", value.type, value, ir.value(lane, U32))
+    return from_lane(ir, "llvm.amdgcn.readlane", ir.typed(x), ir.value(lane, U32))

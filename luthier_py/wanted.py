@@ -9,7 +9,6 @@ clones. Nothing is shared with `inject`, which makes claims.
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import attrgetter
@@ -168,7 +167,7 @@ def _literal(hole: Hole, insertion: Insertion) -> int:
     type, number = insertion.hook.signature.parameters[hole.position].type, insertion.args[hole.position]
     if not isinstance(type, Scalar) or not isinstance(number, (int, float)):
         return -1
-    whole = int.from_bytes(struct.pack(type.letter, number), "little") + hole.added
+    whole = int.from_bytes(type.pack(number), "little") + hole.added
     return (whole >> 32 if hole.high else whole) & 0xFFFFFFFF
 
 

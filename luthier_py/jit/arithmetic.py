@@ -1,6 +1,6 @@
 """Numbers in device code: literals, conversions, operators. Python's meaning, modulo the width of the type.
 
-* Types mix only where nothing is lost: u32 with u64 or i64, i32 with i64, f32 with f64; else convert by calling
+* Types mix only where nothing is lost: u32 with u64 or i64, i32 with i64, f16 with f32; else convert by calling
   the type. Literals take the type of what they meet; two literals are computed by Python.
 * Integers wrap. ``//`` and ``%`` round towards minus infinity, as Python's do; ``x // 0`` is the same as ``x // 1``.
 * The amount of a shift counts modulo the width, as on the GPU; literal amounts must be below the width.
@@ -17,9 +17,13 @@ from collections.abc import Callable
 
 from luthier_py.jit.builder import Builder, constant, llvm, mangled
 from luthier_py.tool.intrinsic import Operand, Value
-from luthier_py.tool.types import BOOL, F32, F64, I32, I64, U32, U64, Kind, Pointer, Scalar, Type
+from luthier_py.tool.types import BF16, BOOL, F16, F32, I32, I64, NUMBERS, U64, Kind, Pointer, Scalar, Type
 
-WIDENS = {(U32, U64), (U32, I64), (I32, I64), (F32, F64)}
+WIDENS = {
+    (narrow, wide) for narrow in NUMBERS for wide in NUMBERS if narrow.bits < wide.bits and (
+        narrow.kind is wide.kind or narrow.kind is Kind.UNSIGNED and wide.kind is Kind.SIGNED)
+}
+UNSIGNED = {type.bits: type for type in NUMBERS if type.kind is Kind.UNSIGNED}
 ALLOWED_BOOL = "compare first, or convert as in u32(condition)"
 
 FOLDED: dict[type[ast.AST], Callable[..., int | float]] = {
@@ -91,6 +95,8 @@ def explicit(ir: Builder, operand: Operand, type: Type) -> Value:
         return _pointer(ir, operand, target)
     if target.kind is Kind.BOOL:
         return truth(ir, operand)
+    if {source, target} == {F16, BF16}:
+        return explicit(ir, explicit(ir, operand, F32), target)
     into = llvm(target)
     if Kind.FLOAT in (source.kind, target.kind) and source.kind is not target.kind and target.kind is not Kind.FLOAT:
         letter = "s" if target.kind is Kind.SIGNED else "u"
@@ -266,7 +272,7 @@ def trips(ir: Builder, start: Value, stop: Value, step: int) -> Value:
     if not (isinstance(start.type, Scalar) and start.type.is_integer):
         raise ValueError(f"range runs over integers, not {start.type}")
     low, high = (start, stop) if step > 0 else (stop, start)
-    unsigned = U64 if start.type.bits == 64 else U32
+    unsigned = UNSIGNED[start.type.bits]
     some = compare(ir, ast.Lt(), low, high)
     span = explicit(ir, _emit(ir, "sub", high, low), unsigned)
     if abs(step) == 1:

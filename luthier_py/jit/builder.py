@@ -127,7 +127,7 @@ def llvm(type: Type) -> str:
     if isinstance(type, Pointer):
         return f"ptr {GLOBAL}"
     if type.kind is Kind.FLOAT:
-        return "float" if type.bits == 32 else "double"
+        return {"f16": "half", "bf16": "bfloat", "f32": "float"}.get(type.name, "double")
     return f"i{type.bits}"
 
 
@@ -135,11 +135,14 @@ def mangled(type: Type) -> str:
     """A type in the name of an LLVM intrinsic."""
     if isinstance(type, Pointer):
         return "p1"
-    return f"f{type.bits}" if type.kind is Kind.FLOAT else f"i{type.bits}"
+    return type.name if type.kind is Kind.FLOAT else f"i{type.bits}"
 
 
 def constant(type: Type, number: int | float | bool) -> Value:
     """A literal of a type that can hold it."""
+    if isinstance(type, Scalar) and type.kind is Kind.FLOAT and type.bits == 16:
+        letter = "H" if type.name == "f16" else "R"
+        return Value(type, f"0x{letter}{int.from_bytes(type.pack(float(number)), 'little'):04X}", lane=False)
     if isinstance(type, Scalar) and type.kind is Kind.FLOAT:
         (bits,) = struct.unpack("<Q", struct.pack("<d", type(float(number))))
         return Value(type, f"0x{bits:016X}", lane=False)

@@ -15,7 +15,7 @@ from luthier_py.jit.builder import GLOBAL, Builder, llvm
 from luthier_py.jit.object import FIELD
 from luthier_py.tool.hook import Parameter, Signature
 from luthier_py.tool.intrinsic import Value
-from luthier_py.tool.types import F32, I32, I64, U32, Kind, Scalar, Type
+from luthier_py.tool.types import F32, I32, I64, U8, U16, U32, Kind, Scalar, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,10 @@ def _seats(ordered: list[tuple[int, Parameter]]) -> list[Seat]:
 
 
 def _carrier(type: Type) -> Type:
-    """The integer that brings a float through SGPRs, or a double through VGPRs; other types travel as they are."""
-    if isinstance(type, Scalar) and type.kind is Kind.FLOAT:
-        return I32 if type.bits == 32 else I64
+    """The integer that brings a float through SGPRs, or a double through VGPRs, and a short number in its low bits;
+    other types travel as they are."""
+    if isinstance(type, Scalar) and (type.kind is Kind.FLOAT or type.bits in (8, 16)):
+        return I32 if type.dwords == 1 else I64
     return type
 
 
@@ -66,7 +67,16 @@ def declare_parameters(seats: list[Seat]) -> str:
 def receive(ir: Builder, seat: Seat, lane: bool) -> Value:
     """The value that came in."""
     came = Value(_carrier(seat.type), f"%p{seat.position}", lane)
-    return came if came.type == seat.type else _bitcast(ir, came, seat.type)
+    return _unpacked(ir, came, seat.type)
+
+
+def _unpacked(ir: Builder, came: Value, type: Type) -> Value:
+    if came.type == type:
+        return came
+    if isinstance(type, Scalar) and type.bits in (8, 16):
+        short = U8 if type.bits == 8 else U16
+        came = ir.emit(short, f"trunc i32 {came.text} to {llvm(short)}", came.lane)
+    return Value(type, came.text, came.lane) if llvm(came.type) == llvm(type) else _bitcast(ir, came, type)
 
 
 def receive_field(ir: Builder, position: int, type: Type) -> Value:
@@ -77,7 +87,7 @@ def receive_field(ir: Builder, position: int, type: Type) -> Value:
     bits = ir.emit(I64, f"ptrtoint ptr {GLOBAL} {name} to i64", lane=False)
     if type.dwords == 1:
         bits = ir.emit(I32, f"trunc i64 {bits.text} to i32", lane=False)
-    return Value(type, bits.text, lane=False) if _carrier(type) == type else _bitcast(ir, bits, type)
+    return _unpacked(ir, Value(_carrier(type), bits.text, lane=False), type)
 
 
 def return_type(seats: list[Seat]) -> str:
@@ -109,6 +119,8 @@ def _sent(ir: Builder, seat: Seat, value: Value) -> list[Value]:
     if llvm(value.type).startswith("ptr"):
         value = ir.emit(I64, f"ptrtoint {llvm(value.type)} {value.text} to i64", value.lane)
     bits = I32 if value.type.dwords == 1 else I64
+    if isinstance(value.type, Scalar) and value.type.bits in (8, 16):
+        value = _extended(ir, value, value.type)
     if value.type != bits and not (isinstance(value.type, Scalar) and value.type.is_integer):
         value = _bitcast(ir, value, bits)
     if seat.file is RegFile.SGPR:
@@ -120,6 +132,14 @@ def _sent(ir: Builder, seat: Seat, value: Value) -> list[Value]:
         moved = ir.emit(I64, f"lshr i64 {value.text}, {shift}", value.lane)
         halves.append(_bitcast(ir, ir.emit(U32, f"trunc i64 {moved.text} to i32", value.lane), F32))
     return halves
+
+
+def _extended(ir: Builder, value: Value, type: Scalar) -> Value:
+    """A short number in a dword: its sign goes on, other high bits are 0."""
+    if type.kind is Kind.FLOAT:
+        value = _bitcast(ir, value, U16)
+    how = "sext" if type.kind is Kind.SIGNED else "zext"
+    return ir.emit(I32, f"{how} {llvm(value.type)} {value.text} to i32", value.lane)
 
 
 def _bitcast(ir: Builder, value: Value, type: Type) -> Value:

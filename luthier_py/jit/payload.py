@@ -6,7 +6,6 @@ branches stay inside or lead to its end, and ``writes`` is everything that it ma
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass, field
 
 from luthier_py.isa import Inst, Reg, RegSet
@@ -47,7 +46,7 @@ class Hole:
         """The dword in a call with these arguments."""
         type, number = hook.signature.parameters[self.position].type, args[self.position]
         assert isinstance(type, Scalar) and isinstance(number, (int, float))
-        bits = int.from_bytes(struct.pack(type.letter, number), "little") + self.added
+        bits = int.from_bytes(type.pack(number), "little") + self.added
         return bits >> (32 if self.high else 0) & 0xFFFFFFFF
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import operator
-import struct
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -157,7 +156,7 @@ def _of_operand(parameter: Parameter, operand: Operand) -> Reg | int | float:
         raise ValueError(f"{parameter} cannot take operand {operand.name}; it is neither a register nor a number")
     if parameter.type.kind is Kind.FLOAT and operand.kind is OperandKind.CONSTANT:
         bits = operand.value & ((1 << parameter.type.bits) - 1)
-        (number,) = struct.unpack(parameter.type.letter, bits.to_bytes(parameter.type.size_bytes, "little"))
+        number = parameter.type.unpack(bits.to_bytes(parameter.type.size_bytes, "little"))
         return float(number)
     wrapped: int = parameter.type(operand.value)
     return wrapped

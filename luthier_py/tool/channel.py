@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from luthier_py.errors import HookError, Invalid
 from luthier_py.tool.author import caller
-from luthier_py.tool.types import BOOL, U64, LaneType, Pointer, Scalar
+from luthier_py.tool.types import BF16, BOOL, U64, LaneType, Pointer, Scalar
 from luthier_py.tool.variables import Variable
 
 R = TypeVar("R")
@@ -156,9 +156,9 @@ def record_type(record: type) -> RecordType:
     at, fields = _WAVE_HEADER_BYTES if of_wave else _HEADER_BYTES, []
     for name, kind in annotations.items():
         lane, number = (True, kind.of) if isinstance(kind, LaneType) else (False, kind)
-        if not isinstance(number, Scalar) or number == BOOL:
+        if not isinstance(number, Scalar) or number in (BOOL, BF16):
             raise Invalid(f"{caller()}: record {record.__name__}: {name}: {kind} cannot be sent; "
-                          "give one of u32 i32 u64 i64 f32 f64, or Lane[...] of one")
+                          "give one of u8 i8 u16 i16 u32 i32 u64 i64 f16 f32 f64, or Lane[...] of one")
         at = -(-at // number.align_bytes) * number.align_bytes
         fields.append(RecordField(name, number, lane, at))
         at += number.size_bytes * (LANES if lane else 1)

@@ -14,11 +14,31 @@ from functools import cached_property
 from luthier_py.errors import HookError
 from luthier_py.tool.device_ir import DeviceIr, unquoted
 from luthier_py.tool.hook import Parameter, Signature
-from luthier_py.tool.types import BOOL, F32, F64, I32, I64, U32, U64, LaneType, Pointer, Scalar, Type
+from luthier_py.tool.types import (
+    BF16,
+    BOOL,
+    F16,
+    F32,
+    F64,
+    I8,
+    I16,
+    I32,
+    I64,
+    U8,
+    U16,
+    U32,
+    U64,
+    LaneType,
+    Pointer,
+    Scalar,
+    Type,
+)
 
 _BASIC = {
-    ("DW_ATE_unsigned", 32): U32, ("DW_ATE_signed", 32): I32, ("DW_ATE_unsigned", 64): U64,
-    ("DW_ATE_signed", 64): I64, ("DW_ATE_float", 32): F32, ("DW_ATE_float", 64): F64, ("DW_ATE_boolean", 8): BOOL,
+    ("DW_ATE_boolean", 8): BOOL, ("DW_ATE_unsigned_char", 8): U8, ("DW_ATE_signed_char", 8): I8,
+    ("DW_ATE_unsigned", 16): U16, ("DW_ATE_signed", 16): I16, ("DW_ATE_unsigned", 32): U32, ("DW_ATE_signed", 32): I32,
+    ("DW_ATE_unsigned", 64): U64, ("DW_ATE_signed", 64): I64, ("DW_ATE_float", 16): F16, ("DW_ATE_float", 32): F32,
+    ("DW_ATE_float", 64): F64,
 }  # fmt: skip
 _THROUGH = ("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_restrict_type",
             "DW_TAG_enumeration_type")  # fmt: skip
@@ -170,11 +190,13 @@ class Unit:
         node = self._resolved(type)
         if node.get("tag") in _POINTERS:
             return Pointer(self._element(self._type(node.get("baseType"), where), where))
+        if node.get("name") == "__bf16":
+            return BF16
         found = _BASIC.get((str(node.get("encoding")), int(str(node.get("size", 0)))))
         if found is None:
             name = node.get("name") or "void"
-            raise HookError(f"{where}: {name} is not a device type; use u32 i32 u64 i64 f32 f64 bool, pointers to "
-                            "them, or luthier::lane<T>")  # fmt: skip
+            raise HookError(f"{where}: {name} is not a device type; use numbers of 8 to 64 bits, bool, pointers "
+                            "to numbers, or luthier::lane<T>")  # fmt: skip
         return found
 
     def _element(self, type: Type, where: str) -> Scalar | Pointer:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, overload
 
 from luthier_py.errors import HookError
 from luthier_py.tool.native import Native
-from luthier_py.tool.types import BOOL, LaneType, Pointer, Scalar, Type
+from luthier_py.tool.types import BOOL, NUMBER_NAMES, LaneType, Pointer, Scalar, Type
 from luthier_py.tool.variables import Variable
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -226,7 +226,7 @@ def _parameter(where: str, name: str, type: object) -> Parameter:
         return Parameter(name, type, lane=False)
     shown = getattr(type, "__name__", type)
     raise HookError(f"{where}: {name or 'result'}: {shown} is not a device type; "
-                    "use u32 i32 u64 i64 f32 f64 bool_ ptr[T] or Lane[T]")
+                    f"use {NUMBER_NAMES} bool_ ptr[T] or Lane[T]")
 
 
 def _results(where: str, type: object) -> tuple[Parameter, ...]:

@@ -7,7 +7,6 @@ Invariant: a launch has the values that were set when it began; those set later 
 
 from __future__ import annotations
 
-import struct
 from functools import cache
 from typing import Any
 
@@ -53,7 +52,7 @@ class LaunchParameter(Variable):
     def encoded(self, tool: object, launch: int) -> bytes:
         """The value for a launch as the device has it, with zeros up to 8 bytes."""
         value = launch if self is LAUNCH_NUMBER else self.value_in(tool)
-        return struct.pack(self.type.letter, value).ljust(VALUE_BYTES, b"\0")
+        return self.type.pack(value).ljust(VALUE_BYTES, b"\0")
 
     def _checked(self, value: Any) -> Any:
         if self.type.kind is Kind.FLOAT and isinstance(value, (int, float)):

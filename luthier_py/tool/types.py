@@ -33,7 +33,7 @@ class Scalar:
     name: str
     kind: Kind
     bits: int
-    letter: str  # of module struct
+    letter: str  # of module struct, and of NumPy; bf16 has none there, and its bits' one here
 
     @property
     def is_integer(self) -> bool:
@@ -61,15 +61,35 @@ class Scalar:
         if self.kind is Kind.BOOL:
             return bool(value)
         if self.kind is Kind.FLOAT:
-            return struct.unpack(self.letter, struct.pack(self.letter, value))[0]
+            return self.unpack(self.pack(value))
         low = -(1 << (self.bits - 1)) if self.kind is Kind.SIGNED else 0
         if isinstance(value, float):
             high = low + (1 << self.bits) - 1
             return 0 if math.isnan(value) else low if value <= low else high if value >= high else int(value)
         return (int(value) - low) % (1 << self.bits) + low
 
+    def pack(self, value: int | float | bool) -> bytes:
+        """As it is in memory; a float is rounded, and OverflowError says that it is too large."""
+        if self.name == "bf16":
+            return struct.pack("<f", _shortened(float(value)))[2:]
+        return struct.pack(self.letter, value)
+
+    def unpack(self, data: bytes) -> Any:
+        """From what is in memory."""
+        if self.name == "bf16":
+            return struct.unpack("<f", b"\0\0" + data)[0]
+        return struct.unpack(self.letter, data)[0]
+
     def __str__(self) -> str:
         return self.name
+
+
+def _shortened(value: float) -> float:
+    """To the eight bits that a bf16 has, the nearest even."""
+    if not math.isfinite(value) or value == 0:
+        return value
+    unit = max(math.frexp(value)[1] - 8, -133)
+    return math.copysign(math.ldexp(round(math.ldexp(value, -unit)), unit), value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,20 +134,34 @@ class LaneType:
         return f"Lane[{self.of}]"
 
 
+U8 = Scalar("u8", Kind.UNSIGNED, 8, "<B")
+I8 = Scalar("i8", Kind.SIGNED, 8, "<b")
+U16 = Scalar("u16", Kind.UNSIGNED, 16, "<H")
+I16 = Scalar("i16", Kind.SIGNED, 16, "<h")
 U32 = Scalar("u32", Kind.UNSIGNED, 32, "<I")
 I32 = Scalar("i32", Kind.SIGNED, 32, "<i")
 U64 = Scalar("u64", Kind.UNSIGNED, 64, "<Q")
 I64 = Scalar("i64", Kind.SIGNED, 64, "<q")
+F16 = Scalar("f16", Kind.FLOAT, 16, "<e")
+BF16 = Scalar("bf16", Kind.FLOAT, 16, "<H")
 F32 = Scalar("f32", Kind.FLOAT, 32, "<f")
 F64 = Scalar("f64", Kind.FLOAT, 64, "<d")
 BOOL = Scalar("bool_", Kind.BOOL, 1, "<?")
+NUMBERS = (U8, I8, U16, I16, U32, I32, U64, I64, F16, BF16, F32, F64)
+NUMBER_NAMES = " ".join(map(str, NUMBERS))
 
 
 if TYPE_CHECKING:
+    u8: TypeAlias = int
+    i8: TypeAlias = int
+    u16: TypeAlias = int
+    i16: TypeAlias = int
     u32: TypeAlias = int
     i32: TypeAlias = int
     u64: TypeAlias = int
     i64: TypeAlias = int
+    f16: TypeAlias = float
+    bf16: TypeAlias = float
     f32: TypeAlias = float
     f64: TypeAlias = float
     bool_: TypeAlias = bool
@@ -144,7 +178,8 @@ if TYPE_CHECKING:
         def __int__(self) -> int: ...
 
 else:
-    u32, i32, u64, i64, f32, f64, bool_ = U32, I32, U64, I64, F32, F64, BOOL
+    u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64 = NUMBERS
+    bool_ = BOOL
 
     class ptr:
         """``ptr[u32]``: a pointer to u32 in global memory."""
@@ -152,7 +187,7 @@ else:
         def __class_getitem__(cls, element: object) -> Pointer:
             if not isinstance(element, (Scalar, Pointer)) or element == BOOL:
                 raise HookError(f"{caller()}: ptr[{element}] is not a type; "
-                                "point to one of u32 i32 u64 i64 f32 f64 or another ptr")
+                                f"point to one of {NUMBER_NAMES} or another ptr")
             return Pointer(element)
 
     class Lane:
@@ -161,5 +196,5 @@ else:
         def __class_getitem__(cls, of: object) -> LaneType:
             if not isinstance(of, (Scalar, Pointer)):
                 raise HookError(f"{caller()}: Lane[{of}] is not a type; "
-                                "a lane holds one of u32 i32 u64 i64 f32 f64 bool_ or a ptr")
+                                f"a lane holds one of {NUMBER_NAMES} bool_ or a ptr")
             return LaneType(of)

@@ -7,13 +7,12 @@ device holds. Invariant: one object is one variable, compared by identity.
 from __future__ import annotations
 
 import operator
-import struct
 from dataclasses import dataclass
 from typing import Any
 
 from luthier_py.errors import Invalid
 from luthier_py.tool.author import caller
-from luthier_py.tool.types import BOOL, F32, I32, I64, U32, U64, Pointer, Scalar
+from luthier_py.tool.types import BOOL, F32, I32, I64, NUMBER_NAMES, U32, U64, Pointer, Scalar
 
 WAVE_TYPES = (U32, I32, U64, I64, F32)
 
@@ -46,7 +45,7 @@ class Variable(_Declared):
     def __init__(self, type: Any, length: int | None = None, name: str = "") -> None:
         """``name`` is for variables that are no class attributes, since their length is known only from the program."""
         if not isinstance(type, Scalar) or type == BOOL:
-            raise Invalid(f"{caller()}: Variable({type}): give one of u32 i32 u64 i64 f32 f64")
+            raise Invalid(f"{caller()}: Variable({type}): give one of {NUMBER_NAMES}")
         if length is not None and length < 1:
             raise Invalid(f"{caller()}: Variable({type}, {length}): an array has at least one element")
         super().__init__(type)
@@ -75,7 +74,8 @@ class Variable(_Declared):
 
     def decode(self, data: bytes) -> Any:
         """Its value from device memory: a number, or a tuple of numbers."""
-        values = tuple(value for (value,) in struct.iter_unpack(self.type.letter, data[: self.size_bytes]))
+        size = self.type.size_bytes
+        values = tuple(self.type.unpack(data[at : at + size]) for at in range(0, self.size_bytes, size))
         return values if self.length is not None else values[0]
 
 

@@ -18,11 +18,11 @@ from luthier_py.ir import Program
 from luthier_py.storage import Shelf, cache_key
 from luthier_py.tool import LAUNCH_NUMBER, Channel, LaunchParameter, Tool, Variable
 from luthier_py.tool.origin import Origin
-from luthier_py.tool.types import F32, F64, I32, I64, U32, U64
+from luthier_py.tool.types import NUMBERS
 from luthier_py.worker.notes import Unkept, pack_notes, unpack_notes
 
 SHELF = Shelf("recalled", 64 << 20)
-_TYPES = {str(type): type for type in (U32, I32, U64, I64, F32, F64)}
+_TYPES = {str(type): type for type in NUMBERS}
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,15 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
-from luthier_py.tool import Device, Kind, Scalar
+from luthier_py.intrinsics import as_bits
+from luthier_py.tool import U16, U32, U64, Device, Kind, Scalar
 
-WIDER = {("u32", "u64"), ("u32", "i64"), ("i32", "i64"), ("f32", "f64")}
+_BITS = {16: U16, 32: U32, 64: U64}
+
+WIDER = {("u8", wide) for wide in "u16 i16 u32 i32 u64 i64".split()} | {("i8", wide) for wide in "i16 i32 i64".split()}
+WIDER |= {("u16", wide) for wide in "u32 i32 u64 i64".split()} | {("i16", "i32"), ("i16", "i64")}
+WIDER |= {("u32", "u64"), ("u32", "i64"), ("i32", "i64"), ("f32", "f64")}
+WIDER |= {(narrow, wide) for narrow in ("f16", "bf16") for wide in ("f32", "f64")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +105,8 @@ def wrapped(value: Any) -> Any:
         return lambda x: bool(plain(x))
     if isinstance(value, Scalar):
         return lambda x: Fixed(value, value(plain(x)))
+    if value is as_bits:
+        return lambda x: Fixed(_BITS[x.type.bits], int.from_bytes(x.type.pack(x.number), "little"))
     if isinstance(value, Device):
         return lambda *args: run(value, *args)
     return value

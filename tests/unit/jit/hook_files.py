@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 INTERESTING = [0, 1, 2, 3, 5, 7, 8, 31, 32, 63, 64, 100, 255, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63]
-KINDS = ["u32", "i32", "u64", "i64"]
+KINDS = ["u32", "i32", "u64", "i64", "u8", "i8", "u16", "i16"]
 numbers = itertools.count()
 
 

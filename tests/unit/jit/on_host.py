@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import re
-import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -55,12 +54,12 @@ def _callable(code: llvm.HostCode, index: int, hook: Hook, ir: HookIr) -> Callab
 
     def call(*args: Any) -> Any:
         numbers = [(seat.type, seat.type(args[seat.position])) for seat in taken]
-        data = b"".join(struct.pack(type.letter, number).ljust(WIDTH, b"\0") for type, number in numbers)
+        data = b"".join(type.pack(number).ljust(WIDTH, b"\0") for type, number in numbers)
         out = ctypes.create_string_buffer(WIDTH * max(1, len(given)))
         run(data, out)
         found = {}
         for k, seat in enumerate(given):
-            found[seat.position] = struct.unpack_from(seat.type.letter, out.raw, WIDTH * k)[0]
+            found[seat.position] = seat.type.unpack(out.raw[WIDTH * k :][: seat.type.size_bytes])
         values = tuple(found[i] for i in range(len(found)))
         return values if len(hook.signature.results) != 1 else values[0]
 

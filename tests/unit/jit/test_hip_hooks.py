@@ -210,7 +210,7 @@ def refused(text: str, name: str = "h") -> str:
     ("LUTHIER_HOOK() void g() {}", "has no hook, device function or variable h; it has: g"),
     ("__device__ void h() {}", "it has: nothing that is marked with LUTHIER_HOOK"),
     ("LUTHIER_HOOK() void h() {} LUTHIER_HOOK() void h(u32 x) {}", "has several functions h"),
-    ("LUTHIER_HOOK() void h(char c) {}", ":3: h: c: char is not a device type; use u32"),
+    ("LUTHIER_HOOK() void h(__int128 c) {}", ":3: h: c: __int128 is not a device type; use numbers of"),
     ("struct S { u32 a, b; }; LUTHIER_HOOK() void h(S s) {}", ":3: h: s: S is not a device type"),
     ("struct S; LUTHIER_HOOK() void h(S *s) {}", "h: s: S is not a device type"),
     ("LUTHIER_HOOK() void h(void *p) {}", "h: p: void is not a device type"),

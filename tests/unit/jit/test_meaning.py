@@ -12,7 +12,7 @@ from fixed_width import plain, run
 from hook_files import INTERESTING, KINDS, load_text, random_function
 from on_host import on_host
 
-from luthier_py.tool import Hook, Scalar, bool_, device, f32, f64, hook, i32, i64, u32, u64
+from luthier_py.tool import Hook, Scalar, bool_, device, f32, f64, hook, i8, i16, i32, i64, u8, u16, u32, u64
 
 SCALE = 3
 OFFSET = -7
@@ -165,6 +165,21 @@ def bits(a: u32, b: u32) -> tuple[u32, u32, u32, u32, u32, u32]:
     return a & b, a | b, a ^ b, ~a, -a, +b
 
 
+@hook
+def bytes_and_shorts(a: u8, b: i8, c: u16, d: i16) -> tuple[u8, i8, u16, i16, i32, u32, i64]:
+    return a + 200, b * b, c // (a % 7 + 1), d >> (a & 3), i32(a) - b, u32(c) * c, d + i64(b)
+
+
+@hook
+def counted_in_bytes(a: u8, b: i8) -> tuple[u32, i32]:
+    n, m = u32(0), i32(0)
+    for i in range(a):
+        n += i
+    for k in range(b, 100, 7):
+        m += k
+    return n, m
+
+
 HOOKS = [value for value in list(globals().values()) if isinstance(value, Hook)]
 
 
@@ -200,7 +215,7 @@ def test_device_code_means_what_python_means(hook: Hook, compiled: dict[str, Any
 
 
 def test_random_programs(tmp_path: Path) -> None:
-    rng, texts = random.Random(20), ["from luthier_py.tool import hook, i32, i64, u32, u64", ""]
+    rng, texts = random.Random(20), ["from luthier_py.tool import hook, i8, i16, i32, i64, u8, u16, u32, u64", ""]
     for i in range(60):
         kind = rng.choice(KINDS)
         texts.append(random_function(rng, f"@hook\ndef r{i}(x: {kind}, y: {kind}) -> {kind}:", kind))

@@ -7,6 +7,7 @@ v0 holds the work-item's number.
 from __future__ import annotations
 
 import random
+import struct
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,12 +16,13 @@ from typing import Any
 import pytest
 from fixed_width import plain, run
 from hook_files import KINDS, load_text, random_function
-from observing import LANES, observe
+from observing import LANES, launch, observe
 
 from luthier_py.intrinsics import (
     active_mask,
     all_,
     any_,
+    as_bits,
     atomic_add,
     atomic_cas,
     atomic_exchange,
@@ -36,7 +38,28 @@ from luthier_py.intrinsics import (
     read_lane,
     wave_size,
 )
-from luthier_py.tool import Lane, device, hook, i32, ptr, u32, u64
+from luthier_py.isa import vgpr
+from luthier_py.tool import (
+    Lane,
+    Mutator,
+    Tool,
+    Variable,
+    bf16,
+    device,
+    f16,
+    f32,
+    f64,
+    hook,
+    i8,
+    i16,
+    i32,
+    ptr,
+    u8,
+    u32,
+    u64,
+)
+
+TYPES = "i8, i16, i32, i64, u8, u16, u32, u64"
 
 
 @hook
@@ -142,6 +165,68 @@ def forever(x: Lane[u32], y: Lane[u32]) -> Lane[u32]:
     return n
 
 
+@hook
+def short_values_of_lanes(out: ptr[u32], x: Lane[u32]) -> None:
+    shorts, bytes_ = ptr[i16](u64(out + 192)), ptr[u8](u64(out + 224))
+    out[x] = u32(read_lane(f16(x) / 8, 5) * 16)
+    out[x + 64] = u32(i32(read_first_lane(i16(x) - 300)))
+    out[x + 128] = u32(read_lane(bf16(x), 9)) + read_lane(u8(x * 5), 60)
+    shorts[x] = i16(x) * -100
+    bytes_[x] = u8(x) * 3
+
+
+def test_short_values_of_lanes_and_memory() -> None:
+    found = observe([short_values_of_lanes], LANES, 240)
+    assert set(found[:64]) == {10} and set(found[64:128]) == {2**32 - 300} and set(found[128:192]) == {9 + 300 % 256}
+    data = struct.pack("<48I", *found[192:])
+    assert struct.unpack("<64h", data[:128]) == tuple(-100 * x for x in range(LANES))
+    assert data[128:] == bytes(x * 3 % 256 for x in range(LANES))
+
+
+@hook(fold=False)
+def shortened(x: Lane[u8], k: i16, h: f16, b: bf16, s: u8) -> tuple[Lane[i8], Lane[f16]]:
+    return i8(x) + i8(k) + i8(h) + i8(b), f16(x) / 4 + f16(s)
+
+
+@hook
+def stored(out: ptr[u32], x: Lane[u32], h: Lane[u32]) -> None:
+    out[x & 63] = x
+    out[64 + (x & 63)] = h
+
+
+def test_short_arguments_and_results() -> None:
+    out = Variable(u32, 128, name="out")
+
+    class Shorts(Tool):
+        def instrument(self, m: Mutator) -> None:
+            (kernel,) = m.kernels
+            m.at_entry(kernel, shortened, vgpr(0), -40, 2.5, -1.5, 250, into=(vgpr(5), vgpr(6)))
+            m.at_entry(kernel, stored, out, vgpr(5), vgpr(6))
+
+    found = launch(Shorts(), LANES)[out]
+    assert isinstance(found, tuple)
+    for x in range(LANES):
+        low = (x - 40 + 2 - 1) % 2**32
+        assert found[low & 63] == low
+        assert found[64 + (low & 63)] == int.from_bytes(struct.pack("<e", x / 4 + 250), "little")
+
+
+@device
+def halves(x: Lane[u32], y: Lane[u32]) -> Lane[u32]:
+    a, b = f16(i32(x % 4001) - 2000) / 16, f16(i16(y)) / 1000
+    first = as_bits(a + b) ^ as_bits(a * b) << 1 ^ as_bits(a / (b * b + 1)) << 2
+    exact = as_bits(a * f32(b)) ^ as_bits(f64(a) - b * f64(y))
+    return first ^ u32(exact) ^ u32(i16(a)) << 3 ^ u32(u8(b)) << 4 ^ u32(a < b) << 31 ^ u32(as_bits(max(a, -b, abs(b))))
+
+
+@device
+def brains(x: Lane[u32], y: Lane[u32]) -> Lane[u32]:
+    a, b = bf16(i32(x % 4001) - 2000) / 16, bf16(i16(y)) / 1000
+    first = as_bits(a + b) ^ as_bits(a * b) << 1 ^ as_bits(a / (b * b + 1)) << 2
+    exact = as_bits(a * f32(b)) ^ as_bits(f16(b / 1000))
+    return first ^ exact ^ u32(i16(a)) << 3 ^ u32(u8(b)) << 4 ^ u32(a < b) << 31 ^ u32(as_bits(bf16(f64(x) / f64(y))))
+
+
 HOOK = """
 @hook
 def h{i}(out: ptr[u32], x: Lane[u32]) -> None:
@@ -156,7 +241,7 @@ def check_lane_functions(functions: Sequence[Any], folder: Path, lanes: int = LA
     source = Path(sys.modules[functions[0].function.__module__].__file__ or "").stem
     names = ", ".join(function.name for function in functions)
     sys.path.append(str(folder))
-    texts = [f"from {source} import {names}\nfrom luthier_py.tool import Lane, hook, i32, i64, ptr, u32, u64\n"]
+    texts = [f"from {source} import {names}\nfrom luthier_py.tool import Lane, hook, ptr, {TYPES}\n"]
     for i, function in enumerate(functions):
         kind = function.signature.parameters[0].type
         texts.append(HOOK.format(i=i, name=function.name, kind=kind, low=2 * i * LANES, high=(2 * i + 1) * LANES))
@@ -173,11 +258,11 @@ def check_lane_functions(functions: Sequence[Any], folder: Path, lanes: int = LA
 
 @pytest.mark.parametrize("lanes", [64, 33])
 def test_lanes_compute_what_python_does(tmp_path: Path, lanes: int) -> None:
-    check_lane_functions([search, signed, forever], tmp_path, lanes)
+    check_lane_functions([search, signed, forever, halves, brains], tmp_path, lanes)
 
 
 def test_random_lane_programs(tmp_path: Path) -> None:
-    rng, texts = random.Random(5), ["from luthier_py.tool import Lane, device, i32, i64, u32, u64", ""]
+    rng, texts = random.Random(5), [f"from luthier_py.tool import Lane, device, {TYPES}", ""]
     for i in range(16):
         kind = rng.choice(KINDS)
         header = f"@device\ndef r{i}(x: Lane[{kind}], y: Lane[{kind}]) -> Lane[{kind}]:"

@@ -106,7 +106,7 @@ REFUSED = [
     (U + "return abs(x < 1)", 1, "abs is not allowed on bool_"),
     (U + "return popcount(z)", 1, "an integer is needed here, not f32"),
     (U + "return popcount(x, x)", 1, "popcount takes 1 arguments, 2 given"),
-    (U + "return as_bits(x)", 1, "as_bits needs an f32 or f64"),
+    (U + "return as_bits(x)", 1, "as_bits needs a float"),
     (U + "return atomic_add(x, 1)", 1, "atomics need a pointer to u32, i32, u64 or i64 first"),
     (U + "return atomic_add(p, y)", 1, "this is i32, not u32"),
     (U + "return x[0]", 1, r"`x` is no pointer; only ptr\[T\] can be indexed"),

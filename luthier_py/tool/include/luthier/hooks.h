@@ -35,6 +35,7 @@ using i32 = int;
 using u64 = unsigned long;
 using i64 = long;
 using f16 = _Float16;
+using bf16 = __bf16;
 using f32 = float;
 using f64 = double;
 static_assert(sizeof(u64) == 8, "hooks are compiled where unsigned long has 64 bits");

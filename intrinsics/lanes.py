@@ -1,0 +1,17 @@
+"""What is shared by intrinsics that take a value from one lane."""
+
+from __future__ import annotations
+
+from luthier_py.tool import U16, U32, Ir, Kind, Scalar, Value
+
+
+def from_lane(ir: Ir, function: str, value: Value, *args: Value) -> Value:
+    """What ``function`` yields of a value; short ones go in the low bits of a u32."""
+    type = value.type
+    if not isinstance(type, Scalar) or type.bits not in (8, 16):
+        return ir.call(f"{function}.{ir.mangled(type)}", type, value, *args)
+    if type.kind is Kind.FLOAT:
+        value = ir.emit(U16, f"bitcast {ir.llvm(type)} {value.text} to i16")
+    found = ir.call(f"{function}.i32", U32, ir.convert(value, U32), *args)
+    short = ir.convert(found, U16 if type.kind is Kind.FLOAT else type)
+    return ir.emit(type, f"bitcast i16 {short.text} to {ir.llvm(type)}") if type.kind is Kind.FLOAT else short
