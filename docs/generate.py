@@ -1,4 +1,5 @@
-"""Writes the pages that are made from the code: docs/reference.md, docs/emulator-gaps.md and docs/hip.md.
+"""Writes the pages that are made from the code: docs/reference.md, docs/arguments.md, docs/emulator-gaps.md
+and docs/hip.md.
 
 In: the installed package. Out: Markdown. Invariant: the same code gives the same pages; `make docs` writes them, and
 tests/docs/test_reference.py says when they are not those of the code.
@@ -38,9 +39,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Tools", ("Tool", "Option", "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "Variable", "Element", "WaveVariable",
                "Channel", "LaunchParameter", "LAUNCH_NUMBER", "LaunchResult", "Selection", "as_data", "json_text")),
     ("Where hooks go", ("Mutator", "Edge", "Loop", "Stretch", "Region", "Counting", "Counted", "Following", "Hook")),
-    ("What hooks are given", (
-        "source", "destination", "address", "bounds", "access_bytes", "access_kind", "active_lanes", "taken_lanes",
-        "site_id", "opcode_id", "Entry", "computed", "Computed")),
+    ("What hooks are given", ("Computed",)),
     ("Device code", ("hook", "device", "Hooks", "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64",
                      "f16", "bf16", "f32", "f64", "bool_", "ptr", "Lane",
                      "channel")),
@@ -50,11 +49,59 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Scripts", ("load", "CodeObject", "KernelRecord", "KernelArg", "instrument", "Instrumented", "attach", "Attached",
                  "LuthierError")),
 )  # fmt: skip
+ARGUMENTS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("Operands", ("source", "destination")),
+    ("Memory", ("address", "bounds", "access_bytes", "access_kind")),
+    ("Lanes and branches", ("active_lanes", "taken_lanes")),
+    ("The launch", ("kernel_argument", "workgroup_id", "workitem_id", "workgroup_size", "grid_size", "wave_in_group",
+                    "Entry")),
+    ("Numbers", ("site_id", "opcode_id")),
+    ("Of your own", ("computed",)),
+)  # fmt: skip
+ARGUMENTS_ABOUT = """# What hooks are given
+
+Made from the code by `make docs`. `Mutator.before`, `after` and their kin take one argument for each parameter:
+
+* a Python number: a constant of the call;
+* a register (`sgpr(4, 2)`, `vgpr(0)`, `sgpr(SCC)`) or an operand (`instr.inst["src0"]`): its value at the place;
+* a `Variable`, or an element of one: its address, for a `ptr` parameter; a `WaveVariable`: its value;
+* what the functions on this page make.
+
+What is one value for the wave fits a `Lane` parameter as well: each lane has the same.
+
+```python
+from luthier_py import Lane, Mutator, Tool, Variable, access_bytes, address, hook, ptr, u32, u64, workitem_id
+from luthier_py.intrinsics import atomic_max
+
+@hook
+def widest(top: ptr[u64], where: Lane[u64], size: u32, x: Lane[u32]) -> None:
+    if x < 32:
+        atomic_max(top, where + size)
+
+class Top(Tool):  # the end of the highest access to global memory, by work-items below 32
+    top = Variable(u64)
+
+    def instrument(self, m: Mutator) -> None:
+        for function in m.functions():
+            for instr in m.instrs(function):
+                if instr.op.mnemonic.startswith("global_"):
+                    m.before(instr, widest, self.top, address(instr), access_bytes(instr), workitem_id("x"))
+```"""
+
+
+def arguments() -> str:
+    """docs/arguments.md"""
+    parts = [ARGUMENTS_ABOUT]
+    for title, names in ARGUMENTS:
+        parts.append(f"## {title}")
+        parts += [entry(name) for name in names]
+    return "\n\n".join(parts) + "\n"
 
 
 def reference() -> str:
     """docs/reference.md"""
-    parts = ["# Reference", "Made from the code by `make docs`. Names come from `luthier_py`, but for those whose "
+    parts = ["# Reference", "Made from the code by `make docs`; [arguments.md](arguments.md) "
+             "has what hooks can be given. Names come from `luthier_py`, but for those whose "
              "room is given, and intrinsics, which come from `luthier_py.intrinsics`."]
     for title, names in SECTIONS:
         parts.append(f"## {title}")
@@ -257,7 +304,9 @@ def conformance_calls() -> dict[str, frozenset[str]]:
     return {file.stem: frozenset(re.findall(r"\w+", file.read_text("utf-8"))) for file in files}
 
 
-PAGES: dict[str, Callable[[], str]] = {"reference.md": reference, "emulator-gaps.md": gaps, "hip.md": hip}
+PAGES: dict[str, Callable[[], str]] = {
+    "reference.md": reference, "arguments.md": arguments, "emulator-gaps.md": gaps, "hip.md": hip,
+}
 
 
 if __name__ == "__main__":

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from luthier_py.tool import U32, Ir, Result, Value, intrinsic
+from luthier_py.tool import wave_size
 
-
-@intrinsic(result=Result.UNIFORM)
-def wave_size(ir: Ir) -> Value:
-    """u32: 64 or 32, known when the hook is compiled."""
-    return ir.value(ir.wave_size, U32)
+__all__ = ["wave_size"]

@@ -44,11 +44,13 @@ if TYPE_CHECKING:
         f16,
         f32,
         f64,
+        grid_size,
         hook,
         i8,
         i16,
         i32,
         i64,
+        kernel_argument,
         opcode_id,
         ptr,
         site_id,
@@ -58,6 +60,10 @@ if TYPE_CHECKING:
         u16,
         u32,
         u64,
+        wave_in_group,
+        workgroup_id,
+        workgroup_size,
+        workitem_id,
     )
 
 __version__ = "0.1.0"
@@ -65,9 +71,10 @@ __all__ = [
     "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "EXEC", "LAUNCH_NUMBER", "M0", "SCC", "VCC", "Attached", "Channel",
     "Entry", "Hooks", "Instrumented", "Lane", "LaunchParameter", "LaunchResult", "LuthierError", "Mutator", "OpFlag",
     "Option", "Reg", "RegFile", "RegSet", "Tool", "Variable", "WaveVariable", "access_bytes", "access_kind",
-    "active_lanes", "address", "attach", "bool_", "bounds", "channel", "computed", "destination", "device", "f32",
-    "f64", "hook", "i32", "i64", "instrument", "load", "opcode_id", "ptr", "sgpr", "site_id", "source", "taken_lanes",
-    "u32", "u64", "vgpr", "bf16", "f16", "i16", "i8", "u16", "u8",
+    "active_lanes", "address", "attach", "bf16", "bool_", "bounds", "channel", "computed", "destination", "device",
+    "f16", "f32", "f64", "grid_size", "hook", "i16", "i32", "i64", "i8", "instrument", "kernel_argument", "load",
+    "opcode_id", "ptr", "sgpr", "site_id", "source", "taken_lanes", "u16", "u32", "u64", "u8", "vgpr", "wave_in_group",
+    "workgroup_id", "workgroup_size", "workitem_id",
 ]
 _ROOMS = {
     "errors": {"LuthierError"},

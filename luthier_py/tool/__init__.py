@@ -12,8 +12,16 @@ from luthier_py.tool.entry import Entry
 from luthier_py.tool.hip import Hooks
 from luthier_py.tool.hook import Device, Hook, Lanes, Parameter, Signature, device, hook
 from luthier_py.tool.intrinsic import Effects, Intrinsic, Ir, Operand, Result, Value, intrinsic, intrinsics
-from luthier_py.tool.lane_masks import bits_below, holds, lane_id, mask_of
+from luthier_py.tool.lane_masks import bits_below, holds, lane_id, mask_of, wave_size
 from luthier_py.tool.launch_parameter import LAUNCH_NUMBER, LaunchParameter
+from luthier_py.tool.launch_values import (
+    grid_size,
+    kernel_argument,
+    wave_in_group,
+    workgroup_id,
+    workgroup_size,
+    workitem_id,
+)
 from luthier_py.tool.mutator import Mutator
 from luthier_py.tool.options import Option
 from luthier_py.tool.selection import COUNT_WARP_LEVEL, EVERY_TOOL, EXCLUDE_PRED_OFF, LAUNCHES, OUTPUT, Selection
@@ -56,15 +64,15 @@ from luthier_py.tool.values import active_lanes, destination, opcode_id, site_id
 from luthier_py.tool.variables import Element, Variable, WaveVariable
 
 __all__ = [
-    "BOOL", "COUNT_WARP_LEVEL", "EVERY_TOOL", "EXCLUDE_PRED_OFF", "F32", "F64", "I32", "I64", "LAUNCHES",
-    "LAUNCH_NUMBER", "OUTPUT", "U32", "U64", "Arg", "Channel", "ChannelType", "Computed", "Constant", "Counted",
-    "Counting", "Destination", "Device", "Edits", "Effects", "Element", "Entry", "Field", "Following", "Hook", "Hooks",
-    "Insertion", "Intrinsic", "Ir", "Kind", "Lane", "LaneType", "Lanes", "LaunchParameter", "LaunchResult", "Mutator",
-    "Operand", "Option", "Parameter", "Place", "Pointer", "Refusal", "Region", "Result", "RuntimeArg", "Scalar",
-    "Selection", "Signature", "Stretch", "Tool", "Turn", "Type", "Value", "Variable", "WaveVariable", "access_bytes",
-    "access_kind", "active_lanes", "address", "as_data", "bits_below", "bool_", "bounds", "channel", "computed",
-    "destination", "device", "encoded", "f32", "f64", "holds", "hook", "i32", "i64", "intrinsic", "intrinsics",
-    "json_text", "lane_id", "load_tool", "made_tool", "mask_of", "opcode_id", "ptr", "site_id", "source",
-    "taken_lanes", "tools", "u32", "u64", "visit", "BF16", "F16", "I16", "I8", "U16", "U8", "bf16", "f16", "i16", "i8",
-    "u16", "u8",
+    "BF16", "BOOL", "COUNT_WARP_LEVEL", "EVERY_TOOL", "EXCLUDE_PRED_OFF", "F16", "F32", "F64", "I16", "I32", "I64",
+    "I8", "LAUNCHES", "LAUNCH_NUMBER", "OUTPUT", "U16", "U32", "U64", "U8", "Arg", "Channel", "ChannelType",
+    "Computed", "Constant", "Counted", "Counting", "Destination", "Device", "Edits", "Effects", "Element", "Entry",
+    "Field", "Following", "Hook", "Hooks", "Insertion", "Intrinsic", "Ir", "Kind", "Lane", "LaneType", "Lanes",
+    "LaunchParameter", "LaunchResult", "Mutator", "Operand", "Option", "Parameter", "Place", "Pointer", "Refusal",
+    "Region", "Result", "RuntimeArg", "Scalar", "Selection", "Signature", "Stretch", "Tool", "Turn", "Type", "Value",
+    "Variable", "WaveVariable", "access_bytes", "access_kind", "active_lanes", "address", "as_data", "bf16",
+    "bits_below", "bool_", "bounds", "channel", "computed", "destination", "device", "encoded", "f16", "f32", "f64",
+    "grid_size", "holds", "hook", "i16", "i32", "i64", "i8", "intrinsic", "intrinsics", "json_text", "kernel_argument",
+    "lane_id", "load_tool", "made_tool", "mask_of", "opcode_id", "ptr", "site_id", "source", "taken_lanes", "tools",
+    "u16", "u32", "u64", "u8", "visit", "wave_in_group", "wave_size", "workgroup_id", "workgroup_size", "workitem_id",
 ]

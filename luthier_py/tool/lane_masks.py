@@ -35,3 +35,9 @@ def holds(ir: Ir, comparison: str, mask: Value) -> Value:
 def lane_id(ir: Ir) -> Value:
     """u32: the number of this lane, from 0."""
     return bits_below(ir, ir.value((1 << 64) - 1, U64))
+
+
+@intrinsic(result=Result.UNIFORM)
+def wave_size(ir: Ir) -> Value:
+    """u32: 64 or 32, known when the hook is compiled."""
+    return ir.value(ir.wave_size, U32)

@@ -25,13 +25,13 @@ def generator() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("page", ["reference.md", "emulator-gaps.md", "hip.md"])
+@pytest.mark.parametrize("page", ["reference.md", "arguments.md", "emulator-gaps.md", "hip.md"])
 def test_pages_are_up_to_date(generator: ModuleType, page: str) -> None:
     assert (DOCS / page).read_text("utf-8") == generator.PAGES[page](), "run `make docs`"
 
 
 def test_every_public_name_is_in_the_reference(generator: ModuleType) -> None:
-    listed = [name for _, names in generator.SECTIONS for name in names]
+    listed = [name for _, names in (*generator.SECTIONS, *generator.ARGUMENTS) for name in names]
     assert len(listed) == len(set(listed)) and set(luthier_py.__all__) <= set(listed)
     text = (DOCS / "reference.md").read_text("utf-8")
     assert "Create a collection of name/value pairs" not in text  # what Python says of every enum
@@ -41,7 +41,7 @@ def test_every_public_name_is_in_the_reference(generator: ModuleType) -> None:
 
 def test_every_name_and_member_has_a_line(generator: ModuleType) -> None:
     silent = []
-    for name in (name for _, names in generator.SECTIONS for name in names):
+    for name in (name for _, names in (*generator.SECTIONS, *generator.ARGUMENTS) for name in names):
         value, _ = generator.found(name)
         silent += [] if generator.about(name, value) else [name]
         if inspect.isclass(value):

@@ -1,0 +1,202 @@
+"""Arguments about the launch that a wave is of: the kernel's arguments, ids, sizes.
+
+In: names of arguments, axes. Out: arguments for hooks, at any place of a kernel and of what it calls. Invariant: they
+are made of what the wave was born with (`Entry`) and of the memory that it points to, so they are the same everywhere
+in a wave. Sources: HSA Platform System Architecture, 2.9.6 (AQL kernel dispatch packet); LLVM's AMDGPU usage, "Kernarg
+Segment" and "Initial Kernel Execution State".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from luthier_py.errors import HookError
+from luthier_py.ir import Kernel
+from luthier_py.loader import KernelArg
+from luthier_py.tool.author import caller
+from luthier_py.tool.computed import Computed
+from luthier_py.tool.entry import Entry
+from luthier_py.tool.hook import Device, device
+from luthier_py.tool.lane_masks import lane_id, wave_size
+from luthier_py.tool.types import Lane, Scalar, f32, f64, i32, i64, ptr, u32, u64
+
+_AXES = "xyz"
+_GROUP_IDS = (Entry.WORKGROUP_ID_X, Entry.WORKGROUP_ID_Y, Entry.WORKGROUP_ID_Z)
+
+
+@device
+def _u32(arguments: ptr[u32], index: u32) -> u32:
+    return arguments[index]
+
+
+@device
+def _i32(arguments: ptr[i32], index: u32) -> i32:
+    return arguments[index]
+
+
+@device
+def _f32(arguments: ptr[f32], index: u32) -> f32:
+    return arguments[index]
+
+
+@device
+def _u64(arguments: ptr[u64], index: u32) -> u64:
+    return arguments[index]
+
+
+@device
+def _i64(arguments: ptr[i64], index: u32) -> i64:
+    return arguments[index]
+
+
+@device
+def _f64(arguments: ptr[f64], index: u32) -> f64:
+    return arguments[index]
+
+
+@device
+def _pointer(arguments: ptr[ptr[u32]], index: u32) -> u64:
+    return u64(arguments[index])
+
+
+@device
+def _narrow(arguments: ptr[u32], index: u32, first: u32, mask: u32) -> u32:
+    return (arguments[index] >> first) & mask
+
+
+@device
+def _group_size(packet: ptr[u32], axis: u32) -> u32:
+    """Three numbers of 16 bits from byte 4 on."""
+    return (packet[1 + (axis >> 1)] >> (16 * (axis & 1))) & 0xFFFF
+
+
+@device
+def _grid_size(packet: ptr[u32], axis: u32) -> u32:
+    """In work-items; three numbers from byte 12 on."""
+    return packet[3 + axis]
+
+
+@device
+def _side(packet: ptr[u32], group: u32, axis: u32) -> u32:
+    """Work-items of this group on an axis: fewer at the edge of the grid."""
+    size = _group_size(packet, axis)
+    return min(size, _grid_size(packet, axis) - group * size)
+
+
+@device
+def _item_x(packet: ptr[u32], group_x: u32, first: u32) -> Lane[u32]:
+    """Lanes are work-items that follow each other, x first."""
+    item: Lane[u32] = (first & 1023) + lane_id()
+    return item % _side(packet, group_x, u32(0))
+
+
+@device
+def _item_y(packet: ptr[u32], group_x: u32, group_y: u32, first: u32) -> Lane[u32]:
+    item: Lane[u32] = (first & 1023) + lane_id()
+    rows = item // _side(packet, group_x, u32(0))
+    return (((first >> 10) & 1023) + rows) % _side(packet, group_y, u32(1))
+
+
+@device
+def _item_z(packet: ptr[u32], group_x: u32, group_y: u32, first: u32) -> Lane[u32]:
+    item: Lane[u32] = (first & 1023) + lane_id()
+    rows = item // _side(packet, group_x, u32(0))
+    return ((first >> 20) & 1023) + (((first >> 10) & 1023) + rows) // _side(packet, group_y, u32(1))
+
+
+@device
+def _wave(packet: ptr[u32], group_x: u32, group_y: u32, first: u32) -> u32:
+    row = ((first >> 10) & 1023) + ((first >> 20) & 1023) * _side(packet, group_y, u32(1))
+    wave: u32 = ((first & 1023) + row * _side(packet, group_x, u32(0))) // wave_size()
+    return wave
+
+
+_LOADS: dict[str, Callable[..., Any]] = {
+    "u32": _u32, "i32": _i32, "f32": _f32, "u64": _u64, "i64": _i64, "f64": _f64,
+}
+
+
+def kernel_argument(kernel: Kernel, which: str | int, type: Any = None, dword: int | None = None) -> Computed:
+    """An argument that a kernel was launched with, by its name or its number in the code object's metadata.
+
+    ``type``: what it is (u32, i32, f32, u64, i64, f64); without it a pointer is a ``u64`` that ``ptr[...]`` parameters
+    take, too, 8 bytes are a ``u64``, and up to 4 are a ``u32``. ``dword``: that one of a wider argument (a struct), as
+    a ``u32`` or what ``type`` says. Give it to hooks in code of this kernel only.
+
+    HookError: there is no such argument, or its size is another one than the type's.
+    """
+    given = _argument(kernel, which)
+    offset = given.offset + 4 * (dword or 0)
+    name = f"argument {given.name or which} of {kernel.name}"
+    size = given.size if dword is None else 4
+    if dword is not None and not 0 <= 4 * dword < given.size:
+        raise HookError(f"{caller()}: {name} has {given.size} bytes; dword {dword} is none of it")
+    if isinstance(type, Scalar) and str(type) in _LOADS:
+        if type.size_bytes != size or offset % size:
+            raise HookError(f"{caller()}: {name} has {size} bytes at {offset}; it is no {type}")
+        return _made(name, _LOADS[str(type)], Entry.KERNARG_PTR, offset // size)
+    if type is not None:
+        raise HookError(f"{caller()}: {name} cannot be a {type}; choose one of {', '.join(_LOADS)}")
+    if size == 8 and offset % 8 == 0:
+        load = _pointer if given.address_space is not None else _u64
+        return _made(name, load, Entry.KERNARG_PTR, offset // 8)
+    first = 8 * (offset % 4)
+    if first + 8 * size > 32:
+        raise HookError(f"{caller()}: {name} has {size} bytes; say which: dword=0")
+    return _made(name, _narrow, Entry.KERNARG_PTR, offset // 4, first, (1 << 8 * size) - 1)
+
+
+def workgroup_id(axis: str) -> Entry:
+    """``u32``: the number of the wave's work-group in the grid, along "x", "y" or "z"."""
+    return _GROUP_IDS[_number(axis)]
+
+
+def workitem_id(axis: str) -> Computed:
+    """``Lane[u32]``: the number of the lane's work-item in its work-group, along "x", "y" or "z". Lanes without a
+    work-item have a number, too."""
+    number = _number(axis)
+    name, packet, first = f"workitem_id({axis!r})", Entry.DISPATCH_PTR, Entry.FIRST_WORKITEM
+    if number == 0:
+        return _made(name, _item_x, packet, Entry.WORKGROUP_ID_X, first)
+    return _made(name, _item_y if number == 1 else _item_z, packet, *_GROUP_IDS[:2], first)
+
+
+def workgroup_size(axis: str) -> Computed:
+    """``u32``: work-items in a work-group along "x", "y" or "z", as it was launched: at the edge of a grid there may be
+    fewer."""
+    return _made(f"workgroup_size({axis!r})", _group_size, Entry.DISPATCH_PTR, _number(axis))
+
+
+def grid_size(axis: str) -> Computed:
+    """``u32``: work-items of the launch along "x", "y" or "z"."""
+    return _made(f"grid_size({axis!r})", _grid_size, Entry.DISPATCH_PTR, _number(axis))
+
+
+def wave_in_group() -> Computed:
+    """``u32``: the number of the wave in its work-group, from 0."""
+    return _made("wave_in_group()", _wave, Entry.DISPATCH_PTR, *_GROUP_IDS[:2], Entry.FIRST_WORKITEM)
+
+
+def _made(name: str, function: Callable[..., Any], *inputs: object) -> Computed:
+    assert isinstance(function, Device)
+    return Computed(function, inputs, name)
+
+
+def _number(axis: str) -> int:
+    if axis not in ("x", "y", "z"):
+        raise HookError(f"{caller()}: {axis!r} is no axis; choose one of x, y, z")
+    return _AXES.index(axis)
+
+
+def _argument(kernel: Kernel, which: str | int) -> KernelArg:
+    if not isinstance(kernel, Kernel):
+        raise HookError(f"{caller()}: this needs a Kernel, not {kernel!r:.60}")
+    arguments = kernel.record.args
+    if isinstance(which, int) and 0 <= which < len(arguments):
+        return arguments[which]
+    for each in arguments:
+        if each.name and each.name == which:
+            return each
+    known = ", ".join(each.name or str(number) for number, each in enumerate(arguments) if not each.hidden) or "none"
+    raise HookError(f"{caller()}: {kernel.name} has no argument {which}; it has {known}")
