@@ -7,12 +7,16 @@ changed back, and the tool's lists say at which instructions each counting hook 
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 
 from random_kernels import PROBES
 
 from luthier_py import Lane, Mutator, Tool, Variable, WaveVariable, hook, ptr, sgpr, u32, u64
+from luthier_py.errors import HookError
 from luthier_py.intrinsics import active_mask, atomic_add, lane_id, popcount, read_first_lane
-from luthier_py.isa import EXEC, M0, VCC, OpFlag, RegFile
+from luthier_py.isa import EXEC, M0, VCC, OperandKind, OpFlag, RegFile
+
+EQUAL = {"V_MOV_B32": "same", "S_MOV_B32": "same_scalar", "V_ADD_U32": "add"}  # operations, and hooks that do the same
 
 
 class RandomTool(Tool):
@@ -75,6 +79,18 @@ class RandomTool(Tool):
     def probe(slot: ptr[u32], x: u32) -> None:
         atomic_add(slot, x)
 
+    @hook
+    def same(x: Lane[u32]) -> Lane[u32]:
+        return x
+
+    @hook
+    def same_scalar(x: u32) -> u32:
+        return x
+
+    @hook
+    def add(x: Lane[u32], y: Lane[u32]) -> Lane[u32]:
+        return x + y
+
     def __init__(self, seed: int, shown=()) -> None:
         super().__init__()
         self.rng, self.shown = random.Random(seed), shown
@@ -86,11 +102,17 @@ class RandomTool(Tool):
         markers = (i for i in function.instrs if i.inst.op.base == "S_NOP" and i.inst["simm16"].value == 7)
         for number, (instr, reg) in enumerate(zip(markers, self.shown, strict=True)):
             m.before(instr, self.probe_lane if reg.file is RegFile.VGPR else self.probe, self.probes[number], reg)
+        coming = [(block, [edge for edge in m.edges(function) if edge.target is block]) for block in function.blocks]
+        for block, edges in coming:
+            if edges and block.address not in function.entries and self.rng.random() < density:
+                self.at_edges(m, block, edges)
         for block in function.blocks:
             self.at_block(m, block)
             for instr in block.instrs:
                 if self.rng.random() < density:
                     self.at_instr(m, instr)
+                if self.rng.random() < density:
+                    self.instead(m, instr)
         for slot, variable in enumerate((self.seen, self.lanes)):
             for each in m.kernels:
                 m.at_exit(each, self.bump, self.totals[slot], variable)
@@ -108,6 +130,25 @@ class RandomTool(Tool):
             m.at_block(block, self.tick_lanes, self.lanes, self.seen, into=(self.lanes, self.seen), anywhere=anywhere)
             self.ticks.append(block.instrs[0])
             self.ticks_lanes.append(block.instrs[0])
+
+    def at_edges(self, m, block, edges) -> None:
+        """All ways to a block together run as often as the block."""
+        for edge in edges:
+            m.at_edge(edge, self.tick, self.seen, into=self.seen, priority=self.rng.randrange(3))
+        self.ticks.append(block.instrs[0])
+
+    def instead(self, m, instr) -> None:
+        """What does the same stands for an instruction."""
+        base, form = instr.inst.op.base, instr.inst.op.format
+        special = any(o.kind is OperandKind.SPECIAL or o.reg is not None and o.reg.file is RegFile.SGPR
+                      and o.reg.index >= 100 for o in instr.inst.operands)
+        if base in EQUAL and form in ("VOP1", "VOP2", "SOP1") and not special:
+            m.replace(instr, getattr(self, EQUAL[base]))
+        elif base == "S_NOP" and instr.inst["simm16"].value != 7:
+            m.remove(instr)
+        elif form in ("VOP1", "VOP2", "VOPC") and (text := m.program.isa.text(instr.inst)).count("_e32") == 1:
+            with suppress(HookError):  # has no other encoding
+                m.change(instr, text.replace("_e32", "_e64"))
 
     def at_instr(self, m, instr) -> None:
         kind = self.rng.randrange(6)
