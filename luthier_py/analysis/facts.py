@@ -137,10 +137,12 @@ class Facts:
 
     def _after(self, instr: Instr) -> Live:
         node, place = self._graph.places[instr]
-        if OpFlag.CALL in instr.inst.op.flags:
-            return self._liveness.after_call(node)
-        if OpFlag.CONDITIONAL in instr.inst.op.flags:
-            return self._liveness.at_head(self._graph.after[node][-1])
+        flags, following = instr.inst.op.flags, self._graph.after[node]
+        if OpFlag.CALL in flags or place + 1 == len(self._graph.nodes[node]) and following and (
+                not flags & OpFlag.TERMINATOR):
+            return self._liveness.at_heads(following)
+        if OpFlag.CONDITIONAL in flags:
+            return self._liveness.at_head(following[-1])
         return self._liveness.inside(node)[place + 1]
 
     # -- loads on their way ----------------------------------------------------------------------

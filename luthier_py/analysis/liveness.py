@@ -141,9 +141,9 @@ class Liveness:
         live, (reads, _, wave_reads) = _joined(first, head), first.summary
         return Live(live.active | reads | EXEC_BITS, live.inactive | wave_reads)
 
-    def after_call(self, index: int) -> Live:
-        """Where control goes on once the call at the end of a node has returned."""
-        found = [self.at_head(following) for following in self.graph.after[index]]
+    def at_heads(self, indices: Iterable[int]) -> Live:
+        """Of several nodes, in whatever way a lane comes there."""
+        found = [self.at_head(index) for index in indices]
         return Live(_union(live.active for live in found) | EXEC_BITS, _union(live.inactive for live in found))
 
 
