@@ -66,6 +66,12 @@ class Caller:
         if _SCC in self.saved:
             self.emit(glue.set_flag(self.isa, self.saved[_SCC]))
 
+    def set_flag(self, placement: Placement) -> None:
+        """SCC, behind all other results, where it gets one."""
+        for slot, to in zip(self.fragment.payload.results, self.insertion.into, strict=True):
+            if to == _SCC:
+                self.emit(glue.set_flag(self.isa, placement(slot.reg)))
+
     def give_back(self, start: int) -> None:
         """What was borrowed is kept in lanes from item ``start`` on."""
         borrowed = list(self.pool.borrowed)
@@ -205,7 +211,7 @@ class Caller:
         left: dict[Home, Reg] = {
             home: placement(slot.reg)
             for slot, value in zip(self.fragment.payload.results, self.insertion.into, strict=True)
-            if (home := self.home(value)) is not None and placement(slot.reg) != home
+            if (home := self.home(value)) is not None and placement(slot.reg) != home and home != _SCC
         }
         while left:
             ready = [to for to in left if not any(_overlap(to, source) for t, source in left.items() if t != to)]
@@ -278,7 +284,8 @@ def call(
         caller.emit(wait)
     placement, caller.pool = settle(isa, fragment, list(caller.pins()), caller.pool)
     makes_addresses = any(isinstance(value, (Variable, Element)) for value in insertion.runtime_args)
-    caller.save(fragment.payload.writes | (RegSet.of(_SCC) if makes_addresses else RegSet()))
+    given = RegSet.of(*(to for to in insertion.into if isinstance(to, Reg)))
+    caller.save((fragment.payload.writes | (RegSet.of(_SCC) if makes_addresses else RegSet())) - given)
     end = Label()
     skips = fragment.payload.needs_lane and not own_exec
     if skips:
@@ -288,6 +295,7 @@ def call(
         caller.set_exec(placement)
     caller.run(placement)
     caller.set_results(placement)
+    caller.set_flag(placement)
     caller.items += [end] if skips else []
     caller.restore()
     caller.give_back(len(site.wait))

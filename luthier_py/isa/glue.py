@@ -123,6 +123,11 @@ def nothing(isa: InstructionSet) -> Inst:
     return _made(isa, "s_nop", 0)
 
 
+def times_one(isa: InstructionSet, reg: Reg) -> Inst:
+    """A scalar register becomes what it is, SCC stays: a product, of which nothing is known."""
+    return _made(isa, "s_mul_i32", reg, reg, 1)
+
+
 def keep_mode(isa: InstructionSet, to: Reg) -> Inst:
     """``to`` := rounding and denormals of floats."""
     return _made(isa, "s_getreg_b32", to, _MODE_FIELD)

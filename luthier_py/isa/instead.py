@@ -8,10 +8,10 @@ that is gone would else be over too early, so that a wait for all of its kind st
 from __future__ import annotations
 
 from luthier_py.errors import Unsupported
-from luthier_py.isa.glue import nothing
+from luthier_py.isa.glue import nothing, times_one
 from luthier_py.isa.instruction import Counter, Inst, OpFlag
 from luthier_py.isa.instruction_set import InstructionSet
-from luthier_py.isa.registers import MODE
+from luthier_py.isa.registers import MODE, NO_REGS, VCC, RegSet, sgpr
 
 _STAYS = {
     OpFlag.TERMINATOR | OpFlag.CALL | OpFlag.INDIRECT | OpFlag.SETS_PC | OpFlag.MAY_STOP | OpFlag.FORKS:
@@ -36,9 +36,19 @@ def unlike(old: Inst, new: Inst) -> str | None:
     return why
 
 
-def standing_for(isa: InstructionSet, inst: Inst) -> Inst:
-    """What stands where ``inst`` is taken away: nothing, or a wait for all that its kind may have on its way."""
+def standing_for(isa: InstructionSet, inst: Inst, given: RegSet = NO_REGS) -> Inst:
+    """What stands where ``inst`` is taken away: nothing, or a wait for all that its kind may have on its way.
+
+    ``given``: what others write in its place. Where these are scalar registers, which may be masks of lanes, something
+    stands there that leaves them as they are, and of which nobody knows that: so nobody believes the old masks.
+    """
     counters = [counter for counter in Counter if counter in inst.op.counters & ~Counter.X]  # X says nothing of results
+    masks = [number for number in range(VCC + 2) if given.sgpr >> number & 1]
+    if len({number // 2 for number in masks}) > 1 or counters and masks:
+        raise Unsupported(f"results in {given.scalars} cannot take the place of {inst.op.mnemonic}: "
+                          "one pair of scalar registers can, and not that of an access to memory")
+    if masks:
+        return times_one(isa, sgpr(masks[0]))
     if not counters:
         return nothing(isa)
     wait, *more = isa.waits(dict.fromkeys(counters, 0))

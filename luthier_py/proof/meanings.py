@@ -5,7 +5,8 @@ the instruction computes in every run.
 
 A term is an int (bits), or a tuple: ("reg", n) is what register n held at the start; ("lo", a) and ("hi", a) are halves
 of the address at which what the object has at ``a`` is loaded; ("cat", low, high) is both halves of 64 bits;
-("flag", t) is 1 where t holds, else 0. What a wave is born with (`birth`) is ("born", what, dword); ("first", t) is
+("flag", t) is 1 where t holds, else 0; ("some", t) holds where t is not 0.
+What a wave is born with (`birth`) is ("born", what, dword); ("first", t) is
 what its first lane has; of those and of trap registers alone sums of bits are terms: ("shl", t, n), ("or", t, u)...
 """
 
@@ -174,9 +175,9 @@ def _equal(wanted: bool) -> Callable[[Type, Operands], Term]:
         a, b = _refs(operands)
         if isinstance(a, int) and isinstance(b, int):
             return int((a == b) is wanted)
-        if not wanted and b == 0 and a[0] == "flag":
-            return a[1]
-        return UNKNOWN
+        if wanted or b != 0 or isinstance(a, int) or a == UNKNOWN:
+            return UNKNOWN
+        return a[1] if a[0] == "flag" else ("some", a)
 
     return rule
 

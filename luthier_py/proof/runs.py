@@ -215,7 +215,8 @@ class Runner:
                     term = given.get(number(reg) + k, UNKNOWN)  # an argument that is given back
                 elif place is not None:
                     now.terms[place] = term
-                values[number(self.place(into)) + k] = term
+                to = number(self.place(into)) + k
+                values[to] = ("some", term) if to == SCC and term != UNKNOWN else term
         now.wanted.update(values)
         now.calls = (*now.calls, index)
         if not known.idles:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from luthier_py.isa import MODE, VCC, Operand, OperandKind, Reg, RegFile
+from luthier_py.isa import M0, MODE, SCC, VCC, Operand, OperandKind, Reg, RegFile
 from luthier_py.tool.computed import Computed, Held
 from luthier_py.tool.edits import Arg, Constant, Destination
 from luthier_py.tool.entry import Entry
@@ -141,11 +141,10 @@ def result_place(result: Parameter, given: object) -> Destination:
         raise ValueError(f"{named} cannot go into {given}; its type must be {given.type}, one for the wave")
     if not isinstance(given, Reg):
         raise ValueError(f"{named} cannot go into {given!r}; give a WaveVariable or a register (Reg)")
-    if given.file is RegFile.AGPR:
-        raise ValueError(f"{named} cannot go into {given}, an AGPR; only SGPRs and VGPRs may be written")
     _fits(named, result, given)
-    if given.file is RegFile.SGPR and given.index + given.dwords > VCC and given.index != VCC:
-        raise ValueError(f"{named} cannot go into {given}; only plain SGPRs, VCC and VGPRs may be written")
+    if given.file is RegFile.SGPR and given.index + given.dwords > VCC and given.index not in (VCC, M0, SCC):
+        raise ValueError(f"{named} cannot go into {given}; only plain SGPRs, VCC, M0, SCC, VGPRs and AGPRs may be "
+                         "written")
     return given
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from luthier_py.errors import EditConflict, HookError, Location
+from luthier_py.errors import EditConflict, HookError, Location, Unsupported
 from luthier_py.ir import Instr, Program
 from luthier_py.isa import Inst, Reg, RegSet
 from luthier_py.isa.columns import Columns
@@ -84,9 +84,13 @@ class Recorder:
         why = "makes an address" if instr in built else why
         if why is not None:
             raise EditConflict(f"{caller()}: nothing else may stand here: it {why}", self.where(instr))
-        new = standing_for(self.program.isa, instr.inst) if inst is None else inst
+        given = RegSet.of(*(to for to in into if isinstance(to, Reg)))
+        try:
+            new = standing_for(self.program.isa, instr.inst, given) if inst is None else inst
+        except Unsupported as error:
+            raise EditConflict(f"{caller()}: {error.message}", self.where(instr)) from None
         if self.takes(instr):
-            written = instr.inst.writes - new.writes - RegSet.of(*(to for to in into if isinstance(to, Reg)))
+            written = instr.inst.writes - new.writes - given
             self.instead[instr] = Instead(instr, new), written, caller()
 
     def settled(self) -> tuple[Instead, ...]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from emulated import ISA, LANES, Bench, code_object
-from shown_kernels import END, POINTERS, WORDS, S, V, everywhere, instrumented, stores, words
+from shown_kernels import END, POINTERS, WORDS, A, S, V, everywhere, instrumented, stores, words
 
 from luthier_py import Lane, Tool, Variable, f32, f64, hook, u32, u64
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import EditConflict, HookError
-from luthier_py.isa import EXEC, VCC
+from luthier_py.isa import EXEC, M0, SCC, VCC
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.samples import sample
@@ -51,6 +51,16 @@ def plus(a: u32, b: u32) -> u32:
 @hook
 def swap(a: u32, b: u32) -> tuple[u32, u32]:
     return b, a
+
+
+@hook
+def minus(a: u32, b: u32) -> u32:
+    return a - b
+
+
+@hook
+def less(x: u64) -> u64:
+    return x - u64(1)
 
 
 @hook
@@ -198,6 +208,47 @@ def test_masks_by_hooks(bench):
     data = code_object({"k": rows})
     assert set(words(bench.run(data, "k"), 0)) == {0}
     assert set(words(bench.run(instrumented(data, visit)[1].data, "k.luthier"), 0)) == {5}
+
+
+def test_a_flag_by_a_hook(bench):
+    """SCC that a compare would write, and M0."""
+    rows = [*POINTERS, ("s_mov_b32", S(9), 5), ("s_cmp_eq_u32", S(9), 5), ("s_cselect_b32", S(10), 1, 2),
+            ("s_mov_b32", S(M0), 9), ("s_mov_b32", S(11), S(M0)), *stores(S(10), S(11)), END]
+
+    def visit(tool, m):
+        m.replace(found(m, "S_CMP_EQ_U32")[0], minus, S(9), 5, into=S(SCC))
+        m.replace(next(i for i in found(m, "S_MOV_B32") if i.inst["sdst"].reg == S(M0)), minus, S(9), 2)
+
+    data = code_object({"k": rows})
+    bare, ran = bench.run(data, "k"), bench.run(instrumented(data, visit)[1].data, "k.luthier")
+    assert [words(bare, n)[0] for n in range(2)] == [1, 9] and [words(ran, n)[0] for n in range(2)] == [2, 3]
+
+
+def test_an_accumulation_register_by_a_hook(bench):
+    rows = [*POINTERS, ("v_mov_b32", V(1), 21), ("v_accvgpr_write_b32", A(3), V(1)), *stores(A(3)), END]
+
+    def visit(tool, m):
+        m.replace(found(m, "V_ACCVGPR_WRITE_B32")[0], twice)
+
+    data = code_object({"k": rows}, agprs=8)
+    assert set(words(bench.run(instrumented(data, visit)[1].data, "k.luthier"), 0)) == {42}
+
+
+def test_lanes_that_a_hook_makes_active(bench):
+    """The compare that is gone left no lane active: the registers of lanes are kept all the same."""
+    rows = [*POINTERS, ("v_mov_b32", V(29), V(0)), ("v_mov_b32", V(0), 7), ("v_cmp_ne_u32", S(VCC, 2), V(29), V(29)),
+            ("s_and_saveexec_b64", S(10, 2), S(VCC, 2)), ("s_nop", 1), ("v_add_u32", V(0), 1, V(0)),
+            ("s_mov_b64", S(EXEC, 2), S(10, 2)), ("v_lshlrev_b32", V(30), 2, V(29)),
+            ISA.make("global_store_dword", V(30), V(0), S(2, 2)).raw, END]
+
+    def visit(tool, m):
+        m.replace(found(m, "V_CMP_NE_U32")[0], less, S(EXEC, 2), into=S(VCC, 2))
+        m.before(found(m, "S_NOP")[0], everywhere, tool.rows)
+
+    tool, made = instrumented(code_object({"k": rows}), visit, rows=Variable(u64, LANES, name="rows"))
+    assert ISA.text(made.edits.instead[0].inst) == "s_mul_i32 vcc_lo, vcc_lo, 1"
+    ran = bench.run(made.data, "k.luthier")
+    assert words(ran, 0) == (7,) + (8,) * (LANES - 1) and ran[tool.rows] == (1,) * LANES
 
 
 ROWS = [*POINTERS, ("s_mov_b32", S(9), 1), ("s_add_u32", S(9), S(9), 1), ("s_cbranch_scc1", "end"), ("s_nop", 0),
