@@ -1,0 +1,52 @@
+"""Counts how often each loop is entered, and how often it goes round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from luthier_py import LaunchResult, Mutator, Tool, Variable, hook, ptr, u64
+from luthier_py.analysis import Loop
+from luthier_py.intrinsics import atomic_add
+
+
+@dataclass(frozen=True, slots=True)
+class Loops:
+    """Those of one program; of each its entries and its turns are counted."""
+
+    loops: tuple[Loop, ...]
+    functions: tuple[str, ...]
+    counts: Variable
+
+
+class LoopCounts(Tool):
+    """Entries, turns and mean trip count of each natural loop, by wave."""
+
+    name = "loop_counts"
+
+    @hook(lanes="one")
+    def count(total: ptr[u64]) -> None:
+        atomic_add(total, u64(1))
+
+    def instrument(self, m: Mutator) -> Loops:
+        """A function that begins with a loop has no edge into it: such a loop is left out."""
+        found = [(loop, function.name) for function in m.functions() for loop in m.loops(function) if not loop.begins]
+        counts = Variable(u64, max(2 * len(found), 1), name="LoopCounts.counts")
+        for number, (loop, _) in enumerate(found):
+            m.at_loop_entry(loop, self.count, counts[2 * number])
+            m.at_back_edge(loop, self.count, counts[2 * number + 1])
+        return Loops(tuple(loop for loop, _ in found), tuple(name for _, name in found), counts)
+
+    def report(self, launch: LaunchResult) -> dict[str, Any]:
+        notes: Loops = launch.notes
+        counts = launch[notes.counts]
+        return {"loops": [{
+            "function": name, "header": loop.header.address, "depth": loop.depth, "blocks": len(loop.blocks),
+            "entries": counts[2 * number], "turns": counts[2 * number + 1],
+            "trips": 1 + counts[2 * number + 1] / counts[2 * number] if counts[2 * number] else 0.0,
+        } for number, (loop, name) in enumerate(zip(notes.loops, notes.functions, strict=True))]}
+
+    def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
+        rows = [f"  {'  ' * row['depth']}0x{row['header']:x} entered {row['entries']}, {row['trips']:.2f} trips each"
+                for row in report["loops"]]
+        return "\n".join([self.headline(launch), *rows])
