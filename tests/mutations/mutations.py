@@ -146,8 +146,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("        if mode is not None:\n            self.emit(glue.set_mode(self.isa, mode))\n", ""),
         ("self.move(reg, self.saved.get(home, home) if isinstance(home, Reg) else home)", "self.move(home, reg)"),
         ("aside = self.pool.take(source.file, source.dwords)", "aside = to"),
-        ("(RegSet.of(_SCC) if makes_addresses else RegSet())", "RegSet()"),
+        ("| (RegSet.of(_SCC) if makes_addresses else RegSet()))", ")"),
         ("self.items[start:start] = saves", "pass"),
+        ("else RegSet())) - given)", "else RegSet())))"),
     ),
     *_of(
         "inject/weave.py",

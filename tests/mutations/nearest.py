@@ -18,7 +18,8 @@ NEAREST = {
     "inject/relax.py": ("unit/inject/test_relax.py",),
     "inject/resources.py": ("unit/inject/test_resources.py", "unit/inject/test_inject_edges.py"),
     "inject/call.py": tuple(
-        f"unit/inject/test_{name}.py" for name in ("call", "float_mode", "scalars_in_lanes", "inject_edges")),
+        f"unit/inject/test_{name}.py"
+        for name in ("instead", "call", "float_mode", "scalars_in_lanes", "inject_edges")),
     "inject/weave.py": ("golden/test_golden_passes.py", "unit/inject/test_edges.py"),
     "inject/sites.py": ("unit/inject/test_inject_edges.py",),
     "inject/lookup.py": ("unit/pipeline/test_pipeline.py", "unit/proof/test_proof_refusals.py"),

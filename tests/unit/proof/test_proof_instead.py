@@ -91,7 +91,7 @@ def test_an_operation_on_memory_that_is_gone_is_waited_for(monkeypatch):
         m.remove(found(m, "GLOBAL_LOAD_DWORD")[0])
 
     made(rows, without)
-    monkeypatch.setattr(recorder, "standing_for", lambda isa, inst: nothing(isa))
+    monkeypatch.setattr(recorder, "standing_for", lambda isa, inst, given: nothing(isa))
     with pytest.raises(CheckFailed, match="counted otherwise"):
         made(rows, without)
 
