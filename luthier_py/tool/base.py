@@ -143,6 +143,12 @@ class Tool:
         to know of this one is returned, and comes back as ``launch.notes``."""
         raise ToolError(f"tool {self.name} does not say what to instrument; write a method instrument(self, m)")
 
+    @property
+    def gathered(self) -> dict[Any, Any]:
+        """What `received` and `report` keep for each other; `instrument` is not to look at it."""
+        found: dict[Any, Any] = vars(self).setdefault("_gathered", {})
+        return found
+
     def launching(self, launch: LaunchResult) -> None:
         """Called before each launch of a kernel that has channels or launch parameters: what these are set to here
         holds for this launch."""

@@ -28,7 +28,7 @@ from luthier_py.tool.launch_parameter import VALUES
 from luthier_py.tool.state import Untold, state_of
 
 _OUTPUT = ("LUTHIER_OUTPUT", "LUTHIER_REPORT", "LUTHIER_RECORDS")  # where results go: elsewhere in each run
-_OPTIONS = ("_options", "selection", "given", "_reads", VALUES)  # attributes that are keyed otherwise
+_OPTIONS = ("_options", "selection", "given", "_reads", "_gathered", VALUES)  # attributes that are keyed otherwise
 _MACHINERY = frozenset(  # of modules, which Python sets
     "__annotations__ __builtins__ __cached__ __conditional_annotations__ __doc__ __file__ __loader__ __name__ "
     "__package__ __path__ __spec__ __warningregistry__".split())

@@ -80,3 +80,16 @@ def test_files(program: Program, tooled: Tooled, tmp_path: Path) -> None:
     assert len(rows) == done.verdict["records"]["items"]["kept"]
     shapes = {row["launch"]: prod(row["grid"]) * prod(row["block"]) for row in done.verdict["reports"]}
     assert all(sum(row["launch"] == launch for row in rows) == items for launch, items in shapes.items())
+
+
+def test_mem_trace_under_a_program(program: Program, tooled: Tooled, counted: Any, tmp_path: Path) -> None:
+    """Each launch's records are as many as the emulator counts when the program runs alone."""
+    tool = Path(__file__).resolve().parents[3] / "tools" / "mem_trace"
+    trace = tmp_path / "trace.ndjson"
+    done = tooled(program("vector_add"), tool=tool, LUTHIER_RECORDS=str(trace), LUTHIER_TOOL_OPTIONS="spaces=global")
+    assert (done.code, done.out) == (0, "PASSED\n"), done.err
+    alone = counted(program("vector_add"))
+    expected = sum(count for row in alone for name, count in row["active_opcodes"].items() if "global_" in name)
+    rows = [json.loads(line) for line in trace.read_text().splitlines()]
+    assert len(rows) == expected == done.verdict["records"]["accesses"]["kept"] > 0
+    assert all(sum(at != 0 for at in row["address"]) == row["lanes"].bit_count() for row in rows)

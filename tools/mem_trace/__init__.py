@@ -1,0 +1,147 @@
+"""Writes down the address of each lane at each memory instruction, while the kernel runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from luthier_py import (
+    Channel,
+    Entry,
+    Lane,
+    LaunchResult,
+    Mutator,
+    Option,
+    Tool,
+    address,
+    channel,
+    hook,
+    ptr,
+    site_id,
+    u32,
+    u64,
+)
+from luthier_py.analysis.lines import source_lines
+from luthier_py.errors import HookError
+from luthier_py.intrinsics import active_mask, push, wave_size
+from luthier_py.ir import Instr
+from luthier_py.isa import Space, memory_access
+
+SPACES = {"global": Space.GLOBAL, "lds": Space.LDS, "scratch": Space.SCRATCH}
+
+
+class Access:
+    """One execution by a wave. ``element``: 1 for the second of two that one instruction accesses."""
+
+    pc: u64
+    lanes: u64
+    workgroup_x: u32
+    workgroup_y: u32
+    workgroup_z: u32
+    wave: u32
+    element: u32
+    address: Lane[u64]
+
+
+@hook(fold=())
+def trace(
+    out: channel[Access], pc: u64, element: u32, packet: ptr[u32], first: u32, x: u32, y: u32, z: u32,
+    address: Lane[u64],
+) -> None:
+    """``packet``: sizes of the work-group are its 16-bit words 2 and 3. ``first``: the work-item of lane 0."""
+    sizes = packet[1]
+    line = (first >> 10 & 0x3FF) + (first >> 20) * (sizes >> 16)
+    wave = ((first & 0x3FF) + line * (sizes & 0xFFFF)) // wave_size()
+    push(out, pc, active_mask(), x, y, z, wave, element, address)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A traced instruction."""
+
+    opcode: str
+    line: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sites:
+    """Of one program, by address; and instructions whose addresses are not known."""
+
+    traced: dict[int, Site]
+    untraced: dict[int, Site]
+
+
+class MemTrace(Tool):
+    """The address of each lane at each memory instruction, a record for each wave."""
+
+    name = "mem_trace"
+    spaces = Option("global,lds,scratch", help=f"memory whose instructions are traced: {', '.join(SPACES)}")
+    lines = Option(True, help="0: print no line for each record; with LUTHIER_RECORDS none is printed")
+    accesses = Channel(Access)
+
+    def instrument(self, m: Mutator) -> Sites:
+        lines = source_lines(m.program.obj)
+        traced: dict[int, Site] = {}
+        untraced: dict[int, Site] = {}
+        for instr in self.chosen(m):
+            line = lines.at(instr.pc)
+            site = Site(instr.inst.op.mnemonic, None if line is None else str(line))
+            found = memory_access(m.program.obj.target, instr.inst)
+            try:
+                for element in range(len(found.offsets) if found is not None else 1):
+                    at = address(instr, element)
+                    m.before(instr, trace, self.accesses, site_id(instr), element, Entry.DISPATCH_PTR,
+                             Entry.FIRST_WORKITEM, Entry.WORKGROUP_ID_X, Entry.WORKGROUP_ID_Y, Entry.WORKGROUP_ID_Z, at)
+                    traced[instr.pc] = site
+            except HookError:
+                untraced[instr.pc] = site
+        return Sites(traced, untraced)
+
+    def chosen(self, m: Mutator) -> Iterator[Instr]:
+        unknown = set(self.spaces.split(",")) - SPACES.keys()
+        if unknown:
+            raise HookError(f"SPACES={self.spaces}: give some of {', '.join(SPACES)}")
+        wanted = Space.NONE
+        for name in self.spaces.split(","):
+            wanted |= SPACES[name]
+        for function in dict.fromkeys(f for kernel in m.kernels for f in m.functions(kernel)):
+            yield from (instr for instr in m.instrs(function) if instr.inst.op.spaces & wanted)
+
+    def received(self, channel: Channel, launch: LaunchResult, records: NDArray[Any]) -> None:
+        counts = self.gathered.setdefault(launch.index, {})
+        for pc, count in zip(*np.unique(records["pc"], return_counts=True), strict=True):
+            counts[int(pc)] = counts.get(int(pc), 0) + int(count)
+        if self.lines and self.selection.records is None:
+            for record in records:
+                print(self.told(launch, record), file=sys.stderr)
+
+    def told(self, launch: LaunchResult, record: Any) -> str:
+        site = launch.notes.traced[int(record["pc"])] if launch.notes else None
+        lanes = (int(record["lanes"]) >> lane & 1 for lane in range(64))
+        addresses = " ".join(f"0x{at:x}" for at, on in zip(record["address"].tolist(), lanes, strict=True) if on)
+        place = ",".join(str(record[f"workgroup_{axis}"]) for axis in "xyz")
+        what = site.opcode if site else "?"
+        return (f"MEMTRACE: launch {launch.index} - work-group {place} - wave {record['wave']} - {what} at "
+                f"0x{int(record['pc']):x} - {addresses}")
+
+    def report(self, launch: LaunchResult) -> dict[str, Any]:
+        sites, counts = launch.notes, self.gathered.pop(launch.index, {})
+        rows = [{"pc": pc, "opcode": site.opcode, "line": site.line, "accesses": counts.get(pc, 0)}
+                for pc, site in sites.traced.items()]
+        untraced = [{"pc": pc, "opcode": site.opcode, "line": site.line} for pc, site in sites.untraced.items()]
+        return {"accesses": sum(counts.values()), "sites": rows, "untraced": untraced}
+
+    def text(self, launch: LaunchResult, report: Any) -> str:
+        lines = [f"{self.headline(launch)} - {report['accesses']} accesses"]
+        lines += [f"  {row['opcode']} at 0x{row['pc']:x} = {row['accesses']}" for row in report["sites"]]
+        lines += [f"  {row['opcode']} at 0x{row['pc']:x} is not traced: its address is not known"
+                  for row in report["untraced"]]
+        return "\n".join(lines)
+
+    def rows(self, report: Any) -> list[Any]:
+        return list(report["sites"])
