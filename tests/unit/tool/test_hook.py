@@ -89,7 +89,7 @@ def declare(text: str) -> None:
     [
         ("@hook\ndef h(x) -> None: pass", "declared.py:1: h: parameter x has no type; annotate it, as in `x: u32`"),
         ("@hook\ndef h(x: u32): pass", "declared.py:1: h: the result has no type; annotate it"),
-        ("@hook\ndef h(x: int) -> None: pass", "declared.py:1: h: x: int is not a device type; use u32 i32"),
+        ("@hook\ndef h(x: int) -> None: pass", "declared.py:1: h: x: int is not a device type; use u8 i8"),
         ("@hook\ndef h(x: u32) -> int: pass", "h: result: int is not a device type"),
         ("@hook\ndef h(x: u32) -> tuple[u32, str]: pass", "h: 1: str is not a device type"),
         ("@hook\ndef h(x: 'u33') -> None: pass", "annotation 'u33' cannot be read: name 'u33' is not defined"),
