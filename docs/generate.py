@@ -1,5 +1,5 @@
-"""Writes the pages that are made from the code: docs/reference.md, docs/arguments.md, docs/emulator-gaps.md
-and docs/hip.md.
+"""Writes the pages that are made from the code: docs/reference.md, docs/edits.md, docs/arguments.md,
+docs/emulator-gaps.md and docs/hip.md.
 
 In: the installed package. Out: Markdown. Invariant: the same code gives the same pages; `make docs` writes them, and
 tests/docs/test_reference.py says when they are not those of the code.
@@ -109,6 +109,33 @@ def reference() -> str:
     parts.append("## Intrinsics\n\nOf `luthier_py.intrinsics`; called in device code only.")
     parts += ["\n".join(f"* `{name}{intrinsic_signature(name)}`: {summary(getattr(intrinsics, name).__doc__)}"
                         for name in intrinsics.__all__)]
+    return "\n\n".join(parts) + "\n"
+
+
+EDITS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("Calls at instructions, blocks, entries and exits", (
+        "before", "after", "at_block", "at_stretch", "at_region", "at_entry", "at_exit")),
+    ("Calls on ways between blocks, at loops and at calls", (
+        "edges", "at_edge", "loops", "at_loop_entry", "at_back_edge", "at_loop_exit", "calls")),
+    ("Other instructions", ("remove", "change", "replace")),
+)
+
+
+def edits() -> str:
+    """docs/edits.md"""
+    mutator = luthier_py.Mutator
+    parts = ["# Edits", "What a tool may ask for in `instrument(self, m)`. Made by `make docs` from the docstrings of "
+             "`Mutator`; [reference.md](reference.md) has every name, [arguments.md](arguments.md) what hooks can be "
+             "given.", inspect.getdoc(mutator) or ""]
+    turns = importlib.import_module("luthier_py.tool.edits").Turn
+    comments = dict(fields(turns))
+    parts.append("The order of kinds, in a table:\n\n| | calls at one point |\n|---|---|\n" + "\n".join(
+        f"| {number} | {comments[name][1]} |" for number, name in enumerate(turns.__members__, 1)))
+    for title, names in EDITS:
+        parts.append(f"## {title}")
+        for name in names:
+            method = getattr(mutator, name)
+            parts.append(f"### `{name}{signature(method)}`\n\n{inspect.getdoc(method)}")
     return "\n\n".join(parts) + "\n"
 
 
@@ -305,7 +332,7 @@ def conformance_calls() -> dict[str, frozenset[str]]:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "reference.md": reference, "arguments.md": arguments, "emulator-gaps.md": gaps, "hip.md": hip,
+    "reference.md": reference, "edits.md": edits, "arguments.md": arguments, "emulator-gaps.md": gaps, "hip.md": hip,
 }
 
 

@@ -42,7 +42,7 @@ from luthier_py.isa import Inst, InstructionSet, Reg, RegSet
 from luthier_py.jit import Payload, PayloadKey
 from luthier_py.loader import KernelDescriptor
 from luthier_py.proof.claim import Claim
-from luthier_py.tool import Edits, Entry, Insertion, Place, Refusal, WaveVariable
+from luthier_py.tool import Edits, Entry, Insertion, Place, Refusal, Turn, WaveVariable
 
 SUFFIX = ".luthier"  # names of instrumented kernels
 
@@ -132,7 +132,8 @@ def _component(
     placed = [lay_out(program.isa, clone, names) for clone in clones]
     touched = {f: resources.used_by([clone]) for f, clone in zip(component.functions, clones, strict=True)}
     kernels = [_new_kernel(program, kernel, start, touched, names) for kernel, start in starts.items()]
-    edits = len(insertions) + sum(len(changed.get(f, {})) for f in component.functions)
+    edits = sum(len(changed.get(f, {})) for f in component.functions)
+    edits += sum(insertion.turn is not Turn.INSTEAD for insertion in insertions)
     sizes = sum(f.size_bytes for f in component.functions), sum(len(p.chunk.code) for p in placed)
     return Patched(
         chunks=tuple(p.chunk for p in placed),

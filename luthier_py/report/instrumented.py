@@ -18,7 +18,7 @@ def instrumented_facts(made: Instrumented, path: str) -> Json:
         "bytes_before": len(made.obj.data),
         "bytes_after": len(made.data),
         "identical": made.data == made.obj.data,
-        "sites": len(made.edits.insertions) + len(made.edits.instead),
+        "sites": made.edits.sites,
         "kernels": [cloned_facts(row) for row in made.patched.report],
         "refused": [{"kernel": r.kernel, "reason": r.reason, "where": str(r.where)} for r in made.refused],
     }

@@ -43,8 +43,8 @@ class Turn(IntEnum):
 
     ENTRY = 0   # a wave or function begins
     ARRIVE = 1  # control has come over an edge
-    BODY = 2
-    INSTEAD = 3  # of the instruction
+    BODY = 2    # all others
+    INSTEAD = 3  # a hook takes the place of the instruction
     LEAVE = 4   # it goes over an edge
     EXIT = 5    # the wave or function ends
 
@@ -150,8 +150,9 @@ class Edits:
         return {each.instr: each.inst for each in self.instead}
 
     @property
-    def empty(self) -> bool:
-        return not (self.insertions or self.instead)
+    def sites(self) -> int:
+        """How many edits there are: a hook in the place of an instruction is one."""
+        return len(self.insertions) + len(self.instead) - sum(i.turn is Turn.INSTEAD for i in self.insertions)
 
     def reads(self, place: Place) -> dict[Instr, RegSet]:
         """Registers of the application that hooks take as arguments on one side of instructions."""

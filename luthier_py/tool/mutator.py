@@ -58,7 +58,15 @@ class Mutator:
 
     Calls at one point run in this order, whatever the order in which they were recorded: those of ``at_entry``, which
     begin; those of edges that control came over; all others; those of edges that it leaves over; those of ``at_exit``,
-    which end. Those of one kind run by ``priority``, the highest first, then in the order of recording.
+    which end. Those of one kind run by ``priority``, the highest first, then in the order of recording. A hook in the
+    place of an instruction runs behind all calls before that one.
+
+    Edits that contradict each other are an EditConflict that names both places in the tool: two things in the place of
+    one instruction, or a call behind an instruction that wants what nobody writes any more.
+
+    All else stays: liveness is that of the edited program, so that a register which nobody writes any more is not free
+    for hooks; waits count on operations that are there; wait states are kept between all instructions of a function in
+    which some are others. The proof holds the copy to the program with these edits, and to nothing else.
     """
 
     def __init__(self, program: Program, facts: Facts, selection: Selection | None = None) -> None:

@@ -25,7 +25,7 @@ def generator() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("page", ["reference.md", "arguments.md", "emulator-gaps.md", "hip.md"])
+@pytest.mark.parametrize("page", ["reference.md", "edits.md", "arguments.md", "emulator-gaps.md", "hip.md"])
 def test_pages_are_up_to_date(generator: ModuleType, page: str) -> None:
     assert (DOCS / page).read_text("utf-8") == generator.PAGES[page](), "run `make docs`"
 

@@ -60,7 +60,7 @@ def test_the_tutorial(shell: Callable[[str], str], tmp_path: Path) -> None:
 
 def test_the_tool_has_30_lines_and_the_hand_calculation_is_right() -> None:
     tools = {name: content for kind, name, content in blocks() if kind == "python"}
-    assert list(tools) == ["accesses.py", "lanes.py"] and len(tools["lanes.py"].splitlines()) == 30
+    assert list(tools)[:2] == ["accesses.py", "lanes.py"] and len(tools["lanes.py"].splitlines()) == 30
     [shown] = [output for kind, _, content in blocks() if kind == "console"
                for command, output in typed(content) if command == "cat lanes.txt"]  # fmt: skip
     assert sum(map(int, TREE_READS.findall(shown))) == 2040 == 8 * 255
