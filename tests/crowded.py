@@ -9,7 +9,7 @@ from emulated import code_object
 
 from luthier_py import Mutator, Tool, Variable, hook, ptr, u64
 from luthier_py.intrinsics import atomic_add, lane_id
-from luthier_py.isa import vgpr
+from luthier_py.isa import sgpr, vgpr
 
 FULL, EASY = "full", "_Z4easyv"
 
@@ -31,8 +31,10 @@ class EveryWave(Tool):
 
 
 def full_and_easy() -> bytes:
-    """The full one uses all VGPRs at its marker."""
-    writes = [("v_mov_b32", vgpr(i), 1) for i in range(256)]
-    reads = [("v_add_u32", vgpr(0), vgpr(0), vgpr(i)) for i in range(256)]
+    """The full one uses all VGPRs and SGPRs at its marker: not one is left to address private memory with."""
+    scalars, vectors = range(102), range(256)
+    writes = [*(("s_mov_b32", sgpr(i), 1) for i in scalars), *(("v_mov_b32", vgpr(i), 1) for i in vectors)]
+    reads = [*(("v_add_u32", vgpr(0), vgpr(0), vgpr(i)) for i in vectors),
+             *(("s_add_u32", sgpr(0), sgpr(0), sgpr(i)) for i in scalars)]
     marker, end = ("s_nop", 7), ("s_endpgm",)
-    return code_object({FULL: [*writes, marker, *reads, end], EASY: [marker, end]}, (FULL, EASY), vgprs=256)
+    return code_object({FULL: [*writes, marker, *reads, end], EASY: [marker, end]}, (FULL, EASY), sgprs=102, vgprs=256)

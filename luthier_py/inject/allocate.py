@@ -14,17 +14,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from luthier_py.errors import Location, OutOfRegisters
+from luthier_py.inject.items import SpillSlot
 from luthier_py.isa import Inst, OperandKind, Reg, RegFile, RegSet
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
     """Registers that may be taken where they are free, and at what price; ``borrows``: also scalar registers that are
-    not free, whose values are kept in lanes of a vector register meanwhile."""
+    not free, whose values are kept in lanes of a vector register meanwhile; ``slots``: where vector registers that
+    are not free are put aside, as many as there are slots."""
 
     name: str
     registers: RegSet
     borrows: bool = False
+    slots: tuple[SpillSlot, ...] = ()
 
 
 @dataclass(slots=True)
@@ -48,6 +51,14 @@ class Pool:
 
     def take(self, file: RegFile, dwords: int = 1, align: int = 0, phase: int = 0) -> Reg:
         """The lowest free run of ``dwords`` registers; it starts ``phase`` above a multiple of ``align``."""
+        reg = self.lowest(file, dwords, align, phase)
+        if reg is not None:
+            return reg
+        message = f"no {dwords} consecutive free {file.name}s for an inserted call{self.why(file)}"
+        raise OutOfRegisters(f"{message}; use less in it, or choose another place", self.where())
+
+    def lowest(self, file: RegFile, dwords: int = 1, align: int = 0, phase: int = 0) -> Reg | None:
+        """As `take`; None where there is none."""
         align = align or tuple_alignment(file, dwords)
         for among in (self.free, self.free | self.busy):
             found = _lowest((among - self.taken).mask(file), dwords, align, phase)
@@ -56,8 +67,7 @@ class Pool:
                 self.asked[file] |= (1 << found + dwords) - 1
                 self.borrowed |= RegSet.of(reg) & self.busy
                 return reg
-        message = f"no {dwords} consecutive free {file.name}s for an inserted call{self.why(file)}"
-        raise OutOfRegisters(f"{message}; use less in it, or choose another place", self.where())
+        return None
 
     def claim(self, reg: Reg) -> Reg:
         self.taken |= RegSet.of(reg)

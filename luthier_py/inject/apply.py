@@ -19,18 +19,18 @@ from typing import TypeAlias
 from luthier_py.analysis import Facts, computes_plainly
 from luthier_py.errors import EditConflict, Location, OutOfRegisters, Unsupported
 from luthier_py.inject import resources
-from luthier_py.inject.allocate import Policy
 from luthier_py.inject.birth import begun, enlarged, initially
 from luthier_py.inject.claimed import claimed_function, claimed_payload
 from luthier_py.inject.clauses import dissolve
 from luthier_py.inject.clone import cloned
 from luthier_py.inject.fragment import Fragment, general_registers, prepare
-from luthier_py.inject.items import Clone, Home, Keeper
+from luthier_py.inject.items import Clone, Keeper
 from luthier_py.inject.layout import lay_out, source_map
 from luthier_py.inject.lookup import look_up
 from luthier_py.inject.model import ClonedKernel, Patched, SourceMap
 from luthier_py.inject.patch import NewKernel, NewVariable
 from luthier_py.inject.placing import Calls
+from luthier_py.inject.policies import CELL_BYTES, Private, cheap_policies, every_policy, private_memory
 from luthier_py.inject.prologue import with_prologue
 from luthier_py.inject.relax import relax
 from luthier_py.inject.resources import Component
@@ -107,27 +107,22 @@ def _component(
         if function.incomplete:
             message = f"{function.name} cannot be instrumented: {function.incomplete}"
             raise Unsupported(message, Location(function.name, function.address))
-    used = {v for i in insertions for v in (*i.runtime_args, *i.into) if isinstance(v, (Entry, WaveVariable))}
     named = RegSet.of(*(v for i in insertions for v in (*i.args, *i.into) if isinstance(v, Reg)))
-    starts = {kernel: enlarged(program.isa.target, kernel.record.descriptor, used) for kernel in component.kernels}
-    if any(isinstance(value, Entry) for value in used):
-        named |= reduce(or_, (initially(program.isa.target, start) for start in starts.values()))
     for inst in (inst for f in component.functions for inst in changed.get(f, {}).values()):
         named |= inst.reads | inst.writes
-    homes = resources.wave_homes(program, facts, component, used, named)
-    plain_floats = computes_plainly((k.record.descriptor for k in component.kernels), component.functions)
-    general = general_registers(program.isa) - resources.kept_for(homes.values())
-    policies = tuple(
-        Policy(name + how, registers, borrows)
-        for name, registers in (("at no cost", resources.at_no_cost(program, component)),
-                                ("for fewer waves", resources.for_fewer_waves(program, component)))
-        for how, borrows in (("", False), (", with scalars kept in lanes", True)))
-    sites = Sites(program, facts, general, plain_floats, policies)
-    calls = Calls(program.isa, sites, homes, fragments)
-    for insertion in insertions:
-        calls.add(insertion)
+    try:
+        calls, starts = _placed(program, facts, insertions, fragments, component, named, None)
+    except OutOfRegisters:
+        memory = private_memory(program, component)
+        try:
+            calls, starts = _placed(program, facts, insertions, fragments, component, named, memory)
+        except OutOfRegisters as error:
+            if not memory.obstacle:
+                raise
+            message = f"{error.message}; in private memory there is no room for more: {memory.obstacle}"
+            raise OutOfRegisters(message, error.where) from None
     names = {f.address: f.name + SUFFIX for f in component.functions}
-    begins = _begins(program.isa, starts, homes)
+    begins = _begins(program.isa, starts, calls)
     clones = _passed(program, component.functions, names, begins, calls, changed, seen)
     placed = [lay_out(program.isa, clone, names) for clone in clones]
     touched = {f: resources.used_by([clone]) for f, clone in zip(component.functions, clones, strict=True)}
@@ -156,13 +151,40 @@ def _component(
     )
 
 
+def _placed(
+    program: Program, facts: Facts, insertions: list[Insertion], fragments: Fragments, component: Component,
+    named: RegSet, private: Private | None,
+) -> tuple[Calls, dict[Kernel, KernelDescriptor]]:
+    """Calls in registers, and the descriptors that start their kernels. ``named``: registers that edits name;
+    ``private`` memory is used if it is given."""
+    target, available = program.isa.target, private is not None and not private.obstacle
+    used = {v for i in insertions for v in (*i.runtime_args, *i.into) if isinstance(v, (Entry, WaveVariable))}
+    starts = {k: enlarged(target, k.record.descriptor, used, available) for k in component.kernels}
+    if available or any(isinstance(value, Entry) for value in used):
+        named |= reduce(or_, (initially(target, start) for start in starts.values()))
+    homes = resources.wave_homes(program, facts, component, used, named)
+    plain_floats = computes_plainly((k.record.descriptor for k in component.kernels), component.functions)
+    general = general_registers(program.isa) - resources.kept_for(homes.values())
+    slots = general - named
+    policies = cheap_policies(program, facts, component, slots) if private is None else every_policy(
+        program, facts, component, slots, private)
+    calls = Calls(program.isa, Sites(program, facts, general, plain_floats, policies), homes, fragments)
+    for insertion in insertions:
+        calls.add(insertion)
+    if private is None or not calls.cells:
+        return calls, {k: enlarged(target, k.record.descriptor, used) for k in component.kernels}
+    calls.private = range(private.start, private.start + CELL_BYTES * calls.cells)
+    return calls, {k: start.replace(private_segment_fixed_size=calls.private.stop, enable_private_segment=1)
+                   for k, start in starts.items()}
+
+
 def _begins(
-    isa: InstructionSet, starts: Mapping[Kernel, KernelDescriptor], homes: Mapping[Keeper, Home]
+    isa: InstructionSet, starts: Mapping[Kernel, KernelDescriptor], calls: Calls
 ) -> dict[Function, list[Inst]]:
     """What waves do first, by the function that they start in."""
     found: dict[Function, list[Inst]] = {}
     for kernel, start in starts.items():
-        begins = begun(isa, kernel.record.descriptor, start, homes)
+        begins = begun(isa, kernel.record.descriptor, start, calls.homes, calls.cells > 0)
         if found.setdefault(kernel.function, begins) != begins:
             raise Unsupported(f"kernel {kernel.name} is the code of another one whose waves start in another way; "
                               "hooks cannot be given what they are born with", Location(kernel.name))

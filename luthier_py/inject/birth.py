@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from luthier_py.inject.items import Home, Keeper, part
 from luthier_py.isa import TTMP0, VCC, Inst, InstructionSet, LaneOf, Reg, RegSet, Target, glue, sgpr, vgpr
+from luthier_py.isa.registers import FLAT_SCRATCH
 from luthier_py.loader import KernelDescriptor
 from luthier_py.loader.initial import Initial, initial_places, with_initial
 from luthier_py.tool import Entry, WaveVariable
@@ -29,10 +30,15 @@ _AXES = 3
 _SPARE = sgpr(VCC)  # nothing is in it when a wave starts
 
 
-def enlarged(target: Target, descriptor: KernelDescriptor, kept: Iterable[Keeper]) -> KernelDescriptor:
-    """``descriptor`` with all enabled that is kept of a wave's birth; OutOfRegisters where that is too much."""
+def enlarged(
+    target: Target, descriptor: KernelDescriptor, kept: Iterable[Keeper], private: bool = False
+) -> KernelDescriptor:
+    """``descriptor`` with all enabled that is kept of a wave's birth, and that ``private`` memory needs; OutOfRegisters
+    where that is too much."""
     entries = [each for each in kept if isinstance(each, Entry)]
     wanted = [_SOURCES[each] for each in entries if each in _SOURCES and not _architected(target, each)]
+    if private:
+        wanted += [Initial.SCRATCH_WAVE_OFFSET, *[Initial.FLAT_SCRATCH_INIT] * target.scratch_in_sgprs]
     found = with_initial(target, descriptor, sorted(wanted, key=tuple(Initial).index))
     return found.replace(enable_vgpr_workitem_id=_AXES - 1) if Entry.FIRST_WORKITEM in entries else found
 
@@ -48,11 +54,12 @@ def initially(target: Target, descriptor: KernelDescriptor) -> RegSet:
 
 
 def begun(
-    isa: InstructionSet, before: KernelDescriptor, after: KernelDescriptor, homes: Mapping[Keeper, Home]
+    isa: InstructionSet, before: KernelDescriptor, after: KernelDescriptor, homes: Mapping[Keeper, Home],
+    private: bool = False,
 ) -> list[Inst]:
     """What a clone begins with, whose waves are started by ``after``, of a kernel that expects ``before``."""
     old, new = initial_places(isa.target, before), initial_places(isa.target, after)
-    found: list[Inst] = []
+    found = _scratch_base(isa, new) if private and isa.target.scratch_in_sgprs else []
     for keeper, home in homes.items():
         if isinstance(keeper, WaveVariable):
             found += _filled(isa, home, [0] * home.dwords)
@@ -67,6 +74,13 @@ def begun(
         ids = (1 << _ID_BITS * (before.enable_vgpr_workitem_id + 1)) - 1
         found.append(glue.masked(isa, vgpr(0), ids))
     return [*found, *_moved_back(isa, old, new)]
+
+
+def _scratch_base(isa: InstructionSet, new: Mapping[Initial, Reg]) -> list[Inst]:
+    """Where the wave's private memory is (AMDGPUUsage, "Flat Scratch"); the kernel itself may find the same later."""
+    base, offset = new[Initial.FLAT_SCRATCH_INIT], new[Initial.SCRATCH_WAVE_OFFSET]
+    return [glue.add(isa, sgpr(FLAT_SCRATCH), part(base, 0), offset),
+            glue.add_with_carry(isa, sgpr(FLAT_SCRATCH + 1), part(base, 1), 0)]
 
 
 def _moved_back(isa: InstructionSet, old: Mapping[Initial, Reg], new: Mapping[Initial, Reg]) -> Iterator[Inst]:

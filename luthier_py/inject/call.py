@@ -22,6 +22,7 @@ from luthier_py.inject.allocate import Pin, Placement, Policy, Pool
 from luthier_py.inject.fragment import Fragment, instructions, is_general, settle, with_literal
 from luthier_py.inject.items import Cause, Edit, Home, Item, Keeper, Label, Referent, Run, Single, address_of, part
 from luthier_py.inject.sites import Site
+from luthier_py.inject.spills import Spills
 from luthier_py.isa import EXEC, M0, SCC, VCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, glue, sgpr
 from luthier_py.jit import Slot
 from luthier_py.tool import Element, Entry, Insertion, Lanes, Variable, WaveVariable
@@ -72,16 +73,14 @@ class Caller:
             if to == _SCC:
                 self.emit(glue.set_flag(self.isa, placement(slot.reg)))
 
-    def give_back(self, start: int) -> None:
-        """What was borrowed is kept in lanes from item ``start`` on."""
-        borrowed = list(self.pool.borrowed)
-        if borrowed:
-            resting = self.pool.free & self.site.resting()
-            keep = Pool(resting, self.pool.where, self.pool.why, self.pool.taken).take(RegFile.VGPR)
-            saves = [Single(glue.to_lane(self.isa, keep, k, reg), edit=self.edit) for k, reg in enumerate(borrowed)]
-            self.items[start:start] = saves
-            for k, reg in enumerate(borrowed):
-                self.emit(glue.from_lane(self.isa, reg, keep, k))
+    def give_back(self, start: int, policy: Policy) -> int:
+        """What was borrowed is spilled from item ``start`` on; into so many slots."""
+        flag = _SCC in self.insertion.into or self.site.live.overlaps(RegSet.of(_SCC))
+        spills = Spills(self.isa, self.pool, self.site, policy, self.edit, flag)
+        spills.put(own_exec=self.insertion.hook.lanes is not Lanes.ACTIVE)
+        self.items[start:start] = spills.before
+        self.items += spills.behind
+        return spills.slots
 
     def set_exec(self, placement: Placement) -> None:
         """Make the hook's lanes active; the old EXEC stays in an argument that holds it, if there is one."""
@@ -243,6 +242,7 @@ class Pattern:
     insts: tuple[Inst, ...]  # of the hook, without constants
     asked: RegSet            # registers whose being free made it what it is
     free: RegSet             # those of them that were
+    slots: int             # that vector registers are put on
 
     def fits(self, free: RegSet) -> bool:
         return free & self.asked == self.free
@@ -298,11 +298,11 @@ def call(
     caller.set_flag(placement)
     caller.items += [end] if skips else []
     caller.restore()
-    caller.give_back(len(site.wait))
+    slots = caller.give_back(len(site.wait), policy)
     if caller.items and isinstance(caller.items[-1], Label):
         caller.emit(glue.nothing(isa))
     asked = RegSet.by_file(*pool.asked) - named
-    return Pattern(caller.items, caller.insts, asked, pool.free & asked)
+    return Pattern(caller.items, caller.insts, asked, pool.free & asked, slots)
 
 
 def _overlap(a: Home, b: Reg) -> bool:

@@ -43,7 +43,7 @@ def claimed_function(
         source.name, source.address, placed.clone.name, source.isa.wave_size, tuple(_stretches(placed)),
         tuple(_calls(placed, calls, kept)), {kept[value]: home for value, home in calls.homes.items()},
         {item.origin.pc: item.inst.raw for item in placed.clone.items
-         if isinstance(item, Single) and item.origin is not None and item.instead})
+         if isinstance(item, Single) and item.origin is not None and item.instead}, calls.private)
 
 
 def _calls(placed: Placed, calls: Calls, kept: Mapping[Keeper, int | str]) -> Iterator[Call]:

@@ -99,6 +99,17 @@ class Reference:
     base: Label
 
 
+@dataclass(frozen=True, slots=True)
+class PrivateCell:
+    """A dword of each lane's private memory, behind the application's own."""
+
+    offset_bytes: int
+
+
+SpillSlot: TypeAlias = "Reg | PrivateCell"
+"""Where a vector register is put aside: an accumulator, or private memory."""
+
+
 class Cause(Enum):
     """Why something is inserted."""
 

@@ -12,7 +12,7 @@ from luthier_py.errors import OutOfRegisters
 from luthier_py.inject.allocate import Policy
 from luthier_py.inject.call import Pattern, call, edit_of
 from luthier_py.inject.fragment import Fragment
-from luthier_py.inject.items import Home, Item, Keeper
+from luthier_py.inject.items import Home, Item, Keeper, PrivateCell
 from luthier_py.inject.sites import Needs, Site, Sites
 from luthier_py.isa import InstructionSet, LaneOf
 from luthier_py.jit import PayloadKey, payload_key
@@ -30,6 +30,8 @@ class Calls:
         self.items: dict[Place, dict[int, list[Item]]] = {place: defaultdict(list) for place in Place}
         self.numbers = {key: number for number, key in enumerate(fragments)}
         self.made: list[tuple[Insertion, Site, PayloadKey]] = []  # by number
+        self.private = range(0)  # bytes of a lane's memory that are for that
+        self.cells = 0  # dwords of private memory in which registers are put aside
         self.needs: dict[Hashable, Needs] = {}
         self.patterns: dict[Hashable, list[Pattern]] = defaultdict(list)
 
@@ -71,6 +73,7 @@ class Calls:
             if pattern.fits(free):
                 return pattern.again(self.isa, fragment, insertion, edit)
         made = call(self.isa, insertion, fragment, site, policy, self.homes, edit)
+        self.cells = max(self.cells, sum(isinstance(slot, PrivateCell) for slot in policy.slots[: made.slots]))
         if not policy.borrows:
             like.append(made)
         return made.items

@@ -147,10 +147,8 @@ def for_fewer_waves(program: Program, component: Component) -> RegSet:
 
 def _before(program: Program, component: Component, least: Callable[[Kernel, int], int]) -> RegSet:
     """General registers that leave each kernel the waves that are the least for it, given what it had."""
-    limits = {file: _limit(program, component, file, least) for file in (RegFile.SGPR, RegFile.VGPR)}
-    general = general_registers(program.isa)
-    scalars, vectors = ((1 << limit) - 1 for limit in limits.values())
-    return RegSet.by_file(general.sgpr & scalars, general.vgpr & vectors, general.agpr)
+    scalars, vectors, accumulators = ((1 << _limit(program, component, file, least)) - 1 for file in RegFile)
+    return general_registers(program.isa) & RegSet.by_file(scalars, vectors, accumulators)
 
 
 def _limit(

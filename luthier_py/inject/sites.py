@@ -50,14 +50,14 @@ class Site:
     pending: RegSet              # what loads on their way will still write
     free: RegSet                 # registers that the hook may destroy
     busy: RegSet                 # registers that it may destroy if they are put back
-    resting: Callable[[], RegSet]  # what nobody needs in any lane; nothing where vector code may not stand
+    resting: Callable[[], RegSet | None]  # what nobody needs in any lane; None where vector code may not stand
     wait: tuple[Inst, ...]       # what makes pending registers ready that are used
     plain_floats: bool           # the application computes as the hook expects it
 
     def pool(self, policy: Policy) -> Pool:
         """What a call may destroy here."""
-        return Pool(self.free & policy.registers, self.where, lambda file: self.taken(policy, file),
-                    busy=self.busy if policy.borrows else RegSet())
+        busy = self.busy if policy.slots else self.busy.scalars if policy.borrows else RegSet()
+        return Pool(self.free & policy.registers, self.where, lambda file: self.taken(policy, file), busy=busy)
 
     def taken(self, policy: Policy, file: RegFile) -> str:
         """What the registers of a file hold here."""
@@ -132,12 +132,12 @@ class Sites:
         pending = self.facts.pending_before(instr) if place is Place.BEFORE else self.facts.pending_after(instr)
         loading, wait = pending.registers, wait_for(self.program.isa, pending, needs.ready)
         return Site(instr, place, lambda: self.where(instr), live, loading, needs.general - (live | loading),
-                    (needs.general & live).scalars - loading, lambda: self.resting(point), wait, self.plain_floats)
+                    (needs.general & live) - loading, lambda: self.resting(point), wait, self.plain_floats)
 
-    def resting(self, point: Point) -> RegSet:
+    def resting(self, point: Point) -> RegSet | None:
         instr, place = point
         if self.facts.obstacle(instr, after=place is not Place.BEFORE):
-            return RegSet()
+            return None
         return self.general - self.live(instr, place, Lanes.ALL)
 
     def before_call(self, instr: Instr) -> Pool:

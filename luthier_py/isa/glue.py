@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.instruction_set import InstructionSet
-from luthier_py.isa.registers import SCC, Reg, RegFile, sgpr
+from luthier_py.isa.registers import EXEC, SCC, Reg, RegFile, sgpr
 from luthier_py.isa.vector_modes import FLOAT_BITS, MODE_REGISTER
 
 PLACEHOLDER = 0x7FFFFFFF  # no inline constant: a literal stands behind the instruction
@@ -73,9 +73,37 @@ def upper_half(isa: InstructionSet, to: Reg, source: Reg) -> Inst:
     return _made(isa, "s_lshr_b32", to, source, 16)
 
 
+def to_private(isa: InstructionSet, reg: Reg, base: Reg | None, offset_bytes: int) -> Inst:
+    """A dword of each active lane's private memory := a vector register. ``base`` has a part of the offset, if any."""
+    return _private(isa, f"scratch_store_{_dword(isa)} off, {reg}, {base or 'off'}", offset_bytes)
+
+
+def from_private(isa: InstructionSet, reg: Reg, base: Reg | None, offset_bytes: int) -> Inst:
+    return _private(isa, f"scratch_load_{_dword(isa)} {reg}, off, {base or 'off'}", offset_bytes)
+
+
+def _dword(isa: InstructionSet) -> str:
+    return "b32" if isa.target.generation >= 11 else "dword"
+
+
+@lru_cache(maxsize=1 << 12)
+def _private(isa: InstructionSet, text: str, offset_bytes: int) -> Inst:
+    return isa.parse(f"{text} offset:{offset_bytes}" if offset_bytes else text)
+
+
 def set_flag(isa: InstructionSet, reg: Reg, number: int = 0) -> Inst:
     """SCC := whether ``reg`` is not ``number``."""
     return _made(isa, "s_cmp_lg_u32", reg, number)
+
+
+def flag(isa: InstructionSet, is_set: bool) -> Inst:
+    """SCC := a number."""
+    return _made(isa, "s_cmp_eq_u32" if is_set else "s_cmp_lg_u32", 0, 0)
+
+
+def other_lanes(isa: InstructionSet) -> Inst:
+    """EXEC := all lanes that are not active; destroys SCC."""
+    return _made(isa, "s_not_b64", sgpr(EXEC, 2), sgpr(EXEC, 2))
 
 
 def program_counter(isa: InstructionSet, to: Reg) -> Inst:

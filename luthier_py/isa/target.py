@@ -105,6 +105,17 @@ class Target:
         """Whether isa/semantics says what its instructions do; where one is missing, the launch says so."""
         return self.generation == 9
 
+    @property
+    def scratch_needs_base(self) -> bool:
+        """Whether scratch instructions name a register that has the address, or a part of it (what can do without, LLVM
+        calls FeatureFlatScratchSTMode)."""
+        return not self.architected_flat_scratch and (self.generation, self.minor) < (10, 3)
+
+    @property
+    def scratch_in_sgprs(self) -> bool:
+        """Whether FLAT_SCRATCH is a pair of scalar registers that code has to fill."""
+        return self.flat_scratch_operands and not self.architected_flat_scratch
+
     def wave_registers(self, wave_size: int) -> WaveRegisters:
         for size, registers in self.vgprs:
             if size == wave_size:

@@ -28,7 +28,8 @@ _NAMES = {
     "enable_sgpr_kernarg_segment_ptr": "kernarg_ptr", "enable_sgpr_dispatch_ptr": "dispatch_ptr",
     "enable_sgpr_queue_ptr": "queue_ptr", "enable_sgpr_dispatch_id": "dispatch_id",
     "enable_sgpr_workgroup_id_x": "workgroup_id_x", "enable_sgpr_workgroup_id_y": "workgroup_id_y",
-    "enable_sgpr_workgroup_id_z": "workgroup_id_z",
+    "enable_sgpr_workgroup_id_z": "workgroup_id_z", "enable_sgpr_flat_scratch_init": "flat_scratch_init",
+    "enable_private_segment": "scratch_wave_offset",
 }
 POINTERS = ("kernarg_ptr", "dispatch_ptr", "queue_ptr")
 """What may be read as memory."""
@@ -65,11 +66,12 @@ def started(target: Target, before: KernelDescriptor, after: KernelDescriptor) -
                  sum(1 << each for each in taken - had) | ids)
 
 
-def fields_of(target: Target, kept: Iterable[str]) -> list[str]:
-    """The descriptor's bits that some values need."""
+def fields_of(target: Target, kept: Iterable[str], private: bool) -> list[str]:
+    """The descriptor's bits that some values need, and private memory."""
     fields = {name: field for field, name in _NAMES.items()}
-    return [fields[name] for name in kept
-            if name in fields and not (target.architected_sgprs and "workgroup_id" in name)]
+    found = ["enable_private_segment", *["enable_sgpr_flat_scratch_init"] * target.scratch_in_sgprs] if private else []
+    elsewhere = "workgroup_id" if target.architected_sgprs else "-"
+    return [*found, *(fields[name] for name in kept if name in fields and elsewhere not in name)]
 
 
 def _places(target: Target, descriptor: KernelDescriptor) -> dict[str, tuple[int, int]]:

@@ -103,7 +103,8 @@ class ClonedFunction:
     """A function of the original, by its address, and the symbol of its clone. ``stretches`` ascend.
 
     ``homes``: of each thing that the tool keeps for a wave, by number or name, the scalar registers, or lanes of a
-    vector register, that its component leaves to it from kernel entry to kernel exit."""
+    vector register, that its component leaves to it from kernel entry to kernel exit. ``private``: bytes of a lane's
+    private memory that the application has none of, and the tool may use."""
 
     name: str
     original: int
@@ -114,6 +115,7 @@ class ClonedFunction:
     homes: Mapping[int | str, Reg | LaneOf]
     instead: Mapping[int, bytes] = field(default_factory=dict)
     """By address in the original, what is to stand there instead of its instruction."""
+    private: range = range(0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,8 @@ def _check_kernel(
     clone = new.kernel(made)
     after = clone.descriptor
     grown = {field: getattr(after, field) for field in (*_SIZES, "kernel_code_entry_byte_offset")}
-    grown |= _added(target, record, after, [name for name in function.homes if isinstance(name, str)])
+    grown |= _added(target, record, after, function)
+    grown |= _private(record, clone, function.private)
     if clone.entry != entry or before.replace(**grown).raw != after.raw:
         raise failed("the descriptor of its clone is another one", record.name)
     if entry % _ENTRY_ALIGN or symbol.address % DESCRIPTOR_BYTES:
@@ -87,10 +88,12 @@ def _check_kernel(
     _check_group(target, record, after)
 
 
-def _added(target: Target, record: KernelRecord, after: KernelDescriptor, kept: Collection[str]) -> dict[str, int]:
+def _added(
+    target: Target, record: KernelRecord, after: KernelDescriptor, function: ClonedFunction
+) -> dict[str, int]:
     """What waves are born with beside what they were: what the tool keeps of it, all of it counted."""
-    before = record.descriptor
-    added = {field: 1 for field in fields_of(target, kept) if not getattr(before, field)}
+    before, kept = record.descriptor, [name for name in function.homes if isinstance(name, str)]
+    added = {field: 1 for field in fields_of(target, kept, bool(function.private)) if not getattr(before, field)}
     had, has = (user_sgprs(target, each) for each in (before, after))
     used = after.kernarg_preload_length + sum(
         dwords for field, dwords in USER_DWORDS.items() if getattr(after, field))
@@ -98,6 +101,19 @@ def _added(target: Target, record: KernelRecord, after: KernelDescriptor, kept: 
         raise failed("the descriptor of its clone counts other user SGPRs than it has", record.name)
     ids = {"enable_vgpr_workitem_id": 2} if "first_workitem" in kept else {}
     return added | ids | ({"user_sgpr_count_6_bits" if six_bits(target) else "user_sgpr_count": has} if added else {})
+
+
+def _private(record: KernelRecord, clone: KernelRecord, private: range) -> dict[str, int]:
+    """Private memory of the tool's, which is behind the application's."""
+    before, key = record.descriptor, ".private_segment_fixed_size"
+    if not private:
+        if clone.metadata.get(key) != record.metadata.get(key):
+            raise failed(f"{key} in the metadata of its clone is another one", record.name)
+        return {}
+    dynamic = before.uses_dynamic_stack or record.metadata.get(".uses_dynamic_stack")
+    if dynamic or private.start < before.private_segment_fixed_size or clone.metadata.get(key) != private.stop:
+        raise failed("the tool's private memory may be the application's", record.name)
+    return {"private_segment_fixed_size": private.stop, "enable_private_segment": 1}
 
 
 def _counted(target: Target, used: RegSet) -> tuple[int, int, int]:

@@ -15,11 +15,12 @@ from typing import NamedTuple
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import MODE, Inst, LaneOf, OpFlag, Reg, RegSet
+from luthier_py.isa.registers import FLAT_SCRATCH
 from luthier_py.proof.addresses import Goes
 from luthier_py.proof.application import CallsAt, Clone, Departure, departures
 from luthier_py.proof.birth import Start
 from luthier_py.proof.claim import Side
-from luthier_py.proof.code import bits_of, number, shown, within
+from luthier_py.proof.code import bits_of, number, ones, shown, within
 from luthier_py.proof.gaps import Gaps
 from luthier_py.proof.graph import Body, Graph
 from luthier_py.proof.liveness import Live, Liveness
@@ -59,8 +60,7 @@ class Insertions:
         self.graph, self.clones, self.goes, self.owned, self.starts = graph, clones, goes, owned, starts
         self.isa = graph.bodies[0].code.isa
         self.calls = [CallsAt(*each) for each in zip(graph.bodies, clones, first_calls, strict=True)]
-        self.runners = [Runner(self.isa, tool, clone.decode, clone.is_application, body.name, clone.function.homes)
-                        for body, clone in zip(graph.bodies, clones, strict=True)]
+        self.runners = [Runner(self.isa, tool, clone.decode, clone.is_application, clone.function) for clone in clones]
         self.pending = solved_pending(graph)
 
     def prove(self) -> list[list[tuple[int, Inst]]]:
@@ -79,13 +79,19 @@ class Insertions:
         for k, each in enumerate(done):
             duties = self.duties(k, live, modes, {d.to for d in each})
             for start, to, outcome in each:
-                settle(self.runners[k], outcome, duties[to], self.kept[k], start)
+                settle(self.runners[k], outcome, duties[to], self.kept[k], start, self.guarded[k])
         return [[(d.start + at, inst) for d in each for at, inst in d.outcome.ran] for each in done]
 
     @cached_property
     def homes(self) -> list[int]:
         """Registers and lanes that hold what the tool keeps in each function; elsewhere they are the application's."""
         return [reduce(or_, map(bits_of, clone.function.homes.values()), 0) for clone in self.clones]
+
+    @cached_property
+    def guarded(self) -> list[int]:
+        """Registers that the hardware reads where code touches the tool's private memory."""
+        return [3 << FLAT_SCRATCH if clone.function.private and self.isa.target.scratch_in_sgprs else 0
+                for clone in self.clones]
 
     @cached_property
     def kept(self) -> list[int]:
@@ -100,12 +106,13 @@ class Insertions:
         for node, successors in zip(self.graph.nodes, self.graph.successors, strict=True):
             for to in successors:
                 called = self.clones[self.graph.nodes[to].function].function
-                if self.clones[node.function].function.homes != called.homes:
+                own = self.clones[node.function].function
+                if (own.homes, own.private) != (called.homes, called.private):
                     raise CheckFailed("the tool keeps its own elsewhere than in the functions that it calls",
                                       Location(self.graph.bodies[node.function].name))
-        for body, owned, kept in zip(self.graph.bodies, self.owned, self.kept, strict=True):
+        for k, (body, owned, kept) in enumerate(zip(self.graph.bodies, self.owned, self.kept, strict=True)):
             lost = {kind: regs for kind, inst in enumerate(body.code.insts)
-                    if (regs := inst.writes.bits & kept & owned)}
+                    if (regs := inst.writes.bits & (kept & owned | self.guarded[k]))}
             if lost:
                 at = next(at for at, kind in enumerate(body.code.kinds) if kind in lost)
                 what = f"the tool keeps its own in {RegSet(lost[body.code.kinds[at]])}"
@@ -117,6 +124,7 @@ class Insertions:
         gaps = Gaps(clone, runner)
         todo: dict[tuple[int, Begin], list[Departure]] = {}
         begins = self.begin(k) if body.kernel else ANYWHERE
+        runner.birth = dict(self.starts[k].values)
         for each in departures(body, clone, self.goes[k]):
             begin = begins if each.source is None else ANYWHERE
             if each.start != clone.places[each.to] or begin != ANYWHERE or self.calls[k].wanted(each):
@@ -143,6 +151,7 @@ class Insertions:
             if len(terms) != home.dwords:
                 raise CheckFailed(f"waves are not born with {name}", Location(function.name))
             wanted += [(number(home) + half, term) for half, term in enumerate(terms)]
+        wanted += [(FLAT_SCRATCH + half, ("private", half)) for half in ones(self.guarded[k] >> FLAT_SCRATCH)]
         return Begin(start.terms, tuple(wanted), start.free)
 
     def reads(self, k: int) -> dict[int, int]:
@@ -210,19 +219,19 @@ def _standing(body: Body, at: int, side: Side) -> list[int]:
     return [body.blocks[to].start for to in following]
 
 
-def settle(runner: Runner, outcome: Outcome, duty: Duty, kept: int, start: int) -> None:
-    """The application finds what it may look for."""
+def settle(runner: Runner, outcome: Outcome, duty: Duty, kept: int, start: int, guarded: int = 0) -> None:
+    """The application finds what it may look for, and the hardware what is ``guarded``."""
     to = start + outcome.to
     if not duty.ends and not outcome.exec_back:
         raise runner.fail("EXEC is not restored", to)
     if outcome.changed >> MODE & 1:
         raise runner.fail("MODE is not restored", to)
-    if (outcome.near or outcome.far) and not duty.plain:
+    if outcome.vectors and not duty.plain:
         raise runner.fail("vector instructions stand where the application has them mean something else", to)
     active, inactive = duty.live
     if lost := kept & (active | inactive):
         raise runner.fail(f"the tool keeps its own in {RegSet(lost)}, which the application may still read", to)
-    if lost := outcome.changed & (active | kept):
+    if lost := outcome.changed & (active | kept | guarded):
         raise runner.fail(f"{shown(lost & -lost)} is live and not restored", to)
     if lost := outcome.far & (active | inactive):
         raise runner.fail(f"{RegSet(lost)} is still needed and overwritten", to)

@@ -21,7 +21,7 @@ from luthier_py.proof.hashes import failed
 _HEADER = ((32, 48), (56, 58), (60, 62))  # e_phoff and e_shoff, e_phnum, e_shnum
 _TABLES = {4: SectionType.HASH, 5: SectionType.STRTAB, 6: SectionType.DYNSYM, 10: SectionType.STRTAB,
            0x6FFFFEF5: SectionType.GNU_HASH}  # tags of .dynamic, and what they name
-_COUNTS = (".sgpr_count", ".vgpr_count", ".agpr_count")
+_COUNTS = (".private_segment_fixed_size", ".sgpr_count", ".vgpr_count", ".agpr_count")
 
 
 def check_objects(old: CodeObject, new: CodeObject, claim: Claim) -> None:

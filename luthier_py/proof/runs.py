@@ -16,18 +16,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from luthier_py.errors import CheckFailed, Location
-from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet
+from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet, Space, sgpr
+from luthier_py.isa.glue import add, add_with_carry
 from luthier_py.isa.quiet import computes
-from luthier_py.isa.registers import SCALARS, VGPR_SHIFT
+from luthier_py.isa.registers import FLAT_SCRATCH, SCALARS, VGPR_SHIFT
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane
 from luthier_py.isa.vector_modes import float_field
-from luthier_py.proof.claim import Address, Call, Kept, Payload, Value
+from luthier_py.proof.claim import Address, Call, ClonedFunction, Kept, Payload, Value
 from luthier_py.proof.code import lane_number, number, ones
 from luthier_py.proof.lanes import ON, State, next_states
 from luthier_py.proof.masks import MASKS, Change, change
 from luthier_py.proof.meanings import UNKNOWN, Term, held, results, spread
-from luthier_py.proof.now import ANYWHERE, IN_LANES, Begin, Now, Outcome, met
+from luthier_py.proof.now import ANYWHERE, IN_LANES, Begin, Now, Outcome, Reach, met
 from luthier_py.proof.payloads import START, Summary, found_at
 from luthier_py.proof.pending import Pending, issued, owed
 
@@ -48,14 +49,15 @@ class Tool:
 
 class Runner:
     """Executes runs of one clone. ``decode`` gives its instructions; ``application`` says whether an address is that of
-    an application's instruction; ``homes``: where it holds what the tool keeps."""
+    an application's instruction; ``function`` is the claim's of it."""
 
     def __init__(
         self, isa: InstructionSet, tool: Tool, decode: Callable[[int], Inst], application: Callable[[int], bool],
-        name: str, homes: Mapping[int | str, Reg | LaneOf],
+        function: ClonedFunction,
     ) -> None:
-        self.isa, self.tool, self.decode, self.application, self.name = isa, tool, decode, application, name
-        self.homes = homes
+        self.isa, self.tool, self.decode, self.application, self.name = isa, tool, decode, application, function.name
+        self.birth: Mapping[str, tuple[Term, ...]] = {}
+        self.homes, self.private = function.homes, function.private
         self.insts: dict[int, Inst] = {}  # what ran last
 
     def fail(self, what: str, pc: int) -> CheckFailed:
@@ -89,7 +91,7 @@ class Runner:
                       if register not in (EXEC, EXEC + 1) and not begin.free >> register & 1
                       and now.get(register) not in (now.due(register), IN_LANES))
         ran = tuple((pc - start, inst) for pc, inst in self.insts.items())
-        return Outcome(to - start, now.calls, changed, now.near, now.far, now.touched,
+        return Outcome(to - start, now.calls, changed, now.changed_afar, now.vectors, now.touched,
                        owed(now.pending) & ~owed(pending), now.as_at_start, now.timed, ran)
 
     def is_island(self, pc: int) -> bool:
@@ -104,6 +106,9 @@ class Runner:
         if known is not None:
             return [self.call(pc, *known, now)]
         self.insts[pc] = inst = self.decode(pc)
+        if inst.op.spaces is Space.SCRATCH:
+            self.scratch(inst, pc, now)
+            return [(pc + inst.size_bytes, now)]
         if not computes(inst.op):
             raise self.fail("an inserted instruction is not part of the hook, and does more than compute", pc)
         target = inst.branch_target(pc)
@@ -116,6 +121,8 @@ class Runner:
         other = now.copy()
         if isinstance(row, Branch) and row.register == "exec" and row.if_zero and now.as_at_start:
             other.idle_to = max(other.idle_to, target)
+        if isinstance(row, Branch) and row.register == "scc" and (flag := now.get(SCC)) != UNKNOWN:
+            now.flags[flag], other.flags[flag] = int(row.if_zero), int(not row.if_zero)
         return [(pc + inst.size_bytes, now), (target, other)]
 
     def step(self, inst: Inst, pc: int, now: Now) -> None:
@@ -127,10 +134,15 @@ class Runner:
             return
         if meaning(inst.op) is CrossLane.WRITE and (lane := self.lane(inst, "vdst")) is not None:
             return now.put_into_lane(lane, held(inst["src0"], 32, now.get))
-        now.overwritten(writes & ~SCALARS)
-        made = self.made(inst, pc, now)
+        made = self.made(inst, pc, now, now.get)
+        afar = self.made(inst, pc, now, now.other) if writes & ~SCALARS else {}
         for register in ones(writes):
-            now.terms[register] = made.get(register, UNKNOWN)
+            if register < VGPR_SHIFT:
+                now.terms[register] = made.get(register, UNKNOWN)
+            elif OpFlag.IGNORES_EXEC in inst.op.flags:
+                now.lose(register)
+            else:
+                now.put(register, made.get(register, UNKNOWN), afar.get(register, UNKNOWN))
         each = change(self.isa, inst)
         if each is not None:
             now.lanes = _after(each, now.lanes)
@@ -143,43 +155,82 @@ class Runner:
         return lane_number(number(reg), which % self.isa.wave_size)
 
     def note_touched(self, inst: Inst, writes: int, now: Now, pc: int) -> None:
-        """Which lanes of vector registers are written; nothing may be touched that a load still owes."""
+        """Nothing may be touched that a load still owes."""
         touched = writes | inst.reads.bits
         if lost := owed(now.pending) & touched:
             raise self.fail(f"a load may still write {RegSet(lost)}, which is still needed", pc)
         now.touched |= touched
-        vectors = writes & ~SCALARS
-        if vectors and (OpFlag.IGNORES_EXEC in inst.op.flags or not now.only_those):
-            now.far |= vectors
-        else:
-            now.near |= vectors
 
-    def made(self, inst: Inst, pc: int, now: Now) -> dict[int, Term]:
-        """Terms of the registers that an instruction writes, where they are known."""
+    def made(self, inst: Inst, pc: int, now: Now, get: Callable[[int], Term]) -> dict[int, Term]:
+        """Terms of the registers that an instruction writes, where they are known, in lanes of which ``get`` says what
+        registers hold."""
         row = meaning(inst.op)
         if row is Action.GETPC:
             reg, end = inst["sdst"].reg, pc + inst.size_bytes
             return {} if reg is None else {reg.index: ("lo", end & 0xFFFFFFFF), reg.index + 1: ("hi", end)}
         if row in (Action.GETREG, Action.SETREG, Action.SETREG_IMM):
             return _mode_field(inst, row, now)
-        found: dict[int, Term] = {}
+        found: dict[int, Term] = self.private_base(inst, now)
+        if found:
+            return found
         target = next((o.reg for o in inst.operands if o.name in ("sdst", "vdst")), None)
         if target is None and not inst.writes.sgpr >> SCC & 1:
             return found
         if row is CrossLane.READ_FIRST and target is not None and now.as_at_start:
-            source = held(inst["src0"], 32, now.get)
+            source = held(inst["src0"], 32, get)
             return {number(target): ("first", source)} if source not in (UNKNOWN, IN_LANES) else {}
         if row is CrossLane.READ and (lane := self.lane(inst, "src0")) is not None and target is not None:
             return {number(target): now.get(lane)}
         vector = target is not None and number(target) >= VGPR_SHIFT
-        if vector and (not now.as_at_start or inst.partial_writes or inst.op.may_mask_lanes):
+        if vector and (inst.partial_writes or inst.op.may_mask_lanes):
             return found
-        for name, _, term in results(inst, lambda source, bits: held(source, bits, now.get), self.isa.wave_size):
+        for name, _, term in results(inst, lambda source, bits: held(source, bits, get), self.isa.wave_size):
             if name == "scc":
                 found[SCC] = term
             elif name == "dst" and target is not None:
                 found.update(spread(number(target), target.dwords, term))
         return found
+
+    # -- private memory --------------------------------------------------------------------------
+
+    def scratch(self, inst: Inst, pc: int, now: Now) -> None:
+        """One dword of each active lane goes to private memory that is the tool's, or comes from there."""
+        at, reg = self.cell(inst, now), next((o.reg for o in inst.operands if o.name in ("vdata", "vdst")), None)
+        if at is None or reg is None or reg.dwords != 1 or at not in self.private or at % 4:
+            raise self.fail("an inserted instruction touches private memory that is not the tool's", pc)
+        self.note_touched(inst, inst.writes.bits, now, pc)
+        now.pending, now.timed = issued(self.isa, inst, now.pending), True
+        if not inst.writes:
+            now.put_into_cell(at, now.get(number(reg)), now.other(number(reg)))
+        else:
+            now.put(number(reg), *now.cells.get(at, (UNKNOWN, UNKNOWN)))
+
+    def private_base(self, inst: Inst, now: Now) -> dict[int, Term]:
+        """Where private memory of the wave is: the sum of two things that it is born with, half by half."""
+        low, high = sgpr(FLAT_SCRATCH), sgpr(FLAT_SCRATCH + 1)
+        sources = [inst.find(name) for name in ("src0", "src1")]
+        if inst.find("sdst") is None or inst["sdst"].reg not in (low, high) or None in sources:
+            return {}
+        terms = tuple(held(source, 32, now.get) for source in sources if source is not None)
+        start, offset = self.birth.get("flat_scratch_init", ()), self.birth.get("scratch_wave_offset", ())
+        regs = [source.reg for source in sources if source is not None]
+        if regs[0] is None or not start or not offset:
+            return {}
+        sums = terms == (start[0], offset[0]) and regs[1] is not None
+        if sums and inst.raw == add(self.isa, low, regs[0], regs[1] or low).raw:
+            return {FLAT_SCRATCH: ("private", 0), SCC: ("private carry",)}
+        carry = now.get(SCC) == ("private carry",) and now.get(FLAT_SCRATCH) == ("private", 0)
+        if carry and inst.raw == add_with_carry(self.isa, high, regs[0], 0).raw and terms == (start[1], 0):
+            return {FLAT_SCRATCH + 1: ("private", 1)}
+        return {}
+
+    def cell(self, inst: Inst, now: Now) -> int | None:
+        """The offset that an instruction addresses in a lane's private memory, if it is known and all lanes' own."""
+        if inst.find("vaddr") is not None or inst.op.flags & OpFlag.ATOMIC or inst["cpol"].value:
+            return None
+        base = inst.find("saddr")
+        first = held(base, 32, now.get) if base is not None else 0
+        return first + inst["offset"].value if isinstance(first, int) else None
 
     # -- calls -----------------------------------------------------------------------------------
 
@@ -265,12 +316,11 @@ class Runner:
     def pass_over(self, payload: Payload, known: Summary, renaming: Mapping[int, int], now: Now) -> None:
         writes = _renamed(known.writes, renaming)
         far = _renamed(known.far_writes, renaming) & ~SCALARS
-        vectors = writes & ~SCALARS
-        if payload.exec is None and now.only_those:
-            now.near, now.far = now.near | vectors & ~far, now.far | far
-        else:
-            now.far |= vectors
-        now.overwritten(vectors)
+        only_near = payload.exec is None and now.far is Reach.NONE
+        for register in ones(writes & ~SCALARS):
+            now.put(register, UNKNOWN, UNKNOWN)
+            if far >> register & 1 or not only_near:
+                now.others[register] = UNKNOWN
         for register in ones(writes):
             if not (register in (EXEC, EXEC + 1) and payload.exec is None):
                 now.terms[register] = UNKNOWN

@@ -24,6 +24,8 @@ NEAREST = {
     "inject/sites.py": ("unit/inject/test_inject_edges.py",),
     "inject/lookup.py": ("unit/pipeline/test_pipeline.py", "unit/proof/test_proof_refusals.py"),
     "inject/prologue.py": ("golden/test_golden_passes.py", "unit/inject/test_inject_edges.py"),
+    "inject/spills.py": ("unit/inject/test_spills.py",),
+    "inject/policies.py": ("unit/inject/test_spills.py", "unit/inject/test_inject_edges.py"),
     "inject/birth.py": ("unit/inject/test_birth.py",),
     "inject/clone.py": ("unit/inject/test_clone.py", "unit/inject/test_instead.py"),
     "inject/seams.py": ("unit/inject/test_seams.py", "unit/proof/test_proof_instead.py"),
@@ -41,8 +43,10 @@ NEAREST = {
         "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py", "unit/proof/test_proof_refusals.py",
         "unit/proof/test_proof_edges.py"),
     "proof/runs.py": (
+        "unit/proof/test_spilled.py",
         "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py", "unit/proof/test_proof_refusals.py"),
     "proof/now.py": (
+        "unit/proof/test_spilled.py",
         "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py", "unit/proof/test_proof_refusals.py"),
     "proof/birth.py": ("unit/inject/test_birth.py",),
     "proof/additions.py": ("unit/proof/test_additions.py", "unit/proof/test_objects.py"),

@@ -8,6 +8,8 @@ from shown_kernels import END, POINTERS, WORDS, A, S, V, everywhere, full, instr
 
 from luthier_py import Mutator, Variable, WaveVariable, f32, hook, ptr, u32, u64
 from luthier_py.errors import EditConflict, OutOfRegisters, Unsupported
+from luthier_py.inject import apply, policies
+from luthier_py.inject.policies import Private
 from luthier_py.intrinsics import atomic_add, lane_id, popcount
 from luthier_py.isa import EXEC, M0, VCC, OpFlag
 from luthier_py.loader import load
@@ -155,7 +157,14 @@ def test_accumulation_registers_move_up_with_more_vector_registers(bench):
     assert ran[tool.rows] == (len(made.edits.insertions),) * LANES
 
 
-def test_a_place_where_registers_are_dead_goes_before_one_that_costs_waves(bench):
+@pytest.fixture
+def no_spills(monkeypatch):
+    """Kernels that have no room for registers of hooks elsewhere."""
+    monkeypatch.setattr(policies, "_accumulators", lambda *args: ())
+    monkeypatch.setattr(apply, "private_memory", lambda program, component: Private(0, "its stack grows"))
+
+
+def test_a_place_where_registers_are_dead_goes_before_one_that_costs_waves(bench, no_spills):
     """64 vector registers are all that eight waves leave each; at the end of the block they are dead."""
     rows = [*POINTERS, *full(V, 64), END]
     data = code_object({"k": rows}, vgprs=64)
@@ -171,14 +180,15 @@ def test_a_place_where_registers_are_dead_goes_before_one_that_costs_waves(bench
     assert made.patched.report[0].after.waves < 8  # there is no other place for this one
 
 
-def test_a_full_register_file_is_refused_with_the_place():
+def test_a_full_register_file_is_refused_with_the_place(no_spills):
     data = code_object({"k": [*full(V, 256), END]}, vgprs=256)
 
     def visit(tool, m):
         marker = next(i for i in m.functions()[0].instrs if i.inst.op.base == "S_NOP")
         m.before(marker, everywhere, tool.rows)
 
-    says = r"free VGPRs.*for fewer waves, with .*: 256 are live.*choose another place \[kernel k, pc 0x.*`s_nop 7`\]"
+    says = (r"free VGPRs.*for fewer waves, with .*: 256 are live.*choose another place.*no room for more: its stack "
+            r"grows \[kernel k, pc 0x.*`s_nop 7`\]")
     with pytest.raises(OutOfRegisters, match=says):
         instrumented(data, visit, rows=Variable(u64, LANES, name="rows"))
 

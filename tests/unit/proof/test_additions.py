@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 
 from luthier_py.errors import CheckFailed
-from luthier_py.inject import apply, resources
+from luthier_py.inject import apply, policies
 from luthier_py.inject.fragment import general_registers
 from luthier_py.inject.patch import NewVariable
 from luthier_py.isa import RegSet, vgpr
@@ -168,10 +168,10 @@ def high_registers(program, component) -> RegSet:
 
 def test_hooks_leave_room_for_a_work_group(monkeypatch: pytest.MonkeyPatch) -> None:
     code, tool = sample("mandelbrot").path.read_bytes(), load_tool("instr_count", {"COUNT_WARP_LEVEL": "0"})
-    monkeypatch.setattr(resources, "at_no_cost", lambda program, component: RegSet())
+    monkeypatch.setattr(policies, "at_no_cost", lambda program, component: RegSet())
     dear = instrument(code, tool)
     descriptor = load(dear.data).kernels[-1].descriptor
     assert dear.program.obj.target.waves_for(descriptor.vgpr_count(dear.program.obj.target)) >= 4
-    monkeypatch.setattr(resources, "at_no_cost", high_registers)
+    monkeypatch.setattr(policies, "at_no_cost", high_registers)
     with pytest.raises(CheckFailed, match="no room for a work-group of 1024"):
         instrument(code, tool)

@@ -7,6 +7,7 @@ import pytest
 from luthier_py.errors import CheckFailed
 from luthier_py.isa import EXEC, SCC, VCC, LaneOf, instruction_set, target, vgpr
 from luthier_py.isa.registers import AGPR_SHIFT, VGPR_SHIFT
+from luthier_py.proof.claim import ClonedFunction
 from luthier_py.proof.code import number
 from luthier_py.proof.insertions import Duty, settle
 from luthier_py.proof.liveness import Live
@@ -29,7 +30,8 @@ def run(
     code = isa.assemble(listing)
     pending = issued(isa, isa.parse(before), NOTHING) if before else NOTHING
     runner = Runner(isa, Tool((), {}, {}, {}), lambda pc: isa.decode(code + isa.make("s_nop", 0).raw, pc),
-                    lambda pc: pc in (application or (len(code),)), "k", {})
+                    lambda pc: pc in (application or (len(code),)),
+                    ClonedFunction("k", 0, "k", 64, (), (), {}, private=range(16, 32)))
     settle(runner, runner.run(0, pending), Duty(Live(active | 3 << EXEC, inactive), plain, False), homes, 0)
 
 

@@ -1,0 +1,86 @@
+"""Which registers a call may take, at what price: one policy after the other, cheapest first.
+
+In: a component, and what is free in it. Out: Policies, and where its kernels have private memory for registers.
+Invariant: what a policy hands out is touched by nobody, or put aside by whoever takes it; that fewer waves run at once
+is the last thing to happen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from luthier_py.analysis import Facts
+from luthier_py.inject.allocate import Policy
+from luthier_py.inject.items import PrivateCell
+from luthier_py.inject.resources import Component, at_no_cost, for_fewer_waves
+from luthier_py.ir import Function, Program
+from luthier_py.isa import Reg, RegFile, RegSet, sgpr
+from luthier_py.isa.registers import FLAT_SCRATCH
+
+MOST_CELLS = 64  # dwords of private memory for registers of one call
+CELL_BYTES = 4
+_FLAT_SCRATCH = sgpr(FLAT_SCRATCH, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Private:
+    """Private memory of a component's kernels: what is behind the application's, from ``start`` on; or why there can be
+    none."""
+
+    start: int
+    obstacle: str = ""
+
+
+def private_memory(program: Program, component: Component) -> Private:
+    """Behind the largest of the application's, since functions are shared."""
+    target, records = program.obj.target, [kernel.record for kernel in component.kernels]
+    start = max(record.descriptor.private_segment_fixed_size for record in records)
+    if any(record.descriptor.uses_dynamic_stack or record.metadata.get(".uses_dynamic_stack") for record in records):
+        return Private(start, "its stack grows while it runs")
+    if target.generation < 9 or target.generation == 10:
+        return Private(start, f"hooks have no private memory on {target.name} yet")
+    if target.scratch_in_sgprs and any(_writes(function, _FLAT_SCRATCH) for function in component.functions):
+        return Private(start, "it sets up FLAT_SCRATCH itself")
+    return Private(-(-start // CELL_BYTES) * CELL_BYTES)
+
+
+def _writes(function: Function, reg: Reg) -> bool:
+    distinct = function.code.distinct
+    return bool(function.code.where(distinct.masked(distinct.masks.writes, reg.bits)))
+
+
+def cheap_policies(program: Program, facts: Facts, component: Component, general: RegSet) -> tuple[Policy, ...]:
+    """Those for which kernels need nothing that they have not got."""
+    registers = at_no_cost(program, component)
+    spare = _accumulators(program, facts, component, registers & general)
+    return tuple(_ways("at no cost", registers, spare))
+
+
+def every_policy(
+    program: Program, facts: Facts, component: Component, general: RegSet, private: Private
+) -> tuple[Policy, ...]:
+    cells = () if private.obstacle else tuple(
+        PrivateCell(private.start + CELL_BYTES * number) for number in range(MOST_CELLS))
+    found: list[Policy] = []
+    for name, registers in (("at no cost", at_no_cost(program, component)),
+                            ("for fewer waves", for_fewer_waves(program, component))):
+        spare = _accumulators(program, facts, component, registers & general)
+        found += _ways(name, registers, spare)
+        if cells:
+            found.append(Policy(f"{name}, with registers kept in private memory", registers, True, (*spare, *cells)))
+    return tuple(found)
+
+
+def _ways(name: str, registers: RegSet, spare: tuple[Reg, ...]) -> list[Policy]:
+    found = [Policy(name, registers), Policy(f"{name}, with scalars kept in lanes", registers, True)]
+    if spare:
+        found.append(Policy(f"{name}, with registers kept in accumulators", registers, True, spare))
+    return found
+
+
+def _accumulators(program: Program, facts: Facts, component: Component, registers: RegSet) -> tuple[Reg, ...]:
+    """Those that nothing in the component touches."""
+    if not program.obj.target.has_agprs:
+        return ()
+    untouched = registers - facts.touched(component.functions)
+    return tuple(reg for reg in untouched if reg.file is RegFile.AGPR)

@@ -1,0 +1,151 @@
+"""What stands around a call whose registers are not all free: values are put aside before it and come back behind it.
+
+In: the registers that a call has borrowed, and a policy that says where their values can be. Out: items. Invariant:
+behind the last of them every borrowed register holds what it held before the first: scalars in all of their bits,
+vector registers in every lane that may have been written between.
+
+Scalars go into lanes of a vector register, the carrier, whatever EXEC is. They are put aside first and come back last:
+what vectors need of them is free between. The carrier is a register that nobody needs in any lane; else one that is put
+aside whole itself, before all others. Vector registers go into slots, accumulators or private memory, under the EXEC
+of the application where the hook runs under it, else in all lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from luthier_py.errors import OutOfRegisters
+from luthier_py.inject.allocate import Policy, Pool
+from luthier_py.inject.items import Edit, Item, Label, PrivateCell, Single, SpillSlot
+from luthier_py.inject.sites import Site
+from luthier_py.isa import EXEC, SCC, Counter, Inst, InstructionSet, Reg, RegFile, RegSet, glue, sgpr
+
+NEAR_BYTES = 2048  # of offsets that every target's instructions can have
+_EXEC = sgpr(EXEC, 2)
+
+
+@dataclass(slots=True)
+class Spills:
+    """Items before and behind a call, and how many slots they take (mutable: collects them). ``flag``: somebody needs
+    SCC, as it is before the call or as that leaves it."""
+
+    isa: InstructionSet
+    pool: Pool
+    site: Site
+    policy: Policy
+    edit: Edit
+    flag: bool
+    before: list[Item] = field(default_factory=list)
+    behind: list[Item] = field(default_factory=list)
+    slots: int = 0
+
+    def put(self, own_exec: bool) -> None:
+        """All that the pool has borrowed; it may borrow more scalars for that. ``own_exec``: the hook sets EXEC."""
+        vectors = [reg for reg in self.pool.borrowed if reg.file is RegFile.VGPR]
+        if vectors:
+            self.vectors(vectors, own_exec)
+        scalars = [reg for reg in self.pool.borrowed if reg.file is RegFile.SGPR]
+        if scalars:
+            self.scalars(scalars)
+
+    def around(self, before: Sequence[Item], behind: Sequence[Item]) -> None:
+        self.before, self.behind = [*before, *self.before], [*self.behind, *behind]
+
+    def singles(self, insts: Sequence[Inst]) -> list[Item]:
+        return [Single(inst, edit=self.edit) for inst in insts]
+
+    # -- vectors -------------------------------------------------------------------------------
+
+    def vectors(self, regs: Sequence[Reg], own_exec: bool) -> None:
+        isa, slots = self.isa, self.next_slots(len(regs))
+        base = self.pool.take(RegFile.SGPR) if self.needs_base(slots) else None
+        saves, loads = _moves(isa, regs, slots, base)
+        if own_exec:
+            keep = self.pool.take(RegFile.SGPR, 2)
+            around = glue.copy(isa, keep, _EXEC), glue.copy(isa, _EXEC, -1), glue.copy(isa, _EXEC, keep)
+            saves, loads = ([*around[:2], *each, around[2]] for each in (saves, loads))
+        based = [] if base is None else [glue.copy(isa, base, _start(slots))]
+        self.around(self.singles([*based, *saves]), self.singles(loads))
+
+    def next_slots(self, count: int) -> tuple[SpillSlot, ...]:
+        found = self.policy.slots[self.slots : self.slots + count]
+        self.slots += count
+        if len(found) < count:
+            raise OutOfRegisters(
+                f"{self.slots} VGPRs of the application would have to be put aside for an inserted call, and there "
+                f"is room for {len(self.policy.slots)}{self.pool.why(RegFile.VGPR)}", self.site.where())
+        return found
+
+    def needs_base(self, slots: Sequence[SpillSlot]) -> bool:
+        """Whether their addresses need a register."""
+        cells = [slot.offset_bytes for slot in slots if isinstance(slot, PrivateCell)]
+        return bool(cells) and (self.isa.target.scratch_needs_base or max(cells) >= NEAR_BYTES)
+
+    # -- scalars -------------------------------------------------------------------------------
+
+    def scalars(self, regs: Sequence[Reg]) -> None:
+        pool, nobodys = self.pool, self.site.resting()
+        resting = Pool(pool.free & (nobodys or RegSet()), pool.where, pool.why, pool.taken)
+        carrier = resting.lowest(RegFile.VGPR)
+        whole = carrier is None and nobodys is not None and bool(self.policy.slots)
+        if whole:
+            carrier = Pool(pool.busy | pool.free, pool.where, pool.why, pool.taken).take(RegFile.VGPR)
+        if carrier is None:
+            carrier = resting.take(RegFile.VGPR)  # says why there is none
+        pool.claim(carrier)
+        self.around(self.singles([glue.to_lane(self.isa, carrier, k, reg) for k, reg in enumerate(regs)]),
+                    self.singles([glue.from_lane(self.isa, reg, carrier, k) for k, reg in enumerate(regs)]))
+        if whole:
+            self.whole(carrier)
+
+    def whole(self, carrier: Reg) -> None:
+        """The carrier in all lanes. Scalars that are free, though the call takes them, are so before and behind it."""
+        isa, slots = self.isa, self.next_slots(1)
+        free = Pool(self.pool.free, self.pool.where, self.pool.why)
+        base = free.take(RegFile.SGPR) if self.needs_base(slots) else None
+        based = [] if base is None else [glue.copy(isa, base, _start(slots))]
+        save, load = ([*based, *moves] for moves in _moves(isa, [carrier], slots, base))
+        keep = free.lowest(RegFile.SGPR, 2)
+        if keep is not None:
+            around = glue.copy(isa, keep, _EXEC), glue.copy(isa, _EXEC, -1), glue.copy(isa, _EXEC, keep)
+            self.around(*(self.singles([*around[:2], *each, around[2]]) for each in (save, load)))
+            return
+        flip = glue.other_lanes(isa)
+        twice = [*save, flip, *save, flip], [*load, flip, *load, flip]
+        if not self.flag:
+            self.around(*map(self.singles, twice))
+        elif (flag := free.lowest(RegFile.SGPR)) is not None:
+            self.around(*(self.singles([glue.copy(isa, flag, sgpr(SCC)), *each, glue.set_flag(isa, flag)])
+                          for each in twice))
+        else:
+            self.around(*map(self.on_either_way, twice))
+
+    def on_either_way(self, insts: Sequence[Inst]) -> list[Item]:
+        """``insts``, which destroy SCC, where no register is left to keep it: once for each of its values."""
+        is_set, end = Label(), Label()
+        return [Single(glue.jump_if_flag(self.isa), edit=self.edit, jump=is_set), *self.singles(insts),
+                *self.singles([glue.flag(self.isa, False)]), Single(glue.jump(self.isa), edit=self.edit, jump=end),
+                is_set, *self.singles([*insts, glue.flag(self.isa, True)]), end]
+
+
+def _moves(
+    isa: InstructionSet, regs: Sequence[Reg], slots: Sequence[SpillSlot], base: Reg | None
+) -> tuple[list[Inst], list[Inst]]:
+    """Into slots in the lanes that are active, and back."""
+    start = 0 if base is None else _start(slots)
+    saves, loads = [], []
+    for reg, slot in zip(regs, slots, strict=True):
+        if isinstance(slot, PrivateCell):
+            saves.append(glue.to_private(isa, reg, base, slot.offset_bytes - start))
+            loads.append(glue.from_private(isa, reg, base, slot.offset_bytes - start))
+        else:
+            saves.append(glue.copy(isa, slot, reg))
+            loads.append(glue.copy(isa, reg, slot))
+    in_memory = any(isinstance(slot, PrivateCell) for slot in slots)
+    return saves, [*loads, *(isa.waits({Counter.VM: 0}) if in_memory else ())]
+
+
+def _start(slots: Sequence[SpillSlot]) -> int:
+    """From where their offsets count."""
+    return min(slot.offset_bytes for slot in slots if isinstance(slot, PrivateCell))
