@@ -72,12 +72,17 @@ def version() -> int:
 
 
 def bitcode_text(data: bytes) -> str:
-    """A module as text; Invalid says what LLVM does not like."""
+    """A module as text, in which a number after % is a type's; Invalid says what LLVM does not like."""
     with LOCK:
+        llvm = binding()
         try:
-            return str(binding().parse_bitcode(data))
+            module = llvm.parse_bitcode(data)
         except RuntimeError as error:
             raise Invalid("LLVM cannot read this bitcode: " + " ".join(str(error).split())) from error
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_instruction_namer_pass()
+        passes.run(module, llvm.create_pass_builder(_host_machine(0), llvm.create_pipeline_tuning_options()))
+        return str(module)
 
 
 def amdgpu_inlined(ir: str, cpu: str, wave_size: int) -> str:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from luthier_py.errors import Unsupported
 
+DEVICE_LIBS = "LUTHIER_DEVICE_LIBS", "HIP_DEVICE_LIB_PATH"
 CLANG, HEADERS = "LUTHIER_CLANG", "LUTHIER_HIP_INCLUDE"
 HIP_HEADERS = "hip/hip_runtime.h", "hip/hip_version.h"
 NO_COMPILER = (
@@ -32,7 +33,7 @@ NO_HEADERS = (
 )
 NO_LIBRARY = (
     "no device library (ocml.bc, ockl.bc): install ROCm (Debian and Ubuntu: apt install rocm-device-libs), or triton "
-    "from PyPI, which has it, or set HIP_DEVICE_LIB_PATH to its folder"
+    "from PyPI, which has it, or set HIP_DEVICE_LIB_PATH or LUTHIER_DEVICE_LIBS to its folder"
 )
 NO_LINKER = "no ld.lld beside the compiler or in the search path: apt install lld"
 _SECONDS = 20  # that a compiler gets to say what it knows
@@ -111,13 +112,16 @@ class Search:
         others = (self.root / "usr" / "include", *_of_triton("include"))
         return max((folder for folder in others if _has(folder, files)), key=header_version, default=None)
 
-    def library(self, compiler: Path, headers: Path) -> Path:
-        """HIP_DEVICE_LIB_PATH, which clang knows too; then what belongs to the compiler, to the headers, to ROCm."""
-        chosen = self.environment.get("HIP_DEVICE_LIB_PATH", "")
-        own = compiler.resolve().parents[1]
-        places = [Path(chosen)] if chosen else []
-        places += [*_glob(own, "lib/clang/*/lib/amdgcn/bitcode"), *_glob(own, "lib/clang/*/amdgcn/bitcode")]
-        places += [own.parent / "amdgcn" / "bitcode", headers.parent / "amdgcn" / "bitcode", headers.parent / "lib"]
+    def library(self, compiler: Path | None = None, headers: Path | None = None) -> Path:
+        """LUTHIER_DEVICE_LIBS; HIP_DEVICE_LIB_PATH, which clang knows too; then what belongs to the compiler, to the
+        headers, to ROCm."""
+        places = [Path(chosen) for name in DEVICE_LIBS if (chosen := self.environment.get(name, ""))]
+        if compiler is not None:
+            own = compiler.resolve().parents[1]
+            places += [*_glob(own, "lib/clang/*/lib/amdgcn/bitcode"), *_glob(own, "lib/clang/*/amdgcn/bitcode")]
+            places += [own.parent / "amdgcn" / "bitcode"]
+        if headers is not None:
+            places += [headers.parent / "amdgcn" / "bitcode", headers.parent / "lib"]
         places += [*self._rocm("amdgcn/bitcode"), *_glob(self.root, "usr/lib/*/amdgcn/bitcode"), *_of_triton("lib")]
         for place in places:
             if (place / "ocml.bc").exists() and (place / "ockl.bc").exists():

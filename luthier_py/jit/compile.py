@@ -14,7 +14,7 @@ from luthier_py import llvm
 from luthier_py.isa import InstructionSet
 from luthier_py.jit import cache, fragment
 from luthier_py.jit.frontend import HookIr, hook_ir, module
-from luthier_py.jit.native_link import with_natives
+from luthier_py.jit.native_link import calls_bitcode, with_natives
 from luthier_py.jit.object import Code, functions
 from luthier_py.jit.payload import Payload, PayloadKey, payload_key
 from luthier_py.tool import Edits
@@ -67,7 +67,7 @@ def payload_name(key: PayloadKey, isa: InstructionSet) -> str:
 @lru_cache(maxsize=1 << 12)
 def _ir(key: PayloadKey, isa: InstructionSet) -> HookIr:
     ir = hook_ir(key.hook, key.constants, isa.wave_size)
-    return with_natives(key.hook, ir, isa) if ir.natives else ir
+    return with_natives(key.hook, ir, isa) if calls_bitcode(ir) else ir
 
 
 def _name(ir: HookIr, isa: InstructionSet) -> str:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from luthier_py.errors import HookError
-from luthier_py.jit import arithmetic
+from luthier_py.jit import arithmetic, mathematics
 from luthier_py.jit.builder import Builder, IrBlock, llvm, mangled
 from luthier_py.jit.scope import Differs, Scope
 from luthier_py.jit.source import MISSING
@@ -220,6 +220,8 @@ class Expressions:
                 return self.inline(node, callee, [self.expression(arg) for arg in node.args])
             if isinstance(callee, Intrinsic):
                 return self.intrinsic(node, callee)
+            if mathematics.is_mathematical(callee):
+                return (mathematics.call(self.ir, callee, [self.expression(arg) for arg in node.args]),)
             if callee in (min, max):
                 return (self.extreme(node, ast.Lt() if callee is min else ast.Gt()),)
             if callee is abs:

@@ -14,17 +14,19 @@ from dataclasses import replace
 from luthier_py import llvm
 from luthier_py.errors import HookError, Unsupported
 from luthier_py.isa import InstructionSet
+from luthier_py.jit.device_library import device_library
 from luthier_py.jit.frontend import HookIr, module
 from luthier_py.tool.device_ir import SYMBOL, DeviceIr, moved, numbers, unquoted
 from luthier_py.tool.hook import Hook
 from luthier_py.tool.native import Native
 
-_APART = 100  # added to numbers of attributes and metadata: hooks have their own
+_APART = 1_000_000  # added to numbers of attributes and metadata: each unit has its own
+_LIBRARIES = "__ocml_", "__ockl_"
 _DEBUG = re.compile(r"^ *#dbg_\w+\(.*\)\n|,? !dbg !\d+", re.MULTILINE)
 _DEBUG_NODE = re.compile(r", !(\d+)\b")
 _ATTRIBUTE = re.compile(r'"[^"]*"(?:="[^"]*")?|\b(?:noinline|optnone)\b')
 _LINKAGE = "private internal available_externally linkonce weak linkonce_odr weak_odr dso_local hidden protected"
-_WORDS = rf"(?: (?:{_LINKAGE.replace(' ', '|')}))*"
+_WORDS = rf"(?: (?:{_LINKAGE.replace(' ', '|')})(?= ))*"
 _DEFINE = re.compile(rf"^define{_WORDS} (.*?)(?: comdat(?:\(\S+\))?)?( align \d+)?( \{{\n)", re.DOTALL)
 _GLOBAL = re.compile(rf"^(@\S+ =){_WORDS}", re.DOTALL)
 _VARIABLE = re.compile(r"^(@\S+ =).*? addrspace\(1\) externally_initialized global (.*)$", re.DOTALL)
@@ -34,21 +36,26 @@ _EXPRESSION = re.compile(
 _CALLED = re.compile(r'\bcall [^@\n]*@("[^"]*"|[-\w$.]+)\(')
 
 
+def calls_bitcode(ir: HookIr) -> bool:
+    """Functions of a source, or of AMD's device library."""
+    return bool(ir.natives) or any(_is_of_library(_symbol(line)) for line in ir.declarations)
+
+
 def with_natives(hook: Hook, ir: HookIr, isa: InstructionSet) -> HookIr:
     """``ir`` as a module of its own; Unsupported and HookError name what it cannot have."""
-    if len({native.code for native in ir.natives}) > 1:
+    units = [code.ir(isa.target.name, isa.wave_size) for code in {native.code: None for native in ir.natives}]
+    if len(units) > 1:
         raise Unsupported(f"{hook.place}: hook {hook.name} calls functions of several sources; put them into one")
-    unit = ir.natives[0].code.ir(isa.target.name, isa.wave_size)
     for native in ir.natives:
-        if native.symbol not in unit.symbols:
+        if not units[0].defines(native.symbol):
             raise HookError(f"{native.place}: {native.name} is not there for {isa.target.name}")
     captures = hook.function.captures if isinstance(hook.function, Native) else ()
     own = len(hook.signature.parameters) - len(captures)
     addresses = {symbol: f"%p{own + i}" for i, symbol in enumerate(captures)}
-    text = llvm.amdgpu_inlined(_whole(ir, unit), isa.target.name, isa.wave_size)
+    text = llvm.amdgpu_inlined(_whole(ir, units, isa), isa.target.name, isa.wave_size)
     for called in _CALLED.findall(text):
         if not called.startswith("llvm."):
-            defined = unit.symbols.get(unquoted(called), "").startswith("define ")
+            defined = any(unit.defines(unquoted(called)) for unit in units)
             what = "calls itself: use a loop" if defined else "is not in its source"
             raise Unsupported(f"{hook.place}: hook {hook.name} calls {called}, which {what}")
     return replace(ir, function=with_addresses(text, addresses), declarations=frozenset(), natives=(), alone=True)
@@ -74,19 +81,44 @@ def _without_expressions(body: str) -> str:
     return _SHORT_SPACE.sub(r"addrspace(\1)", lines + body)
 
 
-def _whole(ir: HookIr, unit: DeviceIr) -> str:
+def _whole(ir: HookIr, units: list[DeviceIr], isa: InstructionSet) -> str:
     """The hook with all that it may call, as a module."""
-    reached = {name for native in ir.natives for name in unit.reached(native.symbol)}
+    declared = {_symbol(line): line for line in ir.declarations}
+    start = {native.symbol for native in ir.natives} | declared.keys()
+    found = _gathered(start, units)
+    if any(_is_of_library(name) for name in start.union(*found.values())):
+        units = [*units, *device_library(isa)]
+        found = _gathered(start, units)
     captured = {symbol for native in ir.natives for symbol in native.captures}
-    texts = [_own(_DEBUG.sub("", text), name in captured) for name, text in unit.symbols.items() if name in reached]
-    called = {line for line in ir.declarations if not any(f'"{native.symbol}"' in line for native in ir.natives)}
-    declared = {name for name in reached if unit.symbols[name].startswith("declare ")}
-    called = {line for line in called if _symbol(line) not in declared}
-    attributes = [f"attributes #{number + _APART} = {{ {_ATTRIBUTE.sub('', words)} }}"
-                  for number, words in unit.attributes.items()]
-    hook = module([replace(ir, declarations=frozenset(called))])
-    parts = [*(moved(text, _APART) for text in texts), hook, *attributes, *_nodes(unit, texts)]
-    return "\n".join(parts) + "\n"
+    parts = []
+    for number, unit in enumerate(units):
+        texts = [_own(_DEBUG.sub("", unit.symbols[name]), name in captured)
+                 for name in unit.symbols if name in found[number]]
+        attributes = (f"attributes #{at} = {{ {_ATTRIBUTE.sub('', words)} }}" for at, words in unit.attributes.items())
+        parts += [moved("\n".join([*texts, *attributes, *_nodes(unit, texts)]), _APART * (number + 1))]
+    here = set[str]().union(*found.values())
+    kept = frozenset(line for name, line in declared.items() if name not in here)
+    return "\n".join([*parts, module([replace(ir, declarations=kept)])]) + "\n"
+
+
+def _gathered(start: set[str], units: list[DeviceIr]) -> dict[int, set[str]]:
+    """What is needed of each unit: a symbol is of the first that defines it, or else that names it."""
+    found: dict[int, set[str]] = {number: set() for number in range(len(units))}
+    todo, seen = list(start), set(start)
+    while todo:
+        name = todo.pop()
+        having = [number for number, unit in enumerate(units) if name in unit.symbols]
+        number = next((number for number in having if units[number].defines(name)), having[0] if having else None)
+        if number is not None:
+            found[number].add(name)
+            new = units[number].uses(name) - seen
+            seen |= new
+            todo += new
+    return found
+
+
+def _is_of_library(symbol: str) -> bool:
+    return symbol.startswith(_LIBRARIES)
 
 
 def _own(text: str, captured: bool) -> str:
@@ -114,7 +146,7 @@ def _nodes(unit: DeviceIr, texts: list[str]) -> list[str]:
             lambda each: "" if unit.nodes[int(each[1])].startswith("!DI") else each[0], unit.nodes[number])
         todo |= numbers(kept, "!") - found.keys()
     distinct = {number for number, node in found.items() if number in numbers(node, "!")}
-    return [moved(f"!{number} = {'distinct ' if number in distinct else ''}{node}", _APART)
+    return [f"!{number} = {'distinct ' if number in distinct else ''}{node}"
             for number, node in sorted(found.items())]
 
 

@@ -9,6 +9,7 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from luthier_py.jit.mathematics import NAMES
 from luthier_py.tool.hook import Device
 from luthier_py.tool.intrinsic import Intrinsic, intrinsics
 from luthier_py.tool.types import Pointer, Scalar
@@ -18,7 +19,9 @@ PLAIN = ("abs", "max", "min")
 
 def callable_names() -> str:
     """What device code may call."""
-    return f"allowed are types, @device functions, min, max, abs and the intrinsics {' '.join(sorted(intrinsics()))}"
+    mathematical = " ".join(f"math.{name}" for name in NAMES)
+    return (f"allowed are types, @device functions, min, max, abs, {mathematical} and the intrinsics "
+            f"{' '.join(sorted(intrinsics()))}")
 
 
 def meant_call(name: str, around: Mapping[str, Any]) -> str:

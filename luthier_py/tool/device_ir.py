@@ -41,6 +41,15 @@ class DeviceIr:
             {int(number): node for number, node in _NODE.findall(text)},
         )
 
+    def defines(self, symbol: str) -> bool:
+        """Whether it is here with what it is, and not only named."""
+        text = self.symbols.get(symbol, "declare ")
+        return not text.startswith("declare ") and " external " not in text.partition("\n")[0]
+
+    def uses(self, symbol: str) -> frozenset[str]:
+        """What it names itself."""
+        return self._used[symbol]
+
     def reached(self, symbol: str) -> list[str]:
         """The symbol and all that it needs, in the order of the text."""
         found, todo = {symbol}, [symbol]

@@ -24,6 +24,46 @@
 
 #define LUTHIER_INLINE __attribute__((device, always_inline)) inline
 
+// AMD's device library, which is put into the hooks that ask for it.
+#define LUTHIER_LIBRARY_1(name)                                                                                        \
+    extern "C" __attribute__((device)) _Float16 __ocml_##name##_f16(_Float16);                                         \
+    extern "C" __attribute__((device)) float __ocml_##name##_f32(float);                                               \
+    extern "C" __attribute__((device)) double __ocml_##name##_f64(double);                                             \
+    namespace luthier {                                                                                                \
+    LUTHIER_INLINE _Float16 name(_Float16 x) { return __ocml_##name##_f16(x); }                                        \
+    LUTHIER_INLINE float name(float x) { return __ocml_##name##_f32(x); }                                              \
+    LUTHIER_INLINE double name(double x) { return __ocml_##name##_f64(x); }                                            \
+    }
+#define LUTHIER_LIBRARY_2(name)                                                                                        \
+    extern "C" __attribute__((device)) _Float16 __ocml_##name##_f16(_Float16, _Float16);                               \
+    extern "C" __attribute__((device)) float __ocml_##name##_f32(float, float);                                        \
+    extern "C" __attribute__((device)) double __ocml_##name##_f64(double, double);                                     \
+    namespace luthier {                                                                                                \
+    LUTHIER_INLINE _Float16 name(_Float16 x, _Float16 y) { return __ocml_##name##_f16(x, y); }                         \
+    LUTHIER_INLINE float name(float x, float y) { return __ocml_##name##_f32(x, y); }                                  \
+    LUTHIER_INLINE double name(double x, double y) { return __ocml_##name##_f64(x, y); }                               \
+    }
+LUTHIER_LIBRARY_1(sqrt)
+LUTHIER_LIBRARY_1(floor)
+LUTHIER_LIBRARY_1(ceil)
+LUTHIER_LIBRARY_1(trunc)
+LUTHIER_LIBRARY_1(exp)
+LUTHIER_LIBRARY_1(exp2)
+LUTHIER_LIBRARY_1(log)
+LUTHIER_LIBRARY_1(log2)
+LUTHIER_LIBRARY_1(log10)
+LUTHIER_LIBRARY_1(sin)
+LUTHIER_LIBRARY_1(cos)
+LUTHIER_LIBRARY_1(tan)
+LUTHIER_LIBRARY_1(atan)
+LUTHIER_LIBRARY_1(tanh)
+LUTHIER_LIBRARY_2(pow)
+LUTHIER_LIBRARY_2(atan2)
+LUTHIER_LIBRARY_2(hypot)
+LUTHIER_LIBRARY_2(fmod)
+#undef LUTHIER_LIBRARY_1
+#undef LUTHIER_LIBRARY_2
+
 namespace luthier {
 
 using u8 = unsigned char;

@@ -1,0 +1,80 @@
+"""Functions of Python's module math in device code.
+
+In: a function of math, operands. Out: a value of the operands' type. Invariant: what LLVM has itself is rounded
+correctly, as Python's is; the others are those of AMD's device library (ocml), with its errors, and call it by name.
+``floor``, ``ceil`` and ``trunc`` yield a float with the value that Python's int has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from luthier_py.jit import arithmetic
+from luthier_py.jit.builder import Builder, llvm, mangled
+from luthier_py.tool.intrinsic import Operand, Value
+from luthier_py.tool.types import BF16, BOOL, Kind, Scalar
+
+LIBRARY = "__ocml_"
+_OWN = {name: 1 for name in "sqrt fabs floor ceil trunc".split()} | {"copysign": 2, "fma": 3}
+_TESTS = "isnan", "isinf", "isfinite"
+_OF_LIBRARY = {
+    **dict.fromkeys("exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
+                    "cbrt erf erfc".split(), 1),
+    **dict.fromkeys("pow atan2 hypot fmod".split(), 2),
+}  # fmt: skip
+_ARITY = {**_OWN, **dict.fromkeys(_TESTS, 1), **_OF_LIBRARY}
+_NAMES = {getattr(math, name): name for name in _ARITY if hasattr(math, name)}
+NAMES = tuple(sorted(_NAMES.values()))
+
+
+def is_mathematical(callee: object) -> bool:
+    """Whether it is one of math's functions that device code has."""
+    return callable(callee) and getattr(callee, "__module__", None) == "math" and callee in _NAMES
+
+
+def call(ir: Builder, callee: Callable[..., Any], operands: Sequence[Operand]) -> Operand:
+    """Raises ValueError for what has no meaning."""
+    name = _NAMES[callee]
+    if len(operands) != _ARITY[name]:
+        raise ValueError(f"math.{name} takes {_ARITY[name]} numbers, {len(operands)} given")
+    if not any(isinstance(operand, Value) for operand in operands):
+        return _folded(callee, operands)
+    values = _unified(ir, name, operands)
+    lane, type = any(value.lane for value in values), values[0].type
+    if name in _TESTS:
+        return _tested(ir, name, values[0], lane)
+    function = f"llvm.{name}.{mangled(type)}" if name in _OWN else f"{LIBRARY}{name}_{type}"
+    return ir.call(function, type, tuple(values), lane)
+
+
+def _folded(callee: Callable[..., Any], operands: Sequence[Operand]) -> int | float | bool:
+    """Literals: Python computes."""
+    try:
+        found: int | float | bool = callee(*operands)
+    except (ArithmeticError, ValueError) as error:
+        raise ValueError(f"math.{_NAMES[callee]}: {error}") from error
+    return found if isinstance(found, bool) else float(found)
+
+
+def _unified(ir: Builder, name: str, operands: Sequence[Operand]) -> list[Value]:
+    """In the one type that can hold each."""
+    type = next(operand.type for operand in operands if isinstance(operand, Value))
+    for operand in operands:
+        if isinstance(operand, Value) and (operand.type, type) not in arithmetic.WIDENS:
+            type = operand.type
+    if not isinstance(type, Scalar) or type.kind is not Kind.FLOAT or type == BF16:
+        raise ValueError(f"math.{name} needs f16, f32 or f64, not {type}; convert it, as in f32(...)")
+    literals = (float(operand) if isinstance(operand, int) and not isinstance(operand, bool) else operand
+                for operand in operands)
+    return [arithmetic.implicit(ir, operand, type) for operand in literals]
+
+
+def _tested(ir: Builder, name: str, value: Value, lane: bool) -> Value:
+    kind = llvm(value.type)
+    if name == "isnan":
+        return ir.emit(BOOL, f"fcmp uno {kind} {value.text}, {value.text}", lane)
+    size = ir.call(f"llvm.fabs.{mangled(value.type)}", value.type, (value,), lane)
+    infinite = arithmetic.literal(math.inf, value.type).text
+    return ir.emit(BOOL, f"fcmp {'oeq' if name == 'isinf' else 'olt'} {kind} {size.text}, {infinite}", lane)
