@@ -30,9 +30,11 @@ FOLDER = Path(__file__).parent
 BEHIND = {
     "tool": ("Counted", "Counting", "Following", "Region", "Stretch", "Hook", "Computed", "Element", "Selection",
              "as_data", "json_text"),
-    "analysis": ("Edge", "Loop"),
+    "analysis": ("Edge", "Loop", "Facts", "Definitions", "Reaching", "block_graph", "call_graph", "dominators",
+                 "post_dominators", "trip_count", "Frame", "Frames", "source_frames"),
     "ir": ("Program", "Kernel", "Function", "Block", "Ending", "Instr", "CallSite"),
-    "isa": ("Inst", "Operand", "OperandKind", "OpInfo", "Space"),
+    "isa": ("Inst", "Operand", "OperandKind", "OpInfo", "Space", "InstructionClass", "MemoryAccess", "AddressForm",
+            "AccessKind"),
     "loader": ("CodeObject", "KernelRecord", "KernelArg"),
 }
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -44,6 +46,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
                      "f16", "bf16", "f32", "f64", "bool_", "ptr", "Lane",
                      "channel")),
     ("The program", BEHIND["ir"]),
+    ("Questions about a program", BEHIND["analysis"][2:]),
     ("Instructions and registers", (*BEHIND["isa"], "OpFlag", "Reg", "RegFile", "RegSet", "sgpr", "vgpr",
                                     "EXEC", "VCC", "SCC", "M0")),
     ("Scripts", ("load", "CodeObject", "KernelRecord", "KernelArg", "instrument", "Instrumented", "attach", "Attached",

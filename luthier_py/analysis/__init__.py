@@ -1,14 +1,21 @@
 """Program to :class:`Facts`: liveness that knows lanes, loads on their way, EXEC, registers. Read-only."""
 
+from luthier_py.analysis.definitions import Definitions, Reaching
 from luthier_py.analysis.edges import Edge, coming, edges_of
 from luthier_py.analysis.facts import Facts, analyse, live_notes
 from luthier_py.analysis.float_mode import PLAIN_MODE, computes_plainly, depends_on_mode
+from luthier_py.analysis.frames import Frame, Frames, source_frames
+from luthier_py.analysis.graphs import block_graph, call_graph, post_dominators
 from luthier_py.analysis.loops import Loop, dominators, loops_of
 from luthier_py.analysis.regions import OUTSIDE, Flow, Spanning, estimated, going_round, spanning
 from luthier_py.analysis.registers import initial_registers, touched
 from luthier_py.analysis.steps import Steps, steps_of
+from luthier_py.analysis.trips import trip_count
 from luthier_py.analysis.waits import Pending
 
-__all__ = ["OUTSIDE", "PLAIN_MODE", "Edge", "Facts", "Flow", "Loop", "Pending", "Spanning", "Steps", "analyse",
-           "coming", "computes_plainly", "depends_on_mode", "dominators", "edges_of", "estimated", "going_round",
-           "initial_registers", "live_notes", "loops_of", "spanning", "steps_of", "touched"]
+__all__ = [
+    "OUTSIDE", "PLAIN_MODE", "Definitions", "Edge", "Facts", "Flow", "Frame", "Frames", "Loop", "Pending", "Reaching",
+    "Spanning", "Steps", "analyse", "block_graph", "call_graph", "coming", "computes_plainly", "depends_on_mode",
+    "dominators", "edges_of", "estimated", "going_round", "initial_registers", "live_notes", "loops_of",
+    "post_dominators", "source_frames", "spanning", "steps_of", "touched", "trip_count",
+]

@@ -22,7 +22,7 @@ from luthier_py.analysis.registers import initial_registers, touched
 from luthier_py.analysis.waits import Pending, Waits
 from luthier_py.ir import Annotator, Block, Function, Instr, Kernel, Program
 from luthier_py.ir.edited import edited
-from luthier_py.isa import Inst, OpFlag, Reg, RegSet
+from luthier_py.isa import Inst, OpFlag, Reg, RegFile, RegSet
 from luthier_py.isa.semantics.readers.numbers import Number
 
 KEPT_NODES = 64  # of which what holds inside is remembered: passes go from one place to the next
@@ -124,10 +124,12 @@ class Facts:
         return RegSet(live.active | live.inactive)
 
     def live_after_all_lanes(self, instr: Instr) -> RegSet:
+        """The same behind ``instr``."""
         live = self._after(instr)
         return RegSet(live.active | live.inactive)
 
     def live_taken_all_lanes(self, branch: Instr) -> RegSet:
+        """The same where ``branch`` is taken."""
         live = self._liveness.at_head(self._target(branch))
         return RegSet(live.active | live.inactive)
 
@@ -179,6 +181,13 @@ class Facts:
         work-item IDs, and a constant or what is the same in all of them; `by_lane` has the rest where the size of
         work-groups is known. None where nothing is known. Scalar registers are the same in all lanes."""
         return self._affine.before(instr, reg)
+
+    def uniform_before(self, instr: Instr, reg: Reg) -> bool:
+        """Whether ``reg`` surely holds the same in all lanes that are active before ``instr``."""
+        if reg.file is RegFile.SGPR:
+            return True
+        known = [self.affine_before(instr, Reg(reg.file, reg.index + k)) for k in range(reg.dwords)]
+        return all(number is not None and number.uniform for number in known)
 
     def obstacle(self, instr: Instr, after: bool = False) -> str | None:
         """Why no vector code may be inserted before (after) ``instr``; None where it may."""

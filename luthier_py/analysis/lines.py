@@ -41,19 +41,22 @@ class SourceLines:
         return bool(self.addresses)
 
 
-def source_lines(obj: CodeObject) -> SourceLines:
-    """All lines of ``obj``; none if it has no line tables that can be read."""
+def unreadable() -> tuple[type[Exception], ...]:
+    """What pyelftools raises for tables that are not what they should be."""
     from elftools.common.exceptions import DWARFError, ELFError
     from elftools.construct import ConstructError
 
-    # What pyelftools raises for tables that are not what they should be.
-    unreadable = (
+    return (
         DWARFError, ELFError, ConstructError, ArithmeticError, AssertionError, AttributeError, LookupError,
         NotImplementedError, RecursionError, TypeError, ValueError, zlib.error,
     )  # fmt: skip
+
+
+def source_lines(obj: CodeObject) -> SourceLines:
+    """All lines of ``obj``; none if it has no line tables that can be read."""
     try:
         found = dict(_rows(obj.data))
-    except unreadable:
+    except unreadable():
         found = {}
     addresses = sorted(found)
     return SourceLines(tuple(addresses), tuple(found[address] for address in addresses))
@@ -72,7 +75,7 @@ def _rows(data: bytes) -> Iterator[tuple[int, SourceLine | None]]:
         if program is None:
             continue
         folder = unit.get_top_DIE().attributes.get("DW_AT_comp_dir")
-        files = _files(program.header, folder.value if folder is not None else b"")
+        files = files_of(program.header, folder.value if folder is not None else b"")
         for entry in program.get_entries():
             state = entry.state
             if state is not None:
@@ -80,7 +83,7 @@ def _rows(data: bytes) -> Iterator[tuple[int, SourceLine | None]]:
                 yield state.address, SourceLine(files[state.file], state.line) if known else None
 
 
-def _files(header: Any, folder: bytes) -> dict[int, str]:
+def files_of(header: Any, folder: bytes) -> dict[int, str]:
     """Paths by number (DWARF 5: files and folders count from 0, folder 0 is the compiler's; before: from 1)."""
     old = header["version"] < 5
     folders = [*([folder] if old else []), *header["include_directory"]]

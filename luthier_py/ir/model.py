@@ -15,8 +15,10 @@ from itertools import repeat
 from typing import NamedTuple, overload
 
 from luthier_py.errors import Invalid
-from luthier_py.isa import Inst, InstructionSet, OpInfo
+from luthier_py.isa import Inst, InstructionSet, MemoryAccess, OpInfo, memory_access
+from luthier_py.isa.classes import InstructionClass, class_of
 from luthier_py.isa.columns import Columns
+from luthier_py.isa.semantics.readers.work import flops, result_types
 from luthier_py.loader import CodeObject, KernelRecord
 
 
@@ -45,6 +47,27 @@ class Instr(NamedTuple):
     def end(self) -> int:
         """Address of what follows."""
         return self.pc + self.code.size(self.at)
+
+    @property
+    def kind(self) -> InstructionClass:
+        """What carries it out, or what it does to the wave."""
+        return class_of(self.op)
+
+    @property
+    def memory(self) -> MemoryAccess | None:
+        """What memory it accesses, how many bytes of it, and how the address is made; None where it does not."""
+        return memory_access(self.code.distinct.isa.target, self.inst)
+
+    @property
+    def flops(self) -> int:
+        """Operations on floats in each lane: one for a sum, two for a fused multiplication and addition; of matrix
+        instructions each lane's share."""
+        return flops(self.op)
+
+    @property
+    def result_types(self) -> tuple[str, ...]:
+        """Of its results: u32, i16, f64 ...; 2f16 where they are packed, b for a mask with a bit for each lane."""
+        return result_types(self.inst)
 
     def __repr__(self) -> str:
         return f"<Instr 0x{self.pc:x} {self.op.mnemonic}>"
@@ -187,6 +210,14 @@ class Function:
         if at < 0 or address >= self.blocks[at].end:
             raise Invalid(f"{self.name} has no block at 0x{address:x}")
         return self.blocks[at]
+
+    def successors(self, block: Block) -> tuple[Block, ...]:
+        """The blocks that control may go to from ``block``, that of a taken branch first."""
+        return tuple(self.block(address) for address in block.successors)
+
+    def predecessors(self, block: Block) -> tuple[Block, ...]:
+        """The blocks that control may come from to ``block``."""
+        return tuple(other for other in self.blocks if block.address in other.successors)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,6 +1,7 @@
 """The instruction set room: what AMD's manuals say, as data, and the code that reads it."""
 
 from luthier_py.isa.accesses import AccessKind, AddressForm, MemoryAccess, memory_access
+from luthier_py.isa.classes import InstructionClass, class_of
 from luthier_py.isa.instruction import (
     Access,
     Counter,
@@ -38,8 +39,8 @@ from luthier_py.isa.target_id import Setting, TargetId, parse_target_id
 
 __all__ = [
     "EXEC", "FLAT_SCRATCH", "M0", "MAX_WORKITEMS", "MODE", "NO_REGS", "SCC", "TTMP0", "VCC", "XNACK_MASK", "Access",
-    "AccessKind", "AddressForm", "Counter", "Effects", "Inst", "InstructionSet", "LaneOf", "MemoryAccess", "OpFlag",
-    "OpInfo", "Operand", "OperandInfo", "OperandKind", "Reg", "RegFile", "RegSet", "Setting", "Space", "Target",
-    "TargetId", "agpr", "emulated_target", "instruction_set", "memory_access", "parse_target_id", "part_of", "sgpr",
-    "target", "target_of_mach", "targets", "vgpr",
+    "AccessKind", "AddressForm", "Counter", "Effects", "Inst", "InstructionClass", "InstructionSet", "LaneOf",
+    "MemoryAccess", "OpFlag", "OpInfo", "Operand", "OperandInfo", "OperandKind", "Reg", "RegFile", "RegSet", "Setting",
+    "Space", "Target", "TargetId", "agpr", "class_of", "emulated_target", "instruction_set", "memory_access",
+    "parse_target_id", "part_of", "sgpr", "target", "target_of_mach", "targets", "vgpr",
 ]

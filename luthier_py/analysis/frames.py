@@ -1,0 +1,115 @@
+"""Inlined functions around instructions: which function's line an instruction is of, and where that was called.
+
+In: a code object. Out: for each address its frames, the innermost first. Invariant: debug information is a hint; an
+object without it, or with what cannot be read, has no frames, and that is no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any
+
+from luthier_py.analysis.lines import SourceLine, SourceLines, files_of, source_lines, unreadable
+from luthier_py.loader import CodeObject
+
+_FUNCTIONS = ("DW_TAG_subprogram", "DW_TAG_inlined_subroutine")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One function, by its name in the source (mangled where it is), and the line that runs there."""
+
+    function: str
+    line: SourceLine | None
+
+    def __str__(self) -> str:
+        return f"{self.function} at {self.line}" if self.line else self.function
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """Where a function's code lies, and the line that it was called from, if it was inlined."""
+
+    start: int
+    end: int
+    depth: int
+    function: str
+    call: SourceLine | None
+
+
+@dataclass(frozen=True, slots=True)
+class Frames:
+    """Frames by address."""
+
+    lines: SourceLines
+    scopes: tuple[_Scope, ...]
+
+    def at(self, pc: int) -> tuple[Frame, ...]:
+        """The function whose code this is, then those that it was inlined into, each with its line."""
+        around = sorted((scope for scope in self.scopes if scope.start <= pc < scope.end), key=lambda s: -s.depth)
+        line, found = self.lines.at(pc), []
+        for scope in around:
+            found.append(Frame(scope.function, line))
+            line = scope.call
+        return tuple(found)
+
+
+def source_frames(obj: CodeObject) -> Frames:
+    """All frames of ``obj``; none if it has no debug information that can be read."""
+    try:
+        scopes = tuple(_scopes(obj.data))
+    except unreadable():
+        scopes = ()
+    return Frames(source_lines(obj), scopes)
+
+
+def _scopes(data: bytes) -> Iterator[_Scope]:
+    from elftools.elf.elffile import ELFFile
+
+    elf = ELFFile(BytesIO(data))
+    if elf.get_section_by_name(".debug_info") is None:
+        return
+    dwarf = elf.get_dwarf_info()
+    for unit in dwarf.iter_CUs():
+        program, top = dwarf.line_program_for_CU(unit), unit.get_top_DIE()
+        folder = top.attributes.get("DW_AT_comp_dir")
+        files = files_of(program.header, folder.value if folder is not None else b"") if program is not None else {}
+        base = top.attributes.get("DW_AT_low_pc")
+        yield from _below(dwarf, top, 0, files, base.value if base is not None else 0)
+
+
+def _below(dwarf: Any, entry: Any, depth: int, files: dict[int, str], base: int) -> Iterator[_Scope]:
+    for child in entry.iter_children():
+        own = depth + (child.tag in _FUNCTIONS)
+        if child.tag in _FUNCTIONS:
+            number, file = (child.attributes.get(f"DW_AT_call_{what}") for what in ("line", "file"))
+            call = SourceLine(files[file.value], number.value) if number and file and file.value in files else None
+            name = _name(child)
+            for start, end in _ranges(dwarf, child, base):
+                yield _Scope(start, end, own, name, call)
+        yield from _below(dwarf, child, own, files, base)
+
+
+def _name(entry: Any) -> str:
+    """Its own, or that of what it is an instance of."""
+    for attribute in ("DW_AT_linkage_name", "DW_AT_name"):
+        if attribute in entry.attributes:
+            return str(entry.attributes[attribute].value.decode("utf-8", "replace"))
+    for reference in ("DW_AT_abstract_origin", "DW_AT_specification"):
+        if reference in entry.attributes:
+            return _name(entry.get_DIE_from_attribute(reference))
+    return "?"
+
+
+def _ranges(dwarf: Any, entry: Any, base: int) -> Iterator[tuple[int, int]]:
+    low, high = (entry.attributes.get(f"DW_AT_{which}_pc") for which in ("low", "high"))
+    if low is not None and high is not None:
+        yield low.value, high.value + (low.value if high.form != "DW_FORM_addr" else 0)
+    elif "DW_AT_ranges" in entry.attributes:
+        lists = dwarf.range_lists()
+        for each in lists.get_range_list_at_offset(entry.attributes["DW_AT_ranges"].value, cu=entry.cu):
+            if hasattr(each, "begin_offset"):
+                from_ = 0 if getattr(each, "is_absolute", False) else base
+                yield each.begin_offset + from_, each.end_offset + from_
