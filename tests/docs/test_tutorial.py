@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
-BLOCK = re.compile(r"```(python|console)\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(r"```(python|console|cpp)\n(.*?)```", re.DOTALL)
 CHANGING = re.compile(r"instrumented in [\d.]+ s, \d+ from cache")
 TREE_READS = re.compile(r"(\d+) lanes  ds_read2")
 
@@ -21,7 +21,7 @@ def blocks() -> Iterator[tuple[str, str, str]]:
     """Kind, the file name that the text before it gave last, content."""
     text = PAGE.read_text()
     for match in BLOCK.finditer(text):
-        names = re.findall(r"`(\w+\.py)`", text[: match.start()])
+        names = re.findall(r"`(\w+\.(?:py|hip))`", text[: match.start()])
         yield match[1], names[-1] if names else "", match[2]
 
 
@@ -49,9 +49,10 @@ def shell(program: Callable[..., Path], tmp_path: Path) -> Callable[[str], str]:
     return run
 
 
-def test_the_tutorial(shell: Callable[[str], str], tmp_path: Path) -> None:
+def test_the_tutorial(shell: Callable[[str], str], tmp_path: Path, require_tool: Callable[[str], str]) -> None:
+    require_tool("clang++-22")
     for kind, name, content in blocks():
-        if kind == "python":
+        if kind != "console":
             (tmp_path / name).write_text(content)
             continue
         for command, output in typed(content):
