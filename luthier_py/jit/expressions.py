@@ -47,6 +47,10 @@ class Expressions:
         """Compile a call of a device function in place; statements know how."""
         raise NotImplementedError
 
+    def printed(self, node: ast.Call) -> tuple[Operand, ...]:
+        """Say something; statements know where to."""
+        raise NotImplementedError
+
     # -- values ------------------------------------------------------------------------------------
 
     def expression(self, node: ast.expr) -> Operand:
@@ -209,7 +213,7 @@ class Expressions:
     # -- calls -------------------------------------------------------------------------------------
 
     def call(self, node: ast.Call) -> tuple[Operand, ...]:
-        if node.keywords or any(isinstance(arg, ast.Starred) for arg in node.args):
+        if node.keywords and not _is_print(node) or any(isinstance(arg, ast.Starred) for arg in node.args):
             self.refuse(node, "only plain positional arguments are allowed in device code")
         kind = self.type_of(node.func)
         callee = kind if kind is not None else self.scope.source.constant(node.func)
@@ -224,6 +228,8 @@ class Expressions:
                 return (mathematics.call(self.ir, callee, [self.expression(arg) for arg in node.args]),)
             if callee in (min, max):
                 return (self.extreme(node, ast.Lt() if callee is min else ast.Gt()),)
+            if callee is print:
+                return self.printed(node)
             if callee is abs:
                 return (arithmetic.absolute(self.ir, self.one_argument(node, "abs")),)
         self.refuse(node, f"{_brief(node.func)} cannot be called in device code{self.instead(node.func, callee)}; "
@@ -309,7 +315,7 @@ class Expressions:
 class Lowering:
     """What an intrinsic sees of the compiler (implements tool.Ir)."""
 
-    def __init__(self, expressions: Expressions, node: ast.Call) -> None:
+    def __init__(self, expressions: Expressions, node: Any) -> None:
         self._expressions, self._node, self._ir = expressions, node, expressions.ir
         self.wave_size = expressions.wave_size
 
@@ -367,6 +373,10 @@ class Lowering:
 
     def refuse(self, message: str) -> NoReturn:
         self._expressions.refuse(self._node, message)
+
+
+def _is_print(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Name) and node.func.id == "print"
 
 
 def _brief(node: ast.AST) -> str:

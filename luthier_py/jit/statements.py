@@ -15,16 +15,18 @@ from typing import Any
 
 from luthier_py.jit import arithmetic
 from luthier_py.jit.builder import Builder, constant, llvm
-from luthier_py.jit.expressions import Expressions
+from luthier_py.jit.expressions import Expressions, Lowering
 from luthier_py.jit.native_calls import native_call
+from luthier_py.jit.printing import push_line
 from luthier_py.jit.scope import Differs, Local, OpenLoop, Scope
 from luthier_py.jit.source import source_of
 from luthier_py.tool.hook import Device, Recipe, Signature
 from luthier_py.tool.intrinsic import Operand, Value
 from luthier_py.tool.native import Native
+from luthier_py.tool.printing import PRINTING, SaidText, asserted_message, printed_message
 from luthier_py.tool.types import LaneType, Pointer, Type
 
-ALLOWED = "allowed are assignments, if, while, for ... in range(...), break, continue, return, pass and calls"
+ALLOWED = "allowed are assignments, if, while, for ... in range(...), break, continue, return, assert, pass and calls"
 
 
 @dataclass(slots=True)
@@ -37,6 +39,7 @@ class Context:
     single_lane: bool  # the hook runs in one lane: nothing can differ
     numbers: Iterator[int]
     regions: Iterator[int]
+    printing: Value | None = None  # the channel for what is printed
 
 
 def context(ir: Builder, differs: Differs, wave_size: int, single_lane: bool) -> Context:
@@ -58,7 +61,10 @@ class Statements(Expressions):
             return
         for parameter, value in zip(scope.signature.parameters, values, strict=True):
             declared = LaneType(parameter.type) if parameter.lane else parameter.type
-            self.set_local(tree, parameter.name, value, declared)
+            if parameter.name == PRINTING:
+                self.shared.printing = value
+            else:
+                self.set_local(tree, parameter.name, value, declared)
         self.block(tree.body)
         if not self.ir.block.closed:
             if scope.results:
@@ -116,6 +122,29 @@ class Statements(Expressions):
             self.refuse(self.scope.source.tree, f"{native.name} {what}; give it their addresses as arguments")
         found = native_call(self.ir, native, signature, values)
         return tuple(replace(value, lane=self.lane(value.lane)) for value in found)
+
+    def printed(self, node: ast.Call) -> tuple[Operand, ...]:
+        message, values = printed_message(node)
+        self.say(node, message, values)
+        return ()
+
+    def say(self, node: ast.AST, message: SaidText, values: Sequence[ast.expr]) -> None:
+        channel = self.shared.printing
+        if channel is None:
+            self.refuse(node, "a function that prints or asserts must be defined before the hooks that call it")
+        with self.at(node):
+            push_line(Lowering(self, node), self.ir, channel, message, [self.expression(value) for value in values])
+
+    def assert_(self, node: ast.Assert) -> None:
+        ir, source = self.ir, self.scope.source
+        holds, fails = ir.new_block("holds"), ir.new_block("fails")
+        self.condition(node.test, holds, fails)
+        ir.start(fails)
+        with self.at(node):
+            message, values = asserted_message(node, source.file, source.first_line + node.lineno - 1)
+        self.say(node, message, values)
+        ir.jump(holds)
+        ir.start(holds)
 
     # -- locals ------------------------------------------------------------------------------------
 
@@ -355,6 +384,7 @@ class Statements(Expressions):
         """Nothing."""
 
     STATEMENTS: dict[type[ast.stmt], Callable[[Statements, Any], None]] = {
+        ast.Assert: assert_,
         ast.Assign: assign, ast.AnnAssign: annotated, ast.AugAssign: augmented, ast.If: if_, ast.While: while_,
         ast.For: for_, ast.Break: jump_out, ast.Continue: jump_out, ast.Return: return_, ast.Expr: effect,
         ast.Pass: pass_,

@@ -14,13 +14,13 @@ from luthier_py.tool.hook import Device
 from luthier_py.tool.intrinsic import Intrinsic, intrinsics
 from luthier_py.tool.types import Pointer, Scalar
 
-PLAIN = ("abs", "max", "min")
+PLAIN = ("abs", "max", "min", "print")
 
 
 def callable_names() -> str:
     """What device code may call."""
     mathematical = " ".join(f"math.{name}" for name in NAMES)
-    return (f"allowed are types, @device functions, min, max, abs, {mathematical} and the intrinsics "
+    return (f"allowed are types, @device functions, min, max, abs, print, {mathematical} and the intrinsics "
             f"{' '.join(sorted(intrinsics()))}")
 
 

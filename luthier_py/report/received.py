@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from luthier_py.errors import printable_lines
 from luthier_py.report.plain import Json
 from luthier_py.report.record_files import RecordFile, record_file
 from luthier_py.tool import Channel, LaunchResult, Tool
+from luthier_py.tool.printing import PRINTED, failures, line_of
 
 KNOWN_LAUNCHES = 1 << 14
 
@@ -53,6 +55,8 @@ class Received:
         self.counts: dict[str, RecordCount] = {}
         self._launches: dict[int, LaunchResult] = {}
         self._files: dict[Channel, RecordFile] = {}
+        self.failures: list[str] = []
+        """What assertions of device code said."""
 
     def begin(self, launch: LaunchResult) -> None:
         """Records may come of it. Where nobody says when launches end, the last ones are known."""
@@ -87,6 +91,11 @@ class Received:
             file.close()
 
     def _hand_on(self, channel: Channel, number: int, records: NDArray[Any]) -> None:
+        if channel is PRINTED:
+            for record in records:
+                print(printable_lines(line_of(record)), flush=True)
+            self.failures += failures(records)
+            return
         launch = self._launches.get(number) or LaunchResult(number, "", (0, 0, 0), (0, 0, 0), {})
         self.tool.received(channel, launch, records)
         path = self.tool.selection.records

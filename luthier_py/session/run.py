@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import Invalid
+from luthier_py.errors import Invalid, ToolError
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.loader import KernelRecord, load
 from luthier_py.pipeline import Instrumented
@@ -112,6 +112,8 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
             for channel, dropped in receiving.drained().items():
                 received.count(channel).dropped = dropped
         received.close()
+        if received.failures:
+            raise ToolError(received.failures[0])
         memory = {}
         for variable in variables:
             place = module.variable(variable.name)

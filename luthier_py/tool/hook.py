@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, overload
 
 from luthier_py.errors import HookError
 from luthier_py.tool.native import Native
+from luthier_py.tool.printing import PRINTED, PRINTING, learn, prints
 from luthier_py.tool.types import BOOL, NUMBER_NAMES, LaneType, Pointer, Scalar, Type
 from luthier_py.tool.variables import Variable
 
@@ -123,7 +124,9 @@ else:
 
     def device(function: Callable[..., Any]) -> Device:
         """Mark a function as callable from device code."""
-        return Device(_plain(function, "device"), _signature(function))
+        plain = _plain(function, "device")
+        learn(plain)
+        return Device(plain, _signature(function))
 
 
 def name_of(function: FunctionType | Native) -> str:
@@ -151,8 +154,14 @@ def namespace(function: FunctionType) -> dict[str, Any]:
 
 def _hook(function: Callable[..., Any], lanes: str, fold: bool | Collection[str] | None) -> Hook:
     plain = _plain(function, "hook")
-    signature = _signature(plain)
-    return made_hook(plain, lanes, signature, _folded(plain, signature, fold))
+    signature, captured = _signature(plain), tuple[Variable, ...]()
+    folded = _folded(plain, signature, fold)
+    learn(plain)
+    if prints(plain, namespace(plain)):
+        captured = (PRINTED,)
+        parameter = Parameter(PRINTING, PRINTED.pointer, lane=False)
+        signature = Signature((*signature.parameters, parameter), signature.results)
+    return made_hook(plain, lanes, signature, folded, captured)
 
 
 def made_hook(

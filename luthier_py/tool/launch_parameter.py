@@ -14,7 +14,7 @@ from luthier_py.errors import Invalid
 from luthier_py.tool.author import caller
 from luthier_py.tool.computed import Computed
 from luthier_py.tool.hook import device
-from luthier_py.tool.types import U32, Kind, Pointer, Scalar
+from luthier_py.tool.types import F32, F64, I32, I64, U32, U64, Kind, Pointer, Scalar
 from luthier_py.tool.variables import Variable
 
 VALUES = "_launch_values"
@@ -31,6 +31,8 @@ class LaunchParameter(Variable):
     __slots__ = ("default",)
 
     def __init__(self, type: Any, default: float = 0, name: str = "") -> None:
+        if type not in (U32, I32, U64, I64, F32, F64):
+            raise Invalid(f"{caller()}: LaunchParameter({type}): give one of u32 i32 u64 i64 f32 f64")
         super().__init__(type, None, name)
         self.default = self._checked(default)
 

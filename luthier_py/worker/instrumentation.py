@@ -88,6 +88,8 @@ class ToolRun:
             found = np.frombuffer(slots, channel.record.slots)
             if isinstance(guarded(partial(self.received.take, channel, found), f"channel {channel.name}"), Exception):
                 self.failed.add(f"channel {channel.name}")
+        if self.received.failures:
+            self.failed.add("assertion in device code")
 
     def facts(self, **more: Any) -> Iterator[bytes]:
         """JSON in pieces."""

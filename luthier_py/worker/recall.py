@@ -18,6 +18,7 @@ from luthier_py.ir import Program
 from luthier_py.storage import Shelf, cache_key
 from luthier_py.tool import LAUNCH_NUMBER, Channel, LaunchParameter, Tool, Variable
 from luthier_py.tool.origin import Origin
+from luthier_py.tool.printing import PRINTED
 from luthier_py.tool.types import NUMBERS
 from luthier_py.worker.notes import Unkept, pack_notes, unpack_notes
 
@@ -45,7 +46,7 @@ class Recalled:
 
 
 def _declared(tool: Tool) -> dict[str, Variable]:
-    known = *tool.variables, *tool.channels, *tool.launch_parameters, LAUNCH_NUMBER
+    known = *tool.variables, *tool.channels, *tool.launch_parameters, LAUNCH_NUMBER, PRINTED
     return {variable.name: variable for variable in known}
 
 

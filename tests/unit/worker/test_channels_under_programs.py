@@ -93,3 +93,22 @@ def test_mem_trace_under_a_program(program: Program, tooled: Tooled, counted: An
     rows = [json.loads(line) for line in trace.read_text().splitlines()]
     assert len(rows) == expected == done.verdict["records"]["accesses"]["kept"] > 0
     assert all(sum(at != 0 for at in row["address"]) == row["lanes"].bit_count() for row in rows)
+
+
+def test_prints_and_assertions_under_a_program(program: Program, tooled: Tooled, tmp_path: Path) -> None:
+    tool = tmp_path / "said.py"
+    tool.write_text(
+        "from luthier_py import Lane, Mutator, Option, Tool, hook, u32, vgpr\n"
+        "@hook\ndef say(item: Lane[u32]) -> None:\n    if item < 2:\n        print('item', item)\n"
+        "    assert item != 1\n"
+        "class Said(Tool):\n"
+        "    def instrument(self, m: Mutator) -> None:\n"
+        "        for kernel in m.kernels:\n            m.at_entry(kernel, say, vgpr(0))\n"
+    )
+    for _ in range(2):  # the second time with the copy that was kept, for which nothing is compiled
+        done = tooled(program("vector_add"), tool=tool)
+        assert (done.code, done.out) == (0, "PASSED\n"), done.err
+        groups = prod(done.verdict["reports"][0]["grid"])
+        assert done.err.count("item 0\n") == done.err.count("item 1\n") == groups
+        assert done.err.count("said.py:6: assertion failed: item != 1 [lane 1]") == groups
+        assert "assertion in device code" in done.verdict["failed"]

@@ -1,0 +1,61 @@
+"""mem_printf: a line for each lane of each access, with its address."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.isa import Space
+from luthier_py.loader import load
+from luthier_py.pipeline import instrument
+from luthier_py.runtime import Buffer
+from luthier_py.samples import sample
+from luthier_py.session.demo import launch_of
+from luthier_py.session.run import run_instrumented, run_original
+from luthier_py.tools.mem_printf import MemPrintf
+
+
+class Placed(EmulatorDevice):
+    """A device that remembers where buffers are."""
+
+    def alloc(self, size: int) -> Buffer:
+        buffer = super().alloc(size)
+        vars(self).setdefault("placed", []).append(buffer)
+        return buffer
+
+
+@pytest.mark.parametrize("name", ("saxpy", "histogram"))
+def test_as_many_lines_as_lanes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    chosen, tool = sample(name), MemPrintf()
+    code, launch = chosen.path.read_bytes(), launch_of(chosen)
+    device = EmulatorDevice(load(code).target)
+    before = run_original(device, code, launch).outputs
+    profile = device.profile
+    assert profile is not None
+    ran = run_instrumented(device, instrument(code, tool), tool, launch)
+    assert all(ran.outputs[number].tobytes() == data.tobytes() for number, data in before.items())
+    lines = [line for line in capsys.readouterr().out.splitlines() if " - opcode_id " in line]
+    counted = Counter[str]()
+    for pc, inst in profile.insts.items():
+        if inst.op.spaces & Space.GLOBAL and profile.lanes.get(pc):
+            counted[inst.op.mnemonic] += profile.lanes[pc]
+    printed = Counter(tool_name(ran.report, line) for line in lines)
+    assert printed == counted and ran.records["luthier.printed"].kept == len(lines)
+
+
+def tool_name(report: dict[str, dict[int, str]], line: str) -> str:
+    return report["opcodes"][int(line.split()[-1])]
+
+
+def test_the_addresses_of_saxpy(capsys: pytest.CaptureFixture[str]) -> None:
+    """1000 of 1024 work-items load x[i] and y[i], and store y[i]."""
+    chosen, tool = sample("saxpy"), MemPrintf()
+    code, launch = chosen.path.read_bytes(), launch_of(chosen)
+    device = Placed(load(code).target)
+    run_instrumented(device, instrument(code, tool), tool, launch)
+    x, y = (buffer.address for buffer in vars(device)["placed"] if buffer.size == 4000)
+    expected = Counter(x + 4 * i for i in range(1000)) + Counter(2 * [y + 4 * i for i in range(1000)])
+    lines = capsys.readouterr().out.splitlines()
+    assert Counter(int(line.split()[0], 16) for line in lines if " - opcode_id " in line) == expected
