@@ -17,7 +17,7 @@ from luthier_py.jit.frontend import HookIr, hook_ir, module
 from luthier_py.jit.native_link import calls_bitcode, with_natives
 from luthier_py.jit.object import Code, functions
 from luthier_py.jit.payload import Payload, PayloadKey, payload_key
-from luthier_py.tool import Edits
+from luthier_py.tool import Assembly, Edits
 
 _codes: dict[str, Code] = {}
 
@@ -34,10 +34,11 @@ def compile_keys(
     keys: dict[PayloadKey, None], isa: InstructionSet, compiled: set[str] | None = None
 ) -> dict[PayloadKey, Payload]:
     """Payloads of the given hooks and constants, in one LLVM module."""
-    irs = {key: _ir(key, isa) for key in keys}
+    irs = {key: _ir(key, isa) for key in keys if not isinstance(key.hook.function, Assembly)}
     codes = _compiled({_name(ir, isa): ir for ir in irs.values()}, isa, compiled if compiled is not None else set())
     return {
-        key: fragment.payload(key.hook, codes[_name(ir, isa)], ir.params, ir.results, isa) for key, ir in irs.items()
+        key: fragment.payload(key.hook, codes[_name(irs[key], isa)], irs[key].params, irs[key].results, isa)
+        if key in irs else fragment.payload_of_text(key.hook, isa) for key in keys
     }
 
 
@@ -61,6 +62,8 @@ def _compiled(wanted: dict[str, HookIr], isa: InstructionSet, compiled: set[str]
 
 def payload_name(key: PayloadKey, isa: InstructionSet) -> str:
     """The cache key of its code: equal for equal code; raises HookError."""
+    if isinstance(key.hook.function, Assembly):
+        return key.hook.function.code.hex()
     return _name(_ir(key, isa), isa)
 
 

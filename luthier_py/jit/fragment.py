@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 
 from luthier_py.errors import Unsupported
-from luthier_py.isa import MODE, NO_REGS, Inst, InstructionSet, OpFlag, Reg, RegFile, Space
+from luthier_py.isa import MODE, NO_REGS, Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet, Space
 from luthier_py.isa.glue import nothing
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action
@@ -18,6 +18,7 @@ from luthier_py.jit.convention import Seat
 from luthier_py.jit.exec_mask import follow_exec
 from luthier_py.jit.object import Code
 from luthier_py.jit.payload import Hole, Payload, Slot
+from luthier_py.tool.assembly import Assembly
 from luthier_py.tool.hook import Hook, Lanes
 
 VECTOR = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS
@@ -51,6 +52,19 @@ def payload(
         needs_lane=hook.lanes is Lanes.ACTIVE and _needs_lane(instrs, results),
         holes=tuple(_holes(code, everything, len(everything) - len(begun))),
     )
+
+
+def payload_of_text(hook: Hook, isa: InstructionSet) -> Payload:
+    """What an author has written as assembly, as it is."""
+    code = hook.function
+    assert isinstance(code, Assembly)
+    instrs = decoded(code.code, isa)
+    _check(hook, instrs)
+    params, results = ([Slot(reg, reg.file is RegFile.SGPR) for reg in regs] for regs in (code.takes, code.gives))
+    reads, writes = RegSet.of(*code.takes), NO_REGS
+    for inst in instrs:
+        reads, writes = reads | inst.reads, writes | inst.writes
+    return Payload(instrs, tuple(params), tuple(results), reads, writes, needs_lane=False)
 
 
 def _holes(code: Code, instrs: tuple[Inst, ...], left_out: int) -> Iterator[Hole]:

@@ -1,6 +1,7 @@
 """What tool authors import: types, hooks, variables, options, the Tool class and the Mutator."""
 
 from luthier_py.tool.addresses import access_bytes, access_kind, address, bounds
+from luthier_py.tool.assembly import Assembly
 from luthier_py.tool.base import LaunchResult, Tool, visit
 from luthier_py.tool.channel import Channel, ChannelType, channel
 from luthier_py.tool.computed import Computed, computed
@@ -65,7 +66,7 @@ from luthier_py.tool.variables import Element, Variable, WaveVariable
 
 __all__ = [
     "BF16", "BOOL", "COUNT_WARP_LEVEL", "EVERY_TOOL", "EXCLUDE_PRED_OFF", "F16", "F32", "F64", "I16", "I32", "I64",
-    "I8", "LAUNCHES", "LAUNCH_NUMBER", "OUTPUT", "U16", "U32", "U64", "U8", "Arg", "Channel", "ChannelType",
+    "I8", "LAUNCHES", "LAUNCH_NUMBER", "OUTPUT", "U16", "U32", "U64", "U8", "Arg", "Assembly", "Channel", "ChannelType",
     "Computed", "Constant", "Counted", "Counting", "Destination", "Device", "Edits", "Effects", "Element", "Entry",
     "Field", "Following", "Hook", "Hooks", "Insertion", "Intrinsic", "Ir", "Kind", "Lane", "LaneType", "Lanes",
     "LaunchParameter", "LaunchResult", "Mutator", "Operand", "Option", "Parameter", "Place", "Pointer", "Refusal",

@@ -14,9 +14,11 @@ from types import FunctionType, GenericAlias
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, overload
 
 from luthier_py.errors import HookError
+from luthier_py.isa import Reg, RegFile
+from luthier_py.tool.assembly import Assembly
 from luthier_py.tool.native import Native
 from luthier_py.tool.printing import PRINTED, PRINTING, learn, prints
-from luthier_py.tool.types import BOOL, NUMBER_NAMES, LaneType, Pointer, Scalar, Type
+from luthier_py.tool.types import BOOL, NUMBER_NAMES, U32, U64, LaneType, Pointer, Scalar, Type
 from luthier_py.tool.variables import Variable
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -59,7 +61,7 @@ class Recipe:
 class Hook:
     """Device code that a Mutator inserts; compared by identity."""
 
-    function: FunctionType | Native
+    function: FunctionType | Native | Assembly
     lanes: Lanes
     signature: Signature
     folded: frozenset[int] | None = None
@@ -129,13 +131,13 @@ else:
         return Device(plain, _signature(function))
 
 
-def name_of(function: FunctionType | Native) -> str:
-    return function.name if isinstance(function, Native) else function.__name__
+def name_of(function: FunctionType | Native | Assembly) -> str:
+    return function.name if isinstance(function, (Native, Assembly)) else function.__name__
 
 
-def place_of(function: FunctionType | Native) -> str:
+def place_of(function: FunctionType | Native | Assembly) -> str:
     """``file:line`` of a function."""
-    if isinstance(function, Native):
+    if isinstance(function, (Native, Assembly)):
         return function.place
     return f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
 
@@ -244,3 +246,13 @@ def _results(where: str, type: object) -> tuple[Parameter, ...]:
     if get_origin(type) is tuple or isinstance(type, GenericAlias):
         return tuple(_parameter(where, str(i), t) for i, t in enumerate(get_args(type)))
     return (_parameter(where, "", type),)
+
+
+def hook_of_text(code: Assembly) -> Hook:
+    """A hook whose code is assembly: its parameters and results are the registers that it takes and gives."""
+    def parameter(reg: Reg) -> Parameter:
+        type = (Pointer(U32) if reg in code.pointers else U64) if reg.dwords == 2 else U32
+        return Parameter(str(reg), type, reg.file is not RegFile.SGPR)
+
+    signature = Signature(tuple(map(parameter, code.takes)), tuple(map(parameter, code.gives)))
+    return Hook(code, Lanes.ACTIVE, signature)

@@ -13,25 +13,27 @@ from dataclasses import replace
 from functools import cache
 from typing import TypeVar
 
-from luthier_py.analysis import Edge, Facts, Loop, coming, edges_of, loops_of, spanning
+from luthier_py.analysis import Edge, Facts, Loop, edges_of, loops_of, spanning
 from luthier_py.errors import EditConflict, HookError, Location
 from luthier_py.ir import Block, CallSite, Ending, Function, Instr, Kernel, Program, by_address
 from luthier_py.ir.model import Instrs
-from luthier_py.isa import EXEC, Operand, OperandKind, OpFlag, Reg, sgpr
-from luthier_py.isa.instruction import Access
+from luthier_py.isa import EXEC, OpFlag, Reg, sgpr
 from luthier_py.tool.anywhere import check_independent, while_exec_stays
+from luthier_py.tool.assembly import assembled
 from luthier_py.tool.author import caller
 from luthier_py.tool.computed import asks_exec
 from luthier_py.tool.counting import Counted, Counting, Region, Stretch, counting, regions
 from luthier_py.tool.edits import Before, Edits, Place, Refusal, Turn
 from luthier_py.tool.folding import with_fields
-from luthier_py.tool.hook import Hook, Lanes
+from luthier_py.tool.hook import Hook, Lanes, hook_of_text
 from luthier_py.tool.recorder import Recorder, as_tuple
-from luthier_py.tool.rewriting import rewritten
+from luthier_py.tool.rewriting import destinations, is_source, rewritten
 from luthier_py.tool.running import comes_back, flow_of_runs, runs_of, steps_of_runs
 from luthier_py.tool.selection import Selection
+from luthier_py.tool.sharing import sharing
 from luthier_py.tool.spare import spare_scalars
 from luthier_py.tool.variables import Element, Variable, WaveVariable
+from luthier_py.tool.ways import on, ways_into
 
 _EXEC = sgpr(EXEC, 2)
 V = TypeVar("V", Variable, WaveVariable)
@@ -76,7 +78,7 @@ class Mutator:
         self._chosen = {f.code: choose.instructions(len(f.code)) for f in program.functions}
         self._all_chosen = all(chosen == range(len(code)) for code, chosen in self._chosen.items())
         self._calls = {f.code: f.code.flagged(OpFlag.CALL) for f in program.functions}
-        self._coming = cache(lambda function: coming(edges_of(function)))
+        self._coming = cache(ways_into)
         self._recorder = Recorder(program, self._chosen)
         self._refused: dict[str, Refusal] = {}
 
@@ -154,14 +156,7 @@ class Mutator:
 
     def components(self) -> tuple[tuple[Kernel, ...], ...]:
         """Kernels that share functions together: a wave variable has one register in all of them."""
-        groups: list[tuple[list[Kernel], set[Function]]] = []
-        for kernel in self.kernels:
-            kernels, reached = [kernel], set(self.program.reachable(kernel.function))
-            sharing = [group for group in groups if group[1] & reached]
-            for group in sharing:
-                kernels, reached = group[0] + kernels, group[1] | reached
-            groups = [*(group for group in groups if group not in sharing), (kernels, reached)]
-        return tuple(tuple(kernels) for kernels, _ in groups)
+        return sharing(self.program, self.kernels)
 
     def _cut(self, stretches: Iterable[Stretch]) -> tuple[Stretch, ...]:
         """The chosen part of each stretch."""
@@ -181,15 +176,21 @@ class Mutator:
     def before(self, instr: Instr, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` before ``instr`` each time that it runs."""
         _expect(instr, Instr)
-        self._recorder.record(((instr, Place.BEFORE),), hook, args, into, priority=priority)
+        self._at((instr, Place.BEFORE), hook, args, into, priority)
 
     def after(self, instr: Instr, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` after ``instr``, which must not be the branch or end of its block."""
         _expect(instr, Instr)
-        if instr.inst.op.flags & OpFlag.TERMINATOR:
+        self._at((instr, Place.AFTER), hook, args, into, priority)
+
+    def _at(
+        self, place: tuple[Instr, Place], hook: Hook, args: tuple[object, ...], into: object, priority: int
+    ) -> None:
+        instr, side = place
+        if side is Place.AFTER and instr.inst.op.flags & OpFlag.TERMINATOR:
             message = "nothing can be inserted after the branch or end of a block; insert before it, or at_edge"
             raise EditConflict(f"{caller()}: {message}", self._recorder.where(instr))
-        self._recorder.record(((instr, Place.AFTER),), hook, args, into, priority=priority)
+        self._recorder.record((place,), hook, args, into, priority=priority)
 
     def remove(self, instr: Instr) -> None:
         """Take ``instr`` away: what it would write stays as it was. Branches, waits and what changes MODE cannot go.
@@ -209,6 +210,23 @@ class Mutator:
             raise HookError(f"{caller()}: {error}", self._recorder.where(instr)) from None
         self._recorder.put(instr, inst)
 
+    def insert(
+        self, text: str, before: Instr | None = None, after: Instr | None = None, writes: Reg | Sequence[Reg] = (),
+        priority: int = 0,
+    ) -> None:
+        """Insert instructions, a listing in LLVM's syntax, before or after one of the application's.
+
+        What they read is the application's. Of what they write only the registers in ``writes`` are; the others become
+        registers that are free there. They may access global memory, and must wait for what they load.
+        """
+        if (before is None) == (after is None):
+            raise HookError(f"{caller()}: give the instruction before= or after= which the text goes")
+        instr = before or after
+        assert isinstance(instr, Instr)
+        code = assembled(self.program.isa, text, [writes] if isinstance(writes, Reg) else writes, caller())
+        place = instr, Place.AFTER if before is None else Place.BEFORE
+        self._at(place, hook_of_text(code), code.takes, code.gives, priority)
+
     def replace(self, instr: Instr, hook: Hook, *args: object, into: object = None) -> None:
         """Call ``hook`` in the place of ``instr``, which is taken away as by ``remove``.
 
@@ -216,8 +234,8 @@ class Mutator:
         It runs behind all calls before ``instr``. Other lanes, and all else that ``instr`` would write, stay.
         """
         _expect(instr, Instr)
-        into = _destinations(instr) if into is None and isinstance(hook, Hook) and hook.signature.results else into
-        given = args or tuple(operand for operand in instr.inst.operands if _is_source(operand))
+        into = destinations(instr) if into is None and isinstance(hook, Hook) and hook.signature.results else into
+        given = args or tuple(operand for operand in instr.inst.operands if is_source(operand))
         self._recorder.record(((instr, Place.BEFORE),), hook, given, into, Turn.INSTEAD)
         self._recorder.put(instr, None, as_tuple(into))
 
@@ -277,7 +295,8 @@ class Mutator:
         way gets code of its own.
         """
         _expect(edge, Edge)
-        place, turn = self._on(edge)
+        ways = self._coming(self.program.function_of(edge.instr))
+        place, turn = on(edge, ways[edge.target])
         self._recorder.record((place,), hook, args, into, turn, priority, edge.instr)
 
     def at_loop_entry(self, loop: Loop, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
@@ -286,19 +305,22 @@ class Mutator:
         if loop.begins:
             message = "the function begins with this loop, so that no edge leads into it; use at_entry of what calls it"
             raise EditConflict(f"{caller()}: {message}", self._recorder.where(loop.header.instrs[0]))
-        for edge in loop.entries:
-            self.at_edge(edge, hook, *args, into=into, priority=priority)
+        self._on_all(loop.entries, hook, args, into, priority)
 
     def at_back_edge(self, loop: Loop, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` each time that ``loop`` goes round once more."""
         _expect(loop, Loop)
-        for edge in loop.backs:
-            self.at_edge(edge, hook, *args, into=into, priority=priority)
+        self._on_all(loop.backs, hook, args, into, priority)
 
     def at_loop_exit(self, loop: Loop, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` each time that control leaves ``loop`` for code behind it."""
         _expect(loop, Loop)
-        for edge in loop.exits:
+        self._on_all(loop.exits, hook, args, into, priority)
+
+    def _on_all(
+        self, edges: Iterable[Edge], hook: Hook, args: tuple[object, ...], into: object, priority: int
+    ) -> None:
+        for edge in edges:
             self.at_edge(edge, hook, *args, into=into, priority=priority)
 
     def at_entry(
@@ -342,16 +364,6 @@ class Mutator:
             tuple(self._refused.values()),
         )
 
-    def _on(self, edge: Edge) -> tuple[tuple[Instr, Place], Turn]:
-        """Where a call on an edge stands, and when it runs there."""
-        function = self.program.function_of(edge.instr)
-        if not edge.splits:
-            ends = edge.instr.op.flags & OpFlag.TERMINATOR
-            return (edge.instr, Place.BEFORE if ends else Place.AFTER), Turn.LEAVE
-        if len(self._coming(function)[edge.target]) == 1 and edge.target.address not in function.entries:
-            return (edge.target.instrs[0], Place.BEFORE), Turn.ARRIVE
-        return (edge.instr, Place.TAKEN if edge.taken else Place.AFTER), Turn.LEAVE
-
     def _entry(self, function: Function) -> Instr:
         """The instruction that runs once each time the function is entered (all entries lead to the last one)."""
         if not function.blocks:
@@ -380,16 +392,6 @@ def _expect(given: object, *wanted: type) -> None:
     if not isinstance(given, wanted):
         kinds, use = " or ".join(kind.__name__ for kind in wanted), TAKEN_BY.get(type(given))
         raise HookError(f"{caller()}: this needs {kinds}, not {given!r:.60}" + (f"; {use}" if use else ""))
-
-
-def _is_source(operand: Operand) -> bool:
-    return Access.READ in operand.access and operand.kind in (OperandKind.REGISTER, OperandKind.CONSTANT)
-
-
-def _destinations(instr: Instr) -> tuple[Reg, ...]:
-    """Registers that it names as results."""
-    return tuple(operand.reg for operand in instr.inst.operands
-                 if operand.reg is not None and Access.WRITE in operand.access)
 
 
 def _once(values: Iterable[V]) -> tuple[V, ...]:

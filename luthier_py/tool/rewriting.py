@@ -10,8 +10,10 @@ import re
 from collections.abc import Mapping
 
 from luthier_py.errors import LuthierError
-from luthier_py.isa import Inst, InstructionSet, Reg
+from luthier_py.ir import Instr
+from luthier_py.isa import Inst, InstructionSet, Operand, OperandKind, Reg
 from luthier_py.isa.assemble import ENCODING_SUFFIX, Syntax
+from luthier_py.isa.instruction import Access
 
 
 def rewritten(isa: InstructionSet, inst: Inst, text: str | None, operands: Mapping[str, Reg | int | float]) -> Inst:
@@ -42,3 +44,13 @@ def _with_operand(isa: InstructionSet, inst: Inst, name: str, value: Reg | int |
     pieces[-1] = last[1] if last is not None else pieces[-1]
     pieces[places.index(name)] = str(value)
     return isa.parse(f"{ENCODING_SUFFIX.sub('', mnemonic)} {', '.join(pieces)}{modifiers}")
+
+
+def is_source(operand: Operand) -> bool:
+    return Access.READ in operand.access and operand.kind in (OperandKind.REGISTER, OperandKind.CONSTANT)
+
+
+def destinations(instr: Instr) -> tuple[Reg, ...]:
+    """Registers that it names as results."""
+    return tuple(operand.reg for operand in instr.inst.operands
+                 if operand.reg is not None and Access.WRITE in operand.access)

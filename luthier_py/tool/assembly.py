@@ -1,0 +1,118 @@
+"""Code of hooks that authors write as assembly.
+
+In: a listing, and registers of the application that it writes on purpose. Out: Assembly: its code, the registers that
+it finds the application's values in, and those that it leaves results in. HookError says what it may not do. Invariant:
+what it reads before it surely wrote it is the application's; registers that it writes, and was not to, are its own, and
+become others where it is inserted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from luthier_py.errors import HookError, LuthierError
+from luthier_py.isa import EXEC, M0, MODE, SCC, VCC, Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet, sgpr
+
+_KEPT = RegSet.of(sgpr(EXEC, 2), sgpr(MODE))
+_FIXED = RegSet.of(sgpr(SCC), sgpr(VCC, 2), sgpr(M0))
+_ADDRESSES = ("saddr", "vaddr", "sbase")
+_LOADS = OpFlag.VMEM | OpFlag.SMEM | OpFlag.LDS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Assembly:
+    """``takes``: registers that hold the application's values when it begins; ``gives``: those that it leaves results
+    in. ``pointers``: those of the former through which it touches memory."""
+
+    name: str
+    place: str  # file:line
+    code: bytes
+    takes: tuple[Reg, ...]
+    gives: tuple[Reg, ...]
+    pointers: frozenset[Reg]
+
+
+def assembled(isa: InstructionSet, text: str, writes: Sequence[Reg], place: str) -> Assembly:
+    """``text`` as a listing in LLVM's syntax."""
+    try:
+        code = isa.assemble(text)
+    except LuthierError as error:
+        raise HookError(f"{place}: {error.message}") from None
+    starts, insts = [0], list[Inst]()
+    while starts[-1] < len(code):
+        insts.append(isa.decode(code, starts[-1]))
+        starts.append(starts[-1] + insts[-1].size_bytes)
+    if not insts:
+        raise HookError(f"{place}: there is no instruction to insert")
+    wanted = RegSet.of(*writes)
+    surely = _surely_written(insts, starts)
+    taken, written = wanted - surely[-1], RegSet()
+    for inst, before in zip(insts, surely, strict=False):
+        taken, written = taken | inst.reads - before - _KEPT, written | inst.writes
+    _check(isa, insts, taken, written, wanted, place)
+    pairs = list(_pairs(insts))
+    pointers = frozenset(reg for inst in insts for reg in _pointers(inst))
+    return Assembly("text", place, code, tuple(_named(taken, pairs)), tuple(_named(wanted, pairs)), pointers)
+
+
+def _surely_written(insts: Sequence[Inst], starts: Sequence[int]) -> list[RegSet]:
+    """Before each instruction, and at the end: what is written on all ways there."""
+    everything = RegSet(-1)
+    found = [RegSet(), *[everything] * len(insts)]
+    changed = True
+    while changed:
+        changed = False
+        for at, inst in enumerate(insts):
+            after, target = found[at] | inst.writes, inst.branch_target(starts[at])
+            goes_on = target is None or OpFlag.CONDITIONAL in inst.op.flags
+            for to in [at + 1] * goes_on + ([starts.index(target)] if target in starts else []):
+                if found[to] & after != found[to]:
+                    found[to], changed = found[to] & after, True
+    return found
+
+
+def _check(
+    isa: InstructionSet, insts: Sequence[Inst], taken: RegSet, written: RegSet, wanted: RegSet, place: str
+) -> None:
+    if lost := written & _KEPT:
+        raise HookError(f"{place}: inserted text may not write {lost}; change an instruction that does")
+    if asked := taken & _FIXED:
+        raise HookError(f"{place}: inserted text cannot take {asked} from the application; write it first")
+    if more := wanted - written:
+        raise HookError(f"{place}: writes= names {more}, which the text does not write")
+    if wanted.overlaps(_FIXED) or any(reg.file is RegFile.AGPR for reg in (taken | written).ranges()):
+        raise HookError(f"{place}: inserted text takes and gives plain SGPRs and VGPRs only")
+    last = max((at for at, inst in enumerate(insts) if inst.op.flags & _LOADS and inst.writes), default=-1)
+    if last >= 0 and not any(OpFlag.WAIT in inst.op.flags for inst in insts[last + 1:]):
+        raise HookError(f"{place}: inserted text must wait for what it loads: `{isa.text(insts[last])}`")
+
+
+def _pairs(insts: Iterable[Inst]) -> Iterator[Reg]:
+    """Registers that instructions name two by two."""
+    for inst in insts:
+        for reg in (operand.reg for operand in inst.operands):
+            if reg is not None and reg.dwords >= 2:
+                yield from (Reg(reg.file, reg.index + at, 2) for at in range(0, reg.dwords - 1, 2))
+
+
+def _named(regs: RegSet, pairs: Sequence[Reg]) -> Iterator[Reg]:
+    """``regs``, in pairs where instructions have them so."""
+    left = regs
+    for pair in dict.fromkeys(pairs):
+        both = RegSet.of(pair)
+        if left & both == both:
+            left -= both
+            yield pair
+    for reg in left.ranges():
+        yield from (Reg(reg.file, reg.index + at) for at in range(reg.dwords))
+
+
+def _pointers(inst: Inst) -> Iterator[Reg]:
+    """Registers that an instruction touches memory through."""
+    if inst.op.flags & (OpFlag.VMEM | OpFlag.SMEM):
+        for name in _ADDRESSES:
+            operand = inst.find(name)
+            if operand is not None and operand.reg is not None and operand.reg.dwords == 2:
+                yield operand.reg
+                return

@@ -1,0 +1,36 @@
+"""Where calls on ways between blocks stand.
+
+In: an edge, and all that lead where it does. Out: a place, and when a call runs there. Invariant: what stands there
+runs each time that control takes this way, and at no other time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from luthier_py.analysis import Edge, coming, edges_of
+from luthier_py.ir import Block, Function, Instr
+from luthier_py.isa import OpFlag
+from luthier_py.tool.edits import Place, Turn
+
+Ways = Mapping[Block, Sequence[Edge | None]]
+
+
+def ways_into(function: Function) -> Ways:
+    """By block; None where control comes from outside."""
+    found = defaultdict[Block, list[Edge | None]](list, {block: [*ways] for block, ways in coming(
+        edges_of(function)).items()})
+    for entry in function.entries:
+        found[function.block(entry)].append(None)
+    return found
+
+
+def on(edge: Edge, into: Sequence[Edge | None]) -> tuple[tuple[Instr, Place], Turn]:
+    """``into``: all ways into its target."""
+    if not edge.splits:
+        ends = edge.instr.op.flags & OpFlag.TERMINATOR
+        return (edge.instr, Place.BEFORE if ends else Place.AFTER), Turn.LEAVE
+    if len(into) == 1:
+        return (edge.target.instrs[0], Place.BEFORE), Turn.ARRIVE
+    return (edge.instr, Place.TAKEN if edge.taken else Place.AFTER), Turn.LEAVE
