@@ -84,6 +84,10 @@ class ToolRun:
         self._dropped[channel, device] = dropped
         count = self.received.count(channel)
         count.dropped = sum(number for (which, _), number in self._dropped.items() if which is channel)
+        full = f"{channel} was full, and is to stop a launch then"
+        if dropped and channel.full is Full.STOP and full not in self.failed:
+            say(f"{full}: the rest of the launch is not recorded, and the run has failed")
+            self.failed.add(full)
         if slots:
             found = np.frombuffer(slots, channel.record.slots)
             if isinstance(guarded(partial(self.received.take, channel, found), f"channel {channel.name}"), Exception):

@@ -39,10 +39,26 @@ static void complete(const struct flight *flight)
     rocr.hsa_signal_subtract_screlease(flight->application, 1);
 }
 
+/* With the lock: the one of this instance that began first of those that have not landed; new ones come first. */
+static struct flight *next_of(const struct instance *instance)
+{
+    struct flight *found = NULL;
+    for (struct flight *flight = flying; flight; flight = flight->next)
+        if (flight->instance == instance && !flight->landed)
+            found = flight;
+    return found;
+}
+
 static void land(struct awaited *awaited)
 {
     struct flight *flight = (struct flight *)awaited;
     instance_read(flight->instance, 1, flight->index, &flight->shape);
+    pthread_mutex_lock(&lock);
+    flight->landed = true;
+    const struct flight *next = next_of(flight->instance); /* it waits at the gate */
+    pthread_mutex_unlock(&lock);
+    if (next && next->instance->begins)
+        instance_begin(next->instance, next->index, &next->shape);
     complete(flight);
     gate_open(flight->gate);
     gate_leave(flight->gate);
@@ -63,12 +79,15 @@ struct flight *flight_start(const struct flight *about)
         return NULL;
     }
     pthread_mutex_lock(&lock);
+    bool first = !next_of(flight->instance);
     flight->previous = NULL;
     flight->next = flying;
     if (flying)
         flying->previous = flight;
     flying = flight;
     pthread_mutex_unlock(&lock);
+    if (first && flight->instance->begins)
+        instance_begin(flight->instance, flight->index, &flight->shape);
     return flight;
 }
 

@@ -59,8 +59,12 @@ struct image *objects_take(hsa_executable_t executable, bool any); /* and its ke
 struct kernel *image_take_kernel(struct image *image); /* NULL: there are no more */
 void image_free(struct image *image);          /* the worker forgets it */
 
-/* memory.c: of the host, where the agent reaches it too; NULL: there is none. */
+/* memory.c: of the host, where the agent reaches it too, and of the agent; NULL: there is none. */
 void *memory_for(hsa_agent_t agent, size_t bytes);
+void *memory_of(hsa_agent_t agent, size_t bytes);
+
+/* rings.c: where the head of a channel's ring is on the image's device; NULL: there is no memory. */
+void *ring_head(const struct declared *about, const struct image *image);
 
 /* instances.c: a copy that is loaded, with variables of its own. Where each launch is asked for, each queue that
  * launches the kernel has an instance: launches of one never wait for those of another. */
@@ -77,13 +81,16 @@ struct instance {
     uint32_t private_bytes, group_bytes;
     struct tool_variable *variables;
     uint32_t variable_count;
-    size_t bytes;             /* of all of them */
+    size_t bytes;             /* of those that are read */
+    bool begins;              /* the worker wants to know of each launch: there are channels or parameters */
     char *values;             /* room for these in memory that the device reaches, and as many zeros behind it */
     struct gate *gate;        /* the last launch's: the next one goes through it */
     unsigned long unread, last_index;
     struct shape last;
 };
 struct instance *instance_for(struct kernel *kernel, const struct queue *queue); /* NULL: the original is to run */
+/* Before launch `index`, when no other one of the instance runs: the words that it is to have. */
+void instance_begin(const struct instance *instance, unsigned long index, const struct shape *shape);
 void instance_note(struct instance *instance, unsigned long index, const struct shape *shape);
 void instance_read(struct instance *instance, uint32_t launches, unsigned long index, const struct shape *shape);
 void instances_send(struct kernel *kernel); /* what was not read yet */
@@ -167,6 +174,7 @@ struct flight {
     struct gate *gate;
     unsigned long index;
     struct shape shape;
+    bool landed; /* its results were read */
 };
 /* Before its packet is written, which is to have its signal; NULL: there are no signals. */
 struct flight *flight_start(const struct flight *about);

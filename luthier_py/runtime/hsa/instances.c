@@ -6,15 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "channels.h"
 #include "hsa_tool.h"
-
-static bool has_channels(const struct clone *clone)
-{
-    bool any = false;
-    for (uint32_t i = 0; i < clone->variable_count; i++)
-        any |= clone->variables[i].role != STATE;
-    return any;
-}
 
 static void ask(struct kernel *kernel)
 {
@@ -26,12 +19,7 @@ static void ask(struct kernel *kernel)
     kernel->selected = answer != NOT_CHOSEN;
     kernel->explained &= answer != CLONED;
     bool good = answer != REFUSED;
-    if (answer == CLONED && has_channels(&kernel->clone)) {
-        say("luthier: kernel %s runs as it is: channels and parameters are served at the level of HIP alone (--level hip)",
-            kernel->name);
-        clone_free(&kernel->clone);
-        good = false;
-    } else if (answer == CLONED && !clone_bind(&kernel->clone, image_delta(kernel->image))) {
+    if (answer == CLONED && !clone_bind(&kernel->clone, image_delta(kernel->image))) {
         clone_free(&kernel->clone);
         good = false;
     }
@@ -67,7 +55,13 @@ static bool find_variables(struct instance *instance, const struct clone *clone)
                get(symbol, HSA_SYMBOL_INFO_VARIABLE_ADDRESS, &variable->address) &&
                get(symbol, HSA_SYMBOL_INFO_VARIABLE_SIZE, &bytes);
         variable->bytes = bytes;
-        instance->bytes += bytes;
+        variable->role = clone->variables[i].role;
+        instance->bytes += variable->role == STATE ? bytes : 0;
+        instance->begins |= variable->role != STATE;
+        if (good && variable->role == CHANNEL) {
+            void *head = ring_head(&clone->variables[i], instance->kernel->image);
+            good = head && rocr.hsa_memory_copy(variable->address, &head, sizeof head) == HSA_SUCCESS;
+        }
     }
     if (good && (good = (instance->values = memory_for(image_agent(instance->kernel->image), 2 * instance->bytes + 1))))
         memset(instance->values, 0, 2 * instance->bytes);
@@ -167,6 +161,38 @@ void instances_leave(const struct queue *queue)
     pthread_mutex_unlock(&lock);
 }
 
+static struct counted counted_of(const struct instance *instance, unsigned long index, uint32_t launches,
+                                 const struct shape *shape)
+{
+    const struct image *image = instance->kernel->image;
+    return (struct counted){image_number(image), (uint32_t)image_device(image), (uint32_t)index, launches,
+                            {shape->grid[0], shape->grid[1], shape->grid[2]},
+                            {shape->block[0], shape->block[1], shape->block[2]}};
+}
+
+void instance_begin(const struct instance *instance, unsigned long index, const struct shape *shape)
+{
+    struct counted counted = counted_of(instance, index, 1, shape);
+    uint32_t number = (uint32_t)index;
+    size_t words = 0, at = 0;
+    for (uint32_t i = 0; i < instance->variable_count; i++)
+        words += 2 * (instance->variables[i].role == PARAMETER);
+    uint32_t *values = calloc(words + 1, sizeof *values);
+    bool good = values && clone_begins(&counted, instance->kernel->name, values, words);
+    for (uint32_t i = 0; good && i < instance->variable_count; i++) {
+        const struct tool_variable *variable = &instance->variables[i];
+        if (variable->role == CHANNEL)
+            good = rocr.hsa_memory_copy((char *)variable->address + sizeof(void *), &number, sizeof number) == HSA_SUCCESS;
+        if (variable->role == PARAMETER) {
+            good = rocr.hsa_memory_copy(variable->address, values + at, variable->bytes) == HSA_SUCCESS;
+            at += 2;
+        }
+    }
+    free(values);
+    if (!good)
+        say("luthier: launch %lu of kernel %s has the number and the parameters of another one", index, instance->kernel->name);
+}
+
 void instance_note(struct instance *instance, unsigned long index, const struct shape *shape)
 {
     pthread_mutex_lock(&instance->kernel->lock);
@@ -181,14 +207,17 @@ void instance_read(struct instance *instance, uint32_t launches, unsigned long i
     const struct kernel *kernel = instance->kernel;
     char *at = instance->values, *zeros = instance->values + instance->bytes;
     bool good = true;
-    for (uint32_t i = 0; good && i < instance->variable_count; at += instance->variables[i++].bytes) {
+    if (instance->begins)
+        channels_flush(image_device(kernel->image));
+    for (uint32_t i = 0; good && i < instance->variable_count; i++) {
         const struct tool_variable *variable = &instance->variables[i];
+        if (variable->role != STATE)
+            continue;
         good = rocr.hsa_memory_copy(at, variable->address, variable->bytes) == HSA_SUCCESS &&
                rocr.hsa_memory_copy(variable->address, zeros, variable->bytes) == HSA_SUCCESS;
+        at += variable->bytes;
     }
-    struct counted counted = {image_number(kernel->image), (uint32_t)image_device(kernel->image), (uint32_t)index, launches,
-                              {shape->grid[0], shape->grid[1], shape->grid[2]},
-                              {shape->block[0], shape->block[1], shape->block[2]}};
+    struct counted counted = counted_of(instance, index, launches, shape);
     if (good)
         clone_counted(&counted, kernel->name, instance->values, instance->bytes);
     else

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "channels.h"
 #include "hsa_tool.h"
 
 static atomic_int users; /* calls of hsa_init that no hsa_shut_down has met */
@@ -46,6 +47,7 @@ static void let_go(void)
     if (tool_runs())
         collect();
     executables_drop();
+    channels_drop();
     awaited_drop();
     gates_drop();
     runtime_there = false;

@@ -1,40 +1,48 @@
-/* Host memory that a device copies to and from as it is: the program's own would have to be pinned for each copy. */
+/* Memory of the tool's own: of the host, that a device copies to and from as it is (the program's own would have to be
+ * pinned for each copy), and of a device. */
 #include "hsa_tool.h"
 
-static hsa_pool_t host; /* of the first CPU that has one */
+struct wanted { uint32_t flags; hsa_pool_t found; }; /* the first pool that has these */
 
-static hsa_status_t take_pool(hsa_pool_t pool, void *unused)
+static hsa_status_t take_pool(hsa_pool_t pool, void *data)
 {
+    struct wanted *wanted = data;
     uint32_t segment = 0, flags = 0;
-    (void)unused;
-    if (!host.handle && rocr.hsa_amd_memory_pool_get_info(pool, HSA_POOL_INFO_SEGMENT, &segment) == HSA_SUCCESS &&
+    if (!wanted->found.handle && rocr.hsa_amd_memory_pool_get_info(pool, HSA_POOL_INFO_SEGMENT, &segment) == HSA_SUCCESS &&
         rocr.hsa_amd_memory_pool_get_info(pool, HSA_POOL_INFO_FLAGS, &flags) == HSA_SUCCESS &&
-        segment == HSA_SEGMENT_GLOBAL && flags & HSA_POOL_FINE_GRAINED)
-        host = pool;
+        segment == HSA_SEGMENT_GLOBAL && flags & wanted->flags)
+        wanted->found = pool;
     return HSA_SUCCESS;
 }
 
-static hsa_status_t take_agent(hsa_agent_t agent, void *unused)
+static hsa_status_t take_agent(hsa_agent_t agent, void *data)
 {
     uint32_t type = HSA_DEVICE_TYPE_GPU;
     if (rocr.hsa_agent_get_info(agent, HSA_AGENT_INFO_DEVICE, &type) == HSA_SUCCESS && type == HSA_DEVICE_TYPE_CPU)
-        rocr.hsa_amd_agent_iterate_memory_pools(agent, take_pool, unused);
+        rocr.hsa_amd_agent_iterate_memory_pools(agent, take_pool, data);
     return HSA_SUCCESS;
 }
 
+/* A pool is good until hsa_shut_down, so it is looked for each time. */
 void *memory_for(hsa_agent_t agent, size_t bytes)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    struct wanted wanted = {.flags = HSA_POOL_FINE_GRAINED};
     void *memory = NULL;
-    pthread_mutex_lock(&lock);
-    host.handle = 0; /* a pool is good until hsa_shut_down */
-    rocr.hsa_iterate_agents(take_agent, NULL);
-    hsa_pool_t pool = host;
-    pthread_mutex_unlock(&lock);
-    if (!pool.handle || rocr.hsa_amd_memory_pool_allocate(pool, bytes, 0, &memory) != HSA_SUCCESS)
+    rocr.hsa_iterate_agents(take_agent, &wanted);
+    if (!wanted.found.handle || rocr.hsa_amd_memory_pool_allocate(wanted.found, bytes, 0, &memory) != HSA_SUCCESS)
         return NULL;
     if (rocr.hsa_amd_agents_allow_access(1, &agent, NULL, memory) == HSA_SUCCESS)
         return memory;
     rocr.hsa_amd_memory_pool_free(memory);
     return NULL;
+}
+
+void *memory_of(hsa_agent_t agent, size_t bytes)
+{
+    struct wanted wanted = {.flags = HSA_POOL_COARSE_GRAINED};
+    void *memory = NULL;
+    rocr.hsa_amd_agent_iterate_memory_pools(agent, take_pool, &wanted);
+    if (!wanted.found.handle || rocr.hsa_amd_memory_pool_allocate(wanted.found, bytes, 0, &memory) != HSA_SUCCESS)
+        return NULL;
+    return memory;
 }

@@ -87,6 +87,8 @@ static void add_dispatch(struct queue *queue, union packet *packet, struct gates
         instance->gate = gate_keep(flight->gate);
         gates_add(&queue->pending, flight->gate);
     }
+    if (!settings.per_launch && instance->begins)
+        instance_begin(instance, index, &shape); /* launches of it that still run have these, too */
     if (!settings.per_launch)
         instance_note(instance, index, &shape);
     if (flight || !settings.per_launch)

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-TOOL = str(Path(__file__).resolve().parents[1] / "worker" / "wave_trace.py")
+TOOLS = Path(__file__).resolve().parents[1] / "worker"
+TOOL = str(TOOLS / "wave_trace.py")
 
 
+@pytest.mark.parametrize("level", ("hip", "hsa"))
 @pytest.mark.parametrize("name", ("vector_add", "jacobi"))
-def test_every_launch_has_its_records(name: str, programs: Any, stacked: Any) -> None:
-    done = stacked.under(TOOL, programs.hip(name), level="hip")
+def test_every_launch_has_its_records(name: str, level: str, programs: Any, stacked: Any) -> None:
+    done = stacked.under(TOOL, programs.hip(name), level=level)
     assert (done.code, done.out) == (0, "PASSED\n"), done.err
     reports = done.verdict["reports"]
     assert reports
@@ -25,6 +27,20 @@ def test_every_launch_has_its_records(name: str, programs: Any, stacked: Any) ->
     assert done.verdict["records"]["items"] == {"pushed": items, "kept": items, "dropped": 0, "failed": 0}
 
 
-def test_the_level_of_hsa_says_that_it_does_not_serve_them(programs: Any, stacked: Any) -> None:
-    done = stacked.under(TOOL, programs.hip("vector_add"), level="hsa")
-    assert done.out == "PASSED\n" and "channels and parameters are served at the level of HIP" in done.err
+@pytest.mark.parametrize("level", ("hip", "hsa"))
+def test_launch_parameters(level: str, programs: Any, stacked: Any) -> None:
+    """The launches of one queue and of several have what was set for each."""
+    done = stacked.under(str(TOOLS / "weighed.py"), programs.hip("jacobi"), level=level)
+    assert (done.code, done.out) == (0, "PASSED\n"), done.err
+    assert len(done.verdict["reports"]) > 2
+    for row in done.verdict["reports"]:
+        waves, launch = prod(row["grid"]) * ceil(prod(row["block"]) / 64), row["launch"]
+        weight = 3 * launch + (launch << 33) if launch else 1 << 40
+        assert row["report"] == {"total": waves * weight, "numbers": waves * launch}, row
+
+
+def test_where_nobody_waits_for_launches(programs: Any, stacked: Any) -> None:
+    done = stacked.under(TOOL, programs.hip("threads"), "host", level="hsa", options=("-O", "per_launch=0"))
+    assert (done.code, done.out) == (0, "PASSED\n"), done.err
+    waves = sum(row["report"]["waves"] for row in done.verdict["reports"])
+    assert done.verdict["records"]["begun"] == {"pushed": waves, "kept": waves, "dropped": 0, "failed": 0} and waves

@@ -73,6 +73,18 @@ def test_a_tool_that_fails_does_not_hold_up_the_program(program: Program, tooled
     assert done.verdict["failed"]
 
 
+@pytest.mark.parametrize("full", ("drop", "stop"))
+def test_full_channels_that_do_not_wait(full: str, program: Program, tooled: Tooled) -> None:
+    done = tooled(program("vector_add"), tool=TOOL, LUTHIER_TOOL_OPTIONS="slow=0.05", WAVE_TRACE_FULL=full)
+    assert (done.code, done.out) == (0, "PASSED\n"), done.err
+    items, reported = done.verdict["records"]["items"], sum(row["report"]["items"] for row in done.verdict["reports"])
+    assert items["dropped"] > 0 and items["pushed"] == items["kept"] + items["dropped"]
+    assert items["kept"] == reported and items["pushed"] == sum(
+        prod(row["grid"]) * prod(row["block"]) for row in done.verdict["reports"])
+    said = "Channel(WaveTrace.items: Item) was full, and is to stop a launch then"
+    assert (said in done.verdict["failed"]) == (done.err.count(said) == 1) == (full == "stop")
+
+
 def test_files(program: Program, tooled: Tooled, tmp_path: Path) -> None:
     done = tooled(program("vector_add"), tool=TOOL, LUTHIER_RECORDS=str(tmp_path / "trace.ndjson"))
     assert (done.code, done.out) == (0, "PASSED\n"), done.err

@@ -32,7 +32,7 @@ class WaveTrace(Tool):
     slow = Option(0.0)
     fails = Option(False)
     begun = Channel(Begun, capacity=128)
-    items = Channel(Item, capacity=int(os.environ.get("WAVE_TRACE_CAPACITY", "128")))
+    items = Channel(Item, capacity=128, full=os.environ.get("WAVE_TRACE_FULL", "wait"))
     waves = Variable(u64)
 
     def instrument(self, m: Mutator) -> None:
