@@ -26,6 +26,7 @@ from luthier_py.inject.spills import Spills
 from luthier_py.isa import EXEC, M0, SCC, VCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, glue, sgpr
 from luthier_py.jit import Slot
 from luthier_py.tool import Element, Entry, Insertion, Lanes, Variable, WaveVariable
+from luthier_py.tool.hook import FloatMode
 
 _SCC, _VCC, _M0, _EXEC = sgpr(SCC), sgpr(VCC, 2), sgpr(M0), sgpr(EXEC, 2)
 
@@ -96,7 +97,8 @@ class Caller:
 
     def set_mode(self) -> Reg | None:
         """Let the hook's floats compute as it was compiled for, where the application may have them otherwise."""
-        if self.site.plain_floats or not any(map(depends_on_mode, self.fragment.payload.instrs)):
+        wanted = self.insertion.hook.mode is FloatMode.OWN and not self.site.plain_floats
+        if not wanted or not any(map(depends_on_mode, self.fragment.payload.instrs)):
             return None
         keep = self.pool.take(RegFile.SGPR)
         self.emit(glue.keep_mode(self.isa, keep))

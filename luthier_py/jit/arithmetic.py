@@ -232,6 +232,9 @@ def _shift(ir: Builder, op: ast.operator, left: Operand, right: Operand) -> Valu
 def _divide(ir: Builder, a: Value, b: Value) -> tuple[Value, Value]:
     """Quotient and remainder, rounded towards minus infinity; never undefined."""
     assert isinstance(a.type, Scalar)
+    if not ir.own_mode and not b.text.isdigit():
+        raise ValueError("integers are divided with floats, which are rounded as the application has it in a hook with "
+                         "mode='application'; divide by a constant, or in a hook of its own")
     b = _not_zero(ir, b)
     if a.type.kind is Kind.UNSIGNED:
         return _emit(ir, "udiv", a, b), _emit(ir, "urem", a, b)

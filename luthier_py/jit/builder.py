@@ -35,6 +35,7 @@ class Builder:
         self.declarations: set[str] = set()
         self.natives: set[Native] = set()
         self.loads = False
+        self.own_mode = True  # floats are rounded as LLVM takes for granted, in divisions of integers too
         self._count = 0
         self.block = self.start(self.new_block("start"))
 

@@ -29,4 +29,5 @@ def fingerprint(edits: Edits, isa: InstructionSet) -> str:
 def _line(insertion: Insertion, payload: str) -> str:
     places = [(instr.pc, place.value) for instr, place in insertion.places]
     hook = insertion.hook
-    return f"{places} {payload} {hook.lanes} {hook.signature} {insertion.args} {insertion.into} {insertion.rank}"
+    call = f"{insertion.args} {insertion.into} {insertion.rank}"
+    return f"{places} {payload} {hook.lanes} {hook.mode} {hook.signature} {call}"

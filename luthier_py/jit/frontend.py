@@ -16,7 +16,7 @@ from luthier_py.jit.scope import Differs, Scope
 from luthier_py.jit.source import source_of
 from luthier_py.jit.statements import Statements, context
 from luthier_py.tool.edits import Constant, Field
-from luthier_py.tool.hook import Hook, Lanes, Signature
+from luthier_py.tool.hook import FloatMode, Hook, Lanes, Signature
 from luthier_py.tool.native import Native
 from luthier_py.tool.types import BOOL
 
@@ -70,6 +70,7 @@ def _function(
     differs: Differs,
 ) -> tuple[str, Builder]:
     ir, signature = Builder(), hook.signature
+    ir.own_mode = hook.mode is FloatMode.OWN
     single = hook.lanes is Lanes.ONE
     shared = context(ir, differs, wave_size, single)
     given = {seat.position: convention.receive(ir, seat, signature.parameters[seat.position].lane) for seat in params}

@@ -39,7 +39,7 @@ def arguments(hook: Hook, given: Sequence[object], known: Adapted) -> tuple[Hook
     key = (hook, tuple(passing.parameters), values, folded)
     if key not in known:
         signature = Signature(tuple(passing.parameters), hook.signature.results)
-        known[key] = Hook(hook.function, hook.lanes, signature, folded, values, parameters, hook.captured)
+        known[key] = Hook(hook.function, hook.lanes, signature, folded, values, parameters, hook.captured, hook.mode)
     return known[key], tuple(passing.args)
 
 

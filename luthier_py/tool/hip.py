@@ -22,7 +22,7 @@ from luthier_py.storage import Shelf, cache_key
 from luthier_py.tool.author import caller
 from luthier_py.tool.declared import Declared, Unit
 from luthier_py.tool.device_ir import DeviceIr, unquoted
-from luthier_py.tool.hook import Device, Hook, Parameter, Signature, made_hook
+from luthier_py.tool.hook import Device, FloatMode, Hook, Parameter, Signature, made_hook
 from luthier_py.tool.native import Native
 from luthier_py.tool.variables import Variable
 
@@ -32,6 +32,7 @@ MADE_EVENT = "luthier.hooks"
 """What Python's audit hooks are told when Hooks are made."""
 _INSTANCE = "__luthier_instance_"
 _FOLDING = {"fold": True, "no_fold": False}
+_IN_MODE = "application_mode"
 _DIALECT = ("-x", "hip", "--cuda-device-only", "-nogpuinc", "-nogpulib", "-emit-llvm", "-c", "-O2", "-g",
             "-Xclang", "-disable-llvm-passes", "-fno-crash-diagnostics", "-cuid=0")  # fmt: skip
 
@@ -237,7 +238,7 @@ class Hooks:
         native = Native(self, found.symbol, found.name, found.place, found.takes, found.gives, found.offsets, symbols)
         if found.mark == "device":
             return Device(native, found.signature)
-        lanes = [word for word in found.words if word not in _FOLDING] or ["active"]
+        lanes = [word for word in found.words if word not in (*_FOLDING, _IN_MODE)] or ["active"]
         folding = [_FOLDING[word] for word in found.words if word in _FOLDING]
         if len(lanes) > 1 or len(folding) > 1:
             given = ", ".join(found.words)
@@ -246,7 +247,8 @@ class Hooks:
         folded = None if not folding else frozenset(range(len(own)) if folding[0] else ())
         passed = tuple(Parameter(each.attribute, each.pointer, lane=False) for each in captured)
         signature = Signature((*own, *passed), found.signature.results)
-        return made_hook(native, lanes[0], signature, folded, captured)
+        mode = FloatMode.APPLICATION if _IN_MODE in found.words else FloatMode.OWN
+        return made_hook(native, lanes[0], signature, folded, captured, mode.value)
 
     def _variable(self, unit: Unit, symbol: str) -> Variable:
         if symbol not in self._variables:

@@ -32,6 +32,13 @@ class Lanes(Enum):
     ALL = "all"        # all lanes, whatever EXEC is at its place
 
 
+class FloatMode(Enum):
+    """How floats of a hook are rounded, and what becomes of denormals."""
+
+    OWN = "own"                  # to the nearest even, denormals kept, whatever the application has
+    APPLICATION = "application"  # as the application has it at the place
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     name: str
@@ -72,6 +79,7 @@ class Hook:
     """The parameters of the function of such a hook."""
     captured: tuple[Variable, ...] = ()
     """Tool variables that it names itself: the last parameters, which calls are given without being asked."""
+    mode: FloatMode = FloatMode.OWN
 
     @property
     def name(self) -> str:
@@ -102,18 +110,23 @@ class Device:
 @overload
 def hook(function: Callable[..., Any], /) -> Hook: ...
 @overload
-def hook(*, lanes: str = "active", fold: bool | Collection[str] | None = None) -> Callable[..., Hook]: ...
 def hook(
-    function: Callable[..., Any] | None = None, /, *, lanes: str = "active", fold: bool | Collection[str] | None = None
+    *, lanes: str = "active", fold: bool | Collection[str] | None = None, mode: str = "own"
+) -> Callable[..., Hook]: ...
+def hook(
+    function: Callable[..., Any] | None = None, /, *, lanes: str = "active", fold: bool | Collection[str] | None = None,
+    mode: str = "own",
 ) -> Any:
     """Mark a function as a hook: ``@hook`` or ``@hook(lanes="one")``; see Lanes.
+
+    ``mode``: "own" or "application", how its floats are rounded; see FloatMode.
 
     ``fold``: which constants are compiled into the code, all, none, or those of some parameters. The others are written
     into finished code, so that calls share it. By default a few different ones are folded, and many are not.
     """
     if function is None:
-        return lambda later: _hook(later, lanes, fold)
-    return _hook(function, lanes, fold)
+        return lambda later: _hook(later, lanes, fold, mode)
+    return _hook(function, lanes, fold, mode)
 
 
 if TYPE_CHECKING:
@@ -154,7 +167,7 @@ def namespace(function: FunctionType) -> dict[str, Any]:
     return {**function.__globals__, **enclosing}
 
 
-def _hook(function: Callable[..., Any], lanes: str, fold: bool | Collection[str] | None) -> Hook:
+def _hook(function: Callable[..., Any], lanes: str, fold: bool | Collection[str] | None, mode: str) -> Hook:
     plain = _plain(function, "hook")
     signature, captured = _signature(plain), tuple[Variable, ...]()
     folded = _folded(plain, signature, fold)
@@ -163,17 +176,19 @@ def _hook(function: Callable[..., Any], lanes: str, fold: bool | Collection[str]
         captured = (PRINTED,)
         parameter = Parameter(PRINTING, PRINTED.pointer, lane=False)
         signature = Signature((*signature.parameters, parameter), signature.results)
-    return made_hook(plain, lanes, signature, folded, captured)
+    return made_hook(plain, lanes, signature, folded, captured, mode)
 
 
 def made_hook(
     function: FunctionType | Native, lanes: str, signature: Signature, folded: frozenset[int] | None,
-    captured: tuple[Variable, ...] = (),
+    captured: tuple[Variable, ...] = (), mode: str = FloatMode.OWN.value,
 ) -> Hook:
     """A hook of which the signature is known; HookError for what no hook may have."""
     where, names = place_of(function), [lane.value for lane in Lanes]
     if lanes not in names:
         raise HookError(f"{where}: lanes={lanes!r} is unknown; choose one of {', '.join(names)}")
+    if mode not in (known := [each.value for each in FloatMode]):
+        raise HookError(f"{where}: mode={mode!r} is unknown; choose one of {', '.join(known)}")
     for parameter in (*signature.parameters, *signature.results):
         if lanes == Lanes.ONE.value and parameter.lane:
             named = parameter.name or "its result"
@@ -181,7 +196,7 @@ def made_hook(
                             f"Lane[{parameter.type}]: declare {parameter.type}")
     if any(result.type == BOOL for result in signature.results):
         raise HookError(f"{where}: a hook cannot return bool_; return u32(condition)")
-    return Hook(function, Lanes(lanes), signature, folded, captured=captured)
+    return Hook(function, Lanes(lanes), signature, folded, captured=captured, mode=FloatMode(mode))
 
 
 def _folded(function: FunctionType, signature: Signature, fold: bool | Collection[str] | None) -> frozenset[int] | None:

@@ -77,7 +77,7 @@ class _Writer:
             yield _identity(value)
         elif isinstance(value, (Hook, Device)):
             yield value.function
-            yield (value.lanes, value.folded) if isinstance(value, Hook) else ()
+            yield (value.lanes, value.folded, value.mode) if isinstance(value, Hook) else ()
         elif isinstance(value, FunctionType):
             yield from self._function(value)
         elif isinstance(value, (classmethod, staticmethod)):

@@ -9,6 +9,8 @@ from emulated import ISA, Bench, code_object
 
 from luthier_py import Mutator, Tool, Variable, f32, f64, hook, i32, ptr, sgpr, u32
 from luthier_py.analysis import computes_plainly
+from luthier_py.errors import HookError
+from luthier_py.intrinsics import as_bits
 from luthier_py.isa import vgpr
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
@@ -49,6 +51,63 @@ class Floats(Tool):
             for instr in m.instrs(function):
                 if instr.inst.op.base == "S_NOP":
                     m.before(instr, self.compute, self.found, A, B)
+
+
+SMALL = 2.0**-80
+
+
+class Rounded(Tool):
+    """Sums and a product, as the application rounds them."""
+
+    found = Variable(u32, 4)
+
+    @hook(mode="application")
+    def compute(found: ptr[u32], one: f32, small: f32) -> None:
+        found[0] = as_bits(one + small * 3)
+        found[1] = as_bits(one + small)
+        found[2] = as_bits(-one - small)
+        found[3] = as_bits(small * (small * SMALL))
+
+    def instrument(self, m: Mutator) -> None:
+        for function in m.functions():
+            for instr in m.instrs(function):
+                if instr.inst.op.base == "S_NOP":
+                    m.before(instr, self.compute, self.found, A, B)
+
+
+ONE, NEXT, MINUS, TINY = 0x3F800000, 0x3F800001, 0x80000000, 1 << 149 - 130
+SUMS = {  # 1 + 3/4 ulp, 1 + 1/4 ulp, -1 - 1/4 ulp, 2**-130
+    "as kernels start": (NEXT, ONE, ONE | MINUS, TINY), "to zero": (ONE, ONE, ONE | MINUS, TINY),
+    "up": (NEXT, NEXT, ONE | MINUS, TINY), "down, from a register": (ONE, ONE, NEXT | MINUS, TINY),
+    "no denormals": (NEXT, ONE, ONE | MINUS, 0), "no denormals as results": (NEXT, ONE, ONE | MINUS, 0),
+    "DX10_CLAMP": (NEXT, ONE, ONE | MINUS, TINY),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_floats_of_hooks_in_the_applications_mode(way):
+    start = [("s_load_dwordx2", sgpr(0, 2), sgpr(4, 2), 0), ("s_waitcnt", 0), ("s_mov_b32", A, ONE),
+             ("s_mov_b32", B, 127 - 25 << 23)]
+    data = code_object({"k": [*start, *WAYS[way], ("s_nop", 0), *SEEN]})
+    made, bench = instrument(data, Rounded(), kernels=["k"]), Bench(bytes(4))
+    before, after = bench.run(data, "k"), bench.run(made.data, "k.luthier")
+    assert after[Rounded.found] == SUMS[way]
+    assert after.buffers == before.buffers
+    assert sum("SETREG" in inst.op.base for inst in written(made)) == sum("setreg" in name for name, *_ in WAYS[way])
+
+
+def test_integers_are_not_divided_in_it():
+    @hook(mode="application")
+    def divide(found: ptr[u32], a: u32, b: u32) -> None:
+        found[0] = a // b + a % 8
+
+    class Divides(Rounded):
+        compute = divide
+
+    with pytest.raises(HookError, match="integers are divided with floats"):
+        instrument(kernel("up"), Divides(), kernels=["k"])
+    with pytest.raises(HookError, match="mode='mine' is unknown; choose one of own, application"):
+        hook(mode="mine")(divide.function)
 
 
 def kernel(way):

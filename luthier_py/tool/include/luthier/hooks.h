@@ -16,7 +16,8 @@
 #endif
 
 // Before a function that a tool inserts. In parentheses: nothing or `active`, `one`, `all`, the lanes that it runs in;
-// then perhaps `fold` or `no_fold`: whether all constants of its calls are compiled in, or none.
+// then perhaps `fold` or `no_fold`: whether all constants of its calls are compiled in, or none; and `application_mode`:
+// floats are rounded as the application has it.
 #define LUTHIER_HOOK(...) __attribute__((device, used, annotate("luthier.hook:" #__VA_ARGS__)))
 
 // Before a function that hooks in Python call.
