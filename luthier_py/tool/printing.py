@@ -171,10 +171,10 @@ def prints(function: object, around: dict[str, Any], seen: frozenset[object] = f
         return False
     if _may_print(function):
         return True
-    found = [around.get(name) for name in function.__code__.co_names + function.__code__.co_freevars]
+    found: list[Any] = [around.get(name) for name in function.__code__.co_names + function.__code__.co_freevars]
     modules = [each for each in found if isinstance(each, ModuleType)]
     found += [getattr(module, name, None) for module in modules for name in function.__code__.co_names]
-    inner = (getattr(each, "function", None) for each in found)
+    inner = (each.function for each in found if hasattr(type(each), "function"))  # hooks and device functions
     return any(prints(each, each.__globals__, seen | {function}) for each in inner if isinstance(each, FunctionType))
 
 
