@@ -11,6 +11,10 @@ from functools import cache
 
 from luthier_py.isa.instruction import OpFlag, OpInfo, Space
 
+_CACHES = frozenset({
+    "BUFFER_GL0_INV", "BUFFER_GL1_INV", "BUFFER_INV", "BUFFER_INVL2", "BUFFER_WBINVL1", "BUFFER_WBINVL1_VOL",
+    "BUFFER_WBL2", "GLOBAL_INV", "GLOBAL_WB", "GLOBAL_WBINV", "S_GL1_INV", "S_DCACHE_INV", "S_DCACHE_WB",
+})
 # LLVM says of these that they have side effects, or they are SOPP: waits and hints; reading clocks and hardware
 # registers; float modes, which show in MODE; caches, whose contents are no matter of results; masks, as EXEC shows.
 _QUIET = frozenset({
@@ -22,8 +26,7 @@ _QUIET = frozenset({
     "S_DELAY_ALU", "S_CLAUSE", "S_INST_PREFETCH", "S_SET_INST_PREFETCH_DISTANCE",
     "S_GETREG_B32", "S_SETREG_B32", "S_SETREG_IMM32_B32", "S_ROUND_MODE", "S_DENORM_MODE",
     "S_MEMTIME", "S_MEMREALTIME", "S_GET_SHADER_CYCLES_U64", "S_SENDMSG_RTN_B32", "S_SENDMSG_RTN_B64",
-    "BUFFER_GL0_INV", "BUFFER_GL1_INV", "BUFFER_INV", "BUFFER_INVL2", "BUFFER_WBINVL1", "BUFFER_WBINVL1_VOL",
-    "BUFFER_WBL2", "GLOBAL_INV", "GLOBAL_WB", "GLOBAL_WBINV", "S_GL1_INV", "S_DCACHE_INV", "S_DCACHE_WB",
+    *_CACHES,
     *(f"S_{name}_{kind}_B{bits}" for bits in (32, 64) for kind in ("SAVEEXEC", "WREXEC")
       for name in ("AND", "OR", "XOR", "ANDN1", "ANDN2", "ORN1", "ORN2", "NAND", "NOR", "XNOR")),
 })
@@ -50,6 +53,11 @@ def outside(op: OpInfo) -> str | None:
     plain = op.format in _SHAPES if OpFlag.SALU in flags else bool(flags & (
         OpFlag.VALU | OpFlag.SMEM | OpFlag.VMEM | OpFlag.LDS))
     return None if plain else "has an effect of its own"
+
+
+def tends_caches(op: OpInfo) -> bool:
+    """Whether it makes caches forget or write back what they have, and accesses nothing itself."""
+    return op.base in _CACHES
 
 
 @cache

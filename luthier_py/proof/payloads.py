@@ -18,7 +18,7 @@ from operator import or_
 
 from luthier_py.errors import CheckFailed, Location, Malformed
 from luthier_py.isa import EXEC, VCC, Counter, Inst, InstructionSet, OperandKind, OpFlag, RegFile, Space
-from luthier_py.isa.quiet import outside
+from luthier_py.isa.quiet import outside, tends_caches
 from luthier_py.isa.registers import SCALARS, VGPR_SHIFT
 from luthier_py.proof.claim import Payload
 from luthier_py.proof.code import number, ones
@@ -70,7 +70,8 @@ def summary(isa: InstructionSet, payload: Payload) -> Summary:
     for inst in insts:
         reads, writes = reads | inst.reads.bits, writes | inst.writes.bits
     far, back, wide = _follow_exec(isa, insts, jumps)
-    stores = any(OpFlag.MAY_STORE in inst.op.flags and OpFlag.VMEM not in inst.op.flags for inst in insts)
+    stores = any(OpFlag.MAY_STORE in flags and not flags & (OpFlag.VMEM | OpFlag.WAIT)
+                 for flags in (inst.op.flags for inst in insts))
     scalars = any(reg.file is RegFile.SGPR for reg in payload.results)
     idles = payload.exec is None and not (wide or stores) and (not scalars or any(map(_needs_lane, insts)))
     return Summary(tuple(insts), offsets, reads, writes, far, back, _owed(isa, insts, jumps), idles)
@@ -201,7 +202,7 @@ def _check_addresses(isa: InstructionSet, payload: Payload, insts: Sequence[Inst
 
 def _depths_after(isa: InstructionSet, payload: Payload, inst: Inst, depths: Depths) -> Depths:
     found = 0
-    if inst.op.flags & _MEMORY and inst.op.spaces:
+    if inst.op.flags & _MEMORY and inst.op.spaces and not tends_caches(inst.op):
         found = _address_depth(inst, depths)
         if not found:
             raise _refused(isa, payload, inst, "touches memory at an address that is not made of a pointer")

@@ -187,3 +187,13 @@ def test_kernels_that_share_nothing(tool: str, require_tool, tmp_path: Path) -> 
                     "-o", tmp_path / "two.co"], check=True)
     made = tried((tmp_path / "two.co").read_bytes(), tool, tmp_path, require_tool)
     assert len(made.patched.report) == 2
+
+
+@pytest.mark.parametrize(("target", "wave_size"), TARGETS)
+@pytest.mark.parametrize("tool", ("mem_trace", "mem_printf"))
+def test_channels(
+    tool: str, target: str, wave_size: int, compiled: Compiled, tmp_path: Path,
+    require_tool: Callable[[str], str],
+) -> None:
+    """Hooks that push wait for the host, and write back what caches have: as each target does that."""
+    tried(compiled(LOOPS, target, wave_size), str(FOLDER.parents[1] / "tools" / tool), tmp_path, require_tool)

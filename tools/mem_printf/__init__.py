@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from luthier_py import Lane, LaunchResult, Mutator, Tool, address, hook, opcode_id, u32, u64
 from luthier_py.isa import Space
+from luthier_py.isa.quiet import tends_caches
 
 
 @hook(fold=())
@@ -20,7 +21,7 @@ class MemPrintf(Tool):
         names = {}
         for function in dict.fromkeys(f for kernel in m.kernels for f in m.functions(kernel)):
             for instr in m.instrs(function):
-                if instr.inst.op.spaces & Space.GLOBAL:
+                if instr.inst.op.spaces & Space.GLOBAL and not tends_caches(instr.inst.op):
                     m.before(instr, show, address(instr), opcode_id(instr))
                     names[opcode_id(instr)] = instr.inst.op.mnemonic
         return names

@@ -31,6 +31,7 @@ from luthier_py.errors import HookError
 from luthier_py.intrinsics import active_mask, push, wave_size
 from luthier_py.ir import Instr
 from luthier_py.isa import Space, memory_access
+from luthier_py.isa.quiet import tends_caches
 
 SPACES = {"global": Space.GLOBAL, "lds": Space.LDS, "scratch": Space.SCRATCH}
 
@@ -110,7 +111,8 @@ class MemTrace(Tool):
         for name in self.spaces.split(","):
             wanted |= SPACES[name]
         for function in dict.fromkeys(f for kernel in m.kernels for f in m.functions(kernel)):
-            yield from (instr for instr in m.instrs(function) if instr.inst.op.spaces & wanted)
+            yield from (instr for instr in m.instrs(function)
+                        if instr.inst.op.spaces & wanted and not tends_caches(instr.inst.op))
 
     def received(self, channel: Channel, launch: LaunchResult, records: NDArray[Any]) -> None:
         counts = self.gathered.setdefault(launch.index, {})

@@ -53,6 +53,23 @@ def test_harm_is_refused_and_work_is_not(name: str, wave_size: int) -> None:
     assert tried > 12
 
 
+CACHES = {
+    "gfx90a": ("buffer_invl2", "buffer_wbl2", "buffer_wbinvl1"), "gfx942": ("buffer_wbl2 sc0 sc1", "buffer_inv sc1"),
+    "gfx1030": ("buffer_gl0_inv", "buffer_gl1_inv", "s_waitcnt_vscnt null, 0x0"),
+    "gfx1100": ("buffer_gl0_inv", "buffer_gl1_inv", "s_waitcnt_vscnt null, 0x0"),
+    "gfx1200": ("global_inv scope:SCOPE_SYS", "global_wb scope:SCOPE_SYS", "s_wait_storecnt 0x0"),
+}
+
+
+@pytest.mark.parametrize("name", CACHES)
+def test_caches_and_waits_are_no_memory_accesses(name: str) -> None:
+    """They need no pointer, and matter to nobody where no lane is active."""
+    wave_size = 64 if name.startswith("gfx9") else 32
+    isa = instruction_set(target(name), wave_size)
+    code = b"".join(isa.parse(text).raw for text in (*CACHES[name], "v_mov_b32_e32 v4, v5"))
+    assert summary(isa, payload(code)).idles
+
+
 @pytest.mark.parametrize("depth", (0, 1, 2))
 def test_memory_through_pointers_alone(depth: int) -> None:
     """A pointer to pointers may be followed twice, one to numbers once."""
