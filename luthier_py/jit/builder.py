@@ -95,11 +95,11 @@ class Builder:
         assert isinstance(pointer.type, Pointer)
         self.loads = True
         element = pointer.type.element
-        where = f"ptr {GLOBAL} {pointer.text}, align {element.size_bytes}"
+        where = f"{llvm(pointer.type)} {pointer.text}, align {element.size_bytes}"
         return self.emit(element, f"load {llvm(element)}, {where}", lane)
 
     def store(self, pointer: Value, value: Value) -> None:
-        where = f"ptr {GLOBAL} {pointer.text}, align {value.type.size_bytes}"
+        where = f"{llvm(pointer.type)} {pointer.text}, align {value.type.size_bytes}"
         self.line(f"store {llvm(value.type)} {value.text}, {where}")
 
     def call(self, function: str, result: Type, args: tuple[Value, ...], lane: bool) -> Value:
@@ -126,7 +126,7 @@ class Builder:
 def llvm(type: Type) -> str:
     """LLVM's name of a type."""
     if isinstance(type, Pointer):
-        return f"ptr {GLOBAL}"
+        return f"ptr {PRIVATE if type.is_private else GLOBAL}"
     if type.kind is Kind.FLOAT:
         return {"f16": "half", "bf16": "bfloat", "f32": "float"}.get(type.name, "double")
     return f"i{type.bits}"

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from luthier_py.errors import HookError
 from luthier_py.jit import arithmetic, mathematics
+from luthier_py.jit.arrays import ElementAddress, element_of
 from luthier_py.jit.builder import Builder, IrBlock, llvm, mangled
 from luthier_py.jit.scope import Differs, Scope
 from luthier_py.jit.source import MISSING
@@ -84,6 +85,8 @@ class Expressions:
         scope = self.scope
         if node.id not in scope.source.local_names:
             return self.outside(node)
+        if node.id in scope.arrays:
+            self.refuse(node, f"{node.id} is an {scope.arrays[node.id]}; index it, or ask len({node.id})")
         if node.id not in scope.assigned:
             self.refuse(node, f"{node.id} may have no value here; assign it on every path before it is used")
         local = scope.locals[node.id]
@@ -115,11 +118,20 @@ class Expressions:
         return arithmetic.unary(self.ir, node.op, self.expression(node.operand))
 
     def subscript(self, node: ast.Subscript) -> Operand:
-        where = self.element(node)
-        return self.ir.load(where, where.lane)
+        return self.loaded(self.element(node))
+
+    def loaded(self, where: Value) -> Value:
+        """What is there; of a local array what lanes differ in."""
+        own = isinstance(where.type, ElementAddress) and self.scope.key(where.type.name) in self.differs.keys
+        return self.ir.load(where, self.lane(where.lane or own))
 
     def element(self, node: ast.Subscript) -> Value:
-        """Address of ``pointer[index]``."""
+        """Address of ``pointer[index]``, or of an element of a local array."""
+        if isinstance(node.value, ast.Name) and (array := self.scope.arrays.get(node.value.id)) is not None:
+            if node.value.id not in self.scope.assigned:
+                self.refuse(node, f"{node.value.id} may have no value here; make it on every path before it is used")
+            with self.at(node):
+                return element_of(self.ir, node.value.id, array, self.expression(node.slice))
         pointer = self.expression(node.value)
         if not isinstance(pointer, Value) or not isinstance(pointer.type, Pointer):
             self.refuse(node, f"`{_brief(node.value)}` is no pointer; only ptr[T] can be indexed")
@@ -226,6 +238,9 @@ class Expressions:
                 return self.intrinsic(node, callee)
             if mathematics.is_mathematical(callee):
                 return (mathematics.call(self.ir, callee, [self.expression(arg) for arg in node.args]),)
+            if callee is len and len(node.args) == 1 and isinstance(node.args[0], ast.Name) and (
+                    node.args[0].id in self.scope.arrays):
+                return (self.scope.arrays[node.args[0].id].length,)
             if callee in (min, max):
                 return (self.extreme(node, ast.Lt() if callee is min else ast.Gt()),)
             if callee is print:

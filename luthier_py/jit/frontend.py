@@ -12,9 +12,9 @@ from luthier_py.errors import HookError
 from luthier_py.jit import convention
 from luthier_py.jit.builder import Builder, constant
 from luthier_py.jit.convention import Seat
-from luthier_py.jit.scope import Differs, Scope
+from luthier_py.jit.scope import Differs, Scope, context
 from luthier_py.jit.source import source_of
-from luthier_py.jit.statements import Statements, context
+from luthier_py.jit.statements import Statements
 from luthier_py.tool.edits import Constant, Field
 from luthier_py.tool.hook import FloatMode, Hook, Lanes, Signature
 from luthier_py.tool.native import Native

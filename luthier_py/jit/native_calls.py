@@ -9,12 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from luthier_py.jit.builder import GLOBAL, PRIVATE, Builder, llvm
+from luthier_py.jit.source import Source
 from luthier_py.tool.hook import Parameter, Signature
 from luthier_py.tool.intrinsic import Value
 from luthier_py.tool.native import Native
 from luthier_py.tool.types import BOOL, Pointer, Type
 
 _GENERIC = "ptr"
+
+
+def check_callable(native: Native, caller: Source) -> None:
+    """Refuse what only hooks of its own source may call."""
+    if native.captures and native is not caller.function:
+        what = "names variables of its own source, which is for hooks of that source"
+        caller.refuse(caller.tree, f"{native.name} {what}; give it their addresses as arguments")
 
 
 def native_call(ir: Builder, native: Native, signature: Signature, values: Sequence[Value]) -> tuple[Value, ...]:

@@ -8,11 +8,15 @@ before all its assignments are seen, so a function is compiled again until nothi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 
-from luthier_py.jit.builder import IrBlock
+from luthier_py.jit.arrays import LocalArray
+from luthier_py.jit.builder import Builder, IrBlock
 from luthier_py.jit.source import Source
 from luthier_py.tool.hook import Signature
+from luthier_py.tool.intrinsic import Value
 from luthier_py.tool.types import LaneType, Type
 
 Key = tuple[int, object]  # number of the inlined call, and a local's name or a loop's place
@@ -61,6 +65,7 @@ class Scope:
     region: int
     done: IrBlock
     results: tuple[str, ...]  # addresses of the results
+    arrays: dict[str, LocalArray] = field(default_factory=dict)
     locals: dict[str, Local] = field(default_factory=dict)
     assigned: set[str] = field(default_factory=set)  # locals that surely have a value here
     loops: list[OpenLoop] = field(default_factory=list)
@@ -74,3 +79,20 @@ class Scope:
 
     def result_key(self, index: int) -> Key:
         return self.number, ("result", index)
+
+
+@dataclass(slots=True)
+class Context:
+    """What all functions of one hook share."""
+
+    ir: Builder
+    differs: Differs
+    wave_size: int
+    single_lane: bool  # the hook runs in one lane: nothing can differ
+    numbers: Iterator[int]
+    regions: Iterator[int]
+    printing: Value | None = None  # the channel for what is printed
+
+
+def context(ir: Builder, differs: Differs, wave_size: int, single_lane: bool) -> Context:
+    return Context(ir, differs, wave_size, single_lane, count(), count(1))

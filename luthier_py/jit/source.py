@@ -20,7 +20,7 @@ from luthier_py.tool.native import Native
 
 MISSING = object()
 _NOTHING = ast.parse("def nothing(): pass").body[0]
-BUILTINS = {"abs": abs, "min": min, "max": max, "print": print, "range": range}
+BUILTINS = {"abs": abs, "len": len, "min": min, "max": max, "print": print, "range": range}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,41 +9,24 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from itertools import count
+from dataclasses import replace
 from typing import Any
 
-from luthier_py.jit import arithmetic
-from luthier_py.jit.builder import Builder, constant, llvm
+from luthier_py.jit import arithmetic, arrays
+from luthier_py.jit.arrays import ElementAddress
+from luthier_py.jit.builder import constant, llvm
 from luthier_py.jit.expressions import Expressions, Lowering
-from luthier_py.jit.native_calls import native_call
+from luthier_py.jit.native_calls import check_callable, native_call
 from luthier_py.jit.printing import push_line
-from luthier_py.jit.scope import Differs, Local, OpenLoop, Scope
+from luthier_py.jit.scope import Context, Local, OpenLoop, Scope
 from luthier_py.jit.source import source_of
 from luthier_py.tool.hook import Device, Recipe, Signature
 from luthier_py.tool.intrinsic import Operand, Value
 from luthier_py.tool.native import Native
 from luthier_py.tool.printing import PRINTING, SaidText, asserted_message, printed_message
-from luthier_py.tool.types import LaneType, Pointer, Type
+from luthier_py.tool.types import LaneType, Pointer, Type, array
 
 ALLOWED = "allowed are assignments, if, while, for ... in range(...), break, continue, return, assert, pass and calls"
-
-
-@dataclass(slots=True)
-class Context:
-    """What all functions of one hook share."""
-
-    ir: Builder
-    differs: Differs
-    wave_size: int
-    single_lane: bool  # the hook runs in one lane: nothing can differ
-    numbers: Iterator[int]
-    regions: Iterator[int]
-    printing: Value | None = None  # the channel for what is printed
-
-
-def context(ir: Builder, differs: Differs, wave_size: int, single_lane: bool) -> Context:
-    return Context(ir, differs, wave_size, single_lane, count(), count(1))
 
 
 class Statements(Expressions):
@@ -57,7 +40,8 @@ class Statements(Expressions):
         """The whole function; ``values`` are its arguments."""
         scope, tree = self.scope, self.scope.source.tree
         if isinstance(scope.source.function, Native):
-            self.run_native(scope.source.function, values)
+            found = self.native(scope.source.function, scope.signature, values[: len(scope.source.function.takes)])
+            self.finish(found)
             return
         for parameter, value in zip(scope.signature.parameters, values, strict=True):
             declared = LaneType(parameter.type) if parameter.lane else parameter.type
@@ -71,12 +55,9 @@ class Statements(Expressions):
                 self.refuse(tree, "it may end without returning a value; end every path with return")
             self.ir.jump(scope.done)
 
-    def run_native(self, native: Native, values: Sequence[Value]) -> None:
-        """Where the function is bitcode: it finds the variables that it names, the last parameters, by itself."""
-        own, results = len(native.takes), self.scope.signature.results
-        found = self.native(native, Signature(self.scope.signature.parameters[:own], results), values[:own])
-        for slot, value in zip(self.scope.results, found, strict=True):
-            self.ir.put(slot, value)
+    def finish(self, results: Sequence[Value]) -> None:
+        for slot, result in zip(self.scope.results, results, strict=True):
+            self.ir.put(slot, result)
         self.ir.jump(self.scope.done)
 
     def made(self, how: Recipe | int, given: Sequence[Value], wanted: Type) -> Value:
@@ -117,9 +98,7 @@ class Statements(Expressions):
 
     def native(self, native: Native, signature: Signature, values: Sequence[Value]) -> tuple[Value, ...]:
         """A call of a function that is bitcode."""
-        if native.captures and native is not self.scope.source.function:
-            what = "names variables of its own source, which is for hooks of that source"
-            self.refuse(self.scope.source.tree, f"{native.name} {what}; give it their addresses as arguments")
+        check_callable(native, self.scope.source)
         found = native_call(self.ir, native, signature, values)
         return tuple(replace(value, lane=self.lane(value.lane)) for value in found)
 
@@ -153,6 +132,8 @@ class Statements(Expressions):
     ) -> None:
         """Assign a local; the first assignment fixes its type."""
         scope, local = self.scope, self.scope.locals.get(name)
+        if name in scope.arrays:
+            self.refuse(node, f"{name} is an {scope.arrays[name]}; give the number another name")
         if local is None:
             wanted = declared.of if isinstance(declared, LaneType) else declared
             value = arithmetic.typed(operand) if wanted is None else self.adapted(node, name, operand, wanted)
@@ -193,9 +174,16 @@ class Statements(Expressions):
     def store_element(self, node: ast.AST, where: Value, operand: Operand) -> None:
         assert isinstance(where.type, Pointer)
         with self.at(node):
-            self.ir.store(where, arithmetic.implicit(self.ir, operand, where.type.element))
+            value = arithmetic.implicit(self.ir, operand, where.type.element)
+        self.ir.store(where, value)
+        if isinstance(where.type, ElementAddress) and (
+                value.lane or where.lane or where.type.array.region != self.scope.region):
+            self.differs.add(self.scope.key(where.type.name))
 
     def assign(self, node: ast.Assign) -> None:
+        if isinstance(node.value, ast.Call) and self.scope.source.constant(node.value.func) is array:
+            self.make_array(node, node.value)
+            return
         found = self.values(node.value)
         for target in node.targets:
             targets = target.elts if isinstance(target, ast.Tuple) else [target]
@@ -203,6 +191,16 @@ class Statements(Expressions):
                 self.refuse(node, f"{len(targets)} names are assigned, but there are {len(found)} values")
             for part, operand in zip(targets, found, strict=True):
                 self.store_to(part, operand)
+
+    def make_array(self, node: ast.Assign, call: ast.Call) -> None:
+        """``name = array(type, length)``"""
+        (target, *others) = node.targets
+        if others or not isinstance(target, ast.Name) or len(call.args) != 2:
+            self.refuse(node, "an array gets a name of its own, as in counts = array(u32, 8)")
+        with self.at(node):
+            kind, length = self.type_of(call.args[0]), self.expression(call.args[1])
+            if arrays.make(self.ir, self.scope, target.id, kind, length):
+                self.differs.add(self.scope.key(target.id))
 
     def annotated(self, node: ast.AnnAssign) -> None:
         if not isinstance(node.target, ast.Name):
@@ -226,7 +224,7 @@ class Statements(Expressions):
             self.refuse(node, "only names and pointer[i] can be assigned in device code")
         where = self.element(node.target)
         with self.at(node):
-            new = arithmetic.binary(self.ir, node.op, self.ir.load(where, where.lane), self.expression(node.value))
+            new = arithmetic.binary(self.ir, node.op, self.loaded(where), self.expression(node.value))
         self.store_element(node, where, new)
 
     # -- control flow ------------------------------------------------------------------------------

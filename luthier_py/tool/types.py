@@ -99,6 +99,11 @@ class Pointer:
     element: Scalar | Pointer
 
     @property
+    def is_private(self) -> bool:
+        """Whether it points to memory of the hook itself, which no author names."""
+        return False
+
+    @property
     def dwords(self) -> int:
         return 2
 
@@ -167,6 +172,10 @@ if TYPE_CHECKING:
     bool_: TypeAlias = bool
     Lane = Annotated[T, "each lane has its own"]
 
+    def array(type: type[T], length: int) -> list[T]:
+        """A local array of device code."""
+        ...
+
     class ptr(Generic[T]):
         """What a type checker knows of a pointer."""
 
@@ -180,6 +189,10 @@ if TYPE_CHECKING:
 else:
     u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64 = NUMBERS
     bool_ = BOOL
+
+    def array(type: Scalar, length: int) -> list[Any]:
+        """A local array of device code: ``array(u32, 8)``, zeros at first."""
+        return [type(0)] * length
 
     class ptr:
         """``ptr[u32]``: a pointer to u32 in global memory."""

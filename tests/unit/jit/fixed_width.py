@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import Any
 
 from luthier_py.intrinsics import as_bits
-from luthier_py.tool import U16, U32, U64, Device, Kind, Scalar
+from luthier_py.tool import U16, U32, U64, Device, Kind, Scalar, array
 
 _BITS = {16: U16, 32: U32, 64: U64}
 
@@ -99,12 +99,32 @@ def fixed_abs(value: Any) -> Any:
     return Fixed(value.type, value.type(abs(value.number)))
 
 
+class FixedArray(list[Any]):
+    """An array: an index past its end is that of the last element."""
+
+    def __init__(self, type: Callable[[int], Fixed], length: int) -> None:
+        super().__init__(type(0) for _ in range(length))
+
+    def at(self, index: Any) -> int:
+        number = int(plain(index))
+        return number if not isinstance(index, Fixed) or 0 <= number < len(self) else len(self) - 1
+
+    def __getitem__(self, index: Any) -> Any:
+        return super().__getitem__(self.at(index))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        type = super().__getitem__(0).type
+        super().__setitem__(self.at(index), Fixed(type, type(plain(value))))
+
+
 def wrapped(value: Any) -> Any:
     """What a name of the function's module becomes."""
     if isinstance(value, Scalar) and value.kind is Kind.BOOL:
         return lambda x: bool(plain(x))
     if isinstance(value, Scalar):
         return lambda x: Fixed(value, value(plain(x)))
+    if value is array:
+        return FixedArray
     if value is as_bits:
         return lambda x: Fixed(_BITS[x.type.bits], int.from_bytes(x.type.pack(x.number), "little"))
     if isinstance(value, Device):

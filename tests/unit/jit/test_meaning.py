@@ -12,7 +12,7 @@ from fixed_width import plain, run
 from hook_files import INTERESTING, KINDS, load_text, random_function
 from on_host import on_host
 
-from luthier_py.tool import Hook, Scalar, bool_, device, f32, f64, hook, i8, i16, i32, i64, u8, u16, u32, u64
+from luthier_py.tool import Hook, Scalar, array, bool_, device, f32, f64, hook, i8, i16, i32, i64, u8, u16, u32, u64
 
 SCALE = 3
 OFFSET = -7
@@ -178,6 +178,23 @@ def counted_in_bytes(a: u8, b: i8) -> tuple[u32, i32]:
     for k in range(b, 100, 7):
         m += k
     return n, m
+
+
+@hook
+def histograms(x: u64, n: u8) -> tuple[u32, u64, u32, i16]:
+    counts = array(u32, 5)
+    wide = array(i16, 3)
+    for i in range(n % 40):
+        at = u32(x >> i) & 7
+        counts[at] += i + 1
+        wide[u8(at) % 3] -= 7
+    sums = u64(0)
+    for k in range(len(counts)):
+        sums = sums * 100 + counts[k]
+        if k == 2:
+            counts = array(u32, 5)
+    counts[-1] = 9
+    return counts[4] + counts[0], sums, counts[n], wide[1] * wide[-1]
 
 
 HOOKS = [value for value in list(globals().values()) if isinstance(value, Hook)]

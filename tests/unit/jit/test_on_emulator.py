@@ -44,6 +44,7 @@ from luthier_py.tool import (
     Mutator,
     Tool,
     Variable,
+    array,
     bf16,
     device,
     f16,
@@ -163,6 +164,30 @@ def forever(x: Lane[u32], y: Lane[u32]) -> Lane[u32]:
         if n == 33:
             return n * 7
     return n
+
+
+@hook
+def arrays(out: ptr[u32], x: Lane[u32]) -> None:
+    counts = array(u32, 8)
+    same = array(u32, 4)
+    for i in range(u32(12)):
+        counts[(x >> (i & 3)) & 7] += i
+        same[i & 3] += 1
+    if x % 3 == 1:
+        counts[0] = 99
+    shown: u32 = same[3]
+    for k in range(u32(8)):
+        out[x * 8 + k] = counts[k] + shown * 1000
+
+
+def test_arrays_of_lanes() -> None:
+    found = observe([arrays], LANES, 8 * LANES)
+    for x in range(LANES):
+        counts = [0] * 8
+        for i in range(12):
+            counts[x >> (i & 3) & 7] += i
+        counts[0] = 99 if x % 3 == 1 else counts[0]
+        assert found[8 * x : 8 * x + 8] == tuple(count + 3000 for count in counts)
 
 
 @hook

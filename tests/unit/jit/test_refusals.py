@@ -13,7 +13,7 @@ from luthier_py.tool import Hook
 
 HEADER = """\
 import math
-from luthier_py.tool import Lane, bool_, device, f32, f64, hook, i32, i64, ptr, u32, u64
+from luthier_py.tool import Lane, array, bool_, device, f32, f64, hook, i32, i64, ptr, u32, u64
 from luthier_py.intrinsics import atomic_add, lane_id, read_lane, popcount, as_bits, read_first_lane, atomic_cas
 
 SIZE = 12
@@ -54,6 +54,13 @@ def compile_text(tmp_path: Path, text: str) -> None:
 U = "def h(x: u32, y: i32, z: f32, p: ptr[u32], q: Lane[u32]) -> u32:\n    "
 
 REFUSED = [
+    (U + "a = array(u32, x)\n    return x", 1, "the length of an array is a constant from 1 to 4096"),
+    (U + "a = array(u32, 4)\n    return a[4]", 2, "a is an array of 4 u32; 4 is no index of it"),
+    (U + "a = array(u32, 4)\n    return a", 2, r"a is an array of 4 u32; index it, or ask len\(a\)"),
+    (U + "a = array(u32, 4)\n    a = array(u32, 5)\n    return x", 2, "it is an array of 4 u32 already"),
+    (U + "a = array(u32, 4)\n    a = x\n    return x", 2, "a is an array of 4 u32"),
+    (U + "a = array(u32, 4)\n    a[0] = q\n    b: u32 = a[1]\n    return b", 3, "b is declared u32, one for the wave"),
+    (U + "if x:\n        a = array(u32, 4)\n    return a[0]", 3, "a may have no value here"),
     # text, line after the def, what the message says
     (U + "return x ** 2", 1, r"\*\* is not allowed in device code; allowed are \+ - \*"),
     (U + "return x @ x", 1, "@ is not allowed"),
