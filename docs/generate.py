@@ -120,7 +120,7 @@ EDITS: tuple[tuple[str, tuple[str, ...]], ...] = (
         "before", "after", "at_block", "at_stretch", "at_region", "at_entry", "at_exit")),
     ("Calls on ways between blocks, at loops and at calls", (
         "edges", "at_edge", "loops", "at_loop_entry", "at_back_edge", "at_loop_exit", "calls")),
-    ("Other instructions", ("insert", "remove", "change", "replace")),
+    ("Other instructions", ("insert", "remove", "change", "replace", "skip_if")),
 )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from luthier_py.errors import HookError, LuthierError
 from luthier_py.isa import EXEC, M0, MODE, SCC, VCC, Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet, sgpr
+from luthier_py.isa.instead import standing_for
 
 _KEPT = RegSet.of(sgpr(EXEC, 2), sgpr(MODE))
 _FIXED = RegSet.of(sgpr(SCC), sgpr(VCC, 2), sgpr(M0))
@@ -39,13 +40,28 @@ def assembled(isa: InstructionSet, text: str, writes: Sequence[Reg], place: str)
         code = isa.assemble(text)
     except LuthierError as error:
         raise HookError(f"{place}: {error.message}") from None
+    return _described(isa, code, RegSet.of(*writes), place)
+
+
+def conditional(isa: InstructionSet, inst: Inst, place: str) -> tuple[Assembly, Reg]:
+    """``inst``, and a wait for what it loads, run only where a scalar register is 0; and that register."""
+    touched = inst.reads | inst.writes
+    if fixed := inst.writes & _FIXED:
+        raise HookError(f"{place}: an instruction that writes {fixed} cannot be skipped")
+    flag = next(reg for reg in map(sgpr, range(isa.target.sgpr_limit)) if not touched.overlaps(RegSet.of(reg)))
+    counted = [standing_for(isa, inst)] if inst.op.counters else []
+    body = b"".join(each.raw for each in (inst, *counted))
+    start = isa.make("s_cmp_lg_u32", flag, 0).raw + isa.make("s_cbranch_scc1", len(body) // 4).raw
+    return _described(isa, start + body, inst.writes, place), flag
+
+
+def _described(isa: InstructionSet, code: bytes, wanted: RegSet, place: str) -> Assembly:
     starts, insts = [0], list[Inst]()
     while starts[-1] < len(code):
         insts.append(isa.decode(code, starts[-1]))
         starts.append(starts[-1] + insts[-1].size_bytes)
     if not insts:
         raise HookError(f"{place}: there is no instruction to insert")
-    wanted = RegSet.of(*writes)
     surely = _surely_written(insts, starts)
     taken, written = wanted - surely[-1], RegSet()
     for inst, before in zip(insts, surely, strict=False):

@@ -19,11 +19,12 @@ from luthier_py.ir import Block, CallSite, Ending, Function, Instr, Kernel, Prog
 from luthier_py.ir.model import Instrs
 from luthier_py.isa import EXEC, OpFlag, Reg, sgpr
 from luthier_py.tool.anywhere import check_independent, while_exec_stays
-from luthier_py.tool.assembly import assembled
+from luthier_py.tool.assembly import assembled, conditional
 from luthier_py.tool.author import caller
 from luthier_py.tool.computed import asks_exec
 from luthier_py.tool.counting import Counted, Counting, Region, Stretch, counting, regions
 from luthier_py.tool.edits import Before, Edits, Place, Refusal, Turn
+from luthier_py.tool.expected import expect
 from luthier_py.tool.folding import with_fields
 from luthier_py.tool.hook import Hook, Lanes, hook_of_text
 from luthier_py.tool.recorder import Recorder, as_tuple
@@ -32,20 +33,13 @@ from luthier_py.tool.running import comes_back, flow_of_runs, runs_of, steps_of_
 from luthier_py.tool.selection import Selection
 from luthier_py.tool.sharing import sharing
 from luthier_py.tool.spare import spare_scalars
+from luthier_py.tool.types import u32
 from luthier_py.tool.variables import Element, Variable, WaveVariable
-from luthier_py.tool.ways import on, ways_into
+from luthier_py.tool.ways import entry_of, on, ways_into
 
 _EXEC = sgpr(EXEC, 2)
+SKIPS = WaveVariable(u32, name="skips")  # what skip_if carries from a hook to the instruction
 V = TypeVar("V", Variable, WaveVariable)
-
-
-TAKEN_BY = {
-    Instr: "before and after take it", Block: "at_block takes it", Stretch: "at_stretch takes it",
-    Region: "at_region takes it", Counted: "at_counted takes it", Function: "at_entry and at_exit take it",
-    Edge: "at_edge takes it", CallSite: "before and after take its instr",
-    Loop: "at_loop_entry, at_back_edge and at_loop_exit take it",
-    Kernel: "at_entry and at_exit take it, and kernel.function is its code",
-}
 
 
 class Mutator:
@@ -93,7 +87,7 @@ class Mutator:
         Kernels share the functions that they call: what is inserted there runs for each of them.
         """
         if kernel is not None:
-            _expect(kernel, Kernel)
+            expect(kernel, Kernel)
             return self.program.reachable(kernel.function)
         return by_address({f for k in self.kernels for f in self.program.reachable(k.function)})
 
@@ -106,12 +100,12 @@ class Mutator:
 
     def instrs(self, function: Function) -> tuple[Instr, ...]:
         """The function's instructions."""
-        _expect(function, Function)
+        expect(function, Function)
         return tuple(instr for instr in function.instrs if self._recorder.takes(instr))
 
     def blocks(self, function: Function) -> tuple[Block, ...]:
         """The function's blocks; where only a part of one is chosen, a copy with that part."""
-        _expect(function, Function)
+        expect(function, Function)
         cut = self._cut(Stretch(block, 0, len(block.instrs)) for block in function.blocks)
         return tuple(
             part.block if len(part) == len(part.block.instrs) else replace(part.block, instrs=part.instrs)
@@ -120,31 +114,31 @@ class Mutator:
 
     def stretches(self, block: Block) -> tuple[Stretch, ...]:
         """The block cut where EXEC changes: within a stretch the same lanes are active."""
-        _expect(block, Block)
+        expect(block, Block)
         return self._cut(Stretch(block, start, end) for start, end in self.facts.stretches(block))
 
     def runs(self, block: Block) -> tuple[Stretch, ...]:
         """The block cut behind calls that may end the wave: a run is executed as a whole or not at all."""
-        _expect(block, Block)
+        expect(block, Block)
         return self._cut(runs_of(self.program, block))
 
     def regions(self, function: Function) -> tuple[Region, ...]:
         """The runs of a function, those together that are executed equally often."""
-        _expect(function, Function)
+        expect(function, Function)
         runs, flow = flow_of_runs(self.program, function)
         groups = spanning(flow, [0.0] * len(runs)).equally_often()
         return tuple(region for region in regions([*map(self._part, runs)], groups) if region.stretches)
 
     def counting(self, function: Function) -> Counting:
         """The fewest counters, in code that runs seldom, from which the executions of all stretches follow."""
-        _expect(function, Function)
+        expect(function, Function)
         runs, flow = flow_of_runs(self.program, function)
         steps = steps_of_runs(function, runs) if self._chosen[function.code] == range(len(function.code)) else {}
         return counting(function, [*map(self._part, runs)], flow, not comes_back(function), steps)
 
     def at_counted(self, counted: Counted, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` each time that a counter of ``counting`` goes up."""
-        _expect(counted, Counted)
+        expect(counted, Counted)
         if isinstance(counted.where, Region):
             self.at_region(counted.where, hook, *args, into=into, priority=priority)
         else:
@@ -175,12 +169,12 @@ class Mutator:
 
     def before(self, instr: Instr, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` before ``instr`` each time that it runs."""
-        _expect(instr, Instr)
+        expect(instr, Instr)
         self._at((instr, Place.BEFORE), hook, args, into, priority)
 
     def after(self, instr: Instr, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` after ``instr``, which must not be the branch or end of its block."""
-        _expect(instr, Instr)
+        expect(instr, Instr)
         self._at((instr, Place.AFTER), hook, args, into, priority)
 
     def _at(
@@ -197,13 +191,13 @@ class Mutator:
 
         A wait state stands there, or a wait for memory where it accesses that, since others count on one more access.
         """
-        _expect(instr, Instr)
+        expect(instr, Instr)
         self._recorder.put(instr, None)
 
     def change(self, instr: Instr, text: str | None = None, **operands: Reg | int | float) -> None:
         """Put another instruction in the place of ``instr``: ``text`` in LLVM's syntax, or itself with other operands,
         by their names in AMD's manuals (``src0=sgpr(5)``, ``offset=16``)."""
-        _expect(instr, Instr)
+        expect(instr, Instr)
         try:
             inst = rewritten(self.program.isa, instr.inst, text, operands)
         except ValueError as error:
@@ -227,13 +221,26 @@ class Mutator:
         place = instr, Place.AFTER if before is None else Place.BEFORE
         self._at(place, hook_of_text(code), code.takes, code.gives, priority)
 
+    def skip_if(self, instr: Instr, hook: Hook, *args: object) -> None:
+        """Run ``instr`` only where ``hook``, called behind all other calls before it, gives 0: one u32 for the wave.
+
+        A wave variable carries that. What ``instr`` loads is waited for. Instructions that write SCC, VCC, M0 or EXEC,
+        or touch LDS, cannot be skipped.
+        """
+        expect(instr, Instr)
+        code, flag = conditional(self.program.isa, instr.inst, caller())
+        given = tuple(SKIPS if reg == flag else reg for reg in code.takes)
+        self._recorder.put(instr, None, code.gives)
+        self._recorder.record(((instr, Place.BEFORE),), hook, args, SKIPS, Turn.INSTEAD)
+        self._recorder.record(((instr, Place.BEFORE),), hook_of_text(code), given, code.gives, Turn.INSTEAD)
+
     def replace(self, instr: Instr, hook: Hook, *args: object, into: object = None) -> None:
         """Call ``hook`` in the place of ``instr``, which is taken away as by ``remove``.
 
         Without ``args`` the hook gets the sources of ``instr``; without ``into`` its results go where those would.
         It runs behind all calls before ``instr``. Other lanes, and all else that ``instr`` would write, stay.
         """
-        _expect(instr, Instr)
+        expect(instr, Instr)
         into = destinations(instr) if into is None and isinstance(hook, Hook) and hook.signature.results else into
         given = args or tuple(operand for operand in instr.inst.operands if is_source(operand))
         self._recorder.record(((instr, Place.BEFORE),), hook, given, into, Turn.INSTEAD)
@@ -244,7 +251,7 @@ class Mutator:
         priority: int = 0,
     ) -> None:
         """Call ``hook`` each time that ``block`` runs: at its entry, or ``anywhere`` with the same lanes."""
-        _expect(block, Block)
+        expect(block, Block)
         own_exec = isinstance(hook, Hook) and hook.lanes is not Lanes.ACTIVE
         end = len(block.instrs) if own_exec else self.facts.stretches(block)[0][1]
         self.at_stretch(Stretch(block, 0, end), hook, *args, into=into, anywhere=anywhere, priority=priority)
@@ -254,7 +261,7 @@ class Mutator:
         priority: int = 0,
     ) -> None:
         """Call ``hook`` where ``stretch`` begins, or ``anywhere`` in it that is cheapest."""
-        _expect(stretch, Stretch)
+        expect(stretch, Stretch)
         self._check_whole([stretch])
         instrs: Sequence[Instr] = self._before_first_call(stretch)
         if anywhere:
@@ -264,7 +271,7 @@ class Mutator:
 
     def at_region(self, region: Region, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` as often as each part of ``region`` runs, at the cheapest place in all of it."""
-        _expect(region, Region)
+        expect(region, Region)
         check_independent((*args, *as_tuple(into)))
         if asks_exec(args):
             raise HookError(f"{caller()}: EXEC is not the same everywhere in a region; use at_stretch")
@@ -275,17 +282,17 @@ class Mutator:
     def edges(self, function: Function) -> tuple[Edge, ...]:
         """The ways from block to block, those that leave instructions which the user chose; of a conditional branch the
         way where it is taken first."""
-        _expect(function, Function)
+        expect(function, Function)
         return tuple(edge for edge in edges_of(function) if self._recorder.takes(edge.instr))
 
     def loops(self, function: Function) -> tuple[Loop, ...]:
         """The natural loops of a function by their headers, outer ones before those inside of them."""
-        _expect(function, Function)
+        expect(function, Function)
         return loops_of(function)
 
     def calls(self, function: Function) -> tuple[CallSite, ...]:
         """Where a function calls others: ``before`` and ``after`` (once it has returned) take the ``instr`` of each."""
-        _expect(function, Function)
+        expect(function, Function)
         return tuple(site for site in self.program.calls(function) if self._recorder.takes(site.instr))
 
     def at_edge(self, edge: Edge, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
@@ -294,14 +301,14 @@ class Mutator:
         It runs behind all else in the one block and before all else in the other. Where both have other ways, too, the
         way gets code of its own.
         """
-        _expect(edge, Edge)
+        expect(edge, Edge)
         ways = self._coming(self.program.function_of(edge.instr))
         place, turn = on(edge, ways[edge.target])
         self._recorder.record((place,), hook, args, into, turn, priority, edge.instr)
 
     def at_loop_entry(self, loop: Loop, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` each time that control comes into ``loop`` from outside."""
-        _expect(loop, Loop)
+        expect(loop, Loop)
         if loop.begins:
             message = "the function begins with this loop, so that no edge leads into it; use at_entry of what calls it"
             raise EditConflict(f"{caller()}: {message}", self._recorder.where(loop.header.instrs[0]))
@@ -309,12 +316,12 @@ class Mutator:
 
     def at_back_edge(self, loop: Loop, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` each time that ``loop`` goes round once more."""
-        _expect(loop, Loop)
+        expect(loop, Loop)
         self._on_all(loop.backs, hook, args, into, priority)
 
     def at_loop_exit(self, loop: Loop, hook: Hook, *args: object, into: object = None, priority: int = 0) -> None:
         """Call ``hook`` each time that control leaves ``loop`` for code behind it."""
-        _expect(loop, Loop)
+        expect(loop, Loop)
         self._on_all(loop.exits, hook, args, into, priority)
 
     def _on_all(
@@ -330,9 +337,10 @@ class Mutator:
 
         Where a kernel's arguments are preloaded, its second entry counts, to which the first one leads.
         """
-        _expect(where, Kernel, Function)
+        expect(where, Kernel, Function)
         function = where.function if isinstance(where, Kernel) else where
-        self._recorder.record(((self._entry(function), Place.BEFORE),), hook, args, into, Turn.ENTRY, priority)
+        place = entry_of(function, self._recorder.where), Place.BEFORE
+        self._recorder.record((place,), hook, args, into, Turn.ENTRY, priority)
 
     def at_exit(
         self, where: Kernel | Function, hook: Hook, *args: object, into: object = None, priority: int = 0
@@ -343,7 +351,7 @@ class Mutator:
         Where kernels share a function that ends the wave, the same call is recorded there once. The function of a
         kernel, which does not return, stands for its kernel.
         """
-        _expect(where, Kernel, Function)
+        expect(where, Kernel, Function)
         function = where.function if isinstance(where, Kernel) else where
         if function.kernel:
             blocks = [b for f in self.program.reachable(function) for b in f.blocks if b.ending is Ending.END]
@@ -364,16 +372,6 @@ class Mutator:
             tuple(self._refused.values()),
         )
 
-    def _entry(self, function: Function) -> Instr:
-        """The instruction that runs once each time the function is entered (all entries lead to the last one)."""
-        if not function.blocks:
-            raise EditConflict(f"{caller()}: {function.name} has no code that can be edited: {function.incomplete}")
-        entry = function.block(function.entries[-1]).instrs[0]
-        if comes_back(function):
-            message = f"{function.name} loops back to its first instruction; insert at one of its blocks instead"
-            raise EditConflict(f"{caller()}: {message}", self._recorder.where(entry))
-        return entry
-
     def _before_first_call(self, stretch: Stretch) -> Instrs:
         """Instructions that surely run when the first one does: up to the first call, which may not come back."""
         code, block = stretch.block.code, stretch.block.start
@@ -385,13 +383,6 @@ class Mutator:
         if any(self._part(stretch) is not stretch for stretch in stretches) and self._cut(stretches):
             message = "INSTR_BEGIN and INSTR_END choose only a part of this; take blocks from Mutator.blocks"
             raise EditConflict(f"{caller()}: {message}", self._recorder.where(stretches[0].first))
-
-
-def _expect(given: object, *wanted: type) -> None:
-    """Refuse what is of another kind."""
-    if not isinstance(given, wanted):
-        kinds, use = " or ".join(kind.__name__ for kind in wanted), TAKEN_BY.get(type(given))
-        raise HookError(f"{caller()}: this needs {kinds}, not {given!r:.60}" + (f"; {use}" if use else ""))
 
 
 def _once(values: Iterable[V]) -> tuple[V, ...]:

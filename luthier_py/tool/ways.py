@@ -1,4 +1,4 @@
-"""Where calls on ways between blocks stand.
+"""Where calls on ways between blocks, and into functions, stand.
 
 In: an edge, and all that lead where it does. Out: a place, and when a call runs there. Invariant: what stands there
 runs each time that control takes this way, and at no other time.
@@ -7,12 +7,15 @@ runs each time that control takes this way, and at no other time.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from luthier_py.analysis import Edge, coming, edges_of
+from luthier_py.errors import EditConflict, Location
 from luthier_py.ir import Block, Function, Instr
 from luthier_py.isa import OpFlag
+from luthier_py.tool.author import caller
 from luthier_py.tool.edits import Place, Turn
+from luthier_py.tool.running import comes_back
 
 Ways = Mapping[Block, Sequence[Edge | None]]
 
@@ -34,3 +37,14 @@ def on(edge: Edge, into: Sequence[Edge | None]) -> tuple[tuple[Instr, Place], Tu
     if len(into) == 1:
         return (edge.target.instrs[0], Place.BEFORE), Turn.ARRIVE
     return (edge.instr, Place.TAKEN if edge.taken else Place.AFTER), Turn.LEAVE
+
+
+def entry_of(function: Function, where: Callable[[Instr], Location]) -> Instr:
+    """The instruction that runs once each time the function is entered (all entries lead to the last one)."""
+    if not function.blocks:
+        raise EditConflict(f"{caller()}: {function.name} has no code that can be edited: {function.incomplete}")
+    entry = function.block(function.entries[-1]).instrs[0]
+    if comes_back(function):
+        message = f"{function.name} loops back to its first instruction; insert at one of its blocks instead"
+        raise EditConflict(f"{caller()}: {message}", where(entry))
+    return entry

@@ -279,3 +279,58 @@ def test_edits_that_contradict_each_other(why):
 def test_changes_that_mean_nothing(change, why):
     with pytest.raises(HookError, match=why):
         instrumented(code_object({"k": ROWS}), lambda tool, m: m.change(found(m, "S_ADD_U32")[0], **change))
+
+
+@hook
+def odd(x: u32) -> u32:
+    return x & u32(1)
+
+
+def skipping(*skipped):
+    """Six turns of a loop; what is skipped in odd ones."""
+    return [*POINTERS, ("v_mov_b32", V(1), 0), ("v_mov_b32", V(2), 0), ("s_mov_b32", S(9), 6), "loop:", *skipped,
+            ("s_sub_u32", S(9), S(9), 1), ("s_cmp_lg_u32", S(9), 0), ("s_cbranch_scc1", "loop"), *stores(V(1), V(2)),
+            END]
+
+
+def skip(base):
+    return lambda tool, m: m.skip_if(found(m, base)[0], odd, S(9))
+
+
+def test_an_instruction_that_runs_in_every_other_turn(bench):
+    rows = skipping(("v_add_u32", V(1), S(9), V(1)), ("v_mul_u32_u24", V(2), 1, V(1)))
+    for base, expected in (("V_ADD_U32", (6 + 4 + 2, 12)), ("V_MUL_U32_U24", (21, 6 + 5 + 4 + 3 + 2))):
+        ran = bench.run(instrumented(code_object({"k": rows}), skip(base))[1].data, "k.luthier")
+        assert (words(ran, 0)[0], words(ran, 1)[0]) == expected
+
+
+def test_a_flag_is_kept_around_what_is_skipped(bench):
+    """SCC is written before the instruction and read behind it."""
+    rows = [*POINTERS, ("v_mov_b32", V(1), 4), ("s_mov_b32", S(9), 7), ("s_cmp_eq_u32", S(9), 7),
+            ("v_add_u32", V(1), 1, V(1)), ("s_cselect_b32", S(10), 1, 2), *stores(V(1), S(10)), END]
+    ran = bench.run(instrumented(code_object({"k": rows}), skip("V_ADD_U32"))[1].data, "k.luthier")
+    assert [words(ran, n)[0] for n in range(2)] == [4, 1]
+
+
+def test_loads_and_stores_that_are_skipped(bench):
+    load = ISA.make("global_load_dword", V(2), V(1), S(0, 2), offset=4).raw
+    rows = [*POINTERS, ("v_mov_b32", V(1), 0), ("v_mov_b32", V(2), 9), ("s_mov_b32", S(9), 1), load, ("s_waitcnt", 0),
+            *stores(V(2), S(9)), END]
+    number = int.from_bytes(bytes(range(4, 8)), "little")
+    assert words(bench.run(code_object({"k": rows}), "k"), 0)[0] == number
+    ran = bench.run(instrumented(code_object({"k": rows}), skip("GLOBAL_LOAD_DWORD"))[1].data, "k.luthier")
+    assert words(ran, 0)[0] == 9 and words(ran, 1)[0] == 1
+    ran = bench.run(instrumented(code_object({"k": rows}), skip("GLOBAL_STORE_DWORD"))[1].data, "k.luthier")
+    assert words(ran, 0)[0] == 0 and words(ran, 1)[0] == 1
+    even = code_object({"k": [row if row != ("s_mov_b32", S(9), 1) else ("s_mov_b32", S(9), 2) for row in rows]})
+    ran = bench.run(instrumented(even, skip("GLOBAL_LOAD_DWORD"))[1].data, "k.luthier")
+    assert words(ran, 0)[0] == number
+
+
+@pytest.mark.parametrize(("base", "why"), [
+    ("S_SUB_U32", "writes scc cannot be skipped"), ("S_WAITCNT", "waits for what others need"),
+    ("S_CBRANCH_SCC1", "cannot take scc|where control goes"),
+])
+def test_what_cannot_be_skipped(base, why):
+    with pytest.raises((HookError, EditConflict), match=why):
+        instrumented(code_object({"k": skipping()}), skip(base))
