@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from luthier_py.errors import HookError, LuthierError
 from luthier_py.isa import EXEC, M0, MODE, SCC, VCC, Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet, sgpr
+from luthier_py.isa.glue import jump_if_flag, set_flag
 from luthier_py.isa.instead import standing_for
 
 _KEPT = RegSet.of(sgpr(EXEC, 2), sgpr(MODE))
@@ -51,8 +52,8 @@ def conditional(isa: InstructionSet, inst: Inst, place: str) -> tuple[Assembly, 
     flag = next(reg for reg in map(sgpr, range(isa.target.sgpr_limit)) if not touched.overlaps(RegSet.of(reg)))
     counted = [standing_for(isa, inst)] if inst.op.counters else []
     body = b"".join(each.raw for each in (inst, *counted))
-    start = isa.make("s_cmp_lg_u32", flag, 0).raw + isa.make("s_cbranch_scc1", len(body) // 4).raw
-    return _described(isa, start + body, inst.writes, place), flag
+    over = isa.with_field(jump_if_flag(isa), "simm16", len(body) // 4)
+    return _described(isa, set_flag(isa, flag).raw + over.raw + body, inst.writes, place), flag
 
 
 def _described(isa: InstructionSet, code: bytes, wanted: RegSet, place: str) -> Assembly:

@@ -14,9 +14,10 @@ from random_kernels import PROBES
 from luthier_py import Lane, Mutator, Tool, Variable, WaveVariable, hook, ptr, sgpr, u32, u64
 from luthier_py.errors import HookError
 from luthier_py.intrinsics import active_mask, atomic_add, lane_id, popcount, read_first_lane
-from luthier_py.isa import EXEC, M0, VCC, OperandKind, OpFlag, RegFile
+from luthier_py.isa import EXEC, M0, SCC, VCC, OperandKind, OpFlag, RegFile, RegSet
 
 EQUAL = {"V_MOV_B32": "same", "S_MOV_B32": "same_scalar", "V_ADD_U32": "add"}  # operations, and hooks that do the same
+FIXED = RegSet.of(sgpr(SCC), sgpr(VCC, 2), sgpr(M0))
 
 
 class RandomTool(Tool):
@@ -88,6 +89,10 @@ class RandomTool(Tool):
         return x
 
     @hook
+    def never() -> u32:
+        return u32(0)
+
+    @hook
     def add(x: Lane[u32], y: Lane[u32]) -> Lane[u32]:
         return x + y
 
@@ -142,7 +147,11 @@ class RandomTool(Tool):
         base, form = instr.inst.op.base, instr.inst.op.format
         special = any(o.kind is OperandKind.SPECIAL or o.reg is not None and o.reg.file is RegFile.SGPR
                       and o.reg.index >= 100 for o in instr.inst.operands)
-        if base in EQUAL and form in ("VOP1", "VOP2", "SOP1") and not special:
+        fixed = (instr.inst.reads | instr.inst.writes).overlaps(FIXED)
+        if form in ("VOP1", "VOP2", "VOP3") and not (special or fixed) and self.rng.random() < 0.3:
+            with suppress(HookError):  # reads what text cannot take
+                m.skip_if(instr, self.never)
+        elif base in EQUAL and form in ("VOP1", "VOP2", "SOP1") and not special:
             m.replace(instr, getattr(self, EQUAL[base]))
         elif base == "S_NOP" and instr.inst["simm16"].value != 7:
             m.remove(instr)
@@ -150,8 +159,16 @@ class RandomTool(Tool):
             with suppress(HookError):  # has no other encoding
                 m.change(instr, text.replace("_e32", "_e64"))
 
+    def insert_and_back(self, m, instr) -> None:
+        """Assembly that changes a register, and changes it back."""
+        regs = [o.reg for o in instr.inst.operands if o.reg is not None and o.reg.dwords == 1]
+        vectors = [r for r in regs if r.file is RegFile.VGPR]
+        if vectors:
+            reg = self.rng.choice(vectors)
+            m.insert(f"v_not_b32 {reg}, {reg}\n v_not_b32 {reg}, {reg}", before=instr, writes=reg)
+
     def at_instr(self, m, instr) -> None:
-        kind = self.rng.randrange(6)
+        kind = self.rng.randrange(7)
         at = m.after if self.rng.random() < 0.5 and not instr.inst.op.flags & OpFlag.TERMINATOR else m.before
         if kind == 0:
             at(instr, self.tick, self.seen, into=self.seen)
@@ -167,6 +184,8 @@ class RandomTool(Tool):
             self.ticks_lanes.append(instr)
         elif kind == 4:
             self.and_back(at, instr)
+        elif kind == 5:
+            self.insert_and_back(m, instr)
         else:
             at(instr, self.bump, self.totals[0], 1)
             self.ticks.append(instr)
