@@ -19,6 +19,7 @@ from luthier_py.isa.instead import standing_for
 _KEPT = RegSet.of(sgpr(EXEC, 2), sgpr(MODE))
 _FIXED = RegSet.of(sgpr(SCC), sgpr(VCC, 2), sgpr(M0))
 _ADDRESSES = ("saddr", "vaddr", "sbase")
+_OTHER_LANES = OpFlag.IGNORES_EXEC | OpFlag.READS_OTHER_LANES
 _LOADS = OpFlag.VMEM | OpFlag.SMEM | OpFlag.LDS
 
 
@@ -100,6 +101,8 @@ def _check(
         raise HookError(f"{place}: writes= names {more}, which the text does not write")
     if wanted.overlaps(_FIXED) or any(reg.file is RegFile.AGPR for reg in (taken | written).ranges()):
         raise HookError(f"{place}: inserted text takes and gives plain SGPRs and VGPRs only")
+    if other := next((inst for inst in insts if inst.op.flags & _OTHER_LANES), None):
+        raise HookError(f"{place}: inserted text has the lanes that are active, and no others: `{isa.text(other)}`")
     last = max((at for at, inst in enumerate(insts) if inst.op.flags & _LOADS and inst.writes), default=-1)
     if last >= 0 and not any(OpFlag.WAIT in inst.op.flags for inst in insts[last + 1:]):
         raise HookError(f"{place}: inserted text must wait for what it loads: `{isa.text(insts[last])}`")

@@ -107,6 +107,8 @@ def test_what_it_reads_is_kept_until_there(bench):
     ("s_mov_b64 exec, 0", (), "may not write"), ("v_cndmask_b32 v1, v2, v3, vcc", (V(1),), "cannot take"),
     ("v_mov_b32 v1, v2", (V(3),), "does not write"), ("v_accvgpr_read_b32 v1, a1", (V(1),), "plain SGPRs and VGPRs"),
     ("global_load_dword v1, v2, s[0:1]", (V(1),), "must wait"), ("s_endpgm", (), "ends the wave"),
+    ("v_writelane_b32 v1, s9, 3", (V(1),), "no others"), ("v_readlane_b32 s9, v1, 3", (S(9),), "no others"),
+    ("v_mov_b32_dpp v1, v2 row_shr:1", (V(1),), "no others"),
     ("s_mov_b64 vcc, 0", (S(106, 2),), "plain SGPRs and VGPRs"),
 ])
 def test_what_text_may_not_do(text, writes, why):
