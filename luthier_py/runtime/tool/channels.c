@@ -191,4 +191,16 @@ static void forget(void)
     pthread_mutex_unlock(&lock);
 }
 
-__attribute__((constructor)) static void be_told(void) { leave_by(forget); }
+/* Rings and thread are the parent's. */
+static void in_child(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    rings = NULL;
+    running = false;
+}
+
+__attribute__((constructor)) static void be_told(void)
+{
+    leave_by(forget);
+    pthread_atfork(NULL, NULL, in_child);
+}
