@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from luthier_py.inject.patch import Chunk, NewKernel, NewVariable
@@ -62,6 +62,10 @@ class ClonedKernel:
     after: Resources
     bytes_before: int
     bytes_after: int
+    schemes: Mapping[str, int] = field(default_factory=dict)
+    """How calls got their registers: how many by which policy."""
+    private_bytes: int = 0
+    """Of each lane's private memory, that were added."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ In: insertions, one after the other. Out: their items, and the registers that th
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 
 from luthier_py.errors import OutOfRegisters
@@ -30,6 +30,7 @@ class Calls:
         self.items: dict[Place, dict[int, list[Item]]] = {place: defaultdict(list) for place in Place}
         self.numbers = {key: number for number, key in enumerate(fragments)}
         self.made: list[tuple[Insertion, Site, PayloadKey]] = []  # by number
+        self.schemes = Counter[str]()  # calls by the policy that they got registers by
         self.private = range(0)  # bytes of a lane's memory that are for that
         self.cells = 0  # dwords of private memory in which registers are put aside
         self.needs: dict[Hashable, Needs] = {}
@@ -57,7 +58,9 @@ class Calls:
             for site in among:
                 tried.append(site)
                 try:
-                    return site, self.called(insertion, fragment, needs, site, policy)
+                    items = self.called(insertion, fragment, needs, site, policy)
+                    self.schemes[policy.name] += 1
+                    return site, items
                 except OutOfRegisters as error:
                     refusal = refusal if len(tried) > 1 else error
         assert refusal is not None
