@@ -106,6 +106,7 @@ def _amdgpu_header(machine: Any) -> str:
 def _amdgpu_machine(cpu: str, wave_size: int) -> Any:
     features = "+wavefrontsize64,-wavefrontsize32" if wave_size == 64 else "+wavefrontsize32,-wavefrontsize64"
     features += ",-64-bit-literals"  # a constant that is filled in later is one dword
+    features += ",+enable-flat-scratch"  # a stack is at an offset in each lane's memory, and needs no buffer
     target = binding().Target.from_triple(_AMDGPU_TRIPLE)
     return target.create_target_machine(cpu=cpu, features=features, opt=2, reloc="pic")
 

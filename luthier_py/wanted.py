@@ -150,7 +150,7 @@ def _claimed(key: PayloadKey, compiled: Compiled) -> Payload:
         tuple(slot.reg for slot in compiled.results), tuple(map(_depth, given)),
         tuple(each.element.size_bytes if isinstance(each, Pointer) else 0 for each in given),
         _MASKS[key.hook.lanes], max(inside, default=0),
-        tuple(sum(sizes[:hole.instr + 1]) - 4 for hole in compiled.holes),
+        tuple(sum(sizes[:hole.instr + 1]) - 4 for hole in compiled.holes), compiled.stack, compiled.frame_bytes,
     )
 
 

@@ -30,7 +30,7 @@ from luthier_py.inject.lookup import look_up
 from luthier_py.inject.model import ClonedKernel, Patched, SourceMap
 from luthier_py.inject.patch import NewKernel, NewVariable
 from luthier_py.inject.placing import Calls
-from luthier_py.inject.policies import CELL_BYTES, Private, cheap_policies, every_policy, private_memory
+from luthier_py.inject.policies import Private, cheap_policies, every_policy, private_memory
 from luthier_py.inject.prologue import with_prologue
 from luthier_py.inject.relax import relax
 from luthier_py.inject.resources import Component
@@ -39,7 +39,7 @@ from luthier_py.inject.sites import Sites
 from luthier_py.inject.weave import weave
 from luthier_py.ir import Function, Kernel, Program
 from luthier_py.isa import Inst, InstructionSet, Reg, RegSet
-from luthier_py.jit import Payload, PayloadKey
+from luthier_py.jit import Payload, PayloadKey, payload_key
 from luthier_py.loader import KernelDescriptor
 from luthier_py.proof.claim import Claim
 from luthier_py.tool import Edits, Entry, Insertion, Place, Refusal, Turn, WaveVariable
@@ -110,17 +110,7 @@ def _component(
     named = RegSet.of(*(v for i in insertions for v in (*i.args, *i.into) if isinstance(v, Reg)))
     for inst in (inst for f in component.functions for inst in changed.get(f, {}).values()):
         named |= inst.reads | inst.writes
-    try:
-        calls, starts = _placed(program, facts, insertions, fragments, component, named, None)
-    except OutOfRegisters:
-        memory = private_memory(program, component)
-        try:
-            calls, starts = _placed(program, facts, insertions, fragments, component, named, memory)
-        except OutOfRegisters as error:
-            if not memory.obstacle:
-                raise
-            message = f"{error.message}; in private memory there is no room for more: {memory.obstacle}"
-            raise OutOfRegisters(message, error.where) from None
+    calls, starts = _served(program, facts, insertions, fragments, component, named)
     names = {f.address: f.name + SUFFIX for f in component.functions}
     begins = _begins(program.isa, starts, calls)
     clones = _passed(program, component.functions, names, begins, calls, changed, seen)
@@ -151,6 +141,32 @@ def _component(
     )
 
 
+def _served(
+    program: Program, facts: Facts, insertions: list[Insertion], fragments: Fragments, component: Component,
+    named: RegSet,
+) -> tuple[Calls, dict[Kernel, KernelDescriptor]]:
+    """As `_placed`, with private memory where that is needed."""
+    frames = {fragments[payload_key(i)].payload.frame_bytes: i.hook for i in insertions}
+    largest = max(frames, default=0)
+    memory = private_memory(program, component, largest)
+    where = Location(component.kernels[0].name)
+    if largest and memory.obstacle:
+        message = f"hook {frames[largest].name} needs {largest} bytes of stack, and the kernel can have none"
+        raise Unsupported(f"{message}: {memory.obstacle}", where)
+    if not largest:
+        try:
+            return _placed(program, facts, insertions, fragments, component, named, None)
+        except OutOfRegisters:
+            pass
+    try:
+        return _placed(program, facts, insertions, fragments, component, named, memory)
+    except OutOfRegisters as error:
+        if not memory.obstacle:
+            raise
+        message = f"{error.message}; in private memory there is no room for more: {memory.obstacle}"
+        raise OutOfRegisters(message, error.where) from None
+
+
 def _placed(
     program: Program, facts: Facts, insertions: list[Insertion], fragments: Fragments, component: Component,
     named: RegSet, private: Private | None,
@@ -168,12 +184,13 @@ def _placed(
     slots = general - named
     policies = cheap_policies(program, facts, component, slots) if private is None else every_policy(
         program, facts, component, slots, private)
-    calls = Calls(program.isa, Sites(program, facts, general, plain_floats, policies), homes, fragments)
+    frame = 0 if private is None else private.frame
+    calls = Calls(program.isa, Sites(program, facts, general, plain_floats, policies), homes, fragments, frame)
     for insertion in insertions:
         calls.add(insertion)
-    if private is None or not calls.cells:
+    calls.private = range(0) if private is None else private.used(calls.cells)
+    if not calls.private:
         return calls, {k: enlarged(target, k.record.descriptor, used) for k in component.kernels}
-    calls.private = range(private.start, private.start + CELL_BYTES * calls.cells)
     return calls, {k: start.replace(private_segment_fixed_size=calls.private.stop, enable_private_segment=1)
                    for k, start in starts.items()}
 
@@ -184,7 +201,7 @@ def _begins(
     """What waves do first, by the function that they start in."""
     found: dict[Function, list[Inst]] = {}
     for kernel, start in starts.items():
-        begins = begun(isa, kernel.record.descriptor, start, calls.homes, calls.cells > 0)
+        begins = begun(isa, kernel.record.descriptor, start, calls.homes, len(calls.private) > 0)
         if found.setdefault(kernel.function, begins) != begins:
             raise Unsupported(f"kernel {kernel.name} is the code of another one whose waves start in another way; "
                               "hooks cannot be given what they are born with", Location(kernel.name))

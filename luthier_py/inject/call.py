@@ -42,6 +42,7 @@ class Caller:
     homes: Mapping[Keeper, Home]
     pool: Pool
     edit: Edit
+    frame: int  # where its stack is, in a lane's private memory
     items: list[Item] = field(default_factory=list)
     insts: tuple[Inst, ...] = ()  # of the hook
     saved: dict[Reg, Reg] = field(default_factory=dict)
@@ -145,6 +146,8 @@ class Caller:
             elif home is not None and home != reg:
                 self.move(reg, self.saved.get(home, home) if isinstance(home, Reg) else home)
         self.addresses(variables)
+        if self.fragment.payload.stack is not None:
+            self.copy(placement(self.fragment.payload.stack), self.frame)
 
     def move(self, to: Home, source: Home) -> None:
         """``to`` := ``source``; scalars broadcast into vector registers."""
@@ -271,12 +274,12 @@ def edit_of(insertion: Insertion, site: Site, number: int) -> Edit:
 
 def call(
     isa: InstructionSet, insertion: Insertion, fragment: Fragment, site: Site, policy: Policy,
-    homes: Mapping[Keeper, Home], edit: Edit,
+    homes: Mapping[Keeper, Home], edit: Edit, frame: int,
 ) -> Pattern:
     """The items of one insertion at ``site``, by a policy for registers; raises OutOfRegisters, EditConflict."""
     own_exec = insertion.hook.lanes is not Lanes.ACTIVE
     pool = site.pool(policy)
-    caller = Caller(isa, fragment, insertion, site, homes, pool, edit)
+    caller = Caller(isa, fragment, insertion, site, homes, pool, edit, frame)
     named = RegSet.of(*(r for v in (*insertion.runtime_args, *insertion.into) if isinstance(r := caller.home(v), Reg)))
     if own_exec and any(isinstance(to, Reg) and to.file is not RegFile.SGPR for to in insertion.into):
         message = f"hook {insertion.hook.name} runs with its own EXEC and cannot change vector registers"

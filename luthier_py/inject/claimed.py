@@ -101,7 +101,7 @@ def claimed_payload(key: PayloadKey, payload: Payload) -> ClaimedPayload:
         tuple(_pointed(parameter.type) for parameter, constant in zip(parameters, key.constants, strict=True)
               if constant is None), _EXEC[key.hook.lanes],
         max((depth for depth, constant in given if constant is not None), default=0),
-        tuple(ends[hole.instr] - 4 for hole in payload.holes),
+        tuple(ends[hole.instr] - 4 for hole in payload.holes), payload.stack, payload.frame_bytes,
     )
 
 

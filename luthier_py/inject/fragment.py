@@ -35,6 +35,7 @@ class Fragment:
 def prepare(isa: InstructionSet, payload: Payload) -> Fragment:
     general = general_registers(isa)
     slots = [slot.reg for slot in (*payload.params, *payload.results)]
+    slots += [] if payload.stack is None else [payload.stack]
     starts = list(accumulate((inst.size_bytes for inst in payload.instrs), initial=0))
     targets = (inst.branch_target(start) for start, inst in zip(starts, payload.instrs, strict=False))
     jumps = {number: starts.index(target) for number, target in enumerate(targets) if target is not None}

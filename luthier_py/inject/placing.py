@@ -24,8 +24,10 @@ class Calls:
 
     def __init__(
         self, isa: InstructionSet, sites: Sites, homes: Mapping[Keeper, Home],
-        fragments: Mapping[PayloadKey, Fragment],
+        fragments: Mapping[PayloadKey, Fragment], frame: int = 0,
     ) -> None:
+        """``frame``: where stacks of hooks begin, in a lane's private memory."""
+        self.frame = frame
         self.isa, self.sites, self.homes, self.fragments = isa, sites, homes, fragments
         self.items: dict[Place, dict[int, list[Item]]] = {place: defaultdict(list) for place in Place}
         self.numbers = {key: number for number, key in enumerate(fragments)}
@@ -75,7 +77,7 @@ class Calls:
         for pattern in like:
             if pattern.fits(free):
                 return pattern.again(self.isa, fragment, insertion, edit)
-        made = call(self.isa, insertion, fragment, site, policy, self.homes, edit)
+        made = call(self.isa, insertion, fragment, site, policy, self.homes, edit, self.frame)
         self.cells = max(self.cells, sum(isinstance(slot, PrivateCell) for slot in policy.slots[: made.slots]))
         if not policy.borrows:
             like.append(made)

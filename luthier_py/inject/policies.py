@@ -19,6 +19,7 @@ from luthier_py.isa.registers import FLAT_SCRATCH
 
 MOST_CELLS = 64  # dwords of private memory for registers of one call
 CELL_BYTES = 4
+STACK_ALIGN_BYTES = 16  # LLVM, AMDGPU: of the stack pointer
 _FLAT_SCRATCH = sgpr(FLAT_SCRATCH, 2)
 
 
@@ -29,10 +30,22 @@ class Private:
 
     start: int
     obstacle: str = ""
+    frame_bytes: int = 0
+    """Of hooks' stacks, which are behind all dwords for registers: instructions have room for small offsets."""
+
+    @property
+    def frame(self) -> int:
+        """Where stacks begin."""
+        return self.start + CELL_BYTES * MOST_CELLS
+
+    def used(self, cells: int) -> range:
+        """What there is of it, with so many dwords for registers."""
+        stop = self.frame + self.frame_bytes if self.frame_bytes else self.start + CELL_BYTES * cells
+        return range(self.start, stop)
 
 
-def private_memory(program: Program, component: Component) -> Private:
-    """Behind the largest of the application's, since functions are shared."""
+def private_memory(program: Program, component: Component, frame_bytes: int) -> Private:
+    """Behind the largest of the application's, since functions are shared; ``frame_bytes``: that stacks need."""
     target, records = program.obj.target, [kernel.record for kernel in component.kernels]
     start = max(record.descriptor.private_segment_fixed_size for record in records)
     if any(record.descriptor.uses_dynamic_stack or record.metadata.get(".uses_dynamic_stack") for record in records):
@@ -41,7 +54,11 @@ def private_memory(program: Program, component: Component) -> Private:
         return Private(start, f"hooks have no private memory on {target.name} yet")
     if target.scratch_in_sgprs and any(_writes(function, _FLAT_SCRATCH) for function in component.functions):
         return Private(start, "it sets up FLAT_SCRATCH itself")
-    return Private(-(-start // CELL_BYTES) * CELL_BYTES)
+    return Private(_aligned(start), frame_bytes=_aligned(frame_bytes))
+
+
+def _aligned(size_bytes: int) -> int:
+    return -(-size_bytes // STACK_ALIGN_BYTES) * STACK_ALIGN_BYTES
 
 
 def _writes(function: Function, reg: Reg) -> bool:

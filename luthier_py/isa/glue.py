@@ -135,8 +135,9 @@ def with_long_literal(isa: InstructionSet, inst: Inst) -> Inst:
     return _made(isa, inst.op.mnemonic, to, source, PLACEHOLDER64)
 
 
-def jump(isa: InstructionSet) -> Inst:
-    return _made(isa, "s_branch", 0)
+def jump(isa: InstructionSet, distance_dwords: int = 0) -> Inst:
+    """``distance_dwords`` from its end."""
+    return _made(isa, "s_branch", distance_dwords)
 
 
 def jump_if_flag(isa: InstructionSet) -> Inst:

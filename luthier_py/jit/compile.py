@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from luthier_py import llvm
 from luthier_py.isa import InstructionSet
 from luthier_py.jit import cache, fragment
+from luthier_py.jit.called import needs_stack, with_stack
 from luthier_py.jit.frontend import HookIr, hook_ir, module
 from luthier_py.jit.native_link import calls_bitcode, with_natives
 from luthier_py.jit.object import Code, functions
@@ -35,9 +36,14 @@ def compile_keys(
 ) -> dict[PayloadKey, Payload]:
     """Payloads of the given hooks and constants, in one LLVM module."""
     irs = {key: _ir(key, isa) for key in keys if not isinstance(key.hook.function, Assembly)}
-    codes = _compiled({_name(ir, isa): ir for ir in irs.values()}, isa, compiled if compiled is not None else set())
+    compiled = compiled if compiled is not None else set()
+    codes = _compiled({_name(ir, isa): ir for ir in irs.values()}, isa, compiled)
+    for key, ir in irs.items():
+        if needs_stack(codes[_name(ir, isa)], isa):
+            irs[key] = with_stack(key.hook, ir)
+    codes |= _compiled({_name(ir, isa): ir for ir in irs.values() if ir.called}, isa, compiled)
     return {
-        key: fragment.payload(key.hook, codes[_name(irs[key], isa)], irs[key].params, irs[key].results, isa)
+        key: fragment.payload(key.hook, codes[_name(irs[key], isa)], irs[key], isa)
         if key in irs else fragment.payload_of_text(key.hook, isa) for key in keys
     }
 

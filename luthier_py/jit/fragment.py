@@ -14,8 +14,10 @@ from luthier_py.isa import MODE, NO_REGS, Inst, InstructionSet, OpFlag, Reg, Reg
 from luthier_py.isa.glue import nothing
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action
+from luthier_py.jit.called import STACK_POINTER, returns, without_returns
 from luthier_py.jit.convention import Seat
 from luthier_py.jit.exec_mask import follow_exec
+from luthier_py.jit.frontend import HookIr
 from luthier_py.jit.object import Code
 from luthier_py.jit.payload import Hole, Payload, Slot
 from luthier_py.tool.assembly import Assembly
@@ -29,14 +31,14 @@ REFUSED = (
 )
 
 
-def payload(
-    hook: Hook, code: Code, params: tuple[Seat, ...], results: tuple[Seat, ...], isa: InstructionSet
-) -> Payload:
-    """Check and describe the code of ``hook``."""
+def payload(hook: Hook, code: Code, ir: HookIr, isa: InstructionSet) -> Payload:
+    """Check and describe the code of ``hook``, of which LLVM made ``code``."""
+    called, results = ir.called, ir.results
     everything = decoded(code.code, isa)
-    begun = without_prologue(everything)
+    begun = without_returns(everything, isa) if called else without_prologue(everything)
     instrs = without_last_wait(begun) or (nothing(isa),)  # what gives back its arguments is a call, too
-    _check(hook, instrs)
+    left_out = len(everything) - len(begun) - (called and returns(everything[-1]))
+    _check(hook, instrs, called)
     if hook.lanes is Lanes.ACTIVE and not follow_exec(instrs, isa.wave_size).restored:
         message = "may change which lanes are active; simplify its control flow"
         raise Unsupported(f"{hook.place}: hook {hook.name} {message}")
@@ -45,12 +47,14 @@ def payload(
         reads, writes = reads | inst.reads, writes | inst.writes
     return Payload(
         instrs=instrs,
-        params=tuple(_slot(seat) for seat in params),
+        params=tuple(_slot(seat) for seat in ir.params),
         results=tuple(_slot(seat) for seat in results),
         reads=reads,
         writes=writes,
         needs_lane=hook.lanes is Lanes.ACTIVE and _needs_lane(instrs, results),
-        holes=tuple(_holes(code, everything, len(everything) - len(begun))),
+        holes=tuple(_holes(code, everything, left_out)),
+        frame_bytes=code.frame_bytes,
+        stack=STACK_POINTER if called else None,
     )
 
 
@@ -59,7 +63,7 @@ def payload_of_text(hook: Hook, isa: InstructionSet) -> Payload:
     code = hook.function
     assert isinstance(code, Assembly)
     instrs = decoded(code.code, isa)
-    _check(hook, instrs)
+    _check(hook, instrs, called=False)
     params, results = ([Slot(reg, reg.file is RegFile.SGPR) for reg in regs] for regs in (code.takes, code.gives))
     reads, writes = RegSet.of(*code.takes), NO_REGS
     for inst in instrs:
@@ -121,7 +125,7 @@ def _loads(inst: Inst) -> bool:
     return bool(inst.op.flags & (OpFlag.VMEM | OpFlag.SMEM | OpFlag.LDS) and inst.writes)
 
 
-def _check(hook: Hook, instrs: tuple[Inst, ...]) -> None:
+def _check(hook: Hook, instrs: tuple[Inst, ...], called: bool) -> None:
     ends, at = set(), 0
     for inst in instrs:
         at += inst.size_bytes
@@ -131,7 +135,7 @@ def _check(hook: Hook, instrs: tuple[Inst, ...]) -> None:
                 raise Unsupported(f"{hook.place}: hook {hook.name} {what} ({inst.op.mnemonic})")
         if OpFlag.GETS_PC in inst.op.flags:
             raise Unsupported(f"{hook.place}: hook {hook.name} needs constant data or a stack ({inst.op.mnemonic})")
-        if inst.op.spaces is Space.SCRATCH:
+        if inst.op.spaces is Space.SCRATCH and not called:
             raise Unsupported(f"{hook.place}: hook {hook.name} needs a stack; use fewer values at a time")
     at = 0
     for inst in instrs:

@@ -37,6 +37,7 @@ class HookIr:
     results: tuple[Seat, ...]  # in the hook's order
     natives: tuple[Native, ...] = ()  # that it calls
     alone: bool = False        # ``function`` is a module, with nothing else in it
+    called: bool = False       # it is a function that is called (`jit.called`)
 
 
 def hook_ir(hook: Hook, constants: tuple[Constant | Field | None, ...], wave_size: int) -> HookIr:

@@ -10,6 +10,8 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import msgpack
+
 from luthier_py.errors import Unsupported
 
 FIELD = "field"  # names of symbols that stand for constants, before the number of the parameter
@@ -20,7 +22,9 @@ _RELOCATION = struct.Struct("<QII")      # offset type symbol; what is to be add
 _SYMTAB, _RELA, _REL = 2, 4, 9
 _FUNCTION = 2
 _LOW, _HIGH = 1, 2  # R_AMDGPU_ABS32_LO, R_AMDGPU_ABS32_HI
-_COUNT = struct.Struct("<I")
+_COUNT = struct.Struct("<II")
+_NOTE_HEADER = struct.Struct("<III")     # name_bytes bytes type
+_METADATA, _NOTE = 32, 7                 # NT_AMDGPU_METADATA, SHT_NOTE
 _ROW = struct.Struct("<IIq?")
 
 
@@ -40,17 +44,20 @@ class Code:
 
     code: bytes
     fields: tuple[ConstantField, ...] = ()
+    frame_bytes: int = 0
+    """Of stack, where it is a function that is called; those that are not say nothing of it."""
 
     def packed(self) -> bytes:
         """As bytes, to be kept."""
         rows = (_ROW.pack(p.offset, p.position, p.added, p.high) for p in self.fields)
-        return b"".join((_COUNT.pack(len(self.fields)), *rows, self.code))
+        return b"".join((_COUNT.pack(len(self.fields), self.frame_bytes), *rows, self.code))
 
     @classmethod
     def unpacked(cls, data: bytes) -> Code:
-        (count,) = _COUNT.unpack_from(data)
+        count, frame_bytes = _COUNT.unpack_from(data)
         end = _COUNT.size + count * _ROW.size
-        return cls(data[end:], tuple(ConstantField(*row) for row in _ROW.iter_unpack(data[_COUNT.size : end])))
+        return cls(data[end:], tuple(ConstantField(*row) for row in _ROW.iter_unpack(data[_COUNT.size : end])),
+                   frame_bytes)
 
 
 def functions(data: bytes) -> dict[str, Code]:
@@ -58,6 +65,8 @@ def functions(data: bytes) -> dict[str, Code]:
     (offset,) = struct.unpack_from("<Q", data, 0x28)
     (count,) = struct.unpack_from("<H", data, 0x3C)
     sections = [_SECTION.unpack_from(data, offset + i * _SECTION.size) for i in range(count)]
+    notes = (data[at : at + size] for _, kind, _, _, at, size, *_ in sections if kind == _NOTE)
+    frames = {name: size for note in notes for name, size in _frames(note).items()}
     code = {}
     for _, kind, _, _, at, size, link, _, _, _ in sections:
         if kind != _SYMTAB:
@@ -73,8 +82,22 @@ def functions(data: bytes) -> dict[str, Code]:
             start = sections[section][4] + value
             own = (p for p in found[section] if value <= p.offset < value + length)
             moved = tuple(ConstantField(p.offset - value, p.position, p.added, p.high) for p in own)
-            code[text] = Code(data[start : start + length], moved)
+            code[text] = Code(data[start : start + length], moved, frames.get(text, 0))
     return code
+
+
+def _frames(note: bytes) -> dict[str, int]:
+    """Of functions, by name (AMDGPUUsage, "Code Object Metadata" of AMDPAL: .shader_functions)."""
+    at = 0
+    while at + _NOTE_HEADER.size <= len(note):
+        name_bytes, size, kind = _NOTE_HEADER.unpack_from(note, at)
+        start = at + _NOTE_HEADER.size + -(-name_bytes // 4) * 4
+        if kind == _METADATA:
+            (pipeline,) = msgpack.unpackb(note[start : start + size], strict_map_key=False)["amdpal.pipelines"]
+            functions = pipeline.get(".shader_functions", {})
+            return {name: each[".stack_frame_size_in_bytes"] for name, each in functions.items()}
+        at = start + -(-size // 4) * 4
+    return {}
 
 
 def _fields(data: bytes, sections: list[tuple[int, ...]], section: int, symbols: list[str]) -> Iterator[ConstantField]:

@@ -60,7 +60,8 @@ class Payload:
     reads: RegSet
     writes: RegSet
     needs_lane: bool            # its scalar results or branches are wrong when no lane is active
-    frame_bytes: int = 0        # of stack
+    frame_bytes: int = 0        # of stack, in each lane
+    stack: Reg | None = None    # where it expects the offset of that in private memory
     holes: tuple[Hole, ...] = ()
 
 

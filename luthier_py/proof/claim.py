@@ -77,6 +77,9 @@ class Payload:
     """The same of numbers in the code itself: the hook was given an address that the tool knows."""
     fields: tuple[int, ...] = ()
     """Offsets of literal dwords in ``code`` that each call has its own numbers for."""
+    stack: Reg | None = None
+    """Where it expects the offset of its stack in each lane's private memory, and how many bytes it has of that."""
+    frame_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,10 @@ In: payloads of a claim, and bytes of a clone. Out: Summary, and the registers t
 code that was found is the payload's, instruction by instruction, but for registers (each became one other, no two the
 same), numbers that the claim says, and waits between its instructions.
 
-A payload may compute and wait. It may go round in loops of its own. It may touch global memory through addresses made
-from pointers: what it was given as one, numbers of its own where the claim says so, and pointers that it found there.
+A payload may compute and wait. It may go round in loops of its own. It may touch private memory through offsets made
+from its stack pointer: that it stays on its stack is for its author to see to. It may touch global memory through
+addresses made from pointers: what it was given as one, numbers of its own where the claim says so, and pointers that it
+found there.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from itertools import accumulate
 from operator import or_
 
 from luthier_py.errors import CheckFailed, Location, Malformed
-from luthier_py.isa import EXEC, VCC, Counter, Inst, InstructionSet, OperandKind, OpFlag, RegFile, Space
+from luthier_py.isa import EXEC, SCC, VCC, Counter, Inst, InstructionSet, OperandKind, OpFlag, RegFile, Space
 from luthier_py.isa.quiet import outside, tends_caches
 from luthier_py.isa.registers import SCALARS, VGPR_SHIFT
 from luthier_py.proof.claim import Payload
@@ -66,6 +68,7 @@ def summary(isa: InstructionSet, payload: Payload) -> Summary:
     jumps = _following(isa, payload, insts, offsets)
     _check_loops(isa, payload, insts, jumps)
     _check_addresses(isa, payload, insts, jumps)
+    _check_stack(isa, payload, insts, jumps)
     reads = writes = 0
     for inst in insts:
         reads, writes = reads | inst.reads.bits, writes | inst.writes.bits
@@ -200,9 +203,35 @@ def _check_addresses(isa: InstructionSet, payload: Payload, insts: Sequence[Inst
                 work.append(to)
 
 
+def _check_stack(isa: InstructionSet, payload: Payload, insts: Sequence[Inst], jumps: Jumps) -> None:
+    """Private memory is touched at offsets that are made of the stack pointer on every way."""
+    own = [k for k, inst in enumerate(insts) if inst.op.spaces is Space.SCRATCH]
+    if not own:
+        return
+    into: dict[int, int] = {0: 0 if payload.stack is None else 1 << number(payload.stack)}
+    work = [0]
+    while work:
+        k = work.pop()
+        if k == len(insts):
+            continue
+        inst, made = insts[k], into[k]
+        computes = not inst.op.flags & _MEMORY and inst.reads.bits & made
+        after = made & ~inst.writes.bits | (inst.writes.bits & ~(1 << SCC) if computes else 0)
+        for to in jumps[k]:
+            new = after & into.get(to, -1)
+            if new != into.get(to):
+                into[to] = new
+                work.append(to)
+    for k in own:
+        places = [operand.reg for name in ("saddr", "vaddr") if (operand := insts[k].find(name)) is not None]
+        if not any(reg is not None and into.get(k, 0) >> number(reg) & 1 for reg in places):
+            raise _refused(isa, payload, insts[k], "touches private memory that is not its stack")
+
+
 def _depths_after(isa: InstructionSet, payload: Payload, inst: Inst, depths: Depths) -> Depths:
     found = 0
-    if inst.op.flags & _MEMORY and inst.op.spaces and not tends_caches(inst.op):
+    touches = inst.op.flags & _MEMORY and inst.op.spaces and inst.op.spaces is not Space.SCRATCH
+    if touches and not tends_caches(inst.op):
         found = _address_depth(inst, depths)
         if not found:
             raise _refused(isa, payload, inst, "touches memory at an address that is not made of a pointer")

@@ -243,6 +243,7 @@ class Runner:
             self.insts[at] = inst = self.decode(at)
             at += inst.size_bytes
         self.check_entry(pc, payload, known, now)
+        self.check_stack(pc, payload, renaming, now)
         given: dict[int, Term] = {}
         for reg, value in zip(payload.params, call.arguments, strict=True):
             for k in range(reg.dwords):
@@ -299,6 +300,18 @@ class Runner:
             raise self.fail("a hook leaves EXEC changed", pc)
         if known.owed:
             raise self.fail("a hook ends before its loads do", pc)
+
+    def check_stack(self, pc: int, payload: Payload, renaming: Mapping[int, int], now: Now) -> None:
+        """It is the tool's, and what was put there before is lost."""
+        if payload.stack is None:
+            return
+        where = renaming.get(number(payload.stack))
+        start = now.get(where) if where is not None else None
+        if where is None:  # it touches none
+            return
+        if not isinstance(start, int) or start not in self.private or start + payload.frame_bytes > self.private.stop:
+            raise self.fail(f"hook {payload.name} has its stack in private memory that is not the tool's", pc)
+        now.cells = {at: cell for at, cell in now.cells.items() if not start - 3 <= at < start + payload.frame_bytes}
 
     def place(self, value: Reg | Kept) -> Reg | LaneOf:
         return self.homes[value.number] if isinstance(value, Kept) else value

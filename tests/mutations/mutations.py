@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-ROOMS = ("analysis", "inject", "link", "proof", "wanted")
+ROOMS = ("analysis", "inject", "jit", "link", "proof", "wanted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +150,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("else RegSet())) - given)", "else RegSet())))"),
     ),
     *_of(
+        "jit/called.py",
+        ("(starts[-1] - starts[k + 1]) // 4", "0"),
+        ("index=seat.index + _FIRST_SGPR", "index=seat.index"),
+    ),
+    *_of(
         "inject/spills.py",
         ("self.before, self.behind = [*before, *self.before], [*self.behind, *behind]",
          "self.before, self.behind = [*self.before, *before], [*behind, *self.behind]"),
@@ -249,6 +254,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (" or at not in self.private or at % 4:", " or at not in self.private:"),
         ("if inst.find(\"vaddr\") is not None or", "if"),
         ("now.pending, now.timed = issued(self.isa, inst, now.pending), True", "pass"),
+        ("if not isinstance(start, int) or start not in self.private or", "if not isinstance(start, int) or"),
         ("if not right:\n", "if False:\n"),
     ),
     *_of(

@@ -24,6 +24,7 @@ NEAREST = {
     "inject/sites.py": ("unit/inject/test_inject_edges.py",),
     "inject/lookup.py": ("unit/pipeline/test_pipeline.py", "unit/proof/test_proof_refusals.py"),
     "inject/prologue.py": ("golden/test_golden_passes.py", "unit/inject/test_inject_edges.py"),
+    "jit/called.py": ("unit/inject/test_stacks_of_hooks.py",),
     "inject/spills.py": ("unit/inject/test_spills.py",),
     "inject/policies.py": ("unit/inject/test_spills.py", "unit/inject/test_inject_edges.py"),
     "inject/birth.py": ("unit/inject/test_birth.py",),

@@ -24,7 +24,7 @@ def caller(live: RegSet) -> Caller:
     none = RegSet()
     site = Site(cast(Instr, None), Place.BEFORE, lambda: Location("k"), live, none, none, none, RegSet, (), True)
     pool = Pool(RegSet.of(sgpr(10, 8)), lambda: Location("k"))
-    return Caller(ISA, cast(Fragment, None), cast(Insertion, None), site, {}, pool, Edit(Cause.CALL))
+    return Caller(ISA, cast(Fragment, None), cast(Insertion, None), site, {}, pool, Edit(Cause.CALL), frame=0)
 
 
 @pytest.mark.parametrize("reg", SPECIAL, ids=str)

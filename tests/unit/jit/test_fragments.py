@@ -37,6 +37,7 @@ from luthier_py.intrinsics import (
 from luthier_py.isa import EXEC, SCC, OpFlag, RegFile, RegSet, instruction_set, sgpr, target, vgpr
 from luthier_py.jit import fragment
 from luthier_py.jit.convention import Seat
+from luthier_py.jit.frontend import HookIr
 from luthier_py.jit.object import Code
 from luthier_py.tool import U32, Hook, Lane, f32, f64, hook, i32, ptr, u32, u64
 
@@ -232,4 +233,4 @@ def test_unfit_code_is_refused(code: bytes, what: str) -> None:
     isa = instruction_set(target("gfx90a"), 64)
     seats = (Seat(0, U32, RegFile.SGPR, 0),)
     with pytest.raises(Unsupported, match=f"test_fragments.py:.*count_wave .*{what}"):
-        fragment.payload(count_wave, Code(code), seats, (), isa)
+        fragment.payload(count_wave, Code(code), HookIr("", frozenset(), seats, ()), isa)

@@ -25,7 +25,7 @@ HARMFUL = {
     "global_store_dword v4, v5, s[8:9]": "pointer", "global_store_b32 v4, v5, s[8:9]": "pointer",
     "global_store_dword v[4:5], v6, off": "pointer", "flat_store_dword v[4:5], v6": "pointer",
     "flat_store_b32 v[4:5], v6": "pointer", "global_atomic_add v4, v5, s[8:9]": "pointer",
-    "scratch_store_dword off, v4, s4": "pointer", "scratch_store_b32 off, v4, s4": "pointer",
+    "scratch_store_dword off, v4, s4": "its stack", "scratch_store_b32 off, v4, s4": "its stack",
     "buffer_store_dword v4, off, s[8:11], 0": "pointer", "buffer_store_b32 v4, off, s[8:11], 0": "pointer",
     "s_dcache_wb_vol": "effect", "s_incperflevel 1": "effect", "s_ttracedata": "effect", "s_setkill 1": "effect",
     "ds_gws_barrier v0 gds": "data", "exp mrt0 v0, v0, v0, v0 done vm": "data",

@@ -1,0 +1,112 @@
+"""Hooks with a stack: local arrays that are indexed by lanes' own numbers, against NumPy, and what is around them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from shown_kernels import S, V, instrumented
+from squeezed import crowded, fullest, marker, on, shows  # noqa: F401  (a fixture)
+
+from luthier_py.clang.search import CLANG
+from luthier_py.errors import CheckFailed, Unsupported
+from luthier_py.inject import apply
+from luthier_py.inject.policies import Private
+from luthier_py.tool import Hooks, Variable, u32
+
+TEXT = r"""
+#include <luthier/hooks.h>
+using namespace luthier;
+
+LUTHIER_HOOK() void sorted(u32 *out, lane<u32> x) {
+    u32 cells[1024];
+    for (u32 k = 0; k < 1024; ++k) cells[k] = (x + k * 2654435761u) >> 7;
+    for (u32 k = 0; k < 64; ++k) {
+        u32 from = cells[(x + k) & 1023] & 1023;
+        cells[from] += cells[(from + 1) & 1023] + k;
+    }
+    u32 sum = 0;
+    for (u32 k = 0; k < 1024; ++k) sum = sum * 31 + cells[k];
+    atomic_add(&out[lane_id()], sum);
+}
+
+LUTHIER_HOOK() lane<u32> last(lane<u32> x, u32 n) {
+    u32 seen[32];
+    for (u32 k = 0; k < 32; ++k) seen[k] = x * k + n;
+    return seen[(x * n) & 31];
+}
+
+LUTHIER_HOOK() u32 uniform(lane<u32> x) {
+    u32 seen[32];
+    for (u32 k = 0; k < 32; ++k) seen[k] = x * k;
+    return read_first_lane(seen[x & 31]);
+}
+"""
+
+
+@pytest.fixture
+def hooks(require_tool, monkeypatch):
+    monkeypatch.setenv(CLANG, require_tool("clang++-22"))
+    return Hooks.from_hip(TEXT)
+
+
+def wanted(x):
+    """What `sorted` leaves for each lane, of a vector of numbers."""
+    k = np.arange(1024, dtype=np.uint64)
+    cells = ((x[:, None] + k * 2654435761) & 0xFFFFFFFF) >> 7
+    lanes = np.arange(len(x))
+    for step in range(64):
+        at = cells[lanes, (x + step) & 1023] & 1023
+        cells[lanes, at] = (cells[lanes, at] + cells[lanes, (at + 1) & 1023] + step) & 0xFFFFFFFF
+    total = np.zeros(len(x), np.uint64)
+    for step in range(1024):
+        total = (total * 31 + cells[:, step]) & 0xFFFFFFFF
+    return total
+
+
+@pytest.mark.parametrize("vgprs", [64, 256])
+def test_a_local_array_of_4_kb_in_a_kernel_without_a_free_register(on, hooks, vgprs):  # noqa: F811
+    def visit(tool, m):
+        m.before(marker(m), hooks.sorted, tool.out, V(5))
+        m.after(marker(m), hooks.sorted, tool.out, V(5))
+
+    data = crowded(vgprs, 0xFFFF0000FFFF, fullest(vgprs))
+    tool, made = instrumented(data, visit, out=Variable(u32, 64, name="out"))
+    (function,), (kernel,) = made.patched.claim.functions, made.patched.kernels
+    assert len(function.private) > 4096 and kernel.descriptor.private_segment_fixed_size == function.private.stop
+    ran = on.run(made.data, "k.luthier")
+    lanes = np.arange(64, dtype=np.uint64)
+    active = (np.uint64(0xFFFF0000FFFF) >> lanes) & np.uint64(1)
+    assert shows(ran, vgprs, fullest(vgprs))
+    assert list(ran[tool.out]) == list(2 * wanted(lanes + np.uint64(35)) * active & np.uint64(0xFFFFFFFF))
+
+
+def test_results_of_lanes_come_back(on, hooks):  # noqa: F811
+    tool, made = instrumented(crowded(64, -1), lambda tool, m: m.before(marker(m), hooks.last, V(5), 3, into=V(5)))
+    ran = on.run(made.data, "k.luthier")
+    change = [((lane + 35) * (3 * (lane + 35) & 31) + 3) - (lane + 35) for lane in range(64)]
+    assert shows(ran, 64, change=change)
+
+
+def test_what_a_stack_cannot_do_is_said(hooks, monkeypatch, on):  # noqa: F811
+    with pytest.raises(Unsupported, match="uniform needs a stack, and has a result for the wave"):
+        instrumented(crowded(64, -1), lambda tool, m: m.before(marker(m), hooks.uniform, V(5), into=S(4)))
+    monkeypatch.setattr(apply, "private_memory", lambda program, component, frame_bytes: Private(0, "its stack grows"))
+    with pytest.raises(Unsupported, match="sorted needs 41.. bytes of stack, and the kernel can have none: its stack"):
+        instrumented(crowded(64, -1), lambda tool, m: m.before(marker(m), hooks.sorted, tool.out, V(5)),
+                     out=Variable(u32, 64, name="out"))
+
+
+def test_the_proof_refuses_a_stack_where_the_applications_memory_is(hooks, monkeypatch, on):  # noqa: F811
+    def visit(tool, m):
+        m.before(marker(m), hooks.last, V(5), 3, into=V(5))
+
+    for start in (-300, 16):
+        placed = apply.Calls
+
+        def elsewhere(isa, sites, homes, fragments, frame, start=start, placed=placed):
+            return placed(isa, sites, homes, fragments, frame + start)
+
+        why = "stack in private memory that is not the tool's"
+        with monkeypatch.context() as patch, pytest.raises(CheckFailed, match=why):
+            patch.setattr(apply, "Calls", elsewhere)
+            instrumented(crowded(64, -1), visit)
