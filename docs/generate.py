@@ -22,7 +22,7 @@ from luthier_py import intrinsics
 from luthier_py.isa import instruction_set, target, targets
 from luthier_py.isa.semantics import meaning
 from luthier_py.runtime.hip import table
-from luthier_py.tool import Scalar
+from luthier_py.tool import Scalar, filters
 
 FOLDER = Path(__file__).parent
 
@@ -86,9 +86,8 @@ class Top(Tool):  # the end of the highest access to global memory, by work-item
 
     def instrument(self, m: Mutator) -> None:
         for function in m.functions():
-            for instr in m.instrs(function):
-                if instr.op.mnemonic.startswith("global_"):
-                    m.before(instr, widest, self.top, address(instr), access_bytes(instr), workitem_id("x"))
+            for instr in m.instrs(function, where="vector_memory & global"):
+                m.before(instr, widest, self.top, address(instr), access_bytes(instr), workitem_id("x"))
 ```"""
 
 
@@ -99,6 +98,38 @@ def arguments() -> str:
         parts.append(f"## {title}")
         parts += [entry(name) for name in names]
     return "\n\n".join(parts) + "\n"
+
+
+FILTERS = """# Filters
+
+Made from the code by `make docs`. A filter says which instructions; tools and users say it alike:
+
+    m.instrs(function, where="memory & width >= 8")                      # in a tool
+    luthier run ... -t TOOL -O "INSTRUMENT=global & load & !loop"        # for any tool that goes by instruction
+    INSTRUMENT="line = 10..20 & opcode = *_f32*" luthier exec -t TOOL -- ./app
+
+`INSTRUMENT` leaves out what it does not choose, whatever the tool asks for; calls at entries and exits stay. A tool
+that goes by whole blocks refuses it. Launches and kernels are chosen by `START_GRID_NUM`, `LUTHIER_KERNELS` and their
+kin.
+
+`&`, `|` and `!` combine facts, `!` before `&` before `|`; parentheses group. A fact is
+
+* a word: {words};
+* a number and what it is compared with (`= != < <= > >=`, or `= 4..16` for a range, ends included): {numbers};
+* a text and a pattern (`=` or `!=`; `*` stands for anything, `?` for a letter, `[ab]` for one of some): {texts}.
+
+`global`, `lds`, `scratch`, `scalar`, `gds` and `flat` hold where an instruction may touch such memory. `width` is in
+bytes for each lane, 0 of what accesses no memory; `depth` is how many loops an instruction is in; `index` counts in its
+function; `line` and `file` are those of the source, 0 and empty where the object has no line tables; `opcode` is the
+whole mnemonic (`v_add_f32_e32`). Numbers may be hexadecimal. What cannot be read is refused, with its place.
+"""
+
+
+def filter_page() -> str:
+    """docs/filters.md"""
+    words, numbers, texts = (", ".join(f"`{name}`" for name in table)
+                             for table in (filters.WORDS, filters.NUMBERS, filters.TEXTS))
+    return FILTERS.format(words=words, numbers=numbers, texts=texts)
 
 
 def reference() -> str:
@@ -335,7 +366,8 @@ def conformance_calls() -> dict[str, frozenset[str]]:
 
 
 PAGES: dict[str, Callable[[], str]] = {
-    "reference.md": reference, "edits.md": edits, "arguments.md": arguments, "emulator-gaps.md": gaps, "hip.md": hip,
+    "reference.md": reference, "edits.md": edits, "arguments.md": arguments,
+    "filters.md": filter_page, "emulator-gaps.md": gaps, "hip.md": hip,
 }
 
 

@@ -99,7 +99,7 @@ class Verdict:
             others = f", which are {self._listed(self.not_chosen)}" if self.not_chosen else ""
             found.append(f"{chosen} leaves out {self.launches - self.selected} of {self.launches} launches{others}")
         if self.untouched:
-            cut = self._given(CODE, "INSTR_BEGIN", "INSTR_END")
+            cut = self._given(CODE, "INSTR_BEGIN", "INSTR_END", "INSTRUMENT")
             left = f" of what {cut} leaves" if cut else ""
             found.append(f"there is nothing for {self.tool.name} in{left} {self._listed(self.untouched)}")
         if self.failed:

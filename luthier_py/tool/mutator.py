@@ -25,6 +25,7 @@ from luthier_py.tool.computed import asks_exec
 from luthier_py.tool.counting import Counted, Counting, Region, Stretch, counting, regions
 from luthier_py.tool.edits import Before, Edits, Place, Refusal, Turn
 from luthier_py.tool.expected import expect
+from luthier_py.tool.filters import passing
 from luthier_py.tool.folding import with_fields
 from luthier_py.tool.hook import Hook, Lanes, hook_of_text
 from luthier_py.tool.recorder import Recorder, as_tuple
@@ -73,7 +74,7 @@ class Mutator:
         self._all_chosen = all(chosen == range(len(code)) for code, chosen in self._chosen.items())
         self._calls = {f.code: f.code.flagged(OpFlag.CALL) for f in program.functions}
         self._coming = cache(ways_into)
-        self._recorder = Recorder(program, self._chosen)
+        self._recorder = Recorder(program, self._chosen, choose.instrument)
         self._refused: dict[str, Refusal] = {}
 
     @property
@@ -98,10 +99,10 @@ class Mutator:
             self._refused[kernel.name] = Refusal(kernel.name, f"{broken[0].name}: {broken[0].incomplete}", where)
         return bool(broken)
 
-    def instrs(self, function: Function) -> tuple[Instr, ...]:
-        """The function's instructions."""
+    def instrs(self, function: Function, where: str = "") -> tuple[Instr, ...]:
+        """The function's instructions; ``where`` is a filter, as in "memory & width >= 8" (docs/filters.md)."""
         expect(function, Function)
-        return tuple(instr for instr in function.instrs if self._recorder.takes(instr))
+        return tuple(filter(passing(where, self.program), filter(self._recorder.takes, function.instrs)))
 
     def blocks(self, function: Function) -> tuple[Block, ...]:
         """The function's blocks; where only a part of one is chosen, a copy with that part."""
@@ -158,6 +159,7 @@ class Mutator:
 
     def _part(self, stretch: Stretch) -> Stretch | None:
         """What is chosen of it, which is in one piece."""
+        self._recorder.check_takes_blocks()
         if self._all_chosen:
             return stretch
         first, chosen = stretch.block.start, self._chosen[stretch.block.code]

@@ -7,7 +7,7 @@ with the tool's file and line.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from luthier_py.errors import EditConflict, HookError, Location, Unsupported
@@ -19,6 +19,7 @@ from luthier_py.tool.arguments import Adapted, arguments, result_place
 from luthier_py.tool.author import caller
 from luthier_py.tool.computed import out_of_place
 from luthier_py.tool.edits import Destination, Insertion, Instead, Place, Turn
+from luthier_py.tool.filters import passing
 from luthier_py.tool.hook import Hook
 
 _ALWAYS = (Turn.ENTRY, Turn.EXIT)  # recorded unless no instruction at all is chosen
@@ -30,15 +31,26 @@ class Recorder:
 
     program: Program
     chosen: Mapping[Columns, range]
+    filter: str = ""  # what else the user asks of instructions
+    passes: Callable[[Instr], bool] = field(init=False)
     insertions: list[Insertion] = field(default_factory=list)
     instead: dict[Instr, tuple[Instead, RegSet, str]] = field(default_factory=dict)  # what nobody writes, and whose
     behind: list[tuple[Insertion, str]] = field(default_factory=list)  # calls after instructions, and whose
     exits: set[tuple[object, ...]] = field(default_factory=set)
     adapted: Adapted = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.passes = passing(self.filter, self.program)
+
+    def check_takes_blocks(self) -> None:
+        """Refuses whole blocks where the user chose single instructions."""
+        if self.filter:
+            message = "chooses single instructions, but here the tool goes by whole blocks; choose a tool that takes"
+            raise HookError(f"{caller()}: INSTRUMENT={self.filter} {message} them one by one, or such a mode of this")
+
     def takes(self, instr: Instr) -> bool:
         """Whether the user chose it."""
-        return instr.at in self.chosen.get(instr.code, ())
+        return instr.at in self.chosen.get(instr.code, ()) and (not self.filter or self.passes(instr))
 
     def record(
         self, places: Sequence[tuple[Instr, Place]], hook: Hook, args: tuple[object, ...], into: object,

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from luthier_py.errors import Invalid
+from luthier_py.tool.filters import parse_filter
 from luthier_py.tool.names import demangled
 from luthier_py.tool.options import Option
 
@@ -50,6 +51,7 @@ CODE = _table(
     _every("LUTHIER_KERNELS", "", "regular expression: only kernels with such names, mangled or not"),
     _every("INSTR_BEGIN", 0, "first instruction of each function to instrument; they count from 0"),
     _every("INSTR_END", NO_END, "first instruction of each function not to instrument any more"),
+    _every("INSTRUMENT", "", "filter: only such instructions, as in `memory & width >= 8`; docs/filters.md"),
     _every("LUTHIER_OWN_KERNELS", False, "1: at the HSA level the HIP runtime's own kernels, too: copies and fills"),
 )
 OUTPUT = _table(
@@ -72,6 +74,7 @@ class Selection:
     kernels: str = ""
     instr_begin: int = 0
     instr_end: int = NO_END
+    instrument: str = ""
     own_kernels: bool = False
     mangled_names: bool = False
     verbose: bool = False
@@ -86,6 +89,8 @@ class Selection:
             re.compile(self.kernels)
         except re.error as error:
             raise Invalid(f"option LUTHIER_KERNELS={self.kernels}: give a regular expression: {error}") from None
+        if self.instrument:
+            parse_filter(self.instrument)
         if self.output is not None and self.output.suffix not in FORMS:
             raise Invalid(f"option LUTHIER_OUTPUT={self.output}: give a file that ends in {' or '.join(FORMS)}")
         if self.records is not None and self.records.suffix not in RECORD_FORMS:

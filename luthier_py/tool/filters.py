@@ -1,0 +1,239 @@
+"""Which instructions: one small language for tools (``Mutator.instrs``), options and the command line (``INSTRUMENT``).
+
+In: a text. Out: a Filter, and what it says of an instruction of a program. Invariant: what is not of the language is
+refused with the place in the text. docs/filters.md has the language; its words are the tables here.
+
+    filter := each {"|" each}          each := part {"&" part}          part := "!" part | "(" filter ")" | fact
+    fact := word | number-name (= != < <= > >=) number | number-name = number..number | text-name (= !=) pattern
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from functools import cache, cached_property
+from typing import NoReturn, TypeAlias
+
+from luthier_py.analysis import SourceLine, SourceLines, loops_of, source_lines
+from luthier_py.errors import Invalid
+from luthier_py.ir import Block, Function, Instr, Program
+from luthier_py.isa import AccessKind, InstructionClass, OpFlag, Space
+
+
+class Looked:
+    """An instruction of a program, as filters look at it."""
+
+    def __init__(self, instr: Instr, function: Function, depths: Mapping[Block, int], lines: SourceLines) -> None:
+        self.instr, self.function, self._depths, self._lines = instr, function, depths, lines
+
+    @cached_property
+    def spaces(self) -> Space:
+        """Memory that it may touch."""
+        memory = self.instr.memory
+        return Space.NONE if memory is None else memory.spaces
+
+    @property
+    def depth(self) -> int:
+        """How many loops it is in."""
+        return self._depths.get(self.function.block(self.instr.pc), 0)
+
+    @property
+    def source(self) -> SourceLine | None:
+        """Where it comes from."""
+        return self._lines.at(self.instr.pc)
+
+
+Test: TypeAlias = Callable[[Looked], bool]
+
+
+def _is_class(wanted: InstructionClass) -> Test:
+    return lambda looked: looked.instr.kind is wanted
+
+
+def _touches(space: Space) -> Test:
+    return lambda looked: space in looked.spaces
+
+
+def _does(wanted: AccessKind) -> Test:
+    return lambda looked: looked.instr.memory is not None and looked.instr.memory.kind is wanted
+
+
+def _width(looked: Looked) -> int:
+    memory = looked.instr.memory
+    return 0 if memory is None else memory.total_bytes or 0
+
+
+WORDS: dict[str, Test] = {
+    **{each.value: _is_class(each) for each in InstructionClass},
+    "memory": lambda looked: looked.instr.memory is not None,
+    "global": _touches(Space.GLOBAL), "lds": _touches(Space.LDS), "scratch": _touches(Space.SCRATCH),
+    "scalar": _touches(Space.SCALAR), "gds": _touches(Space.GDS), "flat": _touches(Space.GLOBAL | Space.SCRATCH),
+    "load": _does(AccessKind.LOAD), "store": _does(AccessKind.STORE), "atomic": _does(AccessKind.ATOMIC),
+    "float": lambda looked: looked.instr.flops > 0,
+    "conditional": lambda looked: bool(looked.instr.op.flags & OpFlag.CONDITIONAL),
+    "loop": lambda looked: looked.depth > 0,
+}
+"""Facts that hold or do not: classes, memory that may be touched, what is done there."""
+NUMBERS: dict[str, Callable[[Looked], int]] = {
+    "width": _width,
+    "flops": lambda looked: looked.instr.flops,
+    "depth": lambda looked: looked.depth,
+    "index": lambda looked: looked.instr.at,
+    "pc": lambda looked: looked.instr.pc,
+    "line": lambda looked: 0 if looked.source is None else looked.source.line,
+}
+TEXTS: dict[str, Callable[[Looked], str]] = {
+    "opcode": lambda looked: looked.instr.op.mnemonic,
+    "function": lambda looked: looked.function.name,
+    "file": lambda looked: "" if looked.source is None else looked.source.file,
+}
+_COMPARISONS: dict[str, Callable[[int, int], bool]] = {
+    "<=": operator.le, ">=": operator.ge, "==": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt,
+    "=": operator.eq,
+}
+_SHOWN = 20  # characters of what is wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """A text, and what it asks."""
+
+    text: str
+    test: Test
+
+    def of(self, program: Program) -> Callable[[Instr], bool]:
+        """Whether it chooses an instruction of ``program``."""
+
+        @cache
+        def depths(function: Function) -> Mapping[Block, int]:
+            found: dict[Block, int] = {}
+            for loop in loops_of(function):
+                found.update({block: max(loop.depth, found.get(block, 0)) for block in loop.blocks})
+            return found
+
+        @cache
+        def lines() -> SourceLines:
+            return source_lines(program.obj)
+
+        def chosen(instr: Instr) -> bool:
+            function = program.function_of(instr)
+            return self.test(Looked(instr, function, depths(function), lines()))
+
+        return chosen
+
+
+def parse_filter(text: str) -> Filter:
+    """The filter that ``text`` says; Invalid shows the place that is wrong."""
+    return Filter(text, _FilterText(text).whole())
+
+
+def passing(text: str, program: Program) -> Callable[[Instr], bool]:
+    """Whether the filter that ``text`` says chooses an instruction; where it is empty all are chosen."""
+    return parse_filter(text).of(program) if text else lambda instr: True
+
+
+class _FilterText:
+    """Reads a text from left to right (mutable: ``at`` is how far)."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+
+    def whole(self) -> Test:
+        test = self.either()
+        if self.at < len(self.text):
+            self.refuse("here should be & or |, or the end")
+        return test
+
+    def either(self) -> Test:
+        parts = [self.each()]
+        while self.took("|"):
+            parts.append(self.each())
+        return parts[0] if len(parts) == 1 else lambda looked: any(part(looked) for part in parts)
+
+    def each(self) -> Test:
+        parts = [self.part()]
+        while self.took("&"):
+            parts.append(self.part())
+        return parts[0] if len(parts) == 1 else lambda looked: all(part(looked) for part in parts)
+
+    def part(self) -> Test:
+        if self.took("!"):
+            inner = self.part()
+            return lambda looked: not inner(looked)
+        if self.took("("):
+            inner = self.either()
+            if not self.took(")"):
+                self.refuse("here should be )")
+            return inner
+        return self.fact()
+
+    def fact(self) -> Test:
+        start = self.at
+        name = self.matched(r"[A-Za-z_]\w*")
+        if name in NUMBERS:
+            return self.number(NUMBERS[name])
+        if name in TEXTS:
+            return self.pattern(TEXTS[name])
+        if name in WORDS:
+            return WORDS[name]
+        known = [*WORDS, *NUMBERS, *TEXTS]
+        self.at = start
+        if not name:
+            self.refuse("here should be a fact, such as memory, width >= 8 or opcode = v_*")
+        near = get_close_matches(name, known, 1)
+        self.refuse(f"{name} is unknown; " + (f"do you mean {near[0]}?" if near else f"known are {', '.join(known)}"))
+
+    def number(self, of: Callable[[Looked], int]) -> Test:
+        sign = self.matched("<=|>=|==|!=|<|>|=")
+        if not sign:
+            self.refuse("here should be one of = != < <= > >=, and a number")
+        low = self.integer()
+        if sign in ("=", "==") and self.took(".."):
+            high = self.integer()
+            return lambda looked: low <= of(looked) <= high
+        compare = _COMPARISONS[sign]
+        return lambda looked: compare(of(looked), low)
+
+    def integer(self) -> int:
+        digits = self.matched(r"0[xX][0-9a-fA-F]+|\d+")
+        if not digits:
+            self.refuse("here should be a number")
+        return int(digits, 0) if digits[:2].lower() == "0x" else int(digits)
+
+    def pattern(self, of: Callable[[Looked], str]) -> Test:
+        sign = self.matched("==|!=|=")
+        if not sign:
+            self.refuse("here should be = or !=, and a pattern")
+        wanted = self.matched(r"[^\s&|()!]+")
+        if not wanted:
+            self.refuse("here should be a pattern; * stands for anything")
+        return lambda looked: fnmatchcase(of(looked), wanted) == (sign != "!=")
+
+    def matched(self, expression: str) -> str:
+        """What comes next, if it is that; "" if not."""
+        found = re.compile(expression).match(self.text, self.at)
+        if found is None:
+            return ""
+        self.at = found.end()
+        self.space()
+        return found[0]
+
+    def took(self, sign: str) -> bool:
+        self.space()
+        there = self.text.startswith(sign, self.at)
+        self.at += len(sign) * there
+        self.space()
+        return there
+
+    def space(self) -> None:
+        while self.text[self.at : self.at + 1].isspace():
+            self.at += 1
+
+    def refuse(self, message: str) -> NoReturn:
+        left = self.text[self.at : self.at + _SHOWN]
+        place = f"at {left!r}" if left else "at the end"
+        raise Invalid(f"filter {self.text!r}, character {self.at + 1}, {place}: {message}")

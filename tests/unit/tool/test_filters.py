@@ -1,0 +1,137 @@
+"""Filters choose what plain Python over the same instructions chooses; what is no filter is refused with its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from luthier_py.analysis import analyse, loops_of, source_lines
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.errors import HookError, Invalid
+from luthier_py.ir import Function, Instr, Program, lift
+from luthier_py.isa import OpFlag, Space
+from luthier_py.loader import load
+from luthier_py.pipeline import instrument
+from luthier_py.samples import SAMPLES, sample
+from luthier_py.session.demo import launch_of
+from luthier_py.session.run import run_instrumented, run_original
+from luthier_py.tool import Mutator, load_tool
+from luthier_py.tool.filters import parse_filter
+
+MEMORY = OpFlag.VMEM | OpFlag.LDS | OpFlag.SMEM
+
+
+def program_of(name: str) -> Program:
+    return lift(load(sample(name).path.read_bytes(), name))
+
+
+def in_loop(program: Program, function: Function, instr: Instr, depth: int = 1) -> bool:
+    return sum(program.block_of(instr) in loop.blocks for loop in loops_of(function)) >= depth
+
+
+FILTERS: dict[str, Callable[[Program, Function, Instr], bool]] = {
+    "memory": lambda p, f, i: bool(i.op.flags & MEMORY),
+    "global & load": lambda p, f, i: Space.GLOBAL in i.op.spaces and not i.op.flags & OpFlag.MAY_STORE,
+    "lds|scalar": lambda p, f, i: bool(i.op.spaces & (Space.LDS | Space.SCALAR)),
+    "!memory & !branch": lambda p, f, i: not i.op.flags & MEMORY and (
+        OpFlag.CALL in i.op.flags or not i.op.flags & (OpFlag.BRANCH | OpFlag.INDIRECT)),
+    "opcode = v_*_f32* | opcode=s_load_*": lambda p, f, i: i.op.mnemonic.startswith("s_load_") or (
+        i.op.mnemonic.startswith("v_") and "_f32" in i.op.mnemonic),
+    "opcode != v_*": lambda p, f, i: not i.op.mnemonic.startswith("v_"),
+    "loop": in_loop,
+    "depth >= 2": lambda p, f, i: in_loop(p, f, i, 2),
+    "index = 3..5": lambda p, f, i: 3 <= i.at <= 5,
+    "index=0x4|index==7": lambda p, f, i: i.at in (4, 7),
+    "vector_alu & (loop | index < 4)": lambda p, f, i: bool(i.op.flags & OpFlag.VALU) and not i.op.flags & (
+        OpFlag.TRANS | OpFlag.MATRIX) and (in_loop(p, f, i) or i.at < 4),
+    "index > 2 | index < 2 & index > 5": lambda p, f, i: i.at > 2,
+    "conditional": lambda p, f, i: OpFlag.CONDITIONAL in i.op.flags,
+    "function = red*": lambda p, f, i: f.name.startswith("red"),
+}
+
+
+@pytest.mark.parametrize("text", FILTERS)
+def test_what_is_chosen(text: str) -> None:
+    chosen, of = 0, FILTERS[text]
+    for name in ("reduce", "scratch", "bitonic_sort", "nbody", "device_call"):
+        program = program_of(name)
+        m = Mutator(program, analyse(program))
+        for function in program.functions:
+            found = m.instrs(function, where=text)
+            assert found == tuple(instr for instr in function.instrs if of(program, function, instr))
+            chosen += len(found)
+    assert chosen
+
+
+def bytes_of(mnemonic: str) -> int:
+    """By the words of the ISA's names."""
+    if found := re.fullmatch(r"ds_[a-z_]+?(2|2st64)?(?:_rtn)?_[bui](\d+)(?:_.*)?", mnemonic):
+        return int(found[2]) // 8 * (2 if found[1] else 1)
+    found = re.fullmatch(r"(?:s|global)_(?:load|store)_(?:dword(?:x(\d+))?)", mnemonic)
+    return 4 * int(found[1] or 1) if found else 0
+
+
+@pytest.mark.parametrize("least", [1, 8, 12, 16, 32])
+def test_widths(least: int) -> None:
+    for name in ("lds_widths", "matmul", "saxpy"):
+        program = program_of(name)
+        chosen = parse_filter(f"width >= {least}").of(program)
+        for function in program.functions:
+            for instr in function.instrs:
+                assert chosen(instr) == (bytes_of(instr.op.mnemonic) >= least), instr
+
+
+def test_lines_and_files() -> None:
+    program = program_of("transpose")
+    lines = source_lines(program.obj)
+    for text, of in {
+        "line = 11": lambda line: line is not None and line.line == 11,
+        "line = 8..12 & file = *transpose*": lambda line: line is not None and 8 <= line.line <= 12
+        and "transpose" in line.file,
+        "file != *.hip": lambda line: line is None or not line.file.endswith(".hip"),
+    }.items():
+        chosen = parse_filter(text).of(program)
+        for function in program.functions:
+            assert [i for i in function.instrs if chosen(i)] == [i for i in function.instrs if of(lines.at(i.pc))]
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("memory & widht >= 8", "character 10, at 'widht >= 8': widht is unknown; do you mean width"),
+    ("width >=", "character 9, at the end: here should be a number"),
+    ("width 8", "character 7, at '8': here should be one of = != < <= > >=, and a number"),
+    ("memory store", "character 8, at 'store': here should be & or |, or the end"),
+    ("(memory", "character 8, at the end: here should be [)]"),
+    ("", "character 1, at the end: here should be a fact"),
+    ("memory & ", "character 10, at the end: here should be a fact"),
+    ("opcode v_*", "character 8, at 'v_[*]': here should be = or !=, and a pattern"),
+    ("opcode =", "character 9, at the end: here should be a pattern"),
+    ("index = 3..", "character 12, at the end: here should be a number"),
+    ("zzzzz", "zzzzz is unknown; known are matrix, "),
+])
+def test_what_is_no_filter(text: str, message: str) -> None:
+    with pytest.raises(Invalid, match=message):
+        parse_filter(text)
+
+
+def test_users_choose_for_tools_that_go_by_instruction() -> None:
+    for one in SAMPLES[:6]:
+        code = one.path.read_bytes()
+        program, device = lift(load(code)), EmulatorDevice(load(code).target)
+        run_original(device, code, launch_of(one))
+        assert device.profile is not None
+        chosen = parse_filter("global & vector_memory").of(program)
+        wanted = sum(count for pc, count in device.profile.counts.items() if any(
+            i.pc == pc and chosen(i) for f in program.functions for i in f.instrs))
+        tool = load_tool("instr_count", {"mode": "instruction", "INSTRUMENT": "global & vector_memory"})
+        ran = run_instrumented(device, instrument(code, tool), tool, launch_of(one))
+        assert ran.report["instructions"] == wanted > 0
+
+
+def test_tools_that_go_by_blocks_refuse() -> None:
+    tool = load_tool("instr_count", {"INSTRUMENT": "load"})
+    with pytest.raises(HookError, match="INSTRUMENT=load chooses single instructions, but here the tool goes by whole"):
+        instrument(sample("reduce").path.read_bytes(), tool)
+    with pytest.raises(Invalid, match="character 1, at 'lood': lood is unknown"):
+        load_tool("none", {"INSTRUMENT": "lood"})
