@@ -57,7 +57,7 @@ ARGUMENTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Memory", ("address", "bounds", "access_bytes", "access_kind")),
     ("Lanes and branches", ("active_lanes", "taken_lanes")),
     ("The launch", ("kernel_argument", "workgroup_id", "workitem_id", "workgroup_size", "grid_size", "wave_in_group",
-                    "Entry")),
+                    "hardware_register", "Entry")),
     ("Numbers", ("site_id", "opcode_id")),
     ("Of your own", ("computed",)),
 )  # fmt: skip

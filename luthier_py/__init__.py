@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         f32,
         f64,
         grid_size,
+        hardware_register,
         hook,
         i8,
         i16,
@@ -73,9 +74,9 @@ __all__ = [
     "Entry", "Hooks", "Instrumented", "Lane", "LaunchParameter", "LaunchResult", "LuthierError", "Mutator", "OpFlag",
     "Option", "Reg", "RegFile", "RegSet", "Tool", "Variable", "WaveVariable", "access_bytes", "access_kind",
     "active_lanes", "address", "array", "attach", "bf16", "bool_", "bounds", "channel", "computed", "destination",
-    "device", "f16", "f32", "f64", "grid_size", "hook", "i16", "i32", "i64", "i8", "instrument", "kernel_argument",
-    "load", "opcode_id", "ptr", "sgpr", "site_id", "source", "taken_lanes", "u16", "u32", "u64", "u8", "vgpr",
-    "wave_in_group", "workgroup_id", "workgroup_size", "workitem_id",
+    "device", "f16", "f32", "f64", "grid_size", "hardware_register", "hook", "i16", "i32", "i64", "i8", "instrument",
+    "kernel_argument", "load", "opcode_id", "ptr", "sgpr", "site_id", "source", "taken_lanes", "u16", "u32", "u64",
+    "u8", "vgpr", "wave_in_group", "workgroup_id", "workgroup_size", "workitem_id",
 ]
 _ROOMS = {
     "errors": {"LuthierError"},

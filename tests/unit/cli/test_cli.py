@@ -353,11 +353,11 @@ def test_a_hook_that_is_not_device_python(luthier, tmp_path):
         "class Bad(Tool):\n"
         "    @hook\n"
         "    def f(x: u32) -> None:\n"
-        "        print(x)\n"
+        "        open(x)\n"
         "    def instrument(self, m):\n"
         "        m.at_entry(m.kernels[0], self.f, 1)\n"
     )
-    fails(luthier("instrument", path("nbody"), "-t", tmp_path / "bad.py"), "bad.py:5", "print")
+    fails(luthier("instrument", path("nbody"), "-t", tmp_path / "bad.py"), "bad.py:5", "open")
 
 
 def test_output_that_cannot_be_written(luthier, tmp_path):
