@@ -20,7 +20,8 @@ from luthier_py.samples import sample
 from luthier_py.tool import load_tool
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ("tools/instr_count/__init__.py", "tools/opcode_histogram/__init__.py", "tools/none/__init__.py")
+SOURCES = ("tools/instr_count/__init__.py", "tools/opcode_histogram/__init__.py", "tools/none/__init__.py",
+           "tools/mov_replace/__init__.py", "tools/branch_edges/__init__.py")
 DOCUMENTS = ("README.md", "docs/tutorial.md", "docs/device-python.md")
 SAMPLES = ("vector_add", "device_call", "histogram")
 ODD = ("0", "-1", "1 << 64", "0.5", "None", "True", "''", "[]", "()", "{}", "lambda: 0", "...", "x", "self", "not", "-",

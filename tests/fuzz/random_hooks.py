@@ -39,7 +39,9 @@ DEPTH = 3
 def random_tool(rng: random.Random) -> str:
     hooks = [_Hook(rng, number) for number in range(rng.choice((1, 1, 2)))]
     body = "\n".join(hook.text() for hook in hooks)
-    insertions = "\n".join(_insertion(rng, rng.choice(hooks)) for _ in range(rng.choice((1, 2, 3))))
+    insertions = "\n".join(
+        _insertion(rng, rng.choice(hooks)) if rng.random() < 0.7 else _edit(rng, rng.choice(hooks))
+        for _ in range(rng.choice((1, 2, 3))))
     exits = rng.choice(("pass", f"m.{rng.choice(('at_exit', 'at_entry'))}(kernel, {hooks[0].given(rng)})"))
     return f'''from luthier_py import *
 from luthier_py.intrinsics import *
@@ -70,6 +72,22 @@ def _insertion(rng: random.Random, hook: _Hook) -> str:
     where = rng.choice(("before(instr", "before(instr", "after(instr", "at_block(block", "at_block(block"))
     more = ", anywhere=True" if where.startswith("at_block") and rng.random() < 0.3 else ""
     return f"{' ' * 16}m.{where}, {hook.given(rng)}{more})"
+
+
+def _edit(rng: random.Random, hook: _Hook) -> str:
+    """Another kind of edit, more often than not one that means something; not of each block."""
+    given = hook.given(rng)
+    text = rng.choice(("v_mov_b32 v1, v0", "v_add_u32 v1, v0, v1", "s_add_u32 s2, s2, s3", "s_nop 0", "s_endpgm", "v_"))
+    edit = rng.choice((
+        "m.remove(instr)", "m.change(instr, src0=vgpr(1))", "m.change(instr, src0=7)", "m.change(instr, offset=8)",
+        f"m.change(instr, {text!r})", f"m.replace(instr, {given})",
+        f"m.skip_if(instr, {given.partition(', into=')[0]})",
+        f"m.insert({text!r}, before=instr, writes=vgpr(1))", f"m.insert({text!r}, after=instr, writes=())",
+        f"[m.at_edge(edge, {given}) for edge in m.edges(function)]",
+        f"[m.at_back_edge(loop, {given}) for loop in m.loops(function)]",
+        f"[m.at_loop_entry(loop, {given}) for loop in m.loops(function)]",
+    ))
+    return f"{' ' * 16}if block.address % {rng.choice((8, 16, 64))} == 0:\n{' ' * 20}{edit}"
 
 
 @dataclass
