@@ -186,7 +186,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "analysis/facts.py",
         ("reads[self._target(instr), 0] |= regs", "pass"),
         ("return Facts(self.program, instead) if instead else self", "return self"),
-        ("following = following[-1:]  #", "following = following[:1]  #"),
     ),
     *_of(
         "inject/lookup.py",
