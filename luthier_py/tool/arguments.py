@@ -123,8 +123,8 @@ def constant(parameter: Parameter, given: Any) -> Constant:
     try:
         number = operator.index(given)
     except TypeError:
-        raise ValueError(f"{parameter} cannot take {type(given).__name__} {given!r}; give a Python number, a register "
-                         "(Reg), an operand, a Variable, a WaveVariable or an Entry") from None
+        raise ValueError(f"{parameter} cannot take {type(given).__name__} {given!r:.60}; give a Python number, "
+                         "a register (Reg), an operand, a Variable, a WaveVariable or an Entry") from None
     if kind is Kind.BOOL:
         raise ValueError(f"{parameter} takes True or False, not {number}")
     if number < 0 or number >> 64 if not isinstance(parameter.type, Scalar) else not parameter.type.holds(number):

@@ -41,7 +41,7 @@ def sources() -> tuple[str, ...]:
         fenced = re.findall(r"```python\n(.*?)```", text, re.S)
         indented = re.findall(r"(?:^(?:    .*)?\n)+", text, re.M)
         pieces = [*fenced, *(re.sub(r"^    ", "", piece, flags=re.M) for piece in indented)]
-        found += [piece for piece in pieces if "(Tool)" in piece and "import" in piece]
+        found += [piece for piece in pieces if "(Tool)" in piece and "import" in piece and "from_hip" not in piece]
     return tuple(found)
 
 

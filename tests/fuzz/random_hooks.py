@@ -13,6 +13,7 @@ ARGUMENTS = {  # by type: what fits
                                                                            "self.w64"),
     "i64": ("sgpr(4, 2)", "-1"), "f32": ("sgpr(2)", "0.5"), "f64": ("sgpr(4, 2)", "0.5"), "bool_": ("True", "False"),
     "ptr[u64]": ("self.a", "self.rows[3]"), "ptr[u32]": ("self.b", "self.b[7]"),
+    "channel[Item]": ("self.items",), "channel[Wave]": ("self.waves",),
     "Lane[u32]": ("vgpr(0)",), "Lane[f32]": ("vgpr(1)",), "Lane[u64]": ("vgpr(0, 2)",),
 }
 INTO = {"u32": "sgpr(2)", "u64": "self.w64", "f32": "sgpr(3)", "Lane[u32]": "vgpr(1)",
@@ -50,7 +51,17 @@ from luthier_py.intrinsics import *
 def helper(x: u32) -> u32:
     return x + u32(1)
 
+class Item:
+    x: u32
+    y: f64
+
+class Wave:
+    x: u64
+    y: Lane[u32]
+
 class Fuzzed(Tool):
+    items = Channel(Item)
+    waves = Channel(Wave)
     a = Variable(u64)
     b = Variable(u32, 8)
     rows = Variable(u64, 64)
@@ -152,6 +163,15 @@ class _Hook:
             name = rng.choice(pointers)
             value = self.value(self.names[name][4:-1], 2)
             return pad + rng.choice((f"atomic_add({name}, {value})\n", f"{name}[{self.value('u32', 1)}] = {value}\n"))
+        channels = [name for name, type in self.names.items() if type.startswith("channel[")]
+        if kind == 6 and channels:
+            name = rng.choice(channels)
+            fields = ("u32", "f64") if self.names[name] == "channel[Item]" else ("u64", "u32")
+            return f"{pad}push({name}, {', '.join(self.value(field, 2) for field in fields)})\n"
+        if kind == 7 and rng.random() < 0.3:
+            said = ", ".join(self.value(rng.choice(SCALARS), 2) for _ in range(rng.choice((1, 2, 6))))
+            return pad + rng.choice((f"print('said', {said})\n", f"assert {self.value('bool_', 2)}, 'no'\n",
+                                     f"print(f'{{{self.value('u32', 1)}:x}}')\n"))
         if kind < 8:
             self.counter += 1
             name, type = f"v{self.counter}", rng.choice(SCALARS)

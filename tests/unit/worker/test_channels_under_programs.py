@@ -124,3 +124,11 @@ def test_prints_and_assertions_under_a_program(program: Program, tooled: Tooled,
         assert done.err.count("item 0\n") == done.err.count("item 1\n") == groups
         assert done.err.count("said.py:6: assertion failed: item != 1 [lane 1]") == groups
         assert "assertion in device code" in done.verdict["failed"]
+
+
+@pytest.mark.parametrize("target", ("gfx900", "gfx906", "gfx908", "gfx942", "gfx950"))
+def test_other_targets(target: str, program: Program, tooled: Tooled) -> None:
+    """Each has its own way to make caches forget and write back."""
+    done = tooled(program("jacobi", targets=(target,)), tool=TOOL, LUTHIER_DEVICE=f"emulator:{target}")
+    assert (done.code, done.out) == (0, "PASSED\n"), done.err
+    check(done.verdict)
