@@ -134,7 +134,8 @@ def _component(
             ClonedKernel(
                 old.name, new.name, edits,
                 resources.occupancy(program.obj.target, old.record.descriptor),
-                resources.occupancy(program.obj.target, new.descriptor), *sizes, calls.schemes, len(calls.private),
+                resources.occupancy(program.obj.target, new.descriptor), *sizes, dict(calls.schemes),
+                len(calls.private),
             )
             for old, new in zip(component.kernels, kernels, strict=True)
         ),
