@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from luthier_py import Lane, Mutator, Tool, Variable, hook, ptr, u32, u64
+from luthier_py.errors import EditConflict, HookError
 from luthier_py.intrinsics import active_mask, atomic_add, is_first_lane, popcount
-from luthier_py.isa import OpFlag
+from luthier_py.ir import Instr
+from luthier_py.isa import OpFlag, vgpr
 from luthier_py.loader import load
 from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.samples import FOLDER, SAMPLES, Sample
-from luthier_py.tool import load_tool
+from luthier_py.tool import Turn, made_tool
 
 OPTIONS = "-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 -fuse-cuid=none".split()
 TARGETS = (
@@ -49,9 +52,9 @@ def compiled(require_tool, tmp_path_factory) -> Iterator[Compiled]:
     yield compile_for
 
 
-def tried(code: bytes, tool: str, tmp_path: Path, require_tool) -> Instrumented:
+def tried(code: bytes, tool: Tool | str, tmp_path: Path, require_tool) -> Instrumented:
     """Instrumented (which proves the patch), and read by LLVM's tools without a complaint."""
-    made = instrument(code, load_tool(tool))
+    made = instrument(code, made_tool(tool))
     path = tmp_path / "instrumented.co"
     path.write_bytes(made.data)
     read = subprocess.run([require_tool("llvm-readelf-22"), "-a", path], capture_output=True, text=True)
@@ -66,6 +69,52 @@ def test_some_samples(target: str, wave_size: int, tool: str, compiled, tmp_path
     source = LOOPS if tool == "instr_count" else FEW[TARGETS.index((target, wave_size)) % len(FEW)]
     made = tried(compiled(source, target, wave_size), tool, tmp_path, require_tool)
     assert (made.obj.target.name, made.program.isa.wave_size) == (target, wave_size)
+
+
+class EveryEdit(Tool):
+    """Removes stores, replaces moves, counts edges, inserts assembly, skips what a hook says."""
+
+    taken = Variable(u64)
+
+    @hook(lanes="one")
+    def bump(total: ptr[u64]) -> None:
+        atomic_add(total, u64(1))
+
+    @hook
+    def same(x: Lane[u32]) -> Lane[u32]:
+        return x
+
+    @hook
+    def never() -> u32:
+        return u32(0)
+
+    def instrument(self, m: Mutator) -> None:
+        for function in m.functions():
+            for edge in m.edges(function):
+                m.at_edge(edge, self.bump, self.taken)
+            for number, instr in enumerate(function.instrs):
+                self.edit(m, number, instr)
+
+    def edit(self, m: Mutator, number: int, instr: Instr) -> None:
+        flags, base = instr.op.flags, instr.op.base
+        if flags & OpFlag.VMEM and flags & OpFlag.MAY_STORE and not flags & OpFlag.ATOMIC:
+            m.remove(instr)
+        elif base == "V_MOV_B32" and instr.op.format == "VOP1":
+            m.replace(instr, self.same)
+        elif flags & OpFlag.VALU and number % 3 == 0:
+            with suppress(HookError, EditConflict):  # writes masks, or lanes that are not active
+                m.skip_if(instr, self.never)
+        elif not flags & OpFlag.TERMINATOR and number % 5 == 0:
+            m.insert("v_not_b32 v0, v0\n v_not_b32 v0, v0", after=instr, writes=vgpr(0))
+
+
+@pytest.mark.parametrize(("target", "wave_size"), TARGETS)
+def test_edits(target: str, wave_size: int, compiled, tmp_path, require_tool) -> None:
+    """All of them together in one kernel, proved."""
+    source = FEW[TARGETS.index((target, wave_size)) % len(FEW)]
+    made = tried(compiled(source, target, wave_size), EveryEdit(), tmp_path, require_tool)
+    kinds = {i.turn for i in made.edits.insertions}
+    assert made.edits.instead and {Turn.BODY, Turn.INSTEAD} <= kinds and kinds & {Turn.ARRIVE, Turn.LEAVE}
 
 
 @pytest.mark.slow
