@@ -14,17 +14,19 @@ from typing import NamedTuple
 from luthier_py.isa import EXEC, Inst, InstructionSet, OperandKind, OpFlag, Reg, RegFile
 from luthier_py.isa.semantics import Scalar, meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
-from luthier_py.proof.meanings import sources_of
+from luthier_py.proof.meanings import UNKNOWN, held, results, sources_of
 
 Bit = int | None
 MASKS = (1 << 128) - 1  # scalar registers that may hold masks
+HALF = 256  # where numbers of halves begin: of registers all of whose bits are the same
 ZERO, ONE, ANY = -1, -2, -3
 
 
 class Change(NamedTuple):
     """An instruction's effect on masks, which are named by their first register: ``targets`` become what ``compute``
     makes of the bits of ``sources`` (masks, ZERO, ONE or ANY); ``lost`` are not known any more. ``written`` and
-    ``read`` are these masks as bits."""
+    ``read`` are these masks as bits. Halves of masks of 64 lanes are there, too, named by HALF and their register:
+    they are known where they are the same for all of their lanes."""
 
     targets: tuple[int, ...]
     sources: tuple[int, ...]
@@ -79,7 +81,7 @@ def change(isa: InstructionSet, inst: Inst) -> Change | None:
     lost = 0
     for index in range(written.bit_length()):
         if written >> index & 1:
-            lost |= 1 << index - index % step
+            lost |= 1 << index - index % step | (1 << HALF + index if step == 2 else 0)
     row = meaning(inst.op)
     if OpFlag.VALU in inst.op.flags:
         found = _compared(inst, lost)
@@ -106,7 +108,8 @@ def _computed(isa: InstructionSet, inst: Inst, row: Scalar) -> Change | None:
     if target is None or target.reg is None:
         return None
     if target.reg.dwords * 32 < isa.wave_size:
-        return _half_of_exec(inst, row, target.reg)
+        return _half_of_exec(inst, row, target.reg) if target.reg.index in (EXEC, EXEC + 1) else _half(
+            inst, target.reg.index)
     width = target.reg.dwords * 32
     parts = range(width // isa.wave_size)
     slots = sources_of(inst.op)
@@ -131,6 +134,20 @@ def _computed(isa: InstructionSet, inst: Inst, row: Scalar) -> Change | None:
 
     sources = tuple(source for part in chosen for source in part)
     return Change(tuple(names), sources, lru_cache(maxsize=None)(compute), 0)
+
+
+def _half(inst: Inst, index: int) -> Change | None:
+    """One number for 32 lanes of 64: with the same number in the other half it is the mask's."""
+    made = results(inst, lambda source, bits: held(source, bits, lambda register: UNKNOWN), 64)
+    numbers = [term for name, _, term in made if name == "dst" and isinstance(term, int)]
+    bit = {0: 0, (1 << 32) - 1: 1}.get(numbers[0]) if numbers else None
+    if bit is None:
+        return None
+
+    def compute(bits: tuple[Bit, ...]) -> tuple[Bit, ...]:
+        return bit, bit if bits[0] == bit else None
+
+    return Change((HALF + index, index & ~1), (HALF + (index ^ 1),), compute, 0)
 
 
 def _half_of_exec(inst: Inst, row: Scalar, target: Reg) -> Change | None:

@@ -297,7 +297,8 @@ def found_at(
         here = [field for field in fields if known.offsets[k] <= field < known.offsets[k + 1]]
         new = decode(pc)
         while ((pairs := _alike(inst, new, bool(here))) is None or _passes_islands(pc, new, decode)) and _between(new):
-            pc = _onward(pc, new)
+            gone = k > 0 and _jumps(known.insts[k - 1])  # nothing falls into what comes here: islands lie by
+            pc = pc + new.size_bytes if gone else _onward(pc, new)
             new = decode(pc)
         if pairs is None or any(renaming.setdefault(a, b) != b for a, b in pairs):
             raise CheckFailed(f"hook {payload.name} is not as it was compiled: here should be `{isa.text(inst)}`",

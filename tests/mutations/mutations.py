@@ -269,6 +269,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("if a.always == b.always and (", "if ("),
     ),
     *_of(
+        "proof/masks.py",
+        (" | (1 << HALF + index if step == 2 else 0)", ""),
+        ("bit if bits[0] == bit else None", "bit if bits[0] is not None else None"),
+        ("(HALF + (index ^ 1),), compute", "(HALF + index,), compute"),
+    ),
+    *_of(
         "proof/birth.py",
         ("taken - had", "taken"),
         ("enumerate(held[field]) if term", "enumerate(held[field]) if own is None and term"),

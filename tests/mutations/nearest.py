@@ -49,6 +49,7 @@ NEAREST = {
     "proof/now.py": (
         "unit/proof/test_spilled.py",
         "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py", "unit/proof/test_proof_refusals.py"),
+    "proof/masks.py": ("unit/proof/test_half_masks.py", "unit/proof/test_runs.py"),
     "proof/birth.py": ("unit/inject/test_birth.py",),
     "proof/additions.py": ("unit/proof/test_additions.py", "unit/proof/test_objects.py"),
     "proof/descriptors.py": ("unit/proof/test_additions.py", "unit/proof/test_objects.py"),

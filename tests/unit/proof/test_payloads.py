@@ -141,3 +141,17 @@ def test_a_jump_of_the_payload_behind_a_group_of_islands_is_found() -> None:
     wrong = isa.assemble(listing.format("other"))
     with pytest.raises(CheckFailed, match="elsewhere"):
         found_at(isa, one, known, 0, lambda pc: isa.decode(wrong, pc), ())
+
+
+def test_islands_behind_a_jump_of_the_payload_lie_by() -> None:
+    """Nothing falls into them, so code goes on behind them and not where they lead."""
+    isa = instruction_set(target("gfx90a"))
+    skips = isa.assemble("s_branch over\ns_mov_b32 s4, 1\nover:\ns_mov_b32 s5, 2")
+    one = payload(skips)
+    known = summary(isa, one)
+    listing = "s_branch {}\ns_branch far\nthere:\ns_mov_b32 s4, 1\nover:\ns_mov_b32 s5, 2\ns_nop 0\nfar:\ns_nop 0"
+    code = isa.assemble(listing.format("over"))
+    assert found_at(isa, one, known, 0, lambda pc: isa.decode(code, pc), ())[0] == [0, 8, 12, 16]
+    astray = isa.assemble(listing.format("there"))
+    with pytest.raises(CheckFailed, match="goes elsewhere"):
+        found_at(isa, one, known, 0, lambda pc: isa.decode(astray, pc), ())
