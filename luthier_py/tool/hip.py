@@ -51,8 +51,9 @@ class HipSource:
     def bitcode(self, processor: str, wave_size: int) -> bytes:
         """Raises HookError with the compiler's words, Unsupported where there is no compiler."""
         try:
-            newest = version()
-            compiler = self.search.compiler(processor, newest)
+            compiler = self.search.compiler(processor, version())
+            if not processors(str(compiler)):
+                raise Unsupported(f"{compiler} has no target amdgcn: install a clang that has, or set {CLANG} to it")
             with working_folder("hip") as folder:
                 command = [*self._command(processor, wave_size), str(self._source(folder))]
                 return self._made(compiler, command, folder)

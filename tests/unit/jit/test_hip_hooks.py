@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -12,11 +13,13 @@ import pytest
 from executables import executable
 from observing import LANES, launch, observe
 
+from luthier_py import intrinsics
 from luthier_py.clang.search import CLANG
 from luthier_py.errors import HookError, LuthierError, Unsupported
 from luthier_py.isa import instruction_set, target, targets, vgpr
 from luthier_py.jit import PayloadKey, compile_keys
 from luthier_py.tool import Hook, Hooks, Lane, Mutator, Tool, Variable, WaveVariable, device, f32, hook, ptr, u32, u64
+from luthier_py.tool.hip import INCLUDE
 from luthier_py.tool.state import Untold, state_of
 
 TEXT = r"""
@@ -183,6 +186,38 @@ def test_python_calls_what_is_in_the_source(hooks: Hooks) -> None:
     assert found[LANES:] == tuple(72 if x % 2 else 0 for x in range(LANES))
 
 
+MORE = r"""
+#include <luthier/hooks.h>
+using namespace luthier;
+LUTHIER_HOOK() void more(u32 *out, lane<u32> x) {
+    u64 *wide = (u64 *)(out + 128);
+    atomic_exchange(out + x, as_bits(f32(x)) ^ as_bits(f16(x)));
+    pause();
+    out[x + 64] = atomic_load(out + x) + u32(from_bits(u32(0x3f800000)) + from_bits(u64(0x4000000000000000)));
+    store_release(wide + x, u64(x) << 40);
+    wide[x] = load_acquire(wide + x) + u64(clock() != 0) + popcount(3);
+    atomic_and(wide + x, ~0ul);
+    atomic_xor(wide + x, 1);
+    atomic_min(wide + x, u64(1) << 62);
+}
+"""
+PYTHON_ONLY = {"push"}  # channels
+
+
+def test_the_header_has_the_intrinsics() -> None:
+    text = (INCLUDE / "luthier" / "hooks.h").read_text()
+    named = set(re.findall(r"(\w+)\(", text)) | set(re.findall(r"LUTHIER_ATOMIC\((\w+),", text))
+    assert {name.rstrip("_") for name in set(intrinsics.__all__) - PYTHON_ONLY} <= named
+
+
+def test_more_of_the_header() -> None:
+    found = observe([Hooks.from_hip(MORE).more], LANES, 256)
+    for x in range(LANES):
+        bits = struct.unpack("<I", struct.pack("<f", x))[0] ^ struct.unpack("<H", struct.pack("<e", x))[0]
+        assert (found[x], found[x + 64]) == (bits, (bits + 3) % 2**32)
+        assert found[128 + 2 * x] | found[129 + 2 * x] << 32 == min((x << 40) + 3 ^ 1, 1 << 62)
+
+
 @pytest.mark.parametrize("name", [row.name for row in targets()])
 def test_every_target(hooks: Hooks, name: str) -> None:
     for wave_size in target(name).wave_sizes:
@@ -272,6 +307,9 @@ def test_no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         dir(Hooks.from_hip(TEXT))
     executable(tmp_path / "clang++", newer.replace("gfx90a gfx950", "gfx950"))
     with pytest.raises(Unsupported, match="of version 22 or older"):
+        dir(Hooks.from_hip(TEXT))
+    monkeypatch.setenv(CLANG, str(executable(tmp_path / "other", "#!/bin/sh\nexit 1\n")))
+    with pytest.raises(Unsupported, match="other has no target amdgcn"):
         dir(Hooks.from_hip(TEXT))
 
 

@@ -149,6 +149,13 @@ template <class T> LUTHIER_INLINE T read_lane(lane<T> x, u32 number) { return re
 LUTHIER_INLINE u32 popcount(u64 x) { return u32(__builtin_popcountll(x)); }
 LUTHIER_INLINE u32 count_trailing_zeros(u32 x) { return x == 0 ? 32 : u32(__builtin_ctz(x)); }
 LUTHIER_INLINE u32 count_trailing_zeros(u64 x) { return x == 0 ? 64 : u32(__builtin_ctzll(x)); }
+LUTHIER_INLINE u16 as_bits(f16 x) { return __builtin_bit_cast(u16, x); }
+LUTHIER_INLINE u32 as_bits(f32 x) { return __builtin_bit_cast(u32, x); }
+LUTHIER_INLINE u64 as_bits(f64 x) { return __builtin_bit_cast(u64, x); }
+LUTHIER_INLINE f16 from_bits(u16 x) { return __builtin_bit_cast(f16, x); }
+LUTHIER_INLINE f32 from_bits(u32 x) { return __builtin_bit_cast(f32, x); }
+LUTHIER_INLINE f64 from_bits(u64 x) { return __builtin_bit_cast(f64, x); }
+LUTHIER_INLINE void pause() { __builtin_amdgcn_s_sleep(8); }
 LUTHIER_INLINE u64 clock() { return __builtin_readcyclecounter(); }
 
 // -- atomics, in every active lane, in the GPU's own memory, relaxed, seen by the whole GPU; the old value -------------
@@ -167,6 +174,18 @@ LUTHIER_ATOMIC(atomic_exchange, exchange)
 #undef LUTHIER_ATOMIC
 
 template <class T> LUTHIER_INLINE T atomic_sub(T *p, as_given<T> x) { return atomic_add(p, T(-x)); }
+
+template <class T> LUTHIER_INLINE T atomic_load(T *p) {
+    return __hip_atomic_load(p, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+
+// As the whole system sees it: what was written before a release is seen after an acquire that saw it.
+template <class T> LUTHIER_INLINE T load_acquire(T *p) {
+    return __hip_atomic_load(p, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_SYSTEM);
+}
+template <class T> LUTHIER_INLINE void store_release(T *p, as_given<T> x) {
+    __hip_atomic_store(p, x, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_SYSTEM);
+}
 
 template <class T> LUTHIER_INLINE T atomic_cas(T *p, as_given<T> expected, as_given<T> x) {
     __hip_atomic_compare_exchange_strong(p, &expected, x, __ATOMIC_RELAXED, __ATOMIC_RELAXED,
