@@ -16,6 +16,7 @@ from luthier_py.errors import HookError, Unsupported
 from luthier_py.isa import InstructionSet
 from luthier_py.jit.device_library import device_library
 from luthier_py.jit.frontend import HookIr, module
+from luthier_py.jit.private_memory import with_private_pointers, with_tables
 from luthier_py.tool.device_ir import SYMBOL, DeviceIr, moved, numbers, unquoted
 from luthier_py.tool.hook import Hook
 from luthier_py.tool.native import Native
@@ -52,7 +53,8 @@ def with_natives(hook: Hook, ir: HookIr, isa: InstructionSet) -> HookIr:
     captures = hook.function.captures if isinstance(hook.function, Native) else ()
     own = len(hook.signature.parameters) - len(captures)
     addresses = {symbol: f"%p{own + i}" for i, symbol in enumerate(captures)}
-    text = llvm.amdgpu_inlined(_whole(ir, units, isa), isa.target.name, isa.wave_size)
+    text = with_tables(llvm.amdgpu_inlined(_whole(ir, units, isa), isa.target.name, isa.wave_size))
+    text = with_private_pointers(text)
     for called in _CALLED.findall(text):
         if not called.startswith("llvm."):
             defined = any(unit.defines(unquoted(called)) for unit in units)

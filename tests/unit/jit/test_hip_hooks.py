@@ -201,6 +201,39 @@ LUTHIER_HOOK() void more(u32 *out, lane<u32> x) {
     atomic_min(wide + x, u64(1) << 62);
 }
 """
+OWN_MEMORY = r"""
+#include <luthier/hooks.h>
+using namespace luthier;
+static const u32 table[8] = {3, 4, 5, 9, 11, 12, 13, 14};
+__constant__ f32 weights[4] = {.5f, 1.5f, 2.5f, 8};
+static constexpr u8 bytes[5] = {9, 8, 7, 6, 5};
+LUTHIER_DEVICE u32 third() { return table[2]; }
+LUTHIER_HOOK() void tables(u32 *out, lane<u32> x) {
+    const u64 own[3] = {1ul << 40, 2, 3};
+    out[x] = table[x & 7] + u32(weights[x & 3] * 2) * 100 + bytes[x % 5] * 10000 + third() * 1000000;
+    out[x + 64] = u32(own[x % 3] >> 40) + u32(own[(x + 1) % 3]);
+}
+LUTHIER_HOOK() void arrays(u32 *out, lane<u32> x) {
+    u32 counts[8] = {};
+    f64 halves[4];
+    for (u32 i = 0; i < 12; ++i) counts[(x >> (i & 3)) & 7] += i;
+    for (u32 i = 0; i < 4; ++i) halves[i] = i * .5;
+    out[x] = counts[x & 7];
+    out[x + 64] = u32(halves[x & 3] * 2);
+}
+"""
+
+
+def test_tables_and_arrays_in_registers() -> None:
+    hooks = Hooks.from_hip(OWN_MEMORY)
+    found, counted = observe([hooks.tables], LANES, 2 * LANES), observe([hooks.arrays], LANES, 2 * LANES)
+    table, weights, own = (3, 4, 5, 9, 11, 12, 13, 14), (1, 3, 5, 16), (1 << 40, 2, 3)
+    for x in range(LANES):
+        assert found[x] == table[x & 7] + weights[x & 3] * 100 + (9 - x % 5) * 10000 + 5 * 1000000
+        assert found[x + 64] == (own[x % 3] >> 40) + own[(x + 1) % 3] % 2**32
+        assert counted[x] == sum(i for i in range(12) if x >> (i & 3) & 7 == x & 7) and counted[x + 64] == x & 3
+
+
 PYTHON_ONLY = {"push"}  # channels
 
 
