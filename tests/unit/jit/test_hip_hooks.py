@@ -234,6 +234,19 @@ def test_tables_and_arrays_in_registers() -> None:
         assert counted[x] == sum(i for i in range(12) if x >> (i & 3) & 7 == x & 7) and counted[x + 64] == x & 3
 
 
+@pytest.mark.parametrize("text, name", [
+    (TEXT, "lanes"), (TEXT, "atomics"), (TEXT, "looping"), (OWN_MEMORY, "tables"), (OWN_MEMORY, "arrays"),
+])  # fmt: skip
+def test_what_comes_of_cpp_is_proved(text: str, name: str) -> None:
+    one, out = Hooks.from_hip(text)[name], Variable(u32, 5 * LANES, name="observed")
+
+    class Observer(Tool):
+        def instrument(self, m: Mutator) -> None:
+            m.at_entry(m.kernels[0], one, out, vgpr(0))
+
+    assert launch(Observer(), LANES)[out] == observe([one], LANES, 5 * LANES)
+
+
 PYTHON_ONLY = {"push"}  # channels
 
 
