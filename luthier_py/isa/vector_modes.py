@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
+from luthier_py.isa.errata import READS_ANY, WRITES_ANY
 from luthier_py.isa.instruction import Inst, OperandKind
 
 MODE_REGISTER = 1
 """Its number in s_setreg and s_getreg (HW_REG_MODE)."""
 FIRST_OTHER_BIT = 27  # of MODE: gpr_idx_en, then vskip (Vega ISA 3.3.2)
 FLOAT_BITS = 8        # of MODE: rounding in 3:0, denormals in 7:4
+
+_RELATIVE = READS_ANY | WRITES_ANY | {"S_SET_GPR_IDX_ON", "S_SET_GPR_IDX_MODE"}
 
 
 class Turned(Enum):
@@ -59,3 +62,8 @@ def float_field(inst: Inst) -> int | None:
     field = operand.value & 0xFFFF
     inside = (field >> 6 & 31) + (field >> 11 & 31) < FLOAT_BITS
     return field if field & 63 == MODE_REGISTER and inside else None
+
+
+def moves_relative(inst: Inst) -> bool:
+    """Whether it says, or makes others say, which register they mean by a number that is worked out at run time."""
+    return inst.op.base in _RELATIVE

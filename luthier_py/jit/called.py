@@ -7,11 +7,13 @@ Conventions"); it falls off its end where it would return.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import accumulate
 
 from luthier_py.errors import Unsupported
 from luthier_py.isa import Inst, InstructionSet, OpFlag, RegFile, Space, glue, sgpr
+from luthier_py.isa.vector_modes import moves_relative
 from luthier_py.jit.frontend import HookIr
 from luthier_py.jit.object import Code
 from luthier_py.tool.hook import Hook
@@ -19,14 +21,17 @@ from luthier_py.tool.hook import Hook
 STACK_POINTER = sgpr(32)
 _RETURN_ADDRESS = sgpr(30, 2)
 _FIRST_SGPR = 4  # of arguments
+_NO_ARRAYS_IN_REGISTERS = '"amdgpu-promote-alloca-to-vector-max-regs"="0"'
+_ATTRIBUTES = re.compile(r"^(define amdgpu_gfx [^\n]*\)[^\n()#]*?) (#\d+ \{)$", re.MULTILINE)
 _START, _CALLED = "define amdgpu_cs ", "define amdgpu_gfx "
 
 
 def needs_stack(code: Code, isa: InstructionSet) -> bool:
+    """It has one, or finds elements of arrays by registers' numbers, which are not those that it gets."""
     offset = 0
     while offset < len(code.code):
         inst = isa.decode(code.code, offset)
-        if OpFlag.GETS_PC in inst.op.flags or inst.op.spaces is Space.SCRATCH:
+        if OpFlag.GETS_PC in inst.op.flags or inst.op.spaces is Space.SCRATCH or moves_relative(inst):
             return True
         offset += inst.size_bytes
     return False
@@ -40,7 +45,8 @@ def with_stack(hook: Hook, ir: HookIr) -> HookIr:
     params = tuple(replace(seat, index=seat.index + _FIRST_SGPR) if seat.file is RegFile.SGPR else seat
                    for seat in ir.params)
     assert ir.function.count(_START) == 1
-    return replace(ir, function=ir.function.replace(_START, _CALLED), params=params, called=True)
+    function = _ATTRIBUTES.sub(rf"\1 {_NO_ARRAYS_IN_REGISTERS} \2", ir.function.replace(_START, _CALLED), count=1)
+    return replace(ir, function=function, params=params, called=True)
 
 
 def without_returns(instrs: tuple[Inst, ...], isa: InstructionSet) -> tuple[Inst, ...]:

@@ -16,9 +16,26 @@ from observing import LANES, launch, observe
 from luthier_py import intrinsics
 from luthier_py.clang.search import CLANG
 from luthier_py.errors import HookError, LuthierError, Unsupported
+from luthier_py.intrinsics import read_first_lane
 from luthier_py.isa import instruction_set, target, targets, vgpr
+from luthier_py.isa.vector_modes import moves_relative
 from luthier_py.jit import PayloadKey, compile_keys
-from luthier_py.tool import Hook, Hooks, Lane, Mutator, Tool, Variable, WaveVariable, device, f32, hook, ptr, u32, u64
+from luthier_py.tool import (
+    Hook,
+    Hooks,
+    Lane,
+    Mutator,
+    Tool,
+    Variable,
+    WaveVariable,
+    array,
+    device,
+    f32,
+    hook,
+    ptr,
+    u32,
+    u64,
+)
 from luthier_py.tool.hip import INCLUDE
 from luthier_py.tool.state import Untold, state_of
 
@@ -245,6 +262,31 @@ def test_what_comes_of_cpp_is_proved(text: str, name: str) -> None:
             m.at_entry(m.kernels[0], one, out, vgpr(0))
 
     assert launch(Observer(), LANES)[out] == observe([one], LANES, 5 * LANES)
+
+
+@hook
+def counted_together(out: ptr[u32], x: Lane[u32]) -> None:
+    counts = array(u32, 12)
+    for k in range(read_first_lane(x) + 30):
+        counts[read_first_lane(x) + k * k % 12] += x + k
+    out[x] = counts[read_first_lane(x) + 4]
+
+
+def test_elements_that_one_number_names_for_all_lanes() -> None:
+    """LLVM would find them by the number of a register, which is another one when the hook has been put in place."""
+    for row in targets():
+        key = PayloadKey(counted_together, (None, None))
+        (made,) = compile_keys({key: None}, instruction_set(target(row.name), row.wave_sizes[0])).values()
+        assert not any(map(moves_relative, made.instrs)) and made.frame_bytes >= 48
+
+    class Observer(Tool):
+        out = Variable(u32, LANES)
+
+        def instrument(self, m: Mutator) -> None:
+            m.at_entry(m.kernels[0], counted_together, self.out, vgpr(0))
+
+    want = tuple(sum(x + k for k in range(30) if k * k % 12 == 4) for x in range(LANES))
+    assert launch(Observer(), LANES)[Observer.out] == want
 
 
 PYTHON_ONLY = {"push"}  # channels
