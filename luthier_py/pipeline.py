@@ -124,7 +124,7 @@ def carry_out(
     """The instrumented copy; ``keep_going`` and ``watch`` as for instrument. ``apart``: without the original in it."""
     clock = _Clock(dict(planned.seconds), watch)
     program, edits = planned.program, planned.edits
-    facts = planned.facts.with_instead(edits.standing).with_reads(*map(edits.reads, Place))
+    facts = planned.facts.with_instead(edits.standing, edits.written).with_reads(*map(edits.reads, Place))
     compiled: set[str] = set()
     payloads = clock.run("jit", compile_hooks, edits, program.isa, compiled)
 

@@ -36,12 +36,14 @@ class Skipping(IntEnum):
 
 
 class ExecState(NamedTuple):
-    """``nonzero``: bit i says that the lane mask in SGPR i (and i + 1 in wave64) has some lane."""
+    """``nonzero``: bit i says that the lane mask in SGPR i (and i + 1 in wave64) has some lane. ``foreign``: masks that
+    somebody else writes, of which nothing is known."""
 
     value: int | None  # of EXEC, if it is the same on all paths
     nonzero: int
     indexed: bool      # VGPR operands may be relative to M0
     skipping: Skipping
+    foreign: int = 0
 
     @property
     def some_lane(self) -> bool:
@@ -52,10 +54,11 @@ START = ExecState(None, _EXEC_BIT, False, Skipping.NEVER)
 UNKNOWN = ExecState(None, 0, False, Skipping.NEVER)  # code that is not known keeps to the ABI, where both modes are off
 
 
-def exec_states(isa: InstructionSet, graph: Graph, changes: Changes) -> list[ExecState]:
+def exec_states(isa: InstructionSet, graph: Graph, changes: Changes, foreign: int = 0) -> list[ExecState]:
     """The state before each node; UNKNOWN where control never comes."""
+    start, unknown = START._replace(foreign=foreign), UNKNOWN._replace(foreign=foreign)
     boundary: list[ExecState | None] = [
-        UNKNOWN if node.index in graph.arrives else START if node.index in graph.kernels else None
+        unknown if node.index in graph.arrives else start if node.index in graph.kernels else None
         for node in graph.nodes
     ]
 
@@ -71,12 +74,12 @@ def exec_states(isa: InstructionSet, graph: Graph, changes: Changes) -> list[Exe
         return state._replace(nonzero=state.nonzero | _EXEC_BIT) if some else state
 
     states, _ = solve(graph.successors, boundary, _join, flow, along)
-    return [UNKNOWN if state is None else state for state in states]
+    return [unknown if state is None else state for state in states]
 
 
 def _join(a: ExecState, b: ExecState) -> ExecState:
     return ExecState(a.value if a.value == b.value else None, a.nonzero & b.nonzero, a.indexed or b.indexed,
-                     max(a.skipping, b.skipping))
+                     max(a.skipping, b.skipping), a.foreign)
 
 
 def _ways_with_lanes(graph: Graph) -> set[tuple[int, int]]:
@@ -114,7 +117,8 @@ def step(isa: InstructionSet, inst: Inst, state: ExecState) -> ExecState:
         if any(source == SOME or state.nonzero >> source & 1 for source in enough):
             nonzero |= 1 << mask
     value = _exec_after(inst, state, isa.wave_size // 32) if written & EXEC_BITS else state.value
-    return ExecState(value, nonzero | (_EXEC_BIT if value else 0), state.indexed, state.skipping)
+    nonzero = nonzero & ~state.foreign | (_EXEC_BIT if value else 0)
+    return ExecState(value, nonzero, state.indexed, state.skipping, state.foreign)
 
 
 def _modes(inst: Inst, state: ExecState) -> ExecState:

@@ -22,7 +22,7 @@ from luthier_py.analysis.registers import initial_registers, touched
 from luthier_py.analysis.waits import Pending, Waits
 from luthier_py.ir import Annotator, Block, Function, Instr, Kernel, Program
 from luthier_py.ir.edited import edited
-from luthier_py.isa import Inst, OpFlag, Reg, RegFile, RegSet
+from luthier_py.isa import NO_REGS, Inst, OpFlag, Reg, RegFile, RegSet
 from luthier_py.isa.semantics.readers.numbers import Number
 
 KEPT_NODES = 64  # of which what holds inside is remembered: passes go from one place to the next
@@ -31,21 +31,26 @@ KEPT_NODES = 64  # of which what holds inside is remembered: passes go from one 
 class Facts:
     """Get one from :func:`analyse`. Places are instructions: ``before`` and ``after`` them."""
 
-    def __init__(self, program: Program, instead: Mapping[Instr, Inst] | None = None) -> None:
-        """``instead``: what stands for some instructions of ``program``, whose instructions are still the places."""
+    def __init__(
+        self, program: Program, instead: Mapping[Instr, Inst] | None = None, written: RegSet = NO_REGS
+    ) -> None:
+        """``instead``: what stands for some instructions of ``program``, whose instructions are still the places;
+        ``written``: registers that somebody else writes somewhere."""
         self.program = program
         self._edited = edited(program, instead) if instead else program
         self._graph: Graph = seen_from(program, supergraph(self._edited))
         self._changes = find_changes(self._graph)
-        self._states = exec_states(program.isa, self._graph, self._changes)
+        self._foreign = written.sgpr | written.sgpr >> 1  # masks, by their first registers
+        self._states = exec_states(program.isa, self._graph, self._changes, self._foreign)
         self._inside = lru_cache(KEPT_NODES)(self._states_inside)
         self._ends = cache(self._stretch_ends)
         self._reads: Mapping[tuple[int, int], RegSet] = {}  # by node and place in it
 
-    def with_instead(self, instead: Mapping[Instr, Inst]) -> Facts:
+    def with_instead(self, instead: Mapping[Instr, Inst], written: RegSet = NO_REGS) -> Facts:
         """Facts of a program where other instructions stand for some: what these read and wrote does not count any
-        more, so that registers which they wrote hold what they held before."""
-        return Facts(self.program, instead) if instead else self
+        more, so that registers which they wrote hold what they held before. ``written``: registers that somebody else
+        writes somewhere: no mask is believed that is in them."""
+        return Facts(self.program, instead, written) if instead or written.sgpr else self
 
     def with_reads(
         self, before: Mapping[Instr, RegSet], after: Mapping[Instr, RegSet], taken: Mapping[Instr, RegSet],
@@ -89,7 +94,7 @@ class Facts:
 
     @cached_property
     def _lanes(self) -> Lanes:
-        return Lanes(self.program.isa, self._graph, self._changes)
+        return Lanes(self.program.isa, self._graph, self._changes, self._foreign)
 
     @cached_property
     def _effects(self) -> ProgramEffects:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from itertools import pairwise
 from operator import or_
 from typing import NamedTuple
@@ -83,10 +83,11 @@ class Crossing:
 class Lanes:
     """The solution. Nodes that do the same to the same states share their `Crossing`."""
 
-    def __init__(self, isa: InstructionSet, graph: Graph, changes: Changes) -> None:
+    def __init__(self, isa: InstructionSet, graph: Graph, changes: Changes, foreign: int = 0) -> None:
+        """``foreign``: masks that somebody else writes, of which nothing is known."""
         self._graph = graph
         self._places = [[place for place, _ in each] for each in changes]
-        matters = _matters(graph, _shapes(isa, changes))
+        matters = _matters(graph, _shapes(isa, changes), foreign)
         crossing, kept = cache(_crossing), cache(_kept)  # code repeats itself, and nodes are visited again
 
         def flow(index: int, states: States) -> States:
@@ -121,9 +122,9 @@ def _shapes(isa: InstructionSet, changes: Changes) -> list[tuple[Assigning, ...]
     return [tuple([kinds[inst] for _, inst in each]) for each in changes]
 
 
-def _matters(graph: Graph, shapes: Sequence[tuple[Assigning, ...]]) -> list[Matters]:
+def _matters(graph: Graph, shapes: Sequence[tuple[Assigning, ...]], foreign: int) -> list[Matters]:
     """Liveness of mask bits: EXEC always is."""
-    matters = cache(_matters_inside)
+    matters = cache(partial(_matters_inside, foreign))
 
     def flow(index: int, relevant: int) -> int:
         return matters(shapes[index], relevant).before
@@ -133,14 +134,14 @@ def _matters(graph: Graph, shapes: Sequence[tuple[Assigning, ...]]) -> list[Matt
     return [matters(shape, end or EXEC_BIT) for shape, end in zip(shapes, ends, strict=True)]
 
 
-def _matters_inside(assigns: tuple[Assigning, ...], relevant: int) -> Matters:
+def _matters_inside(foreign: int, assigns: tuple[Assigning, ...], relevant: int) -> Matters:
     """``relevant``: masks that may still come to matter to EXEC at the end of the node."""
     found: list[tuple[int, Assigning, int]] = []
     for number in range(len(assigns) - 1, -1, -1):
         each = assigns[number]
         if each.masks & relevant:
             found.append((number, each, relevant))
-            relevant = _relevant_before(each, relevant)
+            relevant = _relevant_before(each, relevant) & ~foreign
     return Matters(tuple(reversed(found)), relevant)
 
 

@@ -73,14 +73,21 @@ class Insertions:
                 inst = body.code.inst(to)  # behind the end of the wave nobody reads
                 read = inst.reads.bits if OpFlag.END in inst.op.flags else -1
                 needed |= (outcome.changed | outcome.far) & read
-        modes = solved_modes(self.graph)
+        modes = solved_modes(self.graph, self.foreign)
         reads = [self.reads(k) for k in range(len(self.clones))]
-        live = Liveness(self.graph, modes, reads, self.owned, needed)
+        live = Liveness(self.graph, modes, reads, self.owned, needed, self.foreign)
         for k, each in enumerate(done):
             duties = self.duties(k, live, modes, {d.to for d in each})
             for start, to, outcome in each:
                 settle(self.runners[k], outcome, duties[to], self.kept[k], start, self.guarded[k])
         return [[(d.start + at, inst) for d in each for at, inst in d.outcome.ran] for each in done]
+
+    @cached_property
+    def foreign(self) -> int:
+        """Masks, by their first registers, that calls write on purpose: the application's code does not say of them."""
+        into = RegSet.of(*(value for clone in self.clones for call in clone.function.calls for value in call.into
+                           if isinstance(value, Reg))).sgpr
+        return into | into >> 1
 
     @cached_property
     def homes(self) -> list[int]:

@@ -39,7 +39,9 @@ class Segment:
 class Lanes:
     """The solution."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, foreign: int = 0) -> None:
+        """``foreign``: masks that calls write, of which nothing is known."""
+        self.foreign = foreign
         self.graph = graph
         # By change (which live on), masks, and states: what these become, and all of that.
         self.moves: dict[tuple[int, int, frozenset[State]], tuple[Onward, frozenset[State]]] = {}
@@ -65,7 +67,7 @@ class Lanes:
         """Masks that may come to matter to EXEC, at the head of each node."""
         def flow(k: int, wanted: int) -> int:
             for _, each in reversed(changes[k]):
-                wanted = _before(each, wanted)
+                wanted = _before(each, wanted) & ~self.foreign
             return wanted
 
         count = len(self.graph.nodes)
@@ -79,7 +81,7 @@ class Lanes:
             wanted |= self.wanted[following]
         found = []
         for at, each in reversed(changes):
-            before = _before(each, wanted)
+            before = _before(each, wanted) & ~self.foreign
             if before != wanted or each.written & wanted:
                 found.append((at, each, wanted))
             wanted = before

@@ -58,12 +58,14 @@ class Liveness:
     function."""
 
     def __init__(
-        self, graph: Graph, modes: Sequence[Modes], reads: Sequence[Reads], owned: Sequence[int], needed: int
+        self, graph: Graph, modes: Sequence[Modes], reads: Sequence[Reads], owned: Sequence[int], needed: int,
+        foreign: int = 0,
     ) -> None:
+        """``foreign``: masks that calls write."""
         self.graph, self.needed = graph, needed
         self.always = always_live(graph.bodies[0].code.isa.target)
         self.uses = [self._uses(k, modes, reads[k], owned[k]) for k in range(len(graph.bodies))]
-        self.lanes = Lanes(graph) if needed & ~SCALARS else None
+        self.lanes = Lanes(graph, foreign) if needed & ~SCALARS else None
         self.segments = self.lanes.segments if self.lanes is not None else [
             (Segment(node.span.start, node.span.stop, {}),) for node in graph.nodes]
         self.summaries = [[self._summary(node, segment) for segment in segments]

@@ -31,6 +31,8 @@ class Modes(NamedTuple):
     relative: bool = False
     skips: bool = False
     ending: bool = False
+    foreign: int = 0
+    """Masks that calls write, of which nothing is known."""
 
     @property
     def some_lane(self) -> bool:
@@ -86,6 +88,7 @@ def stepped(isa: InstructionSet, inst: Inst, modes: Modes) -> Modes:
     written = inst.writes.sgpr & _MASKS
     kept = modes.lanes & ~(written | written >> 1)
     lanes = kept | _nonzero(isa, inst, modes.lanes) if written else modes.lanes
+    lanes &= ~modes.foreign
     return modes if lanes == modes.lanes else modes._replace(lanes=lanes)
 
 
@@ -127,14 +130,16 @@ def _whole(isa: InstructionSet, inst: Inst, lanes: int) -> int:
     return sum(1 << register for register in found)
 
 
-def solved_modes(graph: Graph) -> list[Modes]:
-    """Before each node; the least that can be known where control never comes, and where nothing asks."""
+def solved_modes(graph: Graph, foreign: int = 0) -> list[Modes]:
+    """Before each node; the least that can be known where control never comes, and where nothing asks. ``foreign``:
+    masks that calls write."""
+    strange, start = _STRANGE._replace(foreign=foreign), _START._replace(foreign=foreign)
     if not any(sets_modes(inst) or OpFlag.READS_FIRST_LANE in inst.op.flags
                for body in graph.bodies for inst in body.code.insts):
-        return [_STRANGE] * len(graph.nodes)
+        return [strange] * len(graph.nodes)
     changing = [body.code.those(matters) for body in graph.bodies]
     steps = [within(changing[node.function], node.span) for node in graph.nodes]
-    boundary: list[Modes | None] = [_STRANGE if k in graph.arrives else _START if k in graph.kernels else None
+    boundary: list[Modes | None] = [strange if k in graph.arrives else start if k in graph.kernels else None
                                     for k in range(len(graph.nodes))]
 
     def flow(k: int, modes: Modes) -> Modes:
@@ -145,13 +150,13 @@ def solved_modes(graph: Graph) -> list[Modes]:
 
     found = solved(range(len(graph.nodes)), graph.successors, boundary, _join, flow,
                    lambda k, target, modes: _along(graph, k, target, modes))
-    return [_STRANGE if modes is None else modes for modes in found]
+    return [strange if modes is None else modes for modes in found]
 
 
 def _join(a: Modes, b: Modes) -> Modes:
     skips = a.skips or b.skips
     ending = skips and all(each.ending or not each.skips for each in (a, b))
-    return Modes(a.lanes & b.lanes, a.relative or b.relative, skips, ending)
+    return Modes(a.lanes & b.lanes, a.relative or b.relative, skips, ending, a.foreign)
 
 
 def _settled(modes: Modes) -> Modes:

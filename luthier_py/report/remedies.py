@@ -64,7 +64,7 @@ def _serves(code: bytes, tool: Tool, kernel: str) -> bool:
     try:
         planned = plan(code, tool, kernels=[kernel])
         edits, facts = planned.edits, planned.facts
-        facts = facts.with_instead(edits.standing).with_reads(*map(edits.reads, Place))
+        facts = facts.with_instead(edits.standing, edits.written).with_reads(*map(edits.reads, Place))
         payloads = compile_hooks(edits, planned.program.isa, set())
         patched = inject(planned.program, facts, edits, payloads, False)
     except LuthierError:

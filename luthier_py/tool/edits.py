@@ -150,6 +150,11 @@ class Edits:
         return {each.instr: each.inst for each in self.instead}
 
     @property
+    def written(self) -> RegSet:
+        """Registers of the application that hooks get their results into."""
+        return RegSet.of(*(to for insertion in self.insertions for to in insertion.into if isinstance(to, Reg)))
+
+    @property
     def sites(self) -> int:
         """How many edits there are: a hook in the place of an instruction is one."""
         return len(self.insertions) + len(self.instead) - sum(i.turn is Turn.INSTEAD for i in self.insertions)

@@ -71,10 +71,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         ('following if row.if_zero else taken', 'taken if row.if_zero else following'),
         ('overwritten = written | written >> 1', 'overwritten = written'),
         ('(simm >> 11 & 31) >= _GPR_IDX_BIT', '(simm >> 11 & 31) > _GPR_IDX_BIT'),
-        ('UNKNOWN if node.index in graph.arrives else START if', 'START if node.index in graph.arrives else START if'),
+        ('unknown if node.index in graph.arrives else start if', 'start if node.index in graph.arrives else start if'),
     ),
     *_of(
         "analysis/lanes.py",
+        ("_relevant_before(each, relevant) & ~foreign", "_relevant_before(each, relevant)"),
         ("return LaneState(known, value), LaneState(known, value | EXEC_BIT)", "return (LaneState(known, value),)"),
         ("known & ~mask if bit is None else known | mask", "known | mask"),
         ("if source >= 0 and state.known >> source & 1 else None", "if source >= 0 else None"),
@@ -185,7 +186,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *_of(
         "analysis/facts.py",
         ("reads[self._target(instr), 0] |= regs", "pass"),
-        ("return Facts(self.program, instead) if instead else self", "return self"),
+        ("return Facts(self.program, instead, written) if instead or written.sgpr else self", "return self"),
     ),
     *_of(
         "inject/lookup.py",
@@ -302,6 +303,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     *_of(
         "proof/insertions.py",
+        ("return into | into >> 1", "return 0"),
         ("if outcome.changed >> MODE & 1:", "if False:"),
         ("if lost := outcome.far & (active | inactive):", "if lost := outcome.far & active:"),
         ("outcome.changed & (active | kept | guarded):", "outcome.changed & (active | guarded):"),

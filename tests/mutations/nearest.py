@@ -7,7 +7,8 @@ NEAREST = {
     "analysis/effects.py": ("unit/analysis/test_liveness.py", "unit/analysis/test_meetings.py"),
     "analysis/waits.py": ("unit/analysis/test_waits.py", "unit/analysis/test_meetings.py"),
     "analysis/execution.py": ("unit/analysis/test_execution.py", "unit/analysis/test_meetings.py"),
-    "analysis/lanes.py": ("unit/analysis/test_liveness.py", "unit/analysis/test_meetings.py"),
+    "analysis/lanes.py": (
+        "unit/inject/test_foreign_masks.py", "unit/analysis/test_liveness.py", "unit/analysis/test_meetings.py"),
     "analysis/cfg.py": ("unit/analysis/test_meetings.py", "unit/analysis/test_execution.py"),
     "analysis/registers.py": ("unit/analysis/test_execution.py", "unit/analysis/test_meetings.py"),
     "analysis/float_mode.py": ("unit/analysis/test_execution.py", "unit/inject/test_float_mode.py"),
@@ -41,7 +42,8 @@ NEAREST = {
     "proof/given.py": ("unit/proof/test_given.py",),
     "proof/graph.py": ("unit/proof/test_application_whole.py",),
     "proof/insertions.py": (
-        "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py", "unit/proof/test_proof_refusals.py",
+        "unit/inject/test_foreign_masks.py", "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py",
+        "unit/proof/test_proof_refusals.py",
         "unit/proof/test_proof_edges.py"),
     "proof/runs.py": (
         "unit/proof/test_spilled.py",

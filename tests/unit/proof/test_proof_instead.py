@@ -79,7 +79,7 @@ def test_another_instruction_in_the_code_is_refused():
 
 def test_a_register_that_nobody_writes_any_more_is_live(monkeypatch):
     """An injector that asks the program as it was."""
-    monkeypatch.setattr(Facts, "with_instead", lambda self, instead: self)
+    monkeypatch.setattr(Facts, "with_instead", lambda self, instead, written: self)
     with pytest.raises(CheckFailed, match="still needed|live and not restored"):
         made()
 
