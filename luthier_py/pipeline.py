@@ -15,7 +15,7 @@ from typing import ParamSpec, TypeVar
 
 from luthier_py.analysis import Facts, analyse
 from luthier_py.errors import CheckFailed, Location, Unsupported
-from luthier_py.inject.apply import inject
+from luthier_py.inject.apply import Seen, inject
 from luthier_py.inject.model import Patched
 from luthier_py.inject.resources import components
 from luthier_py.ir import Program, lift
@@ -119,9 +119,11 @@ def plan(
 
 @uncollected()
 def carry_out(
-    planned: Planned, keep_going: bool = False, watch: Watch | None = None, apart: bool = False
+    planned: Planned, keep_going: bool = False, watch: Watch | None = None, apart: bool = False,
+    seen: Seen = lambda name, clone: clone,
 ) -> Instrumented:
-    """The instrumented copy; ``keep_going`` and ``watch`` as for instrument. ``apart``: without the original in it."""
+    """The instrumented copy; ``keep_going`` and ``watch`` as for instrument. ``apart``: without the original in it;
+    ``seen`` gets each clone behind each pass, and gives it back."""
     clock = _Clock(dict(planned.seconds), watch)
     program, edits = planned.program, planned.edits
     facts = planned.facts.with_instead(edits.standing, edits.written).with_reads(*map(edits.reads, Place))
@@ -134,7 +136,7 @@ def carry_out(
         check_wanted(patched.claim, wanted, payloads, program, clones, {each.kernel for each in patched.refused})
 
     def made(wanted: Edits) -> Instrumented:
-        patched = clock.run("inject", inject, program, facts, wanted, payloads, keep_going)
+        patched = clock.run("inject", inject, program, facts, wanted, payloads, keep_going, seen)
         patch = Patch(patched.chunks, patched.kernels, patched.variables)
         data = clock.run("link", link_apart if apart else link, planned.obj, patch)
         found = find_bindings(program.isa, patched.chunks, load(data, planned.obj.name)) if apart else ()

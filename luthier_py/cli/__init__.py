@@ -10,13 +10,27 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from luthier_py.cli.console import aside, progress, show
 from luthier_py.cli.ending import ExitCode, run_to_an_end
+from luthier_py.cli.options import (
+    AsJson,
+    File,
+    OutputOption,
+    Report,
+    TargetOption,
+    TimeLimitOption,
+    ToolName,
+    ToolOptions,
+    check_taken,
+    chosen_tool,
+    echoed_tool,
+    pairs,
+)
 from luthier_py.errors import Invalid
 from luthier_py.worker.edge import TRACEBACK, say
 
@@ -27,25 +41,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-File = Annotated[
-    Path, typer.Argument(help="a code object (ELF for AMDGPU), or a fat binary or program with some", metavar="FILE")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="print JSON for programs")]
-ToolName = Annotated[
-    str, typer.Option("-t", "--tool", help="a tool's name, or its .py file or folder; `none` inserts nothing")
-]
-ToolOptions = Annotated[
-    list[str] | None,
-    typer.Option("-O", "--option", metavar="NAME=VALUE", help="of the tool: see `luthier tools`; may be repeated"),
-]
-OutputOption = Annotated[
-    Path | None, typer.Option("--output", metavar="FILE", help="what each launch counted, as .txt, .csv or .json")
-]
-TimeLimitOption = Annotated[float | None, typer.Option(
-    "--time-limit", metavar="SECONDS", help="of a launch on the emulator; then it ends, and says where its waves stand"
-)]
-Report = Annotated[Path | None, typer.Option("--report", metavar="DIR", help="folder for the tool's own files")]
 
 
 def main() -> None:
@@ -112,9 +107,7 @@ def instrument(
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="leave kernels alone that cannot be instrumented")
     ] = False,
-    target: Annotated[
-        str | None, typer.Option("--target", help="of a library with code for several: its target ID, as `info` has it")
-    ] = None,
+    target: TargetOption = None,
     kernel: Annotated[
         str | None, typer.Option("--kernel", help="only this kernel; of a library, in the code object that has it")
     ] = None,
@@ -132,7 +125,7 @@ def instrument(
     from luthier_py.tool import LAUNCHES, OUTPUT
 
     with aside():
-        loaded = _tool(tool, option)
+        loaded = chosen_tool(tool, option)
         if pointless := sorted(loaded.given & {*LAUNCHES, *OUTPUT}):
             what = "is about launches, and this makes none; give it to run or exec"
             raise Invalid(f"option {', '.join(pointless)}: {what}")
@@ -148,6 +141,34 @@ def instrument(
     if tool != "none" and made.data == made.obj.data:
         say(f"tool {tool} inserted nothing: {Verdict(loaded).nothing_inserted(k.name for k in made.obj.kernels)}")
         raise typer.Exit(ExitCode.NOTHING_OBSERVED)
+
+
+@app.command()
+def explain(
+    file: File,
+    tool: ToolName,
+    option: ToolOptions = None,
+    target: TargetOption = None,
+    kernel: Annotated[str | None, typer.Option("--kernel", help="only this kernel")] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="a page instead of a listing")] = None,
+) -> None:
+    """Why an instrumented copy is what it is: the clones' code, where values of hooks live, what all of it costs."""
+    from luthier_py.isa import parse_target_id
+    from luthier_py.loader import read_code
+    from luthier_py.report.explain import as_lines, as_page
+    from luthier_py.report.explain import explain as explained_by
+    from luthier_py.report.html import render
+    from luthier_py.storage import write_file
+
+    with aside():
+        loaded = chosen_tool(tool, option)
+        code = read_code(file, parse_target_id(target) if target else None, kernel)
+        found = explained_by(code, loaded, str(file), None if kernel is None else [kernel])
+    if html is None:
+        _print_all(as_lines(found))
+    else:
+        write_file(html, render(as_page(found)).encode())
+        print(html)
 
 
 @app.command()
@@ -186,10 +207,10 @@ def run(
     launch = Launch(
         kernel, parse_dim(grid, "--grid"), parse_dim(block, "--block"), tuple(map(parse_argument, arguments or []))
     )
-    options = _pairs(option, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
-    _check_taken(options, tool != "none")
+    options = pairs(option, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
+    check_taken(options, tool != "none")
     with aside():
-        loaded = _echoed(tool, options) if tool != "none" else None
+        loaded = echoed_tool(tool, options) if tool != "none" else None
         with waiting(not as_json) as bar:
             done = launch_file(file, launch, loaded, device, time_limit=time_limit, onlooker=bar)
         saved = save_outputs(done, save) if save else {}
@@ -280,10 +301,10 @@ def execute(
     from luthier_py.session.execute import execute as run_program
 
     own = "1" if own_kernels else None
-    options = _pairs(
+    options = pairs(
         option, LUTHIER_KERNELS=kernels, LUTHIER_OWN_KERNELS=own, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report
     )
-    _check_taken(options, tool is not None)
+    check_taken(options, tool is not None)
     with aside():
         done = run_program(command, tool, options, device, time_limit=time_limit, stack=stack, level=level)
     for line in (*done.hints, *done.undelivered):
@@ -314,7 +335,7 @@ def build(
 
     path = output or Path(f"{Path(tool).stem}.so")
     with aside():
-        build_tool(tool, _pairs(option), path, level)
+        build_tool(tool, pairs(option), path, level)
     print(loading(level, path.resolve()))
 
 
@@ -356,40 +377,6 @@ def study(
 
 def nothing_observed(tool: str, reasons: list[str]) -> str:
     return f"tool {tool} observed nothing{': ' * bool(reasons)}{'; '.join(dict.fromkeys(reasons))}"
-
-
-def _tool(name: str, options: list[str] | None) -> Any:
-    from luthier_py.tool import load_tool
-
-    return load_tool(name, _pairs(options))
-
-
-def _echoed(name: str, options: dict[str, str]) -> Any:
-    """The tool; its options are told on stderr."""
-    from luthier_py.tool import load_tool
-
-    loaded = load_tool(name, options)
-    if echo := loaded.echo():
-        print(echo, file=sys.stderr)
-    return loaded
-
-
-def _check_taken(options: dict[str, str], there_is_a_tool: bool) -> None:
-    if options and not there_is_a_tool:
-        raise Invalid(f"option {', '.join(options)}: there is no tool that could take it; give one with -t")
-
-
-def _pairs(options: list[str] | None, **more: Path | str | None) -> dict[str, str]:
-    """NAME=VALUE texts as a dictionary, with those of ``more`` that were given."""
-    pairs = {name: str(value) for name, value in more.items() if value}
-    for text in options or []:
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise Invalid(f"option `{text}`: write NAME=VALUE")
-        if key in pairs:
-            raise Invalid(f"option {key} is given twice")
-        pairs[key] = value
-    return pairs
 
 
 def _print_all(lines: Iterator[str]) -> None:

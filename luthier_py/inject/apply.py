@@ -96,6 +96,7 @@ def inject(
         ),
         report=tuple(row for part in parts for row in part.report),
         refused=tuple(refused),
+        calls={name: calls for part in parts for name, calls in part.calls.items()},
     )
 
 
@@ -139,6 +140,7 @@ def _component(
             )
             for old, new in zip(component.kernels, kernels, strict=True)
         ),
+        calls=dict.fromkeys((clone.name for clone in clones), calls.told),
     )
 
 

@@ -20,7 +20,20 @@ from luthier_py.analysis import PLAIN_MODE, depends_on_mode
 from luthier_py.errors import EditConflict
 from luthier_py.inject.allocate import Pin, Placement, Policy, Pool
 from luthier_py.inject.fragment import Fragment, instructions, is_general, settle, with_literal
-from luthier_py.inject.items import Cause, Edit, Home, Item, Keeper, Label, Referent, Run, Single, address_of, part
+from luthier_py.inject.items import (
+    Allotted,
+    Cause,
+    Edit,
+    Home,
+    Item,
+    Keeper,
+    Label,
+    Referent,
+    Run,
+    Single,
+    address_of,
+    part,
+)
 from luthier_py.inject.sites import Site
 from luthier_py.inject.spills import Spills
 from luthier_py.isa import EXEC, M0, SCC, VCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, glue, sgpr
@@ -46,6 +59,7 @@ class Caller:
     items: list[Item] = field(default_factory=list)
     insts: tuple[Inst, ...] = ()  # of the hook
     saved: dict[Reg, Reg] = field(default_factory=dict)
+    kept: list[tuple[Reg, Reg]] = field(default_factory=list)  # all that was ever saved
 
     def emit(self, inst: Inst, jump: Label | None = None) -> None:
         self.items.append(Single(inst, edit=self.edit, jump=jump))
@@ -60,6 +74,7 @@ class Caller:
         for reg in (_SCC, _VCC, _M0):
             if clobbered.overlaps(RegSet.of(reg)) and self.site.live.overlaps(RegSet.of(reg)):
                 keep = self.saved[reg] = self.pool.take(RegFile.SGPR, reg.dwords)
+                self.kept.append((reg, keep))
                 self.copy(keep, reg)
 
     def restore(self) -> None:
@@ -75,14 +90,14 @@ class Caller:
             if to == _SCC:
                 self.emit(glue.set_flag(self.isa, placement(slot.reg)))
 
-    def give_back(self, start: int, policy: Policy) -> int:
-        """What was borrowed is spilled from item ``start`` on; into so many slots."""
+    def give_back(self, start: int, policy: Policy) -> Spills:
+        """What was borrowed is spilled from item ``start`` on."""
         flag = _SCC in self.insertion.into or self.site.live.overlaps(RegSet.of(_SCC))
         spills = Spills(self.isa, self.pool, self.site, policy, self.edit, flag)
         spills.put(own_exec=self.insertion.hook.lanes is not Lanes.ACTIVE)
         self.items[start:start] = spills.before
         self.items += spills.behind
-        return spills.slots
+        return spills
 
     def set_exec(self, placement: Placement) -> None:
         """Make the hook's lanes active; the old EXEC stays in an argument that holds it, if there is one."""
@@ -94,6 +109,7 @@ class Caller:
             self.copy(keep, _EXEC)
         if keep is not None:
             self.saved[_EXEC] = keep
+            self.kept.append((_EXEC, keep))
         self.copy(_EXEC, 1 if self.insertion.hook.lanes is Lanes.ONE else -1)
 
     def set_mode(self) -> Reg | None:
@@ -247,7 +263,8 @@ class Pattern:
     insts: tuple[Inst, ...]  # of the hook, without constants
     asked: RegSet            # registers whose being free made it what it is
     free: RegSet             # those of them that were
-    slots: int             # that vector registers are put on
+    slots: int               # that vector registers are put into
+    allotted: Allotted
 
     def fits(self, free: RegSet) -> bool:
         return free & self.asked == self.free
@@ -303,11 +320,14 @@ def call(
     caller.set_flag(placement)
     caller.items += [end] if skips else []
     caller.restore()
-    slots = caller.give_back(len(site.wait), policy)
+    spills = caller.give_back(len(site.wait), policy)
     if caller.items and isinstance(caller.items[-1], Label):
         caller.emit(glue.nothing(isa))
     asked = RegSet.by_file(*pool.asked) - named
-    return Pattern(caller.items, caller.insts, asked, pool.free & asked, slots)
+    params, results = ([placement(slot.reg) for slot in slots]
+                       for slots in (fragment.payload.params, fragment.payload.results))
+    allotted = Allotted(policy.name, tuple(params), tuple(results), tuple(caller.kept), tuple(spills.kept))
+    return Pattern(caller.items, caller.insts, asked, pool.free & asked, spills.slots, allotted)
 
 
 def _overlap(a: Home, b: Reg) -> bool:

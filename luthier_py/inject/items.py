@@ -110,6 +110,18 @@ SpillSlot: TypeAlias = "Reg | PrivateCell"
 """Where a vector register is put aside: an accumulator, or private memory."""
 
 
+@dataclass(frozen=True, slots=True)
+class Allotted:
+    """What a call got: registers by whose ``policy``; where its ``arguments`` are when it begins, its ``results`` when
+    it ends; what it ``saved`` and where, and what was ``spilled`` for it and where to."""
+
+    policy: str
+    arguments: tuple[Reg, ...]
+    results: tuple[Reg, ...]
+    saved: tuple[tuple[Reg, Reg], ...]
+    spilled: tuple[tuple[Reg, Reg | LaneOf | PrivateCell], ...]
+
+
 class Cause(Enum):
     """Why something is inserted."""
 

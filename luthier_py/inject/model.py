@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from luthier_py.inject.items import Allotted
 from luthier_py.inject.patch import Chunk, NewKernel, NewVariable
 from luthier_py.ir import Function, Instr
 from luthier_py.proof.claim import Claim
-from luthier_py.tool import Refusal
+from luthier_py.tool import Insertion, Refusal
 
 
 class Offsets(Mapping[Instr, int]):
@@ -79,3 +80,5 @@ class Patched:
     claim: Claim
     report: tuple[ClonedKernel, ...]
     refused: tuple[Refusal, ...] = ()
+    calls: Mapping[str, Sequence[tuple[Insertion, Allotted]]] = field(default_factory=dict)
+    """Of each chunk those that edits in it are numbered by, and what they got."""

@@ -12,7 +12,7 @@ from luthier_py.errors import OutOfRegisters
 from luthier_py.inject.allocate import Policy
 from luthier_py.inject.call import Pattern, call, edit_of
 from luthier_py.inject.fragment import Fragment
-from luthier_py.inject.items import Home, Item, Keeper, PrivateCell
+from luthier_py.inject.items import Allotted, Home, Item, Keeper, PrivateCell
 from luthier_py.inject.sites import Needs, Site, Sites
 from luthier_py.isa import InstructionSet, LaneOf
 from luthier_py.jit import PayloadKey, payload_key
@@ -32,11 +32,17 @@ class Calls:
         self.items: dict[Place, dict[int, list[Item]]] = {place: defaultdict(list) for place in Place}
         self.numbers = {key: number for number, key in enumerate(fragments)}
         self.made: list[tuple[Insertion, Site, PayloadKey]] = []  # by number
+        self.allotted: list[Allotted] = []  # to them
         self.schemes = Counter[str]()  # calls by the policy that they got registers by
         self.private = range(0)  # bytes of a lane's memory that are for that
         self.cells = 0  # dwords of private memory in which registers are put aside
         self.needs: dict[Hashable, Needs] = {}
         self.patterns: dict[Hashable, list[Pattern]] = defaultdict(list)
+
+    @property
+    def told(self) -> list[tuple[Insertion, Allotted]]:
+        """Of each call, by its number, what it is and what it got."""
+        return [(made[0], allotted) for made, allotted in zip(self.made, self.allotted, strict=True)]
 
     def add(self, insertion: Insertion) -> None:
         key, arguments = payload_key(insertion), insertion.runtime_args
@@ -45,11 +51,12 @@ class Calls:
             kept = [self.homes[v] for v in (*arguments, *insertion.into) if isinstance(v, (Entry, WaveVariable))]
             vector = fragment.vector or any(isinstance(home, LaneOf) for home in kept)
             self.needs[form] = self.sites.needs(insertion, arguments, fragment.payload, vector)
-        site, items = self.placed(insertion, fragment, self.needs[form])
+        site, items, allotted = self.placed(insertion, fragment, self.needs[form])
         self.items[site.place][site.instr.pc] += items
         self.made.append((insertion, site, key))
+        self.allotted.append(allotted)
 
-    def placed(self, insertion: Insertion, fragment: Fragment, needs: Needs) -> tuple[Site, list[Item]]:
+    def placed(self, insertion: Insertion, fragment: Fragment, needs: Needs) -> tuple[Site, list[Item], Allotted]:
         """The first site that has registers enough, and the items there; one that needs none that cost waves, if there
         is such a site."""
         refusal: OutOfRegisters | None = None
@@ -60,9 +67,9 @@ class Calls:
             for site in among:
                 tried.append(site)
                 try:
-                    items = self.called(insertion, fragment, needs, site, policy)
+                    items, allotted = self.called(insertion, fragment, needs, site, policy)
                     self.schemes[policy.name] += 1
-                    return site, items
+                    return site, items, allotted
                 except OutOfRegisters as error:
                     refusal = refusal if len(tried) > 1 else error
         assert refusal is not None
@@ -70,15 +77,15 @@ class Calls:
 
     def called(
         self, insertion: Insertion, fragment: Fragment, needs: Needs, site: Site, policy: Policy
-    ) -> list[Item]:
+    ) -> tuple[list[Item], Allotted]:
         """The items of a call at one site: as others have it that are like it there."""
         edit, free = edit_of(insertion, site, len(self.made)), site.free & policy.registers
         like = self.patterns[needs, policy.name, site.circumstances]
         for pattern in like:
             if pattern.fits(free):
-                return pattern.again(self.isa, fragment, insertion, edit)
+                return pattern.again(self.isa, fragment, insertion, edit), pattern.allotted
         made = call(self.isa, insertion, fragment, site, policy, self.homes, edit, self.frame)
         self.cells = max(self.cells, sum(isinstance(slot, PrivateCell) for slot in policy.slots[: made.slots]))
         if not policy.borrows:
             like.append(made)
-        return made.items
+        return made.items, made.allotted

@@ -19,7 +19,7 @@ from luthier_py.errors import OutOfRegisters
 from luthier_py.inject.allocate import Policy, Pool
 from luthier_py.inject.items import Edit, Item, Label, PrivateCell, Single, SpillSlot
 from luthier_py.inject.sites import Site
-from luthier_py.isa import EXEC, SCC, Counter, Inst, InstructionSet, Reg, RegFile, RegSet, glue, sgpr
+from luthier_py.isa import EXEC, SCC, Counter, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, glue, sgpr
 
 NEAR_BYTES = 2048  # of offsets that every target's instructions can have
 _EXEC = sgpr(EXEC, 2)
@@ -39,6 +39,7 @@ class Spills:
     before: list[Item] = field(default_factory=list)
     behind: list[Item] = field(default_factory=list)
     slots: int = 0
+    kept: list[tuple[Reg, Reg | LaneOf | PrivateCell]] = field(default_factory=list)
 
     def put(self, own_exec: bool) -> None:
         """All that the pool has borrowed; it may borrow more scalars for that. ``own_exec``: the hook sets EXEC."""
@@ -61,6 +62,7 @@ class Spills:
         isa, slots = self.isa, self.next_slots(len(regs))
         base = self.pool.take(RegFile.SGPR) if self.needs_base(slots) else None
         saves, loads = _moves(isa, regs, slots, base)
+        self.kept += zip(regs, slots, strict=True)
         if own_exec:
             keep = self.pool.take(RegFile.SGPR, 2)
             around = glue.copy(isa, keep, _EXEC), glue.copy(isa, _EXEC, -1), glue.copy(isa, _EXEC, keep)
@@ -96,12 +98,14 @@ class Spills:
         pool.claim(carrier)
         self.around(self.singles([glue.to_lane(self.isa, carrier, k, reg) for k, reg in enumerate(regs)]),
                     self.singles([glue.from_lane(self.isa, reg, carrier, k) for k, reg in enumerate(regs)]))
+        self.kept += [(reg, LaneOf(carrier, k)) for k, reg in enumerate(regs)]
         if whole:
             self.whole(carrier)
 
     def whole(self, carrier: Reg) -> None:
         """The carrier in all lanes. Scalars that are free, though the call takes them, are so before and behind it."""
         isa, slots = self.isa, self.next_slots(1)
+        self.kept.append((carrier, slots[0]))
         free = Pool(self.pool.free, self.pool.where, self.pool.why)
         base = free.take(RegFile.SGPR) if self.needs_base(slots) else None
         based = [] if base is None else [glue.copy(isa, base, _start(slots))]

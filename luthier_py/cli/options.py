@@ -1,0 +1,70 @@
+"""Options that several commands have, and what becomes of those that a tool takes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from luthier_py.errors import Invalid
+
+if TYPE_CHECKING:
+    from luthier_py.tool import Tool
+
+File = Annotated[
+    Path, typer.Argument(help="a code object (ELF for AMDGPU), or a fat binary or program with some", metavar="FILE")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="print JSON for programs")]
+ToolName = Annotated[
+    str, typer.Option("-t", "--tool", help="a tool's name, or its .py file or folder; `none` inserts nothing")
+]
+ToolOptions = Annotated[
+    list[str] | None,
+    typer.Option("-O", "--option", metavar="NAME=VALUE", help="of the tool: see `luthier tools`; may be repeated"),
+]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", metavar="FILE", help="what each launch counted, as .txt, .csv or .json")
+]
+TimeLimitOption = Annotated[float | None, typer.Option(
+    "--time-limit", metavar="SECONDS", help="of a launch on the emulator; then it ends, and says where its waves stand"
+)]
+Report = Annotated[Path | None, typer.Option("--report", metavar="DIR", help="folder for the tool's own files")]
+TargetOption = Annotated[
+    str | None, typer.Option("--target", help="of a library with code for several: its target ID, as `info` has it")
+]
+
+
+def chosen_tool(name: str, options: list[str] | None) -> Tool:
+    from luthier_py.tool import load_tool
+
+    return load_tool(name, pairs(options))
+
+
+def echoed_tool(name: str, options: dict[str, str]) -> Tool:
+    """The tool; its options are told on stderr."""
+    from luthier_py.tool import load_tool
+
+    loaded = load_tool(name, options)
+    if echo := loaded.echo():
+        print(echo, file=sys.stderr)
+    return loaded
+
+
+def check_taken(options: dict[str, str], there_is_a_tool: bool) -> None:
+    if options and not there_is_a_tool:
+        raise Invalid(f"option {', '.join(options)}: there is no tool that could take it; give one with -t")
+
+
+def pairs(options: list[str] | None, **more: Path | str | None) -> dict[str, str]:
+    """NAME=VALUE texts as a dictionary, with those of ``more`` that were given."""
+    given = {name: str(value) for name, value in more.items() if value}
+    for text in options or []:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise Invalid(f"option `{text}`: write NAME=VALUE")
+        if key in given:
+            raise Invalid(f"option {key} is given twice")
+        given[key] = value
+    return given

@@ -1,0 +1,271 @@
+"""Why a clone is what it is: its code beside the original's, where the values of calls live, and what all of it costs.
+
+In: a code object and a tool. Out: Explained, as lines and as a page. Invariant: every instruction of the clone is
+in it once, in order, with what it is there for; sizes add up to those of the clone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from luthier_py.errors import printable
+from luthier_py.inject.items import Allotted, Cause, Clone, Edit, Label, PrivateCell, Referent, Run, Single, Slice
+from luthier_py.inject.model import ClonedKernel
+from luthier_py.isa import Inst, LaneOf, Reg
+from luthier_py.loader import Given
+from luthier_py.pipeline import Instrumented, carry_out, plan
+from luthier_py.report.cloned import change
+from luthier_py.report.html import HtmlRow, HtmlTable, Page
+from luthier_py.tool import Element, Entry, Insertion, Tool, Variable, WaveVariable
+
+
+class Role(Enum):
+    """What an instruction of a clone is there for."""
+
+    APPLICATION = "application"
+    INSTEAD = "instead"     # of another one of the application
+    HOOK = "hook"
+    AROUND = "around"       # a hook: arguments, results, what is saved and put back
+    PROLOGUE = "prologue"
+    LOOKUP = "lookup"
+    WAIT = "wait"
+    ISLAND = "island"
+
+
+_ROLES = {Cause.CALL: Role.AROUND, Cause.PROLOGUE: Role.PROLOGUE, Cause.LOOKUP: Role.LOOKUP, Cause.WAIT: Role.WAIT,
+          Cause.ISLAND: Role.ISLAND}
+_MARKS = {Role.APPLICATION: " ", Role.INSTEAD: "~", Role.HOOK: "*"}
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedLine:
+    """One instruction of a clone. ``address``: the original's, of the application's own; ``call``: number of the call
+    that it belongs to; ``names``: what its literal or target will be."""
+
+    role: Role
+    text: str
+    size_bytes: int
+    address: int | None = None
+    call: int | None = None
+    names: str = ""
+
+    @property
+    def shown(self) -> str:
+        return f"{self.text:<40} ; {self.names}" if self.names else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedCall:
+    """One call of a hook. ``values``: its arguments and results, each with where it is and what it is or goes to."""
+
+    hook: str
+    point: int
+    side: str
+    policy: str
+    values: tuple[tuple[str, str], ...]
+    saved: tuple[tuple[str, str], ...]
+    spilled: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedFunction:
+    """A function's clone. ``calls``: by their numbers."""
+
+    name: str
+    clone: str
+    lines: tuple[ExplainedLine, ...]
+    calls: dict[int, ExplainedCall]
+
+    @property
+    def costs(self) -> dict[Role, tuple[int, int]]:
+        """Instructions and bytes by what they are there for."""
+        count, size = Counter[Role](), Counter[Role]()
+        for line in self.lines:
+            count[line.role] += 1
+            size[line.role] += line.size_bytes
+        return {role: (count[role], size[role]) for role in Role if count[role]}
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """``homes``: what is kept for each wave, and where."""
+
+    tool: str
+    kernels: tuple[ClonedKernel, ...]
+    functions: tuple[ExplainedFunction, ...]
+    homes: tuple[tuple[str, str], ...]
+
+
+def explain(code: Given, tool: Tool, name: str, kernels: Sequence[str] | None = None) -> Explained:
+    """Instrument, and say why; LuthierError where that cannot be done."""
+    clones: dict[str, Clone] = {}
+
+    def seen(_: str, clone: Clone) -> Clone:
+        clones[clone.name] = clone
+        return clone
+
+    made = carry_out(plan(code, tool, name, kernels), seen=seen)
+    functions = tuple(_function(made, clone) for clone in clones.values())
+    return Explained(tool.name, made.patched.report, functions, tuple(_homes(made)))
+
+
+def _homes(made: Instrumented) -> Iterator[tuple[str, str]]:
+    seen: set[tuple[str, str]] = set()
+    for function in made.patched.claim.functions:
+        for number, home in function.homes.items():
+            what = made.edits.wave_variables[number].name if isinstance(number, int) else number
+            if (what, str(home)) not in seen:
+                seen.add((what, str(home)))
+                yield what, str(home)
+
+
+def _function(made: Instrumented, clone: Clone) -> ExplainedFunction:
+    told = made.patched.calls[clone.name]
+    lines = tuple(_lines(made, clone))
+    edits = {edit.number: edit for item in clone.items
+             if isinstance(item, (Run, Single)) and (edit := item.edit) is not None and edit.cause is Cause.CALL}
+    calls = {number: _call(edit, *told[number]) for number, edit in edits.items()}
+    source = next(each.function.name for each in made.patched.maps if each.chunk == clone.name)
+    return ExplainedFunction(source, clone.name, lines, calls)
+
+
+def _lines(made: Instrumented, clone: Clone) -> Iterator[ExplainedLine]:
+    text = made.program.isa.text
+
+    def line(
+        inst: Inst, role: Role, address: int | None = None, edit: Edit | None = None, names: str = ""
+    ) -> ExplainedLine:
+        call = edit.number if edit is not None and edit.cause is Cause.CALL else None
+        return ExplainedLine(role, text(inst), inst.size_bytes, address, call, names)
+
+    for item in clone.items:
+        if isinstance(item, Label):
+            continue
+        if isinstance(item, Slice):
+            for instr in item.instrs:
+                yield line(instr.inst, Role.APPLICATION, instr.pc)
+        elif isinstance(item, Run):
+            for at in range(item.start, item.stop):
+                yield line(item.inst(at), Role.HOOK, edit=item.edit)
+        elif item.origin is not None:
+            role = Role.INSTEAD if item.instead else Role.APPLICATION
+            yield line(item.inst, role, item.origin.pc, item.edit, _names(item))
+        elif item.edit is not None:
+            role = Role.HOOK if item.payload else _ROLES[item.edit.cause]
+            yield line(item.inst, role, None, item.edit, _names(item))
+
+
+def _names(item: Single) -> str:
+    if item.reference is not None:
+        return f"towards {_referent(item.reference.target)}"
+    if item.jump is None:
+        return ""
+    return "over or back to what is inserted" if item.jump.address is None else f"to {item.jump.address:#x}"
+
+
+def _referent(target: Referent) -> str:
+    if target.variable is not None:
+        return f"{target.variable} + {target.offset}" if target.offset else target.variable
+    if target.function is not None:
+        return f"the clone of {target.function:#x}"
+    return f"{target.address:#x}" if target.address is not None else "here"
+
+
+def _call(edit: Edit, insertion: Insertion, allotted: Allotted) -> ExplainedCall:
+    hook = insertion.hook
+    given = [(parameter, arg) for parameter, arg in zip(hook.signature.parameters, insertion.args, strict=True)]
+    places = iter(allotted.arguments)
+    values = [(str(parameter), repr(arg) if isinstance(arg, (int, float)) else _moved(next(places), _shown(arg)))
+              for parameter, arg in given]
+    for parameter, to, reg in zip(hook.signature.results, insertion.into, allotted.results, strict=True):
+        values.append((f"result {parameter.name}".strip(), _moved(reg, _shown(to), "goes to")))
+    return ExplainedCall(
+        hook.name, edit.point, edit.place.value, allotted.policy, tuple(values),
+        tuple((str(reg), str(keep)) for reg, keep in allotted.saved),
+        tuple((str(reg), _slot(slot)) for reg, slot in allotted.spilled))
+
+
+def _moved(reg: Reg, other: str, how: str = "is") -> str:
+    return str(reg) if str(reg) == other else f"{reg}, {how} {other}"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, (Variable, WaveVariable, Entry)):
+        return value.name
+    return f"{value.variable.name}[{value.index}]" if isinstance(value, Element) else str(value)
+
+
+def _slot(slot: Reg | LaneOf | PrivateCell) -> str:
+    return f"private memory at {slot.offset_bytes}" if isinstance(slot, PrivateCell) else str(slot)
+
+
+# -- as lines ------------------------------------------------------------------------------------
+
+def as_lines(explained: Explained) -> Iterator[str]:
+    """A listing for a terminal."""
+    for row in explained.kernels:
+        facts = "; ".join(f"{name} {value}" for name, value in _facts(row))
+        yield f"kernel {printable(row.name)}: {facts}"
+    for what, home in explained.homes:
+        yield f"kept for each wave: {what} in {home}"
+    for function in explained.functions:
+        yield ""
+        yield f"{printable(function.name)}: the clone is {printable(function.clone)}"
+        for role, (count, size) in function.costs.items():
+            yield f"  {role.value:<12} {count:>7} instructions {size:>8} bytes"
+        yield from _listing(function)
+
+
+def _listing(function: ExplainedFunction) -> Iterator[str]:
+    told: set[int] = set()
+    for line in function.lines:
+        if line.call is not None and line.call not in told:
+            told.add(line.call)
+            yield from (f"{'':20}; {text}" for text in _said(function.calls[line.call]))
+        place = "" if line.address is None else f"{line.address:#x}"
+        yield f"{place:>16}  {_MARKS.get(line.role, '+')} {line.shown}"
+
+
+def _said(call: ExplainedCall) -> Iterator[str]:
+    yield f"{call.hook} {call.side} {call.point:#x}, registers {call.policy}"
+    yield from (f"  {name} in {where}" for name, where in call.values)
+    yield from (f"  {reg} saved in {keep}" for reg, keep in call.saved)
+    yield from (f"  {reg} spilled to {slot}" for reg, slot in call.spilled)
+
+
+def _facts(row: ClonedKernel) -> Iterator[tuple[str, str]]:
+    yield "edits", str(row.sites)
+    yield "SGPRs", change(row.before.sgprs, row.after.sgprs)
+    yield "VGPRs", change(row.before.vgprs, row.after.vgprs)
+    yield "waves per SIMD", change(row.before.waves, row.after.waves)
+    yield "code bytes", change(row.bytes_before, row.bytes_after)
+    yield "private bytes added", str(row.private_bytes)
+    yield from ((f"calls {policy}", str(count)) for policy, count in row.schemes.items())
+
+
+# -- as a page -----------------------------------------------------------------------------------
+
+def as_page(explained: Explained) -> Page:
+    """The same with the clone in a table."""
+    facts = [(f"{row.name}: {name}", value) for row in explained.kernels for name, value in _facts(row)]
+    facts += [(f"kept for each wave: {what}", home) for what, home in explained.homes]
+    tables = []
+    for function in explained.functions:
+        costs = [HtmlRow((role.value, str(count), str(size))) for role, (count, size) in function.costs.items()]
+        tables.append(HtmlTable(f"What {function.clone} is made of", ("for", "instructions", "bytes"), tuple(costs), 0))
+        rows = tuple(_rows(function))
+        tables.append(HtmlTable(function.clone, ("original", "for", "instruction"), rows, 2))
+    return Page(f"{explained.tool}: why the copy is what it is", tuple(facts), tables)
+
+
+def _rows(function: ExplainedFunction) -> Iterator[HtmlRow]:
+    told: set[int] = set()
+    for line in function.lines:
+        if line.call is not None and line.call not in told:
+            told.add(line.call)
+            yield HtmlRow(("\n".join(_said(function.calls[line.call])),), heading=True)
+        place = "" if line.address is None else f"{line.address:#x}"
+        yield HtmlRow((place, line.role.value, line.shown), 0.0 if line.role is Role.APPLICATION else 0.4)
