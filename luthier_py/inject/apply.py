@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import TypeAlias
 
 from luthier_py.analysis import Facts, computes_plainly
 from luthier_py.errors import EditConflict, Location, OutOfRegisters, Unsupported
 from luthier_py.inject import resources
+from luthier_py.inject.allocate import Pool
 from luthier_py.inject.birth import begun, enlarged, initially
 from luthier_py.inject.claimed import claimed_function, claimed_payload
 from luthier_py.inject.clauses import dissolve
@@ -38,7 +39,7 @@ from luthier_py.inject.seams import settle_seams
 from luthier_py.inject.sites import Sites
 from luthier_py.inject.weave import weave
 from luthier_py.ir import Function, Kernel, Program
-from luthier_py.isa import Inst, InstructionSet, Reg, RegSet
+from luthier_py.isa import SCC, Inst, InstructionSet, Reg, RegFile, RegSet, sgpr
 from luthier_py.jit import Payload, PayloadKey, payload_key
 from luthier_py.loader import KernelDescriptor
 from luthier_py.proof.claim import Claim
@@ -113,7 +114,7 @@ def _component(
         named |= inst.reads | inst.writes
     calls, starts = _served(program, facts, insertions, fragments, component, named)
     names = {f.address: f.name + SUFFIX for f in component.functions}
-    begins = _begins(program.isa, starts, calls)
+    begins = _begins(program.isa, facts, starts, calls)
     clones = _passed(program, component.functions, names, begins, calls, changed, seen)
     placed = [lay_out(program.isa, clone, names) for clone in clones]
     touched = {f: resources.used_by([clone]) for f, clone in zip(component.functions, clones, strict=True)}
@@ -199,12 +200,17 @@ def _placed(
 
 
 def _begins(
-    isa: InstructionSet, starts: Mapping[Kernel, KernelDescriptor], calls: Calls
+    isa: InstructionSet, facts: Facts, starts: Mapping[Kernel, KernelDescriptor], calls: Calls
 ) -> dict[Function, list[Inst]]:
     """What waves do first, by the function that they start in."""
     found: dict[Function, list[Inst]] = {}
     for kernel, start in starts.items():
-        begins = begun(isa, kernel.record.descriptor, start, calls.homes, len(calls.private) > 0)
+        entry = kernel.function.block(kernel.function.entries[-1]).instrs[0]
+        live, flag = facts.live_before(entry), None
+        if live.overlaps(RegSet.of(sgpr(SCC))):
+            taken = live | initially(isa.target, start) | resources.kept_for(calls.homes.values())
+            flag = Pool(general_registers(isa) - taken, partial(Location, kernel.name)).take(RegFile.SGPR)
+        begins = begun(isa, kernel.record.descriptor, start, calls.homes, len(calls.private) > 0, flag)
         if found.setdefault(kernel.function, begins) != begins:
             raise Unsupported(f"kernel {kernel.name} is the code of another one whose waves start in another way; "
                               "hooks cannot be given what they are born with", Location(kernel.name))

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from luthier_py.inject.items import Home, Keeper, part
-from luthier_py.isa import TTMP0, VCC, Inst, InstructionSet, LaneOf, Reg, RegSet, Target, glue, sgpr, vgpr
+from luthier_py.isa import SCC, TTMP0, VCC, Inst, InstructionSet, LaneOf, Reg, RegSet, Target, glue, sgpr, vgpr
 from luthier_py.isa.registers import FLAT_SCRATCH
 from luthier_py.loader import KernelDescriptor
 from luthier_py.loader.initial import Initial, initial_places, with_initial
@@ -27,6 +27,7 @@ _SOURCES = {
 }
 _ID_BITS = 10  # of a work-item's id in one direction
 _AXES = 3
+_SCC = sgpr(SCC)
 _SPARE = sgpr(VCC)  # nothing is in it when a wave starts
 
 
@@ -55,9 +56,10 @@ def initially(target: Target, descriptor: KernelDescriptor) -> RegSet:
 
 def begun(
     isa: InstructionSet, before: KernelDescriptor, after: KernelDescriptor, homes: Mapping[Keeper, Home],
-    private: bool = False,
+    private: bool = False, flag: Reg | None = None,
 ) -> list[Inst]:
-    """What a clone begins with, whose waves are started by ``after``, of a kernel that expects ``before``."""
+    """What a clone begins with, whose waves are started by ``after``, of a kernel that expects ``before``. ``flag``:
+    where SCC is kept meanwhile, if the kernel goes by it although nobody has set it."""
     old, new = initial_places(isa.target, before), initial_places(isa.target, after)
     found = _scratch_base(isa, new) if private and isa.target.scratch_in_sgprs else []
     for keeper, home in homes.items():
@@ -73,6 +75,8 @@ def begun(
     if isa.target.packed_work_item_ids and before.enable_vgpr_workitem_id < after.enable_vgpr_workitem_id:
         ids = (1 << _ID_BITS * (before.enable_vgpr_workitem_id + 1)) - 1
         found.append(glue.masked(isa, vgpr(0), ids))
+    if flag is not None and any(inst.writes.overlaps(RegSet.of(_SCC)) for inst in found):
+        found = [glue.copy(isa, flag, _SCC), *found, glue.set_flag(isa, flag)]
     return [*found, *_moved_back(isa, old, new)]
 
 

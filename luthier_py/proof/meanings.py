@@ -6,8 +6,9 @@ the instruction computes in every run.
 A term is an int (bits), or a tuple: ("reg", n) is what register n held at the start; ("lo", a) and ("hi", a) are halves
 of the address at which what the object has at ``a`` is loaded; ("cat", low, high) is both halves of 64 bits;
 ("flag", t) is 1 where t holds, else 0; ("some", t) holds where t is not 0.
-What a wave is born with (`birth`) is ("born", what, dword); ("first", t) is
-what its first lane has; of those and of trap registers alone sums of bits are terms: ("shl", t, n), ("or", t, u)...
+What a wave is born with (`birth`) is ("born", what, dword); ("first", t) is what its first lane has; of those and of
+trap registers alone sums of bits are terms: ("shl", t, n), ("or", t, u)... All bits of t the other way round are
+("not", t).
 """
 
 from __future__ import annotations
@@ -219,6 +220,25 @@ def _shifted(name: str, compute: Callable[[int, int], int]) -> Callable[[Type, O
     return rule
 
 
+def _flipped(type: Type, operands: Operands) -> Term:
+    """All bits of a term are another one, and of that the first again."""
+    a, b = _refs(operands)
+    if isinstance(a, int):
+        a, b = b, a
+    whole = (1 << type.bits) - 1
+    if isinstance(a, int):
+        return a ^ b & whole
+    return _not(a) if b == whole else UNKNOWN
+
+
+def _not(term: Term) -> Term:
+    if isinstance(term, int):
+        return term ^ _LOW
+    if term == UNKNOWN or term[0] == "not":
+        return UNKNOWN if term == UNKNOWN else term[1]
+    return ("cat", _not(term[1]), _not(term[2])) if term[0] == "cat" else ("not", term)
+
+
 def _folded(compute: Callable[[int, int], int]) -> Callable[[Type, Operands], Term]:
     def rule(type: Type, operands: Operands) -> Term:
         a, b = _refs(operands)
@@ -230,7 +250,7 @@ def _folded(compute: Callable[[int, int], int]) -> Callable[[Type, Operands], Te
 _RULES: dict[Prim, Callable[[Type, Operands], Term]] = {
     Prim.BITS: _bits, Prim.ADD: _add, Prim.RESIZE: _resize, Prim.LT: _below, Prim.EQ: _equal(True),
     Prim.NE: _equal(False), Prim.SELECT: _select, Prim.SUB: _folded(int.__sub__),
-    Prim.AND: _both("and", int.__and__), Prim.OR: _both("or", int.__or__), Prim.XOR: _folded(int.__xor__),
+    Prim.AND: _both("and", int.__and__), Prim.OR: _both("or", int.__or__), Prim.XOR: _flipped,
     Prim.SHL: _shifted("shl", lambda a, b: a << (b & 63)), Prim.SHR: _shifted("shr", lambda a, b: a >> (b & 63)),
 }
 

@@ -1,0 +1,59 @@
+"""Random kernels and tools where hardly a register is free: what is dead is said to be live, which is never wrong, so
+that hooks have to spill; on the emulator the application notices nothing, and every count is right."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from test_inject_random import bench, check  # noqa: F401  (a fixture)
+
+from luthier_py.inject import policies
+from luthier_py.inject.sites import Sites
+from luthier_py.isa import Reg, RegFile, RegSet
+
+MOST = 3  # registers of a file that are left at a place
+FOR_ADDRESSES = 3  # scalars where private memory needs one: hooks may name the others
+
+
+def squeeze(monkeypatch, seed):
+    """At every place a few registers are left, or none; in some kernels no accumulator is."""
+    in_memory = seed % 2
+    if in_memory:
+        monkeypatch.setattr(policies, "_accumulators", lambda *args: ())
+    site_of = Sites.site
+
+    def squeezed(sites, point, live, needs):
+        site = site_of(sites, point, live, needs)
+        chance = random.Random(f"{seed} {point[0].pc} {point[1]}")
+        scalars = chosen(chance, site.free, RegFile.SGPR, FOR_ADDRESSES * in_memory)
+        left = RegSet.of(*scalars, *chosen(chance, site.free, RegFile.VGPR, 0))
+
+        def resting():
+            found = site.resting()
+            return None if found is None else found & left
+
+        gone = site.free - left
+        return replace(site, free=left, busy=site.busy | gone, resting=resting)
+
+    monkeypatch.setattr(Sites, "site", squeezed)
+
+
+def chosen(chance: random.Random, free: RegSet, file: RegFile, least: int) -> list[Reg]:
+    """A scalar at least where private memory needs one for an address."""
+    regs = [reg for reg in free if reg.file is file]
+    return chance.sample(regs, min(len(regs), chance.randint(least, MOST)))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_kernels_with_hardly_a_register(bench, monkeypatch, seed):  # noqa: F811
+    squeeze(monkeypatch, seed)
+    check(bench, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3000, 3300))
+def test_many_random_kernels_with_hardly_a_register(bench, monkeypatch, seed):  # noqa: F811
+    squeeze(monkeypatch, seed)
+    check(bench, seed)
