@@ -11,11 +11,11 @@ code of the program itself; otherwise it is an `s_nop` whose number tells it, fo
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from luthier_py.isa import EXEC, M0, SCC, VCC, Reg, instruction_set, sgpr, target, vgpr
+from luthier_py.isa import EXEC, M0, SCC, VCC, InstructionSet, Reg, instruction_set, sgpr, target, vgpr
 
 ISA = instruction_set(target("gfx90a"))
 Row = tuple[Any, ...] | bytes | str
@@ -47,9 +47,10 @@ class Program:
     probes: list[Reg] = field(default_factory=list)
     labels: int = 0
     depth: int = 0
+    isa: InstructionSet = ISA
 
     def emit(self, *row: Any, **modifiers: int) -> None:
-        self.rows.append(ISA.make(*row, **modifiers).raw if modifiers else row)
+        self.rows.append(self.isa.make(*row, **modifiers).raw if modifiers else row)
 
     def label(self) -> str:
         self.labels += 1
@@ -65,11 +66,17 @@ class Program:
         return sgpr(self.rng.choice(SCALARS))
 
 
-def kernel(seed: int, inline: bool, size: int = 12) -> Program:
-    """The program of a seed; the same one whether probes are inline or not."""
-    program = Program(random.Random(seed), inline)
+def kernel(
+    seed: int, inline: bool, size: int = 12, isa: InstructionSet = ISA, before: Iterable[Row] = (),
+    behind: Iterable[Row] = (),
+) -> Program:
+    """The program of a seed; the same one whether probes are inline or not. ``before`` and ``behind``: what else stands
+    there, around all that is random."""
+    program = Program(random.Random(seed), inline, isa=isa)
     _begin(program)
+    program.rows += before
     _statements(program, size)
+    program.rows += behind
     _finish(program)
     return program
 
