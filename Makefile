@@ -8,6 +8,7 @@
 # make lint    ruff, and mypy over the package with its tools, intrinsics and samples
 # make fuzz    damaged objects, bundles, tools, command lines and random kernels, SECONDS=600 JOBS=2 SEED=1 or MUTANTS=100000
 # make damage  50,000 single damages of instrumented copies, refused by the proof or not: ARGS="--count 5000 --seed 2"
+# make pressure  every tool on samples, kernels of libraries and kernels without a free register: ARGS="--kernels 60 --seed 2"
 # make mutations  lines of our own source made wrong, one at a time: the fast tests must notice (half an hour)
 # make bench   speed of the emulator and of instrumentation
 # make libraries fetch kernels that others compiled (100 MB of wheels) into build/libraries, for benchmarks/instrument.py
@@ -23,7 +24,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-isa test-reference test-stacks compare test-cupy lint fuzz damage mutations bench programs soak docs studies samples clean libraries
+.PHONY: demo test test-isa test-reference test-stacks compare test-cupy lint fuzz damage pressure mutations bench programs soak docs studies samples clean libraries
 
 demo: .venv/installed
 	$(BIN)/luthier demo
@@ -70,6 +71,9 @@ fuzz: .venv/installed-test
 
 damage: .venv/installed-test
 	$(BIN)/python benchmarks/proof.py --jobs $(JOBS) --output build/damage/table.md $(ARGS)
+
+pressure: .venv/installed-test
+	$(BIN)/python benchmarks/pressure/run.py --jobs $(JOBS) $(ARGS)
 
 mutations: .venv/installed-test
 	$(BIN)/python tests/mutations/run.py --jobs $(JOBS) $(ARGS)

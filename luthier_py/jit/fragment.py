@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import accumulate
 
-from luthier_py.errors import Unsupported
+from luthier_py.errors import HookError, Unsupported
 from luthier_py.isa import MODE, NO_REGS, Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet, Space
 from luthier_py.isa.glue import nothing
 from luthier_py.isa.semantics import meaning
@@ -45,6 +45,7 @@ def payload(hook: Hook, code: Code, ir: HookIr, isa: InstructionSet) -> Payload:
     reads = writes = NO_REGS
     for inst in instrs:
         reads, writes = reads | inst.reads, writes | inst.writes
+    _check_results(hook, ir, writes)
     return Payload(
         instrs=instrs,
         params=tuple(_slot(seat) for seat in ir.params),
@@ -143,6 +144,14 @@ def _check(hook: Hook, instrs: tuple[Inst, ...], called: bool) -> None:
         at += inst.size_bytes
         if target is not None and target not in ends and target != 0:
             raise Unsupported(f"{hook.place}: hook {hook.name} branches out of itself ({inst.op.mnemonic})")
+
+
+def _check_results(hook: Hook, ir: HookIr, writes: RegSet) -> None:
+    """LLVM makes no result that nobody can come to see."""
+    made = writes | RegSet.of(*(_slot(seat).reg for seat in ir.params))
+    if any(_slot(seat).reg not in made for seat in ir.results):
+        raise HookError(f"{hook.place}: hook {hook.name} never comes to its end, so it gives no result: a loop in it "
+                        "goes on for ever")
 
 
 def _needs_lane(instrs: tuple[Inst, ...], results: tuple[Seat, ...]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from luthier_py.errors import Unsupported
+from luthier_py.errors import HookError, Unsupported
 from luthier_py.intrinsics import (
     active_mask,
     all_,
@@ -122,6 +122,13 @@ def doubles(x: Lane[f64], y: f64) -> tuple[Lane[f64], f64]:
     return x * y, y + 1
 
 
+def stays() -> u64:
+    n = u64(1)
+    while u32(2) > 1:
+        n = n * 3
+    return n
+
+
 HOOKS = [value for value in list(globals().values()) if isinstance(value, Hook)]
 
 
@@ -234,3 +241,8 @@ def test_unfit_code_is_refused(code: bytes, what: str) -> None:
     seats = (Seat(0, U32, RegFile.SGPR, 0),)
     with pytest.raises(Unsupported, match=f"test_fragments.py:.*count_wave .*{what}"):
         fragment.payload(count_wave, Code(code), HookIr("", frozenset(), seats, ()), isa)
+
+
+def test_a_hook_that_never_ends_is_told_so(compiled: Any) -> None:
+    with pytest.raises(HookError, match=r"test_fragments.py:\d+: hook stays never comes to its end"):
+        compiled(hook(stays), "gfx90a", 64)
