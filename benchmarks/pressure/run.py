@@ -160,7 +160,7 @@ def main() -> int:
                 for s in chosen]
         tasks = [(subject, tools, given.seconds) for subject, tools in left if tools]
         with kept.open("w", buffering=1) as file:
-            for row in (*known.values(), *campaign(tasks, given.jobs)):
+            for row in chain(list(known.values()), campaign(tasks, given.jobs)):
                 known[key_of(row)] = row
                 file.write(json.dumps(asdict(row)) + "\n")
     text = tables(list(known.values()))
