@@ -8,7 +8,7 @@ that has changed, and nothing else is asked.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import or_
 from typing import NamedTuple
@@ -46,6 +46,8 @@ class _Done(NamedTuple):
     to: int
     """Number of the application's instruction that comes next."""
     outcome: Outcome
+    sources: tuple[int | None, ...]
+    """Numbers of the application's instructions behind which it runs; None where control comes in."""
 
 
 class Insertions:
@@ -69,7 +71,7 @@ class Insertions:
         done = [self.executed(k) for k in range(len(self.clones))]
         needed = reduce(or_, self.kept)
         for body, each in zip(self.graph.bodies, done, strict=True):
-            for _, to, outcome in each:
+            for _, to, outcome, _ in each:
                 inst = body.code.inst(to)  # behind the end of the wave nobody reads
                 read = inst.reads.bits if OpFlag.END in inst.op.flags else -1
                 needed |= (outcome.changed | outcome.far) & read
@@ -78,8 +80,11 @@ class Insertions:
         live = Liveness(self.graph, modes, reads, self.owned, needed, self.foreign)
         for k, each in enumerate(done):
             duties = self.duties(k, live, modes, {d.to for d in each})
-            for start, to, outcome in each:
-                settle(self.runners[k], outcome, duties[to], self.kept[k], start, self.guarded[k])
+            for start, to, outcome, sources in each:
+                duty = duties[to]
+                if not duty.plain:
+                    duty = replace(duty, plain=all(self.plain_behind(k, source, modes) for source in sources))
+                settle(self.runners[k], outcome, duty, self.kept[k], start, self.guarded[k])
         return [[(d.start + at, inst) for d in each for at, inst in d.outcome.ran] for each in done]
 
     @cached_property
@@ -146,7 +151,7 @@ class Insertions:
             ran = sorted(calls)
             if any(ran != sorted(self.calls[k].wanted(each)) for each in some):
                 raise runner.fail("the hooks that run here are not those that the claim says", start)
-            found.append(_Done(start, to, outcome))
+            found.append(_Done(start, to, outcome, tuple(each.source for each in some)))
         return found
 
     def begin(self, k: int) -> Begin:
@@ -200,6 +205,17 @@ class Insertions:
                 found[at] = Duty(before[at], not (mode.relative or mode.skips),
                                  OpFlag.END in body.code.inst(at).op.flags)
         return found
+
+    def plain_behind(self, k: int, source: int | None, modes: Sequence[Modes]) -> bool:
+        """Whether vector instructions do what they say between an instruction and what comes next: on one way to a
+        place they may, where on others they do not."""
+        body = self.graph.bodies[k]
+        if source is None or body.code.inst(source).op.flags & (OpFlag.CALL | OpFlag.INDIRECT):
+            return False
+        block = body.block_of(source)
+        ((_, before),) = self.modes_at(k, body.blocks[block], modes[self.graph.first[k] + block], [source])
+        behind = stepped(self.isa, body.code.inst(source), before)
+        return not (behind.relative or behind.skips)
 
     def modes_at(self, k: int, span: range, modes: Modes, wanted: Sequence[int]) -> list[tuple[int, Modes]]:
         """Before some instructions of a block."""

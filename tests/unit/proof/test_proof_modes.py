@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from emulated import LANES, code_object
+from shown_kernels import END, S, everywhere, instrumented
 
+from luthier_py import Mutator, Variable, u64
+from luthier_py.analysis import Facts
+from luthier_py.errors import CheckFailed, EditConflict
 from luthier_py.isa import instruction_set, target
 from luthier_py.proof.addresses import Goes
 from luthier_py.proof.code import decoded
@@ -33,3 +38,26 @@ def modes_before_the_end(listing: str):
 ])
 def test_skipping_ends_one_instruction_behind_the_switch(listing: str, skips: bool) -> None:
     assert modes_before_the_end(listing).skips is skips
+
+
+def on_way(taken: bool) -> None:
+    """Vector code on one of two ways to a place: on the other one vector instructions may still be skipped."""
+    data = code_object({"k": [("s_cbranch_scc1", "there"), ("s_setvskip", S(20), 3), ("s_nop", 0),
+                              ("s_setvskip", 0, 0), "there:", ("s_nop", 1), ("s_nop", 7), END]})
+
+    def visit(tool: object, m: Mutator) -> None:
+        (function,) = m.functions()
+        last = function.blocks[-1].address
+        (edge,) = (edge for edge in m.edges(function) if edge.target.address == last and edge.taken is taken)
+        m.at_edge(edge, everywhere, tool.rows)
+
+    instrumented(data, visit, rows=Variable(u64, LANES, name="rows"))
+
+
+def test_vector_code_may_stand_on_a_way_where_nothing_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_way(taken=True)
+    with pytest.raises(EditConflict, match="s_setvskip"):
+        on_way(taken=False)
+    monkeypatch.setattr(Facts, "obstacle", lambda *args, **kwargs: None)
+    with pytest.raises(CheckFailed, match="mean something else"):
+        on_way(taken=False)
