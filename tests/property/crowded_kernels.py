@@ -59,8 +59,9 @@ def arguments() -> tuple[str, ...]:
 
 def crowded(name: str, seed: int, free: Mapping[RegFile, int], accumulators: bool) -> bytes:
     """``accumulators``: whether AGPRs are part of the crowd, where there are any; else there is none of them."""
-    return crowded_object(target(name), crowded_program(instruction_set(target(name)), seed, free, accumulators),
-                          VGPRS if accumulators else 0)
+    gpu = target(name)
+    program = crowded_program(instruction_set(gpu), seed, free, accumulators)
+    return kernel_object(gpu, program.rows, gpu.sgpr_limit, VGPRS, VGPRS if accumulators else 0)
 
 
 def crowded_program(
@@ -107,17 +108,20 @@ def _base(gpu: Target) -> CodeObject:
     return load(bytes(data).replace(b"--gfx90a", f"--{gpu.name}".encode()))
 
 
-def crowded_object(gpu: Target, program: Program, agprs: int = 0) -> bytes:
-    """With all SGPRs and VGPRs of a wave, and so many AGPRs."""
+def kernel_object(
+    gpu: Target, rows: Sequence[Row], sgprs: int, vgprs: int, agprs: int = 0, scratch_bytes: int = 0
+) -> bytes:
+    """An object with a kernel `k` for three buffers, which has so many registers."""
     base, isa, labels = _base(gpu), instruction_set(gpu), dict[str, int]()
-    for _ in range(2):
-        code = assemble(isa, program.rows, 0, labels)
+    for _ in range(2):  # the second time with all labels known
+        code = assemble(isa, rows, 0, labels)
     like, agprs = base.kernels[0], agprs if gpu.has_agprs else 0
-    total = VGPRS + agprs if gpu.unified_agprs else VGPRS
-    descriptor = like.descriptor.replace(group_segment_fixed_size=4 * LANES, private_segment_fixed_size=0)
-    descriptor = descriptor.with_vgpr_count(gpu, total).with_sgpr_count(gpu, gpu.sgpr_limit + gpu.extra_sgprs)
+    total = vgprs + agprs if gpu.unified_agprs else vgprs
+    descriptor = like.descriptor.replace(group_segment_fixed_size=4 * LANES, private_segment_fixed_size=scratch_bytes,
+                                         enable_private_segment=int(scratch_bytes > 0))
+    descriptor = descriptor.with_vgpr_count(gpu, total).with_sgpr_count(gpu, sgprs + gpu.extra_sgprs)
     if gpu.unified_agprs:
-        descriptor = descriptor.with_accum_offset(VGPRS)
-    counts = {".sgpr_count": gpu.sgpr_limit + gpu.extra_sgprs, ".vgpr_count": total, ".agpr_count": agprs}
+        descriptor = descriptor.with_accum_offset(vgprs)
+    counts = {".sgpr_count": sgprs + gpu.extra_sgprs, ".vgpr_count": total, ".agpr_count": agprs}
     made = NewKernel("k", "k", descriptor, like.name, metadata=counts)
     return link(base, Patch((Chunk("k", code),), (made,), ()))
