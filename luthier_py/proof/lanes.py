@@ -67,7 +67,7 @@ class Lanes:
         """Masks that may come to matter to EXEC, at the head of each node."""
         def flow(k: int, wanted: int) -> int:
             for _, each in reversed(changes[k]):
-                wanted = _before(each, wanted) & ~self.foreign
+                wanted = wanted_before(each, wanted) & ~self.foreign
             return wanted
 
         count = len(self.graph.nodes)
@@ -81,7 +81,7 @@ class Lanes:
             wanted |= self.wanted[following]
         found = []
         for at, each in reversed(changes):
-            before = _before(each, wanted) & ~self.foreign
+            before = wanted_before(each, wanted) & ~self.foreign
             if before != wanted or each.written & wanted:
                 found.append((at, each, wanted))
             wanted = before
@@ -122,7 +122,8 @@ def _changes(isa: InstructionSet, inst: Inst) -> bool:
     return change(isa, inst) is not None
 
 
-def _before(each: Change, wanted: int) -> int:
+def wanted_before(each: Change, wanted: int) -> int:
+    """Masks that matter before a change, of those that do behind it."""
     if not each.written & wanted:
         return wanted | ON
     read = each.read if wanted & each.written & ~each.lost else 0

@@ -15,7 +15,7 @@ from luthier_py.isa.registers import VGPR_SHIFT
 from luthier_py.proof.code import LANES, vector_of
 from luthier_py.proof.lanes import ON, State
 from luthier_py.proof.meanings import UNKNOWN, Term
-from luthier_py.proof.payloads import BOTH, START
+from luthier_py.proof.payload_lanes import BOTH, START
 from luthier_py.proof.pending import Pending, joined
 
 IN_LANES: Term = ("lanes",)  # of a vector register that is what it was but for lanes which have terms of their own

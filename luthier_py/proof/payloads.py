@@ -19,20 +19,17 @@ from itertools import accumulate
 from operator import or_
 
 from luthier_py.errors import CheckFailed, Location, Malformed
-from luthier_py.isa import EXEC, SCC, VCC, Counter, Inst, InstructionSet, OperandKind, OpFlag, RegFile, Space
-from luthier_py.isa.quiet import outside, tends_caches
-from luthier_py.isa.registers import SCALARS, VGPR_SHIFT
+from luthier_py.isa import EXEC, VCC, Counter, Inst, InstructionSet, OperandKind, OpFlag, RegFile, Space
+from luthier_py.isa.quiet import outside
+from luthier_py.isa.registers import VGPR_SHIFT
 from luthier_py.proof.claim import Payload
-from luthier_py.proof.code import number, ones
-from luthier_py.proof.lanes import ON, State, next_states
-from luthier_py.proof.masks import MASKS, change
-from luthier_py.proof.meanings import mangles
+from luthier_py.proof.code import number
+from luthier_py.proof.payload_lanes import Jumps, follow_exec, ways_of_lanes
+from luthier_py.proof.payload_memory import check_memory, is_flat
 from luthier_py.proof.pending import NOTHING, Pending, issued, owed, settled
 
-START = 1 << 200  # a mask beside others: lanes that were active at the start
 MOST_STATES = 1 << 16
 _MEMORY = OpFlag.VMEM | OpFlag.SMEM | OpFlag.LDS | OpFlag.GDS
-BOTH: tuple[State, State] = ((ON | START, ON | START), (ON | START, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +60,16 @@ def summary(isa: InstructionSet, payload: Payload) -> Summary:
         at += insts[-1].size_bytes
     offsets = tuple(accumulate((inst.size_bytes for inst in insts), initial=0))
     for inst in insts:
-        if (why := outside(inst.op)) is not None or inst.op.spaces & (Space.LDS | Space.GDS) and not _flat(inst):
+        if (why := outside(inst.op)) is not None or inst.op.spaces & (Space.LDS | Space.GDS) and not is_flat(inst):
             raise _refused(isa, payload, inst, why or "touches local memory")
     jumps = _following(isa, payload, insts, offsets)
     _check_loops(isa, payload, insts, jumps)
-    _check_addresses(isa, payload, insts, jumps)
-    _check_stack(isa, payload, insts, jumps)
+    lanes = ways_of_lanes(isa, insts, jumps)
+    check_memory(isa, payload, insts, jumps, lanes)
     reads = writes = 0
     for inst in insts:
         reads, writes = reads | inst.reads.bits, writes | inst.writes.bits
-    far, back, wide = _follow_exec(isa, insts, jumps)
+    far, back, wide = follow_exec(insts, lanes)
     stores = any(OpFlag.MAY_STORE in flags and not flags & (OpFlag.VMEM | OpFlag.WAIT)
                  for flags in (inst.op.flags for inst in insts))
     scalars = any(reg.file is RegFile.SGPR for reg in payload.results)
@@ -86,15 +83,8 @@ def _needs_lane(inst: Inst) -> bool:
     return bool(flags & (OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS)) and OpFlag.IGNORES_EXEC not in flags
 
 
-def _flat(inst: Inst) -> bool:
-    return OpFlag.FLAT in inst.op.flags and Space.GLOBAL in inst.op.spaces
-
-
 def _refused(isa: InstructionSet, payload: Payload, inst: Inst, why: str) -> CheckFailed:
     return CheckFailed(f"hook {payload.name} {why}", Location(None, None, isa.text(inst)))
-
-
-Jumps = list[tuple[int, ...]]
 
 
 def _following(isa: InstructionSet, payload: Payload, insts: Sequence[Inst], offsets: Sequence[int]) -> Jumps:
@@ -126,36 +116,6 @@ def _check_loops(
                 raise _refused(isa, payload, insts[k], "goes round for ever")
 
 
-def _follow_exec(isa: InstructionSet, insts: Sequence[Inst], jumps: Jumps) -> tuple[int, bool, bool]:
-    """What is written in lanes that were not active at the start, whether EXEC comes back, and whether memory may be
-    touched in such lanes."""
-    writes = [inst.writes.bits & ~SCALARS for inst in insts]
-    changes = [change(isa, inst) for inst in insts]
-    far, wide = 0, False
-    for k, inst in enumerate(insts):
-        if OpFlag.IGNORES_EXEC in inst.op.flags:
-            far |= writes[k]
-    if not any(each is not None and each.written & ON for each in changes):
-        return far, True, False
-    seen = {(0, state) for state in BOTH}
-    work = list(seen)
-    while work:
-        k, state = work.pop()
-        if k == len(insts) or len(seen) > MOST_STATES:
-            continue
-        if state[1] & ON and not state[1] & START:
-            far |= writes[k]
-            wide = wide or OpFlag.VMEM in insts[k].op.flags
-        each = changes[k]
-        after = (state,) if each is None else next_states(each, state, MASKS | START)
-        new = {(to, on) for on in after for to in jumps[k]} - seen
-        seen |= new
-        work += new
-    if len(seen) > MOST_STATES:
-        return reduce(or_, writes, far), False, True
-    return far, all(bool(has & ON) is bool(has & START) for k, (_, has) in seen if k == len(insts)), wide
-
-
 def _owed(isa: InstructionSet, insts: Sequence[Inst], jumps: Jumps) -> int:
     """Registers that loads may still write at the end."""
     if not any(inst.op.counters for inst in insts):
@@ -168,7 +128,7 @@ def _owed(isa: InstructionSet, insts: Sequence[Inst], jumps: Jumps) -> int:
             left |= owed(pending)
             continue
         after = issued(isa, insts[k], pending)
-        if _flat(insts[k]):
+        if is_flat(insts[k]):
             after = settled(after, Counter.LGKM, insts[k].writes.bits)  # its address is of global memory
         new = {(to, after) for to in jumps[k]} - seen
         seen |= new
@@ -176,87 +136,6 @@ def _owed(isa: InstructionSet, insts: Sequence[Inst], jumps: Jumps) -> int:
     if work:
         left = -1
     return left
-
-
-# -- addresses -----------------------------------------------------------------------------------
-
-
-Depths = dict[int, int]  # by register: how many times what it holds is a pointer; 0 is left out
-
-
-def _check_addresses(isa: InstructionSet, payload: Payload, insts: Sequence[Inst], jumps: Jumps) -> None:
-    start: Depths = {}
-    for reg, depth in zip(payload.params, payload.pointers, strict=True):
-        start.update({number(reg) + k: depth for k in range(reg.dwords) if depth})
-    into: dict[int, Depths] = {0: start}
-    work = [0]
-    while work:
-        k = work.pop()
-        if k == len(insts):
-            continue
-        after = _depths_after(isa, payload, insts[k], into[k])
-        for to in jumps[k]:
-            old = into.get(to)
-            new = after if old is None else {reg: min(d, after[reg]) for reg, d in old.items() if reg in after}
-            if new != old:
-                into[to] = new
-                work.append(to)
-
-
-def _check_stack(isa: InstructionSet, payload: Payload, insts: Sequence[Inst], jumps: Jumps) -> None:
-    """Private memory is touched at offsets that are made of the stack pointer on every way."""
-    own = [k for k, inst in enumerate(insts) if inst.op.spaces is Space.SCRATCH]
-    if not own:
-        return
-    into: dict[int, int] = {0: 0 if payload.stack is None else 1 << number(payload.stack)}
-    work = [0]
-    while work:
-        k = work.pop()
-        if k == len(insts):
-            continue
-        inst, made = insts[k], into[k]
-        computes = not inst.op.flags & _MEMORY and inst.reads.bits & made
-        after = made & ~inst.writes.bits | (inst.writes.bits & ~(1 << SCC) if computes else 0)
-        for to in jumps[k]:
-            new = after & into.get(to, -1)
-            if new != into.get(to):
-                into[to] = new
-                work.append(to)
-    for k in own:
-        places = [operand.reg for name in ("saddr", "vaddr") if (operand := insts[k].find(name)) is not None]
-        if not any(reg is not None and into.get(k, 0) >> number(reg) & 1 for reg in places):
-            raise _refused(isa, payload, insts[k], "touches private memory that is not its stack")
-
-
-def _depths_after(isa: InstructionSet, payload: Payload, inst: Inst, depths: Depths) -> Depths:
-    found = 0
-    touches = inst.op.flags & _MEMORY and inst.op.spaces and inst.op.spaces is not Space.SCRATCH
-    if touches and not tends_caches(inst.op):
-        found = _address_depth(inst, depths)
-        if not found:
-            raise _refused(isa, payload, inst, "touches memory at an address that is not made of a pointer")
-        found -= 1
-    elif not inst.op.flags & _MEMORY and not mangles(inst.op):
-        reads = inst.reads.bits
-        found = max((depth for reg, depth in depths.items() if reads >> reg & 1), default=0)
-        if payload.absolute and any(operand.kind is OperandKind.CONSTANT for operand in inst.operands):
-            found = max(found, payload.absolute)
-    writes = inst.writes.bits
-    after = {reg: depth for reg, depth in depths.items() if not writes >> reg & 1}
-    if found:
-        after.update(dict.fromkeys(ones(writes), found))
-    return after
-
-
-def _address_depth(inst: Inst, depths: Depths) -> int:
-    if Space.SCRATCH in inst.op.spaces and not _flat(inst):
-        return 0
-    for name in ("saddr", "sbase", "vaddr"):
-        operand = inst.find(name)
-        if operand is not None and operand.reg is not None and operand.reg.dwords >= 2:
-            first = number(operand.reg)
-            return min(depths.get(first + k, 0) for k in range(2))
-    return 0
 
 
 # -- matching ------------------------------------------------------------------------------------

@@ -29,7 +29,8 @@ from luthier_py.proof.lanes import ON, State, next_states
 from luthier_py.proof.masks import MASKS, Change, change
 from luthier_py.proof.meanings import UNKNOWN, Term, held, results, spread
 from luthier_py.proof.now import ANYWHERE, IN_LANES, Begin, Now, Outcome, Reach, met
-from luthier_py.proof.payloads import START, Summary, found_at
+from luthier_py.proof.payload_lanes import START
+from luthier_py.proof.payloads import Summary, found_at
 from luthier_py.proof.pending import Pending, issued, owed
 
 MOST_STATES = 64

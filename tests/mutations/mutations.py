@@ -354,6 +354,18 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("idles = payload.exec is None and", "idles ="),
     ),
     *_of(
+        "proof/payload_lanes.py",
+        ("unknown = each.written & wanted & ~known", "unknown = 0"),
+        ("back = back and bool(state[1] & ON) is bool(state[1] & START)", "back = back"),
+    ),
+    *_of(
+        "proof/payload_memory.py",
+        ("writes &= SCALARS", "pass"),
+        ("found = self._made(inst, self.whole.get(Point(point.at, None), {}))", "found = self._made(inst, depths)"),
+        ("return max(depths.get(first + k, 0) & ~OF_STACK for k in range(data.reg.dwords))", "return 1"),
+        ("return memory and (point.on or not inst.op.flags & OpFlag.VMEM)", "return memory and point.at < 5"),
+    ),
+    *_of(
         "proof/pending.py",
         ("else (young, mixed | regs)", "else (young, mixed)"),
     ),

@@ -39,6 +39,8 @@ NEAREST = {
     "link/grow.py": ("unit/link/test_loading.py",),
     "proof/chained.py": ("unit/proof/test_distances.py",),
     "proof/dispatch.py": ("unit/proof/test_dispatch.py",),
+    "proof/payload_lanes.py": ("unit/proof/test_payloads.py",),
+    "proof/payload_memory.py": ("unit/proof/test_payloads.py",),
     "proof/given.py": ("unit/proof/test_given.py",),
     "proof/graph.py": ("unit/proof/test_application_whole.py",),
     "proof/insertions.py": (

@@ -155,3 +155,56 @@ def test_islands_behind_a_jump_of_the_payload_lie_by() -> None:
     astray = isa.assemble(listing.format("there"))
     with pytest.raises(CheckFailed, match="goes elsewhere"):
         found_at(isa, one, known, 0, lambda pc: isa.decode(astray, pc), ())
+
+
+IN_SOME_LANES = ("v_mov_b32_e32 v4, 1", "v_cmp_gt_u32_e32 vcc, 3, v0", "s_and_saveexec_b64 s[2:3], vcc",
+                 "v_mov_b32_e32 v4, s32", "s_or_b64 exec, exec, s[2:3]")
+THERE_AGAIN = ("s_and_saveexec_b64 s[2:3], vcc", "scratch_store_dword v4, v0, off", "s_or_b64 exec, exec, s[2:3]")
+
+
+def on_a_stack(*lines: str) -> Payload:
+    isa = instruction_set(target("gfx90a"))
+    return Payload("hook", b"".join(isa.parse(text).raw for text in lines), (), (), (), (), None, stack=sgpr(32),
+                   frame_bytes=16)
+
+
+def test_addresses_are_those_of_the_lanes_that_use_them() -> None:
+    isa = instruction_set(target("gfx90a"))
+    assert summary(isa, on_a_stack(*IN_SOME_LANES, *THERE_AGAIN)).gives_exec_back
+    others = ("s_andn2_b64 s[4:5], s[2:3], vcc", "s_mov_b64 exec, s[4:5]", *THERE_AGAIN[1:])
+    assert summary(isa, on_a_stack(*IN_SOME_LANES, *others[:2], others[3])).gives_exec_back
+    for wrong in ((*IN_SOME_LANES, THERE_AGAIN[1]), (*IN_SOME_LANES, *others)):
+        with pytest.raises(CheckFailed, match="its stack"):
+            summary(isa, on_a_stack(*wrong))
+
+
+def test_what_one_lane_reads_of_another_is_made_on_every_way() -> None:
+    isa = instruction_set(target("gfx90a"))
+    taken = ("v_readfirstlane_b32 s4, v4", "scratch_store_dword off, v0, s4")
+    assert summary(isa, on_a_stack("v_mov_b32_e32 v4, s32", *taken))
+    jumping = (*IN_SOME_LANES[:3], "s_cbranch_execz 1", *IN_SOME_LANES[3:], taken[0])
+    for behind in (taken[1:], (THERE_AGAIN[0], taken[1], THERE_AGAIN[2])):
+        with pytest.raises(CheckFailed, match="its stack"):
+            summary(isa, on_a_stack(*jumping, *behind))
+
+
+def test_what_is_read_of_a_lane_that_is_active_is_its_pointer() -> None:
+    isa = instruction_set(target("gfx90a"))
+    lines = ("v_cmp_gt_u32_e32 vcc, 3, v0", "s_and_saveexec_b64 s[2:3], vcc", "v_mov_b32_e32 v4, s0",
+             "v_mov_b32_e32 v5, s1", "v_readfirstlane_b32 s4, v4", "v_readfirstlane_b32 s5, v5",
+             "s_load_dword s6, s[4:5], 0x0", "s_waitcnt lgkmcnt(0)", "s_or_b64 exec, exec, s[2:3]")
+    code = b"".join(isa.parse(text).raw for text in lines)
+    assert summary(isa, Payload("hook", code, (sgpr(0, 2),), (), (1,), (4,), None)).gives_exec_back
+
+
+def test_pointers_on_the_stack_stay_pointers() -> None:
+    isa = instruction_set(target("gfx90a"))
+    def back(kept: str) -> Payload:
+        lines = ("v_mov_b32_e32 v4, s0", "v_mov_b32_e32 v5, s1", f"scratch_store_dwordx2 off, {kept}, s32",
+                 "scratch_load_dwordx2 v[6:7], off, s32", "s_waitcnt vmcnt(0)", "global_store_dword v[6:7], v0, off")
+        code = b"".join(isa.parse(text).raw for text in lines)
+        return Payload("hook", code, (sgpr(0, 2),), (), (1,), (4,), None, stack=sgpr(32), frame_bytes=16)
+
+    summary(isa, back("v[4:5]"))
+    with pytest.raises(CheckFailed, match="not made of a pointer"):
+        summary(isa, back("v[8:9]"))
