@@ -85,15 +85,15 @@ def bitcode_text(data: bytes) -> str:
         return str(module)
 
 
-def amdgpu_inlined(ir: str, cpu: str, wave_size: int) -> str:
-    """A module of ``amdgpu_cs`` functions with all ``alwaysinline`` functions in them, and without what is not used."""
+def amdgpu_transformed(ir: str, cpu: str, wave_size: int, *names: str) -> str:
+    """A module of ``amdgpu_cs`` functions after passes, whose ``names`` are llvmlite's."""
     with LOCK:
         llvm = binding()
         machine = _amdgpu_machine(cpu, wave_size)
         module = parse(_amdgpu_header(machine) + ir)
         passes = llvm.create_new_module_pass_manager()
-        passes.add_always_inliner_pass()
-        passes.add_global_dead_code_eliminate_pass()
+        for name in names:
+            getattr(passes, f"add_{name}_pass")()
         passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
         return "".join(line for line in str(module).splitlines(keepends=True) if not line.startswith(_HEADER_LINES))
 

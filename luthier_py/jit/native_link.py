@@ -16,11 +16,13 @@ from luthier_py.errors import HookError, Unsupported
 from luthier_py.isa import InstructionSet
 from luthier_py.jit.device_library import device_library
 from luthier_py.jit.frontend import HookIr, module
-from luthier_py.jit.private_memory import with_private_pointers, with_tables
+from luthier_py.jit.private_memory import start_of_body, with_private_pointers, with_tables
+from luthier_py.jit.recursion import recursive, with_deepest, without_recursion
 from luthier_py.tool.device_ir import SYMBOL, DeviceIr, moved, numbers, unquoted
 from luthier_py.tool.hook import Hook
 from luthier_py.tool.native import Native
 
+_INLINING = "always_inliner", "global_dead_code_eliminate"
 _APART = 1_000_000  # added to numbers of attributes and metadata: each unit has its own
 _LIBRARIES = "__ocml_", "__ockl_"
 _DEBUG = re.compile(r"^ *#dbg_\w+\(.*\)\n|,? !dbg !\d+", re.MULTILINE)
@@ -51,25 +53,34 @@ def with_natives(hook: Hook, ir: HookIr, isa: InstructionSet) -> HookIr:
         if not units[0].defines(native.symbol):
             raise HookError(f"{native.place}: {native.name} is not there for {isa.target.name}")
     captures = hook.function.captures if isinstance(hook.function, Native) else ()
-    own = len(hook.signature.parameters) - len(captures)
+    own = len(hook.function.takes) if isinstance(hook.function, Native) else 0
     addresses = {symbol: f"%p{own + i}" for i, symbol in enumerate(captures)}
-    text = with_tables(llvm.amdgpu_inlined(_whole(ir, units, isa), isa.target.name, isa.wave_size))
-    text = with_private_pointers(text)
+    text = with_private_pointers(with_tables(_inlined(hook, _whole(ir, units, isa), units, isa)))
     for called in _CALLED.findall(text):
         if not called.startswith("llvm."):
-            defined = any(unit.defines(unquoted(called)) for unit in units)
-            what = "calls itself: use a loop" if defined else "is not in its source"
-            raise Unsupported(f"{hook.place}: hook {hook.name} calls {called}, which {what}")
+            raise Unsupported(f"{hook.place}: hook {hook.name} calls {called}, which is not in its source")
     return replace(ir, function=with_addresses(text, addresses), declarations=frozenset(), natives=(), alone=True)
+
+
+def _inlined(hook: Hook, text: str, units: list[DeviceIr], isa: InstructionSet) -> str:
+    """A module with the hook alone."""
+
+    def passes(module: str, *names: str) -> str:
+        return llvm.amdgpu_transformed(module, isa.target.name, isa.wave_size, *names)
+
+    if not recursive(text):
+        return passes(text, *_INLINING)
+    depths = {symbol: depth for unit in units for symbol, depth in unit.depths.items()}
+    whole = without_recursion(text, depths, passes, f"{hook.place}: hook {hook.name}")
+    return with_deepest(passes(whole, *_INLINING, "sroa"))
 
 
 def with_addresses(text: str, addresses: Mapping[str, str]) -> str:
     """A module with one function, in which values of it stand for the addresses of symbols."""
-    begin = text.index("\ndefine ") + 1
+    begin = start_of_body(text)
     end = text.index("\n}\n", begin)
-    header, _, body = text[begin:end].partition("\n")
-    named = SYMBOL.sub(lambda found: addresses.get(unquoted(found[1]), found[0]), body)
-    return f"{text[:begin]}{header}\n{_without_expressions(named)}{text[end:]}"
+    named = SYMBOL.sub(lambda found: addresses.get(unquoted(found[1]), found[0]), text[begin:end])
+    return f"{text[:begin]}{_without_expressions(named)}{text[end:]}"
 
 
 def _without_expressions(body: str) -> str:

@@ -12,10 +12,11 @@ from importlib import import_module
 from luthier_py.jit import arithmetic
 from luthier_py.jit.builder import Builder
 from luthier_py.jit.expressions import Lowering
+from luthier_py.jit.recursion import DEEPEST
 from luthier_py.tool.intrinsic import Operand, Value
 from luthier_py.tool.lane_masks import lane_id
-from luthier_py.tool.printing import BITS_OF_KIND, MESSAGES, MOST_VALUES, SaidText, ValueKind
-from luthier_py.tool.types import F32, F64, I64, U32, U64, Kind, Scalar
+from luthier_py.tool.printing import BITS_OF_KIND, MESSAGES, MOST_VALUES, TOO_DEEP, SaidText, ValueKind
+from luthier_py.tool.types import BOOL, F32, F64, I64, U32, U64, Kind, Scalar
 
 _TRIED = {
     ValueKind.UNSIGNED: 1, ValueKind.SIGNED: 1, ValueKind.SINGLE: 1.5, ValueKind.DOUBLE: 1.5, ValueKind.BOOL: True,
@@ -36,6 +37,20 @@ def push_line(lowering: Lowering, ir: Builder, channel: Value, message: SaidText
     rest: list[Operand] = [0] * (MOST_VALUES - len(given))
     push = import_module("luthier_py.intrinsics").push  # a door of its own, as for anybody's intrinsics
     push.lower(lowering, channel, message.number, word, lane, *given, *rest)
+
+
+def push_deepest(lowering: Lowering, ir: Builder, channel: Value) -> None:
+    """Say what called itself deeper than is declared, in lanes in which something did."""
+    holds, fails = ir.new_block("holds"), ir.new_block("fails")
+    ir.declarations.add(f"declare i64 @{DEEPEST}()")
+    found = ir.emit(U64, f"call i64 @{DEEPEST}()", lane=True)
+    ir.branch(ir.emit(BOOL, f"icmp eq i64 {found.text}, 0", lane=True), holds, fails)
+    ir.start(fails)
+    line = ir.emit(U64, f"lshr i64 {found.text}, 32", lane=True)
+    levels = ir.emit(U64, f"and i64 {found.text}, {0xFFFFFFFF}", lane=True)
+    push_line(lowering, ir, channel, TOO_DEEP, [line, levels])
+    ir.jump(holds)
+    ir.start(holds)
 
 
 def _bits(ir: Builder, value: Value) -> tuple[Value, ValueKind]:

@@ -13,16 +13,18 @@ from collections.abc import Mapping
 _TABLE = re.compile(
     r"^@([-\w$.]+) = internal (?:(?:local_)?unnamed_addr )?addrspace\(([14])\) (?:externally_initialized )?constant "
     r"\[(\d+) x (i8|i16|i32|i64|half|float|double)\] (.*?)(?:, align \d+)?\n", re.MULTILINE)
-_COPIED = re.compile(r"@llvm\.memcpy\.p0\.p4\.i64\(([^,]*), ptr addrspace\(4\) ((?:\w+ |align \d+ )*)@([-\w$.]+),")
+_WORDS = r"((?:\w+(?:\(\d+\))? |align \d+ )*)"  # of arguments
+_COPIED = re.compile(rf"@llvm\.memcpy\.p0\.p4\.i64\(([^,]*), ptr addrspace\(4\) {_WORDS}@([-\w$.]+),")
 _COPY = "llvm.memcpy.p0.p0.i64"
 _COPY_DECLARED = f"declare void @{_COPY}(ptr, ptr, i64, i1)\n"
 _FILL_OWN = "declare void @llvm.memset.p5.i64(ptr addrspace(5), i8, i64, i1)\n"
 _COPY_OWN = "declare void @llvm.memcpy.p5.p5.i64(ptr addrspace(5), ptr addrspace(5), i64, i1)\n"
-_FILL_CALL = re.compile(r"@llvm\.memset\.p0\.i64\(ptr ((?:\w+ |align \d+ )*)(%[^\s,]+),")
+_FILL_CALL = re.compile(rf"@llvm\.memset\.p0\.i64\(ptr {_WORDS}(%[^\s,]+),")
 _COPY_CALL = re.compile(
-    r"@llvm\.memcpy\.p0\.p0\.i64\(ptr ((?:\w+ |align \d+ )*)(%[^\s,]+), ptr ((?:\w+ |align \d+ )*)(%[^\s,]+),")
+    rf"@llvm\.memcpy\.p0\.p0\.i64\(ptr {_WORDS}(%[^\s,]+), ptr {_WORDS}(%[^\s,]+),")
 _PRIVATE_CAST = re.compile(r"^ *(%\S+) = addrspacecast ptr addrspace\(5\) (%\S+) to ptr$", re.MULTILINE)
 _ELEMENT = re.compile(r"^( *)(%\S+) = getelementptr ([^\n]*?), ptr (%[^\s,]+), ([^\n]*)$", re.MULTILINE)
+_LABEL = re.compile(r'("[^"]*"|[-\w$.]+):[^\n]*\n')
 _BYTES = {"i8": 1, "i16": 2, "half": 2, "i32": 4, "float": 4, "i64": 8, "double": 8}
 _MOST_TABLE_BYTES = 64  # what LLVM keeps in registers
 
@@ -39,9 +41,16 @@ def with_tables(text: str) -> str:
         lines = (f"  %memory{number} = alloca {kind}, align 16, addrspace(5)\n"
                  f"  store {kind} {each[5]}, ptr addrspace(5) %memory{number}, align 16\n"
                  f"  {own} = addrspacecast ptr addrspace(5) %memory{number} to ptr\n")
-        begin = without.index("{\n", without.index("\ndefine ")) + 2
+        begin = start_of_body(without)
         text = without[:begin] + lines + without[begin:]
     return text
+
+
+def start_of_body(text: str) -> int:
+    """Where the first instruction is in a module with one function."""
+    begin = text.index("{\n", text.index("\ndefine ")) + 2
+    label = _LABEL.match(text, begin)
+    return begin if label is None else label.end()
 
 
 def _copied(text: str, name: str, own: str) -> str:

@@ -17,7 +17,7 @@ from luthier_py.jit.arrays import ElementAddress
 from luthier_py.jit.builder import constant, llvm
 from luthier_py.jit.expressions import Expressions, Lowering
 from luthier_py.jit.native_calls import check_callable, native_call
-from luthier_py.jit.printing import push_line
+from luthier_py.jit.printing import push_deepest, push_line
 from luthier_py.jit.scope import Context, Local, OpenLoop, Scope
 from luthier_py.jit.source import source_of
 from luthier_py.tool.hook import Device, Recipe, Signature
@@ -40,7 +40,10 @@ class Statements(Expressions):
         """The whole function; ``values`` are its arguments."""
         scope, tree = self.scope, self.scope.source.tree
         if isinstance(scope.source.function, Native):
-            found = self.native(scope.source.function, scope.signature, values[: len(scope.source.function.takes)])
+            takes = len(scope.source.function.takes)
+            found = self.native(scope.source.function, scope.signature, values[:takes])
+            if any(parameter.name == PRINTING for parameter in scope.signature.parameters[takes:]):
+                push_deepest(Lowering(self, tree), self.ir, values[-1])
             self.finish(found)
             return
         for parameter, value in zip(scope.signature.parameters, values, strict=True):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from luthier_py.errors import HookError
-from luthier_py.tool.device_ir import DeviceIr, unquoted
+from luthier_py.tool.device_ir import DeviceIr
 from luthier_py.tool.hook import Parameter, Signature
 from luthier_py.tool.types import (
     BF16,
@@ -43,7 +43,7 @@ _BASIC = {
 _THROUGH = ("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_restrict_type",
             "DW_TAG_enumeration_type")  # fmt: skip
 _POINTERS = "DW_TAG_pointer_type", "DW_TAG_reference_type"
-_MARK = "luthier."
+_MARKS = "luthier.hook:", "luthier.device:"
 _FIELD = re.compile(r'(\w+): ("[^"]*"|![0-9]+|[^,()]+)')
 _HEADER = re.compile(r'define (?P<before>.*?)@(?P<name>"[^"]*"|[-\w$.]+)\((?P<parameters>.*)\)(?P<after>[^()]*)\{')
 _LLVM_TYPE = re.compile(r'(\bptr(?: addrspace\(\d+\))?|\[[^\]]*\]|<[^>]*>|\{.*\}|%"[^"]*"|%[-\w$.:]+|void|i\d+|float|'
@@ -84,11 +84,9 @@ class Unit:
 
     @cached_property
     def marked(self) -> Mapping[str, tuple[str, str]]:
-        """Mark and file:line of marked functions, by symbol."""
-        listed = re.sub(r"^\S+ = [^\[]*\[.*?\] \[", "", self.ir.symbols.get("llvm.global.annotations", ""))
-        rows = re.findall(r'@("[^"]*"|[-\w$.]+)[^@]*@([-\w$.]+)[^@]*@([-\w$.]+), i32 (\d+)', listed)
-        texts = ((unquoted(symbol), self._string(mark), self._string(file), line) for symbol, mark, file, line in rows)
-        return {symbol: (mark, f"{file}:{line}") for symbol, mark, file, line in texts if mark.startswith(_MARK)}
+        """Mark and file:line of hooks and device functions, by symbol."""
+        return {each.symbol: (each.text, f"{each.file}:{each.line}") for each in self.ir.annotations
+                if each.text.startswith(_MARKS)}
 
     @cached_property
     def names(self) -> Mapping[str, list[str]]:
@@ -106,9 +104,9 @@ class Unit:
         mark, place = self.marked[symbol]
         header = _HEADER.match(self.ir.symbols[symbol])
         assert header is not None
-        takes = tuple(_llvm_type(text) for text in _split(header["parameters"]))
-        gives = _llvm_type(header["before"])
-        kind, _, words = mark.removeprefix(_MARK).partition(":")
+        takes = tuple(llvm_type(text) for text in split_at_commas(header["parameters"]))
+        gives = llvm_type(header["before"])
+        kind, _, words = mark.removeprefix("luthier.").partition(":")
         where = f"{place}: {self._name(symbol)}"
         signature, offsets = self._signature(symbol, where)
         if len(takes) != len(signature.parameters) or any(text in ("", "ptr addrspace(5)") for text in takes):
@@ -225,12 +223,8 @@ class Unit:
         words = re.findall(r"!(\d+)|(null)", self.ir.nodes.get(number, ""))
         return [None if null else int(word) for word, null in words]
 
-    def _string(self, symbol: str) -> str:
-        found = re.search(r'c"(.*)\\00"', self.ir.symbols.get(symbol, ""))
-        return re.sub(r"\\([0-9A-F]{2})", lambda code: chr(int(code[1], 16)), found[1]) if found else ""
 
-
-def _split(parameters: str) -> list[str]:
+def split_at_commas(parameters: str) -> list[str]:
     """At commas that are in no brackets."""
     parts, depth = [""], 0
     for character in parameters:
@@ -242,7 +236,7 @@ def _split(parameters: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _llvm_type(text: str) -> str:
+def llvm_type(text: str) -> str:
     """The first type in a text that begins with words of linkage, or goes on with attributes."""
     if re.search(r"\b(byref|byval|sret)\(", text):
         return ""

@@ -20,6 +20,24 @@ _NUMBERED = re.compile(rf"({_QUOTED})|([!#])(\d+)\b")
 _NODE = re.compile(r"^!(\d+) = (?:distinct )?(.*)$", re.MULTILINE)
 
 
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """What is declared of a function that calls itself: how many of its calls may be unfinished. ``line``: where."""
+
+    levels: int
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """What C++ says of a function by ``annotate``, and where."""
+
+    symbol: str
+    text: str
+    file: str
+    line: int
+
+
 @dataclass(frozen=True)
 class DeviceIr:
     """``symbols``: definitions and declarations by name, without the @ and quotes where there are some."""
@@ -58,6 +76,25 @@ class DeviceIr:
             found |= new
             todo += new
         return [name for name in self.symbols if name in found]
+
+    @cached_property
+    def annotations(self) -> tuple[Annotation, ...]:
+        listed = re.sub(r"^\S+ = [^\[]*\[.*?\] \[", "", self.symbols.get("llvm.global.annotations", ""))
+        rows = re.findall(r'@("[^"]*"|[-\w$.]+)[^@]*@([-\w$.]+)[^@]*@([-\w$.]+), i32 (\d+)', listed)
+        return tuple(Annotation(unquoted(symbol), self._string(text), self._string(file), int(line))
+                     for symbol, text, file, line in rows)
+
+    @property
+    def depths(self) -> Mapping[str, Depth]:
+        """Of functions that may call themselves, as far as is declared."""
+        mark = "luthier.depth:"
+        found = ((each.symbol, each.text.removeprefix(mark), each.line) for each in self.annotations
+                 if each.text.startswith(mark))
+        return {symbol: Depth(int(levels), line) for symbol, levels, line in found if levels.isdigit() and int(levels)}
+
+    def _string(self, symbol: str) -> str:
+        found = re.search(r'c"(.*)\\00"', self.symbols.get(symbol, ""))
+        return re.sub(r"\\([0-9A-F]{2})", lambda code: chr(int(code[1], 16)), found[1]) if found else ""
 
     @cached_property
     def _used(self) -> Mapping[str, frozenset[str]]:

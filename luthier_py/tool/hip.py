@@ -24,6 +24,7 @@ from luthier_py.tool.declared import Declared, Unit
 from luthier_py.tool.device_ir import DeviceIr, unquoted
 from luthier_py.tool.hook import Device, FloatMode, Hook, Parameter, Signature, made_hook
 from luthier_py.tool.native import Native
+from luthier_py.tool.printing import PRINTED, PRINTING
 from luthier_py.tool.variables import Variable
 
 SHELF = Shelf("hip", 64 << 20)
@@ -235,7 +236,7 @@ class Hooks:
     def _function(self, unit: Unit, found: Declared) -> Hook | Device:
         reached = set(unit.ir.reached(found.symbol))
         symbols = tuple(each.symbol for each in unit.variables() if each.symbol in reached)
-        captured = tuple(self._variable(unit, symbol) for symbol in symbols)
+        captured: tuple[Variable, ...] = tuple(self._variable(unit, symbol) for symbol in symbols)
         native = Native(self, found.symbol, found.name, found.place, found.takes, found.gives, found.offsets, symbols)
         if found.mark == "device":
             return Device(native, found.signature)
@@ -246,7 +247,10 @@ class Hooks:
             raise HookError(f"{found.place}: LUTHIER_HOOK({given}): give it lanes once, and folding once")
         own = found.signature.parameters
         folded = None if not folding else frozenset(range(len(own)) if folding[0] else ())
-        passed = tuple(Parameter(each.attribute, each.pointer, lane=False) for each in captured)
+        passed = [Parameter(each.attribute, each.pointer, lane=False) for each in captured]
+        if reached & unit.ir.depths.keys():
+            captured = (*captured, PRINTED)
+            passed.append(Parameter(PRINTING, PRINTED.pointer, lane=False))
         signature = Signature((*own, *passed), found.signature.results)
         mode = FloatMode.APPLICATION if _IN_MODE in found.words else FloatMode.OWN
         return made_hook(native, lanes[0], signature, folded, captured, mode.value)

@@ -70,7 +70,9 @@ class SaidText:
         return crc32(f"{self.fails} {self.template}".encode())
 
 
-MESSAGES: dict[int, SaidText] = {}
+TOO_DEEP = SaidText("a function calls itself deeper than the {1} levels that line {0} of its source declares",
+                    fails=True)
+MESSAGES: dict[int, SaidText] = {TOO_DEEP.number: TOO_DEEP}
 
 
 def line_of(record: Any) -> str:

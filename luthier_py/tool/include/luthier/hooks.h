@@ -20,6 +20,9 @@
 // floats are rounded as the application has it.
 #define LUTHIER_HOOK(...) __attribute__((device, used, annotate("luthier.hook:" #__VA_ARGS__)))
 
+// Before a function that calls itself, or one that calls it again: how many of its calls may be unfinished at a time.
+#define LUTHIER_DEPTH(levels) __attribute__((annotate("luthier.depth:" #levels)))
+
 // Before a function that hooks in Python call.
 #define LUTHIER_DEVICE __attribute__((device, used, annotate("luthier.device:")))
 

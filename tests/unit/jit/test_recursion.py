@@ -1,0 +1,231 @@
+"""Hooks that call themselves: loops over frames of their own; proved, executed by the emulator, against Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from observing import LANES, launch
+
+from luthier_py.clang.search import CLANG
+from luthier_py.emulator import EmulatorDevice
+from luthier_py.errors import HookError, ToolError, Unsupported
+from luthier_py.isa import instruction_set, target, vgpr
+from luthier_py.jit import PayloadKey, compile_keys
+from luthier_py.loader import load
+from luthier_py.pipeline import instrument
+from luthier_py.samples import sample
+from luthier_py.session.demo import launch_of
+from luthier_py.session.run import run_instrumented
+from luthier_py.tool import Hooks, Mutator, Tool, Variable, u32, u64
+
+TEXT = r"""
+#include <luthier/hooks.h>
+using namespace luthier;
+
+LUTHIER_DEPTH(10) __device__ u32 fibonacci(u32 n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
+LUTHIER_HOOK() void fibonaccis(u32 *out, lane<u32> x) { out[x] = fibonacci(x % 11); }
+
+LUTHIER_DEPTH(32) __device__ void sort(u32 *a, i32 low, i32 high) {
+    if (low >= high) return;
+    u32 pivot = a[(low + high) / 2];
+    i32 i = low, j = high;
+    while (i <= j) {
+        while (a[i] < pivot) ++i;
+        while (a[j] > pivot) --j;
+        if (i <= j) { u32 t = a[i]; a[i] = a[j]; a[j] = t; ++i; --j; }
+    }
+    sort(a, low, j);
+    sort(a, i, high);
+}
+LUTHIER_HOOK() void sorted(u32 *out, lane<u32> x) {
+    u32 a[32];
+    for (u32 i = 0; i < 32; ++i) a[i] = (i * 7 + x * 13) % 101;
+    sort(a, 0, 31);
+    for (u32 i = 0; i < 32; ++i) out[x * 32 + i] = a[i];
+}
+
+__device__ u32 odd(u32 n);
+LUTHIER_DEPTH(64) __device__ u32 even(u32 n) { return n == 0 ? 100 : 1 + odd(n - 1); }
+__device__ u32 odd(u32 n) { return n == 0 ? 200 : 2 + even(n - 1); }
+LUTHIER_HOOK() void evens(u32 *out, lane<u32> x) { out[x] = even(x % 50) + 1000 * odd(x % 9); }
+
+LUTHIER_DEPTH(40) __device__ u32 ackermann(u32 m, u32 n) {
+    return m == 0 ? n + 1 : n == 0 ? ackermann(m - 1, 1) : ackermann(m - 1, ackermann(m, n - 1));
+}
+LUTHIER_HOOK() void ackermanns(u32 *out, lane<u32> x) { out[x] = ackermann(x % 3, x % 5); }
+
+struct Node { u32 left, right, value; };
+LUTHIER_DEPTH(8) __device__ u64 sum(const u32 *nodes, const u32 *node, u32 factor) {
+    u64 found = u64(node[2]) * factor << 8;
+    for (u32 side = 0; side < 2; ++side)
+        if (node[side] != 0) found += sum(nodes, nodes + 3 * node[side], factor + side);
+    return found;
+}
+__device__ u32 tree[24];
+LUTHIER_HOOK() void sums(u64 *out, lane<u32> x) {
+    for (u32 i = 0; i < 8; ++i) {
+        tree[3 * i] = 2 * i + 1 < 8 ? 2 * i + 1 : 0;
+        tree[3 * i + 1] = 2 * i + 2 < 8 ? 2 * i + 2 : 0;
+        tree[3 * i + 2] = i + 1;
+    }
+    out[x] = sum(tree, tree, x % 7);
+}
+
+struct Both { f64 half; u32 count; };
+LUTHIER_DEPTH(6) __device__ Both halved(f64 x) {
+    if (x < 1) return {x, 0};
+    u32 own[3] = {1, 2, 3};
+    Both rest = halved(x / 2);
+    own[rest.count % 3] += u32(x);
+    return {rest.half + own[0] + own[1] * 10, rest.count + 1};
+}
+LUTHIER_HOOK() void halves(u64 *out, lane<u32> x) {
+    Both found = halved(x / 2.);
+    out[2 * x] = as_bits(found.half);
+    out[2 * x + 1] = found.count;
+}
+
+LUTHIER_DEPTH(3) __device__ u32 deep(u32 n) { return n == 0 ? 7 : 3 * (deep(n - 1) ^ n); }
+LUTHIER_HOOK() void deeper(u32 *out, lane<u32> x) { out[x % 64] = deep(x % 64 % 5); }
+
+LUTHIER_DEPTH(2) __device__ u32 counted(u32 n, u32 so_far) { return n == 0 ? so_far : counted(n - 1, so_far + n); }
+LUTHIER_HOOK() void tail(u32 *out, lane<u32> x) { out[x] = counted(x, 5); }
+"""
+
+
+@pytest.fixture(autouse=True)
+def clang(require_tool: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CLANG, require_tool("clang++-22"))
+
+
+@pytest.fixture
+def hooks() -> Hooks:
+    return Hooks.from_hip(TEXT)
+
+
+def fibonacci(n: int) -> int:
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+
+def even(n: int) -> int:
+    return 100 if n == 0 else 1 + odd(n - 1)
+
+
+def odd(n: int) -> int:
+    return 200 if n == 0 else 2 + even(n - 1)
+
+
+def ackermann(m: int, n: int) -> int:
+    return n + 1 if m == 0 else ackermann(m - 1, 1) if n == 0 else ackermann(m - 1, ackermann(m, n - 1))
+
+
+def tree_sum(node: int, factor: int) -> int:
+    if node == 0:
+        return 0
+    return ((node + 1) * factor << 8) + sum(tree_sum(child, factor + side)
+                                            for side, child in enumerate((2 * node + 1, 2 * node + 2)) if child < 8)
+
+
+def halved(x: float) -> tuple[float, int]:
+    if x < 1:
+        return x, 0
+    own, (rest, count) = [1, 2, 3], halved(x / 2)
+    own[count % 3] += int(x)
+    return rest + own[0] + own[1] * 10, count + 1
+
+
+def proved(hooks: Hooks, name: str, words: int, lanes: int = LANES, type=u32) -> tuple[int, ...]:
+    """What a hook leaves in memory, of a copy that is proved."""
+    one, out = hooks[name], Variable(type, words, name="observed")
+
+    class Observer(Tool):
+        def instrument(self, m: Mutator) -> None:
+            m.at_entry(m.kernels[0], one, out, vgpr(0))
+
+    found = launch(Observer(), lanes)[out]
+    assert isinstance(found, tuple)
+    return found
+
+
+@pytest.mark.parametrize("lanes", [64, 40])
+@pytest.mark.parametrize("name, want", [
+    ("fibonaccis", lambda x: fibonacci(x % 11)),
+    ("evens", lambda x: even(x % 50) + 1000 * odd(x % 9)),
+    ("ackermanns", lambda x: ackermann(x % 3, x % 5)),
+    ("tail", lambda x: 5 + x * (x + 1) // 2),
+])
+def test_results_are_those_of_python(hooks: Hooks, name: str, want: Callable[[int], int], lanes: int) -> None:
+    assert proved(hooks, name, LANES, lanes) == tuple(want(x) if x < lanes else 0 for x in range(LANES))
+
+
+def test_an_array_of_the_caller_is_sorted(hooks: Hooks) -> None:
+    want = np.sort((np.arange(32) * 7 + np.arange(LANES)[:, None] * 13) % 101)
+    assert np.array_equal(np.reshape(proved(hooks, "sorted", 32 * LANES), (LANES, 32)), want)
+
+
+def test_pointers_are_kept_in_frames(hooks: Hooks) -> None:
+    own = tree_sum(1, 1), tree_sum(2, 2)
+    assert all(own)
+    want = tuple((x % 7 << 8) + tree_sum(1, x % 7) + tree_sum(2, x % 7 + 1) for x in range(LANES))
+    assert proved(hooks, "sums", LANES, type=u64) == want
+
+
+def test_structures_doubles_and_arrays_in_frames(hooks: Hooks) -> None:
+    found = np.array(proved(hooks, "halves", 2 * LANES, type=u64), np.uint64).reshape(LANES, 2)
+    want = [halved(x / 2) for x in range(LANES)]
+    assert found[:, 1].tolist() == [count for _, count in want]
+    assert found[:, 0].view(np.float64).tolist() == [half for half, _ in want]
+
+
+def test_what_goes_too_deep_is_told(hooks: Hooks, capsys: pytest.CaptureFixture[str]) -> None:
+    class Deep(Tool):
+        out = Variable(u32, LANES)
+
+        def instrument(self, m: Mutator) -> None:
+            m.at_entry(m.kernels[0], hooks.deeper, self.out, vgpr(0))
+
+        def report(self, launch):
+            return launch[self.out]
+
+    one, tool = sample("vector_add"), Deep()
+    made = instrument(one.path.read_bytes(), tool)
+    line = 1 + TEXT[: TEXT.index("LUTHIER_DEPTH(3)")].count("\n")
+    with pytest.raises(ToolError, match=f"calls itself deeper than the 3 levels that line {line} of its source"):
+        run_instrumented(EmulatorDevice(load(one.path.read_bytes()).target), made, tool, launch_of(one))
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == 8 * sum(x % LANES % 5 > 2 for x in range(256))
+
+
+def test_depth_is_declared() -> None:
+    text = TEXT.replace("LUTHIER_DEPTH(10)", "")
+    hook = Hooks.from_hip(text).fibonaccis
+    key = PayloadKey(hook, (None,) * len(hook.signature.parameters))
+    with pytest.raises(Unsupported, match=r"calls _Z9fibonaccij, which calls itself: declare how deep, with LUTHIER_D"):
+        compile_keys({key: None}, instruction_set(target("gfx90a"), 64))
+
+
+@pytest.mark.parametrize("text, words", [
+    ("struct S { u32 a[40]; }; LUTHIER_DEPTH(4) __device__ u32 f(S s, u32 n) { return n ? f(s, n / 2) ^ 3 : s.a[9]; }"
+     "LUTHIER_HOOK() void h(u32 *o, lane<u32> x) { S s = {{x}}; o[x] = f(s, x); }", "a structure in memory; give"),
+    ("LUTHIER_DEPTH(4) __device__ u32 f(u32 n) { volatile u32 a[n]; a[0] = n; return n ? f(n / 2) ^ a[0] : 3; }"
+     "LUTHIER_HOOK() void h(u32 *o, lane<u32> x) { o[x] = f(x); }", "has an array of a length that is not known"),
+])
+def test_what_cannot_be_in_a_frame_is_refused(text: str, words: str) -> None:
+    hook = Hooks.from_hip("#include <luthier/hooks.h>\nusing namespace luthier;\n" + text + "\n").h
+    with pytest.raises(Unsupported, match=words):
+        compile_keys({PayloadKey(hook, (None,) * len(hook.signature.parameters)): None},
+                     instruction_set(target("gfx90a"), 64))
+
+
+@pytest.mark.parametrize("name", ["gfx803", "gfx906", "gfx950", "gfx1030", "gfx1151", "gfx1201", "gfx1250"])
+def test_every_target(hooks: Hooks, name: str) -> None:
+    for wave_size in target(name).wave_sizes:
+        keys = [PayloadKey(one, (None,) * len(one.signature.parameters)) for one in (hooks.fibonaccis, hooks.sums)]
+        try:
+            payloads = compile_keys(dict.fromkeys(keys), instruction_set(target(name), wave_size))
+        except HookError as error:
+            assert "unknown" in str(error) or "invalid target" in str(error)  # to this clang
+            continue
+        assert all(payload.frame_bytes for payload in payloads.values())
