@@ -19,8 +19,8 @@ TEXT = """# Kernels under pressure
 
 Every tool instruments every kernel, and each copy is proved to leave the application's state alone. *run*: original and
 copy ran on the emulator, the application's buffers were the same bit by bit, and the counts were the emulator's own.
-*refused*: the error says why; *late*: it took more than {seconds:.0f} s of a shared computer. *code* is how many times
-as long the kernels with sites became, *VGPRs* and *waves* in how many of them there are more registers or fewer waves
+*refused*: the error says why; *late*: it took more than {seconds:.0f} s of a processor. *code* is how many times as
+long the kernels with sites became, *VGPRs* and *waves* in how many of them there are more registers or fewer waves
 than before, *private* the most bytes that were added to a lane's private memory.
 
 Crowded kernels are random ones in which each SGPR, each of 256 VGPRs and (in half of them) each of 256 AGPRs holds

@@ -14,6 +14,7 @@ import io
 import json
 import multiprocessing
 import os
+import random
 import signal
 import sys
 import time
@@ -76,12 +77,12 @@ def limited(seconds: float) -> Iterator[None]:
     def late(*_: object) -> None:
         raise Late
 
-    signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def tried(task: tuple[Subject, list[str], float]) -> list[Row]:
@@ -159,6 +160,7 @@ def main() -> int:
         left = [(s, [tool for tool in given.tool or TRUTHS if (s.corpus, s.target, s.name, tool) not in known])
                 for s in chosen]
         tasks = [(subject, tools, given.seconds) for subject, tools in left if tools]
+        random.Random(given.seed).shuffle(tasks)  # so that what is there of a run that was ended stands for the rest
         with kept.open("w", buffering=1) as file:
             for row in chain(list(known.values()), campaign(tasks, given.jobs)):
                 known[key_of(row)] = row
@@ -176,7 +178,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--libraries", type=Path, default=ROOT / "build" / "libraries")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=120, help="for one kernel under one tool")
+    parser.add_argument("--seconds", type=float, default=60, help="of a processor, for one kernel under one tool")
     parser.add_argument("--corpus", help="only this one")
     parser.add_argument("--tool", action="append", choices=TRUTHS, help="only these")
     parser.add_argument("--further", action="store_true", help="what is in build/pressure stays")
