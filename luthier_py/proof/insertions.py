@@ -7,7 +7,7 @@ that has changed, and nothing else is asked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import or_
@@ -27,7 +27,7 @@ from luthier_py.proof.liveness import Live, Liveness
 from luthier_py.proof.meanings import Term
 from luthier_py.proof.modes import Modes, matters, solved_modes, stepped
 from luthier_py.proof.now import ANYWHERE, Begin, Outcome
-from luthier_py.proof.pending import Pending, issued, moves, solved_pending
+from luthier_py.proof.pending import Pending, issued, joined, moves, solved_pending
 from luthier_py.proof.runs import Runner, Tool
 
 
@@ -141,11 +141,13 @@ class Insertions:
             begin = begins if each.source is None else ANYWHERE
             if each.start != clone.places[each.to] or begin != ANYWHERE or self.calls[k].wanted(each):
                 todo.setdefault((each.start, begin), []).append(each)
-        pending = self.pending_at(k, {each.to for some in todo.values() for each in some})
+        pending = self.pending_at(k, {at for some in todo.values() for each in some for at in (each.source, each.to)
+                                      if at is not None})
         found = []
         for (start, begin), some in todo.items():
             to = some[0].to
-            outcome, calls = gaps.run(start, to, pending[to], begin)
+            ways = [self.on_way(k, each, pending) for each in some]
+            outcome, calls = gaps.run(start, to, reduce(joined, ways), begin)
             if any(each.to != to for each in some) or start + outcome.to != clone.places[to]:
                 raise runner.fail("it goes elsewhere than the original", start)
             ran = sorted(calls)
@@ -179,6 +181,16 @@ class Insertions:
                 found[place] = found.get(place, 0) | regs
         return found
 
+    def on_way(self, k: int, each: Departure, pending: Mapping[int, Pending]) -> Pending:
+        """Loads that are on their way there: other ways to the same place may have waited for less, or for more."""
+        if each.source is None or each.source not in pending or self.calls_at(k, each.source):
+            return pending[each.to]
+        return issued(self.isa, self.graph.bodies[k].code.inst(each.source), pending[each.source])
+
+    def calls_at(self, k: int, at: int) -> bool:
+        """Whether control is elsewhere before it goes on behind an instruction."""
+        return bool(self.graph.bodies[k].code.inst(at).op.flags & (OpFlag.CALL | OpFlag.INDIRECT))
+
     def pending_at(self, k: int, wanted: set[int]) -> dict[int, Pending]:
         """Loads that are on their way before some instructions of a function."""
         body, first, isa = self.graph.bodies[k], self.graph.first[k], self.isa
@@ -210,7 +222,7 @@ class Insertions:
         """Whether vector instructions do what they say between an instruction and what comes next: on one way to a
         place they may, where on others they do not."""
         body = self.graph.bodies[k]
-        if source is None or body.code.inst(source).op.flags & (OpFlag.CALL | OpFlag.INDIRECT):
+        if source is None or self.calls_at(k, source):
             return False
         block = body.block_of(source)
         ((_, before),) = self.modes_at(k, body.blocks[block], modes[self.graph.first[k] + block], [source])
