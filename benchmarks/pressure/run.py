@@ -155,6 +155,8 @@ def main() -> int:
     if given.again:
         known = {key: row for key, row in known.items() if not row.outcome}
     every = list(subjects(folder / "kernels", given.libraries, given.kernels, given.seed))
+    there = {(subject.corpus, subject.target, subject.name) for subject in every}
+    known = {key: row for key, row in known.items() if key[:3] in there}
     if not given.tables:
         chosen = [s for s in every if not given.corpus or s.corpus == given.corpus]
         left = [(s, [tool for tool in given.tool or TRUTHS if (s.corpus, s.target, s.name, tool) not in known])

@@ -21,8 +21,9 @@ def on_way(waited: bool) -> None:
     loads write are the only ones that nobody reads."""
     loads = [("s_load_dwordx4", S(i, 4), S(4, 2), 0) for i in range(40, 48, 4)]
     kept = [row for row in USED if not 40 <= row[3].index < 48]
-    rows = [*(("s_mov_b32", S(i), 1) for i in ALL if i not in (4, 5)), *loads, ("s_cbranch_scc1", "there"), ("s_waitcnt", 0),
-            ("s_nop", 0), ("s_cbranch_scc0", "there"), ("s_nop", 1), "there:", ("s_waitcnt", 0), *kept, END]
+    written = [("s_mov_b32", S(i), 1) for i in ALL if i not in (4, 5)]
+    rows = [*written, *loads, ("s_cbranch_scc1", "there"), ("s_waitcnt", 0), ("s_nop", 0), ("s_cbranch_scc0", "there"),
+            ("s_nop", 1), "there:", ("s_waitcnt", 0), *kept, END]
     data = code_object({"k": rows}, sgprs=102)
 
     def visit(tool: object, m: Mutator) -> None:
