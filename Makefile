@@ -6,7 +6,7 @@
 # make compare  conformance cases on our HIP runtime and on ROCm's own (LUTHIER_ROCM_STACK): ARGS="async copies" chooses files
 # make test-cupy  CuPy on the emulator's HIP runtime: fetched into build/cupy with the headers it needs (400 MB)
 # make lint    ruff, and mypy over the package with its tools, intrinsics and samples
-# make fuzz    damaged objects, bundles, tools, command lines and random kernels, SECONDS=600 JOBS=2 SEED=1 or MUTANTS=100000
+# make fuzz    damaged objects, bundles, tools, command lines and random kernels and edits, SECONDS=600 JOBS=2 SEED=1 or MUTANTS=100000
 # make damage  50,000 single damages of instrumented copies, refused by the proof or not: ARGS="--count 5000 --seed 2"
 # make pressure  every tool on samples, kernels of libraries and kernels without a free register: ARGS="--kernels 60 --seed 2"
 # make mutations  lines of our own source made wrong, one at a time: the fast tests must notice (half an hour)

@@ -7,7 +7,7 @@ leaves in memory. Kernels get pointers to three buffers in s[4:5] (kernel argume
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -16,7 +16,7 @@ from synthetic import ALIGN, Row, assemble
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.emulator.profile import LaunchProfile
 from luthier_py.inject.patch import Chunk, NewKernel, Patch
-from luthier_py.isa import instruction_set, target
+from luthier_py.isa import Target, instruction_set, target
 from luthier_py.link import link
 from luthier_py.loader import CodeObject, load
 from luthier_py.runtime import Module
@@ -76,17 +76,20 @@ class Ran:
 class Bench:
     """One device, and the buffers that all runs use in turn: ``contents`` is what they hold before each."""
 
-    def __init__(self, *contents: bytes) -> None:
-        self.device = EmulatorDevice(ISA.target)
+    def __init__(self, *contents: bytes, gpu: Target | None = None) -> None:
+        self.device = EmulatorDevice(gpu or ISA.target)
         self.contents = contents
         self.buffers = [self.device.alloc(len(content)) for content in contents]
 
-    def run(self, data: bytes, kernel: str, groups: int = 1) -> Ran:
-        """Launch ``groups`` waves."""
+    def run(
+        self, data: bytes, kernel: str, groups: int = 1, loaded: Callable[[Module], object] = lambda module: None
+    ) -> Ran:
+        """Launch ``groups`` waves; ``loaded`` is told before."""
         device = self.device
         for buffer, content in zip(self.buffers, self.contents, strict=True):
             device.write(buffer.address, content)
         module = device.load(data, kernel)
+        loaded(module)
         addresses = [buffer.address for buffer in self.buffers]
         kernarg = struct.pack(f"<{len(addresses)}Q", *addresses).ljust(KERNARG_BYTES, b"\0")
         device.launch(module.kernel(kernel), (groups, 1, 1), (LANES, 1, 1), kernarg)

@@ -17,8 +17,9 @@ from multiprocessing import get_context
 from fuzzer import Fuzzer
 from trial import ACCEPTED, outcome_of
 
-SHARES = {"loader": 40, "bundles": 20, "pipeline": 15, "arguments": 10, "tools": 8, "kernels": 5, "driver": 2}
-"""Fuzzers, and how many of 100 mutants are theirs."""
+SHARES = {"loader": 40, "bundles": 20, "pipeline": 15, "arguments": 10, "tools": 8, "kernels": 5, "driver": 2,
+          "edits": 5}
+"""Fuzzers, and how many of some hundred mutants are theirs."""
 EXAMPLES = 3  # of a finding
 
 

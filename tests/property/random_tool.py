@@ -17,6 +17,7 @@ from luthier_py.intrinsics import active_mask, atomic_add, lane_id, popcount, re
 from luthier_py.isa import EXEC, M0, SCC, VCC, OperandKind, OpFlag, RegFile, RegSet
 
 EQUAL = {"V_MOV_B32": "same", "S_MOV_B32": "same_scalar", "V_ADD_U32": "add"}  # operations, and hooks that do the same
+LONG = 60  # instructions of a block
 FIXED = RegSet.of(sgpr(SCC), sgpr(VCC, 2), sgpr(M0))
 
 
@@ -113,7 +114,7 @@ class RandomTool(Tool):
                 self.at_edges(m, block, edges)
         for block in function.blocks:
             self.at_block(m, block)
-            for instr in block.instrs:
+            for instr in self.some(list(block.instrs)):
                 if self.rng.random() < density:
                     self.at_instr(m, instr)
                 if self.rng.random() < density:
@@ -121,6 +122,12 @@ class RandomTool(Tool):
         for slot, variable in enumerate((self.seen, self.lanes)):
             for each in m.kernels:
                 m.at_exit(each, self.bump, self.totals[slot], variable)
+
+    def some(self, instrs):
+        """Of a long block not all: they would be alike."""
+        if len(instrs) <= LONG:
+            return instrs
+        return sorted(self.rng.sample(instrs, LONG), key=lambda instr: instr.pc)
 
     def at_block(self, m, block) -> None:
         kind = self.rng.randrange(4)
