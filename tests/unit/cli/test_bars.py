@@ -6,8 +6,9 @@ import os
 import pty
 import subprocess
 import sys
-import threading
+import time
 from io import StringIO
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -37,6 +38,14 @@ def drawn(console: Console) -> str:
     return console.file.getvalue()
 
 
+def await_drawn(console: Console, text: str) -> None:
+    for _ in range(6000):
+        if text in drawn(console):
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{text} is not drawn: {drawn(console)}")
+
+
 def test_every_stage_is_told() -> None:
     told: list[tuple[str, int, int]] = []
     instrument(sample("saxpy").path.read_bytes(), load_tool("instr_count"), watch=lambda *stage: told.append(stage))
@@ -44,19 +53,17 @@ def test_every_stage_is_told() -> None:
 
 
 def test_stages_and_work_groups_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    console, seen = terminal(), threading.Event()
+    console = terminal()
     monkeypatch.setattr("luthier_py.cli.waiting.EVERY", 0.001)
     with waiting(console=console, after=0) as bar:
         assert bar is not None
         bar.stage("inject", 4, 7)
         device = EmulatorDevice(load(sample("saxpy").path.read_bytes()).target)
-        device._running = numbers = record(total=40, next=30)
+        device._running = running = SimpleNamespace(record=record(total=40, next=30))
         bar.launching(device)
-        while "30/40" not in drawn(console):
-            seen.wait(0.01)
-        numbers[:] = record(total=40, next=60)
-        while "40/40" not in drawn(console):
-            seen.wait(0.01)
+        await_drawn(console, "30/40")
+        running.record = record(total=40, next=60)
+        await_drawn(console, "40/40")
     assert "work-groups" in drawn(console) and device.begun == (40, 40)
 
 
