@@ -31,7 +31,7 @@ from luthier_py.inject.lookup import look_up
 from luthier_py.inject.model import ClonedKernel, Patched, SourceMap
 from luthier_py.inject.patch import NewKernel, NewVariable
 from luthier_py.inject.placing import Calls
-from luthier_py.inject.policies import Private, cheap_policies, every_policy, private_memory
+from luthier_py.inject.policies import Private, cheap_policies, every_policy, home_slots, private_memory
 from luthier_py.inject.prologue import with_prologue
 from luthier_py.inject.relax import relax
 from luthier_py.inject.resources import Component
@@ -182,7 +182,9 @@ def _placed(
     starts = {k: enlarged(target, k.record.descriptor, used, available) for k in component.kernels}
     if available or any(isinstance(value, Entry) for value in used):
         named |= reduce(or_, (initially(target, start) for start in starts.values()))
-    homes = resources.wave_homes(program, facts, component, used, named)
+    homes = resources.wave_homes(
+        program, facts, component, used, named, home_slots(program, facts, component, named, private))
+    private = private.with_homes(homes.values()) if private is not None else None
     plain_floats = computes_plainly((k.record.descriptor for k in component.kernels), component.functions)
     general = general_registers(program.isa) - resources.kept_for(homes.values())
     slots = general - named
@@ -206,11 +208,11 @@ def _begins(
     found: dict[Function, list[Inst]] = {}
     for kernel, start in starts.items():
         entry = kernel.function.block(kernel.function.entries[-1]).instrs[0]
-        live, flag = facts.live_before(entry), None
-        if live.overlaps(RegSet.of(sgpr(SCC))):
-            taken = live | initially(isa.target, start) | resources.kept_for(calls.homes.values())
-            flag = Pool(general_registers(isa) - taken, partial(Location, kernel.name)).take(RegFile.SGPR)
-        begins = begun(isa, kernel.record.descriptor, start, calls.homes, len(calls.private) > 0, flag)
+        live = facts.live_before(entry)
+        taken = live | initially(isa.target, start) | resources.kept_for(calls.homes.values())
+        spare = Pool(general_registers(isa) - taken, partial(Location, kernel.name))
+        flag = spare.take(RegFile.SGPR) if live.overlaps(RegSet.of(sgpr(SCC))) else None
+        begins = begun(isa, kernel.record.descriptor, start, calls.homes, spare, len(calls.private) > 0, flag)
         if found.setdefault(kernel.function, begins) != begins:
             raise Unsupported(f"kernel {kernel.name} is the code of another one whose waves start in another way; "
                               "hooks cannot be given what they are born with", Location(kernel.name))

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from luthier_py.inject.items import Home, Keeper, part
-from luthier_py.isa import SCC, TTMP0, VCC, Inst, InstructionSet, LaneOf, Reg, RegSet, Target, glue, sgpr, vgpr
+from luthier_py.inject.allocate import Pool
+from luthier_py.inject.items import Home, InSlot, Keeper, part
+from luthier_py.inject.slots import based, in_all_lanes, moves, need_base
+from luthier_py.isa import SCC, TTMP0, VCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, Target, glue, sgpr, vgpr
 from luthier_py.isa.registers import FLAT_SCRATCH
 from luthier_py.loader import KernelDescriptor
 from luthier_py.loader.initial import Initial, initial_places, with_initial
@@ -56,13 +58,17 @@ def initially(target: Target, descriptor: KernelDescriptor) -> RegSet:
 
 def begun(
     isa: InstructionSet, before: KernelDescriptor, after: KernelDescriptor, homes: Mapping[Keeper, Home],
-    private: bool = False, flag: Reg | None = None,
+    spare: Pool, private: bool = False, flag: Reg | None = None,
 ) -> list[Inst]:
-    """What a clone begins with, whose waves are started by ``after``, of a kernel that expects ``before``. ``flag``:
-    where SCC is kept meanwhile, if the kernel goes by it although nobody has set it."""
+    """What a clone begins with, whose waves are started by ``after``, of a kernel that expects ``before``. ``spare``:
+    registers in which nothing is; ``flag``: where SCC is kept meanwhile, if the kernel goes by it although nobody has
+    set it."""
     old, new = initial_places(isa.target, before), initial_places(isa.target, after)
     found = _scratch_base(isa, new) if private and isa.target.scratch_in_sgprs else []
-    for keeper, home in homes.items():
+    slots = dict.fromkeys(home.slot for home in homes.values() if isinstance(home, InSlot))
+    carriers = {slot: spare.take(RegFile.VGPR) for slot in slots}
+    for keeper, place in homes.items():
+        home = place.lanes(carriers[place.slot]) if isinstance(place, InSlot) else place
         if isinstance(keeper, WaveVariable):
             found += _filled(isa, home, [0] * home.dwords)
         elif keeper is Entry.FIRST_WORKITEM:
@@ -72,6 +78,10 @@ def begun(
         else:
             source = new[_SOURCES[keeper]]
             found += _filled(isa, home, [part(source, k) for k in range(source.dwords)])
+    if carriers:
+        base = spare.take(RegFile.SGPR) if need_base(isa, carriers) else None
+        saves = moves(isa, tuple(carriers.values()), tuple(slots), base)[0]
+        found += in_all_lanes(isa, sgpr(VCC, 2), [*based(isa, slots, base), *saves])
     if isa.target.packed_work_item_ids and before.enable_vgpr_workitem_id < after.enable_vgpr_workitem_id:
         ids = (1 << _ID_BITS * (before.enable_vgpr_workitem_id + 1)) - 1
         found.append(glue.masked(isa, vgpr(0), ids))
@@ -93,7 +103,7 @@ def _moved_back(isa: InstructionSet, old: Mapping[Initial, Reg], new: Mapping[In
             yield glue.copy(isa, part(place, k), part(new[value], k))
 
 
-def _filled(isa: InstructionSet, home: Home, values: Sequence[Reg | int]) -> list[Inst]:
+def _filled(isa: InstructionSet, home: Reg | LaneOf, values: Sequence[Reg | int]) -> list[Inst]:
     if isinstance(home, LaneOf):
         return [glue.to_lane(isa, home.reg, home.first + k, value) for k, value in enumerate(values)]
     if all(isinstance(value, int) for value in values):
@@ -101,7 +111,7 @@ def _filled(isa: InstructionSet, home: Home, values: Sequence[Reg | int]) -> lis
     return [glue.copy(isa, part(home, k), value) for k, value in enumerate(values)]
 
 
-def _first_workitem(isa: InstructionSet, home: Home) -> list[Inst]:
+def _first_workitem(isa: InstructionSet, home: Reg | LaneOf) -> list[Inst]:
     """All lanes that there are run here, so the first one is lane 0."""
     if isa.target.packed_work_item_ids:
         to = home if isinstance(home, Reg) else _SPARE
@@ -115,7 +125,7 @@ def _first_workitem(isa: InstructionSet, home: Home) -> list[Inst]:
     return found if to == home else [*found, *_filled(isa, home, [to])]
 
 
-def _group_id(isa: InstructionSet, home: Home, entry: Entry) -> list[Inst]:
+def _group_id(isa: InstructionSet, home: Reg | LaneOf, entry: Entry) -> list[Inst]:
     """Where the hardware has them in trap registers (AMDGPUUsage, "Initial Kernel Execution State")."""
     x, yz = sgpr(TTMP0 + 9), sgpr(TTMP0 + 7)
     if entry is Entry.WORKGROUP_ID_X:

@@ -25,6 +25,7 @@ from luthier_py.inject.items import (
     Cause,
     Edit,
     Home,
+    InSlot,
     Item,
     Keeper,
     Label,
@@ -35,6 +36,7 @@ from luthier_py.inject.items import (
     part,
 )
 from luthier_py.inject.sites import Site
+from luthier_py.inject.slots import Carriers, carried
 from luthier_py.inject.spills import Spills
 from luthier_py.isa import EXEC, M0, SCC, VCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, glue, sgpr
 from luthier_py.jit import Slot
@@ -60,6 +62,7 @@ class Caller:
     insts: tuple[Inst, ...] = ()  # of the hook
     saved: dict[Reg, Reg] = field(default_factory=dict)
     kept: list[tuple[Reg, Reg]] = field(default_factory=list)  # all that was ever saved
+    carriers: Carriers | None = None
 
     def emit(self, inst: Inst, jump: Label | None = None) -> None:
         self.items.append(Single(inst, edit=self.edit, jump=jump))
@@ -94,7 +97,7 @@ class Caller:
         """What was borrowed is spilled from item ``start`` on."""
         flag = _SCC in self.insertion.into or self.site.live.overlaps(RegSet.of(_SCC))
         spills = Spills(self.isa, self.pool, self.site, policy, self.edit, flag)
-        spills.put(own_exec=self.insertion.hook.lanes is not Lanes.ACTIVE)
+        spills.put(own_exec=self.insertion.hook.lanes is not Lanes.ACTIVE or self.carriers is not None)
         self.items[start:start] = spills.before
         self.items += spills.behind
         return spills
@@ -129,8 +132,9 @@ class Caller:
         return zip(self.fragment.payload.params, self.insertion.runtime_args, strict=True)
 
     def home(self, value: object) -> Home | None:
+        """Where a value is while the call runs."""
         if isinstance(value, (Entry, WaveVariable)):
-            return self.homes[value]
+            return self.carriers.home(self.homes[value]) if self.carriers is not None else self.homes[value]
         return value if isinstance(value, Reg) else None
 
     def pins(self) -> Iterator[Pin]:
@@ -165,8 +169,23 @@ class Caller:
         if self.fragment.payload.stack is not None:
             self.copy(placement(self.fragment.payload.stack), self.frame)
 
+    def bring(self) -> None:
+        """What lives in slots comes into registers."""
+        kept = [self.homes[value] for value in (*self.insertion.runtime_args, *self.insertion.into)
+                if isinstance(value, (Entry, WaveVariable))]
+        self.carriers = carried(self.isa, kept, self.pool, self.site)
+        for inst in self.carriers.brought if self.carriers is not None else ():
+            self.emit(inst)
+
+    def take_back(self) -> None:
+        """What was changed of it goes where it lives."""
+        changed = [self.homes[value] for value in self.insertion.into if isinstance(value, WaveVariable)]
+        for inst in self.carriers.taken_back(changed) if self.carriers is not None else ():
+            self.emit(inst)
+
     def move(self, to: Home, source: Home) -> None:
         """``to`` := ``source``; scalars broadcast into vector registers."""
+        assert not isinstance(to, InSlot) and not isinstance(source, InSlot)
         if isinstance(to, LaneOf):
             assert isinstance(source, Reg)
             return self.to_lanes(to, source)
@@ -305,6 +324,7 @@ def call(
     for wait in site.wait:
         caller.emit(wait)
     placement, caller.pool = settle(isa, fragment, list(caller.pins()), caller.pool)
+    caller.bring()
     makes_addresses = any(isinstance(value, (Variable, Element)) for value in insertion.runtime_args)
     given = RegSet.of(*(to for to in insertion.into if isinstance(to, Reg)))
     caller.save((fragment.payload.writes | (RegSet.of(_SCC) if makes_addresses else RegSet())) - given)
@@ -319,6 +339,7 @@ def call(
     caller.set_results(placement)
     caller.set_flag(placement)
     caller.items += [end] if skips else []
+    caller.take_back()
     caller.restore()
     spills = caller.give_back(len(site.wait), policy)
     if caller.items and isinstance(caller.items[-1], Label):

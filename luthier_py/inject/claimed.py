@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
 
-from luthier_py.inject.items import Keeper, Label, Run, Single, Slice
+from luthier_py.inject.items import Home, InSlot, Keeper, Label, PrivateCell, Run, Single, Slice
 from luthier_py.inject.layout import Placed
 from luthier_py.inject.placing import Calls
+from luthier_py.inject.policies import CELL_BYTES
 from luthier_py.ir import Function
+from luthier_py.isa import LaneOf, Reg
 from luthier_py.jit import Payload, PayloadKey
-from luthier_py.proof.claim import Address, Call, ClonedFunction, Kept, Side, Stretch, Value
+from luthier_py.proof.claim import Address, Call, ClonedFunction, InCell, Kept, Side, Stretch, Value
 from luthier_py.proof.claim import Payload as ClaimedPayload
 from luthier_py.tool import Entry, Lanes, Place, Pointer, Variable, WaveVariable
 from luthier_py.tool.edits import RuntimeArg
@@ -41,9 +43,19 @@ def claimed_function(
     """``kept``: numbers of wave variables, and names of what waves are born with."""
     return ClonedFunction(
         source.name, source.address, placed.clone.name, source.isa.wave_size, tuple(_stretches(placed)),
-        tuple(_calls(placed, calls, kept)), {kept[value]: home for value, home in calls.homes.items()},
+        tuple(_calls(placed, calls, kept)),
+        {kept[value]: _place(home, calls.private.start) for value, home in calls.homes.items()},
         {item.origin.pc: item.inst.raw for item in placed.clone.items
          if isinstance(item, Single) and item.origin is not None and item.instead}, calls.private)
+
+
+def _place(home: Home, private: int) -> Reg | LaneOf | InCell:
+    """``private``: where the tool's private memory begins."""
+    if not isinstance(home, InSlot):
+        return home
+    if isinstance(home.slot, PrivateCell):
+        return InCell((home.slot.offset_bytes - private) // CELL_BYTES, home.first, home.dwords)
+    return home.lanes(home.slot)
 
 
 def _calls(placed: Placed, calls: Calls, kept: Mapping[Keeper, int | str]) -> Iterator[Call]:

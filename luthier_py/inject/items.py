@@ -24,7 +24,39 @@ from luthier_py.isa.columns import Columns
 from luthier_py.isa.glue import add, add_with_carry
 from luthier_py.tool import Entry, Place, WaveVariable
 
-Home: TypeAlias = "Reg | LaneOf"
+
+@dataclass(frozen=True, slots=True)
+class PrivateCell:
+    """A dword of each lane's private memory, behind the application's own."""
+
+    offset_bytes: int
+
+    def __str__(self) -> str:
+        return f"private memory at {self.offset_bytes}"
+
+
+SpillSlot: TypeAlias = "Reg | PrivateCell"
+"""Where a vector register is put aside: an accumulator, or private memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class InSlot:
+    """As LaneOf, where no vector register is left for good: a call that wants it brings it into one from ``slot``."""
+
+    slot: SpillSlot
+    first: int
+    dwords: int = 1
+
+    def lanes(self, carrier: Reg) -> LaneOf:
+        """Where it is while ``carrier`` holds all of the slot."""
+        return LaneOf(carrier, self.first, self.dwords)
+
+    def __str__(self) -> str:
+        return str(self.lanes(self.slot)) if isinstance(self.slot, Reg) else (
+            f"{self.slot}, lanes {self.first}:{self.first + self.dwords - 1}")
+
+
+Home: TypeAlias = "Reg | LaneOf | InSlot"
 """Where something lives from kernel entry to kernel exit."""
 Keeper: TypeAlias = "WaveVariable | Entry"
 """What has a home."""
@@ -97,17 +129,6 @@ class Reference:
     kind: FixupKind
     target: Referent
     base: Label
-
-
-@dataclass(frozen=True, slots=True)
-class PrivateCell:
-    """A dword of each lane's private memory, behind the application's own."""
-
-    offset_bytes: int
-
-
-SpillSlot: TypeAlias = "Reg | PrivateCell"
-"""Where a vector register is put aside: an accumulator, or private memory."""
 
 
 @dataclass(frozen=True, slots=True)

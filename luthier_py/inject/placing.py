@@ -14,7 +14,7 @@ from luthier_py.inject.call import Pattern, call, edit_of
 from luthier_py.inject.fragment import Fragment
 from luthier_py.inject.items import Allotted, Home, Item, Keeper, PrivateCell
 from luthier_py.inject.sites import Needs, Site, Sites
-from luthier_py.isa import InstructionSet, LaneOf
+from luthier_py.isa import InstructionSet, Reg
 from luthier_py.jit import PayloadKey, payload_key
 from luthier_py.tool import Entry, Insertion, Place, WaveVariable
 
@@ -49,7 +49,7 @@ class Calls:
         fragment, form = self.fragments[key], (key, arguments, insertion.into)
         if form not in self.needs:
             kept = [self.homes[v] for v in (*arguments, *insertion.into) if isinstance(v, (Entry, WaveVariable))]
-            vector = fragment.vector or any(isinstance(home, LaneOf) for home in kept)
+            vector = fragment.vector or not all(isinstance(home, Reg) for home in kept)
             self.needs[form] = self.sites.needs(insertion, arguments, fragment.payload, vector)
         site, items, allotted = self.placed(insertion, fragment, self.needs[form])
         self.items[site.place][site.instr.pc] += items

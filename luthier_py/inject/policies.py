@@ -7,11 +7,13 @@ is the last thing to happen.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from luthier_py.analysis import Facts
 from luthier_py.inject.allocate import Policy
-from luthier_py.inject.items import PrivateCell
+from luthier_py.inject.fragment import general_registers
+from luthier_py.inject.items import Home, InSlot, PrivateCell, SpillSlot
 from luthier_py.inject.resources import Component, at_no_cost, for_fewer_waves
 from luthier_py.ir import Function, Program
 from luthier_py.isa import Reg, RegFile, RegSet, sgpr
@@ -30,6 +32,8 @@ class Private:
 
     start: int
     obstacle: str = ""
+    kept: int = 0
+    """The first so many dwords are homes of what is kept for the wave."""
     frame_bytes: int = 0
     """Of hooks' stacks, which are behind all dwords for registers: instructions have room for small offsets."""
 
@@ -38,9 +42,20 @@ class Private:
         """Where stacks begin."""
         return self.start + CELL_BYTES * MOST_CELLS
 
+    def with_homes(self, homes: Iterable[Home]) -> Private:
+        """The same, of which some homes are a part."""
+        slots = {home.slot for home in homes if isinstance(home, InSlot)}
+        return replace(self, kept=sum(isinstance(slot, PrivateCell) for slot in slots))
+
+    @property
+    def cells(self) -> tuple[PrivateCell, ...]:
+        """Dwords for registers, as far as they are nobody's."""
+        return () if self.obstacle else tuple(
+            PrivateCell(self.start + CELL_BYTES * number) for number in range(self.kept, MOST_CELLS))
+
     def used(self, cells: int) -> range:
         """What there is of it, with so many dwords for registers."""
-        stop = self.frame + self.frame_bytes if self.frame_bytes else self.start + CELL_BYTES * cells
+        stop = self.frame + self.frame_bytes if self.frame_bytes else self.start + CELL_BYTES * (self.kept + cells)
         return range(self.start, stop)
 
 
@@ -66,25 +81,32 @@ def _writes(function: Function, reg: Reg) -> bool:
     return bool(function.code.where(distinct.masked(distinct.masks.writes, reg.bits)))
 
 
+def home_slots(
+    program: Program, facts: Facts, component: Component, named: RegSet, private: Private | None
+) -> tuple[SpillSlot, ...]:
+    """Where something can live for good for which there is no register; ``named``: registers that edits name."""
+    registers = at_no_cost(program, component) & general_registers(program.isa) - named
+    return *accumulators(program, facts, component, registers), *(() if private is None else private.cells)
+
+
 def cheap_policies(program: Program, facts: Facts, component: Component, general: RegSet) -> tuple[Policy, ...]:
     """Those for which kernels need nothing that they have not got."""
     registers = at_no_cost(program, component)
-    spare = _accumulators(program, facts, component, registers & general)
+    spare = accumulators(program, facts, component, registers & general)
     return tuple(_ways("at no cost", registers, spare))
 
 
 def every_policy(
     program: Program, facts: Facts, component: Component, general: RegSet, private: Private
 ) -> tuple[Policy, ...]:
-    cells = () if private.obstacle else tuple(
-        PrivateCell(private.start + CELL_BYTES * number) for number in range(MOST_CELLS))
     found: list[Policy] = []
     for name, registers in (("at no cost", at_no_cost(program, component)),
                             ("for fewer waves", for_fewer_waves(program, component))):
-        spare = _accumulators(program, facts, component, registers & general)
+        spare = accumulators(program, facts, component, registers & general)
         found += _ways(name, registers, spare)
-        if cells:
-            found.append(Policy(f"{name}, with registers kept in private memory", registers, True, (*spare, *cells)))
+        if private.cells:
+            slots: tuple[SpillSlot, ...] = (*spare, *private.cells)
+            found.append(Policy(f"{name}, with registers kept in private memory", registers, True, slots))
     return tuple(found)
 
 
@@ -95,7 +117,7 @@ def _ways(name: str, registers: RegSet, spare: tuple[Reg, ...]) -> list[Policy]:
     return found
 
 
-def _accumulators(program: Program, facts: Facts, component: Component, registers: RegSet) -> tuple[Reg, ...]:
+def accumulators(program: Program, facts: Facts, component: Component, registers: RegSet) -> tuple[Reg, ...]:
     """Those that nothing in the component touches."""
     if not program.obj.target.has_agprs:
         return ()

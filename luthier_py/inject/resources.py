@@ -8,7 +8,7 @@ no instruction of its component, and a descriptor only grows.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,7 @@ from luthier_py.analysis import Facts
 from luthier_py.errors import Location, OutOfRegisters, Unsupported
 from luthier_py.inject.allocate import Pool
 from luthier_py.inject.fragment import general_registers
-from luthier_py.inject.items import Clone, Home, Keeper
+from luthier_py.inject.items import Clone, Home, InSlot, Keeper, SpillSlot
 from luthier_py.inject.model import Resources
 from luthier_py.ir import Function, Kernel, Program
 from luthier_py.isa import NO_REGS, LaneOf, OpFlag, Reg, RegFile, RegSet, Target
@@ -48,10 +48,12 @@ def components(program: Program, wanted: Iterable[Kernel]) -> list[Component]:
 
 
 def wave_homes(
-    program: Program, facts: Facts, component: Component, values: Iterable[Keeper], named: RegSet = NO_REGS
+    program: Program, facts: Facts, component: Component, values: Iterable[Keeper], named: RegSet = NO_REGS,
+    slots: Sequence[SpillSlot] = (),
 ) -> dict[Keeper, Home]:
-    """Scalar registers that the component never touches; where there are too few, lanes of such a vector register.
-    ``named``: registers that cannot be homes: those that hooks get or give as the application's, for one."""
+    """Scalar registers that the component never touches; where there are too few, lanes of such a vector register, and
+    if there is none, of a slot: an accumulator first of all, private memory last. ``named``: registers that cannot be
+    homes: those that hooks get or give as the application's, for one."""
     ordered = sorted(values, key=lambda v: (-v.type.dwords, v.name))
     if ordered:
         _check_calls(program, component)
@@ -67,25 +69,35 @@ def wave_homes(
             homes[value] = pool.take(RegFile.SGPR, value.type.dwords)
         except OutOfRegisters:
             cheap = untouched.vectors & at_no_cost(program, component)
-            left = cheap if cheap.vgpr else untouched & for_fewer_waves(program, component)
-            return homes | _in_lanes(program, ordered[number:], Pool(left, lambda: where))
+            scarce = not cheap.vgpr and not any(isinstance(slot, Reg) for slot in slots)
+            left = untouched.vectors & for_fewer_waves(program, component) if scarce else cheap
+            return homes | _in_lanes(program, ordered[number:], Pool(left, lambda: where), iter(slots))
     return homes
 
 
-def _in_lanes(program: Program, values: Sequence[Keeper], pool: Pool) -> dict[Keeper, Home]:
+def _in_lanes(
+    program: Program, values: Sequence[Keeper], pool: Pool, slots: Iterator[SpillSlot]
+) -> dict[Keeper, Home]:
     homes: dict[Keeper, Home] = {}
     first = size = program.isa.wave_size
+    holder: Reg | None = None
+    slot: SpillSlot | None = None
     for value in values:
         if first + value.type.dwords > size:
-            reg, first = pool.take(RegFile.VGPR), 0
-        homes[value] = LaneOf(reg, first, value.type.dwords)
+            first, holder = 0, pool.lowest(RegFile.VGPR)
+            slot = next(slots, None) if holder is None else None
+        if slot is not None:
+            homes[value] = InSlot(slot, first, value.type.dwords)
+        else:  # where there is no slot either, taking one says so
+            homes[value] = LaneOf(holder or pool.take(RegFile.VGPR), first, value.type.dwords)
         first += value.type.dwords
     return homes
 
 
 def kept_for(homes: Iterable[Home]) -> RegSet:
     """Registers that nobody else may use."""
-    return RegSet.of(*(home.reg if isinstance(home, LaneOf) else home for home in homes))
+    holders = (home if isinstance(home, Reg) else home.reg if isinstance(home, LaneOf) else home.slot for home in homes)
+    return RegSet.of(*(holder for holder in holders if isinstance(holder, Reg)))
 
 
 def _check_calls(program: Program, component: Component) -> None:

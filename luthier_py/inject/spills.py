@@ -7,7 +7,7 @@ vector registers in every lane that may have been written between.
 Scalars go into lanes of a vector register, the carrier, whatever EXEC is. They are put aside first and come back last:
 what vectors need of them is free between. The carrier is a register that nobody needs in any lane; else one that is put
 aside whole itself, before all others. Vector registers go into slots, accumulators or private memory, under the EXEC
-of the application where the hook runs under it, else in all lanes.
+of the application where the call runs under it, else in all lanes.
 """
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ from luthier_py.errors import OutOfRegisters
 from luthier_py.inject.allocate import Policy, Pool
 from luthier_py.inject.items import Edit, Item, Label, PrivateCell, Single, SpillSlot
 from luthier_py.inject.sites import Site
-from luthier_py.isa import EXEC, SCC, Counter, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, glue, sgpr
-
-NEAR_BYTES = 2048  # of offsets that every target's instructions can have
-_EXEC = sgpr(EXEC, 2)
+from luthier_py.inject.slots import based, in_all_lanes, moves, need_base
+from luthier_py.isa import SCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, glue, sgpr
 
 
 @dataclass(slots=True)
@@ -42,7 +40,7 @@ class Spills:
     kept: list[tuple[Reg, Reg | LaneOf | PrivateCell]] = field(default_factory=list)
 
     def put(self, own_exec: bool) -> None:
-        """All that the pool has borrowed; it may borrow more scalars for that. ``own_exec``: the hook sets EXEC."""
+        """All that the pool has borrowed; it may borrow more scalars for that. ``own_exec``: the call sets EXEC."""
         vectors = [reg for reg in self.pool.borrowed if reg.file is RegFile.VGPR]
         if vectors:
             self.vectors(vectors, own_exec)
@@ -60,15 +58,13 @@ class Spills:
 
     def vectors(self, regs: Sequence[Reg], own_exec: bool) -> None:
         isa, slots = self.isa, self.next_slots(len(regs))
-        base = self.pool.take(RegFile.SGPR) if self.needs_base(slots) else None
-        saves, loads = _moves(isa, regs, slots, base)
+        base = self.pool.take(RegFile.SGPR) if need_base(isa, slots) else None
+        saves, loads = moves(isa, regs, slots, base)
         self.kept += zip(regs, slots, strict=True)
         if own_exec:
             keep = self.pool.take(RegFile.SGPR, 2)
-            around = glue.copy(isa, keep, _EXEC), glue.copy(isa, _EXEC, -1), glue.copy(isa, _EXEC, keep)
-            saves, loads = ([*around[:2], *each, around[2]] for each in (saves, loads))
-        based = [] if base is None else [glue.copy(isa, base, _start(slots))]
-        self.around(self.singles([*based, *saves]), self.singles(loads))
+            saves, loads = (in_all_lanes(isa, keep, each) for each in (saves, loads))
+        self.around(self.singles([*based(isa, slots, base), *saves]), self.singles(loads))
 
     def next_slots(self, count: int) -> tuple[SpillSlot, ...]:
         found = self.policy.slots[self.slots : self.slots + count]
@@ -78,11 +74,6 @@ class Spills:
                 f"{self.slots} VGPRs of the application would have to be put aside for an inserted call, and there "
                 f"is room for {len(self.policy.slots)}{self.pool.why(RegFile.VGPR)}", self.site.where())
         return found
-
-    def needs_base(self, slots: Sequence[SpillSlot]) -> bool:
-        """Whether their addresses need a register."""
-        cells = [slot.offset_bytes for slot in slots if isinstance(slot, PrivateCell)]
-        return bool(cells) and (self.isa.target.scratch_needs_base or max(cells) >= NEAR_BYTES)
 
     # -- scalars -------------------------------------------------------------------------------
 
@@ -107,13 +98,11 @@ class Spills:
         isa, slots = self.isa, self.next_slots(1)
         self.kept.append((carrier, slots[0]))
         free = Pool(self.pool.free, self.pool.where, self.pool.why)
-        base = free.take(RegFile.SGPR) if self.needs_base(slots) else None
-        based = [] if base is None else [glue.copy(isa, base, _start(slots))]
-        save, load = ([*based, *moves] for moves in _moves(isa, [carrier], slots, base))
+        base = free.take(RegFile.SGPR) if need_base(isa, slots) else None
+        save, load = ([*based(isa, slots, base), *each] for each in moves(isa, [carrier], slots, base))
         keep = free.lowest(RegFile.SGPR, 2)
         if keep is not None:
-            around = glue.copy(isa, keep, _EXEC), glue.copy(isa, _EXEC, -1), glue.copy(isa, _EXEC, keep)
-            self.around(*(self.singles([*around[:2], *each, around[2]]) for each in (save, load)))
+            self.around(*(self.singles(in_all_lanes(isa, keep, each)) for each in (save, load)))
             return
         flip = glue.other_lanes(isa)
         twice = [*save, flip, *save, flip], [*load, flip, *load, flip]
@@ -131,25 +120,3 @@ class Spills:
         return [Single(glue.jump_if_flag(self.isa), edit=self.edit, jump=is_set), *self.singles(insts),
                 *self.singles([glue.flag(self.isa, False)]), Single(glue.jump(self.isa), edit=self.edit, jump=end),
                 is_set, *self.singles([*insts, glue.flag(self.isa, True)]), end]
-
-
-def _moves(
-    isa: InstructionSet, regs: Sequence[Reg], slots: Sequence[SpillSlot], base: Reg | None
-) -> tuple[list[Inst], list[Inst]]:
-    """Into slots in the lanes that are active, and back."""
-    start = 0 if base is None else _start(slots)
-    saves, loads = [], []
-    for reg, slot in zip(regs, slots, strict=True):
-        if isinstance(slot, PrivateCell):
-            saves.append(glue.to_private(isa, reg, base, slot.offset_bytes - start))
-            loads.append(glue.from_private(isa, reg, base, slot.offset_bytes - start))
-        else:
-            saves.append(glue.copy(isa, slot, reg))
-            loads.append(glue.copy(isa, reg, slot))
-    in_memory = any(isinstance(slot, PrivateCell) for slot in slots)
-    return saves, [*loads, *(isa.waits({Counter.VM: 0}) if in_memory else ())]
-
-
-def _start(slots: Sequence[SpillSlot]) -> int:
-    """From where their offsets count."""
-    return min(slot.offset_bytes for slot in slots if isinstance(slot, PrivateCell))

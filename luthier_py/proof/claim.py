@@ -53,6 +53,16 @@ class Kept:
     number: int | str
 
 
+@dataclass(frozen=True, slots=True)
+class InCell:
+    """``dwords`` lanes of a dword that each lane has of private memory, from lane ``first`` on. ``cell``: the number of
+    that dword in what the tool has of it."""
+
+    cell: int
+    first: int
+    dwords: int = 1
+
+
 Value: TypeAlias = "Reg | Address | Kept"
 
 
@@ -106,8 +116,8 @@ class ClonedFunction:
     """A function of the original, by its address, and the symbol of its clone. ``stretches`` ascend.
 
     ``homes``: of each thing that the tool keeps for a wave, by number or name, the scalar registers, or lanes of a
-    vector register, that its component leaves to it from kernel entry to kernel exit. ``private``: bytes of a lane's
-    private memory that the application has none of, and the tool may use."""
+    vector register or of private memory, that its component leaves to it from kernel entry to kernel exit.
+    ``private``: bytes of a lane's private memory that the application has none of, and the tool may use."""
 
     name: str
     original: int
@@ -115,7 +125,7 @@ class ClonedFunction:
     wave_size: int
     stretches: tuple[Stretch, ...]
     calls: tuple[Call, ...]
-    homes: Mapping[int | str, Reg | LaneOf]
+    homes: Mapping[int | str, Reg | LaneOf | InCell]
     instead: Mapping[int, bytes] = field(default_factory=dict)
     """By address in the original, what is to stand there instead of its instruction."""
     private: range = range(0)

@@ -17,36 +17,50 @@ from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet
 from luthier_py.isa.columns import read_columns
 from luthier_py.isa.scan import Array
+from luthier_py.proof.claim import InCell
 
+CELLS = 2560
+"""Where numbers of dwords of the tool's private memory begin: behind those of all registers."""
 LANES, MOST_LANES = 4096, 64
 
 
-def number(reg: Reg | LaneOf) -> int:
-    """Of its first dword. Lanes that hold scalars have numbers of their own, behind those of all registers."""
-    if isinstance(reg, LaneOf):
-        return lane_number(number(reg.reg), reg.first)
-    return reg.number
+def number(place: Reg | LaneOf | InCell) -> int:
+    """Of its first dword. Lanes that hold scalars have numbers of their own, behind those of registers and cells."""
+    if isinstance(place, Reg):
+        return place.number
+    return lane_number(whole_number(place), place.first)
+
+
+def whole_number(place: LaneOf | InCell) -> int:
+    """Of that which the lanes are of."""
+    return number(place.reg) if isinstance(place, LaneOf) else CELLS + place.cell
 
 
 def lane_number(register: int, lane: int) -> int:
     return LANES + register * MOST_LANES + lane
 
 
-def bits_of(place: Reg | LaneOf) -> int:
+def bits_of(place: Reg | LaneOf | InCell) -> int:
     """The numbers of all of its dwords, as bits."""
     return (1 << place.dwords) - 1 << number(place)
 
 
-def vector_of(number: int) -> int:
-    """The register of a lane with a number of its own."""
-    return (number - LANES) // MOST_LANES
+def vector_of(number: int) -> tuple[int, int]:
+    """The register of a lane with a number of its own, and the lane's number in it."""
+    return divmod(number - LANES, MOST_LANES)
 
 
 def shown(bits: int) -> str:
     """Registers and lanes, for messages."""
-    lanes = (each for each in ones(bits) if each >= LANES)
-    texts = [f"{RegSet(1 << vector_of(lane))} lane {(lane - LANES) % MOST_LANES}" for lane in lanes]
-    return " ".join([*map(str, RegSet(bits & (1 << LANES) - 1).ranges()), *texts])
+    texts = [_shown(each) for each in ones(bits) if each >= CELLS]
+    return " ".join([*map(str, RegSet(bits & (1 << CELLS) - 1).ranges()), *texts])
+
+
+def _shown(number: int) -> str:
+    if number < LANES:
+        return f"dword {number - CELLS} of private memory" if number >= CELLS else str(RegSet(1 << number))
+    vector, lane = vector_of(number)
+    return f"{_shown(vector)} lane {lane}"
 
 
 def ones(bits: int) -> list[int]:

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import InstructionSet, LaneOf, Reg, RegFile
 from luthier_py.proof.birth import POINTERS
-from luthier_py.proof.claim import Address, Call, Claim, ClonedFunction, Kept, Payload, Value
-from luthier_py.proof.code import bits_of, shown
+from luthier_py.proof.claim import Address, Call, Claim, ClonedFunction, InCell, Kept, Payload, Value
+from luthier_py.proof.code import CELLS, LANES, bits_of, shown, whole_number
 
 _ADDRESS_DWORDS = 2
 
@@ -32,23 +32,25 @@ def _check_homes(isa: InstructionSet, function: ClonedFunction) -> int:
     owned = whole = 0
     for home in function.homes.values():
         bits = bits_of(home)
-        if not _can_hold(isa, home):
+        if not _can_hold(isa, home, function.private):
             raise CheckFailed(f"the tool cannot keep anything in {shown(bits)}", Location(function.name))
         if owned & bits:
             raise CheckFailed(f"the tool keeps two things in {shown(owned & bits)}", Location(function.name))
         owned |= bits
-        whole |= bits_of(home.reg) if isinstance(home, LaneOf) else 0
+        whole |= 0 if isinstance(home, Reg) else 1 << whole_number(home)
     return owned | whole
 
 
-def _can_hold(isa: InstructionSet, home: Reg | LaneOf) -> bool:
-    if isinstance(home, LaneOf):
-        return home.reg.file is RegFile.VGPR and 0 <= home.first <= home.first + home.dwords <= isa.wave_size
-    return home.file is RegFile.SGPR and 0 <= home.index <= home.index + home.dwords <= isa.target.sgpr_limit
+def _can_hold(isa: InstructionSet, home: Reg | LaneOf | InCell, private: range) -> bool:
+    if isinstance(home, Reg):
+        return home.file is RegFile.SGPR and 0 <= home.index <= home.index + home.dwords <= isa.target.sgpr_limit
+    there = (0 <= home.cell < min(len(private) // 4, LANES - CELLS) if isinstance(home, InCell)
+             else home.reg.file is not RegFile.SGPR and home.reg.dwords == 1)
+    return there and 0 <= home.first <= home.first + home.dwords <= isa.wave_size
 
 
 def _faults(
-    claim: Claim, call: Call, homes: Mapping[int | str, Reg | LaneOf], owned: int, variables: Mapping[str, int]
+    claim: Claim, call: Call, homes: Mapping[int | str, Reg | LaneOf | InCell], owned: int, variables: Mapping[str, int]
 ) -> Iterator[str]:
     payload = claim.payloads[call.payload]
     if (len(call.arguments), len(call.into)) != (len(payload.params), len(payload.results)):

@@ -14,13 +14,13 @@ from operator import or_
 from typing import NamedTuple
 
 from luthier_py.errors import CheckFailed, Location
-from luthier_py.isa import MODE, Inst, LaneOf, OpFlag, Reg, RegSet
+from luthier_py.isa import MODE, Inst, OpFlag, Reg, RegSet
 from luthier_py.isa.registers import FLAT_SCRATCH
 from luthier_py.proof.addresses import Goes
 from luthier_py.proof.application import CallsAt, Clone, Departure, departures
 from luthier_py.proof.birth import Start
 from luthier_py.proof.claim import Side
-from luthier_py.proof.code import bits_of, number, ones, shown, within
+from luthier_py.proof.code import bits_of, number, ones, shown, whole_number, within
 from luthier_py.proof.gaps import Gaps
 from luthier_py.proof.graph import Body, Graph
 from luthier_py.proof.liveness import Live, Liveness
@@ -108,9 +108,9 @@ class Insertions:
     @cached_property
     def kept(self) -> list[int]:
         """The same, with the registers that the lanes are of."""
-        vectors = [RegSet.of(*(home.reg for home in clone.function.homes.values() if isinstance(home, LaneOf))).bits
+        vectors = [{whole_number(home) for home in clone.function.homes.values() if not isinstance(home, Reg)}
                    for clone in self.clones]
-        return [homes | regs for homes, regs in zip(self.homes, vectors, strict=True)]
+        return [homes | sum(1 << each for each in wholes) for homes, wholes in zip(self.homes, vectors, strict=True)]
 
     def check_homes(self) -> None:
         """The application writes none of the registers that the tool keeps in it, and they are the same where control
@@ -166,7 +166,7 @@ class Insertions:
                 raise CheckFailed(f"waves are not born with {name}", Location(function.name))
             wanted += [(number(home) + half, term) for half, term in enumerate(terms)]
         wanted += [(FLAT_SCRATCH + half, ("private", half)) for half in ones(self.guarded[k] >> FLAT_SCRATCH)]
-        return Begin(start.terms, tuple(wanted), start.free)
+        return Begin(start.terms, tuple(wanted), start.free, bool(start.terms or wanted or start.free))
 
     def reads(self, k: int) -> dict[int, int]:
         """What calls read of the application, before which instructions."""
@@ -255,7 +255,8 @@ def _standing(body: Body, at: int, side: Side) -> list[int]:
 
 
 def settle(runner: Runner, outcome: Outcome, duty: Duty, kept: int, start: int, guarded: int = 0) -> None:
-    """The application finds what it may look for, and the hardware what is ``guarded``."""
+    """The application finds what it may look for, the tool its own, and the hardware what is ``guarded``. ``kept``:
+    what the tool's own is in."""
     to = start + outcome.to
     if not duty.ends and not outcome.exec_back:
         raise runner.fail("EXEC is not restored", to)
@@ -266,7 +267,7 @@ def settle(runner: Runner, outcome: Outcome, duty: Duty, kept: int, start: int, 
     active, inactive = duty.live
     if lost := kept & (active | inactive):
         raise runner.fail(f"the tool keeps its own in {RegSet(lost)}, which the application may still read", to)
-    if lost := outcome.changed & (active | kept | guarded):
+    if lost := outcome.changed & (active | runner.own | guarded):
         raise runner.fail(f"{shown(lost & -lost)} is live and not restored", to)
     if lost := outcome.far & (active | inactive):
         raise runner.fail(f"{RegSet(lost)} is still needed and overwritten", to)

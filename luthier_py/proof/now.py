@@ -6,19 +6,19 @@ known where two ways meet holds on both.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import NamedTuple
 
 from luthier_py.isa import SCC, Inst
 from luthier_py.isa.registers import VGPR_SHIFT
-from luthier_py.proof.code import LANES, vector_of
+from luthier_py.proof.code import CELLS, LANES, lane_number, vector_of
 from luthier_py.proof.lanes import ON, State
 from luthier_py.proof.meanings import UNKNOWN, Term
 from luthier_py.proof.payload_lanes import BOTH, START
 from luthier_py.proof.pending import Pending, joined
-
-IN_LANES: Term = ("lanes",)  # of a vector register that is what it was but for lanes which have terms of their own
+from luthier_py.proof.vectors import both, in_lanes, lane_of, with_lane
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +51,13 @@ class Now:
     ``wanted`` is what the application is to find: what was there, and results that go to it.
 
     ``terms`` of vector registers are the truth for lanes that were active at the start, ``others`` for those that were
-    not. So are the two of each dword of private memory that is the tool's, by its offset, in ``cells``."""
+    not. So are the two of each dword of private memory that is the tool's, by its number; what is missing of those is
+    not known."""
 
     pending: Pending
     terms: dict[int, Term] = field(default_factory=dict)
     wanted: dict[int, Term] = field(default_factory=dict)
     others: dict[int, Term] = field(default_factory=dict)
-    cells: dict[int, tuple[Term, Term]] = field(default_factory=dict)
     flags: dict[Term, int] = field(default_factory=dict)  # what SCC has been, by the ways that were taken
     vectors: bool = False       # vector registers were written
     touched: int = 0
@@ -69,48 +69,35 @@ class Now:
 
     def copy(self) -> Now:
         return replace(self, terms=dict(self.terms), wanted=dict(self.wanted), others=dict(self.others),
-                       cells=dict(self.cells), flags=dict(self.flags))
+                       flags=dict(self.flags))
 
     def get(self, register: int) -> Term:
-        found = self.terms.get(register)
-        if found is None and register >= LANES:
-            whole = vector_of(register)
-            if not {self.terms.get(whole, IN_LANES), self.other(whole)} <= {IN_LANES, ("reg", whole)}:
-                return UNKNOWN
-        return ("reg", register) if found is None else found
+        if register >= LANES:
+            vector, lane = vector_of(register)
+            near, far = lane_of(self.get(vector), lane), lane_of(self.other(vector), lane)
+            return near if near == far else UNKNOWN
+        return self.terms.get(register, _at_start(register))
 
     def other(self, register: int) -> Term:
         """What a register holds in lanes that were not active at the start."""
-        return self.others.get(register, ("reg", register)) if register >= VGPR_SHIFT else self.get(register)
+        return self.others.get(register, _at_start(register)) if register >= VGPR_SHIFT else self.get(register)
 
-    def put_into_lane(self, lane: int, term: Term) -> None:
-        register = vector_of(lane)
-        for terms in (self.terms, self.others):
-            own = terms.get(register, IN_LANES) in (IN_LANES, ("reg", register))
-            terms[register] = IN_LANES if own else UNKNOWN
-        self.terms[lane] = term
+    def put_into_lane(self, number: int, term: Term) -> None:
+        register, lane = vector_of(number)
+        self.terms[register] = with_lane(self.get(register), lane, term)
+        self.others[register] = with_lane(self.other(register), lane, term)
         self.vectors = True
 
     def put(self, register: int, near: Term, far: Term) -> None:
-        """A vector register is written under EXEC as it is now; of single lanes nothing is known any more."""
-        self.forget_lanes(register)
+        """A vector register is written under EXEC as it is now."""
         self.terms[register] = _after(self.near, self.get(register), near)
         self.others[register] = _after(self.far, self.other(register), far)
         self.vectors = True
 
     def lose(self, register: int) -> None:
         """A vector register is written in lanes that are not known."""
-        self.forget_lanes(register)
         self.terms[register] = self.others[register] = UNKNOWN
         self.vectors = True
-
-    def forget_lanes(self, register: int) -> None:
-        for lane in [each for each in self.terms if each >= LANES and vector_of(each) == register]:
-            del self.terms[lane]
-
-    def put_into_cell(self, at: int, near: Term, far: Term) -> None:
-        had = self.cells.get(at, (UNKNOWN, UNKNOWN))
-        self.cells[at] = _after(self.near, had[0], near), _after(self.far, had[1], far)
 
     @property
     def near(self) -> Reach:
@@ -121,6 +108,14 @@ class Now:
     def far(self) -> Reach:
         """Which of those that were not."""
         return _reach({bool(has & ON) for _, has in self.lanes if not has & START})
+
+    def changed(self, kept: Iterable[int], free: int) -> int:
+        """What holds something else than it is to, as bits: registers, and lanes of them, those that are ``kept`` among
+        them. ``free``: the application finds nothing there."""
+        lanes = (lane_number(register, lane) for register, term in self.terms.items() if in_lanes(term)
+                 for lane, _ in term[2])
+        return sum(1 << each for each in {*self.terms, *self.wanted, *kept, *lanes}
+                   if not free >> each & 1 and self.get(each) != self.due(each))
 
     @property
     def changed_afar(self) -> int:
@@ -136,6 +131,10 @@ class Now:
         return all(bool(has & ON) is bool(has & START) for _, has in self.lanes)
 
 
+def _at_start(register: int) -> Term:
+    return UNKNOWN if CELLS <= register < LANES else ("reg", register)
+
+
 def _reach(on: set[bool]) -> Reach:
     return Reach.SOME if len(on) > 1 else Reach.ALL if on != {False} else Reach.NONE
 
@@ -143,17 +142,19 @@ def _reach(on: set[bool]) -> Reach:
 def _after(reach: Reach, old: Term, new: Term) -> Term:
     """What lanes hold behind a write."""
     if reach is Reach.NONE:
-        return UNKNOWN if old == IN_LANES else old
+        return old
     return new if reach is Reach.ALL or old == new else UNKNOWN
 
 
 class Begin(NamedTuple):
     """Of a run that a wave begins with: what registers hold that is not what they are named for, what the run has to
-    leave where, and registers, as bits, in which the application finds nothing."""
+    leave where, and registers, as bits, in which the application finds nothing. Lanes that are not active when a wave
+    is ``born`` hold nothing at all."""
 
     terms: tuple[tuple[int, Term], ...] = ()
     wanted: tuple[tuple[int, Term], ...] = ()
     free: int = 0
+    born: bool = False
 
 
 ANYWHERE = Begin()
@@ -169,22 +170,16 @@ def met(a: Now, b: Now, pc: int) -> Now:
             calls = (*a.calls, *b.calls, -1)
     names: dict[tuple[Term, Term], Term] = {}
 
-    def both(register: int, x: Term, y: Term) -> Term:
-        if x == y:
-            return x
-        if {x, y} == {("reg", register), IN_LANES}:
-            return IN_LANES
-        if register == SCC:
-            found = [term for term, is_set in a.flags.items() if (x, y) == (is_set, b.flags.get(term))]
-            if found:
-                return found[0]
-        return UNKNOWN if UNKNOWN in (x, y) else names.setdefault((x, y), ("met", pc, x, y))
+    def join(x: Term, y: Term) -> Term:
+        return x if x == y else UNKNOWN if UNKNOWN in (x, y) else names.setdefault((x, y), ("met", pc, x, y))
 
-    terms = {reg: both(reg, a.get(reg), b.get(reg)) for reg in a.terms.keys() | b.terms.keys()}
-    wanted = {reg: both(reg, a.due(reg), b.due(reg)) for reg in a.wanted.keys() | b.wanted.keys()}
-    others = {reg: both(reg, a.other(reg), b.other(reg)) for reg in a.others.keys() | b.others.keys()}
-    cells = {at: a.cells[at] for at in a.cells.keys() & b.cells.keys() if a.cells[at] == b.cells[at]}
+    terms = {reg: both(a.get(reg), b.get(reg), join) for reg in a.terms.keys() | b.terms.keys()}
+    if SCC in terms:
+        found = [term for term, is_set in a.flags.items() if (a.get(SCC), b.get(SCC)) == (is_set, b.flags.get(term))]
+        terms |= {SCC: found[0]} if found else {}
+    wanted = {reg: join(a.due(reg), b.due(reg)) for reg in a.wanted.keys() | b.wanted.keys()}
+    others = {reg: both(a.other(reg), b.other(reg), join) for reg in a.others.keys() | b.others.keys()}
     flags = dict(a.flags.items() & b.flags.items())
-    return Now(joined(a.pending, b.pending), terms, wanted, others, cells, flags, a.vectors or b.vectors,
+    return Now(joined(a.pending, b.pending), terms, wanted, others, flags, a.vectors or b.vectors,
                a.touched | b.touched, a.timed or b.timed, a.lanes | b.lanes, calls, max(a.always, b.always, key=len),
                min(a.idle_to, b.idle_to))

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet, Space, sgpr
@@ -23,15 +25,16 @@ from luthier_py.isa.registers import FLAT_SCRATCH, SCALARS, VGPR_SHIFT
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane
 from luthier_py.isa.vector_modes import float_field
-from luthier_py.proof.claim import Address, Call, ClonedFunction, Kept, Payload, Value
-from luthier_py.proof.code import lane_number, number, ones
+from luthier_py.proof.claim import Address, Call, ClonedFunction, InCell, Kept, Payload, Value
+from luthier_py.proof.code import CELLS, LANES, bits_of, lane_number, number, ones, whole_number
 from luthier_py.proof.lanes import ON, State, next_states
 from luthier_py.proof.masks import MASKS, Change, change
 from luthier_py.proof.meanings import UNKNOWN, Term, held, results, spread
-from luthier_py.proof.now import ANYWHERE, IN_LANES, Begin, Now, Outcome, Reach, met
+from luthier_py.proof.now import ANYWHERE, Begin, Now, Outcome, Reach, met
 from luthier_py.proof.payload_lanes import START
 from luthier_py.proof.payloads import Summary, found_at
 from luthier_py.proof.pending import Pending, issued, owed
+from luthier_py.proof.vectors import in_lanes, unless_mixed
 
 MOST_STATES = 64
 LONGEST = 1 << 16  # instructions of one run
@@ -59,6 +62,10 @@ class Runner:
         self.isa, self.tool, self.decode, self.application, self.name = isa, tool, decode, application, function.name
         self.birth: Mapping[str, tuple[Term, ...]] = {}
         self.homes, self.private = function.homes, function.private
+        self.own = reduce(or_, map(bits_of, self.homes.values()), 0)
+        self.places = ones(self.own)
+        self.cells = {whole_number(home): ("reg", whole_number(home)) for home in self.homes.values()
+                      if isinstance(home, InCell)}
         self.insts: dict[int, Inst] = {}  # what ran last
 
     def fail(self, what: str, pc: int) -> CheckFailed:
@@ -67,7 +74,7 @@ class Runner:
 
     def run(self, start: int, pending: Pending, begin: Begin = ANYWHERE) -> Outcome:
         """``begin``: what is so where a wave begins."""
-        now = Now(pending, dict(begin.terms), dict(begin.wanted))
+        now = Now(pending, dict(begin.terms) | self.cells, dict(begin.wanted), dict(self.cells))
         self.insts = {}
         waiting: dict[int, Now] = {start: now}
         arrived: dict[int, Now] = {}
@@ -88,11 +95,10 @@ class Runner:
         if len(arrived) != 1:
             raise self.fail("inserted code goes to several places of the application", min(arrived, default=start))
         (to, now), = arrived.items()
-        changed = sum(1 << register for register in now.terms.keys() | now.wanted.keys()
-                      if register not in (EXEC, EXEC + 1) and not begin.free >> register & 1
-                      and now.get(register) not in (now.due(register), IN_LANES))
+        changed = now.changed(self.places, begin.free | 3 << EXEC)
         ran = tuple((pc - start, inst) for pc, inst in self.insts.items())
-        return Outcome(to - start, now.calls, changed, now.changed_afar, now.vectors, now.touched,
+        far = 0 if begin.born else now.changed_afar
+        return Outcome(to - start, now.calls, changed, far, now.vectors, now.touched,
                        owed(now.pending) & ~owed(pending), now.as_at_start, now.timed, ran)
 
     def is_island(self, pc: int) -> bool:
@@ -179,7 +185,7 @@ class Runner:
             return found
         if row is CrossLane.READ_FIRST and target is not None and now.as_at_start:
             source = held(inst["src0"], 32, get)
-            return {number(target): ("first", source)} if source not in (UNKNOWN, IN_LANES) else {}
+            return {number(target): ("first", source)} if source != UNKNOWN and not in_lanes(source) else {}
         if row is CrossLane.READ and (lane := self.lane(inst, "src0")) is not None and target is not None:
             return {number(target): now.get(lane)}
         vector = target is not None and number(target) >= VGPR_SHIFT
@@ -189,7 +195,7 @@ class Runner:
             if name == "scc":
                 found[SCC] = term
             elif name == "dst" and target is not None:
-                found.update(spread(number(target), target.dwords, term))
+                found.update(spread(number(target), target.dwords, unless_mixed(term)))
         return found
 
     # -- private memory --------------------------------------------------------------------------
@@ -197,14 +203,17 @@ class Runner:
     def scratch(self, inst: Inst, pc: int, now: Now) -> None:
         """One dword of each active lane goes to private memory that is the tool's, or comes from there."""
         at, reg = self.cell(inst, now), next((o.reg for o in inst.operands if o.name in ("vdata", "vdst")), None)
-        if at is None or reg is None or reg.dwords != 1 or at not in self.private or at % 4:
+        start = self.private.start
+        if at is None or reg is None or reg.dwords != 1 or not start <= at <= self.private.stop - 4 or (
+                at % 4 or (at - start) % 4):
             raise self.fail("an inserted instruction touches private memory that is not the tool's", pc)
         self.note_touched(inst, inst.writes.bits, now, pc)
         now.pending, now.timed = issued(self.isa, inst, now.pending), True
-        if not inst.writes:
-            now.put_into_cell(at, now.get(number(reg)), now.other(number(reg)))
-        else:
-            now.put(number(reg), *now.cells.get(at, (UNKNOWN, UNKNOWN)))
+        cell = CELLS + (at - start) // 4
+        if inst.writes:
+            now.put(number(reg), *((now.get(cell), now.other(cell)) if cell < LANES else (UNKNOWN, UNKNOWN)))
+        elif cell < LANES:
+            now.put(cell, now.get(number(reg)), now.other(number(reg)))
 
     def private_base(self, inst: Inst, now: Now) -> dict[int, Term]:
         """Where private memory of the wave is: the sum of two things that it is born with, half by half."""
@@ -312,9 +321,11 @@ class Runner:
             return
         if not isinstance(start, int) or start not in self.private or start + payload.frame_bytes > self.private.stop:
             raise self.fail(f"hook {payload.name} has its stack in private memory that is not the tool's", pc)
-        now.cells = {at: cell for at, cell in now.cells.items() if not start - 3 <= at < start + payload.frame_bytes}
+        first, end = ((at - self.private.start) // 4 for at in (start, start + payload.frame_bytes + 3))
+        for cell in [each for each in now.terms if CELLS + first <= each < min(CELLS + end, LANES)]:
+            now.terms[cell] = now.others[cell] = UNKNOWN
 
-    def place(self, value: Reg | Kept) -> Reg | LaneOf:
+    def place(self, value: Reg | Kept) -> Reg | LaneOf | InCell:
         return self.homes[value.number] if isinstance(value, Kept) else value
 
     def argument(self, value: Value, half: int, now: Now) -> Term:

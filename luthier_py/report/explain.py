@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from luthier_py.errors import printable
-from luthier_py.inject.items import Allotted, Cause, Clone, Edit, Label, PrivateCell, Referent, Run, Single, Slice
+from luthier_py.inject.items import Allotted, Cause, Clone, Edit, Label, Referent, Run, Single, Slice
 from luthier_py.inject.model import ClonedKernel
-from luthier_py.isa import Inst, LaneOf, Reg
+from luthier_py.isa import Inst, Reg
 from luthier_py.loader import Given
 from luthier_py.pipeline import Instrumented, carry_out, plan
 from luthier_py.report.cloned import change
@@ -185,7 +185,7 @@ def _call(edit: Edit, insertion: Insertion, allotted: Allotted) -> ExplainedCall
     return ExplainedCall(
         hook.name, edit.point, edit.place.value, allotted.policy, tuple(values),
         tuple((str(reg), str(keep)) for reg, keep in allotted.saved),
-        tuple((str(reg), _slot(slot)) for reg, slot in allotted.spilled))
+        tuple((str(reg), str(slot)) for reg, slot in allotted.spilled))
 
 
 def _moved(reg: Reg, other: str, how: str = "is") -> str:
@@ -196,10 +196,6 @@ def _shown(value: object) -> str:
     if isinstance(value, (Variable, WaveVariable, Entry)):
         return value.name
     return f"{value.variable.name}[{value.index}]" if isinstance(value, Element) else str(value)
-
-
-def _slot(slot: Reg | LaneOf | PrivateCell) -> str:
-    return f"private memory at {slot.offset_bytes}" if isinstance(slot, PrivateCell) else str(slot)
 
 
 # -- as lines ------------------------------------------------------------------------------------

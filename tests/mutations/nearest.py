@@ -27,7 +27,9 @@ NEAREST = {
     "inject/prologue.py": ("golden/test_golden_passes.py", "unit/inject/test_inject_edges.py"),
     "jit/called.py": ("unit/inject/test_stacks_of_hooks.py",),
     "inject/spills.py": ("unit/inject/test_spills.py",),
-    "inject/policies.py": ("unit/inject/test_spills.py", "unit/inject/test_inject_edges.py"),
+    "inject/slots.py": ("unit/inject/test_spills.py", "unit/inject/test_homes_in_slots.py"),
+    "inject/policies.py": (
+        "unit/inject/test_homes_in_slots.py", "unit/inject/test_spills.py", "unit/inject/test_inject_edges.py"),
     "inject/birth.py": ("unit/inject/test_birth.py",),
     "inject/clone.py": ("unit/inject/test_clone.py", "unit/inject/test_instead.py"),
     "inject/seams.py": ("unit/inject/test_seams.py", "unit/proof/test_proof_instead.py"),
@@ -53,6 +55,7 @@ NEAREST = {
     "proof/now.py": (
         "unit/proof/test_spilled.py",
         "unit/proof/test_runs.py", "unit/proof/test_hooks_left_out.py", "unit/proof/test_proof_refusals.py"),
+    "proof/vectors.py": ("unit/proof/test_runs.py", "unit/proof/test_spilled.py"),
     "proof/masks.py": ("unit/proof/test_half_masks.py", "unit/proof/test_runs.py"),
     "proof/birth.py": ("unit/inject/test_birth.py",),
     "proof/additions.py": ("unit/proof/test_additions.py", "unit/proof/test_objects.py"),

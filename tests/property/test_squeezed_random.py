@@ -21,7 +21,7 @@ def squeeze(monkeypatch, seed):
     """At every place a few registers are left, or none; in some kernels no accumulator is."""
     in_memory = seed % 2
     if in_memory:
-        monkeypatch.setattr(policies, "_accumulators", lambda *args: ())
+        monkeypatch.setattr(policies, "accumulators", lambda *args: ())
     site_of = Sites.site
 
     def squeezed(sites, point, live, needs):

@@ -134,8 +134,8 @@ WRONG = {
 def test_the_proof_refuses_other_beginnings(compiled, monkeypatch, how):
     begun = apply.begun
 
-    def other(isa, before, after, homes, private, flag):
-        begins = begun(isa, before, after, homes, private, flag)
+    def other(isa, *given):
+        begins, (before, after, *_) = begun(isa, *given), given
         moved = len(begins) - sum(initial_moves(isa.target, before, after))
         return WRONG[how](begins, moved)
 

@@ -160,7 +160,7 @@ def test_accumulation_registers_move_up_with_more_vector_registers(bench):
 @pytest.fixture
 def no_spills(monkeypatch):
     """Kernels that have no room for registers of hooks elsewhere."""
-    monkeypatch.setattr(policies, "_accumulators", lambda *args: ())
+    monkeypatch.setattr(policies, "accumulators", lambda *args: ())
     monkeypatch.setattr(apply, "private_memory", lambda program, component, frame_bytes: Private(0, "its stack grows"))
 
 

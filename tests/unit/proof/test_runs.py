@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from luthier_py.errors import CheckFailed
-from luthier_py.isa import EXEC, SCC, VCC, LaneOf, instruction_set, target, vgpr
+from luthier_py.isa import EXEC, SCC, VCC, LaneOf, Reg, RegFile, instruction_set, sgpr, target, vgpr
 from luthier_py.isa.registers import AGPR_SHIFT, VGPR_SHIFT
-from luthier_py.proof.claim import ClonedFunction
-from luthier_py.proof.code import number
+from luthier_py.proof.claim import ClonedFunction, InCell
 from luthier_py.proof.insertions import Duty, settle
 from luthier_py.proof.liveness import Live
 from luthier_py.proof.pending import NOTHING, issued
@@ -20,19 +19,21 @@ FIELD, OTHER_FIELD, WIDER = 1 | 7 << 11, 1 | 1 << 11, 1 | 9 << 11
 KEEP, ALTER, RESTORE = f"s_getreg_b32 s30, {FIELD}", f"s_setreg_imm32_b32 {FIELD}, 0xf0", f"s_setreg_b32 {FIELD}, s30"
 
 INTO, BACK = "v_writelane_b32 v3, s5, 7", "v_readlane_b32 s5, v3, 7"
+OTHERS = "s_not_b64 exec, exec"
+PUT_ASIDE = f"v_accvgpr_write_b32 a1, v3\n{OTHERS}\nv_accvgpr_write_b32 a1, v3\n{OTHERS}"
 
 
 def run(
     listing: str, active: int = 0, inactive: int = 0, before: str = "", plain: bool = True, isa=ISA,
-    application: tuple[int, ...] = (), homes: int = 0,
+    application: tuple[int, ...] = (), home: Reg | LaneOf | InCell | None = None,
 ) -> None:
     """Raises CheckFailed. ``before``: what the application has issued; ``application``: where it is, else behind."""
     code = isa.assemble(listing)
     pending = issued(isa, isa.parse(before), NOTHING) if before else NOTHING
     runner = Runner(isa, Tool((), {}, {}, {}), lambda pc: isa.decode(code + isa.make("s_nop", 0).raw, pc),
                     lambda pc: pc in (application or (len(code),)),
-                    ClonedFunction("k", 0, "k", 64, (), (), {}, private=range(16, 32)))
-    settle(runner, runner.run(0, pending), Duty(Live(active | 3 << EXEC, inactive), plain, False), homes, 0)
+                    ClonedFunction("k", 0, "k", 64, (), (), {} if home is None else {0: home}, private=range(16, 32)))
+    settle(runner, runner.run(0, pending), Duty(Live(active | 3 << EXEC, inactive), plain, False), 0, 0)
 
 
 @pytest.mark.parametrize(("listing", "live"), [
@@ -46,6 +47,7 @@ def run(
     (f"{INTO}\ns_mov_b32 s5, 0\n{BACK}", S(5)),
     (f"{INTO}\nv_writelane_b32 v3, s6, 8\ns_mov_b32 s5, s6\n{BACK}\nv_readlane_b32 s6, v3, 8", S(5) | S(6)),
     (f"{INTO}\ns_cbranch_scc0 there\ns_mov_b32 s5, 0\nthere:\n{BACK}", S(5)),
+    (f"{PUT_ASIDE}\n{INTO}\nv_accvgpr_read_b32 v3, a1\n{OTHERS}\nv_accvgpr_read_b32 v3, a1\n{OTHERS}", V(3)),
     (f"s_cbranch_scc0 there\n{INTO}\ns_mov_b32 s5, 0\n{BACK}\nthere:\ns_nop 0", S(5)),
     (f"{KEEP}\n{ALTER}\n{RESTORE}", 0), (f"{KEEP}\n{ALTER}\n{ALTER}\n{RESTORE}", 0),
     (f"{KEEP}\ns_mov_b32 s31, s30\n{ALTER}\ns_mov_b32 s30, 0\ns_setreg_b32 {FIELD}, s31", 0),
@@ -70,7 +72,9 @@ def test_what_is_restored_passes(listing: str, live: int) -> None:
     (f"v_mov_b32_e32 v3, v4\n{INTO}\nv_mov_b32_e32 v3, v4\n{BACK}", S(5), "s5 is live"),
     (f"s_cbranch_scc0 there\n{INTO}\nthere:\ns_mov_b32 s5, 0\n{BACK}", S(5), "s5 is live"),
     (f"{INTO}\ns_cbranch_scc0 there\nv_mov_b32_e32 v3, v4\nthere:\ns_mov_b32 s5, 0\n{BACK}", S(5), "s5 is live"),
-    (INTO, V(3), "v3 is still needed"),
+    (INTO, V(3), "v3 is live"),
+    (f"{PUT_ASIDE}\n{INTO}\n{OTHERS}\nv_accvgpr_read_b32 v3, a1\n{OTHERS}", V(3), "v3 is live"),
+    (f"{PUT_ASIDE}\n{INTO}\nv_accvgpr_read_b32 v3, a1", V(3), "v3 is still needed"),
     ("s_mov_b64 exec, -1", 0, "EXEC"), ("s_andn2_b64 exec, exec, vcc", 0, "EXEC"),
     ("s_mov_b32 exec_lo, 0", 0, "EXEC"),
     ("v_mov_b32_e32 v3, 0", V(3), "v3"), ("v_accvgpr_write_b32 a1, 0", A(1), "a1"),
@@ -94,19 +98,20 @@ def test_what_is_not_restored_or_does_more_is_found(listing: str, live: int, why
 
 @pytest.mark.parametrize(("listing", "why"), [
     ("v_writelane_b32 v3, 0, 8", ""), ("v_writelane_b32 v3, 0, 7", "v3 lane 7 is live"),
-    ("v_mov_b32_e32 v3, 0", "v3 is live"), ("s_nop 0", ""), ("v_readlane_b32 s5, v3, 7\nv_writelane_b32 v3, s5, 7", ""),
-    ("v_readlane_b32 s5, v3, 7\nv_writelane_b32 v3, s5, 7\nv_mov_b32_e32 v3, 0", "v3 is live"),
+    ("v_mov_b32_e32 v3, 0", "v3 lane 7 is live"), ("s_nop 0", ""),
+    ("v_readlane_b32 s5, v3, 7\nv_writelane_b32 v3, s5, 7", ""),
+    ("v_readlane_b32 s5, v3, 7\nv_writelane_b32 v3, s5, 7\nv_mov_b32_e32 v3, 0", "v3 lane 7 is live"),
     ("v_readlane_b32 s5, v3, 8\nv_writelane_b32 v3, s5, 7", "v3 lane 7 is live"),
     ("s_cbranch_scc0 there\nv_readlane_b32 s5, v3, 7\nv_writelane_b32 v3, s5, 7\ns_branch end\nthere:\n"
-     "v_mov_b32_e32 v3, 0\nv_writelane_b32 v3, s5, 7\nend:\ns_nop 0", "v3 is live"),
+     "v_mov_b32_e32 v3, 0\nv_writelane_b32 v3, s5, 7\nend:\ns_nop 0", "v3 lane 7 is live"),
 ])
 def test_lanes_that_the_tool_keeps(listing: str, why: str) -> None:
     """Lane 7 of v3, which the application does not use."""
-    homes = 1 << number(LaneOf(vgpr(3), 7)) | V(3)
+    home = LaneOf(vgpr(3), 7)
     if not why:
-        return run(listing, homes=homes)
+        return run(listing, home=home)
     with pytest.raises(CheckFailed, match=why):
-        run(listing, homes=homes)
+        run(listing, home=home)
 
 
 def test_each_way_to_the_application_counts() -> None:
@@ -162,9 +167,9 @@ def test_what_one_of_two_ways_overwrites_is_lost_where_they_meet() -> None:
 
 
 def test_what_the_tool_keeps_in_registers_is_needed_too() -> None:
-    run("s_mov_b32 s9, 0", homes=S(8))
+    run("s_mov_b32 s9, 0", home=sgpr(8))
     with pytest.raises(CheckFailed, match="s9 is live"):
-        run("s_mov_b32 s9, 0", homes=S(9))
+        run("s_mov_b32 s9, 0", home=sgpr(9))
 
 
 def test_no_vector_code_where_it_would_mean_something_else() -> None:
@@ -179,3 +184,34 @@ def test_masks_of_32_lanes() -> None:
     run("s_and_saveexec_b32 s4, vcc_lo\ns_or_b32 exec_lo, exec_lo, s4", isa=isa)
     with pytest.raises(CheckFailed, match="EXEC"):
         run("s_mov_b64 s[4:5], exec\ns_mov_b64 exec, 1\ns_mov_b64 exec, s[6:7]", isa=isa)
+
+
+LODGED = {
+    "accumulator": (LaneOf(Reg(RegFile.AGPR, 1), 7), "v_accvgpr_read_b32 v3, a1", "v_accvgpr_write_b32 a1, v3",
+                    "v_accvgpr_write_b32 a2, v3"),
+    "private memory": (InCell(1, 7), "scratch_load_dword v3, off, s8 offset:4\ns_waitcnt vmcnt(0)",
+                       "scratch_store_dword off, v3, s8 offset:4", "scratch_store_dword off, v3, s8 offset:8"),
+}
+WHOLE, AGAIN = "s_mov_b64 s[4:5], exec\ns_mov_b64 exec, -1", "s_mov_b64 exec, s[4:5]"
+
+
+@pytest.mark.parametrize("slot", LODGED)
+@pytest.mark.parametrize(("listing", "why"), [
+    (f"{WHOLE}\nLOAD\n{AGAIN}\nv_readlane_b32 s6, v3, 7\nv_writelane_b32 v3, s6, 7\n{WHOLE}\nSTORE\n{AGAIN}", ""),
+    (f"{WHOLE}\nLOAD\n{AGAIN}\nv_writelane_b32 v3, 0, 8\n{WHOLE}\nSTORE\n{AGAIN}", ""),
+    (f"{WHOLE}\nLOAD\nSTORE\nASIDE\n{AGAIN}", ""),
+    (f"{WHOLE}\nLOAD\n{AGAIN}\nv_writelane_b32 v3, 0, 7\n{WHOLE}\nASIDE\n{AGAIN}", ""),
+    (f"{WHOLE}\nLOAD\n{AGAIN}\nv_writelane_b32 v3, 0, 7\n{WHOLE}\nSTORE\n{AGAIN}", "lane 7 is live"),
+    (f"LOAD\n{WHOLE}\nSTORE\n{AGAIN}", "lane 7 is live"),
+    (f"{WHOLE}\nLOAD\n{AGAIN}\nv_readlane_b32 s6, v3, 6\nv_writelane_b32 v3, s6, 7\nSTORE", "lane 7 is live"),
+    (f"{WHOLE}\nLOAD\n{AGAIN}\nv_mov_b32_e32 v3, 0\n{WHOLE}\nSTORE\n{AGAIN}", "lane 7 is live"),
+    ("s_not_b64 exec, exec\nv_mov_b32_e32 v3, 0\nSTORE\ns_not_b64 exec, exec", "lane 7 is live"),
+    ("v_mov_b32_e32 v3, 0\nSTORE", "lane 7 is live"),
+])
+def test_lanes_of_what_is_brought_and_taken_back(slot: str, listing: str, why: str) -> None:
+    home, load, store, aside = LODGED[slot]
+    code = f"s_mov_b32 s8, 16\n{listing}".replace("LOAD", load).replace("STORE", store).replace("ASIDE", aside)
+    if not why:
+        return run(code, home=home)
+    with pytest.raises(CheckFailed, match=why):
+        run(code, home=home)

@@ -1,0 +1,102 @@
+"""Vector registers in slots, accumulators or private memory: into them, and back; and what lives there for good.
+
+In: registers, slots, what is free at a place. Out: instructions. Invariant: they change nothing but the registers that
+they are given, EXEC not even for what comes next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from luthier_py.inject.allocate import Pool
+from luthier_py.inject.items import Home, InSlot, PrivateCell, SpillSlot
+from luthier_py.inject.sites import Site
+from luthier_py.isa import EXEC, Counter, Inst, InstructionSet, Reg, RegFile, RegSet, glue, sgpr
+
+NEAR_BYTES = 2048  # of offsets that every target's instructions can have
+_EXEC = sgpr(EXEC, 2)
+
+
+def need_base(isa: InstructionSet, slots: Iterable[SpillSlot]) -> bool:
+    """Whether their addresses need a scalar register."""
+    cells = [slot.offset_bytes for slot in slots if isinstance(slot, PrivateCell)]
+    return bool(cells) and (isa.target.scratch_needs_base or max(cells) >= NEAR_BYTES)
+
+
+def based(isa: InstructionSet, slots: Iterable[SpillSlot], base: Reg | None) -> list[Inst]:
+    """What makes ``base`` hold from where their offsets count, if they need it."""
+    return [] if base is None else [glue.copy(isa, base, _start(slots))]
+
+
+def moves(
+    isa: InstructionSet, regs: Sequence[Reg], slots: Sequence[SpillSlot], base: Reg | None
+) -> tuple[list[Inst], list[Inst]]:
+    """Into slots in the lanes that are active, and back."""
+    start = 0 if base is None else _start(slots)
+    saves, loads = [], []
+    for reg, slot in zip(regs, slots, strict=True):
+        if isinstance(slot, PrivateCell):
+            saves.append(glue.to_private(isa, reg, base, slot.offset_bytes - start))
+            loads.append(glue.from_private(isa, reg, base, slot.offset_bytes - start))
+        else:
+            saves.append(glue.copy(isa, slot, reg))
+            loads.append(glue.copy(isa, reg, slot))
+    in_memory = any(isinstance(slot, PrivateCell) for slot in slots)
+    return saves, [*loads, *(isa.waits({Counter.VM: 0}) if in_memory else ())]
+
+
+def in_all_lanes(isa: InstructionSet, keep: Reg, insts: Sequence[Inst]) -> list[Inst]:
+    """``keep``: two scalar registers, for EXEC meanwhile."""
+    return [glue.copy(isa, keep, _EXEC), glue.copy(isa, _EXEC, -1), *insts, glue.copy(isa, _EXEC, keep)]
+
+
+def _start(slots: Iterable[SpillSlot]) -> int:
+    return min(slot.offset_bytes for slot in slots if isinstance(slot, PrivateCell))
+
+
+@dataclass(frozen=True, slots=True)
+class Carriers:
+    """Vector registers that hold, while a call runs, what lives in slots. ``keep`` and ``base`` are scalars that it has
+    for bringing them."""
+
+    isa: InstructionSet
+    of: Mapping[SpillSlot, Reg]
+    keep: Reg
+    base: Reg | None
+
+    def home(self, home: Home) -> Home:
+        """Where it is while the call runs."""
+        return home.lanes(self.of[home.slot]) if isinstance(home, InSlot) else home
+
+    @property
+    def brought(self) -> list[Inst]:
+        loads = moves(self.isa, tuple(self.of.values()), tuple(self.of), self.base)[1]
+        return in_all_lanes(self.isa, self.keep, [*based(self.isa, self.of, self.base), *loads])
+
+    def taken_back(self, changed: Iterable[Home]) -> list[Inst]:
+        """Those of which something is ``changed``."""
+        slots = tuple(dict.fromkeys(home.slot for home in changed if isinstance(home, InSlot)))
+        if not slots:
+            return []
+        base = self.base if need_base(self.isa, slots) else None
+        saves = moves(self.isa, [self.of[slot] for slot in slots], slots, base)[0]
+        return in_all_lanes(self.isa, self.keep, [*based(self.isa, slots, base), *saves])
+
+
+def carried(isa: InstructionSet, homes: Iterable[Home], pool: Pool, site: Site) -> Carriers | None:
+    """For those of ``homes`` that are in slots. A register that somebody needs in any lane is borrowed."""
+    slots = tuple(dict.fromkeys(home.slot for home in homes if isinstance(home, InSlot)))
+    if not slots:
+        return None
+    resting = Pool(pool.free & (site.resting() or RegSet()), pool.where, pool.why, pool.taken, pool.asked)
+    found: dict[SpillSlot, Reg] = {}
+    for slot in slots:
+        reg = resting.lowest(RegFile.VGPR)
+        if reg is None:
+            reg = pool.take(RegFile.VGPR)
+            pool.borrowed |= RegSet.of(reg)
+            resting.claim(reg)
+        found[slot] = pool.claim(reg)
+    return Carriers(isa, found, pool.take(RegFile.SGPR, 2),
+                    pool.take(RegFile.SGPR) if need_base(isa, slots) else None)
