@@ -22,7 +22,6 @@ from luthier_py.loader import load
 from luthier_py.samples import sample
 
 SCALARS = [0, 1, *range(4, 102)]  # s[2:3] have the address of what is shown
-FEW = SCALARS[:-1]  # gfx90a's instructions need one for an address in private memory
 
 
 @pytest.fixture(params=["gfx90a", "gfx942", "gfx908"])
@@ -42,33 +41,28 @@ def retargeted(name):
     return load(bytes(data).replace(b"--gfx90a", f"--{name}".encode()))
 
 
-def crowded(vgprs, mask, scalars=SCALARS):
+def crowded(vgprs, mask):
     """All registers are written, with other numbers in lanes, and all are read behind a marker, SCC first."""
-    first, *others = scalars
+    first, *others = SCALARS
     vectors = range(1, vgprs)
     return code_object({"k": [
-        *POINTERS, *(("s_mov_b32", S(i), 3 * i + 1) for i in scalars),
+        *POINTERS, *(("s_mov_b32", S(i), 3 * i + 1) for i in SCALARS),
         *(("v_add_u32", V(i), 7 * i, V(0)) for i in vectors),
         ("s_cmp_eq_u32", S(2), S(2)), ("s_mov_b32", S(EXEC), mask & 0xFFFFFFFF),
         ("s_mov_b32", S(EXEC + 1), mask >> 32 & 0xFFFFFFFF), ("s_nop", 7), ("s_mov_b64", S(EXEC, 2), -1),
-        ("s_cselect_b32", S(scalars[-1]), S(scalars[-1]), S(5)),
+        ("s_cselect_b32", S(SCALARS[-1]), S(SCALARS[-1]), S(5)),
         *(("s_xor_b32", S(first), S(first), S(i)) for i in others),
         *(("v_add_u32", V(0), V(0), V(i)) for i in vectors),
         ("v_mov_b32", V(1), V(0)), ("v_mbcnt_lo_u32_b32", V(0), -1, 0), ("v_mbcnt_hi_u32_b32", V(0), -1, V(0)),
         *stores(V(1), S(first)), END]}, sgprs=102, vgprs=vgprs)
 
 
-def fullest(vgprs):
-    """The scalars with which private memory can still be addressed."""
-    return FEW if (emulated.ISA.target.name, vgprs) == ("gfx90a", 256) else SCALARS
-
-
 def marker(m: Mutator):
     return next(i for i in m.functions()[0].instrs if i.inst.op.base == "S_NOP")
 
 
-def shows(ran, vgprs, scalars=SCALARS, change: Sequence[int] = (0,) * LANES):
+def shows(ran, vgprs, change: Sequence[int] = (0,) * LANES):
     """``change``: by how much registers have become more, all together, in each lane."""
     numbers = [lane * vgprs + 7 * vgprs * (vgprs - 1) // 2 + change[lane] for lane in range(LANES)]
     lanes = [number & 0xFFFFFFFF for number in numbers]
-    return list(words(ran, 0)) == lanes and set(words(ran, 1)) == {reduce(xor, (3 * i + 1 for i in scalars))}
+    return list(words(ran, 0)) == lanes and set(words(ran, 1)) == {reduce(xor, (3 * i + 1 for i in SCALARS))}

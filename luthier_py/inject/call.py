@@ -95,8 +95,9 @@ class Caller:
 
     def give_back(self, start: int, policy: Policy) -> Spills:
         """What was borrowed is spilled from item ``start`` on."""
-        flag = _SCC in self.insertion.into or self.site.live.overlaps(RegSet.of(_SCC))
-        spills = Spills(self.isa, self.pool, self.site, policy, self.edit, flag)
+        flag, m0 = (each in self.insertion.into or self.site.live.overlaps(RegSet.of(each)) for each in (_SCC, _M0))
+        m0 = m0 or _M0 in self.insertion.runtime_args
+        spills = Spills(self.isa, self.pool, self.site, policy, self.edit, flag, m0)
         spills.put(own_exec=self.insertion.hook.lanes is not Lanes.ACTIVE or self.carriers is not None)
         self.items[start:start] = spills.before
         self.items += spills.behind

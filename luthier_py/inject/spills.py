@@ -12,7 +12,7 @@ of the application where the call runs under it, else in all lanes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from luthier_py.errors import OutOfRegisters
@@ -20,13 +20,15 @@ from luthier_py.inject.allocate import Policy, Pool
 from luthier_py.inject.items import Edit, Item, Label, PrivateCell, Single, SpillSlot
 from luthier_py.inject.sites import Site
 from luthier_py.inject.slots import based, in_all_lanes, moves, need_base
-from luthier_py.isa import SCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, glue, sgpr
+from luthier_py.isa import M0, SCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, glue, sgpr
+
+_M0 = sgpr(M0)
 
 
 @dataclass(slots=True)
 class Spills:
     """Items before and behind a call, and how many slots they take (mutable: collects them). ``flag``: somebody needs
-    SCC, as it is before the call or as that leaves it."""
+    SCC, as it is before the call or as that leaves it; ``m0``: the same of M0."""
 
     isa: InstructionSet
     pool: Pool
@@ -34,6 +36,7 @@ class Spills:
     policy: Policy
     edit: Edit
     flag: bool
+    m0: bool
     before: list[Item] = field(default_factory=list)
     behind: list[Item] = field(default_factory=list)
     slots: int = 0
@@ -98,8 +101,7 @@ class Spills:
         isa, slots = self.isa, self.next_slots(1)
         self.kept.append((carrier, slots[0]))
         free = Pool(self.pool.free, self.pool.where, self.pool.why)
-        base = free.take(RegFile.SGPR) if need_base(isa, slots) else None
-        save, load = ([*based(isa, slots, base), *each] for each in moves(isa, [carrier], slots, base))
+        save, load = self.based_moves(carrier, slots, free)
         keep = free.lowest(RegFile.SGPR, 2)
         if keep is not None:
             self.around(*(self.singles(in_all_lanes(isa, keep, each)) for each in (save, load)))
@@ -113,6 +115,19 @@ class Spills:
                           for each in twice))
         else:
             self.around(*map(self.on_either_way, twice))
+
+    def based_moves(self, carrier: Reg, slots: Sequence[SpillSlot], free: Pool) -> Iterator[list[Inst]]:
+        """Into its slot, and back. Where every scalar is in use, M0 keeps one that holds the address meanwhile."""
+        isa = self.isa
+        base = free.lowest(RegFile.SGPR) if need_base(isa, slots) else None
+        victim = base is None and need_base(isa, slots) and not self.m0
+        if victim:
+            base = sgpr(0)
+        elif need_base(isa, slots):
+            base = base or free.take(RegFile.SGPR)  # says why there is none
+        for each in moves(isa, [carrier], slots, base):
+            found = [*based(isa, slots, base), *each]
+            yield [glue.copy(isa, _M0, sgpr(0)), *found, glue.copy(isa, sgpr(0), _M0)] if victim else found
 
     def on_either_way(self, insts: Sequence[Inst]) -> list[Item]:
         """``insts``, which destroy SCC, where no register is left to keep it: once for each of its values."""

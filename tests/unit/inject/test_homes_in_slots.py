@@ -5,7 +5,7 @@ from __future__ import annotations
 import emulated
 import pytest
 from shown_kernels import S, instrumented
-from squeezed import crowded, fullest, marker, on, shows  # noqa: F401  (a fixture)
+from squeezed import crowded, marker, on, shows  # noqa: F401  (a fixture)
 
 from luthier_py import Entry, Variable, WaveVariable, hook, ptr, u32, u64
 from luthier_py.errors import CheckFailed
@@ -62,13 +62,12 @@ def variables():
 
 @pytest.mark.parametrize("mask", MASKS)
 def test_what_is_kept_for_a_wave_needs_no_register(on, mask):  # noqa: F811
-    scalars = fullest(256)
-    data = crowded(256, MASKS[mask], scalars)
+    data = crowded(256, MASKS[mask])
     tool, made = instrumented(data, counting, **variables())
     (function,) = made.patched.claim.functions
     assert {type(home) for home in function.homes.values()} == {PLACES[emulated.ISA.target.name, 256]}
     ran = on.run(made.data, "k.luthier")
-    assert shows(ran, 256, scalars)
+    assert shows(ran, 256)
     assert ran[tool.totals] == (3 + 0 + 5 + 1, 2, 11, 0)
 
 
@@ -80,8 +79,7 @@ def adding(tool, m) -> None:
 
 def test_what_keeps_or_brings_it_is_not_left_out(on):  # noqa: F811
     """Each instruction that does: the proof refuses a copy without it, or it is not missed."""
-    scalars = fullest(256)
-    tool, made = instrumented(crowded(256, MASKS["some lanes"], scalars), adding, **variables())
+    tool, made = instrumented(crowded(256, MASKS["some lanes"]), adding, **variables())
     isa, (source,), refused = made.program.isa, made.patched.maps, 0
     linked, own = load(made.data), set(source.instructions.values())
     symbol = linked.symbol(source.chunk)
@@ -99,6 +97,6 @@ def test_what_keeps_or_brings_it_is_not_left_out(on):  # noqa: F811
                 refused += 1
             else:
                 ran = on.run(bytes(damaged), "k.luthier")
-                assert shows(ran, 256, scalars) and ran[tool.totals] == expected
+                assert shows(ran, 256) and ran[tool.totals] == expected
         at += inst.size_bytes
     assert refused > 10

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import emulated
 import pytest
-from shown_kernels import V, instrumented
-from squeezed import FEW, LANES, crowded, fullest, marker, on, shows  # noqa: F401  (a fixture)
+from shown_kernels import S, V, instrumented
+from squeezed import LANES, crowded, marker, on, shows  # noqa: F401  (a fixture)
 
 from luthier_py import Lane, Variable, hook, ptr, u32, u64
 from luthier_py.errors import OutOfRegisters
 from luthier_py.inject import apply, policies
 from luthier_py.inject.policies import Private
 from luthier_py.intrinsics import atomic_add, lane_id
-from luthier_py.isa import RegSet
+from luthier_py.isa import M0, RegSet
 from luthier_py.isa.registers import SCALARS as SCALARS_MASK
 
 MASKS = {"all lanes": -1, "one lane": 1, "some lanes": 0x0F0F00FF00F00F01, "no lane": 0}
@@ -43,9 +44,8 @@ def doubled(x: Lane[u32]) -> Lane[u32]:
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("vgprs", [64, 256])
 def test_with_every_register_in_use_hooks_run_and_nothing_is_lost(on, vgprs, mask):  # noqa: F811
-    scalars = fullest(vgprs)
-    data = crowded(vgprs, MASKS[mask], scalars)
-    assert shows(on.run(data, "k"), vgprs, scalars)
+    data = crowded(vgprs, MASKS[mask])
+    assert shows(on.run(data, "k"), vgprs)
 
     def visit(tool, m):
         m.before(marker(m), everywhere, tool.all)
@@ -56,7 +56,7 @@ def test_with_every_register_in_use_hooks_run_and_nothing_is_lost(on, vgprs, mas
     tool, made = instrumented(data, visit, all=Variable(u64, LANES, name="all"), total=Variable(u64, name="total"),
                               active=Variable(u64, LANES, name="active"))
     ran = on.run(made.data, "k.luthier")
-    assert shows(ran, vgprs, scalars)
+    assert shows(ran, vgprs)
     assert ran[tool.all] == (1,) * LANES and ran[tool.total] == 1
     assert ran[tool.active] == tuple(7 * (MASKS[mask] >> lane & 1) for lane in range(LANES))
 
@@ -73,7 +73,7 @@ def test_private_memory_is_behind_the_kernels_own(on, monkeypatch):  # noqa: F81
     """And is told to those who launch it."""
     own, at_no_cost = RegSet.by_file(SCALARS_MASK, (1 << 72) - 1), policies.at_no_cost
     monkeypatch.setattr(policies, "at_no_cost", lambda *args: at_no_cost(*args) & own)
-    tool, made = instrumented(crowded(72, -1, FEW), lambda tool, m: m.before(marker(m), once, tool.total),
+    tool, made = instrumented(crowded(72, -1), lambda tool, m: m.before(marker(m), once, tool.total),
                               total=Variable(u64, name="total"))
     (function,), (kernel,) = made.patched.claim.functions, made.patched.kernels
     old = next(k for k in made.obj.kernels if k.name == "k").descriptor
@@ -89,3 +89,23 @@ def test_what_cannot_be_put_aside_is_refused_with_the_reason(on, monkeypatch):  
     with pytest.raises(OutOfRegisters, match=r"256 are live.*its stack grows.*`s_nop 7`"):
         instrumented(crowded(256, -1), lambda tool, m: m.before(marker(m), once, tool.total),
                      total=Variable(u64, name="total"))
+
+
+@hook(lanes="one")
+def kept(slot: ptr[u64], x: u32) -> None:
+    slot[0] = u64(x)
+
+
+def test_m0_that_a_hook_gets_keeps_no_address(on, monkeypatch):  # noqa: F811
+    """Where every scalar is in use and addresses in private memory need one."""
+    monkeypatch.setattr(policies, "accumulators", lambda *args: ())
+
+    def visit(tool, m):
+        m.before(marker(m), kept, tool.slot, S(M0))
+
+    data = crowded(256, -1)
+    if not emulated.ISA.target.scratch_needs_base:
+        assert shows(on.run(instrumented(data, visit, slot=Variable(u64, name="slot"))[1].data, "k.luthier"), 256)
+        return
+    with pytest.raises(OutOfRegisters, match="SGPRs"):
+        instrumented(data, visit, slot=Variable(u64, name="slot"))

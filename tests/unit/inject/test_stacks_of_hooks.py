@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from shown_kernels import S, V, instrumented
-from squeezed import crowded, fullest, marker, on, shows  # noqa: F401  (a fixture)
+from squeezed import crowded, marker, on, shows  # noqa: F401  (a fixture)
 
 from luthier_py.clang.search import CLANG
 from luthier_py.errors import CheckFailed, Unsupported
@@ -69,14 +69,14 @@ def test_a_local_array_of_4_kb_in_a_kernel_without_a_free_register(on, hooks, vg
         m.before(marker(m), hooks.sorted, tool.out, V(5))
         m.after(marker(m), hooks.sorted, tool.out, V(5))
 
-    data = crowded(vgprs, 0xFFFF0000FFFF, fullest(vgprs))
+    data = crowded(vgprs, 0xFFFF0000FFFF)
     tool, made = instrumented(data, visit, out=Variable(u32, 64, name="out"))
     (function,), (kernel,) = made.patched.claim.functions, made.patched.kernels
     assert len(function.private) > 4096 and kernel.descriptor.private_segment_fixed_size == function.private.stop
     ran = on.run(made.data, "k.luthier")
     lanes = np.arange(64, dtype=np.uint64)
     active = (np.uint64(0xFFFF0000FFFF) >> lanes) & np.uint64(1)
-    assert shows(ran, vgprs, fullest(vgprs))
+    assert shows(ran, vgprs)
     assert list(ran[tool.out]) == list(2 * wanted(lanes + np.uint64(35)) * active & np.uint64(0xFFFFFFFF))
 
 

@@ -7,6 +7,8 @@ from crowded import EASY, FULL, EveryWave, full_and_easy
 from emulated import code_object
 
 from luthier_py.errors import OutOfRegisters
+from luthier_py.inject import apply, policies
+from luthier_py.inject.policies import Private
 from luthier_py.isa import sgpr, vgpr
 from luthier_py.pipeline import instrument
 from luthier_py.report.remedies import advising, served_by
@@ -14,8 +16,11 @@ from luthier_py.tool import load_tool
 
 
 @pytest.fixture
-def busy() -> bytes:
-    """Every register is written, none is read: free at places, and nowhere for as long as a wave runs."""
+def busy(monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """Every register is written, none is read: free at places, and nowhere for as long as a wave runs; and nothing else
+    is there to keep anything in."""
+    monkeypatch.setattr(policies, "accumulators", lambda *args: ())
+    monkeypatch.setattr(apply, "private_memory", lambda program, component, frame_bytes: Private(0, "its stack grows"))
     writes = [*(("s_mov_b32", sgpr(i), 1) for i in range(102)), *(("v_mov_b32", vgpr(i), 1) for i in range(256))]
     return code_object({FULL: [*writes, ("s_nop", 7), ("s_endpgm",)]}, (FULL,), sgprs=102, vgprs=256)
 
