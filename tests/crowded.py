@@ -9,7 +9,7 @@ from emulated import code_object
 
 from luthier_py import Mutator, Tool, Variable, hook, ptr, u64
 from luthier_py.intrinsics import atomic_add, lane_id
-from luthier_py.isa import sgpr, vgpr
+from luthier_py.isa import M0, sgpr, vgpr
 
 FULL, EASY = "full", "_Z4easyv"
 
@@ -31,8 +31,8 @@ class EveryWave(Tool):
 
 
 def full_and_easy() -> bytes:
-    """The full one uses all VGPRs and SGPRs at its marker: not one is left to address private memory with."""
-    scalars, vectors = range(102), range(256)
+    """The full one uses all VGPRs, all SGPRs and M0 at its marker: not one is left to address private memory with."""
+    scalars, vectors = (*range(102), M0), range(256)
     writes = [*(("s_mov_b32", sgpr(i), 1) for i in scalars), *(("v_mov_b32", vgpr(i), 1) for i in vectors)]
     reads = [*(("v_add_u32", vgpr(0), vgpr(0), vgpr(i)) for i in vectors),
              *(("s_add_u32", sgpr(0), sgpr(0), sgpr(i)) for i in scalars)]
