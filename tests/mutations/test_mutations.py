@@ -7,7 +7,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from mutations import MUTATIONS, ROOMS, Mutation
+from mutation import Mutation
+from mutations import MUTATIONS, ROOMS
 from nearest import NEAREST
 
 PACKAGE = Path(__file__).resolve().parents[2] / "luthier_py"
