@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +15,7 @@ from luthier_py.isa import Space
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.runtime import Buffer
-from luthier_py.samples import sample
+from luthier_py.samples import FOLDER, sample
 from luthier_py.session.demo import launch_of
 from luthier_py.session.run import run_instrumented, run_original
 from luthier_py.tools.mem_printf import MemPrintf
@@ -45,7 +49,7 @@ def test_as_many_lines_as_lanes(name: str, capsys: pytest.CaptureFixture[str]) -
     assert printed == counted and ran.records["luthier.printed"].kept == len(lines)
 
 
-def tool_name(report: dict[str, dict[int, str]], line: str) -> str:
+def tool_name(report: dict[str, Any], line: str) -> str:
     return report["opcodes"][int(line.split()[-1])]
 
 
@@ -59,3 +63,13 @@ def test_the_addresses_of_saxpy(capsys: pytest.CaptureFixture[str]) -> None:
     expected = Counter(x + 4 * i for i in range(1000)) + Counter(2 * [y + 4 * i for i in range(1000)])
     lines = capsys.readouterr().out.splitlines()
     assert Counter(int(line.split()[0], 16) for line in lines if " - opcode_id " in line) == expected
+
+
+def test_what_is_not_known_is_left_out_and_told(require_tool: Callable[[str], str], tmp_path: Path) -> None:
+    """RDNA's buffers, for one: the stack of a function that is called."""
+    path = tmp_path / "device_call.co"
+    options = "-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 --offload-arch=gfx1030".split()
+    subprocess.run([require_tool("clang-22"), *options, FOLDER / "device_call.hip", "-o", path], check=True)
+    made = instrument(path.read_bytes(), MemPrintf())
+    notes = made.edits.notes
+    assert notes.opcodes and all(text.startswith("buffer_") for text in notes.not_shown.values()) and notes.not_shown
