@@ -64,7 +64,7 @@ def begun(
     registers in which nothing is; ``flag``: where SCC is kept meanwhile, if the kernel goes by it although nobody has
     set it."""
     old, new = initial_places(isa.target, before), initial_places(isa.target, after)
-    found = _scratch_base(isa, new) if private and isa.target.scratch_in_sgprs else []
+    found = scratch_base(isa, new) if private and isa.target.scratch_in_sgprs else []
     slots = dict.fromkeys(home.slot for home in homes.values() if isinstance(home, InSlot))
     carriers = {slot: spare.take(RegFile.VGPR) for slot in slots}
     for keeper, place in homes.items():
@@ -90,7 +90,7 @@ def begun(
     return [*found, *_moved_back(isa, old, new)]
 
 
-def _scratch_base(isa: InstructionSet, new: Mapping[Initial, Reg]) -> list[Inst]:
+def scratch_base(isa: InstructionSet, new: Mapping[Initial, Reg]) -> list[Inst]:
     """Where the wave's private memory is (AMDGPUUsage, "Flat Scratch"); the kernel itself may find the same later."""
     base, offset = new[Initial.FLAT_SCRATCH_INIT], new[Initial.SCRATCH_WAVE_OFFSET]
     return [glue.add(isa, sgpr(FLAT_SCRATCH), part(base, 0), offset),

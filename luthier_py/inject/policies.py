@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from luthier_py.analysis import Facts
 from luthier_py.inject.allocate import Policy
+from luthier_py.inject.birth import scratch_base
 from luthier_py.inject.fragment import general_registers
 from luthier_py.inject.items import Home, InSlot, PrivateCell, SpillSlot
 from luthier_py.inject.resources import Component, at_no_cost, for_fewer_waves
-from luthier_py.ir import Function, Program
+from luthier_py.ir import Function, Kernel, Program
 from luthier_py.isa import Reg, RegFile, RegSet, sgpr
 from luthier_py.isa.registers import FLAT_SCRATCH
+from luthier_py.loader.initial import Initial, initial_places
 
 MOST_CELLS = 64  # dwords of private memory for registers of one call
 CELL_BYTES = 4
@@ -67,8 +70,8 @@ def private_memory(program: Program, component: Component, frame_bytes: int) -> 
         return Private(start, "its stack grows while it runs")
     if target.generation < 9 or target.generation == 10:
         return Private(start, f"hooks have no private memory on {target.name} yet")
-    if target.scratch_in_sgprs and any(_writes(function, _FLAT_SCRATCH) for function in component.functions):
-        return Private(start, "it sets up FLAT_SCRATCH itself")
+    if target.scratch_in_sgprs and not _keeps_base(program, component):
+        return Private(start, "it sets FLAT_SCRATCH to something of its own")
     return Private(_aligned(start), frame_bytes=_aligned(frame_bytes))
 
 
@@ -76,9 +79,35 @@ def _aligned(size_bytes: int) -> int:
     return -(-size_bytes // STACK_ALIGN_BYTES) * STACK_ALIGN_BYTES
 
 
-def _writes(function: Function, reg: Reg) -> bool:
+def _keeps_base(program: Program, component: Component) -> bool:
+    """Whether all that is written to FLAT_SCRATCH is what the prologue has put there before, by a kernel that sets it
+    up where it begins, as compilers do (AMDGPUUsage, "Flat Scratch")."""
+    found = {kernel.function: _set_up(program, kernel) for kernel in component.kernels}
+    return all(_count(function) == found.get(function, 0) for function in component.functions)
+
+
+def _count(function: Function) -> int:
+    """Instructions that write FLAT_SCRATCH."""
     distinct = function.code.distinct
-    return bool(function.code.where(distinct.masked(distinct.masks.writes, reg.bits)))
+    return len(function.code.where(distinct.masked(distinct.masks.writes, _FLAT_SCRATCH.bits)))
+
+
+def _set_up(program: Program, kernel: Kernel) -> int:
+    """Instructions that add up what a wave is born with, in a first block to which nothing leads back."""
+    function, places = kernel.function, initial_places(program.obj.target, kernel.record.descriptor)
+    first = function.block(function.entries[0])
+    if not {Initial.FLAT_SCRATCH_INIT, Initial.SCRATCH_WAVE_OFFSET} <= places.keys() or len(function.entries) > 1:
+        return 0
+    if any(first.address in block.successors for block in function.blocks):
+        return 0
+    wanted = [inst.raw for inst in scratch_base(program.isa, places)]
+    born = RegSet.of(places[Initial.FLAT_SCRATCH_INIT], places[Initial.SCRATCH_WAVE_OFFSET])
+    for low, high in pairwise(first.instrs):
+        if [low.inst.raw, high.inst.raw] == wanted:
+            return len(wanted)
+        if low.inst.writes.overlaps(born):
+            return 0
+    return 0
 
 
 def home_slots(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import MODE, Inst, OpFlag, Reg, RegSet
-from luthier_py.isa.registers import FLAT_SCRATCH
+from luthier_py.isa.registers import FLAT_SCRATCH, SCALARS
 from luthier_py.proof.addresses import Goes
 from luthier_py.proof.application import CallsAt, Clone, Departure, departures
 from luthier_py.proof.birth import Start
@@ -24,10 +24,10 @@ from luthier_py.proof.code import bits_of, number, ones, shown, whole_number, wi
 from luthier_py.proof.gaps import Gaps
 from luthier_py.proof.graph import Body, Graph
 from luthier_py.proof.liveness import Live, Liveness
-from luthier_py.proof.meanings import Term
+from luthier_py.proof.meanings import UNKNOWN, Term
 from luthier_py.proof.modes import Modes, matters, solved_modes, stepped
-from luthier_py.proof.now import ANYWHERE, Begin, Outcome
-from luthier_py.proof.pending import Pending, issued, joined, moves, solved_pending
+from luthier_py.proof.now import ANYWHERE, Begin, Now, Outcome
+from luthier_py.proof.pending import NOTHING, Pending, issued, joined, moves, solved_pending
 from luthier_py.proof.runs import Runner, Tool
 
 
@@ -63,6 +63,8 @@ class Insertions:
         self.isa = graph.bodies[0].code.isa
         self.calls = [CallsAt(*each) for each in zip(graph.bodies, clones, first_calls, strict=True)]
         self.runners = [Runner(self.isa, tool, clone.decode, clone.is_application, clone.function) for clone in clones]
+        for runner, start in zip(self.runners, starts, strict=True):
+            runner.birth = dict(start.values)
         self.pending = solved_pending(graph)
 
     def prove(self) -> list[list[tuple[int, Inst]]]:
@@ -125,10 +127,26 @@ class Insertions:
         for k, (body, owned, kept) in enumerate(zip(self.graph.bodies, self.owned, self.kept, strict=True)):
             lost = {kind: regs for kind, inst in enumerate(body.code.insts)
                     if (regs := inst.writes.bits & (kept & owned | self.guarded[k]))}
-            if lost:
-                at = next(at for at, kind in enumerate(body.code.kinds) if kind in lost)
+            same = self.sets_base(k) if lost and self.guarded[k] else ()
+            at = next((at for at, kind in enumerate(body.code.kinds) if kind in lost and at not in same), None)
+            if at is not None:
                 what = f"the tool keeps its own in {RegSet(lost[body.code.kinds[at]])}"
                 raise CheckFailed(f"{what}, which the application writes", body.code.location(body.name, at))
+
+    def sets_base(self, k: int) -> set[int]:
+        """Instructions by which a kernel, where it begins, makes the registers that the hardware reads there what they
+        are already; nothing leads back to them."""
+        body, runner, now, found = self.graph.bodies[k], self.runners[k], Now(NOTHING), set[int]()
+        entry = self.graph.first[k] + body.entries[0]
+        if not body.kernel or len(body.entries) > 1 or self.graph.predecessors[entry] or entry in self.graph.arrives:
+            return found
+        for at in body.blocks[body.entries[0]]:
+            inst = body.code.inst(at)
+            made = runner.private_base(inst, now)
+            if made and not inst.writes.bits & self.kept[k]:
+                found.add(at)
+            now.terms.update({each: made.get(each, UNKNOWN) for each in ones(inst.writes.bits & SCALARS)})
+        return found
 
     def executed(self, k: int) -> list[_Done]:
         """All inserted code of a clone: it goes where the original does, and calls what the claim says."""
@@ -136,7 +154,6 @@ class Insertions:
         gaps = Gaps(clone, runner)
         todo: dict[tuple[int, Begin], list[Departure]] = {}
         begins = self.begin(k) if body.kernel else ANYWHERE
-        runner.birth = dict(self.starts[k].values)
         for each in departures(body, clone, self.goes[k]):
             begin = begins if each.source is None else ANYWHERE
             if each.start != clone.places[each.to] or begin != ANYWHERE or self.calls[k].wanted(each):

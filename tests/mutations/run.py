@@ -49,7 +49,7 @@ NOTHING = "**nothing**"
 INTRODUCTION = """# Lines made wrong
 
 Written by `make mutations`, which changes each of these lines of `luthier_py` as it says here, one at a time in a copy
-of the tree, and runs the fast tests until one fails. `mutations.py` has the list.
+of the tree, and runs the fast tests until one fails. `mutations.py` and `mutations_of_proof.py` have the list.
 
 """
 
