@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 from luthier_py.isa import EXEC, Inst, InstructionSet, OpFlag
 from luthier_py.isa.registers import SCALARS
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.control import Branch
 from luthier_py.proof.lanes import ON, State, next_states, wanted_before
 from luthier_py.proof.masks import MASKS, Change, change
 
@@ -64,7 +66,7 @@ def ways_of_lanes(isa: InstructionSet, insts: Sequence[Inst], jumps: Jumps) -> W
         if len(onward) > MOST_STATES:
             return None
         state, at = point.state, point.at
-        ways = jumps[at] if at < len(insts) else ()
+        ways = _open_to(insts[at], jumps[at], bool(state[1] & ON)) if at < len(insts) else ()
         onward[point] = tuple(Point(to, on) for to in ways for on in _after(changes[at], state, wanted[to]))
         work += onward[point]
     return Ways(starts, onward)
@@ -90,6 +92,14 @@ def follow_exec(insts: Sequence[Inst], lanes: Ways | None) -> tuple[int, bool, b
             far |= writes[at]
             wide = wide or OpFlag.VMEM in insts[at].op.flags
     return far, back, wide
+
+
+def _open_to(inst: Inst, ways: tuple[int, ...], on: bool) -> tuple[int, ...]:
+    """Those that a lane may take: while it is active, EXEC is not zero."""
+    row = meaning(inst.op)
+    if not on or len(ways) != 2 or not isinstance(row, Branch) or row.register != "exec":
+        return ways
+    return ways[:1] if row.if_zero else ways[1:]
 
 
 def _wanted(changes: Sequence[Change | None], jumps: Jumps) -> list[int]:

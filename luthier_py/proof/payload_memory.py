@@ -89,7 +89,7 @@ class _Memory:
 
     def _after(self, point: Point, depths: Depths) -> Depths:
         inst = self.insts[point.at]
-        others = inst.op.flags & OpFlag.DPP or inst.op.flags & OpFlag.VALU and inst.writes.bits & SCALARS
+        others = inst.op.flags & OpFlag.DPP or inst.op.flags & OpFlag.VALU and not inst.writes.bits & ~SCALARS
         if others and self.whole is not None:
             found = self._made(inst, self.whole.get(Point(point.at, None), {}))
         else:

@@ -178,6 +178,17 @@ def test_addresses_are_those_of_the_lanes_that_use_them() -> None:
             summary(isa, on_a_stack(*wrong))
 
 
+def test_active_lanes_do_not_leave_where_none_is_active() -> None:
+    """What they have behind the branch is made for them, and what others have is used by others."""
+    isa = instruction_set(target("gfx90a"))
+    used = ("v_cmp_gt_u32_e32 vcc, 3, v0", "s_and_saveexec_b64 s[2:3], vcc", "s_mov_b64 s[4:5], exec",
+            "s_cbranch_execz 1", "v_mov_b32_e32 v4, s32", "s_or_b64 exec, exec, s[2:3]",
+            "s_and_saveexec_b64 s[2:3], s[4:5]", *THERE_AGAIN[1:])
+    assert summary(isa, on_a_stack(*used)).gives_exec_back
+    with pytest.raises(CheckFailed, match="its stack"):
+        summary(isa, on_a_stack(*used[:3], "s_cbranch_execnz 1", *used[4:]))
+
+
 def test_what_one_lane_reads_of_another_is_made_on_every_way() -> None:
     isa = instruction_set(target("gfx90a"))
     taken = ("v_readfirstlane_b32 s4, v4", "scratch_store_dword off, v0, s4")

@@ -1,0 +1,88 @@
+"""How far what a kernel stores could be compressed. Its hook is HIP C++ (coding.hip): 4 kB of array, and recursion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from luthier_py import Hooks, LaunchResult, Mutator, OpFlag, Tool, Variable, source, u64
+from luthier_py.ir import Instr
+from luthier_py.isa import OperandKind, Space, memory_access
+
+HOOKS = Hooks.from_hip("coding.hip")
+TOTALS = 4  # executions, bytes, bits, longest word
+MOST_DWORDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Stores of one program."""
+
+    sites: tuple[tuple[int, str, str], ...]
+    """Address, text and function of each."""
+    not_counted: tuple[str, ...]
+    """Texts of those that store parts of registers, or the application's scalars."""
+    totals: Variable
+
+
+class Compressibility(Tool):
+    """Bits for each byte that a wave stores, in the best code for the bytes of that store alone."""
+
+    name = "compressibility"
+
+    def instrument(self, m: Mutator) -> Stores:
+        found = [(function.name, instr) for function in dict.fromkeys(m.functions()) for instr in m.instrs(function)
+                 if is_store(instr)]
+        counted = [(name, instr, dwords) for name, instr in found if (dwords := stored_dwords(m, instr))]
+        totals = Variable(u64, max(len(counted), 1) * TOTALS, name="Compressibility.totals")
+        for number, (_, instr, dwords) in enumerate(counted):
+            values = [source(instr, data_of(instr), dword) for dword in range(dwords)]
+            m.before(instr, HOOKS.code, *values, *[0] * (MOST_DWORDS - dwords), dwords, totals[number * TOTALS])
+        left = {instr for _, instr in found} - {instr for _, instr, _ in counted}
+        return Stores(tuple((instr.pc, m.program.isa.text(instr.inst), name) for name, instr, _ in counted),
+                      tuple(m.program.isa.text(instr.inst) for _, instr in found if instr in left), totals)
+
+    def report(self, launch: LaunchResult) -> dict[str, Any]:
+        notes: Stores = launch.notes
+        return {"stores": list(_rows(notes, launch[notes.totals])), "not_counted": list(notes.not_counted)}
+
+    def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
+        lines = [self.headline(launch), f"  {'pc':>8} {'executions':>10} {'bytes':>12} {'bits/byte':>9} {'longest':>7}"]
+        for row in report["stores"]:
+            numbers = f"{row['executions']:10} {row['bytes']:12} {row['bits_per_byte']:9.2f} {row['longest']:7}"
+            lines.append(f"  {row['pc']:8x} {numbers}  {row['instruction']}")
+        if report["not_counted"]:
+            lines.append(f"  not counted: {', '.join(sorted(set(report['not_counted'])))}")
+        return "\n".join(lines)
+
+    def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
+        return list(report["stores"])
+
+
+def is_store(instr: Instr) -> bool:
+    """Whether it does nothing but store to global memory."""
+    flags = instr.op.flags
+    return bool(flags & OpFlag.VMEM and flags & OpFlag.MAY_STORE and instr.op.spaces & Space.GLOBAL) and not (
+        flags & (OpFlag.MAY_LOAD | OpFlag.ATOMIC))
+
+
+def data_of(instr: Instr) -> str:
+    """The operand that has what is stored."""
+    return next(name for name in ("vdata", "data") if instr.inst.find(name) is not None)
+
+
+def stored_dwords(m: Mutator, instr: Instr) -> int:
+    """Of a store of whole registers; 0 of others."""
+    access = memory_access(m.program.obj.target, instr.inst)
+    data = instr.inst[data_of(instr)] if access is not None else None
+    if access is None or data is None or data.kind is not OperandKind.REGISTER or data.reg is None:
+        return 0
+    return data.reg.dwords if access.bytes == 4 * data.reg.dwords <= 4 * MOST_DWORDS else 0
+
+
+def _rows(notes: Stores, totals: tuple[int, ...]) -> Iterator[dict[str, Any]]:
+    for number, (pc, text, function) in enumerate(notes.sites):
+        executions, size, bits, longest = totals[number * TOTALS : (number + 1) * TOTALS]
+        yield {"pc": pc, "instruction": text, "function": function, "executions": executions, "bytes": size,
+               "bits": bits, "bits_per_byte": bits / size if size else 0.0, "longest": longest}
