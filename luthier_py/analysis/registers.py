@@ -14,8 +14,9 @@ import numpy as np
 
 from luthier_py.analysis.effects import everything, pack
 from luthier_py.ir import Function, Program
-from luthier_py.isa import EXEC, M0, MODE, OpFlag, RegSet, Target, sgpr, vgpr
+from luthier_py.isa import EXEC, M0, MODE, Inst, OpFlag, RegSet, Target, sgpr, vgpr
 from luthier_py.isa.registers import SCALARS
+from luthier_py.isa.vector_modes import Turned, turned
 from luthier_py.loader import KernelDescriptor
 from luthier_py.loader.initial import initial_count
 
@@ -30,9 +31,13 @@ def touched(functions: Iterable[Function]) -> RegSet:
             return RegSet(everything(function.isa)) | _ALWAYS
         distinct, kinds = function.code.distinct, np.unique(function.code.kinds).tolist()
         found |= RegSet(reduce(or_, (distinct.masks.reads[kind] | distinct.masks.writes[kind] for kind in kinds), 0))
-        if function.code.flagged(OpFlag.INDEXES_REGISTERS):  # which registers, M0 says
-            found |= RegSet.by_file(vgpr=RegSet(everything(function.isa)).vgpr)
+        if any(_makes_relative(function.code.inst(at)) for at in function.code.flagged(OpFlag.INDEXES_REGISTERS)):
+            found |= RegSet(everything(function.isa)).vectors  # M0 says which, beyond a file's end perhaps
     return found
+
+
+def _makes_relative(inst: Inst) -> bool:
+    return turned(inst) not in (Turned.SKIP_ON, Turned.SKIP_OFF)
 
 
 def owned(program: Program) -> dict[Function, int]:

@@ -8,7 +8,7 @@ from synthetic import Row, build
 from luthier_py.analysis import Facts, analyse, initial_registers, touched
 from luthier_py.analysis.registers import allocated
 from luthier_py.ir import Instr, Program, lift
-from luthier_py.isa import EXEC, M0, VCC, RegSet, instruction_set, sgpr, target, vgpr
+from luthier_py.isa import EXEC, M0, VCC, RegSet, agpr, instruction_set, sgpr, target, vgpr
 from luthier_py.isa.registers import SCALARS
 from luthier_py.loader import KernelDescriptor
 
@@ -142,6 +142,12 @@ def test_touched_registers() -> None:
 def test_an_indexed_register_may_be_any() -> None:
     program = lifted(("s_set_gpr_idx_on", sgpr(0), 1), ("v_mov_b32", vgpr(0), vgpr(1)), ("s_set_gpr_idx_off",), END)
     assert vgpr(0, 256) in touched(program.functions) and sgpr(M0) in touched(program.functions)
+    assert agpr(0, 256) in touched(program.functions)  # those behind the VGPRs, too
+
+
+def test_skipping_touches_no_other_registers() -> None:
+    program = lifted(("s_setvskip", sgpr(0), 1), ("v_mov_b32", vgpr(0), vgpr(1)), ("s_setvskip", 0, 0), END)
+    assert touched(program.functions).vectors == RegSet.of(vgpr(0, 2))
 
 
 def test_what_is_not_known_touches_everything() -> None:
