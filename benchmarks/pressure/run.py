@@ -152,6 +152,7 @@ def main() -> int:
     (folder / "kernels").mkdir(parents=True, exist_ok=True)
     kept = folder / f"{given.seed}.jsonl"
     known = _read(kept) if kept.exists() and (given.further or given.again or given.tables) else {}
+    refused = {key[:3] for key, row in known.items() if row.outcome}
     if given.again:
         known = {key: row for key, row in known.items() if not row.outcome}
     every = list(subjects(folder / "kernels", given.libraries, given.kernels, given.seed))
@@ -163,6 +164,7 @@ def main() -> int:
                 for s in chosen]
         tasks = [(subject, tools, given.seconds) for subject, tools in left if tools]
         random.Random(given.seed).shuffle(tasks)  # so that what is there of a run that was ended stands for the rest
+        tasks.sort(key=lambda task: (task[0].corpus, task[0].target, task[0].name) not in refused)
         with kept.open("w", buffering=1) as file:
             for row in chain(list(known.values()), campaign(tasks, given.jobs)):
                 known[key_of(row)] = row
@@ -170,7 +172,8 @@ def main() -> int:
     text = tables(list(known.values()))
     print(text)
     if given.page:
-        PAGE.write_text(TEXT.format(kernels=given.kernels, seed=given.seed, seconds=given.seconds, tables=text))
+        PAGE.write_text(TEXT.format(kernels=given.kernels, seed=given.seed, seconds=given.seconds, tables=text,
+                                    done=len(known), all=len(every) * len(TRUTHS)))
     return int(any(row.outcome for row in known.values()))
 
 
