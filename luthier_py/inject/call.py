@@ -159,13 +159,14 @@ class Caller:
 
     def set_arguments(self, placement: Placement) -> None:
         """Values first: making addresses destroys SCC, which may be one."""
-        variables = []
+        variables, left = [], dict[Home, Home]()
         for slot, value in self.arguments:
             home, reg = self.home(value), placement(slot.reg)
             if isinstance(value, (Variable, Element)):
                 variables.append((reg, value))
             elif home is not None and home != reg:
-                self.move(reg, self.saved.get(home, home) if isinstance(home, Reg) else home)
+                left[reg] = self.saved.get(home, home) if isinstance(home, Reg) else home
+        self.move_all(left)
         self.addresses(variables)
         if self.fragment.payload.stack is not None:
             self.copy(placement(self.fragment.payload.stack), self.frame)
@@ -247,18 +248,21 @@ class Caller:
             self.copy(_EXEC, self.saved.pop(_EXEC))
 
     def set_results(self, placement: Placement) -> None:
-        """Results go to their homes, none of which is overwritten while it holds another result."""
-        left: dict[Home, Reg] = {
+        self.move_all({
             home: placement(slot.reg)
             for slot, value in zip(self.fragment.payload.results, self.insertion.into, strict=True)
             if (home := self.home(value)) is not None and placement(slot.reg) != home and home != _SCC
-        }
+        })
+
+    def move_all(self, left: dict[Home, Home]) -> None:
+        """Values to where they are wanted, none of which is overwritten while it holds another of them."""
         while left:
             ready = [to for to in left if not any(_overlap(to, source) for t, source in left.items() if t != to)]
             if ready:
                 self.move(ready[0], left.pop(ready[0]))
             else:  # they go round in a circle
                 to, source = next(iter(left.items()))
+                assert isinstance(source, Reg)  # other homes are nobody's target in a circle
                 aside = self.pool.take(source.file, source.dwords)
                 self.move(aside, source)
                 left[to] = aside
@@ -352,5 +356,5 @@ def call(
     return Pattern(caller.items, caller.insts, asked, pool.free & asked, spills.slots, allotted)
 
 
-def _overlap(a: Home, b: Reg) -> bool:
-    return isinstance(a, Reg) and RegSet.of(a).overlaps(RegSet.of(b))
+def _overlap(a: Home, b: Home) -> bool:
+    return isinstance(a, Reg) and isinstance(b, Reg) and RegSet.of(a).overlaps(RegSet.of(b))

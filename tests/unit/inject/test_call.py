@@ -13,7 +13,7 @@ from luthier_py.inject.fragment import Fragment
 from luthier_py.inject.items import Cause, Edit, Single
 from luthier_py.inject.sites import Site
 from luthier_py.ir import Instr
-from luthier_py.isa import M0, SCC, VCC, Reg, RegSet, instruction_set, sgpr, target
+from luthier_py.isa import M0, SCC, VCC, Reg, RegSet, instruction_set, sgpr, target, vgpr
 from luthier_py.tool import Insertion, Place
 
 ISA = instruction_set(target("gfx90a"))
@@ -46,3 +46,15 @@ def test_scc_comes_back_last() -> None:
     made.restore()
     last = made.items[-1]
     assert list(made.saved) == list(SPECIAL) and isinstance(last, Single) and last.inst.writes == RegSet.of(sgpr(SCC))
+
+
+def test_arguments_are_read_before_their_registers_are_written() -> None:
+    for wanted in ({4: 10, 14: 4}, {4: 5, 5: 4}, {4: 5, 5: 6, 6: 4, 7: 4}):
+        made, held = caller(RegSet()), {number: number for number in range(16)}
+        made.pool = Pool(RegSet.of(vgpr(20)), lambda: Location("k"))
+        made.move_all({vgpr(to): vgpr(source) for to, source in wanted.items()})
+        for item in made.items:
+            assert isinstance(item, Single)
+            into, source = item.inst["vdst"].reg, item.inst["src0"].reg
+            held[into.index] = held[source.index]
+        assert {to: held[to] for to in wanted} == wanted
