@@ -1,0 +1,138 @@
+"""Writes down what each instruction reads from registers and writes to them, lane by lane, while the kernel runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from luthier_py import (
+    Channel,
+    Lane,
+    LaunchResult,
+    Mutator,
+    OpFlag,
+    Option,
+    Reg,
+    RegFile,
+    Tool,
+    channel,
+    hook,
+    site_id,
+    u32,
+    u64,
+    wave_in_group,
+    workgroup_id,
+)
+from luthier_py.errors import HookError
+from luthier_py.intrinsics import active_mask, push
+from luthier_py.ir import Instr
+from luthier_py.isa import VCC, RegSet, sgpr
+
+LEAVING = OpFlag.BRANCH | OpFlag.CALL | OpFlag.INDIRECT | OpFlag.END
+FILES = tuple(RegFile)
+MOST_SCALARS = 106  # of the general ones; VCC has the two numbers behind
+
+
+class Value:
+    """One register at one execution by a wave. ``register``: its number, and 1000 times that of its file."""
+
+    pc: u64
+    lanes: u64
+    workgroup_x: u32
+    workgroup_y: u32
+    workgroup_z: u32
+    wave: u32
+    register: u32
+    written: u32
+    value: Lane[u32]
+
+
+@hook(fold=())
+def record(
+    out: channel[Value], pc: u64, x: u32, y: u32, z: u32, wave: u32, register: u32, written: u32, value: Lane[u32]
+) -> None:
+    """Scalars are the same in each lane."""
+    push(out, pc, active_mask(), x, y, z, wave, register, written, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Sites:
+    """Instructions of one program, by address: texts of those that are recorded, and of those that are not."""
+
+    recorded: dict[int, str]
+    not_recorded: dict[int, str]
+
+
+class RecordRegVals(Tool):
+    """Values of registers: scalars, vectors and accumulators, a record for each register and wave."""
+
+    name = "record_reg_vals"
+    when = Option("read,written", help="what is recorded of an instruction: registers that it reads, or has written")
+    lines = Option(True, help="0: print no line for each record; with LUTHIER_RECORDS none is printed")
+    values = Channel(Value)
+
+    def instrument(self, m: Mutator) -> Sites:
+        chosen = set(self.when.split(","))
+        if not chosen or chosen - {"read", "written"}:
+            raise HookError(f"WHEN={self.when}: give read, written, or both with a comma")
+        sites = Sites({}, {})
+        for function in dict.fromkeys(f for kernel in m.kernels for f in m.functions(kernel)):
+            for instr in m.instrs(function):
+                calls = list(self.calls(m, instr, chosen))
+                (sites.recorded if calls else sites.not_recorded)[instr.pc] = m.program.isa.text(instr.inst)
+        return sites
+
+    def calls(self, m: Mutator, instr: Instr, chosen: set[str]) -> Iterator[Reg]:
+        """Registers for which a call is recorded. Behind an instruction that leads elsewhere nothing is."""
+        places = [(m.before, instr.inst.reads, 0)] if "read" in chosen else []
+        if "written" in chosen and not instr.op.flags & LEAVING:
+            places.append((m.after, instr.inst.writes, 1))
+        for put, registers, written in places:
+            for reg in dwords(registers):
+                put(instr, record, self.values, site_id(instr), *map(workgroup_id, "xyz"), wave_in_group(),
+                    number_of(reg), written, reg)
+                yield reg
+
+    def received(self, channel: Channel, launch: LaunchResult, records: NDArray[Any]) -> None:
+        self.gathered[launch.index] = self.gathered.get(launch.index, 0) + len(records)
+        if self.lines and self.selection.records is None:
+            for each in records:
+                print(self.told(launch, each), file=sys.stderr)
+
+    def told(self, launch: LaunchResult, each: Any) -> str:
+        lanes = [lane for lane in range(64) if int(each["lanes"]) >> lane & 1]
+        values = " ".join(f"0x{value:08x}" for value in each["value"][lanes].tolist())
+        place = ",".join(str(each[f"workgroup_{axis}"]) for axis in "xyz")
+        text = launch.notes.recorded[int(each["pc"])] if launch.notes else "?"
+        return (f"work-group {place} - wave {each['wave']} - {text} at 0x{int(each['pc']):x} - "
+                f"{'wrote' if each['written'] else 'reads'} {register_of(int(each['register']))}: {values}")
+
+    def report(self, launch: LaunchResult) -> dict[str, Any]:
+        notes: Sites = launch.notes
+        return {"records": self.gathered.pop(launch.index, 0), "instructions": len(notes.recorded),
+                "without_registers": len(notes.not_recorded)}
+
+    def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
+        return f"{self.headline(launch)} - {report['records']} values at {report['instructions']} instructions"
+
+
+def dwords(registers: RegSet) -> Iterator[Reg]:
+    """Registers of 32 bits: general ones, and VCC."""
+    for file in FILES:
+        mask = registers.mask(file)
+        for index in range(mask.bit_length()):
+            if mask >> index & 1 and (file is not RegFile.SGPR or index < MOST_SCALARS or index in (VCC, VCC + 1)):
+                yield Reg(file, index, 1)
+
+
+def number_of(reg: Reg) -> int:
+    return FILES.index(reg.file) * 1000 + reg.index
+
+
+def register_of(number: int) -> Reg:
+    """Of a record."""
+    return sgpr(number) if number < 1000 else Reg(FILES[number // 1000], number % 1000, 1)
