@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from luthier_py.tool import Lane, device, ptr, u32, u64
-from luthier_py.tool.ring import CAPACITY, DROPPED, DROPS, RESERVED, RING, SEEN, SLOTS_AT
+from luthier_py.tool.ring import DROPPED, RESERVED, SEEN
 
 from .atomic_add import atomic_add
 from .atomic_cas import atomic_cas
@@ -18,69 +18,55 @@ from .read_first_lane import read_first_lane
 @device
 def taken_until(head: ptr[u64], ring: ptr[u64], least: u64, waits: u32) -> u64:
     """Records that the host has taken: ``least`` at least, as far as they are waited for."""
-    taken: u64 = atomic_load(head + SEEN)
-    if taken < least:
+    taken: u64 = load_acquire(ring)
+    while taken < least and waits != 0:
+        pause()
         taken = load_acquire(ring)
-        while taken < least and waits != 0:
-            pause()
-            taken = load_acquire(ring)
-        if is_first_lane():
-            atomic_max(head + SEEN, taken)
+    if is_first_lane():
+        atomic_max(head + SEEN, taken)
     return taken
 
 
 @device
-def reserve(cell: ptr[ptr[ptr[u64]]], count: u32) -> tuple[u64, u32]:
-    """The first of ``count`` numbers, whose slots are free; and whether they were given: else the records are dropped.
+def reserve(
+    head: ptr[u64], ring: ptr[u64], count: u32, capacity: u64, drops: u64, is_first: Lane[u32], below: Lane[u32]
+) -> tuple[u32, Lane[u32]]:
+    """The first of ``count`` numbers, its low half, and the free slot of this lane: ``below`` lanes are before
+    it. Slots count from 1; that of records that are dropped is 0.
 
-    A number plus 1 minus the capacity is how many records must have been taken before its slot is free: all is counted
-    from the capacity on, so that nothing falls below 0.
+    ``capacity`` more than ``seen`` is where the numbers end whose slots are known to be free: all is counted from
+    there on, so that nothing falls below 0. ``seen`` only grows: read early it says less, not more.
     """
-    words, head = cell[0], ptr[u64](u64(cell[0]))
-    ring, capacity = words[RING], head[CAPACITY]
     first, given = u64(0), u32(1)
-    if head[DROPS] == 0:
+    seen: u64 = atomic_load(head + SEEN)
+    if drops == 0:
         mine = u64(0)
-        if is_first_lane():
+        if is_first != 0:
             mine = atomic_add(head + RESERVED, u64(count))
         first = read_first_lane(mine)
-        end = first + count
-        if end > capacity:
-            taken_until(head, ring, end - capacity, 1)
+        if first + count > seen + capacity:
+            taken_until(head, ring, first + count - capacity, 1)
     else:
         first = atomic_load(head + RESERVED)
         trying = u32(1)
         while trying != 0:
             end = first + count
-            least = u64(0)
-            if end > capacity:
-                least = end - capacity
-            if taken_until(head, ring, least, 0) < least:
+            if end > seen + capacity:
+                seen = taken_until(head, ring, end - capacity, 0)
+            if end > seen + capacity:
                 trying = u32(0)
                 given = u32(0)
             else:
-                seen = u64(0)
-                if is_first_lane():
-                    seen = atomic_cas(head + RESERVED, first, end)
-                before = read_first_lane(seen)
+                now = u64(0)
+                if is_first != 0:
+                    now = atomic_cas(head + RESERVED, first, end)
+                before = read_first_lane(now)
                 trying = u32(before != first)
                 first = before
         if given == 0:
-            if is_first_lane():
+            if is_first != 0:
                 atomic_add(head + DROPPED, u64(count))
-    return first, given
-
-
-@device
-def slot_of(cell: ptr[ptr[ptr[u64]]], number: Lane[u64], given: u32, slot_bytes: u64) -> Lane[u64]:
-    """Address of a number's slot; of the spare one where no number was given."""
-    words, head = cell[0], ptr[u64](u64(cell[0]))
-    place = u64(0)
+    place: Lane[u32] = u32(0)
     if given != 0:
-        place = (number & (head[CAPACITY] - 1)) + 1
-    return u64(words[RING]) + SLOTS_AT + place * slot_bytes
-
-
-@device
-def launch_of(cell: ptr[ptr[ptr[u64]]]) -> u32:
-    return u32(u64(cell[1]))
+        place = ((u32(first) + below) & u32(capacity - 1)) + 1
+    return u32(first), place

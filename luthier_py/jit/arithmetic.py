@@ -16,6 +16,7 @@ import operator
 from collections.abc import Callable
 
 from luthier_py.jit.builder import Builder, constant, llvm, mangled
+from luthier_py.tool.channel import ChannelType
 from luthier_py.tool.intrinsic import Operand, Value
 from luthier_py.tool.types import BF16, BOOL, F16, F32, I32, I64, NUMBERS, U64, Kind, Pointer, Scalar, Type
 
@@ -75,11 +76,16 @@ def implicit(ir: Builder, operand: Operand, type: Type) -> Value:
     """``operand`` as ``type`` where nothing is lost."""
     if not isinstance(operand, Value):
         return literal(operand, type)
-    if operand.type == type:
+    if operand.type == type or _is_channel(operand.type, type):
         return operand
     if (operand.type, type) in WIDENS:
         return explicit(ir, operand, type)
     raise ValueError(f"this is {operand.type}, not {type}; convert it, as in {type}(...)")
+
+
+def _is_channel(given: Type, type: Type) -> bool:
+    """What is known of a channel stays known where one of its records is wanted."""
+    return isinstance(given, ChannelType) and isinstance(type, ChannelType) and given.record == type.record
 
 
 def explicit(ir: Builder, operand: Operand, type: Type) -> Value:

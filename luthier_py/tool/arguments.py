@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from luthier_py.isa import M0, MODE, SCC, VCC, Operand, OperandKind, Reg, RegFile
+from luthier_py.tool.channel import Channel, channel_type
 from luthier_py.tool.computed import Computed, Held
 from luthier_py.tool.edits import Arg, Constant, Destination
 from luthier_py.tool.entry import Entry
@@ -39,7 +40,8 @@ def arguments(hook: Hook, given: Sequence[object], known: Adapted) -> tuple[Hook
     key = (hook, tuple(passing.parameters), values, folded)
     if key not in known:
         signature = Signature(tuple(passing.parameters), hook.signature.results)
-        known[key] = Hook(hook.function, hook.lanes, signature, folded, values, parameters, hook.captured, hook.mode)
+        declared = tuple(passing.declared)
+        known[key] = Hook(hook.function, hook.lanes, signature, folded, values, declared, hook.captured, hook.mode)
     return known[key], tuple(passing.args)
 
 
@@ -49,6 +51,7 @@ class _Passing:
     def __init__(self, hook: Hook) -> None:
         self.hook = hook
         self.parameters: list[Parameter] = []
+        self.declared = list(hook.signature.parameters)
         self.args: list[Arg] = []
         self.folded: list[int] = []
         self.shared: dict[tuple[object, ...], int] = {}
@@ -60,6 +63,8 @@ class _Passing:
         given = passed(given, parameter.type)
         if isinstance(given, Computed):
             return self.recipe(parameter, given, folded)
+        if isinstance(given, Channel) and parameter.type == channel_type(given.record):
+            parameter = self.declared[number] = replace(parameter, type=given.pointer)
         return self.given(parameter, given, folded)
 
     def recipe(self, parameter: Parameter, given: Computed, folded: bool) -> Recipe:

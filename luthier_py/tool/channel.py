@@ -97,9 +97,13 @@ class RecordType:
 
 @dataclass(frozen=True, slots=True)
 class ChannelType(Pointer):
-    """A parameter that takes a channel of these records: to the proof, an address of addresses of addresses."""
+    """A parameter that takes a channel of these records: to the proof, an address of addresses of addresses.
+
+    What is known of the channel that it is given, when the hook is compiled for that, is in the code."""
 
     record: RecordType
+    capacity: int | None = None
+    drops: bool | None = None
 
     def __str__(self) -> str:
         return f"channel[{self.record}]"
@@ -128,7 +132,7 @@ class Channel(Variable):
 
     @property
     def pointer(self) -> Pointer:
-        return channel_type(self.record)
+        return ChannelType(Pointer(Pointer(U64)), self.record, self.capacity, self.full is not Full.WAIT)
 
     def __getitem__(self, index: int) -> Any:
         """Refused: a channel is passed whole."""

@@ -19,7 +19,8 @@ A wave pushes so: (1) it adds the count of its records to ``reserved`` in one at
 ``first .. first + count - 1`` that nobody else has. (2) It waits until ``first + count <= taken + capacity``. (3) It
 writes its records. (4) With a release that the whole system sees it writes ``number + 1``, as 32 bits, into each slot.
 Where full means drop, (1) is a compare-and-swap that is tried only while there is room, and (2) never waits; what is
-dropped goes to a spare slot before the others, which nobody reads.
+dropped goes to a spare slot before the others, which nobody reads. Which of both a channel does, and its capacity, are
+in the code of a hook that is compiled for it; the head has them for all others.
 
 The host looks at slot ``taken % capacity``: if its number is ``taken + 1``, as 32 bits, the record is whole. It copies
 as many such records as stand one behind the other, and only then, with a release, moves ``taken`` behind them.
@@ -28,8 +29,8 @@ as many such records as stand one behind the other, and only then, with a releas
   it, with acquire. What the slot held a round ago has another number: they differ by ``capacity``, which is less than
   2**32. A new ring is zero, and number + 1 is 0 for the first time when every slot was used.
 * **No record is lost or overwritten**: between (1) and (4) a slot is its wave's. It was free at (2): the record in it
-  had a number below ``first + count - capacity <= taken``. ``seen`` may lag behind ``taken``, which makes a wave
-  look again, not write too early. Every number below ``reserved`` is committed once.
+  had a number below ``first + count - capacity <= taken``. ``seen`` may lag behind ``taken``, all the more as a wave
+  reads it before (1): that makes it look again, not write too early. Every number below ``reserved`` is committed once.
 * **It makes progress**: of the waves between (1) and (4) take the one with the lowest numbers. All records before
   its own are committed, so the host comes to ``taken = first``, and ``count <= capacity``: it need not wait for anybody
   but the host. A wave waits nowhere else between (1) and (4), so it cannot hold up the application's barriers for

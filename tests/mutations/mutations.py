@@ -128,7 +128,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("for reg in (_SCC, _VCC, _M0):", "for reg in (_SCC, _VCC):"),
         ("self.copy(_EXEC, self.saved.pop(_EXEC))", "self.saved.pop(_EXEC)"),
         ("        if mode is not None:\n            self.emit(glue.set_mode(self.isa, mode))\n", ""),
-        ("self.move(reg, self.saved.get(home, home) if isinstance(home, Reg) else home)", "self.move(home, reg)"),
+        ("self.move(ready[0], left.pop(ready[0]))", "self.move(left.pop(ready[0]), ready[0])"),
         ("aside = self.pool.take(source.file, source.dwords)", "aside = to"),
         ("| (RegSet.of(_SCC) if makes_addresses else RegSet()))", ")"),
         ("else RegSet())) - given)", "else RegSet())))"),

@@ -45,13 +45,13 @@ def wave(shared: Shared, name: int, pushes: list[int], drops: bool) -> Iterator[
     for count in pushes:
         records = [(1000 * name + done + k, 7 * (1000 * name + done + k) + 1) for k in range(count)]
         done += count
+        seen = shared.seen
+        yield
+        first = shared.reserved
         if drops:
-            first = shared.reserved
             yield
             while True:
                 least = first + count - shared.capacity
-                seen = shared.seen
-                yield
                 if seen < least:
                     seen = shared.taken
                     yield
@@ -71,10 +71,12 @@ def wave(shared: Shared, name: int, pushes: list[int], drops: bool) -> Iterator[
             if first < 0:
                 continue
         else:
-            first = shared.reserved
             shared.reserved += count
             yield
-            while shared.taken < first + count - shared.capacity:
+            while seen < first + count - shared.capacity:
+                seen = shared.taken
+                yield
+                shared.seen = max(shared.seen, seen)
                 yield
         for k, (one, other) in enumerate(records):
             slot = shared.slots[(first + k) % shared.capacity]

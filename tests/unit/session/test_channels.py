@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from luthier_py import Channel, Lane, Mutator, Tool, Variable, channel, hook, ptr, u32, u64, vgpr
+from luthier_py import Channel, Lane, Mutator, Tool, Variable, channel, device, hook, ptr, u32, u64, vgpr
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import DeviceError, HookError, Invalid, ToolError
 from luthier_py.intrinsics import active_mask, atomic_add, lane_id, push
@@ -194,6 +194,30 @@ class Deaf(Tool):
 def test_a_tool_that_does_not_say_what_becomes_of_records_is_told() -> None:
     with pytest.raises(ToolError, match="does not say what to do with what lanes sends"):
         run(Deaf())
+
+
+@device
+def passed_on(out: channel[Item], item: Lane[u32]) -> None:
+    push(out, 3, item, u64(item))
+
+
+@hook
+def send_through(out: channel[Item], item: Lane[u32]) -> None:
+    passed_on(out, item)
+
+
+@pytest.mark.parametrize(("full", "most"), [("wait", 50), ("drop", 70)])
+def test_a_push_is_short(full: str, most: int) -> None:
+    """What is known of a channel is known in functions, too: no code for what it does not do."""
+    class Through(Sender):
+        through = Channel(Item, capacity=4096, full=full)
+
+        def instrument(self, m: Mutator) -> None:
+            m.at_entry(m.kernels[0], send_through, self.through, vgpr(0))
+
+    ran = run(tool := Through())
+    assert sorted(np.concatenate(tool.got)["item"].tolist()) == sorted([*range(256)] * 8)
+    assert ran.inserted is not None and ran.inserted <= WAVES * most
 
 
 class Pointed:
