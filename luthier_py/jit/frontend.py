@@ -12,9 +12,12 @@ from luthier_py.errors import HookError
 from luthier_py.jit import convention
 from luthier_py.jit.builder import Builder, constant
 from luthier_py.jit.convention import Seat
-from luthier_py.jit.scope import Differs, Scope, context
+from luthier_py.jit.expressions import Lowering
+from luthier_py.jit.printing import push_deepest
+from luthier_py.jit.scope import Differs, Levelled, Scope, context
 from luthier_py.jit.source import source_of
 from luthier_py.jit.statements import Statements
+from luthier_py.tool.device_ir import Depth
 from luthier_py.tool.edits import Constant, Field
 from luthier_py.tool.hook import FloatMode, Hook, Lanes, Signature
 from luthier_py.tool.native import Native
@@ -38,6 +41,7 @@ class HookIr:
     natives: tuple[Native, ...] = ()  # that it calls
     alone: bool = False        # ``function`` is a module, with nothing else in it
     called: bool = False       # it is a function that is called (`jit.called`)
+    depths: tuple[tuple[str, Depth], ...] = ()  # of functions in ``function`` that call themselves
 
 
 def hook_ir(hook: Hook, constants: tuple[Constant | Field | None, ...], wave_size: int) -> HookIr:
@@ -50,10 +54,11 @@ def hook_ir(hook: Hook, constants: tuple[Constant | Field | None, ...], wave_siz
     differs = Differs()
     while True:
         differs.grew = False
-        text, ir = _function(hook, constants, wave_size, params, results, differs)
+        text, ir, levelled = _function(hook, constants, wave_size, params, results, differs)
         if not differs.grew:
             natives = tuple(sorted(ir.natives, key=lambda native: native.symbol))
-            return HookIr(text, frozenset(ir.declarations), _in_order(params), _in_order(results), natives)
+            return HookIr(text, frozenset(ir.declarations), _in_order(params), _in_order(results), natives,
+                          depths=tuple(levelled.depths.items()))
 
 
 def module(hooks: list[HookIr]) -> str:
@@ -69,7 +74,7 @@ def module(hooks: list[HookIr]) -> str:
 def _function(
     hook: Hook, constants: tuple[Constant | Field | None, ...], wave_size: int, params: list[Seat], results: list[Seat],
     differs: Differs,
-) -> tuple[str, Builder]:
+) -> tuple[str, Builder, Levelled]:
     ir, signature = Builder(), hook.signature
     ir.own_mode = hook.mode is FloatMode.OWN
     single = hook.lanes is Lanes.ONE
@@ -90,10 +95,13 @@ def _function(
         values = [body.made(how, values, type) for how, type in zip(hook.made, wanted, strict=True)]
     body.run(values)
     ir.start(done)
+    if shared.printing is not None and (ir.natives or shared.levelled.names):
+        push_deepest(Lowering(body, scope.source.tree), ir, shared.printing)
     returned = [ir.get(slots[seat.position], seat.type, signature.results[seat.position].lane) for seat in results]
     convention.send(ir, results, returned)
     header = f"define amdgpu_cs {convention.return_type(results)} @hook({convention.declare_parameters(params)}) #0"
-    return f"{header} {{\n{ir.body()}\n}}", ir
+    text = "\n".join([f"{header} {{\n{ir.body()}\n}}", *shared.levelled.texts.values()])
+    return text, ir, shared.levelled
 
 
 def _check_seats(hook: Hook, seats: list[Seat]) -> None:

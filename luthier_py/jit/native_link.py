@@ -15,10 +15,11 @@ from luthier_py import llvm
 from luthier_py.errors import HookError, Unsupported
 from luthier_py.isa import InstructionSet
 from luthier_py.jit.device_library import device_library
+from luthier_py.jit.frames import TOO_DEEP
 from luthier_py.jit.frontend import HookIr, module
 from luthier_py.jit.private_memory import start_of_body, with_private_pointers, with_tables
-from luthier_py.jit.recursion import recursive, with_deepest, without_recursion
-from luthier_py.tool.device_ir import SYMBOL, DeviceIr, moved, numbers, unquoted
+from luthier_py.jit.recursion import DEEPEST, recursive, with_deepest, without_recursion
+from luthier_py.tool.device_ir import SYMBOL, Depth, DeviceIr, moved, numbers, unquoted
 from luthier_py.tool.hook import Hook
 from luthier_py.tool.native import Native
 
@@ -40,8 +41,8 @@ _CALLED = re.compile(r'\bcall [^@\n]*@("[^"]*"|[-\w$.]+)\(')
 
 
 def calls_bitcode(ir: HookIr) -> bool:
-    """Functions of a source, or of AMD's device library."""
-    return bool(ir.natives) or any(_is_of_library(_symbol(line)) for line in ir.declarations)
+    """Functions of a source, or of AMD's device library; or functions that call themselves, which go the same way."""
+    return bool(ir.natives or ir.depths) or any(_is_of_library(_symbol(line)) for line in ir.declarations)
 
 
 def with_natives(hook: Hook, ir: HookIr, isa: InstructionSet) -> HookIr:
@@ -55,24 +56,28 @@ def with_natives(hook: Hook, ir: HookIr, isa: InstructionSet) -> HookIr:
     captures = hook.function.captures if isinstance(hook.function, Native) else ()
     own = len(hook.function.takes) if isinstance(hook.function, Native) else 0
     addresses = {symbol: f"%p{own + i}" for i, symbol in enumerate(captures)}
-    text = with_private_pointers(with_tables(_inlined(hook, _whole(ir, units, isa), units, isa)))
+    depths = {symbol: depth for unit in units for symbol, depth in unit.depths.items()} | dict(ir.depths)
+    text = with_private_pointers(with_tables(_inlined(hook, _whole(ir, units, isa), depths, isa)))
     for called in _CALLED.findall(text):
         if not called.startswith("llvm."):
             raise Unsupported(f"{hook.place}: hook {hook.name} calls {called}, which is not in its source")
     return replace(ir, function=with_addresses(text, addresses), declarations=frozenset(), natives=(), alone=True)
 
 
-def _inlined(hook: Hook, text: str, units: list[DeviceIr], isa: InstructionSet) -> str:
+def _inlined(hook: Hook, text: str, depths: Mapping[str, Depth], isa: InstructionSet) -> str:
     """A module with the hook alone."""
 
     def passes(module: str, *names: str) -> str:
         return llvm.amdgpu_transformed(module, isa.target.name, isa.wave_size, *names)
 
     if not recursive(text):
-        return passes(text, *_INLINING)
-    depths = {symbol: depth for unit in units for symbol, depth in unit.depths.items()}
-    whole = without_recursion(text, depths, passes, f"{hook.place}: hook {hook.name}")
-    return with_deepest(passes(whole, *_INLINING, "sroa"))
+        return with_deepest(passes(text, *_INLINING))
+    where = f"{hook.place}: hook {hook.name}"
+    whole = passes(without_recursion(text, depths, passes, where), *_INLINING, "sroa")
+    if f"@{TOO_DEEP}(" in whole and f"@{DEEPEST}(" not in whole:
+        raise Unsupported(f"{where} calls what calls itself, but has no channel to tell what goes too deep: let the "
+                          "source itself, not what it includes, say LUTHIER_DEPTH")
+    return with_deepest(whole)
 
 
 def with_addresses(text: str, addresses: Mapping[str, str]) -> str:

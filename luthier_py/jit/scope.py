@@ -15,7 +15,8 @@ from itertools import count
 from luthier_py.jit.arrays import LocalArray
 from luthier_py.jit.builder import Builder, IrBlock
 from luthier_py.jit.source import Source
-from luthier_py.tool.hook import Signature
+from luthier_py.tool.device_ir import Depth
+from luthier_py.tool.hook import Device, Signature
 from luthier_py.tool.intrinsic import Value
 from luthier_py.tool.types import LaneType, Type
 
@@ -82,6 +83,15 @@ class Scope:
 
 
 @dataclass(slots=True)
+class Levelled:
+    """Device functions that call themselves: names and texts in LLVM's module, how deep they go (mutable: grows)."""
+
+    names: dict[Device, str] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    depths: dict[str, Depth] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class Context:
     """What all functions of one hook share."""
 
@@ -92,6 +102,7 @@ class Context:
     numbers: Iterator[int]
     regions: Iterator[int]
     printing: Value | None = None  # the channel for what is printed
+    levelled: Levelled = field(default_factory=Levelled)
 
 
 def context(ir: Builder, differs: Differs, wave_size: int, single_lane: bool) -> Context:

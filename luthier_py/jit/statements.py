@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from luthier_py.jit import arithmetic, arrays
+from luthier_py.jit import arithmetic, arrays, levels
 from luthier_py.jit.arrays import ElementAddress
 from luthier_py.jit.builder import constant, llvm
 from luthier_py.jit.expressions import Expressions, Lowering
 from luthier_py.jit.native_calls import check_callable, native_call
-from luthier_py.jit.printing import push_deepest, push_line
+from luthier_py.jit.printing import push_line
 from luthier_py.jit.scope import Context, Local, OpenLoop, Scope
 from luthier_py.jit.source import source_of
 from luthier_py.tool.hook import Device, Recipe, Signature
@@ -43,7 +43,7 @@ class Statements(Expressions):
             takes = len(scope.source.function.takes)
             found = self.native(scope.source.function, scope.signature, values[:takes])
             if any(parameter.name == PRINTING for parameter in scope.signature.parameters[takes:]):
-                push_deepest(Lowering(self, tree), self.ir, values[-1])
+                self.shared.printing = values[-1]
             self.finish(found)
             return
         for parameter, value in zip(scope.signature.parameters, values, strict=True):
@@ -75,7 +75,7 @@ class Statements(Expressions):
     def inline(self, node: ast.Call, function: Device, args: Sequence[Operand]) -> tuple[Value, ...]:
         parameters = function.signature.parameters
         if function in self.callers:
-            self.refuse(node, f"{function.name} calls itself; recursion is not allowed in device code, use a loop")
+            self.refuse(node, f"{function.name} calls itself; say how deep, as in @device(depth=8), or use a loop")
         if len(args) != len(parameters):
             self.refuse(node, f"{function.name} takes {len(parameters)} arguments, {len(args)} given")
         values = [
@@ -89,6 +89,10 @@ class Statements(Expressions):
         results = function.signature.results
         if isinstance(function.function, Native):
             return self.native(function.function, function.signature, values)
+        if function.depth is not None:
+            levels.compile_once(self.shared, function, lambda *own: Statements(own[0], own[1]).run(own[2]))
+            found = levels.level_call(self.ir, self.shared, function, values)
+            return tuple(replace(value, lane=self.lane(value.lane)) for value in found)
         done, number = self.ir.new_block("returned"), next(self.shared.numbers)
         slots = tuple(self.ir.alloca(result.type) for result in results)
         scope = Scope(source_of(function.function), function.signature, number, self.scope.region, done, slots)

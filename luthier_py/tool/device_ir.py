@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+DEPTH_MARK = "luthier.depth:"
 SYMBOL = re.compile(r'@("[^"]*"|[-\w$.]+)')
 _QUOTED = r'"[^"]*"'
 _DEFINITION = re.compile(r"^define [^\n]*\{\n.*?^\}\n", re.MULTILINE | re.DOTALL)
@@ -87,9 +88,8 @@ class DeviceIr:
     @property
     def depths(self) -> Mapping[str, Depth]:
         """Of functions that may call themselves, as far as is declared."""
-        mark = "luthier.depth:"
-        found = ((each.symbol, each.text.removeprefix(mark), each.line) for each in self.annotations
-                 if each.text.startswith(mark))
+        found = ((each.symbol, each.text.removeprefix(DEPTH_MARK), each.line) for each in self.annotations
+                 if each.text.startswith(DEPTH_MARK))
         return {symbol: Depth(int(levels), line) for symbol, levels, line in found if levels.isdigit() and int(levels)}
 
     def _string(self, symbol: str) -> str:

@@ -21,7 +21,7 @@ from luthier_py.llvm import bitcode_text, version
 from luthier_py.storage import Shelf, cache_key
 from luthier_py.tool.author import caller
 from luthier_py.tool.declared import Declared, Unit
-from luthier_py.tool.device_ir import DeviceIr, unquoted
+from luthier_py.tool.device_ir import DEPTH_MARK, DeviceIr, unquoted
 from luthier_py.tool.hook import Device, FloatMode, Hook, Parameter, Signature, made_hook
 from luthier_py.tool.native import Native
 from luthier_py.tool.printing import PRINTED, PRINTING
@@ -72,6 +72,13 @@ class HipSource:
         if not seen:
             raise HookError(f"{self.name}: clang cannot preprocess it")
         return cache_key(seen, repr(self.options))
+
+    def declares_depths(self) -> bool:
+        """Whether it does itself: what it includes is not read."""
+        try:
+            return "LUTHIER_DEPTH" in (Path(self.name).read_text() if self.text is None else self.text)
+        except (OSError, UnicodeDecodeError):  # the compiler will say it
+            return False
 
     def processor(self) -> tuple[str, int]:
         """One to read the types for, which are the same for all: the newest that the compiler knows of those that have
@@ -130,6 +137,9 @@ class BitcodeFile:
     def processor(self) -> tuple[str, int]:
         return "", 64
 
+    def declares_depths(self) -> bool:
+        return DEPTH_MARK.encode() in self.data
+
 
 class Hooks:
     """What a source in HIP C++ declares, by name: functions marked with LUTHIER_HOOK are hooks, those marked with
@@ -187,6 +197,11 @@ class Hooks:
     def identity(self) -> str:
         """What is compiled, digested."""
         return self._source.inputs()
+
+    @property
+    def may_go_too_deep(self) -> bool:
+        """Whether its text says of functions how deep they may call themselves; nothing is compiled to know it."""
+        return self._source.declares_depths()
 
     def _unit(self, processor: str, wave_size: int) -> Unit:
         """Compiled; raises HookError, Unsupported."""

@@ -21,6 +21,7 @@ from luthier_py.tool.printing import PRINTED, PRINTING, learn, prints
 from luthier_py.tool.types import BOOL, NUMBER_NAMES, U32, U64, LaneType, Pointer, Scalar, Type
 from luthier_py.tool.variables import Variable
 
+MOST_LEVELS = 1 << 16
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -96,10 +97,16 @@ class Device:
 
     function: FunctionType | Native
     signature: Signature
+    depth: int | None = None
+    """How many calls of it may be unfinished at a time, of one that calls itself."""
 
     @property
     def name(self) -> str:
         return name_of(self.function)
+
+    @property
+    def may_go_too_deep(self) -> bool:
+        return self.depth is not None
 
     def __call__(self, *args: Any) -> Any:
         if isinstance(self.function, Native):
@@ -131,17 +138,37 @@ def hook(
 
 if TYPE_CHECKING:
 
-    def device(function: F) -> F:
-        """Mark a function as callable from device code."""
+    @overload
+    def device(function: F, /) -> F: ...
+    @overload
+    def device(*, depth: int | None = None) -> Callable[[F], F]: ...
+    def device(function: Any = None, /, *, depth: int | None = None) -> Any:
+        """Mark a function as callable from device code.
+
+        ``depth``: of one that calls itself, how many of its calls may be unfinished at a time.
+        """
         ...
 
 else:
 
-    def device(function: Callable[..., Any]) -> Device:
-        """Mark a function as callable from device code."""
+    def device(function: Callable[..., Any] | None = None, /, *, depth: int | None = None) -> Any:
+        """Mark a function as callable from device code.
+
+        ``depth``: of one that calls itself, how many of its calls may be unfinished at a time.
+        """
+        if function is None:
+            return lambda later: device(later, depth=depth) if depth is None else _levelled(later, depth)
         plain = _plain(function, "device")
         learn(plain)
         return Device(plain, _signature(function))
+
+
+def _levelled(function: Callable[..., Any], depth: int) -> Device:
+    plain = _plain(function, "device")
+    if isinstance(depth, bool) or not isinstance(depth, int) or not 1 <= depth <= MOST_LEVELS:
+        raise HookError(f"{place_of(plain)}: {plain.__name__}: depth={depth!r}: give 1 to {MOST_LEVELS}")
+    learn(plain)
+    return Device(plain, _signature(function), depth)
 
 
 def name_of(function: FunctionType | Native | Assembly) -> str:

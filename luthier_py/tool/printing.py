@@ -168,7 +168,8 @@ def learn(function: FunctionType) -> None:
 
 
 def prints(function: object, around: dict[str, Any], seen: frozenset[object] = frozenset()) -> bool:
-    """Whether a function or one that it calls may print; ``around``: names that it sees."""
+    """Whether a function or one that it calls may print, or calls itself, which is told where it goes too deep;
+    ``around``: names that it sees."""
     if not isinstance(function, FunctionType) or function in seen:
         return False
     if _may_print(function):
@@ -176,6 +177,8 @@ def prints(function: object, around: dict[str, Any], seen: frozenset[object] = f
     found: list[Any] = [around.get(name) for name in function.__code__.co_names + function.__code__.co_freevars]
     modules = [each for each in found if isinstance(each, ModuleType)]
     found += [getattr(module, name, None) for module in modules for name in function.__code__.co_names]
+    if any(getattr(type(each), "may_go_too_deep", None) and each.may_go_too_deep for each in found):
+        return True
     inner = (each.function for each in found if hasattr(type(each), "function"))  # hooks and device functions
     return any(prints(each, each.__globals__, seen | {function}) for each in inner if isinstance(each, FunctionType))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from luthier_py.pipeline import instrument
 from luthier_py.samples import sample
 from luthier_py.session.demo import launch_of
 from luthier_py.session.run import run_instrumented
-from luthier_py.tool import Hooks, Mutator, Tool, Variable, u32, u64
+from luthier_py.tool import Hook, Hooks, Lane, Mutator, Tool, Variable, array, device, f32, hook, ptr, u32, u64
 
 TEXT = r"""
 #include <luthier/hooks.h>
@@ -136,9 +137,9 @@ def halved(x: float) -> tuple[float, int]:
     return rest + own[0] + own[1] * 10, count + 1
 
 
-def proved(hooks: Hooks, name: str, words: int, lanes: int = LANES, type=u32) -> tuple[int, ...]:
+def proved(one: Hook, words: int, lanes: int = LANES, type=u32) -> tuple[int, ...]:
     """What a hook leaves in memory, of a copy that is proved."""
-    one, out = hooks[name], Variable(type, words, name="observed")
+    out = Variable(type, words, name="observed")
 
     class Observer(Tool):
         def instrument(self, m: Mutator) -> None:
@@ -149,6 +150,18 @@ def proved(hooks: Hooks, name: str, words: int, lanes: int = LANES, type=u32) ->
     return found
 
 
+def launched(one: Hook) -> None:
+    class Deep(Tool):
+        out = Variable(u32, LANES)
+
+        def instrument(self, m: Mutator) -> None:
+            m.at_entry(m.kernels[0], one, self.out, vgpr(0))
+
+    chosen, tool = sample("vector_add"), Deep()
+    code = chosen.path.read_bytes()
+    run_instrumented(EmulatorDevice(load(code).target), instrument(code, tool), tool, launch_of(chosen))
+
+
 @pytest.mark.parametrize("lanes", [64, 40])
 @pytest.mark.parametrize("name, want", [
     ("fibonaccis", lambda x: fibonacci(x % 11)),
@@ -157,43 +170,32 @@ def proved(hooks: Hooks, name: str, words: int, lanes: int = LANES, type=u32) ->
     ("tail", lambda x: 5 + x * (x + 1) // 2),
 ])
 def test_results_are_those_of_python(hooks: Hooks, name: str, want: Callable[[int], int], lanes: int) -> None:
-    assert proved(hooks, name, LANES, lanes) == tuple(want(x) if x < lanes else 0 for x in range(LANES))
+    assert proved(hooks[name], LANES, lanes) == tuple(want(x) if x < lanes else 0 for x in range(LANES))
 
 
 def test_an_array_of_the_caller_is_sorted(hooks: Hooks) -> None:
     want = np.sort((np.arange(32) * 7 + np.arange(LANES)[:, None] * 13) % 101)
-    assert np.array_equal(np.reshape(proved(hooks, "sorted", 32 * LANES), (LANES, 32)), want)
+    assert np.array_equal(np.reshape(proved(hooks["sorted"], 32 * LANES), (LANES, 32)), want)
 
 
 def test_pointers_are_kept_in_frames(hooks: Hooks) -> None:
     own = tree_sum(1, 1), tree_sum(2, 2)
     assert all(own)
     want = tuple((x % 7 << 8) + tree_sum(1, x % 7) + tree_sum(2, x % 7 + 1) for x in range(LANES))
-    assert proved(hooks, "sums", LANES, type=u64) == want
+    assert proved(hooks["sums"], LANES, type=u64) == want
 
 
 def test_structures_doubles_and_arrays_in_frames(hooks: Hooks) -> None:
-    found = np.array(proved(hooks, "halves", 2 * LANES, type=u64), np.uint64).reshape(LANES, 2)
+    found = np.array(proved(hooks["halves"], 2 * LANES, type=u64), np.uint64).reshape(LANES, 2)
     want = [halved(x / 2) for x in range(LANES)]
     assert found[:, 1].tolist() == [count for _, count in want]
     assert found[:, 0].view(np.float64).tolist() == [half for half, _ in want]
 
 
 def test_what_goes_too_deep_is_told(hooks: Hooks, capsys: pytest.CaptureFixture[str]) -> None:
-    class Deep(Tool):
-        out = Variable(u32, LANES)
-
-        def instrument(self, m: Mutator) -> None:
-            m.at_entry(m.kernels[0], hooks.deeper, self.out, vgpr(0))
-
-        def report(self, launch):
-            return launch[self.out]
-
-    one, tool = sample("vector_add"), Deep()
-    made = instrument(one.path.read_bytes(), tool)
     line = 1 + TEXT[: TEXT.index("LUTHIER_DEPTH(3)")].count("\n")
     with pytest.raises(ToolError, match=f"calls itself deeper than the 3 levels that line {line} of its source"):
-        run_instrumented(EmulatorDevice(load(one.path.read_bytes()).target), made, tool, launch_of(one))
+        launched(hooks.deeper)
     said = capsys.readouterr().out.splitlines()
     assert len(said) == 8 * sum(x % LANES % 5 > 2 for x in range(256))
 
@@ -229,3 +231,116 @@ def test_every_target(hooks: Hooks, name: str) -> None:
             assert "unknown" in str(error) or "invalid target" in str(error)  # to this clang
             continue
         assert all(payload.frame_bytes for payload in payloads.values())
+
+
+@device(depth=10)
+def plain_fibonacci(n: Lane[u32]) -> Lane[u32]:
+    if n < 2:
+        return n
+    return plain_fibonacci(n - 1) + plain_fibonacci(n - 2)
+
+
+@device(depth=6)
+def moves(disks: Lane[u32], source: Lane[u32], into: Lane[u32], pegs: ptr[u32], seen: Lane[u32]) -> Lane[u32]:
+    """Towers of Hanoi: moves, each of which is counted at the peg that it goes to."""
+    if disks == 0:
+        return 0
+    done = moves(disks - 1, source, 3 - source - into, pegs, seen)
+    pegs[seen * 4 + into] += 1
+    return done + 1 + moves(disks - 1, 3 - source - into, into, pegs, seen)
+
+
+@device(depth=8)
+def halves_and_steps(x: Lane[f32], n: Lane[u32]) -> tuple[Lane[f32], Lane[u32]]:
+    kept = array(u32, 4)
+    if n == 0 or x < 0.5:
+        return x, 0
+    kept[n % 4] = n
+    rest, steps = halves_and_steps(x / 2, n - 1)
+    return rest + f32(kept[n % 4]), steps + 1
+
+
+@device(depth=2)
+def shallow(n: Lane[u32]) -> Lane[u32]:
+    return u32(7) if n == 0 else 3 * (shallow(n - 1) ^ n)
+
+
+@hook
+def plain_hook(out: ptr[u32], x: Lane[u32]) -> None:
+    out[x] = plain_fibonacci(x % 11)
+    out[64 + x] = moves(x % 6, 0, 2, out + 256, x)
+    rest, steps = halves_and_steps(f32(x), x % 7)
+    out[128 + x] = u32(rest * 64)
+    out[192 + x] = steps
+
+
+@hook
+def shallow_hook(out: ptr[u32], x: Lane[u32]) -> None:
+    out[x % 64] = shallow(x % 4)
+
+
+def steps_of(x: float, n: int) -> tuple[float, int]:
+    if n == 0 or x < 0.5:
+        return x, 0
+    rest, steps = steps_of(x / 2, n - 1)
+    return rest + n, steps + 1
+
+
+@pytest.mark.parametrize("lanes", [64, 33])
+def test_device_functions_in_python(lanes: int) -> None:
+    found = np.array(proved(plain_hook, 512, lanes))
+    item = range(lanes)
+    assert found[:lanes].tolist() == [fibonacci(x % 11) for x in item]
+    assert found[64 : 64 + lanes].tolist() == [2 ** (x % 6) - 1 for x in item]
+    assert found[128 : 128 + lanes].tolist() == [int(steps_of(x, x % 7)[0] * 64) for x in item]
+    assert found[192 : 192 + lanes].tolist() == [steps_of(x, x % 7)[1] for x in item]
+    assert found[256:].reshape(64, 4)[:lanes].sum(axis=1).tolist() == [2 ** (x % 6) - 1 for x in item]
+
+
+def test_python_tells_what_goes_too_deep(capsys: pytest.CaptureFixture[str]) -> None:
+    line = shallow.function.__code__.co_firstlineno
+    with pytest.raises(ToolError, match=f"calls itself deeper than the 2 levels that line {line} of its source"):
+        launched(shallow_hook)
+    assert len(capsys.readouterr().out.splitlines()) == 8 * 128
+
+
+def test_python_calls_what_calls_itself_in_cpp() -> None:
+    cpp = Hooks.from_hip(TEXT + "LUTHIER_DEVICE lane<u32> each(lane<u32> n) { return fibonacci(n); }\n")
+
+    @hook
+    def mixed(out: ptr[u32], x: Lane[u32]) -> None:
+        out[x] = cpp.each(x % 11) * 1000 + plain_fibonacci(x % 7)
+
+    assert proved(mixed, LANES) == tuple(fibonacci(x % 11) * 1000 + fibonacci(x % 7) for x in range(LANES))
+
+
+def test_a_hook_in_python_must_be_able_to_tell_what_goes_too_deep(tmp_path: Path) -> None:
+    (tmp_path / "own.h").write_text(
+        "LUTHIER_DEPTH(4) __device__ unsigned f(unsigned n) { return n ? 3 * (f(n / 2) ^ n) : 3; }")
+    cpp = Hooks.from_hip('#include <luthier/hooks.h>\n#include "own.h"\n'
+                         "LUTHIER_DEVICE luthier::lane<unsigned> g(luthier::lane<unsigned> n) { return f(n); }\n",
+                         "-I", str(tmp_path))
+
+    @hook
+    def told(out: ptr[u32], x: Lane[u32]) -> None:
+        out[x] = cpp.g(x)
+
+    with pytest.raises(Unsupported, match="has no channel to tell what goes too deep: let the source itself"):
+        proved(told, LANES)
+
+
+@device(depth=3)
+def of_the_wave(n: u32) -> Lane[u32]:
+    return u32(0) if n == 0 else of_the_wave(n - 1) + of_the_wave(n - 1)
+
+
+@hook
+def calls_of_the_wave(out: ptr[u32], x: Lane[u32]) -> None:
+    out[x] = of_the_wave(3)
+
+
+def test_what_is_one_for_the_wave_is_the_same_at_each_level() -> None:
+    with pytest.raises(HookError, match="of_the_wave: n: u32 may be another one at each level"):
+        proved(calls_of_the_wave, LANES)
+    with pytest.raises(HookError, match="depth=0: give 1 to 65536"):
+        device(depth=0)(steps_of)

@@ -104,7 +104,7 @@ REFUSED = [
     (U + "return twice(x=x)", 1, "only plain positional arguments"),
     (U + "return twice(*[x])", 1, "only plain positional arguments"),
     (U + "return twice(y)", 1, "this is i32, not u32"),
-    (U + "return endless(x)", -16, "endless calls itself; recursion is not allowed"),
+    (U + "return endless(x)", -16, "endless calls itself; say how deep"),
     (U + "return nothing(x)", 1, "0 values are returned, but 1 are declared"),
     (U + "x = nothing(x)\n    return x", 1, "1 names are assigned, but there are 0 values"),
     (U + "return nothing(x) + 1", 1, "one value is needed here; this gives none"),
