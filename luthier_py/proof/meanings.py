@@ -31,6 +31,7 @@ _WIDE = (1 << 64) - 1
 _NAMED = frozenset({"born", "first", "shl", "shr", "or", "and", "more than"})
 _TRAP_REGISTERS = range(TTMP0, TTMP0 + 16)
 _DESTINATIONS = ("sdst", "vdst")
+_MODIFIERS = ("src0_modifiers", "src1_modifiers", "src2_modifiers", "clamp", "omod", "op_sel")
 _VALUES = ("src0", "src1", "src2", "imm", "simm16")
 
 
@@ -112,6 +113,8 @@ def _bits(type: Type, operands: Operands) -> Term:
 
 def _add(type: Type, operands: Operands) -> Term:
     a, b = _refs(operands)
+    if type.kind is Kind.FLOAT:
+        return UNKNOWN  # -0.0 + 0 is not what it was, nor are denormals
     if isinstance(a, int):
         a, b = b, a
     if isinstance(a, int) and isinstance(b, int):
@@ -263,6 +266,8 @@ def results(inst: Inst, read: Read, width: int) -> list[tuple[str, Type, Term]]:
     row = meaning(inst.op)
     if not isinstance(row, (Scalar, Lanes)) or any(slot.count > 1 for slot in row.signature.sources):
         return []
+    if any(operand.value for operand in inst.operands if operand.name in _MODIFIERS):
+        return []
     values = []
     for slot, name in sources_of(inst.op):
         type = slot.type if slot.type.bits else Type(Kind.UINT, width)
@@ -284,7 +289,8 @@ def held(source: str | Operand, bits: int, get: Callable[[int], Term]) -> Term:
         return UNKNOWN
     first = number(source.reg)
     if bits <= 32:
-        return get(first)
+        found = get(first)
+        return UNKNOWN if 1 < bits < 32 and not isinstance(found, int) else found
     low, high = get(first), get(first + 1)
     if isinstance(low, int) and isinstance(high, int):
         return low | high << 32

@@ -19,7 +19,7 @@ from operator import or_
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet, Space, sgpr
-from luthier_py.isa.glue import add, add_with_carry
+from luthier_py.isa.glue import add, add_with_carry, from_private, to_private
 from luthier_py.isa.quiet import computes
 from luthier_py.isa.registers import FLAT_SCRATCH, SCALARS, VGPR_SHIFT
 from luthier_py.isa.semantics import meaning
@@ -205,7 +205,7 @@ class Runner:
         at, reg = self.cell(inst, now), next((o.reg for o in inst.operands if o.name in ("vdata", "vdst")), None)
         start = self.private.start
         if at is None or reg is None or reg.dwords != 1 or not start <= at <= self.private.stop - 4 or (
-                at % 4 or (at - start) % 4):
+                at % 4 or (at - start) % 4 or not self.moves_dword(inst, reg)):
             raise self.fail("an inserted instruction touches private memory that is not the tool's", pc)
         self.note_touched(inst, inst.writes.bits, now, pc)
         now.pending, now.timed = issued(self.isa, inst, now.pending), True
@@ -214,6 +214,12 @@ class Runner:
             now.put(number(reg), *((now.get(cell), now.other(cell)) if cell < LANES else (UNKNOWN, UNKNOWN)))
         elif cell < LANES:
             now.put(cell, now.get(number(reg)), now.other(number(reg)))
+
+    def moves_dword(self, inst: Inst, reg: Reg) -> bool:
+        """All of a register, and nothing else."""
+        base = inst.find("saddr")
+        move = from_private if inst.writes else to_private
+        return inst.raw == move(self.isa, reg, base.reg if base is not None else None, inst["offset"].value).raw
 
     def private_base(self, inst: Inst, now: Now) -> dict[int, Term]:
         """Where private memory of the wave is: the sum of two things that it is born with, half by half."""

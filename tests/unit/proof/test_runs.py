@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
-from luthier_py.errors import CheckFailed
-from luthier_py.isa import EXEC, SCC, VCC, LaneOf, Reg, RegFile, instruction_set, sgpr, target, vgpr
+from luthier_py.errors import CheckFailed, LuthierError
+from luthier_py.isa import EXEC, SCC, VCC, InstructionSet, LaneOf, Reg, RegFile, instruction_set, sgpr, target, vgpr
 from luthier_py.isa.registers import AGPR_SHIFT, VGPR_SHIFT
 from luthier_py.proof.claim import ClonedFunction, InCell
 from luthier_py.proof.insertions import Duty, settle
@@ -79,6 +81,9 @@ def test_what_is_restored_passes(listing: str, live: int) -> None:
     ("s_mov_b32 exec_lo, 0", 0, "EXEC"),
     ("v_mov_b32_e32 v3, 0", V(3), "v3"), ("v_accvgpr_write_b32 a1, 0", A(1), "a1"),
     ("s_cbranch_execz there\ns_mov_b32 s5, 0\nthere:\ns_nop 0", S(5), "s5 is live"),
+    *((f"v_mov_b32_e32 v4, v3\nv_mov_b32_e32 v3, 0\n{copy}", V(3), "v3 is live") for copy in (
+        "v_add_u16_e32 v3, 0, v4", "v_add_f32_e32 v3, 0, v4", "v_add_f16_e32 v3, 0, v4", "v_and_b32_sdwa v3, v4, v4",
+        "v_add_u32_e64 v3, v4, 0 clamp", "v_cndmask_b32_e64 v3, -v4, -v4, vcc")),
     (f"{KEEP}\n{ALTER}", 0, "MODE"), (f"{ALTER}\n{KEEP}\n{RESTORE}", 0, "MODE"),
     (f"{KEEP}\n{ALTER}\ns_mov_b32 s30, 0\n{RESTORE}", 0, "MODE"), (RESTORE, 0, "MODE"),
     (f"{KEEP}\ns_setreg_imm32_b32 {WIDER}, 0\n{RESTORE}", 0, "MODE"),
@@ -215,3 +220,23 @@ def test_lanes_of_what_is_brought_and_taken_back(slot: str, listing: str, why: s
         return run(code, home=home)
     with pytest.raises(CheckFailed, match=why):
         run(code, home=home)
+
+
+@pytest.mark.parametrize("target_of", ["gfx90a", "gfx942", "gfx1100"])
+def test_private_memory_holds_whole_registers_alone(target_of: str) -> None:
+    """Narrower and wider stores and loads are no copies of a register, nor do they leave what lies beside it."""
+    isa = instruction_set(target(target_of))
+    spill = "s_mov_b32 s8, 16\n{} off, v3, s8 offset:4\nv_mov_b32_e32 v3, 0\n{} v3, off, s8 offset:4\ns_waitcnt 0"
+    accepted = []
+    for store, load in product(named(isa, "SCRATCH_STORE"), named(isa, "SCRATCH_LOAD")):
+        try:
+            run(spill.format(store, load), V(3), isa=isa)
+            accepted.append((store, load))
+        except (CheckFailed, LuthierError):
+            pass
+    width = "b32" if isa.target.generation >= 11 else "dword"
+    assert accepted == [(f"scratch_store_{width}", f"scratch_load_{width}")]
+
+
+def named(isa: InstructionSet, start: str) -> list[str]:
+    return sorted({op.mnemonic for op in isa.ops if op.base.startswith(start)})
