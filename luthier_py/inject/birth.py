@@ -81,7 +81,7 @@ def begun(
     if carriers:
         base = spare.take(RegFile.SGPR) if need_base(isa, carriers) else None
         saves = moves(isa, tuple(carriers.values()), tuple(slots), base)[0]
-        found += in_all_lanes(isa, sgpr(VCC, 2), [*based(isa, slots, base), *saves])
+        found += in_all_lanes(isa, spare.take(RegFile.SGPR, 2), [*based(isa, slots, base), *saves])
     if isa.target.packed_work_item_ids and before.enable_vgpr_workitem_id < after.enable_vgpr_workitem_id:
         ids = (1 << _ID_BITS * (before.enable_vgpr_workitem_id + 1)) - 1
         found.append(glue.masked(isa, vgpr(0), ids))

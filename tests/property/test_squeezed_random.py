@@ -9,19 +9,25 @@ from dataclasses import replace
 import pytest
 from test_inject_random import bench, check  # noqa: F401  (a fixture)
 
-from luthier_py.inject import policies
+from luthier_py.inject import policies, resources
 from luthier_py.inject.sites import Sites
 from luthier_py.isa import Reg, RegFile, RegSet
+from luthier_py.isa.registers import SCALARS
 
 MOST = 3  # registers of a file that are left at a place
+EVERY = RegSet.by_file(SCALARS, (1 << 256) - 1)  # but accumulators
 FOR_ADDRESSES = 3  # scalars where private memory needs one: hooks may name the others
 
 
 def squeeze(monkeypatch, seed):
-    """At every place a few registers are left, or none; in some kernels no accumulator is."""
+    """At every place a few registers are left, or none; in some kernels no accumulator is, or none for good."""
     in_memory = seed % 2
     if in_memory:
         monkeypatch.setattr(policies, "accumulators", lambda *args: ())
+    if seed % 3 == 0:
+        homes = resources.wave_homes
+        monkeypatch.setattr(resources, "wave_homes", lambda program, facts, component, values, named, slots: homes(
+            program, facts, component, values, named | EVERY, slots))
     site_of = Sites.site
 
     def squeezed(sites, point, live, needs):
