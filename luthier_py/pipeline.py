@@ -71,20 +71,21 @@ class Planned:
 
 def instrument(
     code: Given, tool: Tool | type[Tool] | str, name: str = MEMORY, kernels: Iterable[str] | str | None = None,
-    keep_going: bool = False, watch: Watch | None = None,
+    keep_going: bool = False, watch: Watch | None = None, seen: Seen | None = None,
 ) -> Instrumented:
     """Instrument the chosen kernels (all of them by default), as far as the tool's options choose them too; raises
     LuthierError, and then nothing was made.
 
     ``code``: a code object's bytes, or its path. ``tool``: a tool; its class or name stand for one with defaults.
-    With ``keep_going`` kernels that cannot be served are left alone and listed in ``refused``.
+    With ``keep_going`` kernels that cannot be served are left alone and listed in ``refused``. ``seen``: as for
+    `carry_out`.
     """
     tool = made_tool(tool)
     planned = plan(code, tool, name, [kernels] if isinstance(kernels, str) else kernels, watch)
     if planned.edits.refused and not keep_going:
         first = planned.edits.refused[0]
         raise Unsupported(f"kernel {first.kernel} cannot be instrumented: {first.reason}", first.where)
-    made = carry_out(planned, keep_going, watch)
+    made = carry_out(planned, keep_going, watch, seen=seen)
     left_out = [part for part in planned.obj.left_out if part.kernel and kernels is None]
     chosen = [part for part in left_out if tool.selection.kernel(part.name)]
     return replace(made, unread=tuple(Refusal(p.name, p.error.message, Location(p.name)) for p in chosen))
@@ -120,7 +121,7 @@ def plan(
 @uncollected()
 def carry_out(
     planned: Planned, keep_going: bool = False, watch: Watch | None = None, apart: bool = False,
-    seen: Seen = lambda name, clone: clone,
+    seen: Seen | None = None,
 ) -> Instrumented:
     """The instrumented copy; ``keep_going`` and ``watch`` as for instrument. ``apart``: without the original in it;
     ``seen`` gets each clone behind each pass, and gives it back."""
@@ -136,7 +137,8 @@ def carry_out(
         check_wanted(patched.claim, wanted, payloads, program, clones, {each.kernel for each in patched.refused})
 
     def made(wanted: Edits) -> Instrumented:
-        patched = clock.run("inject", inject, program, facts, wanted, payloads, keep_going, seen)
+        patched = clock.run("inject", inject, program, facts, wanted, payloads, keep_going,
+                            seen or (lambda _, clone: clone))
         patch = Patch(patched.chunks, patched.kernels, patched.variables)
         data = clock.run("link", link_apart if apart else link, planned.obj, patch)
         found = find_bindings(program.isa, patched.chunks, load(data, planned.obj.name)) if apart else ()

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -20,6 +20,7 @@ from luthier_py.cli.ending import ExitCode, run_to_an_end
 from luthier_py.cli.options import (
     AsJson,
     File,
+    KeepGoing,
     OutputOption,
     Report,
     TargetOption,
@@ -33,6 +34,10 @@ from luthier_py.cli.options import (
 )
 from luthier_py.errors import Invalid
 from luthier_py.worker.edge import TRACEBACK, say
+
+if TYPE_CHECKING:
+    from luthier_py.pipeline import Instrumented
+    from luthier_py.tool import Tool
 
 app = typer.Typer(
     invoke_without_command=True,
@@ -104,9 +109,7 @@ def instrument(
         Path | None, typer.Option("-o", "--output", help="default: FILE with .luthier before its suffix")
     ] = None,
     option: ToolOptions = None,
-    keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="leave kernels alone that cannot be instrumented")
-    ] = False,
+    keep_going: KeepGoing = False,
     target: TargetOption = None,
     kernel: Annotated[
         str | None, typer.Option("--kernel", help="only this kernel; of a library, in the code object that has it")
@@ -120,7 +123,6 @@ def instrument(
     from luthier_py.pipeline import instrument as run_pipeline
     from luthier_py.report.instrumented import instrumented_facts, instrumented_table
     from luthier_py.report.remedies import advising
-    from luthier_py.report.verdict import Verdict
     from luthier_py.storage import write_file
     from luthier_py.tool import LAUNCHES, OUTPUT
 
@@ -138,8 +140,14 @@ def instrument(
     write_file(path, made.data)
     facts = instrumented_facts(made, str(path))
     show(facts if as_json else instrumented_table(facts), as_json)
-    if tool != "none" and made.data == made.obj.data:
-        say(f"tool {tool} inserted nothing: {Verdict(loaded).nothing_inserted(k.name for k in made.obj.kernels)}")
+    _check_inserted(tool, loaded, made)
+
+
+def _check_inserted(name: str, tool: Tool, made: Instrumented) -> None:
+    from luthier_py.report.verdict import Verdict
+
+    if name != "none" and made.data == made.obj.data:
+        say(f"tool {name} inserted nothing: {Verdict(tool).nothing_inserted(k.name for k in made.obj.kernels)}")
         raise typer.Exit(ExitCode.NOTHING_OBSERVED)
 
 
@@ -150,12 +158,14 @@ def explain(
     option: ToolOptions = None,
     target: TargetOption = None,
     kernel: Annotated[str | None, typer.Option("--kernel", help="only this kernel")] = None,
+    keep_going: KeepGoing = False,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="a page instead of a listing")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Why an instrumented copy is what it is: the clones' code, where values of hooks live, what all of it costs."""
     from luthier_py.isa import parse_target_id
     from luthier_py.loader import read_code
-    from luthier_py.report.explain import as_lines, as_page
+    from luthier_py.report.explain import as_facts, as_lines, as_page
     from luthier_py.report.explain import explain as explained_by
     from luthier_py.report.html import render
     from luthier_py.storage import write_file
@@ -163,11 +173,15 @@ def explain(
     with aside():
         loaded = chosen_tool(tool, option)
         code = read_code(file, parse_target_id(target) if target else None, kernel)
-        found = explained_by(code, loaded, str(file), None if kernel is None else [kernel])
-    if html is None:
+        found = explained_by(code, loaded, str(file), None if kernel is None else [kernel], keep_going)
+    _check_inserted(tool, loaded, found.made)
+    if html is not None:
+        write_file(html, render(as_page(found)).encode())
+    if as_json:
+        show(as_facts(found), as_json)
+    elif html is None:
         _print_all(as_lines(found))
     else:
-        write_file(html, render(as_page(found)).encode())
         print(html)
 
 

@@ -31,6 +31,7 @@ TimeLimitOption = Annotated[float | None, typer.Option(
     "--time-limit", metavar="SECONDS", help="of a launch on the emulator; then it ends, and says where its waves stand"
 )]
 Report = Annotated[Path | None, typer.Option("--report", metavar="DIR", help="folder for the tool's own files")]
+KeepGoing = Annotated[bool, typer.Option("--keep-going", help="leave kernels alone that cannot be instrumented")]
 TargetOption = Annotated[
     str | None, typer.Option("--target", help="of a library with code for several: its target ID, as `info` has it")
 ]

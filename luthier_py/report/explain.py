@@ -1,6 +1,6 @@
 """Why a clone is what it is: its code beside the original's, where the values of calls live, and what all of it costs.
 
-In: a code object and a tool. Out: Explained, as lines and as a page. Invariant: every instruction of the clone is
+In: a code object and a tool. Out: Explained, as lines, as a page, as data. Invariant: every instruction of the clone is
 in it once, in order, with what it is there for; sizes add up to those of the clone.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 
 from luthier_py.errors import printable
@@ -16,7 +16,7 @@ from luthier_py.inject.items import Allotted, Cause, Clone, Edit, Label, Referen
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.isa import Inst, Reg
 from luthier_py.loader import Given
-from luthier_py.pipeline import Instrumented, carry_out, plan
+from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.report.cloned import change
 from luthier_py.report.html import HtmlRow, HtmlTable, Page
 from luthier_py.tool import Element, Entry, Insertion, Tool, Variable, WaveVariable
@@ -30,14 +30,17 @@ class Role(Enum):
     HOOK = "hook"
     AROUND = "around"       # a hook: arguments, results, what is saved and put back
     PROLOGUE = "prologue"
+    WAY = "way"             # from inserted code back to the application's
     LOOKUP = "lookup"
     WAIT = "wait"
     ISLAND = "island"
 
 
-_ROLES = {Cause.CALL: Role.AROUND, Cause.PROLOGUE: Role.PROLOGUE, Cause.LOOKUP: Role.LOOKUP, Cause.WAIT: Role.WAIT,
-          Cause.ISLAND: Role.ISLAND}
-_MARKS = {Role.APPLICATION: " ", Role.INSTEAD: "~", Role.HOOK: "*"}
+ROLES = {Cause.CALL: Role.AROUND, Cause.PROLOGUE: Role.PROLOGUE, Cause.LOOKUP: Role.LOOKUP, Cause.WAIT: Role.WAIT,
+         Cause.ISLAND: Role.ISLAND, Cause.EDGE: Role.WAY, Cause.INSTEAD: Role.INSTEAD}
+MARKS = {Role.APPLICATION: " ", Role.INSTEAD: "~", Role.HOOK: "*"}
+_LEGEND = ("marks: ~ stands instead of an instruction of the application, * is a hook's, + is what goes with hooks; "
+           "what has none is as it was")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,25 +94,29 @@ class ExplainedFunction:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """``homes``: what is kept for each wave, and where."""
+    """``homes``: what is kept for each wave, and where; ``made``: the copy."""
 
     tool: str
+    made: Instrumented
     kernels: tuple[ClonedKernel, ...]
     functions: tuple[ExplainedFunction, ...]
     homes: tuple[tuple[str, str], ...]
 
 
-def explain(code: Given, tool: Tool, name: str, kernels: Sequence[str] | None = None) -> Explained:
-    """Instrument, and say why; LuthierError where that cannot be done."""
+def explain(
+    code: Given, tool: Tool, name: str, kernels: Sequence[str] | None = None, keep_going: bool = False
+) -> Explained:
+    """Instrument, and say why; LuthierError where that cannot be done, but with ``keep_going`` for kernels alone."""
     clones: dict[str, Clone] = {}
 
     def seen(_: str, clone: Clone) -> Clone:
         clones[clone.name] = clone
         return clone
 
-    made = carry_out(plan(code, tool, name, kernels), seen=seen)
-    functions = tuple(_function(made, clone) for clone in clones.values())
-    return Explained(tool.name, made.patched.report, functions, tuple(_homes(made)))
+    made = instrument(code, tool, name, kernels, keep_going, seen=seen)
+    there = {chunk.name for chunk in made.patched.chunks}
+    functions = tuple(_function(made, clone) for clone in clones.values() if clone.name in there)
+    return Explained(tool.name, made, made.patched.report, functions, tuple(_homes(made)))
 
 
 def _homes(made: Instrumented) -> Iterator[tuple[str, str]]:
@@ -154,7 +161,7 @@ def _lines(made: Instrumented, clone: Clone) -> Iterator[ExplainedLine]:
             role = Role.INSTEAD if item.instead else Role.APPLICATION
             yield line(item.inst, role, item.origin.pc, item.edit, _names(item))
         elif item.edit is not None:
-            role = Role.HOOK if item.payload else _ROLES[item.edit.cause]
+            role = Role.HOOK if item.payload else ROLES[item.edit.cause]
             yield line(item.inst, role, None, item.edit, _names(item))
 
 
@@ -202,11 +209,14 @@ def _shown(value: object) -> str:
 
 def as_lines(explained: Explained) -> Iterator[str]:
     """A listing for a terminal."""
+    for refusal in explained.made.refused:
+        yield f"kernel {printable(refusal.kernel)} is left alone: {printable(refusal.reason)}"
     for row in explained.kernels:
         facts = "; ".join(f"{name} {value}" for name, value in _facts(row))
         yield f"kernel {printable(row.name)}: {facts}"
     for what, home in explained.homes:
         yield f"kept for each wave: {what} in {home}"
+    yield _LEGEND
     for function in explained.functions:
         yield ""
         yield f"{printable(function.name)}: the clone is {printable(function.clone)}"
@@ -222,7 +232,7 @@ def _listing(function: ExplainedFunction) -> Iterator[str]:
             told.add(line.call)
             yield from (f"{'':20}; {text}" for text in _said(function.calls[line.call]))
         place = "" if line.address is None else f"{line.address:#x}"
-        yield f"{place:>16}  {_MARKS.get(line.role, '+')} {line.shown}"
+        yield f"{place:>16}  {MARKS.get(line.role, '+')} {line.shown}"
 
 
 def _said(call: ExplainedCall) -> Iterator[str]:
@@ -240,6 +250,24 @@ def _facts(row: ClonedKernel) -> Iterator[tuple[str, str]]:
     yield "code bytes", change(row.bytes_before, row.bytes_after)
     yield "private bytes added", str(row.private_bytes)
     yield from ((f"calls {policy}", str(count)) for policy, count in row.schemes.items())
+
+
+# -- as data -------------------------------------------------------------------------------------
+
+def as_facts(explained: Explained) -> dict[str, object]:
+    return {
+        "tool": explained.tool,
+        "refused": [{"kernel": each.kernel, "reason": each.reason} for each in explained.made.refused],
+        "kernels": {row.name: dict(_facts(row)) for row in explained.kernels},
+        "kept": [{"what": what, "where": home} for what, home in explained.homes],
+        "functions": [{
+            "name": function.name, "clone": function.clone,
+            "costs": {role.value: {"instructions": count, "bytes": size}
+                      for role, (count, size) in function.costs.items()},
+            "calls": {number: asdict(call) for number, call in function.calls.items()},
+            "lines": [asdict(line) | {"role": line.role.value} for line in function.lines],
+        } for function in explained.functions],
+    }
 
 
 # -- as a page -----------------------------------------------------------------------------------

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
+from crowded import EASY, FULL, full_and_easy
 from squeezed import crowded, marker
 from typer.testing import CliRunner
 
 from luthier_py import Tool, Variable, hook, ptr, u64
+from luthier_py.analysis import analyse
 from luthier_py.cli import app
+from luthier_py.cli.ending import ExitCode
+from luthier_py.inject.fragment import general_registers
+from luthier_py.inject.items import Cause
+from luthier_py.inject.policies import Private, every_policy
+from luthier_py.inject.resources import components
 from luthier_py.intrinsics import atomic_add, lane_id
+from luthier_py.ir import lift
 from luthier_py.isa import LaneOf
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.proof.claim import Payload
 from luthier_py.proof.payloads import found_at, summary
-from luthier_py.report.explain import Role, as_lines, as_page, explain
+from luthier_py.report.explain import MARKS, ROLES, Role, as_facts, as_lines, as_page, explain
 from luthier_py.report.html import render
 from luthier_py.samples import SAMPLES, sample
 from luthier_py.tool import load_tool
@@ -42,8 +53,27 @@ def decoded(made, symbol):
     return insts
 
 
+PAGE = (Path(__file__).parents[3] / "docs" / "explain.md").read_text()
+TOOLS = ("instr_count", "lds_bank_conflicts", "branch_edges", "loop_counts", "mov_replace", "mem_trace")
+
+
+def test_each_cause_has_a_role_and_each_is_told():
+    assert set(ROLES) == set(Cause)
+    cells = [[cell.strip() for cell in line.split("|")[1:]] for line in PAGE.splitlines()]
+    rows = {row[0]: row[1] for row in cells if len(row) > 2}
+    assert {role.value: MARKS.get(role, "+").strip() for role in Role}.items() <= rows.items()
+
+
+def test_each_policy_is_told():
+    program = lift(load(crowded(64, -1)))
+    (component,) = components(program, [kernel for kernel in program.kernels if kernel.name == "k"])
+    found = every_policy(program, analyse(program), component, general_registers(program.isa), Private(0))
+    names = {policy.name for policy in found if policy.name.startswith("at no cost")}
+    assert len(names) == 4 and names <= {line.split("|")[1].strip() for line in PAGE.splitlines() if "|" in line}
+
+
 @pytest.mark.parametrize("name", [sample.name for sample in SAMPLES])
-@pytest.mark.parametrize("tool", ["instr_count", "lds_bank_conflicts"])
+@pytest.mark.parametrize("tool", TOOLS)
 def test_every_instruction_of_a_clone_is_there_once_in_order(name, tool):
     code = sample(name).path.read_bytes()
     found, made = explain(code, load_tool(tool), name), instrument(code, load_tool(tool))
@@ -53,7 +83,7 @@ def test_every_instruction_of_a_clone_is_there_once_in_order(name, tool):
         assert [line.text.split()[0] for line in function.lines] == [made.program.isa.text(i).split()[0] for i in insts]
         assert sum(size for _, size in function.costs.values()) == sum(inst.size_bytes for inst in insts)
         own = [line.address for line in function.lines if line.role is Role.APPLICATION]
-        assert own == [instr.pc for instr in source.function.instrs]
+        assert own == [instr.pc for instr in source.function.instrs if instr not in made.edits.standing]
 
 
 def test_values_are_where_it_says_when_the_hook_begins():
@@ -95,3 +125,29 @@ def test_what_cannot_be_made_is_no_explanation():
     done = CliRunner().invoke(app, ["explain", str(sample("reduce").path), "-t", "instr_count", "--kernel", "nobody"])
     assert done.exit_code != 0
 
+
+
+def test_as_data():
+    path = str(sample("reduce").path)
+    done = CliRunner().invoke(app, ["explain", path, "-t", "branch_edges", "--json"])
+    data = json.loads(done.stdout)
+    assert data == json.loads(json.dumps(as_facts(explain(sample("reduce").path, load_tool("branch_edges"), path))))
+    (function,) = data["functions"]
+    assert len(function["lines"]) == sum(cost["instructions"] for cost in function["costs"].values())
+
+
+def test_a_tool_with_nothing_to_insert_ends_as_instrument_does():
+    command = [str(sample("vector_add").path), "-t", "loop_counts"]
+    for name in ("explain", "instrument"):
+        done = CliRunner().invoke(app, [name, *command])
+        assert done.exit_code == ExitCode.NOTHING_OBSERVED
+
+
+def test_kernels_that_are_refused(tmp_path):
+    path = tmp_path / "two.co"
+    path.write_bytes(full_and_easy())
+    command = ["explain", str(path), "-t", f"{Path(__file__).parents[2] / 'crowded.py'}:EveryWave"]
+    assert CliRunner().invoke(app, command).exit_code == 1
+    done = CliRunner().invoke(app, [*command, "--keep-going"])
+    assert done.exit_code == 0 and f"kernel {FULL} is left alone: " in done.stdout
+    assert f"{FULL}: the clone" not in done.stdout and f"{EASY}: the clone" in done.stdout
