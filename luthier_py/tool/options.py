@@ -20,26 +20,30 @@ BOOLEANS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false
 class Option(Generic[T]):
     """``limit = Option(10, bounds=(0, 99), help="...")``; ``self.limit`` is its value.
 
-    The default decides the type. ``env`` names an environment variable that is used when nothing is given. ``name`` is
-    how users spell it, without regard to case; by default as the attribute is called.
+    The default decides the type. ``several``: texts of which a value names some, with commas between. ``env`` names an
+    environment variable that is used when nothing is given. ``name`` is how users spell it, without regard to case; by
+    default as the attribute is called.
     """
 
-    __slots__ = ("default", "choices", "bounds", "help", "env", "name")
+    __slots__ = ("default", "choices", "several", "bounds", "help", "env", "name")
 
     def __init__(
         self,
         default: T,
         *,
         choices: Sequence[T] = (),
+        several: Sequence[str] = (),
         bounds: tuple[T, T] | None = None,
         help: str = "",
         env: str = "",
         name: str = "",
     ) -> None:
-        self.default, self.choices, self.bounds = default, tuple(choices), bounds
+        self.default, self.choices, self.several, self.bounds = default, tuple(choices), tuple(several), bounds
         self.help, self.env, self.name = help, env, name
         if choices and default not in choices:
             raise Invalid(f"option default {default!r} is not one of its choices {self.choices}")
+        if several and not self._names_some(str(default)):
+            raise Invalid(f"option default {default!r} names others than {', '.join(several)}")
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = self.name or name
@@ -68,9 +72,12 @@ class Option(Generic[T]):
         low, high = self.bounds or (None, None)
         if value is None or (self.bounds and not low <= value <= high):  # type: ignore[operator]
             raise Invalid(f"option {self.name}={given}: give {self.expected()}")
-        if self.choices and value not in self.choices:
+        if self.choices and value not in self.choices or self.several and not self._names_some(str(value)):
             raise Invalid(f"option {self.name}={given}: choose {self.expected()}")
         return value
+
+    def _names_some(self, value: str) -> bool:
+        return set(value.split(",")) <= set(self.several)
 
     def _convert(self, given: Any) -> Any:
         wanted: Any = type(self.default)
@@ -89,6 +96,8 @@ class Option(Generic[T]):
         """What the option takes, for help texts."""
         if self.choices:
             return f"{'only ' * (len(self.choices) == 1)}{' or '.join(map(self.show, self.choices))}"
+        if self.several:
+            return f"some of {','.join(self.several)}"
         if self.bounds:
             return f"a number from {self.bounds[0]} to {self.bounds[1]}"
         return {bool: "0 or 1", int: "an integer", float: "a number", str: "text"}[type(self.default)]

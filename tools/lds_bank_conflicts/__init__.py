@@ -47,7 +47,7 @@ class LdsBankConflicts(Tool):
     per_wave = COUNT_WARP_LEVEL.only(True)  # banks serve waves, and only lanes that are on
     active_only = EXCLUDE_PRED_OFF.only(True)
     order = Option("cost", choices=("cost", "pc"), help="worst instruction first, or by address")
-    worst = Option(10, help="instructions in the plot")
+    worst = Option(10, bounds=(0, 1000), help="instructions in the plot")
     sources = Option(".", help="folder of the sources that the page shows; nothing outside of it is read")
 
     @hook

@@ -27,7 +27,6 @@ from luthier_py import (
     wave_in_group,
     workgroup_id,
 )
-from luthier_py.errors import HookError
 from luthier_py.intrinsics import active_mask, push
 from luthier_py.ir import Instr
 from luthier_py.isa import VCC, RegSet, sgpr
@@ -71,16 +70,15 @@ class RecordRegVals(Tool):
     """Values of registers: scalars, vectors and accumulators, a record for each register and wave."""
 
     name = "record_reg_vals"
-    when = Option("read,written", help="what is recorded of an instruction: registers that it reads, or has written")
+    when = Option("read,written", several=("read", "written"),
+                  help="what is recorded of an instruction: registers that it reads, or has written")
     lines = Option(True, help="0: print no line for each record; with LUTHIER_RECORDS none is printed")
     values = Channel(Value)
 
     def instrument(self, m: Mutator) -> Sites:
         chosen = set(self.when.split(","))
-        if not chosen or chosen - {"read", "written"}:
-            raise HookError(f"WHEN={self.when}: give read, written, or both with a comma")
         sites = Sites({}, {})
-        for function in dict.fromkeys(f for kernel in m.kernels for f in m.functions(kernel)):
+        for function in m.functions():
             for instr in m.instrs(function):
                 calls = list(self.calls(m, instr, chosen))
                 (sites.recorded if calls else sites.not_recorded)[instr.pc] = m.program.isa.text(instr.inst)

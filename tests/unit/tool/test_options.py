@@ -1,0 +1,49 @@
+"""Options of tools: what is no value of one is refused when the tool is made, and says what would do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from luthier_py.errors import Invalid
+from luthier_py.tool import Mutator, Option, Tool, tools
+
+
+class Choosing(Tool):
+    """Chooses."""
+
+    parts = Option("reads,writes", several=("reads", "writes", "waits"), help="what is counted")
+    least = Option(4, bounds=(0, 9))
+
+    def instrument(self, m: Mutator) -> None: ...
+
+
+@pytest.mark.parametrize("given", ["reads", "waits,reads", "reads,writes,waits"])
+def test_some_of_several(given: str) -> None:
+    assert Choosing(parts=given).parts == given
+    assert Choosing().parts == "reads,writes"
+
+
+@pytest.mark.parametrize("given", ["", "reads,", "reads, writes", "Reads", "all"])
+def test_none_of_several(given: str) -> None:
+    with pytest.raises(Invalid, match=f"^option parts={given}: choose some of reads,writes,waits$"):
+        Choosing(parts=given)
+
+
+def test_a_default_is_a_value() -> None:
+    with pytest.raises(Invalid, match="option default 'a,c' names others than a, b"):
+        Option("a,c", several=("a", "b"))
+    with pytest.raises(Invalid, match="not one of its choices"):
+        Option("c", choices=("a", "b"))
+
+
+@pytest.mark.parametrize("tool", tools().values(), ids=tools())
+def test_numbers_of_tools_have_bounds(tool: type[Tool]) -> None:
+    for option in tool.options.values():
+        if type(option.default) in (int, float):
+            wrong: list[Any] = [-1, "-1", "many", True]
+            assert option.bounds or option.choices, option.name
+            for given in wrong:
+                with pytest.raises(Invalid, match=f"^option {option.name}={given}: "):
+                    tool(**{option.name.lower(): given})
