@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import HookError
+from luthier_py.errors import Invalid
 from luthier_py.isa import Space
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
@@ -114,8 +114,9 @@ def _pairs(addresses: Any) -> list[list[tuple[int, ...]]]:
 def test_spaces_are_chosen() -> None:
     _, report, _, _ = run("matmul", spaces="lds")
     assert report["sites"] and all(row["opcode"].startswith("ds_") for row in report["sites"])
-    with pytest.raises(HookError, match="give some of global, lds, scratch"):
-        run("matmul", spaces="texture")
+    for wrong in ("texture", "", "global,", "global, lds"):
+        with pytest.raises(Invalid, match=f"option spaces={wrong}: choose some of global,lds,scratch"):
+            MemTrace(spaces=wrong)
 
 
 def test_lines_as_nvbit_prints_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from luthier_py import (
     Channel,
-    Entry,
     Lane,
     LaunchResult,
     Mutator,
@@ -21,19 +20,18 @@ from luthier_py import (
     address,
     channel,
     hook,
-    ptr,
     site_id,
     u32,
     u64,
+    wave_in_group,
+    workgroup_id,
 )
 from luthier_py.analysis.lines import source_lines
 from luthier_py.errors import HookError
-from luthier_py.intrinsics import active_mask, push, wave_size
+from luthier_py.intrinsics import active_mask, push
 from luthier_py.ir import Instr
-from luthier_py.isa import Space, memory_access
-from luthier_py.isa.quiet import tends_caches
 
-SPACES = {"global": Space.GLOBAL, "lds": Space.LDS, "scratch": Space.SCRATCH}
+SPACES = ("global", "lds", "scratch")  # words of filters
 
 
 class Access:
@@ -51,13 +49,8 @@ class Access:
 
 @hook(fold=())
 def trace(
-    out: channel[Access], pc: u64, element: u32, packet: ptr[u32], first: u32, x: u32, y: u32, z: u32,
-    address: Lane[u64],
+    out: channel[Access], pc: u64, element: u32, x: u32, y: u32, z: u32, wave: u32, address: Lane[u64]
 ) -> None:
-    """``packet``: sizes of the work-group are its 16-bit words 2 and 3. ``first``: the work-item of lane 0."""
-    sizes = packet[1]
-    line = (first >> 10 & 0x3FF) + (first >> 20) * (sizes >> 16)
-    wave = ((first & 0x3FF) + line * (sizes & 0xFFFF)) // wave_size()
     push(out, pc, active_mask(), x, y, z, wave, element, address)
 
 
@@ -81,7 +74,7 @@ class MemTrace(Tool):
     """The address of each lane at each memory instruction, a record for each wave."""
 
     name = "mem_trace"
-    spaces = Option("global,lds,scratch", help=f"memory whose instructions are traced: {', '.join(SPACES)}")
+    spaces = Option(",".join(SPACES), several=SPACES, help="memory whose instructions are traced")
     lines = Option(True, help="0: print no line for each record; with LUTHIER_RECORDS none is printed")
     accesses = Channel(Access)
 
@@ -92,27 +85,19 @@ class MemTrace(Tool):
         for instr in self.chosen(m):
             line = lines.at(instr.pc)
             site = Site(instr.inst.op.mnemonic, None if line is None else str(line))
-            found = memory_access(m.program.obj.target, instr.inst)
             try:
-                for element in range(len(found.offsets) if found is not None else 1):
+                for element in range(len(instr.memory.offsets) if instr.memory is not None else 0):
                     at = address(instr, element)
-                    m.before(instr, trace, self.accesses, site_id(instr), element, Entry.DISPATCH_PTR,
-                             Entry.FIRST_WORKITEM, Entry.WORKGROUP_ID_X, Entry.WORKGROUP_ID_Y, Entry.WORKGROUP_ID_Z, at)
+                    m.before(instr, trace, self.accesses, site_id(instr), element, *map(workgroup_id, "xyz"),
+                             wave_in_group(), at)
                     traced[instr.pc] = site
             except HookError:
                 untraced[instr.pc] = site
         return Sites(traced, untraced)
 
     def chosen(self, m: Mutator) -> Iterator[Instr]:
-        unknown = set(self.spaces.split(",")) - SPACES.keys()
-        if unknown:
-            raise HookError(f"SPACES={self.spaces}: give some of {', '.join(SPACES)}")
-        wanted = Space.NONE
-        for name in self.spaces.split(","):
-            wanted |= SPACES[name]
-        for function in dict.fromkeys(f for kernel in m.kernels for f in m.functions(kernel)):
-            yield from (instr for instr in m.instrs(function)
-                        if instr.inst.op.spaces & wanted and not tends_caches(instr.inst.op))
+        for function in m.functions():
+            yield from m.instrs(function, where=self.spaces.replace(",", " | "))
 
     def received(self, channel: Channel, launch: LaunchResult, records: NDArray[Any]) -> None:
         counts = self.gathered.setdefault(launch.index, {})

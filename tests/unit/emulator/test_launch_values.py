@@ -10,7 +10,7 @@ import pytest
 from packets import Host
 from test_partial_groups import SHAPES, expected, three
 
-from luthier_py.emulator.memory import read_bytes
+from luthier_py.emulator.memory import read_bytes, write_bytes
 from luthier_py.errors import HookError
 from luthier_py.intrinsics import atomic_add
 from luthier_py.ir import Kernel, lift
@@ -35,6 +35,8 @@ from luthier_py.tool import (
     workgroup_size,
     workitem_id,
 )
+from luthier_py.tool.ring import HEAD_BYTES, RingReader, cell_words, head_words, ring_bytes
+from luthier_py.tools.mem_trace import MemTrace
 
 CODE = sample("saxpy").path.read_bytes()
 WORDS = 8
@@ -129,6 +131,34 @@ def test_ids_of_every_work_item(items: Any, block: Any) -> None:
     wanted = np.column_stack([rows, linear // 64, lanes]).astype(np.int64)
     np.testing.assert_array_equal(np.unique(found, axis=0), np.unique(wanted, axis=0))
     assert len(found) == len(np.unique(found, axis=0))
+
+
+@pytest.mark.parametrize(("items", "block"), [((100, 4), (64, 4)), ((33, 9, 5), (8, 4, 2))], ids=str)
+def test_waves_in_a_trace(items: Any, block: Any) -> None:
+    """Of waves of groups at the edge of a grid, too: each of saxpy's three accesses has a record with its number."""
+    items, block = three(items), three(block)
+    rows, _ = expected(items, block)
+    sides = [np.minimum(block[k], items[k] - rows[:, 3 + k].astype(int) * block[k]) for k in range(3)]
+    linear = rows[:, 0] + sides[0] * (rows[:, 1] + sides[1] * rows[:, 2])
+    waves = np.unique(np.column_stack([rows[:, 3:6], linear // 64]).astype(int), axis=0).tolist()
+    records = traced(items, block)
+    found = np.column_stack([records[name] for name in ("workgroup_x", "workgroup_y", "workgroup_z", "wave")])
+    assert sorted(found.astype(int).tolist()) == sorted(3 * waves)
+
+
+def traced(items: Any, block: Any) -> np.ndarray:
+    """Records of mem_trace under saxpy, whose ring is read when the launch is over."""
+    made, channel, host = instrument(CODE, MemTrace()), MemTrace.accesses, Host()
+    obj, base = load(made.data), host.place(made.data)
+    memory = np.zeros(ring_bytes(channel), np.uint8)
+    ring, head = host.buffer(memory), host.buffer(np.zeros(HEAD_BYTES, np.uint8))
+    write_bytes(head, head_words(channel, ring))
+    cell = next(symbol for symbol in obj.symbols if symbol.name == channel.name)
+    write_bytes(base + cell.address, cell_words(head, 0))
+    x = np.zeros(items[0], np.float32)
+    host.dispatch(base, obj.kernel("saxpy.luthier"), [items[0], 2.5, x, x.copy()], items, block)
+    slots = RingReader(channel, np.frombuffer(bytearray(read_bytes(ring, memory.nbytes)), np.uint8)).take()
+    return channel.record.unpacked(slots)
 
 
 @pytest.mark.parametrize(("items", "block"), [((1000, 1, 1), (256, 1, 1)), ((33, 9, 5), (8, 4, 2))])
