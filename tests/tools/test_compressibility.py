@@ -55,7 +55,7 @@ class Trace(Tool):
         self.sizes, self.records = sizes, []
 
     def instrument(self, m: Mutator) -> None:
-        for function in dict.fromkeys(m.functions()):
+        for function in m.functions():
             for instr in m.instrs(function):
                 if instr.pc in self.sizes:
                     data = "vdata" if instr.inst.find("vdata") is not None else "data"

@@ -12,6 +12,7 @@ import pytest
 from luthier_py import OpFlag
 from luthier_py.clang.search import CLANG
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.errors import Invalid
 from luthier_py.intrinsics import active_mask, atomic_add, is_first_lane, lane_id, read_first_lane
 from luthier_py.isa import Space
 from luthier_py.loader import load
@@ -107,6 +108,12 @@ def test_lines_are_those_of_the_addresses_and_outputs_stay(sample, line: int) ->
     for row in ran.report["instructions"]:
         assert row["executions"] <= counts.get(row["pc"], 0)  # waves with no lane left touch nothing
         assert row["lines"] == sum(lines * count for lines, count in row["histogram"].items())
+
+
+@pytest.mark.parametrize("line", [100, -5, 1, 0, 8, "long"])
+def test_a_line_is_a_power_of_two(line: object) -> None:
+    with pytest.raises(Invalid, match=f"option line={line}: (choose|give) 16 or 32 or 64 or 128 or "):
+        load_tool(f"{TOOL}/", {"line": line})
 
 
 def test_neighbours_share_lines() -> None:

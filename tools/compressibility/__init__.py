@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from luthier_py import Hooks, LaunchResult, Mutator, OpFlag, Tool, Variable, source, u64
+from luthier_py import Hooks, LaunchResult, Mutator, Tool, Variable, source, u64
 from luthier_py.ir import Instr
-from luthier_py.isa import OperandKind, Space, memory_access
+from luthier_py.isa import OperandKind
 
 HOOKS = Hooks.from_hip("coding.hip")
 TOTALS = 4  # executions, bytes, bits, longest word
@@ -32,9 +32,9 @@ class Compressibility(Tool):
     name = "compressibility"
 
     def instrument(self, m: Mutator) -> Stores:
-        found = [(function.name, instr) for function in dict.fromkeys(m.functions()) for instr in m.instrs(function)
-                 if is_store(instr)]
-        counted = [(name, instr, dwords) for name, instr in found if (dwords := stored_dwords(m, instr))]
+        found = [(function.name, instr) for function in m.functions()
+                 for instr in m.instrs(function, where="global & store")]
+        counted = [(name, instr, dwords) for name, instr in found if (dwords := stored_dwords(instr))]
         totals = Variable(u64, max(len(counted), 1) * TOTALS, name="Compressibility.totals")
         for number, (_, instr, dwords) in enumerate(counted):
             values = [source(instr, data_of(instr), dword) for dword in range(dwords)]
@@ -60,22 +60,14 @@ class Compressibility(Tool):
         return list(report["stores"])
 
 
-def is_store(instr: Instr) -> bool:
-    """Whether it does nothing but store to global memory."""
-    flags = instr.op.flags
-    return bool(flags & OpFlag.VMEM and flags & OpFlag.MAY_STORE and instr.op.spaces & Space.GLOBAL) and not (
-        flags & (OpFlag.MAY_LOAD | OpFlag.ATOMIC))
-
-
 def data_of(instr: Instr) -> str:
     """The operand that has what is stored."""
-    return next(name for name in ("vdata", "data") if instr.inst.find(name) is not None)
+    return "vdata" if instr.inst.find("vdata") is not None else "data"
 
 
-def stored_dwords(m: Mutator, instr: Instr) -> int:
+def stored_dwords(instr: Instr) -> int:
     """Of a store of whole registers; 0 of others."""
-    access = memory_access(m.program.obj.target, instr.inst)
-    data = instr.inst[data_of(instr)] if access is not None else None
+    access, data = instr.memory, instr.inst.find(data_of(instr))
     if access is None or data is None or data.kind is not OperandKind.REGISTER or data.reg is None:
         return 0
     return data.reg.dwords if access.bytes == 4 * data.reg.dwords <= 4 * MOST_DWORDS else 0

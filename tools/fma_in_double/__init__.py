@@ -92,7 +92,7 @@ class FmaInDouble(Tool):
     name = "fma_in_double"
 
     def instrument(self, m: Mutator) -> Sites:
-        found = [instr for function in dict.fromkeys(m.functions()) for instr in m.instrs(function) if is_fused(instr)]
+        found = [instr for function in m.functions() for instr in m.instrs(function) if is_fused(instr)]
         lines = source_lines(m.program.obj)
         counts = Variable(u64, max(len(found), 1) * COUNTS, name="FmaInDouble.counts")
         replaced, left = list[tuple[int, str, str | None]](), list[str]()

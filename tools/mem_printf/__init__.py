@@ -7,8 +7,6 @@ from typing import Any
 
 from luthier_py import Lane, LaunchResult, Mutator, Tool, address, hook, opcode_id, u32, u64
 from luthier_py.errors import HookError
-from luthier_py.isa import Space
-from luthier_py.isa.quiet import tends_caches
 
 
 @hook(fold=())
@@ -31,10 +29,8 @@ class MemPrintf(Tool):
 
     def instrument(self, m: Mutator) -> Shown:
         shown = Shown({}, {})
-        for function in dict.fromkeys(f for kernel in m.kernels for f in m.functions(kernel)):
-            for instr in m.instrs(function):
-                if not instr.inst.op.spaces & Space.GLOBAL or tends_caches(instr.inst.op):
-                    continue
+        for function in m.functions():
+            for instr in m.instrs(function, where="global"):
                 try:
                     m.before(instr, show, address(instr), opcode_id(instr))
                     shown.opcodes[opcode_id(instr)] = instr.inst.op.mnemonic

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from luthier_py import Hooks, LaunchResult, Mutator, OpFlag, Option, Tool, Variable, access_bytes, address, u64
+from luthier_py import Hooks, LaunchResult, Mutator, Option, Tool, Variable, access_bytes, address, u64
 from luthier_py.errors import HookError
 from luthier_py.ir import Function, Instr
-from luthier_py.isa import Space
 from luthier_py.tool import Computed
 
 MOST = 128  # lines of one instruction: two of each lane
@@ -32,14 +31,14 @@ class MemoryDivergence(Tool):
     """Cache lines that each global memory instruction touches, by wave: a histogram."""
 
     name = "memory_divergence"
-    line = Option(128, help="bytes of a cache line, a power of two, 16 at least")
+    line = Option(128, choices=tuple(16 << shift for shift in range(9)), help="bytes of a cache line")
 
     def instrument(self, m: Mutator) -> Accesses:
-        found = [(function, instr) for function in m.functions() for instr in m.instrs(function) if _is_global(instr)]
+        found = [(function, instr) for function in m.functions() for instr in m.instrs(function, where="global")]
         known = list(_known(found))
         counts = Variable(u64, max(len(known), 1) * ROW, name="MemoryDivergence.counts")
         for number, (_, instr, where, size) in enumerate(known):
-            m.before(instr, HOOKS.lines, where, size, int(self.line).bit_length() - 1, counts[number * ROW])
+            m.before(instr, HOOKS.lines, where, size, self.line.bit_length() - 1, counts[number * ROW])
         known_instrs = {instr for _, instr, _, _ in known}
         texts = [m.program.isa.text(instr.inst) for _, instr in found if instr not in known_instrs]
         sites = tuple((instr.pc, m.program.isa.text(instr.inst), function.name) for function, instr, _, _ in known)
@@ -69,10 +68,6 @@ class MemoryDivergence(Tool):
 
     def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
         return [{name: value for name, value in row.items() if name != "histogram"} for row in report["instructions"]]
-
-
-def _is_global(instr: Instr) -> bool:
-    return bool(instr.op.flags & OpFlag.VMEM and instr.op.spaces & Space.GLOBAL)
 
 
 def _known(found: list[tuple[Function, Instr]]) -> Iterator[tuple[Function, Instr, Computed, int]]:

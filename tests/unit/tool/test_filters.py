@@ -11,7 +11,7 @@ from luthier_py.analysis import analyse, loops_of, source_lines
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import HookError, Invalid
 from luthier_py.ir import Function, Instr, Program, lift
-from luthier_py.isa import OpFlag, Space
+from luthier_py.isa import OpFlag, Space, instruction_set, memory_access, target
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.samples import SAMPLES, sample
@@ -71,6 +71,16 @@ def bytes_of(mnemonic: str) -> int:
         return int(found[2]) // 8 * (2 if found[1] else 1)
     found = re.fullmatch(r"(?:s|global)_(?:load|store)_(?:dword(?:x(\d+))?)", mnemonic)
     return 4 * int(found[1] or 1) if found else 0
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("gfx90a", "buffer_wbl2"), ("gfx90a", "buffer_wbinvl1_vol"), ("gfx90a", "s_dcache_wb"),
+    ("gfx942", "buffer_inv sc1"), ("gfx1030", "buffer_gl0_inv"), ("gfx1201", "global_wb scope:SCOPE_SYS"),
+])
+def test_what_tends_caches_accesses_no_memory(name: str, text: str) -> None:
+    isa = instruction_set(target(name))
+    inst = isa.decode(isa.assemble(text), 0)
+    assert inst.op.flags & MEMORY and memory_access(isa.target, inst) is None
 
 
 @pytest.mark.parametrize("least", [1, 8, 12, 16, 32])
