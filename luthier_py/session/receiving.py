@@ -79,6 +79,9 @@ class Receiving:
         self._stop.set()
         if self.ends:
             self._thread.join()
+        for end in self.ends.values() if error is not None else ():  # what was pushed before the launch failed
+            self._drain(end)  # as far as the ring's end, and then from its beginning
+            self._drain(end)
         if isinstance(self._device, EmulatorDevice):
             for end in self.ends.values():
                 self._device.outsiders.remove(end)

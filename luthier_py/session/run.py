@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -103,7 +104,7 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
         tool.launching(begun)
     module = device.load(made.data, made.obj.name)
     try:
-        with Receiving(device, channels, received.take) as receiving:
+        with closing(received), Receiving(device, channels, received.take) as receiving:
             receiving.connect(module, channels, index)
             for parameter in parameters:
                 place = module.variable(parameter.name)
@@ -111,7 +112,6 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
             outputs = run_launch(device, module, cloned.clone, launch)
             for channel, dropped in receiving.drained().items():
                 received.count(channel).dropped = dropped
-        received.close()
         if received.failures:
             raise ToolError(received.failures[0])
         memory = {}

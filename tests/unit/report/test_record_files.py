@@ -8,14 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from luthier_py import Channel, Lane, Mutator, Tool, channel, hook, u32, u64, vgpr
+from luthier_py import Channel, Lane, Mutator, Tool, channel, hook, ptr, u32, u64, vgpr
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import Invalid
+from luthier_py.errors import DeviceError, Invalid
 from luthier_py.intrinsics import push
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.report.received import Received
+from luthier_py.report.record_files import JsonRecords
 from luthier_py.samples import sample
+from luthier_py.session import receiving
 from luthier_py.session.demo import launch_of
 from luthier_py.session.run import run_instrumented
 from luthier_py.tool import f32
@@ -81,6 +83,83 @@ def test_parquet(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     run(tmp_path / "trace.parquet")
     check(*(parquet.read_table(str(tmp_path / f"trace.{name}.parquet")).to_pydict() for name in ("items", "waves")))
+
+
+class Full(Tool):
+    """Sends more than there is room for."""
+
+    items = Channel(Item, capacity=128, full="stop")
+
+    @hook(lanes="one")
+    def send(out: channel[Item]) -> None:
+        for number in range(100000):
+            push(out, u32(number), u64(number), f32(number))
+
+    def instrument(self, m: Mutator) -> None:
+        for kernel in m.kernels:
+            m.at_entry(kernel, self.send, self.items)
+
+
+class Faulty(Tool):
+    """Each wave sends one record, and writes where no memory is."""
+
+    items = Channel(Item)
+
+    @hook(lanes="one")
+    def send(out: channel[Item], nowhere: ptr[u32]) -> None:
+        push(out, 7, u64(7), f32(7))
+        nowhere[0] = 7
+
+    def instrument(self, m: Mutator) -> None:
+        for kernel in m.kernels:
+            m.at_entry(kernel, self.send, self.items, 0)
+
+
+@pytest.mark.parametrize("form", ["ndjson", "parquet"])
+def test_what_was_sent_before_a_launch_failed_is_kept(form: str, tmp_path: Path) -> None:
+    found = failed(Full, "full", tmp_path / f"trace.{form}")
+    assert len(found) >= 128 and 0 in found  # the ring was full, and a wave began with 0
+
+
+@pytest.mark.parametrize("form", ["ndjson", "parquet"])
+def test_what_was_not_taken_yet_when_a_launch_failed_is_kept(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receiving, "IDLE_SECONDS", 60.0)
+    found = failed(Faulty, "0x0", tmp_path / f"trace.{form}")
+    assert found and set(found) == {7}
+
+
+def failed(kind: type[Tool], why: str, path: Path) -> list[int]:
+    """The items in the file of a launch that ended in an error."""
+    if path.suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+    chosen = sample("vector_add")
+    code, launch, tool = chosen.path.read_bytes(), launch_of(chosen), kind(luthier_records=str(path))
+    with pytest.raises(DeviceError, match=why):
+        run_instrumented(EmulatorDevice(load(code).target), instrument(code, tool), tool, launch)
+    if path.suffix == ".ndjson":
+        return [json.loads(line)["item"] for line in path.read_text().splitlines()]
+    from pyarrow import parquet
+
+    return list(parquet.read_table(str(path)).to_pydict()["item"])
+
+
+def test_json_has_texts_for_what_its_numbers_lack(tmp_path: Path) -> None:
+    records, file = np.zeros(4, Both.items.record.records), JsonRecords(tmp_path / "a.ndjson")
+    records["half"] = np.nan, np.inf, -np.inf, 0.5
+    lanes = np.zeros(1, [("x", "<f8", (64,))])
+    lanes["x"][0, 3] = np.nan
+    file.append(records, 7)
+    file.append(lanes, 8)
+    file.close()
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    rows = [json.loads(line, parse_constant=refuse) for line in (tmp_path / "a.ndjson").read_text().splitlines()]
+    assert [row["half"] for row in rows[:4]] == ["NaN", "Infinity", "-Infinity", 0.5]
+    assert rows[4] == {"launch": 8, "x": [0.0] * 3 + ["NaN"] + [0.0] * 60}
 
 
 def test_other_forms_are_refused(tmp_path: Path) -> None:
