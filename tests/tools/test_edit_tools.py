@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from luthier_py.analysis import loops_of
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
@@ -35,12 +36,15 @@ def ran(sample, request):
 def test_both_ways_of_a_branch(ran):
     after, made, counts = ran
     branches, into = Counter(), Counter()
-    for row in (after.report or {"edges": ()})["edges"]:
+    rows = (after.report or {"edges": ()})["edges"]
+    for row in rows:
         branches[row["branch"]] += row["count"]
         into[row["target"]] += row["count"]
     splits = [block for function in made.program.functions for block in function.blocks if len(block.successors) == 2]
     assert branches.keys() >= {block.instrs[-1].pc for block in splits}
     assert all(count == counts.get(pc, 0) for pc, count in branches.items())
+    ways = sorted((row["branch"], row["target"], row["taken"]) for row in rows)
+    assert ways == sorted(way for block in splits for way in ways_of(block.instrs[-1]))
     for function in made.program.functions:
         for block in function.blocks:
             coming = [other for other in function.blocks if block.address in other.successors]
@@ -48,10 +52,19 @@ def test_both_ways_of_a_branch(ran):
                 assert into[block.address] == counts.get(block.address, 0)
 
 
+def ways_of(branch):
+    """Where it leads when it is taken, and when it is not."""
+    behind = branch.pc + branch.inst.size_bytes
+    return (branch.pc, branch.inst.branch_target(branch.pc), True), (branch.pc, behind, False)
+
+
 @pytest.mark.parametrize("ran", ["loop_counts"], indirect=True)
 def test_entries_and_turns_of_loops(ran):
-    after, _, counts = ran
+    after, made, counts = ran
     rows = (after.report or {"loops": ()})["loops"]
+    headers = [(function.name, loop.header.address) for function in made.program.functions
+               for loop in loops_of(function) if not loop.begins]
+    assert sorted((row["function"], row["header"]) for row in rows) == sorted(headers)
     for row in rows:
         assert row["entries"] + row["turns"] == counts.get(row["header"], 0)
         assert row["trips"] == (counts.get(row["header"], 0) / row["entries"] if row["entries"] else 0.0)
