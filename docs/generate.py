@@ -147,10 +147,12 @@ def reference() -> str:
 
 
 EDITS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("What there is", (
+        "functions", "instrs", "blocks", "stretches", "runs", "regions", "counting", "edges", "loops", "calls",
+        "components", "spare_scalars")),
     ("Calls at instructions, blocks, entries and exits", (
-        "before", "after", "at_block", "at_stretch", "at_region", "at_entry", "at_exit")),
-    ("Calls on ways between blocks, at loops and at calls", (
-        "edges", "at_edge", "loops", "at_loop_entry", "at_back_edge", "at_loop_exit", "calls")),
+        "before", "after", "at_block", "at_stretch", "at_region", "at_counted", "at_entry", "at_exit")),
+    ("Calls on ways between blocks and at loops", ("at_edge", "at_loop_entry", "at_back_edge", "at_loop_exit")),
     ("Other instructions", ("insert", "remove", "change", "replace", "skip_if")),
 )
 

@@ -41,6 +41,12 @@ def test_every_public_name_is_in_the_reference(generator: ModuleType) -> None:
     assert all(f"* `{name}" in text for name in vars(Mutator) if not name.startswith("_"))
 
 
+def test_every_method_of_the_mutator_is_on_the_page_of_edits(generator: ModuleType) -> None:
+    listed = [name for _, names in generator.EDITS for name in names]
+    methods = {name for name, value in vars(Mutator).items() if inspect.isfunction(value) and name[0] != "_"}
+    assert sorted(listed) == sorted(methods - {"edits"})  # that one is for whoever runs a tool
+
+
 def test_every_name_and_member_has_a_line(generator: ModuleType) -> None:
     silent = []
     for name in (name for _, names in (*generator.SECTIONS, *generator.ARGUMENTS) for name in names):
