@@ -1,0 +1,51 @@
+"""The pages of the tools: the command of each is typed, and what it prints has the lines that the page shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = {page.parent.name: page for page in sorted((ROOT / "tools").glob("*/README.md"))}
+BLOCK = re.compile(r"(?:^    .*\n)+", re.MULTILINE)
+CHANGING = re.compile(r"0x[0-9a-f]{8,}|opcode_id \d+")  # addresses in memory, numbers of a table's rows
+HIP = ("compressibility", "memory_divergence")
+
+
+def shown(name: str) -> tuple[str, list[str]]:
+    """The page's command, and the lines that it shows behind that."""
+    blocks = BLOCK.findall(PAGES[name].read_text())
+    [command, *rest] = [re.sub("^    ", "", block, flags=re.MULTILINE) for block in blocks]
+    assert command.startswith("luthier run ")
+    lines = [re.sub(r" ?\.\.\.$", "", line) for block in rest for line in block.splitlines()]
+    return command, [line for line in lines if line and not line.startswith("luthier ")]
+
+
+@pytest.mark.parametrize("name", PAGES.keys() - {"none"})
+def test_the_command_prints_what_the_page_shows(
+    name: str, tmp_path: Path, require_tool: Callable[[str], str]
+) -> None:
+    if name in HIP:
+        require_tool("clang++-22")
+    command, lines = shown(name)
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    here = command.replace(f"-t {name} ", f"-t {PAGES[name].parent} ")  # not one that happens to be installed
+    assert here != command
+    done = subprocess.run(here, shell=True, cwd=tmp_path, env={**os.environ, "PATH": path}, text=True, timeout=300,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, done.stdout
+    printed = CHANGING.sub("", done.stdout).splitlines()
+    for line in lines:
+        wanted = CHANGING.sub("", line).rstrip()
+        assert any(each.startswith(wanted) for each in printed), f"{line}\nis not in\n" + "\n".join(printed[:40])
+
+
+def test_pages_show_lines() -> None:
+    assert sum(len(shown(name)[1]) for name in PAGES.keys() - {"none"}) > 8
