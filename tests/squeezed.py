@@ -41,15 +41,20 @@ def retargeted(name):
     return load(bytes(data).replace(b"--gfx90a", f"--{name}".encode()))
 
 
-def crowded(vgprs, mask):
-    """All registers are written, with other numbers in lanes, and all are read behind a marker, SCC first."""
+def lanes(mask):
+    """Rows that make EXEC so."""
+    return ("s_mov_b32", S(EXEC), mask & 0xFFFFFFFF), ("s_mov_b32", S(EXEC + 1), mask >> 32 & 0xFFFFFFFF)
+
+
+def crowded(vgprs, mask, middle=(("s_nop", 7),)):
+    """All registers are written, with other numbers in lanes, and all are read behind a marker, SCC first. ``middle``:
+    rows with the marker, which leave what they find."""
     first, *others = SCALARS
     vectors = range(1, vgprs)
     return code_object({"k": [
         *POINTERS, *(("s_mov_b32", S(i), 3 * i + 1) for i in SCALARS),
         *(("v_add_u32", V(i), 7 * i, V(0)) for i in vectors),
-        ("s_cmp_eq_u32", S(2), S(2)), ("s_mov_b32", S(EXEC), mask & 0xFFFFFFFF),
-        ("s_mov_b32", S(EXEC + 1), mask >> 32 & 0xFFFFFFFF), ("s_nop", 7), ("s_mov_b64", S(EXEC, 2), -1),
+        ("s_cmp_eq_u32", S(2), S(2)), *lanes(mask), *middle, ("s_mov_b64", S(EXEC, 2), -1),
         ("s_cselect_b32", S(SCALARS[-1]), S(SCALARS[-1]), S(5)),
         *(("s_xor_b32", S(first), S(first), S(i)) for i in others),
         *(("v_add_u32", V(0), V(0), V(i)) for i in vectors),

@@ -72,10 +72,12 @@ class Caller:
 
     # -- saving and restoring ------------------------------------------------------------------
 
-    def save(self, clobbered: RegSet) -> None:
-        """Keep special registers that are live and ``clobbered``."""
-        for reg in (_SCC, _VCC, _M0):
-            if clobbered.overlaps(RegSet.of(reg)) and self.site.live.overlaps(RegSet.of(reg)):
+    def save(self, clobbered: RegSet, given: RegSet) -> None:
+        """Keep special registers that are live and ``clobbered``, but what is ``given`` results."""
+        whole = not given.overlaps(RegSet.of(_VCC))
+        for reg in (_SCC, *((_VCC,) if whole else (part(_VCC, 0, 1), part(_VCC, 1, 1))), _M0):
+            mine = RegSet.of(reg) - given
+            if clobbered.overlaps(mine) and self.site.live.overlaps(mine):
                 keep = self.saved[reg] = self.pool.take(RegFile.SGPR, reg.dwords)
                 self.kept.append((reg, keep))
                 self.copy(keep, reg)
@@ -288,6 +290,7 @@ class Pattern:
     asked: RegSet            # registers whose being free made it what it is
     free: RegSet             # those of them that were
     slots: int               # that vector registers are put into
+    carries: bool            # what lives in slots: registers that rest here made it what it is, too
     allotted: Allotted
 
     def fits(self, free: RegSet) -> bool:
@@ -332,7 +335,7 @@ def call(
     caller.bring()
     makes_addresses = any(isinstance(value, (Variable, Element)) for value in insertion.runtime_args)
     given = RegSet.of(*(to for to in insertion.into if isinstance(to, Reg)))
-    caller.save((fragment.payload.writes | (RegSet.of(_SCC) if makes_addresses else RegSet())) - given)
+    caller.save(fragment.payload.writes | (RegSet.of(_SCC) if makes_addresses else RegSet()), given)
     end = Label()
     skips = fragment.payload.needs_lane and not own_exec
     if skips:
@@ -353,7 +356,8 @@ def call(
     params, results = ([placement(slot.reg) for slot in slots]
                        for slots in (fragment.payload.params, fragment.payload.results))
     allotted = Allotted(policy.name, tuple(params), tuple(results), tuple(caller.kept), tuple(spills.kept))
-    return Pattern(caller.items, caller.insts, asked, pool.free & asked, spills.slots, allotted)
+    return Pattern(
+        caller.items, caller.insts, asked, pool.free & asked, spills.slots, caller.carriers is not None, allotted)
 
 
 def _overlap(a: Home, b: Home) -> bool:

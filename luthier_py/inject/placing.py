@@ -86,6 +86,6 @@ class Calls:
                 return pattern.again(self.isa, fragment, insertion, edit), pattern.allotted
         made = call(self.isa, insertion, fragment, site, policy, self.homes, edit, self.frame)
         self.cells = max(self.cells, sum(isinstance(slot, PrivateCell) for slot in policy.slots[: made.slots]))
-        if not policy.borrows:
+        if not policy.borrows and not made.carries:
             like.append(made)
         return made.items, made.allotted

@@ -120,14 +120,14 @@ class Spills:
         """Into its slot, and back. Where every scalar is in use, M0 keeps one that holds the address meanwhile."""
         isa = self.isa
         base = free.lowest(RegFile.SGPR) if need_base(isa, slots) else None
-        victim = base is None and need_base(isa, slots) and not self.m0
-        if victim:
-            base = sgpr(0)
-        elif need_base(isa, slots):
-            base = base or free.take(RegFile.SGPR)  # says why there is none
+        victim = None if base is not None or not need_base(isa, slots) or self.m0 else Pool(
+            self.site.busy, self.pool.where, self.pool.why).lowest(RegFile.SGPR)
+        base = base or victim
+        if base is None and need_base(isa, slots):
+            base = free.take(RegFile.SGPR)  # says why there is none
         for each in moves(isa, [carrier], slots, base):
             found = [*based(isa, slots, base), *each]
-            yield [glue.copy(isa, _M0, sgpr(0)), *found, glue.copy(isa, sgpr(0), _M0)] if victim else found
+            yield found if victim is None else [glue.copy(isa, _M0, victim), *found, glue.copy(isa, victim, _M0)]
 
     def on_either_way(self, insts: Sequence[Inst]) -> list[Item]:
         """``insts``, which destroy SCC, where no register is left to keep it: once for each of its values."""

@@ -31,7 +31,7 @@ def caller(live: RegSet) -> Caller:
 def test_each_special_register_is_kept_if_it_is_live_and_overwritten(reg: Reg) -> None:
     for live, clobbered, kept in ((reg, reg, True), (None, reg, False), (reg, None, False)):
         made = caller(RegSet.of(*([live] if live else [])))
-        made.save(RegSet.of(*([clobbered] if clobbered else [])))
+        made.save(RegSet.of(*([clobbered] if clobbered else [])), RegSet())
         assert list(made.saved) == ([reg] if kept else [])
         before = len(made.items)
         made.restore()
@@ -42,7 +42,7 @@ def test_each_special_register_is_kept_if_it_is_live_and_overwritten(reg: Reg) -
 
 def test_scc_comes_back_last() -> None:
     made = caller(RegSet.of(*SPECIAL))
-    made.save(RegSet.of(*SPECIAL))
+    made.save(RegSet.of(*SPECIAL), RegSet())
     made.restore()
     last = made.items[-1]
     assert list(made.saved) == list(SPECIAL) and isinstance(last, Single) and last.inst.writes == RegSet.of(sgpr(SCC))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import emulated
 import pytest
-from shown_kernels import S, instrumented
-from squeezed import crowded, marker, on, shows  # noqa: F401  (a fixture)
+from shown_kernels import S, V, instrumented
+from squeezed import crowded, lanes, marker, on, shows  # noqa: F401  (a fixture)
 
 from luthier_py import Entry, Variable, WaveVariable, hook, ptr, u32, u64
 from luthier_py.errors import CheckFailed
 from luthier_py.intrinsics import atomic_add
-from luthier_py.isa import LaneOf
+from luthier_py.isa import EXEC, LaneOf
 from luthier_py.loader import load
 from luthier_py.proof import prove
 from luthier_py.proof.claim import InCell
@@ -75,6 +75,25 @@ def adding(tool, m) -> None:
     m.before(marker(m), add, tool.count, 3, into=tool.count)
     for kernel in m.kernels:
         m.at_exit(kernel, flush, tool.totals, tool.count, 7, Entry.KERNARG_PTR, S(2, 2), Entry.WORKGROUP_ID_X)
+
+
+def test_calls_are_alike_only_where_the_same_lanes_rest(on):  # noqa: F811
+    """v200 is nobody's at the first place; at the second one lanes that are off still need it. Scalars are free."""
+    fill = ("v_add_u32", V(200), 7 * 200, V(0))
+    scalars = [("s_mov_b32", S(i), 3 * i + 1) for i in range(80, 90)]
+    middle = [("s_nop", 7), ("s_mov_b64", S(EXEC, 2), -1), fill, *lanes(0xFFFFFFFF), ("s_nop", 6), fill, *scalars]
+
+    def visit(tool, m):
+        for instr in m.functions()[0].instrs:
+            if instr.inst.op.base == "S_NOP":
+                m.before(instr, add, tool.count, 3, into=tool.count)
+        for kernel in m.kernels:
+            m.at_exit(kernel, flush, tool.totals, tool.count, 7, Entry.KERNARG_PTR, S(2, 2), Entry.WORKGROUP_ID_X)
+
+    tool, made = instrumented(crowded(256, 0xFFFFFFFF, middle), visit,
+                              totals=Variable(u64, 4, name="totals"), count=WaveVariable(u64))
+    ran = on.run(made.data, "k.luthier")
+    assert shows(ran, 256) and ran[tool.totals] == (6, 7, 11, 0)
 
 
 def test_what_keeps_or_brings_it_is_not_left_out(on):  # noqa: F811

@@ -5,7 +5,7 @@ from __future__ import annotations
 import emulated
 import pytest
 from shown_kernels import S, V, instrumented
-from squeezed import LANES, crowded, marker, on, shows  # noqa: F401  (a fixture)
+from squeezed import LANES, SCALARS, crowded, marker, on, shows  # noqa: F401  (a fixture)
 
 from luthier_py import Lane, Variable, hook, ptr, u32, u64
 from luthier_py.errors import OutOfRegisters
@@ -89,6 +89,17 @@ def test_what_cannot_be_put_aside_is_refused_with_the_reason(on, monkeypatch):  
     with pytest.raises(OutOfRegisters, match=r"256 are live.*its stack grows.*`s_nop 7`"):
         instrumented(crowded(256, -1), lambda tool, m: m.before(marker(m), once, tool.total),
                      total=Variable(u64, name="total"))
+
+
+@pytest.mark.parametrize("scalar", SCALARS[:3])
+def test_a_scalar_that_a_load_will_write_keeps_no_address(on, monkeypatch, scalar):  # noqa: F811
+    monkeypatch.setattr(policies, "accumulators", lambda *args: ())
+    middle = [("s_load_dword", S(scalar), S(2, 2), 0), ("s_nop", 7), ("s_waitcnt", 0),
+              ("s_mov_b32", S(scalar), 3 * scalar + 1)]
+    tool, made = instrumented(crowded(256, -1, middle), lambda tool, m: m.before(marker(m), once, tool.total),
+                              total=Variable(u64, name="total"))
+    ran = on.run(made.data, "k.luthier")
+    assert shows(ran, 256) and ran[tool.total] == 1
 
 
 @hook(lanes="one")
