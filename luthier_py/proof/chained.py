@@ -155,18 +155,21 @@ class _Fields:
 
     def anything(self, steps: Iterable[_Step | None]) -> int:
         """What may be open where a function is entered or a call returns: what any of some instructions begins, or
-        makes of what is open; of chains that compilers end there, any first link."""
+        makes of what is open; of chains that compilers end there, first links alone, which any code may have made."""
         settled = sum(self.at(row, 1, 1) for row in self.rows if row.settled_at_calls)
+        crossing = self.within(-1, sum(self.at(row, made) for row, made, _ in self.links
+                                       if made == 1 or not row.settled_at_calls))
+        crossing |= crossing << self.inserted
         found, before = self.within(_EVERY_SGPR, settled), -1
         carries = defaultdict[int, int](int)
         for step in filter(None, steps):
-            found |= step.begins
+            found |= step.begins & crossing
             for mask, far in step.carries:
                 carries[far] |= mask
         while found != before:
             before = found
             for far, mask in carries.items():
-                found |= (found & mask) << far
+                found |= (found & mask) << far & crossing
         return found
 
     def names(self, chains: int) -> list[str]:

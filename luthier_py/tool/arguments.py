@@ -147,8 +147,8 @@ def result_place(result: Parameter, given: object) -> Destination:
     if not isinstance(given, Reg):
         raise ValueError(f"{named} cannot go into {given!r}; give a WaveVariable or a register (Reg)")
     _fits(named, result, given)
-    special = {*range(VCC, given.index + given.dwords)} & {*range(given.index, given.index + given.dwords)}
-    if given.file is RegFile.SGPR and not special <= {VCC, VCC + 1, M0, SCC}:
+    dwords = {*range(given.index, given.index + given.dwords)}
+    if given.file is RegFile.SGPR and max(dwords) >= VCC and not dwords <= {VCC, VCC + 1, M0, SCC}:
         raise ValueError(f"{named} cannot go into {given}; only plain SGPRs, VCC, M0, SCC, VGPRs and AGPRs may be "
                          "written")
     return given

@@ -124,14 +124,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     *of(
         "inject/call.py",
-        ("for reg in (_SCC, _VCC, _M0):", "for reg in (_VCC, _M0):"),
-        ("for reg in (_SCC, _VCC, _M0):", "for reg in (_SCC, _VCC):"),
+        ("for reg in (_SCC, *((_VCC,)", "for reg in (*((_VCC,)"),
+        ("part(_VCC, 1, 1))), _M0):", "part(_VCC, 1, 1)))):"),
+        ("mine = RegSet.of(reg) - given", "mine = RegSet.of(reg)"),
         ("self.copy(_EXEC, self.saved.pop(_EXEC))", "self.saved.pop(_EXEC)"),
         ("        if mode is not None:\n            self.emit(glue.set_mode(self.isa, mode))\n", ""),
         ("self.move(ready[0], left.pop(ready[0]))", "self.move(left.pop(ready[0]), ready[0])"),
         ("aside = self.pool.take(source.file, source.dwords)", "aside = to"),
-        ("| (RegSet.of(_SCC) if makes_addresses else RegSet()))", ")"),
-        ("else RegSet())) - given)", "else RegSet())))"),
+        ("| (RegSet.of(_SCC) if makes_addresses else RegSet())", ""),
     ),
     *of(
         "jit/called.py",

@@ -61,6 +61,17 @@ def code(isa, listing: str) -> Linked:
     ("gfx1201", 32, """s_swappc_b64 s[30:31], s[8:9] ; app
         s_mov_b32 s40, 0
         v_mov_b32 v1, s40""", "AMDGPUWaitSGPRHazards"),
+    ("gfx1201", 64, """s_mov_b32 s5, s33
+        s_mov_b32 s33, s32
+        s_wait_alu depctr_sa_sdst(0)
+        s_swappc_b64 s[30:31], s[8:9]
+        s_mov_b32 s33, s5
+        s_wait_alu depctr_sa_sdst(0)
+        s_setpc_b64 s[30:31]""", None),
+    ("gfx1201", 64, """s_mov_b32 s5, s33
+        s_swappc_b64 s[30:31], s[8:9]
+        s_mov_b32 s33, s5
+        s_setpc_b64 s[30:31]""", "AMDGPUWaitSGPRHazards"),
 ])
 def test_listings(name: str, wave_size: int, listing: str, fault: str | None) -> None:
     isa = instruction_set(target(name), wave_size)
