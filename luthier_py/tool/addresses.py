@@ -12,9 +12,10 @@ from typing import Any
 
 from luthier_py.errors import HookError
 from luthier_py.ir import Instr
-from luthier_py.isa import AccessKind, AddressForm, MemoryAccess, Operand, Reg, RegFile, memory_access
+from luthier_py.isa import AccessKind, AddressForm, MemoryAccess, Operand, Reg, RegFile
 from luthier_py.tool.author import caller
 from luthier_py.tool.computed import Computed, about
+from luthier_py.tool.expected import expect
 from luthier_py.tool.hook import device
 from luthier_py.tool.lane_masks import lane_id
 from luthier_py.tool.types import Lane, bool_, u32, u64
@@ -100,6 +101,7 @@ def address(instr: Instr, element: int = 0) -> Computed:
     HookError: the instruction accesses no memory, or its address is made in other ways (images, buffers of RDNA).
     """
     access = _access(instr)
+    expect(element, int, name="element")
     if not 0 <= element < len(access.offsets):
         raise HookError(f"{caller()}: {instr.op.mnemonic} accesses {len(access.offsets)} elements; {element} is none")
     offset = access.offsets[element]
@@ -154,9 +156,8 @@ def access_kind(instr: Instr) -> AccessKind:
 
 
 def _access(instr: Instr) -> MemoryAccess:
-    if not isinstance(instr, Instr):
-        raise HookError(f"{caller()}: this needs an Instr, not {instr!r:.60}")
-    found = memory_access(instr.code.distinct.isa.target, instr.inst)
+    expect(instr, Instr)
+    found = instr.memory
     if found is None:
         raise HookError(f"{caller()}: {instr.op.mnemonic} accesses no memory")
     return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass
 from enum import Enum
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from luthier_py.errors import HookError, Invalid
 from luthier_py.tool.author import caller
+from luthier_py.tool.expected import expect
 from luthier_py.tool.types import BF16, BOOL, U64, LaneType, Pointer, Scalar
 from luthier_py.tool.variables import Variable
 
@@ -122,6 +124,7 @@ class Channel(Variable):
     def __init__(self, record: type, capacity: int | None = None, full: str = "wait", name: str = "") -> None:
         super().__init__(U64, CELL_WORDS, name)
         self.record = record_type(record)
+        expect(capacity, int, NoneType, name="capacity")
         if capacity is None:
             capacity = max(2 * LANES, 1 << (RING_BYTES // self.record.slot_bytes).bit_length() - 1)
         if capacity < 2 * LANES or capacity & (capacity - 1) or capacity > 1 << 30:

@@ -1,9 +1,13 @@
-"""What methods of the Mutator are given: the right kind, or an error that names the method for what it is.
+"""What methods of the Mutator and functions that make arguments are given: the right kind, or an error that says so.
 
-In: what a tool gave. Out: HookError where it is of another kind.
+In: what a tool gave. Out: HookError where it is of another kind, with the tool's file and line.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from types import NoneType
+from typing import TypeVar
 
 from luthier_py.analysis import Edge, Loop
 from luthier_py.errors import HookError
@@ -11,6 +15,7 @@ from luthier_py.ir import Block, CallSite, Function, Instr, Kernel
 from luthier_py.tool.author import caller
 from luthier_py.tool.counting import Counted, Region, Stretch
 
+T = TypeVar("T")
 TAKEN_BY = {
     Instr: "before and after take it", Block: "at_block takes it", Stretch: "at_stretch takes it",
     Region: "at_region takes it", Counted: "at_counted takes it", Function: "at_entry and at_exit take it",
@@ -19,9 +24,20 @@ TAKEN_BY = {
     Kernel: "at_entry and at_exit take it, and kernel.function is its code",
 }
 
+NAMES: dict[type, str] = {int: "an integer", str: "a text", float: "a number", NoneType: "None"}
 
-def expect(given: object, *wanted: type) -> None:
-    """Refuse what is of another kind."""
+
+def expect(given: object, *wanted: type[T], name: str = "this") -> T:
+    """What was given; refuses another kind. ``name``: of the parameter, where the first one is not meant."""
     if not isinstance(given, wanted):
-        kinds, use = " or ".join(kind.__name__ for kind in wanted), TAKEN_BY.get(type(given))
-        raise HookError(f"{caller()}: this needs {kinds}, not {given!r:.60}" + (f"; {use}" if use else ""))
+        kinds, use = " or ".join(NAMES.get(kind, kind.__name__) for kind in wanted), TAKEN_BY.get(type(given))
+        raise HookError(f"{caller()}: {name} needs {kinds}, not {given!r:.60}" + (f"; {use}" if use else ""))
+    return given
+
+
+def each(given: object, wanted: type[T], name: str = "this") -> tuple[T, ...]:
+    """Several of a kind, in order."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        one = NAMES.get(wanted, wanted.__name__)
+        raise HookError(f"{caller()}: {name} needs a list of which each is {one}, not {given!r:.60}")
+    return tuple(expect(one, wanted, name=name) for one in given)

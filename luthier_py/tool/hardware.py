@@ -12,6 +12,7 @@ from luthier_py.ir import Kernel
 from luthier_py.isa.names import HARDWARE_REGISTERS, names_of
 from luthier_py.tool.author import caller
 from luthier_py.tool.computed import Computed
+from luthier_py.tool.expected import expect
 from luthier_py.tool.hook import Device, device
 from luthier_py.tool.intrinsic import Ir, Operand, Result, Value, intrinsic
 from luthier_py.tool.types import U32, u32
@@ -31,8 +32,8 @@ def hardware_register(kernel: Kernel, name: str) -> Computed:
 
     HookError: the target has no such register.
     """
-    if not isinstance(kernel, Kernel):
-        raise HookError(f"{caller()}: this needs a Kernel, not {kernel!r:.60}")
+    expect(kernel, Kernel)
+    expect(name, str, name="name")
     target = kernel.function.isa.target
     numbers = {text: number for number, text in names_of(HARDWARE_REGISTERS, target).items()}
     if name not in numbers:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, overload
 from luthier_py.errors import HookError
 from luthier_py.isa import Reg, RegFile
 from luthier_py.tool.assembly import Assembly
+from luthier_py.tool.author import caller
+from luthier_py.tool.expected import each
 from luthier_py.tool.native import Native
 from luthier_py.tool.printing import PRINTED, PRINTING, learn, prints
 from luthier_py.tool.types import BOOL, NUMBER_NAMES, U32, U64, LaneType, Pointer, Scalar, Type
@@ -230,7 +232,7 @@ def _folded(function: FunctionType, signature: Signature, fold: bool | Collectio
     if fold is None:
         return None
     names = [parameter.name for parameter in signature.parameters]
-    wanted = (names if fold else []) if isinstance(fold, bool) else list(fold)
+    wanted = (names if fold else []) if isinstance(fold, bool) else each(fold, str, "fold")
     if unknown := [name for name in wanted if name not in names]:
         raise HookError(f"{place_of(function)}: fold={fold!r}: the hook has no parameter {unknown[0]}")
     return frozenset(map(names.index, wanted))
@@ -240,7 +242,7 @@ def _plain(function: object, marker: str) -> FunctionType:
     if isinstance(function, staticmethod):
         function = function.__func__
     if not isinstance(function, FunctionType):
-        raise HookError(f"@{marker} marks a function, not {type(function).__name__}")
+        raise HookError(f"{caller()}: @{marker} marks a function, not {type(function).__name__}")
     return function
 
 

@@ -9,6 +9,7 @@ Segment" and "Initial Kernel Execution State".
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import NoneType
 from typing import Any
 
 from luthier_py.errors import HookError
@@ -17,6 +18,7 @@ from luthier_py.loader import KernelArg
 from luthier_py.tool.author import caller
 from luthier_py.tool.computed import Computed
 from luthier_py.tool.entry import Entry
+from luthier_py.tool.expected import expect
 from luthier_py.tool.hook import Device, device
 from luthier_py.tool.lane_masks import lane_id, wave_size
 from luthier_py.tool.types import Lane, Scalar, f32, f64, i32, i64, ptr, u32, u64
@@ -127,6 +129,7 @@ def kernel_argument(kernel: Kernel, which: str | int, type: Any = None, dword: i
     HookError: there is no such argument, or its size is another one than the type's.
     """
     given = _argument(kernel, which)
+    expect(dword, int, NoneType, name="dword")
     offset = given.offset + 4 * (dword or 0)
     name = f"argument {given.name or which} of {kernel.name}"
     size = given.size if dword is None else 4
@@ -190,8 +193,8 @@ def _number(axis: str) -> int:
 
 
 def _argument(kernel: Kernel, which: str | int) -> KernelArg:
-    if not isinstance(kernel, Kernel):
-        raise HookError(f"{caller()}: this needs a Kernel, not {kernel!r:.60}")
+    expect(kernel, Kernel)
+    expect(which, int, str, name="which")
     arguments = kernel.record.args
     if isinstance(which, int) and 0 <= which < len(arguments):
         return arguments[which]

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
+from types import NoneType
 from typing import TypeVar
 
 from luthier_py.analysis import Edge, Facts, Loop, edges_of, loops_of, spanning
@@ -24,7 +25,7 @@ from luthier_py.tool.author import caller
 from luthier_py.tool.computed import asks_exec
 from luthier_py.tool.counting import Counted, Counting, Region, Stretch, counting, regions
 from luthier_py.tool.edits import Before, Edits, Place, Refusal, Turn
-from luthier_py.tool.expected import expect
+from luthier_py.tool.expected import each, expect
 from luthier_py.tool.filters import passing
 from luthier_py.tool.folding import with_fields
 from luthier_py.tool.hook import Hook, Lanes, hook_of_text
@@ -102,6 +103,7 @@ class Mutator:
     def instrs(self, function: Function, where: str = "") -> tuple[Instr, ...]:
         """The function's instructions; ``where`` is a filter, as in "memory & width >= 8" (docs/filters.md)."""
         expect(function, Function)
+        expect(where, str, name="where")
         return tuple(filter(passing(where, self.program), filter(self._recorder.takes, function.instrs)))
 
     def blocks(self, function: Function) -> tuple[Block, ...]:
@@ -147,7 +149,8 @@ class Mutator:
 
     def spare_scalars(self, kernels: Iterable[Kernel]) -> int:
         """Scalar registers that wave variables can take before fewer waves run at once or hooks are short."""
-        return max(0, min(spare_scalars(self.program, self.facts, kernel) for kernel in kernels))
+        found = (spare_scalars(self.program, self.facts, kernel) for kernel in each(kernels, Kernel, "kernels"))
+        return max(0, min(found, default=0))
 
     def components(self) -> tuple[tuple[Kernel, ...], ...]:
         """Kernels that share functions together: a wave variable has one register in all of them."""
@@ -179,9 +182,7 @@ class Mutator:
         expect(instr, Instr)
         self._at((instr, Place.AFTER), hook, args, into, priority)
 
-    def _at(
-        self, place: tuple[Instr, Place], hook: Hook, args: tuple[object, ...], into: object, priority: int
-    ) -> None:
+    def _at(self, place: tuple[Instr, Place], hook: Hook, args: Sequence[object], into: object, priority: int) -> None:
         instr, side = place
         if side is Place.AFTER and instr.inst.op.flags & OpFlag.TERMINATOR:
             message = "nothing can be inserted after the branch or end of a block; insert before it, or at_edge"
@@ -200,6 +201,9 @@ class Mutator:
         """Put another instruction in the place of ``instr``: ``text`` in LLVM's syntax, or itself with other operands,
         by their names in AMD's manuals (``src0=sgpr(5)``, ``offset=16``)."""
         expect(instr, Instr)
+        expect(text, str, NoneType, name="text")
+        for name, value in operands.items():
+            expect(value, Reg, int, float, name=name)
         try:
             inst = rewritten(self.program.isa, instr.inst, text, operands)
         except ValueError as error:
@@ -217,10 +221,9 @@ class Mutator:
         """
         if (before is None) == (after is None):
             raise HookError(f"{caller()}: give the instruction before= or after= which the text goes")
-        instr = before or after
-        assert isinstance(instr, Instr)
-        code = assembled(self.program.isa, text, [writes] if isinstance(writes, Reg) else writes, caller())
-        place = instr, Place.AFTER if before is None else Place.BEFORE
+        place = (expect(after, Instr), Place.AFTER) if before is None else (expect(before, Instr), Place.BEFORE)
+        written = (writes,) if isinstance(writes, Reg) else each(writes, Reg, "writes")
+        code = assembled(self.program.isa, expect(text, str, name="text"), written, caller())
         self._at(place, hook_of_text(code), code.takes, code.gives, priority)
 
     def skip_if(self, instr: Instr, hook: Hook, *args: object) -> None:
@@ -239,12 +242,15 @@ class Mutator:
     def replace(self, instr: Instr, hook: Hook, *args: object, into: object = None) -> None:
         """Call ``hook`` in the place of ``instr``, which is taken away as by ``remove``.
 
-        Without ``args`` the hook gets the sources of ``instr``; without ``into`` its results go where those would.
-        It runs behind all calls before ``instr``. Other lanes, and all else that ``instr`` would write, stay.
+        Without ``args`` a hook with parameters gets the sources of ``instr``; without ``into`` its results go where
+        those would. It runs behind all calls before ``instr``. Other lanes, and all else that ``instr`` would write,
+        stay. To make something of what ``instr`` itself gives, leave it, and call ``after`` with
+        ``destination(instr)`` as an argument and ``into=instr.inst["vdst"].reg``.
         """
         expect(instr, Instr)
         into = destinations(instr) if into is None and isinstance(hook, Hook) and hook.signature.results else into
-        given = args or tuple(operand for operand in instr.inst.operands if is_source(operand))
+        wants = isinstance(hook, Hook) and len(hook.signature.parameters) > len(hook.captured)
+        given = args or tuple(operand for operand in instr.inst.operands if wants and is_source(operand))
         self._recorder.record(((instr, Place.BEFORE),), hook, given, into, Turn.INSTEAD)
         self._recorder.put(instr, None, as_tuple(into))
 
@@ -264,6 +270,7 @@ class Mutator:
     ) -> None:
         """Call ``hook`` where ``stretch`` begins, or ``anywhere`` in it that is cheapest."""
         expect(stretch, Stretch)
+        expect(anywhere, bool, name="anywhere")
         self._check_whole([stretch])
         instrs: Sequence[Instr] = self._before_first_call(stretch)
         if anywhere:
@@ -326,9 +333,7 @@ class Mutator:
         expect(loop, Loop)
         self._on_all(loop.exits, hook, args, into, priority)
 
-    def _on_all(
-        self, edges: Iterable[Edge], hook: Hook, args: tuple[object, ...], into: object, priority: int
-    ) -> None:
+    def _on_all(self, edges: Iterable[Edge], hook: Hook, args: Sequence[object], into: object, priority: int) -> None:
         for edge in edges:
             self.at_edge(edge, hook, *args, into=into, priority=priority)
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import Any, Generic, TypeVar, overload
 
 from luthier_py.errors import Invalid
+from luthier_py.tool.author import caller
+from luthier_py.tool.expected import each, expect
 
 T = TypeVar("T")  # bool, int, float or str
 
@@ -38,12 +40,21 @@ class Option(Generic[T]):
         env: str = "",
         name: str = "",
     ) -> None:
-        self.default, self.choices, self.several, self.bounds = default, tuple(choices), tuple(several), bounds
+        self.default, self.bounds = default, bounds
+        self.choices, self.several = each(choices, type(default), "choices"), each(several, str, "several")
         self.help, self.env, self.name = help, env, name
-        if choices and default not in choices:
-            raise Invalid(f"option default {default!r} is not one of its choices {self.choices}")
-        if several and not self._names_some(str(default)):
-            raise Invalid(f"option default {default!r} names others than {', '.join(several)}")
+        self._check_declared()
+
+    def _check_declared(self) -> None:
+        kind: type = type(expect(self.default, bool, int, float, str, name="default"))
+        for name in ("help", "env", "name"):
+            expect(getattr(self, name), str, name=name)
+        if self.bounds is not None and len(each(self.bounds, kind, "bounds")) != 2:
+            raise Invalid(f"{caller()}: bounds={self.bounds}: give the least value and the largest one")
+        try:
+            self.parse(self.default)
+        except Invalid as error:
+            raise Invalid(f"{caller()}: the default: {error.message}") from None
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = self.name or name

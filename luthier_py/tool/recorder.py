@@ -19,6 +19,7 @@ from luthier_py.tool.arguments import Adapted, arguments, result_place
 from luthier_py.tool.author import caller
 from luthier_py.tool.computed import out_of_place
 from luthier_py.tool.edits import Destination, Insertion, Instead, Place, Turn
+from luthier_py.tool.expected import expect
 from luthier_py.tool.filters import passing
 from luthier_py.tool.hook import Hook
 
@@ -53,12 +54,13 @@ class Recorder:
         return instr.at in self.chosen.get(instr.code, ()) and (not self.filter or self.passes(instr))
 
     def record(
-        self, places: Sequence[tuple[Instr, Place]], hook: Hook, args: tuple[object, ...], into: object,
+        self, places: Sequence[tuple[Instr, Place]], hook: Hook, args: Sequence[object], into: object,
         turn: Turn = Turn.BODY, priority: int = 0, named: Instr | None = None,
     ) -> None:
         """``named``: the instruction that must be chosen, if it is not that of the first place."""
         if not isinstance(hook, Hook):
             raise HookError(f"{caller()}: {hook!r} is not a hook; mark the function with @hook")
+        expect(priority, int, name="priority")
         at = places[0][0]
         self.check_editable(at)
         signature, given, order = hook.signature, as_tuple(into), len(self.insertions)

@@ -6,6 +6,7 @@ or the part of them that the instruction takes; modifiers (neg, abs, sext, DPP) 
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import TypeAlias
 
 from luthier_py.errors import HookError
@@ -17,6 +18,7 @@ from luthier_py.isa.semantics.control import Branch
 from luthier_py.tool.author import caller
 from luthier_py.tool.computed import Computed, Held, about
 from luthier_py.tool.edits import Place
+from luthier_py.tool.expected import expect
 from luthier_py.tool.hook import device
 from luthier_py.tool.types import Lane, u32, u64
 
@@ -55,16 +57,20 @@ def source(instr: Instr, which: int | str = 0, dword: int | None = None) -> Inst
     """
     operand = _found(instr, which, Access.READ, "source")
     if isinstance(operand, Reg):
-        return Held(operand, f"{operand} of {instr.op.mnemonic}", instr)
+        return _register(instr, str(operand), operand, dword, None)
+    name = f"source {operand.name}"
     if operand.kind is OperandKind.SPECIAL:
+        _check_dword(instr, name, dword, 1)
         return _special(instr, operand)
     if operand.kind is OperandKind.CONSTANT:
+        _check_dword(instr, name, dword, instr.op.operands[instr.inst.operands.index(operand)].dwords)
         return operand if dword is None else operand.value >> 32 * dword & 0xFFFFFFFF
     part = part_of(instr.inst, operand)
-    name = f"source {operand.name}"
     if part is not None:
+        _check_dword(instr, name, dword, 1)
         return about(instr, name, _part, operand, part[0], (1 << part[1]) - 1)
-    return _whole(instr, name, operand, dword, None)
+    assert operand.reg is not None
+    return _register(instr, name, operand.reg, dword, None)
 
 
 def destination(instr: Instr, which: int | str = 0, dword: int | None = None) -> InstructionValue:
@@ -72,12 +78,14 @@ def destination(instr: Instr, which: int | str = 0, dword: int | None = None) ->
     bring is waited for. A destination is given with all of its bits."""
     operand = _found(instr, which, Access.WRITE, "destination")
     if isinstance(operand, Reg):
-        return Held(operand, f"{operand} of {instr.op.mnemonic}", instr, Place.AFTER)
-    return _whole(instr, f"destination {operand.name}", operand, dword, Place.AFTER)
+        return _register(instr, str(operand), operand, dword, Place.AFTER)
+    assert operand.reg is not None
+    return _register(instr, f"destination {operand.name}", operand.reg, dword, Place.AFTER)
 
 
 def active_lanes(instr: Instr) -> Reg | Computed:
     """``u64`` with a bit for each lane that is active at the instruction."""
+    expect(instr, Instr)
     if instr.code.distinct.isa.wave_size == 64:
         return sgpr(EXEC, 2)
     return about(instr, "the active lanes", _widened, sgpr(EXEC))
@@ -88,6 +96,7 @@ def taken_lanes(instr: Instr) -> Reg | Computed:
 
     HookError: the instruction is no direct branch, or what it depends on is not known.
     """
+    expect(instr, Instr)
     row = meaning(instr.op)
     if not isinstance(row, Branch):
         raise HookError(f"{caller()}: {instr.op.mnemonic} is no branch whose condition is known")
@@ -98,17 +107,19 @@ def taken_lanes(instr: Instr) -> Reg | Computed:
 
 def site_id(instr: Instr) -> int:
     """A number that no other instruction of the program has: its address in the code object."""
+    expect(instr, Instr)
     return instr.pc
 
 
 def opcode_id(instr: Instr) -> int:
     """The number of its opcode, by encoding, in its target's table: ``program.isa.op(number).mnemonic`` is its name."""
+    expect(instr, Instr)
     return instr.op.row
 
 
 def _found(instr: Instr, which: int | str, access: Access, what: str) -> Operand | Reg:
-    if not isinstance(instr, Instr):
-        raise HookError(f"{caller()}: this needs an Instr, not {instr!r:.60}")
+    expect(instr, Instr)
+    expect(which, int, str, name="which")
     inst = instr.inst
     operands = [each for each in inst.operands if each.access & access and each.kind not in (
         OperandKind.ABSENT, OperandKind.IMMEDIATE, OperandKind.TARGET)]
@@ -155,11 +166,14 @@ def _mask(instr: Instr, name: str) -> Reg | Computed:
     return about(instr, name, _widened, sgpr(_SPECIAL[name]))
 
 
-def _whole(instr: Instr, name: str, operand: Operand, dword: int | None, side: Place | None) -> Held:
-    reg = operand.reg
-    assert reg is not None
-    if dword is not None:
-        if not 0 <= dword < reg.dwords:
-            raise HookError(f"{caller()}: {name} of {instr.op.mnemonic} has {reg.dwords} dwords; {dword} is none")
-        reg = Reg(reg.file, reg.index + dword)
+def _check_dword(instr: Instr, name: str, dword: int | None, dwords: int) -> None:
+    expect(dword, int, NoneType, name="dword")
+    if dword is not None and not 0 <= dword < dwords:
+        raise HookError(f"{caller()}: {name} of {instr.op.mnemonic} has {dwords} dwords; {dword} is none")
+
+
+def _register(instr: Instr, name: str, reg: Reg, dword: int | None, side: Place | None) -> Held:
+    """All of it, or one of its dwords."""
+    _check_dword(instr, name, dword, reg.dwords)
+    reg = reg if dword is None else Reg(reg.file, reg.index + dword)
     return Held(reg, f"{name} of {instr.op.mnemonic}", instr, side)

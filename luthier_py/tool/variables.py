@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
 from luthier_py.errors import Invalid
 from luthier_py.tool.author import caller
+from luthier_py.tool.expected import expect
 from luthier_py.tool.types import BOOL, F32, I32, I64, NUMBER_NAMES, U32, U64, Pointer, Scalar
 
 WAVE_TYPES = (U32, I32, U64, I64, F32)
@@ -22,9 +24,9 @@ class _Declared:
 
     __slots__ = ("name", "attribute", "type")
 
-    def __init__(self, type: Scalar) -> None:
+    def __init__(self, type: Scalar, name: str) -> None:
         self.type = type
-        self.name = self.attribute = ""
+        self.name = self.attribute = expect(name, str, name="name")
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.attribute = name
@@ -46,11 +48,11 @@ class Variable(_Declared):
         """``name`` is for variables that are no class attributes, since their length is known only from the program."""
         if not isinstance(type, Scalar) or type == BOOL:
             raise Invalid(f"{caller()}: Variable({type}): give one of {NUMBER_NAMES}")
+        expect(length, int, NoneType, name="length")
         if length is not None and length < 1:
             raise Invalid(f"{caller()}: Variable({type}, {length}): an array has at least one element")
-        super().__init__(type)
+        super().__init__(type, name)
         self.length = length
-        self.name = self.attribute = name
 
     @property
     def pointer(self) -> Pointer:
@@ -104,5 +106,4 @@ class WaveVariable(_Declared):
         """``name`` is for variables that are no class attributes, since the program says how many there are."""
         if type not in WAVE_TYPES:
             raise Invalid(f"{caller()}: WaveVariable({type}): give one of {' '.join(map(str, WAVE_TYPES))}")
-        super().__init__(type)
-        self.name = self.attribute = name
+        super().__init__(type, name)

@@ -7,7 +7,7 @@ import pytest
 from emulated import ISA, LANES, Bench, code_object
 from shown_kernels import END, POINTERS, WORDS, A, S, V, everywhere, instrumented, stores, words
 
-from luthier_py import Lane, Tool, Variable, f32, f64, hook, u32, u64
+from luthier_py import Lane, Tool, Variable, destination, f32, f64, hook, u32, u64
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import EditConflict, HookError
 from luthier_py.isa import EXEC, M0, SCC, VCC
@@ -56,6 +56,21 @@ def swap(a: u32, b: u32) -> tuple[u32, u32]:
 @hook
 def minus(a: u32, b: u32) -> u32:
     return a - b
+
+
+@hook
+def seven() -> u32:
+    return u32(7)
+
+
+@hook
+def nothing() -> None:
+    pass
+
+
+@hook
+def squared(x: u32) -> u32:
+    return x * x
 
 
 @hook
@@ -194,6 +209,34 @@ def test_calls_around_a_replaced_instruction(bench):
 
     ran = bench.run(instrumented(code_object({"k": rows}), visit)[1].data, "k.luthier")
     assert [words(ran, n)[0] for n in range(2)] == [2, 1 + 100 + 2 + 40]
+
+
+def test_a_hook_without_parameters_stands_for_an_instruction(bench):
+    rows = [*POINTERS, ("s_mov_b32", S(9), 1), ("s_add_u32", S(9), S(9), 2), ("s_mov_b32", S(10), 5),
+            *stores(S(9), S(10)), END]
+
+    def visit(tool, m):
+        m.replace(found(m, "S_ADD_U32")[0], seven)
+        m.replace(found(m, "S_MOV_B32")[1], nothing)
+
+    ran = bench.run(instrumented(code_object({"k": rows}), visit)[1].data, "k.luthier")
+    assert words(ran, 0)[0] == 7
+
+
+def test_a_hook_makes_something_of_what_an_instruction_gives(bench):
+    """The instruction stays; a call behind it takes its destination, and gives it another value."""
+    rows = [*POINTERS, ("v_mul_u32_u24", V(5), 3, V(0)), ("s_mov_b32", S(9), 5), ("s_add_u32", S(9), S(9), 2),
+            *stores(V(5), S(9)), END]
+
+    def visit(tool, m):
+        for base, hook, operand in (("V_MUL_U32_U24", twice, "vdst"), ("S_ADD_U32", squared, "sdst")):
+            [instr] = found(m, base)
+            m.after(instr, hook, destination(instr), into=instr.inst[operand].reg)
+
+    plain, ran = (bench.run(code, name) for code, name in (
+        (code_object({"k": rows}), "k"), (instrumented(code_object({"k": rows}), visit)[1].data, "k.luthier")))
+    assert words(ran, 0) == tuple(2 * word for word in words(plain, 0)) and any(words(plain, 0))
+    assert words(plain, 1)[0] == 7 and words(ran, 1)[0] == 49
 
 
 def test_masks_by_hooks(bench):

@@ -206,7 +206,7 @@ def test_what_has_no_address() -> None:
         access_bytes(typed)
     with pytest.raises(HookError, match="ds_read_b32 accesses 1 elements; 1 is none"):
         address(read, 1)
-    with pytest.raises(HookError, match="test_effective_addresses.py:.*this needs an Instr"):
+    with pytest.raises(HookError, match="test_effective_addresses.py:.*this needs Instr"):
         address(None)  # type: ignore[arg-type]
 
 

@@ -100,6 +100,10 @@ def test_masks_flags_and_accumulators() -> None:
     seen = values(made("v_cndmask_b32_e32", vgpr(3), vgpr(1), vgpr(2), sgpr(VCC, 2)), lambda instr: [
         (Place.BEFORE, source(instr, "vcc"), 64), (Place.BEFORE, active_lanes(instr), 64)], [less])
     assert seen == [(511,) * LANES, (FULL,) * LANES]
+    less = ("v_cmp_gt_u32_e64", sgpr(VCC, 2), 40, vgpr(0))
+    seen = values(made("v_cndmask_b32_e32", vgpr(3), vgpr(1), vgpr(2), sgpr(VCC, 2)), lambda instr: [
+        (Place.BEFORE, source(instr, "vcc", dword), 32) for dword in (0, 1)], [less])
+    assert seen == [(0xFFFFFFFF,) * LANES, (0xFF,) * LANES]
     seen = values(("s_addc_u32", sgpr(22), sgpr(20), sgpr(20)), lambda instr: [
         (Place.BEFORE, source(instr, "scc"), 32), (Place.AFTER, destination(instr), 32)],
         [("s_cmp_eq_u32", sgpr(20), 7)])
@@ -150,10 +154,17 @@ def test_what_is_refused() -> None:
         (lambda i: (Place.BEFORE, source(i, 2), 32), HookError, "has no source 2; it has src0, src1"),
         (lambda i: (Place.BEFORE, source(i, "scc"), 32), HookError, "has no source scc"),
         (lambda i: (Place.BEFORE, source(i, "src1", dword=1), 32), HookError, "has 1 dwords; 1 is none"),
+        (lambda i: (Place.BEFORE, source(i, "src0", dword=1), 32), HookError, "has 1 dwords; 1 is none"),
+        (lambda i: (Place.BEFORE, source(i, "src0", dword=-1), 32), HookError, "has 1 dwords; -1 is none"),
         (lambda i: (Place.BEFORE, taken_lanes(i), 64), HookError, "v_add_u32_e32 is no branch"),
     ]:
         with pytest.raises(error, match=message):
             values(row, lambda instr, ask=ask: [ask(instr)])
+    half = made("v_mad_i16", vgpr(3), vgpr(1), vgpr(2), vgpr(2), src0_modifiers=4)
+    with pytest.raises(HookError, match="source src0 of v_mad_i16 has 1 dwords; 1 is none"):
+        values(half, lambda instr: [(Place.BEFORE, source(instr, 0, 1), 32)])
+    with pytest.raises(HookError, match="source src0 of v_add_f64 has 2 dwords; 2 is none"):
+        values(made("v_add_f64", vgpr(4, 2), 1.0, vgpr(6, 2)), lambda instr: [(Place.BEFORE, source(instr, 0, 2), 32)])
     rows = [bytes.fromhex("fd02047e"), bytes.fromhex("eb02047e"), ("s_endpgm", 0)]  # src_scc, src_shared_base to v2
     flag, aperture = list(lift(load(code_object({"k": rows}))).kernel("k").function.instrs)[:2]
     assert str(source(flag)) == "scc of v_mov_b32_e32"

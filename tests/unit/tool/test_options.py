@@ -32,10 +32,14 @@ def test_none_of_several(given: str) -> None:
 
 
 def test_a_default_is_a_value() -> None:
-    with pytest.raises(Invalid, match="option default 'a,c' names others than a, b"):
+    with pytest.raises(Invalid, match=r"test_options.py:\d+: the default: option \w*=a,c: choose some of a,b"):
         Option("a,c", several=("a", "b"))
-    with pytest.raises(Invalid, match="not one of its choices"):
+    with pytest.raises(Invalid, match="the default: option =c: choose a or b"):
         Option("c", choices=("a", "b"))
+    with pytest.raises(Invalid, match="the default: option =7: give a number from 1 to 5"):
+        Option(7, bounds=(1, 5))
+    with pytest.raises(Invalid, match="give the least value and the largest one"):
+        Option(7, bounds=(1, 5, 9))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("tool", tools().values(), ids=tools())

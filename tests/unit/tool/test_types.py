@@ -120,7 +120,7 @@ def test_elements() -> None:
         (lambda: Variable(u32, 0), "at least one element"),
         (lambda: WaveVariable(f64), r"WaveVariable\(f64\): give one of u32 i32 u64 i64 f32"),
         (lambda: WaveVariable(ptr[u32]), "give one of"),
-        (lambda: Option(3, choices=(1, 2)), "is not one of its choices"),
+        (lambda: Option(3, choices=(1, 2)), "choose 1 or 2"),
     ],
 )
 def test_wrong_declarations(make: Any, message: str) -> None:

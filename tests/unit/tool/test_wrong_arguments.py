@@ -1,0 +1,181 @@
+"""Every parameter of what tools call gets values of other types: an object that is nothing is refused at once, with the
+tool's line, and no value whatever leads to another error than LuthierError, then or when the edits are collected."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import luthier_py
+from luthier_py import (
+    LuthierError,
+    Mutator,
+    Variable,
+    WaveVariable,
+    device,
+    hook,
+    sgpr,
+    u32,
+    u64,
+)
+from luthier_py.analysis import Facts, analyse
+from luthier_py.ir import Program, lift
+from luthier_py.loader import load
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+WRONG: tuple[Any, ...] = ("nonsense", "", 3.5, -1, 7, 1 << 70, None, True, [], ["x"], {}, (5,), sgpr(3), Variable, len)
+NAMED = re.compile(r"^\S*test_wrong_arguments.py:\d+: ")
+
+
+@hook
+def one(x: u32) -> u32:
+    return x
+
+
+@device
+def same(x: u32) -> u32:
+    return x
+
+
+def doubled(x: u32) -> u32:
+    return x + x
+
+
+class Record:
+    x: u64
+
+
+def parts_of(program: Program, facts: Facts) -> SimpleNamespace:
+    """A mutator, and one of each thing that it gives."""
+    m = Mutator(program, facts)
+    kernel = m.kernels[0]
+    function = kernel.function
+    [loop, *_] = m.loops(function)
+    scalar = next(i for i in m.instrs(function) if i.op.mnemonic == "s_add_i32")
+    return SimpleNamespace(
+        m=m, kernel=kernel, function=function, loop=loop, scalar=scalar, count=WaveVariable(u32, name="count"),
+        memory=m.instrs(function, "global & load")[0], block=m.blocks(function)[0], edge=m.edges(function)[0],
+        stretch=m.stretches(m.blocks(function)[0])[0], region=m.regions(function)[0],
+        counted=m.counting(function).counters[0], branch=m.instrs(function, "branch & conditional")[0],
+    )  # fmt: skip
+
+
+def call(at: str, **more: str) -> dict[str, str]:
+    """Arguments of a method that calls hooks: what stands for which, as names of parts or Python."""
+    return {at.partition(":")[0]: at.partition(":")[2], "hook": "one", "args": "(1,)", "into": "count", "priority": "0",
+            **more}
+
+
+METHODS: dict[str, dict[str, str]] = {
+    "functions": {"kernel": "kernel"},
+    "instrs": {"function": "function", "where": "'memory'"},
+    **{name: {"function": "function"} for name in ("blocks", "regions", "counting", "edges", "loops", "calls")},
+    **{name: {"block": "block"} for name in ("stretches", "runs")},
+    "components": {},
+    "spare_scalars": {"kernels": "[kernel]"},
+    "before": call("instr:scalar"), "after": call("instr:scalar"), "at_counted": call("counted:counted"),
+    "at_block": call("block:block", anywhere="False"), "at_stretch": call("stretch:stretch", anywhere="False"),
+    "at_region": call("region:region"), "at_edge": call("edge:edge"), "at_loop_entry": call("loop:loop"),
+    "at_back_edge": call("loop:loop"), "at_loop_exit": call("loop:loop"), "at_entry": call("where:kernel"),
+    "at_exit": call("where:kernel"),
+    "remove": {"instr": "scalar"},
+    "change": {"instr": "scalar", "text": "'s_add_i32 s5, s5, 17'"},
+    "insert": {"text": "'s_nop 0'", "before": "scalar", "after": "None", "writes": "()", "priority": "0"},
+    "replace": {"instr": "scalar", "hook": "one", "args": "(1,)", "into": "scalar.inst['sdst'].reg"},
+    "skip_if": {"instr": "memory", "hook": "one", "args": "(1,)"},
+}
+FUNCTIONS: dict[str, dict[str, str]] = {
+    "source": {"instr": "scalar", "which": "1", "dword": "0"},
+    "destination": {"instr": "scalar", "which": "0", "dword": "0"},
+    "address": {"instr": "memory", "element": "0"},
+    **{name: {"instr": "memory"} for name in ("bounds", "access_bytes", "access_kind", "active_lanes", "site_id",
+                                              "opcode_id")},
+    "taken_lanes": {"instr": "branch"},
+    "kernel_argument": {"kernel": "kernel", "which": "0", "type": "None", "dword": "0"},
+    "hardware_register": {"kernel": "kernel", "name": "'HW_ID'"},
+    **{name: {"axis": "'x'"} for name in ("workgroup_id", "workgroup_size", "grid_size", "workitem_id")},
+    "wave_in_group": {},
+    "computed": {"function": "same", "inputs": "(1,)"},
+    "Variable": {"type": "u32", "length": "2", "name": "'v'"},
+    "WaveVariable": {"type": "u32", "name": "'v'"},
+    "LaunchParameter": {"type": "u32", "default": "2", "name": "'v'"},
+    "Channel": {"record": "Record", "capacity": "128", "full": "'drop'", "name": "'v'"},
+    "Option": {"default": "5", "choices": "()", "several": "()", "bounds": "(1, 9)", "help": "''", "env": "''",
+               "name": "''"},
+    "hook": {"lanes": "'one'", "fold": "True", "mode": "'own'"},
+}
+NAMES = {"one": one, "same": same, "u32": u32, "Record": Record}
+ALL = {**{f"m.{name}": given for name, given in METHODS.items()}, **FUNCTIONS}
+CASES = [(name, parameter) for name, given in ALL.items() for parameter in given]
+
+
+@pytest.fixture(scope="module")
+def matmul() -> tuple[Program, Facts]:
+    program = lift(load((DATA / "matmul.co").read_bytes(), "reduce"))
+    return program, analyse(program)
+
+
+def made(name: str, parts: SimpleNamespace, changed: Mapping[str, Any]) -> Any:
+    """Calls it with good arguments but for those that are changed."""
+    if name.startswith("m."):
+        function: Callable[..., Any] = getattr(parts.m, name[2:])
+    else:
+        function = getattr(luthier_py, name)
+    given = {key: eval(text, NAMES, vars(parts)) for key, text in ALL[name].items()} | changed
+    positions, several = [], ()
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            several = given.pop(parameter.name, ())
+        elif parameter.kind is parameter.POSITIONAL_OR_KEYWORD and parameter.name in given:
+            if any(each.kind is each.VAR_POSITIONAL for each in inspect.signature(function).parameters.values()):
+                positions.append(given.pop(parameter.name))
+    found = function(*positions, *several, **given)
+    if name == "hook":
+        return found(doubled)
+    if name == "computed":
+        parts.m.before(parts.scalar, one, found, into=parts.count)
+    return found
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_good_arguments_are_taken(name: str, matmul: tuple[Program, Facts]) -> None:
+    parts = parts_of(*matmul)
+    made(name, parts, {})
+    parts.m.edits()
+
+
+@pytest.mark.parametrize(("name", "parameter"), CASES)
+def test_an_object_that_is_nothing_is_refused_at_once(name: str, parameter: str, matmul: tuple[Program, Facts]) -> None:
+    several = parameter in ("args", "inputs", "kernels", "writes", "choices", "several", "bounds")
+    for wrong in [object(), [object()]] if several else [object()]:
+        with pytest.raises(LuthierError) as found:
+            made(name, parts_of(*matmul), {parameter: wrong if parameter not in ("args", "inputs") else (object(),)})
+        assert NAMED.match(found.value.message), found.value.message
+
+
+@pytest.mark.parametrize(("name", "parameter"), CASES)
+def test_whatever_is_given_nothing_else_is_raised(name: str, parameter: str, matmul: tuple[Program, Facts]) -> None:
+    refused = 0
+    for wrong in (*WRONG, *vars(parts_of(*matmul)).values()):
+        parts = parts_of(*matmul)
+        try:
+            made(name, parts, {parameter: (wrong,) if parameter in ("args", "inputs") else wrong})
+            parts.m.edits()
+        except LuthierError:
+            refused += 1
+    assert refused or parameter in ("help", "env", "name")
+
+
+def test_every_method_and_function_is_here() -> None:
+    methods = {name for name, value in vars(Mutator).items() if inspect.isfunction(value) and name[0] != "_"}
+    assert methods - {"edits"} == METHODS.keys()
+    for name, given in ALL.items():
+        function = getattr(Mutator, name[2:]) if name.startswith("m.") else getattr(luthier_py, name)
+        own = set(inspect.signature(function).parameters) - {"self", "operands"}
+        assert own - {"function"} == given.keys() - {"function"}, name
