@@ -8,11 +8,10 @@ ROCm and Debian have all of them, other packages the two that hold code.
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
+from luthier_py.clang.running import run_clang
 from luthier_py.clang.search import Toolchain
-from luthier_py.errors import LuthierError
 from luthier_py.isa import targets
 from luthier_py.storage import Shelf, cache_key
 
@@ -73,6 +72,4 @@ def _assemble(compiler: Path, modules: dict[str, str], folder: Path) -> None:
     for name, text in modules.items():
         (folder / f"{name}.ll").write_text(text)
     files = [f"{name}.ll" for name in modules]
-    done = subprocess.run([str(compiler), *_COMMAND, *files], cwd=folder, capture_output=True, text=True)
-    if done.returncode:
-        raise LuthierError(f"{compiler}: {done.stderr.strip() or 'no message'}")
+    run_clang(compiler, [*_COMMAND, *files], str(folder), folder)

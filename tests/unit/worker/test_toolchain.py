@@ -9,8 +9,18 @@ import pytest
 from executables import executable
 
 from luthier_py.clang import search as clang_search
-from luthier_py.clang.library import constants
-from luthier_py.clang.search import CLANG, HEADERS, NO_COMPILER, NO_HEADERS, NO_LIBRARY, NO_LINKER, Search, processors
+from luthier_py.clang.library import constants, library_folder
+from luthier_py.clang.search import (
+    CLANG,
+    HEADERS,
+    NO_COMPILER,
+    NO_HEADERS,
+    NO_LIBRARY,
+    NO_LINKER,
+    Search,
+    Toolchain,
+    processors,
+)
 from luthier_py.errors import Unsupported
 from luthier_py.isa import target
 from luthier_py.worker.linking import device_library
@@ -76,6 +86,20 @@ def test_headers_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_processors(require_tool: Callable[[str], str]) -> None:
     assert {"gfx90a", "gfx942"} <= processors(require_tool("clang++-22"))
     assert processors("/bin/true") == processors("/nonexistent") == frozenset()
+
+
+def test_the_library_is_made_in_its_own_folder_and_in_english(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", "/nowhere")
+    monkeypatch.setenv("LC_ALL", "fr_FR.UTF-8")
+    told = tmp_path / "told"
+    compiler = executable(tmp_path / "clang++", f'#!/bin/sh\necho "$TMPDIR" "$LC_ALL" >{told}\nfor name in *.ll; do '
+                                                'echo made >"${name%.ll}.bc"; done\n')
+    (tmp_path / "given").mkdir()
+    for name in ("ocml.bc", "ockl.bc"):
+        (tmp_path / "given" / name).touch()
+    folder = library_folder(Toolchain(compiler, tmp_path, tmp_path / "given", (6, 2)), "gfx90a", tmp_path / "made")
+    assert told.read_text() == f"{folder} C\n"
+    assert {path.stem for path in folder.glob("*.bc")} >= constants("gfx90a").keys()
 
 
 @pytest.mark.parametrize("name, wave, number", [
