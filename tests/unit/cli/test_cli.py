@@ -378,3 +378,9 @@ def test_a_copy_without_insertions_says_why(luthier, tmp_path):
 def test_an_object_of_another_target_names_file_and_device(luthier):
     other = luthier("run", path("saxpy"), *SAXPY, *SAXPY_ARGS, "--device", "emulator:gfx906")
     misused(other, "saxpy.co: compiled for gfx90a", "emulator:gfx90a")
+
+
+def test_the_package_runs_as_the_command() -> None:
+    starts = ("-m", "luthier_py"), ("-c", "from luthier_py.cli import main; main()")
+    module, command = (subprocess.check_output([sys.executable, *start, "tools", "--json"]) for start in starts)
+    assert module == command and b"instr_count" in module
