@@ -110,7 +110,7 @@ def supergraph(program: Program) -> Graph:
         if unknown:
             leaves.add(node.index)
             arrives |= set(after[node.index])
-        if node.is_head and _unknown_entry(program, node, callers):
+        if node.is_head and _unknown_entry(node, callers):
             arrives.add(node.index)
     predecessors: list[list[int]] = [[] for _ in nodes]
     for index, found in enumerate(successors):
@@ -196,7 +196,7 @@ def _targets(
     return targets, unknown
 
 
-def _unknown_entry(program: Program, node: Node, callers: Mapping[Function, set[int]]) -> bool:
+def _unknown_entry(node: Node, callers: Mapping[Function, set[int]]) -> bool:
     """Whether control may come to the head of this block from code that is not known."""
     if node.function.incomplete:
         return True

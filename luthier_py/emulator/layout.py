@@ -82,7 +82,6 @@ WORKER = _fields(
     "meetings",      # address of a u64 for each global wave sync resource: waves that have come to its barriers
     "changes",       # how often its waves may have changed what others see, or read the clock; counted afterwards
 )
-WORKER_BYTES = 8 * len(WORKER)
 
 SITE = _fields(0, "base", "end")  # a memory instruction's last allocation; empty where base == end
 SITE_BYTES = 16
@@ -136,7 +135,6 @@ LAUNCH = _fields(
     "edge_stride",           # distance of the images for two sets of such dimensions; all zero is the first
     "waves_0", "waves_1", "waves_2", "waves_3", "waves_4", "waves_5", "waves_6", "waves_7",  # for each such set
 )
-LAUNCH_BYTES = 8 * len(LAUNCH)
 GROUP = _fields(
     0,
     "active",                # whether a work-group is in it

@@ -302,14 +302,6 @@ def states_of(inst: Inst) -> int:
     return (inst["simm16"].value & 15) + 1 if only_waits(inst.op) else 1
 
 
-def wait_states(isa: InstructionSet, before: Iterable[Inst], inst: Inst) -> int:
-    """Wait states that are missing between the end of ``before``, in the order in which it runs, and ``inst``."""
-    owed: OwedStates = {}
-    for earlier in before:
-        owed = joined(passed(isa, owed, earlier), produced(isa, earlier))
-    return missing_states(isa, owed, inst)
-
-
 @cache
 def rows_of(isa: InstructionSet, op: OpInfo) -> tuple[frozenset[Hazard], frozenset[Hazard]]:
     """Hazards that an operation may produce, and those that it may run into."""

@@ -35,7 +35,6 @@ ACCUMULATOR = 512       # bit of ten-bit fields: AGPR
 HIGH_HALF = 512         # bit of ten-bit fields of 16-bit operands
 APERTURES = range(235, 240)
 SCRATCH_BASE = (230, 231)  # low and high half; 230 for both
-NO_ADDRESS = 0x7F       # gfx9 saddr that says "off"
 
 
 class OperandReader:

@@ -122,9 +122,6 @@ class Target:
                 return registers
         raise Invalid(f"{self.name} has no waves of {wave_size} lanes, only {self.wave_sizes}")
 
-    def vgpr_granule(self, wave_size: int) -> int:
-        return self.wave_registers(wave_size).granule
-
     def waves_for(self, vgprs: int, sgprs: int = 0, lds_bytes: int = 0, workgroup_size: int = 0,
                   wave_size: int | None = None) -> int:
         """Waves that one SIMD can hold at once (LLVM's occupancy).

@@ -124,7 +124,7 @@ class FramedLoop:
         yield from (self.frame.address(mine, f"%{label}.frame", name) for name, mine in own.items())
         yield from (NAME.sub(lambda found: own.get(found[0], found[0]), line) for line in lines)
 
-    def _here(self, label: str, more: int = 0) -> Iterator[str]:
+    def _here(self, label: str) -> Iterator[str]:
         yield f"  %{label}.level = load i32, ptr {PRIVATE} %level"
         yield (f"  %{label}.frame = getelementptr [{self.depth.levels} x {self.frame.type}], ptr {PRIVATE} %frames, "
                f"i32 0, i32 %{label}.level")

@@ -133,7 +133,7 @@ def _check_moved(new: CodeObject, segment: Segment, end: int) -> None:
 def _check_sections(old: Elf, new: Elf) -> None:
     if old.section_names != new.section_names or len(new.sections) < len(old.sections):
         raise failed("it has not all sections")
-    for k, (before, after) in enumerate(zip(old.sections, new.sections, strict=False)):
+    for before, after in zip(old.sections, new.sections, strict=False):
         if before == after:
             continue
         moved = replace(after, address=before.address, offset=before.offset, size=before.size, align=before.align)
@@ -141,11 +141,11 @@ def _check_sections(old: Elf, new: Elf) -> None:
             raise failed(f"section {before.name} is another one")
         _check_placed(new, after)
         grows = before.type in (SectionType.SYMTAB, SectionType.DYNSYM, SectionType.STRTAB)
-        if grows and not new.content(after).startswith(_table(old, before, k)):
+        if grows and not new.content(after).startswith(_table(old, before)):
             raise failed(f"section {before.name} has lost rows")
 
 
-def _table(elf: Elf, section: Section, k: int) -> bytes:
+def _table(elf: Elf, section: Section) -> bytes:
     content = elf.content(section)
     return content if section.type != SectionType.STRTAB or content.endswith(b"\0") else content + b"\0"
 

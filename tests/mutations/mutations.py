@@ -71,7 +71,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("found[callee] |= found[function]", "pass"),
         ("joined = new if old is None else join(old, new)", "joined = new"),
         ('unknown |= not callers[node.function]', 'pass'),
-        ('if node.is_head and _unknown_entry(program, node, callers):', 'if False:'),
+        ('if node.is_head and _unknown_entry(node, callers):', 'if False:'),
     ),
     *of(
         "analysis/registers.py",

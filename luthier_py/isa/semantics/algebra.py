@@ -303,8 +303,3 @@ def high_half(a: Value) -> Value:
 
 def low_half(a: Value) -> Value:
     return a.as_(a.type.unsigned).to(Type(Kind.UINT, a.type.bits // 2))
-
-
-def zeros_above(a: Value, bits: int) -> Value:
-    """``a`` with only its low ``bits`` kept."""
-    return a & ((1 << bits) - 1)

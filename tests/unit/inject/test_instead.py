@@ -229,9 +229,9 @@ def test_a_hook_makes_something_of_what_an_instruction_gives(bench):
             *stores(V(5), S(9)), END]
 
     def visit(tool, m):
-        for base, hook, operand in (("V_MUL_U32_U24", twice, "vdst"), ("S_ADD_U32", squared, "sdst")):
+        for base, made, operand in (("V_MUL_U32_U24", twice, "vdst"), ("S_ADD_U32", squared, "sdst")):
             [instr] = found(m, base)
-            m.after(instr, hook, destination(instr), into=instr.inst[operand].reg)
+            m.after(instr, made, destination(instr), into=instr.inst[operand].reg)
 
     plain, ran = (bench.run(code, name) for code, name in (
         (code_object({"k": rows}), "k"), (instrumented(code_object({"k": rows}), visit)[1].data, "k.luthier")))

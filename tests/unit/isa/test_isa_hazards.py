@@ -5,13 +5,21 @@ from __future__ import annotations
 import pytest
 
 from luthier_py.isa import M0, VCC, agpr, instruction_set, sgpr, target, vgpr
-from luthier_py.isa.hazards import unsafe_shift_amount, wait_states
+from luthier_py.isa.hazards import joined, missing_states, passed, produced, unsafe_shift_amount
 
 ISA = instruction_set(target("gfx90a"))
 V, S, A = vgpr, sgpr, agpr
 NOP = ("s_nop", 0)
 STORE = ("global_store_dwordx2", V(0), V(2, 2), S(4, 2))
 MATRIX = ("v_mfma_f32_4x4x1f32", A(0, 4), V(4), V(5), A(0, 4))
+
+
+def wait_states(isa, before, inst):
+    """Those that are missing between the end of ``before``, in the order in which it runs, and ``inst``."""
+    owed = {}
+    for earlier in before:
+        owed = joined(passed(isa, owed, earlier), produced(isa, earlier))
+    return missing_states(isa, owed, inst)
 
 
 def missing(before, after) -> int:

@@ -53,7 +53,7 @@ def test_waves_by_lds() -> None:
 
 def test_wave_sizes() -> None:
     assert GFX90A.wave_sizes == (64,) and GFX1030.wave_sizes == (32, 64)
-    assert (GFX1030.vgpr_granule(32), GFX1030.vgpr_granule(64)) == (16, 8)
+    assert (GFX1030.wave_registers(32).granule, GFX1030.wave_registers(64).granule) == (16, 8)
     assert GFX1030.waves_for(64, wave_size=32) == 16 and GFX1030.waves_for(72, wave_size=64) == 7
     with pytest.raises(Invalid, match="no waves of 32"):
-        GFX90A.vgpr_granule(32)
+        GFX90A.wave_registers(32)
