@@ -16,7 +16,6 @@ from luthier_py.inject.allocate import Pool
 from luthier_py.inject.items import Home, InSlot, Keeper, part
 from luthier_py.inject.slots import based, in_all_lanes, moves, need_base
 from luthier_py.isa import SCC, TTMP0, VCC, Inst, InstructionSet, LaneOf, Reg, RegFile, RegSet, Target, glue, sgpr, vgpr
-from luthier_py.isa.registers import FLAT_SCRATCH
 from luthier_py.loader import KernelDescriptor
 from luthier_py.loader.initial import Initial, initial_places, with_initial
 from luthier_py.tool import Entry, WaveVariable
@@ -30,7 +29,8 @@ _SOURCES = {
 _ID_BITS = 10  # of a work-item's id in one direction
 _AXES = 3
 _SCC = sgpr(SCC)
-_SPARE = sgpr(VCC)  # nothing is in it when a wave starts
+_SPARES = sgpr(VCC, 2)  # nothing is in it when a wave starts
+_SPARE = part(_SPARES, 0)
 
 
 def enlarged(
@@ -41,7 +41,7 @@ def enlarged(
     entries = [each for each in kept if isinstance(each, Entry)]
     wanted = [_SOURCES[each] for each in entries if each in _SOURCES and not _architected(target, each)]
     if private:
-        wanted += [Initial.SCRATCH_WAVE_OFFSET, *[Initial.FLAT_SCRATCH_INIT] * target.scratch_in_sgprs]
+        wanted += [Initial.SCRATCH_WAVE_OFFSET, *[Initial.FLAT_SCRATCH_INIT] * (target.scratch_base is not None)]
     found = with_initial(target, descriptor, sorted(wanted, key=tuple(Initial).index))
     return found.replace(enable_vgpr_workitem_id=_AXES - 1) if Entry.FIRST_WORKITEM in entries else found
 
@@ -64,7 +64,7 @@ def begun(
     registers in which nothing is; ``flag``: where SCC is kept meanwhile, if the kernel goes by it although nobody has
     set it."""
     old, new = initial_places(isa.target, before), initial_places(isa.target, after)
-    found = scratch_base(isa, new) if private and isa.target.scratch_in_sgprs else []
+    found = scratch_base(isa, new, isa.target.scratch_base) if private and isa.target.scratch_base is not None else []
     slots = dict.fromkeys(home.slot for home in homes.values() if isinstance(home, InSlot))
     carriers = {slot: spare.take(RegFile.VGPR) for slot in slots}
     for keeper, place in homes.items():
@@ -90,11 +90,13 @@ def begun(
     return [*found, *_moved_back(isa, old, new)]
 
 
-def scratch_base(isa: InstructionSet, new: Mapping[Initial, Reg]) -> list[Inst]:
+def scratch_base(isa: InstructionSet, new: Mapping[Initial, Reg], place: Reg) -> list[Inst]:
     """Where the wave's private memory is (AMDGPUUsage, "Flat Scratch"); the kernel itself may find the same later."""
     base, offset = new[Initial.FLAT_SCRATCH_INIT], new[Initial.SCRATCH_WAVE_OFFSET]
-    return [glue.add(isa, sgpr(FLAT_SCRATCH), part(base, 0), offset),
-            glue.add_with_carry(isa, sgpr(FLAT_SCRATCH + 1), part(base, 1), 0)]
+    operand = isa.target.flat_scratch_operands
+    low, high = (part(place if operand else _SPARES, half) for half in (0, 1))
+    sums = [glue.add(isa, low, part(base, 0), offset), glue.add_with_carry(isa, high, part(base, 1), 0)]
+    return sums if operand else [*sums, glue.set_scratch_base(isa, 0, low), glue.set_scratch_base(isa, 1, high)]
 
 
 def _moved_back(isa: InstructionSet, old: Mapping[Initial, Reg], new: Mapping[Initial, Reg]) -> Iterator[Inst]:

@@ -9,23 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from luthier_py.analysis import Facts
 from luthier_py.inject.allocate import Policy
-from luthier_py.inject.birth import scratch_base
 from luthier_py.inject.fragment import general_registers
 from luthier_py.inject.items import Home, InSlot, PrivateCell, SpillSlot
+from luthier_py.inject.own_scratch import keeps_base
 from luthier_py.inject.resources import Component, at_no_cost, for_fewer_waves
-from luthier_py.ir import Function, Kernel, Program
-from luthier_py.isa import Reg, RegFile, RegSet, sgpr
-from luthier_py.isa.registers import FLAT_SCRATCH
-from luthier_py.loader.initial import Initial, initial_places
+from luthier_py.ir import Program
+from luthier_py.isa import Reg, RegFile, RegSet
 
 MOST_CELLS = 64  # dwords of private memory for registers of one call
 CELL_BYTES = 4
 STACK_ALIGN_BYTES = 16  # LLVM, AMDGPU: of the stack pointer
-_FLAT_SCRATCH = sgpr(FLAT_SCRATCH, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,46 +64,15 @@ def private_memory(program: Program, component: Component, frame_bytes: int) -> 
     start = max(record.descriptor.private_segment_fixed_size for record in records)
     if any(record.descriptor.uses_dynamic_stack or record.metadata.get(".uses_dynamic_stack") for record in records):
         return Private(start, "its stack grows while it runs")
-    if target.generation < 9 or target.generation == 10:
-        return Private(start, f"hooks have no private memory on {target.name} yet")
-    if target.scratch_in_sgprs and not _keeps_base(program, component):
+    if target.generation < 9:
+        return Private(start, f"hooks have no private memory on {target.name}, which has no scratch instructions")
+    if target.scratch_base is not None and not keeps_base(program, component, target.scratch_base):
         return Private(start, "it sets FLAT_SCRATCH to something of its own")
     return Private(_aligned(start), frame_bytes=_aligned(frame_bytes))
 
 
 def _aligned(size_bytes: int) -> int:
     return -(-size_bytes // STACK_ALIGN_BYTES) * STACK_ALIGN_BYTES
-
-
-def _keeps_base(program: Program, component: Component) -> bool:
-    """Whether all that is written to FLAT_SCRATCH is what the prologue has put there before, by a kernel that sets it
-    up where it begins, as compilers do (AMDGPUUsage, "Flat Scratch")."""
-    found = {kernel.function: _set_up(program, kernel) for kernel in component.kernels}
-    return all(_count(function) == found.get(function, 0) for function in component.functions)
-
-
-def _count(function: Function) -> int:
-    """Instructions that write FLAT_SCRATCH."""
-    distinct = function.code.distinct
-    return len(function.code.where(distinct.masked(distinct.masks.writes, _FLAT_SCRATCH.bits)))
-
-
-def _set_up(program: Program, kernel: Kernel) -> int:
-    """Instructions that add up what a wave is born with, in a first block to which nothing leads back."""
-    function, places = kernel.function, initial_places(program.obj.target, kernel.record.descriptor)
-    first = function.block(function.entries[0])
-    if not {Initial.FLAT_SCRATCH_INIT, Initial.SCRATCH_WAVE_OFFSET} <= places.keys() or len(function.entries) > 1:
-        return 0
-    if any(first.address in block.successors for block in function.blocks):
-        return 0
-    wanted = [inst.raw for inst in scratch_base(program.isa, places)]
-    born = RegSet.of(places[Initial.FLAT_SCRATCH_INIT], places[Initial.SCRATCH_WAVE_OFFSET])
-    for low, high in pairwise(first.instrs):
-        if [low.inst.raw, high.inst.raw] == wanted:
-            return len(wanted)
-        if low.inst.writes.overlaps(born):
-            return 0
-    return 0
 
 
 def home_slots(

@@ -18,7 +18,7 @@ import numpy as np
 
 from luthier_py.errors import Malformed
 from luthier_py.isa.decode import OperandMemo
-from luthier_py.isa.instruction import Access, Inst, OperandKind, OpFlag, OpInfo, shown_by
+from luthier_py.isa.instruction import SETS_HARDWARE, Access, Inst, OperandKind, OpFlag, OpInfo, shown_by
 from luthier_py.isa.instruction_set import InstructionSet
 from luthier_py.isa.registers import SCALARS
 from luthier_py.isa.scan import UNKNOWN, Array, Fields, Scan
@@ -134,7 +134,7 @@ class Kinds:
                 writes = [mask | masks[value][1] for mask, value in zip(writes, values, strict=True)]
         for kind, op, read, written in zip(group.positions.tolist(), ops, reads, writes, strict=True):
             kept = written & VECTORS if op.partial else 0
-            if op.may_mask_lanes or self.isa.operands_depend(op):
+            if op.may_mask_lanes or op.base in SETS_HARDWARE or self.isa.operands_depend(op):
                 read, written, kept = (regs.bits for regs in self.inst(kind).effects())
             found.reads[kind], found.writes[kind], found.partial[kind] = read | kept, written, kept
 

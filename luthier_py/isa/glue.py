@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from luthier_py.isa.instruction import Inst, OpFlag
+from luthier_py.isa.instruction import FLAT_SCR_LO, Inst, OpFlag
 from luthier_py.isa.instruction_set import InstructionSet
 from luthier_py.isa.registers import EXEC, SCC, Reg, RegFile, sgpr
 from luthier_py.isa.vector_modes import FLOAT_BITS, MODE_REGISTER
@@ -164,6 +164,11 @@ def keep_mode(isa: InstructionSet, to: Reg) -> Inst:
 
 def set_mode(isa: InstructionSet, source: Reg | int) -> Inst:
     return _made(isa, "s_setreg_b32" if isinstance(source, Reg) else "s_setreg_imm32_b32", _MODE_FIELD, source)
+
+
+def set_scratch_base(isa: InstructionSet, half: int, source: Reg) -> Inst:
+    """A half of where private memory is, as a hardware register has it."""
+    return _made(isa, "s_setreg_b32", FLAT_SCR_LO + half | 31 << 11, source)
 
 
 def group_size(inst: Inst) -> int:

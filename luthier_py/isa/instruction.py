@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, Flag, auto
 from typing import NamedTuple
 
-from luthier_py.isa.registers import EXEC, M0, NO_REGS, SCC, VCC, Reg, RegSet
+from luthier_py.isa.registers import EXEC, M0, MODE, NO_REGS, SCC, SCRATCH_BASE, VCC, Reg, RegSet
 
 
 class OperandKind(Enum):
@@ -271,6 +271,16 @@ def shown_by(source: int) -> int:
     return _SHOWS.get(source, 0)
 
 
+SETS_HARDWARE = frozenset({"S_SETREG_B32", "S_SETREG_IMM32_B32"})
+FLAT_SCR_LO = 20  # HW_REG_FLAT_SCR_LO, HW_REG_FLAT_SCR_HI (RDNA 2 ISA, "Hardware Register Values")
+
+
+def _hardware_registers(written: int, operands: tuple[Operand, ...]) -> int:
+    """What s_setreg writes: MODE, if nothing better is known."""
+    number = next(operand.value & 63 for operand in operands if operand.name == "simm16") - FLAT_SCR_LO
+    return written & ~(1 << MODE) | 1 << SCRATCH_BASE + number if number in (0, 1) else written
+
+
 def effects_of(op: OpInfo, operands: tuple[Operand, ...]) -> Effects:
     """What an instruction of ``op`` with ``operands`` reads and writes."""
     read, written = op.implicit_reads.bits, op.implicit_writes.bits
@@ -285,6 +295,8 @@ def effects_of(op: OpInfo, operands: tuple[Operand, ...]) -> Effects:
                 written |= bits
         elif operand.kind is OperandKind.SPECIAL:
             read |= shown_by(operand.value)
+    if op.base in SETS_HARDWARE:
+        written = _hardware_registers(written, operands)
     writes = RegSet(written)
     if not (op.partial or op.may_mask_lanes and _masks_lanes(op, operands)):
         return Effects(RegSet(read), writes, NO_REGS)

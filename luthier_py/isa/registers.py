@@ -33,6 +33,7 @@ EXEC = 126  # two dwords
 # Scalar file: what operands cannot name as destination.
 SCC = 128
 MODE = 129
+SCRATCH_BASE = 130  # gfx10 only, two dwords: HW_REG_FLAT_SCR_LO and _HI, which s_setreg alone can write
 # A set of registers as one int has the scalar file from bit 0, and from these on VGPRs and AGPRs.
 VGPR_SHIFT = 256
 AGPR_SHIFT = VGPR_SHIFT + 1024
@@ -46,7 +47,7 @@ SPECIAL_NAMES = {
     FLAT_SCRATCH: "flat_scratch_lo", FLAT_SCRATCH + 1: "flat_scratch_hi",
     XNACK_MASK: "xnack_mask_lo", XNACK_MASK + 1: "xnack_mask_hi",
     VCC: "vcc_lo", VCC + 1: "vcc_hi", M0: "m0", EXEC: "exec_lo", EXEC + 1: "exec_hi",
-    SCC: "scc", MODE: "mode",
+    SCC: "scc", MODE: "mode", SCRATCH_BASE: "flat_scr_lo", SCRATCH_BASE + 1: "flat_scr_hi",
     **{TTMP0 + i: f"ttmp{i}" for i in range(16)},
 }
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from luthier_py.errors import Invalid, Unsupported
-from luthier_py.isa.registers import EXEC, FLAT_SCRATCH, TTMP0, VCC, XNACK_MASK
+from luthier_py.isa.registers import EXEC, FLAT_SCRATCH, SCRATCH_BASE, TTMP0, VCC, XNACK_MASK, Reg, RegFile
 
 MAX_WORKITEMS = 1024  # of a work-group (AMDGPUUsage, "amdgpu-flat-work-group-size")
 
@@ -112,9 +112,12 @@ class Target:
         return not self.architected_flat_scratch and (self.generation, self.minor) < (10, 3)
 
     @property
-    def scratch_in_sgprs(self) -> bool:
-        """Whether FLAT_SCRATCH is a pair of scalar registers that code has to fill."""
-        return self.flat_scratch_operands and not self.architected_flat_scratch
+    def scratch_base(self) -> Reg | None:
+        """Where the address of a wave's private memory is, if code has to put it there (AMDGPUUsage, "Flat Scratch"):
+        two dwords, operands of gfx9, hardware registers of gfx10."""
+        if self.architected_flat_scratch or self.generation not in (9, 10):
+            return None
+        return Reg(RegFile.SGPR, FLAT_SCRATCH if self.flat_scratch_operands else SCRATCH_BASE, 2)
 
     def wave_registers(self, wave_size: int) -> WaveRegisters:
         for size, registers in self.vgprs:

@@ -69,7 +69,8 @@ def started(target: Target, before: KernelDescriptor, after: KernelDescriptor) -
 def fields_of(target: Target, kept: Iterable[str], private: bool) -> list[str]:
     """The descriptor's bits that some values need, and private memory."""
     fields = {name: field for field, name in _NAMES.items()}
-    found = ["enable_private_segment", *["enable_sgpr_flat_scratch_init"] * target.scratch_in_sgprs] if private else []
+    base = ["enable_sgpr_flat_scratch_init"] if target.scratch_base is not None else []
+    found = ["enable_private_segment", *base] if private else []
     elsewhere = "workgroup_id" if target.architected_sgprs else "-"
     return [*found, *(fields[name] for name in kept if name in fields and elsewhere not in name)]
 

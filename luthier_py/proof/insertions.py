@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import MODE, Inst, OpFlag, Reg, RegSet
-from luthier_py.isa.registers import FLAT_SCRATCH, SCALARS
+from luthier_py.isa.registers import SCALARS
 from luthier_py.proof.addresses import Goes
 from luthier_py.proof.application import CallsAt, Clone, Departure, departures
 from luthier_py.proof.birth import Start
@@ -28,6 +28,7 @@ from luthier_py.proof.meanings import UNKNOWN, Term
 from luthier_py.proof.modes import Modes, matters, solved_modes, stepped
 from luthier_py.proof.now import ANYWHERE, Begin, Now, Outcome
 from luthier_py.proof.pending import NOTHING, Pending, issued, joined, moves, solved_pending
+from luthier_py.proof.private_base import private_base
 from luthier_py.proof.runs import Runner, Tool
 
 
@@ -104,8 +105,8 @@ class Insertions:
     @cached_property
     def guarded(self) -> list[int]:
         """Registers that the hardware reads where code touches the tool's private memory."""
-        return [3 << FLAT_SCRATCH if clone.function.private and self.isa.target.scratch_in_sgprs else 0
-                for clone in self.clones]
+        base = self.isa.target.scratch_base
+        return [base.bits if clone.function.private and base is not None else 0 for clone in self.clones]
 
     @cached_property
     def kept(self) -> list[int]:
@@ -133,17 +134,22 @@ class Insertions:
                 what = f"the tool keeps its own in {RegSet(lost[body.code.kinds[at]])}"
                 raise CheckFailed(f"{what}, which the application writes", body.code.location(body.name, at))
 
+    def base_of(self, k: int) -> dict[int, Term]:
+        """What the registers have to hold that the hardware reads there."""
+        return {each: ("private", half) for half, each in enumerate(ones(self.guarded[k]))}
+
     def sets_base(self, k: int) -> set[int]:
         """Instructions by which a kernel, where it begins, makes the registers that the hardware reads there what they
         are already; nothing leads back to them."""
         body, runner, now, found = self.graph.bodies[k], self.runners[k], Now(NOTHING), set[int]()
-        entry = self.graph.first[k] + body.entries[0]
+        entry, base = self.graph.first[k] + body.entries[0], self.base_of(k)
         if not body.kernel or len(body.entries) > 1 or self.graph.predecessors[entry] or entry in self.graph.arrives:
             return found
         for at in body.blocks[body.entries[0]]:
             inst = body.code.inst(at)
-            made = runner.private_base(inst, now)
-            if made and not inst.writes.bits & self.kept[k]:
+            made = private_base(self.isa, runner.birth, inst, now)
+            if made and not inst.writes.bits & self.kept[k] and made.items() >= {
+                    each: base[each] for each in ones(inst.writes.bits & self.guarded[k])}.items():
                 found.add(at)
             now.terms.update({each: made.get(each, UNKNOWN) for each in ones(inst.writes.bits & SCALARS)})
         return found
@@ -182,7 +188,7 @@ class Insertions:
             if len(terms) != home.dwords:
                 raise CheckFailed(f"waves are not born with {name}", Location(function.name))
             wanted += [(number(home) + half, term) for half, term in enumerate(terms)]
-        wanted += [(FLAT_SCRATCH + half, ("private", half)) for half in ones(self.guarded[k] >> FLAT_SCRATCH)]
+        wanted += self.base_of(k).items()
         return Begin(start.terms, tuple(wanted), start.free, bool(start.terms or wanted or start.free))
 
     def reads(self, k: int) -> dict[int, int]:

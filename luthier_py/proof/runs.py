@@ -18,10 +18,10 @@ from functools import reduce
 from operator import or_
 
 from luthier_py.errors import CheckFailed, Location
-from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet, Space, sgpr
-from luthier_py.isa.glue import add, add_with_carry, from_private, to_private
+from luthier_py.isa import EXEC, MODE, SCC, Inst, InstructionSet, LaneOf, OpFlag, Reg, RegSet, Space
+from luthier_py.isa.glue import from_private, to_private
 from luthier_py.isa.quiet import computes
-from luthier_py.isa.registers import FLAT_SCRATCH, SCALARS, VGPR_SHIFT
+from luthier_py.isa.registers import SCALARS, VGPR_SHIFT
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane
 from luthier_py.isa.vector_modes import float_field
@@ -34,6 +34,7 @@ from luthier_py.proof.now import ANYWHERE, Begin, Now, Outcome, Reach, met
 from luthier_py.proof.payload_lanes import START
 from luthier_py.proof.payloads import Summary, found_at
 from luthier_py.proof.pending import Pending, issued, owed
+from luthier_py.proof.private_base import private_base
 from luthier_py.proof.vectors import in_lanes, unless_mixed
 
 MOST_STATES = 64
@@ -175,11 +176,11 @@ class Runner:
         if row is Action.GETPC:
             reg, end = inst["sdst"].reg, pc + inst.size_bytes
             return {} if reg is None else {reg.index: ("lo", end & 0xFFFFFFFF), reg.index + 1: ("hi", end)}
-        if row in (Action.GETREG, Action.SETREG, Action.SETREG_IMM):
-            return _mode_field(inst, row, now)
-        found: dict[int, Term] = self.private_base(inst, now)
+        found = private_base(self.isa, self.birth, inst, now)
         if found:
             return found
+        if row in (Action.GETREG, Action.SETREG, Action.SETREG_IMM):
+            return _mode_field(inst, row, now)
         target = next((o.reg for o in inst.operands if o.name in ("sdst", "vdst")), None)
         if target is None and not inst.writes.sgpr >> SCC & 1:
             return found
@@ -220,25 +221,6 @@ class Runner:
         base = inst.find("saddr")
         move = from_private if inst.writes else to_private
         return inst.raw == move(self.isa, reg, base.reg if base is not None else None, inst["offset"].value).raw
-
-    def private_base(self, inst: Inst, now: Now) -> dict[int, Term]:
-        """Where private memory of the wave is: the sum of two things that it is born with, half by half."""
-        low, high = sgpr(FLAT_SCRATCH), sgpr(FLAT_SCRATCH + 1)
-        sources = [inst.find(name) for name in ("src0", "src1")]
-        if inst.find("sdst") is None or inst["sdst"].reg not in (low, high) or None in sources:
-            return {}
-        terms = tuple(held(source, 32, now.get) for source in sources if source is not None)
-        start, offset = self.birth.get("flat_scratch_init", ()), self.birth.get("scratch_wave_offset", ())
-        regs = [source.reg for source in sources if source is not None]
-        if regs[0] is None or not start or not offset:
-            return {}
-        sums = terms == (start[0], offset[0]) and regs[1] is not None
-        if sums and inst.raw == add(self.isa, low, regs[0], regs[1] or low).raw:
-            return {FLAT_SCRATCH: ("private", 0), SCC: ("private carry",)}
-        carry = now.get(SCC) == ("private carry",) and now.get(FLAT_SCRATCH) == ("private", 0)
-        if carry and inst.raw == add_with_carry(self.isa, high, regs[0], 0).raw and terms == (start[1], 0):
-            return {FLAT_SCRATCH + 1: ("private", 1)}
-        return {}
 
     def cell(self, inst: Inst, now: Now) -> int | None:
         """The offset that an instruction addresses in a lane's private memory, if it is known and all lanes' own."""

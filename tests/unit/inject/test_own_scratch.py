@@ -14,10 +14,11 @@ from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import CheckFailed, Unsupported
 from luthier_py.inject import policies
 from luthier_py.intrinsics import atomic_add, lane_id
-from luthier_py.isa import instruction_set, target
-from luthier_py.isa.registers import FLAT_SCRATCH
+from luthier_py.isa import RegSet, instruction_set, sgpr, target
+from luthier_py.isa.registers import SCALARS
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
+from luthier_py.tool import load_tool
 
 SOURCE = """
 typedef unsigned u32;
@@ -62,10 +63,10 @@ def spread_of(lane: int) -> int:
     return at
 
 
-SET_BY_CODE = ["gfx900", "gfx906", "gfx908", "gfx90a"]
+RUN_HERE = ["gfx900", "gfx906", "gfx908", "gfx90a", "gfx942"]
 
 
-@pytest.fixture(scope="module", params=[*SET_BY_CODE, "gfx942"])
+@pytest.fixture(scope="module", params=[*RUN_HERE, "gfx1010", "gfx1030", "gfx1100"])
 def compiled(request, require_tool, tmp_path_factory):
     folder = tmp_path_factory.mktemp("scratch")
     (folder / "k.hip").write_text(SOURCE)
@@ -90,39 +91,66 @@ def test_its_own_and_that_of_hooks_are_beside_each_other(compiled):
     name, data = compiled
     tool = AtExit()
     made = instrument(data, tool)
+    if name not in RUN_HERE:
+        assert made.patched.report[0].private_bytes > 1024  # and that was proved
+        return
     found, out = run(name, made.data, "k.luthier", tool)
     assert found == run(name, data, "k") and len(set(np.frombuffer(found, np.uint32))) > 100
     assert list(out) == [2 * 192 // LANES * spread_of(lane) for lane in range(LANES)]
 
 
-@pytest.fixture
-def own(compiled):
-    """Where the kernel sets FLAT_SCRATCH, if it is code's to do."""
+def sets_base(name, data):
+    """Where the kernel sets up private memory, if it is code's to do."""
+    base = target(name).scratch_base
+    (kernel,) = instrument(data, AtExit()).program.kernels
+    return [] if base is None else [i for i in kernel.function.instrs if i.inst.writes.overlaps(RegSet.of(base))]
+
+
+BY_CODE = {9: ["S_ADD_U32", "S_ADDC_U32"], 10: ["S_SETREG_B32", "S_SETREG_B32"]}
+
+
+def test_compilers_set_it_up_where_the_kernel_begins(compiled):
     name, data = compiled
-    made = instrument(data, AtExit())
-    (kernel,) = made.program.kernels
-    function = kernel.function
-    return name, data, [i for i in function.instrs if i.inst.writes.sgpr >> FLAT_SCRATCH & 3]
+    architected = target(name).architected_flat_scratch
+    found = [i.inst.op.base for i in sets_base(name, data)]
+    assert found == ([] if architected else BY_CODE[target(name).generation])
 
 
-def test_compilers_set_it_up_where_the_kernel_begins(own):
-    name, data, found = own
-    assert [i.inst.op.base for i in found] == ["S_ADD_U32", "S_ADDC_U32"] * target(name).scratch_in_sgprs
-
-
-def test_a_kernel_that_sets_it_otherwise_has_no_room_for_stacks(own, monkeypatch):
-    """The instruction adds something else; and the proof says so, too, when nobody else does."""
-    name, data, found = own
-    if name not in SET_BY_CODE:
-        assert not found
+@pytest.mark.parametrize("change", ["of another place", "of the other half", "into the other half"])
+def test_a_kernel_that_sets_it_otherwise_has_no_room_for_stacks(compiled, monkeypatch, change):
+    """And the proof says so, too, when nobody else does."""
+    name, data = compiled
+    found = sets_base(name, data)
+    if not found:
+        assert target(name).architected_flat_scratch
         return
     isa, at = instruction_set(target(name)), load(data).elf.load_at(found[0].pc)
-    first = found[0].inst
-    other = isa.make("s_add_u32", first["sdst"].reg, first["src0"].reg, 64).raw
+    first, second = (each.inst for each in found)
+    if first.op.base == "S_ADD_U32":
+        other = {"of another place": isa.make("s_add_u32", first["sdst"].reg, first["src0"].reg, 64),
+                 "of the other half": isa.make("s_add_u32", first["sdst"].reg, second["src0"].reg, first["src1"].reg),
+                 "into the other half": isa.make("s_add_u32", second["sdst"].reg, first["src0"].reg, first["src1"].reg),
+                 }[change].raw
+    else:
+        other = {"of another place": isa.make("s_setreg_b32", first["simm16"].value, sgpr(0)),
+                 "of the other half": isa.make("s_setreg_b32", first["simm16"].value, second["sdst"].reg),
+                 "into the other half": isa.make("s_setreg_b32", second["simm16"].value, first["sdst"].reg),
+                 }[change].raw
     place = at.offset + found[0].pc - at.address
     damaged = data[:place] + other + data[place + len(other):]
     with pytest.raises(Unsupported, match="sets FLAT_SCRATCH to something of its own"):
         instrument(damaged, AtExit())
-    monkeypatch.setattr(policies, "_keeps_base", lambda program, component: True)
-    with pytest.raises(CheckFailed, match="flat_scratch_lo, which the application writes"):
+    monkeypatch.setattr(policies, "keeps_base", lambda program, component, base: True)
+    with pytest.raises(CheckFailed, match="flat_scr.*, which the application writes"):
         instrument(damaged, AtExit())
+
+
+def test_registers_are_put_aside_where_code_sets_it_up(compiled, monkeypatch):
+    """In private memory, as far as nothing else is left."""
+    few = RegSet.by_file(SCALARS, (1 << 12) - 1)
+    for name in ("at_no_cost", "for_fewer_waves"):
+        which = getattr(policies, name)
+        monkeypatch.setattr(policies, name, lambda *args, which=which: which(*args) & few)
+    monkeypatch.setattr(policies, "accumulators", lambda *args: ())
+    made = instrument(compiled[1], load_tool("memory_divergence"))
+    assert any("private memory" in policy for policy in made.patched.report[0].schemes)
