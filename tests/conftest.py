@@ -64,6 +64,14 @@ def require_tool_fixture() -> Callable[[str], str]:
     return require_tool
 
 
+@pytest.fixture
+def clang(require_tool: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """The compiler of hooks in C++: for a whole file ``pytestmark = pytest.mark.usefixtures("clang")``."""
+    compiler = require_tool("clang++-22")
+    monkeypatch.setenv("LUTHIER_CLANG", compiler)
+    return compiler
+
+
 @pytest.fixture(scope="session")
 def rocm_stack() -> RocmStack:
     """ROCm's own libraries, to run programs on them with `--stack rocm`."""

@@ -14,6 +14,7 @@ from luthier_py.jit.builder import Builder, constant
 from luthier_py.jit.convention import Seat
 from luthier_py.jit.expressions import Lowering
 from luthier_py.jit.printing import push_deepest
+from luthier_py.jit.pushing import pushing_functions
 from luthier_py.jit.scope import Differs, Levelled, Scope, context
 from luthier_py.jit.source import source_of
 from luthier_py.jit.statements import Statements
@@ -100,7 +101,8 @@ def _function(
     returned = [ir.get(slots[seat.position], seat.type, signature.results[seat.position].lane) for seat in results]
     convention.send(ir, results, returned)
     header = f"define amdgpu_cs {convention.return_type(results)} @hook({convention.declare_parameters(params)}) #0"
-    text = "\n".join([f"{header} {{\n{ir.body()}\n}}", *shared.levelled.texts.values()])
+    others = [*shared.levelled.texts.values(), *pushing_functions(shared)]
+    text = "\n".join([f"{header} {{\n{ir.body()}\n}}", *others])
     return text, ir, shared.levelled
 
 

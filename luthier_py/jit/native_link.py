@@ -108,10 +108,11 @@ def _whole(ir: HookIr, units: list[DeviceIr], isa: InstructionSet) -> str:
         units = [*units, *device_library(isa)]
         found = _gathered(start, units)
     captured = {symbol for native in ir.natives for symbol in native.captures}
+    sending = {sender.symbol for native in ir.natives for sender in native.senders}  # the hook's text has them
     parts = []
     for number, unit in enumerate(units):
         texts = [_own(_DEBUG.sub("", unit.symbols[name]), name in captured)
-                 for name in unit.symbols if name in found[number]]
+                 for name in unit.symbols if name in found[number] - sending]
         attributes = (f"attributes #{at} = {{ {_ATTRIBUTE.sub('', words)} }}" for at, words in unit.attributes.items())
         parts += [moved("\n".join([*texts, *attributes, *_nodes(unit, texts)]), _APART * (number + 1))]
     here = set[str]().union(*found.values())

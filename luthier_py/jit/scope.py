@@ -8,13 +8,14 @@ before all its assignments are seen, so a function is compiled again until nothi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
 from luthier_py.jit.arrays import LocalArray
 from luthier_py.jit.builder import Builder, IrBlock
 from luthier_py.jit.source import Source
+from luthier_py.tool.channel import ChannelType, RecordType, channel_type
 from luthier_py.tool.device_ir import Depth
 from luthier_py.tool.hook import Device, Signature
 from luthier_py.tool.intrinsic import Value
@@ -103,6 +104,15 @@ class Context:
     regions: Iterator[int]
     printing: Value | None = None  # the channel for what is printed
     levelled: Levelled = field(default_factory=Levelled)
+    channels: dict[RecordType, ChannelType] = field(default_factory=dict)
+    """What is known of channels that bitcode is given, by what they send."""
+
+    def gives_to_bitcode(self, values: Sequence[Value]) -> None:
+        for value in values:
+            if isinstance(value.type, ChannelType):
+                known = self.channels.setdefault(value.type.record, value.type)
+                if known != value.type:  # any of several
+                    self.channels[value.type.record] = channel_type(value.type.record)
 
 
 def context(ir: Builder, differs: Differs, wave_size: int, single_lane: bool) -> Context:

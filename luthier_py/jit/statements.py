@@ -106,6 +106,7 @@ class Statements(Expressions):
     def native(self, native: Native, signature: Signature, values: Sequence[Value]) -> tuple[Value, ...]:
         """A call of a function that is bitcode."""
         check_callable(native, self.scope.source)
+        self.shared.gives_to_bitcode(values)
         found = native_call(self.ir, native, signature, values)
         return tuple(replace(value, lane=self.lane(value.lane)) for value in found)
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from luthier_py.isa import M0, MODE, SCC, VCC, Operand, OperandKind, Reg, RegFile
-from luthier_py.tool.channel import Channel, channel_type
+from luthier_py.tool.channel import Channel, ChannelType, channel_type
 from luthier_py.tool.computed import Computed, Held
 from luthier_py.tool.edits import Arg, Constant, Destination
 from luthier_py.tool.entry import Entry
@@ -109,6 +109,10 @@ def argument(parameter: Parameter, given: object) -> Arg:
         given = _of_operand(parameter, given)
     if isinstance(given, Reg):
         return _register(parameter, given)
+    if isinstance(given, Channel) and isinstance(wanted := parameter.type, ChannelType) and (
+            wanted.record != given.record and wanted.record.name == given.record.name):
+        raise ValueError(f"{parameter} cannot take {given}: they send different records, the hook "
+                         f"{wanted.record.described}, the channel {given.record.described}; give both the same fields")
     if isinstance(given, (Variable, Element)):
         return _matching(parameter, given, given.pointer)
     if isinstance(given, Entry) and given.is_pointer and isinstance(parameter.type, Pointer):

@@ -8,6 +8,7 @@ Invariant: fields lie aligned, in the order in which they are written; device an
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import NoneType
@@ -50,6 +51,9 @@ class RecordField:
     lane: bool  # one entry for each lane; else one for the record
     offset_bytes: int  # in a slot
 
+    def __str__(self) -> str:
+        return f"{self.name}: {LaneType(self.type) if self.lane else self.type}"
+
 
 @dataclass(frozen=True, slots=True)
 class RecordType:
@@ -82,6 +86,11 @@ class RecordType:
     def _dtype(self, columns: list[tuple[str, Any, int]]) -> np.dtype[Any]:
         names, formats, offsets = zip(*columns, strict=True)
         return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": self.slot_bytes})
+
+    @property
+    def described(self) -> str:
+        """Its name and fields."""
+        return f"{self} ({', '.join(map(str, self.fields))})"
 
     def unpacked(self, slots: NDArray[Any]) -> NDArray[Any]:
         """Records from slots; entries of lanes that did not take part are 0."""
@@ -159,17 +168,25 @@ def record_type(record: type) -> RecordType:
         raise Invalid(f"{caller()}: record {record.__name__}: an annotation cannot be read: {error}") from error
     if not annotations:
         raise Invalid(f"{caller()}: record {record.__name__} has no fields; annotate them, as in `address: u64`")
-    of_wave = any(isinstance(kind, LaneType) for kind in annotations.values())
+    try:
+        return laid_out(record.__name__, annotations)
+    except ValueError as error:
+        raise Invalid(f"{caller()}: {error}") from error
+
+
+def laid_out(name: str, kinds: Mapping[str, object]) -> RecordType:
+    """A record of fields of these types, in their order; ValueError where one cannot be sent."""
+    of_wave = any(isinstance(kind, LaneType) for kind in kinds.values())
     at, fields = _WAVE_HEADER_BYTES if of_wave else _HEADER_BYTES, []
-    for name, kind in annotations.items():
+    for field, kind in kinds.items():
         lane, number = (True, kind.of) if isinstance(kind, LaneType) else (False, kind)
         if not isinstance(number, Scalar) or number in (BOOL, BF16):
-            raise Invalid(f"{caller()}: record {record.__name__}: {name}: {kind} cannot be sent; "
-                          "give one of u8 i8 u16 i16 u32 i32 u64 i64 f16 f32 f64, or Lane[...] of one")
+            raise ValueError(f"record {name}: {field}: {kind} cannot be sent; "
+                             "give one of u8 i8 u16 i16 u32 i32 u64 i64 f16 f32 f64, or Lane[...] of one")
         at = -(-at // number.align_bytes) * number.align_bytes
-        fields.append(RecordField(name, number, lane, at))
+        fields.append(RecordField(field, number, lane, at))
         at += number.size_bytes * (LANES if lane else 1)
-    return RecordType(record.__name__, tuple(fields), of_wave, -(-at // 8) * 8)
+    return RecordType(name, tuple(fields), of_wave, -(-at // 8) * 8)
 
 
 def _letters(number: Scalar) -> str:

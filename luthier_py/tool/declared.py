@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from luthier_py.errors import HookError
+from luthier_py.tool.channel import RecordType, channel_type, laid_out
 from luthier_py.tool.device_ir import DeviceIr
 from luthier_py.tool.hook import Parameter, Signature
+from luthier_py.tool.native import Sender
 from luthier_py.tool.types import (
     BF16,
     BOOL,
@@ -44,6 +46,7 @@ _THROUGH = ("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_T
             "DW_TAG_enumeration_type")  # fmt: skip
 _POINTERS = "DW_TAG_pointer_type", "DW_TAG_reference_type"
 _MARKS = "luthier.hook:", "luthier.device:"
+_SENDS = "luthier.push:"
 _FIELD = re.compile(r'(\w+): ("[^"]*"|![0-9]+|[^,()]+)')
 _HEADER = re.compile(r'define (?P<before>.*?)@(?P<name>"[^"]*"|[-\w$.]+)\((?P<parameters>.*)\)(?P<after>[^()]*)\{')
 _LLVM_TYPE = re.compile(r'(\bptr(?: addrspace\(\d+\))?|\[[^\]]*\]|<[^>]*>|\{.*\}|%"[^"]*"|%[-\w$.:]+|void|i\d+|float|'
@@ -116,6 +119,34 @@ class Unit:
         return Declared(symbol, self._name(symbol), kind, tuple(re.findall(r"\w+", words)), place, signature, takes,
                         gives, offsets)
 
+    @cached_property
+    def senders(self) -> tuple[Sender, ...]:
+        """What pushes records; raises HookError for fields that cannot be sent."""
+        return tuple(self._sender(each.symbol) for each in self.ir.annotations if each.text == _SENDS)
+
+    def _sender(self, symbol: str) -> Sender:
+        """Of a function that takes a channel and a record."""
+        _, _, reference = self._list(self._fields(self._subprogram(symbol).get("type")).get("types"))
+        type = self._resolved(reference).get("baseType")
+        members = self._members(type) or []
+        offsets = tuple(int(str(member.get("offset", 0))) // 8 for member in members)
+        return Sender(symbol, self._record(type, self.where), offsets)
+
+    def _record(self, type: object, where: str) -> RecordType:
+        node = self._resolved(type)
+        name, members = str(node.get("name", "that has no name")), self._members(type)
+        inside = f"{where}: record {name}"
+        if not members or any(self._fields(each).get("tag") == "DW_TAG_inheritance"
+                              for each in self._list(node.get("elements"))):
+            raise HookError(f"{inside}: give a structure with members, and without a base")
+        if bits := [each["name"] for each in members if "DIFlagBitField" in str(each.get("flags", ""))]:
+            raise HookError(f"{inside}: {bits[0]} has a part of the bits of a number; records have whole numbers")
+        fields = [self._parameter(str(each["name"]), each["baseType"], inside) for each in members]
+        try:
+            return laid_out(name, {each.name: LaneType(each.type) if each.lane else each.type for each in fields})
+        except ValueError as error:
+            raise HookError(f"{where}: {error}") from error
+
     def variables(self) -> Iterator[Global]:
         """Those of types that tool variables can have, and that begin as zeros."""
         for symbol, text in self.ir.symbols.items():
@@ -167,7 +198,8 @@ class Unit:
     def _members(self, type: object) -> list[dict[str, object]] | None:
         """Of a structure that is no lane."""
         node = self._resolved(type)
-        if node.get("tag") not in ("DW_TAG_structure_type", "DW_TAG_class_type") or self._is_lane(node):
+        if node.get("tag") not in ("DW_TAG_structure_type", "DW_TAG_class_type") or (
+                self._is_ours(node, "lane") or self._is_ours(node, "channel")):
             return None
         elements = [self._fields(each) for each in self._list(node.get("elements"))]
         return [each for each in elements if each.get("tag") == "DW_TAG_member" and "DIFlagStaticMember" not in
@@ -175,14 +207,20 @@ class Unit:
 
     def _parameter(self, name: str, type: object, where: str) -> Parameter:
         node = self._resolved(type)
-        if self._is_lane(node):
-            (argument, *_) = self._list(node.get("templateParams"))
-            return Parameter(name, self._type(self._fields(argument).get("type"), f"{where}: {name}"), lane=True)
+        if self._is_ours(node, "lane"):
+            return Parameter(name, self._type(self._argument(node), f"{where}: {name}"), lane=True)
+        if self._is_ours(node, "channel"):
+            return Parameter(name, channel_type(self._record(self._argument(node), f"{where}: {name}")), lane=False)
         return Parameter(name, self._type(type, f"{where}: {name or 'result'}"), lane=False)
 
-    def _is_lane(self, node: Mapping[str, object]) -> bool:
+    def _is_ours(self, node: Mapping[str, object], template: str) -> bool:
         scope = self._fields(node.get("scope"))
-        return str(node.get("name", "")).startswith("lane<") and scope.get("name") == "luthier"
+        return str(node.get("name", "")).startswith(f"{template}<") and scope.get("name") == "luthier"
+
+    def _argument(self, node: Mapping[str, object]) -> object:
+        """Of a template, its first."""
+        (argument, *_) = self._list(node.get("templateParams"))
+        return self._fields(argument).get("type")
 
     def _type(self, type: object, where: str) -> Type:
         node = self._resolved(type)

@@ -252,7 +252,9 @@ class Hooks:
         reached = set(unit.ir.reached(found.symbol))
         symbols = tuple(each.symbol for each in unit.variables() if each.symbol in reached)
         captured: tuple[Variable, ...] = tuple(self._variable(unit, symbol) for symbol in symbols)
-        native = Native(self, found.symbol, found.name, found.place, found.takes, found.gives, found.offsets, symbols)
+        senders = tuple(each for each in unit.senders if each.symbol in reached)
+        native = Native(self, found.symbol, found.name, found.place, found.takes, found.gives, found.offsets, symbols,
+                        senders)
         if found.mark == "device":
             return Device(native, found.signature)
         lanes = [word for word in found.words if word not in (*_FOLDING, _IN_MODE)] or ["active"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from luthier_py.tool.channel import RecordType
 from luthier_py.tool.device_ir import DeviceIr
 
 
@@ -20,6 +21,16 @@ class DeviceCode(Protocol):
 
     def identity(self) -> str:
         """What its functions depend on, digested."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """The function by which a source sends records of one type; room jit writes its code. ``offsets``: of the fields
+    in the structure that it gets."""
+
+    symbol: str
+    record: RecordType
+    offsets: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,3 +47,5 @@ class Native:
     """Bytes at which the results are in what it gives, where that is a structure."""
     captures: tuple[str, ...] = ()
     """Symbols of the variables that it names, or what it calls does."""
+    senders: tuple[Sender, ...] = ()
+    """What it pushes records with, or what it calls does."""

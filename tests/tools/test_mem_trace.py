@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from luthier_py import Hooks
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import Invalid
 from luthier_py.isa import Space
@@ -19,6 +20,7 @@ from luthier_py.samples import sample as sample_called
 from luthier_py.session.demo import launch_of
 from luthier_py.session.run import run_instrumented, run_original
 from luthier_py.session.specs import parse_argument
+from luthier_py.tools import mem_trace
 from luthier_py.tools.mem_trace import MemTrace
 
 LANES = 64
@@ -109,6 +111,43 @@ def _pairs(addresses: Any) -> list[list[tuple[int, ...]]]:
     """What one step loads may come in either order."""
     rows = [tuple(row) for row in addresses.tolist()]
     return [sorted(rows[at : at + 2]) for at in range(0, len(rows), 2)]
+
+
+IN_HIP = r"""
+#include <luthier/hooks.h>
+using namespace luthier;
+struct Access {
+    u64 pc, lanes;
+    u32 workgroup_x, workgroup_y, workgroup_z, wave, element;
+    lane<u64> address;
+};
+LUTHIER_HOOK(active, no_fold)
+void trace(channel<Access> out, u64 pc, u32 element, u32 x, u32 y, u32 z, u32 wave, lane<u64> address) {
+    out.push({pc, active_mask(), x, y, z, wave, element, address});
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["matmul", "lds_widths", "histogram", "bitonic_sort"])
+@pytest.mark.usefixtures("clang")
+def test_a_hook_in_hip_writes_the_same_records(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_python, told, device, _ = run(name)
+    monkeypatch.setattr(mem_trace, "trace", Hooks.from_hip(IN_HIP).trace)
+    in_hip, told_by_hip, other, _ = run(name)
+    assert told_by_hip == told and len(in_hip) == told["accesses"] > 0
+    assert _by_wave(in_hip, other).tobytes() == _by_wave(in_python, device).tobytes()
+
+
+def _by_wave(records: Any, device: Any) -> Any:
+    """The records of a wave in their order, waves come in any; addresses by buffer, which are elsewhere each time."""
+    order = [records[name] for name in ("wave", "workgroup_x", "workgroup_y", "workgroup_z")]
+    found = records[np.lexsort(order)]
+    address = found["address"].copy()
+    for number, buffer in enumerate(device.buffers, 1):
+        inside = (found["address"] >= buffer.address) & (found["address"] < buffer.address + buffer.size)
+        address[inside] += np.uint64(number << 56) - np.uint64(buffer.address)
+    found["address"] = address
+    return found
 
 
 def test_spaces_are_chosen() -> None:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from observing import LANES, launch, observe
 
-from luthier_py.clang.search import CLANG
 from luthier_py.intrinsics import read_first_lane
 from luthier_py.isa import instruction_set, target, targets, vgpr
 from luthier_py.isa.vector_modes import moves_relative
 from luthier_py.jit import PayloadKey, compile_keys
 from luthier_py.tool import Hooks, Lane, Mutator, Tool, Variable, array, hook, ptr, u32
 
-
-@pytest.fixture(autouse=True)
-def clang(require_tool: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(CLANG, require_tool("clang++-22"))
+pytestmark = pytest.mark.usefixtures("clang")
 
 
 OWN_MEMORY = r"""

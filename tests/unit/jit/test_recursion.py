@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from observing import LANES, launch
 
-from luthier_py.clang.search import CLANG
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import HookError, ToolError, Unsupported
 from luthier_py.isa import instruction_set, target, vgpr
@@ -98,9 +97,7 @@ LUTHIER_HOOK() void tail(u32 *out, lane<u32> x) { out[x] = counted(x, 5); }
 """
 
 
-@pytest.fixture(autouse=True)
-def clang(require_tool: Callable[[str], str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(CLANG, require_tool("clang++-22"))
+pytestmark = pytest.mark.usefixtures("clang")
 
 
 @pytest.fixture

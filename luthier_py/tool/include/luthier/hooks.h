@@ -196,4 +196,25 @@ template <class T> LUTHIER_INLINE T atomic_cas(T *p, as_given<T> expected, as_gi
     return expected;
 }
 
+// -- channels ---------------------------------------------------------------------------------------------------------
+
+namespace detail {
+// The code of `push` takes the place of this when a hook is put together: all that it may read is in memory before it.
+template <class Record>
+__attribute__((device, used, noinline, annotate("luthier.push:"))) void send(u64 *cell, const Record &record) {
+    asm volatile("" : : "v"(cell), "v"(&record) : "memory");
+}
+} // namespace detail
+
+// A parameter that takes a Channel of a tool. A Record is a structure with the fields of the tool's own, by name and in
+// their order; fields that each lane has for itself are lane<T>.
+template <class Record> class channel {
+    u64 *cell;
+
+  public:
+    channel() = delete;
+    // A record for each active lane; one for the wave where it has a field that is lane<T>.
+    LUTHIER_INLINE void push(const Record &record) const { detail::send(cell, record); }
+};
+
 } // namespace luthier
