@@ -246,6 +246,7 @@ def append_profile(path: str, profile: LaunchProfile) -> None:
         "lanes": profile.total_lanes,
         "opcodes": profile.opcodes(),
         "active_opcodes": profile.active_opcodes(),
+        "lane_opcodes": profile.lane_opcodes(),
     }
     with open(path, "a") as file:
         file.write(json.dumps(row) + "\n")

@@ -6,24 +6,15 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from programs_under_tools import PROGRAMS, SOURCES, Outcomes, reports, study
 
 from luthier_py.session.study.cells import cells_of
 from luthier_py.session.study.runs import run_here
-from luthier_py.session.study.spec import BARE, StudiedProgram, Study, ToolUse
+from luthier_py.session.study.spec import BARE
 
-SOURCES = Path(__file__).resolve().parents[2] / "programs"
-OTHERWISE = {
-    "cooperative", "printing",  # waves wait for each other, or the host: how often they look is chance; test_preload
-    "graphs", "graph_nodes", "graph_changes", "graph_exchanges",  # launches that a graph replays; test_preload
-}  # fmt: skip
-PROGRAMS = sorted({path.stem for path in SOURCES.glob("*.hip")} - OTHERWISE)
 WITH_LDS = [name for name in PROGRAMS if "__shared__" in (SOURCES / f"{name}.hip").read_text()]
-SECONDS = 300
-
-Outcomes = dict[tuple[str, str], dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
@@ -40,22 +31,6 @@ def outcomes(program: Callable[..., Path], tmp_path_factory: pytest.TempPathFact
         profile = (folder / name).read_text()
         found[name, BARE]["profile"] = [json.loads(line) for line in profile.splitlines()]
     return found
-
-
-def study(name: str, program: Path, tools: list[str], **environment: str) -> Study:
-    uses = tuple(ToolUse(tool, None if tool == BARE else tool, {}) for tool in tools)
-    one = StudiedProgram(name, (str(program),), {"": ()}, environment)
-    return Study(name, program.parent, ("emulator:gfx90a",), 1, 2, SECONDS, (one,), uses, (), ())
-
-
-def reports(outcomes: Outcomes, name: str, tool: str) -> list[tuple[str, Any]]:
-    """(kernel, report) of each launch, in a run that ended as the bare program did."""
-    bare, done = outcomes[name, BARE], outcomes[name, tool]
-    assert bare["exit_code"] == done["exit_code"] == 0, done["said"]
-    assert bare["output_sha256"] == done["output_sha256"]
-    verdicts = done["verdicts"]
-    assert not any(verdict["refused"] for verdict in verdicts)
-    return [(row["kernel"], row["report"]) for verdict in verdicts for row in verdict["reports"]]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
