@@ -1,19 +1,21 @@
 """What a tool must have counted: beside the emulator's own record of the same launch without the tool.
 
 In: a tool's name and options, its report, the profile of the original. Out: what is wrong, or nothing. Invariant:
-nothing here looks at a number that the tool or the engine made, but the report itself.
+nothing here looks at a number that the tool or the engine made, but the report itself; and what was executed, and is
+what the tool counts, is in the report.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from luthier_py.emulator import LaunchProfile
-from luthier_py.isa import Inst, Space, Target, memory_access
+from luthier_py.isa import Inst, OpFlag, Space, Target, instruction_set, memory_access
 from luthier_py.isa.quiet import tends_caches
 from luthier_py.session.run import Ran
 
+_TRACED = Space.GLOBAL | Space.LDS | Space.SCRATCH
 Counted = Callable[[Any, LaunchProfile, Target], bool]
 
 
@@ -25,8 +27,23 @@ def _opcodes(figure: Callable[[LaunchProfile], Mapping[str, int]]) -> Counted:
     return lambda report, profile, target: report["opcodes"] == dict(figure(profile))
 
 
+def _executed(profile: LaunchProfile, asked: Callable[[int, Inst], bool]) -> Iterator[int]:
+    """Where instructions of a kind were executed with an active lane."""
+    return (pc for pc, inst in profile.insts.items() if profile.active.get(pc, 0) and asked(pc, inst))
+
+
+def _splits(pc: int, inst: Inst) -> bool:
+    """Whether control may go two ways from it."""
+    return OpFlag.CONDITIONAL in inst.op.flags and inst.branch_target(pc) not in (None, pc + inst.size_bytes)
+
+
 def _edges(report: Any, profile: LaunchProfile, target: Target) -> bool:
-    """Both ways of a branch together are its executions."""
+    """Both ways of a branch are there, and together are its executions."""
+    ways = {(row["branch"], row["target"], row["taken"]) for row in report["edges"]}
+    for pc in _executed(profile, _splits):
+        inst = profile.insts[pc]
+        if not ways >= {(pc, inst.branch_target(pc), True), (pc, pc + inst.size_bytes, False)}:
+            return False
     counts: dict[int, int] = {}
     for row in report["edges"]:
         counts[row["branch"]] = counts.get(row["branch"], 0) + row["count"]
@@ -34,14 +51,52 @@ def _edges(report: Any, profile: LaunchProfile, target: Target) -> bool:
 
 
 def _loops(report: Any, profile: LaunchProfile, target: Target) -> bool:
-    """A loop's header runs once for each entry and each turn."""
+    """A loop's header runs once for each entry and each turn; each cycle has one."""
+    headers = {row["header"] for row in report["loops"]}
+    if any(headers.isdisjoint(cycle) for cycle in _cycles(profile)):
+        return False
     return all(profile.counts.get(row["header"], 0) == row["entries"] + row["turns"] for row in report["loops"])
 
 
-def _sites(rows: str, key: str) -> Counted:
-    """Executions with an active lane."""
-    return lambda report, profile, target: all(
-        row[key] == profile.active.get(row["pc"], 0) for row in report[rows])
+def _cycles(profile: LaunchProfile) -> Iterator[set[int]]:
+    """Instructions around each branch that leads back to what leads to it, but for cycles that nothing leads into:
+    functions begin with these, and nobody counts them."""
+    after: dict[int, set[int]] = {pc: set() for pc in _executed(profile, lambda pc, inst: True)}
+    before: dict[int, set[int]] = {pc: set() for pc in after}
+    for pc, inst in ((pc, profile.insts[pc]) for pc in after):
+        flags = inst.op.flags
+        to = None if flags & OpFlag.CALL else inst.branch_target(pc)
+        ends = flags & (OpFlag.END | OpFlag.INDIRECT) and not flags & OpFlag.CALL
+        goes_on = to is None and not ends or flags & (OpFlag.CONDITIONAL | OpFlag.CALL)
+        after[pc] = {way for way in (to, pc + inst.size_bytes if goes_on else None) if way in after}
+        for way in after[pc]:
+            before[way].add(pc)
+    for pc in after:
+        for to in (way for way in after[pc] if way <= pc):
+            cycle = _reached(to, after) & _reached(pc, before)
+            if cycle and any(before[each] - cycle for each in cycle):
+                yield cycle
+
+
+def _reached(start: int, ways: Mapping[int, set[int]]) -> set[int]:
+    found, left = {start}, [start]
+    while left:
+        new = ways[left.pop()] - found
+        found |= new
+        left += new
+    return found
+
+
+def _sites(key: str, asked: Callable[[int, Inst], bool]) -> Counted:
+    """Executions with an active lane; an instruction that is not counted is named, by its address or its text."""
+    def right(report: Any, profile: LaunchProfile, target: Target) -> bool:
+        isa = instruction_set(target)
+        left = {row["pc"] if isinstance(row, dict) else row for row in report["not_counted"]}
+        found = {row["pc"] for row in report["instructions"]}
+        known = all(pc in found | left or isa.text(profile.insts[pc]) in left for pc in _executed(profile, asked))
+        return known and all(row[key] == profile.active.get(row["pc"], 0) for row in report["instructions"])
+
+    return right
 
 
 def _trace(report: Any, profile: LaunchProfile, target: Target) -> bool:
@@ -50,6 +105,9 @@ def _trace(report: Any, profile: LaunchProfile, target: Target) -> bool:
         found = memory_access(target, profile.insts[pc]) if pc in profile.insts else None
         return profile.active.get(pc, 0) * (len(found.offsets) if found is not None else 1)
 
+    known = {row["pc"] for row in (*report["sites"], *report["untraced"])}
+    if not known >= set(_executed(profile, lambda pc, inst: _touches(inst, _TRACED))):
+        return False
     return all(row["accesses"] == expected(row["pc"]) for row in report["sites"])
 
 
@@ -61,8 +119,8 @@ TRUTHS: dict[str, Counted] = {
     "opcode_histogram COUNT_WARP_LEVEL=0 EXCLUDE_PRED_OFF=1": _opcodes(lambda profile: profile.lane_opcodes()),
     "branch_edges": _edges,
     "loop_counts": _loops,
-    "lds_bank_conflicts": _sites("instructions", "accesses"),
-    "memory_divergence": _sites("instructions", "executions"),
+    "lds_bank_conflicts": _sites("accesses", lambda pc, inst: _touches(inst, Space.LDS)),
+    "memory_divergence": _sites("executions", lambda pc, inst: _touches(inst, Space.GLOBAL)),
     "mem_trace": _trace,
     "mem_printf": lambda report, profile, target: True,  # its lines are counted, below
     "mov_replace": lambda report, profile, target: True,  # it counts nothing: the buffers say whether it is right
@@ -74,12 +132,12 @@ def wrong(tool: str, ran: Ran, profile: LaunchProfile, target: Target) -> str:
     if not TRUTHS[tool](ran.report, profile, target):
         return "its counts are not the emulator's"
     if tool == "mem_printf":
-        lanes = sum(count for pc, count in profile.lanes.items() if _shown(profile.insts[pc]))
+        lanes = sum(count for pc, count in profile.lanes.items() if _touches(profile.insts[pc], Space.GLOBAL))
         lines = sum(count.received for count in ran.records.values())
         if lines != lanes:
             return f"it printed {lines} lines, and {lanes} lanes accessed memory"
     return ""
 
 
-def _shown(inst: Inst) -> bool:
-    return bool(inst.op.spaces & Space.GLOBAL) and not tends_caches(inst.op)
+def _touches(inst: Inst, space: Space) -> bool:
+    return bool(inst.op.spaces & space) and not tends_caches(inst.op)
