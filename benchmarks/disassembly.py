@@ -62,7 +62,10 @@ def seconds(command: list[str]) -> float:
 
 
 def main() -> None:
-    objdump = shutil.which("llvm-objdump-22") or sys.exit("llvm-objdump-22 is needed")
+    objdump = shutil.which("llvm-objdump-22")
+    if objdump is None:
+        print("left out: needs llvm-objdump-22")
+        return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         paths = write_objects(folder)

@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from large import KERNEL, large
+from large import COMPILER, KERNEL, large
 
 from luthier_py.isa import EXEC, VCC, instruction_set, sgpr, target, vgpr
 from luthier_py.link import Chunk, NewKernel, Patch, link
@@ -225,6 +226,9 @@ def main() -> None:
     parser.add_argument("--libraries", type=Path, default=HERE.parent / "build" / "libraries")
     parser.add_argument("--instructions", type=int, default=100_000, help="of the large kernel")
     options = parser.parse_args()
+    if shutil.which(COMPILER) is None:
+        print(f"left out: needs {COMPILER}")
+        return
     checkouts = (*((options.before.resolve(),) if options.before else ()), HERE.parent)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "tests" / "differential"), str(ROOT / "benchmarks")]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "differential"), str(ROOT / "benchmarks")]
 
 from isa_agreement import agreement, assembled, texts_of  # noqa: E402
 from isa_libraries import corpus  # noqa: E402
@@ -230,6 +230,9 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="everything, and write benchmarks/isa.md")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep measurements here, and take those that are")
     options = parser.parse_args()
+    if missing := [name for name in (LLVM_MC, LLVM_OBJDUMP, CLANG) if shutil.which(name) is None]:
+        print(f"left out: needs {', '.join(missing)}")
+        return
     kept = Kept(options.keep)
     output = [*words_section(kept, options.all), *objects_sections(kept, options.all)]
     if options.all:
