@@ -10,6 +10,7 @@ from luthier_py.analysis.lines import SourceLine, SourceLines, source_lines
 from luthier_py.analysis.loops import Loop, dominators, loops_of
 from luthier_py.analysis.regions import OUTSIDE, Flow, Spanning, estimated, going_round, spanning
 from luthier_py.analysis.registers import initial_registers, touched
+from luthier_py.analysis.sharing import sharing
 from luthier_py.analysis.steps import Steps, steps_of
 from luthier_py.analysis.trips import trip_count
 from luthier_py.analysis.waits import Pending
@@ -18,6 +19,6 @@ __all__ = [
     "OUTSIDE", "PLAIN_MODE", "Definitions", "Edge", "Facts", "Flow", "Frame", "Frames", "Loop", "Pending", "Reaching",
     "SourceLine", "SourceLines", "Spanning", "Steps", "analyse", "block_graph", "call_graph", "coming",
     "computes_plainly", "depends_on_mode", "dominators", "edges_of", "estimated", "going_round", "initial_registers",
-    "live_notes", "loops_of", "post_dominators", "source_frames", "source_lines", "spanning", "steps_of", "touched",
-    "trip_count",
+    "live_notes", "loops_of", "post_dominators", "sharing", "source_frames", "source_lines", "spanning", "steps_of",
+    "touched", "trip_count",
 ]

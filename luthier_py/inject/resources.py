@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from luthier_py.analysis import Facts
+from luthier_py.analysis import Facts, sharing
 from luthier_py.errors import Location, OutOfRegisters, Unsupported
 from luthier_py.inject.allocate import Pool
 from luthier_py.inject.fragment import general_registers
 from luthier_py.inject.items import Clone, Home, InSlot, Keeper, SpillSlot
 from luthier_py.inject.model import Resources
-from luthier_py.ir import Function, Kernel, Program
+from luthier_py.ir import Function, Kernel, Program, by_address
 from luthier_py.isa import NO_REGS, LaneOf, OpFlag, Reg, RegFile, RegSet, Target
 from luthier_py.loader import KernelDescriptor
 
@@ -34,17 +34,8 @@ class Component:
 
 def components(program: Program, wanted: Iterable[Kernel]) -> list[Component]:
     """Kernels grouped so that no function belongs to two groups."""
-    groups: list[tuple[list[Kernel], dict[int, Function]]] = []
-    for kernel in wanted:
-        kernels, reached = [kernel], {f.address: f for f in program.reachable(kernel.function)}
-        rest = []
-        for other in groups:
-            if other[1].keys() & reached.keys():
-                kernels, reached = other[0] + kernels, other[1] | reached
-            else:
-                rest.append(other)
-        groups = [*rest, (kernels, reached)]
-    return [Component(tuple(k), tuple(f for _, f in sorted(r.items()))) for k, r in groups]
+    return [Component(kernels, by_address({f for kernel in kernels for f in program.reachable(kernel.function)}))
+            for kernels in sharing(program, wanted)]
 
 
 def wave_homes(

@@ -14,7 +14,7 @@ from functools import cache
 from types import NoneType
 from typing import TypeVar
 
-from luthier_py.analysis import Edge, Facts, Loop, edges_of, loops_of, spanning
+from luthier_py.analysis import Edge, Facts, Loop, edges_of, loops_of, sharing, spanning
 from luthier_py.errors import EditConflict, HookError, Location
 from luthier_py.ir import Block, CallSite, Ending, Function, Instr, Kernel, Program, by_address
 from luthier_py.ir.model import Instrs
@@ -33,7 +33,6 @@ from luthier_py.tool.recorder import Recorder, as_tuple
 from luthier_py.tool.rewriting import destinations, is_source, rewritten
 from luthier_py.tool.running import comes_back, flow_of_runs, runs_of, steps_of_runs
 from luthier_py.tool.selection import Selection
-from luthier_py.tool.sharing import sharing
 from luthier_py.tool.spare import spare_scalars
 from luthier_py.tool.types import u32
 from luthier_py.tool.variables import Element, Variable, WaveVariable

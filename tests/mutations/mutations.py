@@ -120,7 +120,11 @@ MUTATIONS: tuple[Mutation, ...] = (
          'descriptor.accum_offset + used.agpr.bit_length()'),
         ('    if ordered:\n        _check_calls', '    if False:\n        _check_calls'),
         ('named |= inst.reads.bits | inst.writes.bits', 'named |= inst.writes.bits'),
-        ('kernels, reached = other[0] + kernels, other[1] | reached', 'kernels, reached = other[0] + kernels, reached'),
+    ),
+    *of(
+        "analysis/sharing.py",
+        ("group[0] + together, group[1] | reached", "group[0] + together, reached"),
+        ("[group for group in groups if group[1] & reached]", "[]"),
     ),
     *of(
         "inject/call.py",

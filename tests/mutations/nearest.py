@@ -13,6 +13,7 @@ NEAREST = {
     "analysis/registers.py": ("unit/analysis/test_execution.py", "unit/analysis/test_meetings.py"),
     "analysis/float_mode.py": ("unit/analysis/test_execution.py", "unit/inject/test_float_mode.py"),
     "analysis/regions.py": ("unit/analysis/test_regions.py",),
+    "analysis/sharing.py": ("unit/inject/test_resources.py",),
     "analysis/facts.py": ("unit/inject/test_edges.py", "unit/proof/test_proof_edges.py", "unit/inject/test_instead.py"),
     "inject/allocate.py": ("unit/inject/test_allocate.py",),
     "inject/clauses.py": ("golden/test_golden_passes.py", "unit/inject/test_seams.py"),

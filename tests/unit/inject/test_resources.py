@@ -31,6 +31,16 @@ def test_a_kernel_that_reaches_what_two_others_do_makes_them_one_component() -> 
     assert set(found.functions) == set(program.functions)
 
 
+def test_kernels_that_share_by_others_are_one_component() -> None:
+    """The third kernel joins two, and the last one what only the first of these reaches; the fourth is alone."""
+    code = {"a": [*to("f"), *to("h"), END], "b": [*to("g"), END], "c": [*to("f"), *to("g"), END], "d": [*to("i"), END],
+            "e": [*to("h"), END], **dict.fromkeys("fghi", [RETURN])}
+    program = lift(build(code, kernels=tuple("abcde")))
+    found = components(program, program.kernels)
+    assert sorted("".join(sorted(kernel.name for kernel in each.kernels)) for each in found) == ["abce", "d"]
+    assert sorted(sum(([f.name for f in each.functions] for each in found), [])) == list("abcdefghi")
+
+
 def test_a_wave_variable_does_not_live_where_something_lies_at_the_start() -> None:
     """A trap handler may look at the queue, which no instruction names."""
     for rows, free in (([("s_trap", 2), END], False), ([END], True)):

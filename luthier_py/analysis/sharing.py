@@ -5,12 +5,12 @@ In: kernels of a program. Out: groups of them. Invariant: no function is reached
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from luthier_py.ir import Function, Kernel, Program
 
 
-def sharing(program: Program, kernels: Sequence[Kernel]) -> tuple[tuple[Kernel, ...], ...]:
+def sharing(program: Program, kernels: Iterable[Kernel]) -> tuple[tuple[Kernel, ...], ...]:
     """``kernels``, those together that share functions, directly or by others."""
     groups: list[tuple[list[Kernel], set[Function]]] = []
     for kernel in kernels:
