@@ -3,8 +3,9 @@
 It knows no program, no facts and no pass of those that made the copy. What it proves:
 
 * `objects`: every byte, symbol, descriptor, metadata and dynamic entry of the original is as it was.
-* `additions`: new symbols are those of the claim, in memory of their kind; `descriptors`: a clone's descriptor and
-  metadata are the original's, with room for the registers that its code names, and no more.
+* `additions`: new symbols are those of the claim, in memory of their kind, found by their names (`hashes`);
+  `descriptors`: a clone's descriptor and metadata are the original's, with room for the registers that its code names,
+  and no more; `birth`: what a descriptor enables beside is where the application does not look.
 * `application`, `addresses`: a clone's instructions are the original's, in order, field by field; branches come to the
   clone of where they went, code makes the addresses that it made, direct calls go to clones, and so do calls through
   pointers to functions whose address the original has (`dispatch`: tried on numbers).
@@ -17,11 +18,20 @@ It knows no program, no facts and no pass of those that made the copy. What it p
   runs once, where the claim says, with the arguments and in the lanes that it says.
 * `instead`: where the tool wants other instructions in the place of some, all of this is about the original with these,
   which send control nowhere else, leave MODE alone, and operations on memory counted.
-* `distances`: waits and wait states between inserted code and the application's.
+* `distances`, `chained`: waits and wait states between inserted code and the application's.
 
 What the application may read it finds for itself, in the original's bytes (`graph`, `modes`, `lanes`, `liveness`,
-`pending`). What it trusts: LLVM's compilation of a hook (addresses within what a pointer points to, loops that end),
-the tables of isa and the meanings in isa/semantics, the ABI of calls, and that return addresses are there to return to.
+`pending`). What it trusts:
+
+* loader, which reads both objects; the tables of isa with its rows of hazards, and the meanings in isa/semantics;
+* LLVM's compilation of a hook, and its author: addresses stay within what a pointer points to, and on the hook's stack;
+  loops end;
+* the claim in what the tool wanted: which hook runs where with which arguments, what it may change, which instructions
+  stand for others, that numbers of a hook's own are addresses (`wanted` compares that with the edits);
+* the ABI: what a wave is born with, that nothing below the stack pointer is read after a call that was there before it,
+  and that return addresses are there to return to;
+* that a pointer to a function that the object has not itself, and that is none of those tried, comes through the
+  comparisons before an indirect call as it was (`dispatch`).
 """
 
 from __future__ import annotations
