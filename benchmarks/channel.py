@@ -3,7 +3,8 @@
     python benchmarks/channel.py [MILLIONS]
 
 In: so many million records, pushed by the lanes of one launch; 10 by default. Out: a table row for each form of record:
-records and bytes a second, peak memory before and after. Every record is checked by its sum.
+records and bytes a second, peak memory before and after; and one for what a single push executes, as the emulator
+counts it, and the code that it adds. Every record is checked by its sum.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.samples import sample
 from luthier_py.session.demo import launch_of
-from luthier_py.session.run import run_instrumented
+from luthier_py.session.run import run_instrumented, run_original
 from luthier_py.session.specs import parse_argument
 
 LANES, GROUPS, ITEMS = 64, 64, 256
@@ -56,6 +57,16 @@ def send_waves(out: channel[Wave], item: Lane[u32], times: u32) -> None:
         number += 1
 
 
+@hook
+def send_item(out: channel[Item], item: Lane[u32], number: u32) -> None:
+    push(out, item, number)
+
+
+@hook
+def send_wave(out: channel[Wave], item: Lane[u32], number: u64) -> None:
+    push(out, number, item)
+
+
 class Sender(Tool):
     """Sends what is to be measured."""
 
@@ -77,6 +88,35 @@ class Sender(Tool):
     def received(self, channel: Channel, launch: LaunchResult, records: np.ndarray[Any, Any]) -> None:
         self.records += len(records)
         self.total += int(records["number"].sum(dtype=np.uint64))
+
+
+def once(full: str, by_wave: bool) -> type[Tool]:
+    """A tool that sends one record of each wave, or of each lane, at a kernel's entry."""
+    class Once(Tool):
+        sent = Channel(Wave if by_wave else Item, full=full)
+
+        def instrument(self, m: Mutator) -> None:
+            for kernel in m.kernels:
+                m.at_entry(kernel, send_wave if by_wave else send_item, self.sent, vgpr(0), 7)
+
+        def received(self, channel: Channel, launch: LaunchResult, records: np.ndarray[Any, Any]) -> None:
+            assert (records["number"] == 7).all()
+
+    return Once
+
+
+def push_cost(full: str, by_wave: bool) -> None:
+    """One row."""
+    tool, chosen = once(full, by_wave)(), sample("vector_add")
+    code, launch = chosen.path.read_bytes(), launch_of(chosen)
+    device, made = EmulatorDevice(load(code).target), instrument(code, tool)
+    alone = run_original(device, code, launch)
+    ran = run_instrumented(device, made, tool, launch)
+    assert device.profile is not None and alone.counted is not None and ran.counted is not None
+    waves, [cloned] = device.profile.waves, made.patched.report
+    assert ran.records["sent"].kept == waves * (1 if by_wave else LANES)
+    print(f"| {'wave, a `u64` and 64 `u32`' if by_wave else 'lane, two `u32`'} | {full} | "
+          f"{(ran.counted - alone.counted) / waves:.0f} | {cloned.bytes_after - cloned.bytes_before} |")
 
 
 def measure(by_wave: bool, wanted: int) -> None:
@@ -113,6 +153,11 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|")
     measure(False, wanted)
     measure(True, wanted // LANES)
+    print("\n| a record for each | full means | wave instructions of one push | bytes of code |")
+    print("|---|---|---|---|")
+    for by_wave in (False, True):
+        for full in ("wait", "drop"):
+            push_cost(full, by_wave)
 
 
 if __name__ == "__main__":
