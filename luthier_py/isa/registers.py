@@ -40,6 +40,7 @@ AGPR_SHIFT = VGPR_SHIFT + 1024
 _SHIFTS = (0, VGPR_SHIFT, AGPR_SHIFT)  # by file
 SCALARS = (1 << VGPR_SHIFT) - 1
 _VECTORS = (1 << AGPR_SHIFT - VGPR_SHIFT) - 1
+NAMED = 256  # registers of a file that an operand can name
 # Read-only sources (apertures, null, constants) are not registers: they decode as constants
 # or as OperandKind.SPECIAL.
 
@@ -93,6 +94,12 @@ class LaneOf:
         if self.dwords == 1:
             return f"{self.reg} lane {self.first}"
         return f"{self.reg} lanes {self.first}:{self.first + self.dwords - 1}"
+
+
+def is_register(reg: Reg) -> bool:
+    """Whether some instruction could name it: authors make registers, too, of whatever they have."""
+    whole = isinstance(reg.file, RegFile) and isinstance(reg.index, int) and isinstance(reg.dwords, int)
+    return whole and reg.index >= 0 and reg.dwords > 0 and reg.index + reg.dwords <= NAMED
 
 
 def sgpr(index: int, dwords: int = 1) -> Reg:

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 
 from luthier_py.errors import HookError
 from luthier_py.ir import Instr
-from luthier_py.isa import EXEC, RegSet, sgpr
+from luthier_py.isa import EXEC, Reg, RegSet, sgpr
 from luthier_py.tool.author import caller
 from luthier_py.tool.computed import of_a_place
+from luthier_py.tool.expected import expect
 
 
 def while_exec_stays(instrs: Sequence[Instr]) -> Sequence[Instr]:
@@ -24,4 +25,5 @@ def while_exec_stays(instrs: Sequence[Instr]) -> Sequence[Instr]:
 
 def check_independent(values: tuple[object, ...]) -> None:
     for reg in of_a_place(values):
+        expect(reg, Reg)
         raise HookError(f"{caller()}: anywhere=True leaves the place open, but the value of {reg} depends on it")

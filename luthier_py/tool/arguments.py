@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from luthier_py.isa import M0, MODE, SCC, VCC, Operand, OperandKind, Reg, RegFile
+from luthier_py.isa.registers import is_register
 from luthier_py.tool.channel import Channel, ChannelType, channel_type
 from luthier_py.tool.computed import Computed, Held
 from luthier_py.tool.edits import Arg, Constant, Destination
@@ -181,6 +182,8 @@ def _register(parameter: Parameter, reg: Reg) -> Reg:
 
 
 def _fits(named: str, slot: Parameter, reg: Reg) -> None:
+    if not is_register(reg):
+        raise ValueError(f"{named}: there is no register {reg!r:.60}")
     if slot.lane != (reg.file is not RegFile.SGPR):
         want = f"a VGPR (or declare it {slot.type})" if slot.lane else f"an SGPR (or declare it Lane[{slot.type}])"
         raise ValueError(f"{named}: {reg} does not fit; give {want}")

@@ -12,6 +12,7 @@ from typing import TypeVar
 from luthier_py.analysis import Edge, Loop
 from luthier_py.errors import HookError
 from luthier_py.ir import Block, CallSite, Function, Instr, Kernel
+from luthier_py.isa.registers import Reg, is_register
 from luthier_py.tool.author import caller
 from luthier_py.tool.counting import Counted, Region, Stretch
 
@@ -32,6 +33,8 @@ def expect(given: object, *wanted: type[T], name: str = "this") -> T:
     if not isinstance(given, wanted):
         kinds, use = " or ".join(NAMES.get(kind, kind.__name__) for kind in wanted), TAKEN_BY.get(type(given))
         raise HookError(f"{caller()}: {name} needs {kinds}, not {given!r:.60}" + (f"; {use}" if use else ""))
+    if isinstance(given, Reg) and not is_register(given):
+        raise HookError(f"{caller()}: {name} needs a register, and there is no {given!r:.60}")
     return given
 
 

@@ -221,7 +221,7 @@ class Mutator:
         if (before is None) == (after is None):
             raise HookError(f"{caller()}: give the instruction before= or after= which the text goes")
         place = (expect(after, Instr), Place.AFTER) if before is None else (expect(before, Instr), Place.BEFORE)
-        written = (writes,) if isinstance(writes, Reg) else each(writes, Reg, "writes")
+        written = each((writes,) if isinstance(writes, Reg) else writes, Reg, "writes")
         code = assembled(self.program.isa, expect(text, str, name="text"), written, caller())
         self._at(place, hook_of_text(code), code.takes, code.gives, priority)
 

@@ -13,17 +13,7 @@ from typing import Any
 import pytest
 
 import luthier_py
-from luthier_py import (
-    LuthierError,
-    Mutator,
-    Variable,
-    WaveVariable,
-    device,
-    hook,
-    sgpr,
-    u32,
-    u64,
-)
+from luthier_py import LuthierError, Mutator, Reg, Variable, WaveVariable, computed, device, hook, sgpr, u32, u64, vgpr
 from luthier_py.analysis import Facts, analyse
 from luthier_py.ir import Program, lift
 from luthier_py.loader import load
@@ -170,6 +160,25 @@ def test_whatever_is_given_nothing_else_is_raised(name: str, parameter: str, mat
         except LuthierError:
             refused += 1
     assert refused or parameter in ("help", "env", "name")
+
+
+@pytest.mark.parametrize("wrong", [
+    sgpr("3"), sgpr(3.5), sgpr(-1), sgpr(3, 0), sgpr(3, "1"), sgpr(300), vgpr(256), vgpr(255, 2), vgpr("1"),
+    Reg("SGPR", 3)], ids=repr)
+def test_registers_that_are_none(wrong: Any, matmul: tuple[Program, Facts]) -> None:
+    parts = parts_of(*matmul)
+    m, instr = parts.m, parts.scalar
+    calls: list[Callable[[], None]] = [
+        lambda: m.before(instr, one, wrong, into=parts.count), lambda: m.before(instr, one, 1, into=wrong),
+        lambda: m.at_region(parts.region, one, wrong, into=parts.count),
+        lambda: m.before(instr, one, computed(same, wrong), into=parts.count),
+        lambda: m.insert("s_nop 0", before=instr, writes=wrong), lambda: m.change(instr, src0=wrong),
+        lambda: m.replace(instr, one, 1, into=wrong), lambda: m.skip_if(parts.memory, one, wrong)]
+    for call in calls:
+        with pytest.raises(LuthierError) as found:
+            call()
+        assert NAMED.match(found.value.message), found.value.message
+    m.edits()
 
 
 def test_every_method_and_function_is_here() -> None:
