@@ -19,6 +19,7 @@ from luthier_py.ir import lift
 from luthier_py.isa.lds_banks import CDNA4, BankModel, Way
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
+from luthier_py.report import plots
 from luthier_py.samples import FOLDER, sample
 from luthier_py.session.demo import launch_of
 from luthier_py.session.launched import save_report
@@ -241,3 +242,12 @@ def test_without_matplotlib_the_page_says_so(monkeypatch):
 
 def test_a_kernel_without_lds_is_left_alone():
     assert run(sample("saxpy"), load_tool("lds_bank_conflicts")).cloned is None
+
+
+def test_who_wants_no_plot_is_told_nothing_of_matplotlib():
+    if not plots.available():
+        pytest.skip("matplotlib is not installed")
+    tool = load_tool("lds_bank_conflicts", {"worst": 0})
+    ran = run(sample("reduce_padded"), tool)
+    files = tool.files(ran.result, ran.report)
+    assert "lds_bank_conflicts.png" not in files and b"luthier-py[plot]" not in files["lds_bank_conflicts.html"]
