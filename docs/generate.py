@@ -39,7 +39,8 @@ BEHIND = {
 }
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Tools", ("Tool", "Option", "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "Variable", "Element", "WaveVariable",
-               "Channel", "LaunchParameter", "LAUNCH_NUMBER", "LaunchResult", "Selection", "as_data", "json_text")),
+               "Channel", "LaunchParameter", "LAUNCH_NUMBER", "LaunchVariable", "LaunchResult", "Selection", "as_data",
+               "json_text")),
     ("Where hooks go", ("Mutator", "Edge", "Loop", "Stretch", "Region", "Counting", "Counted", "Following", "Hook")),
     ("What hooks are given", ("Computed",)),
     ("Device code", ("hook", "device", "Hooks", "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64",
@@ -57,7 +58,7 @@ ARGUMENTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Memory", ("address", "bounds", "access_bytes", "access_kind")),
     ("Lanes and branches", ("active_lanes", "taken_lanes")),
     ("The launch", ("kernel_argument", "workgroup_id", "workitem_id", "workgroup_size", "grid_size", "wave_in_group",
-                    "hardware_register", "Entry")),
+                    "workgroup_in_launch", "wave_in_launch", "workitem_in_launch", "hardware_register", "Entry")),
     ("Numbers", ("site_id", "opcode_id")),
     ("Of your own", ("computed",)),
 )  # fmt: skip
@@ -68,6 +69,8 @@ Made from the code by `make docs`. `Mutator.before`, `after` and their kin take 
 * a Python number: a constant of the call;
 * a register (`sgpr(4, 2)`, `vgpr(0)`, `sgpr(SCC)`) or an operand (`instr.inst["src0"]`): its value at the place;
 * a `Variable`, or an element of one: its address, for a `ptr` parameter; a `WaveVariable`: its value;
+* a `LaunchParameter`: its number; a `LaunchVariable`: the address of its first element, or with `.own` of
+  the wave's, work-group's or work-item's own;
 * what the functions on this page make.
 
 What is one value for the wave fits a `Lane` parameter as well: each lane has the same.

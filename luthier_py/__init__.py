@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Lane,
         LaunchParameter,
         LaunchResult,
+        LaunchVariable,
         Mutator,
         Option,
         Tool,
@@ -63,20 +64,24 @@ if TYPE_CHECKING:
         u32,
         u64,
         wave_in_group,
+        wave_in_launch,
         workgroup_id,
+        workgroup_in_launch,
         workgroup_size,
         workitem_id,
+        workitem_in_launch,
     )
 
 __version__ = "0.1.0"
 __all__ = [
     "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "EXEC", "LAUNCH_NUMBER", "M0", "SCC", "VCC", "Attached", "Channel",
-    "Entry", "Hooks", "Instrumented", "Lane", "LaunchParameter", "LaunchResult", "LuthierError", "Mutator", "OpFlag",
-    "Option", "Reg", "RegFile", "RegSet", "Tool", "Variable", "WaveVariable", "access_bytes", "access_kind",
-    "active_lanes", "address", "array", "attach", "bf16", "bool_", "bounds", "channel", "computed", "destination",
-    "device", "f16", "f32", "f64", "grid_size", "hardware_register", "hook", "i16", "i32", "i64", "i8", "instrument",
-    "kernel_argument", "load", "opcode_id", "ptr", "sgpr", "site_id", "source", "taken_lanes", "u16", "u32", "u64",
-    "u8", "vgpr", "wave_in_group", "workgroup_id", "workgroup_size", "workitem_id",
+    "Entry", "Hooks", "Instrumented", "Lane", "LaunchParameter", "LaunchResult", "LaunchVariable", "LuthierError",
+    "Mutator", "OpFlag", "Option", "Reg", "RegFile", "RegSet", "Tool", "Variable", "WaveVariable", "access_bytes",
+    "access_kind", "active_lanes", "address", "array", "attach", "bf16", "bool_", "bounds", "channel", "computed",
+    "destination", "device", "f16", "f32", "f64", "grid_size", "hardware_register", "hook", "i16", "i32", "i64",
+    "i8", "instrument", "kernel_argument", "load", "opcode_id", "ptr", "sgpr", "site_id", "source", "taken_lanes",
+    "u16", "u32", "u64", "u8", "vgpr", "wave_in_group", "wave_in_launch", "workgroup_id", "workgroup_in_launch",
+    "workgroup_size", "workitem_id", "workitem_in_launch",
 ]
 _ROOMS = {
     "errors": {"LuthierError"},

@@ -137,7 +137,7 @@ def _component(
                 old.name, new.name, edits,
                 resources.occupancy(program.obj.target, old.record.descriptor),
                 resources.occupancy(program.obj.target, new.descriptor), *sizes, dict(calls.schemes),
-                len(calls.private),
+                len(calls.private), old.function.isa.wave_size,
             )
             for old, new in zip(component.kernels, kernels, strict=True)
         ),

@@ -67,6 +67,7 @@ class ClonedKernel:
     """How calls got their registers: how many by which policy."""
     private_bytes: int = 0
     """Of each lane's private memory, that were added."""
+    wave_size: int = 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ verdict. Invariant: the original kernel and the instrumented one get the same by
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,8 @@ from luthier_py.runtime import Buffer as DeviceBuffer
 from luthier_py.runtime import Device, Module, pack_arguments
 from luthier_py.session.receiving import Receiving
 from luthier_py.session.specs import ArgumentSpec, BufferSpec, ScalarSpec
-from luthier_py.tool import Channel, LaunchParameter, LaunchResult, Tool
+from luthier_py.tool import Channel, LaunchParameter, LaunchResult, LaunchVariable, Tool, Variable
+from luthier_py.tool.launch_variable import launch_bytes
 from luthier_py.tool.names import demangled
 
 Dim = tuple[int, int, int]
@@ -97,6 +98,7 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
     channels = [variable for variable in made.edits.variables if isinstance(variable, Channel)]
     parameters = [variable for variable in made.edits.variables if isinstance(variable, LaunchParameter)]
     variables = [variable for variable in made.edits.variables if variable not in (*channels, *parameters)]
+    sized = launch_bytes(variables, launch.grid, launch.block, cloned.wave_size)
     begun = LaunchResult(index, launch.kernel, launch.grid, launch.block, {}, notes=made.edits.notes)
     received = Received(tool)
     received.begin(begun)
@@ -104,7 +106,8 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
         tool.launching(begun)
     module = device.load(made.data, made.obj.name)
     try:
-        with closing(received), Receiving(device, channels, received.take) as receiving:
+        with (closing(received), Receiving(device, channels, received.take) as receiving,
+              places(device, module, sized) as placed):
             receiving.connect(module, channels, index)
             for parameter in parameters:
                 place = module.variable(parameter.name)
@@ -112,18 +115,35 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
             outputs = run_launch(device, module, cloned.clone, launch)
             for channel, dropped in receiving.drained().items():
                 received.count(channel).dropped = dropped
-        if received.failures:
-            raise ToolError(received.failures[0])
-        memory = {}
-        for variable in variables:
-            place = module.variable(variable.name)
-            memory[variable.name] = device.read(place.address, place.size)
+            if received.failures:
+                raise ToolError(received.failures[0])
+            memory, sizes = {}, {variable.name: size for variable, size in sized.items()}
+            for variable in variables:
+                place = placed.get(variable) or module.variable(variable.name)
+                memory[variable.name] = device.read(place.address, sizes.get(variable.name, place.size))
         result = replace(begun, memory=memory)
         report = tool.report(result)
         return Ran(outputs, report, tool.text(result, report), cloned, counted(device), inserted(device, made), result,
                    received.counts)
     finally:
         module.unload()
+
+
+@contextmanager
+def places(
+    device: Device, module: Module, sized: Mapping[LaunchVariable, int]
+) -> Iterator[Mapping[Variable, DeviceBuffer]]:
+    """Memory of zeros for the next launch, of so many bytes, to which the module's cells lead."""
+    found: dict[Variable, DeviceBuffer] = {}
+    try:
+        for variable, size in sized.items():
+            found[variable] = device.alloc(max(1, size))
+            device.write(found[variable].address, bytes(size))
+            device.write(module.variable(variable.name).address, found[variable].address.to_bytes(8, "little"))
+        yield found
+    finally:
+        for place in found.values():
+            device.free(place)
 
 
 def counted(device: Device) -> int | None:

@@ -20,10 +20,14 @@ from luthier_py.tool.launch_values import (
     grid_size,
     kernel_argument,
     wave_in_group,
+    wave_in_launch,
     workgroup_id,
+    workgroup_in_launch,
     workgroup_size,
     workitem_id,
+    workitem_in_launch,
 )
+from luthier_py.tool.launch_variable import LaunchVariable
 from luthier_py.tool.mutator import Mutator
 from luthier_py.tool.options import Option
 from luthier_py.tool.selection import COUNT_WARP_LEVEL, EVERY_TOOL, EXCLUDE_PRED_OFF, LAUNCHES, OUTPUT, Selection
@@ -71,12 +75,13 @@ __all__ = [
     "I8", "LAUNCHES", "LAUNCH_NUMBER", "OUTPUT", "U16", "U32", "U64", "U8", "Arg", "Assembly", "Channel",
     "ChannelType", "Computed", "Constant", "Counted", "Counting", "Destination", "Device", "Edits", "Effects",
     "Element", "Entry", "Field", "Following", "Hook", "Hooks", "Insertion", "Intrinsic", "Ir", "Kind", "Lane",
-    "LaneType", "Lanes", "LaunchParameter", "LaunchResult", "Mutator", "Operand", "Option", "Parameter", "Place",
-    "Pointer", "Refusal", "Region", "Result", "RuntimeArg", "Scalar", "Selection", "Signature", "Stretch", "Tool",
-    "Turn", "Type", "Value", "Variable", "WaveVariable", "access_bytes", "access_kind", "active_lanes", "address",
-    "array", "as_data", "bf16", "bits_below", "bool_", "bounds", "channel", "computed", "destination", "device",
-    "encoded", "f16", "f32", "f64", "grid_size", "hardware_register", "holds", "hook", "i16", "i32", "i64", "i8",
-    "intrinsic", "intrinsics", "json_text", "kernel_argument", "lane_id", "load_tool", "made_tool", "mask_of",
-    "opcode_id", "ptr", "site_id", "source", "taken_lanes", "tools", "u16", "u32", "u64", "u8", "visit",
-    "wave_in_group", "wave_size", "workgroup_id", "workgroup_size", "workitem_id",
+    "LaneType", "Lanes", "LaunchParameter", "LaunchResult", "LaunchVariable", "Mutator", "Operand", "Option",
+    "Parameter", "Place", "Pointer", "Refusal", "Region", "Result", "RuntimeArg", "Scalar", "Selection",
+    "Signature", "Stretch", "Tool", "Turn", "Type", "Value", "Variable", "WaveVariable", "access_bytes",
+    "access_kind", "active_lanes", "address", "array", "as_data", "bf16", "bits_below", "bool_", "bounds",
+    "channel", "computed", "destination", "device", "encoded", "f16", "f32", "f64", "grid_size",
+    "hardware_register", "holds", "hook", "i16", "i32", "i64", "i8", "intrinsic", "intrinsics", "json_text",
+    "kernel_argument", "lane_id", "load_tool", "made_tool", "mask_of", "opcode_id", "ptr", "site_id", "source",
+    "taken_lanes", "tools", "u16", "u32", "u64", "u8", "visit", "wave_in_group", "wave_in_launch", "wave_size",
+    "workgroup_id", "workgroup_in_launch", "workgroup_size", "workitem_id", "workitem_in_launch",
 ]

@@ -21,7 +21,8 @@ from luthier_py.tool.computed import Computed, Held
 from luthier_py.tool.edits import Arg, Constant, Destination
 from luthier_py.tool.entry import Entry
 from luthier_py.tool.hook import Hook, Parameter, Recipe, Signature
-from luthier_py.tool.launch_parameter import passed
+from luthier_py.tool.launch_parameter import LaunchParameter
+from luthier_py.tool.launch_variable import LaunchVariable
 from luthier_py.tool.types import BOOL, U64, Kind, Pointer, Scalar
 from luthier_py.tool.variables import Element, Variable, WaveVariable
 
@@ -61,7 +62,7 @@ class _Passing:
         """How the value of a parameter of the hook's function is made."""
         parameter = self.hook.signature.parameters[number]
         folded = self.hook.folded is not None and number in self.hook.folded
-        given = passed(given, parameter.type)
+        given = _passed(given, parameter.type)
         if isinstance(given, Computed):
             return self.recipe(parameter, given, folded)
         if isinstance(given, Channel) and parameter.type == channel_type(given.record):
@@ -78,7 +79,7 @@ class _Passing:
         for into, each in zip(given.function.signature.parameters, given.inputs, strict=True):
             if pointer is not None and into.type == U64 and not isinstance(each, int):
                 into = replace(into, type=pointer)
-            each = passed(each, into.type)
+            each = _passed(each, into.type)
             if isinstance(each, Computed):
                 inputs.append(self.recipe(into, each, folded))
                 continue
@@ -102,6 +103,15 @@ class _Passing:
         self.parameters.append(seat)
         self.folded += [number] if folded else []
         return number
+
+
+def _passed(given: object, wanted: object) -> object:
+    """What the host sets before a launch is what hooks take, but for who wants to know where that stands."""
+    if isinstance(given, LaunchParameter) and not isinstance(wanted, Pointer):
+        return given.loaded
+    if isinstance(given, LaunchVariable) and wanted != given.pointer:
+        return given.start
+    return given
 
 
 def argument(parameter: Parameter, given: object) -> Arg:

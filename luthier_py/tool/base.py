@@ -19,6 +19,7 @@ from luthier_py.tool.channel import Channel
 from luthier_py.tool.data import encoded, json_text
 from luthier_py.tool.edits import Edits
 from luthier_py.tool.launch_parameter import LaunchParameter
+from luthier_py.tool.launch_variable import LaunchVariable
 from luthier_py.tool.mutator import Mutator
 from luthier_py.tool.options import Option
 from luthier_py.tool.selection import EVERY_TOOL, Selection, option_values
@@ -39,7 +40,7 @@ class LaunchResult:
     notes: Any = None             # what the tool's `instrument` returned for this kernel's program
 
     def __getitem__(self, variable: Variable) -> Any:
-        """A variable's value: a number, or a tuple of them for an array."""
+        """A variable's value: a number, or a tuple of them for an array; of a LaunchVariable a NumPy array."""
         if not isinstance(variable, Variable) or variable.name not in self.memory:
             have = ", ".join(sorted(self.memory)) or "none"
             raise Invalid(f"{caller()}: launch[...] takes a Variable of the tool, not {variable!r}; it has: {have}")
@@ -188,4 +189,9 @@ def visit(tool: Tool, program: Program, facts: Facts) -> Edits:
     """The edits that a tool wants of a program."""
     mutator = Mutator(program, facts, tool.selection)
     notes = tool.instrument(mutator)
-    return replace(mutator.edits(tool.variables, tool.wave_variables), notes=notes)
+    edits = mutator.edits(tool.variables, tool.wave_variables)
+    sized = [variable for variable in edits.variables if isinstance(variable, LaunchVariable)]
+    if sized and not tool.per_launch:
+        raise Invalid(f"tool {tool.name}: {sized[0]} is as large as a launch; with per_launch=False nobody waits for "
+                      "one")
+    return replace(edits, notes=notes)

@@ -70,13 +70,6 @@ LAUNCH_NUMBER = LaunchParameter(U32, name="luthier.launch_number")
 """The launch's number, from 0, as reports have it; a hook takes it as u32."""
 
 
-def passed(given: object, wanted: object) -> object:
-    """``given`` as an argument of type ``wanted``: the number of a launch parameter, but for who wants its address."""
-    if isinstance(given, LaunchParameter) and not isinstance(wanted, Pointer):
-        return given.loaded
-    return given
-
-
 @cache
 def _loader(type: Scalar) -> Any:
     """A device function that loads such a number."""

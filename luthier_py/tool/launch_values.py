@@ -114,6 +114,39 @@ def _wave(packet: ptr[u32], group_x: u32, group_y: u32, first: u32) -> u32:
     return wave
 
 
+@device
+def _groups(packet: ptr[u32], axis: u32) -> u32:
+    """Work-groups on an axis, those at the edge included."""
+    return (_grid_size(packet, axis) - 1) // _group_size(packet, axis) + 1
+
+
+@device
+def _workgroup(packet: ptr[u32], group_x: u32, group_y: u32, group_z: u32) -> u32:
+    number = group_x
+    if group_y | group_z:
+        number += _groups(packet, u32(0)) * (group_y + _groups(packet, u32(1)) * group_z)
+    return number
+
+
+@device
+def _whole_group(packet: ptr[u32]) -> u32:
+    """Work-items of a group that is not at the edge."""
+    return _group_size(packet, u32(0)) * _group_size(packet, u32(1)) * _group_size(packet, u32(2))
+
+
+@device
+def _wave_in_launch(packet: ptr[u32], group_x: u32, group_y: u32, group_z: u32, first: u32) -> u32:
+    waves: u32 = (_whole_group(packet) + wave_size() - 1) // wave_size()
+    return _workgroup(packet, group_x, group_y, group_z) * waves + _wave(packet, group_x, group_y, first)
+
+
+@device
+def _workitem_in_launch(packet: ptr[u32], group_x: u32, group_y: u32, group_z: u32, first: u32) -> Lane[u32]:
+    before: u32 = _workgroup(packet, group_x, group_y, group_z) * _whole_group(packet)
+    item: Lane[u32] = _wave(packet, group_x, group_y, first) * wave_size() + lane_id()
+    return before + item
+
+
 _LOADS: dict[str, Callable[..., Any]] = {
     "u32": _u32, "i32": _i32, "f32": _f32, "u64": _u64, "i64": _i64, "f64": _f64,
 }
@@ -179,6 +212,24 @@ def grid_size(axis: str) -> Computed:
 def wave_in_group() -> Computed:
     """``u32``: the number of the wave in its work-group, from 0."""
     return _made("wave_in_group()", _wave, Entry.DISPATCH_PTR, *_GROUP_IDS[:2], Entry.FIRST_WORKITEM)
+
+
+def workgroup_in_launch() -> Computed:
+    """``u32``: the number of the wave's work-group in the launch, from 0, those along x first."""
+    return _made("workgroup_in_launch()", _workgroup, Entry.DISPATCH_PTR, *_GROUP_IDS)
+
+
+def wave_in_launch() -> Computed:
+    """``u32``: the number of the wave in the launch, from 0, those of a work-group together. At the edge of a grid,
+    where work-groups may have fewer waves, numbers go on as if they had all."""
+    return _made("wave_in_launch()", _wave_in_launch, Entry.DISPATCH_PTR, *_GROUP_IDS, Entry.FIRST_WORKITEM)
+
+
+def workitem_in_launch() -> Computed:
+    """``Lane[u32]``: the number of the lane's work-item in the launch, from 0, those of a work-group together, in which
+    they follow each other along x, y and z; at the edge of a grid as for waves. Lanes without a work-item have a
+    number, too, which is another one's."""
+    return _made("workitem_in_launch()", _workitem_in_launch, Entry.DISPATCH_PTR, *_GROUP_IDS, Entry.FIRST_WORKITEM)
 
 
 def _made(name: str, function: Callable[..., Any], *inputs: object) -> Computed:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import astuple, replace
+from dataclasses import astuple, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,19 @@ from luthier_py.report.verdict import Verdict
 from luthier_py.runtime.native import protocol
 from luthier_py.runtime.native.protocol import Message
 from luthier_py.storage import write_file
-from luthier_py.tool import Channel, LaunchParameter, LaunchResult, Refusal, Tool, Variable, as_data, load_tool
+from luthier_py.tool import (
+    Channel,
+    LaunchParameter,
+    LaunchResult,
+    LaunchVariable,
+    Refusal,
+    Tool,
+    Variable,
+    as_data,
+    load_tool,
+)
 from luthier_py.tool.channel import Full
+from luthier_py.tool.launch_variable import launch_bytes
 from luthier_py.worker import bundles, properties
 from luthier_py.worker.edge import Refused, guarded, is_on, say
 from luthier_py.worker.orphan import nobody_waits
@@ -44,7 +55,7 @@ NOT_SELECTED, SELECTED = struct.pack("<I", 0), struct.pack("<I", 1)
 _RESULT = struct.Struct("<11I")
 _COUNTS = struct.Struct("<5Q")
 _RECORDS = struct.Struct("<2IQ")
-_STATE, _CHANNEL, _PARAMETER = range(3)  # tool.h's enum role
+_STATE, _CHANNEL, _PARAMETER, _SIZED = range(4)  # tool.h's enum role
 
 
 class ToolRun:
@@ -110,6 +121,19 @@ class ToolRun:
             self.reports.close()
 
 
+@dataclass(frozen=True, slots=True)
+class CopyFacts:
+    """What is kept of a kernel's copy."""
+
+    variables: tuple[Variable, ...]
+    wave_size: int
+    notes: Callable[[], Any]
+
+    def sized(self, launch: LaunchResult) -> dict[LaunchVariable, int]:
+        """Bytes of what a launch sizes; Invalid where that is too much."""
+        return launch_bytes(self.variables, launch.grid, launch.block, self.wave_size)
+
+
 class ToolService:
     """Mutable: the tool of process ``program``: the environment's from the start, or the one that SETTINGS names."""
 
@@ -119,7 +143,7 @@ class ToolService:
         self._run: ToolRun | None = None
         self._code: dict[tuple[int, int], bytes] = {}
         self._channels: list[Channel] = []  # by number
-        self._kept: dict[tuple[int, int, str], tuple[tuple[Variable, ...], Callable[[], Any]]] = {}
+        self._kept: dict[tuple[int, int, str], CopyFacts] = {}
         if name := os.environ.get(TOOL):
             self._run = open_tool(name, os.environ.get(OPTIONS, ""), program, kept_reports())
 
@@ -151,6 +175,8 @@ class ToolService:
             return None
         if request.code == Message.BEGIN:
             return self._begin(content)
+        if request.code == Message.SIZES:
+            return self._sizes(content)
         if request.code == Message.RECORDS:
             channel, device, dropped = _RECORDS.unpack_from(content)
             self.run.take(self._channels[channel], device, dropped, content[_RECORDS.size :])
@@ -226,7 +252,8 @@ class ToolService:
             run.verdict.refuse(Refusal(kernel, one_line(copy), Location(kernel)))
             raise Refused("not instrumented", protocol.STATUS_UNKNOWN)
         made = copy.made
-        self._kept[image, device, kernel] = copy.variables, copy.notes
+        wave_size = made.cloned.wave_size if made.cloned is not None else 0
+        self._kept[image, device, kernel] = CopyFacts(copy.variables, wave_size, copy.notes)
         refused = self._advised(made.refused, self._code[image, device])
         run.verdict.add(() if made.cloned is None else (made.cloned,), refused, copy.seconds, copy.cached)
         if made.cloned is None and kernel not in run.verdict.refused:
@@ -250,32 +277,46 @@ class ToolService:
         more = self.run.attempt("advice", partial(advice, code, self.run.tool, first.kernel)) or ""
         return replace(first, reason=first.reason + more), *others
 
+    def _sizes(self, content: bytes) -> bytes:
+        """A launch is prepared: what it needs for the variables that it sizes. Refused: it is to run as it is."""
+        launch, known, _ = self._launch(content)
+        verdict, name = self.run.verdict, self.run.tool.selection.shown(launch.kernel)
+        try:
+            found = known.sized(launch)
+        except Invalid as error:
+            if launch.kernel not in verdict.refused:
+                say(f"launches of kernel {name} run as they are: {one_line(error)}")
+                verdict.refuse(Refusal(launch.kernel, one_line(error), Location(launch.kernel)))
+            raise Refused("too large", protocol.STATUS_OUT_OF_MEMORY) from error
+        return struct.pack(f"<{len(found)}Q", *found.values())
+
     def _begin(self, content: bytes) -> bytes:
         """A launch of a kernel that has channels or launch parameters: the values of these."""
-        launch, variables, _ = self._launch(content)
+        launch, known, _ = self._launch(content)
         run = self.run
         run.received.begin(launch)
         run.attempt(f"{type(run.tool).__name__}.launching", partial(run.tool.launching, launch))
-        parameters = [variable for variable in variables if isinstance(variable, LaunchParameter)]
+        parameters = [variable for variable in known.variables if isinstance(variable, LaunchParameter)]
         return b"".join(parameter.encoded(run.tool, launch.index) for parameter in parameters)
 
     def _result(self, content: bytes) -> LaunchResult:
-        launch, variables, at = self._launch(content)
-        memory = {}
-        for variable in variables:
+        launch, known, at = self._launch(content)
+        memory, sized = {}, known.sized(launch)
+        for variable in known.variables:
             if not isinstance(variable, (Channel, LaunchParameter)):
-                memory[variable.name] = content[at : at + variable.size_bytes]
-                at += variable.size_bytes
+                size = sized[variable] if isinstance(variable, LaunchVariable) else variable.size_bytes
+                memory[variable.name] = content[at : at + size]
+                at += size
         return replace(launch, memory=memory)
 
-    def _launch(self, content: bytes) -> tuple[LaunchResult, tuple[Variable, ...], int]:
-        """What a message about a launch begins with; the variables of its kernel; where the message goes on."""
+    def _launch(self, content: bytes) -> tuple[LaunchResult, CopyFacts, int]:
+        """What a message about a launch begins with; what its kernel became; where the message goes on."""
         image, device, index, launches, *shape, name_bytes = _RESULT.unpack_from(content)
         at = _RESULT.size + name_bytes
         kernel = content[_RESULT.size : at].decode()
-        variables, notes = self._kept[image, device, kernel]
+        known = self._kept[image, device, kernel]
         grid, block = (shape[0], shape[1], shape[2]), (shape[3], shape[4], shape[5])
-        return LaunchResult(index, kernel, grid, block, {}, launches, device, notes()), variables, at
+        return LaunchResult(index, kernel, grid, block, {}, launches, device, known.notes()), known, at
 
 
 def open_tool(name: str, options: str, program: int, reports: SpooledRows | None) -> ToolRun:
@@ -314,7 +355,7 @@ def describe_copy(copy: Copy, cloned: ClonedKernel, number: Callable[[Channel], 
 def _declared(variable: Variable, number: Callable[[Channel], int]) -> bytes:
     """What tool.h's struct declared has behind the name."""
     if not isinstance(variable, Channel):
-        role = _PARAMETER if isinstance(variable, LaunchParameter) else _STATE
-        return struct.pack("<5I", role, 0, 0, 0, 0)
+        roles = {LaunchParameter: _PARAMETER, LaunchVariable: _SIZED}
+        return struct.pack("<5I", roles.get(type(variable), _STATE), 0, 0, 0, 0)
     drops = variable.full is not Full.WAIT
     return struct.pack("<5I", _CHANNEL, number(variable), variable.capacity, variable.record.slot_bytes, drops)

@@ -18,6 +18,13 @@ static void ask(struct kernel *kernel)
         answer = clone_ask(image_number(kernel->image), image_device(kernel->image), kernel->name, false, &kernel->clone);
     kernel->selected = answer != NOT_CHOSEN;
     kernel->explained &= answer != CLONED;
+    for (uint32_t i = 0; answer == CLONED && i < kernel->clone.variable_count; i++)
+        if (kernel->clone.variables[i].role == SIZED) {
+            say("luthier: kernel %s runs as it is: below HSA the tool cannot have variables that are as large as a launch",
+                kernel->name);
+            clone_free(&kernel->clone);
+            answer = REFUSED;
+        }
     bool good = answer != REFUSED;
     if (answer == CLONED && !clone_bind(&kernel->clone, image_delta(kernel->image))) {
         clone_free(&kernel->clone);

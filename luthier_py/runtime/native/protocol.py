@@ -39,6 +39,7 @@ class Message(IntEnum):
     HEAP = 16  # u64 device, bytes that the heap of kernels' malloc begins with
     GRAIN = 17  # u64 address of an allocation, 1 if it is fine-grained from now on
     BEGIN = 20  # as RESULT, without variables: a launch begins -> the values of its parameters, u64 each
+    SIZES = 21  # as BEGIN -> u64 bytes of each variable that this launch sizes; a status: it is to run as it is
     MAP = 18  # u64 address and bytes of reserved pages, offset; then a file's name: its pages are there from now on
     UNMAP = 19  # u64 address, bytes: no longer
     LAUNCH = 64  # u32 module, kernel, grid x y z, block x y z, dynamic LDS bytes, cooperative, number and count of the

@@ -55,13 +55,20 @@ static int exchange_mode(int mode)
     return mode;
 }
 
+/* While something is captured: calls that are not for any capture are allowed between these. */
+int capture_relax(void) { return captures > 0 ? exchange_mode(RELAXED) : RELAXED; }
+
+void capture_restore(int mode)
+{
+    if (mode != RELAXED)
+        exchange_mode(mode);
+}
+
 hipError_t tool_waits(stream_t stream)
 {
-    if (captures <= 0)
-        return REAL(hipStreamSynchronize)(stream);
-    int mode = exchange_mode(RELAXED);
+    int mode = capture_relax();
     hipError_t error = REAL(hipStreamSynchronize)(stream);
-    exchange_mode(mode);
+    capture_restore(mode);
     return error;
 }
 

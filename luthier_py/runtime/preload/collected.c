@@ -39,6 +39,7 @@ void copies_drop(void)
         image_unlock(image);
     }
     channels_drop();
+    sized_drop();
 }
 
 __attribute__((constructor)) static void be_asked(void) { collect_by(copies_collect); }

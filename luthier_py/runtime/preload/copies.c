@@ -76,7 +76,8 @@ static bool load(struct copy *copy, const struct clone *clone)
         const struct declared *declared = &clone->variables[i];
         struct tool_variable *variable = &copy->variables[copy->variable_count++];
         variable->role = declared->role;
-        copy->begins |= variable->role != STATE;
+        copy->begins |= variable->role == CHANNEL || variable->role == PARAMETER;
+        copy->sized |= variable->role == SIZED;
         good = REAL(hipModuleGetGlobal)(&variable->address, &variable->bytes, copy->module, declared->name) == hipSuccess;
         if (good && variable->role == CHANNEL) {
             void *head = ring_head(declared, copy->device);

@@ -40,7 +40,7 @@ static hipError_t clear_variables(const struct copy *copy, stream_t stream)
 }
 
 /* In the order of the stream, so that a launch that is still waiting keeps its own. */
-static hipError_t set_words(const struct copy *copy, unsigned long index, const uint32_t *values, stream_t stream)
+static hipError_t set_words(const struct copy *copy, uint32_t index, const uint32_t *values, stream_t stream)
 {
     hipError_t error = hipSuccess;
     for (uint32_t i = 0; !error && i < copy->variable_count; i++) {
@@ -54,21 +54,30 @@ static hipError_t set_words(const struct copy *copy, unsigned long index, const 
     return error;
 }
 
-hipError_t prepare_variables(const struct copy *copy, unsigned long index, const struct launch_shape *shape, stream_t stream)
+/* The worker is told of the launch, and says the parameters. */
+static hipError_t begin(const struct copy *copy, const struct counted *counted, stream_t stream)
 {
     size_t words = 0;
     for (uint32_t i = 0; i < copy->variable_count; i++)
         words += 2 * (copy->variables[i].role == PARAMETER);
-    hipError_t error = settings.per_launch ? clear_variables(copy, stream) : hipSuccess;
-    if (error || !copy->begins)
-        return error;
     uint32_t *values = calloc(words + 1, sizeof *values);
-    struct counted counted = counted_of(copy, index, 1, shape->grid, shape->block);
-    if (!values || !clone_begins(&counted, copy->name, values, words))
-        error = hipErrorUnknown;
-    if (!error)
-        error = set_words(copy, index, values, stream);
+    hipError_t error = hipErrorUnknown;
+    if (values && clone_begins(counted, copy->name, values, words))
+        error = set_words(copy, counted->index, values, stream);
     free(values);
+    return error;
+}
+
+hipError_t prepare_variables(struct copy *copy, unsigned long index, const struct launch_shape *shape, stream_t stream)
+{
+    struct counted counted = counted_of(copy, index, 1, shape->grid, shape->block);
+    if (copy->sized && !sized_begin(copy, &counted, stream))
+        return hipErrorUnknown;
+    hipError_t error = settings.per_launch ? clear_variables(copy, stream) : hipSuccess;
+    if (!error && copy->begins)
+        error = begin(copy, &counted, stream);
+    if (error)
+        sized_end(copy, stream);
     return error;
 }
 
@@ -80,21 +89,29 @@ void note_launches(struct copy *copy, unsigned long index, unsigned long launche
     copy->last_block = shape->block;
 }
 
+/* What is read of a variable after a launch. */
+static const void *content_of(const struct tool_variable *variable, size_t *bytes)
+{
+    *bytes = variable->role == STATE ? variable->bytes : variable->role == SIZED ? variable->memory_bytes : 0;
+    return variable->role == SIZED ? variable->memory : variable->address;
+}
+
 void send_values(struct copy *copy)
 {
-    size_t bytes = 0, at = 0;
-    for (uint32_t i = 0; i < copy->variable_count; i++)
-        bytes += copy->variables[i].role == STATE ? copy->variables[i].bytes : 0;
+    size_t bytes = 0, at = 0, size;
+    for (uint32_t i = 0; i < copy->variable_count; i++) {
+        content_of(&copy->variables[i], &size);
+        bytes += size;
+    }
     if (copy->begins)
         channels_flush(copy->device);
     char *values = malloc(bytes + 1);
     hipError_t error = values ? hipSuccess : hipErrorOutOfMemory;
     for (uint32_t i = 0; !error && i < copy->variable_count; i++) {
-        const struct tool_variable *variable = &copy->variables[i];
-        if (variable->role != STATE)
-            continue;
-        error = tool_copies(values + at, variable->address, variable->bytes, COPY_TO_HOST);
-        at += variable->bytes;
+        const void *content = content_of(&copy->variables[i], &size);
+        if (size)
+            error = tool_copies(values + at, content, size, COPY_TO_HOST);
+        at += size;
     }
     struct counted counted = counted_of(copy, copy->last_index, copy->unread, copy->last_grid, copy->last_block);
     if (!error)
@@ -135,12 +152,14 @@ static bool launch_copy(struct copy *copy, const struct launch_shape *shape, uns
     *error = launch_clone(copy, shape);
     if (*error) { /* if the original does not begin either, it says why: each way to launch has errors of its own */
         launches_failed++;
+        sized_end(copy, shape->stream);
         restore_error(before);
         return false;
     }
     note_launches(copy, index, 1, shape);
     if (settings.per_launch && tool_waits(shape->stream) == hipSuccess)
         send_values(copy);
+    sized_end(copy, shape->stream);
     return true;
 }
 

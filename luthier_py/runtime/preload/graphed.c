@@ -219,14 +219,37 @@ void graphs_drop(void)
     pthread_mutex_unlock(&lock);
 }
 
+/* The first launch of the copy in that one's node, of those that are on. */
+static const struct graph_launch *first_of(const struct executable *executable, size_t index)
+{
+    const struct copy *copy = executable->launches[index].copy;
+    for (size_t i = 0; copy && i < executable->count; i++)
+        if (executable->launches[i].copy == copy && !executable->launches[i].off)
+            return &executable->launches[i];
+    return NULL;
+}
+
 /* For each copy of a kernel once, however many launches of it there are. */
 static bool is_first(const struct executable *executable, size_t index)
 {
-    const struct copy *copy = executable->launches[index].copy;
-    for (size_t i = 0; i < index; i++)
-        if (executable->launches[i].copy == copy)
-            return false;
-    return copy != NULL;
+    return first_of(executable, index) == &executable->launches[index];
+}
+
+static bool same(struct dim3 a, struct dim3 b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
+
+/* Launches of one copy share its variables, also those that are as large as a launch. */
+static bool sizes_agree(const struct executable *executable)
+{
+    for (size_t i = 0; i < executable->count; i++) {
+        const struct graph_launch *launch = &executable->launches[i], *first = first_of(executable, i);
+        if (!first || launch->off || !launch->copy->sized ||
+            (same(launch->shape.grid, first->shape.grid) && same(launch->shape.block, first->shape.block)))
+            continue;
+        say("luthier: a graph runs as it is: it launches kernel %s with grids of several sizes, and the tool has variables that "
+            "are as large as a launch", launch->copy->name);
+        return false;
+    }
+    return true;
 }
 
 static bool is_first_of_image(const struct executable *executable, size_t index)
@@ -238,16 +261,19 @@ static bool is_first_of_image(const struct executable *executable, size_t index)
     return copy != NULL;
 }
 
+/* False: something is missing. */
+static bool prepare_twin(const struct executable *executable, stream_t stream, unsigned long index)
+{
+    bool good = sizes_agree(executable);
+    for (size_t i = 0; good && i < executable->count; i++)
+        if (is_first(executable, i))
+            good = prepare_variables(executable->launches[i].copy, index, &executable->launches[i].shape, stream) == hipSuccess;
+    return good;
+}
+
 static hipError_t launch_twin(struct executable *executable, stream_t stream, unsigned long index)
 {
-    hipError_t error = hipSuccess;
-    for (size_t i = 0; !error && i < executable->count; i++) {
-        const struct graph_launch *launch = &executable->launches[i];
-        if (is_first(executable, i))
-            error = prepare_variables(launch->copy, index, &launch->shape, stream);
-    }
-    if (!error)
-        error = REAL(hipGraphLaunch)(executable->twin, stream);
+    hipError_t error = REAL(hipGraphLaunch)(executable->twin, stream);
     for (size_t i = 0; !error && i < executable->count; i++) {
         const struct graph_launch *launch = &executable->launches[i];
         if (launch->copy && !launch->off)
@@ -259,6 +285,18 @@ static hipError_t launch_twin(struct executable *executable, stream_t stream, un
         if (is_first(executable, i))
             send_values(executable->launches[i].copy);
     return hipSuccess;
+}
+
+/* False: the graph is to run as it is. */
+static bool run_twin(struct executable *executable, stream_t stream, unsigned long index, hipError_t *error)
+{
+    bool prepared = prepare_twin(executable, stream, index);
+    if (prepared)
+        *error = launch_twin(executable, stream, index);
+    for (size_t i = 0; i < executable->count; i++)
+        if (is_first(executable, i))
+            sized_end(executable->launches[i].copy, stream);
+    return prepared;
 }
 
 /* True when the twin was launched, with `error` as the call's result. */
@@ -280,14 +318,13 @@ static bool taken(struct graph *graph, stream_t stream, hipError_t *error)
     for (size_t i = 0; take && i < executable->count; i++)
         if (is_first_of_image(executable, i))
             image_lock(executable->launches[i].copy->image);
-    if (take)
-        *error = launch_twin(executable, stream, index);
-    launches_failed += take && *error ? count : 0;
+    bool launched = take && run_twin(executable, stream, index, error);
+    launches_failed += launched && *error ? count : 0;
     for (size_t i = 0; take && i < executable->count; i++)
         if (is_first_of_image(executable, i))
             image_unlock(executable->launches[i].copy->image);
     pthread_mutex_unlock(&lock);
-    return take;
+    return launched;
 }
 
 hipError_t hipGraphLaunch(struct graph *executable, stream_t stream)

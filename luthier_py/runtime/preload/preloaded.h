@@ -1,8 +1,8 @@
 /* The LD_PRELOAD tool at the level of HIP: what its files share.
  *
  * From below: runtime.c finds the runtime's functions; captured.c knows what is captured, images.c the program's code
- * objects; copies.c has the instrumented copies of their kernels, counted.c launches these, collected.c asks what they have
- * counted; known.c knows what handles stand for; graphs are graphed.c's, their changes changed.c's, launches launched.c's;
+ * objects; copies.c has the instrumented copies of their kernels, sized.c memory for launches of these, counted.c launches
+ * them, collected.c asks what they have counted; known.c knows what handles stand for; graphs are graphed.c's, their changes changed.c's, launches launched.c's;
  * interpose.c puts our functions before the runtime's, redirect.c before a runtime that was loaded without us, attached.c
  * lets a program bring its tool. What is the same for HIP and HSA is in runtime/tool.
  */
@@ -65,6 +65,7 @@ struct copy {
     struct tool_variable *variables;
     uint32_t variable_count;
     bool begins;    /* the worker wants to know of each launch: there are channels or parameters */
+    bool sized;     /* there are variables that are as large as a launch */
     unsigned long unread;     /* launches that have added to its variables since these were read */
     unsigned long last_index; /* of these the last, and its shape */
     struct dim3 last_grid, last_block;
@@ -76,11 +77,17 @@ void copies_forget(struct image *image); /* which is locked: everything that the
 int device_of(stream_t stream);
 /* Launch the clone of an image's kernel; false when the original is to run instead. */
 bool tool_launch(struct image *image, const char *kernel, const struct launch_shape *shape, hipError_t *error);
-/* Before launch `index`, of that shape: variables are cleared, if each launch is asked for, and parameters set. */
-hipError_t prepare_variables(const struct copy *copy, unsigned long index, const struct launch_shape *shape, stream_t stream);
+/* Before launch `index`, of that shape: variables are cleared, if each launch is asked for, and parameters set; what the
+ * launch sizes has memory, until `sized_end`. On an error nothing has. */
+hipError_t prepare_variables(struct copy *copy, unsigned long index, const struct launch_shape *shape, stream_t stream);
 void note_launches(struct copy *copy, unsigned long index, unsigned long launches, const struct launch_shape *shape);
 void send_values(struct copy *copy);  /* of launches that are done; its image is locked */
 void send_results(struct copy *copy); /* when the device has done its launches; its image is locked */
+
+/* sized.c: memory of variables that are as large as a launch; false: it is to run as it is. */
+bool sized_begin(struct copy *copy, const struct counted *counted, stream_t stream);
+void sized_end(struct copy *copy, stream_t stream);
+void sized_drop(void); /* the tool goes, and no launch of it is left */
 
 /* rings.c */
 void *ring_head(const struct declared *about, int device); /* NULL: there is no memory for it */
@@ -94,6 +101,8 @@ void copies_drop(void); /* the tool goes: unload all copies */
 bool capturing(stream_t stream);
 hipError_t tool_waits(stream_t stream);
 hipError_t tool_copies(void *to, const void *from, size_t bytes, int kind); /* and waits */
+int capture_relax(void); /* what the runtime forbids meanwhile is allowed, until `capture_restore` of the result */
+void capture_restore(int mode);
 
 /* graphed.c */
 void graphs_drop(void);

@@ -130,16 +130,27 @@ void clone_counted(const struct counted *counted, const char *kernel, const void
     tool_tell(MESSAGE_RESULT, parts, 4);
 }
 
-bool clone_begins(const struct counted *counted, const char *kernel, uint32_t *values, size_t words)
+/* What the worker says of a launch, if it is of that size. */
+static bool ask_of_launch(uint32_t code, const struct counted *counted, const char *kernel, void *answer, size_t bytes)
 {
     uint32_t name_bytes = (uint32_t)strlen(kernel);
     struct part parts[] = {{counted, sizeof *counted}, {&name_bytes, sizeof name_bytes}, {kernel, name_bytes}};
     struct reply reply;
-    if (!tool_ask(MESSAGE_BEGIN, parts, 3, &reply))
+    if (!tool_ask(code, parts, 3, &reply))
         return false;
-    bool good = reply.status == 0 && reply.bytes == words * sizeof *values;
-    if (good && words)
-        memcpy(values, reply.data, reply.bytes);
+    bool good = reply.status == 0 && reply.bytes == bytes;
+    if (good && bytes)
+        memcpy(answer, reply.data, bytes);
     free(reply.data);
     return good;
+}
+
+bool clone_begins(const struct counted *counted, const char *kernel, uint32_t *values, size_t words)
+{
+    return ask_of_launch(MESSAGE_BEGIN, counted, kernel, values, words * sizeof *values);
+}
+
+bool clone_sizes(const struct counted *counted, const char *kernel, uint64_t *sizes, size_t count)
+{
+    return ask_of_launch(MESSAGE_SIZES, counted, kernel, sizes, count * sizeof *sizes);
 }

@@ -39,9 +39,17 @@ extern atomic_ulong launches_explained; /* selected, and run as they are: the wo
 
 /* clone.c */
 struct program_variable { char *name; uint64_t where; bool changes; }; /* by its address in the code object */
-enum role { STATE, CHANNEL, PARAMETER }; /* cleared and read; where a ring is; set before each launch */
+/* Cleared and read; where a ring is; set before each launch; where memory is that is as large as the launch. */
+enum role { STATE, CHANNEL, PARAMETER, SIZED };
 struct declared { char *name; uint32_t role, number, capacity, slot_bytes, drops; }; /* a variable of the tool */
-struct tool_variable { void *address; size_t bytes; enum role role; };
+struct tool_variable {
+    void *address;
+    size_t bytes;
+    enum role role;
+    void *memory;        /* of a launch that it is as large as; `ordered`: it comes and goes in the order of a stream */
+    size_t memory_bytes;
+    bool ordered;
+};
 struct clone {
     char *name, *code;
     size_t bytes;
@@ -63,6 +71,8 @@ void clone_free(struct clone *clone);
 struct counted { uint32_t image, device, index, launches, grid[3], block[3]; }; /* `index`: of the last of `launches` */
 /* A launch begins that has channels or parameters: their values, of two dwords each, come into `values`. */
 bool clone_begins(const struct counted *counted, const char *kernel, uint32_t *values, size_t words);
+/* Bytes that a launch needs for each variable that it sizes; false: it is to run as it is, and the worker says why. */
+bool clone_sizes(const struct counted *counted, const char *kernel, uint64_t *sizes, size_t count);
 void clone_counted(const struct counted *counted, const char *kernel, const void *values, size_t bytes);
 
 #endif

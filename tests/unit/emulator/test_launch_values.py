@@ -31,9 +31,12 @@ from luthier_py.tool import (
     u32,
     u64,
     wave_in_group,
+    wave_in_launch,
     workgroup_id,
+    workgroup_in_launch,
     workgroup_size,
     workitem_id,
+    workitem_in_launch,
 )
 from luthier_py.tool.ring import HEAD_BYTES, RingReader, cell_words, head_words, ring_bytes
 from luthier_py.tools.mem_trace import MemTrace
@@ -68,6 +71,27 @@ class Notes(Tool):
         state = (self.rows, self.cursor)
         m.at_entry(m.kernels[0], self.ids, *state, *map(workitem_id, "xyz"), *map(workgroup_id, "xyz"),
                    wave_in_group())
+
+
+class Numbers(Tool):
+    """A row for each work-item: what numbers it has in its launch."""
+
+    def __init__(self, items: int) -> None:
+        super().__init__()
+        self.rows = Variable(u32, items * 3, name="rows")
+
+    cursor = Variable(u32)
+
+    @hook
+    def numbers(rows: ptr[u32], cursor: ptr[u32], group: u32, wave: u32, item: Lane[u32]) -> None:
+        at = atomic_add(cursor, u32(1)) * 3
+        rows[at] = group
+        rows[at + 1] = wave
+        rows[at + 2] = item
+
+    def instrument(self, m: Mutator) -> None:
+        given = workgroup_in_launch(), wave_in_launch(), workitem_in_launch()
+        m.at_entry(m.kernels[0], self.numbers, self.rows, self.cursor, *given)
 
 
 class Sizes(Tool):
@@ -119,6 +143,12 @@ def launched(tool: Tool, variables: list[Variable], items: Any = (64, 1, 1), blo
             for each in variables]
 
 
+def linear_ids(rows: Any, items: Any, block: Any) -> Any:
+    """Of each work-item in its work-group, which at the edge is smaller."""
+    sides = [np.minimum(block[k], items[k] - rows[:, 3 + k].astype(int) * block[k]) for k in range(3)]
+    return rows[:, 0] + sides[0] * (rows[:, 1] + sides[1] * rows[:, 2])
+
+
 @pytest.mark.parametrize(("items", "block"), SHAPES, ids=str)
 def test_ids_of_every_work_item(items: Any, block: Any) -> None:
     items, block = three(items), three(block)
@@ -126,11 +156,27 @@ def test_ids_of_every_work_item(items: Any, block: Any) -> None:
     tool = Notes(len(rows))
     (found,) = launched(tool, [tool.rows], items, block)
     found = found.reshape(-1, WORDS).astype(np.int64)
-    sides = [np.minimum(block[k], items[k] - rows[:, 3 + k].astype(int) * block[k]) for k in range(3)]
-    linear = rows[:, 0] + sides[0] * (rows[:, 1] + sides[1] * rows[:, 2])
+    linear = linear_ids(rows, items, block)
     wanted = np.column_stack([rows, linear // 64, lanes]).astype(np.int64)
     np.testing.assert_array_equal(np.unique(found, axis=0), np.unique(wanted, axis=0))
     assert len(found) == len(np.unique(found, axis=0))
+
+
+@pytest.mark.parametrize(("items", "block"), SHAPES, ids=str)
+def test_numbers_in_the_launch(items: Any, block: Any) -> None:
+    """Each is there once, and a group's are together: of groups at the edge those that a whole one would have."""
+    items, block = three(items), three(block)
+    rows, _ = expected(items, block)
+    tool = Numbers(len(rows))
+    (found,) = launched(tool, [tool.rows], items, block)
+    linear = linear_ids(rows, items, block)
+    groups = [-(-items[k] // block[k]) for k in range(3)]
+    number = rows[:, 3] + groups[0] * (rows[:, 4] + groups[1] * rows[:, 5])
+    size = int(np.prod(block))
+    wanted = np.column_stack([number, number * -(-size // 64) + linear // 64, number * size + linear]).astype(np.int64)
+    found = found.reshape(-1, 3).astype(np.int64)
+    np.testing.assert_array_equal(np.unique(found, axis=0), np.unique(wanted, axis=0))
+    assert len(np.unique(found[:, 2])) == len(found)
 
 
 @pytest.mark.parametrize(("items", "block"), [((100, 4), (64, 4)), ((33, 9, 5), (8, 4, 2))], ids=str)
@@ -138,8 +184,7 @@ def test_waves_in_a_trace(items: Any, block: Any) -> None:
     """Of waves of groups at the edge of a grid, too: each of saxpy's three accesses has a record with its number."""
     items, block = three(items), three(block)
     rows, _ = expected(items, block)
-    sides = [np.minimum(block[k], items[k] - rows[:, 3 + k].astype(int) * block[k]) for k in range(3)]
-    linear = rows[:, 0] + sides[0] * (rows[:, 1] + sides[1] * rows[:, 2])
+    linear = linear_ids(rows, items, block)
     waves = np.unique(np.column_stack([rows[:, 3:6], linear // 64]).astype(int), axis=0).tolist()
     records = traced(items, block)
     found = np.column_stack([records[name] for name in ("workgroup_x", "workgroup_y", "workgroup_z", "wave")])
