@@ -52,13 +52,14 @@ static struct flight *next_of(const struct instance *instance)
 static void land(struct awaited *awaited)
 {
     struct flight *flight = (struct flight *)awaited;
-    instance_read(flight->instance, 1, flight->index, &flight->shape);
+    instance_read(flight->instance, 1, flight->index, &flight->shape, flight->memory);
+    sized_free(flight->instance, flight->memory);
     pthread_mutex_lock(&lock);
     flight->landed = true;
     const struct flight *next = next_of(flight->instance); /* it waits at the gate */
     pthread_mutex_unlock(&lock);
-    if (next && next->instance->begins)
-        instance_begin(next->instance, next->index, &next->shape);
+    if (next)
+        instance_begin(next->instance, next->index, &next->shape, next->memory);
     complete(flight);
     gate_open(flight->gate);
     gate_leave(flight->gate);
@@ -86,8 +87,8 @@ struct flight *flight_start(const struct flight *about)
         flying->previous = flight;
     flying = flight;
     pthread_mutex_unlock(&lock);
-    if (first && flight->instance->begins)
-        instance_begin(flight->instance, flight->index, &flight->shape);
+    if (first)
+        instance_begin(flight->instance, flight->index, &flight->shape, flight->memory);
     return flight;
 }
 

@@ -111,6 +111,7 @@ typedef void queue_error(hsa_status_t status, hsa_queue_t *queue, void *data);
     F(13, hsa_status_t, hsa_amd_memory_pool_allocate, (hsa_pool_t, size_t, uint32_t, void **))                             \
     F(14, hsa_status_t, hsa_amd_memory_pool_free, (void *))                                                                \
     F(17, hsa_status_t, hsa_amd_agents_allow_access, (uint32_t, const hsa_agent_t *, const uint32_t *, const void *))      \
+    F(22, hsa_status_t, hsa_amd_memory_fill, (void *, uint32_t, size_t))                                                   \
     F(35, hsa_status_t, hsa_amd_queue_intercept_create,                                                                    \
       (hsa_agent_t, uint32_t, uint32_t, queue_error *, void *, uint32_t, uint32_t, hsa_queue_t **))                        \
     F(36, hsa_status_t, hsa_amd_queue_intercept_register, (hsa_queue_t *, packet_handler *, void *))

@@ -1,8 +1,8 @@
 /* The tool at the level of HSA: what its files share.
  *
  * From below: rocr.c has ROCr's functions; memory.c and awaited.c, the thread that reads, call them; objects.c knows the
- * program's kernels by their descriptors' addresses; gates.c has what waits for results, instances.c loads the copies,
- * flights.c has launches whose results are wanted; backlog.c knows how much fits on a queue, packets.c rewrites what is put
+ * program's kernels by their descriptors' addresses; gates.c has what waits for results, sized.c memory for launches,
+ * instances.c loads the copies, flights.c has launches whose results are wanted; backlog.c knows how much fits on a queue, packets.c rewrites what is put
  * there; queues.c and executables.c are what the program calls, loaded.c is given ROCr's tables and puts these into them.
  * What is the same for HIP and HSA is in runtime/tool.
  */
@@ -83,19 +83,32 @@ struct instance {
     uint32_t variable_count;
     size_t bytes;             /* of those that are read */
     bool begins;              /* the worker wants to know of each launch: there are channels or parameters */
+    bool sized;               /* there are variables that are as large as a launch */
     char *values;             /* room for these in memory that the device reaches, and as many zeros behind it */
     struct gate *gate;        /* the last launch's: the next one goes through it */
     unsigned long unread, last_index;
     struct shape last;
 };
+struct launch_memory { void *at; size_t bytes; }; /* of one of its variables that are as large as a launch */
 struct instance *instance_for(struct kernel *kernel, const struct queue *queue); /* NULL: the original is to run */
 /* Before launch `index`, when no other one of the instance runs: the words that it is to have. */
-void instance_begin(const struct instance *instance, unsigned long index, const struct shape *shape);
+void instance_begin(const struct instance *instance, unsigned long index, const struct shape *shape,
+                    const struct launch_memory *memory);
 void instance_note(struct instance *instance, unsigned long index, const struct shape *shape);
-void instance_read(struct instance *instance, uint32_t launches, unsigned long index, const struct shape *shape);
+void instance_read(struct instance *instance, uint32_t launches, unsigned long index, const struct shape *shape,
+                   const struct launch_memory *memory);
+struct counted instance_counted(const struct instance *instance, unsigned long index, uint32_t launches,
+                                const struct shape *shape);
 void instances_send(struct kernel *kernel); /* what was not read yet */
 void instances_drop(struct kernel *kernel);
 void instances_leave(const struct queue *queue);
+
+/* sized.c: memory for variables that are as large as a launch, by variable, from the launch's packet until its results were
+ * read; NULL: the launch is to run as it is. */
+struct launch_memory *sized_allocate(const struct instance *instance, const struct counted *counted);
+bool sized_connect(const struct instance *instance, const struct launch_memory *memory);
+size_t sized_bytes(const struct instance *instance, const struct launch_memory *memory);
+void sized_free(const struct instance *instance, struct launch_memory *memory);
 
 /* backlog.c: a queue of the program's, and how much of what is written to it the device has taken. */
 struct batch { union packet *at; size_t count, room; };
@@ -172,6 +185,7 @@ struct flight {
     struct instance *instance;
     hsa_signal_t application;
     struct gate *gate;
+    struct launch_memory *memory; /* NULL: none of its variables is as large as it */
     unsigned long index;
     struct shape shape;
     bool landed; /* its results were read */

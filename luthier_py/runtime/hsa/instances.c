@@ -18,13 +18,6 @@ static void ask(struct kernel *kernel)
         answer = clone_ask(image_number(kernel->image), image_device(kernel->image), kernel->name, false, &kernel->clone);
     kernel->selected = answer != NOT_CHOSEN;
     kernel->explained &= answer != CLONED;
-    for (uint32_t i = 0; answer == CLONED && i < kernel->clone.variable_count; i++)
-        if (kernel->clone.variables[i].role == SIZED) {
-            say("luthier: kernel %s runs as it is: below HSA the tool cannot have variables that are as large as a launch",
-                kernel->name);
-            clone_free(&kernel->clone);
-            answer = REFUSED;
-        }
     bool good = answer != REFUSED;
     if (answer == CLONED && !clone_bind(&kernel->clone, image_delta(kernel->image))) {
         clone_free(&kernel->clone);
@@ -64,7 +57,8 @@ static bool find_variables(struct instance *instance, const struct clone *clone)
         variable->bytes = bytes;
         variable->role = clone->variables[i].role;
         instance->bytes += variable->role == STATE ? bytes : 0;
-        instance->begins |= variable->role != STATE;
+        instance->begins |= variable->role == CHANNEL || variable->role == PARAMETER;
+        instance->sized |= variable->role == SIZED;
         if (good && variable->role == CHANNEL) {
             void *head = ring_head(&clone->variables[i], instance->kernel->image);
             good = head && rocr.hsa_memory_copy(variable->address, &head, sizeof head) == HSA_SUCCESS;
@@ -168,8 +162,8 @@ void instances_leave(const struct queue *queue)
     pthread_mutex_unlock(&lock);
 }
 
-static struct counted counted_of(const struct instance *instance, unsigned long index, uint32_t launches,
-                                 const struct shape *shape)
+struct counted instance_counted(const struct instance *instance, unsigned long index, uint32_t launches,
+                                const struct shape *shape)
 {
     const struct image *image = instance->kernel->image;
     return (struct counted){image_number(image), (uint32_t)image_device(image), (uint32_t)index, launches,
@@ -177,9 +171,10 @@ static struct counted counted_of(const struct instance *instance, unsigned long 
                             {shape->block[0], shape->block[1], shape->block[2]}};
 }
 
-void instance_begin(const struct instance *instance, unsigned long index, const struct shape *shape)
+/* The worker is told of the launch, and says the parameters. */
+static bool set_words(const struct instance *instance, unsigned long index, const struct shape *shape)
 {
-    struct counted counted = counted_of(instance, index, 1, shape);
+    struct counted counted = instance_counted(instance, index, 1, shape);
     uint32_t number = (uint32_t)index;
     size_t words = 0, at = 0;
     for (uint32_t i = 0; i < instance->variable_count; i++)
@@ -196,7 +191,14 @@ void instance_begin(const struct instance *instance, unsigned long index, const 
         }
     }
     free(values);
-    if (!good)
+    return good;
+}
+
+void instance_begin(const struct instance *instance, unsigned long index, const struct shape *shape,
+                    const struct launch_memory *memory)
+{
+    bool good = !instance->begins || set_words(instance, index, shape);
+    if (!good || !sized_connect(instance, memory))
         say("luthier: launch %lu of kernel %s has the number and the parameters of another one", index, instance->kernel->name);
 }
 
@@ -209,25 +211,33 @@ void instance_note(struct instance *instance, unsigned long index, const struct 
     pthread_mutex_unlock(&instance->kernel->lock);
 }
 
-void instance_read(struct instance *instance, uint32_t launches, unsigned long index, const struct shape *shape)
+void instance_read(struct instance *instance, uint32_t launches, unsigned long index, const struct shape *shape,
+                   const struct launch_memory *memory)
 {
     const struct kernel *kernel = instance->kernel;
-    char *at = instance->values, *zeros = instance->values + instance->bytes;
-    bool good = true;
+    size_t more = sized_bytes(instance, memory);
+    char *values = more ? memory_for(image_agent(kernel->image), instance->bytes + more) : instance->values;
+    char *at = values, *zeros = instance->values + instance->bytes;
+    bool good = values != NULL;
     if (instance->begins)
         channels_flush(image_device(kernel->image));
     for (uint32_t i = 0; good && i < instance->variable_count; i++) {
         const struct tool_variable *variable = &instance->variables[i];
-        if (variable->role != STATE)
-            continue;
-        good = rocr.hsa_memory_copy(at, variable->address, variable->bytes) == HSA_SUCCESS &&
-               rocr.hsa_memory_copy(variable->address, zeros, variable->bytes) == HSA_SUCCESS;
-        at += variable->bytes;
+        if (variable->role == STATE) {
+            good = rocr.hsa_memory_copy(at, variable->address, variable->bytes) == HSA_SUCCESS &&
+                   rocr.hsa_memory_copy(variable->address, zeros, variable->bytes) == HSA_SUCCESS;
+            at += variable->bytes;
+        } else if (variable->role == SIZED && memory && memory[i].bytes) {
+            good = rocr.hsa_memory_copy(at, memory[i].at, memory[i].bytes) == HSA_SUCCESS;
+            at += memory[i].bytes;
+        }
     }
-    struct counted counted = counted_of(instance, index, launches, shape);
+    struct counted counted = instance_counted(instance, index, launches, shape);
     if (good)
-        clone_counted(&counted, kernel->name, instance->values, instance->bytes);
-    else
+        clone_counted(&counted, kernel->name, values, instance->bytes + more);
+    if (more && values)
+        rocr.hsa_amd_memory_pool_free(values);
+    if (!good)
         say("luthier: what a launch of kernel %s has counted cannot be read", kernel->name);
 }
 
@@ -235,7 +245,7 @@ void instances_send(struct kernel *kernel)
 {
     for (struct instance *instance = kernel->instances; instance; instance = instance->next)
         if (instance->unread) {
-            instance_read(instance, (uint32_t)instance->unread, instance->last_index, &instance->last);
+            instance_read(instance, (uint32_t)instance->unread, instance->last_index, &instance->last, NULL);
             instance->unread = 0;
         }
 }

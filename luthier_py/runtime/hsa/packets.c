@@ -58,11 +58,16 @@ static struct flight *start_flight(struct instance *instance, unsigned long inde
 {
     static atomic_flag said = ATOMIC_FLAG_INIT;
     struct flight about = {.instance = instance, .application = dispatch->completion, .index = index, .shape = *shape};
+    struct counted counted = instance_counted(instance, index, 1, shape);
+    if (instance->sized && !(about.memory = sized_allocate(instance, &counted)))
+        return NULL;
     struct flight *flight = flight_start(&about);
     if (!flight && !atomic_flag_test_and_set(&said))
         say("luthier: launches run as they are: the HSA runtime has no more signals");
-    if (!flight)
+    if (!flight) {
+        sized_free(instance, about.memory);
         return NULL;
+    }
     dispatch->completion = flight->awaited.done;
     dispatch->header = (uint16_t)((dispatch->header & ~HEADER_FENCES) | HEADER_ACQUIRE_SYSTEM | HEADER_RELEASE_SYSTEM);
     return flight;
@@ -88,7 +93,7 @@ static void add_dispatch(struct queue *queue, union packet *packet, struct gates
         gates_add(&queue->pending, flight->gate);
     }
     if (!settings.per_launch && instance->begins)
-        instance_begin(instance, index, &shape); /* launches of it that still run have these, too */
+        instance_begin(instance, index, &shape, NULL); /* launches of it that still run have these, too */
     if (!settings.per_launch)
         instance_note(instance, index, &shape);
     if (flight || !settings.per_launch)

@@ -44,3 +44,39 @@ def test_where_nobody_waits_for_launches(programs: Any, stacked: Any) -> None:
     assert (done.code, done.out) == (0, "PASSED\n"), done.err
     waves = sum(row["report"]["waves"] for row in done.verdict["reports"])
     assert done.verdict["records"]["begun"] == {"pushed": waves, "kept": waves, "dropped": 0, "failed": 0} and waves
+
+
+@pytest.mark.parametrize("level", ("hip", "hsa"))
+@pytest.mark.parametrize("name", ("vector_add", "jacobi", "threads", "devices", "rocm/graph"))
+def test_launch_variables(name: str, level: str, programs: Any, stacked: Any) -> None:
+    """Every wave, work-group and work-item of every launch has a place of its own."""
+    done = stacked.under(str(TOOLS / "balanced.py"), programs.hip(name), level=level, options=("-O", "whole=0"))
+    assert (done.code, done.out) == (0, "PASSED\n"), done.err
+    assert done.verdict["reports"] and done.verdict["lost_launches"] == 0
+    for row in done.verdict["reports"]:
+        assert row["report"]["wrong"] == [], row
+        assert len(row["report"]["waves"]) == prod(row["grid"]) * ceil(prod(row["block"]) / 64)
+
+
+LARGE = """
+from luthier_py import LaunchVariable, Mutator, Tool, hook, ptr, u64
+
+@hook(lanes="one")
+def touch(own: ptr[u64]) -> None:
+    own[0] = 1
+
+class Large(Tool):
+    each = LaunchVariable(u64, "wave", 1 << 28)
+
+    def instrument(self, m: Mutator) -> None:
+        m.at_entry(m.kernels[0], touch, self.each.own)
+"""
+
+
+def test_launches_that_need_too_much_run_as_they_are(programs: Any, stacked: Any, tmp_path: Path) -> None:
+    tool = tmp_path / "large.py"
+    tool.write_text(LARGE)
+    done = stacked.under(str(tool), programs.hip("jacobi"), level="hsa")
+    assert done.out == "PASSED\n" and done.code != 0, done.err
+    assert done.err.count("run as they are: a launch of ") == len(done.verdict["refused"]) > 0
+    assert done.verdict["reports"] == [] and done.verdict["lost_launches"] == 0

@@ -74,6 +74,19 @@ def test_threads_of_partial_work_groups(dispatches: tuple[Any, Any], alone: Done
     assert done.verdict["reports"][0]["grid"] == [-(-THREADS // BLOCK), 1, 1]
 
 
+def test_places_for_partial_work_groups(dispatches: tuple[Any, Any], alone: Done, stacked: Stacked) -> None:
+    """What is as large as a launch has places for the 24 of the last group that were not launched, too."""
+    tool = Path(__file__).resolve().parents[1] / "worker" / "balanced.py"
+    done = passed(stacked.under(str(tool), *dispatches, options=HSA))
+    assert len(done.verdict["reports"]) == len(alone.profile)
+    assert sum(row["report"]["total"] for row in done.verdict["reports"]) == sum(
+        launch["instructions"] for launch in alone.profile)
+    for row in done.verdict["reports"]:
+        report, missing = row["report"], -THREADS % BLOCK
+        assert report["items"] == [*range(1, THREADS + 1), *[0] * missing]
+        assert sum(report["waves"]) == report["total"]
+
+
 def test_selected_launches(dispatches: tuple[Any, Any], alone: Done, stacked: Stacked) -> None:
     chosen = "-O", "START_GRID_NUM=3", "-O", "END_GRID_NUM=10"
     verdict = passed(stacked.under("instr_count", *dispatches, options=(*HSA, *chosen))).verdict
