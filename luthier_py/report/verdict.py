@@ -107,7 +107,8 @@ class Verdict:
                          "block or memory")  # fmt: skip
         if self.lost:
             found.append(f"{_many(self.lost, 'launch', 'launches')} left no count: their graph has no twin, their code "
-                         "was there before the tool, or the device failed before the count was read")  # fmt: skip
+                         "was there before the tool, there was no memory for what is kept of them, or the device "
+                         "failed before the count was read")  # fmt: skip
         return found
 
     def nothing_inserted(self, kernels: Iterable[str]) -> str:

@@ -19,14 +19,15 @@ static void *zeros(hsa_agent_t agent, size_t bytes)
 
 static bool allocate(const struct instance *instance, const uint64_t *sizes, struct launch_memory *memory)
 {
+    static atomic_flag said = ATOMIC_FLAG_INIT;
     bool good = true;
     for (uint32_t i = 0; good && i < instance->variable_count; i++) {
         if (instance->variables[i].role != SIZED)
             continue;
         memory[i].bytes = *sizes++;
         good = (memory[i].at = zeros(image_agent(instance->kernel->image), memory[i].bytes)) != NULL;
-        if (!good)
-            say("luthier: a launch of kernel %s runs as it is: there are no %zu bytes for what the tool keeps of it",
+        if (!good && !atomic_flag_test_and_set(&said))
+            say("luthier: launches run as they are, as one of kernel %s: there are no %zu bytes for what the tool keeps of it",
                 instance->kernel->name, memory[i].bytes);
     }
     return good;

@@ -67,6 +67,7 @@ static bool place(struct tool_variable *variable, int device, stream_t stream)
 
 static bool place_all(struct copy *copy, const uint64_t *sizes, stream_t stream)
 {
+    static atomic_flag said = ATOMIC_FLAG_INIT;
     bool good = true;
     for (uint32_t i = 0; good && i < copy->variable_count; i++) {
         struct tool_variable *variable = &copy->variables[i];
@@ -74,8 +75,8 @@ static bool place_all(struct copy *copy, const uint64_t *sizes, stream_t stream)
             continue;
         variable->memory_bytes = *sizes++;
         good = place(variable, copy->device, stream);
-        if (!good)
-            say("luthier: a launch of kernel %s runs as it is: there are no %zu bytes for what the tool keeps of it",
+        if (!good && !atomic_flag_test_and_set(&said))
+            say("luthier: launches run as they are, as one of kernel %s: there are no %zu bytes for what the tool keeps of it",
                 copy->name, variable->memory_bytes);
     }
     return good;

@@ -54,35 +54,17 @@ def test_a_graph_that_launches_a_kernel_in_two_sizes(program: Program, tooled: T
     assert done.verdict["lost_launches"] == 2
 
 
-LARGE = """
-from luthier_py import LaunchVariable, Mutator, Tool, hook, ptr, u64
-
-@hook(lanes="one")
-def touch(own: ptr[u64]) -> None:
-    own[0] = 1
-
-class Large(Tool):
-    each = LaunchVariable(u64, "workgroup", 1 << 26)
-
-    def instrument(self, m: Mutator) -> None:
-        m.at_entry(m.kernels[0], touch, self.each.own)
-
-    def report(self, launch):
-        return {"groups": len(launch[self.each]), "touched": int(launch[self.each].sum())}
-"""
-
-
 @pytest.mark.parametrize(("memory", "why"), [
     ("16G", "launches of kernel add(int*, int) run as they are: a launch of 5 x 1 x 1 work-groups of 64 x 1 x 1 "
-            "work-items needs 2684354560 bytes for what it sizes, and has at most 2147483648: Large.each 5 workgroups "
-            "x 67108864 x 8"),
-    ("256M", "a launch of kernel _Z3addPii runs as it is: there are no 1073741824 bytes for what the tool keeps of it"),
+            "work-items needs 2684354560 bytes for what it sizes, and has at most 2147483648: Oversized.each 5 "
+            "workgroups x 67108864 x 8"),
+    ("256M", "launches run as they are, as one of kernel _Z3addPii: there are no 1073741824 bytes for what the tool "
+             "keeps of it"),
 ])
 def test_launches_that_need_too_much_run_as_they_are(
-    memory: str, why: str, program: Program, tooled: Tooled, tmp_path: Path
+    memory: str, why: str, program: Program, tooled: Tooled
 ) -> None:
-    tool = tmp_path / "large.py"
-    tool.write_text(LARGE)
+    tool = TOOL.with_name("oversized.py")
     done = tooled(program("graph_sizes"), tool=tool, LUTHIER_DEVICE_MEMORY=memory, START_GRID_NUM="2")
     assert done.out == "PASSED\n" and done.verdict["refused"], done.err
     assert done.err.count(f"luthier: {why}") == 1
