@@ -30,7 +30,7 @@ from luthier_py.tool.filters import passing
 from luthier_py.tool.folding import with_fields
 from luthier_py.tool.hook import Hook, Lanes, hook_of_text
 from luthier_py.tool.recorder import Recorder, as_tuple
-from luthier_py.tool.rewriting import destinations, is_source, rewritten
+from luthier_py.tool.rewriting import destinations, plain_sources, rewritten
 from luthier_py.tool.running import comes_back, flow_of_runs, runs_of, steps_of_runs
 from luthier_py.tool.selection import Selection
 from luthier_py.tool.spare import spare_scalars
@@ -241,15 +241,19 @@ class Mutator:
     def replace(self, instr: Instr, hook: Hook, *args: object, into: object = None) -> None:
         """Call ``hook`` in the place of ``instr``, which is taken away as by ``remove``.
 
-        Without ``args`` a hook with parameters gets the sources of ``instr``; without ``into`` its results go where
-        those would. It runs behind all calls before ``instr``. Other lanes, and all else that ``instr`` would write,
-        stay. To make something of what ``instr`` itself gives, leave it, and call ``after`` with
-        ``destination(instr)`` as an argument and ``into=instr.inst["vdst"].reg``.
+        Without ``args`` a hook with parameters gets the sources of ``instr`` in the manuals' order, a destination that
+        is one, too (v_fmac), last; refused where modifiers (neg, clamp, op_sel, SDWA, DPP ...) make something else of
+        them. Without ``into`` its results go where those would. It runs behind all calls before ``instr``. Other lanes,
+        and all else that ``instr`` would write, stay. To make something of what ``instr`` itself gives, leave it, and
+        call ``after`` with ``destination(instr)`` as an argument and ``into=instr.inst["vdst"].reg``.
         """
         expect(instr, Instr)
         into = destinations(instr) if into is None and isinstance(hook, Hook) and hook.signature.results else into
         wants = isinstance(hook, Hook) and len(hook.signature.parameters) > len(hook.captured)
-        given = args or tuple(operand for operand in instr.inst.operands if wants and is_source(operand))
+        try:
+            given = args if args or not wants else plain_sources(self.program.isa, instr.inst)
+        except ValueError as error:
+            raise HookError(f"{caller()}: {error}", self._recorder.where(instr)) from None
         self._recorder.record(((instr, Place.BEFORE),), hook, given, into, Turn.INSTEAD)
         self._recorder.put(instr, None, as_tuple(into))
 

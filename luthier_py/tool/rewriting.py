@@ -11,9 +11,11 @@ from collections.abc import Mapping
 
 from luthier_py.errors import LuthierError
 from luthier_py.ir import Instr
-from luthier_py.isa import Inst, InstructionSet, Operand, OperandKind, Reg
+from luthier_py.isa import Inst, InstructionSet, Operand, OperandKind, OpFlag, Reg
 from luthier_py.isa.assemble import ENCODING_SUFFIX, Syntax
 from luthier_py.isa.instruction import Access
+
+WHOLE_DWORD = 6  # of src0_sel, src1_sel, dst_sel (MI200 ISA, 6.2.3)
 
 
 def rewritten(isa: InstructionSet, inst: Inst, text: str | None, operands: Mapping[str, Reg | int | float]) -> Inst:
@@ -46,8 +48,36 @@ def _with_operand(isa: InstructionSet, inst: Inst, name: str, value: Reg | int |
     return isa.parse(f"{ENCODING_SUFFIX.sub('', mnemonic)} {', '.join(pieces)}{modifiers}")
 
 
-def is_source(operand: Operand) -> bool:
-    return Access.READ in operand.access and operand.kind in (OperandKind.REGISTER, OperandKind.CONSTANT)
+def plain_sources(isa: InstructionSet, inst: Inst) -> tuple[Operand, ...]:
+    """Registers and constants that it computes with, in the manuals' order; a destination that is a source, too
+    (v_fmac), comes last. ValueError where modifiers make something else of them or of the result."""
+    if made := _modified(isa, inst):
+        raise ValueError(f"`{isa.text(inst)}` does not compute with whole sources alone ({', '.join(made)}); "
+                         "give the hook's arguments, and let it do the rest")
+    sources = [operand for operand in inst.operands
+               if Access.READ in operand.access and operand.kind in (OperandKind.REGISTER, OperandKind.CONSTANT)]
+    return tuple(sorted(sources, key=lambda operand: Access.WRITE in operand.access))
+
+
+def _modified(isa: InstructionSet, inst: Inst) -> list[str]:
+    """Names of modifiers that are not as where nothing is said of them."""
+    if OpFlag.VALU not in inst.op.flags:
+        return []
+    if OpFlag.DPP in inst.op.flags:
+        return ["DPP"]
+    given = [operand.reg if operand.reg is not None else 0 for operand in inst.operands
+             if operand.kind in (OperandKind.REGISTER, OperandKind.CONSTANT)]
+    try:
+        plain: Inst | None = isa.make(ENCODING_SUFFIX.sub("", inst.op.mnemonic), *given)
+    except LuthierError:  # no encoding without them
+        plain = None
+    return [operand.name for operand in inst.operands if operand.kind is OperandKind.IMMEDIATE
+            and operand.value != _unsaid(plain, operand.name)]
+
+
+def _unsaid(plain: Inst | None, name: str) -> int:
+    operand = plain.find(name) if plain is not None else None
+    return operand.value if operand is not None else WHOLE_DWORD if name.endswith("_sel") else 0
 
 
 def destinations(instr: Instr) -> tuple[Reg, ...]:

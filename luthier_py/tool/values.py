@@ -51,7 +51,8 @@ def source(instr: Instr, which: int | str = 0, dword: int | None = None) -> Inst
     (src0, vaddr, vdata ...; vcc, exec and scc where the instruction reads them without naming them).
 
     As wide as the register, or as the part of a dword that the instruction takes, then ``Lane[u32]``. ``dword``: that
-    one of a wider source. A scalar fits ``Lane`` parameters, too; a constant takes the parameter's type.
+    one of a wider source. A scalar fits ``Lane`` parameters, too; a constant takes the parameter's type. It is what the
+    register holds: neg, abs and sext are not done to it, nor does it come from the lanes that DPP would choose.
 
     HookError: there is no such source, or it is none that can be given (apertures, LDS direct).
     """

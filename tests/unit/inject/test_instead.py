@@ -39,7 +39,7 @@ def same(x: Lane[u32]) -> Lane[u32]:
 
 
 @hook
-def in_double(c: Lane[f32], a: f32, b: Lane[f32]) -> Lane[f32]:
+def in_double(a: f32, b: Lane[f32], c: Lane[f32]) -> Lane[f32]:
     return f32(f64(a) * f64(b) + f64(c))
 
 
