@@ -14,7 +14,7 @@ from luthier_py.session.study.spec import BARE, StudiedProgram, Study, ToolUse
 SOURCES = Path(__file__).resolve().parents[2] / "programs"
 OTHERWISE = {
     "cooperative", "printing",  # waves wait for each other, or the host: how often they look is chance; test_preload
-    "graphs", "graph_nodes", "graph_changes", "graph_exchanges",  # launches that a graph replays; test_preload
+    "graphs", "graph_nodes", "graph_changes", "graph_exchanges", "graph_sizes",  # launches of a graph; test_preload
 }  # fmt: skip
 PROGRAMS = sorted({path.stem for path in SOURCES.glob("*.hip")} - OTHERWISE)
 SECONDS = 300
