@@ -261,13 +261,29 @@ static bool is_first_of_image(const struct executable *executable, size_t index)
     return copy != NULL;
 }
 
+/* By which number the worker knows what a copy does when the graph is launched whose first launch is `index`: that of the
+ * copy's last launch there, so that no two copies share one. */
+static unsigned long number_of(const struct executable *executable, const struct copy *copy, unsigned long index)
+{
+    unsigned long number = index;
+    for (size_t i = 0; i < executable->count; i++) {
+        const struct graph_launch *launch = &executable->launches[i];
+        if (!launch->off && launch->copy == copy)
+            number = index;
+        index += !launch->off;
+    }
+    return number;
+}
+
 /* False: something is missing. */
 static bool prepare_twin(const struct executable *executable, stream_t stream, unsigned long index)
 {
     bool good = sizes_agree(executable);
-    for (size_t i = 0; good && i < executable->count; i++)
+    for (size_t i = 0; good && i < executable->count; i++) {
+        const struct graph_launch *launch = &executable->launches[i];
         if (is_first(executable, i))
-            good = prepare_variables(executable->launches[i].copy, index, &executable->launches[i].shape, stream) == hipSuccess;
+            good = prepare_variables(launch->copy, number_of(executable, launch->copy, index), &launch->shape, stream) == hipSuccess;
+    }
     return good;
 }
 
@@ -277,7 +293,7 @@ static hipError_t launch_twin(struct executable *executable, stream_t stream, un
     for (size_t i = 0; !error && i < executable->count; i++) {
         const struct graph_launch *launch = &executable->launches[i];
         if (launch->copy && !launch->off)
-            note_launches(launch->copy, index, 1, &launch->shape);
+            note_launches(launch->copy, number_of(executable, launch->copy, index), 1, &launch->shape);
     }
     if (error || !settings.per_launch || tool_waits(stream) != hipSuccess)
         return error;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from math import ceil, prod
 from pathlib import Path
@@ -71,6 +72,22 @@ def test_a_tool_that_fails_does_not_hold_up_the_program(program: Program, tooled
     records = done.verdict["records"]["items"]
     assert records["kept"] == 0 and records["failed"] == records["pushed"] > 0
     assert done.verdict["failed"]
+
+
+@pytest.mark.parametrize("name", ("graph_changes", "graph_nodes"))
+def test_records_of_graphs_go_to_their_kernels(name: str, program: Program, tooled: Tooled, counted: Any) -> None:
+    """Each kernel's are as many as the emulator counts when the program runs alone, and lead to its own instructions."""
+    done = tooled(program(name), tool="mem_trace", LUTHIER_TOOL_OPTIONS="spaces=global")
+    assert (done.code, done.out) == (0, "PASSED\n"), done.err
+    assert not done.verdict["failed"], done.err
+    expected, found = Counter[str](), Counter[str]()
+    for row in counted(program(name)):
+        expected[row["kernel"]] += sum(count for name, count in row["active_opcodes"].items() if "global_" in name)
+    for row in done.verdict["reports"]:
+        found[row["kernel"]] += row["report"]["accesses"]
+    assert found == expected and len(expected) > 1
+    numbers = [row["launch"] for row in done.verdict["reports"]]
+    assert len(set(numbers)) == len(numbers)
 
 
 @pytest.mark.parametrize("full", ("drop", "stop"))
