@@ -49,3 +49,6 @@ class BranchEdges(Tool):
             way = "taken" if row["taken"] else "falls through"
             lines.append(f"  0x{row['branch']:x} -> 0x{row['target']:x} {way:13} {row['count']:>12}")
         return "\n".join(lines)
+
+    def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
+        return list(report["edges"])

@@ -76,7 +76,7 @@ def test_a_tool_that_fails_does_not_hold_up_the_program(program: Program, tooled
 
 @pytest.mark.parametrize("name", ("graph_changes", "graph_nodes"))
 def test_records_of_graphs_go_to_their_kernels(name: str, program: Program, tooled: Tooled, counted: Any) -> None:
-    """Each kernel's are as many as the emulator counts when the program runs alone, and lead to its own instructions."""
+    """They are as many as the emulator counts when the program runs alone, and lead to their own instructions."""
     done = tooled(program(name), tool="mem_trace", LUTHIER_TOOL_OPTIONS="spaces=global")
     assert (done.code, done.out) == (0, "PASSED\n"), done.err
     assert not done.verdict["failed"], done.err
