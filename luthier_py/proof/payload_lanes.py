@@ -20,7 +20,7 @@ from luthier_py.proof.lanes import ON, State, next_states, wanted_before
 from luthier_py.proof.masks import MASKS, Change, change
 
 START = 1 << 200  # a mask beside others: lanes that were active at the start
-MOST_STATES = 1 << 16
+MOST_STATES = 1 << 19  # some 7 microseconds each
 BOTH: tuple[State, State] = ((ON | START, ON | START), (ON | START, 0))
 
 Jumps = list[tuple[int, ...]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -63,6 +64,7 @@ def spread_of(lane: int) -> int:
     return at
 
 
+ROOT = Path(__file__).resolve().parents[3]
 RUN_HERE = ["gfx900", "gfx906", "gfx908", "gfx90a", "gfx942"]
 
 
@@ -145,6 +147,12 @@ def test_a_kernel_that_sets_it_otherwise_has_no_room_for_stacks(compiled, monkey
         instrument(damaged, AtExit())
 
 
+def test_a_hook_of_many_masks_is_followed(compiled):
+    """Recursion as loops in one another: on gfx11 there are 16 masks of 32 lanes that matter at once."""
+    tool = load_tool(str(ROOT / "tools" / "compressibility"), {"INSTR_END": "40"})
+    assert instrument(compiled[1], tool).patched.report[0].sites
+
+
 def test_registers_are_put_aside_where_code_sets_it_up(compiled, monkeypatch):
     """In private memory, as far as nothing else is left."""
     few = RegSet.by_file(SCALARS, (1 << 12) - 1)
@@ -152,5 +160,5 @@ def test_registers_are_put_aside_where_code_sets_it_up(compiled, monkeypatch):
         which = getattr(policies, name)
         monkeypatch.setattr(policies, name, lambda *args, which=which: which(*args) & few)
     monkeypatch.setattr(policies, "accumulators", lambda *args: ())
-    made = instrument(compiled[1], load_tool("memory_divergence"))
+    made = instrument(compiled[1], load_tool(str(ROOT / "tools" / "memory_divergence")))
     assert any("private memory" in policy for policy in made.patched.report[0].schemes)
