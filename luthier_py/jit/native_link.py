@@ -8,7 +8,7 @@ are parameters of the hook.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from luthier_py import llvm
@@ -53,15 +53,20 @@ def with_natives(hook: Hook, ir: HookIr, isa: InstructionSet) -> HookIr:
     for native in ir.natives:
         if not units[0].defines(native.symbol):
             raise HookError(f"{native.place}: {native.name} is not there for {isa.target.name}")
-    captures = hook.function.captures if isinstance(hook.function, Native) else ()
-    own = len(hook.function.takes) if isinstance(hook.function, Native) else 0
-    addresses = {symbol: f"%p{own + i}" for i, symbol in enumerate(captures)}
+    addresses = dict(_captured(hook, hook.function)) if isinstance(hook.function, Native) else {}
     depths = {symbol: depth for unit in units for symbol, depth in unit.depths.items()} | dict(ir.depths)
     text = with_private_pointers(with_tables(_inlined(hook, _whole(ir, units, isa), depths, isa)))
     for called in _CALLED.findall(text):
         if not called.startswith("llvm."):
             raise Unsupported(f"{hook.place}: hook {hook.name} calls {called}, which is not in its source")
     return replace(ir, function=with_addresses(text, addresses), declarations=frozenset(), natives=(), alone=True)
+
+
+def _captured(hook: Hook, native: Native) -> Iterator[tuple[str, str]]:
+    """Variables of the source, and the parameters that have their addresses: behind those that calls give."""
+    for number, symbol in enumerate(native.captures, len(native.takes)):
+        given = number if hook.made is None else hook.made[number]
+        yield symbol, f"%p{given}"
 
 
 def _inlined(hook: Hook, text: str, depths: Mapping[str, Depth], isa: InstructionSet) -> str:

@@ -25,6 +25,7 @@ from luthier_py.tool import (
     Tool,
     Variable,
     WaveVariable,
+    computed,
     device,
     f32,
     hook,
@@ -129,6 +130,26 @@ def test_variables_of_the_source_are_tool_variables(hooks: Hooks, lanes: int) ->
     want = [3 * x if x < lanes else 0 for x in range(64)]
     want[3] += 1000
     assert done[hooks.seen] == tuple(want) and done[hooks.waves] == 1
+
+
+def test_variables_go_with_arguments_that_are_computed(hooks: Hooks) -> None:
+    """Of two values that a call gives: what is captured comes behind them."""
+    class Touched(Tool):
+        def instrument(self, m: Mutator) -> None:
+            (kernel,) = m.kernels
+            m.at_entry(kernel, hooks.count, computed(product, vgpr(0), 3), 2)
+
+    done = launch(Touched(), LANES)
+    want = [0] * 64
+    for x in range(LANES):
+        want[3 * x % 64] += 6 * x
+    want[3] += 1000
+    assert done[hooks.seen] == tuple(want) and done[hooks.waves] == 1
+
+
+@device
+def product(x: Lane[u32], y: u32) -> Lane[u32]:
+    return x * y
 
 
 @pytest.mark.parametrize("lanes", [64, 40])
