@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         LaunchParameter,
         LaunchResult,
         LaunchVariable,
+        LookupTable,
         Mutator,
         Option,
         Tool,
@@ -74,13 +75,13 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "EXEC", "LAUNCH_NUMBER", "M0", "SCC", "VCC", "Attached", "Channel",
-    "Entry", "Hooks", "Instrumented", "Lane", "LaunchParameter", "LaunchResult", "LaunchVariable", "LuthierError",
+    "COUNT_WARP_LEVEL", "EXCLUDE_PRED_OFF", "EXEC", "LAUNCH_NUMBER", "M0", "SCC", "VCC", "Attached", "Channel", "Entry",
+    "Hooks", "Instrumented", "Lane", "LaunchParameter", "LaunchResult", "LaunchVariable", "LookupTable", "LuthierError",
     "Mutator", "OpFlag", "Option", "Reg", "RegFile", "RegSet", "Tool", "Variable", "WaveVariable", "access_bytes",
     "access_kind", "active_lanes", "address", "array", "attach", "bf16", "bool_", "bounds", "channel", "computed",
-    "destination", "device", "f16", "f32", "f64", "grid_size", "hardware_register", "hook", "i16", "i32", "i64",
-    "i8", "instrument", "kernel_argument", "load", "opcode_id", "ptr", "sgpr", "site_id", "source", "taken_lanes",
-    "u16", "u32", "u64", "u8", "vgpr", "wave_in_group", "wave_in_launch", "workgroup_id", "workgroup_in_launch",
+    "destination", "device", "f16", "f32", "f64", "grid_size", "hardware_register", "hook", "i16", "i32", "i64", "i8",
+    "instrument", "kernel_argument", "load", "opcode_id", "ptr", "sgpr", "site_id", "source", "taken_lanes", "u16",
+    "u32", "u64", "u8", "vgpr", "wave_in_group", "wave_in_launch", "workgroup_id", "workgroup_in_launch",
     "workgroup_size", "workitem_id", "workitem_in_launch",
 ]
 _ROOMS = {

@@ -55,6 +55,8 @@ def check_wanted(
         raise _wrong("other functions have clones")
     if functions and claim.variables != {each.name: _size(each) for each in edits.variables}:
         raise _wrong("other variables, or of other sizes")
+    if functions and claim.tables != {each.name: each.data for each in edits.tables}:
+        raise _wrong("other tables")
     for function in claim.functions:
         instead = {each.instr.pc: each.inst.raw for each in edits.instead
                    if program.function_of(each.instr).address == function.original}

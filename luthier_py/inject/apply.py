@@ -85,8 +85,9 @@ def inject(
     return Patched(
         chunks=tuple(chunk for part in parts for chunk in part.chunks),
         kernels=tuple(kernel for part in parts for kernel in part.kernels),
-        variables=tuple(
-            NewVariable(v.name, v.size_bytes, v.type.align_bytes, None) for v in edits.variables
+        variables=(
+            *(NewVariable(v.name, v.size_bytes, v.type.align_bytes, None) for v in edits.variables),
+            *(NewVariable(v.name, v.size_bytes, initial=v.data, constant=True) for v in edits.tables),
         ) if parts else (),
         maps=tuple(source for part in parts for source in part.maps),
         claim=Claim(
@@ -94,6 +95,7 @@ def inject(
             {old: new for part in parts for old, new in part.claim.kernels.items()},
             tuple(claimed_payload(key, payload) for key, payload in payloads.items()),
             {v.name: v.size_bytes for v in edits.variables},
+            {v.name: v.data for v in edits.tables},
         ),
         report=tuple(row for part in parts for row in part.report),
         refused=tuple(refused),

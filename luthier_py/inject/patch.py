@@ -85,6 +85,8 @@ class NewVariable:
     align: int = 16
     initial: bytes | None = None
     """``size`` bytes, or None for zeros, which take no space in the file."""
+    constant: bool = False
+    """Whether it lies where nothing can be written; then it has an initial value."""
 
 
 @dataclass(frozen=True, slots=True)

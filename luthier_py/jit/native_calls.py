@@ -20,8 +20,8 @@ _GENERIC = "ptr"
 
 def check_callable(native: Native, caller: Source) -> None:
     """Refuse what only hooks of its own source may call."""
-    if native.captures and native is not caller.function:
-        what = "names variables of its own source, which is for hooks of that source"
+    if (native.captures or native.tables) and native is not caller.function:
+        what = "names variables or tables of its own source, which is for hooks of that source"
         caller.refuse(caller.tree, f"{native.name} {what}; give it their addresses as arguments")
 
 

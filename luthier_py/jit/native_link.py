@@ -14,6 +14,7 @@ from dataclasses import replace
 from luthier_py import llvm
 from luthier_py.errors import HookError, Unsupported
 from luthier_py.isa import InstructionSet
+from luthier_py.jit.builder import GLOBAL
 from luthier_py.jit.device_library import device_library
 from luthier_py.jit.frames import TOO_DEEP
 from luthier_py.jit.frontend import HookIr, module
@@ -22,6 +23,7 @@ from luthier_py.jit.recursion import DEEPEST, recursive, with_deepest, without_r
 from luthier_py.tool.device_ir import SYMBOL, Depth, DeviceIr, moved, numbers, unquoted
 from luthier_py.tool.hook import Hook
 from luthier_py.tool.native import Native
+from luthier_py.tool.native_tables import TABLES, table_text
 
 _INLINING = "always_inliner", "global_dead_code_eliminate"
 _APART = 1_000_000  # added to numbers of attributes and metadata: each unit has its own
@@ -34,6 +36,12 @@ _WORDS = rf"(?: (?:{_LINKAGE.replace(' ', '|')})(?= ))*"
 _DEFINE = re.compile(rf"^define{_WORDS} (.*?)(?: comdat(?:\(\S+\))?)?( align \d+)?( \{{\n)", re.DOTALL)
 _GLOBAL = re.compile(rf"^(@\S+ =){_WORDS}", re.DOTALL)
 _VARIABLE = re.compile(r"^(@\S+ =).*? addrspace\(1\) externally_initialized global (.*)$", re.DOTALL)
+_NAMED_MEMORY = re.compile(r'^@("[^"]*"|[-\w$.]+) = (?!extern_weak)[^\n@]*?addrspace\((\d)\)', re.MULTILINE)
+_WHY_NOT = {
+    "1": "which is no tool variable: give it no initial value, and the type of a number, or of an array of them",
+    "3": "which is in LDS: hooks have none of their own, use a local array or a __device__ variable",
+    "4": "a constant that holds addresses: use numbers",
+}
 _SPACE, _SHORT_SPACE = re.compile(r"addrspace\((\d+)\)"), re.compile(r"addrspace~(\d+)~")
 _EXPRESSION = re.compile(
     r"\b(getelementptr|addrspacecast|ptrtoint|inttoptr|bitcast|trunc|add|sub)((?: \w+)*) \(([^()]*%[^()]*)\)")
@@ -59,14 +67,42 @@ def with_natives(hook: Hook, ir: HookIr, isa: InstructionSet) -> HookIr:
     for called in _CALLED.findall(text):
         if not called.startswith("llvm."):
             raise Unsupported(f"{hook.place}: hook {hook.name} calls {called}, which is not in its source")
-    return replace(ir, function=with_addresses(text, addresses), declarations=frozenset(), natives=(), alone=True)
+    tables, start = _tables(hook, units[0], addresses.pop(TABLES, "")) if units else ({}, "")
+    text = with_addresses(text, addresses | tables)
+    _check_globals(hook, text)
+    begin = start_of_body(text)
+    text = f"{text[:begin]}{start}{text[begin:]}"
+    return replace(ir, function=text, declarations=frozenset(), natives=(), alone=True)
 
 
 def _captured(hook: Hook, native: Native) -> Iterator[tuple[str, str]]:
     """Variables of the source, and the parameters that have their addresses: behind those that calls give."""
-    for number, symbol in enumerate(native.captures, len(native.takes)):
+    for number, symbol in enumerate([*native.captures, *([TABLES] if native.tables else [])], len(native.takes)):
         given = number if hook.made is None else hook.made[number]
         yield symbol, f"%p{given}"
+
+
+def _check_globals(hook: Hook, text: str) -> None:
+    """What is left of memory that has a name cannot be: nothing would give it an address."""
+    begin = start_of_body(text)
+    used = {unquoted(name) for name in SYMBOL.findall(text[begin : text.index("\n}\n", begin)])}
+    for name, space in _NAMED_MEMORY.findall(text):
+        if unquoted(name) in used:
+            raise Unsupported(f"{hook.place}: hook {hook.name} uses {unquoted(name)}, {_WHY_NOT[space]}")
+
+
+def _tables(hook: Hook, unit: DeviceIr, address: str) -> tuple[dict[str, str], str]:
+    """Values that stand for the addresses of constants which are not in the code, and the lines that make them."""
+    assert not address or isinstance(hook.function, Native)
+    names, lines = {}, ""
+    for number, each in enumerate(hook.function.tables if address and isinstance(hook.function, Native) else ()):
+        if table_text(unit.symbols.get(each.symbol, "")) != each.text:
+            raise Unsupported(f"{hook.place}: hook {hook.name} reads {each.symbol}, which has other values for this "
+                              "target than for others; give it the same, or several names")
+        names[each.symbol] = f"%table.{number}"
+        lines += (f"  %table.at.{number} = getelementptr i8, ptr {GLOBAL} {address}, i64 {each.offset}\n"
+                  f"  %table.{number} = addrspacecast ptr {GLOBAL} %table.at.{number} to ptr addrspace(4)\n")
+    return names, lines
 
 
 def _inlined(hook: Hook, text: str, depths: Mapping[str, Depth], isa: InstructionSet) -> str:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from luthier_py.tool.native_tables import BYTES, MOST_BYTES_IN_REGISTERS
+
 _TABLE = re.compile(
     r"^@([-\w$.]+) = internal (?:(?:local_)?unnamed_addr )?addrspace\(([14])\) (?:externally_initialized )?constant "
     r"\[(\d+) x (i8|i16|i32|i64|half|float|double)\] (.*?)(?:, align \d+)?\n", re.MULTILINE)
@@ -25,13 +27,11 @@ _COPY_CALL = re.compile(
 _PRIVATE_CAST = re.compile(r"^ *(%\S+) = addrspacecast ptr addrspace\(5\) (%\S+) to ptr$", re.MULTILINE)
 _ELEMENT = re.compile(r"^( *)(%\S+) = getelementptr ([^\n]*?), ptr (%[^\s,]+), ([^\n]*)$", re.MULTILINE)
 _LABEL = re.compile(r'("[^"]*"|[-\w$.]+):[^\n]*\n')
-_BYTES = {"i8": 1, "i16": 2, "half": 2, "i32": 4, "float": 4, "i64": 8, "double": 8}
-_MOST_TABLE_BYTES = 64  # what LLVM keeps in registers
 
 
 def with_tables(text: str) -> str:
     """A module with one function, in which small tables of constants are the function's own, so in registers."""
-    found = [each for each in _TABLE.finditer(text) if int(each[3]) * _BYTES[each[4]] <= _MOST_TABLE_BYTES]
+    found = [each for each in _TABLE.finditer(text) if int(each[3]) * BYTES[each[4]] <= MOST_BYTES_IN_REGISTERS]
     for number, each in enumerate(found):
         own, kind = f"%table{number}", f"[{each[3]} x {each[4]}]"
         cast = f"addrspacecast (ptr addrspace({each[2]}) @{each[1]} to ptr)"

@@ -42,10 +42,11 @@ def arrange(patch: Patch) -> tuple[Blob, ...]:
     progbits = SectionType.PROGBITS
     descriptors = [(k.symbol, DESCRIPTOR_BYTES, DESCRIPTOR_BYTES) for k in patch.kernels]
     chunks = [(c.name, len(c.code), c.align) for c in patch.chunks]
-    set_variables = [(v.name, v.size, v.align) for v in patch.variables if v.initial is not None]
+    constants = [(v.name, v.size, v.align) for v in patch.variables if v.constant]
+    set_variables = [(v.name, v.size, v.align) for v in patch.variables if v.initial is not None and not v.constant]
     zero_variables = [(v.name, v.size, v.align) for v in patch.variables if v.initial is None]
     blobs = (
-        _fill(".rodata.luthier", progbits, _READ, descriptors),
+        _fill(".rodata.luthier", progbits, _READ, [*descriptors, *constants]),
         _fill(".text.luthier", progbits, _EXECUTE, chunks, _PREFETCH_BYTES),
         _fill(".data.luthier", progbits, _WRITE, set_variables),
         _fill(".bss.luthier", SectionType.NOBITS, _WRITE, zero_variables),

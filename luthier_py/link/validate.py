@@ -25,6 +25,8 @@ def check_patch(obj: CodeObject, patch: Patch) -> None:
     for variable in patch.variables:
         what = f"variable {variable.name}"
         _check_align(variable.align, what)
+        if variable.constant and variable.initial is None:
+            raise Invalid(f"{what} is constant, and has no initial value")
         if variable.size <= 0 or variable.initial is not None and len(variable.initial) != variable.size:
             given = "none" if variable.initial is None else len(variable.initial)
             raise Invalid(f"{what}: {variable.size} bytes, initial value has {given}")

@@ -2,7 +2,8 @@
 
 In: the loaded original, if the copy has it, the loaded copy and the claim. Out: nothing, or CheckFailed. Invariant: new
 symbols are the claim's, each with the attributes of its kind, in a segment that may be run, or written, or neither,
-as its kind demands; nothing lies over anything else; variables are zero, and between all that is nothing.
+as its kind demands; nothing lies over anything else; variables are zero, tables as the claim has them, and between all
+that is nothing.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class _Kind(NamedTuple):
 _FUNCTION = _Kind(SymbolType.FUNC, SegmentFlag.READ | SegmentFlag.EXECUTE, False)
 _KERNEL = _FUNCTION._replace(dynamic=True)
 _DESCRIPTOR = _Kind(SymbolType.OBJECT, SegmentFlag.READ, True)
+_TABLE = _Kind(SymbolType.OBJECT, SegmentFlag.READ, True)
 _VARIABLE = _Kind(SymbolType.OBJECT, SegmentFlag.READ | SegmentFlag.WRITE, True)
 
 
@@ -60,6 +62,11 @@ def check_additions(old: CodeObject | None, new: CodeObject, claim: Claim) -> No
     added = _new_symbols(old, new, claim)
     check_hashes(new.elf, 0 if old is None else len(_rows(old.elf, SectionType.DYNSYM)))
     _check_room(end, new, added)
+    for name, kind, address, size in added:
+        segment = new.elf.load_at(address)
+        at = 0 if segment is None else segment.offset + address - segment.address
+        if kind is _TABLE and new.data[at : at + size] != claim.tables[name]:
+            raise failed(f"table {name} has other bytes than the claim's")
     for segment in new.segments:
         if segment.load and segment.address >= end and segment.flags & (SegmentFlag.EXECUTE | SegmentFlag.WRITE):
             _check_filler(new, segment, added)
@@ -73,6 +80,7 @@ def _rows(elf: Elf, kind: SectionType) -> tuple[Symbol, ...]:
 def _wanted(claim: Claim) -> dict[str, _Kind]:
     return {function.symbol: _FUNCTION for function in claim.functions} | {
         name: _VARIABLE for name in claim.variables} | {
+        name: _TABLE for name in claim.tables} | {
         name: _KERNEL for name in claim.kernels.values()} | {
         f"{name}.kd": _DESCRIPTOR for name in claim.kernels.values()}
 
@@ -93,7 +101,7 @@ def _new_symbols(old: CodeObject | None, new: CodeObject, claim: Claim) -> list[
         for name, what in wanted.items():
             if name not in here and (what.dynamic or kind is tables[0]):
                 raise failed(f"it has no symbol {name} in {kind.name}")
-    for name, size in claim.variables.items():
+    for name, size in claim.sizes.items():
         if found[name].size != size:
             raise failed(f"variable {name} has {found[name].size} bytes, not {size}")
     for name, symbol in found.items():

@@ -133,9 +133,16 @@ class ClonedFunction:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """All of one copy. ``kernels``: original name -> name of its clone. ``variables``: name -> size in bytes."""
+    """All of one copy. ``kernels``: original name -> name of its clone. ``variables``: name -> size in bytes.
+    ``tables``: names of what hooks read and nobody changes -> its bytes."""
 
     functions: tuple[ClonedFunction, ...]
     kernels: Mapping[str, str]
     payloads: tuple[Payload, ...]
     variables: Mapping[str, int]
+    tables: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Of variables and tables, in bytes."""
+        return {**self.variables, **{name: len(data) for name, data in self.tables.items()}}

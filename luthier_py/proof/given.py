@@ -81,9 +81,9 @@ def _faults_of_pointers(
         return
     if not depth or not size:
         yield f"is given the address of {value.variable} for a number"
-    elif value.variable not in variables or value.variable not in claim.variables:
+    elif value.variable not in variables or value.variable not in claim.sizes:
         yield f"is given the address of {value.variable}, which is nowhere"
-    elif not 0 <= value.offset <= claim.variables[value.variable] - size:
+    elif not 0 <= value.offset <= claim.sizes[value.variable] - size:
         yield f"is given an address outside of {value.variable}"
     elif (variables[value.variable] + value.offset) % size:
         yield f"is given an address in {value.variable} that is not a multiple of {size}"

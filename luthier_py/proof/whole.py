@@ -68,7 +68,7 @@ class _Whole:
         starts = {clone.base + call.start: (first + k, call)
                   for clone, first in zip(self.clones, self.first_call, strict=True)
                   for k, call in enumerate(clone.function.calls)}
-        variables = {name: symbol.address for name in claim.variables if (symbol := new.symbol(name)) is not None}
+        variables = {name: symbol.address for name in claim.sizes if (symbol := new.symbol(name)) is not None}
         self.tool = Tool(claim.payloads, summaries, starts, variables)
         for function in functions:
             check_given(isa, claim, function, variables)

@@ -23,7 +23,7 @@ from luthier_py.tool.launch_variable import LaunchVariable
 from luthier_py.tool.mutator import Mutator
 from luthier_py.tool.options import Option
 from luthier_py.tool.selection import EVERY_TOOL, Selection, option_values
-from luthier_py.tool.variables import Variable, WaveVariable
+from luthier_py.tool.variables import LookupTable, Variable, WaveVariable
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,8 @@ class Tool:
         cls.channels = (*cls.channels, *(v for v in body if isinstance(v, Channel)))
         cls.launch_parameters = (*cls.launch_parameters, *(v for v in body if isinstance(v, LaunchParameter)))
         special = {*cls.channels, *cls.launch_parameters}
-        cls.variables = (*cls.variables, *(v for v in body if isinstance(v, Variable) and v not in special))
+        cls.variables = (*cls.variables, *(v for v in body if isinstance(v, Variable) and not isinstance(v, LookupTable)
+                           and v not in special))
         cls.wave_variables = (*cls.wave_variables, *(v for v in body if isinstance(v, WaveVariable)))
         cls.options = {**cls.options, **{o.name: o for o in body if isinstance(o, Option)}}
         if taken := sorted({name.upper() for name in cls.options} & EVERY_TOOL.keys()):

@@ -15,7 +15,8 @@ from luthier_py.errors import HookError
 from luthier_py.tool.channel import RecordType, channel_type, laid_out
 from luthier_py.tool.device_ir import DeviceIr
 from luthier_py.tool.hook import Parameter, Signature
-from luthier_py.tool.native import Sender
+from luthier_py.tool.native import PlacedTable, Sender
+from luthier_py.tool.native_tables import placed
 from luthier_py.tool.types import (
     BF16,
     BOOL,
@@ -35,6 +36,7 @@ from luthier_py.tool.types import (
     Scalar,
     Type,
 )
+from luthier_py.tool.variables import LookupTable
 
 _BASIC = {
     ("DW_ATE_boolean", 8): BOOL, ("DW_ATE_unsigned_char", 8): U8, ("DW_ATE_signed_char", 8): I8,
@@ -146,6 +148,21 @@ class Unit:
             return laid_out(name, {each.name: LaneType(each.type) if each.lane else each.type for each in fields})
         except ValueError as error:
             raise HookError(f"{where}: {error}") from error
+
+    @cached_property
+    def tables(self) -> tuple[PlacedTable, ...]:
+        """Constants that marked functions need, but for small ones; and where each is in `table`."""
+        return self._placed[0]
+
+    @cached_property
+    def table(self) -> LookupTable:
+        """All of these; only where there are some."""
+        return LookupTable(U8, self._placed[1])
+
+    @cached_property
+    def _placed(self) -> tuple[tuple[PlacedTable, ...], bytes]:
+        reached = {name for symbol in self.marked for name in self.ir.reached(symbol)}
+        return placed({name: text for name, text in self.ir.symbols.items() if name in reached})
 
     def variables(self) -> Iterator[Global]:
         """Those of types that tool variables can have, and that begin as zeros."""

@@ -16,7 +16,7 @@ from luthier_py.ir import Instr
 from luthier_py.isa import Inst, Reg, RegSet
 from luthier_py.tool.entry import Entry
 from luthier_py.tool.hook import Hook
-from luthier_py.tool.variables import Element, Variable, WaveVariable
+from luthier_py.tool.variables import Element, LookupTable, Variable, WaveVariable
 
 RuntimeArg: TypeAlias = "Reg | Variable | Element | WaveVariable | Entry"
 Constant: TypeAlias = "int | float | bool"
@@ -142,6 +142,7 @@ class Edits:
     wave_variables: tuple[WaveVariable, ...]
     instead: tuple[Instead, ...] = ()
     refused: tuple[Refusal, ...] = ()
+    tables: tuple[LookupTable, ...] = ()
     notes: Any = None  # what the tool wants to know of this program when it reports
 
     @property

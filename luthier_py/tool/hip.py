@@ -24,6 +24,7 @@ from luthier_py.tool.declared import Declared, Unit
 from luthier_py.tool.device_ir import DEPTH_MARK, DeviceIr, unquoted
 from luthier_py.tool.hook import Device, FloatMode, Hook, Parameter, Signature, made_hook
 from luthier_py.tool.native import Native
+from luthier_py.tool.native_tables import TABLES
 from luthier_py.tool.printing import PRINTED, PRINTING
 from luthier_py.tool.variables import Variable
 
@@ -253,8 +254,9 @@ class Hooks:
         symbols = tuple(each.symbol for each in unit.variables() if each.symbol in reached)
         captured: tuple[Variable, ...] = tuple(self._variable(unit, symbol) for symbol in symbols)
         senders = tuple(each for each in unit.senders if each.symbol in reached)
+        tables = tuple(each for each in unit.tables if each.symbol in reached)
         native = Native(self, found.symbol, found.name, found.place, found.takes, found.gives, found.offsets, symbols,
-                        senders)
+                        senders, tables)
         if found.mark == "device":
             return Device(native, found.signature)
         lanes = [word for word in found.words if word not in (*_FOLDING, _IN_MODE)] or ["active"]
@@ -265,6 +267,9 @@ class Hooks:
         own = found.signature.parameters
         folded = None if not folding else frozenset(range(len(own)) if folding[0] else ())
         passed = [Parameter(each.attribute, each.pointer, lane=False) for each in captured]
+        if tables:
+            captured = (*captured, unit.table)
+            passed.append(Parameter(TABLES, unit.table.pointer, lane=False))
         if reached & unit.ir.depths.keys():
             captured = (*captured, PRINTED)
             passed.append(Parameter(PRINTING, PRINTED.pointer, lane=False))

@@ -35,7 +35,7 @@ from luthier_py.tool.running import comes_back, flow_of_runs, runs_of, steps_of_
 from luthier_py.tool.selection import Selection
 from luthier_py.tool.spare import spare_scalars
 from luthier_py.tool.types import u32
-from luthier_py.tool.variables import Element, Variable, WaveVariable
+from luthier_py.tool.variables import Element, LookupTable, Variable, WaveVariable
 from luthier_py.tool.ways import entry_of, on, ways_into
 
 _EXEC = sgpr(EXEC, 2)
@@ -376,10 +376,11 @@ class Mutator:
         globals_used = [v.variable if isinstance(v, Element) else v for v in used if isinstance(v, (Element, Variable))]
         return Edits(
             with_fields(self._recorder.insertions),
-            _once([*variables, *globals_used]),
+            _once([*variables, *(v for v in globals_used if not isinstance(v, LookupTable))]),
             _once([*wave_variables, *(v for v in used if isinstance(v, WaveVariable))]),
             self._recorder.settled(),
             tuple(self._refused.values()),
+            tuple({(v.name, v.data): v for v in globals_used if isinstance(v, LookupTable)}.values()),
         )
 
     def _before_first_call(self, stretch: Stretch) -> Instrs:

@@ -33,6 +33,15 @@ class Sender:
     offsets: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class PlacedTable:
+    """Where constants of a source are in the table that has all of it. ``text``: LLVM's, for which this is so."""
+
+    symbol: str
+    text: str
+    offset: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Native:
     """One function; compared by identity."""
@@ -49,3 +58,5 @@ class Native:
     """Symbols of the variables that it names, or what it calls does."""
     senders: tuple[Sender, ...] = ()
     """What it pushes records with, or what it calls does."""
+    tables: tuple[PlacedTable, ...] = ()
+    """Constants that it reads, or what it calls does, and that no registers can hold."""

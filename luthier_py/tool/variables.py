@@ -7,14 +7,16 @@ device holds. Invariant: one object is one variable, compared by identity.
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
 from luthier_py.errors import Invalid
+from luthier_py.storage import cache_key
 from luthier_py.tool.author import caller
 from luthier_py.tool.expected import expect
-from luthier_py.tool.types import BOOL, F32, I32, I64, NUMBER_NAMES, U32, U64, Pointer, Scalar
+from luthier_py.tool.types import BOOL, F32, I32, I64, NUMBER_NAMES, U32, U64, Kind, Pointer, Scalar
 
 WAVE_TYPES = (U32, I32, U64, I64, F32)
 
@@ -79,6 +81,47 @@ class Variable(_Declared):
         size = self.type.size_bytes
         values = tuple(self.type.unpack(data[at : at + size]) for at in range(0, self.size_bytes, size))
         return values if self.length is not None else values[0]
+
+
+class LookupTable(Variable):
+    """Numbers that hooks read and nobody changes: they are in the copy itself, where it cannot be written.
+
+    ``values``: the numbers, also as an array of NumPy's. A hook takes it as a ``ptr[type]`` parameter.
+    """
+
+    __slots__ = ("data",)
+
+    def __init__(self, type: Any, values: Iterable[Any], name: str = "") -> None:
+        if not hasattr(values, "__iter__"):
+            raise Invalid(f"{caller()}: LookupTable({type}, {values!r}): give the values of a table, or an array")
+        numbers = [number for each in values for number in _numbers(each)]
+        super().__init__(type, len(numbers), name)
+        self.data = b"".join(_packed(self.type, number) for number in numbers)
+        self.name = name or f"luthier.table.{cache_key(str(type), self.data)[:16]}"
+
+    def __repr__(self) -> str:
+        return f"LookupTable({self.name}: {self.length} {self.type})"
+
+
+def _numbers(value: Any) -> Iterator[Any]:
+    """Of rows of an array, one after the other."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if not isinstance(value, (list, tuple)):
+        yield value
+        return
+    for each in value:
+        yield from _numbers(each)
+
+
+def _packed(type: Scalar, number: Any) -> bytes:
+    fits = isinstance(number, (int, float)) and not isinstance(number, bool) if type.kind is Kind.FLOAT else (
+        isinstance(number, int) and not isinstance(number, bool) and type.holds(number))
+    try:
+        if fits:
+            return type.pack(number)
+    except OverflowError:
+        pass
+    raise Invalid(f"{caller()}: LookupTable({type}) cannot hold {number!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -287,7 +287,10 @@ def refused(text: str, name: str = "h") -> str:
     ('extern "C" __device__ u32 f(u32); LUTHIER_HOOK() u32 h(u32 n) { return f(n); }',
      "hook h calls f, which is not in its source"),
     ("LUTHIER_HOOK() u32 h(u32 *p, u32 n) { volatile u32 a[99]; a[n] = 1; return a[*p]; }", "needs a stack, and has a"),
-    ("__device__ u32 v = 3; LUTHIER_HOOK() u32 h() { return ++v; }", "constant data or code outside of itself"),
+    ("__device__ u32 v = 3; LUTHIER_HOOK() u32 h() { return ++v; }", "hook h uses v, which is no tool variable"),
+    ("__shared__ u32 s[9]; LUTHIER_HOOK() u32 h(u32 i) { s[i] = i; return s[1]; }", "hook h uses s, which is in LDS"),
+    ('static const char *const names[9] = {"a"}; LUTHIER_HOOK() u32 h(u32 i) { return *names[i]; }',
+     "hook h uses _ZL5names, a constant that holds addresses"),
 ])  # fmt: skip
 def test_what_cannot_be_is_refused(text: str, words: str) -> None:
     said = refused(text)

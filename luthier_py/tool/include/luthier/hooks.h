@@ -14,6 +14,9 @@
 #ifndef __constant__
 #define __constant__ __attribute__((constant))
 #endif
+#ifndef __shared__
+#define __shared__ __attribute__((shared)) // for messages: hooks have no LDS of their own
+#endif
 
 // Before a function that a tool inserts. In parentheses: nothing or `active`, `one`, `all`, the lanes that it runs in;
 // then perhaps `fold` or `no_fold`: whether all constants of its calls are compiled in, or none; and `application_mode`:
