@@ -8,15 +8,15 @@ Conventions"); it falls off its end where it would return.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from luthier_py.errors import Unsupported
-from luthier_py.isa import Inst, InstructionSet, OpFlag, RegFile, Space, glue, sgpr
+from luthier_py.isa import Inst, InstructionSet, OpFlag, RegFile, Space, glue, sgpr, vgpr
 from luthier_py.isa.vector_modes import moves_relative
+from luthier_py.jit.convention import Seat
 from luthier_py.jit.frontend import HookIr
 from luthier_py.jit.object import Code
-from luthier_py.tool.hook import Hook
 
 STACK_POINTER = sgpr(32)
 _RETURN_ADDRESS = sgpr(30, 2)
@@ -37,16 +37,24 @@ def needs_stack(code: Code, isa: InstructionSet) -> bool:
     return False
 
 
-def with_stack(hook: Hook, ir: HookIr) -> HookIr:
-    """``ir`` as a function that is called; its results come in vector registers."""
-    if any(seat.file is RegFile.SGPR for seat in ir.results):
-        raise Unsupported(f"{hook.place}: hook {hook.name} needs a stack, and has a result for the wave; let it write "
-                          "that to memory, or use fewer values at a time")
+def with_stack(ir: HookIr) -> HookIr:
+    """``ir`` as a function that is called. Its results come in vector registers, those for the wave first: `scalars`
+    brings these into scalar registers."""
     params = tuple(replace(seat, index=seat.index + _FIRST_SGPR) if seat.file is RegFile.SGPR else seat
                    for seat in ir.params)
+    for_wave = sum(seat.type.dwords for seat in ir.results if seat.file is RegFile.SGPR)
+    results = tuple(replace(seat, index=seat.index + (_FIRST_SGPR if seat.file is RegFile.SGPR else for_wave))
+                    for seat in ir.results)
     assert ir.function.count(_START) == 1
     function = _ATTRIBUTES.sub(rf"\1 {_NO_ARRAYS_IN_REGISTERS} \2", ir.function.replace(_START, _CALLED), count=1)
-    return replace(ir, function=function, params=params, called=True)
+    return replace(ir, function=function, params=params, results=results, called=True)
+
+
+def scalars(results: Sequence[Seat], isa: InstructionSet) -> Iterator[Inst]:
+    """What stands behind such a function: of results for the wave it gets what the first active lane has."""
+    for seat in results:
+        for k in range(seat.index, seat.index + seat.type.dwords) if seat.file is RegFile.SGPR else ():
+            yield glue.first_lane(isa, sgpr(k), vgpr(k - _FIRST_SGPR))
 
 
 def without_returns(instrs: tuple[Inst, ...], isa: InstructionSet) -> tuple[Inst, ...]:

@@ -40,7 +40,7 @@ def compile_keys(
     codes = _compiled({_name(ir, isa): ir for ir in irs.values()}, isa, compiled)
     for key, ir in irs.items():
         if needs_stack(codes[_name(ir, isa)], isa):
-            irs[key] = with_stack(key.hook, ir)
+            irs[key] = with_stack(ir)
     codes |= _compiled({_name(ir, isa): ir for ir in irs.values() if ir.called}, isa, compiled)
     return {
         key: fragment.payload(key.hook, codes[_name(irs[key], isa)], irs[key], isa)

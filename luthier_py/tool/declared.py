@@ -47,6 +47,7 @@ _BASIC = {
 _THROUGH = ("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_restrict_type",
             "DW_TAG_enumeration_type")  # fmt: skip
 _POINTERS = "DW_TAG_pointer_type", "DW_TAG_reference_type"
+_OTHER_MEMORY = re.compile(r"ptr addrspace\((?!1\))\d+\)")
 _MARKS = "luthier.hook:", "luthier.device:"
 _SENDS = "luthier.push:"
 _FIELD = re.compile(r'(\w+): ("[^"]*"|![0-9]+|[^,()]+)')
@@ -116,6 +117,9 @@ class Unit:
         signature, offsets = self._signature(symbol, where)
         if len(takes) != len(signature.parameters) or any(text in ("", "ptr addrspace(5)") for text in takes):
             raise HookError(f"{where}: it takes a structure; pass its members")
+        if other := next((text for text in (*takes, gives) if _OTHER_MEMORY.fullmatch(text)), None):
+            raise HookError(f"{where}: it takes or gives a pointer to other memory than global memory ({other}); hooks "
+                            "can have addresses in LDS or scratch as numbers only")
         if gives == "void" and signature.results:
             raise HookError(f"{where}: its result is too large; 16 dwords at most")
         return Declared(symbol, self._name(symbol), kind, tuple(re.findall(r"\w+", words)), place, signature, takes,

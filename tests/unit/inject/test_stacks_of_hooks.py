@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from shown_kernels import S, V, instrumented
+from shown_kernels import V, instrumented
 from squeezed import crowded, marker, on, shows  # noqa: F401  (a fixture)
 
 from luthier_py.clang.search import CLANG
 from luthier_py.errors import CheckFailed, Unsupported
 from luthier_py.inject import apply
 from luthier_py.inject.policies import Private
-from luthier_py.tool import Hooks, Variable, u32
+from luthier_py.tool import Hooks, Variable, WaveVariable, hook, ptr, u32
 
 TEXT = r"""
 #include <luthier/hooks.h>
@@ -87,9 +87,26 @@ def test_results_of_lanes_come_back(on, hooks):  # noqa: F811
     assert shows(ran, 64, change=change)
 
 
+@pytest.mark.parametrize("mask", [-1, 0xFF00, 0])
+def test_results_for_the_wave_come_back(on, hooks, mask):  # noqa: F811
+    """That of the first active lane; where none is active the hook does not run."""
+    def visit(tool, m):
+        m.before(marker(m), hooks.uniform, V(5), into=tool.found)
+        m.before(marker(m), kept, tool.out, tool.found)
+
+    tool, made = instrumented(crowded(64, mask), visit, out=Variable(u32, 1, name="out"), found=WaveVariable(u32))
+    ran = on.run(made.data, "k.luthier")
+    first = (mask & -mask).bit_length() - 1
+    assert shows(ran, 64)
+    assert list(ran[tool.out]) == [(first + 35) * (first + 35 & 31) if mask else 0]
+
+
+@hook(lanes="one")
+def kept(out: ptr[u32], found: u32) -> None:
+    out[0] = found
+
+
 def test_what_a_stack_cannot_do_is_said(hooks, monkeypatch, on):  # noqa: F811
-    with pytest.raises(Unsupported, match="uniform needs a stack, and has a result for the wave"):
-        instrumented(crowded(64, -1), lambda tool, m: m.before(marker(m), hooks.uniform, V(5), into=S(4)))
     monkeypatch.setattr(apply, "private_memory", lambda program, component, frame_bytes: Private(0, "its stack grows"))
     with pytest.raises(Unsupported, match="sorted needs 41.. bytes of stack, and the kernel can have none: its stack"):
         instrumented(crowded(64, -1), lambda tool, m: m.before(marker(m), hooks.sorted, tool.out, V(5)),
