@@ -57,6 +57,9 @@ def check_wanted(
         raise _wrong("other variables, or of other sizes")
     if functions and claim.tables != {each.name: each.data for each in edits.tables}:
         raise _wrong("other tables")
+    initial = {each.name: each.initial for each in edits.variables if each.initial is not None}
+    if functions and claim.initial != initial:
+        raise _wrong("variables that begin as something else")
     for function in claim.functions:
         instead = {each.instr.pc: each.inst.raw for each in edits.instead
                    if program.function_of(each.instr).address == function.original}

@@ -86,7 +86,7 @@ def inject(
         chunks=tuple(chunk for part in parts for chunk in part.chunks),
         kernels=tuple(kernel for part in parts for kernel in part.kernels),
         variables=(
-            *(NewVariable(v.name, v.size_bytes, v.type.align_bytes, None) for v in edits.variables),
+            *(NewVariable(v.name, v.size_bytes, v.type.align_bytes, v.initial) for v in edits.variables),
             *(NewVariable(v.name, v.size_bytes, initial=v.data, constant=True) for v in edits.tables),
         ) if parts else (),
         maps=tuple(source for part in parts for source in part.maps),
@@ -96,6 +96,7 @@ def inject(
             tuple(claimed_payload(key, payload) for key, payload in payloads.items()),
             {v.name: v.size_bytes for v in edits.variables},
             {v.name: v.data for v in edits.tables},
+            {v.name: v.initial for v in edits.variables if v.initial is not None},
         ),
         report=tuple(row for part in parts for row in part.report),
         refused=tuple(refused),

@@ -20,6 +20,7 @@ from luthier_py.jit.frames import TOO_DEEP
 from luthier_py.jit.frontend import HookIr, module
 from luthier_py.jit.private_memory import start_of_body, with_private_pointers, with_tables
 from luthier_py.jit.recursion import DEEPEST, recursive, with_deepest, without_recursion
+from luthier_py.tool.declared import llvm_type
 from luthier_py.tool.device_ir import SYMBOL, Depth, DeviceIr, moved, numbers, unquoted
 from luthier_py.tool.hook import Hook
 from luthier_py.tool.native import Native
@@ -38,7 +39,7 @@ _GLOBAL = re.compile(rf"^(@\S+ =){_WORDS}", re.DOTALL)
 _VARIABLE = re.compile(r"^(@\S+ =).*? addrspace\(1\) externally_initialized global (.*)$", re.DOTALL)
 _NAMED_MEMORY = re.compile(r'^@("[^"]*"|[-\w$.]+) = (?!extern_weak)[^\n@]*?addrspace\((\d)\)', re.MULTILINE)
 _WHY_NOT = {
-    "1": "which is no tool variable: give it no initial value, and the type of a number, or of an array of them",
+    "1": "which is no tool variable: give it the type of a number, or of an array of them, and no addresses",
     "3": "which is in LDS: hooks have none of their own, use a local array or a __device__ variable",
     "4": "a constant that holds addresses: use numbers",
 }
@@ -189,8 +190,7 @@ def _own(text: str, captured: bool) -> str:
         return f"define internal {found[1]} alwaysinline{found[2] or ''}{found[3]}{text[found.end():]}"
     variable = _VARIABLE.match(text)
     if captured and variable is not None:
-        type = re.sub(r" (zeroinitializer|null|0|0\.0+e\+00)(?=,|$)", "", variable[2], count=1)
-        return f"{variable[1]} external addrspace(1) global {type}"
+        return f"{variable[1]} external addrspace(1) global {llvm_type(variable[2])}\n"
     if text.startswith("@"):
         return re.sub(r", comdat(\(\S+\))?", "", _GLOBAL.sub(r"\1 internal", text))
     return text

@@ -2,13 +2,13 @@
 
 In: the loaded original, if the copy has it, the loaded copy and the claim. Out: nothing, or CheckFailed. Invariant: new
 symbols are the claim's, each with the attributes of its kind, in a segment that may be run, or written, or neither,
-as its kind demands; nothing lies over anything else; variables are zero, tables as the claim has them, and between all
-that is nothing.
+as its kind demands; nothing lies over anything else; variables are zero or, as tables, what the claim says, and between
+all that is nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -62,14 +62,11 @@ def check_additions(old: CodeObject | None, new: CodeObject, claim: Claim) -> No
     added = _new_symbols(old, new, claim)
     check_hashes(new.elf, 0 if old is None else len(_rows(old.elf, SectionType.DYNSYM)))
     _check_room(end, new, added)
-    for name, kind, address, size in added:
-        segment = new.elf.load_at(address)
-        at = 0 if segment is None else segment.offset + address - segment.address
-        if kind is _TABLE and new.data[at : at + size] != claim.tables[name]:
-            raise failed(f"table {name} has other bytes than the claim's")
+    _check_contents(new, added, {**claim.tables, **claim.initial})
     for segment in new.segments:
         if segment.load and segment.address >= end and segment.flags & (SegmentFlag.EXECUTE | SegmentFlag.WRITE):
-            _check_filler(new, segment, added)
+            known = [each for each in added if each.kind is not _VARIABLE or each.name in claim.initial]
+            _check_filler(new, segment, known)
 
 
 def _rows(elf: Elf, kind: SectionType) -> tuple[Symbol, ...]:
@@ -142,6 +139,18 @@ def _check_room(end: int, new: CodeObject, added: list[_Added]) -> None:
                 raise failed(f"{each.name} lies over something else")
 
 
+def _check_contents(new: CodeObject, added: list[_Added], wanted: Mapping[str, bytes]) -> None:
+    """``wanted``: by name; what the file has less is zero."""
+    for each in added:
+        segment = new.elf.load_at(each.address)
+        if each.name not in wanted or segment is None:
+            continue
+        at = segment.offset + each.address - segment.address
+        found = new.data[at : min(at + each.size, segment.offset + segment.file_size)]
+        if found.ljust(each.size, b"\0") != wanted[each.name]:
+            raise failed(f"{each.name} has other bytes than the claim's")
+
+
 def _tables(new: CodeObject) -> Iterator[tuple[int, int]]:
     for section in new.elf.sections:
         if section.flags & SectionFlag.ALLOC and section.type in GROWN:
@@ -149,9 +158,9 @@ def _tables(new: CodeObject) -> Iterator[tuple[int, int]]:
 
 
 def _check_filler(new: CodeObject, segment: Segment, added: list[_Added]) -> None:
-    """Variables, and what lies between what was added where a tool could write or a wave run, are nothing."""
+    """What lies between ``added`` where a tool could write or a wave run is nothing."""
     left = bytearray(new.data[segment.offset:segment.offset + segment.file_size])
-    kept = [(each.address, each.size) for each in added if each.kind is not _VARIABLE]
+    kept = [(each.address, each.size) for each in added]
     for address, size in (*kept, *_tables(new)):
         start = max(address - segment.address, 0)
         stop = max(min(address - segment.address + size, len(left)), start)

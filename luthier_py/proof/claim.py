@@ -134,13 +134,15 @@ class ClonedFunction:
 @dataclass(frozen=True, slots=True)
 class Claim:
     """All of one copy. ``kernels``: original name -> name of its clone. ``variables``: name -> size in bytes.
-    ``tables``: names of what hooks read and nobody changes -> its bytes."""
+    ``tables``: names of what hooks read and nobody changes -> its bytes; ``initial``: of variables that are not zero at
+    first."""
 
     functions: tuple[ClonedFunction, ...]
     kernels: Mapping[str, str]
     payloads: tuple[Payload, ...]
     variables: Mapping[str, int]
     tables: Mapping[str, bytes] = field(default_factory=dict)
+    initial: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def sizes(self) -> Mapping[str, int]:

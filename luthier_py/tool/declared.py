@@ -13,10 +13,10 @@ from functools import cached_property
 
 from luthier_py.errors import HookError
 from luthier_py.tool.channel import RecordType, channel_type, laid_out
-from luthier_py.tool.device_ir import DeviceIr
+from luthier_py.tool.device_ir import SYMBOL, DeviceIr
 from luthier_py.tool.hook import Parameter, Signature
 from luthier_py.tool.native import PlacedTable, Sender
-from luthier_py.tool.native_tables import placed
+from luthier_py.tool.native_tables import constant_bytes, placed
 from luthier_py.tool.types import (
     BF16,
     BOOL,
@@ -48,6 +48,7 @@ _THROUGH = ("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_T
             "DW_TAG_enumeration_type")  # fmt: skip
 _POINTERS = "DW_TAG_pointer_type", "DW_TAG_reference_type"
 _OTHER_MEMORY = re.compile(r"ptr addrspace\((?!1\))\d+\)")
+_VARIABLE = re.compile(r"@\S+ = [^@]*?addrspace\(1\) externally_initialized global (.*?), (?:align|!dbg)", re.DOTALL)
 _MARKS = "luthier.hook:", "luthier.device:"
 _SENDS = "luthier.push:"
 _FIELD = re.compile(r'(\w+): ("[^"]*"|![0-9]+|[^,()]+)')
@@ -79,6 +80,7 @@ class Global:
     name: str
     type: Scalar
     length: int | None
+    initial: bytes | None
 
 
 @dataclass(frozen=True)
@@ -168,14 +170,17 @@ class Unit:
         reached = {name for symbol in self.marked for name in self.ir.reached(symbol)}
         return placed({name: text for name, text in self.ir.symbols.items() if name in reached})
 
-    def variables(self) -> Iterator[Global]:
-        """Those of types that tool variables can have, and that begin as zeros."""
+    @cached_property
+    def variables(self) -> tuple[Global, ...]:
+        """Variables of types that tool variables can have, and that begin as numbers."""
+        return tuple(self._variables())
+
+    def _variables(self) -> Iterator[Global]:
         for symbol, text in self.ir.symbols.items():
-            kind = re.match(r"@\S+ = .*?addrspace\(1\) externally_initialized global \S.* zeroinitializer|"
-                            r"@\S+ = .*?addrspace\(1\) externally_initialized global \w+ (0|0\.0+e\+00|null),", text)
+            value = _VARIABLE.match(text)
             found = self._fields(self._fields(int(number[0])).get("var")) if (
                 number := re.findall(r"!dbg !(\d+)", text)) else {}
-            if kind is None or not found:
+            if value is None or not found or SYMBOL.search(value[1]):
                 continue
             node = self._fields(found.get("type"))
             while node.get("tag") in _THROUGH:
@@ -187,7 +192,9 @@ class Unit:
             except HookError:
                 continue
             if isinstance(type, Scalar) and type != BOOL and len(counts) <= 1:
-                yield Global(symbol, str(found["name"]), type, int(str(counts[0])) if counts else None)
+                (data,) = constant_bytes([value[1]])
+                yield Global(symbol, str(found["name"]), type, int(str(counts[0])) if counts else None,
+                             data if any(data) else None)
 
     def _subprogram(self, symbol: str) -> dict[str, object]:
         numbers = re.findall(r"!dbg !(\d+)", self.ir.symbols[symbol].partition("\n")[0])

@@ -186,7 +186,7 @@ class Hooks:
 
     def __dir__(self) -> list[str]:
         unit = self._unit(*self._source.processor())
-        return sorted([*unit.names, *(each.name for each in unit.variables())])
+        return sorted([*unit.names, *(each.name for each in unit.variables)])
 
     def __repr__(self) -> str:
         return f"<hooks of {self._source.name}>"
@@ -220,7 +220,7 @@ class Hooks:
     def _made(self, name: str) -> Hook | Device | Variable:
         symbol = self._asked(name) if not name.isidentifier() else ""
         unit = self._unit(*self._source.processor())
-        variable = next((each for each in unit.variables() if each.name == name), None)
+        variable = next((each for each in unit.variables if each.name == name), None)
         if variable is not None:
             return self._variable(unit, variable.symbol)
         symbols = [symbol] if symbol else unit.names.get(name, [])
@@ -251,7 +251,7 @@ class Hooks:
 
     def _function(self, unit: Unit, found: Declared) -> Hook | Device:
         reached = set(unit.ir.reached(found.symbol))
-        symbols = tuple(each.symbol for each in unit.variables() if each.symbol in reached)
+        symbols = tuple(each.symbol for each in unit.variables if each.symbol in reached)
         captured: tuple[Variable, ...] = tuple(self._variable(unit, symbol) for symbol in symbols)
         senders = tuple(each for each in unit.senders if each.symbol in reached)
         tables = tuple(each for each in unit.tables if each.symbol in reached)
@@ -279,9 +279,9 @@ class Hooks:
 
     def _variable(self, unit: Unit, symbol: str) -> Variable:
         if symbol not in self._variables:
-            (found,) = (each for each in unit.variables() if each.symbol == symbol)
+            (found,) = (each for each in unit.variables if each.symbol == symbol)
             made = Variable(found.type, found.length, name=f"{Path(self._source.name).stem}.{found.name}")
-            made.attribute = found.name
+            made.attribute, made.initial = found.name, found.initial
             self._variables[symbol] = made
         return self._variables[symbol]
 

@@ -35,7 +35,7 @@ from luthier_py.tool.running import comes_back, flow_of_runs, runs_of, steps_of_
 from luthier_py.tool.selection import Selection
 from luthier_py.tool.spare import spare_scalars
 from luthier_py.tool.types import u32
-from luthier_py.tool.variables import Element, LookupTable, Variable, WaveVariable
+from luthier_py.tool.variables import Element, LookupTable, Variable, WaveVariable, tables_of
 from luthier_py.tool.ways import entry_of, on, ways_into
 
 _EXEC = sgpr(EXEC, 2)
@@ -374,13 +374,12 @@ class Mutator:
         """What was recorded, with the given variables and all that it names."""
         used = [value for i in self._recorder.insertions for value in (*i.args, *i.into)]
         globals_used = [v.variable if isinstance(v, Element) else v for v in used if isinstance(v, (Element, Variable))]
+        known = _once([*variables, *globals_used])
         return Edits(
             with_fields(self._recorder.insertions),
-            _once([*variables, *(v for v in globals_used if not isinstance(v, LookupTable))]),
+            tuple(v for v in known if not isinstance(v, LookupTable)),
             _once([*wave_variables, *(v for v in used if isinstance(v, WaveVariable))]),
-            self._recorder.settled(),
-            tuple(self._refused.values()),
-            tuple({(v.name, v.data): v for v in globals_used if isinstance(v, LookupTable)}.values()),
+            self._recorder.settled(), tuple(self._refused.values()), tables_of(known),
         )
 
     def _before_first_call(self, stretch: Stretch) -> Instrs:

@@ -34,7 +34,7 @@ def placed(symbols: Mapping[str, str]) -> tuple[tuple[PlacedTable, ...], bytes]:
     texts = {name: found for name, text in symbols.items() if (found := table_text(text)) is not None}
     if not texts:
         return (), b""
-    made = _data(list(texts.values()))
+    made = constant_bytes(list(texts.values()))
     tables, whole = [], bytearray()
     for (name, text), data in zip(texts.items(), made, strict=True):
         whole += bytes(-len(whole) % _ALIGN)
@@ -55,8 +55,8 @@ def table_text(text: str) -> str | None:
     return None if SYMBOL.search(re.sub(r'c"[^"]*"', "", rest)) else rest
 
 
-def _data(texts: list[str]) -> list[bytes]:
-    """The bytes of each, out of a relocatable object."""
+def constant_bytes(texts: list[str]) -> list[bytes]:
+    """The bytes of each, given by type and values, out of a relocatable object."""
     module = "".join(f"@table.{number} = addrspace(4) constant {text}\n" for number, text in enumerate(texts))
     module += "define amdgpu_cs void @nothing() { ret void }\n"  # without a function LLVM has no metadata to write
     data = amdgpu_object(module, targets()[0].name, 64)  # data is the same for all

@@ -16,8 +16,10 @@ from luthier_py.errors import Invalid
 from luthier_py.storage import cache_key
 from luthier_py.tool.author import caller
 from luthier_py.tool.expected import expect
-from luthier_py.tool.types import BOOL, F32, I32, I64, NUMBER_NAMES, U32, U64, Kind, Pointer, Scalar
+from luthier_py.tool.types import BOOL, F32, I32, I64, NUMBER_NAMES, U8, U32, U64, Kind, Pointer, Scalar
 
+INITIAL = ".initial"
+"""Behind a variable's name: the table of what it is set to before each launch."""
 WAVE_TYPES = (U32, I32, U64, I64, F32)
 
 
@@ -39,14 +41,15 @@ class _Declared:
 
 
 class Variable(_Declared):
-    """A global on the device, zero before each launch: one ``type``, or an array of ``length``.
+    """A global on the device, zero or ``initial`` before each launch: one ``type``, or an array of ``length``.
 
-    A hook takes it as a ``ptr[type]`` parameter. ``name`` is its symbol in the code object.
+    A hook takes it as a ``ptr[type]`` parameter. ``name`` is its symbol in the code object. ``initial``: a number, or
+    those of an array, of which the length follows.
     """
 
-    __slots__ = ("length",)
+    __slots__ = ("length", "initial")
 
-    def __init__(self, type: Any, length: int | None = None, name: str = "") -> None:
+    def __init__(self, type: Any, length: int | None = None, name: str = "", *, initial: Any = None) -> None:
         """``name`` is for variables that are no class attributes, since their length is known only from the program."""
         if not isinstance(type, Scalar) or type == BOOL:
             raise Invalid(f"{caller()}: Variable({type}): give one of {NUMBER_NAMES}")
@@ -54,7 +57,21 @@ class Variable(_Declared):
         if length is not None and length < 1:
             raise Invalid(f"{caller()}: Variable({type}, {length}): an array has at least one element")
         super().__init__(type, name)
+        numbers = [] if initial is None else list(_numbers(initial))
+        if length is None and initial is not None and _is_array(initial):
+            length = len(numbers)
+        if length == 0:
+            raise Invalid(f"{caller()}: Variable({type}): an array has at least one element")
+        if initial is not None and len(numbers) != (length or 1):
+            raise Invalid(f"{caller()}: Variable({type}, {length}): its initial value has {len(numbers)} numbers")
         self.length = length
+        data = _packed(self, numbers)
+        self.initial = data if any(data) else None
+
+    @property
+    def initial_table(self) -> LookupTable | None:
+        """What it is set to before each launch, where that is not zero."""
+        return None if self.initial is None else LookupTable(U8, self.initial, f"{self.name}{INITIAL}")
 
     @property
     def pointer(self) -> Pointer:
@@ -96,32 +113,47 @@ class LookupTable(Variable):
             raise Invalid(f"{caller()}: LookupTable({type}, {values!r}): give the values of a table, or an array")
         numbers = [number for each in values for number in _numbers(each)]
         super().__init__(type, len(numbers), name)
-        self.data = b"".join(_packed(self.type, number) for number in numbers)
+        self.data = _packed(self, numbers)
         self.name = name or f"luthier.table.{cache_key(str(type), self.data)[:16]}"
 
     def __repr__(self) -> str:
         return f"LookupTable({self.name}: {self.length} {self.type})"
 
 
+def tables_of(variables: Iterable[Variable]) -> tuple[LookupTable, ...]:
+    """Those among them, and those of what others begin as; equal ones once."""
+    found = [v if isinstance(v, LookupTable) else v.initial_table for v in variables]
+    return tuple({(table.name, table.data): table for table in found if table is not None}.values())
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, (list, tuple, range)) or bool(getattr(value, "shape", ()))
+
+
 def _numbers(value: Any) -> Iterator[Any]:
     """Of rows of an array, one after the other."""
     value = value.tolist() if hasattr(value, "tolist") else value
-    if not isinstance(value, (list, tuple)):
+    if not isinstance(value, (list, tuple, range)):
         yield value
         return
     for each in value:
         yield from _numbers(each)
 
 
-def _packed(type: Scalar, number: Any) -> bytes:
-    fits = isinstance(number, (int, float)) and not isinstance(number, bool) if type.kind is Kind.FLOAT else (
-        isinstance(number, int) and not isinstance(number, bool) and type.holds(number))
+def _packed(variable: Variable, numbers: Iterable[Any]) -> bytes:
+    """As they are in memory."""
+    return b"".join(_bytes_of(variable, number) for number in numbers)
+
+
+def _bytes_of(variable: Variable, number: Any) -> bytes:
+    type = variable.type
+    is_number = isinstance(number, (int, float) if type.kind is Kind.FLOAT else int) and not isinstance(number, bool)
     try:
-        if fits:
+        if is_number and (type.kind is Kind.FLOAT or type.holds(number)):
             return type.pack(number)
     except OverflowError:
         pass
-    raise Invalid(f"{caller()}: LookupTable({type}) cannot hold {number!r}")
+    raise Invalid(f"{caller()}: {variable.__class__.__name__}({type}) cannot hold {number!r}")
 
 
 @dataclass(frozen=True, slots=True)

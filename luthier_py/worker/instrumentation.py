@@ -356,6 +356,6 @@ def _declared(variable: Variable, number: Callable[[Channel], int]) -> bytes:
     """What tool.h's struct declared has behind the name."""
     if not isinstance(variable, Channel):
         roles = {LaunchParameter: _PARAMETER, LaunchVariable: _SIZED}
-        return struct.pack("<5I", roles.get(type(variable), _STATE), 0, 0, 0, 0)
+        return struct.pack("<5I", roles.get(type(variable), _STATE), variable.initial is not None, 0, 0, 0)
     drops = variable.full is not Full.WAIT
     return struct.pack("<5I", _CHANNEL, number(variable), variable.capacity, variable.record.slot_bytes, drops)

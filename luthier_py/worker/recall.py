@@ -50,6 +50,12 @@ def _declared(tool: Tool) -> dict[str, Variable]:
     return {variable.name: variable for variable in known}
 
 
+def _variable(name: str, type: str, length: int | None, initial: str) -> Variable:
+    made = Variable(_TYPES[type], length, name=name)
+    made.initial = bytes.fromhex(initial) or None
+    return made
+
+
 def recall(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Callable[[], Program]) -> Recalled | None:
     """``program`` is lifted when notes name it, and somebody asks for them."""
     kept = SHELF.read(cache_key(*subject, origin.key))
@@ -61,8 +67,8 @@ def recall(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Callab
         return None
     declared = _declared(tool)
     variables = {
-        name: declared.get(name) or Variable(_TYPES[type], length, name=name)
-        for name, type, length in facts["variables"]
+        name: declared.get(name) or _variable(name, type, length, initial)
+        for name, type, length, initial in facts["variables"]
     }
     program_variables = tuple(ProgramVariable(*row) for row in facts["program_variables"])
     with suppress(Unkept):
@@ -87,7 +93,7 @@ def remember(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Prog
         return
     facts = {
         "files": dict(origin.files), "copy": known.copy,
-        "variables": [(variable.name, str(variable.type), variable.length) for variable in known.variables],
+        "variables": [(v.name, str(v.type), v.length, (v.initial or b"").hex()) for v in known.variables],
         "program_variables": [astuple(variable) for variable in known.program_variables],
     }  # fmt: skip
     SHELF.write(cache_key(*subject, origin.key), json.dumps(facts).encode() + b"\n" + notes)

@@ -82,7 +82,7 @@ OF_PROOF: tuple[Mutation, ...] = (
         "proof/given.py",
         ("if owned & bits:", "if False:"),
         ("if isinstance(value, Kept) and value.number not in homes:", "if False:"),
-        ("if not 0 <= value.offset <= claim.variables[value.variable] - size:", "if False:"),
+        ("if not 0 <= value.offset <= claim.sizes[value.variable] - size:", "if False:"),
         ("if (variables[value.variable] + value.offset) % size:", "if False:"),
     ),
     *of(
@@ -99,7 +99,7 @@ OF_PROOF: tuple[Mutation, ...] = (
         ("section.address <= symbol.address <= symbol.address + symbol.size <=", "0 <= section.address +"),
         ("if segment.flags != kind.flags:", "if False:"),
         ("address + size + _FETCHED_AHEAD > segment.end:", "False:"),
-        (" for each in added if each.kind is not _VARIABLE]", " for each in added]"),
+        (" for each in added if each.kind is not _VARIABLE or each.name in claim.initial]", " for each in added]"),
     ),
     *of(
         "proof/descriptors.py",

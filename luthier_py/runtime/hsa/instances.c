@@ -44,6 +44,22 @@ static bool get(hsa_symbol_t symbol, uint32_t what, void *value)
     return rocr.hsa_executable_symbol_get_info(symbol, what, value) == HSA_SUCCESS;
 }
 
+/* What variables are as they have been loaded: that is what they are set to again. */
+static bool read_initial(struct instance *instance)
+{
+    instance->values = memory_for(image_agent(instance->kernel->image), 2 * instance->bytes + 1);
+    char *at = instance->values ? instance->values + instance->bytes : NULL;
+    bool good = at != NULL;
+    for (uint32_t i = 0; good && i < instance->variable_count; i++) {
+        const struct tool_variable *variable = &instance->variables[i];
+        if (variable->role != STATE)
+            continue;
+        good = rocr.hsa_memory_copy(at, variable->address, variable->bytes) == HSA_SUCCESS;
+        at += variable->bytes;
+    }
+    return good;
+}
+
 static bool find_variables(struct instance *instance, const struct clone *clone)
 {
     bool good = (instance->variables = calloc(clone->variable_count + 1u, sizeof *instance->variables));
@@ -64,9 +80,7 @@ static bool find_variables(struct instance *instance, const struct clone *clone)
             good = head && rocr.hsa_memory_copy(variable->address, &head, sizeof head) == HSA_SUCCESS;
         }
     }
-    if (good && (good = (instance->values = memory_for(image_agent(instance->kernel->image), 2 * instance->bytes + 1))))
-        memset(instance->values, 0, 2 * instance->bytes);
-    return good;
+    return good && read_initial(instance);
 }
 
 static bool load(struct instance *instance, const struct clone *clone)
@@ -217,7 +231,7 @@ void instance_read(struct instance *instance, uint32_t launches, unsigned long i
     const struct kernel *kernel = instance->kernel;
     size_t more = sized_bytes(instance, memory);
     char *values = more ? memory_for(image_agent(kernel->image), instance->bytes + more) : instance->values;
-    char *at = values, *zeros = instance->values + instance->bytes;
+    char *at = values, *initial = instance->values + instance->bytes;
     bool good = values != NULL;
     if (instance->begins)
         channels_flush(image_device(kernel->image));
@@ -225,8 +239,9 @@ void instance_read(struct instance *instance, uint32_t launches, unsigned long i
         const struct tool_variable *variable = &instance->variables[i];
         if (variable->role == STATE) {
             good = rocr.hsa_memory_copy(at, variable->address, variable->bytes) == HSA_SUCCESS &&
-                   rocr.hsa_memory_copy(variable->address, zeros, variable->bytes) == HSA_SUCCESS;
+                   rocr.hsa_memory_copy(variable->address, initial, variable->bytes) == HSA_SUCCESS;
             at += variable->bytes;
+            initial += variable->bytes;
         } else if (variable->role == SIZED && memory && memory[i].bytes) {
             good = rocr.hsa_memory_copy(at, memory[i].at, memory[i].bytes) == HSA_SUCCESS;
             at += memory[i].bytes;

@@ -47,6 +47,19 @@ static bool copy_pointers(const struct copy *copy, const struct clone *clone)
     return good;
 }
 
+static bool find_initial(const struct copy *copy, const char *variable, void **address)
+{
+    static const char behind[] = ".initial";
+    char *name = malloc(strlen(variable) + sizeof behind);
+    size_t bytes;
+    if (!name)
+        return false;
+    strcpy(stpcpy(name, variable), behind);
+    bool good = REAL(hipModuleGetGlobal)(address, &bytes, copy->module, name) == hipSuccess;
+    free(name);
+    return good;
+}
+
 /* The worker chooses the code object for the device from its properties, in the form that this runtime has. */
 static bool send_image(struct image *image, int device)
 {
@@ -79,6 +92,8 @@ static bool load(struct copy *copy, const struct clone *clone)
         copy->begins |= variable->role == CHANNEL || variable->role == PARAMETER;
         copy->sized |= variable->role == SIZED;
         good = REAL(hipModuleGetGlobal)(&variable->address, &variable->bytes, copy->module, declared->name) == hipSuccess;
+        if (good && variable->role == STATE && declared->number)
+            good = find_initial(copy, declared->name, &variable->initial);
         if (good && variable->role == CHANNEL) {
             void *head = ring_head(declared, copy->device);
             good = head && tool_copies(variable->address, &head, sizeof head, COPY_TO_DEVICE) == hipSuccess;

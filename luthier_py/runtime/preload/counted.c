@@ -33,9 +33,13 @@ static struct counted counted_of(const struct copy *copy, unsigned long index, u
 static hipError_t clear_variables(const struct copy *copy, stream_t stream)
 {
     hipError_t error = hipSuccess;
-    for (uint32_t i = 0; !error && i < copy->variable_count; i++)
-        if (copy->variables[i].role == STATE)
-            error = REAL(hipMemsetAsync)(copy->variables[i].address, 0, copy->variables[i].bytes, stream);
+    for (uint32_t i = 0; !error && i < copy->variable_count; i++) {
+        const struct tool_variable *variable = &copy->variables[i];
+        if (variable->role == STATE && variable->initial)
+            error = REAL(hipMemcpyAsync)(variable->address, variable->initial, variable->bytes, COPY_ON_DEVICE, stream);
+        else if (variable->role == STATE)
+            error = REAL(hipMemsetAsync)(variable->address, 0, variable->bytes, stream);
+    }
     return error;
 }
 

@@ -46,6 +46,7 @@ struct tool_variable {
     void *address;
     size_t bytes;
     enum role role;
+    void *initial;       /* what it is set to before launches, in the copy; NULL: zeros */
     void *memory;        /* of a launch that it is as large as; `ordered`: it comes and goes in the order of a stream */
     size_t memory_bytes;
     bool ordered;

@@ -288,7 +288,7 @@ def refused(text: str, name: str = "h") -> str:
      "hook h calls _Z1fj, which calls itself: declare how deep"),
     ('extern "C" __device__ u32 f(u32); LUTHIER_HOOK() u32 h(u32 n) { return f(n); }',
      "hook h calls f, which is not in its source"),
-    ("__device__ u32 v = 3; LUTHIER_HOOK() u32 h() { return ++v; }", "hook h uses v, which is no tool variable"),
+    ("struct S { u32 a; }; __device__ S v; LUTHIER_HOOK() u32 h() { return ++v.a; }", "h uses v, which is no tool"),
     ("__shared__ u32 s[9]; LUTHIER_HOOK() u32 h(u32 i) { s[i] = i; return s[1]; }", "hook h uses s, which is in LDS"),
     ('static const char *const names[9] = {"a"}; LUTHIER_HOOK() u32 h(u32 i) { return *names[i]; }',
      "hook h uses _ZL5names, a constant that holds addresses"),

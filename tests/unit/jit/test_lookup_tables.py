@@ -197,7 +197,73 @@ def test_a_table_lies_where_nothing_writes_and_the_proof_knows_it() -> None:
     prove(original, made.data, claim)
     damaged = bytearray(made.data)
     damaged[at] ^= 1
-    with pytest.raises(CheckFailed, match="table Looks.table has other bytes than the claim's"):
+    with pytest.raises(CheckFailed, match="Looks.table has other bytes than the claim's"):
         prove(original, bytes(damaged), claim)
     with pytest.raises(CheckFailed, match="Looks.table"):
         prove(original, made.data, replace(claim, tables={}))
+
+
+INITIAL = r"""
+#include <luthier/hooks.h>
+using namespace luthier;
+__device__ u32 one = 3;
+__device__ f64 half = 0.5;
+__device__ u64 few[20] = {1, 1ull << 40};
+__device__ i16 less[3] = {-1, -2, -3};
+__device__ u16 zero[3];
+LUTHIER_HOOK(one) void changes() { one += 10; half += 1; few[1] += few[0]; few[19] = 7; zero[1] = 5; less[2] -= 1; }
+"""
+
+
+@hook(lanes="one")
+def counted(parts: ptr[u32], sum: ptr[f32]) -> None:
+    parts[5] += parts[1]
+    sum[0] += 1
+
+
+class Begun(Tool):
+    """Goes on from numbers."""
+
+    parts = Variable(u32, initial=np.arange(6).reshape(2, 3) + 1)
+    sum = Variable(f32, initial=2.5)
+    nothing = Variable(u64, 3, initial=[0, 0, 0])
+
+    def instrument(self, m: Mutator) -> None:
+        m.at_entry(m.kernels[0], counted, self.parts, self.sum)
+
+
+def test_variables_begin_as_what_they_are_given() -> None:
+    hooks = Hooks.from_hip(INITIAL)
+
+    class Changes(Begun):
+        def instrument(self, m: Mutator) -> None:
+            super().instrument(m)
+            m.at_entry(m.kernels[0], hooks.changes)
+
+    done = launch(Changes(), LANES)
+    assert done[Begun.parts] == (1, 2, 3, 4, 5, 8) and done[Begun.sum] == 3.5 and done[Begun.nothing] == (0, 0, 0)
+    assert (done[hooks.one], done[hooks.half], done[hooks.zero]) == (13, 1.5, (0, 5, 0))
+    assert done[hooks.few] == (1, (1 << 40) + 1, *[0] * 17, 7) and done[hooks.less] == (-1, -2, -4)
+
+
+@pytest.mark.parametrize("length, initial, words", [
+    (2, [1, 2, 3], "its initial value has 3 numbers"), (None, "x", "cannot hold 'x'"), (None, -1, "cannot hold -1"),
+    (3, 1, "has 1 numbers"), (None, [], "at least one element"),
+])
+def test_initial_values_that_do_not_fit_are_refused(length: Any, initial: Any, words: str) -> None:
+    with pytest.raises(Invalid, match=words):
+        Variable(u32, length, "x", initial=initial)
+
+
+def test_the_proof_knows_what_variables_begin_as() -> None:
+    made, original = instrument(KERNEL, Begun()), KERNEL.read_bytes()
+    claim, symbol = made.patched.claim, load(made.data).symbol("Begun.parts")
+    assert claim.initial.keys() == {"Begun.parts", "Begun.sum"} and symbol is not None
+    segment = load(made.data).elf.load_at(symbol.address)
+    assert segment is not None and segment.flags == SegmentFlag.READ | SegmentFlag.WRITE
+    prove(original, made.data, claim)
+    damaged = bytearray(made.data)
+    damaged[segment.offset + symbol.address - segment.address] ^= 4
+    for data, other in ((bytes(damaged), claim), (made.data, replace(claim, initial={}))):
+        with pytest.raises(CheckFailed, match="other bytes than the claim's|of which the claim says nothing"):
+            prove(original, data, other)

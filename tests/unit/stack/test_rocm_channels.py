@@ -63,3 +63,15 @@ def test_launches_that_need_too_much_run_as_they_are(programs: Any, stacked: Any
     assert done.out == "PASSED\n" and done.code != 0, done.err
     assert done.err.count("run as they are: a launch of ") == len(done.verdict["refused"]) == 1
     assert done.verdict["reports"] == [] and done.verdict["lost_launches"] == 0
+
+
+@pytest.mark.parametrize("level", ("hip", "hsa"))
+def test_variables_that_do_not_begin_as_zeros(level: str, programs: Any, stacked: Any, clang: str) -> None:
+    """Each launch has them as they are given; what it reads of tables is in the copy."""
+    done = stacked.under(str(TOOLS / "looking_up.py"), programs.hip("jacobi"), level=level)
+    assert (done.code, done.out) == (0, "PASSED\n"), done.err
+    assert len(done.verdict["reports"]) > 2
+    for row in done.verdict["reports"]:
+        waves = prod(row["grid"]) * ceil(prod(row["block"]) / 64)
+        assert row["report"] == {"weighed": (waves << 40) + 5, "total": 11 * waves,
+                                 "begun": [1, (1 << 40) + 7 * waves, 3]}, row
