@@ -45,10 +45,11 @@ _LEGEND = ("marks: ~ stands instead of an instruction of the application, * is a
 
 @dataclass(frozen=True, slots=True)
 class ExplainedLine:
-    """One instruction of a clone. ``address``: the original's, of the application's own; ``call``: number of the call
-    that it belongs to; ``names``: what its literal or target will be."""
+    """One instruction of a clone, ``offset`` bytes behind its start. ``address``: the original's, of the application's
+    own; ``call``: number of the call that it belongs to; ``names``: what its literal or target will be."""
 
     role: Role
+    offset: int
     text: str
     size_bytes: int
     address: int | None = None
@@ -140,13 +141,20 @@ def _function(made: Instrumented, clone: Clone) -> ExplainedFunction:
 
 
 def _lines(made: Instrumented, clone: Clone) -> Iterator[ExplainedLine]:
-    text = made.program.isa.text
+    isa, code = made.program.isa, next(chunk.code for chunk in made.patched.chunks if chunk.name == clone.name)
+    stop = 0
 
     def line(
         inst: Inst, role: Role, address: int | None = None, edit: Edit | None = None, names: str = ""
     ) -> ExplainedLine:
+        """As it stands in the copy: there branches have their distances."""
+        nonlocal stop
+        start, stop = stop, stop + inst.size_bytes
+        there = isa.decode(code, start)
+        if (target := there.branch_target(start)) is not None:
+            names = f"to +{target:#x}"
         call = edit.number if edit is not None and edit.cause is Cause.CALL else None
-        return ExplainedLine(role, text(inst), inst.size_bytes, address, call, names)
+        return ExplainedLine(role, start, isa.text(there), inst.size_bytes, address, call, names)
 
     for item in clone.items:
         if isinstance(item, Label):
@@ -166,11 +174,7 @@ def _lines(made: Instrumented, clone: Clone) -> Iterator[ExplainedLine]:
 
 
 def _names(item: Single) -> str:
-    if item.reference is not None:
-        return f"towards {_referent(item.reference.target)}"
-    if item.jump is None:
-        return ""
-    return "over or back to what is inserted" if item.jump.address is None else f"to {item.jump.address:#x}"
+    return "" if item.reference is None else f"towards {_referent(item.reference.target)}"
 
 
 def _referent(target: Referent) -> str:
@@ -230,9 +234,9 @@ def _listing(function: ExplainedFunction) -> Iterator[str]:
     for line in function.lines:
         if line.call is not None and line.call not in told:
             told.add(line.call)
-            yield from (f"{'':20}; {text}" for text in _said(function.calls[line.call]))
+            yield from (f"{'':30}; {text}" for text in _said(function.calls[line.call]))
         place = "" if line.address is None else f"{line.address:#x}"
-        yield f"{place:>16}  {MARKS.get(line.role, '+')} {line.shown}"
+        yield f"{place:>16} {f'+{line.offset:#x}':>9}  {MARKS.get(line.role, '+')} {line.shown}"
 
 
 def _said(call: ExplainedCall) -> Iterator[str]:
@@ -281,7 +285,7 @@ def as_page(explained: Explained) -> Page:
         costs = [HtmlRow((role.value, str(count), str(size))) for role, (count, size) in function.costs.items()]
         tables.append(HtmlTable(f"What {function.clone} is made of", ("for", "instructions", "bytes"), tuple(costs), 0))
         rows = tuple(_rows(function))
-        tables.append(HtmlTable(function.clone, ("original", "for", "instruction"), rows, 2))
+        tables.append(HtmlTable(function.clone, ("original", "copy", "for", "instruction"), rows, 3))
     return Page(f"{explained.tool}: why the copy is what it is", tuple(facts), tables)
 
 
@@ -292,4 +296,5 @@ def _rows(function: ExplainedFunction) -> Iterator[HtmlRow]:
             told.add(line.call)
             yield HtmlRow(("\n".join(_said(function.calls[line.call])),), heading=True)
         place = "" if line.address is None else f"{line.address:#x}"
-        yield HtmlRow((place, line.role.value, line.shown), 0.0 if line.role is Role.APPLICATION else 0.4)
+        cells = place, f"+{line.offset:#x}", line.role.value, line.shown
+        yield HtmlRow(cells, 0.0 if line.role is Role.APPLICATION else 0.4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,10 @@ def test_each_policy_is_told():
     assert len(names) == 4 and names <= {line.split("|")[1].strip() for line in PAGE.splitlines() if "|" in line}
 
 
+def starts_of(insts):
+    return accumulate((inst.size_bytes for inst in insts[:-1]), initial=0)
+
+
 @pytest.mark.parametrize("name", [sample.name for sample in SAMPLES])
 @pytest.mark.parametrize("tool", TOOLS)
 def test_every_instruction_of_a_clone_is_there_once_in_order(name, tool):
@@ -81,6 +86,9 @@ def test_every_instruction_of_a_clone_is_there_once_in_order(name, tool):
     for function, source in zip(found.functions, made.patched.maps, strict=True):
         insts = decoded(made, function.clone)
         assert [line.text.split()[0] for line in function.lines] == [made.program.isa.text(i).split()[0] for i in insts]
+        branches = [(line.text, line.offset) for line in function.lines if line.names.startswith("to +")]
+        assert branches == [(made.program.isa.text(inst), at) for inst, at in zip(insts, starts_of(insts), strict=True)
+                            if inst.branch_target(0) is not None]
         assert sum(size for _, size in function.costs.values()) == sum(inst.size_bytes for inst in insts)
         own = [line.address for line in function.lines if line.role is Role.APPLICATION]
         assert own == [instr.pc for instr in source.function.instrs if instr not in made.edits.standing]
