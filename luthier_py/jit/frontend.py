@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from luthier_py.errors import HookError
+from luthier_py.isa import RegFile
 from luthier_py.jit import convention
 from luthier_py.jit.builder import Builder, constant
 from luthier_py.jit.convention import Seat
@@ -112,7 +113,10 @@ def _check_seats(hook: Hook, seats: list[Seat]) -> None:
             name = hook.signature.parameters[seat.position].name
             raise HookError(f"{hook.place}: {hook.name}: {name} is bool_ and needs a compile-time True or False")
         if seat.index + seat.type.dwords > MAX_DWORDS:
-            message = f"too many parameters or results; {MAX_DWORDS} dwords at most"
+            taken = max(each.index + each.type.dwords for each in seats if each.file is seat.file)
+            kind = "scalar" if seat.file is RegFile.SGPR else "vector"
+            message = (f"too many parameters or results; {MAX_DWORDS} dwords at most in {kind} registers, {taken} given"
+                       "; what is worked out, as address() is, counts with all that it is made of")
             raise HookError(f"{hook.place}: {hook.name}: {message}")
 
 

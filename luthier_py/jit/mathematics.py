@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
+from types import ModuleType
 from typing import Any
 
 from luthier_py.jit import arithmetic
@@ -25,13 +27,28 @@ _OF_LIBRARY = {
     **dict.fromkeys("pow atan2 hypot fmod".split(), 2),
 }  # fmt: skip
 _ARITY = {**_OWN, **dict.fromkeys(_TESTS, 1), **_OF_LIBRARY}
-_NAMES = {getattr(math, name): name for name in _ARITY if hasattr(math, name)}
+
+
+def fma(x: float, y: float, z: float) -> float:
+    """Stands for math.fma, which Python has from 3.13 on: device code has it whatever Python this is."""
+    exact = Fraction(x) * Fraction(y) + Fraction(z)
+    return float(exact) if exact else x * y + z  # a zero's sign
+
+
+_STANDING = {} if hasattr(math, "fma") else {"fma": fma}
+_FUNCTIONS = {name: getattr(math, name, None) or _STANDING.get(name) for name in _ARITY}
+_NAMES = {function: name for name, function in _FUNCTIONS.items() if function is not None}
 NAMES = tuple(sorted(_NAMES.values()))
 
 
 def is_mathematical(callee: object) -> bool:
     """Whether it is one of math's functions that device code has."""
-    return callable(callee) and getattr(callee, "__module__", None) == "math" and callee in _NAMES
+    return callable(callee) and getattr(callee, "__module__", None) in ("math", __name__) and callee in _NAMES
+
+
+def member(module: ModuleType, name: str, missing: object) -> object:
+    """Of a module that device code names: what math lacks in an older Python is there."""
+    return getattr(module, name, _STANDING.get(name, missing) if module is math else missing)
 
 
 def call(ir: Builder, callee: Callable[..., Any], operands: Sequence[Operand]) -> Operand:

@@ -14,6 +14,7 @@ from types import FunctionType, ModuleType
 from typing import Any, NoReturn
 
 from luthier_py.errors import HookError
+from luthier_py.jit.mathematics import member
 from luthier_py.tool.hip import Hooks
 from luthier_py.tool.hook import name_of, namespace
 from luthier_py.tool.native import Native
@@ -51,7 +52,9 @@ class Source:
             return {**BUILTINS, **self.around()}.get(node.id, MISSING)
         if isinstance(node, ast.Attribute):
             owner = self.constant(node.value)
-            if isinstance(owner, (ModuleType, type, Hooks)):
+            if isinstance(owner, ModuleType):
+                return member(owner, node.attr, MISSING)
+            if isinstance(owner, (type, Hooks)):
                 return getattr(owner, node.attr, MISSING)
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
             owner, name = self.constant(node.value), node.slice.value

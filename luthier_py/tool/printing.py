@@ -131,7 +131,7 @@ def _piece(node: ast.expr, values: list[ast.expr]) -> str:
         return _escaped(node.value)
     if not isinstance(node, ast.FormattedValue):
         values.append(node)
-        return "{}"
+        return "{!s}"  # what print does; in an f-string it is format, which says more digits of a float
     spec = node.format_spec
     parts = spec.values if isinstance(spec, ast.JoinedStr) else []
     if node.conversion != -1 or not all(isinstance(part, ast.Constant) for part in parts):

@@ -64,8 +64,8 @@ class Recorder:
         at = places[0][0]
         self.check_editable(at)
         signature, given, order = hook.signature, as_tuple(into), len(self.insertions)
-        _check_count(hook, "arguments", len(args), len(signature.parameters) - len(hook.captured))
-        _check_count(hook, "results (into=)", len(given), len(signature.results))
+        _check_count(hook, "argument", len(args), len(signature.parameters) - len(hook.captured))
+        _check_count(hook, "result", len(given), len(signature.results))
         try:
             called, checked = arguments(hook, (*args, *hook.captured), self.adapted)
             results: tuple[Destination, ...] = tuple(map(result_place, signature.results, given))
@@ -132,6 +132,7 @@ class Recorder:
 
 def _check_count(hook: Hook, what: str, have: int, want: int) -> None:
     if have != want:
+        what = f"{what}{'s' * (want != 1)}{' (into=)' * (what == 'result')}"
         raise HookError(f"{caller()}: hook {hook.name} has {want} {what}, {have} given; declared at {hook.place}")
 
 

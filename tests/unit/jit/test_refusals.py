@@ -253,7 +253,7 @@ def test_bool_parameters_need_constants(tmp_path: Path) -> None:
 def test_too_many_parameters(tmp_path: Path) -> None:
     names = ", ".join(f"x{i}: u64" for i in range(9))
     hook = load_text(tmp_path, HEADER + f"def h({names}) -> None:\n    pass\n").h
-    with pytest.raises(HookError, match="too many parameters or results; 16 dwords at most"):
+    with pytest.raises(HookError, match="16 dwords at most in scalar registers, 18 given"):
         hook_ir(hook, (None,) * 9, 64)
 
 

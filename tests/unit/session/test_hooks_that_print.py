@@ -65,7 +65,7 @@ def test_every_kind_of_value_reads_as_in_python(capsys: pytest.CaptureFixture[st
     for item in [0, 64, 128, 192] * 8:
         expected.append(f"{-item - 5} {item - (1 << 40)} {(1 << 64) - 1} True False")
         value = np.float32(item) + np.float32(0.1)
-        expected.append(f"{{{value}}} {value / np.float32(3)} {float(value) / 3} {value:.3f}")
+        expected.append(f"{{{value}}} {value / np.float32(3)!s} {float(value) / 3} {value:.3f}")
     assert sorted(lines) == sorted(expected)
 
 

@@ -208,7 +208,7 @@ BINS_AS_U64 = Variable(u64, 2, name="wide")
     ("used", "args", "into", "message"),
     [
         (add, (COUNT,), COUNT, "hook add has 2 arguments, 1 given; declared at .*test_mutator.py:"),
-        (add, (COUNT, 1), None, r"hook add has 1 results \(into=\), 0 given"),
+        (add, (COUNT, 1), None, r"hook add has 1 result \(into=\), 0 given"),
         (nothing, (), COUNT, r"hook nothing has 0 results \(into=\), 1 given"),
         (two, (TOTAL, COUNT), (COUNT, COUNT), r"result 1 \(u32\) cannot go into"),
         (two, (TOTAL, COUNT), (sgpr(4, 2), sgpr(4, 2)), "is 2 dwords wide, u32 is 1"),
