@@ -49,13 +49,14 @@ def advising(code: bytes, tool: Tool) -> Iterator[None]:
 
 
 def _others(tool: Tool) -> Iterator[tuple[str, Tool]]:
-    """The tool with another choice of its own, then the other tools that are installed."""
+    """The tool with another choice of its own; of a tool that is installed others that are, too."""
     given = {name: tool.option_values[name] for name in tool.given}
     for name, option in tool.options.items():
         for choice in option.choices:
             if choice != tool.option_values[name]:
                 yield f"`-O {name}={Option.show(choice)}`", type(tool)(**{**given, name: choice})
-    for name, other in sorted(tools().items()):
+    installed = tools()
+    for name, other in sorted(installed.items()) if type(tool) in installed.values() else ():
         if other is not type(tool):
             yield f"`-t {name}`", other()
 

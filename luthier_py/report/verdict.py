@@ -17,6 +17,7 @@ from luthier_py.report.cloned import change, cloned_facts
 from luthier_py.report.plain import Json
 from luthier_py.report.received import RecordCount
 from luthier_py.tool import LAUNCHES, Option, Refusal, Tool
+from luthier_py.tool.printing import PRINTED
 from luthier_py.tool.selection import CODE
 
 SHOWN = 5  # kernels of a list that are named
@@ -100,8 +101,8 @@ class Verdict:
             found.append(f"{chosen} leaves out {self.launches - self.selected} of {self.launches} launches{others}")
         if self.untouched:
             cut = self._given(CODE, "INSTR_BEGIN", "INSTR_END", "INSTRUMENT")
-            left = f" of what {cut} leaves" if cut else ""
-            found.append(f"there is nothing for {self.tool.name} in{left} {self._listed(self.untouched)}")
+            left = f"what {cut} leaves of " if cut else ""
+            found.append(f"there is nothing for {self.tool.name} in {left}{self._listed(self.untouched)}")
         if self.failed:
             found.append(f"{_many(self.failed, 'launch', 'launches')} did not begin: the runtime took no such grid, "
                          "block or memory")  # fmt: skip
@@ -164,7 +165,8 @@ class Verdict:
             # Hooks stand beside the program's instructions and never count each other.
             parts.append(f"waves/SIMD {self._occupancy()} with the tool, counts without it")
             parts.append(f"instrumented in {took:.2f} s, {cached} from cache")
-        parts += [f"{name}: {count}" for name, count in self.records.items()]
+        told = {name: count for name, count in self.records.items() if count.pushed or name != PRINTED.attribute}
+        parts += [f"{name}: {count}" for name, count in told.items()]
         lines = [f"verdict: {'; '.join(parts)}"]
         shown = self.tool.selection.shown
         lines += [f"  refused: {shown(name)}: {reason}" for name, reason in self.refused.items()]

@@ -21,7 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from luthier_py.errors import Invalid
+from luthier_py.report.output import Output
 from luthier_py.report.spool import facts_of
+from luthier_py.report.verdict import Verdict
 from luthier_py.runtime.time_limit import VARIABLE, check_time_limit
 from luthier_py.session.levels import HIP, chosen_level, level_environment, level_library
 from luthier_py.session.program import obstacles, program_path, search_folders, why_not_started
@@ -62,7 +64,8 @@ class Executed:
     @property
     def reasons(self) -> list[str]:
         """Why launches ran without the tool, as far as it is known."""
-        return [reason for facts in self.verdicts if facts["ended"] for reason in facts["reasons"]]
+        refused = [row["reason"] for facts in self.verdicts for row in facts["refused"]]
+        return refused + [reason for facts in self.verdicts if facts["ended"] for reason in facts["reasons"]]
 
     @property
     def observed(self) -> bool:
@@ -98,13 +101,26 @@ def execute(
         code = _run(command, {**environment, **settings}, mask)
         paths = _ended(folder)
         verdicts = tuple(json.loads(path.read_text()) if reports else facts_of(path) for path in paths)
+        if not verdicts:
+            verdicts = (_nothing_launched(loaded),)
         observed = any(facts["observed"] for facts in verdicts)
         hints = () if observed else _hints(program, device, stack, code, tool)
         done = Executed(code, verdicts, undelivered(loaded, verdicts), hints)
         if (path := os.environ.get(VERDICT)) and done.verdict is not None:
-            with paths[verdicts.index(done.verdict)].open("rb") as verdict:
-                write_file(Path(path), verdict)
+            if paths:
+                with paths[verdicts.index(done.verdict)].open("rb") as verdict:
+                    write_file(Path(path), verdict)
+            else:
+                write_file(Path(path), json.dumps(done.verdict).encode())
     return done
+
+
+def _nothing_launched(tool: Tool) -> dict[str, Any]:
+    """No process came so far that it had the tool: the verdict and the file of counts say so all the same."""
+    verdict = Verdict(tool)
+    tool.selection = tool.selection.of_process(os.getpid())
+    Output(tool).finish(verdict)
+    return {**verdict.facts(), "failed": [], "worker": os.getpid(), "ended": True, "reports": []}
 
 
 def _hints(path: Path, device: str | None, stack: str | None, code: int, tool: str | None = None) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ def _of_process(tool: Tool, facts: Told) -> Iterator[str]:
         yield f"tool {tool.name}: its worker ended before the program; what it had counted is lost"
         return
     if facts["refused"]:
-        names = ", ".join(row["kernel"] for row in facts["refused"])
+        names = ", ".join(tool.selection.shown(row["kernel"]) for row in facts["refused"])
         yield f"tool {tool.name}: kernels ran as they are: {names}"
     if facts["unseen"]:
         yield f"tool {tool.name}: {facts['unseen']} launches went past it, as the device counts them"

@@ -34,12 +34,18 @@ def test_another_tool_serves(busy: bytes) -> None:
 
 def test_what_is_named_serves(busy: bytes) -> None:
     for code, kernel in ((busy, FULL), (full_and_easy(), FULL), (full_and_easy(), EASY)):
-        for words in served_by(code, EveryWave(), kernel):
+        found = served_by(code, load_tool("instr_count"), kernel)
+        assert found
+        for words in found:
             flag, value = words.strip("`").split()
-            assert flag == "-t"
-            done = instrument(code, load_tool(value), kernels=[kernel])
+            other = load_tool(value) if flag == "-t" else load_tool("instr_count", dict([value.split("=")]))
+            done = instrument(code, other, kernels=[kernel])
             assert kernel in [row.name for row in done.patched.report]
 
 
+def test_a_tool_of_ones_own_is_not_another_one(busy: bytes) -> None:
+    assert served_by(busy, load_tool("instr_count"), FULL) and not served_by(busy, EveryWave(), FULL)
+
+
 def test_nothing_serves() -> None:
-    assert served_by(full_and_easy(), EveryWave(), "no_such_kernel") == []
+    assert served_by(full_and_easy(), load_tool("instr_count"), "no_such_kernel") == []

@@ -35,9 +35,18 @@ def test_exec_without_a_tool(program: Program) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "PASSED\n", "")
 
 
+def test_a_program_without_launches_has_a_verdict(tmp_path: Path) -> None:
+    for name in ("counts.json", "counts.txt"):
+        done = luthier("exec", "-t", "instr_count", "--device", DEVICE, "--output", tmp_path / name, "--", "true")
+        assert done.returncode == 3 and "verdict: 0 launches, 0 selected, 0 instrumented by instr_count" in done.stderr
+    facts = json.loads((tmp_path / "counts.json").read_text())
+    assert facts["launches"] == [] and facts["verdict"]["reasons"] == ["no kernel was launched"]
+    assert "verdict: 0 launches" in (tmp_path / "counts.txt").read_text()
+
+
 def test_exit_codes(program: Program) -> None:
     nothing = luthier("exec", "-t", "instr_count", "--device", DEVICE, "--", "true")
-    assert nothing.returncode == 3 and "observed nothing" in nothing.stderr
+    assert nothing.returncode == 3 and "observed nothing: no kernel was launched" in nothing.stderr
     assert luthier("exec", "-t", "instr_count", "--device", DEVICE, "--", "sh", "-c", "exit 7").returncode == 7
     assert luthier("exec", "-t", "instr_count", "--device", DEVICE, "--", "sh", "-c", "kill -9 $$").returncode == 137
     for wrong in (
