@@ -140,14 +140,15 @@ def instrument(
     write_file(path, made.data)
     facts = instrumented_facts(made, str(path))
     show(facts if as_json else instrumented_table(facts), as_json)
-    _check_inserted(tool, loaded, made)
+    if tool != "none":
+        _check_inserted(loaded, made)
 
 
-def _check_inserted(name: str, tool: Tool, made: Instrumented) -> None:
+def _check_inserted(tool: Tool, made: Instrumented) -> None:
     from luthier_py.report.verdict import Verdict
 
-    if name != "none" and made.data == made.obj.data:
-        say(f"tool {name} inserted nothing: {Verdict(tool).nothing_inserted(k.name for k in made.obj.kernels)}")
+    if made.data == made.obj.data:
+        say(f"tool {tool.name} inserted nothing: {Verdict(tool).nothing_inserted(k.name for k in made.obj.kernels)}")
         raise typer.Exit(ExitCode.NOTHING_OBSERVED)
 
 
@@ -165,22 +166,23 @@ def explain(
     """Why an instrumented copy is what it is: the clones' code, where values of hooks live, what all of it costs."""
     from luthier_py.isa import parse_target_id
     from luthier_py.loader import read_code
-    from luthier_py.report.explain import as_facts, as_lines, as_page
-    from luthier_py.report.explain import explain as explained_by
+    from luthier_py.report import explain as explaining
     from luthier_py.report.html import render
+    from luthier_py.session.files import symbol_of
     from luthier_py.storage import write_file
 
     with aside():
         loaded = chosen_tool(tool, option)
+        kernel = symbol_of(file, kernel) if kernel is not None else None
         code = read_code(file, parse_target_id(target) if target else None, kernel)
-        found = explained_by(code, loaded, str(file), None if kernel is None else [kernel], keep_going)
-    _check_inserted(tool, loaded, found.made)
+        found = explaining.explain(code, loaded, str(file), None if kernel is None else [kernel], keep_going)
+    _check_inserted(loaded, found.made)
     if html is not None:
-        write_file(html, render(as_page(found)).encode())
+        write_file(html, render(explaining.as_page(found)).encode())
     if as_json:
-        show(as_facts(found), as_json)
+        show(explaining.as_facts(found), as_json)
     elif html is None:
-        _print_all(as_lines(found))
+        _print_all(explaining.as_lines(found))
     else:
         print(html)
 

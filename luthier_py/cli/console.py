@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.text import Text
 
 FILE_COLUMNS = 180  # of tables that go to a file or a pipe
 
@@ -20,7 +21,8 @@ def show(what: Any, as_json: bool) -> None:
         console = Console(highlight=False, markup=False, emoji=False)  # names out of files are no markup
         if not console.is_terminal:
             console.width = FILE_COLUMNS
-        console.print(what)
+        for part in what.renderables if isinstance(what, Group) else [what]:
+            console.print(part, soft_wrap=not console.is_terminal and isinstance(part, (str, Text)))
 
 
 @contextmanager

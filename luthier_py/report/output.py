@@ -57,10 +57,8 @@ class Output:
     def launch(self, result: LaunchResult, report: Any, text: str) -> None:
         """One launch; raises OSError, and ToolError where the report is no data."""
         path, folder = self.tool.selection.output, self.tool.selection.report
-        if path is None:
-            print(printable_lines(text), file=self.stream, flush=True)
-        elif path.suffix == ".txt":
-            _append(path, text)
+        if path is None or path.suffix == ".txt":
+            self._say(path, text)
         else:
             self._keep_row(result, report, path.suffix == ".csv")
         if folder is not None:
@@ -68,6 +66,13 @@ class Output:
             if key not in self._launches:
                 self._launches[key] = Launches(result.notes, self._objects)
             self._launches[key].append(result, report)
+
+    def _say(self, path: Path | None, text: str) -> None:
+        """Nothing where the tool has nothing to say."""
+        if text and path is not None:
+            _append(path, text)
+        elif text:
+            print(printable_lines(text), file=self.stream, flush=True)
 
     def finish(self, verdict: Verdict) -> list[Path]:
         """The end of the run; gives the files that were written; raises OSError."""

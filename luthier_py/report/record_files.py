@@ -13,7 +13,6 @@ from typing import IO, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from luthier_py.errors import Unsupported
 from luthier_py.tool.channel import Channel
 from luthier_py.tool.data import as_data
 
@@ -30,7 +29,7 @@ class RecordFile(Protocol):
 
 
 def record_file(path: Path, channel: Channel, alone: bool) -> RecordFile:
-    """``alone``: the tool has one channel; otherwise its name is put into the file's. Raises OSError, Unsupported."""
+    """``alone``: the tool has one channel; otherwise its name is put into the file's. Raises OSError."""
     if not alone:
         path = path.with_name(f"{path.stem}.{channel.attribute}{path.suffix}")
     return ParquetRecords(path, channel) if path.suffix == ".parquet" else JsonRecords(path)
@@ -63,12 +62,9 @@ class ParquetRecords:
     """Mutable: row groups, written when they are large enough. A field of each lane is a list of fixed length."""
 
     def __init__(self, path: Path, channel: Channel) -> None:
-        try:
-            import pyarrow
-            import pyarrow.parquet
-        except ImportError:
-            what = "Parquet needs pyarrow: pip install luthier-py[study]; or choose a .ndjson file"
-            raise Unsupported(what) from None
+        import pyarrow  # Selection has refused such files where it is not there
+        import pyarrow.parquet
+
         self._arrow, records = pyarrow, channel.record.records
         self._types = {name: self._type(records[name]) for name in records.names or ()}
         self._with_launch = LAUNCH not in self._types

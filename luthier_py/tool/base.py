@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import cleandoc
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, ClassVar
@@ -54,7 +55,7 @@ class LaunchResult:
 class Tool:
     """Base of all tools. Variables, WaveVariables, Options and hooks are declared in the class body.
 
-    The first line of the docstring is the tool's description. ``aliases`` are other names that it is found by. A tool
+    The docstring's first paragraph is the tool's description. ``aliases`` are other names that it is found by. A tool
     that counts says how by taking COUNT_WARP_LEVEL and EXCLUDE_PRED_OFF, or what it can do of them, as options.
     """
 
@@ -97,7 +98,7 @@ class Tool:
     @classmethod
     def description(cls) -> str:
         """What the tool does, in one line."""
-        return (cls.__doc__ or "").strip().partition("\n")[0]
+        return " ".join(cleandoc(cls.__doc__ or "").partition("\n\n")[0].split())
 
     @property
     def option_values(self) -> Mapping[str, Any]:

@@ -11,10 +11,11 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
-from luthier_py.errors import Invalid
+from luthier_py.errors import Invalid, Unsupported
 from luthier_py.tool.filters import parse_filter
 from luthier_py.tool.names import demangled
 from luthier_py.tool.options import Option
@@ -96,6 +97,8 @@ class Selection:
         if self.records is not None and self.records.suffix not in RECORD_FORMS:
             forms = " or ".join(RECORD_FORMS)
             raise Invalid(f"option LUTHIER_RECORDS={self.records}: give a file that ends in {forms}")
+        if self.records is not None and self.records.suffix == ".parquet" and find_spec("pyarrow") is None:
+            raise Unsupported("Parquet needs pyarrow: pip install luthier-py[study]; or choose a .ndjson file")
         for name, path in (("OUTPUT", self.output), ("RECORDS", self.records)):
             if path is not None and not path.parent.is_dir():
                 raise Invalid(f"option LUTHIER_{name}={path}: there is no folder {path.parent}")

@@ -48,10 +48,11 @@ class Compressibility(Tool):
         return {"stores": list(_rows(notes, launch[notes.totals])), "not_counted": list(notes.not_counted)}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
-        lines = [self.headline(launch), f"  {'pc':>8} {'executions':>10} {'bytes':>12} {'bits/byte':>9} {'longest':>7}"]
+        head = f"  {'pc':>10} {'executions':>10} {'bytes':>12} {'bits/byte':>9} {'longest':>7}"
+        lines = [self.headline(launch), head]
         for row in report["stores"]:
             numbers = f"{row['executions']:10} {row['bytes']:12} {row['bits_per_byte']:9.2f} {row['longest']:7}"
-            lines.append(f"  {row['pc']:8x} {numbers}  {row['instruction']}")
+            lines.append(f"  {row['pc']:#10x} {numbers}  {row['instruction']}")
         if report["not_counted"]:
             lines.append(f"  not counted: {', '.join(sorted(set(report['not_counted'])))}")
         return "\n".join(lines)

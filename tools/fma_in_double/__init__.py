@@ -125,10 +125,10 @@ class FmaInDouble(Tool):
         return {"instructions": list(_rows(notes, launch[notes.counts])), "not_replaced": list(notes.not_replaced)}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
-        lines = [self.headline(launch), f"  {'pc':>8} {'results':>12} {'separate':>12} {'twice':>12}"]
+        lines = [self.headline(launch), f"  {'pc':>10} {'results':>12} {'separate':>12} {'twice':>12}"]
         for row in report["instructions"]:
             numbers = f"{row['results']:12} {row['differ_separately']:12} {row['differ_twice']:12}"
-            lines.append(f"  {row['pc']:8x} {numbers}  {row['instruction']}{_at(row['line'])}")
+            lines.append(f"  {row['pc']:#10x} {numbers}  {row['instruction']}{_at(row['line'])}")
         if report["not_replaced"]:
             lines.append(f"  not replaced: {', '.join(sorted(set(report['not_replaced'])))}")
         return "\n".join(lines)

@@ -57,11 +57,11 @@ class MemoryDivergence(Tool):
         return {"instructions": rows, "not_counted": list(notes.not_counted)}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
-        lines = [self.headline(launch), f"  {'pc':>8} {'executions':>12} {'lines':>12} {'per execution':>14}"]
+        lines = [self.headline(launch), f"  {'pc':>10} {'executions':>12} {'lines':>12} {'per execution':>14}"]
         for row in report["instructions"]:
             mean = row["lines"] / row["executions"] if row["executions"] else 0.0
             numbers = f"{row['executions']:12} {row['lines']:12} {mean:14.2f}"
-            lines.append(f"  {row['pc']:8x} {numbers}  {row['instruction']}")
+            lines.append(f"  {row['pc']:#10x} {numbers}  {row['instruction']}")
         if report["not_counted"]:
             lines.append(f"  not counted: {', '.join(sorted(set(report['not_counted'])))}")
         return "\n".join(lines)

@@ -30,7 +30,8 @@ class MovReplace(Tool):
         return {"replaced": launch.notes}
 
     def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
-        return f"{self.headline(launch)}, {report['replaced']} moves replaced"
+        moves = "1 move" if report["replaced"] == 1 else f"{report['replaced']} moves"
+        return f"{self.headline(launch)}, {moves} replaced"
 
 
 def is_move(instr: Instr) -> bool:

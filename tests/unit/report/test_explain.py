@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from crowded import EASY, FULL, full_and_easy
+from emulated import code_object
 from squeezed import crowded, marker
 from typer.testing import CliRunner
 
@@ -159,3 +160,17 @@ def test_kernels_that_are_refused(tmp_path):
     done = CliRunner().invoke(app, [*command, "--keep-going"])
     assert done.exit_code == 0 and f"kernel {FULL} is left alone: " in done.stdout
     assert f"{FULL}: the clone" not in done.stdout and f"{EASY}: the clone" in done.stdout
+
+
+def test_a_kernel_by_its_name_in_cpp(tmp_path: Path) -> None:
+    path = tmp_path / "named.co"
+    code = {"_Z3addPfi": [("s_nop", 0), ("s_endpgm",)], "other": [("s_endpgm",)]}
+    path.write_bytes(code_object(code, tuple(code)))
+    for name in ("_Z3addPfi", "add(float*, int)"):
+        done = CliRunner().invoke(app, ["explain", str(path), "-t", "instr_count", "--kernel", name])
+        assert done.exit_code == 0 and "_Z3addPfi" in done.output and "other" not in done.output
+
+
+def test_the_empty_tool_inserts_nothing() -> None:
+    done = CliRunner().invoke(app, ["explain", str(sample("reduce").path), "-t", "none"])
+    assert done.exit_code == 3

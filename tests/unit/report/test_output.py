@@ -49,6 +49,14 @@ def test_the_terminal() -> None:
     assert stream.getvalue().splitlines()[1].startswith("luthier: verdict: 0 launches")
 
 
+def test_a_tool_that_says_nothing_writes_no_lines(tmp_path: Path) -> None:
+    for options in ({}, {"luthier_output": str(tmp_path / "counts.txt")}):
+        stream = StringIO()
+        output = Output(Nested(**options), stream)
+        output.launch(launch(0), {}, "")
+        assert stream.getvalue() == "" and not (tmp_path / "counts.txt").exists()
+
+
 def test_text_is_appended_as_it_comes(tmp_path: Path) -> None:
     path, stream = tmp_path / "out.txt", StringIO()
     for _ in range(2):  # two runs

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from luthier_py.errors import Invalid
-from luthier_py.tool import COUNT_WARP_LEVEL, EVERY_TOOL, EXCLUDE_PRED_OFF, Option, Selection, Tool, names
+from luthier_py.errors import Invalid, Unsupported
+from luthier_py.tool import COUNT_WARP_LEVEL, EVERY_TOOL, EXCLUDE_PRED_OFF, Option, Selection, Tool, load_tool, names
 from luthier_py.tool.names import demangled, is_region
 from luthier_py.tool.selection import COUNTING, NO_END
 
@@ -155,3 +156,10 @@ def test_the_echo_says_what_was_given_and_what_it_means(tmp_path: Path) -> None:
         ["LUTHIER_OUTPUT", "=", str(tmp_path / "o.csv")]]  # fmt: skip
     for option in EVERY_TOOL.values():
         assert any(f" {option.name} = " in line and line.endswith(option.help) for line in lines)
+
+
+def test_parquet_without_pyarrow_is_refused_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(Unsupported, match="Parquet needs pyarrow: pip install"):
+        load_tool("mem_trace", {"LUTHIER_RECORDS": str(tmp_path / "trace.parquet")})
+    load_tool("mem_trace", {"LUTHIER_RECORDS": str(tmp_path / "trace.ndjson")})

@@ -1,0 +1,42 @@
+"""What commands say to people: whole sentences and whole lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from luthier_py.cli import app
+from luthier_py.samples import sample
+
+SAXPY = [str(sample("saxpy").path), "--kernel", "saxpy", "--grid", "4", "--block", "256", "u32=1000", "f32=0.7",
+         "in:f32[1000]=random:1", "inout:f32[1000]=random:2"]
+
+
+def luthier(*words: object) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, list(map(str, words)))
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_what_a_filter_leaves_is_named_in_a_sentence() -> None:
+    option = ["-t", "mem_trace", "-O", "INSTRUMENT=opcode=s_nop"]
+    code, out, err = luthier("run", *SAXPY, *option)
+    assert code == 3
+    assert "there is nothing for mem_trace in what INSTRUMENT=opcode=s_nop leaves of 1 kernel saxpy" in err
+
+
+def test_long_lines_of_tools_are_not_cut_in_files(tmp_path: Path) -> None:
+    (tmp_path / "long.py").write_text(
+        "from luthier_py import Mutator, Tool, Variable, hook, ptr, u32\n"
+        "@hook\ndef h(x: ptr[u32]) -> None:\n    x[0] = 1\n"
+        "class Long(Tool):\n    x = Variable(u32)\n    def instrument(self, m: Mutator) -> None:\n"
+        "        m.at_entry(m.kernels[0], h, self.x)\n"
+        "    def text(self, launch, report):\n        return ' '.join(map(str, range(500)))\n"
+    )
+    code, out, err = luthier("run", *SAXPY, "-t", tmp_path / "long.py")
+    assert code == 0 and " ".join(map(str, range(500))) in out.splitlines(), err
+
+
+def test_the_whole_description_of_a_tool() -> None:
+    _, out, _ = luthier("tools", "fma_in_double")
+    assert "or of rounding twice." in " ".join(out.split())
