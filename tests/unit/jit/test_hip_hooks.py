@@ -305,7 +305,7 @@ def test_a_device_function_with_variables_is_for_its_own_source(tmp_path: Path) 
     def calls(out: ptr[u32], x: Lane[u32]) -> None:
         out[x] = u32(hooks.get())
 
-    with pytest.raises(HookError, match="get names variables of its own source"):
+    with pytest.raises(HookError, match="get names variables or tables of its own source"):
         observe([calls], LANES, LANES)
 
 
