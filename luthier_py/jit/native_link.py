@@ -45,7 +45,8 @@ _WHY_NOT = {
 }
 _SPACE, _SHORT_SPACE = re.compile(r"addrspace\((\d+)\)"), re.compile(r"addrspace~(\d+)~")
 _EXPRESSION = re.compile(
-    r"\b(getelementptr|addrspacecast|ptrtoint|inttoptr|bitcast|trunc|add|sub)((?: \w+)*) \(([^()]*%[^()]*)\)")
+    r"\b(getelementptr|addrspacecast|ptrtoint|inttoptr|bitcast|trunc|add|sub)((?: (?:inbounds|nusw|nuw|nsw))*) "
+    r"\(([^()]*%[^()]*)\)")
 _CALLED = re.compile(r'\bcall [^@\n]*@("[^"]*"|[-\w$.]+)\(')
 
 

@@ -29,6 +29,12 @@ using namespace luthier;
 LUTHIER_DEPTH(10) __device__ u32 fibonacci(u32 n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
 LUTHIER_HOOK() void fibonaccis(u32 *out, lane<u32> x) { out[x] = fibonacci(x % 11); }
 
+__device__ u64 seen[3];
+LUTHIER_HOOK() void counted(lane<u32> x) {
+    atomic_add(&seen[1], u64(fibonacci(x % 11)));
+    atomic_sub(&seen[2], u64(1));
+}
+
 LUTHIER_DEPTH(32) __device__ void sort(u32 *a, i32 low, i32 high) {
     if (low >= high) return;
     u32 pivot = a[(low + high) / 2];
@@ -170,6 +176,14 @@ def launched(one: Hook) -> None:
 ])
 def test_results_are_those_of_python(hooks: Hooks, name: str, want: Callable[[int], int], lanes: int) -> None:
     assert proved(hooks[name], LANES, lanes) == tuple(want(x) if x < lanes else 0 for x in range(LANES))
+
+
+def test_places_in_variables_of_the_source(hooks: Hooks) -> None:
+    class Counting(Tool):
+        def instrument(self, m: Mutator) -> None:
+            m.at_entry(m.kernels[0], hooks.counted, vgpr(0))
+
+    assert launch(Counting(), 40)[hooks.seen] == (0, sum(fibonacci(x % 11) for x in range(40)), (1 << 64) - 40)
 
 
 def test_an_array_of_the_caller_is_sorted(hooks: Hooks) -> None:
