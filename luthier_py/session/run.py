@@ -115,12 +115,12 @@ def run_instrumented(device: Device, made: Instrumented, tool: Tool, launch: Lau
             outputs = run_launch(device, module, cloned.clone, launch)
             for channel, dropped in receiving.drained().items():
                 received.count(channel).dropped = dropped
-            if received.failures:
-                raise ToolError(received.failures[0])
             memory, sizes = {}, {variable.name: size for variable, size in sized.items()}
             for variable in variables:
                 place = placed.get(variable) or module.variable(variable.name)
                 memory[variable.name] = device.read(place.address, sizes.get(variable.name, place.size))
+        if received.failures:  # all records have been taken only now
+            raise ToolError(received.failures[0])
         result = replace(begun, memory=memory)
         report = tool.report(result)
         return Ran(outputs, report, tool.text(result, report), cloned, counted(device), inserted(device, made), result,
