@@ -27,7 +27,7 @@ def shown(name: str) -> tuple[str, list[str]]:
     return command, [line for line in lines if line and not line.startswith("luthier ")]
 
 
-@pytest.mark.parametrize("name", PAGES.keys() - {"none"})
+@pytest.mark.parametrize("name", sorted(PAGES.keys() - {"none"}))
 def test_the_command_prints_what_the_page_shows(
     name: str, tmp_path: Path, require_tool: Callable[[str], str]
 ) -> None:
