@@ -39,6 +39,9 @@ class Role(Enum):
 ROLES = {Cause.CALL: Role.AROUND, Cause.PROLOGUE: Role.PROLOGUE, Cause.LOOKUP: Role.LOOKUP, Cause.WAIT: Role.WAIT,
          Cause.ISLAND: Role.ISLAND, Cause.EDGE: Role.WAY, Cause.INSTEAD: Role.INSTEAD}
 MARKS = {Role.APPLICATION: " ", Role.INSTEAD: "~", Role.HOOK: "*"}
+_HEAT = {Role.APPLICATION: 0.0, Role.INSTEAD: 1.0, Role.HOOK: 0.6, Role.AROUND: 0.35}
+_COLOURS = ("Lines without colour are the application's as they were; the strongest colour has what stands instead of "
+            "one of these, then come hooks, what goes with each call, and all else that is inserted.")
 _LEGEND = ("marks: ~ stands instead of an instruction of the application, * is a hook's, + is what goes with hooks; "
            "what has none is as it was")
 
@@ -262,7 +265,7 @@ def as_facts(explained: Explained) -> dict[str, object]:
     return {
         "tool": explained.tool,
         "refused": [{"kernel": each.kernel, "reason": each.reason} for each in explained.made.refused],
-        "kernels": {row.name: dict(_facts(row)) for row in explained.kernels},
+        "kernels": {row.name: _figures(row) for row in explained.kernels},
         "kept": [{"what": what, "where": home} for what, home in explained.homes],
         "functions": [{
             "name": function.name, "clone": function.clone,
@@ -274,11 +277,21 @@ def as_facts(explained: Explained) -> dict[str, object]:
     }
 
 
+def _figures(row: ClonedKernel) -> dict[str, object]:
+    """Of what changes, what it was and is."""
+    return {
+        "edits": row.sites, "sgprs": [row.before.sgprs, row.after.sgprs], "vgprs": [row.before.vgprs, row.after.vgprs],
+        "waves_per_simd": [row.before.waves, row.after.waves], "code_bytes": [row.bytes_before, row.bytes_after],
+        "private_bytes": row.private_bytes, "calls": dict(row.schemes),
+    }
+
+
 # -- as a page -----------------------------------------------------------------------------------
 
 def as_page(explained: Explained) -> Page:
     """The same with the clone in a table."""
-    facts = [(f"{row.name}: {name}", value) for row in explained.kernels for name, value in _facts(row)]
+    facts = [(row.name, "; ".join(f"{name} {value}" for name, value in _facts(row))) for row in explained.kernels]
+    facts += [(each.kernel, f"left alone: {each.reason}") for each in explained.made.refused]
     facts += [(f"kept for each wave: {what}", home) for what, home in explained.homes]
     tables = []
     for function in explained.functions:
@@ -286,7 +299,7 @@ def as_page(explained: Explained) -> Page:
         tables.append(HtmlTable(f"What {function.clone} is made of", ("for", "instructions", "bytes"), tuple(costs), 0))
         rows = tuple(_rows(function))
         tables.append(HtmlTable(function.clone, ("original", "copy", "for", "instruction"), rows, 3))
-    return Page(f"{explained.tool}: why the copy is what it is", tuple(facts), tables)
+    return Page(f"{explained.tool}: why the copy is what it is", tuple(facts), tables, notes=(_COLOURS,))
 
 
 def _rows(function: ExplainedFunction) -> Iterator[HtmlRow]:
@@ -297,4 +310,4 @@ def _rows(function: ExplainedFunction) -> Iterator[HtmlRow]:
             yield HtmlRow(("\n".join(_said(function.calls[line.call])),), heading=True)
         place = "" if line.address is None else f"{line.address:#x}"
         cells = place, f"+{line.offset:#x}", line.role.value, line.shown
-        yield HtmlRow(cells, 0.0 if line.role is Role.APPLICATION else 0.4)
+        yield HtmlRow(cells, _HEAT.get(line.role, 0.15))

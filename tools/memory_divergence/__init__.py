@@ -62,6 +62,9 @@ class MemoryDivergence(Tool):
             mean = row["lines"] / row["executions"] if row["executions"] else 0.0
             numbers = f"{row['executions']:12} {row['lines']:12} {mean:14.2f}"
             lines.append(f"  {row['pc']:#10x} {numbers}  {row['instruction']}")
+            if len(row["histogram"]) > 1:
+                times = (f"{count} of {number}" for number, count in row["histogram"].items())
+                lines.append(f"  {'':>10} executions by lines: {', '.join(times)}")
         if report["not_counted"]:
             lines.append(f"  not counted: {', '.join(sorted(set(report['not_counted'])))}")
         return "\n".join(lines)

@@ -142,6 +142,7 @@ def test_as_data():
     data = json.loads(done.stdout)
     assert data == json.loads(json.dumps(as_facts(explain(sample("reduce").path, load_tool("branch_edges"), path))))
     (function,) = data["functions"]
+    assert data["kernels"]["reduce"]["code_bytes"] == [496, sum(line["size_bytes"] for line in function["lines"])]
     assert len(function["lines"]) == sum(cost["instructions"] for cost in function["costs"].values())
 
 
