@@ -146,8 +146,10 @@ def test_as_data():
     assert len(function["lines"]) == sum(cost["instructions"] for cost in function["costs"].values())
 
 
-def test_a_tool_with_nothing_to_insert_ends_as_instrument_does():
-    command = [str(sample("vector_add").path), "-t", "loop_counts"]
+def test_a_tool_with_nothing_to_insert_ends_as_instrument_does(tmp_path):
+    path = tmp_path / "vector_add.co"
+    path.write_bytes(sample("vector_add").path.read_bytes())
+    command = [str(path), "-t", "loop_counts"]
     for name in ("explain", "instrument"):
         done = CliRunner().invoke(app, [name, *command])
         assert done.exit_code == ExitCode.NOTHING_OBSERVED
