@@ -5,6 +5,7 @@ The memory is taken to be the GPU's own and coarse-grained, as tool variables ar
 
 from __future__ import annotations
 
+from luthier_py.isa import Space
 from luthier_py.tool import Ir, Kind, Operand, Pointer, Scalar, Value
 
 ORDER = 'syncscope("agent") monotonic'
@@ -14,6 +15,8 @@ OWN_MEMORY = "!amdgpu.no.remote.memory !0, !amdgpu.no.fine.grained.memory !0"
 def integer_place(ir: Ir, pointer: Operand) -> tuple[Value, Scalar]:
     """The pointer, and the integer type that it points to; refused otherwise."""
     if isinstance(pointer, Value) and isinstance(pointer.type, Pointer):
+        if pointer.type.space is not Space.GLOBAL:
+            ir.refuse(f"atomics are for global memory; {pointer.type} can be read only")
         element = pointer.type.element
         if isinstance(element, Scalar) and element.is_integer and element.bits >= 32:
             return pointer, element

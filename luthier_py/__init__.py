@@ -55,8 +55,10 @@ if TYPE_CHECKING:
         i32,
         i64,
         kernel_argument,
+        lds,
         opcode_id,
         ptr,
+        scratch,
         site_id,
         source,
         taken_lanes,
@@ -80,9 +82,9 @@ __all__ = [
     "Mutator", "OpFlag", "Option", "Reg", "RegFile", "RegSet", "Tool", "Variable", "WaveVariable", "access_bytes",
     "access_kind", "active_lanes", "address", "array", "attach", "bf16", "bool_", "bounds", "channel", "computed",
     "destination", "device", "f16", "f32", "f64", "grid_size", "hardware_register", "hook", "i16", "i32", "i64", "i8",
-    "instrument", "kernel_argument", "load", "opcode_id", "ptr", "sgpr", "site_id", "source", "taken_lanes", "u16",
-    "u32", "u64", "u8", "vgpr", "wave_in_group", "wave_in_launch", "workgroup_id", "workgroup_in_launch",
-    "workgroup_size", "workitem_id", "workitem_in_launch",
+    "instrument", "kernel_argument", "lds", "load", "opcode_id", "ptr", "scratch", "sgpr", "site_id", "source",
+    "taken_lanes", "u16", "u32", "u64", "u8", "vgpr", "wave_in_group", "wave_in_launch", "workgroup_id",
+    "workgroup_in_launch", "workgroup_size", "workitem_id", "workitem_in_launch",
 ]
 _ROOMS = {
     "errors": {"LuthierError"},

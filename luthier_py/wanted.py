@@ -15,6 +15,7 @@ from operator import attrgetter
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.ir import Instr, Program
+from luthier_py.isa import Space
 from luthier_py.jit import Hole, PayloadKey
 from luthier_py.jit import Payload as Compiled
 from luthier_py.proof.claim import Address, Call, Claim, ClonedFunction, Kept, Payload, Side, Value
@@ -156,13 +157,27 @@ def _claimed(key: PayloadKey, compiled: Compiled) -> Payload:
         tuple(each.element.size_bytes if isinstance(each, Pointer) else 0 for each in given),
         _MASKS[key.hook.lanes], max(inside, default=0),
         tuple(sum(sizes[:hole.instr + 1]) - 4 for hole in compiled.holes), compiled.stack, compiled.frame_bytes,
+        tuple(map(_memory, given)) if any(map(_memory, given)) else (), _inside(key),
     )
+
+
+def _memory(type: Type) -> Space:
+    """Where a pointer leads that does not lead to global memory."""
+    return type.space if isinstance(type, Pointer) and type.space is not Space.GLOBAL else Space.NONE
+
+
+def _inside(key: PayloadKey) -> Space:
+    """The memory of such pointers that are numbers in the code."""
+    found = Space.NONE
+    for parameter, number in zip(key.hook.signature.parameters, key.constants, strict=True):
+        found |= Space.NONE if number is None else _memory(parameter.type)
+    return found
 
 
 def _depth(type: Type) -> int:
     """How many times a type is a pointer."""
     depth = 0
-    while isinstance(type, Pointer):
+    while isinstance(type, Pointer) and not _memory(type):
         depth, type = depth + 1, type.element
     return depth
 

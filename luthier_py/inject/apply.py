@@ -39,11 +39,12 @@ from luthier_py.inject.seams import settle_seams
 from luthier_py.inject.sites import Sites
 from luthier_py.inject.weave import weave
 from luthier_py.ir import Function, Kernel, Program
-from luthier_py.isa import SCC, Inst, InstructionSet, Reg, RegFile, RegSet, sgpr
+from luthier_py.isa import SCC, Inst, InstructionSet, Reg, RegFile, RegSet, Space, sgpr
 from luthier_py.jit import Payload, PayloadKey, payload_key
 from luthier_py.loader import KernelDescriptor
 from luthier_py.proof.claim import Claim
-from luthier_py.tool import Edits, Entry, Insertion, Place, Refusal, Turn, WaveVariable
+from luthier_py.tool import Edits, Entry, Hook, Insertion, Place, Refusal, Turn, WaveVariable
+from luthier_py.tool.types import NearPointer
 
 SUFFIX = ".luthier"  # names of instrumented kernels
 
@@ -153,14 +154,12 @@ def _served(
     named: RegSet,
 ) -> tuple[Calls, dict[Kernel, KernelDescriptor]]:
     """As `_placed`, with private memory where that is needed."""
-    frames = {fragments[payload_key(i)].payload.frame_bytes: i.hook for i in insertions}
-    largest = max(frames, default=0)
-    memory = private_memory(program, component, largest)
-    where = Location(component.kernels[0].name)
-    if largest and memory.obstacle:
-        message = f"hook {frames[largest].name} needs {largest} bytes of stack, and the kernel can have none"
-        raise Unsupported(f"{message}: {memory.obstacle}", where)
-    if not largest:
+    needing = _needing(insertions, fragments)
+    memory = private_memory(program, component, max(needing.values(), default=0))
+    for hook, frame_bytes in needing.items():
+        if why := _without(hook, frame_bytes, memory):
+            raise Unsupported(f"hook {hook.name} {why}", Location(component.kernels[0].name))
+    if not needing:
         try:
             return _placed(program, facts, insertions, fragments, component, named, None)
         except OutOfRegisters:
@@ -172,6 +171,26 @@ def _served(
             raise
         message = f"{error.message}; in private memory there is no room for more: {memory.obstacle}"
         raise OutOfRegisters(message, error.where) from None
+
+
+def _needing(insertions: list[Insertion], fragments: Fragments) -> dict[Hook, int]:
+    """Hooks that touch private memory, and how many bytes of it are their stack."""
+    found: dict[Hook, int] = {}
+    for insertion in insertions:
+        payload = fragments[payload_key(insertion)].payload
+        if payload.needs_private_memory:
+            found[insertion.hook] = max(payload.frame_bytes, found.get(insertion.hook, 0))
+    return found
+
+
+def _without(hook: Hook, frame_bytes: int, memory: Private) -> str:
+    """What is missing where a hook that touches private memory cannot run, or nothing."""
+    reads = any(isinstance(each.type, NearPointer) and each.type.space is Space.SCRATCH
+                for each in hook.signature.parameters)
+    wants = "reads private memory" if reads else f"needs {frame_bytes} bytes of stack"
+    if memory.obstacle:
+        return f"{wants}, and the kernel can have none: {memory.obstacle}"
+    return f"{wants}, and the kernel has none of its own" if reads and not memory.start else ""
 
 
 def _placed(

@@ -6,21 +6,24 @@ of these rooms; it is numbers, names, registers and bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import accumulate
+from operator import or_
 
 from luthier_py.inject.items import Home, InSlot, Keeper, Label, PrivateCell, Run, Single, Slice
 from luthier_py.inject.layout import Placed
 from luthier_py.inject.placing import Calls
 from luthier_py.inject.policies import CELL_BYTES
 from luthier_py.ir import Function
-from luthier_py.isa import LaneOf, Reg
+from luthier_py.isa import LaneOf, Reg, Space
 from luthier_py.jit import Payload, PayloadKey
 from luthier_py.proof.claim import Address, Call, ClonedFunction, InCell, Kept, Side, Stretch, Value
 from luthier_py.proof.claim import Payload as ClaimedPayload
 from luthier_py.tool import Entry, Lanes, Place, Pointer, Variable, WaveVariable
 from luthier_py.tool.edits import RuntimeArg
-from luthier_py.tool.types import Type
+from luthier_py.tool.hook import Parameter
+from luthier_py.tool.types import NearPointer, Type
 from luthier_py.tool.variables import Element
 
 SIDES = {Place.BEFORE: Side.BEFORE, Place.AFTER: Side.AFTER, Place.TAKEN: Side.TAKEN}
@@ -114,12 +117,21 @@ def claimed_payload(key: PayloadKey, payload: Payload) -> ClaimedPayload:
               if constant is None), _EXEC[key.hook.lanes],
         max((depth for depth, constant in given if constant is not None), default=0),
         tuple(ends[hole.instr] - 4 for hole in payload.holes), payload.stack, payload.frame_bytes,
+        *_near(parameters, key.constants),
     )
 
 
+def _near(parameters: Sequence[Parameter], constants: Sequence[object]) -> tuple[tuple[Space, ...], Space]:
+    """Which memory beside global memory they point to, and what numbers in the code point to."""
+    spaces = [each.type.space if isinstance(each.type, NearPointer) else Space.NONE for each in parameters]
+    given = tuple(space for space, constant in zip(spaces, constants, strict=True) if constant is None)
+    inside = [space for space, constant in zip(spaces, constants, strict=True) if constant is not None]
+    return given if any(given) else (), reduce(or_, inside, Space.NONE)
+
+
 def _depth(type: Type) -> int:
-    """How many times a type is a pointer."""
-    return 1 + _depth(type.element) if isinstance(type, Pointer) else 0
+    """How many times a type is a pointer into global memory."""
+    return 1 + _depth(type.element) if isinstance(type, Pointer) and not isinstance(type, NearPointer) else 0
 
 
 def _pointed(type: Type) -> int:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from luthier_py.jit.builder import Builder, constant, llvm, mangled
 from luthier_py.tool.channel import ChannelType
 from luthier_py.tool.intrinsic import Operand, Value
-from luthier_py.tool.types import BF16, BOOL, F16, F32, I32, I64, NUMBERS, U64, Kind, Pointer, Scalar, Type
+from luthier_py.tool.types import BF16, BOOL, F16, F32, I32, I64, NUMBERS, U32, U64, Kind, Pointer, Scalar, Type
 
 WIDENS = {
     (narrow, wide) for narrow in NUMBERS for wide in NUMBERS if narrow.bits < wide.bits and (
@@ -92,7 +92,7 @@ def explicit(ir: Builder, operand: Operand, type: Type) -> Value:
     """``operand`` turned into ``type``, by calling the type."""
     if not isinstance(operand, Value):
         if isinstance(type, Pointer):
-            return constant(type, int(literal(operand, U64).text))
+            return constant(type, int(literal(operand, U64 if type.dwords == 2 else U32).text))
         return constant(type, type(operand))
     source, target = operand.type, type
     if source == target:
@@ -125,13 +125,24 @@ def _cast(source: Scalar, target: Scalar) -> str:
 
 def _pointer(ir: Builder, operand: Value, target: Type) -> Value:
     if isinstance(operand.type, Pointer) and isinstance(target, Pointer):
+        if operand.type.space is not target.space:
+            raise ValueError(f"{operand.type} is an address in other memory than {target}")
         return Value(target, operand.text, operand.lane)
     if isinstance(target, Pointer):
-        address = implicit(ir, operand, U64) if operand.type != I64 else operand
-        return ir.emit(target, f"inttoptr i64 {address.text} to {llvm(target)}", operand.lane)
-    if target not in (U64, I64):
-        raise ValueError(f"a pointer becomes an integer as u64(pointer), not {target}")
-    return ir.emit(target, f"ptrtoint {llvm(operand.type)} {operand.text} to i64", operand.lane)
+        address = _address(ir, operand, target)
+        return ir.emit(target, f"inttoptr {llvm(address.type)} {address.text} to {llvm(target)}", operand.lane)
+    assert isinstance(operand.type, Pointer)
+    wide = operand.type.dwords == 2
+    if target not in ((U64, I64) if wide else (U32, I32)):
+        raise ValueError(f"a {operand.type} becomes an integer as {'u64' if wide else 'u32'}(pointer), not {target}")
+    return ir.emit(target, f"ptrtoint {llvm(operand.type)} {operand.text} to {llvm(target)}", operand.lane)
+
+
+def _address(ir: Builder, operand: Value, target: Pointer) -> Value:
+    """The integer that a pointer is made of: what is wider than that is cut."""
+    if target.dwords == 2:
+        return operand if operand.type == I64 else implicit(ir, operand, U64)
+    return explicit(ir, operand, U32) if operand.type in (I32, U64, I64) else implicit(ir, operand, U32)
 
 
 def truth(ir: Builder, operand: Operand) -> Value:
@@ -141,7 +152,8 @@ def truth(ir: Builder, operand: Operand) -> Value:
     if operand.type == BOOL:
         return operand
     if isinstance(operand.type, Pointer):
-        raise ValueError("a pointer is no condition; compare u64(pointer) with 0")
+        name = "u64" if operand.type.dwords == 2 else "u32"
+        raise ValueError(f"a pointer is no condition; compare {name}(pointer) with 0")
     return compare(ir, ast.NotEq(), operand, 0.0 if operand.type.kind is Kind.FLOAT else 0)
 
 
@@ -209,10 +221,12 @@ def element(ir: Builder, pointer: Value, index: Operand, backwards: bool = False
     index = typed(index)
     if not (isinstance(index.type, Scalar) and index.type.is_integer):
         raise ValueError(f"an index must be an integer, not {index.type}")
-    wide = explicit(ir, index, U64 if index.type.kind is Kind.UNSIGNED else I64)
+    near = pointer.type.dwords == 1
+    unsigned, signed = (U32, I32) if near else (U64, I64)
+    wide = explicit(ir, index, unsigned if index.type.kind is Kind.UNSIGNED else signed)
     if backwards:
-        wide = ir.emit(wide.type, f"sub i64 0, {wide.text}", wide.lane)
-    operands = f"{llvm(pointer.type)} {pointer.text}, i64 {wide.text}"
+        wide = ir.emit(wide.type, f"sub {llvm(wide.type)} 0, {wide.text}", wide.lane)
+    operands = f"{llvm(pointer.type)} {pointer.text}, {llvm(wide.type)} {wide.text}"
     return ir.emit(pointer.type, f"getelementptr {llvm(pointer.type.element)}, {operands}", pointer.lane or wide.lane)
 
 
@@ -318,7 +332,7 @@ def compare(ir: Builder, op: ast.cmpop, left: Operand, right: Operand) -> Value:
         raise ValueError("this comparison is not allowed in device code; allowed are == != < <= > >=")
     a, b = unify(ir, left, right)
     if isinstance(a.type, Pointer) or a.type.kind is Kind.BOOL and not isinstance(op, (ast.Eq, ast.NotEq)):
-        raise ValueError(f"{a.type} cannot be compared so; convert first, as in u64(...)")
+        raise ValueError(f"{a.type} cannot be compared so; convert first, as in u{32 * a.type.dwords}(...)")
     unsigned, signed, floating = COMPARISONS[type(op)]
     if a.type.kind is Kind.FLOAT:
         text = f"fcmp {floating} {llvm(a.type)} {a.text}, {b.text}"

@@ -10,6 +10,7 @@ import ast
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from luthier_py.isa import Space
 from luthier_py.jit import arithmetic
 from luthier_py.jit.arithmetic import UNSIGNED
 from luthier_py.jit.builder import PRIVATE, Builder, constant, llvm
@@ -40,8 +41,8 @@ class ElementAddress(Pointer):
     name: str
 
     @property
-    def is_private(self) -> bool:
-        return True
+    def space(self) -> Space:
+        return Space.SCRATCH
 
 
 class ArrayScope(Protocol):

@@ -9,12 +9,14 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
+from luthier_py.isa import Space
 from luthier_py.tool.intrinsic import Value
 from luthier_py.tool.native import Native
 from luthier_py.tool.types import Kind, Pointer, Scalar, Type
 
 PRIVATE = "addrspace(5)"  # where AMDGPU's allocas live
 GLOBAL = "addrspace(1)"
+MEMORY = {Space.GLOBAL: GLOBAL, Space.LDS: "addrspace(3)", Space.SCRATCH: PRIVATE}
 
 
 @dataclass(slots=True, eq=False)
@@ -126,7 +128,7 @@ class Builder:
 def llvm(type: Type) -> str:
     """LLVM's name of a type."""
     if isinstance(type, Pointer):
-        return f"ptr {PRIVATE if type.is_private else GLOBAL}"
+        return f"ptr {MEMORY[type.space]}"
     if type.kind is Kind.FLOAT:
         return {"f16": "half", "bf16": "bfloat", "f32": "float"}.get(type.name, "double")
     return f"i{type.bits}"
@@ -135,7 +137,7 @@ def llvm(type: Type) -> str:
 def mangled(type: Type) -> str:
     """A type in the name of an LLVM intrinsic."""
     if isinstance(type, Pointer):
-        return "p1"
+        return "p" + "".join(filter(str.isdigit, MEMORY[type.space]))
     return type.name if type.kind is Kind.FLOAT else f"i{type.bits}"
 
 
@@ -148,7 +150,7 @@ def constant(type: Type, number: int | float | bool) -> Value:
         (bits,) = struct.unpack("<Q", struct.pack("<d", type(float(number))))
         return Value(type, f"0x{bits:016X}", lane=False)
     if isinstance(type, Pointer):
-        return Value(type, f"inttoptr (i64 {int(number)} to ptr {GLOBAL})", lane=False)
+        return Value(type, f"inttoptr (i{32 * type.dwords} {int(number)} to {llvm(type)})", lane=False)
     if type.kind is Kind.BOOL:
         return Value(type, "true" if number else "false", lane=False)
     return Value(type, str(int(number)), lane=False)

@@ -117,7 +117,8 @@ def send(ir: Builder, seats: list[Seat], values: list[Value]) -> None:
 
 def _sent(ir: Builder, seat: Seat, value: Value) -> list[Value]:
     if llvm(value.type).startswith("ptr"):
-        value = ir.emit(I64, f"ptrtoint {llvm(value.type)} {value.text} to i64", value.lane)
+        bits = I32 if value.type.dwords == 1 else I64
+        value = ir.emit(bits, f"ptrtoint {llvm(value.type)} {value.text} to {llvm(bits)}", value.lane)
     bits = I32 if value.type.dwords == 1 else I64
     if isinstance(value.type, Scalar) and value.type.bits in (8, 16):
         value = _extended(ir, value, value.type)

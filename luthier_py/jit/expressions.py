@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from luthier_py.errors import HookError
+from luthier_py.isa import Space
 from luthier_py.jit import arithmetic, mathematics
 from luthier_py.jit.arrays import ElementAddress, element_of
 from luthier_py.jit.builder import Builder, IrBlock, llvm, mangled
@@ -121,8 +122,9 @@ class Expressions:
         return self.loaded(self.element(node))
 
     def loaded(self, where: Value) -> Value:
-        """What is there; of a local array what lanes differ in."""
-        own = isinstance(where.type, ElementAddress) and self.scope.key(where.type.name) in self.differs.keys
+        """What is there. Lanes differ in what private memory has; in local arrays where they have been made to."""
+        own = (self.scope.key(where.type.name) in self.differs.keys if isinstance(where.type, ElementAddress)
+               else isinstance(where.type, Pointer) and where.type.space is Space.SCRATCH)
         return self.ir.load(where, self.lane(where.lane or own))
 
     def element(self, node: ast.Subscript) -> Value:
@@ -134,7 +136,7 @@ class Expressions:
                 return element_of(self.ir, node.value.id, array, self.expression(node.slice))
         pointer = self.expression(node.value)
         if not isinstance(pointer, Value) or not isinstance(pointer.type, Pointer):
-            self.refuse(node, f"`{_brief(node.value)}` is no pointer; only ptr[T] can be indexed")
+            self.refuse(node, f"`{_brief(node.value)}` is no pointer; only ptr[T], lds[T], scratch[T] can be indexed")
         if isinstance(node.slice, (ast.Slice, ast.Tuple)):
             self.refuse(node, "slices are not allowed in device code; index with one integer")
         index = self.expression(node.slice)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from luthier_py.isa import Inst, Reg, RegSet
+from luthier_py.isa import Inst, Reg, RegSet, Space
 from luthier_py.tool import Arg, Constant, Field, Hook, Insertion, Scalar
 
 
@@ -63,6 +63,11 @@ class Payload:
     frame_bytes: int = 0        # of stack, in each lane
     stack: Reg | None = None    # where it expects the offset of that in private memory
     holes: tuple[Hole, ...] = ()
+
+    @property
+    def needs_private_memory(self) -> bool:
+        """Whether it touches any, the application's or its own."""
+        return self.stack is not None and any(inst.op.spaces is Space.SCRATCH for inst in self.instrs)
 
 
 def payload_key(insertion: Insertion) -> PayloadKey:

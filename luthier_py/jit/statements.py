@@ -24,7 +24,7 @@ from luthier_py.tool.hook import Device, Recipe, Signature
 from luthier_py.tool.intrinsic import Operand, Value
 from luthier_py.tool.native import Native
 from luthier_py.tool.printing import PRINTING, SaidText, asserted_message, printed_message
-from luthier_py.tool.types import LaneType, Pointer, Type, array
+from luthier_py.tool.types import LaneType, NearPointer, Pointer, Type, array
 
 ALLOWED = "allowed are assignments, if, while, for ... in range(...), break, continue, return, assert, pass and calls"
 
@@ -181,6 +181,8 @@ class Statements(Expressions):
 
     def store_element(self, node: ast.AST, where: Value, operand: Operand) -> None:
         assert isinstance(where.type, Pointer)
+        if isinstance(where.type, NearPointer):
+            self.refuse(node, f"{where.type} is the application's memory, which hooks read only")
         with self.at(node):
             value = arithmetic.implicit(self.ir, operand, where.type.element)
         self.ir.store(where, value)

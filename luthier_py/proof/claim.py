@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
-from luthier_py.isa import LaneOf, Reg
+from luthier_py.isa import LaneOf, Reg, Space
 
 
 class Side(Enum):
@@ -90,6 +90,11 @@ class Payload:
     stack: Reg | None = None
     """Where it expects the offset of its stack in each lane's private memory, and how many bytes it has of that."""
     frame_bytes: int = 0
+    near: tuple[Space, ...] = ()
+    """Of each parameter: LDS or SCRATCH where it is an address there, at which the hook may read; NONE for others.
+    Empty where all are."""
+    near_numbers: Space = Space.NONE
+    """The same of numbers in the code itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""Memory that a payload touches: addresses are made of pointers, and those of private memory of its stack pointer.
+"""Memory that a payload touches: addresses are made of pointers, and those of private memory of its stack pointer. What
+the application has in LDS and in private memory is read only, at addresses made of pointers into it.
 
 In: a payload's instructions and the ways between them. Out: nothing; CheckFailed names what touches other memory.
 Invariant: a register holds a pointer where it was made of one on every way of the lane whose memory is touched; what
@@ -8,6 +9,8 @@ other lanes have is what the wave has on every way.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import SCC, Inst, InstructionSet, OperandKind, OpFlag, Space
@@ -19,9 +22,11 @@ from luthier_py.proof.meanings import mangles
 from luthier_py.proof.payload_lanes import Jumps, Point, Ways, ways_of_wave
 
 OF_STACK = 1 << 20  # of what is made of the stack pointer
+_OF_NEAR = {Space.LDS: 1 << 21, Space.SCRATCH: 1 << 22}  # of a pointer into what the application has there
+_KINDS = OF_STACK | sum(_OF_NEAR.values())
 _MEMORY = OpFlag.VMEM | OpFlag.SMEM | OpFlag.LDS | OpFlag.GDS
 
-Depths = dict[int, int]  # by register: how many times what it holds is a pointer, and OF_STACK; 0 is left out
+Depths = dict[int, int]  # by register: how many times what it holds is a pointer, and of which kinds; 0 is left out
 Solution = Mapping[Point, Depths]
 
 
@@ -33,8 +38,9 @@ def check_memory(
     wrong = whole.wrong() if lanes is None else _Memory(payload, insts, lanes, whole.solution).wrong()
     if wrong:
         where = insts[min(wrong)]
-        private = "private memory that is not its stack"
-        what = private if where.op.spaces is Space.SCRATCH else "memory at an address that is not made of a pointer"
+        what = {Space.SCRATCH: "private memory that is not its stack",
+                Space.LDS: "local memory at an address that is not made of a pointer into it"}.get(
+            where.op.spaces, "memory at an address that is not made of a pointer")
         raise CheckFailed(f"hook {payload.name} touches {what}", Location(None, None, isa.text(where)))
 
 
@@ -48,7 +54,7 @@ class _Memory:
         self.solution: dict[Point, Depths] = {}
         while True:
             self.solution = self._solved()
-            kept = max((self._stored(point) for point in self.solution), default=0)
+            kept = reduce(_either, map(self._stored, self.solution), 0)
             if kept == self.kept:
                 return
             self.kept = kept
@@ -67,6 +73,8 @@ class _Memory:
         start: Depths = {}
         for reg, depth in zip(self.payload.params, self.payload.pointers, strict=True):
             start.update({number(reg) + k: depth for k in range(reg.dwords) if depth})
+        for reg, space in zip(self.payload.params, self.payload.near, strict=bool(self.payload.near)):
+            start |= {number(reg): _OF_NEAR[space]} if space else {}
         if self.payload.stack is not None:
             start[number(self.payload.stack)] = OF_STACK
         return start
@@ -100,8 +108,8 @@ class _Memory:
         after = {reg: depth for reg, depth in depths.items() if not writes >> reg & 1}
         if found:
             after.update(dict.fromkeys(ones(writes), found))
-            if after.get(SCC, 0) & OF_STACK:
-                after[SCC] &= ~OF_STACK
+            if after.get(SCC, 0) & _KINDS:
+                after[SCC] &= ~_KINDS
         return after
 
     def _made(self, inst: Inst, depths: Depths) -> int:
@@ -109,14 +117,17 @@ class _Memory:
         if inst.op.flags & _MEMORY:
             if not inst.op.spaces or tends_caches(inst.op):
                 return 0
-            return self.kept if inst.op.spaces is Space.SCRATCH else max(_address_depth(inst, depths) - 1, 0)
+            if inst.op.spaces is not Space.SCRATCH:
+                return max(_address_depth(inst, depths) - 1, 0)
+            return self.kept if _of_kind(inst, depths, OF_STACK) else 0
         read = [depth for reg, depth in depths.items() if inst.reads.bits >> reg & 1]
-        of_stack = OF_STACK if any(depth & OF_STACK for depth in read) else 0
+        kinds = reduce(or_, read, 0) & _KINDS
         if mangles(inst.op):
-            return of_stack
-        if self.payload.absolute and any(operand.kind is OperandKind.CONSTANT for operand in inst.operands):
-            read.append(self.payload.absolute)
-        return of_stack | max((depth & ~OF_STACK for depth in read), default=0)
+            return kinds
+        if any(operand.kind is OperandKind.CONSTANT for operand in inst.operands):
+            near = [kind for space, kind in _OF_NEAR.items() if space & self.payload.near_numbers]
+            read += [self.payload.absolute, *near]
+        return reduce(_either, read, 0)
 
     def _stored(self, point: Point) -> int:
         """How often a pointer what is written to the stack is."""
@@ -128,19 +139,39 @@ class _Memory:
                 data is None or data.reg is None):
             return 0
         first, depths = number(data.reg), self.solution[point]
-        return max(depths.get(first + k, 0) & ~OF_STACK for k in range(data.reg.dwords))
+        return reduce(_either, (depths.get(first + k, 0) for k in range(data.reg.dwords)), 0) & ~OF_STACK
+
+
+def _either(a: int, b: int) -> int:
+    """Of what is made of both."""
+    return max(a & ~_KINDS, b & ~_KINDS) | (a | b) & _KINDS
 
 
 def _on_both_ways(a: Depths, b: Depths) -> Depths:
-    both = ((reg, min(d & ~OF_STACK, b[reg] & ~OF_STACK) | d & b[reg] & OF_STACK) for reg, d in a.items() if reg in b)
+    both = ((reg, min(d & ~_KINDS, b[reg] & ~_KINDS) | d & b[reg] & _KINDS) for reg, d in a.items() if reg in b)
     return {reg: depth for reg, depth in both if depth}
 
 
 def _fits(inst: Inst, depths: Depths) -> bool:
+    if inst.op.spaces is Space.LDS:
+        return reads_lds(inst) and _of_kind(inst, depths, _OF_NEAR[Space.LDS])
     if inst.op.spaces is not Space.SCRATCH:
         return _address_depth(inst, depths) > 0
-    places = [operand.reg for name in ("saddr", "vaddr") if (operand := inst.find(name)) is not None]
-    return any(reg is not None and depths.get(number(reg), 0) & OF_STACK for reg in places)
+    reads = OpFlag.MAY_STORE not in inst.op.flags
+    return _of_kind(inst, depths, OF_STACK | (_OF_NEAR[Space.SCRATCH] if reads else 0))
+
+
+def _of_kind(inst: Inst, depths: Depths, kinds: int) -> bool:
+    """Whether its address is made of a pointer of one of some kinds."""
+    places = [operand.reg for name in ("saddr", "vaddr", "addr") if (operand := inst.find(name)) is not None]
+    return any(reg is not None and depths.get(number(reg), 0) & kinds for reg in places)
+
+
+def reads_lds(inst: Inst) -> bool:
+    """Whether it does nothing but to read a work-group's memory where its address says."""
+    gds = inst.find("gds")
+    return inst.op.spaces is Space.LDS and inst.find("addr") is not None and (gds is None or not gds.value) and (
+        inst.op.flags & (OpFlag.MAY_LOAD | OpFlag.MAY_STORE | OpFlag.ATOMIC) is OpFlag.MAY_LOAD)
 
 
 def _address_depth(inst: Inst, depths: Depths) -> int:
@@ -150,7 +181,7 @@ def _address_depth(inst: Inst, depths: Depths) -> int:
         operand = inst.find(name)
         if operand is not None and operand.reg is not None and operand.reg.dwords >= 2:
             first = number(operand.reg)
-            return min(depths.get(first + k, 0) & ~OF_STACK for k in range(2))
+            return min(depths.get(first + k, 0) & ~_KINDS for k in range(2))
     return 0
 
 

@@ -7,7 +7,7 @@ same), numbers that the claim says, and waits between its instructions.
 A payload may compute and wait. It may go round in loops of its own. It may touch private memory through offsets made
 from its stack pointer: that it stays on its stack is for its author to see to. It may touch global memory through
 addresses made from pointers: what it was given as one, numbers of its own where the claim says so, and pointers that it
-found there.
+found there. It may read what the application has in LDS and in private memory through pointers into these.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from luthier_py.isa.registers import VGPR_SHIFT
 from luthier_py.proof.claim import Payload
 from luthier_py.proof.code import number
 from luthier_py.proof.payload_lanes import Jumps, follow_exec, ways_of_lanes
-from luthier_py.proof.payload_memory import check_memory, is_flat
+from luthier_py.proof.payload_memory import check_memory, is_flat, reads_lds
 from luthier_py.proof.pending import NOTHING, Pending, issued, owed, settled
 
 MOST_STATES = 1 << 16
@@ -60,7 +60,8 @@ def summary(isa: InstructionSet, payload: Payload) -> Summary:
         at += insts[-1].size_bytes
     offsets = tuple(accumulate((inst.size_bytes for inst in insts), initial=0))
     for inst in insts:
-        if (why := outside(inst.op)) is not None or inst.op.spaces & (Space.LDS | Space.GDS) and not is_flat(inst):
+        local = inst.op.spaces & (Space.LDS | Space.GDS) and not (is_flat(inst) or reads_lds(inst))
+        if (why := outside(inst.op)) is not None or local:
             raise _refused(isa, payload, inst, why or "touches local memory")
     jumps = _following(isa, payload, insts, offsets)
     _check_loops(isa, payload, insts, jumps)

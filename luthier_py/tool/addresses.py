@@ -12,13 +12,15 @@ from typing import Any
 
 from luthier_py.errors import HookError
 from luthier_py.ir import Instr
-from luthier_py.isa import AccessKind, AddressForm, MemoryAccess, Operand, Reg, RegFile
+from luthier_py.isa import AccessKind, AddressForm, MemoryAccess, Operand, Reg, RegFile, Space
 from luthier_py.tool.author import caller
 from luthier_py.tool.computed import Computed, about
 from luthier_py.tool.expected import expect
 from luthier_py.tool.hook import device
 from luthier_py.tool.lane_masks import lane_id
 from luthier_py.tool.types import Lane, bool_, u32, u64
+
+_NEAR = {AddressForm.LDS: Space.LDS, AddressForm.SCRATCH: Space.SCRATCH}
 
 
 @device
@@ -95,8 +97,9 @@ def address(instr: Instr, element: int = 0) -> Computed:
 
     ``Lane[u64]`` (one ``u64`` for scalar loads and stores): of global, flat and buffer instructions an address in
     memory; of LDS instructions a byte of the work-group's LDS, and of scratch instructions one of the lane's private
-    memory. ``element``: 1 for the second of two that an instruction accesses (ds_read2). A lane whose access the range
-    check of a buffer refuses has an address nevertheless; see ``bounds``.
+    memory. A pointer takes it, too: ``Lane[ptr[T]]``, of LDS ``Lane[lds[T]]``, of scratch ``Lane[scratch[T]]``.
+    ``element``: 1 for the second of two that an instruction accesses (ds_read2). A lane whose access the range check of
+    a buffer refuses has an address nevertheless; see ``bounds``.
 
     HookError: the instruction accesses no memory, or its address is made in other ways (images, buffers of RDNA).
     """
@@ -119,7 +122,7 @@ def address(instr: Instr, element: int = 0) -> Computed:
     if access.form not in forms:
         raise HookError(f"{caller()}: the address of {instr.op.mnemonic} is made in a way that is not known here")
     function, inputs = forms[access.form]
-    return about(instr, "the address", function, *inputs)
+    return about(instr, "the address", function, *inputs, space=_NEAR.get(access.form, Space.GLOBAL))
 
 
 def bounds(instr: Instr) -> Computed | bool:

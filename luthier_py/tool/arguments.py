@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from luthier_py.isa import M0, MODE, SCC, VCC, Operand, OperandKind, Reg, RegFile
+from luthier_py.isa import M0, MODE, SCC, VCC, Operand, OperandKind, Reg, RegFile, Space
 from luthier_py.isa.registers import is_register
 from luthier_py.tool.channel import Channel, ChannelType, channel_type
 from luthier_py.tool.computed import Computed, Held
@@ -23,7 +23,7 @@ from luthier_py.tool.entry import Entry
 from luthier_py.tool.hook import Hook, Parameter, Recipe, Signature
 from luthier_py.tool.launch_parameter import LaunchParameter
 from luthier_py.tool.launch_variable import LaunchVariable
-from luthier_py.tool.types import BOOL, U64, Kind, Pointer, Scalar
+from luthier_py.tool.types import BOOL, U32, U64, Kind, Pointer, Scalar
 from luthier_py.tool.variables import Element, Variable, WaveVariable
 
 Adapted: TypeAlias = dict[tuple[object, ...], Hook]
@@ -72,12 +72,14 @@ class _Passing:
     def recipe(self, parameter: Parameter, given: Computed, folded: bool) -> Recipe:
         """An address may be taken as a pointer; then the addresses that it is made of are pointers, too."""
         result, pointer = given.result, parameter.type if isinstance(parameter.type, Pointer) else None
-        if result.type not in (parameter.type, pointer and U64) or result.lane and not parameter.lane:
+        taken = result.type == parameter.type or pointer is not None and result.type == U64 and (
+            given.space is pointer.space)
+        if not taken or result.lane and not parameter.lane:
             declared = replace(result, name=parameter.name)
             raise ValueError(f"{parameter} cannot take {given}; declare it {declared}")
         inputs: list[Recipe | int] = []
         for into, each in zip(given.function.signature.parameters, given.inputs, strict=True):
-            if pointer is not None and into.type == U64 and not isinstance(each, int):
+            if pointer is not None and _is_address(pointer, into, each):
                 into = replace(into, type=pointer)
             each = _passed(each, into.type)
             if isinstance(each, Computed):
@@ -105,6 +107,13 @@ class _Passing:
         return number
 
 
+def _is_address(pointer: Pointer, into: Parameter, given: object) -> bool:
+    """Whether an address that a pointer's is made of may be ``given`` for a parameter."""
+    if pointer.space is Space.GLOBAL:
+        return into.type == U64 and not isinstance(given, int)
+    return into.type == U32 and isinstance(given, (Reg, Operand, Held))
+
+
 def _passed(given: object, wanted: object) -> object:
     """What the host sets before a launch is what hooks take, but for who wants to know where that stands."""
     if isinstance(given, LaunchParameter) and not isinstance(wanted, Pointer):
@@ -126,7 +135,8 @@ def argument(parameter: Parameter, given: object) -> Arg:
                          f"{wanted.record.described}, the channel {given.record.described}; give both the same fields")
     if isinstance(given, (Variable, Element)):
         return _matching(parameter, given, given.pointer)
-    if isinstance(given, Entry) and given.is_pointer and isinstance(parameter.type, Pointer):
+    if isinstance(given, Entry) and given.is_pointer and isinstance(parameter.type, Pointer) and (
+            parameter.type.space is Space.GLOBAL):
         return _matching(parameter, given, parameter.type)
     if isinstance(given, (WaveVariable, Entry)):
         return _matching(parameter, given, given.type)
@@ -147,7 +157,11 @@ def constant(parameter: Parameter, given: Any) -> Constant:
                          "a register (Reg), an operand, a Variable, a WaveVariable or an Entry") from None
     if kind is Kind.BOOL:
         raise ValueError(f"{parameter} takes True or False, not {number}")
-    if number < 0 or number >> 64 if not isinstance(parameter.type, Scalar) else not parameter.type.holds(number):
+    if isinstance(parameter.type, Pointer) and parameter.type.space is Space.SCRATCH:
+        raise ValueError(f"{parameter} cannot take a number: what compilers keep where is known to nobody; give it "
+                         "address(instr) of a scratch instruction, or a register")
+    width = 32 * parameter.type.dwords
+    if number < 0 or number >> width if isinstance(parameter.type, Pointer) else not parameter.type.holds(number):
         raise ValueError(f"{parameter} cannot hold {number}")
     return number
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from luthier_py.errors import HookError
 from luthier_py.ir import Instr
-from luthier_py.isa import EXEC, Reg, RegFile, RegSet
+from luthier_py.isa import EXEC, Reg, RegFile, RegSet, Space
 from luthier_py.tool.author import caller
 from luthier_py.tool.edits import Place
 from luthier_py.tool.hook import Device, Parameter
@@ -32,6 +32,8 @@ class Computed:
     """The instruction that it is about."""
     side: Place | None = None
     """Where it may be taken only: behind ``instr``, which makes it."""
+    space: Space = Space.GLOBAL
+    """The memory that it is an address in, if it is one."""
 
     @property
     def result(self) -> Parameter:
@@ -73,11 +75,12 @@ def computed(function: Callable[..., Any], *inputs: object) -> Computed:
 
 
 def about(
-    instr: Instr, name: str, function: Callable[..., Any], *inputs: object, side: Place | None = None
+    instr: Instr, name: str, function: Callable[..., Any], *inputs: object, side: Place | None = None,
+    space: Space = Space.GLOBAL,
 ) -> Computed:
     """An argument that is about an instruction."""
     assert isinstance(function, Device)
-    return Computed(function, inputs, f"{name} of {instr.op.mnemonic}", instr, side)
+    return Computed(function, inputs, f"{name} of {instr.op.mnemonic}", instr, side, space)
 
 
 def registers(given: object) -> Iterator[Reg]:

@@ -281,7 +281,7 @@ def _parameter(where: str, name: str, type: object) -> Parameter:
         return Parameter(name, type, lane=False)
     shown = getattr(type, "__name__", type)
     raise HookError(f"{where}: {name or 'result'}: {shown} is not a device type; "
-                    f"use {NUMBER_NAMES} bool_ ptr[T] or Lane[T]")
+                    f"use {NUMBER_NAMES} bool_ ptr[T] lds[T] scratch[T] or Lane[T]")
 
 
 def _results(where: str, type: object) -> tuple[Parameter, ...]:

@@ -1,7 +1,8 @@
 """Types of device code, as hook authors write them in annotations.
 
-At run time ``u32`` and its like are Scalar objects, ``ptr[u32]`` is a Pointer and ``Lane[u32]`` a LaneType. A
-type checker sees plain ``int``, ``float`` and ``bool`` instead, so that device code checks like any Python.
+At run time ``u32`` and its like are Scalar objects, ``ptr[u32]`` is a Pointer, ``lds[u32]`` and ``scratch[u32]`` are
+NearPointers, and ``Lane[u32]`` is a LaneType. A type checker sees plain ``int``, ``float`` and ``bool`` instead, so
+that device code checks like any Python.
 Invariant: types are immutable and compare by value.
 """
 
@@ -14,6 +15,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
 
 from luthier_py.errors import HookError
+from luthier_py.isa import Space
 from luthier_py.tool.author import caller
 
 T = TypeVar("T")
@@ -99,17 +101,17 @@ class Pointer:
     element: Scalar | Pointer
 
     @property
-    def is_private(self) -> bool:
-        """Whether it points to memory of the hook itself, which no author names."""
-        return False
+    def space(self) -> Space:
+        """The memory that it is an address in."""
+        return Space.GLOBAL
 
     @property
     def dwords(self) -> int:
-        return 2
+        return 2 if self.space is Space.GLOBAL else 1
 
     @property
     def size_bytes(self) -> int:
-        return 8
+        return 4 * self.dwords
 
     def __call__(self, address: int) -> int:
         """A pointer from an integer: device code only."""
@@ -117,6 +119,20 @@ class Pointer:
 
     def __str__(self) -> str:
         return f"ptr[{self.element}]"
+
+
+@dataclass(frozen=True, slots=True)
+class NearPointer(Pointer):
+    """Address of elements that hooks may read in the application's LDS, or in each lane's private memory; 32 bits."""
+
+    memory: Space
+
+    @property
+    def space(self) -> Space:
+        return self.memory
+
+    def __str__(self) -> str:
+        return f"{self.memory.name}".lower() + f"[{self.element}]"
 
 
 Type: TypeAlias = "Scalar | Pointer"
@@ -186,6 +202,24 @@ if TYPE_CHECKING:
         def __sub__(self, elements: int) -> ptr[T]: ...
         def __int__(self) -> int: ...
 
+    class lds(Generic[T]):
+        """What a type checker knows of an address in LDS."""
+
+        def __init__(self, address: int) -> None: ...
+        def __getitem__(self, index: int) -> T: ...
+        def __add__(self, elements: int) -> lds[T]: ...
+        def __sub__(self, elements: int) -> lds[T]: ...
+        def __int__(self) -> int: ...
+
+    class scratch(Generic[T]):
+        """What a type checker knows of an address in private memory."""
+
+        def __init__(self, address: int) -> None: ...
+        def __getitem__(self, index: int) -> T: ...
+        def __add__(self, elements: int) -> scratch[T]: ...
+        def __sub__(self, elements: int) -> scratch[T]: ...
+        def __int__(self) -> int: ...
+
 else:
     u8, i8, u16, i16, u32, i32, u64, i64, f16, bf16, f32, f64 = NUMBERS
     bool_ = BOOL
@@ -198,10 +232,27 @@ else:
         """``ptr[u32]``: a pointer to u32 in global memory."""
 
         def __class_getitem__(cls, element: object) -> Pointer:
-            if not isinstance(element, (Scalar, Pointer)) or element == BOOL:
+            if not isinstance(element, (Scalar, Pointer)) or element == BOOL or isinstance(element, NearPointer):
                 raise HookError(f"{caller()}: ptr[{element}] is not a type; "
                                 f"point to one of {NUMBER_NAMES} or another ptr")
             return Pointer(element)
+
+    class lds:
+        """``lds[u32]``: where a u32 is in the application's LDS, of its work-group; hooks read it."""
+
+        def __class_getitem__(cls, element: object) -> NearPointer:
+            return _near("lds", element, Space.LDS)
+
+    class scratch:
+        """``scratch[u32]``: where a u32 is in the application's private memory, of a lane; hooks read it."""
+
+        def __class_getitem__(cls, element: object) -> NearPointer:
+            return _near("scratch", element, Space.SCRATCH)
+
+    def _near(name: str, element: object, space: Space) -> NearPointer:
+        if not isinstance(element, Scalar) or element == BOOL:
+            raise HookError(f"{caller()}: {name}[{element}] is not a type; point to one of {NUMBER_NAMES}")
+        return NearPointer(element, space)
 
     class Lane:
         """``Lane[u32]``: one u32 in each lane."""
@@ -209,5 +260,5 @@ else:
         def __class_getitem__(cls, of: object) -> LaneType:
             if not isinstance(of, (Scalar, Pointer)):
                 raise HookError(f"{caller()}: Lane[{of}] is not a type; "
-                                f"a lane holds one of {NUMBER_NAMES} bool_ or a ptr")
+                                f"a lane holds one of {NUMBER_NAMES} bool_ or a pointer")
             return LaneType(of)
