@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial, reduce
 from operator import or_
 from typing import TypeAlias
@@ -39,12 +40,12 @@ from luthier_py.inject.seams import settle_seams
 from luthier_py.inject.sites import Sites
 from luthier_py.inject.weave import weave
 from luthier_py.ir import Function, Kernel, Program
-from luthier_py.isa import SCC, Inst, InstructionSet, Reg, RegFile, RegSet, Space, sgpr
+from luthier_py.isa import SCC, Inst, InstructionSet, Reg, RegFile, RegSet, sgpr
 from luthier_py.jit import Payload, PayloadKey, payload_key
 from luthier_py.loader import KernelDescriptor
 from luthier_py.proof.claim import Claim
 from luthier_py.tool import Edits, Entry, Hook, Insertion, Place, Refusal, Turn, WaveVariable
-from luthier_py.tool.types import NearPointer
+from luthier_py.tool.types import is_of_lanes
 
 SUFFIX = ".luthier"  # names of instrumented kernels
 
@@ -159,7 +160,9 @@ def _served(
     for hook, frame_bytes in needing.items():
         if why := _without(hook, frame_bytes, memory):
             raise Unsupported(f"hook {hook.name} {why}", Location(component.kernels[0].name))
-    if not needing:
+    if needing:
+        memory = replace(memory, least_cells=1)
+    else:
         try:
             return _placed(program, facts, insertions, fragments, component, named, None)
         except OutOfRegisters:
@@ -185,8 +188,7 @@ def _needing(insertions: list[Insertion], fragments: Fragments) -> dict[Hook, in
 
 def _without(hook: Hook, frame_bytes: int, memory: Private) -> str:
     """What is missing where a hook that touches private memory cannot run, or nothing."""
-    reads = any(isinstance(each.type, NearPointer) and each.type.space is Space.SCRATCH
-                for each in hook.signature.parameters)
+    reads = any(is_of_lanes(each.type) for each in hook.signature.parameters)
     wants = "reads private memory" if reads else f"needs {frame_bytes} bytes of stack"
     if memory.obstacle:
         return f"{wants}, and the kernel can have none: {memory.obstacle}"

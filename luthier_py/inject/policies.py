@@ -35,6 +35,8 @@ class Private:
     """The first so many dwords are homes of what is kept for the wave."""
     frame_bytes: int = 0
     """Of hooks' stacks, which are behind all dwords for registers: instructions have room for small offsets."""
+    least_cells: int = 0
+    """So many dwords for registers, even if no call takes that many: what is there is set up where kernels begin."""
 
     @property
     def frame(self) -> int:
@@ -54,8 +56,9 @@ class Private:
 
     def used(self, cells: int) -> range:
         """What there is of it, with so many dwords for registers."""
-        stop = self.frame + self.frame_bytes if self.frame_bytes else self.start + CELL_BYTES * (self.kept + cells)
-        return range(self.start, stop)
+        if self.frame_bytes:
+            return range(self.start, self.frame + self.frame_bytes)
+        return range(self.start, self.start + CELL_BYTES * (self.kept + max(cells, self.least_cells)))
 
 
 def private_memory(program: Program, component: Component, frame_bytes: int) -> Private:

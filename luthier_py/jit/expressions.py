@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from luthier_py.errors import HookError
-from luthier_py.isa import Space
 from luthier_py.jit import arithmetic, mathematics
 from luthier_py.jit.arrays import ElementAddress, element_of
 from luthier_py.jit.builder import Builder, IrBlock, llvm, mangled
@@ -21,7 +20,7 @@ from luthier_py.jit.source import MISSING
 from luthier_py.jit.suggestions import callable_names, meant_call, meant_value
 from luthier_py.tool.hook import Device, Hook, Parameter
 from luthier_py.tool.intrinsic import Intrinsic, Operand, Result, Value
-from luthier_py.tool.types import BOOL, LaneType, Pointer, Scalar, Type
+from luthier_py.tool.types import BOOL, LaneType, Pointer, Scalar, Type, is_of_lanes
 
 ALLOWED = ("allowed are numbers, names, + - * // % / << >> & | ^ ~, comparisons, and/or/not, `a if c else b`, "
            "pointer[i], and calls of types, @device functions, intrinsics, min, max and abs")
@@ -122,10 +121,9 @@ class Expressions:
         return self.loaded(self.element(node))
 
     def loaded(self, where: Value) -> Value:
-        """What is there. Lanes differ in what private memory has; in local arrays where they have been made to."""
-        own = (self.scope.key(where.type.name) in self.differs.keys if isinstance(where.type, ElementAddress)
-               else isinstance(where.type, Pointer) and where.type.space is Space.SCRATCH)
-        return self.ir.load(where, self.lane(where.lane or own))
+        """What is there; of a local array what lanes differ in."""
+        own = isinstance(where.type, ElementAddress) and self.scope.key(where.type.name) in self.differs.keys
+        return self.ir.load(where, self.lane(where.lane or own or is_of_lanes(where.type)))
 
     def element(self, node: ast.Subscript) -> Value:
         """Address of ``pointer[index]``, or of an element of a local array."""

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 from luthier_py.isa import SCC, TTMP0, Inst, Operand, OperandKind
 from luthier_py.isa.instruction import OpInfo
 from luthier_py.isa.semantics import Lanes, Scalar, meaning
-from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
+from luthier_py.isa.semantics.algebra import BOOL, Kind, Prim, Type, Value
 from luthier_py.isa.semantics.meaning import SignaturePart
 from luthier_py.proof.code import number
 
@@ -76,28 +76,33 @@ _OF_ADDRESSES = frozenset({
     Prim.SELECT, Prim.BITS, Prim.RESIZE})  # fmt: skip
 
 
-class _Prims:
-    """Ops that note what is used of them."""
-
-    def __init__(self) -> None:
-        self.mangled = False
+class _Mangled:
+    """Ops that note whether others than those of addresses were used for a value."""
 
     def constant(self, type: Type, value: int | float) -> Value:
-        return Value(self, type, None)
+        return Value(self, type, False)
 
     def apply(self, prim: Prim, type: Type, *operands: Value) -> Value:
-        self.mangled |= prim not in _OF_ADDRESSES or type.kind is Kind.FLOAT
-        return Value(self, type, None)
+        others = prim not in _OF_ADDRESSES or type.kind is Kind.FLOAT
+        return Value(self, type, others or any(operand.ref for operand in operands))
+
+
+_MANGLED = _Mangled()
 
 
 @cache
 def mangles(op: OpInfo) -> bool:
-    """Whether an operation makes of an address what is none: it does other things than add, shift, mask and choose."""
-    row, ops = meaning(op), _Prims()
-    if isinstance(row, (Scalar, Lanes)) and not any(slot.count > 1 for slot in row.signature.sources):
-        types = [slot.type if slot.type.bits else Type(Kind.UINT, 32) for slot in row.signature.sources]
-        row.compute(*(Value(ops, type, None) for type in types))
-    return ops.mangled
+    """Whether an operation makes of an address what is none: it does more than add, shift, mask and choose. Conditions
+    that it makes beside, as that a sum of signed numbers overflows, are no addresses anyway."""
+    row = meaning(op)
+    if not isinstance(row, (Scalar, Lanes)) or any(slot.count > 1 for slot in row.signature.sources):
+        return False
+    types = [slot.type if slot.type.bits else Type(Kind.UINT, 32) for slot in row.signature.sources]
+    made = row.compute(*(Value(_MANGLED, type, False) for type in types))
+    values = made if isinstance(made, tuple) else (made,)
+    conditions = len(values) > 1
+    return any(value.ref for slot, value in zip(row.signature.results, values, strict=True)
+               if not (conditions and slot.type == BOOL))
 
 
 Operands = tuple[Value, ...]

@@ -67,7 +67,7 @@ class _Memory:
     def _touches(self, point: Point) -> bool:
         inst = self.insts[point.at]
         memory = bool(inst.op.flags & _MEMORY and inst.op.spaces) and not tends_caches(inst.op)
-        return memory and (point.on or not inst.op.flags & OpFlag.VMEM)
+        return memory and (point.on or not inst.op.flags & (OpFlag.VMEM | OpFlag.LDS))
 
     def _start(self) -> Depths:
         start: Depths = {}
@@ -121,9 +121,8 @@ class _Memory:
                 return max(_address_depth(inst, depths) - 1, 0)
             return self.kept if _of_kind(inst, depths, OF_STACK) else 0
         read = [depth for reg, depth in depths.items() if inst.reads.bits >> reg & 1]
-        kinds = reduce(or_, read, 0) & _KINDS
         if mangles(inst.op):
-            return kinds
+            return reduce(or_, read, 0) & OF_STACK
         if any(operand.kind is OperandKind.CONSTANT for operand in inst.operands):
             near = [kind for space, kind in _OF_NEAR.items() if space & self.payload.near_numbers]
             read += [self.payload.absolute, *near]

@@ -36,7 +36,8 @@ _MEMORY = OpFlag.VMEM | OpFlag.SMEM | OpFlag.LDS | OpFlag.GDS
 class Summary:
     """Of one payload: registers in its own numbering that it reads and writes; those that it writes in lanes that were
     not active at its start; whether EXEC is as it was at its end; what its loads may still write then. ``idles``:
-    where the application has no lane active it touches no memory, and its scalar results, if any, are of no lane."""
+    where the application has no lane active it touches no memory, and its scalar results, if any, are of no lane.
+    ``private``: it touches private memory."""
 
     insts: tuple[Inst, ...]
     offsets: tuple[int, ...]
@@ -46,6 +47,7 @@ class Summary:
     gives_exec_back: bool
     owed: int
     idles: bool
+    private: bool
 
 
 def summary(isa: InstructionSet, payload: Payload) -> Summary:
@@ -75,7 +77,8 @@ def summary(isa: InstructionSet, payload: Payload) -> Summary:
                  for flags in (inst.op.flags for inst in insts))
     scalars = any(reg.file is RegFile.SGPR for reg in payload.results)
     idles = payload.exec is None and not (wide or stores) and (not scalars or any(map(_needs_lane, insts)))
-    return Summary(tuple(insts), offsets, reads, writes, far, back, _owed(isa, insts, jumps), idles)
+    return Summary(tuple(insts), offsets, reads, writes, far, back, _owed(isa, insts, jumps), idles,
+                   any(inst.op.spaces is Space.SCRATCH for inst in insts))
 
 
 def _needs_lane(inst: Inst) -> bool:

@@ -241,6 +241,8 @@ class Runner:
             self.insts[at] = inst = self.decode(at)
             at += inst.size_bytes
         self.check_entry(pc, payload, known, now)
+        if known.private and not self.private:
+            raise self.fail(f"hook {payload.name} touches private memory, and the kernel is not started with any", pc)
         self.check_stack(pc, payload, renaming, now)
         given: dict[int, Term] = {}
         for reg, value in zip(payload.params, call.arguments, strict=True):

@@ -23,7 +23,7 @@ from luthier_py.tool.entry import Entry
 from luthier_py.tool.hook import Hook, Parameter, Recipe, Signature
 from luthier_py.tool.launch_parameter import LaunchParameter
 from luthier_py.tool.launch_variable import LaunchVariable
-from luthier_py.tool.types import BOOL, U32, U64, Kind, Pointer, Scalar
+from luthier_py.tool.types import BOOL, U32, U64, Kind, Pointer, Scalar, pointer_to
 from luthier_py.tool.variables import Element, Variable, WaveVariable
 
 Adapted: TypeAlias = dict[tuple[object, ...], Hook]
@@ -75,7 +75,8 @@ class _Passing:
         taken = result.type == parameter.type or pointer is not None and result.type == U64 and (
             given.space is pointer.space)
         if not taken or result.lane and not parameter.lane:
-            declared = replace(result, name=parameter.name)
+            other = pointer is not None and result.type == U64 and pointer_to(pointer.element, given.space)
+            declared = replace(result, name=parameter.name, type=other or result.type)
             raise ValueError(f"{parameter} cannot take {given}; declare it {declared}")
         inputs: list[Recipe | int] = []
         for into, each in zip(given.function.signature.parameters, given.inputs, strict=True):

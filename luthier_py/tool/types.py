@@ -138,6 +138,16 @@ class NearPointer(Pointer):
 Type: TypeAlias = "Scalar | Pointer"
 
 
+def pointer_to(element: Scalar | Pointer, space: Space) -> Pointer:
+    """The pointer to such elements there."""
+    return Pointer(element) if space is Space.GLOBAL else NearPointer(element, space)
+
+
+def is_of_lanes(type: Type) -> bool:
+    """Whether it points to what each lane has for itself, at the same address."""
+    return isinstance(type, NearPointer) and type.space is Space.SCRATCH
+
+
 @dataclass(frozen=True, slots=True)
 class LaneType:
     """A value that each lane has for itself."""

@@ -13,7 +13,7 @@ from luthier_py.tool import Hook
 
 HEADER = """\
 import math
-from luthier_py.tool import Lane, array, bool_, device, f32, f64, hook, i32, i64, ptr, u32, u64
+from luthier_py.tool import Lane, array, bool_, device, f32, f64, hook, i32, i64, lds, ptr, scratch, u32, u64
 from luthier_py.intrinsics import atomic_add, lane_id, read_lane, popcount, as_bits, read_first_lane, atomic_cas
 
 SIZE = 12
@@ -53,7 +53,19 @@ def compile_text(tmp_path: Path, text: str) -> None:
 
 U = "def h(x: u32, y: i32, z: f32, p: ptr[u32], q: Lane[u32]) -> u32:\n    "
 
+N = "def h(near: Lane[lds[u32]], own: Lane[scratch[u32]], far: ptr[u32], w: lds[u32]) -> None:\n    "
+
 REFUSED = [
+    (N + "near[1] = 2", 1, r"lds\[u32\] is the application's memory, which hooks read only"),
+    (N + "own[1] += 2", 1, r"scratch\[u32\] is the application's memory, which hooks read only"),
+    (N + "atomic_add(near, 1)", 1, r"atomics are for global memory; lds\[u32\] can be read only"),
+    (N + "x = scratch[u32](near)", 1, r"lds\[u32\] is an address in other memory than scratch\[u32\]"),
+    (N + "x = ptr[u32](near)", 1, r"lds\[u32\] is an address in other memory than ptr\[u32\]"),
+    (N + "x = lds[u32](far)", 1, r"ptr\[u32\] is an address in other memory than lds\[u32\]"),
+    (N + "x = u64(near)", 1, r"a lds\[u32\] becomes an integer as u32\(pointer\), not u64"),
+    (N + "far = near", 1, r"far is ptr\[u32\]"),
+    (N + "far[0] = 1 if near else 2", 1, r"a pointer is no condition; compare u32\(pointer\) with 0"),
+    (N + "x: u32 = own[0]", 1, "x is declared u32, one for the wave"),
     (U + "a = array(u32, x)\n    return x", 1, "the length of an array is a constant from 1 to 4096"),
     (U + "a = array(u32, 4)\n    return a[4]", 2, "a is an array of 4 u32; 4 is no index of it"),
     (U + "a = array(u32, 4)\n    return a", 2, r"a is an array of 4 u32; index it, or ask len\(a\)"),
@@ -117,12 +129,12 @@ REFUSED = [
     (U + "return as_bits(x)", 1, "as_bits needs a float"),
     (U + "return atomic_add(x, 1)", 1, "atomics need a pointer to u32, i32, u64 or i64 first"),
     (U + "return atomic_add(p, y)", 1, "this is i32, not u32"),
-    (U + "return x[0]", 1, r"`x` is no pointer; only ptr\[T\] can be indexed"),
+    (U + "return x[0]", 1, r"`x` is no pointer; only ptr\[T\], lds\[T\], scratch\[T\] can be indexed"),
     (U + "return p[z]", 1, "an index must be an integer, not f32"),
     (U + "return p[0:1]", 1, "slices are not allowed"),
     (U + "return p[0, 1]", 1, "slices are not allowed"),
     (U + "return p", 1, r"this is ptr\[u32\], not u32"),
-    (U + "return u32(p)", 1, r"a pointer becomes an integer as u64\(pointer\)"),
+    (U + "return u32(p)", 1, r"a ptr\[u32\] becomes an integer as u64\(pointer\), not u32"),
     (U + "return p * 2", 1, r"\* is not allowed on pointers|not a ptr"),
     (U + "return p < p", 1, r"ptr\[u32\] cannot be compared so"),
     (U + "p[0] = y\n    return x", 1, "this is i32, not u32"),
@@ -222,6 +234,7 @@ ACCEPTED = [
     "\"\"\"A docstring.\"\"\"\n    pass\n    return x",
     "a: Lane[u32] = q\n    p[a] = u32(u64(p) >> 3)\n    (p + 3)[x] += 1\n    return (p - x)[0]",
     "r = ptr[u64](u64(p))\n    r[0] ^= 1\n    return x",
+    "r = lds[u32](q)\n    s = lds[f32](r + 1) - 2\n    p[q] = u32(s) + u32(i32(r))\n    return x",
     "for i in range(4):\n        for j in range(i):\n            p[j] = u32(i)\n    return x",
 ]
 

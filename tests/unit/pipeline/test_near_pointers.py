@@ -3,22 +3,53 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
+from emulated import LANES
+from given import given
 
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.errors import CheckFailed, HookError, Unsupported
 from luthier_py.intrinsics import atomic_add
 from luthier_py.ir import Instr
-from luthier_py.isa import AddressForm
+from luthier_py.isa import AccessKind, AddressForm, instruction_set, sgpr, target, targets, vgpr
+from luthier_py.jit import PayloadKey, compile_keys
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
+from luthier_py.proof.claim import Payload
+from luthier_py.proof.payloads import summary
 from luthier_py.samples import sample
 from luthier_py.session.demo import launch_of
 from luthier_py.session.run import run_instrumented, run_original
-from luthier_py.tool import Hook, Lane, Mutator, Tool, Variable, address, destination, hook, lds, ptr, scratch, u32, u64
+from luthier_py.tool import (
+    Hook,
+    Lane,
+    Mutator,
+    Place,
+    Tool,
+    Variable,
+    address,
+    array,
+    computed,
+    destination,
+    device,
+    f32,
+    hook,
+    lds,
+    ptr,
+    scratch,
+    u8,
+    u32,
+    u64,
+)
 
 MOST = 512
+OPTIONS = ("-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 -fuse-cuid=none "
+           "-Xclang -target-feature -Xclang +enable-flat-scratch").split()
+RUN_HERE, JUDGED = ("gfx900", "gfx90a", "gfx942"), ("gfx1010", "gfx1030", "gfx1100", "gfx1201", "gfx1250")
 
 
 @hook
@@ -27,8 +58,23 @@ def in_lds(sums: ptr[u64], place: Lane[lds[u32]], dword: u32, number: u32) -> No
 
 
 @hook
-def given(sums: ptr[u64], value: Lane[u32], number: u32) -> None:
-    atomic_add(sums + number, u64(value))
+def in_scratch(sums: ptr[u64], place: Lane[scratch[u32]], dword: u32, number: u32) -> None:
+    atomic_add(sums + number, u64(place[dword]))
+
+
+@hook
+def with_stack(sums: ptr[u64], place: Lane[scratch[u32]], dword: u32, number: u32) -> None:
+    """The same, by way of an array of its own that is not in registers."""
+    own = array(u32, 100)
+    for k in range(100):
+        own[k] = u32(k)
+    own[place[dword] % 100] = place[dword]
+    atomic_add(sums + number, u64(own[place[dword] % 100]))
+
+
+@hook
+def value(sums: ptr[u64], x: Lane[u32], number: u32) -> None:
+    atomic_add(sums + number, u64(x))
 
 
 def dwords(instr: Instr) -> Iterator[tuple[int, int, int]]:
@@ -40,78 +86,208 @@ def dwords(instr: Instr) -> Iterator[tuple[int, int, int]]:
         yield from ((element, k, element * each + k) for k in range(each))
 
 
-def reads(m: Mutator, form: AddressForm) -> Iterator[Instr]:
-    for function in m.functions():
-        for instr in m.instrs(function):
-            access = instr.memory
-            if access is not None and access.form is form and access.kind == 1 and (access.bytes or 0) >= 4:
-                yield instr
-
-
 class Read(Tool):
-    """What is in LDS where instructions read, and what they get."""
+    """What is in memory where instructions read, and what they get: sums over all lanes, for each dword."""
 
     before = Variable(u64, MOST)
     after = Variable(u64, MOST)
-    shift = 0
+
+    def __init__(self, form: AddressForm, one: Hook) -> None:
+        super().__init__()
+        self.form, self.one, self.count = form, one, 0
 
     def instrument(self, m: Mutator) -> None:
-        self.instrument_each(m, AddressForm.LDS, in_lds)
-
-    def instrument_each(self, m: Mutator, form: AddressForm, one: Hook) -> None:
-        number = 0
-        for instr in reads(m, form):
+        found = [instr for function in m.functions() for instr in m.instrs(function) if self.reads(instr)]
+        self.count = 0
+        for instr in found:
             for element, dword, into in dwords(instr):
-                m.before(instr, one, self.before, address(instr, element), dword + self.shift, number)
-                m.after(instr, given, self.after, destination(instr, dword=into), number)
-                number += 1
-        self.count = number
+                m.before(instr, self.one, self.before, address(instr, element), dword, self.count)
+                m.after(instr, value, self.after, destination(instr, dword=into), self.count)
+                self.count += 1
 
-    def report(self, launch):
-        return {"before": launch[self.before], "after": launch[self.after], "count": self.count}
+    def reads(self, instr: Instr) -> bool:
+        access = instr.memory
+        return access is not None and access.form is self.form and access.kind is AccessKind.LOAD and (
+            access.bytes or 0) >= 4
+
+    def report(self, launch: Any) -> dict[str, Any]:
+        return {"before": launch[self.before], "after": launch[self.after]}
 
 
-def ran(name: str, tool: Tool, code: bytes = b""):
+def ran(name: str, tool: Read, code: bytes = b"") -> dict[str, Any]:
+    """The sample's launch with the tool, proved; its buffers are as without."""
     one = sample(name)
     code, launch = code or one.path.read_bytes(), launch_of(one)
-    device = EmulatorDevice(load(code).target)
-    before = run_original(device, code, launch).outputs
-    after = run_instrumented(device, instrument(code, tool), tool, launch)
+    gpu = EmulatorDevice(load(code).target)
+    before = run_original(gpu, code, launch).outputs
+    after = run_instrumented(gpu, instrument(code, tool), tool, launch)
     assert {n: data.tobytes() for n, data in after.outputs.items()} == {n: data.tobytes() for n, data in before.items()}
+    assert tool.count > 0 and isinstance(after.report, dict)
     return after.report
 
 
 @pytest.mark.parametrize("name", ["reduce", "matmul", "bitonic_sort", "transpose_padded", "lds_widths"])
 def test_what_is_in_lds_is_what_instructions_read(name: str) -> None:
-    report = ran(name, Read())
-    assert report["count"] > 0 and report["before"] == report["after"] and any(report["before"])
+    report = ran(name, Read(AddressForm.LDS, in_lds))
+    assert report["before"] == report["after"] and any(report["before"])
 
 
-TARGETS = ["gfx900", "gfx90a", "gfx942"]
-OPTIONS = ("-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 -fuse-cuid=none "
-           "-Xclang -target-feature -Xclang +enable-flat-scratch").split()
+@pytest.fixture(scope="module", params=[*RUN_HERE, *JUDGED])
+def compiled(request, require_tool, tmp_path_factory) -> Callable[[str], tuple[str, bytes]]:
+    """Target and code of a sample, in which private memory is no buffer."""
+    def code(name: str) -> tuple[str, bytes]:
+        path = tmp_path_factory.mktemp("near") / f"{name}.co"
+        source = sample(name).path.with_suffix(".hip")
+        subprocess.run([require_tool("clang-22"), *OPTIONS, f"--offload-arch={request.param}", source, "-o", path],
+                       check=True)
+        return request.param, path.read_bytes()
+    return code
 
 
-@pytest.fixture(scope="module", params=TARGETS)
-def with_scratch_instructions(request, require_tool, tmp_path_factory) -> bytes:
-    """The sample `scratch`, in which private memory is no buffer."""
-    path = tmp_path_factory.mktemp("near") / "scratch.co"
-    source = sample("scratch").path.with_suffix(".hip")
-    subprocess.run([require_tool("clang-22"), *OPTIONS, f"--offload-arch={request.param}", source, "-o", path],
-                   check=True)
-    return path.read_bytes()
+@pytest.mark.parametrize(("name", "form", "one"), [
+    ("reduce", AddressForm.LDS, in_lds), ("scratch", AddressForm.SCRATCH, in_scratch),
+    ("scratch", AddressForm.SCRATCH, with_stack),
+])
+def test_each_generation(compiled, name: str, form: AddressForm, one: Hook) -> None:
+    """Those that do not run here are proved only."""
+    gpu, code = compiled(name)
+    tool = Read(form, one)
+    if gpu not in RUN_HERE:
+        assert instrument(code, tool).patched.kernels and tool.count > 0
+        return
+    report = ran(name, tool, code)
+    assert report["before"] == report["after"] and any(report["before"])
+
+
+def test_every_target_has_code_that_is_accepted() -> None:
+    """Where private memory is in buffers hooks have none, and that is said."""
+    for row in targets():
+        isa = instruction_set(target(row.name), row.wave_sizes[0])
+        for one, key in ((one, PayloadKey(one, (None,) * 4)) for one in (in_lds, in_scratch)):
+            if one is in_scratch and row.generation == 8:
+                with pytest.raises(Unsupported, match=f"{row.name} has private memory in buffers"):
+                    compile_keys({key: None}, isa)
+                continue
+            (made,) = compile_keys({key: None}, isa).values()
+            assert made.frame_bytes == 0 and made.needs_private_memory is (one is in_scratch)
+
+
+# -- what hooks can be given ----------------------------------------------------------------------
+
+FILLED = [("v_lshlrev_b32", vgpr(4), 2, vgpr(0)), ("v_mul_u32_u24", vgpr(5), 3, vgpr(0)), ("s_mov_b32", sgpr(20), 16),
+          ("ds_write_b32", vgpr(4), vgpr(5)), ("s_waitcnt", 0), ("s_nop", 0)]
+
+
+@device
+def word(place: Lane[lds[u32]], index: u32) -> Lane[u32]:
+    return place[index]
+
+
+@device
+def moved(place: Lane[lds[u32]]) -> Lane[lds[u32]]:
+    return place + 2 - 1
+
+
+@device
+def bits(place: lds[f32]) -> Lane[u32]:
+    near = lds[u8](place)
+    return u32(near[0]) | u32(near[1]) << 8 | u32(lds[u32](u32(place) + 4)[0]) << 16
+
+
+@device
+def looped(place: Lane[lds[u32]], count: Lane[u32]) -> Lane[u32]:
+    found = u32(0)
+    for k in range(count & 3):
+        found += place[k]
+    return found
+
+
+@pytest.mark.parametrize(("asked", "want"), [
+    (lambda: computed(word, vgpr(4), 0), lambda lane: 3 * lane),
+    (lambda: computed(word, vgpr(4), 1), lambda lane: 3 * (lane + 1)),
+    (lambda: computed(word, sgpr(20), 1), lambda lane: 15),
+    (lambda: computed(word, 24, 1), lambda lane: 21),
+    (lambda: computed(word, computed(moved, vgpr(4)), 2), lambda lane: 3 * (lane + 3)),
+    (lambda: computed(bits, sgpr(20)), lambda lane: 12 | 15 << 16),
+    (lambda: computed(looped, vgpr(4), vgpr(0)), lambda lane: sum(3 * (lane + k) for k in range(lane & 3))),
+])
+def test_pointers_are_registers_numbers_and_what_is_made_of_them(asked: Any, want: Callable[[int], int]) -> None:
+    seen, _ = given(FILLED, lambda m, instrs: [(instrs[-1], Place.BEFORE, asked(), 32)], lds_bytes=4 * LANES + 64)
+    assert seen[0][: LANES - 4] == tuple(map(want, range(LANES - 4)))
 
 
 @hook
-def in_scratch(sums: ptr[u64], place: Lane[scratch[u32]], dword: u32, number: u32) -> None:
-    atomic_add(sums + number, u64(place[dword]))
+def far(out: ptr[u32], place: Lane[ptr[u32]]) -> None:
+    out[0] = place[0]
 
 
-class ReadPrivate(Read):
-    def instrument(self, m: Mutator) -> None:
-        self.instrument_each(m, AddressForm.SCRATCH, in_scratch)
+@hook
+def narrow(place: Lane[lds[u32]]) -> None:
+    pass
 
 
-def test_what_is_in_private_memory_is_what_instructions_read(with_scratch_instructions: bytes) -> None:
-    report = ran("scratch", ReadPrivate(), with_scratch_instructions)
-    assert report["count"] > 0 and report["before"] == report["after"] and any(report["before"])
+@hook
+def private(out: ptr[u32], place: Lane[scratch[u32]]) -> None:
+    atomic_add(out, place[0])
+
+
+@hook(lanes="one")
+def of_one(out: ptr[u32], place: scratch[u32]) -> None:
+    out[0] = place[0]
+
+
+def at_first_lds(call: Callable[[Mutator, Instr, Variable], None]) -> bytes:
+    class Asks(Tool):
+        out = Variable(u32)
+
+        def instrument(self, m: Mutator) -> None:
+            call(m, next(i for i in m.instrs(m.functions()[0], where="lds & load")), self.out)
+
+    return instrument(sample("reduce").path.read_bytes(), Asks()).data
+
+
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda m, i, out: m.before(i, far, out, address(i)), HookError,
+     r"place: Lane\[ptr\[u32\]\] cannot take the address of ds_read\S*; declare it place: Lane\[lds\[u32\]\]"),
+    (lambda m, i, out: m.before(i, private, out, address(i)), HookError, r"declare it place: Lane\[lds\[u32\]\]"),
+    (lambda m, i, out: m.before(i, narrow, vgpr(2, 2)), HookError, r"2 dwords wide, lds\[u32\] is 1"),
+    (lambda m, i, out: m.before(i, narrow, 1 << 32), HookError, r"cannot hold 4294967296"),
+    (lambda m, i, out: m.before(i, narrow, out), HookError, r"cannot take"),
+    (lambda m, i, out: m.before(i, private, out, 16), HookError, r"cannot take a number"),
+    (lambda m, i, out: m.before(i, private, out, vgpr(0)), Unsupported,
+     "hook private reads private memory, and the kernel has none of its own"),
+    (lambda m, i, out: m.before(i, of_one, out, sgpr(0)), Unsupported, "has none of its own"),
+])
+def test_what_is_refused(call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        at_first_lds(call)
+
+
+def test_a_stack_that_grows_is_said() -> None:
+    class Asks(Tool):
+        out = Variable(u32)
+
+        def instrument(self, m: Mutator) -> None:
+            m.at_entry(m.kernels[0], private, self.out, vgpr(0))
+
+    with pytest.raises(Unsupported, match="hook private reads private memory, and the kernel can have none: its stack"):
+        instrument(sample("function_pointers").path.read_bytes(), Asks())
+
+
+# -- what is not believed ---------------------------------------------------------------------------
+
+
+def test_what_the_claim_does_not_say_is_refused() -> None:
+    isa = instruction_set(target("gfx90a"))
+    for one, message in ((in_lds, "local memory"), (in_scratch, "private memory")):
+        (made,) = compile_keys({PayloadKey(one, (None,) * 4): None}, isa).values()
+        code = b"".join(inst.raw for inst in made.instrs)
+        space = one.signature.parameters[1].type.space
+        nothing = [type(space).NONE] * 4
+        near = tuple([nothing[0], space, *nothing[2:]])
+        right = Payload("hook", code, tuple(slot.reg for slot in made.params), (), (1, 0, 0, 0), (8, 0, 0, 0), None,
+                        stack=made.stack, near=near)
+        assert summary(isa, right).private is (one is in_scratch)
+        for wrong in ((), tuple([space, *nothing[1:]]), tuple(nothing)):
+            with pytest.raises(CheckFailed, match=message):
+                summary(isa, replace(right, near=wrong))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from luthier_py.errors import CheckFailed
-from luthier_py.isa import Reg, instruction_set, sgpr, target
+from luthier_py.isa import Reg, Space, instruction_set, sgpr, target, vgpr
 from luthier_py.proof.claim import Payload
 from luthier_py.proof.payloads import found_at, summary
 
@@ -219,3 +219,86 @@ def test_pointers_on_the_stack_stay_pointers() -> None:
     summary(isa, back("v[4:5]"))
     with pytest.raises(CheckFailed, match="not made of a pointer"):
         summary(isa, back("v[8:9]"))
+
+
+LDS, PRIVATE, NEITHER = (Space.LDS,), (Space.SCRATCH,), (Space.NONE,)
+THROUGH_NEAR = {
+    "ds_read_b32 v1, v0": LDS, "ds_read_b64 v[2:3], v0 offset:8": LDS, "ds_read2_b32 v[2:3], v0 offset1:1": LDS,
+    "ds_read_u8_d16_hi v1, v0": LDS, "scratch_load_dword v1, v0, off": PRIVATE,
+    "scratch_load_dwordx2 v[2:3], v0, off offset:8": PRIVATE,
+}
+
+
+def near(space: tuple[Space, ...], *texts: str, numbers: Space = Space.NONE, **more: object) -> Payload:
+    isa = instruction_set(target("gfx90a"))
+    code = b"".join(isa.parse(text).raw for text in (*texts, "s_waitcnt vmcnt(0) lgkmcnt(0)"))
+    return Payload("hook", code, (vgpr(0),), (), (0,), (0,), None, near=space, near_numbers=numbers, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", THROUGH_NEAR)
+@pytest.mark.parametrize("made", ["s_nop 0", "v_add_u32_e32 v0, 4, v0", "v_lshl_add_u32 v0, v5, 2, v0"])
+def test_near_memory_is_read_through_pointers_into_it(text: str, made: str) -> None:
+    isa = instruction_set(target("gfx90a"))
+    summary(isa, near(THROUGH_NEAR[text], made, text))
+    for other in (LDS, PRIVATE, NEITHER, ()):
+        if other != THROUGH_NEAR[text]:
+            with pytest.raises(CheckFailed, match="local memory|private memory"):
+                summary(isa, near(other, made, text))
+
+
+@pytest.mark.parametrize("lost", ["v_mov_b32_e32 v0, v5", "v_not_b32_e32 v0, v0", "v_mov_b32_e32 v0, 0",
+                                  "v_xor_b32_e32 v0, v0, v5", "ds_read_b32 v0, v0", "scratch_load_dword v0, v0, off"])
+def test_what_is_no_near_pointer_any_more_leads_nowhere(lost: str) -> None:
+    isa = instruction_set(target("gfx90a"))
+    for text, space in THROUGH_NEAR.items():
+        with pytest.raises(CheckFailed, match="local memory|private memory"):
+            summary(isa, near(space, lost, text))
+
+
+@pytest.mark.parametrize(("space", "text"), [
+    (LDS, "ds_write_b32 v0, v1"), (LDS, "ds_add_u32 v0, v1"), (LDS, "ds_add_rtn_u32 v1, v0, v2"),
+    (LDS, "ds_read_b32 v1, v0 gds"), (LDS, "ds_read_addtid_b32 v0"), (LDS, "ds_append v0"),
+    (LDS, "ds_wrxchg_rtn_b32 v1, v0, v2"), (LDS, "buffer_load_dword v0, s[0:3], 0 offen lds"),
+    (PRIVATE, "scratch_store_dword v0, v1, off"), (PRIVATE, "scratch_store_byte v0, v1, off"),
+    (LDS, "global_load_dword v1, v0, s[0:1]"), (PRIVATE, "flat_load_dword v1, v[0:1]"),
+    (LDS, "global_store_dword v0, v1, s[0:1]"),
+])
+def test_near_memory_is_read_only_and_nothing_else_is_touched(space: tuple[Space, ...], text: str) -> None:
+    isa = instruction_set(target("gfx90a"))
+    with pytest.raises(CheckFailed, match="local memory|private memory|not made of a pointer|sends data"):
+        summary(isa, near(space, text))
+    with pytest.raises(CheckFailed, match="local memory|private memory|not made of a pointer|sends data"):
+        summary(isa, near((), "v_mov_b32_e32 v0, 0", text, numbers=space[0]))
+
+
+def test_numbers_are_near_addresses_where_the_claim_says_so() -> None:
+    isa = instruction_set(target("gfx90a"))
+    texts = "v_mov_b32_e32 v0, 16", "ds_read_b32 v1, v0"
+    summary(isa, near((), *texts, numbers=Space.LDS))
+    for numbers in (Space.NONE, Space.SCRATCH):
+        with pytest.raises(CheckFailed, match="local memory"):
+            summary(isa, near((), *texts, numbers=numbers))
+
+
+def test_one_way_without_a_near_pointer_is_enough() -> None:
+    isa = instruction_set(target("gfx90a"))
+    for moved, right in (("v_mov_b32_e32 v4, v5", False), ("v_mov_b32_e32 v4, v0", True)):
+        texts = "v_mov_b32_e32 v4, v0", "s_cbranch_scc0 1", moved, "ds_read_b32 v1, v4"
+        if right:
+            summary(isa, near(LDS, *texts))
+        else:
+            with pytest.raises(CheckFailed, match="local memory"):
+                summary(isa, near(LDS, *texts))
+
+
+def test_near_pointers_stay_what_they_are_on_a_stack() -> None:
+    """And what is read of the application's private memory is no pointer of any kind."""
+    isa = instruction_set(target("gfx90a"))
+    kept = "scratch_store_dword off, {}, s32", "scratch_load_dword v4, off, s32", "s_waitcnt vmcnt(0)"
+    stack = {"stack": sgpr(32), "frame_bytes": 16}
+    summary(isa, near(LDS, kept[0].format("v0"), *kept[1:], "ds_read_b32 v1, v4", **stack))
+    with pytest.raises(CheckFailed, match="local memory"):
+        summary(isa, near(LDS, kept[0].format("v5"), *kept[1:], "ds_read_b32 v1, v4", **stack))
+    with pytest.raises(CheckFailed, match="private memory"):
+        summary(isa, near(PRIVATE, kept[0].format("v0"), "scratch_load_dword v4, v0, off", "s_waitcnt vmcnt(0)",
+                          "scratch_load_dword v5, v4, off", **stack))

@@ -27,7 +27,9 @@ from luthier_py.tool import (
     f64,
     i32,
     i64,
+    lds,
     ptr,
+    scratch,
     u32,
     u64,
 )
@@ -36,7 +38,10 @@ from luthier_py.tool import (
 def test_type_names_are_types_at_run_time() -> None:
     assert u32 is U32 and i32 is I32
     assert ptr[u64] == Pointer(U64) and Lane[u32] == LaneType(U32) and ptr[ptr[u32]] == Pointer(Pointer(U32))
-    assert [str(t) for t in (u32, ptr[f32], Lane[ptr[i64]])] == ["u32", "ptr[f32]", "Lane[ptr[i64]]"]
+    assert lds[u32] == lds[u32] != lds[f32] and lds[u32] != scratch[u32] and lds[u32] != ptr[u32]
+    assert [ptr[u32].dwords, lds[u64].dwords, scratch[u64].dwords] == [2, 1, 1]
+    assert [str(t) for t in (u32, ptr[f32], Lane[ptr[i64]], lds[u32], Lane[scratch[f64]])] == [
+        "u32", "ptr[f32]", "Lane[ptr[i64]]", "lds[u32]", "Lane[scratch[f64]]"]
 
 
 @pytest.mark.parametrize(
@@ -52,10 +57,11 @@ def test_calling_a_type_converts(type: Any, given: Any, want: Any) -> None:
     assert type(given) == want and type(given).__class__ is want.__class__
 
 
-@pytest.mark.parametrize("wrong", [bool_, str, 3, Lane[u32]])
-def test_pointers_point_to_numbers(wrong: Any) -> None:
-    with pytest.raises(HookError, match=r"test_types.py:\d+: ptr\[.*\] is not a type; point to one of u8"):
-        ptr[wrong]
+@pytest.mark.parametrize("wrong", [bool_, str, 3, Lane[u32], lds[u32]])
+@pytest.mark.parametrize("kind", [ptr, lds, scratch])
+def test_pointers_point_to_numbers(kind: Any, wrong: Any) -> None:
+    with pytest.raises(HookError, match=rf"test_types.py:\d+: {kind.__name__}\[.*\] is not a type; point to one of u8"):
+        kind[wrong]
 
 
 def test_lanes_hold_types() -> None:
