@@ -1,13 +1,14 @@
 """Calls of functions that are bitcode, from IR that is being written.
 
-In: a Native with its signature, values for its parameters. Out: values of its results. Invariant: memory behind the
-pointers that it gets is global memory, as all that hooks point to.
+In: a Native with its signature, values for its parameters. Out: values of its results. Invariant: memory behind
+generic pointers that it gets is global memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from luthier_py.isa import Space
 from luthier_py.jit.builder import GLOBAL, PRIVATE, Builder, llvm
 from luthier_py.jit.source import Source
 from luthier_py.tool.hook import Parameter, Signature
@@ -69,4 +70,5 @@ def _member(ir: Builder, memory: str, offset: int, result: Parameter) -> Value:
 
 
 def _in_memory(type: Type) -> str:
-    return _GENERIC if isinstance(type, Pointer) else "i8" if type == BOOL else llvm(type)
+    far = isinstance(type, Pointer) and type.space is Space.GLOBAL
+    return _GENERIC if far else "i8" if type == BOOL else llvm(type)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from luthier_py.errors import HookError
+from luthier_py.isa import Space
 from luthier_py.tool.channel import RecordType, channel_type, laid_out
 from luthier_py.tool.device_ir import SYMBOL, DeviceIr
 from luthier_py.tool.hook import Parameter, Signature
@@ -32,6 +33,7 @@ from luthier_py.tool.types import (
     U32,
     U64,
     LaneType,
+    NearPointer,
     Pointer,
     Scalar,
     Type,
@@ -48,6 +50,9 @@ _THROUGH = ("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_T
             "DW_TAG_enumeration_type")  # fmt: skip
 _POINTERS = "DW_TAG_pointer_type", "DW_TAG_reference_type"
 _OTHER_MEMORY = re.compile(r"ptr addrspace\((?!1\))\d+\)")
+_NEAR_BITS = 32
+_NEAR = {3: Space.LDS, 2: Space.LDS, 5: Space.SCRATCH, 1: Space.SCRATCH}  # as DWARF has them, and clang before it did
+_IN_LLVM = {Space.LDS: "ptr addrspace(3)", Space.SCRATCH: "ptr addrspace(5)"}
 _VARIABLE = re.compile(r"@\S+ = [^@]*?addrspace\(1\) externally_initialized global (.*?), (?:align|!dbg)", re.DOTALL)
 _MARKS = "luthier.hook:", "luthier.device:"
 _SENDS = "luthier.push:"
@@ -117,11 +122,15 @@ class Unit:
         kind, _, words = mark.removeprefix("luthier.").partition(":")
         where = f"{place}: {self._name(symbol)}"
         signature, offsets = self._signature(symbol, where)
-        if len(takes) != len(signature.parameters) or any(text in ("", "ptr addrspace(5)") for text in takes):
+        if len(takes) != len(signature.parameters) or any(
+                text == "" or text == "ptr addrspace(5)" != _in_llvm(each.type)
+                for text, each in zip(takes, signature.parameters, strict=True)):
             raise HookError(f"{where}: it takes a structure; pass its members")
-        if other := next((text for text in (*takes, gives) if _OTHER_MEMORY.fullmatch(text)), None):
-            raise HookError(f"{where}: it takes or gives a pointer to other memory than global memory ({other}); hooks "
-                            "can have addresses in LDS or scratch as numbers only")
+        wanted = [_in_llvm(each.type) for each in (*signature.parameters, *signature.results[:1])]
+        if other := next((text for text, want in zip((*takes, gives), wanted, strict=False)
+                          if _OTHER_MEMORY.fullmatch(text) and text != want), None):
+            raise HookError(f"{where}: it takes or gives a pointer to other memory than global memory ({other}); "
+                            "luthier::lds<T> and luthier::scratch<T> are those that hooks can have")
         if gives == "void" and signature.results:
             raise HookError(f"{where}: its result is too large; 16 dwords at most")
         return Declared(symbol, self._name(symbol), kind, tuple(re.findall(r"\w+", words)), place, signature, takes,
@@ -253,7 +262,8 @@ class Unit:
     def _type(self, type: object, where: str) -> Type:
         node = self._resolved(type)
         if node.get("tag") in _POINTERS:
-            return Pointer(self._element(self._type(node.get("baseType"), where), where))
+            element = self._element(self._type(node.get("baseType"), where), where)
+            return self._near(node, element, where) if node.get("size") == str(_NEAR_BITS) else Pointer(element)
         if node.get("name") == "__bf16":
             return BF16
         found = _BASIC.get((str(node.get("encoding")), int(str(node.get("size", 0)))))
@@ -263,8 +273,21 @@ class Unit:
                             "to numbers, or luthier::lane<T>")  # fmt: skip
         return found
 
+    def _near(self, node: Mapping[str, object], element: Scalar | Pointer, where: str) -> NearPointer:
+        space = _NEAR.get(int(str(node.get("dwarfAddressSpace", 0))))
+        if space is None or not isinstance(element, Scalar) or not self._is_constant(node.get("baseType")):
+            raise HookError(f"{where}: hooks read numbers in LDS and in private memory, by luthier::lds<T> and "
+                            "luthier::scratch<T>")
+        return NearPointer(element, space)
+
+    def _is_constant(self, type: object) -> bool:
+        node = self._fields(type)
+        while node.get("tag") in _THROUGH and node.get("tag") != "DW_TAG_const_type":
+            node = self._fields(node.get("baseType"))
+        return node.get("tag") == "DW_TAG_const_type"
+
     def _element(self, type: Type, where: str) -> Scalar | Pointer:
-        if type == BOOL or isinstance(type, LaneType):
+        if type == BOOL or isinstance(type, (LaneType, NearPointer)):
             raise HookError(f"{where}: a pointer to {type} is not a device type")
         return type
 
@@ -288,6 +311,11 @@ class Unit:
             return []
         words = re.findall(r"!(\d+)|(null)", self.ir.nodes.get(number, ""))
         return [None if null else int(word) for word, null in words]
+
+
+def _in_llvm(type: Type) -> str:
+    """A pointer to other memory than global memory, as LLVM writes it."""
+    return _IN_LLVM[type.space] if isinstance(type, NearPointer) else ""
 
 
 def split_at_commas(parameters: str) -> list[str]:

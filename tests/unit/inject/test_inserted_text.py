@@ -9,7 +9,7 @@ from emulated import ISA, LANES, Bench, code_object
 from shown_kernels import END, POINTERS, WORDS, S, V, everywhere, full, instrumented, stores, words
 
 from luthier_py import Variable, u64
-from luthier_py.errors import CheckFailed, HookError
+from luthier_py.errors import CheckFailed, HookError, Unsupported
 from luthier_py.isa import EXEC
 from luthier_py.pipeline import compile_hooks
 from luthier_py.proof import prove
@@ -123,8 +123,10 @@ def test_before_or_after():
 
 
 def test_lds_is_not_global_memory():
-    with pytest.raises(CheckFailed, match="local memory"):
+    with pytest.raises(Unsupported, match="changes the application's LDS"):
         inserted("v_mov_b32 v8, 0\n ds_write_b32 v8, v8")
+    with pytest.raises(CheckFailed, match="local memory"):
+        inserted("v_mov_b32 v8, 0\n ds_read_b32 v8, v8\n s_waitcnt lgkmcnt(0)")
 
 
 def test_the_proof_knows_the_text():

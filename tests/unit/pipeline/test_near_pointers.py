@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from emulated import LANES
-from given import given
+from emulated import LANES, Bench, code_object
+from given import given, keep_narrow
 
+from luthier_py.clang.search import CLANG
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import CheckFailed, HookError, Unsupported
 from luthier_py.intrinsics import atomic_add
@@ -26,6 +27,7 @@ from luthier_py.session.demo import launch_of
 from luthier_py.session.run import run_instrumented, run_original
 from luthier_py.tool import (
     Hook,
+    Hooks,
     Lane,
     Mutator,
     Place,
@@ -291,3 +293,75 @@ def test_what_the_claim_does_not_say_is_refused() -> None:
         for wrong in ((), tuple([space, *nothing[1:]]), tuple(nothing)):
             with pytest.raises(CheckFailed, match=message):
                 summary(isa, replace(right, near=wrong))
+
+
+# -- hooks in C++ -------------------------------------------------------------------------------------
+
+IN_CPP = r"""
+#include <luthier/hooks.h>
+using namespace luthier;
+LUTHIER_HOOK() void in_lds(u64 *sums, lane<lds<u32>> place, u32 dword, u32 number) {
+    atomic_add(&sums[number], u64(place[dword]));
+}
+LUTHIER_HOOK() void in_scratch(u64 *sums, lane<scratch<u32>> place, u32 dword, u32 number) {
+    scratch<u32> here = place;
+    atomic_add(&sums[number], u64(*(here + dword)));
+}
+struct Both { lane<lds<u32>> next; lane<u32> here; };
+LUTHIER_HOOK() Both both(lane<lds<u32>> place, lds<u32> start) { return {place + 1, *place + start[2]}; }
+LUTHIER_DEVICE lane<lds<u32>> next(lane<lds<u32>> place) { return place + 1; }
+LUTHIER_DEVICE u32 third(lds<u32> place) { return place[2]; }
+"""
+
+
+@pytest.fixture
+def in_cpp(require_tool, monkeypatch) -> Hooks:
+    monkeypatch.setenv(CLANG, require_tool("clang++-22"))
+    return Hooks.from_hip(IN_CPP)
+
+
+@pytest.mark.parametrize(("name", "form"), [("reduce", AddressForm.LDS), ("scratch", AddressForm.SCRATCH)])
+def test_hooks_in_cpp(in_cpp: Hooks, compiled, name: str, form: AddressForm) -> None:
+    gpu, code = compiled(name)
+    tool = Read(form, in_cpp["in_lds" if form is AddressForm.LDS else "in_scratch"])
+    if gpu not in RUN_HERE:
+        assert instrument(code, tool).patched.kernels and tool.count > 0
+        return
+    report = ran(name, tool, code)
+    assert report["before"] == report["after"] and any(report["before"])
+
+
+def test_pointers_go_in_and_out_of_cpp(in_cpp: Hooks) -> None:
+    @device
+    def beyond(place: Lane[lds[u32]], start: lds[u32]) -> Lane[u32]:
+        return in_cpp.next(place)[0] + in_cpp.third(start)
+
+    class Both(Tool):
+        where, found, out = Variable(u32, LANES), Variable(u32, LANES), Variable(u32, LANES)
+
+        def instrument(self, m: Mutator) -> None:
+            last = m.instrs(m.program.kernel("k").function)[-1]
+            m.before(last, keep_narrow, self.out, computed(beyond, vgpr(4), sgpr(20)))
+            m.before(last, in_cpp.both, vgpr(4), sgpr(20), into=(vgpr(4), vgpr(5)))
+            m.before(last, keep_narrow, self.where, vgpr(4))
+            m.before(last, keep_narrow, self.found, vgpr(5))
+
+    data = code_object({"k": [*FILLED, ("s_endpgm", 0)]}, lds_bytes=4 * LANES + 64)
+    ran = Bench(bytes(64), bytes(64), bytes(64)).run(instrument(data, Both()).data, "k.luthier")
+    lanes = range(LANES - 1)
+    assert ran[Both.where][:-1] == tuple(4 * (lane + 1) for lane in lanes)
+    assert ran[Both.found][:-1] == tuple(3 * lane + 18 for lane in lanes)
+    assert ran[Both.out][:-1] == tuple(3 * (lane + 1) + 18 for lane in lanes)
+
+
+@pytest.mark.parametrize(("parameter", "message"), [
+    ("u32 __attribute__((address_space(3))) *p", "hooks read numbers in LDS and in private memory, by luthier::lds<T>"),
+    ("lds<u32 *> p", "hooks read numbers in LDS"),
+    ("lds<u32> *p", r"a pointer to lds\[u32\] is not a device type"),
+    ("const u32 __attribute__((address_space(2))) *p", r"other memory than global memory \(ptr addrspace\(2\)\)"),
+])
+def test_what_cpp_cannot_have(require_tool, monkeypatch, parameter: str, message: str) -> None:
+    monkeypatch.setenv(CLANG, require_tool("clang++-22"))
+    text = f"#include <luthier/hooks.h>\nusing namespace luthier;\nLUTHIER_HOOK() void h(u32 *out, {parameter}) {{}}\n"
+    with pytest.raises(HookError, match=message):
+        _ = Hooks.from_hip(text).h

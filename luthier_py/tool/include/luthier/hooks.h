@@ -96,6 +96,10 @@ template <class T> struct lane {
     LUTHIER_INLINE constexpr operator const T &() const { return value; }
 };
 
+// Where a T is in the application's LDS, or in each lane's private memory; hooks read it.
+template <class T> using lds = const T __attribute__((address_space(3))) *;
+template <class T> using scratch = const T __attribute__((address_space(5))) *;
+
 namespace detail {
 template <class T> struct same { using type = T; };
 } // namespace detail
