@@ -153,7 +153,7 @@ def _on_both_ways(a: Depths, b: Depths) -> Depths:
 
 def _fits(inst: Inst, depths: Depths) -> bool:
     if inst.op.spaces is Space.LDS:
-        return reads_lds(inst) and _of_kind(inst, depths, _OF_NEAR[Space.LDS])
+        return _of_kind(inst, depths, _OF_NEAR[Space.LDS])  # and it does nothing but read
     if inst.op.spaces is not Space.SCRATCH:
         return _address_depth(inst, depths) > 0
     reads = OpFlag.MAY_STORE not in inst.op.flags

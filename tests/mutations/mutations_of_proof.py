@@ -7,6 +7,7 @@ from mutation import Mutation, of
 OF_PROOF: tuple[Mutation, ...] = (
     *of(
         "proof/runs.py",
+        ("if known.private and not self.private:", "if False:"),
         ("if len(arrived) != 1:", "if not arrived:"),
         ("if to in gone or to <= pc", "if to <= pc"),
         ("if not computes(inst.op):", "if False:"),
@@ -123,8 +124,17 @@ OF_PROOF: tuple[Mutation, ...] = (
         "proof/payload_memory.py",
         ("writes &= SCALARS", "pass"),
         ("found = self._made(inst, self.whole.get(Point(point.at, None), {}))", "found = self._made(inst, depths)"),
-        ("return max(depths.get(first + k, 0) & ~OF_STACK for k in range(data.reg.dwords))", "return 1"),
-        ("return memory and (point.on or not inst.op.flags & OpFlag.VMEM)", "return memory and point.at < 5"),
+        ("return reduce(_either, (depths.get(first + k, 0) for k in range(data.reg.dwords)), 0) & ~OF_STACK",
+         "return 1"),
+        ("return memory and (point.on or not inst.op.flags & (OpFlag.VMEM | OpFlag.LDS))",
+         "return memory and point.at < 5"),
+        ("return _of_kind(inst, depths, _OF_NEAR[Space.LDS])", "return True"),
+        ("(_OF_NEAR[Space.SCRATCH] if reads else 0)", "_OF_NEAR[Space.SCRATCH]"),
+        ("(gds is None or not gds.value)", "True"),
+        ("return reduce(or_, read, 0) & OF_STACK", "return reduce(or_, read, 0)"),
+        ("return self.kept if _of_kind(inst, depths, OF_STACK) else 0", "return self.kept"),
+        ("if space & self.payload.near_numbers", "if self.payload.near_numbers"),
+        ("| d & b[reg] & _KINDS", "| (d | b[reg]) & _KINDS"),
     ),
     *of(
         "proof/pending.py",

@@ -14,10 +14,11 @@ from given import given, keep_narrow
 from luthier_py.clang.search import CLANG
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import CheckFailed, HookError, Unsupported
+from luthier_py.inject.policies import Private
 from luthier_py.intrinsics import atomic_add
 from luthier_py.ir import Instr
-from luthier_py.isa import AccessKind, AddressForm, instruction_set, sgpr, target, targets, vgpr
-from luthier_py.jit import PayloadKey, compile_keys
+from luthier_py.isa import AccessKind, AddressForm, Space, instruction_set, sgpr, target, targets, vgpr
+from luthier_py.jit import PayloadKey, compile_hooks, compile_keys
 from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.proof.claim import Payload
@@ -47,6 +48,7 @@ from luthier_py.tool import (
     u32,
     u64,
 )
+from luthier_py.wanted import check_wanted
 
 MOST = 512
 OPTIONS = ("-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 -fuse-cuid=none "
@@ -285,7 +287,7 @@ def test_what_the_claim_does_not_say_is_refused() -> None:
         (made,) = compile_keys({PayloadKey(one, (None,) * 4): None}, isa).values()
         code = b"".join(inst.raw for inst in made.instrs)
         space = one.signature.parameters[1].type.space
-        nothing = [type(space).NONE] * 4
+        nothing = [Space.NONE] * 4
         near = tuple([nothing[0], space, *nothing[2:]])
         right = Payload("hook", code, tuple(slot.reg for slot in made.params), (), (1, 0, 0, 0), (8, 0, 0, 0), None,
                         stack=made.stack, near=near)
@@ -365,3 +367,33 @@ def test_what_cpp_cannot_have(require_tool, monkeypatch, parameter: str, message
     text = f"#include <luthier/hooks.h>\nusing namespace luthier;\nLUTHIER_HOOK() void h(u32 *out, {parameter}) {{}}\n"
     with pytest.raises(HookError, match=message):
         _ = Hooks.from_hip(text).h
+
+
+def test_private_memory_that_nobody_has_set_up_is_refused(compiled, monkeypatch) -> None:
+    monkeypatch.setattr(Private, "used", lambda self, cells: range(0))
+    with pytest.raises(CheckFailed, match="hook in_scratch touches private memory, and the kernel is not started with"):
+        instrument(compiled("scratch")[1], Read(AddressForm.SCRATCH, in_scratch))
+
+
+@pytest.mark.parametrize("change", [
+    {"near": (), "near_numbers": Space.LDS}, {"near": (Space.NONE, Space.SCRATCH)}, {"near_numbers": Space.LDS},
+    {"near": (Space.LDS, Space.NONE)},
+])
+def test_a_claim_has_what_the_hook_declares(change: dict[str, Any]) -> None:
+    class Asks(Tool):
+        out = Variable(u64)
+
+        def instrument(self, m: Mutator) -> None:
+            instr = next(i for i in m.instrs(m.functions()[0], where="lds & load"))
+            m.before(instr, in_lds, self.out, address(instr), 0, 0)
+
+    made = instrument(sample("reduce").path.read_bytes(), Asks())
+    claim = made.patched.claim
+    (payload,) = claim.payloads
+    assert payload.near == (Space.NONE, Space.LDS) and payload.near_numbers is Space.NONE
+    payloads = compile_hooks(made.edits, made.program.isa)
+    clones = {each.name: each.clone for each in made.patched.report}
+    check_wanted(claim, made.edits, payloads, made.program, clones, ())
+    wrong = replace(claim, payloads=(replace(payload, **change),))
+    with pytest.raises(CheckFailed, match="is not as it was compiled"):
+        check_wanted(wrong, made.edits, payloads, made.program, clones, ())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from luthier_py.errors import CheckFailed
@@ -289,6 +291,10 @@ def test_one_way_without_a_near_pointer_is_enough() -> None:
         else:
             with pytest.raises(CheckFailed, match="local memory"):
                 summary(isa, near(LDS, *texts))
+    two = replace(near((Space.LDS, Space.SCRATCH), "v_mov_b32_e32 v4, v0", "s_cbranch_scc0 1", "v_mov_b32_e32 v4, v1",
+                       "ds_read_b32 v2, v4"), params=(vgpr(0), vgpr(1)), pointers=(0, 0), pointed=(0, 0))
+    with pytest.raises(CheckFailed, match="local memory"):
+        summary(isa, two)
 
 
 def test_near_pointers_stay_what_they_are_on_a_stack() -> None:
