@@ -44,15 +44,27 @@ def amdgpu_object(ir: str, cpu: str, wave_size: int) -> bytes:
     ``cpu`` is LLVM's processor name. The module's own triple and data layout are replaced.
     """
     with LOCK:
-        llvm = binding()
         machine = _amdgpu_machine(cpu, wave_size)
-        module = parse(_amdgpu_header(machine) + ir)
-        tuning = llvm.create_pipeline_tuning_options(speed_level=2)
-        tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_interleaving = False
-        passes = llvm.create_pass_builder(machine, tuning)
-        passes.getModulePassManager().run(module, passes)
-        code: bytes = machine.emit_object(module)
+        code: bytes = machine.emit_object(_optimised(ir, machine))
         return code
+
+
+def amdgpu_listing(ir: str, cpu: str, wave_size: int) -> str:
+    """The same as text, which may have assembly in it."""
+    with LOCK:
+        machine = _amdgpu_machine(cpu, wave_size)
+        return str(machine.emit_assembly(_optimised(ir, machine)))
+
+
+def _optimised(ir: str, machine: Any) -> Any:
+    """A module for an AMD GPU; the caller holds LOCK."""
+    llvm = binding()
+    module = parse(_amdgpu_header(machine) + ir)
+    tuning = llvm.create_pipeline_tuning_options(speed_level=2)
+    tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_interleaving = False
+    passes = llvm.create_pass_builder(machine, tuning)
+    passes.getModulePassManager().run(module, passes)
+    return module
 
 
 def parse(ir: str) -> Any:

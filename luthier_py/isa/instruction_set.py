@@ -45,6 +45,14 @@ class InstructionSet:
         """The instruction at ``offset``; Malformed if there is none."""
         return self._decoder.decode(data, offset)
 
+    def decode_all(self, code: bytes) -> tuple[Inst, ...]:
+        """Instructions that fill ``code``, one behind the other."""
+        found, offset = [], 0
+        while offset < len(code):
+            found.append(self.decode(code, offset))
+            offset += found[-1].size_bytes
+        return tuple(found)
+
     def op(self, row: int) -> OpInfo:
         """A row of the table."""
         return self._decoder.format(row).op

@@ -15,6 +15,7 @@ from luthier_py.isa import InstructionSet
 from luthier_py.jit import cache, fragment
 from luthier_py.jit.called import needs_stack, with_stack
 from luthier_py.jit.frontend import HookIr, hook_ir, module
+from luthier_py.jit.inserted_text import has_text, with_text, without_text
 from luthier_py.jit.native_link import calls_bitcode, with_natives
 from luthier_py.jit.object import Code, functions
 from luthier_py.jit.payload import Payload, PayloadKey, payload_key
@@ -56,14 +57,23 @@ def _compiled(wanted: dict[str, HookIr], isa: InstructionSet, compiled: set[str]
             _codes[name] = Code.unpacked(kept)
     missing = [name for name in wanted if name not in _codes]
     compiled.update(missing)
-    together = [name for name in missing if not wanted[name].alone]
-    for names in ([together] if together else []) + [[name] for name in missing if wanted[name].alone]:
-        text = module([wanted[name] for name in names])
-        made = functions(llvm.amdgpu_object(text, isa.target.name, isa.wave_size))
+    apart = [name for name in missing if wanted[name].alone or has_text(wanted[name].function)]
+    together = [name for name in missing if name not in apart]
+    for names in ([together] if together else []) + [[name] for name in apart]:
+        made = _made(module([wanted[name] for name in names]), isa)
         for i, name in enumerate(names):
             _codes[name] = made[f"h{i}"]
             cache.write(name, _codes[name].packed())
     return {name: _codes[name] for name in wanted}
+
+
+def _made(text: str, isa: InstructionSet) -> dict[str, Code]:
+    """Code of a module's functions."""
+    found = functions(llvm.amdgpu_object(without_text(text), isa.target.name, isa.wave_size))
+    if has_text(text):
+        listing = llvm.amdgpu_listing(text, isa.target.name, isa.wave_size)
+        found = {name: with_text(code, listing, name, isa) for name, code in found.items()}
+    return found
 
 
 def payload_name(key: PayloadKey, isa: InstructionSet) -> str:
@@ -75,7 +85,7 @@ def payload_name(key: PayloadKey, isa: InstructionSet) -> str:
 
 @lru_cache(maxsize=1 << 12)
 def _ir(key: PayloadKey, isa: InstructionSet) -> HookIr:
-    ir = hook_ir(key.hook, key.constants, isa.wave_size)
+    ir = hook_ir(key.hook, key.constants, isa)
     return with_natives(key.hook, ir, isa) if calls_bitcode(ir) else ir
 
 

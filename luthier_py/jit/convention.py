@@ -50,7 +50,7 @@ def _seats(ordered: list[tuple[int, Parameter]]) -> list[Seat]:
     return seats
 
 
-def _carrier(type: Type) -> Type:
+def carrier(type: Type) -> Type:
     """The integer that brings a float through SGPRs, or a double through VGPRs, and a short number in its low bits;
     other types travel as they are."""
     if isinstance(type, Scalar) and (type.kind is Kind.FLOAT or type.bits in (8, 16)):
@@ -61,16 +61,17 @@ def _carrier(type: Type) -> Type:
 def declare_parameters(seats: list[Seat]) -> str:
     """The parameter list of the LLVM function."""
     where = {RegFile.SGPR: " inreg", RegFile.VGPR: ""}
-    return ", ".join(f"{llvm(_carrier(seat.type))}{where[seat.file]} %p{seat.position}" for seat in seats)
+    return ", ".join(f"{llvm(carrier(seat.type))}{where[seat.file]} %p{seat.position}" for seat in seats)
 
 
 def receive(ir: Builder, seat: Seat, lane: bool) -> Value:
     """The value that came in."""
-    came = Value(_carrier(seat.type), f"%p{seat.position}", lane)
-    return _unpacked(ir, came, seat.type)
+    came = Value(carrier(seat.type), f"%p{seat.position}", lane)
+    return unpacked(ir, came, seat.type)
 
 
-def _unpacked(ir: Builder, came: Value, type: Type) -> Value:
+def unpacked(ir: Builder, came: Value, type: Type) -> Value:
+    """What came as `carrier` has it."""
     if came.type == type:
         return came
     if isinstance(type, Scalar) and type.bits in (8, 16):
@@ -87,7 +88,7 @@ def receive_field(ir: Builder, position: int, type: Type) -> Value:
     bits = ir.emit(I64, f"ptrtoint ptr {GLOBAL} {name} to i64", lane=False)
     if type.dwords == 1:
         bits = ir.emit(I32, f"trunc i64 {bits.text} to i32", lane=False)
-    return _unpacked(ir, Value(_carrier(type), bits.text, lane=False), type)
+    return unpacked(ir, Value(carrier(type), bits.text, lane=False), type)
 
 
 def return_type(seats: list[Seat]) -> str:
@@ -116,14 +117,7 @@ def send(ir: Builder, seats: list[Seat], values: list[Value]) -> None:
 
 
 def _sent(ir: Builder, seat: Seat, value: Value) -> list[Value]:
-    if llvm(value.type).startswith("ptr"):
-        bits = I32 if value.type.dwords == 1 else I64
-        value = ir.emit(bits, f"ptrtoint {llvm(value.type)} {value.text} to {llvm(bits)}", value.lane)
-    bits = I32 if value.type.dwords == 1 else I64
-    if isinstance(value.type, Scalar) and value.type.bits in (8, 16):
-        value = _extended(ir, value, value.type)
-    if value.type != bits and not (isinstance(value.type, Scalar) and value.type.is_integer):
-        value = _bitcast(ir, value, bits)
+    value = packed(ir, value)
     if seat.file is RegFile.SGPR:
         return [value]
     if value.type.dwords == 1:
@@ -133,6 +127,18 @@ def _sent(ir: Builder, seat: Seat, value: Value) -> list[Value]:
         moved = ir.emit(I64, f"lshr i64 {value.text}, {shift}", value.lane)
         halves.append(_bitcast(ir, ir.emit(U32, f"trunc i64 {moved.text} to i32", value.lane), F32))
     return halves
+
+
+def packed(ir: Builder, value: Value) -> Value:
+    """A value as the integer of one dword or two in which it travels."""
+    bits = I32 if value.type.dwords == 1 else I64
+    if llvm(value.type).startswith("ptr"):
+        value = ir.emit(bits, f"ptrtoint {llvm(value.type)} {value.text} to {llvm(bits)}", value.lane)
+    if isinstance(value.type, Scalar) and value.type.bits in (8, 16):
+        value = _extended(ir, value, value.type)
+    if value.type != bits and not (isinstance(value.type, Scalar) and value.type.is_integer):
+        value = _bitcast(ir, value, bits)
+    return value
 
 
 def _extended(ir: Builder, value: Value, type: Scalar) -> Value:

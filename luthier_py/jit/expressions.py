@@ -9,16 +9,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from luthier_py.errors import HookError
+from luthier_py.isa import InstructionSet
 from luthier_py.jit import arithmetic, mathematics
 from luthier_py.jit.arrays import ElementAddress, element_of
-from luthier_py.jit.builder import Builder, IrBlock, llvm, mangled
+from luthier_py.jit.builder import Builder, IrBlock
+from luthier_py.jit.inline_assembly import inline_assembly
+from luthier_py.jit.lowering import Lowering
 from luthier_py.jit.scope import Differs, Scope
 from luthier_py.jit.source import MISSING
 from luthier_py.jit.suggestions import callable_names, meant_call, meant_value
 from luthier_py.tool.hook import Device, Hook, Parameter
+from luthier_py.tool.inline_assembly import EXAMPLE, asm
 from luthier_py.tool.intrinsic import Intrinsic, Operand, Result, Value
 from luthier_py.tool.types import BOOL, LaneType, Pointer, Scalar, Type, is_of_lanes
 
@@ -29,12 +34,16 @@ ALLOWED = ("allowed are numbers, names, + - * // % / << >> & | ^ ~, comparisons,
 class Expressions:
     """Compiles expressions of the function in ``scope`` (mutable: writes to ``ir``)."""
 
-    def __init__(self, ir: Builder, scope: Scope, differs: Differs, wave_size: int, single_lane: bool) -> None:
+    def __init__(self, ir: Builder, scope: Scope, differs: Differs, isa: InstructionSet, single_lane: bool) -> None:
         self.ir, self.scope, self.differs = ir, scope, differs
-        self.wave_size, self.single_lane = wave_size, single_lane
+        self.isa, self.single_lane = isa, single_lane
 
     def refuse(self, node: ast.AST, message: str) -> NoReturn:
         self.scope.source.refuse(node, message)
+
+    @property
+    def wave_size(self) -> int:
+        return self.isa.wave_size
 
     @contextmanager
     def at(self, node: ast.AST) -> Iterator[None]:
@@ -225,10 +234,11 @@ class Expressions:
     # -- calls -------------------------------------------------------------------------------------
 
     def call(self, node: ast.Call) -> tuple[Operand, ...]:
-        if node.keywords and not _is_print(node) or any(isinstance(arg, ast.Starred) for arg in node.args):
-            self.refuse(node, "only plain positional arguments are allowed in device code")
         kind = self.type_of(node.func)
         callee = kind if kind is not None else self.scope.source.constant(node.func)
+        named = bool(node.keywords) and callee is not print and callee is not asm
+        if named or any(isinstance(arg, ast.Starred) for arg in node.args):
+            self.refuse(node, "only plain positional arguments are allowed in device code")
         with self.at(node):
             if isinstance(callee, (Scalar, Pointer)):
                 return (arithmetic.explicit(self.ir, self.one_argument(node, callee), callee),)
@@ -243,12 +253,26 @@ class Expressions:
                 return (self.scope.arrays[node.args[0].id].length,)
             if callee in (min, max):
                 return (self.extreme(node, ast.Lt() if callee is min else ast.Gt()),)
+            if callee is asm:
+                return self.assembly(node)
             if callee is print:
                 return self.printed(node)
             if callee is abs:
                 return (arithmetic.absolute(self.ir, self.one_argument(node, "abs")),)
         self.refuse(node, f"{_brief(node.func)} cannot be called in device code{self.instead(node.func, callee)}; "
                           f"{callable_names()}")
+
+    def assembly(self, node: ast.Call) -> tuple[Value, ...]:
+        """``asm(text, inputs..., result=type)``"""
+        text = node.args[0] if node.args else node
+        given = text.value if isinstance(text, ast.Constant) else self.scope.source.constant(text)
+        if not isinstance(given, str) or [each.arg for each in node.keywords] != ["result"]:
+            self.refuse(node, f"asm takes a text, inputs and the type of its result, as in {EXAMPLE}")
+        wanted = node.keywords[0].value
+        types = [self.declared(each) for each in (wanted.elts if isinstance(wanted, ast.Tuple) else [wanted])]
+        inputs = [arithmetic.typed(self.expression(arg)) for arg in node.args[1:]]
+        found = inline_assembly(self.ir, self.isa, given, inputs, types)
+        return tuple(replace(value, lane=self.lane(value.lane)) for value in found)
 
     def instead(self, node: ast.expr, callee: object) -> str:
         """What to do about a callee that is none."""
@@ -325,73 +349,6 @@ class Expressions:
         ast.Constant: literal, ast.Name: name, ast.Attribute: outside, ast.BinOp: binary, ast.UnaryOp: unary,
         ast.Subscript: subscript, ast.Compare: compare, ast.BoolOp: boolean, ast.IfExp: choose,
     }
-
-
-class Lowering:
-    """What an intrinsic sees of the compiler (implements tool.Ir)."""
-
-    def __init__(self, expressions: Expressions, node: Any) -> None:
-        self._expressions, self._node, self._ir = expressions, node, expressions.ir
-        self.wave_size = expressions.wave_size
-
-    def value(self, operand: Operand, type: Type) -> Value:
-        return arithmetic.implicit(self._ir, operand, type)
-
-    def typed(self, operand: Operand) -> Value:
-        return arithmetic.typed(operand)
-
-    def integer(self, operand: Operand) -> Value:
-        value = arithmetic.typed(operand)
-        if not (isinstance(value.type, Scalar) and value.type.is_integer):
-            raise ValueError(f"an integer is needed here, not {value.type}")
-        return value
-
-    def convert(self, operand: Operand, type: Type) -> Value:
-        return arithmetic.explicit(self._ir, operand, type)
-
-    def condition(self, operand: Operand) -> Value:
-        return arithmetic.truth(self._ir, operand)
-
-    def emit(self, type: Type, instruction: str) -> Value:
-        return self._ir.emit(type, instruction, lane=False)
-
-    def raw(self, instruction: str) -> str:
-        return self._ir.raw(instruction)
-
-    def call(self, function: str, result: Type, *args: Value) -> Value:
-        return self._ir.call(function, result, args, lane=False)
-
-    def effect(self, function: str, *args: Value) -> None:
-        self._ir.effect(function, args)
-
-    def line(self, instruction: str) -> None:
-        self._ir.line(instruction)
-
-    def inline(self, function: Device | Callable[..., Any], *args: Operand) -> tuple[Value, ...]:
-        assert isinstance(function, Device)  # to type checkers it is the function that was marked
-        return self._expressions.inline(self._node, function, args)
-
-    @contextmanager
-    def where(self, condition: Value) -> Iterator[None]:
-        inside, behind = self._ir.new_block("where"), self._ir.new_block("behind")
-        self._ir.branch(condition, inside, behind)
-        self._ir.start(inside)
-        yield
-        self._ir.jump(behind)
-        self._ir.start(behind)
-
-    def llvm(self, type: Type) -> str:
-        return llvm(type)
-
-    def mangled(self, type: Type) -> str:
-        return mangled(type)
-
-    def refuse(self, message: str) -> NoReturn:
-        self._expressions.refuse(self._node, message)
-
-
-def _is_print(node: ast.Call) -> bool:
-    return isinstance(node.func, ast.Name) and node.func.id == "print"
 
 
 def _brief(node: ast.AST) -> str:

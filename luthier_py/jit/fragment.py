@@ -34,7 +34,7 @@ REFUSED = (
 def payload(hook: Hook, code: Code, ir: HookIr, isa: InstructionSet) -> Payload:
     """Check and describe the code of ``hook``, of which LLVM made ``code``."""
     called, results = ir.called, ir.results
-    everything = decoded(code.code, isa)
+    everything = isa.decode_all(code.code)
     begun = without_returns(everything, isa) if called else without_prologue(everything)
     own = (*begun, *scalars(results, isa)) if called else begun
     instrs = without_last_wait(own) or (nothing(isa),)  # what gives back its arguments is a call, too
@@ -68,7 +68,7 @@ def payload_of_text(hook: Hook, isa: InstructionSet) -> Payload:
     """What an author has written as assembly, as it is."""
     code = hook.function
     assert isinstance(code, Assembly)
-    instrs = decoded(code.code, isa)
+    instrs = isa.decode_all(code.code)
     _check(hook, instrs, called=False)
     params, results = ([Slot(reg, reg.file is RegFile.SGPR) for reg in regs] for regs in (code.takes, code.gives))
     reads, writes = RegSet.of(*code.takes), NO_REGS
@@ -84,15 +84,6 @@ def _holes(code: Code, instrs: tuple[Inst, ...], left_out: int) -> Iterator[Hole
         number = ends[field.offset + 4]
         assert instrs[number].literal is not None
         yield Hole(number - left_out, field.position, field.added, field.high)
-
-
-def decoded(code: bytes, isa: InstructionSet) -> tuple[Inst, ...]:
-    instrs, offset = [], 0
-    while offset < len(code):
-        inst = isa.decode(code, offset)
-        instrs.append(inst)
-        offset += inst.size_bytes
-    return tuple(instrs)
 
 
 def without_prologue(instrs: tuple[Inst, ...]) -> tuple[Inst, ...]:

@@ -1,7 +1,7 @@
 """Device Python to LLVM IR: one hook with its compile-time arguments becomes one amdgpu_cs function.
 
-In: a Hook, constants, a wave size. Out: HookIr. Invariant: the text depends on nothing else, so that it is the key
-under which compiled code is kept.
+In: a Hook, constants, an instruction set. Out: HookIr. Invariant: with the target, the text says all that code depends
+on, so that it is the key under which compiled code is kept.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from luthier_py.errors import HookError
-from luthier_py.isa import RegFile
+from luthier_py.isa import InstructionSet, RegFile
 from luthier_py.jit import convention
 from luthier_py.jit.builder import Builder, constant
 from luthier_py.jit.convention import Seat
-from luthier_py.jit.expressions import Lowering
+from luthier_py.jit.lowering import Lowering
 from luthier_py.jit.printing import push_deepest
 from luthier_py.jit.pushing import pushing_functions
 from luthier_py.jit.scope import Differs, Levelled, Scope, context
@@ -46,7 +46,7 @@ class HookIr:
     depths: tuple[tuple[str, Depth], ...] = ()  # of functions in ``function`` that call themselves
 
 
-def hook_ir(hook: Hook, constants: tuple[Constant | Field | None, ...], wave_size: int) -> HookIr:
+def hook_ir(hook: Hook, constants: tuple[Constant | Field | None, ...], isa: InstructionSet) -> HookIr:
     """Compile a hook; HookError names what is not device Python."""
     runtime = [position for position, value in enumerate(constants) if value is None]
     params = convention.seat_parameters(hook.signature, runtime)
@@ -56,7 +56,7 @@ def hook_ir(hook: Hook, constants: tuple[Constant | Field | None, ...], wave_siz
     differs = Differs()
     while True:
         differs.grew = False
-        text, ir, levelled = _function(hook, constants, wave_size, params, results, differs)
+        text, ir, levelled = _function(hook, constants, isa, params, results, differs)
         if not differs.grew:
             natives = tuple(sorted(ir.natives, key=lambda native: native.symbol))
             return HookIr(text, frozenset(ir.declarations), _in_order(params), _in_order(results), natives,
@@ -74,13 +74,13 @@ def module(hooks: list[HookIr]) -> str:
 
 
 def _function(
-    hook: Hook, constants: tuple[Constant | Field | None, ...], wave_size: int, params: list[Seat], results: list[Seat],
-    differs: Differs,
+    hook: Hook, constants: tuple[Constant | Field | None, ...], isa: InstructionSet, params: list[Seat],
+    results: list[Seat], differs: Differs,
 ) -> tuple[str, Builder, Levelled]:
     ir, signature = Builder(), hook.signature
     ir.own_mode = hook.mode is FloatMode.OWN
     single = hook.lanes is Lanes.ONE
-    shared = context(ir, differs, wave_size, single)
+    shared = context(ir, differs, isa, single)
     given = {seat.position: convention.receive(ir, seat, signature.parameters[seat.position].lane) for seat in params}
     values = [
         given[i] if number is None else convention.receive_field(ir, i, parameter.type)

@@ -18,6 +18,7 @@ from luthier_py.jit.builder import GLOBAL
 from luthier_py.jit.device_library import device_library
 from luthier_py.jit.frames import TOO_DEEP
 from luthier_py.jit.frontend import HookIr, module
+from luthier_py.jit.inserted_text import has_foreign_text
 from luthier_py.jit.private_memory import start_of_body, with_private_pointers, with_tables
 from luthier_py.jit.recursion import DEEPEST, recursive, with_deepest, without_recursion
 from luthier_py.tool.declared import llvm_type
@@ -66,6 +67,9 @@ def with_natives(hook: Hook, ir: HookIr, isa: InstructionSet) -> HookIr:
     addresses = dict(_captured(hook, hook.function)) if isinstance(hook.function, Native) else {}
     depths = {symbol: depth for unit in units for symbol, depth in unit.depths.items()} | dict(ir.depths)
     text = with_private_pointers(with_tables(_inlined(hook, _whole(ir, units, isa), depths, isa)))
+    if has_foreign_text(text):
+        raise Unsupported(f"{hook.place}: hook {hook.name} has inline assembly, which C++ cannot have here; hooks in "
+                          "Python can, as asm(...)")
     for called in _CALLED.findall(text):
         if not called.startswith("llvm."):
             raise Unsupported(f"{hook.place}: hook {hook.name} calls {called}, which is not in its source")

@@ -11,7 +11,7 @@ from importlib import import_module
 
 from luthier_py.jit import arithmetic
 from luthier_py.jit.builder import Builder
-from luthier_py.jit.expressions import Lowering
+from luthier_py.jit.lowering import Lowering
 from luthier_py.jit.recursion import DEEPEST
 from luthier_py.tool.intrinsic import Operand, Value
 from luthier_py.tool.lane_masks import lane_id

@@ -11,7 +11,7 @@ from dataclasses import replace
 from importlib import import_module
 
 from luthier_py.jit.builder import GLOBAL, Builder, llvm
-from luthier_py.jit.expressions import Lowering
+from luthier_py.jit.lowering import Lowering
 from luthier_py.jit.scope import Context, Scope
 from luthier_py.jit.source import source_of
 from luthier_py.jit.statements import Statements

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
+from luthier_py.isa import InstructionSet
 from luthier_py.jit.arrays import LocalArray
 from luthier_py.jit.builder import Builder, IrBlock
 from luthier_py.jit.source import Source
@@ -98,7 +99,7 @@ class Context:
 
     ir: Builder
     differs: Differs
-    wave_size: int
+    isa: InstructionSet
     single_lane: bool  # the hook runs in one lane: nothing can differ
     numbers: Iterator[int]
     regions: Iterator[int]
@@ -115,5 +116,5 @@ class Context:
                     self.channels[value.type.record] = channel_type(value.type.record)
 
 
-def context(ir: Builder, differs: Differs, wave_size: int, single_lane: bool) -> Context:
-    return Context(ir, differs, wave_size, single_lane, count(), count(1))
+def context(ir: Builder, differs: Differs, isa: InstructionSet, single_lane: bool) -> Context:
+    return Context(ir, differs, isa, single_lane, count(), count(1))

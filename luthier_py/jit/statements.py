@@ -15,7 +15,8 @@ from typing import Any
 from luthier_py.jit import arithmetic, arrays, levels
 from luthier_py.jit.arrays import ElementAddress
 from luthier_py.jit.builder import constant, llvm
-from luthier_py.jit.expressions import Expressions, Lowering
+from luthier_py.jit.expressions import Expressions
+from luthier_py.jit.lowering import Lowering
 from luthier_py.jit.native_calls import check_callable, native_call
 from luthier_py.jit.printing import push_line
 from luthier_py.jit.scope import Context, Local, OpenLoop, Scope
@@ -33,7 +34,7 @@ class Statements(Expressions):
     """Compiles the body of the function in ``scope`` (mutable: writes to ``ir``)."""
 
     def __init__(self, shared: Context, scope: Scope, callers: tuple[Device, ...] = ()) -> None:
-        super().__init__(shared.ir, scope, shared.differs, shared.wave_size, shared.single_lane)
+        super().__init__(shared.ir, scope, shared.differs, shared.isa, shared.single_lane)
         self.shared, self.callers = shared, callers
 
     def run(self, values: Sequence[Value]) -> None:

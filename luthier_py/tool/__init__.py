@@ -13,6 +13,7 @@ from luthier_py.tool.entry import Entry
 from luthier_py.tool.hardware import hardware_register
 from luthier_py.tool.hip import Hooks
 from luthier_py.tool.hook import Device, Hook, Lanes, Parameter, Signature, device, hook
+from luthier_py.tool.inline_assembly import asm
 from luthier_py.tool.intrinsic import Effects, Intrinsic, Ir, Operand, Result, Value, intrinsic, intrinsics
 from luthier_py.tool.lane_masks import bits_below, holds, lane_id, mask_of, wave_size
 from luthier_py.tool.launch_parameter import LAUNCH_NUMBER, LaunchParameter
@@ -80,7 +81,7 @@ __all__ = [
     "LaunchParameter", "LaunchResult", "LaunchVariable", "LookupTable", "Mutator", "Operand", "Option", "Parameter",
     "Place", "Pointer", "Refusal", "Region", "Result", "RuntimeArg", "Scalar", "Selection", "Signature", "Stretch",
     "Tool", "Turn", "Type", "Value", "Variable", "WaveVariable", "access_bytes", "access_kind", "active_lanes",
-    "address", "array", "as_data", "bf16", "bits_below", "bool_", "bounds", "channel", "computed", "destination",
+    "address", "array", "asm", "as_data", "bf16", "bits_below", "bool_", "bounds", "channel", "computed", "destination",
     "device", "encoded", "f16", "f32", "f64", "grid_size", "hardware_register", "holds", "hook", "i16", "i32", "i64",
     "i8", "intrinsic", "intrinsics", "json_text", "kernel_argument", "lane_id", "lds", "load_tool", "made_tool",
     "mask_of", "opcode_id", "ptr", "scratch", "site_id", "source", "taken_lanes", "tools", "u16", "u32", "u64", "u8",

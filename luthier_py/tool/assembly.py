@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from luthier_py.errors import HookError, LuthierError
 from luthier_py.isa import EXEC, M0, MODE, SCC, VCC, Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet, sgpr
@@ -58,10 +59,8 @@ def conditional(isa: InstructionSet, inst: Inst, place: str) -> tuple[Assembly, 
 
 
 def _described(isa: InstructionSet, code: bytes, wanted: RegSet, place: str) -> Assembly:
-    starts, insts = [0], list[Inst]()
-    while starts[-1] < len(code):
-        insts.append(isa.decode(code, starts[-1]))
-        starts.append(starts[-1] + insts[-1].size_bytes)
+    insts = isa.decode_all(code)
+    starts = [*accumulate((inst.size_bytes for inst in insts), initial=0)]
     if not insts:
         raise HookError(f"{place}: there is no instruction to insert")
     surely = _surely_written(insts, starts)

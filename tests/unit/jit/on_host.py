@@ -12,15 +12,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from luthier_py import llvm
+from luthier_py.isa import instruction_set, target
 from luthier_py.jit.frontend import HookIr, hook_ir, module
 from luthier_py.tool import Hook
 
+ISA = instruction_set(target("gfx90a"), 64)
 WIDTH = 8  # bytes that a number takes in the buffers
 
 
 def on_host(hooks: Sequence[Hook]) -> list[Callable[..., Any]]:
     """One callable per hook; it takes and gives Python numbers."""
-    irs = [hook_ir(hook, (None,) * len(hook.signature.parameters), 64) for hook in hooks]
+    irs = [hook_ir(hook, (None,) * len(hook.signature.parameters), ISA) for hook in hooks]
     text = module(irs)
     text = re.sub(r" addrspace\([15]\)", "", re.sub(r", addrspace\(5\)", "", text)).replace("amdgpu_cs ", "")
     text = text.replace(" inreg", "") + "".join(_wrapper(i, ir) for i, ir in enumerate(irs))

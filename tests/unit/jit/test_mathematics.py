@@ -136,7 +136,7 @@ REFUSED = [
 def test_refusals(tmp_path: Path, call: str, words: str) -> None:
     text = f"import math\nfrom luthier_py.tool import *\n@hook\ndef h(x: u32) -> f32:\n    return f32({call})\n"
     with pytest.raises(HookError, match=f":5: h: .*{words}|{words}"):
-        hook_ir(load_text(tmp_path, text).h, (None,), 64)
+        hook_ir(load_text(tmp_path, text).h, (None,), instruction_set(target("gfx90a"), 64))
 
 
 def test_without_a_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,11 @@ import pytest
 from hook_files import load_text
 
 from luthier_py.errors import HookError
+from luthier_py.isa import instruction_set, target
 from luthier_py.jit.frontend import hook_ir
 from luthier_py.tool import Hook
 
+ISA = instruction_set(target("gfx90a"), 64)
 HEADER = """\
 import math
 from luthier_py.tool import Lane, array, bool_, device, f32, f64, hook, i32, i64, lds, ptr, scratch, u32, u64
@@ -48,7 +50,7 @@ FIRST = HEADER.count("\n") + 1  # line of the def
 def compile_text(tmp_path: Path, text: str) -> None:
     hook = load_text(tmp_path, HEADER + text).h
     assert isinstance(hook, Hook)
-    hook_ir(hook, (None,) * len(hook.signature.parameters), 64)
+    hook_ir(hook, (None,) * len(hook.signature.parameters), ISA)
 
 
 U = "def h(x: u32, y: i32, z: f32, p: ptr[u32], q: Lane[u32]) -> u32:\n    "
@@ -246,32 +248,32 @@ def test_accepted(text: str, tmp_path: Path) -> None:
 
 def test_a_single_lane_cannot_differ(tmp_path: Path) -> None:
     text = '@hook(lanes="one")\ndef h(p: ptr[u32]) -> u32:\n    return atomic_add(p, 1)\n'
-    hook_ir(load_text(tmp_path, HEADER[: HEADER.rindex("@hook")] + text).h, (None,), 64)
+    hook_ir(load_text(tmp_path, HEADER[: HEADER.rindex("@hook")] + text).h, (None,), ISA)
 
 
 def test_without_source(tmp_path: Path) -> None:
     names: dict[str, Hook] = {}
     exec("from luthier_py.tool import hook, u32\n@hook\ndef h(x: u32) -> u32:\n    return x\n", names)
     with pytest.raises(HookError, match=r"<string>:2: h: its source cannot be read; device code must be a def"):
-        hook_ir(names["h"], (None,), 64)
+        hook_ir(names["h"], (None,), ISA)
 
 
 def test_bool_parameters_need_constants(tmp_path: Path) -> None:
     hook = load_text(tmp_path, HEADER + "def h(x: u32, flag: bool_) -> u32:\n    return x if flag else x + 1\n").h
-    hook_ir(hook, (None, True), 64)
+    hook_ir(hook, (None, True), ISA)
     with pytest.raises(HookError, match="flag is bool_ and needs a compile-time True or False"):
-        hook_ir(hook, (None, None), 64)
+        hook_ir(hook, (None, None), ISA)
 
 
 def test_too_many_parameters(tmp_path: Path) -> None:
     names = ", ".join(f"x{i}: u64" for i in range(9))
     hook = load_text(tmp_path, HEADER + f"def h({names}) -> None:\n    pass\n").h
     with pytest.raises(HookError, match="16 dwords at most in scalar registers, 18 given"):
-        hook_ir(hook, (None,) * 9, 64)
+        hook_ir(hook, (None,) * 9, ISA)
 
 
 def test_constants_are_read_when_compiled(tmp_path: Path) -> None:
     module = load_text(tmp_path, HEADER + "def h(x: u32) -> u32:\n    return x + SIZE\n")
-    before = hook_ir(module.h, (None,), 64)
+    before = hook_ir(module.h, (None,), ISA)
     module.SIZE = 13
-    assert hook_ir(module.h, (None,), 64) != before
+    assert hook_ir(module.h, (None,), ISA) != before
