@@ -20,7 +20,6 @@ from luthier_py.isa.target import Target
 from luthier_py.loader import KernelRecord
 from luthier_py.runtime.device import Dim3
 
-DYNAMIC_STACK_BYTES = 16384  # of a lane, for kernels whose stack has no known bound
 MAX_ITEMS = (1 << 32) - 1  # along x, y or z
 MAX_GROUPS = 1 << 63
 
@@ -132,12 +131,9 @@ def shape_of(record: KernelRecord, target: Target, grid: Dim3, block: Dim3, dyna
             raise Invalid(f"kernel {record.name}: {many} along {axis}; a dispatch packet can say at most {MAX_ITEMS}")
     if dynamic_lds < 0:
         raise Invalid(f"kernel {record.name}: {dynamic_lds} bytes of dynamic LDS")
-    scratch = descriptor.private_segment_fixed_size
-    if descriptor.uses_dynamic_stack or record.metadata.get(".uses_dynamic_stack"):
-        scratch += DYNAMIC_STACK_BYTES
     x, y, z = (groups * size for groups, size in zip(grid, block, strict=True))
     lds = descriptor.group_segment_fixed_size + dynamic_lds
-    return _checked(Shape(record, target, (x, y, z), block, lds, -(-scratch // 4) * 4))
+    return _checked(Shape(record, target, (x, y, z), block, lds, -(-record.private_bytes // 4) * 4))
 
 
 def shape_of_packet(record: KernelRecord, target: Target, packet: DispatchPacket) -> Shape:

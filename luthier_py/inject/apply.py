@@ -221,8 +221,8 @@ def _placed(
     calls.private = range(0) if private is None else private.used(calls.cells)
     if not calls.private:
         return calls, {k: enlarged(target, k.record.descriptor, used) for k in component.kernels}
-    return calls, {k: start.replace(private_segment_fixed_size=calls.private.stop, enable_private_segment=1)
-                   for k, start in starts.items()}
+    return calls, {k: start.replace(private_segment_fixed_size=calls.private.stop, enable_private_segment=1,
+                                    uses_dynamic_stack=0) for k, start in starts.items()}
 
 
 def _begins(
@@ -275,4 +275,7 @@ def _new_kernel(
         key: max(count, new) for key, new in resources.counts(target, descriptor, used).items()
         if isinstance(count := old.metadata.get(key), int)
     }
+    grown = descriptor.private_segment_fixed_size > old.descriptor.private_segment_fixed_size
+    if grown and ".uses_dynamic_stack" in old.metadata:
+        metadata[".uses_dynamic_stack"] = False  # the runtime would give it more behind the tool's
     return NewKernel(kernel.name + SUFFIX, names[kernel.function.address], descriptor, kernel.name, metadata=metadata)

@@ -64,9 +64,7 @@ class Private:
 def private_memory(program: Program, component: Component, frame_bytes: int) -> Private:
     """Behind the largest of the application's, since functions are shared; ``frame_bytes``: that stacks need."""
     target, records = program.obj.target, [kernel.record for kernel in component.kernels]
-    start = max(record.descriptor.private_segment_fixed_size for record in records)
-    if any(record.descriptor.uses_dynamic_stack or record.metadata.get(".uses_dynamic_stack") for record in records):
-        return Private(start, "its stack grows while it runs")
+    start = max(record.private_bytes for record in records)
     if target.generation < 9:
         return Private(start, f"hooks have no private memory on {target.name}, which has no scratch instructions")
     if target.scratch_base is not None and not keeps_base(program, component, target.scratch_base):

@@ -2,7 +2,7 @@
 
 from luthier_py.isa.target_id import Setting
 from luthier_py.loader.bundle import Broken, Member, choose, load_each, members, unbundle
-from luthier_py.loader.codeobject import MEMORY, CodeObject, KernelArg, KernelRecord, LeftOut
+from luthier_py.loader.codeobject import MEMORY, MOST_STACK_BYTES, CodeObject, KernelArg, KernelRecord, LeftOut
 from luthier_py.loader.descriptor import DESCRIPTOR_BYTES, KernelDescriptor
 from luthier_py.loader.elf import (
     Relocation,
@@ -21,8 +21,8 @@ from luthier_py.loader.elf import (
 from luthier_py.loader.file import Given, load, open_code, read_code
 
 __all__ = [
-    "DESCRIPTOR_BYTES", "MEMORY", "SymbolBinding", "Broken", "CodeObject", "Given", "KernelArg", "KernelDescriptor",
+    "DESCRIPTOR_BYTES", "MEMORY", "MOST_STACK_BYTES", "Broken", "CodeObject", "Given", "KernelArg", "KernelDescriptor",
     "KernelRecord", "LeftOut", "Member", "Relocation", "RelocationKind", "Section", "SectionFlag", "SectionType",
-    "Segment", "SegmentFlag", "SegmentType", "Setting", "Symbol", "SymbolType", "Visibility", "choose", "load",
-    "load_each", "members", "open_code", "read_code", "unbundle",
+    "Segment", "SegmentFlag", "SegmentType", "Setting", "Symbol", "SymbolBinding", "SymbolType", "Visibility", "choose",
+    "load", "load_each", "members", "open_code", "read_code", "unbundle",
 ]

@@ -35,6 +35,9 @@ from luthier_py.loader.note import Metadata, Note, read_notes, unpack_metadata
 from luthier_py.loader.symbols import read_relocations, read_symbols
 
 MEMORY = "<memory>"  # the name of bytes that have none
+MOST_STACK_BYTES = 16384
+"""Of a lane, for stacks that nobody knows the depth of, beyond what descriptors count. HIP gives 1,024 in all, or what
+hipDeviceSetLimit says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,17 @@ class KernelRecord:
     def own_args(self) -> list[KernelArg]:
         """Those that the program gives."""
         return [arg for arg in self.args if not arg.hidden]
+
+    @property
+    def uses_dynamic_stack(self) -> bool:
+        """Whether nobody knows how deep its stack is: it calls itself, or what it has the address of."""
+        return bool(self.descriptor.uses_dynamic_stack or self.metadata.get(".uses_dynamic_stack"))
+
+    @property
+    def private_bytes(self) -> int:
+        """Of each lane, that it may touch."""
+        grows = MOST_STACK_BYTES if self.uses_dynamic_stack else 0
+        return self.descriptor.private_segment_fixed_size + grows
 
     @property
     def max_workitems(self) -> int:

@@ -13,7 +13,7 @@ from operator import or_
 
 from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import RegSet, Target
-from luthier_py.loader import DESCRIPTOR_BYTES, CodeObject, KernelDescriptor, KernelRecord
+from luthier_py.loader import DESCRIPTOR_BYTES, MOST_STACK_BYTES, CodeObject, KernelDescriptor, KernelRecord
 from luthier_py.proof.birth import USER_DWORDS, fields_of, six_bits, user_sgprs
 from luthier_py.proof.claim import Claim, ClonedFunction
 from luthier_py.proof.hashes import failed
@@ -105,15 +105,18 @@ def _added(
 
 def _private(record: KernelRecord, clone: KernelRecord, private: range) -> dict[str, int]:
     """Private memory of the tool's, which is behind the application's."""
-    before, key = record.descriptor, ".private_segment_fixed_size"
+    before, key, grows = record.descriptor, ".private_segment_fixed_size", ".uses_dynamic_stack"
     if not private:
-        if clone.metadata.get(key) != record.metadata.get(key):
-            raise failed(f"{key} in the metadata of its clone is another one", record.name)
+        for each in (key, grows):
+            if clone.metadata.get(each) != record.metadata.get(each):
+                raise failed(f"{each} in the metadata of its clone is another one", record.name)
         return {}
-    dynamic = before.uses_dynamic_stack or record.metadata.get(".uses_dynamic_stack")
-    if dynamic or private.start < before.private_segment_fixed_size or clone.metadata.get(key) != private.stop:
+    own = before.private_segment_fixed_size
+    if before.uses_dynamic_stack or record.metadata.get(grows):
+        own += MOST_STACK_BYTES
+    if private.start < own or clone.metadata.get(key) != private.stop or clone.metadata.get(grows):
         raise failed("the tool's private memory may be the application's", record.name)
-    return {"private_segment_fixed_size": private.stop, "enable_private_segment": 1}
+    return {"private_segment_fixed_size": private.stop, "enable_private_segment": 1, "uses_dynamic_stack": 0}
 
 
 def _counted(target: Target, used: RegSet) -> tuple[int, int, int]:

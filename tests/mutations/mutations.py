@@ -161,7 +161,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *of(
         "inject/policies.py",
         ("for number in range(self.kept, MOST_CELLS)", "for number in range(MOST_CELLS)"),
-        ("if any(record.descriptor.uses_dynamic_stack or", "if any(False or"),
+        ("max(record.private_bytes for", "max(record.descriptor.private_segment_fixed_size for"),
         ("untouched = registers - facts.touched(component.functions)", "untouched = registers"),
     ),
     *of(

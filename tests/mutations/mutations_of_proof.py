@@ -105,6 +105,9 @@ OF_PROOF: tuple[Mutation, ...] = (
     *of(
         "proof/descriptors.py",
         ("if clone.entry != entry or before.replace(**grown).raw != after.raw:", "if clone.entry != entry:"),
+        ("own += MOST_STACK_BYTES", "pass"),
+        ("or clone.metadata.get(grows):", "or False:"),
+        ("for each in (key, grows):", "for each in (key,):"),
         ("if entry % _ENTRY_ALIGN or symbol.address % DESCRIPTOR_BYTES:", "if symbol.address % DESCRIPTOR_BYTES:"),
         ("if any(getattr(after, field) > max(", "if False and any(getattr(after, field) > max("),
         ("if has < min(had,", "if has < 0 * min(had,"),

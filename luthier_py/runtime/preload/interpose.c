@@ -28,6 +28,15 @@ hipError_t hipDeviceReset(void)
     return REAL(hipDeviceReset)();
 }
 
+/* Above the deepest stacks is the tools' memory (loader/codeobject.py, MOST_STACK_BYTES). */
+hipError_t hipDeviceSetLimit(int limit, size_t value)
+{
+    enum { STACK_LIMIT = 0, MOST_STACK_BYTES = 16384 };
+    if (limit == STACK_LIMIT && value > MOST_STACK_BYTES)
+        return hipErrorInvalidValue;
+    return REAL(hipDeviceSetLimit)(limit, value);
+}
+
 /* Functions that are looked up at run time. The runtime's own table gives the runtime's; ours come first. */
 
 hipError_t hipGetProcAddress(const char *symbol, void **function, int version, uint64_t flags, int *status)
@@ -61,7 +70,7 @@ const struct own_function OWN[] = {
     OURS(hipGraphExecEventRecordNodeSetEvent), OURS(hipGraphExecEventWaitNodeSetEvent),
     OURS(hipGraphExecExternalSemaphoresSignalNodeSetParams), OURS(hipGraphExecExternalSemaphoresWaitNodeSetParams),
     OURS(hipGraphExecBatchMemOpNodeSetParams), OURS(hipDrvGraphExecMemcpyNodeSetParams), OURS(hipDrvGraphExecMemsetNodeSetParams),
-    OURS(hipDeviceReset),
+    OURS(hipDeviceReset), OURS(hipDeviceSetLimit),
 };
 const size_t OWN_COUNT = sizeof OWN / sizeof *OWN;
 

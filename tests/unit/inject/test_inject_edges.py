@@ -161,7 +161,7 @@ def test_accumulation_registers_move_up_with_more_vector_registers(bench):
 def no_spills(monkeypatch):
     """Kernels that have no room for registers of hooks elsewhere."""
     monkeypatch.setattr(policies, "accumulators", lambda *args: ())
-    monkeypatch.setattr(apply, "private_memory", lambda program, component, frame_bytes: Private(0, "its stack grows"))
+    monkeypatch.setattr(apply, "private_memory", lambda program, component, frame_bytes: Private(0, "it has no room"))
 
 
 def test_a_place_where_registers_are_dead_goes_before_one_that_costs_waves(bench, no_spills):

@@ -85,8 +85,8 @@ def test_private_memory_is_behind_the_kernels_own(on, monkeypatch):  # noqa: F81
 
 def test_what_cannot_be_put_aside_is_refused_with_the_reason(on, monkeypatch):  # noqa: F811
     monkeypatch.setattr(policies, "accumulators", lambda *args: ())
-    monkeypatch.setattr(apply, "private_memory", lambda program, component, frame_bytes: Private(0, "its stack grows"))
-    with pytest.raises(OutOfRegisters, match=r"256 are live.*its stack grows.*`s_nop 7`"):
+    monkeypatch.setattr(apply, "private_memory", lambda program, component, frame_bytes: Private(0, "it has no room"))
+    with pytest.raises(OutOfRegisters, match=r"256 are live.*it has no room.*`s_nop 7`"):
         instrumented(crowded(256, -1), lambda tool, m: m.before(marker(m), once, tool.total),
                      total=Variable(u64, name="total"))
 

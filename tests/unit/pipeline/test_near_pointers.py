@@ -19,7 +19,7 @@ from luthier_py.intrinsics import atomic_add
 from luthier_py.ir import Instr
 from luthier_py.isa import AccessKind, AddressForm, Space, instruction_set, sgpr, target, targets, vgpr
 from luthier_py.jit import PayloadKey, compile_hooks, compile_keys
-from luthier_py.loader import load
+from luthier_py.loader import MOST_STACK_BYTES, load
 from luthier_py.pipeline import instrument
 from luthier_py.proof.claim import Payload
 from luthier_py.proof.payloads import summary
@@ -267,15 +267,15 @@ def test_what_is_refused(call: Any, error: type[Exception], message: str) -> Non
         at_first_lds(call)
 
 
-def test_a_stack_that_grows_is_said() -> None:
+def test_a_stack_that_grows_can_be_read() -> None:
     class Asks(Tool):
         out = Variable(u32)
 
         def instrument(self, m: Mutator) -> None:
             m.at_entry(m.kernels[0], private, self.out, vgpr(0))
 
-    with pytest.raises(Unsupported, match="hook private reads private memory, and the kernel can have none: its stack"):
-        instrument(sample("function_pointers").path.read_bytes(), Asks())
+    (kernel,) = instrument(sample("function_pointers").path.read_bytes(), Asks()).patched.kernels
+    assert kernel.descriptor.private_segment_fixed_size >= MOST_STACK_BYTES
 
 
 # -- what is not believed ---------------------------------------------------------------------------

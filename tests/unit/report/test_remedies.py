@@ -20,7 +20,7 @@ def busy(monkeypatch: pytest.MonkeyPatch) -> bytes:
     """Every register is written, none is read: free at places, and nowhere for as long as a wave runs; and nothing else
     is there to keep anything in."""
     monkeypatch.setattr(policies, "accumulators", lambda *args: ())
-    monkeypatch.setattr(apply, "private_memory", lambda program, component, frame_bytes: Private(0, "its stack grows"))
+    monkeypatch.setattr(apply, "private_memory", lambda program, component, frame_bytes: Private(0, "it has no room"))
     writes = [*(("s_mov_b32", sgpr(i), 1) for i in range(102)), *(("v_mov_b32", vgpr(i), 1) for i in range(256))]
     return code_object({FULL: [*writes, ("s_nop", 7), ("s_endpgm",)]}, (FULL,), sgprs=102, vgprs=256)
 
