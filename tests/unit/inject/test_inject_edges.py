@@ -187,8 +187,8 @@ def test_a_full_register_file_is_refused_with_the_place(no_spills):
         marker = next(i for i in m.functions()[0].instrs if i.inst.op.base == "S_NOP")
         m.before(marker, everywhere, tool.rows)
 
-    says = (r"free VGPRs.*for fewer waves, with .*: 256 are live.*choose another place.*no room for more: its stack "
-            r"grows \[kernel k, pc 0x.*`s_nop 7`\]")
+    says = (r"free VGPRs.*for fewer waves, with .*: 256 are live.*choose another place.*no room for more: it has "
+            r"no room \[kernel k, pc 0x.*`s_nop 7`\]")
     with pytest.raises(OutOfRegisters, match=says):
         instrumented(data, visit, rows=Variable(u64, LANES, name="rows"))
 
