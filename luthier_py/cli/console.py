@@ -42,3 +42,8 @@ def progress(total: int) -> Iterator[Callable[[], None]]:
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=total)
         yield lambda: bar.advance(task)
+
+
+def print_all(lines: Iterator[str]) -> None:
+    """Lines as they come; a million takes a second."""
+    sys.stdout.writelines(f"{line}\n" for line in lines)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from luthier_py.errors import HookError
+from luthier_py.errors import HookError, how_many
 from luthier_py.isa import InstructionSet
 from luthier_py.jit import arithmetic, mathematics
 from luthier_py.jit.arrays import ElementAddress, element_of
@@ -299,7 +299,7 @@ class Expressions:
 
     def intrinsic(self, node: ast.Call, callee: Intrinsic) -> tuple[Operand, ...]:
         if len(node.args) < callee.arity or len(node.args) > callee.arity and not callee.takes_more:
-            self.refuse(node, f"{callee.name} takes {callee.arity} arguments, {len(node.args)} given")
+            self.refuse(node, f"{callee.name} takes {how_many(callee.arity, 'argument')}, {len(node.args)} given")
         args = [self.expression(arg) for arg in node.args]
         for position in callee.effects.uniform:
             arg = args[position]

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from luthier_py.errors import Invalid
+from luthier_py.errors import Invalid, how_many
 from luthier_py.loader import KernelArg, KernelRecord
 from luthier_py.runtime.device import Buffer, Dim3
 
@@ -31,7 +31,7 @@ def pack_arguments(record: KernelRecord, values: Sequence[Argument], grid: Dim3,
     visible = record.own_args
     if len(values) != len(visible):
         names = ", ".join(arg.name or arg.value_kind for arg in visible)
-        raise Invalid(f"kernel {record.name} takes {len(visible)} arguments ({names}), not {len(values)}")
+        raise Invalid(f"kernel {record.name} takes {how_many(len(visible), 'argument')} ({names}), not {len(values)}")
     size = max([record.descriptor.kernarg_size, *(arg.offset + arg.size for arg in record.args)], default=0)
     segment = bytearray(size)
     for arg, value in zip(visible, values, strict=True):

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from luthier_py.emulator import EmulatorDevice
-from luthier_py.errors import Invalid, ToolError
+from luthier_py.errors import Invalid, ToolError, how_many
 from luthier_py.inject.model import ClonedKernel
 from luthier_py.loader import KernelRecord, load
 from luthier_py.pipeline import Instrumented
@@ -217,7 +217,7 @@ def check_arguments(record: KernelRecord, arguments: Sequence[ArgumentSpec]) -> 
     """Number and kind of arguments, against the kernel's metadata; raises Invalid."""
     wanted = record.own_args
     if len(wanted) != len(arguments):
-        raise Invalid(f"kernel {record.name} takes {len(wanted)} arguments, not {len(arguments)}")
+        raise Invalid(f"kernel {record.name} takes {how_many(len(wanted), 'argument')}, not {len(arguments)}")
     for number, (formal, actual) in enumerate(zip(wanted, arguments, strict=True)):
         is_buffer = formal.value_kind in ("global_buffer", "dynamic_shared_pointer")
         if is_buffer != isinstance(actual, BufferSpec):

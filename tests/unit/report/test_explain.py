@@ -172,6 +172,11 @@ def test_a_kernel_by_its_name_in_cpp(tmp_path: Path) -> None:
     for name in ("_Z3addPfi", "add(float*, int)"):
         done = CliRunner().invoke(app, ["explain", str(path), "-t", "instr_count", "--kernel", name])
         assert done.exit_code == 0 and "_Z3addPfi" in done.output and "other" not in done.output
+        for words in (["instrument", "-t", "instr_count"], ["disasm"]):
+            done = CliRunner().invoke(app, [words[0], str(path), *words[1:], "--kernel", name])
+            assert done.exit_code == 0 and "other" not in done.output, done.output
+        done = CliRunner().invoke(app, ["run", str(path), "--grid", "1", "--block", "64", "--kernel", name])
+        assert str(done.exception) == "kernel _Z3addPfi takes 3 arguments, not 0"
 
 
 def test_the_empty_tool_inserts_nothing() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from luthier_py.cli import ExitCode
+from luthier_py.cli.ending import ExitCode
 from luthier_py.session.execute import device_environment
 from luthier_py.session.study import plan_study
 from luthier_py.session.study.cells import Cell

@@ -1,0 +1,140 @@
+"""Commands about what is in a file: read it, instrument it, explain what was made of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from luthier_py.cli.app import app
+from luthier_py.cli.console import aside, print_all, show
+from luthier_py.cli.ending import ExitCode
+from luthier_py.cli.options import AsJson, File, KeepGoing, TargetOption, ToolName, ToolOptions, chosen_tool
+from luthier_py.errors import Invalid
+from luthier_py.worker.edge import say
+
+if TYPE_CHECKING:
+    from luthier_py.pipeline import Instrumented
+    from luthier_py.tool import Tool
+
+
+@app.command()
+def info(
+    file: File,
+    kernels: Annotated[bool, typer.Option("--kernels", help="list kernels, however many objects there are")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """What a code object, or a fat binary or program with several, holds: target, kernels, registers, memory."""
+    from luthier_py.loader import load_each, open_code
+    from luthier_py.report.info import info_json, info_lines
+
+    with open_code(file) as data:
+        parts = load_each(data, str(file))
+        print_all(info_json(parts) if as_json else info_lines(parts, kernels))
+
+
+@app.command()
+def disasm(
+    file: File,
+    kernel: Annotated[str | None, typer.Option("--kernel", help="only this kernel")] = None,
+    blocks: Annotated[bool, typer.Option("--blocks", help="as basic blocks with live registers")] = False,
+    host: Annotated[bool, typer.Option("--host", help="the emulator's code for this computer")] = False,
+) -> None:
+    """Machine code as text, in llvm-objdump's format; of a code object, or of all in a fat binary or a program."""
+    from luthier_py.loader import load_each, open_code
+    from luthier_py.report.disassembly import disassemble, disassemble_blocks, disassemble_host, disassemble_parts
+    from luthier_py.session.files import symbol_of
+
+    kernel = symbol_of(file, kernel) if kernel is not None else None
+    lines = disassemble_host if host else disassemble_blocks if blocks else disassemble
+    with open_code(file) as data:
+        print_all(disassemble_parts(load_each(data, str(file)), kernel, lines))
+
+
+@app.command()
+def instrument(
+    file: File,
+    tool: ToolName,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="default: FILE with .luthier before its suffix")
+    ] = None,
+    option: ToolOptions = None,
+    keep_going: KeepGoing = False,
+    target: TargetOption = None,
+    kernel: Annotated[
+        str | None, typer.Option("--kernel", help="only this kernel; of a library, in the code object that has it")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a copy of FILE with instrumented clones of its kernels beside the originals."""
+    from luthier_py.cli.waiting import waiting
+    from luthier_py.isa import parse_target_id
+    from luthier_py.loader import read_code
+    from luthier_py.pipeline import instrument as run_pipeline
+    from luthier_py.report.instrumented import instrumented_facts, instrumented_table
+    from luthier_py.report.remedies import advising
+    from luthier_py.session.files import symbol_of
+    from luthier_py.storage import write_file
+    from luthier_py.tool import LAUNCHES, OUTPUT
+
+    with aside():
+        loaded = chosen_tool(tool, option)
+        if pointless := sorted(loaded.given & {*LAUNCHES, *OUTPUT}):
+            what = "is about launches, and this makes none; give it to run or exec"
+            raise Invalid(f"option {', '.join(pointless)}: {what}")
+        kernel = symbol_of(file, kernel) if kernel is not None else None
+        code = read_code(file, parse_target_id(target) if target else None, kernel)
+        with advising(code, loaded), waiting(not as_json) as bar:
+            watch = bar.stage if bar is not None else None
+            chosen = None if kernel is None else [kernel]
+            made = run_pipeline(code, loaded, str(file), chosen, keep_going=keep_going, watch=watch)
+    path = output or file.with_suffix(f".luthier{file.suffix}")
+    write_file(path, made.data)
+    facts = instrumented_facts(made, str(path))
+    show(facts if as_json else instrumented_table(facts), as_json)
+    if tool != "none":
+        _check_inserted(loaded, made)
+
+
+@app.command()
+def explain(
+    file: File,
+    tool: ToolName,
+    option: ToolOptions = None,
+    target: TargetOption = None,
+    kernel: Annotated[str | None, typer.Option("--kernel", help="only this kernel")] = None,
+    keep_going: KeepGoing = False,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="a page instead of a listing")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Why an instrumented copy is what it is: the clones' code, where values of hooks live, what all of it costs."""
+    from luthier_py.isa import parse_target_id
+    from luthier_py.loader import read_code
+    from luthier_py.report import explain as explaining
+    from luthier_py.report.html import render
+    from luthier_py.session.files import symbol_of
+    from luthier_py.storage import write_file
+
+    with aside():
+        loaded = chosen_tool(tool, option)
+        kernel = symbol_of(file, kernel) if kernel is not None else None
+        code = read_code(file, parse_target_id(target) if target else None, kernel)
+        found = explaining.explain(code, loaded, str(file), None if kernel is None else [kernel], keep_going)
+    _check_inserted(loaded, found.made)
+    if html is not None:
+        write_file(html, render(explaining.as_page(found)).encode())
+    if as_json:
+        show(explaining.as_facts(found), as_json)
+    elif html is None:
+        print_all(explaining.as_lines(found))
+    else:
+        print(html)
+
+
+def _check_inserted(tool: Tool, made: Instrumented) -> None:
+    from luthier_py.report.verdict import Verdict
+
+    if made.data == made.obj.data:
+        say(f"tool {tool.name} inserted nothing: {Verdict(tool).nothing_inserted(k.name for k in made.obj.kernels)}")
+        raise typer.Exit(ExitCode.NOTHING_OBSERVED)

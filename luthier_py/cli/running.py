@@ -1,0 +1,195 @@
+"""Commands that launch: one kernel, a program, many programs; and the library that a program is launched with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from luthier_py.cli.app import app
+from luthier_py.cli.console import aside, progress, show
+from luthier_py.cli.ending import ExitCode
+from luthier_py.cli.options import (
+    AsJson,
+    File,
+    OutputOption,
+    Report,
+    TimeLimitOption,
+    ToolName,
+    ToolOptions,
+    check_taken,
+    echoed_tool,
+    pairs,
+)
+from luthier_py.worker.edge import say
+
+
+@app.command()
+def run(
+    file: File,
+    kernel: Annotated[str, typer.Option("--kernel", help="name of the kernel")],
+    grid: Annotated[str, typer.Option("--grid", help="work-groups, X[,Y,Z]")],
+    block: Annotated[str, typer.Option("--block", help="work-items of a work-group, X[,Y,Z]")],
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(help="in:f32[1024]=random:1, inout:u32[512]=arange, out:f32[1024], i32=7", metavar="ARG"),
+    ] = None,
+    tool: ToolName = "none",
+    option: ToolOptions = None,
+    device: Annotated[
+        str, typer.Option("--device", help="`emulator`, `emulator:TARGET`, or `hip` for the first AMD GPU")
+    ] = "emulator",
+    save: Annotated[Path | None, typer.Option("--save", help="folder for the out and inout buffers, as .npy")] = None,
+    time_limit: TimeLimitOption = None,
+    output: OutputOption = None,
+    report: Report = None,
+    as_json: AsJson = False,
+) -> None:
+    """Launch one kernel, with a tool in it or without.
+
+    For example: luthier run saxpy.co --kernel saxpy --grid 4 --block 256 -t instr_count u32=1000 f32=0.7
+    in:f32[1000]=random:1 inout:f32[1000]=random:2
+    """
+    from luthier_py.cli.waiting import waiting
+    from luthier_py.report.launched import launch_table
+    from luthier_py.session.facts import launch_facts
+    from luthier_py.session.files import symbol_of
+    from luthier_py.session.launched import launch_file, parse_dim, save_counts, save_outputs, save_report
+    from luthier_py.session.run import Launch
+    from luthier_py.session.specs import parse_argument
+
+    launch = Launch(
+        symbol_of(file, kernel), parse_dim(grid, "--grid"), parse_dim(block, "--block"),
+        tuple(map(parse_argument, arguments or [])),
+    )
+    options = pairs(option, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report)
+    check_taken(options, tool != "none")
+    with aside():
+        loaded = echoed_tool(tool, options) if tool != "none" else None
+        with waiting(not as_json) as bar:
+            done = launch_file(file, launch, loaded, device, time_limit=time_limit, onlooker=bar)
+        saved = save_outputs(done, save) if save else {}
+        files = [*save_counts(done), *save_report(done)]
+    facts = launch_facts(done, launch, {k: str(v) for k, v in saved.items()}, list(map(str, files)))
+    show(facts if as_json else launch_table(facts), as_json)
+    if done.verdict is not None and not done.observed:
+        say(nothing_observed(tool, done.verdict.reasons()))
+        raise typer.Exit(ExitCode.NOTHING_OBSERVED)
+
+
+@app.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def execute(
+    command: Annotated[list[str], typer.Argument(help="the program and its arguments, after --", metavar="PROGRAM")],
+    tool: Annotated[str | None, typer.Option("-t", "--tool", help="a tool's name, or its .py file or folder")] = None,
+    option: ToolOptions = None,
+    device: Annotated[
+        str | None, typer.Option("--device", envvar="LUTHIER_DEVICE", help="emulator:TARGET; without it, the GPU")
+    ] = None,
+    stack: Annotated[
+        str | None,
+        typer.Option("--stack", envvar="LUTHIER_STACK", metavar="luthier|rocm",
+                     help="on the emulator: our HIP runtime (default), or ROCm as it is installed"),
+    ] = None,
+    kernels: Annotated[
+        str | None, typer.Option("--kernels", metavar="REGEX", help="only kernels with such names")
+    ] = None,
+    own_kernels: Annotated[
+        bool, typer.Option("--own-kernels", help="at the HSA level: the HIP runtime's own kernels, too, as for copies")
+    ] = False,
+    level: Annotated[
+        str | None,
+        typer.Option("--level", metavar="auto|hip|hsa",
+                     help="where the tool stands; auto, as without it: HSA unless the program uses HIP, and with "
+                          "--own-kernels; LUTHIER_LEVEL says it, too"),
+    ] = None,
+    time_limit: TimeLimitOption = None,
+    output: OutputOption = None,
+    report: Report = None,
+) -> None:
+    """Run a HIP or HSA program as it is, on a GPU or on the emulator, with a tool under it or without.
+
+    For example: luthier exec -t instr_count --device emulator:TARGET -- ./app arguments
+
+    The exit code is the program's own; if that is 0, then 3 if the tool observed nothing, and 1 if anything that was
+    asked of it was not delivered.
+    """
+    from luthier_py.session.execute import execute as run_program
+
+    own = "1" if own_kernels else None
+    options = pairs(
+        option, LUTHIER_KERNELS=kernels, LUTHIER_OWN_KERNELS=own, LUTHIER_OUTPUT=output, LUTHIER_REPORT=report
+    )
+    check_taken(options, tool is not None)
+    with aside():
+        done = run_program(command, tool, options, device, time_limit=time_limit, stack=stack, level=level)
+    for line in (*done.hints, *done.undelivered):
+        say(line)
+    if tool is not None and not done.observed:
+        say(nothing_observed(tool, done.reasons))
+        raise typer.Exit(done.exit_code or ExitCode.NOTHING_OBSERVED)
+    raise typer.Exit(done.exit_code or (ExitCode.ERROR if done.undelivered else ExitCode.OK))
+
+
+@app.command()
+def build(
+    tool: Annotated[str, typer.Argument(help="a tool's name, or its .py file or folder", metavar="TOOL")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="LIB", help="default: TOOL.so")
+    ] = None,
+    option: ToolOptions = None,
+    level: Annotated[
+        str, typer.Option("--level", metavar="hip|hsa", help="hip: for LD_PRELOAD, or hsa: for HSA_TOOLS_LIB")
+    ] = "hip",
+) -> None:
+    """Make a library of a tool for LD_PRELOAD, or at the HSA level for HSA_TOOLS_LIB.
+
+    For example: luthier build instr_count -o count.so && LD_PRELOAD=./count.so ./app arguments
+    """
+    from luthier_py.session.execute import build_tool
+    from luthier_py.session.levels import loading
+
+    path = output or Path(f"{Path(tool).stem}.so")
+    with aside():
+        build_tool(tool, pairs(option), path, level)
+    print(loading(level, path.resolve()))
+
+
+@app.command()
+def study(
+    file: Annotated[Path, typer.Argument(help="what to run, as TOML: docs/studies.md", metavar="FILE.toml")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="folder of results; default: FILE.study, here")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="runs at a time; default: as many as CPUs")] = None,
+    scheduler: Annotated[str | None, typer.Option("--scheduler", help="tcp://...: run on a Dask cluster")] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="make runs again that failed or took too long")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="show the runs, and make none")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run programs x arguments x tools x devices, repeated; goes on where it was left."""
+    from luthier_py.report.study import plan_table, shortcomings, study_text
+    from luthier_py.session.study import plan_study, run_study
+
+    with aside():
+        plan = plan_study(file, output or Path(f"{file.stem}.study"), retry)
+    if dry_run:
+        show(plan.facts() if as_json else plan_table(plan.facts()), as_json)
+        return
+    with progress(len(plan.waiting)) as advance:
+        facts = run_study(plan, jobs, scheduler, lambda cell, outcome: advance())
+    if as_json:
+        show(facts, as_json)
+    else:
+        print("\n".join([study_text(facts), *(f"-> {name}" for name in facts["files"])]))
+    missing = shortcomings(facts)
+    for line in missing:
+        say(line)
+    if not facts["observed"]:
+        say("nothing was observed in any run")
+        raise typer.Exit(ExitCode.NOTHING_OBSERVED)
+    raise typer.Exit(ExitCode.ERROR if missing else ExitCode.OK)
+
+
+def nothing_observed(tool: str, reasons: list[str]) -> str:
+    return f"tool {tool} observed nothing{': ' * bool(reasons)}{'; '.join(dict.fromkeys(reasons))}"
