@@ -44,7 +44,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Where hooks go", ("Mutator", "Edge", "Loop", "Stretch", "Region", "Counting", "Counted", "Following", "Hook")),
     ("What hooks are given", ("Computed",)),
     ("Device code", ("hook", "device", "Hooks", "u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64",
-                     "f16", "bf16", "f32", "f64", "bool_", "ptr", "lds", "scratch", "Lane", "array",
+                     "f16", "bf16", "f32", "f64", "bool_", "ptr", "lds", "scratch", "Lane", "array", "asm",
                      "channel")),
     ("The program", BEHIND["ir"]),
     ("Questions about a program", BEHIND["analysis"][2:]),

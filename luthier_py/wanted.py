@@ -34,6 +34,7 @@ from luthier_py.tool import (
     WaveVariable,
 )
 from luthier_py.tool.edits import Before
+from luthier_py.tool.types import Struct
 
 _PLACES = {Side.BEFORE: Place.BEFORE, Side.AFTER: Place.AFTER, Side.TAKEN: Place.TAKEN}
 _BORN = {entry.value: entry.type.dwords for entry in Entry}
@@ -175,11 +176,10 @@ def _inside(key: PayloadKey) -> Space:
 
 
 def _depth(type: Type) -> int:
-    """How many times a type is a pointer."""
-    depth = 0
-    while isinstance(type, Pointer) and not _memory(type):
-        depth, type = depth + 1, type.element
-    return depth
+    """How many times a type is a pointer, itself or in what it points to."""
+    if isinstance(type, Pointer) and not _memory(type):
+        return 1 + _depth(type.element)
+    return max(map(_depth, (member.type for member in type.members))) if isinstance(type, Struct) else 0
 
 
 def _literal(hole: Hole, insertion: Insertion) -> int:

@@ -88,7 +88,7 @@ def inject(
         chunks=tuple(chunk for part in parts for chunk in part.chunks),
         kernels=tuple(kernel for part in parts for kernel in part.kernels),
         variables=(
-            *(NewVariable(v.name, v.size_bytes, v.type.align_bytes, v.initial) for v in edits.variables),
+            *(NewVariable(v.name, v.size_bytes, v.align_bytes, v.initial) for v in edits.variables),
             *(NewVariable(v.name, v.size_bytes, initial=v.data, constant=True) for v in edits.tables),
         ) if parts else (),
         maps=tuple(source for part in parts for source in part.maps),

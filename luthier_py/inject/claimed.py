@@ -23,7 +23,7 @@ from luthier_py.proof.claim import Payload as ClaimedPayload
 from luthier_py.tool import Entry, Lanes, Place, Pointer, Variable, WaveVariable
 from luthier_py.tool.edits import RuntimeArg
 from luthier_py.tool.hook import Parameter
-from luthier_py.tool.types import NearPointer, Type
+from luthier_py.tool.types import NearPointer, Struct, Type
 from luthier_py.tool.variables import Element
 
 SIDES = {Place.BEFORE: Side.BEFORE, Place.AFTER: Side.AFTER, Place.TAKEN: Side.TAKEN}
@@ -130,7 +130,9 @@ def _near(parameters: Sequence[Parameter], constants: Sequence[object]) -> tuple
 
 
 def _depth(type: Type) -> int:
-    """How many times a type is a pointer into global memory."""
+    """How many times a type is a pointer into global memory; of a structure the most of its members."""
+    if isinstance(type, Struct):
+        return max(_depth(member.type) for member in type.members)
     return 1 + _depth(type.element) if isinstance(type, Pointer) and not isinstance(type, NearPointer) else 0
 
 

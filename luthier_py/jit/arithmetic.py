@@ -18,7 +18,7 @@ from collections.abc import Callable
 from luthier_py.jit.builder import Builder, constant, llvm, mangled
 from luthier_py.tool.channel import ChannelType
 from luthier_py.tool.intrinsic import Operand, Value
-from luthier_py.tool.types import BF16, BOOL, F16, F32, I32, I64, NUMBERS, U32, U64, Kind, Pointer, Scalar, Type
+from luthier_py.tool.types import BF16, BOOL, F16, F32, I32, I64, NUMBERS, U32, U64, Kind, Pointer, Scalar, Struct, Type
 
 WIDENS = {
     (narrow, wide) for narrow in NUMBERS for wide in NUMBERS if narrow.bits < wide.bits and (
@@ -60,8 +60,9 @@ def typed(operand: Operand) -> Value:
 def literal(number: int | float | bool, type: Type) -> Value:
     """A Python number as a constant of ``type``."""
     integer = isinstance(number, int) and not isinstance(number, bool)
-    if isinstance(type, Pointer):
-        raise ValueError(f"{number} is not a {type}; make a pointer as in {type}(address)")
+    if not isinstance(type, Scalar):
+        given = "address" if isinstance(type, Pointer) else ", ".join(member.name for member in type.members)
+        raise ValueError(f"{number} is not a {type}; make one as in {type}({given})")
     if isinstance(number, bool) != (type.kind is Kind.BOOL) or type.is_integer and not integer:
         raise ValueError(f"{number} is not a {type}; write {type}({number})")
     if type.is_integer and not type.holds(int(number)):
@@ -80,7 +81,21 @@ def implicit(ir: Builder, operand: Operand, type: Type) -> Value:
         return operand
     if (operand.type, type) in WIDENS:
         return explicit(ir, operand, type)
-    raise ValueError(f"this is {operand.type}, not {type}; convert it, as in {type}(...)")
+    if isinstance(type, Struct) or isinstance(operand.type, Struct):
+        raise ValueError(f"this is {_described(operand.type)}, not {_described(type)}")
+    raise ValueError(f"this is {operand.type}, not {type}; convert it, as in {type}(...)"
+                     + _difference(operand.type, type))
+
+
+def _described(type: Type) -> str:
+    return type.described if isinstance(type, Struct) else str(type)
+
+
+def _difference(given: Type, wanted: Type) -> str:
+    """Of pointers to structures with one name."""
+    if isinstance(given, Pointer) and isinstance(wanted, Pointer) and str(given) == str(wanted):
+        return f": {_described(given.element)} is not {_described(wanted.element)}"
+    return ""
 
 
 def _is_channel(given: Type, type: Type) -> bool:
@@ -93,10 +108,12 @@ def explicit(ir: Builder, operand: Operand, type: Type) -> Value:
     if not isinstance(operand, Value):
         if isinstance(type, Pointer):
             return constant(type, int(literal(operand, U64 if type.dwords == 2 else U32).text))
-        return constant(type, type(operand))
+        return constant(type, type(operand)) if isinstance(type, Scalar) else literal(operand, type)
     source, target = operand.type, type
     if source == target:
         return operand
+    if isinstance(source, Struct) or isinstance(target, Struct):
+        raise ValueError(f"{source} does not become {target}; take members, or make one of members")
     if isinstance(source, Pointer) or isinstance(target, Pointer):
         return _pointer(ir, operand, target)
     if target.kind is Kind.BOOL:
@@ -152,8 +169,9 @@ def truth(ir: Builder, operand: Operand) -> Value:
     if operand.type == BOOL:
         return operand
     if isinstance(operand.type, Pointer):
-        name = "u64" if operand.type.dwords == 2 else "u32"
-        raise ValueError(f"a pointer is no condition; compare {name}(pointer) with 0")
+        raise ValueError(f"a pointer is no condition; compare u{32 * operand.type.dwords}(pointer) with 0")
+    if isinstance(operand.type, Struct):
+        raise ValueError(f"{operand.type} is no condition; compare its members")
     return compare(ir, ast.NotEq(), operand, 0.0 if operand.type.kind is Kind.FLOAT else 0)
 
 
@@ -187,8 +205,9 @@ def binary(ir: Builder, op: ast.operator, left: Operand, right: Operand) -> Oper
     if isinstance(op, (ast.LShift, ast.RShift)):
         return _shift(ir, op, left, right)
     a, b = unify(ir, left, right)
-    if isinstance(a.type, Pointer):
-        raise ValueError(f"{symbol} is not allowed on pointers; allowed are pointer + integer and pointer - integer")
+    if not isinstance(a.type, Scalar):
+        raise ValueError(f"{symbol} is not allowed on pointers; allowed are pointer + integer and pointer - integer"
+                         if isinstance(a.type, Pointer) else f"{symbol} is not allowed on {a.type}; take its members")
     if a.type.kind is Kind.BOOL and not isinstance(op, (ast.BitAnd, ast.BitOr, ast.BitXor)):
         raise ValueError(f"{symbol} is not allowed on bool_; {ALLOWED_BOOL}")
     if a.type.kind is Kind.FLOAT:
@@ -313,7 +332,7 @@ def unary(ir: Builder, op: ast.unaryop, operand: Operand) -> Operand:
         if isinstance(op, ast.Invert):
             return fold(ast.BitXor(), operand, -1)
         return -operand if isinstance(op, ast.USub) else +operand
-    if isinstance(operand.type, Pointer) or operand.type.kind is Kind.BOOL:
+    if not isinstance(operand.type, Scalar) or operand.type.kind is Kind.BOOL:
         raise ValueError(f"this operator is not allowed on {operand.type}; use not, or convert as in u32(...)")
     if isinstance(op, ast.UAdd):
         return operand
@@ -331,8 +350,10 @@ def compare(ir: Builder, op: ast.cmpop, left: Operand, right: Operand) -> Value:
     if type(op) not in COMPARISONS:
         raise ValueError("this comparison is not allowed in device code; allowed are == != < <= > >=")
     a, b = unify(ir, left, right)
-    if isinstance(a.type, Pointer) or a.type.kind is Kind.BOOL and not isinstance(op, (ast.Eq, ast.NotEq)):
-        raise ValueError(f"{a.type} cannot be compared so; convert first, as in u{32 * a.type.dwords}(...)")
+    if not isinstance(a.type, Scalar) or a.type.kind is Kind.BOOL and not isinstance(op, (ast.Eq, ast.NotEq)):
+        raise ValueError(f"{a.type} cannot be compared so; " + (
+            "compare its members" if isinstance(a.type, Struct)
+            else f"convert first, as in u{32 * a.type.dwords}(...)"))
     unsigned, signed, floating = COMPARISONS[type(op)]
     if a.type.kind is Kind.FLOAT:
         text = f"fcmp {floating} {llvm(a.type)} {a.text}, {b.text}"
@@ -353,7 +374,7 @@ def absolute(ir: Builder, operand: Operand) -> Operand:
     """abs: the smallest signed integer stays what it is."""
     if not isinstance(operand, Value):
         return abs(operand)
-    if isinstance(operand.type, Pointer) or operand.type.kind is Kind.BOOL:
+    if not isinstance(operand.type, Scalar) or operand.type.kind is Kind.BOOL:
         raise ValueError(f"abs is not allowed on {operand.type}; only on numbers")
     if operand.type.kind is Kind.FLOAT:
         return ir.call(f"llvm.fabs.{mangled(operand.type)}", operand.type, (operand,), operand.lane)

@@ -15,7 +15,7 @@ from luthier_py.jit import arithmetic
 from luthier_py.jit.arithmetic import UNSIGNED
 from luthier_py.jit.builder import PRIVATE, Builder, constant, llvm
 from luthier_py.tool.intrinsic import Operand, Value
-from luthier_py.tool.types import U32, Pointer, Scalar
+from luthier_py.tool.types import U32, Pointer, Scalar, Struct, Type
 
 LONGEST = 1 << 12
 
@@ -24,7 +24,7 @@ LONGEST = 1 << 12
 class LocalArray:
     """``slot``: its address; ``region``: where it was made."""
 
-    element: Scalar | Pointer
+    element: Type
     length: int
     slot: str
     region: int
@@ -66,7 +66,7 @@ def make(ir: Builder, scope: ArrayScope, name: str, element: object, length: Ope
 
 
 def _made(ir: Builder, element: object, length: Operand, region: int, known: LocalArray | None) -> LocalArray:
-    if not isinstance(element, (Scalar, Pointer)):
+    if not isinstance(element, (Scalar, Pointer, Struct)):
         raise ValueError("array needs a type and a length, as in array(u32, 8)")
     if not isinstance(length, int) or isinstance(length, bool) or not 1 <= length <= LONGEST:
         raise ValueError(f"the length of an array is a constant from 1 to {LONGEST}")

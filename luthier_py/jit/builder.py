@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from luthier_py.isa import Space
 from luthier_py.tool.intrinsic import Value
 from luthier_py.tool.native import Native
-from luthier_py.tool.types import Kind, Pointer, Scalar, Type
+from luthier_py.tool.types import BOOL, Kind, Pointer, Scalar, Struct, Type
 
 PRIVATE = "addrspace(5)"  # where AMDGPU's allocas live
 GLOBAL = "addrspace(1)"
@@ -97,11 +97,11 @@ class Builder:
         assert isinstance(pointer.type, Pointer)
         self.loads = True
         element = pointer.type.element
-        where = f"{llvm(pointer.type)} {pointer.text}, align {element.size_bytes}"
+        where = f"{llvm(pointer.type)} {pointer.text}, align {element.align_bytes}"
         return self.emit(element, f"load {llvm(element)}, {where}", lane)
 
     def store(self, pointer: Value, value: Value) -> None:
-        where = f"{llvm(pointer.type)} {pointer.text}, align {value.type.size_bytes}"
+        where = f"{llvm(pointer.type)} {pointer.text}, align {value.type.align_bytes}"
         self.line(f"store {llvm(value.type)} {value.text}, {where}")
 
     def call(self, function: str, result: Type, args: tuple[Value, ...], lane: bool) -> Value:
@@ -129,6 +129,8 @@ def llvm(type: Type) -> str:
     """LLVM's name of a type."""
     if isinstance(type, Pointer):
         return f"ptr {MEMORY[type.space]}"
+    if isinstance(type, Struct):
+        return f"{{ {', '.join(llvm(member.type) for member in type.members)} }}"
     if type.kind is Kind.FLOAT:
         return {"f16": "half", "bf16": "bfloat", "f32": "float"}.get(type.name, "double")
     return f"i{type.bits}"
@@ -138,6 +140,7 @@ def mangled(type: Type) -> str:
     """A type in the name of an LLVM intrinsic."""
     if isinstance(type, Pointer):
         return "p" + "".join(filter(str.isdigit, MEMORY[type.space]))
+    assert isinstance(type, Scalar)
     return type.name if type.kind is Kind.FLOAT else f"i{type.bits}"
 
 
@@ -151,6 +154,6 @@ def constant(type: Type, number: int | float | bool) -> Value:
         return Value(type, f"0x{bits:016X}", lane=False)
     if isinstance(type, Pointer):
         return Value(type, f"inttoptr (i{32 * type.dwords} {int(number)} to {llvm(type)})", lane=False)
-    if type.kind is Kind.BOOL:
+    if type == BOOL:
         return Value(type, "true" if number else "false", lane=False)
     return Value(type, str(int(number)), lane=False)

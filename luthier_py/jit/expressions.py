@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from luthier_py.errors import HookError, how_many
 from luthier_py.isa import InstructionSet
-from luthier_py.jit import arithmetic, mathematics
+from luthier_py.jit import arithmetic, mathematics, structures
 from luthier_py.jit.arrays import ElementAddress, element_of
 from luthier_py.jit.builder import Builder, IrBlock
 from luthier_py.jit.inline_assembly import inline_assembly
@@ -25,7 +25,7 @@ from luthier_py.jit.suggestions import callable_names, meant_call, meant_value
 from luthier_py.tool.hook import Device, Hook, Parameter
 from luthier_py.tool.inline_assembly import EXAMPLE, asm
 from luthier_py.tool.intrinsic import Intrinsic, Operand, Result, Value
-from luthier_py.tool.types import BOOL, LaneType, Pointer, Scalar, Type, is_of_lanes
+from luthier_py.tool.types import BOOL, LaneType, Pointer, Scalar, Struct, Type, device_type, is_of_lanes
 
 ALLOWED = ("allowed are numbers, names, + - * // % / << >> & | ^ ~, comparisons, and/or/not, `a if c else b`, "
            "pointer[i], and calls of types, @device functions, intrinsics, min, max and abs")
@@ -134,6 +134,40 @@ class Expressions:
         own = isinstance(where.type, ElementAddress) and self.scope.key(where.type.name) in self.differs.keys
         return self.ir.load(where, self.lane(where.lane or own or is_of_lanes(where.type)))
 
+    def attribute(self, node: ast.Attribute) -> Operand:
+        """A constant from around the function, or a member of a structure: only that is loaded of one in memory."""
+        if self.scope.source.constant(node) is not MISSING or not self.has_local_root(node):
+            return self.outside(node)
+        if self.is_in_memory(node):
+            return self.loaded(self.address(node))
+        with self.at(node):
+            return structures.member_of(self.ir, self.typed(node.value), node.attr)
+
+    def has_local_root(self, node: ast.expr) -> bool:
+        """Whether it begins with a value of the function, and not with a name around it."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return not isinstance(node, ast.Name) or node.id in self.scope.source.local_names
+
+    def is_in_memory(self, node: ast.expr) -> bool:
+        """Whether it is ``pointer[index]``, or a member of that."""
+        return isinstance(node, ast.Subscript) or isinstance(node, ast.Attribute) and self.is_in_memory(node.value)
+
+    def address(self, node: ast.expr) -> Value:
+        """Of ``pointer[index]``, or of a member of that."""
+        if isinstance(node, ast.Subscript):
+            return self.element(node)
+        if not isinstance(node, ast.Attribute) or not self.has_local_root(node):
+            self.refuse(node, "only names, pointer[i] and its members can be assigned in device code")
+        if not self.is_in_memory(node):
+            with self.at(node):
+                structures.member_of(self.ir, self.typed(node.value), node.attr)  # other types have none
+            self.refuse(node, f"`{_brief(node.value)}` is a value, of which no part changes; make another of "
+                              "members")
+        where = self.address(node.value)
+        with self.at(node):
+            return structures.member_address(self.ir, where, node.attr)
+
     def element(self, node: ast.Subscript) -> Value:
         """Address of ``pointer[index]``, or of an element of a local array."""
         if isinstance(node.value, ast.Name) and (array := self.scope.arrays.get(node.value.id)) is not None:
@@ -240,6 +274,8 @@ class Expressions:
         if named or any(isinstance(arg, ast.Starred) for arg in node.args):
             self.refuse(node, "only plain positional arguments are allowed in device code")
         with self.at(node):
+            if isinstance(callee, Struct):
+                return (structures.made(self.ir, callee, [self.expression(arg) for arg in node.args]),)
             if isinstance(callee, (Scalar, Pointer)):
                 return (arithmetic.explicit(self.ir, self.one_argument(node, callee), callee),)
             if isinstance(callee, Device):
@@ -343,10 +379,13 @@ class Expressions:
                 self.refuse(node, error.message.partition(": ")[2])
         else:
             found = self.scope.source.constant(node)
-        return found if isinstance(found, (Scalar, Pointer, LaneType)) else None
+        if isinstance(found, LaneType):
+            return found
+        with self.at(node):
+            return device_type(found)
 
     HANDLERS: dict[type[ast.expr], Callable[[Expressions, Any], Operand]] = {
-        ast.Constant: literal, ast.Name: name, ast.Attribute: outside, ast.BinOp: binary, ast.UnaryOp: unary,
+        ast.Constant: literal, ast.Name: name, ast.Attribute: attribute, ast.BinOp: binary, ast.UnaryOp: unary,
         ast.Subscript: subscript, ast.Compare: compare, ast.BoolOp: boolean, ast.IfExp: choose,
     }
 

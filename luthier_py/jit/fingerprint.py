@@ -18,7 +18,7 @@ def fingerprint(edits: Edits, isa: InstructionSet) -> str:
     names: dict[PayloadKey, str] = {}
     for key in map(payload_key, edits.insertions):
         names[key] = names.get(key) or payload_name(key, isa)
-    lines = [f"{variable.name} {variable.type} {variable.length}" for variable in edits.variables]
+    lines = [f"{variable.name} {variable.described} {variable.length}" for variable in edits.variables]
     lines += [f"{variable.name} {variable.type}" for variable in edits.wave_variables]
     lines += [_line(insertion, names[payload_key(insertion)]) for insertion in edits.insertions]
     lines += [f"{each.instr.pc} {each.inst.raw.hex()}" for each in edits.instead]

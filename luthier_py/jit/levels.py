@@ -16,6 +16,7 @@ from luthier_py.jit.source import Source, source_of
 from luthier_py.tool.device_ir import Depth
 from luthier_py.tool.hook import Device
 from luthier_py.tool.intrinsic import Value
+from luthier_py.tool.types import Struct
 
 PRINTED = "%printed"
 
@@ -95,6 +96,10 @@ def check(function: Device, source: Source) -> None:
         if not parameter.lane and not same:
             source.refuse(source.tree, f"{parameter} may be another one at each level, and lanes differ in theirs; "
                                        f"declare it Lane[{parameter.type}]")
+    for each in (*function.signature.parameters, *function.signature.results):
+        if isinstance(each.type, Struct):
+            source.refuse(source.tree, f"{each}: a function that calls itself takes and gives numbers and pointers; "
+                                       "pass members, or a pointer")
     for result in function.signature.results:
         if not result.lane:
             source.refuse(source.tree, f"its result may differ between lanes, which differ in their levels; declare it "

@@ -175,10 +175,8 @@ class Statements(Expressions):
     def store_to(self, target: ast.expr, operand: Operand) -> None:
         if isinstance(target, ast.Name):
             self.set_local(target, target.id, operand)
-        elif isinstance(target, ast.Subscript):
-            self.store_element(target, self.element(target), operand)
         else:
-            self.refuse(target, "only names and pointer[i] can be assigned in device code")
+            self.store_element(target, self.address(target), operand)
 
     def store_element(self, node: ast.AST, where: Value, operand: Operand) -> None:
         assert isinstance(where.type, Pointer)
@@ -231,9 +229,7 @@ class Statements(Expressions):
                 new = arithmetic.binary(self.ir, node.op, old, self.expression(node.value))
             self.set_local(node, node.target.id, new)
             return
-        if not isinstance(node.target, ast.Subscript):
-            self.refuse(node, "only names and pointer[i] can be assigned in device code")
-        where = self.element(node.target)
+        where = self.address(node.target)
         with self.at(node):
             new = arithmetic.binary(self.ir, node.op, self.loaded(where), self.expression(node.value))
         self.store_element(node, where, new)

@@ -16,6 +16,7 @@ from luthier_py.proof.claim import Address, Call, Claim, ClonedFunction, InCell,
 from luthier_py.proof.code import CELLS, LANES, bits_of, shown, whole_number
 
 _ADDRESS_DWORDS = 2
+MOST_ALIGNED = 8  # bytes: of several numbers, one behind the other, none is wider
 
 
 def check_given(isa: InstructionSet, claim: Claim, function: ClonedFunction, variables: Mapping[str, int]) -> None:
@@ -85,5 +86,5 @@ def _faults_of_pointers(
         yield f"is given the address of {value.variable}, which is nowhere"
     elif not 0 <= value.offset <= claim.sizes[value.variable] - size:
         yield f"is given an address outside of {value.variable}"
-    elif (variables[value.variable] + value.offset) % size:
-        yield f"is given an address in {value.variable} that is not a multiple of {size}"
+    elif (variables[value.variable] + value.offset) % (whole := min(size & -size, MOST_ALIGNED)):
+        yield f"is given an address in {value.variable} that is not a multiple of {whole}"

@@ -162,7 +162,7 @@ def constant(parameter: Parameter, given: Any) -> Constant:
         raise ValueError(f"{parameter} cannot take a number: what compilers keep where is known to nobody; give it "
                          "address(instr) of a scratch instruction, or a register")
     width = 32 * parameter.type.dwords
-    if number < 0 or number >> width if isinstance(parameter.type, Pointer) else not parameter.type.holds(number):
+    if number < 0 or number >> width if not isinstance(parameter.type, Scalar) else not parameter.type.holds(number):
         raise ValueError(f"{parameter} cannot hold {number}")
     return number
 

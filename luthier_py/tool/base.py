@@ -41,7 +41,8 @@ class LaunchResult:
     notes: Any = None             # what the tool's `instrument` returned for this kernel's program
 
     def __getitem__(self, variable: Variable) -> Any:
-        """A variable's value: a number, or a tuple of them for an array; of a LaunchVariable a NumPy array."""
+        """A variable's value: a number, or a tuple of them for an array; NumPy's arrays of structures, and of what is
+        in a LaunchVariable."""
         if not isinstance(variable, Variable) or variable.name not in self.memory:
             have = ", ".join(sorted(self.memory)) or "none"
             raise Invalid(f"{caller()}: launch[...] takes a Variable of the tool, not {variable!r}; it has: {have}")

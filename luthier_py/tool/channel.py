@@ -181,7 +181,7 @@ def laid_out(name: str, kinds: Mapping[str, object]) -> RecordType:
     for field, kind in kinds.items():
         lane, number = (True, kind.of) if isinstance(kind, LaneType) else (False, kind)
         if not isinstance(number, Scalar) or number in (BOOL, BF16):
-            raise ValueError(f"record {name}: {field}: {kind} cannot be sent; "
+            raise ValueError(f"record {name}: {field}: {getattr(kind, '__name__', kind)} cannot be sent; "
                              "give one of u8 i8 u16 i16 u32 i32 u64 i64 f16 f32 f64, or Lane[...] of one")
         at = -(-at // number.align_bytes) * number.align_bytes
         fields.append(RecordField(field, number, lane, at))

@@ -17,6 +17,7 @@ from luthier_py.isa import EXEC, Reg, RegFile, RegSet, Space
 from luthier_py.tool.author import caller
 from luthier_py.tool.edits import Place
 from luthier_py.tool.hook import Device, Parameter
+from luthier_py.tool.types import Struct
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,8 @@ def computed(function: Callable[..., Any], *inputs: object) -> Computed:
         raise HookError(f"{caller()}: {function.name} takes {want} inputs, {len(inputs)} given")
     if results != 1:
         raise HookError(f"{caller()}: {function.name} has {results} results; an argument is one value")
+    if any(isinstance(each.type, Struct) for each in (*function.signature.parameters, *function.signature.results)):
+        raise HookError(f"{caller()}: {function.name} takes or gives a structure; an argument is a number or a pointer")
     return Computed(function, inputs, function.name)
 
 

@@ -58,6 +58,9 @@ def _plain(value: Any, name: str) -> Any:
         return {field.name: _plain(getattr(value, field.name), f"{name}.{field.name}") for field in fields(value)}
     if isinstance(value, PathLike):
         return _plain(fspath(value), name)
+    if getattr(getattr(value, "dtype", None), "names", None):  # structures of NumPy's
+        return [_plain(row, f"{name}[{at}]") for at, row in enumerate(value)] if value.shape else {
+            member: _plain(value[member], f"{name}.{member}") for member in value.dtype.names}
     as_python: Callable[[], Any] | None = getattr(value, "tolist", None)  # of NumPy's arrays and numbers
     if callable(as_python) and not isinstance(value, type):
         return _plain(as_python(), name)

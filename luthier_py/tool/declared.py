@@ -7,7 +7,7 @@ not what they became by the calling convention; a type that hooks cannot have is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -36,7 +36,9 @@ from luthier_py.tool.types import (
     NearPointer,
     Pointer,
     Scalar,
+    Struct,
     Type,
+    struct_of,
 )
 from luthier_py.tool.variables import LookupTable
 
@@ -83,7 +85,7 @@ class Global:
 
     symbol: str
     name: str
-    type: Scalar
+    type: Scalar | Struct
     length: int | None
     initial: bytes | None
 
@@ -153,11 +155,9 @@ class Unit:
         node = self._resolved(type)
         name, members = str(node.get("name", "that has no name")), self._members(type)
         inside = f"{where}: record {name}"
-        if not members or any(self._fields(each).get("tag") == "DW_TAG_inheritance"
-                              for each in self._list(node.get("elements"))):
+        if not members:
             raise HookError(f"{inside}: give a structure with members, and without a base")
-        if bits := [each["name"] for each in members if "DIFlagBitField" in str(each.get("flags", ""))]:
-            raise HookError(f"{inside}: {bits[0]} has a part of the bits of a number; records have whole numbers")
+        self._check_plain(node, members, inside)
         fields = [self._parameter(str(each["name"]), each["baseType"], inside) for each in members]
         try:
             return laid_out(name, {each.name: LaneType(each.type) if each.lane else each.type for each in fields})
@@ -197,10 +197,10 @@ class Unit:
             counts = [self._fields(each).get("count") for each in self._list(node.get("elements"))]
             base = node.get("baseType") if node.get("tag") == "DW_TAG_array_type" else found.get("type")
             try:
-                type = self._type(base, symbol)
+                type = self._in_memory(base, symbol)
             except HookError:
                 continue
-            if isinstance(type, Scalar) and type != BOOL and len(counts) <= 1:
+            if not isinstance(type, Pointer) and type != BOOL and len(counts) <= 1:
                 (data,) = constant_bytes([value[1]])
                 yield Global(symbol, str(found["name"]), type, int(str(counts[0])) if counts else None,
                              data if any(data) else None)
@@ -260,9 +260,11 @@ class Unit:
         return self._fields(argument).get("type")
 
     def _type(self, type: object, where: str) -> Type:
-        node = self._resolved(type)
+        return self._type_of(self._resolved(type), where)
+
+    def _type_of(self, node: Mapping[str, object], where: str) -> Type:
         if node.get("tag") in _POINTERS:
-            element = self._element(self._type(node.get("baseType"), where), where)
+            element = self._element(self._in_memory(node.get("baseType"), where), where)
             return self._near(node, element, where) if node.get("size") == str(_NEAR_BITS) else Pointer(element)
         if node.get("name") == "__bf16":
             return BF16
@@ -273,11 +275,11 @@ class Unit:
                             "to numbers, or luthier::lane<T>")  # fmt: skip
         return found
 
-    def _near(self, node: Mapping[str, object], element: Scalar | Pointer, where: str) -> NearPointer:
+    def _near(self, node: Mapping[str, object], element: Type, where: str) -> NearPointer:
         space = _NEAR.get(int(str(node.get("dwarfAddressSpace", 0))))
-        if space is None or not isinstance(element, Scalar) or not self._is_constant(node.get("baseType")):
-            raise HookError(f"{where}: hooks read numbers in LDS and in private memory, by luthier::lds<T> and "
-                            "luthier::scratch<T>")
+        if space is None or isinstance(element, Pointer) or not self._is_constant(node.get("baseType")):
+            raise HookError(f"{where}: hooks read LDS and private memory by luthier::lds<T> and luthier::scratch<T>, "
+                            "of numbers and structures")
         return NearPointer(element, space)
 
     def _is_constant(self, type: object) -> bool:
@@ -286,7 +288,39 @@ class Unit:
             node = self._fields(node.get("baseType"))
         return node.get("tag") == "DW_TAG_const_type"
 
-    def _element(self, type: Type, where: str) -> Scalar | Pointer:
+    def _in_memory(self, type: object, where: str) -> Type:
+        """What a pointer may point to: structures, too, without pointers to others in them."""
+        members = self._members(type)
+        if not members:
+            return self._type(type, where)
+        node = self._resolved(type)
+        name = str(node.get("name", "that has no name"))
+        inside = f"{where}: struct {name}"
+        self._check_plain(node, members, inside)
+        try:
+            found = struct_of(name, [(str(each["name"]), self._member(each, inside)) for each in members])
+        except ValueError as error:
+            raise HookError(f"{where}: {error}") from error
+        offsets = [int(str(each.get("offset", 0))) for each in members]
+        if [8 * each.offset_bytes for each in found.members] != offsets or 8 * found.size_bytes != int(
+                str(node.get("size"))):
+            raise HookError(f"{inside} is packed, or aligned by itself; members must lie as their types have it")
+        return found
+
+    def _member(self, member: Mapping[str, object], where: str) -> Type:
+        if self._resolved(member["baseType"]).get("tag") in _POINTERS:
+            pointed = self._resolved(self._resolved(member["baseType"]).get("baseType"))
+            return Pointer(self._element(self._type_of(pointed, where), where))
+        return self._in_memory(member["baseType"], f"{where}: {member['name']}")
+
+    def _check_plain(self, node: Mapping[str, object], members: Sequence[Mapping[str, object]], inside: str) -> None:
+        """No base, and no parts of numbers."""
+        if any(self._fields(each).get("tag") == "DW_TAG_inheritance" for each in self._list(node.get("elements"))):
+            raise HookError(f"{inside}: give a structure with members, and without a base")
+        if bits := [each["name"] for each in members if "DIFlagBitField" in str(each.get("flags", ""))]:
+            raise HookError(f"{inside}: {bits[0]} has a part of the bits of a number; records have whole numbers")
+
+    def _element(self, type: Type, where: str) -> Type:
         if type == BOOL or isinstance(type, (LaneType, NearPointer)):
             raise HookError(f"{where}: a pointer to {type} is not a device type")
         return type

@@ -20,7 +20,7 @@ from luthier_py.tool.author import caller
 from luthier_py.tool.expected import each
 from luthier_py.tool.native import Native
 from luthier_py.tool.printing import PRINTED, PRINTING, learn, prints
-from luthier_py.tool.types import BOOL, NUMBER_NAMES, U32, U64, LaneType, Pointer, Scalar, Type
+from luthier_py.tool.types import BOOL, NUMBER_NAMES, U32, U64, LaneType, Pointer, Struct, Type, device_type
 from luthier_py.tool.variables import Variable
 
 MOST_LEVELS = 1 << 16
@@ -219,6 +219,10 @@ def made_hook(
     if mode not in (known := [each.value for each in FloatMode]):
         raise HookError(f"{where}: mode={mode!r} is unknown; choose one of {', '.join(known)}")
     for parameter in (*signature.parameters, *signature.results):
+        if isinstance(parameter.type, Struct):
+            named = parameter.name or "its result"
+            raise HookError(f"{where}: a hook takes and gives numbers and pointers; {named} is "
+                            f"{parameter.type.described}: pass members, or a pointer to it")
         if lanes == Lanes.ONE.value and parameter.lane:
             named = parameter.name or "its result"
             raise HookError(f"{where}: a hook with lanes='one' has a single lane; {named} cannot be "
@@ -277,11 +281,15 @@ def _evaluate(function: FunctionType, annotation: object) -> object:
 def _parameter(where: str, name: str, type: object) -> Parameter:
     if isinstance(type, LaneType):
         return Parameter(name, type.of, lane=True)
-    if isinstance(type, (Scalar, Pointer)):
-        return Parameter(name, type, lane=False)
+    try:
+        found = device_type(type)
+    except ValueError as error:
+        raise HookError(f"{where}: {error}") from None
+    if found is not None:
+        return Parameter(name, found, lane=False)
     shown = getattr(type, "__name__", type)
     raise HookError(f"{where}: {name or 'result'}: {shown} is not a device type; "
-                    f"use {NUMBER_NAMES} bool_ ptr[T] lds[T] scratch[T] or Lane[T]")
+                    f"use {NUMBER_NAMES} bool_ ptr[T] lds[T] scratch[T] Lane[T] or a class with annotations")
 
 
 def _results(where: str, type: object) -> tuple[Parameter, ...]:

@@ -45,7 +45,13 @@ class LaunchParameter(Variable):
     @property
     def loaded(self) -> Computed:
         """What a hook gets that takes the number."""
-        return Computed(_loader(self.type), (self,), self.name)
+        return Computed(_loader(self.number), (self,), self.name)
+
+    @property
+    def number(self) -> Scalar:
+        """Its type."""
+        assert isinstance(self.type, Scalar)
+        return self.type
 
     def value_in(self, tool: object) -> Any:
         """The number that the next launch gets."""
@@ -54,16 +60,16 @@ class LaunchParameter(Variable):
     def encoded(self, tool: object, launch: int) -> bytes:
         """The value for a launch as the device has it, with zeros up to 8 bytes."""
         value = launch if self is LAUNCH_NUMBER else self.value_in(tool)
-        return self.type.pack(value).ljust(VALUE_BYTES, b"\0")
+        return self.number.pack(value).ljust(VALUE_BYTES, b"\0")
 
     def _checked(self, value: Any) -> Any:
-        if self.type.kind is Kind.FLOAT and isinstance(value, (int, float)):
-            return self.type(float(value))
+        if self.number.kind is Kind.FLOAT and isinstance(value, (int, float)):
+            return self.number(float(value))
         if isinstance(value, bool) or not isinstance(value, int):
             raise Invalid(f"{caller()}: {self!r} takes a number of its type, not {value!r}")
-        if not self.type.holds(value):
+        if not self.number.holds(value):
             raise Invalid(f"{caller()}: {self!r} cannot hold {value}")
-        return self.type(value)
+        return self.number(value)
 
 
 LAUNCH_NUMBER = LaunchParameter(U32, name="luthier.launch_number")

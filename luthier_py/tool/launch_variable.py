@@ -21,8 +21,8 @@ from luthier_py.tool.author import caller
 from luthier_py.tool.computed import Computed
 from luthier_py.tool.hook import device
 from luthier_py.tool.launch_values import wave_in_launch, workgroup_in_launch, workitem_in_launch
-from luthier_py.tool.types import BF16, BOOL, U64, Lane, LaneType, Pointer, Scalar, u32
-from luthier_py.tool.variables import Variable
+from luthier_py.tool.types import BF16, U64, Lane, LaneType, Pointer, Type, u32
+from luthier_py.tool.variables import Variable, numpy_type, type_of_elements
 
 MOST_BYTES = 1 << 31
 """Of all such variables of one launch: every element has a number that a u32 holds."""
@@ -43,7 +43,7 @@ _NUMBERS = {Per.WAVE: wave_in_launch, Per.WORKGROUP: workgroup_in_launch, Per.WO
 
 class LaunchVariable(Variable):
     """Memory for each launch, zero when it begins: a ``type``, or ``length`` of them, for each of what ``per`` says:
-    "wave", "workgroup" or "workitem".
+    "wave", "workgroup" or "workitem". ``type``: as that of a Variable.
 
     A hook takes it as ``ptr[type]``, the first element of all, or ``variable.own``, the first of the wave, work-group
     or work-item that asks. ``launch[variable]`` is a NumPy array by number in the launch (`wave_in_launch` and its
@@ -54,14 +54,15 @@ class LaunchVariable(Variable):
     __slots__ = ("element", "per", "each")
 
     def __init__(self, type: Any, per: str, length: int | None = None, name: str = "") -> None:
-        if not isinstance(type, Scalar) or type in (BOOL, BF16):
-            raise Invalid(f"{caller()}: LaunchVariable({type}): give one of u8 i8 u16 i16 u32 i32 u64 i64 f16 f32 f64")
+        element = type_of_elements("LaunchVariable", type)
+        if element == BF16:
+            raise Invalid(f"{caller()}: LaunchVariable({type}): NumPy has no bf16; take f32, or u16")
         if per not in (each.value for each in Per):
             raise Invalid(f"{caller()}: LaunchVariable({type}, {per!r}): give one of {', '.join(e.value for e in Per)}")
         if length is not None and length < 1:
             raise Invalid(f"{caller()}: LaunchVariable({type}, {per!r}, {length}): there is at least one element")
         super().__init__(U64, None, name)
-        self.element, self.per, self.each = type, Per(per), length
+        self.element, self.per, self.each = element, Per(per), length
 
     def __repr__(self) -> str:
         return f"LaunchVariable({self.name}: {self.element} for each {self.per.value})"
@@ -93,7 +94,7 @@ class LaunchVariable(Variable):
 
     def decode(self, data: bytes) -> Any:
         """What a launch left: a NumPy array, by number in the launch."""
-        values = np.frombuffer(data, self.element.letter)
+        values = np.frombuffer(data, numpy_type(self.element))
         return values if self.each is None else values.reshape(len(values) // self.each, self.each)
 
     def sum_of(self, grid: _Sides, block: _Sides, wave_size: int) -> str:
@@ -123,7 +124,7 @@ def launch_bytes(
 
 
 @cache
-def _start(type: Scalar) -> Any:
+def _start(type: Type) -> Any:
     """A device function that loads the memory's address."""
     def start(cell: Any) -> Any:
         return cell[0]
@@ -133,7 +134,7 @@ def _start(type: Scalar) -> Any:
 
 
 @cache
-def _place(type: Scalar) -> Any:
+def _place(type: Type) -> Any:
     """A device function that leads to the elements of a number."""
     def place(cell: Any, number: u32, length: u32) -> Any:
         return cell[0] + number * length
@@ -143,7 +144,7 @@ def _place(type: Scalar) -> Any:
 
 
 @cache
-def _place_of_lane(type: Scalar) -> Any:
+def _place_of_lane(type: Type) -> Any:
     def place(cell: Any, number: Lane[u32], length: u32) -> Any:
         return cell[0] + number * length
 

@@ -8,10 +8,14 @@ Invariant: types are immutable and compare by value.
 
 from __future__ import annotations
 
+import inspect
 import math
 import struct
+from collections.abc import Iterable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
 
 from luthier_py.errors import HookError
@@ -98,7 +102,7 @@ def _shortened(value: float) -> float:
 class Pointer:
     """Address of elements in global memory; 64 bits."""
 
-    element: Scalar | Pointer
+    element: Type
 
     @property
     def space(self) -> Space:
@@ -112,6 +116,10 @@ class Pointer:
     @property
     def size_bytes(self) -> int:
         return 4 * self.dwords
+
+    @property
+    def align_bytes(self) -> int:
+        return self.size_bytes
 
     def __call__(self, address: int) -> int:
         """A pointer from an integer: device code only."""
@@ -135,10 +143,117 @@ class NearPointer(Pointer):
         return f"{self.memory.name}".lower() + f"[{self.element}]"
 
 
-Type: TypeAlias = "Scalar | Pointer"
+@dataclass(frozen=True, slots=True)
+class StructMember:
+    """One field of a structure."""
+
+    name: str
+    type: Type
+    offset_bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.type}"
 
 
-def pointer_to(element: Scalar | Pointer, space: Space) -> Pointer:
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """Several values, one behind the other, each aligned to its own size: as C has them."""
+
+    name: str
+    members: tuple[StructMember, ...]
+
+    @property
+    def align_bytes(self) -> int:
+        return max(member.type.align_bytes for member in self.members)
+
+    @property
+    def size_bytes(self) -> int:
+        return _aligned(self.members[-1].offset_bytes + self.members[-1].type.size_bytes, self.align_bytes)
+
+    @property
+    def dwords(self) -> int:
+        return -(-self.size_bytes // 4)
+
+    @property
+    def numbers(self) -> frozenset[Scalar | Pointer]:
+        """What its members are made of."""
+        inner = [each.type.numbers if isinstance(each.type, Struct) else {each.type} for each in self.members]
+        return frozenset[Scalar | Pointer]().union(*inner)
+
+    def index(self, name: str) -> int | None:
+        """The number of the member that is called so."""
+        return next((at for at, member in enumerate(self.members) if member.name == name), None)
+
+    @property
+    def described(self) -> str:
+        """Its name and members."""
+        return f"{self.name} ({', '.join(map(str, self.members))})"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Type: TypeAlias = "Scalar | Pointer | Struct"
+
+
+def _aligned(offset_bytes: int, align_bytes: int) -> int:
+    return -(-offset_bytes // align_bytes) * align_bytes
+
+
+def struct_of(name: str, types: Iterable[tuple[str, object]]) -> Struct:
+    """Members of these types, in their order; ValueError where one cannot be in memory."""
+    members, at = list[StructMember](), 0
+    for member, given in types:
+        type = device_type(given)
+        if isinstance(type, Pointer) and type.__class__ is not Pointer:
+            raise ValueError(f"struct {name}: {member}: {type} cannot be in memory; keep a number, as in u32(pointer)")
+        if type is None or type == BOOL:
+            shown = getattr(given, "__name__", given)
+            raise ValueError(f"struct {name}: {member}: {shown} cannot be in memory; give one of {NUMBER_NAMES}, a "
+                             "ptr or another struct")
+        at = _aligned(at, type.align_bytes)
+        members.append(StructMember(member, type, at))
+        at += type.size_bytes
+    return Struct(name, tuple(members))
+
+
+def device_type(given: object) -> Type | None:
+    """The type that an annotation names; a class with annotations is a structure. None where it names none, ValueError
+    where such a class cannot be one."""
+    if isinstance(given, (Scalar, Pointer, Struct)):
+        return given
+    return _struct_of_class(given) if isinstance(given, type) and _has_annotations(given) else None
+
+
+def _has_annotations(given: type) -> bool:
+    try:
+        return bool(inspect.get_annotations(given))
+    except NameError:  # of Python 3.14, which reads them here
+        return True
+
+
+_being_read: ContextVar[tuple[type, ...]] = ContextVar("_being_read", default=())
+
+
+@cache
+def _struct_of_class(given: type) -> Struct:
+    if given in _being_read.get():
+        raise ValueError(f"struct {given.__name__}: it leads to itself; write u64, and convert it where it is used, as "
+                         f"in ptr[{given.__name__}](n)")
+    if bases := [base.__name__ for base in given.__mro__[1:] if _has_annotations(base)]:
+        raise ValueError(f"struct {given.__name__}: it has the members of {bases[0]}, too; give a class without a base")
+    outer = _being_read.set((*_being_read.get(), given))
+    try:
+        return struct_of(given.__name__, inspect.get_annotations(given, eval_str=True).items())
+    except (NameError, TypeError, SyntaxError) as error:
+        raise ValueError(f"struct {given.__name__}: an annotation cannot be read: {error}") from None
+    except HookError as error:  # of ptr[...] in it, with a place
+        raise ValueError(error.message.partition(": ")[2]) from None
+    finally:
+        _being_read.reset(outer)
+
+
+def pointer_to(element: Type, space: Space) -> Pointer:
     """The pointer to such elements there."""
     return Pointer(element) if space is Space.GLOBAL else NearPointer(element, space)
 
@@ -159,7 +274,7 @@ class LaneType:
         return self.of.dwords
 
     def __call__(self, value: Any) -> Any:
-        return self.of(value)
+        return value if isinstance(self.of, Struct) else self.of(value)
 
     def __str__(self) -> str:
         return f"Lane[{self.of}]"
@@ -239,10 +354,11 @@ else:
         """``ptr[u32]``: a pointer to u32 in global memory."""
 
         def __class_getitem__(cls, element: object) -> Pointer:
-            if not isinstance(element, (Scalar, Pointer)) or element == BOOL or isinstance(element, NearPointer):
+            found = _named(element)
+            if found is None or found == BOOL or isinstance(found, NearPointer):
                 raise HookError(f"{caller()}: ptr[{element}] is not a type; "
-                                f"point to one of {NUMBER_NAMES} or another ptr")
-            return Pointer(element)
+                                f"point to one of {NUMBER_NAMES}, another ptr or a class with annotations")
+            return Pointer(found)
 
     class lds:
         """``lds[u32]``: where a u32 is in the application's LDS, of its work-group; hooks read it."""
@@ -257,15 +373,24 @@ else:
             return _near("scratch", element, Space.SCRATCH)
 
     def _near(name: str, element: object, space: Space) -> NearPointer:
-        if not isinstance(element, Scalar) or element == BOOL:
-            raise HookError(f"{caller()}: {name}[{element}] is not a type; point to one of {NUMBER_NAMES}")
-        return NearPointer(element, space)
+        found = _named(element)
+        if not isinstance(found, (Scalar, Struct)) or found == BOOL:
+            raise HookError(f"{caller()}: {name}[{element}] is not a type; point to one of {NUMBER_NAMES}, or to a "
+                            "class with annotations")
+        return NearPointer(found, space)
 
     class Lane:
         """``Lane[u32]``: one u32 in each lane."""
 
         def __class_getitem__(cls, of: object) -> LaneType:
-            if not isinstance(of, (Scalar, Pointer)):
+            found = _named(of)
+            if found is None:
                 raise HookError(f"{caller()}: Lane[{of}] is not a type; "
-                                f"a lane holds one of {NUMBER_NAMES} bool_ or a pointer")
-            return LaneType(of)
+                                f"a lane holds one of {NUMBER_NAMES} bool_, a pointer or a class with annotations")
+            return LaneType(found)
+
+    def _named(given: object) -> Type | None:
+        try:
+            return device_type(given)
+        except ValueError as error:
+            raise HookError(f"{caller()}: {error}") from None

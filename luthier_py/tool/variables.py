@@ -12,11 +12,29 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
+import numpy as np
+
 from luthier_py.errors import Invalid
 from luthier_py.storage import cache_key
 from luthier_py.tool.author import caller
 from luthier_py.tool.expected import expect
-from luthier_py.tool.types import BOOL, F32, I32, I64, NUMBER_NAMES, U8, U32, U64, Kind, Pointer, Scalar
+from luthier_py.tool.types import (
+    BF16,
+    BOOL,
+    F32,
+    I32,
+    I64,
+    NUMBER_NAMES,
+    U8,
+    U32,
+    U64,
+    Kind,
+    Pointer,
+    Scalar,
+    Struct,
+    Type,
+    device_type,
+)
 
 INITIAL = ".initial"
 """Behind a variable's name: the table of what it is set to before each launch."""
@@ -28,7 +46,7 @@ class _Declared:
 
     __slots__ = ("name", "attribute", "type")
 
-    def __init__(self, type: Scalar, name: str) -> None:
+    def __init__(self, type: Scalar | Struct, name: str) -> None:
         self.type = type
         self.name = self.attribute = expect(name, str, name="name")
 
@@ -43,29 +61,28 @@ class _Declared:
 class Variable(_Declared):
     """A global on the device, zero or ``initial`` before each launch: one ``type``, or an array of ``length``.
 
-    A hook takes it as a ``ptr[type]`` parameter. ``name`` is its symbol in the code object. ``initial``: a number, or
-    those of an array, of which the length follows.
+    A hook takes it as a ``ptr[type]`` parameter. ``type`` may be a class whose annotations are such types: then it is
+    read as NumPy's structured arrays. ``name`` is its symbol in the code object. ``initial``: a number, or those of an
+    array, of which the length follows; of a class tuples, or a structured array.
     """
 
     __slots__ = ("length", "initial")
 
     def __init__(self, type: Any, length: int | None = None, name: str = "", *, initial: Any = None) -> None:
         """``name`` is for variables that are no class attributes, since their length is known only from the program."""
-        if not isinstance(type, Scalar) or type == BOOL:
-            raise Invalid(f"{caller()}: Variable({type}): give one of {NUMBER_NAMES}")
+        found = type_of_elements("Variable", type)
         expect(length, int, NoneType, name="length")
         if length is not None and length < 1:
             raise Invalid(f"{caller()}: Variable({type}, {length}): an array has at least one element")
-        super().__init__(type, name)
-        numbers = [] if initial is None else list(_numbers(initial))
-        if length is None and initial is not None and _is_array(initial):
-            length = len(numbers)
+        super().__init__(found, name)
+        data, count = _initial(self, initial)
+        if length is None and initial is not None and _is_array(found, initial):
+            length = count
         if length == 0:
             raise Invalid(f"{caller()}: Variable({type}): an array has at least one element")
-        if initial is not None and len(numbers) != (length or 1):
-            raise Invalid(f"{caller()}: Variable({type}, {length}): its initial value has {len(numbers)} numbers")
+        if initial is not None and count != (length or 1):
+            raise Invalid(f"{caller()}: Variable({type}, {length}): its initial value has {count} numbers")
         self.length = length
-        data = _packed(self, numbers)
         self.initial = data if any(data) else None
 
     @property
@@ -90,14 +107,36 @@ class Variable(_Declared):
         return Element(self, number)
 
     @property
+    def align_bytes(self) -> int:
+        """That of its elements, one behind the other."""
+        return min(self.type.size_bytes & -self.type.size_bytes, 8)
+
+    @property
+    def described(self) -> str:
+        """Its type, with all that it is made of."""
+        return self.type.described if isinstance(self.type, Struct) else str(self.type)
+
+    @property
     def size_bytes(self) -> int:
         return self.type.size_bytes * (self.length or 1)
 
     def decode(self, data: bytes) -> Any:
-        """Its value from device memory: a number, or a tuple of numbers."""
+        """Its value from device memory: a number, or a tuple of numbers; structures as NumPy has them."""
+        if isinstance(self.type, Struct):
+            rows = np.frombuffer(data, numpy_type(self.type), self.length or 1).copy()
+            return rows if self.length is not None else rows[0]
         size = self.type.size_bytes
         values = tuple(self.type.unpack(data[at : at + size]) for at in range(0, self.size_bytes, size))
         return values if self.length is not None else values[0]
+
+
+def numpy_type(type: Type) -> np.dtype[Any]:
+    """A value in memory, as NumPy has it."""
+    if isinstance(type, Struct):
+        names, offsets = [m.name for m in type.members], [m.offset_bytes for m in type.members]
+        return np.dtype({"names": names, "formats": [numpy_type(m.type) for m in type.members], "offsets": offsets,
+                         "itemsize": type.size_bytes})
+    return np.dtype("<u8" if isinstance(type, Pointer) else type.letter)
 
 
 class LookupTable(Variable):
@@ -111,10 +150,10 @@ class LookupTable(Variable):
     def __init__(self, type: Any, values: Iterable[Any], name: str = "") -> None:
         if not hasattr(values, "__iter__"):
             raise Invalid(f"{caller()}: LookupTable({type}, {values!r}): give the values of a table, or an array")
-        numbers = [number for each in values for number in _numbers(each)]
+        numbers = _elements(type_of_elements("LookupTable", type), values if hasattr(values, "shape") else list(values))
         super().__init__(type, len(numbers), name)
-        self.data = _packed(self, numbers)
-        self.name = name or f"luthier.table.{cache_key(str(type), self.data)[:16]}"
+        self.data = b"".join(_bytes_of(self, self.type, number) for number in numbers)
+        self.name = name or f"luthier.table.{cache_key(self.described, self.data)[:16]}"
 
     def __repr__(self) -> str:
         return f"LookupTable({self.name}: {self.length} {self.type})"
@@ -126,8 +165,48 @@ def tables_of(variables: Iterable[Variable]) -> tuple[LookupTable, ...]:
     return tuple({(table.name, table.data): table for table in found if table is not None}.values())
 
 
-def _is_array(value: Any) -> bool:
-    return isinstance(value, (list, tuple, range)) or bool(getattr(value, "shape", ()))
+def type_of_elements(where: str, given: object) -> Scalar | Struct:
+    """What a variable may hold that NumPy can have, too; ``where`` is the declaration's name."""
+    try:
+        type = device_type(given)
+    except ValueError as error:
+        raise Invalid(f"{caller()}: {error}") from None
+    if type is None or isinstance(type, Pointer) or type == BOOL:
+        raise Invalid(f"{caller()}: {where}({given}): give one of {NUMBER_NAMES}, or a class with annotations")
+    if isinstance(type, Struct) and BF16 in type.numbers:
+        raise Invalid(f"{caller()}: {where}({type}): NumPy has no bf16; make that member an f32, or a u16")
+    return type
+
+
+def _is_array(type: Type, value: Any) -> bool:
+    return isinstance(value, list if isinstance(type, Struct) else (list, tuple, range)) or bool(
+        getattr(value, "shape", ()))
+
+
+def _initial(variable: Variable, initial: Any) -> tuple[bytes, int]:
+    """As it is in memory, and of how many elements."""
+    if initial is None:
+        return b"", 0
+    parts = [_bytes_of(variable, variable.type, value) for value in _elements(variable.type, initial)]
+    return b"".join(parts), len(parts)
+
+
+def _elements(type: Scalar | Struct, value: Any) -> list[Any]:
+    """Numbers, or a tuple for each structure."""
+    if not isinstance(type, Struct):
+        return list(_numbers(value))
+    if isinstance(value, (np.ndarray, np.void)):
+        if not _has_names_of(value.dtype, type):
+            raise Invalid(f"{caller()}: a NumPy array of {value.dtype} has not the members of {type.described}")
+        value = np.ravel(value).tolist()
+    return list(value) if isinstance(value, list) else [value]
+
+
+def _has_names_of(found: np.dtype[Any], type: Type) -> bool:
+    if not isinstance(type, Struct):
+        return found.names is None
+    return found.names == tuple(member.name for member in type.members) and all(
+        _has_names_of(found[member.name], member.type) for member in type.members)
 
 
 def _numbers(value: Any) -> Iterator[Any]:
@@ -140,20 +219,29 @@ def _numbers(value: Any) -> Iterator[Any]:
         yield from _numbers(each)
 
 
-def _packed(variable: Variable, numbers: Iterable[Any]) -> bytes:
-    """As they are in memory."""
-    return b"".join(_bytes_of(variable, number) for number in numbers)
-
-
-def _bytes_of(variable: Variable, number: Any) -> bytes:
-    type = variable.type
-    is_number = isinstance(number, (int, float) if type.kind is Kind.FLOAT else int) and not isinstance(number, bool)
+def _bytes_of(variable: Variable, type: Type, value: Any) -> bytes:
+    """As it is in memory; between members are zeros."""
+    if isinstance(type, Struct):
+        return _bytes_of_structure(variable, type, value)
+    number = U64 if isinstance(type, Pointer) else type
+    is_number = isinstance(value, (int, float) if number.kind is Kind.FLOAT else int) and not isinstance(value, bool)
     try:
-        if is_number and (type.kind is Kind.FLOAT or type.holds(number)):
-            return type.pack(number)
+        if is_number and (number.kind is Kind.FLOAT or number.holds(value)):
+            return number.pack(value)
     except OverflowError:
         pass
-    raise Invalid(f"{caller()}: {variable.__class__.__name__}({type}) cannot hold {number!r}")
+    raise Invalid(f"{caller()}: {variable.__class__.__name__}({variable.type}) cannot hold {value!r}")
+
+
+def _bytes_of_structure(variable: Variable, type: Struct, value: Any) -> bytes:
+    value = value.tolist() if isinstance(value, np.void) else value
+    if not isinstance(value, tuple) or len(value) != len(type.members):
+        raise Invalid(f"{caller()}: {variable}: give a tuple for each {type.described}, or a structured array")
+    data = bytearray(type.size_bytes)
+    for member, part in zip(type.members, value, strict=True):
+        found = _bytes_of(variable, member.type, part)
+        data[member.offset_bytes : member.offset_bytes + len(found)] = found
+    return bytes(data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from luthier_py.storage import Shelf, cache_key
 from luthier_py.tool import LAUNCH_NUMBER, Channel, LaunchParameter, LaunchVariable, Tool, Variable
 from luthier_py.tool.origin import Origin
 from luthier_py.tool.printing import PRINTED
-from luthier_py.tool.types import NUMBERS
+from luthier_py.tool.types import NUMBERS, Scalar
 from luthier_py.worker.notes import Unkept, pack_notes, unpack_notes
 
 SHELF = Shelf("recalled", 64 << 20)
@@ -84,7 +84,8 @@ def remember(subject: tuple[str, ...], origin: Origin, tool: Tool, program: Prog
     if any(declared.get(name, variable) is not variable for name, variable in variables.items()):
         return
     special = Channel, LaunchParameter, LaunchVariable
-    own = {name for name, variable in variables.items() if isinstance(variable, special)}
+    own = {name for name, variable in variables.items()
+           if isinstance(variable, special) or not isinstance(variable.type, Scalar)}
     if own - declared.keys():
         return  # what it is is known to the tool alone
     try:

@@ -84,7 +84,7 @@ OF_PROOF: tuple[Mutation, ...] = (
         ("if owned & bits:", "if False:"),
         ("if isinstance(value, Kept) and value.number not in homes:", "if False:"),
         ("if not 0 <= value.offset <= claim.sizes[value.variable] - size:", "if False:"),
-        ("if (variables[value.variable] + value.offset) % size:", "if False:"),
+        ("if (variables[value.variable] + value.offset) % (whole", "if False and (whole"),
     ),
     *of(
         "proof/objects.py",

@@ -357,8 +357,8 @@ def test_pointers_go_in_and_out_of_cpp(in_cpp: Hooks) -> None:
 
 
 @pytest.mark.parametrize(("parameter", "message"), [
-    ("u32 __attribute__((address_space(3))) *p", "hooks read numbers in LDS and in private memory, by luthier::lds<T>"),
-    ("lds<u32 *> p", "hooks read numbers in LDS"),
+    ("u32 __attribute__((address_space(3))) *p", "hooks read LDS and private memory by luthier::lds<T>"),
+    ("lds<u32 *> p", "hooks read LDS and private memory"),
     ("lds<u32> *p", r"a pointer to lds\[u32\] is not a device type"),
     ("const u32 __attribute__((address_space(2))) *p", r"other memory than global memory \(ptr addrspace\(2\)\)"),
 ])
