@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 from luthier_py.jit.builder import Builder, constant, llvm, mangled
 from luthier_py.tool.channel import ChannelType
+from luthier_py.tool.described import described, difference
 from luthier_py.tool.intrinsic import Operand, Value
 from luthier_py.tool.types import BF16, BOOL, F16, F32, I32, I64, NUMBERS, U32, U64, Kind, Pointer, Scalar, Struct, Type
 
@@ -81,21 +82,11 @@ def implicit(ir: Builder, operand: Operand, type: Type) -> Value:
         return operand
     if (operand.type, type) in WIDENS:
         return explicit(ir, operand, type)
+    if other := difference(operand.type, type):
+        raise ValueError(f"this is {operand.type} of another kind: {other}")
     if isinstance(type, Struct) or isinstance(operand.type, Struct):
-        raise ValueError(f"this is {_described(operand.type)}, not {_described(type)}")
-    raise ValueError(f"this is {operand.type}, not {type}; convert it, as in {type}(...)"
-                     + _difference(operand.type, type))
-
-
-def _described(type: Type) -> str:
-    return type.described if isinstance(type, Struct) else str(type)
-
-
-def _difference(given: Type, wanted: Type) -> str:
-    """Of pointers to structures with one name."""
-    if isinstance(given, Pointer) and isinstance(wanted, Pointer) and str(given) == str(wanted):
-        return f": {_described(given.element)} is not {_described(wanted.element)}"
-    return ""
+        raise ValueError(f"this is {described(operand.type)}, not {described(type)}")
+    raise ValueError(f"this is {operand.type}, not {type}; convert it, as in {type}(...)")
 
 
 def _is_channel(given: Type, type: Type) -> bool:

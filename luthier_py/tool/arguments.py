@@ -18,12 +18,13 @@ from luthier_py.isa import M0, MODE, SCC, VCC, Operand, OperandKind, Reg, RegFil
 from luthier_py.isa.registers import is_register
 from luthier_py.tool.channel import Channel, ChannelType, channel_type
 from luthier_py.tool.computed import Computed, Held
+from luthier_py.tool.described import difference
 from luthier_py.tool.edits import Arg, Constant, Destination
 from luthier_py.tool.entry import Entry
 from luthier_py.tool.hook import Hook, Parameter, Recipe, Signature
 from luthier_py.tool.launch_parameter import LaunchParameter
 from luthier_py.tool.launch_variable import LaunchVariable
-from luthier_py.tool.types import BOOL, U32, U64, Kind, Pointer, Scalar, pointer_to
+from luthier_py.tool.types import BOOL, U32, U64, Kind, Pointer, Scalar, Type, pointer_to
 from luthier_py.tool.variables import Element, Variable, WaveVariable
 
 Adapted: TypeAlias = dict[tuple[object, ...], Hook]
@@ -74,9 +75,11 @@ class _Passing:
         result, pointer = given.result, parameter.type if isinstance(parameter.type, Pointer) else None
         taken = result.type == parameter.type or pointer is not None and result.type == U64 and (
             given.space is pointer.space)
+        if other := difference(result.type, parameter.type):
+            raise ValueError(f"{parameter} cannot take {given}: {other}")
         if not taken or result.lane and not parameter.lane:
-            other = pointer is not None and result.type == U64 and pointer_to(pointer.element, given.space)
-            declared = replace(result, name=parameter.name, type=other or result.type)
+            near = pointer is not None and result.type == U64 and pointer_to(pointer.element, given.space)
+            declared = replace(result, name=parameter.name, type=near or result.type)
             raise ValueError(f"{parameter} cannot take {given}; declare it {declared}")
         inputs: list[Recipe | int] = []
         for into, each in zip(given.function.signature.parameters, given.inputs, strict=True):
@@ -216,7 +219,9 @@ def _fits(named: str, slot: Parameter, reg: Reg) -> None:
         raise ValueError(f"{named}: {reg} is {reg.dwords} dwords wide, {slot.type} is {slot.type.dwords}")
 
 
-def _matching(parameter: Parameter, given: ToolState, wanted: object) -> ToolState:
+def _matching(parameter: Parameter, given: ToolState, wanted: Type) -> ToolState:
+    if other := difference(wanted, parameter.type):
+        raise ValueError(f"{parameter} cannot take {given}: {other}")
     if parameter.lane or parameter.type != wanted:
         raise ValueError(f"{parameter} cannot take {given}; declare it {parameter.name}: {wanted}")
     return given

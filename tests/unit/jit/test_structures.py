@@ -239,7 +239,7 @@ REFUSED = [
     ("p[0] = 3\n    return 3", r"3 is not a Point; make one as in Point\(x, y\)"),
     ("return Odd(1, 2).x", "struct Odd: text: str cannot be in memory"),
     ("a = p[0]\n    a = o[0]\n    return 3", "a is Point, since it was first assigned"),
-    ("return first(p)", r"Point \(x: u32, y: f32\) is not Point \(x: u32\)"),
+    ("return first(p)", r"this is ptr\[Point\] of another kind: Point \(x: u32, y: f32\) is not Point \(x: u32\)"),
     ("print(p[0])\n    return 3", "Point does not become u64; take members"),
     ("a = P(1, 2)\n    return 3", "P cannot be called"),
     ("p[0] = Point(x=1, y=2)\n    return 3", "only plain positional arguments"),

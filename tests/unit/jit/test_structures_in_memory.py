@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hook_files import load_text
 from observing import LANES, launch
 
 from luthier_py.emulator import EmulatorDevice
+from luthier_py.errors import HookError
 from luthier_py.intrinsics import atomic_add, read_first_lane, read_lane
 from luthier_py.ir import Instr
 from luthier_py.isa import AccessKind, AddressForm, vgpr
@@ -198,6 +200,46 @@ def test_the_example_of_the_manual(tmp_path: Path) -> None:
     a, b, _ = (argument.data for argument in arguments.arguments)
     loaded = np.stack([a, b]).astype("f8")
     assert ran.report == {"lowest": loaded.min(), "mean": loaded.sum(0).sum() / loaded.size}
+
+
+class Others:
+    class Pair:
+        first: u32
+        second: u8
+
+    class Leads:
+        count: u32
+        to: ptr[Others.Pair]
+
+
+@hook
+def of_pairs(pairs: ptr[Pair], x: Lane[u32]) -> None:
+    pairs[x].first = 0
+
+
+@hook
+def of_leads(leads: ptr[Leads], x: Lane[u32]) -> None:
+    leads[x].count = 0
+
+
+PAIRS = r"Pair \(first: u32, second: u8\) is not Pair \(first: u32, second: u32\)"
+
+
+@pytest.mark.parametrize(("one", "given", "message"), [
+    (of_pairs, Variable(Others.Pair, 64, name="v"), rf"cannot take Variable\(v: Pair\): {PAIRS}"),
+    (of_pairs, Variable(Others.Pair, 64, name="v")[3], f"cannot take Element.*: {PAIRS}"),
+    (of_pairs, LookupTable(Others.Pair, [(1, 2)], "t"), rf"cannot take LookupTable\(t: 1 Pair\): {PAIRS}"),
+    (of_pairs, LaunchVariable(Others.Pair, "wave", name="w").own, rf"cannot take w.own: {PAIRS}"),
+    (of_leads, Variable(Others.Leads, name="v"), rf"cannot take Variable\(v: Leads\): {PAIRS}"),
+    (of_pairs, Variable(Short, name="v"), r"cannot take Variable\(v: Short\); declare it pairs: ptr\[Short\]"),
+])  # fmt: skip
+def test_structures_with_one_name_are_told_apart(one: Any, given: Any, message: str) -> None:
+    class Once(Tool):
+        def instrument(self, m: Mutator) -> None:
+            m.at_entry(m.kernels[0], one, given, vgpr(0))
+
+    with pytest.raises(HookError, match=message):
+        launch(Once(), LANES)
 
 
 # -- the application's own memory, and memory as large as a launch -----------------------------------
