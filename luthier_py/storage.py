@@ -103,8 +103,12 @@ def write_file(path: Path, data: bytes | Iterable[bytes], private: bool = False)
     pieces = (data,) if isinstance(data, bytes) else data
     place = _end_of_links(path)
     if place is None or (place.exists() and not place.is_file()):
-        with path.open("wb") as out:
-            out.writelines(pieces)
+        try:
+            with path.open("wb") as out:
+                out.writelines(pieces)
+        except OSError as error:
+            error.filename = str(path)
+            raise
         return
     try:
         handle, name = tempfile.mkstemp(prefix=f".{place.name[:200]}.", dir=place.parent)
@@ -118,6 +122,9 @@ def write_file(path: Path, data: bytes | Iterable[bytes], private: bool = False)
         if not private:
             temporary.chmod(0o666 & ~_umask())
         temporary.replace(place)
+    except OSError as error:
+        error.filename, error.filename2 = str(place), None
+        raise
     finally:
         temporary.unlink(missing_ok=True)  # there only if something failed
 

@@ -37,7 +37,7 @@ from luthier_py.inject.prologue import with_prologue
 from luthier_py.inject.relax import relax
 from luthier_py.inject.resources import Component
 from luthier_py.inject.seams import settle_seams
-from luthier_py.inject.sites import Sites
+from luthier_py.inject.sites import Sites, last_of_all
 from luthier_py.inject.weave import weave
 from luthier_py.ir import Function, Kernel, Program
 from luthier_py.isa import SCC, Inst, InstructionSet, Reg, RegFile, RegSet, sgpr
@@ -115,6 +115,7 @@ def _component(
             message = f"{function.name} cannot be instrumented: {function.incomplete}"
             raise Unsupported(message, Location(function.name, function.address))
     named = RegSet.of(*(v for i in insertions for v in (*i.args, *i.into) if isinstance(v, Reg)))
+    _check_there_are(program, facts, insertions, component)
     for inst in (inst for f in component.functions for inst in changed.get(f, {}).values()):
         named |= inst.reads | inst.writes
     calls, starts = _served(program, facts, insertions, fragments, component, named)
@@ -176,6 +177,19 @@ def _served(
         raise OutOfRegisters(message, error.where) from None
 
 
+def _check_there_are(program: Program, facts: Facts, insertions: list[Insertion], component: Component) -> None:
+    """OutOfRegisters for a vector register that a tool names and that a kernel of the component cannot have."""
+    there = resources.for_fewer_waves(program, component) | facts.touched(component.functions)
+    for insertion in insertions:
+        for reg in (value for value in (*insertion.args, *insertion.into) if isinstance(value, Reg)):
+            if not (RegSet.of(reg) - there).vectors.bits:
+                continue
+            kernel = component.kernels[0]
+            message = (f"hook {insertion.hook.name} names {reg}, and kernel {kernel.name} has no such register: it "
+                       f"would have no room for a work-group of {kernel.record.max_workitems}")
+            raise OutOfRegisters(message, Location(kernel.name, insertion.instr.pc))
+
+
 def _needing(insertions: list[Insertion], fragments: Fragments) -> dict[Hook, int]:
     """Hooks that touch private memory, and how many bytes of it are their stack."""
     found: dict[Hook, int] = {}
@@ -215,7 +229,8 @@ def _placed(
     policies = cheap_policies(program, facts, component, slots) if private is None else every_policy(
         program, facts, component, slots, private)
     frame = 0 if private is None else private.frame
-    calls = Calls(program.isa, Sites(program, facts, general, plain_floats, policies), homes, fragments, frame)
+    sites = Sites(program, facts, general, plain_floats, policies, last_of_all(insertions))
+    calls = Calls(program.isa, sites, homes, fragments, frame)
     for insertion in insertions:
         calls.add(insertion)
     calls.private = range(0) if private is None else private.used(calls.cells)

@@ -60,7 +60,7 @@ class Calls:
         """The first site that has registers enough, and the items there; one that needs none that cost waves, if there
         is such a site."""
         refusal: OutOfRegisters | None = None
-        sites: Iterable[Site] = self.sites.of(insertion.places, needs)
+        sites: Iterable[Site] = self.sites.of(insertion, needs)
         tried: list[Site] = []
         for policy in self.sites.policies:
             among, tried = (tried or sites), []

@@ -7,8 +7,8 @@ no wave variable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeAlias
 
@@ -53,6 +53,7 @@ class Site:
     resting: Callable[[], RegSet | None]  # what nobody needs in any lane; None where vector code may not stand
     wait: tuple[Inst, ...]       # what makes pending registers ready that are used
     plain_floats: bool           # the application computes as the hook expects it
+    at_end: bool = False         # nothing else happens before the wave ends: EXEC need not come back
 
     def pool(self, policy: Policy) -> Pool:
         """What a call may destroy here."""
@@ -70,23 +71,26 @@ class Site:
         """What a call depends on beside the registers that are free."""
         return (self.live & SAVED).sgpr, self.wait, self.plain_floats, self.at_end
 
-    @property
-    def at_end(self) -> bool:
-        """The wave ends here: EXEC need not come back."""
-        return self.place is Place.BEFORE and OpFlag.END in self.instr.op.flags
+
+def last_of_all(insertions: Iterable[Insertion]) -> dict[int, Insertion]:
+    """By the pc of instructions that end waves: what is called last before them, of all that may go there.
+    ``insertions``: in the order in which they run."""
+    return {instr.pc: insertion for insertion in insertions for instr, place in insertion.places
+            if place is Place.BEFORE and OpFlag.END in instr.op.flags}
 
 
 @dataclass(frozen=True, slots=True)
 class Sites:
     """Answers for one component. ``general``: registers that may be used where they are free; ``plain_floats``: floats
     round and keep denormals everywhere in it as hooks expect it; ``policies``: which registers
-    to take, the best first."""
+    to take, the best first; ``last``: see :func:`last_of_all`."""
 
     program: Program
     facts: Facts
     general: RegSet
     plain_floats: bool
     policies: tuple[Policy, ...]
+    last: Mapping[int, Insertion]
 
     def needs(self, insertion: Insertion, arguments: Iterable[RuntimeArg], payload: Payload, vector: bool) -> Needs:
         named = RegSet.of(*(value for value in (*arguments, *insertion.into) if isinstance(value, Reg)))
@@ -94,9 +98,9 @@ class Sites:
         return Needs(insertion.hook.name, insertion.hook.lanes, vector, saved, named | saved,
                      self.general if vcc else self.general | _VCC)
 
-    def of(self, places: Sequence[Point], needs: Needs) -> Iterator[Site]:
-        """``places`` of an insertion, those that have the least to save first; EditConflict if there is none."""
-        fitting = places
+    def of(self, insertion: Insertion, needs: Needs) -> Iterator[Site]:
+        """Places of an insertion, those that have the least to save first; EditConflict if there is none."""
+        fitting = places = insertion.places
         if needs.vector:
             fitting = [(i, place) for i, place in places if not self.facts.obstacle(i, after=place is not Place.BEFORE)]
         if not fitting:
@@ -104,7 +108,11 @@ class Sites:
             why = self.facts.obstacle(instr, after=place is not Place.BEFORE)
             message = f"hook {needs.hook} uses vector registers, and {why}; insert it somewhere else"
             raise EditConflict(message, self.where(instr))
-        return islice(self.cheapest_first(fitting, needs), MOST_PLACES)
+        sites = islice(self.cheapest_first(fitting, needs), MOST_PLACES)
+        return (replace(site, at_end=True) if self.ends(insertion, site) else site for site in sites)
+
+    def ends(self, insertion: Insertion, site: Site) -> bool:
+        return site.place is Place.BEFORE and self.last.get(site.instr.pc) is insertion
 
     def cheapest_first(self, places: Sequence[Point], needs: Needs) -> Iterator[Site]:
         """Sites by how many of the special registers that are clobbered would have to be saved there."""

@@ -30,6 +30,7 @@ _QUIET = frozenset({
     *(f"S_{name}_{kind}_B{bits}" for bits in (32, 64) for kind in ("SAVEEXEC", "WREXEC")
       for name in ("AND", "OR", "XOR", "ANDN1", "ANDN2", "ORN1", "ORN2", "NAND", "NOR", "XNOR")),
 })
+_CHANGES_STATE = frozenset({"V_CLREXCP"})  # TRAPSTS, of which no flag tells
 _LEAVES = OpFlag.CALL | OpFlag.INDIRECT | OpFlag.END | OpFlag.FORKS
 _SHAPES = frozenset({"SOP1", "SOP2", "SOPC", "SOPK"})
 
@@ -48,7 +49,7 @@ def outside(op: OpInfo) -> str | None:
         return "makes registers relative"
     if op.base in _QUIET or OpFlag.BRANCH in flags:
         return None
-    if OpFlag.SIDE_EFFECTS in flags and not flags & OpFlag.ATOMIC:
+    if op.base in _CHANGES_STATE or OpFlag.SIDE_EFFECTS in flags and not flags & OpFlag.ATOMIC:
         return "has an effect of its own"
     plain = op.format in _SHAPES if OpFlag.SALU in flags else bool(flags & (
         OpFlag.VALU | OpFlag.SMEM | OpFlag.VMEM | OpFlag.LDS))

@@ -42,7 +42,8 @@ def _check_names(obj: CodeObject, patch: Patch) -> None:
         if not name or not name.isprintable():
             raise Invalid(f"{name!r} cannot name a symbol")
         if name in seen or obj.symbol(name) is not None:
-            raise Invalid(f"{obj.name}: a symbol {name} exists already; give the new one another name")
+            raise Invalid(f"{obj.name}: a symbol {name} exists already; instrument the original, or "
+                          "give variables of the tool other names")
         seen.add(name)
 
 

@@ -16,6 +16,7 @@ from luthier_py.errors import HookError, LuthierError
 from luthier_py.isa import EXEC, M0, MODE, SCC, VCC, Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet, sgpr
 from luthier_py.isa.glue import jump_if_flag, set_flag
 from luthier_py.isa.instead import standing_for
+from luthier_py.isa.quiet import outside
 
 _KEPT = RegSet.of(sgpr(EXEC, 2), sgpr(MODE))
 _FIXED = RegSet.of(sgpr(SCC), sgpr(VCC, 2), sgpr(M0))
@@ -102,6 +103,8 @@ def _check(
         raise HookError(f"{place}: inserted text takes and gives plain SGPRs and VGPRs only")
     if other := next((inst for inst in insts if inst.op.flags & _OTHER_LANES), None):
         raise HookError(f"{place}: inserted text has the lanes that are active, and no others: `{isa.text(other)}`")
+    if said := next(((inst, why) for inst in insts if (why := outside(inst.op))), None):
+        raise HookError(f"{place}: `{isa.text(said[0])}` {said[1]}; inserted text computes, and accesses memory")
     last = max((at for at, inst in enumerate(insts) if inst.op.flags & _LOADS and inst.writes), default=-1)
     if last >= 0 and not any(OpFlag.WAIT in inst.op.flags for inst in insts[last + 1:]):
         raise HookError(f"{place}: inserted text must wait for what it loads: `{isa.text(insts[last])}`")

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from enum import Enum
 from functools import cache
 from math import prod
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from luthier_py.errors import Invalid
 from luthier_py.tool.author import caller
 from luthier_py.tool.computed import Computed
+from luthier_py.tool.expected import expect
 from luthier_py.tool.hook import device
 from luthier_py.tool.launch_values import wave_in_launch, workgroup_in_launch, workitem_in_launch
 from luthier_py.tool.types import BF16, U64, Lane, LaneType, Pointer, Type, u32
@@ -59,8 +61,10 @@ class LaunchVariable(Variable):
             raise Invalid(f"{caller()}: LaunchVariable({type}): NumPy has no bf16; take f32, or u16")
         if per not in (each.value for each in Per):
             raise Invalid(f"{caller()}: LaunchVariable({type}, {per!r}): give one of {', '.join(e.value for e in Per)}")
-        if length is not None and length < 1:
-            raise Invalid(f"{caller()}: LaunchVariable({type}, {per!r}, {length}): there is at least one element")
+        expect(length, int, NoneType, name="length")
+        if length is not None and not 1 <= length <= MOST_BYTES // element.size_bytes:
+            raise Invalid(f"{caller()}: LaunchVariable({type}, {per!r}, {length}): there is at least one element, and "
+                          "there are at most 2 GiB")
         super().__init__(U64, None, name)
         self.element, self.per, self.each = element, Per(per), length
 

@@ -122,6 +122,10 @@ class RandomTool(Tool):
         for slot, variable in enumerate((self.seen, self.lanes)):
             for each in m.kernels:
                 m.at_exit(each, self.bump, self.totals[slot], variable)
+        if self.rng.random() < 0.5:  # behind others, which have lanes of their own
+            for each in m.kernels:
+                m.at_exit(each, self.bump_exec, self.totals[2], self.totals[3], sgpr(EXEC, 2))
+            self.bumps += [instr for instr in function.instrs if OpFlag.END in instr.inst.op.flags]
 
     def some(self, instrs):
         """Of a long block not all: they would be alike."""

@@ -40,6 +40,16 @@ def count_mask(slot: ptr[u64], mask: u64) -> None:
     atomic_add(slot, u64(popcount(mask)))
 
 
+@hook(lanes="one")
+def count_one(total: ptr[u64]) -> None:
+    atomic_add(total, u64(100))
+
+
+@hook
+def count_active(total: ptr[u64]) -> None:
+    atomic_add(total, u64(1))
+
+
 @hook
 def swap(a: u32, b: u32) -> tuple[u32, u32]:
     return b, a
@@ -191,6 +201,30 @@ def test_a_full_register_file_is_refused_with_the_place(no_spills):
             r"no room \[kernel k, pc 0x.*`s_nop 7`\]")
     with pytest.raises(OutOfRegisters, match=says):
         instrumented(data, visit, rows=Variable(u64, LANES, name="rows"))
+
+
+def test_a_register_that_the_kernel_cannot_have_is_refused_by_name():
+    """A work-group of 1,024 leaves each wave 128 on this target."""
+    rows = [*POINTERS, ("s_nop", 7), END]
+    with pytest.raises(OutOfRegisters, match=r"hook note_lanes names v200, and kernel k has no such register.*1024"):
+        instrumented(code_object({"k": rows}),
+                     lambda tool, m: m.at_entry(m.kernels[0], note_lanes, tool.slot, V(200)), slot=Variable(u32))
+
+
+@pytest.mark.parametrize("lanes", [1, -1, 0xF0])
+def test_the_last_calls_before_the_end_have_the_lanes_that_the_application_had(bench, lanes):
+    """Those of hooks for one lane and for all, with their own, may come first."""
+    def visit(tool, m):
+        for one in (everywhere, count_one, count_active, count_mask):
+            arguments = {everywhere: (tool.rows,), count_mask: (tool.mask, S(EXEC, 2))}.get(one, (tool.total,))
+            m.at_exit(m.kernels[0], one, *arguments)
+
+    rows = [*POINTERS, ("s_mov_b64", S(EXEC, 2), lanes), END]
+    tool, made = instrumented(code_object({"k": rows}), visit, rows=Variable(u64, LANES, name="rows"),
+                              mask=Variable(u64), total=Variable(u64))
+    ran = bench.run(made.data, "k.luthier")
+    active = bin(lanes & (1 << LANES) - 1).count("1")
+    assert ran[tool.rows] == (1,) * LANES and ran[tool.mask] == active and ran[tool.total] == 100 + active
 
 
 def test_special_registers_that_are_live_come_back(bench):

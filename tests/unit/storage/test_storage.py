@@ -186,3 +186,10 @@ def test_an_open_file_is_written_to(tmp_path: Path) -> None:
         link.symlink_to(f"/proc/self/fd/{file.fileno()}")
         write_file(link, b"written")
         assert link.is_symlink() and file.read() == b"written" and len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_full_disk_is_said_with_the_name(tmp_path: Path) -> None:
+    link = tmp_path / "full"
+    link.symlink_to("/dev/full")
+    with pytest.raises(OSError, match=f"No space left on device: '{link}'"):
+        write_file(link, bytes(1 << 20))

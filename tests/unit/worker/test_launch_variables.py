@@ -174,9 +174,10 @@ def test_a_launch_that_needs_too_much_does_not_begin() -> None:
 
 
 def test_wrong_declarations_are_refused() -> None:
-    for given, message in (((bf16, "wave"), "give one of u8"), ((u32, "grid"), "give one of wave, workgroup, workitem"),
-                           ((u32, "wave", 0), "at least one element")):
-        with pytest.raises(Invalid, match=message):
+    for given, message in (((bf16, "wave"), "NumPy has no bf16"), ((u32, "grid"), "give one of wave, workgroup"),
+                           ((u32, "wave", 0), "at least one element"), ((u32, "wave", 1 << 70), "at most 2 GiB"),
+                           ((u32, "wave", "x"), "length needs"), ((u32, "wave", 1.5), "length needs")):
+        with pytest.raises((Invalid, HookError), match=message):
             LaunchVariable(*given)
     with pytest.raises(Invalid, match="is as large as the launch: pass single, or single.own"):
         Kinds.single[0]
