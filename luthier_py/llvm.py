@@ -6,14 +6,22 @@ the process, so every function here that touches it holds ``LOCK``.
 
 from __future__ import annotations
 
+import ctypes
+import faulthandler
+import os
+import re
+import resource
 import threading
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from enum import Enum, auto
 from functools import cache
-from typing import Any
+from tempfile import TemporaryFile
+from typing import Any, NoReturn
+from warnings import catch_warnings, simplefilter
 
-from luthier_py.errors import Invalid
+from luthier_py.errors import Invalid, LuthierError
 
 LOCK = threading.RLock()
 
@@ -22,6 +30,9 @@ LOCK = threading.RLock()
 OPTIONS = ("--amdgpu-atomic-optimizer-strategy=None", "--amdgpu-enable-vopd=false")
 
 _AMDGPU_TRIPLE = "amdgcn-amd-amdpal"  # its amdgpu_cs functions are shader parts: they end by falling off their end
+MOST_WORDS = 400
+"""Letters of what LLVM says when it cannot make code."""
+_NOTHING = re.compile(r"\berror: |<unknown>:0:0: | in function 'h0'|\bin function h0 ")
 _HEADER_LINES = "; ModuleID", "source_filename", "target "
 
 
@@ -47,6 +58,43 @@ def amdgpu_object(ir: str, cpu: str, wave_size: int) -> bytes:
         machine = _amdgpu_machine(cpu, wave_size)
         code: bytes = machine.emit_object(_optimised(ir, machine))
         return code
+
+
+def apart(work: Callable[[], bytes]) -> bytes:
+    """What ``work`` gives, in a child process: where LLVM cannot make code it ends the process that asked. Invalid has
+    its words. A child costs some 10 ms."""
+    with LOCK, TemporaryFile() as made, TemporaryFile() as said:
+        binding()
+        with catch_warnings():
+            simplefilter("ignore", DeprecationWarning)  # of Python 3.12: other threads are not in the child
+            child = os.fork()
+        if not child:
+            _work_as_child(work, made.fileno(), said.fileno())
+        with suppress(ChildProcessError):  # somebody else has waited for it
+            os.waitpid(child, 0)
+        made.seek(0)
+        said.seek(0)
+        found = made.read()
+        if not found:
+            words = _NOTHING.sub("", " ".join(said.read().decode(errors="replace").split()))
+            raise Invalid(words[:MOST_WORDS] or "LLVM ended without a word")
+        return found
+
+
+def _work_as_child(work: Callable[[], bytes], made: int, said: int) -> NoReturn:
+    """Nothing of the parent's is tidied up here, however it ends: neither by Python nor by what LLVM's exit() calls."""
+    try:
+        faulthandler.disable()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.dup2(said, 2)
+        library = ctypes.CDLL(None)
+        getattr(library, "__cxa_atexit")(ctypes.cast(library["_exit"], ctypes.c_void_p), ctypes.c_void_p(1), None)
+        with open(made, "wb", closefd=False) as output:
+            output.write(work())
+    except (LuthierError, RuntimeError) as error:
+        os.write(said, str(error).encode())
+    finally:
+        os._exit(0)
 
 
 def amdgpu_listing(ir: str, cpu: str, wave_size: int) -> str:

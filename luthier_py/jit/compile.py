@@ -11,6 +11,7 @@ from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 
 from luthier_py import llvm
+from luthier_py.errors import Invalid, Unsupported
 from luthier_py.isa import InstructionSet
 from luthier_py.jit import cache, fragment
 from luthier_py.jit.called import needs_stack, with_stack
@@ -19,8 +20,10 @@ from luthier_py.jit.inserted_text import has_text, with_text, without_text
 from luthier_py.jit.native_link import calls_bitcode, with_natives
 from luthier_py.jit.object import Code, functions
 from luthier_py.jit.payload import Payload, PayloadKey, payload_key
-from luthier_py.tool import Assembly, Edits
+from luthier_py.tool import Assembly, Edits, Hook
 
+_ARRAY = " = alloca ["
+_ADVICE = "use smaller arrays, fewer levels of recursion, and what this target has"
 _codes: dict[str, Code] = {}
 
 
@@ -38,42 +41,62 @@ def compile_keys(
     """Payloads of the given hooks and constants, in one LLVM module."""
     irs = {key: _ir(key, isa) for key in keys if not isinstance(key.hook.function, Assembly)}
     compiled = compiled if compiled is not None else set()
-    codes = _compiled({_name(ir, isa): ir for ir in irs.values()}, isa, compiled)
+    hooks = {ir.function: key.hook for key, ir in irs.items()}
+    codes = _compiled({_name(ir, isa): ir for ir in irs.values()}, isa, compiled, hooks)
     for key, ir in irs.items():
         if needs_stack(codes[_name(ir, isa)], isa):
             irs[key] = with_stack(ir)
-    codes |= _compiled({_name(ir, isa): ir for ir in irs.values() if ir.called}, isa, compiled)
+    hooks |= {ir.function: key.hook for key, ir in irs.items()}
+    codes |= _compiled({_name(ir, isa): ir for ir in irs.values() if ir.called}, isa, compiled, hooks)
     return {
         key: fragment.payload(key.hook, codes[_name(irs[key], isa)], irs[key], isa)
         if key in irs else fragment.payload_of_text(key.hook, isa) for key in keys
     }
 
 
-def _compiled(wanted: dict[str, HookIr], isa: InstructionSet, compiled: set[str]) -> dict[str, Code]:
-    """Code by cache key."""
+def _compiled(
+    wanted: dict[str, HookIr], isa: InstructionSet, compiled: set[str], hooks: dict[str, Hook]
+) -> dict[str, Code]:
+    """Code by cache key. ``hooks``: by text."""
     for name in wanted.keys() - _codes.keys():
         kept = cache.read(name)
         if kept is not None:
             _codes[name] = Code.unpacked(kept)
     missing = [name for name in wanted if name not in _codes]
     compiled.update(missing)
-    apart = [name for name in missing if wanted[name].alone or has_text(wanted[name].function)]
+    apart = [name for name in missing if _may_fail(wanted[name])]
     together = [name for name in missing if name not in apart]
-    for names in ([together] if together else []) + [[name] for name in apart]:
-        made = _made(module([wanted[name] for name in names]), isa)
-        for i, name in enumerate(names):
-            _codes[name] = made[f"h{i}"]
-            cache.write(name, _codes[name].packed())
+    made = dict(zip(together, _made(module([wanted[name] for name in together]), isa), strict=True)) if together else {}
+    for name in apart:
+        (made[name],) = _made_apart(module([wanted[name]]), isa, hooks[wanted[name].function])
+    for name, code in made.items():
+        _codes[name] = code
+        cache.write(name, code.packed())
     return {name: _codes[name] for name in wanted}
 
 
-def _made(text: str, isa: InstructionSet) -> dict[str, Code]:
+def _may_fail(ir: HookIr) -> bool:
+    """Whether it has what LLVM may make no code of: somebody else's code, assembly, arrays, which may be too large."""
+    return ir.alone or has_text(ir.function) or _ARRAY in ir.function
+
+
+def _made(text: str, isa: InstructionSet) -> list[Code]:
     """Code of a module's functions."""
-    found = functions(llvm.amdgpu_object(without_text(text), isa.target.name, isa.wave_size))
-    if has_text(text):
-        listing = llvm.amdgpu_listing(text, isa.target.name, isa.wave_size)
-        found = {name: with_text(code, listing, name, isa) for name, code in found.items()}
-    return found
+    found = functions(llvm.amdgpu_object(text, isa.target.name, isa.wave_size))
+    return [found[f"h{i}"] for i in range(len(found))]
+
+
+def _made_apart(text: str, isa: InstructionSet, hook: Hook) -> list[Code]:
+    """The same, with assembly perhaps, where LLVM may fail; raises Unsupported."""
+    target = isa.target.name, isa.wave_size
+    try:
+        made = llvm.apart(lambda: llvm.amdgpu_object(without_text(text), *target))
+        listing = llvm.apart(lambda: llvm.amdgpu_listing(text, *target).encode()) if has_text(text) else b""
+    except Invalid as error:
+        raise Unsupported(f"{hook.place}: hook {hook.name}: LLVM makes no code of it for {isa.target.name}: "
+                          f"{error.message}; {_ADVICE}") from error
+    found = functions(made)
+    return [with_text(code, listing.decode(), name, isa) if listing else code for name, code in found.items()]
 
 
 def payload_name(key: PayloadKey, isa: InstructionSet) -> str:

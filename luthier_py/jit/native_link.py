@@ -15,6 +15,7 @@ from luthier_py import llvm
 from luthier_py.errors import HookError, Unsupported
 from luthier_py.isa import InstructionSet
 from luthier_py.jit.builder import GLOBAL
+from luthier_py.jit.computing_calls import check_calls
 from luthier_py.jit.device_library import device_library
 from luthier_py.jit.frames import TOO_DEEP
 from luthier_py.jit.frontend import HookIr, module
@@ -73,6 +74,7 @@ def with_natives(hook: Hook, ir: HookIr, isa: InstructionSet) -> HookIr:
     for called in _CALLED.findall(text):
         if not called.startswith("llvm."):
             raise Unsupported(f"{hook.place}: hook {hook.name} calls {called}, which is not in its source")
+    check_calls(hook, text, units, [native.symbol for native in ir.natives])
     tables, start = _tables(hook, units[0], addresses.pop(TABLES, "")) if units else ({}, "")
     text = with_addresses(text, addresses | tables)
     _check_globals(hook, text)
