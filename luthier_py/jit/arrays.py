@@ -18,6 +18,9 @@ from luthier_py.tool.intrinsic import Operand, Value
 from luthier_py.tool.types import U32, Pointer, Scalar, Struct, Type
 
 LONGEST = 1 << 12
+MOST_BYTES_AT_ONCE = 1024
+"""Of zeros that are stored one by one; others a loop stores."""
+_FILL = f"declare void @llvm.memset.p5.i32(ptr {PRIVATE}, i8, i32, i1)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,12 @@ def _made(ir: Builder, element: object, length: Operand, region: int, known: Loc
         raise ValueError(f"it is an {known} already")
     kind = f"[{length} x {llvm(element)}]"
     found = known or LocalArray(element, length, ir.raw_alloca(kind), region)
-    ir.line(f"store {kind} zeroinitializer, ptr {PRIVATE} {found.slot}")
+    if length * element.size_bytes > MOST_BYTES_AT_ONCE:
+        ir.declarations.add(_FILL)
+        ir.line(f"call void @llvm.memset.p5.i32(ptr {PRIVATE} {found.slot}, i8 0, i32 {length * element.size_bytes}, "
+                "i1 false)")
+    else:
+        ir.line(f"store {kind} zeroinitializer, ptr {PRIVATE} {found.slot}")
     return found
 
 

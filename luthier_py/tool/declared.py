@@ -53,6 +53,8 @@ _THROUGH = ("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_T
 _POINTERS = "DW_TAG_pointer_type", "DW_TAG_reference_type"
 _OTHER_MEMORY = re.compile(r"ptr addrspace\((?!1\))\d+\)")
 _NEAR_BITS = 32
+_NEAR_POINTER = "near_pointer"
+_BY_NEAR = "hooks read LDS and private memory by luthier::lds<T> and luthier::scratch<T>, of numbers and structures"
 _NEAR = {3: Space.LDS, 2: Space.LDS, 5: Space.SCRATCH, 1: Space.SCRATCH}  # as DWARF has them, and clang before it did
 _IN_LLVM = {Space.LDS: "ptr addrspace(3)", Space.SCRATCH: "ptr addrspace(5)"}
 _VARIABLE = re.compile(r"@\S+ = [^@]*?addrspace\(1\) externally_initialized global (.*?), (?:align|!dbg)", re.DOTALL)
@@ -236,8 +238,11 @@ class Unit:
         """Of a structure that is no lane."""
         node = self._resolved(type)
         if node.get("tag") not in ("DW_TAG_structure_type", "DW_TAG_class_type") or (
-                self._is_ours(node, "lane") or self._is_ours(node, "channel")):
+                any(self._is_ours(node, name) for name in ("lane", "channel", _NEAR_POINTER))):
             return None
+        return self._own_members(node)
+
+    def _own_members(self, node: Mapping[str, object]) -> list[dict[str, object]]:
         elements = [self._fields(each) for each in self._list(node.get("elements"))]
         return [each for each in elements if each.get("tag") == "DW_TAG_member" and "DIFlagStaticMember" not in
                 str(each.get("flags", ""))]  # fmt: skip
@@ -264,8 +269,14 @@ class Unit:
 
     def _type_of(self, node: Mapping[str, object], where: str) -> Type:
         if node.get("tag") in _POINTERS:
-            element = self._element(self._in_memory(node.get("baseType"), where), where)
-            return self._near(node, element, where) if node.get("size") == str(_NEAR_BITS) else Pointer(element)
+            if node.get("size") == str(_NEAR_BITS):
+                raise HookError(f"{where}: {_BY_NEAR}")
+            return Pointer(self._element(self._in_memory(node.get("baseType"), where), where))
+        if self._is_ours(node, _NEAR_POINTER):
+            members = self._own_members(node)
+            if not members:  # nobody has one
+                raise HookError(f"{where}: a pointer to {node['name']} is not a device type")
+            return self._near(self._resolved(members[0]["baseType"]), where)
         if node.get("name") == "__bf16":
             return BF16
         found = _BASIC.get((str(node.get("encoding")), int(str(node.get("size", 0)))))
@@ -275,18 +286,12 @@ class Unit:
                             "to numbers, or luthier::lane<T>")  # fmt: skip
         return found
 
-    def _near(self, node: Mapping[str, object], element: Type, where: str) -> NearPointer:
-        space = _NEAR.get(int(str(node.get("dwarfAddressSpace", 0))))
-        if space is None or isinstance(element, Pointer) or not self._is_constant(node.get("baseType")):
-            raise HookError(f"{where}: hooks read LDS and private memory by luthier::lds<T> and luthier::scratch<T>, "
-                            "of numbers and structures")
+    def _near(self, pointer: Mapping[str, object], where: str) -> NearPointer:
+        element = self._element(self._in_memory(pointer.get("baseType"), where), where)
+        space = _NEAR.get(int(str(pointer.get("dwarfAddressSpace", 0))))
+        if space is None or isinstance(element, Pointer):
+            raise HookError(f"{where}: {_BY_NEAR}")
         return NearPointer(element, space)
-
-    def _is_constant(self, type: object) -> bool:
-        node = self._fields(type)
-        while node.get("tag") in _THROUGH and node.get("tag") != "DW_TAG_const_type":
-            node = self._fields(node.get("baseType"))
-        return node.get("tag") == "DW_TAG_const_type"
 
     def _in_memory(self, type: object, where: str) -> Type:
         """What a pointer may point to: structures, too, without pointers to others in them."""

@@ -280,7 +280,7 @@ def refused(text: str, name: str = "h") -> str:
     ("LUTHIER_HOOK() void h(void *p) {}", "h: p: void is not a device type"),
     ("LUTHIER_HOOK() void h(__attribute__((address_space(3))) u32 *p) { *p = 1; }",
      "h: p: hooks read LDS and private memory by luthier::lds<T> and luthier::scratch<T>"),
-    ("LUTHIER_HOOK() void h(lds<u32> p) { *(__attribute__((address_space(3))) u32 *)p = 1; }",
+    ("LUTHIER_HOOK() void h(lds<u32> p) { *(__attribute__((address_space(3))) u32 *)u32(p) = 1; }",
      "hook h changes the application's LDS"),
     ("LUTHIER_HOOK() bool h() { return true; }", "a hook cannot return bool_"),
     ("LUTHIER_HOOK(one) void h(lane<u32> x) {}", "lanes='one' has a single lane; x cannot be Lane"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from observing import LANES, launch, observe
 
@@ -149,3 +151,22 @@ def test_results_for_the_wave_of_a_hook_with_a_stack(lanes: int) -> None:
     assert done[wave] == (mine[5], mine[6] << 33, mine[0], mine[8])
     assert done[each] == tuple(n << 8 if x < lanes else 0 for x, n in enumerate(mine)) + tuple(
         n + 1 if x < lanes else 0 for x, n in enumerate(mine))
+
+
+@hook
+def two_large(out: ptr[u32], x: Lane[u32]) -> None:
+    a, b = x, x * 3
+    first = array(u64, 4096)
+    second = array(u64, 4096)
+    first[a * 60 + 5] = 7
+    second[b + 1] = 9
+    out[x] = u32(first[read_first_lane(x) + 65] + second[x + 1] * 16)
+
+
+def test_large_arrays_are_zeroed_by_loops() -> None:
+    """A store of each element takes LLVM minutes."""
+    began = time.monotonic()
+    (made,) = compile_keys({PayloadKey(two_large, (None, None)): None}, instruction_set(target("gfx90a"))).values()
+    assert time.monotonic() - began < 20 and len(made.instrs) < 200 and made.frame_bytes >= 1 << 16
+    found = observe([two_large], LANES, LANES)
+    assert found == tuple(7 * (x == 1) + 144 * (x == 0) for x in range(LANES))

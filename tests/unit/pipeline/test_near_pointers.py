@@ -356,19 +356,6 @@ def test_pointers_go_in_and_out_of_cpp(in_cpp: Hooks) -> None:
     assert ran[Both.out][:-1] == tuple(3 * (lane + 1) + 18 for lane in lanes)
 
 
-@pytest.mark.parametrize(("parameter", "message"), [
-    ("u32 __attribute__((address_space(3))) *p", "hooks read LDS and private memory by luthier::lds<T>"),
-    ("lds<u32 *> p", "hooks read LDS and private memory"),
-    ("lds<u32> *p", r"a pointer to lds\[u32\] is not a device type"),
-    ("const u32 __attribute__((address_space(2))) *p", r"other memory than global memory \(ptr addrspace\(2\)\)"),
-])
-def test_what_cpp_cannot_have(require_tool, monkeypatch, parameter: str, message: str) -> None:
-    monkeypatch.setenv(CLANG, require_tool("clang++-22"))
-    text = f"#include <luthier/hooks.h>\nusing namespace luthier;\nLUTHIER_HOOK() void h(u32 *out, {parameter}) {{}}\n"
-    with pytest.raises(HookError, match=message):
-        _ = Hooks.from_hip(text).h
-
-
 def test_private_memory_that_nobody_has_set_up_is_refused(compiled, monkeypatch) -> None:
     monkeypatch.setattr(Private, "used", lambda self, cells: range(0))
     with pytest.raises(CheckFailed, match="hook in_scratch touches private memory, and the kernel is not started with"):

@@ -96,9 +96,46 @@ template <class T> struct lane {
     LUTHIER_INLINE constexpr operator const T &() const { return value; }
 };
 
-// Where a T is in the application's LDS, or in each lane's private memory; hooks read it.
-template <class T> using lds = const T __attribute__((address_space(3))) *;
-template <class T> using scratch = const T __attribute__((address_space(5))) *;
+// Where a T is in the application's LDS, or in each lane's private memory; hooks read it. Address 0 is one as any other:
+// clang's null pointer is another number there, so these are no pointers of its own, and compare with each other alone.
+template <class T, int space> class near_pointer {
+    using pointer = const T __attribute__((address_space(space))) *;
+    using place = const T __attribute__((address_space(space))) &;
+    pointer at;
+    LUTHIER_INLINE static near_pointer of(pointer p) {
+        near_pointer found;
+        found.at = p;
+        return found;
+    }
+
+  public:
+    near_pointer() = default;
+    LUTHIER_INLINE explicit near_pointer(u32 address) : at(reinterpret_cast<pointer>(address)) {}
+    template <class U> LUTHIER_INLINE explicit near_pointer(near_pointer<U, space> p) : near_pointer(u32(p)) {}
+    LUTHIER_INLINE explicit operator u32() const { return reinterpret_cast<u32>(at); }
+    explicit operator bool() const = delete; // every address is one
+
+    LUTHIER_INLINE place operator*() const { return *at; }
+    LUTHIER_INLINE pointer operator->() const { return at; }
+    LUTHIER_INLINE place operator[](i64 index) const { return at[index]; }
+    LUTHIER_INLINE near_pointer operator+(i64 count) const { return of(at + count); }
+    LUTHIER_INLINE near_pointer operator-(i64 count) const { return of(at - count); }
+    LUTHIER_INLINE i32 operator-(near_pointer p) const { return i32(at - p.at); }
+    LUTHIER_INLINE near_pointer &operator+=(i64 count) { return *this = *this + count; }
+    LUTHIER_INLINE near_pointer &operator-=(i64 count) { return *this = *this - count; }
+    LUTHIER_INLINE near_pointer &operator++() { return *this += 1; }
+    LUTHIER_INLINE near_pointer &operator--() { return *this -= 1; }
+    LUTHIER_INLINE bool operator==(near_pointer p) const { return u32(*this) == u32(p); }
+    LUTHIER_INLINE bool operator!=(near_pointer p) const { return u32(*this) != u32(p); }
+    LUTHIER_INLINE bool operator<(near_pointer p) const { return u32(*this) < u32(p); }
+};
+template <class T> using lds = near_pointer<T, 3>;
+template <class T> using scratch = near_pointer<T, 5>;
+
+template <class T, int space> struct lane<near_pointer<T, space>> : near_pointer<T, space> {
+    lane() = default;
+    LUTHIER_INLINE lane(near_pointer<T, space> given) : near_pointer<T, space>(given) {}
+};
 
 namespace detail {
 template <class T> struct same { using type = T; };
