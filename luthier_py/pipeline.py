@@ -15,6 +15,7 @@ from typing import ParamSpec, TypeVar
 
 from luthier_py.analysis import Facts, analyse
 from luthier_py.errors import CheckFailed, Location, Unsupported
+from luthier_py.inject.addresses import check_addresses
 from luthier_py.inject.apply import Seen, inject
 from luthier_py.inject.model import Patched
 from luthier_py.inject.resources import components
@@ -132,7 +133,11 @@ def carry_out(
     payloads = clock.run("jit", compile_hooks, edits, program.isa, compiled)
 
     def check(patched: Patched, wanted: Edits, data: bytes) -> None:
-        prove(planned.obj.data, data, patched.claim, apart)
+        try:
+            prove(planned.obj.data, data, patched.claim, apart)
+        except CheckFailed:
+            check_addresses(program.isa, payloads)
+            raise
         clones = {row.name: row.clone for row in patched.report}
         check_wanted(patched.claim, wanted, payloads, program, clones, {each.kernel for each in patched.refused})
 

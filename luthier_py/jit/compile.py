@@ -106,6 +106,11 @@ def payload_name(key: PayloadKey, isa: InstructionSet) -> str:
     return _name(_ir(key, isa), isa)
 
 
+def makes_pointers(key: PayloadKey, isa: InstructionSet) -> bool:
+    """Whether it makes a pointer of a number."""
+    return not isinstance(key.hook.function, Assembly) and " inttoptr " in _ir(key, isa).function
+
+
 @lru_cache(maxsize=1 << 12)
 def _ir(key: PayloadKey, isa: InstructionSet) -> HookIr:
     ir = hook_ir(key.hook, key.constants, isa)
