@@ -16,7 +16,7 @@ from itertools import combinations
 
 from luthier_py.errors import LuthierError
 from luthier_py.isa import EXEC, M0, MODE, NO_REGS, SCC, VCC, Inst, InstructionSet, OpFlag, Reg, RegFile, RegSet, sgpr
-from luthier_py.isa.instruction import SRC_LDS_DIRECT, OperandKind
+from luthier_py.isa.instruction import SRC_LDS_DIRECT, Access, OperandKind
 from luthier_py.isa.parse import COMMENT
 from luthier_py.isa.quiet import computes, outside
 from luthier_py.jit import convention
@@ -30,6 +30,8 @@ MOST_OPERANDS = 10
 _FIRST = {RegFile.SGPR: 32, RegFile.VGPR: 64}  # registers that stand for operands before LLVM has chosen some
 _NUMBER = re.compile(r"\{(\d+)\}")
 _NAMED = re.compile(r"(?<![\w.:$])(?:[sva]|ttmp)(?:\d+\b|\[)")
+_LABEL = re.compile(r"^[\w.$]+:(?!:)", re.MULTILINE)
+_HIGH = re.compile(r"\.h\b|\bop_sel:|\bdst_sel:")  # in the text of what writes the upper half of a register, or may
 _OTHER_LANES = OpFlag.IGNORES_EXEC | OpFlag.READS_OTHER_LANES
 _LEAVES = OpFlag.TERMINATOR | OpFlag.BRANCH | OpFlag.CALL | OpFlag.INDIRECT | OpFlag.SETS_PC | OpFlag.FORKS
 _EXEC, _MODE, _M0 = RegSet.of(sgpr(EXEC, 2)), RegSet.of(sgpr(MODE)), RegSet.of(sgpr(M0))
@@ -39,10 +41,11 @@ _OWN = _DESTROYED["vcc"] | _DESTROYED["scc"]
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
-    """The registers in which an operand travels: their file, and how many."""
+    """The registers in which an operand travels: their file, and how many; whether it has no more than 16 bits."""
 
     file: RegFile
     dwords: int
+    half: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,11 @@ def _result(declared: Type | LaneType | None) -> tuple[Type, Carrier]:
     type = declared.of if isinstance(declared, LaneType) else declared
     if type is None or not _travels(type):
         raise ValueError("a result of asm is a number, one for the wave, as u32, or each lane's, as Lane[u32]")
-    return type, Carrier(RegFile.VGPR if isinstance(declared, LaneType) else RegFile.SGPR, type.dwords)
+    return type, Carrier(RegFile.VGPR if isinstance(declared, LaneType) else RegFile.SGPR, type.dwords, _is_half(type))
+
+
+def _is_half(type: Type) -> bool:
+    return isinstance(type, Scalar) and type.bits <= 16
 
 
 def _travels(type: Type) -> bool:
@@ -126,7 +133,8 @@ def _fitted(
         writes = NO_REGS
         for inst in insts:
             writes |= inst.writes
-        _check(isa, insts, RegSet.of(*regs[: len(results)]), RegSet.of(*regs[len(results) :]), regs)
+        halves = RegSet.of(*(reg for reg, place in zip(regs, results, strict=False) if place.half))
+        _check(isa, insts, RegSet.of(*regs[: len(results)]), RegSet.of(*regs[len(results) :]), halves, regs)
         destroyed = tuple(name for name, each in _DESTROYED.items() if writes.overlaps(each))
         return Fitted(places, destroyed, early=len(insts) > 1 or any(place.dwords > 1 for place in results))
     raise ValueError(refused)
@@ -136,6 +144,8 @@ def _check_numbers(text: str, count: int) -> None:
     if found := _NAMED.search(text):
         raise ValueError(f"the text names a register, {text[found.start():].split()[0].rstrip(',')}; registers are "
                          "chosen when the hook is compiled: write {0} for the result, {1} for the first input")
+    if found := _LABEL.search(text):
+        raise ValueError(f"the text has a label, {found[0]} nothing can lead there; use if, while and for")
     named = {int(number) for number in _NUMBER.findall(text)}
     if count > MOST_OPERANDS:
         raise ValueError(f"asm has {MOST_OPERANDS} results and inputs at most, not {count}")
@@ -170,8 +180,9 @@ def _shown(message: str, regs: Sequence[Reg]) -> str:
 
 
 def _check(
-    isa: InstructionSet, insts: Sequence[Inst], results: RegSet, inputs: RegSet, regs: Sequence[Reg]
+    isa: InstructionSet, insts: Sequence[Inst], results: RegSet, inputs: RegSet, halves: RegSet, regs: Sequence[Reg]
 ) -> None:
+    """``halves``: results of which nobody sees the upper 16 bits."""
     if not insts:
         raise ValueError("there is no instruction in the text")
     written = NO_REGS
@@ -182,12 +193,20 @@ def _check(
         if lost := inst.writes - results - _OWN:
             what = "an input" if lost.overlaps(inputs) else str(lost)
             raise ValueError(f"{text} writes {what}; asm writes its results, and may use vcc and scc")
-        if unknown := inst.reads - inputs - written - _EXEC - _MODE:
+        if unknown := _read(isa, inst, halves) - inputs - written - _EXEC - _MODE:
             what = "a result" if unknown.overlaps(results) else str(unknown)
             raise ValueError(f"{text} reads {what}, which nothing in the text has written before")
         written |= inst.writes
     if missing := [at for at, reg in enumerate(regs) if RegSet.of(reg) <= results and reg not in written]:
         raise ValueError(f"nothing in the text writes all of {{{missing[0]}}}")
+
+
+def _read(isa: InstructionSet, inst: Inst, halves: RegSet) -> RegSet:
+    """What it reads, but for the upper halves of such results that it leaves as they are."""
+    if not inst.op.partial or _HIGH.search(isa.text(inst)) or OpFlag.WRITES_HIGH_HALF in inst.op.flags:
+        return inst.reads
+    taken = (each.reg for each in inst.operands if each.reg is not None and Access.READ in each.access)
+    return inst.reads - (inst.partial_writes & halves - RegSet.of(*taken))
 
 
 def _unfit(inst: Inst) -> str | None:

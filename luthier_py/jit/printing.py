@@ -16,7 +16,7 @@ from luthier_py.jit.recursion import DEEPEST
 from luthier_py.tool.intrinsic import Operand, Value
 from luthier_py.tool.lane_masks import lane_id
 from luthier_py.tool.printing import BITS_OF_KIND, MESSAGES, MOST_VALUES, TOO_DEEP, SaidText, ValueKind
-from luthier_py.tool.types import BOOL, F32, F64, I64, U32, U64, Kind, Scalar
+from luthier_py.tool.types import BOOL, F32, F64, I64, U32, U64, Kind, NearPointer, Scalar
 
 _TRIED = {
     ValueKind.UNSIGNED: 1, ValueKind.SIGNED: 1, ValueKind.SINGLE: 1.5, ValueKind.DOUBLE: 1.5, ValueKind.BOOL: True,
@@ -57,7 +57,8 @@ def _bits(ir: Builder, value: Value) -> tuple[Value, ValueKind]:
     """The value as a u64."""
     type = value.type
     if not isinstance(type, Scalar):
-        return arithmetic.explicit(ir, value, U64), ValueKind.UNSIGNED
+        near = isinstance(type, NearPointer)
+        return arithmetic.explicit(ir, arithmetic.explicit(ir, value, U32) if near else value, U64), ValueKind.UNSIGNED
     if type.kind is Kind.FLOAT and type != F64:
         single = arithmetic.explicit(ir, value, F32)
         bits = ir.emit(U32, f"bitcast float {single.text} to i32", value.lane)

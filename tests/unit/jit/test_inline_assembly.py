@@ -25,6 +25,7 @@ from luthier_py.tool import (
     array,
     asm,
     device,
+    f16,
     f32,
     f64,
     hook,
@@ -282,6 +283,7 @@ def h(x: u32, q: Lane[u32], w: Lane[u64], p: ptr[u32]) -> Lane[u32]:
     return """
 LANE = ", q, result=Lane[u32])"
 REFUSED = [
+    ('asm("here: v_mov_b32 {0}, {1}"' + LANE, "the text has a label, here: nothing can lead there; use if"),
     ('asm("v_mov_b33 {0}, {1}"' + LANE, "no instruction v_mov_b33|v_mov_b33"),
     ('asm("v_mov_b32 {0}, {1}, {1}"' + LANE, "v_mov_b32"),
     ('asm("v_mov_b32 {0}, {1}", w, result=Lane[u32])', r"\{1\}"),
@@ -341,6 +343,36 @@ def test_refusals(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(HookError, match=message) as error:
         hook_ir(found, (None,) * 4, instruction_set(target("gfx90a")))
     assert f":{HEADER.count(chr(10)) + 1}: h: " in error.value.message
+
+
+@hook
+def half(x: Lane[f16]) -> Lane[f16]:
+    return asm("v_add_f16 {0}, {1}, {1}", x, result=Lane[f16])
+
+
+@hook
+def upper_half(x: Lane[f16]) -> Lane[f16]:
+    return asm("v_add_f16_e64 {0}.h, {1}.l, {1}.l", x, result=Lane[f16])
+
+
+@hook
+def wide_half(x: Lane[f16]) -> Lane[u32]:
+    return asm("v_add_f16 {0}, {1}, {1}", x, result=Lane[u32])
+
+
+@hook
+def sum_of_halves(x: Lane[f16]) -> Lane[f16]:
+    return asm("v_fmac_f16 {0}, {1}, {1}", x, result=Lane[f16])
+
+
+@pytest.mark.parametrize("name", ["gfx90a", "gfx1030", "gfx1100", "gfx1201"])
+def test_halves_that_results_do_not_have_may_stay_as_they_are(name: str, assembly: Callable[..., list[str]]) -> None:
+    wave_size = 64 if name == "gfx90a" else 32
+    assert any("v_add_f16" in line for line in assembly(half, name, wave_size))
+    for one in (wide_half, sum_of_halves, *([upper_half] if name in ("gfx1100", "gfx1201") else [])):
+        if name != "gfx90a":
+            with pytest.raises(HookError, match="reads a result, which nothing in the text has written before"):
+                assembly(one, name, wave_size)
 
 
 def test_of_another_target() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from luthier_py import Lane, Mutator, Tool, Variable, device, f32, f64, hook, i32, i64, ptr, u32, u64, vgpr
+from luthier_py import Lane, Mutator, Tool, Variable, device, f32, f64, hook, i32, i64, lds, ptr, u32, u64, vgpr
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import HookError, ToolError
 from luthier_py.intrinsics import is_first_lane, lane_id
@@ -41,6 +41,17 @@ def test_each_lane_prints_its_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert ran.records["luthier.printed"].kept == WAVES * LANES
     starts = [int(line.split()[1]) for line in lines[::LANES]]
     assert [int(line.split()[1]) for line in lines] == [item for at in starts for item in range(at, at + LANES)]
+
+
+@hook(lanes="one")
+def places(near: lds[u32], far: ptr[u32]) -> None:
+    print("at", near + 1, f"{near:#x}", u64(far + 1) - u64(far), far)
+
+
+def test_addresses_are_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    run(places, 48, Variable(u32, name="here"))
+    lines = {tuple(line.split()) for line in capsys.readouterr().out.splitlines()}
+    assert {line[:-1] for line in lines} == {("at", "52", "0x30", "4")} and all(int(line[-1]) > 0 for line in lines)
 
 
 @device
