@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -211,9 +211,26 @@ def check_groups(body: Body, clone: Clone) -> None:
                               Location(body.name, clone.places[at], body.code.isa.text(body.code.inst(at))))
 
 
-def check_targets(body: Body, clone: Clone, goes: Goes, bases: Mapping[int, int]) -> None:
-    """Calls and jumps to functions go to their clones; ``bases``: where the clones of functions start."""
+def looked_up(body: Body, clone: Clone, goes: Goes, pointed: Collection[int]) -> list[int]:
+    """Calls of what only the wave knows; and of a known function whose address the application keeps, so that the
+    register still holds it and another one what is called."""
+    def is_looked_up(at: int) -> bool:
+        old, new = goes.targets[at]
+        if OpFlag.CALL not in body.code.inst(at).op.flags or not at:
+            return False
+        return old[0] != "to" or new == old and at in clone.changed and old[1] in pointed
+
+    return [at for at in goes.targets if is_looked_up(at)]
+
+
+def check_targets(
+    body: Body, clone: Clone, goes: Goes, bases: Mapping[int, int], dispatched: Collection[int]
+) -> None:
+    """Calls and jumps to functions go to their clones; ``bases``: where the clones of functions start. What becomes of
+    those in ``dispatched`` is proved by running the code before them."""
     for at, (old, new) in goes.targets.items():
+        if old[0] == "to" and at in dispatched:
+            continue
         if old[0] == "lost" or new[0] == "lost":
             raise CheckFailed("where this goes is not the same on all ways", body.code.location(body.name, at))
         if old[0] != "to" or body.code.find(old[1]) is not None and body.following[body.block_of(at)] and (

@@ -15,7 +15,7 @@ from luthier_py.errors import CheckFailed, Location
 from luthier_py.isa import InstructionSet, OpFlag, RegSet
 from luthier_py.loader import CodeObject, RelocationKind, SymbolType
 from luthier_py.proof.addresses import Goes, follow
-from luthier_py.proof.application import Clone, check_fields, check_groups, check_targets
+from luthier_py.proof.application import Clone, check_fields, check_groups, check_targets, looked_up
 from luthier_py.proof.birth import Start, started
 from luthier_py.proof.claim import Claim, ClonedFunction
 from luthier_py.proof.code import decoded
@@ -121,7 +121,7 @@ class _Whole:
         for each, clone, own in zip(self.bodies, self.clones, goes, strict=True):
             check_fields(each, clone, own)
             check_groups(each, clone)
-            check_targets(each, clone, own, self.bases)
+            check_targets(each, clone, own, self.bases, looked_up(each, clone, own, pointed))
         proofs = Insertions(graph, self.clones, goes, self.tool, self.first_call, self.owned(graph),
                             [self.start(clone) for clone in self.clones])
         called = self.called(graph)
@@ -177,9 +177,8 @@ class _Whole:
         return found.pop() if found else Start()
 
     def dispatches(self, each: Body, clone: Clone, goes: Goes, pointed: Sequence[int], runner: Runner) -> None:
-        calls = {clone.end(at - 1): at for at, (old, _) in goes.targets.items()
-                 if OpFlag.CALL in each.code.inst(at).op.flags and old[0] != "to" and at}
-        for start, at in calls.items():
+        for at in looked_up(each, clone, goes, pointed):
+            start = clone.end(at - 1)
             if pointed:
                 check_dispatch(each, clone, at, start, {a: self.bases[a] for a in pointed}, runner,
                                self.apart)

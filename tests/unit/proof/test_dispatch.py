@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
 from types import SimpleNamespace
 
 import pytest
 
+from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import CheckFailed
-from luthier_py.inject import lookup
+from luthier_py.inject import apply, lookup
 from luthier_py.isa import glue
+from luthier_py.loader import load
 from luthier_py.pipeline import instrument
 from luthier_py.samples import sample
+from luthier_py.session.demo import is_right, launch_of
+from luthier_py.session.run import run_instrumented, run_original
 from luthier_py.tool import load_tool
 
 WRONG = {
@@ -27,3 +32,44 @@ def test_strangers_stay_where_they_are(monkeypatch, what):
     monkeypatch.setattr(lookup, "glue", SimpleNamespace(**vars(glue) | {name: other}))
     with pytest.raises(CheckFailed, match="a call of 0x[0-9a-f]* goes astray"):
         instrument(sample("function_pointers").path.read_bytes(), load_tool("instr_count"))
+
+
+@pytest.fixture
+def unoptimised(require_tool, tmp_path) -> bytes:
+    """A function is called twice: once behind the code that makes its address, once through what was kept of that."""
+    source, output = sample("reduce_padded").path.with_suffix(".hip"), tmp_path / "reduce_padded.co"
+    options = "-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O0 --offload-arch=gfx90a".split()
+    subprocess.run([require_tool("clang-22"), *options, source, "-o", output], check=True)
+    return output.read_bytes()
+
+
+@pytest.mark.parametrize("tool", ["instr_count", "opcode_histogram"])
+def test_known_functions_whose_addresses_are_kept(unoptimised, tool):
+    one = sample("reduce_padded")
+    device, launch, tool = EmulatorDevice(load(unoptimised).target), launch_of(one), load_tool(tool)
+    bare = run_original(device, unoptimised, launch)
+    assert device.profile is not None
+    counts = device.profile.opcodes()
+    ran = run_instrumented(device, instrument(unoptimised, tool), tool, launch)
+    assert is_right(one, launch, bare)
+    assert [data.tobytes() for data in ran.outputs.values()] == [data.tobytes() for data in bare.outputs.values()]
+    if "opcodes" in ran.report:
+        assert ran.report["opcodes"] == counts
+    else:
+        assert ran.report["instructions"] == sum(counts.values())
+
+
+def test_calls_of_known_functions_are_proved_as_well(monkeypatch, unoptimised):
+    """The last of its two is made to call the original, as if nothing had been looked up."""
+    monkeypatch.setattr(lookup, "look_up", lambda isa, clone, calls, pointed, pool_at: clone)
+    monkeypatch.setattr(apply, "look_up", lookup.look_up)
+    with pytest.raises(CheckFailed, match="a call goes elsewhere than the original"):
+        instrument(unoptimised, load_tool("instr_count"))
+
+
+@pytest.mark.parametrize("what", ["no carry where it is added again", "no upper half"])
+def test_the_way_to_known_functions_is_run_too(monkeypatch, unoptimised, what):
+    name, other = WRONG[what]
+    monkeypatch.setattr(lookup, "glue", SimpleNamespace(**vars(glue) | {name: other}))
+    with pytest.raises(CheckFailed, match="goes astray"):
+        instrument(unoptimised, load_tool("instr_count"))
