@@ -62,7 +62,7 @@ def amdgpu_object(ir: str, cpu: str, wave_size: int) -> bytes:
 
 def apart(work: Callable[[], bytes]) -> bytes:
     """What ``work`` gives, in a child process: where LLVM cannot make code it ends the process that asked. Invalid has
-    its words. A child costs some 10 ms."""
+    its words. A child costs some 10 ms, of a large process more."""
     with LOCK, TemporaryFile() as made, TemporaryFile() as said:
         binding()
         with catch_warnings():

@@ -6,6 +6,7 @@ code is kept in the process and on disk under a hash of these.
 
 from __future__ import annotations
 
+import re
 from functools import cache as memoize
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -22,7 +23,9 @@ from luthier_py.jit.object import Code, functions
 from luthier_py.jit.payload import Payload, PayloadKey, payload_key
 from luthier_py.tool import Assembly, Edits, Hook
 
-_ARRAY = " = alloca ["
+_ARRAY = re.compile(r" = alloca \[(\d+) x ([^\]]*)\]")
+_LARGE_BYTES = 1 << 16  # of arrays: LLVM takes half of a frame more, and what it spills
+_WIDEST_BYTES = 8       # of a number
 _ADVICE = "use smaller arrays, fewer levels of recursion, and what this target has"
 _codes: dict[str, Code] = {}
 
@@ -76,8 +79,9 @@ def _compiled(
 
 
 def _may_fail(ir: HookIr) -> bool:
-    """Whether it has what LLVM may make no code of: somebody else's code, assembly, arrays, which may be too large."""
-    return ir.alone or has_text(ir.function) or _ARRAY in ir.function
+    """Whether it has what LLVM may make no code of: somebody else's code, assembly, large arrays."""
+    arrays = sum(int(length) * (element.count(",") + 1) for length, element in _ARRAY.findall(ir.function))
+    return ir.alone or has_text(ir.function) or arrays * _WIDEST_BYTES >= _LARGE_BYTES
 
 
 def _made(text: str, isa: InstructionSet) -> list[Code]:
@@ -88,15 +92,18 @@ def _made(text: str, isa: InstructionSet) -> list[Code]:
 
 def _made_apart(text: str, isa: InstructionSet, hook: Hook) -> list[Code]:
     """The same, with assembly perhaps, where LLVM may fail; raises Unsupported."""
-    target = isa.target.name, isa.wave_size
+    target, bare = (isa.target.name, isa.wave_size), without_text(text)
     try:
-        made = llvm.apart(lambda: llvm.amdgpu_object(without_text(text), *target))
-        listing = llvm.apart(lambda: llvm.amdgpu_listing(text, *target).encode()) if has_text(text) else b""
+        if has_text(text):
+            listing = llvm.apart(lambda: llvm.amdgpu_listing(text, *target).encode()).decode()
+            made = llvm.amdgpu_object(bare, *target)  # the same, but for comments
+        else:
+            listing, made = "", llvm.apart(lambda: llvm.amdgpu_object(bare, *target))
     except Invalid as error:
         raise Unsupported(f"{hook.place}: hook {hook.name}: LLVM makes no code of it for {isa.target.name}: "
                           f"{error.message}; {_ADVICE}") from error
     found = functions(made)
-    return [with_text(code, listing.decode(), name, isa) if listing else code for name, code in found.items()]
+    return [with_text(code, listing, name, isa) if listing else code for name, code in found.items()]
 
 
 def payload_name(key: PayloadKey, isa: InstructionSet) -> str:

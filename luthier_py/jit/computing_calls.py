@@ -63,6 +63,8 @@ _INSTEAD = {
     "set.fpmode": _MODE,
     "amdgcn.s.barrier": "hooks cannot wait for other waves at barriers",
     "trap": "a hook cannot end the wave; push a record, or assert in Python",
+    "stacksave": "give arrays a length that is known when the hook is compiled",
+    "amdgcn.mfma": "matrix instructions take what all lanes have, of those that are not active too",
     "amdgcn.endpgm": "a hook cannot end the wave; use if",
 }
 _NEITHER = ("it neither computes, nor takes values of lanes, nor loads and stores by pointers; pass what it gives as "

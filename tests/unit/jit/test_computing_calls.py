@@ -27,6 +27,7 @@ REFUSED = {
     "s_sendmsg(1, 0), 1": "neither computes, nor takes values of lanes",
     "s_setprio(3), 1": "neither computes",
     "s_getpc() > 0": "neither computes",
+    "mfma_f32_4x4x1f32(1.f, 1.f, Row{}, 0, 0, 0)[0] > 0": "matrix instructions take what all lanes have",
     "ds_gws_init(1, 2), 1": "neither computes",
     "endpgm(), 1": "cannot end the wave",
 }
@@ -56,6 +57,7 @@ def made(lines: str, of: str = "asked") -> Hook:
     text = f"""
 #include <luthier/hooks.h>
 using namespace luthier;
+typedef float Row __attribute__((ext_vector_type(4)));
 __device__ inline u32 own_id() {{
     return __builtin_amdgcn_workitem_id_x();
 }}
@@ -78,12 +80,17 @@ def compiled(one: Hook, name: str = "gfx90a", wave_size: int = 64) -> None:
 def test_what_a_kernel_alone_has_is_refused_by_name(called: str, words: str) -> None:
     with pytest.raises(Unsupported, match=re.escape(words)) as refused:
         compiled(made(f"o[0] = ({called});"))
-    where = r"hook asked calls llvm\.\S+ in asked \(\S*test_computing_calls\.py:\d+ \(text\):8\)"
+    where = r"hook asked calls llvm\.\S+ in asked \(\S*test_computing_calls\.py:\d+ \(text\):9\)"
     assert re.search(where, refused.value.message)
 
 
+def test_arrays_of_a_length_that_is_not_known_are_refused_by_name() -> None:
+    with pytest.raises(Unsupported, match="give arrays a length that is known when the hook is compiled"):
+        compiled(made("u32 a[x + 1]; a[x] = 1; a[0] = 2; o[0] = a[x];"))
+
+
 def test_functions_that_hooks_call_are_named_by_their_lines() -> None:
-    with pytest.raises(Unsupported, match=r"hook asked calls llvm.amdgcn.workitem.id.x in own_id \(.*\(text\):5\)"):
+    with pytest.raises(Unsupported, match=r"hook asked calls llvm.amdgcn.workitem.id.x in own_id \(.*\(text\):6\)"):
         compiled(made("if (x > 3) { o[x] = own_id(); }"))
     compiled(made("o[x] = own_id();", "without"))
 

@@ -9,7 +9,6 @@ import pytest
 
 from luthier_py import llvm
 from luthier_py.errors import Invalid, Unsupported
-from luthier_py.intrinsics import lane_id
 from luthier_py.isa import instruction_set, target
 from luthier_py.jit import PayloadKey, compile_keys
 from luthier_py.tool import Hook, Hooks, Lane, array, device, hook, ptr, u32, u64
@@ -31,13 +30,12 @@ def levels(o: ptr[u32], x: Lane[u32]) -> None:
 
 @hook
 def arrays(o: ptr[u32], x: Lane[u32]) -> None:
-    a, i = array(u64, 4096), lane_id()
-    b = array(u64, 4096)
-    c = array(u64, 4096)
-    d = array(u64, 4096)
-    e = array(u64, 4096)
-    a[x], b[x], c[x], d[x], e[x] = u64(1), u64(1), u64(1), u64(1), u64(1)
-    o[0] = u32(a[i] + b[i] + c[i] + d[i] + e[i])
+    first = array(u64, 4096)
+    second = array(u64, 4096)
+    third = array(u64, 4096)
+    fourth = array(u64, 4096)
+    first[x], second[x], third[x], fourth[x] = u64(1), u64(1), u64(1), u64(1)
+    o[0] = u32(first[x + 1] + second[x + 2] + third[x + 3] + fourth[x + 4])
 
 
 def refused(one: Hook) -> str:
@@ -50,6 +48,10 @@ def test_frames_that_are_too_large_are_told() -> None:
     found = refused(levels)
     assert re.search(r"test_llvm_apart.py:\d+: hook levels: LLVM makes no code of it .*: stack frame size", found)
     assert "fewer levels of recursion" in found
+
+
+def test_arrays_that_are_too_large_together_are_told() -> None:
+    assert "hook arrays: LLVM makes no code of it for gfx90a: stack frame size (131080) exceeds" in refused(arrays)
 
 
 @pytest.mark.usefixtures("clang")
