@@ -18,7 +18,6 @@ from damage_harms import INSERTED, assembled, registers
 from luthier_py import pipeline
 from luthier_py.errors import LuthierError
 from luthier_py.isa import NO_REGS, InstructionSet
-from luthier_py.jit.fragment import decoded
 from luthier_py.jit.payload import Payload
 
 NEED_PLACES = ("{back}", "{over}", "{astray}", "{owed}")
@@ -65,7 +64,7 @@ def _trust(*_: object) -> None:
 
 
 def _with(isa: InstructionSet, payload: Payload, code: bytes, first: bool) -> Payload:
-    more = decoded(code, isa)
+    more = isa.decode_all(code)
     reads = writes = NO_REGS
     for inst in more:
         reads, writes = reads | inst.reads, writes | inst.writes
