@@ -87,14 +87,14 @@ def _reached(start: int, ways: Mapping[int, set[int]]) -> set[int]:
     return found
 
 
-def _sites(key: str, asked: Callable[[int, Inst], bool]) -> Counted:
+def _sites(key: str, asked: Callable[[int, Inst], bool], rows: str = "instructions") -> Counted:
     """Executions with an active lane; an instruction that is not counted is named, by its address or its text."""
     def right(report: Any, profile: LaunchProfile, target: Target) -> bool:
         isa = instruction_set(target)
         left = {row["pc"] if isinstance(row, dict) else row for row in report["not_counted"]}
-        found = {row["pc"] for row in report["instructions"]}
+        found = {row["pc"] for row in report[rows]}
         known = all(pc in found | left or isa.text(profile.insts[pc]) in left for pc in _executed(profile, asked))
-        return known and all(row[key] == profile.active.get(row["pc"], 0) for row in report["instructions"])
+        return known and all(row[key] == profile.active.get(row["pc"], 0) for row in report[rows])
 
     return right
 
@@ -111,6 +111,19 @@ def _trace(report: Any, profile: LaunchProfile, target: Target) -> bool:
     return all(row["accesses"] == expected(row["pc"]) for row in report["sites"])
 
 
+def _fused(report: Any, profile: LaunchProfile, target: Target) -> bool:
+    """A result for each lane, of all that are fused."""
+    isa, found = instruction_set(target), {row["pc"] for row in report["instructions"]}
+    asked = _executed(profile, lambda pc, inst: inst.op.base in ("V_FMA_F32", "V_FMAC_F32", "V_PK_FMA_F32"))
+    return all(pc in found or isa.text(profile.insts[pc]) in report["not_replaced"] for pc in asked) and all(
+        row["results"] == profile.lanes.get(row["pc"], 0) * (1 + ("v_pk_" in row["instruction"]))
+        for row in report["instructions"])
+
+
+def _stores(pc: int, inst: Inst) -> bool:
+    return _touches(inst, Space.GLOBAL) and "_STORE_" in inst.op.base
+
+
 TRUTHS: dict[str, Counted] = {
     "instr_count": _instructions(lambda profile: profile.total),
     "instr_count mode=instruction": _instructions(lambda profile: profile.total),
@@ -123,6 +136,9 @@ TRUTHS: dict[str, Counted] = {
     "memory_divergence": _sites("executions", lambda pc, inst: _touches(inst, Space.GLOBAL)),
     "mem_trace": _trace,
     "mem_printf": lambda report, profile, target: True,  # its lines are counted, below
+    "compressibility": _sites("executions", _stores, "stores"),
+    "fma_in_double": _fused,
+    "record_reg_vals lines=0 INSTR_END=64": lambda report, profile, target: report["records"] > 0,
     "mov_replace": lambda report, profile, target: True,  # it counts nothing: the buffers say whether it is right
 }
 

@@ -23,7 +23,7 @@ from luthier_py.tool import load_tool
 
 FILE = Path(__file__).resolve().parents[2] / "benchmarks" / "pressure" / "truth.py"
 TOOLS = {"branch_edges": "edges", "loop_counts": "loops", "lds_bank_conflicts": "instructions",
-         "memory_divergence": "instructions", "mem_trace": "sites", "instr_count": "", "opcode_histogram": "opcodes"}
+         "memory_divergence": "instructions", "compressibility": "stores", "mem_trace": "sites", "instr_count": "", "opcode_histogram": "opcodes"}
 KEYS = ("count", "entries", "accesses", "executions")
 
 
@@ -39,7 +39,7 @@ def truth() -> ModuleType:
 @pytest.fixture
 def ran(tool: str, monkeypatch: pytest.MonkeyPatch) -> tuple[EmulatorDevice, LaunchProfile, Ran]:
     """A kernel that has all that tools count, under one."""
-    if tool == "memory_divergence":
+    if tool in ("memory_divergence", "compressibility"):
         if which("clang++-22") is None:
             pytest.skip("clang++-22 is not installed")
         monkeypatch.setenv(CLANG, "clang++-22")
