@@ -280,8 +280,7 @@ def gaps() -> str:
     ]
     alike: dict[tuple[int, frozenset[str]], list[str]] = {}
     for row in targets():
-        if row.emulated:
-            alike.setdefault((operations(row.name), lacks(row.name)), []).append(row.name)
+        alike.setdefault((operations(row.name), lacks(row.name)), []).append(row.name)
     lacking = {", ".join(names): lacks_ for (_, lacks_), names in alike.items()}
     everywhere = frozenset.intersection(*lacking.values())
     rows = [f"| {', '.join(names)} | {count} | {len(lacks_)} |" for (count, lacks_), names in alike.items()]

@@ -89,8 +89,9 @@ class AccessCode:
         step = min(dwords, 2)
         values = []
         for i in range(0, dwords, step):
+            bits = 32 * min(step, dwords - i)
             place = self.w.emitter.let(f"getelementptr i8, ptr {pointer}, i64 {4 * i}")
-            values.append(self.w.ops.let(Type(Kind.UINT, 32 * step), f"load i{32 * step}, ptr {place}, align 4"))
+            values.append(self.w.ops.let(Type(Kind.UINT, bits), f"load i{bits}, ptr {place}, align 4"))
         for i, value in enumerate(values):
             self.w.scalars.write(target + i * step, value)
 

@@ -15,8 +15,10 @@ from luthier_py.emulator.layout import TEMPORARY_MASKS, TEMPORARY_ROW, ZERO_ROW
 from luthier_py.emulator.loads import Addresses
 from luthier_py.emulator.operands import field, read_scalar, row_of
 from luthier_py.emulator.strip import LaneChunk
+from luthier_py.emulator.wave_code import WaveCode
+from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst, OperandKind
-from luthier_py.isa.semantics.algebra import U32, U64, Value, maximum, minimum, select
+from luthier_py.isa.semantics.algebra import U32, U64, Kind, Type, Value, maximum, minimum, select
 
 _ADDRESS_ROW = TEMPORARY_ROW + 2  # a pair; the rows before it may hold data
 _ADD_TID = 1 << 23
@@ -25,6 +27,7 @@ _ADD_TID = 1 << 23
 def vector_buffer(access: AccessCode, inst: Inst, move: Move, size: int) -> None:
     """One buffer instruction that moves ``size`` bytes for each lane."""
     w = access.w
+    _check_form(w)
     srsrc = inst["srsrc"]
     assert srsrc.reg is not None
     words = [w.scalars.read(srsrc.reg.index + i) for i in range(4)]
@@ -45,6 +48,11 @@ def vector_buffer(access: AccessCode, inst: Inst, move: Move, size: int) -> None
     w.scalars.restore(known)
     w.emitter.emit(f"br label %{done}")
     w.emitter.place(done)
+
+
+def _check_form(w: WaveCode) -> None:
+    if w.settings.target.wide_resources:
+        raise Unsupported(f"buffer resources of {w.settings.target.name}")
 
 
 def _rows(inst: Inst) -> tuple[int, int]:
@@ -107,7 +115,7 @@ def _clear(chunk: LaneChunk, first: int, rows: int) -> None:
 
 def _clear_outside(access: AccessCode, first: int, rows: int, outside: Value) -> None:
     """What an atomic out of range returns is 0."""
-    mask = str(outside.ref)
+    mask = str(outside.to(Type(Kind.UINT, access.w.wave_size)).ref)
 
     def write(chunk: LaneChunk) -> None:
         for row in range(first, first + rows):
@@ -152,6 +160,7 @@ def _inside(access: AccessCode, inst: Inst, words: list[Value], soffset: Value, 
 def scalar_buffer_load(access: AccessCode, inst: Inst, offset: Value, dwords: int) -> None:
     """Dwords outside the resource's range read 0."""
     w = access.w
+    _check_form(w)
     sbase, sdst = inst["sbase"].reg, inst["sdst"].reg
     assert sbase is not None and sdst is not None
     words = [w.scalars.read(sbase.index + i) for i in range(3)]

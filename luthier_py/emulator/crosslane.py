@@ -74,7 +74,8 @@ def permute(w: WaveCode, inst: Inst, row: Permute) -> None:
     w.settle()
     arguments = [("ptr", "%wave"), ("i64", str(mask.ref)), ("i64", str(field(inst, "offset"))),
                  ("ptr", w.row(row_of(address))), ("ptr", w.row(row_of(data))), ("ptr", w.row(TEMPORARY_ROW))]
-    w.emitter.support("void", "permute" if row is Permute.FORWARD else "bpermute", arguments)
+    reach = 32 if w.settings.target.permutes_halves else w.wave_size
+    w.emitter.support("void", f"{'permute' if row is Permute.FORWARD else 'bpermute'}_{reach}", arguments)
     w.put_off(lambda chunk: chunk.write_row(row_of(target), chunk.row(TEMPORARY_ROW)))
 
 
@@ -156,9 +157,9 @@ def swizzle_sources(pattern: int, lanes: int) -> list[int]:
 
 
 def permutation(name: str, wave_size: int) -> str:
-    """Support functions (wave, exec, offset, addresses, data, result): bpermute reads lanes, permute writes them."""
-    forward = name == "luthier_permute"
-    shift = wave_size - 1
+    """Support functions (wave, exec, offset, addresses, data, result): bpermute reads lanes, permute writes them.
+    The number in their name: of how many lanes each group is that exchanges."""
+    forward, reach = name.startswith("luthier_permute"), int(name.split("_")[2])
     clear = f"  call void @llvm.memset.p0.i64(ptr %result, i8 0, i64 {4 * wave_size}, i1 false)"
     return f"""
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
@@ -173,7 +174,9 @@ lane:
   %address64 = zext i32 %address32 to i64
   %address = add i64 %address64, %offset
   %number = lshr i64 %address, 2
-  %other = and i64 %number, {shift}
+  %place = and i64 %number, {reach - 1}
+  %group = and i64 %i, {-reach}
+  %other = or i64 %group, %place
   %giver = add i64 {'%i' if forward else '%other'}, 0
   %taker = add i64 {'%other' if forward else '%i'}, 0
   %bit = lshr i64 %exec, %giver

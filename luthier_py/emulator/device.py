@@ -21,7 +21,7 @@ from luthier_py.emulator.segments import segments
 from luthier_py.emulator.shape import shape_of
 from luthier_py.emulator.wave_code import Settings
 from luthier_py.errors import Invalid
-from luthier_py.isa.target import Target, emulated_target
+from luthier_py.isa.target import Target
 from luthier_py.loader import MEMORY, load
 from luthier_py.runtime.device import Buffer, Dim3, KernelHandle
 
@@ -34,7 +34,7 @@ class EmulatorDevice:
 
     def __init__(self, target: Target, threads: int = 1, time_limit: float | None = None,
                  memory: Memory | None = None, others_write: bool = False) -> None:
-        self._target = emulated_target(target.name)
+        self._target = target
         self.threads = max(threads, 1)
         self.patience = Patience(time_limit, others_write)
         self.memory = memory or Memory()
@@ -87,7 +87,7 @@ class EmulatorDevice:
         self.profile = None
         with self._lock:
             shape = shape_of(kernel.record, self._target, grid, block, lds_bytes)
-            settings = Settings(shape.wave_size, mode_of(kernel.record.descriptor), shape.target.half_matrices_flush)
+            settings = Settings(shape.wave_size, mode_of(kernel.record.descriptor), shape.target)
             code = module.code(settings)
             code.require(kernel.record.entry, kernel.name)
             started = time.perf_counter()

@@ -19,7 +19,9 @@ from luthier_py.isa.semantics.control import DEBUG_TRAP, INTERRUPT_MESSAGE, Acti
 from luthier_py.isa.semantics.readers.evaluate import evaluate
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, constant
 
-_ENDS = (Action.SLEEP, Action.BARRIER, Action.GRID_BARRIER, Action.SETREG)
+_ENDS = (
+    Action.SLEEP, Action.BARRIER, Action.BARRIER_SIGNAL, Action.BARRIER_WAIT, Action.GRID_BARRIER, Action.SETREG
+)
 _STOPS = OpFlag.TERMINATOR | OpFlag.CALL | OpFlag.BARRIER | OpFlag.END
 
 

@@ -1,8 +1,8 @@
 """Data parallel primitives: a source that comes from another lane.
 
 In: the DPP fields of an instruction. Out: the source operand as each lane sees it, and which lanes
-are written. Source: AMD Instinct MI200 ISA, 6.6. A row is 16 lanes, which is a chunk: most controls
-stay inside it. For the others the whole row is moved, before the strip, to a temporary one.
+are written. Sources: AMD Instinct MI200 ISA, 6.6; RDNA 3 ISA, 7.7 (DPP16 and DPP8). A row is 16 lanes, which is a
+chunk: most controls stay inside it. For the others the whole row is moved, before the strip, to a temporary one.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ _ALL = 0xF
 _MOVED_ROW = TEMPORARY_ROW + 4  # a pair
 _CROSSING = range(0x130, 0x140)
 _BROADCAST_15, _BROADCAST_31 = 0x142, 0x143
+_EIGHTS = 1 << 24  # above the 24 bits of DPP8, which has no control of its own
+_EIGHTS_FETCH_INACTIVE = 0xEA  # the code in src0 that says so
 
 
 def row_sources(control: int) -> tuple[int | None, ...]:
@@ -39,8 +41,12 @@ def row_sources(control: int) -> tuple[int | None, ...]:
         return tuple(CHUNK - 1 - lane for lane in lanes)
     if control == 0x141:  # row_half_mirror
         return tuple(lane ^ 7 for lane in lanes)
-    if 0x150 <= control <= 0x15F:  # row_newbcast
+    if 0x150 <= control <= 0x15F:  # row_newbcast, row_share
         return (amount,) * CHUNK
+    if 0x160 <= control <= 0x16F:  # row_xmask
+        return tuple(lane ^ amount for lane in lanes)
+    if control >= _EIGHTS:  # of each eight lanes: three bits of the control for each
+        return tuple(lane & ~7 | control >> 3 * (lane & 7) & 7 for lane in lanes)
     raise Unsupported(f"dpp_ctrl 0x{control:x}")
 
 
@@ -62,6 +68,7 @@ class Dpp:
     row_mask: int
     bank_mask: int
     bound_control: bool
+    fetch_inactive: bool = False   # RDNA: what lanes have that are not in EXEC counts, too
     moved_from: int | None = None  # first row of the source, if it was moved to _MOVED_ROW
     valid: str = ""                # then: the scalar mask of lanes that have a source in EXEC
 
@@ -70,14 +77,18 @@ class Dpp:
         """The instruction's DPP controls; its source's rows are moved now if they cross rows of lanes."""
         if OpFlag.DPP not in inst.op.flags:
             return None
+        eights = inst.find("dpp8")
+        if eights is not None:
+            return Dpp(_EIGHTS | eights.value, _ALL, _ALL, True, inst["fi"].value == _EIGHTS_FETCH_INACTIVE)
         names = "dpp_ctrl", "row_mask", "bank_mask", "bound_ctrl"
         control, row_mask, banks, bound = (inst[name].value for name in names)
+        fetched = inst.find("fi")
         if control in _CROSSING or control in (_BROADCAST_15, _BROADCAST_31):
             assert source_row is not None
             valid = _move(w, source_row, rows, wave_sources(control, w.wave_size))
-            return Dpp(control, row_mask, banks, bool(bound), source_row, valid)
+            return Dpp(control, row_mask, banks, bool(bound), moved_from=source_row, valid=valid)
         row_sources(control)  # refuses what is not supported
-        return Dpp(control, row_mask, banks, bool(bound))
+        return Dpp(control, row_mask, banks, bool(bound), fetched is not None and bool(fetched.value))
 
     def read(self, chunk: LaneChunk, row: int) -> Value:
         """The row's values moved between lanes; 0 where the source is out of range or not in EXEC."""
@@ -104,7 +115,7 @@ class Dpp:
         if None in sources:
             flags = ", ".join("i1 false" if source is None else "i1 true" for source in sources)
             valid = chunk.ops.value(BOOL, f"<{flags}>")
-        if chunk.mask == FULL:
+        if chunk.mask == FULL or self.fetch_inactive:
             return valid
         active = _shuffle(chunk, chunk.lanes_of(chunk.mask), self.control)
         return active if valid is None else valid & active

@@ -16,14 +16,17 @@ from numpy.typing import NDArray
 from luthier_py.emulator.layout import AGPR_ROW, LAUNCH, WAVE, WAVE_HEADER_BYTES, Status, row_offset
 from luthier_py.emulator.shape import Shape, with_shape
 from luthier_py.errors import Invalid
-from luthier_py.isa.registers import EXEC, MODE
+from luthier_py.isa.registers import EXEC, MODE, TTMP0
+from luthier_py.isa.target import Target
 from luthier_py.loader import KernelDescriptor
+from luthier_py.loader.initial import user_sgpr_count
 from luthier_py.runtime.device import Dim3
 
 SHARED_BASE, PRIVATE_BASE = 1 << 48, 2 << 48  # apertures: above every host address
 # Scratch buffer resource, dwords 1 to 3: swizzled, no limit, thread id added, stride of 64 lanes, elements of 4 bytes.
 SWIZZLE = 1 << 31
 ADD_TID = 1 << 23
+_TTMP_YZ, _TTMP_X = 7, 9  # where work-group ids are on targets with architected SGPRs (AMDGPUUsage)
 _RESOURCE_3 = ADD_TID | 3 << 21 | 1 << 19
 
 Words = NDArray[np.uint64]
@@ -76,15 +79,17 @@ def user_sgprs(shape: Shape, places: LaunchMemory, scratch: int) -> list[int]:
         words.append(shape.scratch_bytes)
     count = descriptor.kernarg_preload_length
     words += struct.unpack(f"<{count}I", places.preloaded.ljust(4 * count, b"\0"))
-    user = descriptor.user_sgpr_count
+    user = user_sgpr_count(shape.target, descriptor)
     if len(words) > user:
         raise Invalid(f"kernel {shape.record.name}: {len(words)} user SGPRs are enabled, but only {user} counted")
     return words + [0] * (user - len(words))
 
 
-def group_id_places(descriptor: KernelDescriptor) -> tuple[int, int, int, int]:
+def group_id_places(target: Target, descriptor: KernelDescriptor) -> tuple[int, int, int, int]:
     """Byte offsets in the wave of the work-group ids x, y, z; and the index of the next system SGPR."""
-    index = descriptor.user_sgpr_count
+    index = user_sgpr_count(target, descriptor)
+    if target.architected_sgprs:  # of y in the lower half of its register, where z is in the upper one
+        return 4 * (TTMP0 + _TTMP_X), 4 * (TTMP0 + _TTMP_YZ), WAVE["ignored"], index
     places = []
     for enabled in (descriptor.enable_sgpr_workgroup_id_x, descriptor.enable_sgpr_workgroup_id_y,
                     descriptor.enable_sgpr_workgroup_id_z):
@@ -124,8 +129,8 @@ def wave_images(shape: Shape, places: LaunchMemory, entry: int, home: Residence)
     offsets = numbers * np.uint64(home.scratch_wave_bytes)
     user = user_sgprs(shape, places, home.scratch)
     words[..., : len(user)] = user
-    if shape.record.descriptor.enable_private_segment:
-        words[..., group_id_places(shape.record.descriptor)[3]] = offsets
+    if shape.record.descriptor.enable_private_segment and not shape.target.architected_flat_scratch:
+        words[..., group_id_places(shape.target, shape.record.descriptor)[3]] = offsets
     longs = images.view(np.uint64)
     fields = {"pc": entry, "worker": home.worker, "lds": home.lds, "scratch": offsets + np.uint64(home.scratch)}
     for name, value in fields.items():
@@ -158,7 +163,7 @@ def _images_anywhere(shape: Shape) -> NDArray[np.uint8]:
 def launch_record(shape: Shape) -> Words:
     """Of layout's, for the scheduler, before anything has started; not to be changed."""
     descriptor = shape.record.descriptor
-    x, y, z, _ = group_id_places(descriptor)
+    x, y, z, _ = group_id_places(shape.target, descriptor)
     row_bytes = 4 * shape.wave_size
     vgprs = descriptor.arch_vgpr_count(shape.target)
     agprs = descriptor.agpr_count(shape.target) if shape.target.unified_agprs else AGPR_ROW
@@ -166,6 +171,7 @@ def launch_record(shape: Shape) -> Words:
     edges = {f"waves_{edge}": shape.waves_of(shape.block_at(edge)) for edge in shape.edge_sets()}
     return record(
         LAUNCH, total=shape.groups, count_x=shape.grid[0], count_y=shape.grid[1], sgpr_x=x, sgpr_y=y, sgpr_z=z,
+        ids_share=int(shape.target.architected_sgprs),
         waves=shape.waves, image_stride=image_stride(shape),
         image_bytes=WAVE_HEADER_BYTES + image_rows * row_bytes, vector_bytes=max(vgprs - image_rows, 0) * row_bytes,
         agpr_bytes=agprs * row_bytes, lds_bytes=shape.lds_bytes, edges=shape.edges,

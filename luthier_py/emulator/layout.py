@@ -14,7 +14,7 @@ CHUNK = 16
 """Lanes that generated code handles at once: a DPP row, two AVX2 registers of dwords."""
 
 # A wave: scalar registers, then fields, then rows of vector registers.
-SCALARS = 138  # dwords, by index in the scalar file; SCC and MODE among them, and TEMPORARY_MASKS
+SCALARS = 140  # dwords, by index in the scalar file; SCC and MODE among them, and TEMPORARY_MASKS
 assert max(EXEC + 1, SCC, MODE) < SCALARS
 
 
@@ -37,6 +37,7 @@ WAVE = _fields(
     "scratch_bytes",  # of one lane
     "meeting",        # address of the count of waves that have come to a grid barrier
     "expected",       # what it counts when this wave may go on
+    "signalled",      # whether it has come to the barrier, and not all others have yet
     "fault_site", "fault_lane", "fault_address", "fault_kind",
     "ignored",        # where work-group ids go that the kernel does not ask for, and atomics that do nothing
 )
@@ -58,8 +59,10 @@ PASSING_ROW = TEMPORARY_ROW + 8
 """Four rows for what passes from memory to LDS, and one for addresses there."""
 LOADED_ROW = TEMPORARY_ROW + 16
 """Eight rows for what loads give lane by lane, and two for their addresses."""
-TEMPORARY_ROWS = 26
-TEMPORARY_MASKS = (130, 132, 134, 136)
+SCALED_ROW = TEMPORARY_ROW + 26
+"""For offsets that count elements."""
+TEMPORARY_ROWS = 27
+TEMPORARY_MASKS = (132, 134, 136, 138)
 """Indices in the scalar file of pairs that are no registers."""
 assert max(TEMPORARY_MASKS) + 2 <= SCALARS
 
@@ -105,6 +108,8 @@ class Status(IntEnum):
     FAULT = 4     # see fault_*
     MEETING = 5   # go on at pc when ``meeting`` counts ``expected``
     MESSAGE = 6   # tell the host, and go on at pc
+    SIGNAL = 7    # count as come to the barrier, and go on at pc
+    WAIT = 8      # go on at pc when all waves have come since this one has
 
 
 class Fault(IntEnum):
@@ -133,6 +138,7 @@ LAUNCH = _fields(
     "stop",                  # not 0: come back before the next turn
     "edges",                 # dimensions, as bits, whose last work-groups have fewer work-items
     "edge_stride",           # distance of the images for two sets of such dimensions; all zero is the first
+    "ids_share",             # 1 where the id in z is in the upper half of the register of y; else 0
     "waves_0", "waves_1", "waves_2", "waves_3", "waves_4", "waves_5", "waves_6", "waves_7",  # for each such set
 )
 GROUP = _fields(

@@ -37,7 +37,7 @@ def matrix(w: WaveCode, inst: Inst, shape: Matrix) -> None:
         pointers.append(_place(w, inst, "src2"))
     arguments = [("ptr", pointer) for pointer in (*pointers, _place(w, inst, "vdst"))]
     function = "matrix_" + shape.name
-    if w.settings.half_matrices_flush and shape.kind in ("f16", "bf16"):
+    if w.settings.target.half_matrices_flush and shape.kind in ("f16", "bf16"):
         function += _FLUSHED
     w.emitter.support("void", function, [*arguments, ("i64", str(stride))])
 

@@ -6,21 +6,24 @@ chapters 8 to 11.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from luthier_py.emulator.access import AccessCode, Move
 from luthier_py.emulator.buffers import scalar_buffer_load, vector_buffer
 from luthier_py.emulator.crosslane import transpose
-from luthier_py.emulator.layout import PASSING_ROW, TEMPORARY_ROW, ZERO_ROW
+from luthier_py.emulator.layout import PASSING_ROW, SCALED_ROW, TEMPORARY_ROW, ZERO_ROW
 from luthier_py.emulator.loads import Addresses
 from luthier_py.emulator.operands import field, read_scalar, row_of
 from luthier_py.emulator.strip import LaneChunk
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst, Operand, OperandKind, OpFlag, Space
 from luthier_py.isa.registers import M0, Reg
-from luthier_py.isa.semantics.algebra import F32, U64
+from luthier_py.isa.semantics.algebra import F32, U32, U64, Value
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.lds import LoadToLds, LoadTwo, StoreTwo
 from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarLoad, ScalarStore, Store
 
+SCALE_OFFSET = 1 << 11  # of the cache policy
 MEMORY_ROWS = (Load, Store, Atomic, ScalarLoad, ScalarStore, LoadTwo, StoreTwo, LoadToLds, TransposedLoad)
 
 
@@ -130,9 +133,9 @@ def _vector(access: AccessCode, inst: Inst, move: Move, size: int) -> None:
     elif OpFlag.VMEM not in inst.op.flags:
         access.call(move, _lds(access, inst, field(inst, "offset")))
     elif private and not inst.op.spaces & Space.GLOBAL:
-        access.call(move, _scratch(access, inst))
+        access.call(move, _scaled(access, inst, _scratch(access, inst), size))
     else:
-        access.call(move, _global(access, inst, "flat" if private else "far"))
+        access.call(move, _scaled(access, inst, _global(access, inst, "flat" if private else "far"), size))
 
 
 def _lds(access: AccessCode, inst: Inst, offset: int) -> Addresses:
@@ -149,6 +152,22 @@ def _global(access: AccessCode, inst: Inst, kind: str) -> Addresses:
     return Addresses(kind, base, row_of(register(inst["vaddr"])), access.mask())
 
 
+def _scaled(access: AccessCode, inst: Inst, addresses: Addresses, size: int) -> Addresses:
+    """Where the offset of a lane counts elements of ``size`` bytes, as its cache policy says."""
+    if not scales_offset(inst):
+        return addresses
+    if addresses.kind not in ("near", "private") or size & size - 1:
+        raise Unsupported("scale_offset without an offset of a lane, or of elements that are no power of two")
+    own, place = addresses.row, size.bit_length() - 1
+    access.w.settle()  # what is stored may not be live any more where this is put off
+    access.w.put_off(lambda chunk: chunk.write_row(SCALED_ROW, chunk.row(own) << place))
+    return replace(addresses, row=SCALED_ROW)
+
+
+def scales_offset(inst: Inst) -> bool:
+    return bool(field(inst, "cpol") & SCALE_OFFSET)
+
+
 def _scratch(access: AccessCode, inst: Inst) -> Addresses:
     base = access.w.ops.constant(U64, field(inst, "offset"))
     vaddr, saddr = inst.find("vaddr"), inst.find("saddr")
@@ -162,11 +181,16 @@ def _scalar(access: AccessCode, inst: Inst, row: ScalarLoad | ScalarStore) -> No
     offset = access.w.ops.constant(U64, field(inst, "offset"))
     soffset = inst.find("soffset")
     if soffset is not None and present(soffset):
-        offset = offset + read_scalar(soffset, 32, access.w.context).to(U64)
+        counted = read_scalar(soffset, 32, access.w.context).to(U64)
+        offset = offset + (counted * row.bytes if scales_offset(inst) else counted)
     if isinstance(row, ScalarLoad) and row.buffer:
         scalar_buffer_load(access, inst, offset, row.dwords)
         return
-    address = (read_scalar(inst["sbase"], 64, access.w.context) + offset) & ~3
+    address = read_scalar(inst["sbase"], 64, access.w.context) + offset
+    if isinstance(row, ScalarLoad) and row.bits < 32:
+        _short_scalar_load(access, inst, address, row)
+        return
+    address = address & ~3
     pointer = access.resolve(address, access.w.ops.constant(U64, 4 * row.dwords), isinstance(row, ScalarStore))
     data = register(inst.find("sdst") or inst["sdata"]).index
     if isinstance(row, ScalarLoad):
@@ -176,6 +200,13 @@ def _scalar(access: AccessCode, inst: Inst, row: ScalarLoad | ScalarStore) -> No
         place = access.w.emitter.let(f"getelementptr i8, ptr {pointer}, i64 {4 * i}")
         access.w.emitter.emit(f"store i32 {access.w.scalars.read(data + i).ref}, ptr {place}, align 4")
     access.w.note_change()
+
+
+def _short_scalar_load(access: AccessCode, inst: Inst, address: Value, row: ScalarLoad) -> None:
+    size, emitter = access.w.ops.constant(U64, row.bytes), access.w.emitter
+    loaded = emitter.let(f"load i{row.bits}, ptr {access.resolve(address, size)}, align 1")
+    wide = emitter.let(f"{'sext' if row.signed else 'zext'} i{row.bits} {loaded} to i32")
+    access.w.scalars.write(register(inst["sdst"]).index, access.w.ops.value(U32, wide))
 
 
 def register(operand: Operand) -> Reg:

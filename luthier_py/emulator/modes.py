@@ -17,12 +17,13 @@ from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.algebra import F16, F32, F64, Type
 from luthier_py.isa.semantics.control import Action, HardwareRegister
-from luthier_py.isa.semantics.meaning import Lanes
+from luthier_py.isa.semantics.meaning import Lanes, Scalar
 
 _ROUND_F32, _ROUND_F16_F64 = 0, 2      # first bits of two; MODE[3:0]
 _DENORMAL_F32, _DENORMAL_F16_F64 = 4, 6  # of sources, and of results in the bit above; MODE[7:4]
 _DX10_CLAMP, _IEEE, _FP16_OVFL = 8, 9, 23
 MOST_VERSIONS = 8  # of a block
+_REPLAYS = 1 << 25  # which instructions XNACK replays; nobody can tell here
 _FOLLOWED = 0xFF | 1 << _DX10_CLAMP | 1 << _FP16_OVFL
 
 
@@ -48,7 +49,7 @@ class Mode:
     def ieee(self) -> bool:
         return bool(self.bits >> _IEEE & 1)
 
-    def arithmetic(self, inst: Inst, row: Lanes) -> Arithmetic:
+    def arithmetic(self, inst: Inst, row: Lanes | Scalar) -> Arithmetic:
         """How ``inst`` rounds: f64 and f16 have bits of their own, and results decide, but for f64 to f32 (LLVM,
         SIModeRegister::getInstructionMode). Transcendentals are within one unit in the last place in any mode.
         """
@@ -83,9 +84,9 @@ def mode_after(inst: Inst, mode: int) -> int:
         return mode & ~0xF0 | (inst["simm16"].value & 0xF) << 4
     number, first, _ = hardware_register(inst)
     if number != HardwareRegister.MODE.value:
-        raise Unsupported(f"s_setreg of hardware register {number}; only MODE (1) is emulated")
+        return mode
     mask = written_bits(inst)
-    after = mode & ~mask | inst["imm"].value << first & mask
+    after = mode & ~mask | inst["imm"].value << first & mask & ~_REPLAYS
     if (after ^ mode) & ~_FOLLOWED:
         raise Unsupported(f"MODE bits 0x{(after ^ mode) & ~_FOLLOWED:x}: of MODE rounding, denormals, DX10_CLAMP and "
                           "FP16_OVFL can be changed")
@@ -127,7 +128,7 @@ def _through(block: CodeBlock, mode: int, known: set[int]) -> set[int]:
 
 
 def sets_from_register(inst: Inst) -> bool:
-    return meaning(inst.op) is Action.SETREG
+    return meaning(inst.op) is Action.SETREG and hardware_register(inst)[0] == HardwareRegister.MODE.value
 
 
 def written_bits(inst: Inst) -> int:

@@ -63,6 +63,11 @@ def field(inst: Inst, name: str, default: int = 0) -> int:
     return default if operand is None else operand.value
 
 
+def names_high_half(operand: Operand | None) -> bool:
+    """Of a register, as 16-bit operands may from RDNA 3 on."""
+    return operand is not None and operand.kind is OperandKind.REGISTER and operand.value == 1
+
+
 class Raw:
     """Bits of one operand before modifiers: vector rows, or a scalar taken when the instruction was put off."""
 
@@ -132,8 +137,10 @@ class SourceReader:
         self.mix = slot.name == "mix"
         name = operand.name if operand is not None else ""
         self.modifiers = field(inst, f"{name}_modifiers") if name else 0
+        if names_high_half(operand):
+            self.modifiers |= OP_SEL
         if self.count > 1 and (inst.op.format != "VOP3P" or not name):
-            self.modifiers |= OP_SEL_HI  # no op_sel: the elements as they lie
+            self.modifiers = self.modifiers & ~OP_SEL | OP_SEL_HI  # no op_sel: the elements as they lie
         self.sdwa = field(inst, f"{name}_sel", SDWA_DWORD) if name else SDWA_DWORD
         self.bits = 64 if max(slot.type.bits * slot.count, 32) > 32 else 32
         self.raw = Raw(operand, reg, self.bits, context, dpp if name == "src0" else None)
@@ -199,7 +206,7 @@ class ResultWriter:
         self.keeps_high = inst.op.partial
         selects = inst.op.partial and inst.op.format != "VOP3P"  # there these bits are the sources'
         self.high = bool(selects and field(inst, "src0_modifiers") & DESTINATION_HIGH) \
-            or OpFlag.WRITES_HIGH_HALF in inst.op.flags
+            or OpFlag.WRITES_HIGH_HALF in inst.op.flags or names_high_half(operand)
         self.clamp = bool(field(inst, "clamp"))
         self.omod = field(inst, "omod") if context.scales(slot.type) else 0
         self.sdwa = field(inst, "dst_sel", SDWA_DWORD)
@@ -279,7 +286,8 @@ def value_operands(inst: Inst) -> list[Operand]:
 def scalar_operands(inst: Inst) -> list[Operand]:
     """Sources of a scalar instruction, in order; SOPK comparisons read their sdst field."""
     return [operand for operand in inst.operands
-            if operand.name in ("src0", "src1", "simm16") or (operand.name == "sdst" and operand.access is Access.READ)]
+            if operand.name in ("src0", "src1", "simm16") or (operand.name == "sdst" and operand.access is Access.READ)
+            or (operand.name == "imm" and Access.READ in operand.access)]
 
 
 def destinations(inst: Inst) -> list[Operand]:

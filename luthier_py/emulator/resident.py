@@ -26,7 +26,7 @@ from luthier_py.emulator.shape import Shape, shape_of_packet
 from luthier_py.emulator.text import MemoryText
 from luthier_py.emulator.wave_code import Settings
 from luthier_py.errors import DeviceError, DeviceFault, FaultKind, Location, Malformed
-from luthier_py.isa.target import Target, emulated_target
+from luthier_py.isa.target import Target
 from luthier_py.loader import KernelDescriptor, KernelRecord
 from luthier_py.loader.descriptor import DESCRIPTOR_BYTES
 
@@ -60,7 +60,7 @@ class PacketDevice:
                  name_of: Callable[[int], str | None] = lambda kernel_object: None,
                  base_of: Callable[[int], int | None] = lambda pc: None,
                  interrupt: Callable[[], None] = lambda: None) -> None:
-        self.target = emulated_target(target.name)
+        self.target = target
         self.memory = memory
         self.threads = max(threads, 1)
         self.patience = Patience(time_limit, others_write=True)
@@ -83,7 +83,7 @@ class PacketDevice:
         name = self._name_of(kernel_object) or f"kernel@0x{kernel_object:x}"
         descriptor = self._descriptor(kernel_object, name)
         entry = kernel_object + descriptor.kernel_code_entry_byte_offset
-        settings = Settings(descriptor.wave_size, mode_of(descriptor), self.target.half_matrices_flush)
+        settings = Settings(descriptor.wave_size, mode_of(descriptor), self.target)
         code = self._code(entry, settings)
         if code is None:
             what = f"kernel entry 0x{entry:x}; {self.memory.nearest(entry)}"

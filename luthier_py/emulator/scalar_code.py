@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from luthier_py.emulator.modes import hardware_register, mode_after
+from luthier_py.emulator.modes import Mode, hardware_register, mode_after
 from luthier_py.emulator.operands import destinations, read_scalar, scalar_operands
+from luthier_py.emulator.rounding import Arithmetic
 from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
-from luthier_py.isa.instruction import Inst, Operand
-from luthier_py.isa.registers import EXEC, M0, MODE
-from luthier_py.isa.semantics.algebra import U32, Type, Value
+from luthier_py.isa.instruction import FLAT_SCR_LO, Inst, Operand
+from luthier_py.isa.registers import EXEC, M0, MODE, SCRATCH_BASE
+from luthier_py.isa.semantics.algebra import U32, Kind, Type, Value
 from luthier_py.isa.semantics.control import Action, HardwareRegister
+from luthier_py.isa.semantics.floats import flush_denormals
 from luthier_py.isa.semantics.meaning import Scalar, SignaturePart
 
 
@@ -23,7 +25,11 @@ def scalar(w: WaveCode, inst: Inst, row: Scalar) -> None:
     target = next((operand for operand in destinations(inst) if operand.reg is not None), None)
     slots = (*row.signature.results, *row.signature.sources)
     width = next((slot.type for slot in slots if slot.type.bits > 1), U32)
+    floats = any(slot.type.kind is Kind.FLOAT for slot in slots)
+    if floats and Mode(w.mode).arithmetic(inst, row) != Arithmetic():
+        raise Unsupported("a scalar float instruction with rounding other than to nearest even, or FP16_OVFL")
     taken = [_source(w, slot, operands, target, width) for slot in row.signature.sources]
+    taken = [flush_denormals(value) if w.context.flushes_sources(value.type) else value for value in taken]
     output = row.compute(*taken)
     outputs = output if isinstance(output, tuple) else (output,)
     for slot, value in zip(row.signature.results, outputs, strict=True):
@@ -32,7 +38,13 @@ def scalar(w: WaveCode, inst: Inst, row: Scalar) -> None:
         elif slot.name == "exec":
             w.scalars.write(EXEC, value)
         elif target is not None and target.reg is not None:
-            w.scalars.write(target.reg.index, value)
+            value = flush_denormals(value) if w.context.flushes_results(value.type) else value
+            w.scalars.write(target.reg.index, _dword(value))
+
+
+def _dword(value: Value) -> Value:
+    """A short result has zeros above it."""
+    return value.as_(value.type.unsigned).to(U32) if value.type.bits == 16 else value
 
 
 def _source(w: WaveCode, slot: SignaturePart, operands: Iterator[Operand], target: Operand | None, width: Type
@@ -50,12 +62,21 @@ def _source(w: WaveCode, slot: SignaturePart, operands: Iterator[Operand], targe
     return value.to(slot.type.unsigned).as_(slot.type)
 
 
+_KEPT = {HardwareRegister.MODE.value: MODE, FLAT_SCR_LO: SCRATCH_BASE, FLAT_SCR_LO + 1: SCRATCH_BASE + 1}
+"""Hardware registers that waves have, by their number."""
+
+
 def hardware(w: WaveCode, inst: Inst, row: Action) -> None:
     """s_getreg and s_setreg. Of MODE's bits those that matter are followed by modes."""
     number, first, size = hardware_register(inst)
-    if number != HardwareRegister.MODE.value:
-        raise Unsupported(f"hardware register {number}; only MODE (1) is emulated")
-    mode = w.scalars.read(MODE)
+    if number == HardwareRegister.IB_STS2.value and row is Action.GETREG:
+        if inst["sdst"].reg is not None:  # in no cluster of work-groups
+            w.scalars.write(inst["sdst"].reg.index, w.ops.constant(U32, 0))
+        return
+    if number not in _KEPT:
+        raise Unsupported(f"hardware register {number}; only MODE (1) and FLAT_SCR (20, 21) are emulated")
+    kept = _KEPT[number]
+    mode = w.scalars.read(kept)
     mask = (1 << size) - 1
     if row is Action.GETREG:
         target = inst["sdst"].reg
@@ -66,8 +87,8 @@ def hardware(w: WaveCode, inst: Inst, row: Action) -> None:
         value = w.ops.constant(U32, inst["imm"].value)
     else:
         value = read_scalar(inst["sdst"], 32, w.context)
-    w.scalars.write(MODE, (mode & ~(mask << first)) | ((value & mask) << first))
-    if row is Action.SETREG_IMM:
+    w.scalars.write(kept, (mode & ~(mask << first)) | ((value & mask) << first))
+    if row is Action.SETREG_IMM and kept == MODE:
         w.set_mode(mode_after(inst, w.mode))
 
 

@@ -48,6 +48,11 @@ entry:
   %x32 = trunc i64 %x to i32
   %y32 = trunc i64 %y to i32
   %z32 = trunc i64 %z to i32
+  %share = get launch.ids_share of %launch
+  %share32 = trunc i64 %share to i32
+  %z.if.shared = mul i32 %z32, %share32
+  %z.above = shl i32 %z.if.shared, 16
+  %yz = or i32 %y32, %z.above
   %sgpr.x = get launch.sgpr_x of %launch
   %sgpr.y = get launch.sgpr_y of %launch
   %sgpr.z = get launch.sgpr_z of %launch
@@ -100,10 +105,10 @@ next:
   call void @llvm.memset.p0.i64(ptr %zeros, i8 0, i64 $row_bytes, i1 false)
   %place.x = getelementptr i8, ptr %wave, i64 %sgpr.x
   store i32 %x32, ptr %place.x
-  %place.y = getelementptr i8, ptr %wave, i64 %sgpr.y
-  store i32 %y32, ptr %place.y
   %place.z = getelementptr i8, ptr %wave, i64 %sgpr.z
   store i32 %z32, ptr %place.z
+  %place.y = getelementptr i8, ptr %wave, i64 %sgpr.y
+  store i32 %yz, ptr %place.y
   %i.next = add i64 %i, 1
   %more = icmp ult i64 %i.next, %waves
   br i1 %more, label %next, label %done
@@ -125,6 +130,7 @@ next:
   %wave.at = add i64 %first, %offset
   %wave = inttoptr i64 %wave.at to ptr
   %status = get wave.status of %wave
+  put wave.signalled of %wave, 0
   %waits = icmp eq i64 %status, $BARRIER
   br i1 %waits, label %free, label %skip
 free:
@@ -232,7 +238,21 @@ call:
   put wave.status of %this, %result64
   switch i64 %result64, label %fault [ i64 $DONE, label %ended  i64 $BARRIER, label %arrived
                                        i64 $JUMP, label %go.on  i64 $YIELD, label %after
-                                       i64 $MEETING, label %after  i64 $MESSAGE_STATUS, label %message ]
+                                       i64 $MEETING, label %after  i64 $MESSAGE_STATUS, label %message
+                                       i64 $SIGNAL, label %signals  i64 $WAIT, label %waits ]
+signals:  ; the first half of a barrier
+  put wave.signalled of %this, 1
+  %here = get group.waiting of %group
+  %here.more = add i64 %here, 1
+  put group.waiting of %group, %here.more
+  br label %go.on
+waits:  ; the second half
+  %pending = get wave.signalled of %this
+  %all.came = icmp eq i64 %pending, 0
+  br i1 %all.came, label %go.on, label %blocked
+blocked:
+  put wave.status of %this, $BARRIER
+  br label %after
 message:
   put wave.status of %this, $JUMP
   put group.wave of %group, %i
@@ -243,10 +263,15 @@ go.on:
   %jumps.next = add i64 %jumps, 1
   %enough = icmp ugt i64 %jumps.next, %slice
   br i1 %enough, label %after, label %jump
-ended:
+ended:  ; perhaps between the two halves of a barrier
   %left = get group.left of %group
   %left.less = add i64 %left, -1
   put group.left of %group, %left.less
+  %came.first = get wave.signalled of %this
+  put wave.signalled of %this, 0
+  %waiting.then = get group.waiting of %group
+  %waiting.less = sub i64 %waiting.then, %came.first
+  put group.waiting of %group, %waiting.less
   br label %after
 arrived:
   %waiting = get group.waiting of %group

@@ -15,6 +15,7 @@ from luthier_py.emulator.packet import DispatchPacket, queue_record
 from luthier_py.emulator.shape import Shape
 
 _LINE = 64
+_APERTURES = {"hidden_shared_base": SHARED_BASE, "hidden_private_base": PRIVATE_BASE}
 
 
 @contextmanager
@@ -33,7 +34,7 @@ def segments(memory: Memory, shape: Shape, kernel_object: int, kernarg: bytes) -
     size = max(len(kernarg), descriptor.kernarg_size, 1)
     preloaded = preloaded_range(descriptor)
     try:
-        arguments = read_only(-(-size // _LINE) * _LINE, kernarg, "kernel arguments")
+        arguments = read_only(-(-size // _LINE) * _LINE, _with_apertures(shape, kernarg), "kernel arguments")
         packet = dispatch_packet(shape, kernel_object, arguments).pack()
         queue = queue_record(SHARED_BASE, PRIVATE_BASE)
         yield LaunchMemory(arguments, read_only(len(packet), packet, "dispatch packet"),
@@ -41,6 +42,16 @@ def segments(memory: Memory, shape: Shape, kernel_object: int, kernarg: bytes) -
     finally:
         for address in taken:
             memory.free(address)
+
+
+def _with_apertures(shape: Shape, kernarg: bytes) -> bytes:
+    """With the high halves of where LDS and private memory begin, which kernels may take from their arguments."""
+    found = bytearray(kernarg)
+    for arg in shape.record.args:
+        base = _APERTURES.get(arg.value_kind)
+        if base is not None and arg.offset + arg.size <= len(found):
+            found[arg.offset : arg.offset + arg.size] = (base >> 32).to_bytes(arg.size, "little")
+    return bytes(found)
 
 
 def dispatch_packet(shape: Shape, kernel_object: int, kernarg: int) -> DispatchPacket:

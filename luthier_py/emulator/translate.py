@@ -26,12 +26,12 @@ from luthier_py.emulator.operands import destinations, read_scalar
 from luthier_py.emulator.operands import field as operand_field
 from luthier_py.emulator.parts import cut, parts
 from luthier_py.emulator.scalar_code import hardware, scalar, set_mode
-from luthier_py.emulator.vector_code import lanes
+from luthier_py.emulator.vector_code import alone, dual, lanes
 from luthier_py.emulator.wave_code import CounterKind, ModuleNumbers, Settings, WaveCode
 from luthier_py.errors import Location, Unsupported
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.registers import EXEC, M0, MODE, VCC
-from luthier_py.isa.semantics import Lanes, Scalar, meaning
+from luthier_py.isa.semantics import Dual, Lanes, Scalar, meaning
 from luthier_py.isa.semantics.algebra import U64, Value
 from luthier_py.isa.semantics.cdna4 import SwapRows, TruthTable
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane, Indexing
@@ -39,10 +39,12 @@ from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.matrix import Matrix
 
 _ENDINGS = (
-    Action.END, Action.BARRIER, Action.GRID_BARRIER, Action.SLEEP, Action.SETPC, Action.SWAPPC, Action.CALL
+    Action.END, Action.BARRIER, Action.BARRIER_SIGNAL, Action.BARRIER_WAIT, Action.GRID_BARRIER, Action.SLEEP,
+    Action.SETPC, Action.SWAPPC, Action.CALL,
 )
 _SHARED_BASE, _SHARED_LIMIT, _PRIVATE_BASE, _PRIVATE_LIMIT = 235, 236, 237, 238  # operand encodings
 _APERTURE_BYTES = 1 << 32
+_GROUP_BARRIER = 0xFFFF  # -1: the number of the work-group's barrier (RDNA 4 ISA, 3.6 Work-group Barriers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,7 @@ class Translator(WaveCode):
             raise Unsupported("a region of indexed registers that ends in another block", Location(None, self.pc))
         last = block.insts[-1][1]
         row = meaning(last.op)
-        if row is Action.SETREG and block.end in self._starts:
+        if sets_from_register(last) and block.end in self._starts:
             self.finish_state()
             self.emitter.emit(f"br label %M{block.end:x}")
         elif not (isinstance(row, Branch) or row in _ENDINGS or traps(last) or interrupts(last)):
@@ -211,10 +213,10 @@ class Translator(WaveCode):
     def _instruction(self, inst: Inst) -> None:
         row = meaning(inst.op)
         try:
-            if isinstance(row, TruthTable):
-                row = row.of(operand_field(inst, "bitop3"))
-            if isinstance(row, Lanes):
-                lanes(self, inst, row)
+            if isinstance(row, (Lanes, TruthTable)):
+                lanes(self, inst, alone(inst, row))
+            elif isinstance(row, Dual):
+                dual(self, inst, row)
             elif isinstance(row, Scalar):
                 scalar(self, inst, row)
             elif isinstance(row, Branch):
@@ -267,6 +269,12 @@ class Translator(WaveCode):
             self._leave(Status.DONE, after)
         elif row is Action.BARRIER:
             self._leave(Status.BARRIER, after)
+        elif row is Action.BARRIER_SIGNAL:
+            self._only_the_groups(inst["src0"].value)
+            self._leave(Status.SIGNAL, after)
+        elif row is Action.BARRIER_WAIT:
+            self._only_the_groups(inst["simm16"].value)
+            self._leave(Status.WAIT, after)
         elif row is Action.GRID_BARRIER:
             self._meet(inst)
             self._leave(Status.MEETING, after)
@@ -296,6 +304,10 @@ class Translator(WaveCode):
         elif traps(inst):
             self.emitter.emit(f"store i64 {Fault.TRAP}, ptr {self.field('fault_kind')}")
             self.access.trap()
+
+    def _only_the_groups(self, barrier: int) -> None:
+        if barrier & 0xFFFF != _GROUP_BARRIER:
+            raise Unsupported("a barrier that is not the work-group's")
 
     def _write_result(self, inst: Inst, value: Value) -> None:
         """To the scalar destination, unless it is null."""

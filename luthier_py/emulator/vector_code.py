@@ -11,15 +11,17 @@ from typing import cast
 
 from luthier_py.emulator.dpp import Dpp
 from luthier_py.emulator.indexing import relocated, write_back
-from luthier_py.emulator.operands import ResultWriter, SourceReader, destinations, row_of, value_operands
+from luthier_py.emulator.operands import ResultWriter, SourceReader, destinations, field, row_of, value_operands
 from luthier_py.emulator.rounding import Arithmetic
 from luthier_py.emulator.strip import LaneChunk
 from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
+from luthier_py.isa.dual import halves
 from luthier_py.isa.instruction import SRC_NULL, Inst, Operand, OperandKind, OpFlag
 from luthier_py.isa.registers import EXEC, VCC
 from luthier_py.isa.semantics.algebra import BOOL, Value
-from luthier_py.isa.semantics.meaning import Compute, Lanes, SignaturePart
+from luthier_py.isa.semantics.cdna4 import TruthTable
+from luthier_py.isa.semantics.meaning import Compute, Dual, Lanes, SignaturePart
 
 # Mask operands are the index of a scalar register; without one (null) lanes read 0, and nothing is written.
 SourceReaders = list[SourceReader | int | None]
@@ -34,6 +36,31 @@ def lanes(w: WaveCode, inst: Inst, row: Lanes) -> None:
     written, index = inst, w.index
     if index is not None:
         inst = relocated(w, written, index)
+    item = _item(w, inst, row)
+    masks = [result for result in item.results if isinstance(result, int)]
+    w.put_off(lambda chunk: item.write(chunk, item.compute_all(chunk)), *masks)
+    if index is not None:
+        write_back(w, written, index)
+
+
+def alone(inst: Inst, row: Lanes | TruthTable) -> Lanes:
+    """The row, of which an operand may say more."""
+    return row.of(field(inst, "bitop3")) if isinstance(row, TruthTable) else row
+
+
+def dual(w: WaveCode, inst: Inst, row: Dual) -> None:
+    """Put off two at once: both have read before one writes."""
+    items = [_item(w, half, alone(half, each)) for half, each in zip(halves(inst), row.rows, strict=True)]
+
+    def write(chunk: LaneChunk) -> None:
+        outputs = [item.compute_all(chunk) for item in items]
+        for item, output in zip(items, outputs, strict=True):
+            item.write(chunk, output)
+
+    w.put_off(write)
+
+
+def _item(w: WaveCode, inst: Inst, row: Lanes) -> _Item:
     dpp = _dpp(w, inst)
     sources, results = _sources(w, inst, row, dpp), _results(w, inst, row, dpp)
     for source in sources:
@@ -45,11 +72,7 @@ def lanes(w: WaveCode, inst: Inst, row: Lanes) -> None:
     saturates = any(isinstance(result, ResultWriter) and result.clamp for result in results)
     compute = row.saturating if saturates and row.saturating is not None else row.compute
     packed = any(slot.count > 1 for slot in row.signature.results)
-    masks = [result for result in results if isinstance(result, int)]
-    item = _Item(sources, results, compute, packed, known, w.context.mode.arithmetic(inst, row))
-    w.put_off(item.write, *masks)
-    if index is not None:
-        write_back(w, written, index)
+    return _Item(sources, results, compute, packed, known, w.context.mode.arithmetic(inst, row))
 
 
 def _dpp(w: WaveCode, inst: Inst) -> Dpp | None:
@@ -108,22 +131,21 @@ class _Item:
     known: dict[int, str]
     arithmetic: Arithmetic
 
-    def write(self, chunk: LaneChunk) -> None:
+    def compute_all(self, chunk: LaneChunk) -> tuple[Taken, ...]:
+        """A value for each result; two of packed ones."""
         with chunk.ops.computing(self.arithmetic):
-            self._write(chunk)
-
-    def _write(self, chunk: LaneChunk) -> None:
-        outputs: tuple[Taken, ...]
-        if self.packed:
-            outputs = ((self.compute(*self._take(chunk, 0)), self.compute(*self._take(chunk, 1))),)
-        else:
+            if self.packed:
+                return ((self.compute(*self._take(chunk, 0)), self.compute(*self._take(chunk, 1))),)
             output = self.compute(*self._take(chunk, None))
-            outputs = output if isinstance(output, tuple) else (output,)
-        for result, value in zip(self.results, outputs, strict=True):
-            if isinstance(result, int):
-                chunk.write_mask(result, cast(Value, value))
-            elif result is not None:
-                result.write(chunk, value if isinstance(value, tuple) else (value,))
+            return output if isinstance(output, tuple) else (output,)
+
+    def write(self, chunk: LaneChunk, outputs: tuple[Taken, ...]) -> None:
+        with chunk.ops.computing(self.arithmetic):
+            for result, value in zip(self.results, outputs, strict=True):
+                if isinstance(result, int):
+                    chunk.write_mask(result, cast(Value, value))
+                elif result is not None:
+                    result.write(chunk, value if isinstance(value, tuple) else (value,))
 
     def _take(self, chunk: LaneChunk, element: int | None) -> list[Taken]:
         """Operands; of packed ones the element, or both where the result is not packed."""

@@ -17,6 +17,7 @@ from luthier_py.emulator.scalars import Scalars
 from luthier_py.emulator.strip import ChunkWrite, Strip
 from luthier_py.isa.registers import EXEC
 from luthier_py.isa.semantics.algebra import Kind, Type, Value
+from luthier_py.isa.target import Target
 
 
 class CounterKind(Enum):
@@ -43,7 +44,7 @@ class Settings:
 
     wave_size: int
     mode: int  # MODE as a kernel starts, and wherever a function is entered and left
-    half_matrices_flush: bool = False  # see Target
+    target: Target
 
 
 @dataclass(frozen=True, slots=True)

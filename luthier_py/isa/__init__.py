@@ -34,13 +34,13 @@ from luthier_py.isa.registers import (
     sgpr,
     vgpr,
 )
-from luthier_py.isa.target import MAX_WORKITEMS, Target, emulated_target, target, target_of_mach, targets
+from luthier_py.isa.target import MAX_WORKITEMS, Target, target, target_of_mach, targets
 from luthier_py.isa.target_id import Setting, TargetId, parse_target_id
 
 __all__ = [
     "EXEC", "FLAT_SCRATCH", "M0", "MAX_WORKITEMS", "MODE", "NO_REGS", "SCC", "TTMP0", "VCC", "XNACK_MASK", "Access",
     "AccessKind", "AddressForm", "Counter", "Effects", "Inst", "InstructionClass", "InstructionSet", "LaneOf",
     "MemoryAccess", "OpFlag", "OpInfo", "Operand", "OperandInfo", "OperandKind", "Reg", "RegFile", "RegSet", "Setting",
-    "Space", "Target", "TargetId", "agpr", "class_of", "emulated_target", "instruction_set", "memory_access",
+    "Space", "Target", "TargetId", "agpr", "class_of", "instruction_set", "memory_access",
     "parse_target_id", "part_of", "sgpr", "target", "target_of_mach", "targets", "vgpr",
 ]

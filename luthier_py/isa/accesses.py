@@ -100,7 +100,9 @@ def _bytes(row: object) -> int | None:
         return row.dwords * row.bits // 8
     if isinstance(row, Atomic):
         return row.bits // 8
-    if isinstance(row, (LoadTwo, StoreTwo, LoadToLds, ScalarLoad, ScalarStore)):
+    if isinstance(row, (ScalarLoad, ScalarStore)):
+        return row.bytes
+    if isinstance(row, (LoadTwo, StoreTwo, LoadToLds)):
         return 4 * row.dwords
     return 8 if isinstance(row, TransposedLoad) else None
 

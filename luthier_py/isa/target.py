@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache
 
-from luthier_py.errors import Invalid, Unsupported
+from luthier_py.errors import Invalid
 from luthier_py.isa.registers import EXEC, FLAT_SCRATCH, SCRATCH_BASE, TTMP0, VCC, XNACK_MASK, Reg, RegFile
 
 MAX_WORKITEMS = 1024  # of a work-group (AMDGPUUsage, "amdgpu-flat-work-group-size")
@@ -73,6 +73,7 @@ class Target:
     half_matrices_flush: bool = False        # MFMA of f16 and bf16 takes and gives denormals as zeros
     fabric_float_atomics: bool = False       # float atomics reach fine-grained memory; elsewhere they do nothing there
     scc_cache_bit: bool = False              # cache policy has scc (sc1)
+    wide_resources: bool = False             # buffer resources have addresses of 57 bits, sizes of 45
 
     def runs(self, code: Target) -> bool:
         """Whether it runs what was compiled for ``code``: for itself, or for a generic target that it is one of."""
@@ -101,11 +102,6 @@ class Target:
         return 6 if self.flat_scratch_operands else 0
 
     @property
-    def emulated(self) -> bool:
-        """Whether isa/semantics says what its instructions do; where one is missing, the launch says so."""
-        return self.generation == 9
-
-    @property
     def scratch_needs_base(self) -> bool:
         """Whether scratch instructions name a register that has the address, or a part of it (what can do without, LLVM
         calls FeatureFlatScratchSTMode)."""
@@ -118,6 +114,11 @@ class Target:
         if self.architected_flat_scratch or self.generation not in (9, 10):
             return None
         return Reg(RegFile.SGPR, FLAT_SCRATCH if self.flat_scratch_operands else SCRATCH_BASE, 2)
+
+    @property
+    def permutes_halves(self) -> bool:
+        """Whether DS permutes of a wave64 stay within its halves (it passes as two waves of 32)."""
+        return self.generation >= 10
 
     def wave_registers(self, wave_size: int) -> WaveRegisters:
         for size, registers in self.vgprs:
@@ -205,7 +206,7 @@ _GFX1250 = replace(
     _GFX1200, name="gfx1250", elf_mach=0x49, minor=5, vgprs=((32, WaveRegisters(16, 16, 1024)),), vgpr_limit=1024,
     vgpr_total_limit=1024, aligned_vgprs=True, half_simds=4, lds_bytes=327680, lds_granule=2048, xnack=True,
     sramecc=True, kernarg_preload=True, literals64=True, scratch_base_sources=True,
-    user_sgpr_limit=32, shared_dual_sources=True, dpp64_broadcasts=True)
+    user_sgpr_limit=32, shared_dual_sources=True, dpp64_broadcasts=True, wide_resources=True)
 
 
 def _like(row: Target, **machs: int) -> list[Target]:
@@ -252,15 +253,6 @@ def target(name: str) -> Target:
         if row.name == name:
             return row
     raise Invalid(f"unknown target {name!r}: expected one of {', '.join(row.name for row in _TARGETS)}")
-
-
-def emulated_target(name: str) -> Target:
-    """The row called ``name``; Unsupported if kernels for it cannot be run on the emulator."""
-    row = target(name)
-    if not row.emulated:
-        others = ", ".join(other.name for other in _TARGETS if other.emulated)
-        raise Unsupported(f"the emulator does not run kernels for {name} yet, only for {others}")
-    return row
 
 
 @cache

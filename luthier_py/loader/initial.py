@@ -53,7 +53,7 @@ def initial_places(target: Target, descriptor: KernelDescriptor) -> dict[Initial
     at = 0
     for value in Initial:
         if value is Initial.WORKGROUP_ID_X:
-            at = max(at, _user_count(target, descriptor))
+            at = max(at, user_sgpr_count(target, descriptor))
         dwords = _dwords(target, descriptor, value)
         if dwords:
             found[value] = sgpr(at, dwords)
@@ -64,14 +64,14 @@ def initial_places(target: Target, descriptor: KernelDescriptor) -> dict[Initial
 def initial_count(target: Target, descriptor: KernelDescriptor) -> int:
     """Scalar registers that hold something when a wave starts, those that nothing says the meaning of included."""
     system = [value for value in Initial if value not in _USER]
-    return _user_count(target, descriptor) + sum(_dwords(target, descriptor, value) for value in system)
+    return user_sgpr_count(target, descriptor) + sum(_dwords(target, descriptor, value) for value in system)
 
 
 def with_initial(target: Target, descriptor: KernelDescriptor, wanted: Collection[Initial]) -> KernelDescriptor:
     """A copy with ``wanted`` enabled, too; OutOfRegisters if those are too many user SGPRs."""
     added = [value for value in wanted if not getattr(descriptor, value.enabled_by)]
     used = sum(_dwords(target, descriptor, value) or (value in added) * value.dwords for value in _USER)
-    user = max(_user_count(target, descriptor), used)
+    user = max(user_sgpr_count(target, descriptor), used)
     field = "user_sgpr_count_6_bits" if _six_bits(target) else "user_sgpr_count"
     if added and user > target.user_sgpr_limit:
         names = ", ".join(value.name.lower() for value in added)
@@ -80,7 +80,8 @@ def with_initial(target: Target, descriptor: KernelDescriptor, wanted: Collectio
     return descriptor.replace(**{value.enabled_by: 1 for value in added}, **{field: user}) if added else descriptor
 
 
-def _user_count(target: Target, descriptor: KernelDescriptor) -> int:
+def user_sgpr_count(target: Target, descriptor: KernelDescriptor) -> int:
+    """As the descriptor of a kernel for ``target`` has it."""
     return descriptor.user_sgpr_count_6_bits if _six_bits(target) else descriptor.user_sgpr_count
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import Invalid
-from luthier_py.isa import MAX_WORKITEMS, Target, emulated_target
+from luthier_py.isa import MAX_WORKITEMS, Target, target
 from luthier_py.loader import load, read_code
 from luthier_py.pipeline import instrument
 from luthier_py.report.output import Output, write_report
@@ -75,7 +75,7 @@ def launch_file(
 def emulated(device_name: str) -> Target | None:
     """The target of emulator:TARGET; None for other devices."""
     kind, colon, chosen = device_name.partition(":")
-    return emulated_target(chosen) if kind == "emulator" and colon else None
+    return target(chosen) if kind == "emulator" and colon else None
 
 
 def open_device(name: str, target: Target, time_limit: float | None) -> Device:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from luthier_py.errors import Invalid
-from luthier_py.isa import Target, emulated_target
+from luthier_py.isa import Target, target
 
 VARIABLE = "LUTHIER_DEVICE"
 MAX_DEVICES = 16  # of runtime/hip/luthier.h
@@ -26,7 +26,7 @@ def chosen_targets(text: str) -> list[Target]:
             f"no device: set {VARIABLE} to emulator:TARGET, for example the --offload-arch of your program, or to at "
             f"most {MAX_DEVICES} of them with commas (emulator:TARGET*2: two of a kind); {given}"
         )
-    return [emulated_target(name) for name in names]
+    return [target(name) for name in names]
 
 
 def visible_devices(uuids: Sequence[str], environment: Mapping[str, str]) -> list[int]:

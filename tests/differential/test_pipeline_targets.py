@@ -1,16 +1,18 @@
 """The sample kernels compiled for other targets: lifted, instrumented, checked and linked, as LLVM's tools see it.
 
-Nothing is run: the emulator knows one target. A part runs always; ``-m slow`` takes every sample on every target here.
+Nothing is run: unit/emulator/test_generations does that. A part runs always; ``-m slow`` takes every sample on every
+target here.
 """
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from compiled_samples import OPTIONS, CompiledSamples
 
 from luthier_py import Lane, Mutator, Tool, Variable, hook, ptr, u32, u64
 from luthier_py.errors import EditConflict, HookError
@@ -22,7 +24,6 @@ from luthier_py.pipeline import Instrumented, instrument
 from luthier_py.samples import FOLDER, SAMPLES, Sample
 from luthier_py.tool import Turn, made_tool
 
-OPTIONS = "-x hip --cuda-device-only --no-gpu-bundle-output -nogpulib -nogpuinc -O2 -fuse-cuid=none".split()
 TARGETS = (
     ("gfx803", 64), ("gfx906", 64), ("gfx908", 64), ("gfx942", 64), ("gfx950", 64), ("gfx1010", 32), ("gfx1030", 32),
     ("gfx1030", 64), ("gfx1100", 32), ("gfx1100", 64), ("gfx1151", 32), ("gfx1201", 32), ("gfx1201", 64),
@@ -35,21 +36,9 @@ Compiled = Callable[[str, str, int], bytes]
 
 
 @pytest.fixture(scope="module")
-def compiled(require_tool, tmp_path_factory) -> Iterator[Compiled]:
+def compiled(require_tool, tmp_path_factory) -> Compiled:
     """Source name, target and wave size -> code object."""
-    clang, folder, known = require_tool("clang-22"), tmp_path_factory.mktemp("targets"), dict[object, bytes]()
-
-    def compile_for(source: str, target: str, wave_size: int) -> bytes:
-        key = source, target, wave_size
-        if key not in known:
-            out = folder / f"{source}.co"
-            size = ["-mwavefrontsize64"] * (wave_size == 64 and target.startswith("gfx1"))
-            subprocess.run([clang, *OPTIONS, f"--offload-arch={target}", *size, FOLDER / f"{source}.hip", "-o", out],
-                           check=True)
-            known[key] = out.read_bytes()
-        return known[key]
-
-    yield compile_for
+    return CompiledSamples(require_tool("clang-22"), tmp_path_factory.mktemp("targets")).code
 
 
 def tried(code: bytes, tool: Tool | str, tmp_path: Path, require_tool) -> Instrumented:
@@ -232,7 +221,8 @@ def test_kernels_that_share_nothing(tool: str, require_tool, tmp_path: Path) -> 
     """What a tool keeps in one kernel another may use for itself."""
     (tmp_path / "two.hip").write_text(
         '#include "device.h"\nKERNEL void store(u32 *out) { out[thread_x()] = 1; }\nKERNEL void empty() {}\n')
-    subprocess.run([require_tool("clang-22"), *OPTIONS, "--offload-arch=gfx90a", f"-I{FOLDER}", tmp_path / "two.hip",
+    subprocess.run([require_tool("clang-22"), *OPTIONS, "-O2", "--offload-arch=gfx90a", f"-I{FOLDER}",
+                    tmp_path / "two.hip",
                     "-o", tmp_path / "two.co"], check=True)
     made = tried((tmp_path / "two.co").read_bytes(), tool, tmp_path, require_tool)
     assert len(made.patched.report) == 2

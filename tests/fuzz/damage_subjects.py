@@ -70,7 +70,7 @@ class Subject:
 @cache
 def names() -> list[str]:
     """Of all subjects: kernel, target and tool."""
-    gpus = [gpu.name for gpu in targets() if gpu.emulated]
+    gpus = [gpu.name for gpu in targets() if gpu.generation == 9]
     found = [f"random{seed}/{gpu}/{RANDOM}" for seed in range(5) for gpu in gpus]
     found += [f"random{5 + n}/{gpu}/{tool}" for n, tool in enumerate(TOOLS) for gpu in gpus]
     found += [f"{name}/gfx90a/{tool}" for name in SAMPLES for tool in _tools(name)]
@@ -90,7 +90,7 @@ def _kin(gpu: Target) -> list[Target]:
     """Targets with the same instructions: an object of one is one of the other, if it says so."""
     same = lambda other: other.generation in (8, 11) or other.minor == gpu.minor  # noqa: E731
     return [other for other in targets()
-            if not other.emulated and other.generation == gpu.generation and other is not gpu and same(other)]
+            if other.generation != 9 and other.generation == gpu.generation and other is not gpu and same(other)]
 
 
 @cache
@@ -188,7 +188,7 @@ def _compiled(name: str, what: str, gpu: Target, tool: str) -> Subject | None:
         own, wave_size = sample(what), 64
         data = bytearray(own.path.read_bytes())
     made = _made(bytes(data), _tool(tool), own.kernel)
-    run = _launcher(gpu, own) if gpu.emulated else None
+    run = _launcher(gpu, own) if gpu.generation == 9 else None
     return made and Subject(name, instruction_set(gpu, wave_size), made, own.kernel, run)
 
 

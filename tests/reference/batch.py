@@ -18,7 +18,7 @@ from luthier_py.emulator.layout import Status
 from luthier_py.isa import EXEC, M0, MODE, SCC, VCC, Inst, InstructionSet, Reg, RegFile, sgpr
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Branch, Indexing
-from reference.cases import EXECS, FULL, INPUTS, WINDOW, Case, Place
+from reference.cases import EXECS, FULL, HALF, INPUTS, WINDOW, Case, Place
 from reference.reader import read
 from reference.spaces import LDS_BYTES, REGION_BYTES, SCRATCH_BYTES
 from reference.vector import same
@@ -64,18 +64,24 @@ class Batch:
 
     def place(self) -> Place | None:
         """For another case; None if there is no room."""
-        if self.next_vector + WINDOW > VECTORS or self.next_scalar + 24 > LAST_SCALAR or len(self.cases) == REGIONS:
+        full = self.next_vector + WINDOW > self.vectors or self.next_scalar + 24 > LAST_SCALAR
+        if full or len(self.cases) == REGIONS:
             return None
         regions = self.memory[0].ctypes.data + 63 & ~63
         return Place(self.next_vector, self.next_scalar, regions + len(self.cases) * REGION_BYTES)
+
+    @property
+    def vectors(self) -> int:
+        """Registers that every field can name: from RDNA 3 on some have a bit for the half."""
+        return VECTORS if self.isa.target.generation < 11 else HALF
 
     def add(self, case: Case) -> None:
         first, scalar = self.next_vector, self.next_scalar
         self.vgprs.update(case.vgprs)
         self.agprs.update(case.agprs)
-        make, written = self.isa.make, case.inst.writes.sgpr
+        make, written, masks = self.isa.make, case.inst.writes.sgpr, self.isa.wave_size // 32
         mask = 2 * EXECS.index(case.exec_mask)
-        self.code += [make("s_mov_b64", sgpr(EXEC, 2), sgpr(mask, 2)),
+        self.code += [make(f"s_mov_b{32 * masks}", sgpr(EXEC, masks), sgpr(mask, masks)),
                       make("s_mov_b64", sgpr(VCC, 2), sgpr(self.generator.choice(range(0, INPUTS, 2)), 2)),
                       make("s_cmp_lg_u32", self.generator.choice((0, 1)), 0)]
         self.code += [make("s_mov_b32", sgpr(index), value) for index, value in case.scalars.items()]
@@ -122,9 +128,9 @@ class Batch:
             yield from self._bytes("memory", ours, theirs)
         if self.lds is not None:
             yield from self._bytes("LDS", bytes(wave.lds), self.lds.tobytes())
-        rows = state.scratch.view(np.uint32).reshape(-1, LANES) if self.scratch_bytes else []
+        rows = state.scratch.view(np.uint32).reshape(-1, self.isa.wave_size) if self.scratch_bytes else []
         for dword, row in enumerate(rows):
-            for lane in range(LANES):
+            for lane in range(self.isa.wave_size):
                 if int(row[lane]) != wave.scratch.get((lane, dword), 0):
                     yield f"scratch {4 * dword} lane {lane}: 0x{int(row[lane]):x}: {self._all()}"
 
@@ -135,7 +141,8 @@ class Batch:
         lds = bytearray() if self.lds is None else bytearray(self.lds.tobytes())
         return Wave(scalars, {row: list(values) for row, values in self.vgprs.items()},
                     {row: list(values) for row, values in self.agprs.items()}, lds, {}, memory,
-                    half_matrices_flush=self.isa.target.half_matrices_flush)
+                    half_matrices_flush=self.isa.target.half_matrices_flush,
+                    permutes_halves=self.isa.target.permutes_halves, size=self.isa.wave_size)
 
     def _vectors(self, wave: Wave, file: RegFile, rows: dict[int, list[int]], theirs) -> Iterator[str]:
         for index in range(VECTORS):
@@ -145,7 +152,7 @@ class Batch:
                 if actual.any():
                     yield self._blame(f"{'sva'[file]}{index}", 0, int(actual.max()), index, 0)
                 continue
-            for lane in range(LANES):
+            for lane in range(self.isa.wave_size):
                 ours, got = expected[lane], int(actual[lane])
                 free = wave.free.get((file, index, lane))
                 whole = (0, 0)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from luthier_py.errors import Invalid, Malformed
 from luthier_py.isa import EXEC, M0, VCC, Access, Inst, InstructionSet, OperandInfo, OpFlag, OpInfo, Reg, RegFile
+from luthier_py.isa.dual import is_dual
 from luthier_py.isa.legal import why_illegal
 from luthier_py.isa.semantics import Lanes, Scalar, meaning
 from luthier_py.isa.semantics.algebra import BOOL, F16, F32, F64, I32, U32, Type
@@ -36,13 +37,14 @@ from reference.wave import LANES
 FULL = (1 << LANES) - 1
 EXECS = (FULL, 0, 1 << 17, 0x5555_5555_5555_5555, FULL << 32 & FULL, 0x8F0F_FFFF_1248_FFF1)
 INPUTS = 32    # scalar registers below this are read by cases, and written by none
+HALF = 128     # of a field that names a half: the upper one
 WINDOW = 24    # vector registers of a case
-TRIES = 12
+TRIES = 24
 VECTOR, ACCUMULATOR, SDWA_SCALAR = 256, 512, 256  # bits of source fields
 CONSTANTS = (128, 129, 193, 208, 191, 240, 243, 247, 248)
 LITERALS = (0, 1, 0x3FC00000, 0x80000000, 0xFFFFFFFF, 0x12345678, 0x3C00, 0x7C01, 0x7F800001)
-DPP_CONTROLS = (0x1B, 0xB1, 0x101, 0x108, 0x111, 0x11F, 0x121, 0x12C, 0x130, 0x134, 0x138, 0x13C, 0x140, 0x141, 0x142,
-                0x143, 0x150, 0x15A)
+DPP_CONTROLS = (0x1B, 0xB1, 0x101, 0x108, 0x111, 0x11F, 0x121, 0x12C, 0x140, 0x141, 0x150, 0x15A)
+DPP_CROSSING, DPP_MASKS = (0x130, 0x134, 0x138, 0x13C, 0x142, 0x143), (0x161, 0x167, 0x16F)
 
 
 @dataclass
@@ -118,6 +120,9 @@ class Cases:
         for _ in range(TRIES):
             chosen = self._registers(op, place, overlap)
             fields = [self._field(op, info, chosen, place, varied) for info in op.operands]
+            constants = [number for number, info in enumerate(op.operands) if info.kind == "kimm"]
+            for number in constants[1:]:  # the two of a dual instruction are one
+                fields[number] = fields[constants[0]]
             literal = self.generator.choice(LITERALS) if any(fields[k] == 255 for k in op.literals) else None
             try:
                 inst = self.isa.decode(self.isa.encode(op, fields, literal))
@@ -136,7 +141,7 @@ class Cases:
                 aligned = info.aligned and info.dwords > 1 and self.isa.target.aligned_vgprs
                 nearest += nearest % 2 if aligned else 0
                 chosen[info.name] = nearest
-                nearest += info.dwords
+                nearest += info.dwords + (self.generator.randrange(3) if is_dual(op) else 0)  # of other banks
         if overlap is not None:
             result, source = overlap[0].split()
             if result in chosen and source in chosen:
@@ -152,8 +157,11 @@ class Cases:
         if info.kind in ("sgpr", "bool", "sdwavcc") or not set(info.files) & set("VA"):
             return self._scalar_field(info, place, varied)
         index = chosen[info.name]
-        if info.kind in ("vgpr", "agpr"):
-            return index
+        half = HALF if info.kind.endswith("16lo") and varied and pick((False, True)) else 0
+        if info.kind in ("vgpr", "agpr", "v16", "v16lo"):
+            return index | half
+        if info.kind == "dstY":  # the lowest bit is the other one than that of vdstX
+            return index & ~1
         if info.kind in ("av", "srcAV"):
             file = ACCUMULATOR if "A" in info.files and ("V" not in info.files or pick((True, False))) else 0
             return index | file | (VECTOR if info.kind == "srcAV" else 0)
@@ -164,7 +172,7 @@ class Cases:
         if varied and info.kind == "src" and "S" in info.files and pick((False, False, True)):
             scalars = [*range(0, INPUTS, 2), VCC, 235, 253, 251, 252]
             return pick((pick(scalars), pick(CONSTANTS), pick(CONSTANTS), 255))
-        return VECTOR | index
+        return VECTOR | index | half
 
     def _scalar_field(self, info: OperandInfo, place: Place, varied: bool) -> int:
         if info.name in ("sbase", "srsrc", "saddr"):
@@ -174,10 +182,11 @@ class Cases:
         if info.kind == "sdwavcc":
             return self.generator.choice((0, 128 + place.scalar))
         if Access.WRITE in info.access:
-            return self.generator.choice((place.scalar, place.scalar, VCC, EXEC, M0)) if varied else place.scalar
+            special = VCC, EXEC, self.isa.target.m0_encoding
+            return self.generator.choice((place.scalar, place.scalar, *special)) if varied else place.scalar
         if info.kind in ("sgpr", "bool"):
             return self.generator.choice((*range(0, INPUTS, 4), *((place.scalar, VCC) if varied else ())))
-        codes = [*range(0, INPUTS, 2), place.scalar, VCC, 126, 124, *CONSTANTS]
+        codes = [*range(0, INPUTS, 2), place.scalar, VCC, 126, self.isa.target.m0_encoding, *CONSTANTS]
         return self.generator.choice([*codes, 255] if info.dwords == 1 else codes)
 
     def _modifier(self, op: OpInfo, info: OperandInfo, varied: bool) -> int:
@@ -189,7 +198,10 @@ class Cases:
         if info.kind == "dpp64" and self.isa.target.dpp64_broadcasts:
             return pick(range(0x150, 0x160))
         if info.kind in ("dpp", "dpp64"):
-            return pick(DPP_CONTROLS if varied else (0xE4,))
+            crossing = DPP_CROSSING if self.isa.target.generation < 10 else DPP_MASKS
+            return pick(DPP_CONTROLS + crossing if varied else (0xE4,))
+        if info.name == "dpp8":
+            return self.generator.getrandbits(24)
         if info.name in ("row_mask", "bank_mask"):
             return pick((15, 15, 6, 9)) if varied else 15
         if info.name == "dst_sel" and varied:  # no part of a float: which bits a new NaN has is free
@@ -199,6 +211,8 @@ class Cases:
             return pick(range(7)) if varied else 6
         if info.name == "dst_unused":
             return pick(range(3)) if varied else 0
+        if info.name == "fi" and "dpp8" in {each.name for each in op.operands}:
+            return pick((0xE9, 0xEA))
         if info.name in ("clamp", "bound_ctrl", "fi"):
             return pick((0, 1)) if varied else 0
         if info.name == "omod":

@@ -22,24 +22,24 @@ def cross_lane(wave: Wave, inst: Inst, row: CrossLane) -> None:
     if row is CrossLane.WRITE:
         target = inst["vdst"].reg
         assert target is not None
-        wave.set_vector(target, raw(wave, inst["src1"], 0, 32) % LANES, raw(wave, inst["src0"], 0, 32))
+        wave.set_vector(target, raw(wave, inst["src1"], 0, 32) % wave.size, raw(wave, inst["src0"], 0, 32))
         return
     target = (inst.find("sdst") or inst["vdst"]).reg
     assert target is not None
-    lane = next(wave.lanes(), 0) if row is CrossLane.READ_FIRST else raw(wave, inst["src1"], 0, 32) % LANES
+    lane = next(wave.lanes(), 0) if row is CrossLane.READ_FIRST else raw(wave, inst["src1"], 0, 32) % wave.size
     wave.set_scalar(target.index, raw(wave, inst["src0"], lane, 32))
 
 
 def permute(wave: Wave, inst: Inst, row: Permute) -> None:
     target, address = inst["vdst"].reg, inst["addr"].reg
     assert target is not None and address is not None
-    found = dict.fromkeys(range(LANES), 0)
-    for lane in range(LANES):
+    found, reach = dict.fromkeys(range(wave.size), 0), 32 if wave.permutes_halves else wave.size
+    for lane in range(wave.size):
         if row is Permute.SWIZZLE:
             other = _swizzled(field(inst, "offset"), lane)
             found[lane] = wave.vector(address, other) if wave.active(other) else 0
             continue
-        other = (wave.vector(address, lane) + field(inst, "offset") >> 2) % LANES
+        other = lane // reach * reach + (wave.vector(address, lane) + field(inst, "offset") >> 2) % reach
         giver, taker = (lane, other) if row is Permute.FORWARD else (other, lane)
         if wave.active(giver):
             found[taker] = raw(wave, inst["data0"], giver, 32)

@@ -254,8 +254,14 @@ def scalar_memory(wave: Wave, inst: Inst, row: ScalarLoad | ScalarStore) -> None
     else:
         address = (words[0] | words[1] << 32) + offset & ~3
         loaded = [wave.load(address + 4 * i, 4) for i in range(row.dwords)]
+    if row.bits < 32:
+        loaded = [_extended(wave.load((words[0] | words[1] << 32) + offset, row.bits // 8), row.bits, row.signed)]
     for i, value in enumerate(loaded):
         wave.set_scalar(data.index + i, value)
+
+
+def _extended(value: int, bits: int, signed: bool) -> int:
+    return value | (M32 & -1 << bits if signed and value >> bits - 1 else 0)
 
 
 def _scalar_offset(wave: Wave, operand: Operand | None) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from luthier_py.isa import Inst
-from luthier_py.isa.semantics import Lanes, Scalar, meaning
+from luthier_py.isa.semantics import Dual, Lanes, Scalar, meaning
 from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad, TruthTable
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane, Indexing
 from luthier_py.isa.semantics.lds import LoadToLds, LoadTwo, Permute, StoreTwo
@@ -19,7 +19,7 @@ from reference.vector import field
 from reference.wave import Wave
 
 _RULES = {
-    Lanes: vector.vector, Scalar: scalar.scalar, Branch: scalar.branch, Action: scalar.action,
+    Lanes: vector.vector, Dual: vector.dual, Scalar: scalar.scalar, Branch: scalar.branch, Action: scalar.action,
     Indexing: scalar.relative, Load: memory.load, Store: memory.store, LoadTwo: memory.load_two,
     StoreTwo: memory.store_two, LoadToLds: memory.load_to_lds, TransposedLoad: memory.transposed,
     Atomic: memory.atomic, ScalarLoad: memory.scalar_memory, ScalarStore: memory.scalar_memory,

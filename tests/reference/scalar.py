@@ -8,9 +8,9 @@ from __future__ import annotations
 from luthier_py.isa import EXEC, M0, MODE, VCC, Access, Inst, Operand
 from luthier_py.isa.registers import SCC
 from luthier_py.isa.semantics import Scalar
-from luthier_py.isa.semantics.algebra import U32
+from luthier_py.isa.semantics.algebra import U32, Kind, Value
 from luthier_py.isa.semantics.control import Action, Branch, Indexing
-from reference.algebra import PythonOps
+from reference.algebra import PythonOps, flushed
 from reference.vector import field, raw
 from reference.wave import CODE_BASE, M32, Wave
 
@@ -18,7 +18,7 @@ from reference.wave import CODE_BASE, M32, Wave
 def scalar(wave: Wave, inst: Inst, row: Scalar) -> None:
     ops = PythonOps()
     sources = iter([operand for operand in inst.operands if operand.name in ("src0", "src1", "simm16")
-                    or operand.name == "sdst" and operand.access is Access.READ])
+                    or operand.name in ("sdst", "imm") and operand.access is Access.READ])
     target = _target(inst)
     slots = (*row.signature.results, *row.signature.sources)
     width = next((slot.type for slot in slots if slot.type.bits > 1), U32)
@@ -33,14 +33,22 @@ def scalar(wave: Wave, inst: Inst, row: Scalar) -> None:
             taken.append(ops.value(type, wave.scalar(index, type.bits // 32 or 1)))
         else:
             taken.append(ops.value(slot.type, raw(wave, next(sources), 0, max(slot.type.bits, 32))))
-    outputs = row.compute(*taken)
+    outputs = row.compute(*(_flushed(wave, ops, value) for value in taken))
     for slot, value in zip(row.signature.results, outputs if isinstance(outputs, tuple) else (outputs,), strict=True):
         if slot.name == "scc":
             wave.set_scalar(SCC, value.ref)
         elif slot.name == "exec":
             wave.set_scalar(EXEC, value.ref, value.type.bits // 32)
         elif target is not None and target.reg is not None:
-            wave.set_scalar(target.reg.index, value.ref, value.type.bits // 32)
+            wave.set_scalar(target.reg.index, _flushed(wave, ops, value).ref, max(value.type.bits // 32, 1))
+
+
+def _flushed(wave: Wave, ops: PythonOps, value: Value) -> Value:
+    """Denormals of floats, as MODE has it."""
+    width = value.type.bits
+    if value.type.kind is not Kind.FLOAT or not wave.flushes(width):
+        return value
+    return ops.value(value.type, flushed(value.ref, width))
 
 
 def _target(inst: Inst) -> Operand | None:
@@ -51,7 +59,7 @@ def _target(inst: Inst) -> Operand | None:
 def branch(wave: Wave, inst: Inst, row: Branch) -> None:
     """``wave.pc`` is already after the instruction."""
     if row.register is not None:
-        registers = {"scc": (SCC, 1), "exec": (EXEC, 2), "vcc": (VCC, 2)}
+        registers = {"scc": (SCC, 1), "exec": (EXEC, wave.size // 32), "vcc": (VCC, wave.size // 32)}
         if (wave.scalar(*registers[row.register]) == 0) != row.if_zero:
             return
     wave.pc = inst.branch_target(wave.pc - inst.size_bytes) or 0

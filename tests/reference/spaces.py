@@ -103,7 +103,7 @@ def scalar_values(inst: Inst, region: Region, first: int, generator: random.Rand
         values |= {first + ADDRESS: region.address & M32, first + ADDRESS + 1: region.address >> 32 | stride << 16,
                    first + ADDRESS + 2: records, first + ADDRESS + 3: 0}
         extra = generator.choice((0, 16, 32))
-    elif family in ("GLOBAL", "S"):
+    elif family in ("GLOBAL", "S", "FLAT"):
         values |= {first + ADDRESS: region.address & M32, first + ADDRESS + 1: region.address >> 32}
     else:
         values[first + ADDRESS] = generator.choice((0, 128))

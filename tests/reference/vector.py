@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from luthier_py.isa import EXEC, MODE, VCC, Access, Inst, Operand, OperandKind, OpFlag, Reg
-from luthier_py.isa.instruction import SRC_EXECZ, SRC_SCC, SRC_VCCZ
+from luthier_py.isa.dual import halves
+from luthier_py.isa.instruction import SRC_EXECZ, SRC_NULL, SRC_SCC, SRC_VCCZ
 from luthier_py.isa.registers import SCC
-from luthier_py.isa.semantics import Lanes, SignaturePart
+from luthier_py.isa.semantics import Dual, Lanes, SignaturePart
 from luthier_py.isa.semantics.algebra import BOOL, F16, F32, Kind, Type, Value
+from luthier_py.isa.semantics.cdna4 import TruthTable
 from reference import floats
 from reference.algebra import NEAR, NEW_NAN, PythonOps, flushed, modified_float
 from reference.wave import LANES, M32, Freedom, Wave
@@ -33,26 +35,47 @@ def raw(wave: Wave, operand: Operand, lane: int, bits: int) -> int:
         value = wave.vector(operand.reg, lane)
     elif operand.kind in (OperandKind.CONSTANT, OperandKind.IMMEDIATE):
         value = operand.value
+    elif operand.value in SRC_NULL:
+        value = 0
     elif operand.value == SRC_SCC:
         value = wave.scalar(SCC)
     elif operand.value in (SRC_VCCZ, SRC_EXECZ):
-        value = int(wave.scalar(VCC if operand.value == SRC_VCCZ else EXEC, 2) == 0)
+        value = int(wave.mask(VCC if operand.value == SRC_VCCZ else EXEC) == 0)
     else:
         value = APERTURES[operand.value] >> (0 if bits == 64 else 32)
     return value & ((1 << bits) - 1)
 
 
 def vector(wave: Wave, inst: Inst, row: Lanes) -> None:
-    results = {lane: _lane(wave, inst, row, lane) for lane in wave.lanes()}
+    _written(wave, inst, row, {lane: _lane(wave, inst, row, lane) for lane in wave.lanes()})
+
+
+def dual(wave: Wave, inst: Inst, row: Dual) -> None:
+    """RDNA 3 ISA, 7.6: both read before either writes."""
+    pairs = []
+    for half, each in zip(halves(inst), row.rows, strict=True):
+        alone = each.of(field(half, "bitop3")) if isinstance(each, TruthTable) else each
+        pairs.append((half, alone, {lane: _lane(wave, half, alone, lane) for lane in wave.lanes()}))
+    for half, alone, results in pairs:
+        _written(wave, half, alone, results)
+
+
+def _written(wave: Wave, inst: Inst, row: Lanes, results: dict[int, Lane]) -> None:
     for number, (slot, operand) in enumerate(_targets(inst, row)):
-        if slot.type is BOOL or slot.name == "exec":
+        if (slot.type is BOOL or slot.name == "exec") and _writes_mask(inst, slot, operand):
             bits = sum((outputs[number][0] & 1) << lane for lane, (outputs, _, _) in results.items())
-            wave.set_scalar(EXEC if slot.name == "exec" else _mask_register(operand), bits, 2)
+            wave.set_mask(EXEC if slot.name == "exec" else _mask_register(operand), bits)
+        if slot.type is BOOL or slot.name == "exec":
             continue
         assert operand is not None and operand.reg is not None
         for lane, (outputs, notes, enabled) in results.items():
             if enabled:
                 _write(wave, inst, slot, operand.reg, lane, outputs[number], notes)
+
+
+def _writes_mask(inst: Inst, slot: SignaturePart, operand: Operand | None) -> bool:
+    """V_CMPX has no mask but EXEC from RDNA on."""
+    return slot.name == "exec" or operand is not None or bool(inst.op.implicit_writes.sgpr >> VCC & 1)
 
 
 def _mask_register(operand: Operand | None) -> int:
@@ -91,7 +114,7 @@ def _sources(wave: Wave, inst: Inst, row: Lanes, ops: PythonOps, lane: int, sour
     for slot in row.signature.sources:
         operand = None if slot.special else next(operands, None)
         if slot.type is BOOL:
-            taken.append(ops.value(BOOL, wave.scalar(_mask_register(operand), 2) >> lane))
+            taken.append(ops.value(BOOL, wave.mask(_mask_register(operand)) >> lane))
             continue
         type = slot.type if slot.type.bits else row.signature.results[0].type
         bits = max(32, type.bits * slot.count)
@@ -122,6 +145,8 @@ class _Source:
     def __init__(self, inst: Inst, name: str, slot: SignaturePart, type: Type, flushes: bool) -> None:
         self.slot, self.type = slot, type
         self.modifiers = field(inst, f"{name}_modifiers") if name else 0
+        if name and inst[name].kind is OperandKind.REGISTER and inst[name].value:  # a high half, from RDNA 3 on
+            self.modifiers |= OP_SEL
         self.select = field(inst, f"{name}_sel", 6) if name else 6
         self.flushes = flushes and type.kind is Kind.FLOAT
         self.plain = not name or inst.op.format != "VOP3P"
@@ -174,6 +199,7 @@ def _write(wave: Wave, inst: Inst, slot: SignaturePart, reg: Reg, lane: int, val
         word = _sdwa(word, 8 if select < 4 else 16, shift, field(inst, "dst_unused"), wave.vector(reg, lane))
     elif width * slot.count < 32 and inst.op.partial:
         high = "MIXHI" in inst.op.base or "MIX" not in inst.op.base and field(inst, "src0_modifiers") & OP_SEL_HI
+        high = high or any(o.reg == reg and o.value for o in inst.operands if Access.WRITE in o.access)
         shift = 16 if high else 0
         word = wave.vector(reg, lane) & ~(0xFFFF << shift) | word << shift
     wave.set_vector(reg, lane, word)
@@ -202,8 +228,11 @@ def dpp_lane(wave: Wave, inst: Inst, lane: int) -> tuple[int | None, bool]:
     """The lane that src0 comes from (None: it reads 0), and whether the destination is written."""
     if OpFlag.DPP not in inst.op.flags:
         return lane, True
+    if inst.find("dpp8") is not None:  # fi is a code of src0 there: 0xe9 without, 0xea with
+        source = lane & ~7 | field(inst, "dpp8") >> 3 * (lane & 7) & 7
+        return source if wave.active(source) or field(inst, "fi") == 0xEA else None, True
     source = _moved(field(inst, "dpp_ctrl"), lane)
-    if source is not None and not wave.active(source):
+    if source is not None and not wave.active(source) and not field(inst, "fi"):
         source = None
     row, bank = lane // 16, lane % 16 // 4
     masked = field(inst, "row_mask") >> row & field(inst, "bank_mask") >> bank & 1
@@ -217,7 +246,8 @@ def _moved(control: int, lane: int) -> int | None:
         return lane & ~3 | control >> 2 * (lane & 3) & 3
     if control < 0x130 or control >= 0x150:
         kind = control >> 4
-        place = {0x10: place + amount, 0x11: place - amount, 0x12: (place - amount) % 16, 0x15: amount}[kind]
+        place = {0x10: place + amount, 0x11: place - amount, 0x12: (place - amount) % 16, 0x15: amount,
+                 0x16: place ^ amount}[kind]
         return row + place if 0 <= place < 16 else None
     moved = {
         0x130: lane + 1, 0x134: (lane + 1) % LANES, 0x138: lane - 1, 0x13C: (lane - 1) % LANES,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from luthier_py.isa import EXEC, MODE, VCC, Reg, RegFile
+from luthier_py.isa import EXEC, MODE, Reg, RegFile
 
 LANES = 64
 M32 = 0xFFFFFFFF
@@ -39,6 +39,8 @@ class Wave:
     free: dict[tuple[RegFile, int, int], Freedom] = field(default_factory=dict)  # (file, register, lane)
     pc: int = 0
     half_matrices_flush: bool = False  # of its target
+    permutes_halves: bool = False      # the same
+    size: int = LANES
 
     def scalar(self, index: int, dwords: int = 1) -> int:
         return sum(self.scalars.get(index + i, 0) << 32 * i for i in range(dwords))
@@ -48,12 +50,19 @@ class Wave:
             self.scalars[index + i] = value >> 32 * i & M32
 
     def active(self, lane: int) -> bool:
-        return bool(self.scalar(EXEC, 2) >> lane & 1)
+        return bool(self.mask(EXEC) >> lane & 1)
+
+    def mask(self, index: int) -> int:
+        """A lane mask."""
+        return self.scalar(index, self.size // 32)
+
+    def set_mask(self, index: int, bits: int) -> None:
+        self.set_scalar(index, bits, self.size // 32)
 
     def lanes(self) -> Iterator[int]:
         """Lanes of EXEC, lowest first."""
-        mask = self.scalar(EXEC, 2)
-        return (lane for lane in range(LANES) if mask >> lane & 1)
+        mask = self.mask(EXEC)
+        return (lane for lane in range(self.size) if mask >> lane & 1)
 
     def vector(self, reg: Reg, lane: int) -> int:
         """All dwords of a vector register (or of a scalar one, for any lane)."""
@@ -70,10 +79,6 @@ class Wave:
 
     def _rows(self, file: RegFile) -> dict[int, list[int]]:
         return self.agprs if file is RegFile.AGPR else self.vgprs
-
-    @property
-    def vcc(self) -> int:
-        return self.scalar(VCC, 2)
 
     def flushes(self, width: int) -> bool:
         """MODE flushes denormals of floats of that width (MI200 ISA, 3.4)."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+
+from luthier_py.isa.dual import is_dual, operations
 from luthier_py.isa.instruction import OpInfo
 from luthier_py.isa.semantics import (
     cdna4,
@@ -12,18 +15,27 @@ from luthier_py.isa.semantics import (
     lds,
     matrix,
     memory,
+    rdna,
     scalar,
+    scalar_floats,
     steps,
     vector,
 )
-from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, Signature, SignaturePart, rows
+from luthier_py.isa.semantics.meaning import Dual, Lanes, Meaning, Scalar, Signature, SignaturePart, rows
 
 __all__ = [
-    "Lanes", "Meaning", "Scalar", "Signature", "SignaturePart", "cdna4", "compare", "control", "conversions", "floats",
-    "lds", "matrix", "meaning", "memory", "rows", "scalar", "steps", "vector",
+    "Dual", "Lanes", "Meaning", "Scalar", "Signature", "SignaturePart", "cdna4", "compare", "control", "conversions",
+    "floats",
+    "lds", "matrix", "meaning", "memory", "rdna", "rows", "scalar", "scalar_floats", "steps", "vector",
 ]
 
 
 def meaning(op: OpInfo) -> Meaning | None:
     """The row of ``op``'s operation; None if it has none yet."""
-    return rows().get(op.base)
+    return _pair(op.base) if is_dual(op) else rows().get(op.base)
+
+
+@cache
+def _pair(base: str) -> Dual | None:
+    first, second = (rows().get(name) for name in operations(base))
+    return Dual((first, second)) if first is not None and second is not None else None

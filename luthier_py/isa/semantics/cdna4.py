@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 
 from luthier_py.isa.semantics.algebra import (
     F16,
@@ -19,28 +21,29 @@ from luthier_py.isa.semantics.algebra import (
     maximum,
     minimum,
     select,
-    unordered,
 )
-from luthier_py.isa.semantics.floats import fmax, fmin, quiet
+from luthier_py.isa.semantics.floats import greatest, least, quiet
 from luthier_py.isa.semantics.meaning import Lanes, declare, lanes, signature
 
 
 @dataclass(frozen=True, slots=True)
 class TruthTable:
-    """Bit by bit a function of three sources: bit 4 * src0 + 2 * src1 + src2 of the operand `bitop3`."""
+    """Bit by bit a function of three sources: bit 4 * src0 + 2 * src1 + src2 of the operand `bitop3`. Of two sources
+    (RDNA 4's dual instructions) the third is 0."""
 
     type: str
+    sources: int = 3
 
     def of(self, table: int) -> Lanes:
-        def compute(a: Value, b: Value, c: Value) -> Value:
-            result = a.lift(0)
-            for number in range(8):
+        def compute(*given: Value) -> Value:
+            result = given[0].lift(0)
+            for number in range(0, 8, 1 << 3 - self.sources):
                 if table >> number & 1:
-                    bits = [x if number >> place & 1 else ~x for x, place in ((a, 2), (b, 1), (c, 0))]
-                    result = result | (bits[0] & bits[1] & bits[2])
+                    bits = [x if number >> 2 - place & 1 else ~x for place, x in enumerate(given)]
+                    result = result | reduce(and_, bits)
             return result
 
-        return Lanes(signature(f"{self.type} {self.type} {self.type} -> {self.type}"), compute)
+        return Lanes(signature(f"{' '.join([self.type] * self.sources)} -> {self.type}"), compute)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class TransposedLoad:
 
 declare("V_BITOP3_B32", TruthTable("u32"))
 declare("V_BITOP3_B16", TruthTable("u16"))
+declare("V_BITOP2_B32", TruthTable("u32", 2))
 declare("V_PERMLANE16_SWAP_B32", SwapRows(16))
 declare("V_PERMLANE32_SWAP_B32", SwapRows(32))
 declare("DS_READ_B64_TR_B16", TransposedLoad(16))
@@ -81,19 +85,10 @@ lanes("V_CVT_PK_F16_F32", "f32 f32 -> u32", lambda a, b: concat(_f16(b), _f16(a)
 lanes("V_CVT_F32_BF16", "u16 -> f32", lambda a: (a.to(U32) << 16).as_(F32))
 
 
-def _unless_nan(compute: Callable[[Value, Value], Value]) -> Callable[[Value, Value, Value], Value]:
-    """Of three; any NaN wins, the first one."""
-
-    def two(a: Value, b: Value) -> Value:
-        return select(unordered(a, b), select(is_nan(a), quiet(a), quiet(b)), compute(a, b))
-
-    return lambda a, b, c: two(two(a, b), c)
-
-
-lanes("V_MINIMUM3_F32", "f32 f32 f32 -> f32", _unless_nan(fmin))
-lanes("V_MAXIMUM3_F32", "f32 f32 f32 -> f32", _unless_nan(fmax))
-lanes("V_PK_MINIMUM3_F16", "2f16 2f16 2f16 -> 2f16", _unless_nan(fmin))
-lanes("V_PK_MAXIMUM3_F16", "2f16 2f16 2f16 -> 2f16", _unless_nan(fmax))
+lanes("V_MINIMUM3_F32", "f32 f32 f32 -> f32", lambda a, b, c: least(least(a, b), c))
+lanes("V_MAXIMUM3_F32", "f32 f32 f32 -> f32", lambda a, b, c: greatest(greatest(a, b), c))
+lanes("V_PK_MINIMUM3_F16", "2f16 2f16 2f16 -> 2f16", lambda a, b, c: least(least(a, b), c))
+lanes("V_PK_MAXIMUM3_F16", "2f16 2f16 2f16 -> 2f16", lambda a, b, c: greatest(greatest(a, b), c))
 lanes("V_PRNG_B32", "u32 -> u32", lambda a: (a << 1) ^ select((a >> 31).ne(0), 0xC5, a.lift(0)))
 
 

@@ -26,7 +26,7 @@ _INTEGER: dict[str, Compare] = {
     "F": _never, "LT": lambda a, b: a < b, "EQ": lambda a, b: a.eq(b), "LE": lambda a, b: a <= b,
     "GT": lambda a, b: a > b, "NE": lambda a, b: a.ne(b), "GE": lambda a, b: a >= b, "T": _always,
 }  # fmt: skip
-_FLOAT: dict[str, Compare] = {
+FLOAT: dict[str, Compare] = {
     "F": _never, "LT": lambda a, b: a < b, "EQ": lambda a, b: a.eq(b), "LE": lambda a, b: a <= b,
     "GT": lambda a, b: a > b, "LG": lambda a, b: (a < b) | (a > b), "GE": lambda a, b: a >= b,
     "O": lambda a, b: ~unordered(a, b), "U": unordered, "NGE": lambda a, b: ~(a >= b),
@@ -65,7 +65,7 @@ for _type in "u16", "i16", "u32", "i32", "u64", "i64":
     for _name, _compute in _INTEGER.items():
         _declare(f"{_name}_{_type.upper()}", f"{_type} {_type}", _compute)
 for _type in "f16", "f32", "f64":
-    for _name, _compute in _FLOAT.items():
+    for _name, _compute in FLOAT.items():
         _declare(f"{_name}_{_type.upper()}", f"{_type} {_type}", _compute)
     _declare(f"CLASS_{_type.upper()}", f"{_type} {'u16' if _type == 'f16' else 'u32'}", _class,
              flushes=False)  # it tells denormals apart whatever MODE says: it does not read MODE

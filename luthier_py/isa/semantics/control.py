@@ -24,6 +24,8 @@ class Action(Enum):
     NOTHING = auto()   # no effect on results: waits, cache control, priorities, performance counters
     END = auto()
     BARRIER = auto()
+    BARRIER_SIGNAL = auto()  # the first half: this wave has come to the barrier whose number is src0
+    BARRIER_WAIT = auto()    # the second: until all have
     GRID_BARRIER = auto()  # of a launch's waves: data0 + 1 of them meet at global wave sync resource offset + M0[21:16]
     GRID_SETUP = auto()    # how many meet there first; each GRID_BARRIER says so too, and that counts
     SLEEP = auto()     # other waves get their turn
@@ -61,6 +63,7 @@ class HardwareRegister(Enum):
     LDS_ALLOC = 6
     IB_STS = 7
     SH_MEM_BASES = 15
+    IB_STS2 = 28  # gfx1250
 
 
 declare("S_BRANCH", Branch())
@@ -72,11 +75,18 @@ for _register in "scc", "vcc", "exec":
 declare(
     "S_NOP V_NOP S_WAITCNT S_SETPRIO S_SETHALT S_INCPERFLEVEL S_DECPERFLEVEL S_TTRACEDATA S_ICACHE_INV S_WAKEUP "
     "S_DCACHE_INV S_DCACHE_INV_VOL S_DCACHE_WB S_DCACHE_WB_VOL BUFFER_WBINVL1 BUFFER_WBINVL1_VOL "
-    "BUFFER_INVL2 BUFFER_INV BUFFER_WBL2 DS_NOP V_CLREXCP S_INST_PREFETCH S_CLAUSE S_CODE_END",
+    "BUFFER_INVL2 BUFFER_INV BUFFER_WBL2 DS_NOP V_CLREXCP S_INST_PREFETCH S_CLAUSE S_CODE_END S_DELAY_ALU "
+    "BUFFER_GL0_INV BUFFER_GL1_INV S_GL1_INV GLOBAL_INV GLOBAL_WB GLOBAL_WBINV S_WAITCNT_DEPCTR S_WAITCNT_VSCNT "
+    "S_WAITCNT_VMCNT S_WAITCNT_EXPCNT S_WAITCNT_LGKMCNT S_WAIT_DSCNT S_WAIT_KMCNT S_WAIT_LOADCNT S_WAIT_STORECNT "
+    "S_WAIT_LOADCNT_DSCNT S_WAIT_STORECNT_DSCNT S_WAIT_EXPCNT S_WAIT_SAMPLECNT S_WAIT_BVHCNT S_WAIT_XCNT S_WAIT_EVENT "
+    "S_WAIT_IDLE S_TTRACEDATA_IMM S_PREFETCH_INST S_PREFETCH_INST_PC_REL S_PREFETCH_DATA S_PREFETCH_DATA_PC_REL "
+    "S_BUFFER_PREFETCH_DATA V_PIPEFLUSH S_VERSION",
     Action.NOTHING,
 )
 declare("S_ENDPGM S_ENDPGM_SAVED", Action.END)
 declare("S_BARRIER", Action.BARRIER)
+declare("S_BARRIER_SIGNAL_IMM", Action.BARRIER_SIGNAL)
+declare("S_BARRIER_WAIT", Action.BARRIER_WAIT)
 declare("DS_GWS_BARRIER", Action.GRID_BARRIER)
 declare("DS_GWS_INIT", Action.GRID_SETUP)
 declare("S_SLEEP", Action.SLEEP)

@@ -49,6 +49,11 @@ def _pack(a: Value, b: Value) -> Value:
     return concat(b.as_(U16), a.as_(U16))
 
 
+def pack_toward_zero(a: Value, b: Value) -> Value:
+    """Two f32 as f16, the first in the low half."""
+    return _pack(_toward_zero_f16(a), _toward_zero_f16(b))
+
+
 def _byte_to_float(number: int) -> Callable[[Value], Value]:
     return lambda a: ((a >> 8 * number) & 0xFF).to(F32)
 
@@ -80,7 +85,7 @@ lanes("V_CVT_F64_F32", "f32 -> f64", lambda a: a.to(F64))
 lanes("V_CVT_RPI_I32_F32", "f32 -> i32", lambda a: floor(a + 0.5).to(I32))
 lanes("V_CVT_FLR_I32_F32", "f32 -> i32", lambda a: floor(a).to(I32))
 lanes("V_CVT_OFF_F32_I4", "u32 -> f32", lambda a: ((a << 28).as_(I32) >> 28).to(F32) * 0.0625)
-lanes("V_CVT_PKRTZ_F16_F32", "f32 f32 -> u32", lambda a, b: _pack(_toward_zero_f16(a), _toward_zero_f16(b)))
+lanes("V_CVT_PKRTZ_F16_F32", "f32 f32 -> u32", pack_toward_zero)
 lanes("V_CVT_PK_U8_F32", "f32 u32 u32 -> u32", _insert_byte)
 lanes("V_CVT_PKACCUM_U8_F32", "f32 u32 old -> u32", _insert_byte)
 lanes("V_PACK_B32_F16", "f16 f16 -> u32", _pack)

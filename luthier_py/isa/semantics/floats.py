@@ -64,6 +64,19 @@ def _ieee(a: Value, b: Value, ordered: Value) -> Value:
     return select(_signalling(a), quiet(a), select(_signalling(b), quiet(b), number))
 
 
+def _unless_nan(a: Value, b: Value, ordered: Value) -> Value:
+    """minimum and maximum of IEEE 754-2019: any NaN wins, the first one."""
+    return select(unordered(a, b), select(is_nan(a), quiet(a), quiet(b)), ordered)
+
+
+def least(a: Value, b: Value) -> Value:
+    return _unless_nan(a, b, fmin(a, b))
+
+
+def greatest(a: Value, b: Value) -> Value:
+    return _unless_nan(a, b, fmax(a, b))
+
+
 def _sign(a: Value) -> Value:
     return (a.as_(a.type.unsigned) >> a.type.bits - 1).ne(0)
 

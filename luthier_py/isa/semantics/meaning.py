@@ -96,6 +96,14 @@ class Lanes:
     flushes: bool = True
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Dual:
+    """Two vector instructions, each of which reads its sources before either writes (see isa/dual)."""
+
+    rows: tuple[Any, Any]
+    """Of X and Y, each as it would be alone: Lanes, or a TruthTable."""
+
+
 Meaning = Any  # Scalar, Lanes, or one of the data rows of control, memory, lds, matrix
 
 _ROWS: dict[str, Meaning] = {}

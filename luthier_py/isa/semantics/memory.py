@@ -144,17 +144,33 @@ for _space in "GLOBAL", "FLAT", "BUFFER":
 
 @dataclass(frozen=True, slots=True)
 class ScalarLoad:
-    """``dwords`` from sbase + offsets to sdst; ``buffer``: sbase is a resource, out of whose range all reads 0."""
+    """``dwords`` from sbase + offsets to sdst; ``buffer``: sbase is a resource, out of whose range all reads 0. Of less
+    than a dword ``bits`` are extended."""
 
     dwords: int
     buffer: bool = False
+    bits: int = 32
+    signed: bool = False
+
+    @property
+    def bytes(self) -> int:
+        return self.dwords * self.bits // 8
 
 
 @dataclass(frozen=True, slots=True)
 class ScalarStore:
     dwords: int
 
+    @property
+    def bytes(self) -> int:
+        return 4 * self.dwords
 
+
+for _word, _bits in ("8", 8), ("16", 16):  # RDNA 4
+    for _letter in "UI":
+        declare(f"S_LOAD_{_letter}{_word}", ScalarLoad(1, bits=_bits, signed=_letter == "I"))
+declare("S_LOAD_DWORDX3", ScalarLoad(3))
+declare("S_BUFFER_LOAD_DWORDX3", ScalarLoad(3, buffer=True))
 for _count in 1, 2, 4, 8, 16:
     _suffix = f"X{_count}" if _count > 1 else ""
     declare(f"S_LOAD_DWORD{_suffix}", ScalarLoad(_count))

@@ -7,9 +7,8 @@ import pytest
 from emulated import ISA, Bench, code_object
 from launching import compile_hip, device, launch, run_sample
 
-from luthier_py.emulator import EmulatorDevice
 from luthier_py.errors import DeviceError, Invalid, Malformed, TimeLimit, Unsupported
-from luthier_py.isa import sgpr, target, vgpr
+from luthier_py.isa import sgpr, vgpr
 from luthier_py.runtime import pack_arguments
 from luthier_py.samples import SAMPLES, sample
 
@@ -168,12 +167,6 @@ def test_more_private_memory_than_a_wave_can_have():
     dev = device()
     with pytest.raises(Invalid, match=r"kernel k: 1048576 bytes of private memory for a lane; gfx90a has 131056"):
         dev.launch(dev.load(data).kernel("k"), (1, 1, 1), (64, 1, 1), bytes(280))
-
-
-def test_targets_that_are_not_emulated():
-    for name in ("gfx803", "gfx1030", "gfx1100", "gfx1250"):
-        with pytest.raises(Unsupported, match=rf"does not run kernels for {name} yet, only for gfx900.*gfx950"):
-            EmulatorDevice(target(name))
 
 
 def test_modules_of_another_target_or_device():

@@ -16,6 +16,7 @@ from luthier_py.emulator.launch import (
     user_sgprs,
     work_item_rows,
 )
+from luthier_py.emulator.layout import WAVE
 from luthier_py.emulator.segments import dispatch_packet
 from luthier_py.emulator.shape import shape_of
 from luthier_py.errors import DeviceError, Invalid
@@ -52,7 +53,14 @@ def test_user_sgprs_in_order():
         0x1000,
         0xABCD,
     ]
-    assert group_id_places(RECORD.descriptor) == (4 * 14, 4 * 15, 4 * 16, 17)
+    assert group_id_places(TARGET, RECORD.descriptor) == (4 * 14, 4 * 15, 4 * 16, 17)
+
+
+def test_group_ids_where_they_are_architected():
+    """In TTMP9, and in the halves of TTMP7 (AMDGPUUsage, "Initial Kernel Execution State")."""
+    ttmp0 = 108
+    x, y, z, _ = group_id_places(target("gfx1201"), RECORD.descriptor)
+    assert (x, y, z) == (4 * (ttmp0 + 9), 4 * (ttmp0 + 7), WAVE["ignored"])
 
 
 def test_preloaded_arguments():

@@ -105,12 +105,16 @@ EXPLANATIONS = (
                 "V_CVT_F32_UBYTE", "V_CVT_OFF_F32_I4", "V_CVT_PKNORM_")(case),
                 "exact, or all the same for denormals"),
     Explanation(("reads",), lambda case, found: not found.table and found.meaning == {"mode"} and based(
-                "V_CVT_FLR_I32_F32", "V_CVT_RPI_I32_F32", "V_MINIMUM3_", "V_MAXIMUM3_", "V_CVT_PK_BF16_F32",
+                "V_CVT_FLR_I32_F32", "V_CVT_RPI_I32_F32", "V_MINIMUM", "V_MAXIMUM", "S_MINIMUM_", "S_MAXIMUM_",
+                "V_PK_MINIMUM", "V_PK_MAXIMUM", "V_CVT_PK_BF16_F32",
                 "V_CVT_PK_F16_F32")(case),
                 "LLVM says that MODE does not matter, the manuals do not say it; nothing is moved over writes of MODE"),
     Explanation(("src0", "src1"),
                 lambda case, found: found.table == {"READ"} and based(*COMPARES_WITHOUT_SOURCES)(case),
                 "always true, or never: the hardware still reads"),
+    Explanation(("sdst", "sbase", "soffset", "sdata"), lambda case, found: found.table == {"READ"} and
+                rows()[case.op.base] is Action.NOTHING,
+                "what is waited for, or brought into a cache: nothing to compute with"),
     Explanation(("sdst",), lambda case, found: case.op.base.startswith("S_MOVRELD_"),
                 "the register written is sdst + M0: any (errata.WRITES_ANY)"),
     Explanation(("writes",), lambda case, found: found.meaning == {"vcc"} and not found.table and
@@ -118,6 +122,9 @@ EXPLANATIONS = (
                 "from gfx10 on V_CMPX writes EXEC alone (RDNA ISA, VOPC)"),
     Explanation(("keeps",), lambda case, found: found.table == {"all"} and narrow(case),
                 "which results of 16 bits leave the other half alone is the target's matter (errata.KEEPS_HIGH_HALF)"),
+    Explanation(("keeps",), lambda case, found: found.table == {"all"} and based(
+                "V_CVT_I32_I16", "V_CVT_U32_U16")(case),
+                "LLVM's records of the forms with halves say that of any destination; results have 32 bits here"),
     Explanation(("vdst",), lambda case, found: found.table == {"READ"} and case.op.partial and narrow(case),
                 "the half that stays"),
     Explanation(("keeps",), lambda case, found: found.table == {"all"} and case.op.base.startswith("V_PERMLANE"),

@@ -42,7 +42,7 @@ CODE_BASE = 0x7000_0000_0000
 
 @dataclass
 class Setup:
-    """What a wave finds."""
+    """What a wave finds. Of wave32 the first half of the lanes counts."""
 
     vgprs: Mapping[int, Row] = field(default_factory=dict)   # 64 dwords, or 64 quadwords for a pair
     agprs: Mapping[int, Row] = field(default_factory=dict)
@@ -60,8 +60,8 @@ class Setup:
 class State:
     """Registers after the run."""
 
-    def __init__(self, memory: NDArray[np.uint8], status: int, scratch: Row) -> None:
-        self._memory = memory
+    def __init__(self, memory: NDArray[np.uint8], status: int, scratch: Row, wave_size: int = 64) -> None:
+        self._memory, self._size = memory, wave_size
         self.status = Status(status)
         self.scratch = scratch
 
@@ -96,19 +96,20 @@ class State:
         return int(kind), int(lane), int(address)
 
     def _row(self, row: int) -> Row:
-        start = row_offset(row, 64)
-        return self._memory[start : start + 256].view(np.uint32)
+        start = row_offset(row, self._size)
+        return self._memory[start : start + 4 * self._size].view(np.uint32)
 
 
 def run(code: Sequence[Inst], setup: Setup | None = None, **changes: Any) -> State:
     """Run ``code``, then leave by s_setpc, after which every register counts; keyword arguments are fields of Setup."""
     setup = setup or Setup(**changes)
+    size = setup.isa.wave_size
     raw = b"".join(inst.raw for inst in [*code, setup.isa.make("s_setpc_b64", sgpr(100, 2))])
     blocks = discover(lambda pc: setup.isa.decode(raw, pc), 0)
     numbers = ModuleNumbers()
-    (host,) = translate(blocks, 0, Settings(64, setup.mode, setup.isa.target.half_matrices_flush), numbers)
-    engine = compile_function(host.name, host.ir, 64)
-    space = np.zeros(row_offset(VECTOR_ROWS + TEMPORARY_ROWS, 64) + 64, np.uint8)
+    (host,) = translate(blocks, 0, Settings(size, setup.mode, setup.isa.target), numbers)
+    engine = compile_function(host.name, host.ir, size)
+    space = np.zeros(row_offset(VECTOR_ROWS + TEMPORARY_ROWS, size) + 64, np.uint8)
     wave = space[-space.ctypes.data % 64 :]
     counters = np.zeros(max(len(numbers.counters), 1), np.uint64)
     sites = np.zeros(max(len(numbers.sites), 1) * SITE_BYTES // 8, np.uint64)
@@ -125,11 +126,11 @@ def run(code: Sequence[Inst], setup: Setup | None = None, **changes: Any) -> Sta
     _fill(wave, setup, worker, scratch)
     function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(engine.address(host.name))
     status = function(wave.ctypes.data)
-    return State(wave, status, scratch)
+    return State(wave, status, scratch, size)
 
 
 def _fill(wave: NDArray[np.uint8], setup: Setup, worker: Row, scratch: Row) -> None:
-    words = wave[:1024].view(np.uint32)
+    words, size = wave[:1024].view(np.uint32), setup.isa.wave_size
     masks = {EXEC: setup.exec_mask, VCC: setup.vcc}
     scalars = {
         **{i + w: m >> 32 * w & 0xFFFFFFFF for i, m in masks.items() for w in (0, 1)},
@@ -148,5 +149,5 @@ def _fill(wave: NDArray[np.uint8], setup: Setup, worker: Row, scratch: Row) -> N
         for index, values in registers.items():
             words_of_lane = np.ascontiguousarray(values).view(np.uint32).reshape(64, -1)
             for word in range(words_of_lane.shape[1]):
-                start = row_offset(base + index + word, 64)
-                wave[start : start + 256].view(np.uint32)[:] = words_of_lane[:, word]
+                start = row_offset(base + index + word, size)
+                wave[start : start + 4 * size].view(np.uint32)[:] = words_of_lane[:size, word]

@@ -83,8 +83,6 @@ def test_a_kernel_may_wait_for_the_host(program: Program) -> None:
 
 def test_what_cannot_run_is_said_at_once(program: Program) -> None:
     for wrong, code, said in (
-        (("--device", "emulator:gfx1100"), 1, "does not run kernels for gfx1100 yet, only for gfx900, "),
-        (("--device", "emulator:gfx90a,emulator:gfx1100"), 1, "does not run kernels for gfx1100 yet"),
         (("--device", "emulator:nothing"), 2, "unknown target"),
         (("--time-limit", "-1", "--device", DEVICE), 2, "give a positive number"),
         (("--time-limit", "1"), 2, "a time limit is for kernels on the emulator"),

@@ -117,7 +117,7 @@ def _looked_at(row: Lanes | Scalar, width: Type) -> tuple[frozenset[int], bool]:
     packed = any(slot.count > 1 for slot in row.signature.results)
     results = row.compute(*(made(number, slot) for number, slot in enumerate(row.signature.sources)))
     results = results if isinstance(results, tuple) else (results,)
-    flushes = isinstance(row, Lanes) and row.flushes and any(
+    flushes = (isinstance(row, Scalar) or row.flushes) and any(
         slot.type.kind is Kind.FLOAT for slot in (*row.signature.sources, *row.signature.results))
     return frozenset[int]().union(*(result.ref for result in results)), trace.rounds or flushes
 
@@ -126,7 +126,7 @@ def _action(op: OpInfo, row: control.Action, found: Asked) -> None:
     action = control.Action
     if row in (action.GETPC, action.SWAPPC, action.CALL, action.GETREG, action.CLOCK, action.WALL_CLOCK):
         found.write("sdst")
-    if row in (action.SETPC, action.SWAPPC):
+    if row in (action.SETPC, action.SWAPPC, action.BARRIER_SIGNAL):
         found.read("src0")
     if row is action.SETREG:
         found.read("sdst")

@@ -77,5 +77,5 @@ def result_types(inst: Inst) -> tuple[str, ...]:
     if isinstance(row, Load):
         return (f"{'i' if row.signed else 'u'}{row.bits * row.dwords}",)
     if isinstance(row, ScalarLoad):
-        return (f"u{32 * row.dwords}",)
+        return (f"{'i' if row.signed else 'u'}{row.bits * row.dwords}",)
     return (f"2u{32 * row.dwords}",) if isinstance(row, LoadTwo) else ()

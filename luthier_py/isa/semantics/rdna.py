@@ -1,0 +1,95 @@
+"""What RDNA adds to the vector and scalar ALU: short integers, pairs of minimum and maximum, wide sums, dot products.
+
+In: operands. Out: results before clamp and omod. Sources: RDNA 2 ISA, 12.8 to 12.11; RDNA 3 ISA, 16.8 to 16.12;
+RDNA 4 ISA, 16.1 to 16.12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from luthier_py.isa.semantics.algebra import (
+    I32,
+    U16,
+    U32,
+    Value,
+    add_sat,
+    concat,
+    fma,
+    maximum,
+    minimum,
+    select,
+    sub_sat,
+    trunc,
+)
+from luthier_py.isa.semantics.floats import fmax, fmin, greatest, least
+from luthier_py.isa.semantics.meaning import lanes, scalar
+
+Two = Callable[[Value, Value], Value]
+
+# Integers.
+lanes("V_XOR3_B32", "u32 u32 u32 -> u32", lambda a, b, c: a ^ b ^ c)
+lanes("V_AND_B16", "u16 u16 -> u16", lambda a, b: a & b)
+lanes("V_OR_B16", "u16 u16 -> u16", lambda a, b: a | b)
+lanes("V_XOR_B16", "u16 u16 -> u16", lambda a, b: a ^ b)
+lanes("V_NOT_B16", "u16 -> u16", lambda a: ~a)
+lanes("V_MOV_B16", "u16 -> u16", lambda a: a)
+lanes("V_CNDMASK_B16", "u16 u16 b -> u16", lambda a, b, c: select(c, b, a))
+lanes("V_SWAP_B16", "u16 old -> u16 u16", lambda a, old: (a, old))
+lanes("V_ADD_NC_U16", "u16 u16 -> u16", lambda a, b: a + b, add_sat)
+lanes("V_SUB_NC_U16", "u16 u16 -> u16", lambda a, b: a - b, sub_sat)
+lanes("V_CVT_I32_I16", "i16 -> i32", lambda a: a.to(I32))
+lanes("V_CVT_U32_U16", "u16 -> u32", lambda a: a.to(U32))
+lanes("V_MAD_U32", "u32 u32 u32 -> u32", lambda a, b, c: a * b + c)
+lanes("V_ADD_U64", "u64 u64 -> u64", lambda a, b: a + b)
+lanes("V_SUB_U64", "u64 u64 -> u64", lambda a, b: a - b)
+lanes("V_MUL_U64", "u64 u64 -> u64", lambda a, b: a * b)
+scalar("S_SUB_U64", "u64 u64 -> u64", lambda a, b: a - b)
+scalar("S_MUL_U64", "u64 u64 -> u64", lambda a, b: a * b)
+scalar("S_PACK_HL_B32_B16", "u32 u32 -> u32", lambda a, b: concat(b.to(U16), (a >> 16).to(U16)))
+
+
+def _of_three(inner: Two, outer: Two) -> Callable[[Value, Value, Value], Value]:
+    return lambda a, b, c: outer(inner(a, b), c)
+
+
+for _t in "i32", "u32":
+    lanes(f"V_MAXMIN_{_t.upper()}", f"{_t} {_t} {_t} -> {_t}", _of_three(maximum, minimum))
+    lanes(f"V_MINMAX_{_t.upper()}", f"{_t} {_t} {_t} -> {_t}", _of_three(minimum, maximum))
+
+# Floats.
+for _t in "f16", "f32", "f64":
+    _name, _two, _three = _t.upper(), f"{_t} {_t} -> {_t}", f"{_t} {_t} {_t} -> {_t}"
+    lanes(f"V_MINIMUM_{_name}", _two, least)
+    lanes(f"V_MAXIMUM_{_name}", _two, greatest)
+    if _t == "f64":
+        continue
+    lanes(f"V_MAXMIN_{_name}", _three, _of_three(fmax, fmin))
+    lanes(f"V_MINMAX_{_name}", _three, _of_three(fmin, fmax))
+    lanes(f"V_MAXIMUMMINIMUM_{_name}", _three, _of_three(greatest, least))
+    lanes(f"V_MINIMUMMAXIMUM_{_name}", _three, _of_three(least, greatest))
+lanes("V_MIN_NUM_F64", "f64 f64 -> f64", fmin)
+lanes("V_MAX_NUM_F64", "f64 f64 -> f64", fmax)
+lanes("V_MINIMUM3_F16", "f16 f16 f16 -> f16", _of_three(least, least))
+lanes("V_MAXIMUM3_F16", "f16 f16 f16 -> f16", _of_three(greatest, greatest))
+lanes("V_PK_MINIMUM_F16", "2f16 2f16 -> 2f16", least)
+lanes("V_PK_MAXIMUM_F16", "2f16 2f16 -> 2f16", greatest)
+
+
+def _fma_legacy(a: Value, b: Value, c: Value) -> Value:
+    """Zero times anything is zero."""
+    return select(a.eq(0.0) | b.eq(0.0), c + 0.0, fma(a, b, c))
+
+
+def _packed_integers(low: int, high: int) -> Callable[[Value, Value], Value]:
+    """Two floats toward zero, clamped; the first in the low half."""
+    def one(a: Value) -> Value:
+        whole = trunc(a).to(I32)
+        return minimum(maximum(whole, low), high).as_(U32).to(U16)
+
+    return lambda a, b: concat(one(b), one(a))
+
+
+lanes("V_FMA_LEGACY_F32 V_FMAC_LEGACY_F32", "f32 f32 f32 -> f32", _fma_legacy)
+lanes("V_CVT_PK_I16_F32", "f32 f32 -> u32", _packed_integers(-(1 << 15), (1 << 15) - 1))
+lanes("V_CVT_PK_U16_F32", "f32 f32 -> u32", _packed_integers(0, (1 << 16) - 1))
