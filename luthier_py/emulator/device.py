@@ -87,7 +87,8 @@ class EmulatorDevice:
         self.profile = None
         with self._lock:
             shape = shape_of(kernel.record, self._target, grid, block, lds_bytes)
-            settings = Settings(shape.wave_size, mode_of(kernel.record.descriptor), shape.target)
+            mode = mode_of(shape.target, kernel.record.descriptor)
+            settings = Settings(shape.wave_size, mode, shape.target)
             code = module.code(settings)
             code.require(kernel.record.entry, kernel.name)
             started = time.perf_counter()

@@ -32,11 +32,15 @@ _RESOURCE_3 = ADD_TID | 3 << 21 | 1 << 19
 Words = NDArray[np.uint64]
 
 
-def mode_of(descriptor: KernelDescriptor) -> int:
-    """MODE as the hardware loads it: rounding, denormals, DX10_CLAMP, IEEE, FP16_OVFL."""
+def mode_of(target: Target, descriptor: KernelDescriptor) -> int:
+    """MODE as the hardware loads it: rounding, denormals, DX10_CLAMP, IEEE, FP16_OVFL. Where MODE has no such bits, NaN
+    is clamped and IEEE mode is off."""
+    clamp, ieee = descriptor.enable_dx10_clamp, descriptor.enable_ieee_mode
+    if not target.clamps_by_mode:
+        clamp, ieee = True, False
     return (descriptor.float_round_mode_32 | descriptor.float_round_mode_16_64 << 2
             | descriptor.float_denorm_mode_32 << 4 | descriptor.float_denorm_mode_16_64 << 6
-            | int(descriptor.enable_dx10_clamp) << 8 | int(descriptor.enable_ieee_mode) << 9
+            | int(clamp) << 8 | int(ieee) << 9
             | int(descriptor.fp16_ovfl) << 23)
 
 
@@ -150,7 +154,7 @@ def _images_anywhere(shape: Shape) -> NDArray[np.uint8]:
         active = np.clip(x * y * z - np.arange(shape.waves) * shape.wave_size, 0, shape.wave_size)
         for lanes, image in zip(active.tolist(), words, strict=True):
             image[EXEC], image[EXEC + 1] = ((1 << lanes) - 1) & 0xFFFFFFFF, ((1 << lanes) - 1) >> 32
-        words[:, MODE] = mode_of(shape.record.descriptor)
+        words[:, MODE] = mode_of(shape.target, shape.record.descriptor)
         status = np.where(active > 0, Status.JUMP, Status.DONE)
         fields = {"status": status, "lds_bytes": shape.lds_bytes, "scratch_bytes": shape.scratch_bytes}
         for name, value in fields.items():

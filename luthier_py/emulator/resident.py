@@ -83,7 +83,7 @@ class PacketDevice:
         name = self._name_of(kernel_object) or f"kernel@0x{kernel_object:x}"
         descriptor = self._descriptor(kernel_object, name)
         entry = kernel_object + descriptor.kernel_code_entry_byte_offset
-        settings = Settings(descriptor.wave_size, mode_of(descriptor), self.target)
+        settings = Settings(descriptor.wave_size, mode_of(self.target, descriptor), self.target)
         code = self._code(entry, settings)
         if code is None:
             what = f"kernel entry 0x{entry:x}; {self.memory.nearest(entry)}"

@@ -116,6 +116,11 @@ class Target:
         return Reg(RegFile.SGPR, FLAT_SCRATCH if self.flat_scratch_operands else SCRATCH_BASE, 2)
 
     @property
+    def clamps_by_mode(self) -> bool:
+        """Whether MODE has DX10_CLAMP and IEEE (AMDGPUUsage, "compute_pgm_rsrc1": up to gfx11)."""
+        return self.generation < 12
+
+    @property
     def permutes_halves(self) -> bool:
         """Whether DS permutes of a wave64 stay within its halves (it passes as two waves of 32)."""
         return self.generation >= 10

@@ -100,10 +100,11 @@ def test_dispatch_packet():
 
 def test_mode():
     descriptor = RECORD.descriptor
-    assert mode_of(descriptor) == 0x3F0
-    assert mode_of(descriptor.replace(float_denorm_mode_32=0)) == 0x3C0
-    assert mode_of(descriptor.replace(float_round_mode_32=1, float_round_mode_16_64=3)) == 0x3FD
-    assert mode_of(descriptor.replace(fp16_ovfl=1, enable_dx10_clamp=0)) == 0x8002F0
+    assert mode_of(TARGET, descriptor) == 0x3F0
+    assert mode_of(TARGET, descriptor.replace(float_denorm_mode_32=0)) == 0x3C0
+    assert mode_of(TARGET, descriptor.replace(float_round_mode_32=1, float_round_mode_16_64=3)) == 0x3FD
+    assert mode_of(TARGET, descriptor.replace(fp16_ovfl=1, enable_dx10_clamp=0)) == 0x8002F0
+    assert mode_of(target("gfx1201"), descriptor.replace(enable_dx10_clamp=0, enable_ieee_mode=1)) == 0x1F0
 
 
 SOURCE = r"""
