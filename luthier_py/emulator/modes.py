@@ -49,6 +49,11 @@ class Mode:
     def ieee(self) -> bool:
         return bool(self.bits >> _IEEE & 1)
 
+    @property
+    def keeps_finite(self) -> bool:
+        """Whether finite numbers too large for 16 bits or less become the largest one, not infinity."""
+        return bool(self.bits >> _FP16_OVFL & 1)
+
     def arithmetic(self, inst: Inst, row: Lanes | Scalar) -> Arithmetic:
         """How ``inst`` rounds: f64 and f16 have bits of their own, and results decide, but for f64 to f32 (LLVM,
         SIModeRegister::getInstructionMode). Transcendentals are within one unit in the last place in any mode.
@@ -60,7 +65,7 @@ class Mode:
             rounding = Rounding.NEAREST
         if OpFlag.DOT in inst.op.flags and F32 in results and rounding is not Rounding.NEAREST:
             raise Unsupported(f"{inst.op.mnemonic} with rounding other than to nearest even")
-        return Arithmetic(rounding, bool(self.bits >> _FP16_OVFL & 1))
+        return Arithmetic(rounding, self.keeps_finite)
 
 
 def _denormals(type: Type) -> int:

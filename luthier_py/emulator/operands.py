@@ -136,11 +136,10 @@ class SourceReader:
         self.count = slot.count
         self.mix = slot.name == "mix"
         name = operand.name if operand is not None else ""
-        self.modifiers = field(inst, f"{name}_modifiers") if name else 0
+        self.modifiers = field(inst, f"{name}_modifiers") if name and slot.name != "raw" else 0
         if names_high_half(operand):
             self.modifiers |= OP_SEL
-        if self.count > 1 and (inst.op.format != "VOP3P" or not name):
-            self.modifiers = self.modifiers & ~OP_SEL | OP_SEL_HI  # no op_sel: the elements as they lie
+        self.by_halves = inst.op.format == "VOP3P" and bool(name)  # elements have modifiers of their own
         self.sdwa = field(inst, f"{name}_sel", SDWA_DWORD) if name else SDWA_DWORD
         self.bits = 64 if max(slot.type.bits * slot.count, 32) > 32 else 32
         self.raw = Raw(operand, reg, self.bits, context, dpp if name == "src0" else None)
@@ -152,11 +151,7 @@ class SourceReader:
             return self._packed(chunk, element)
         if self.mix:
             return self._mixed(chunk)
-        value = self.raw.read(chunk, self.bits)
-        if self.sdwa != SDWA_DWORD:
-            value = self._sdwa(value)
-        elif self.type.bits == 16 and self.modifiers & OP_SEL:
-            value = value >> 16
+        value = self._selected(self.raw.read(chunk, self.bits))
         if self.type.bits == 8 * (self.type.bits // 8) and self.type.bits < self.bits:
             value = value.to(Type(Kind.UINT, self.type.bits))
         return self._finish(value, bool(self.modifiers & NEG), bool(self.modifiers & ABS))
@@ -170,6 +165,13 @@ class SourceReader:
         value = value.as_(self.type)
         return flush_denormals(value) if self.flush else value
 
+    def _selected(self, value: Value) -> Value:
+        """What SDWA or op_sel choose of a register."""
+        if self.sdwa != SDWA_DWORD:
+            return self._sdwa(value)
+        halves = self.type.bits * self.count == 16
+        return value >> 16 if halves and self.modifiers & OP_SEL else value
+
     def _sdwa(self, value: Value) -> Value:
         """A byte or half-word, extended to 32 bits by SEXT."""
         bits, place = (16, 16 * (self.sdwa - SDWA_WORD)) if self.sdwa >= SDWA_WORD else (8, 8 * self.sdwa)
@@ -177,12 +179,16 @@ class SourceReader:
         return (narrow.as_(narrow.type.signed) if self.modifiers & SEXT else narrow).to(U32)
 
     def _packed(self, chunk: LaneChunk, element: int) -> Value:
-        high = bool(self.modifiers & (OP_SEL_HI if element else OP_SEL))
+        if self.type.bits == 8:
+            return (self._selected(self.raw.read(chunk, 32)) >> 8 * element).to(U8)
+        high = bool(self.modifiers & (OP_SEL_HI if element else OP_SEL)) if self.by_halves else bool(element)
         if self.type.bits == 32:
             value = self.raw.read_half(chunk, high)
         else:
             value = self.raw.read(chunk, 32)
             value = (value >> 16 if high else value).to(U16)
+        if not self.by_halves:  # neg and abs are of both
+            return self._finish(value, bool(self.modifiers & NEG), bool(self.modifiers & ABS))
         return self._finish(value, bool(self.modifiers & (NEG_HI if element else NEG)), False)
 
     def _mixed(self, chunk: LaneChunk) -> Value:
@@ -219,6 +225,9 @@ class ResultWriter:
         """``values``: one, or one for each packed element."""
         words = [self._finish(value) for value in values]
         if len(words) == 2 and words[0].type.bits == 32:
+            if self.dpp is not None:
+                chunk.write_pair(self.row, self._keep_disabled(chunk, concat(words[1], words[0])))
+                return
             chunk.write_row(self.row, words[0])
             chunk.write_row(self.row + 1, words[1])
             return

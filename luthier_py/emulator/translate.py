@@ -19,6 +19,7 @@ from luthier_py.emulator.discover import CodeBlock, interrupts, traps
 from luthier_py.emulator.indexing import index_mode
 from luthier_py.emulator.layout import MEETINGS, WORKER, Fault, Status
 from luthier_py.emulator.liveness import live_rows
+from luthier_py.emulator.many import many
 from luthier_py.emulator.matrix import matrix
 from luthier_py.emulator.memory_code import MEMORY_ROWS, memory
 from luthier_py.emulator.modes import modes, sets_from_register
@@ -33,10 +34,12 @@ from luthier_py.isa.instruction import Inst
 from luthier_py.isa.registers import EXEC, M0, MODE, VCC
 from luthier_py.isa.semantics import Dual, Lanes, Scalar, meaning
 from luthier_py.isa.semantics.algebra import U64, Value
-from luthier_py.isa.semantics.cdna4 import SwapRows, TruthTable
+from luthier_py.isa.semantics.cdna4 import SwapRows
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane, Indexing
 from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.matrix import Matrix
+from luthier_py.isa.semantics.meaning import Variants
+from luthier_py.isa.semantics.scaled_floats import ManyConverted
 
 _ENDINGS = (
     Action.END, Action.BARRIER, Action.BARRIER_SIGNAL, Action.BARRIER_WAIT, Action.GRID_BARRIER, Action.SLEEP,
@@ -213,10 +216,12 @@ class Translator(WaveCode):
     def _instruction(self, inst: Inst) -> None:
         row = meaning(inst.op)
         try:
-            if isinstance(row, (Lanes, TruthTable)):
-                lanes(self, inst, alone(inst, row))
+            if isinstance(row, (Lanes, Variants)):
+                lanes(self, inst, alone(self, inst, row))
             elif isinstance(row, Dual):
                 dual(self, inst, row)
+            elif isinstance(row, ManyConverted):
+                many(self, inst, row)
             elif isinstance(row, Scalar):
                 scalar(self, inst, row)
             elif isinstance(row, Branch):

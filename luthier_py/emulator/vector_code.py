@@ -7,6 +7,7 @@ and writes the results, once for each chunk of lanes. Invariant: everything scal
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 from luthier_py.emulator.dpp import Dpp
@@ -20,8 +21,7 @@ from luthier_py.isa.dual import halves
 from luthier_py.isa.instruction import SRC_NULL, Inst, Operand, OperandKind, OpFlag
 from luthier_py.isa.registers import EXEC, VCC
 from luthier_py.isa.semantics.algebra import BOOL, Value
-from luthier_py.isa.semantics.cdna4 import TruthTable
-from luthier_py.isa.semantics.meaning import Compute, Dual, Lanes, SignaturePart
+from luthier_py.isa.semantics.meaning import Compute, Dual, Lanes, SignaturePart, Situation, Variants
 
 # Mask operands are the index of a scalar register; without one (null) lanes read 0, and nothing is written.
 SourceReaders = list[SourceReader | int | None]
@@ -43,14 +43,18 @@ def lanes(w: WaveCode, inst: Inst, row: Lanes) -> None:
         write_back(w, written, index)
 
 
-def alone(inst: Inst, row: Lanes | TruthTable) -> Lanes:
-    """The row, of which an operand may say more."""
-    return row.of(field(inst, "bitop3")) if isinstance(row, TruthTable) else row
+def alone(w: WaveCode, inst: Inst, row: Lanes | Variants) -> Lanes:
+    """The row, of which the instruction, the target and MODE may say more."""
+    if isinstance(row, Lanes):
+        return row
+    if w.settings.target.clamp_chooses_fp8 and field(inst, "clamp") and OpFlag.DOT not in inst.op.flags:
+        raise Unsupported("numbers of UE5M3 (clamp)")
+    return row.of(Situation(partial(field, inst), w.settings.target.fnuz_floats, w.context.mode.keeps_finite))
 
 
 def dual(w: WaveCode, inst: Inst, row: Dual) -> None:
     """Put off two at once: both have read before one writes."""
-    items = [_item(w, half, alone(half, each)) for half, each in zip(halves(inst), row.rows, strict=True)]
+    items = [_item(w, half, alone(w, half, each)) for half, each in zip(halves(inst), row.rows, strict=True)]
 
     def write(chunk: LaneChunk) -> None:
         outputs = [item.compute_all(chunk) for item in items]

@@ -71,6 +71,8 @@ class Target:
     shift64_bug: bool = False                # 64-bit shifts misread an amount in register 8n+7
     dpp64_broadcasts: bool = False           # DPP of 64-bit operands can only broadcast within a row
     half_matrices_flush: bool = False        # MFMA of f16 and bf16 takes and gives denormals as zeros
+    fnuz_floats: bool = False                # floats of 8 bits have no infinity and no -0 (others: OCP's formats)
+    clamp_chooses_fp8: bool = False          # clamp of conversions of fp8 says that it is UE5M3
     fabric_float_atomics: bool = False       # float atomics reach fine-grained memory; elsewhere they do nothing there
     scc_cache_bit: bool = False              # cache policy has scc (sc1)
     wide_resources: bool = False             # buffer resources have addresses of 57 bits, sizes of 45
@@ -192,7 +194,7 @@ _GFX90A = replace(
     gds_modifier=False, scc_cache_bit=True, shift64_bug=True, dpp64_broadcasts=True, half_matrices_flush=True)
 _GFX942 = replace(
     _GFX90A, name="gfx942", elf_mach=0x4C, minor=4, architected_flat_scratch=True, sc_cache_bits=True,
-    shift64_bug=False, half_matrices_flush=False, fabric_float_atomics=True)
+    shift64_bug=False, half_matrices_flush=False, fnuz_floats=True, fabric_float_atomics=True)
 _GFX1010 = Target(
     "gfx1010", 0x33, _both(8, 1024), generation=10, minor=1, sgpr_limit=106, sgpr_granule=128, max_waves_per_simd=20,
     half_simds=2, barriers=32, xnack=True, null_encoding=125, flat_scratch_operands=False, vop3_literals=True,
@@ -211,7 +213,8 @@ _GFX1250 = replace(
     _GFX1200, name="gfx1250", elf_mach=0x49, minor=5, vgprs=((32, WaveRegisters(16, 16, 1024)),), vgpr_limit=1024,
     vgpr_total_limit=1024, aligned_vgprs=True, half_simds=4, lds_bytes=327680, lds_granule=2048, xnack=True,
     sramecc=True, kernarg_preload=True, literals64=True, scratch_base_sources=True,
-    user_sgpr_limit=32, shared_dual_sources=True, dpp64_broadcasts=True, wide_resources=True)
+    user_sgpr_limit=32, shared_dual_sources=True, dpp64_broadcasts=True, wide_resources=True,
+    clamp_chooses_fp8=True)
 
 
 def _like(row: Target, **machs: int) -> list[Target]:
@@ -224,7 +227,7 @@ _TARGETS = (
     *_like(_GFX9, gfx900=0x2C, gfx902=0x2D, gfx904=0x2E, gfx909=0x31, gfx90c=0x32, gfx9_generic=0x51),
     _GFX906, replace(_GFX906, name="gfx908", elf_mach=0x30, has_agprs=True), _GFX90A,
     *_like(_GFX942, gfx942=0x4C, gfx9_4_generic=0x5F),
-    replace(_GFX942, name="gfx950", elf_mach=0x4F, minor=5, lds_bytes=163840, lds_granule=1280),
+    replace(_GFX942, name="gfx950", elf_mach=0x4F, minor=5, lds_bytes=163840, lds_granule=1280, fnuz_floats=False),
     *_like(_GFX1010, gfx1010=0x33, gfx1011=0x34, gfx1012=0x35, gfx1013=0x42, gfx10_1_generic=0x52),
     *_like(_GFX1030, gfx1030=0x36, gfx1031=0x37, gfx1032=0x38, gfx1033=0x39, gfx1034=0x3E, gfx1035=0x3D, gfx1036=0x45,
            gfx10_3_generic=0x53),

@@ -142,7 +142,8 @@ class Batch:
         return Wave(scalars, {row: list(values) for row, values in self.vgprs.items()},
                     {row: list(values) for row, values in self.agprs.items()}, lds, {}, memory,
                     half_matrices_flush=self.isa.target.half_matrices_flush,
-                    permutes_halves=self.isa.target.permutes_halves, size=self.isa.wave_size)
+                    permutes_halves=self.isa.target.permutes_halves,
+                    fnuz_floats=self.isa.target.fnuz_floats, size=self.isa.wave_size)
 
     def _vectors(self, wave: Wave, file: RegFile, rows: dict[int, list[int]], theirs) -> Iterator[str]:
         for index in range(VECTORS):

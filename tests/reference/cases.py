@@ -16,10 +16,11 @@ from luthier_py.isa.dual import is_dual
 from luthier_py.isa.legal import why_illegal
 from luthier_py.isa.semantics import Lanes, Scalar, meaning
 from luthier_py.isa.semantics.algebra import BOOL, F16, F32, F64, I32, U32, Type
-from luthier_py.isa.semantics.cdna4 import TransposedLoad, TruthTable
+from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.control import Action, Branch, Indexing
 from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.matrix import Matrix
+from luthier_py.isa.semantics.meaning import Variants
 from reference.spaces import (
     ADDRESS,
     EXTRA,
@@ -79,8 +80,7 @@ class Place:
 def types_of(op: OpInfo) -> dict[str, Type]:
     """The type of each source by its operand's name."""
     row = meaning(op)
-    if isinstance(row, TruthTable):
-        return {}
+    row = row.typical if isinstance(row, Variants) else row
     if isinstance(row, Matrix):
         kind = {"f32": F32, "f64": F64, "f16": F16, "i8": U32, "bf16": F32}[row.kind]
         return {"src0": kind, "src1": kind, "src2": I32 if row.kind == "i8" else F64 if row.kind == "f64" else F32}
@@ -213,6 +213,8 @@ class Cases:
             return pick(range(3)) if varied else 0
         if info.name == "fi" and "dpp8" in {each.name for each in op.operands}:
             return pick((0xE9, 0xEA))
+        if info.name == "clamp" and self.isa.target.clamp_chooses_fp8 and "FP8" in op.base:
+            return 0
         if info.name in ("clamp", "bound_ctrl", "fi"):
             return pick((0, 1)) if varied else 0
         if info.name == "omod":

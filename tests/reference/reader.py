@@ -9,17 +9,19 @@ from collections.abc import Sequence
 
 from luthier_py.isa import Inst
 from luthier_py.isa.semantics import Dual, Lanes, Scalar, meaning
-from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad, TruthTable
+from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane, Indexing
 from luthier_py.isa.semantics.lds import LoadToLds, LoadTwo, Permute, StoreTwo
 from luthier_py.isa.semantics.matrix import Matrix
+from luthier_py.isa.semantics.meaning import Variants
 from luthier_py.isa.semantics.memory import Atomic, Load, ScalarLoad, ScalarStore, Store
-from reference import crosslane, memory, scalar, vector
-from reference.vector import field
+from luthier_py.isa.semantics.scaled_floats import ManyConverted
+from reference import crosslane, memory, scalar, small, vector
 from reference.wave import Wave
 
 _RULES = {
-    Lanes: vector.vector, Dual: vector.dual, Scalar: scalar.scalar, Branch: scalar.branch, Action: scalar.action,
+    Lanes: vector.vector, Variants: vector.variants, Dual: vector.dual, ManyConverted: small.many,
+    Scalar: scalar.scalar, Branch: scalar.branch, Action: scalar.action,
     Indexing: scalar.relative, Load: memory.load, Store: memory.store, LoadTwo: memory.load_two,
     StoreTwo: memory.store_two, LoadToLds: memory.load_to_lds, TransposedLoad: memory.transposed,
     Atomic: memory.atomic, ScalarLoad: memory.scalar_memory, ScalarStore: memory.scalar_memory,
@@ -37,7 +39,5 @@ def read(wave: Wave, code: Sequence[Inst]) -> Wave:
         inst = places[wave.pc]
         wave.pc += inst.size_bytes
         row = meaning(inst.op)
-        if isinstance(row, TruthTable):
-            row = row.of(field(inst, "bitop3"))
         _RULES[type(row)](wave, inst, row)
     return wave

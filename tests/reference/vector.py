@@ -14,7 +14,7 @@ from luthier_py.isa.instruction import SRC_EXECZ, SRC_NULL, SRC_SCC, SRC_VCCZ
 from luthier_py.isa.registers import SCC
 from luthier_py.isa.semantics import Dual, Lanes, SignaturePart
 from luthier_py.isa.semantics.algebra import BOOL, F16, F32, Kind, Type, Value
-from luthier_py.isa.semantics.cdna4 import TruthTable
+from luthier_py.isa.semantics.meaning import Situation, Variants
 from reference import floats
 from reference.algebra import NEAR, NEW_NAN, PythonOps, flushed, modified_float
 from reference.wave import LANES, M32, Freedom, Wave
@@ -54,10 +54,19 @@ def dual(wave: Wave, inst: Inst, row: Dual) -> None:
     """RDNA 3 ISA, 7.6: both read before either writes."""
     pairs = []
     for half, each in zip(halves(inst), row.rows, strict=True):
-        alone = each.of(field(half, "bitop3")) if isinstance(each, TruthTable) else each
+        alone = in_situation(wave, half, each) if isinstance(each, Variants) else each
         pairs.append((half, alone, {lane: _lane(wave, half, alone, lane) for lane in wave.lanes()}))
     for half, alone, results in pairs:
         _written(wave, half, alone, results)
+
+
+def variants(wave: Wave, inst: Inst, row: Variants) -> None:
+    vector(wave, inst, in_situation(wave, inst, row))
+
+
+def in_situation(wave: Wave, inst: Inst, row: Variants) -> Lanes:
+    keeps_finite = bool(wave.scalar(MODE) >> 23 & 1)  # FP16_OVFL
+    return row.of(Situation(lambda name: field(inst, name), wave.fnuz_floats, keeps_finite))
 
 
 def _written(wave: Wave, inst: Inst, row: Lanes, results: dict[int, Lane]) -> None:
@@ -144,7 +153,7 @@ class _Source:
 
     def __init__(self, inst: Inst, name: str, slot: SignaturePart, type: Type, flushes: bool) -> None:
         self.slot, self.type = slot, type
-        self.modifiers = field(inst, f"{name}_modifiers") if name else 0
+        self.modifiers = field(inst, f"{name}_modifiers") if name and slot.name != "raw" else 0
         if name and inst[name].kind is OperandKind.REGISTER and inst[name].value:  # a high half, from RDNA 3 on
             self.modifiers |= OP_SEL
         self.select = field(inst, f"{name}_sel", 6) if name else 6
@@ -153,10 +162,15 @@ class _Source:
 
     def element(self, ops: PythonOps, bits: int, number: int) -> Value:
         width, negate, absolute = self.type.bits, self.modifiers & NEG, self.modifiers & ABS
-        if self.slot.count > 1:
+        if width == 8 and self.slot.count > 1:  # bytes of a half
+            half = self._selected(bits) if self.select != 6 else bits >> 16 if self.modifiers & OP_SEL else bits
+            bits = half >> 8 * number
+            negate = absolute = 0
+        elif self.slot.count > 1:
             high = number if self.plain else self.modifiers & (OP_SEL_HI if number else OP_SEL)
             bits = bits >> width if high else bits
-            negate, absolute = self.modifiers & (ABS if number else NEG), 0  # ABS is neg_hi there
+            if not self.plain:
+                negate, absolute = self.modifiers & (ABS if number else NEG), 0  # ABS is neg_hi there
         elif self.slot.name == "mix" and self.modifiers & OP_SEL_HI:
             half = bits >> 16 if self.modifiers & OP_SEL else bits
             bits = floats.resized(half & 0xFFFF, F16.bits, F32.bits)

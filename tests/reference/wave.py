@@ -40,6 +40,7 @@ class Wave:
     pc: int = 0
     half_matrices_flush: bool = False  # of its target
     permutes_halves: bool = False      # the same
+    fnuz_floats: bool = False          # the same
     size: int = LANES
 
     def scalar(self, index: int, dwords: int = 1) -> int:

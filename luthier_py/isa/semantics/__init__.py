@@ -11,6 +11,7 @@ from luthier_py.isa.semantics import (
     compare,
     control,
     conversions,
+    dots,
     floats,
     lds,
     matrix,
@@ -18,6 +19,8 @@ from luthier_py.isa.semantics import (
     rdna,
     scalar,
     scalar_floats,
+    scaled_floats,
+    small_floats,
     steps,
     vector,
 )
@@ -25,8 +28,8 @@ from luthier_py.isa.semantics.meaning import Dual, Lanes, Meaning, Scalar, Signa
 
 __all__ = [
     "Dual", "Lanes", "Meaning", "Scalar", "Signature", "SignaturePart", "cdna4", "compare", "control", "conversions",
-    "floats",
-    "lds", "matrix", "meaning", "memory", "rdna", "rows", "scalar", "scalar_floats", "steps", "vector",
+    "dots", "floats", "lds", "matrix", "meaning", "memory", "rdna", "rows", "scalar", "scalar_floats",
+    "scaled_floats", "small_floats", "steps", "vector",
 ]
 
 

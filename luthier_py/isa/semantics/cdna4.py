@@ -23,27 +23,28 @@ from luthier_py.isa.semantics.algebra import (
     select,
 )
 from luthier_py.isa.semantics.floats import greatest, least, quiet
-from luthier_py.isa.semantics.meaning import Lanes, declare, lanes, signature
+from luthier_py.isa.semantics.meaning import Lanes, Situation, Variants, declare, lanes, signature
+
+_LOOKS_AT_ALL = Situation(lambda name: 0b11001010)
 
 
-@dataclass(frozen=True, slots=True)
-class TruthTable:
+def _truth_table(type: str, sources: int = 3) -> Variants:
     """Bit by bit a function of three sources: bit 4 * src0 + 2 * src1 + src2 of the operand `bitop3`. Of two sources
     (RDNA 4's dual instructions) the third is 0."""
+    def of(situation: Situation) -> Lanes:
+        table = situation.field("bitop3")
 
-    type: str
-    sources: int = 3
-
-    def of(self, table: int) -> Lanes:
         def compute(*given: Value) -> Value:
             result = given[0].lift(0)
-            for number in range(0, 8, 1 << 3 - self.sources):
+            for number in range(0, 8, 1 << 3 - sources):
                 if table >> number & 1:
                     bits = [x if number >> 2 - place & 1 else ~x for place, x in enumerate(given)]
                     result = result | reduce(and_, bits)
             return result
 
-        return Lanes(signature(f"{' '.join([self.type] * self.sources)} -> {self.type}"), compute)
+        return Lanes(signature(f"{' '.join([type] * sources)} -> {type}"), compute)
+
+    return Variants(of, _LOOKS_AT_ALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +61,16 @@ class TransposedLoad:
     bits: int  # of an element
 
 
-declare("V_BITOP3_B32", TruthTable("u32"))
-declare("V_BITOP3_B16", TruthTable("u16"))
-declare("V_BITOP2_B32", TruthTable("u32", 2))
+declare("V_BITOP3_B32", _truth_table("u32"))
+declare("V_BITOP3_B16", _truth_table("u16"))
+declare("V_BITOP2_B32", _truth_table("u32", 2))
 declare("V_PERMLANE16_SWAP_B32", SwapRows(16))
 declare("V_PERMLANE32_SWAP_B32", SwapRows(32))
 declare("DS_READ_B64_TR_B16", TransposedLoad(16))
 declare("DS_READ_B64_TR_B8", TransposedLoad(8))
 
 
-def _bf16(a: Value) -> Value:
+def to_bf16(a: Value) -> Value:
     """f32 to bfloat16, rounded to the nearest even; a NaN becomes a quiet one."""
     bits = quiet(a).as_(U32)
     rounded = bits + 0x7FFF + ((bits >> 16) & 1)
@@ -80,7 +81,7 @@ def _f16(a: Value) -> Value:
     return a.to(F16).as_(U16)
 
 
-lanes("V_CVT_PK_BF16_F32", "f32 f32 -> u32", lambda a, b: concat(_bf16(b), _bf16(a)))
+lanes("V_CVT_PK_BF16_F32", "f32 f32 -> u32", lambda a, b: concat(to_bf16(b), to_bf16(a)))
 lanes("V_CVT_PK_F16_F32", "f32 f32 -> u32", lambda a, b: concat(_f16(b), _f16(a)))
 lanes("V_CVT_F32_BF16", "u16 -> f32", lambda a: (a.to(U32) << 16).as_(F32))
 

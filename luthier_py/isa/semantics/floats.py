@@ -13,18 +13,12 @@ from luthier_py.isa.semantics.algebra import (
     F16,
     F32,
     F64,
-    I32,
-    I64,
-    U32,
-    U64,
     Prim,
     Value,
     ceil,
     floor,
     fma,
     is_nan,
-    maximum,
-    minimum,
     rint,
     select,
     sqrt,
@@ -192,43 +186,8 @@ lanes("V_PK_FMAC_F16", "2f16 2f16 2f16 -> 2f16", fma)
 lanes("V_PK_MIN_F16", "2f16 2f16 -> 2f16", fmin)
 lanes("V_PK_MAX_F16", "2f16 2f16 -> 2f16", fmax)
 
-# Mixed precision and dot products. Hardware does not say how it rounds inside; here each step rounds.
-Pair = tuple[Value, Value]
+# Mixed precision. Hardware does not say how it rounds inside; here each step rounds.
 lanes("V_FMA_MIX_F32", "mix mix mix -> f32", fma)
 lanes("V_MAD_MIX_F32", "mix mix mix -> f32", _mad)
 lanes("V_FMA_MIXLO_F16 V_FMA_MIXHI_F16", "mix mix mix -> f16", lambda a, b, c: fma(a, b, c).to(F16))
 lanes("V_MAD_MIXLO_F16 V_MAD_MIXHI_F16", "mix mix mix -> f16", lambda a, b, c: _mad(a, b, c).to(F16))
-
-
-def _dot2_f16(a: Pair, b: Pair, c: Value) -> Value:
-    """Denormals of f32 are zeros, whatever MODE says (LLVM, pull request 205101)."""
-    first = fma(a[0].to(F32), b[0].to(F32), flush_denormals(c))
-    return flush_denormals(fma(a[1].to(F32), b[1].to(F32), first))
-
-
-def _dot(a: Value, b: Value, c: Value, bits: int, signed: bool) -> Value:
-    """Sum of products of the elements of ``bits`` in two dwords, added to ``c``, in 64 bits."""
-    wide = I64 if signed else U64
-    total = c.to(wide)
-    for place in range(0, 32, bits):
-        x, y = ((v << 32 - bits - place) >> 32 - bits for v in (a, b))
-        total = total + x.to(wide) * y.to(wide)
-    return total
-
-
-def _narrow(total: Value) -> Value:
-    """Clamped to 32 bits."""
-    signed = total.type == I64
-    low = maximum(total, -(1 << 31)) if signed else total
-    return minimum(low, (1 << 32 - signed) - 1).to(I32 if signed else U32)
-
-
-lanes("V_DOT2_F32_F16 V_DOT2C_F32_F16", "2f16 2f16 f32 -> f32", _dot2_f16)
-for _bits, _count in ((16, 2), (8, 4), (4, 8)):
-    for _letter, _is_signed in (("I", True), ("U", False)):
-        _word = f"{_letter.lower()}32"
-        _names = f"V_DOT{_count}_{_letter}32_{_letter}{_bits}"
-        _names += f" V_DOT{_count}C_{_letter}32_{_letter}{_bits}" if _is_signed else ""
-        lanes(_names, f"{_word} {_word} {_word} -> {_word}",
-              lambda a, b, c, n=_bits, s=_is_signed: _dot(a, b, c, n, s).to(c.type),
-              lambda a, b, c, n=_bits, s=_is_signed: _narrow(_dot(a, b, c, n, s)))

@@ -9,6 +9,8 @@ source and destination operands:
 
     u32 i16 f64 ...  an operand of that type; where an encoding has no such operand, see below
     2f16 2f32        packed: with packed results the function maps over the elements, else it gets a tuple
+    2u8              the bytes of a half of a register
+    raw              u32, and bits of modifiers say something else than abs, neg and op_sel
     mix              f32, or a half of a register as f16, by op_sel (the MIX instructions)
     b                a lane's bit of a mask: src2 or VCC as source, sdst or VCC as result
     vcc              a lane's bit of VCC, whatever the operands are
@@ -57,6 +59,8 @@ def slot(word: str) -> SignaturePart:
         return SignaturePart(word, Type(Kind.UINT, 32))
     if word == "mix":
         return SignaturePart(word, Type(Kind.FLOAT, 32))
+    if word == "raw":
+        return SignaturePart(word, Type(Kind.UINT, 32))
     letter = word.lstrip("0123456789")
     count = word[: len(word) - len(letter)]
     return SignaturePart(word, Type(_KINDS[letter[0]], int(letter[1:])), int(count or 1))
@@ -96,15 +100,43 @@ class Lanes:
     flushes: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a meaning may depend on beside its operands."""
+
+    field: Callable[[str], int]
+    """A field of the instruction by its name; 0 if it has none."""
+    fnuz_floats: bool = False
+    """Of the target: formats of 8 bits without infinity and -0."""
+    keeps_finite: bool = False
+    """MODE.FP16_OVFL: finite numbers that overflow become the largest one."""
+
+
+PLAIN = Situation(lambda name: 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Variants:
+    """A row that is another Lanes in each situation. All of them have the same signature."""
+
+    of: Callable[[Situation], Lanes]
+    looks_at_all: Situation = PLAIN
+
+    @property
+    def typical(self) -> Lanes:
+        """One that looks at every source."""
+        return self.of(self.looks_at_all)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Dual:
     """Two vector instructions, each of which reads its sources before either writes (see isa/dual)."""
 
     rows: tuple[Any, Any]
-    """Of X and Y, each as it would be alone: Lanes, or a TruthTable."""
+    """Of X and Y, each as it would be alone: Lanes, or Variants."""
 
 
-Meaning = Any  # Scalar, Lanes, or one of the data rows of control, memory, lds, matrix
+Meaning = Any  # Scalar, Lanes, Variants, or one of the data rows of control, memory, lds, matrix
 
 _ROWS: dict[str, Meaning] = {}
 
@@ -123,6 +155,12 @@ def scalar(names: str, text: str, compute: Compute) -> None:
 
 def lanes(names: str, text: str, compute: Compute, saturating: Compute | None = None, flushes: bool = True) -> None:
     declare(names, Lanes(signature(text), compute, saturating, flushes))
+
+
+def variants(names: str, text: str, of: Callable[[Situation], Compute]) -> None:
+    """Variants with one signature."""
+    made = signature(text)
+    declare(names, Variants(lambda situation: Lanes(made, of(situation))))
 
 
 def rows() -> dict[str, Meaning]:

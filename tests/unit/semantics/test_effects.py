@@ -18,10 +18,9 @@ from luthier_py.isa import Access, OpFlag, OpInfo, Target, instruction_set, targ
 from luthier_py.isa.decode import Decoder
 from luthier_py.isa.registers import EXEC, M0, MODE, SCC, VCC, RegSet
 from luthier_py.isa.semantics import rows
-from luthier_py.isa.semantics.cdna4 import TruthTable
 from luthier_py.isa.semantics.control import Action
 from luthier_py.isa.semantics.lds import Permute
-from luthier_py.isa.semantics.meaning import Lanes
+from luthier_py.isa.semantics.meaning import Lanes, Variants
 from luthier_py.isa.semantics.readers.effects import asked
 from luthier_py.isa.table import Records, Row, load_table
 
@@ -85,9 +84,13 @@ def based(*prefixes: str) -> Callable[[Case], bool]:
 
 def narrow(case: Case) -> bool:
     row = rows()[case.op.base]
-    if isinstance(row, TruthTable):
-        return row.type.endswith("16")
+    row = row.typical if isinstance(row, Variants) else row
     return isinstance(row, Lanes) and row.signature.results[0].type.bits <= 16
+
+
+def inserts_a_byte(case: Case) -> bool:
+    row = rows()[case.op.base]
+    return isinstance(row, Variants) and "old" in {slot.name for slot in row.typical.signature.sources}
 
 
 COMPARES_WITHOUT_SOURCES = ("V_CMP_F_", "V_CMP_T_", "V_CMP_TRU_", "V_CMPX_F_", "V_CMPX_T_", "V_CMPX_TRU_")
@@ -122,8 +125,16 @@ EXPLANATIONS = (
                 "from gfx10 on V_CMPX writes EXEC alone (RDNA ISA, VOPC)"),
     Explanation(("keeps",), lambda case, found: found.table == {"all"} and narrow(case),
                 "which results of 16 bits leave the other half alone is the target's matter (errata.KEEPS_HIGH_HALF)"),
+    Explanation(("reads",), more("mode", of=based("V_CVT_SCALEF32_")),
+                "FP16_OVFL says what becomes of numbers that are too large: part of the situation of a meaning"),
+    Explanation(("keeps",), lambda case, found: found.table == {"all"} and inserts_a_byte(case),
+                "the meaning reads the old value itself, and says which byte is another"),
+    Explanation(("vdst",), lambda case, found: found.meaning == {"READ"} and not found.table and case.op.partial and
+                inserts_a_byte(case),
+                "a record that says only that bits stay: as good as a read (Inst.partial_writes)"),
     Explanation(("keeps",), lambda case, found: found.table == {"all"} and based(
-                "V_CVT_I32_I16", "V_CVT_U32_U16")(case),
+                "V_CVT_I32_I16", "V_CVT_U32_U16", "V_CVT_PK_F32_FP8", "V_CVT_PK_F32_BF8", "V_CVT_SCALEF32_F32_",
+                "V_CVT_SCALEF32_PK_F32_", "V_CVT_SCALEF32_PK_F16_", "V_CVT_SCALEF32_PK_BF16_")(case),
                 "LLVM's records of the forms with halves say that of any destination; results have 32 bits here"),
     Explanation(("vdst",), lambda case, found: found.table == {"READ"} and case.op.partial and narrow(case),
                 "the half that stays"),

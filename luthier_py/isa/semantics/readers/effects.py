@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from luthier_py.isa.instruction import Access, OpFlag, OpInfo
 from luthier_py.isa.semantics import control, lds, matrix, memory
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
-from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad, TruthTable
-from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, SignaturePart
+from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad
+from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, SignaturePart, Variants
 from luthier_py.isa.semantics.readers import binding
 from luthier_py.isa.semantics.readers.binding import DESTINATIONS, REGISTERS, named
+from luthier_py.isa.semantics.scaled_floats import ManyConverted
 
 READ, WRITE = Access.READ, Access.WRITE
 _ROUNDS = frozenset({Prim.ADD, Prim.SUB, Prim.MUL, Prim.DIV, Prim.FMA, Prim.SQRT, Prim.EXP2, Prim.LOG2, Prim.SIN,
                      Prim.COS, Prim.CONVERT})
-_LOOKS_AT_ALL = 0b11001010  # a table of V_BITOP3
 _DATA = ("vdata", "data0", "data1", "vdst", "sdst", "sdata")
 
 
@@ -67,8 +67,8 @@ class _Trace:
 def asked(op: OpInfo, row: Meaning) -> Asked:
     """What the meaning ``row`` of ``op`` asks for and changes."""
     found = Asked()
-    if isinstance(row, TruthTable):
-        row = row.of(_LOOKS_AT_ALL)
+    if isinstance(row, Variants):
+        row = row.typical
     if isinstance(row, (Lanes, Scalar)):
         _values(op, row, found)
     elif isinstance(row, control.Branch):
@@ -77,7 +77,8 @@ def asked(op: OpInfo, row: Meaning) -> Asked:
         _action(op, row, found)
     elif isinstance(row, control.Switch):
         _switch(op, row, found)
-    elif isinstance(row, (control.CrossLane, control.Indexing, lds.Permute, SwapRows, matrix.Matrix)):
+    elif isinstance(row, (
+            control.CrossLane, control.Indexing, lds.Permute, SwapRows, matrix.Matrix, ManyConverted)):
         _moves(op, row, found)
     else:
         _memory(op, row, found)

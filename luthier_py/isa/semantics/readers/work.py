@@ -14,7 +14,7 @@ from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.lds import LoadTwo
 from luthier_py.isa.semantics.matrix import WAVE, Matrix
-from luthier_py.isa.semantics.meaning import Lanes, Scalar, SignaturePart
+from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, SignaturePart, Variants
 from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarLoad
 from luthier_py.isa.semantics.readers.binding import width
 
@@ -41,12 +41,18 @@ class _Counted:
 def flops(op: OpInfo) -> int:
     """Operations on floats in each lane; of a scalar instruction, in the wave. What matrix instructions do is shared
     out among all lanes."""
-    row = meaning(op)
+    row = _typical(op)
     if isinstance(row, Matrix):
         return 0 if row.kind == "i8" else 2 * row.rows * row.columns * row.depth * row.blocks // WAVE
     if isinstance(row, Atomic):
         return (1 + (row.kind == "p")) * (row.modify is Modify.ADD and row.kind in "fp")
     return _operations(row) if isinstance(row, (Lanes, Scalar)) else 0
+
+
+@cache
+def _typical(op: OpInfo) -> Meaning:
+    row = meaning(op)
+    return row.typical if isinstance(row, Variants) else row
 
 
 @cache
@@ -69,7 +75,7 @@ def _given(count: _Counted, slot: SignaturePart, width: Type, packed: bool) -> o
 def result_types(inst: Inst) -> tuple[str, ...]:
     """The types of its results, in the words of the semantics: u32, i16, f64 ...; 2f16 of packed ones, b of masks with
     a bit for each lane, scc. Of loads the bits that come (u8, u128). Nothing where that is not known."""
-    row = meaning(inst.op)
+    row = _typical(inst.op)
     if isinstance(row, Lanes | Scalar):
         return tuple(slot.name for slot in row.signature.results)
     if isinstance(row, Matrix):
