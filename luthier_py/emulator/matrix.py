@@ -17,10 +17,12 @@ from luthier_py.isa.instruction import Inst
 from luthier_py.isa.semantics.algebra import F16, F32, F64, I8, I32, U8, U16, U32, U64, Type, Value, concat, fma
 from luthier_py.isa.semantics.floats import flush_denormals
 from luthier_py.isa.semantics.matrix import WAVE, Matrix
+from luthier_py.isa.semantics.small_floats import eight_bits
 
-_RESULT = {"f32": F32, "f16": F32, "bf16": F32, "i8": I32, "f64": F64}
-_FLUSHED = "_flushed"  # end of the names of functions that do
-_ELEMENT_BITS = {"f32": 32, "f16": 16, "bf16": 16, "i8": 8, "f64": 64}
+_RESULT = {"i8": I32, "f64": F64}  # others: f32
+_FLUSHED, _FNUZ = "_flushed", "_fnuz"  # ends of the names of functions that flush denormals, that have such floats
+_ELEMENT_BITS = {"f32": 32, "xf32": 32, "f16": 16, "bf16": 16, "i8": 8, "fp8": 8, "bf8": 8, "f64": 64}
+_XF32_BITS = 0xFFFFE000
 
 
 def matrix(w: WaveCode, inst: Inst, shape: Matrix) -> None:
@@ -39,6 +41,8 @@ def matrix(w: WaveCode, inst: Inst, shape: Matrix) -> None:
     function = "matrix_" + shape.name
     if w.settings.target.half_matrices_flush and shape.kind in ("f16", "bf16"):
         function += _FLUSHED
+    if w.settings.target.fnuz_floats and shape.kind in ("fp8", "bf8"):
+        function += _FNUZ
     w.emitter.support("void", function, [*arguments, ("i64", str(stride))])
 
 
@@ -59,20 +63,21 @@ def _constant(w: WaveCode, inst: Inst, shape: Matrix) -> str:
 
 def matrix_function(name: str) -> str:
     """IR of (a, b, c, d, stride of c's rows in bytes)."""
-    shape = Matrix.named(name.removeprefix("luthier_matrix_").removesuffix(_FLUSHED))
-    return _MatrixFunction(name, shape, name.endswith(_FLUSHED)).text()
+    shape = Matrix.named(name.removeprefix("luthier_matrix_").removesuffix(_FLUSHED).removesuffix(_FNUZ))
+    return _MatrixFunction(name, shape).text()
 
 
 class _MatrixFunction:
     """Writes one shape's function."""
 
-    def __init__(self, name: str, shape: Matrix, flushes: bool) -> None:
+    def __init__(self, name: str, shape: Matrix) -> None:
         self.name = name
         self.shape = shape
-        self.flushes = flushes
+        self.flushes = name.endswith(_FLUSHED)
+        self.fnuz = name.endswith(_FNUZ)
         self.emitter = Emitter()
         self.ops = LlvmOps(self.emitter, CHUNK)
-        self.type = _RESULT[shape.kind]
+        self.type = _RESULT.get(shape.kind, F32)
         self.bytes = self.type.bits // 8
 
     def text(self) -> str:
@@ -118,13 +123,16 @@ class _MatrixFunction:
 
     def _widened(self, name: str, number: int, lane: int) -> Value:
         """Element ``number`` of a chunk of lanes of A or B, in the type of D."""
-        kind, bits = self.shape.kind, _ELEMENT_BITS[self.shape.kind]
+        kind = self.shape.kinds[name == "b"]
+        bits = _ELEMENT_BITS[kind]
         row, place = divmod(number * bits, 32)
         word = self._load(U32, self._at(f"%{name}", row * 4 * WAVE + 4 * lane))
         if kind == "f64":
             return concat(self._load(U32, self._at(f"%{name}", 4 * WAVE + 4 * lane)), word).as_(F64)
-        if kind == "f32":
-            return word.as_(F32)
+        if kind in ("f32", "xf32"):
+            return (word & _XF32_BITS if kind == "xf32" else word).as_(F32)
+        if kind in ("fp8", "bf8"):
+            return eight_bits(kind, self.fnuz).widened(word >> place)
         if kind == "bf16":
             return self._flushed((word & 0xFFFF0000 if place else word << 16).as_(F32))
         if kind == "f16":

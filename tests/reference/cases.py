@@ -82,7 +82,7 @@ def types_of(op: OpInfo) -> dict[str, Type]:
     row = meaning(op)
     row = row.typical if isinstance(row, Variants) else row
     if isinstance(row, Matrix):
-        kind = {"f32": F32, "f64": F64, "f16": F16, "i8": U32, "bf16": F32}[row.kind]
+        kind = {"f32": F32, "xf32": F32, "f64": F64, "f16": F16, "i8": U32, "bf16": F32}.get(row.kind, U32)
         return {"src0": kind, "src1": kind, "src2": I32 if row.kind == "i8" else F64 if row.kind == "f64" else F32}
     if not isinstance(row, Lanes | Scalar):
         return {}

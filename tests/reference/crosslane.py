@@ -14,6 +14,7 @@ from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.matrix import Matrix
 from reference import floats
 from reference.algebra import NEW_NAN, flushed
+from reference.small import FORMATS, widened
 from reference.vector import field, raw
 from reference.wave import LANES, M32, Freedom, Wave
 
@@ -85,7 +86,8 @@ def matrix(wave: Wave, inst: Inst, row: Matrix) -> None:
     """
     flushes = wave.half_matrices_flush and row.kind in ("f16", "bf16")
     width = {"f64": 64}.get(row.kind, 32)
-    sources = [_elements(wave, inst[name].reg, row, flushes) for name in ("src0", "src1")]
+    sources = [_elements(wave, inst[name].reg, row, flushes, kind)
+               for name, kind in zip(("src0", "src1"), row.kinds, strict=True)]
     target = inst["vdst"].reg
     assert target is not None
     words, results = width // 32, {}
@@ -116,23 +118,28 @@ def _addend(wave: Wave, inst: Inst, register: int, lane: int, width: int) -> int
     return wave.vector(Reg(operand.reg.file, operand.reg.index + register * words, words), lane)
 
 
-def _elements(wave: Wave, reg: Reg | None, row: Matrix, flushes: bool) -> dict[tuple[int, int], int]:
+def _elements(wave: Wave, reg: Reg | None, row: Matrix, flushes: bool, kind: str) -> dict[tuple[int, int], int]:
     """(lane, element) to the bits of it in the type of D."""
     assert reg is not None
-    bits = {"f32": 32, "f16": 16, "bf16": 16, "i8": 8, "f64": 64}[row.kind]
+    bits = {"f32": 32, "xf32": 32, "f16": 16, "bf16": 16, "i8": 8, "fp8": 8, "bf8": 8, "f64": 64}[kind]
     found = {}
     for lane in range(LANES):
         whole = wave.vector(reg, lane)
         for element in range(row.per_lane):
             part = whole >> bits * element & ((1 << bits) - 1)
             if flushes:
-                part = flushed(part << 16, F32.bits) >> 16 if row.kind == "bf16" else flushed(part, F16.bits)
-            if row.kind == "f16":
+                part = flushed(part << 16, F32.bits) >> 16 if kind == "bf16" else flushed(part, F16.bits)
+            if kind == "f16":
                 part = floats.resized(part, F16.bits, F32.bits)
-            elif row.kind == "bf16":
+            elif kind == "bf16":
                 part <<= 16
-            elif row.kind == "i8":
+            elif kind == "i8":
                 part = part - 256 if part >> 7 else part
+            elif kind == "xf32":  # the mantissa has 10 bits, the others are cut off
+                part &= 0xFFFFE000
+            elif kind in ("fp8", "bf8"):
+                small = FORMATS[f"{kind} fnuz" if wave.fnuz_floats else kind]
+                part = widened(small, part, 0x3F800000, "f32")
             found[lane, element] = part
     return found
 

@@ -7,6 +7,7 @@ MI200 ISA, chapter 7 and 12.13, and AMD's matrix instruction calculator for the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 from luthier_py.isa.semantics.meaning import declare
 
@@ -21,19 +22,26 @@ class Matrix:
     columns: int
     depth: int
     blocks: int
-    kind: str        # of A and B: f32, f16, bf16, i8, f64; D is f32, i32 or f64
+    kind: str        # of A and B: f32, xf32, f16, bf16, i8, f64, fp8, bf8; D is f32, i32 or f64
     per_lane: int    # consecutive elements of the depth that one lane holds
+    kind_of_b: str = ""  # where it is another one
 
     @property
     def name(self) -> str:
         """A word for it, which :meth:`named` reads."""
-        return f"{self.rows}x{self.columns}x{self.depth}x{self.blocks}x{self.per_lane}_{self.kind}"
+        kinds = "_".join((self.kind, self.kind_of_b)) if self.kind_of_b else self.kind
+        return f"{self.rows}x{self.columns}x{self.depth}x{self.blocks}x{self.per_lane}_{kinds}"
 
     @staticmethod
     def named(name: str) -> Matrix:
-        sizes, kind = name.split("_")
+        sizes, kind, *other = name.split("_")
         rows, columns, depth, blocks, per_lane = map(int, sizes.split("x"))
-        return Matrix(rows, columns, depth, blocks, kind, per_lane)
+        return Matrix(rows, columns, depth, blocks, kind, per_lane, *other)
+
+    @property
+    def kinds(self) -> tuple[str, str]:
+        """Of A and of B."""
+        return self.kind, self.kind_of_b or self.kind
 
     @property
     def result_registers(self) -> int:
@@ -79,5 +87,11 @@ for _word, _kind, _depth, _per_lane in (
     for _size in 32, 16:
         declare(f"V_MFMA_{'I32' if _kind == 'i8' else 'F32'}_{_size}X{_size}X{_depth // _size}{_word}",
                 Matrix(_size, _size, _depth // _size, 1, _kind, _per_lane))
+# CDNA 3 (7.1): floats of 8 bits; xf32 is f32 without the last 13 bits of the mantissa.
+for _size in 32, 16:
+    for _first, _second in product(("fp8", "bf8"), repeat=2):
+        declare(f"V_MFMA_F32_{_size}X{_size}X{512 // _size}_{_first.upper()}_{_second.upper()}",
+                Matrix(_size, _size, 512 // _size, 1, _first, 8, "" if _first == _second else _second))
+    declare(f"V_MFMA_F32_{_size}X{_size}X{128 // _size}XF32", Matrix(_size, _size, 128 // _size, 1, "xf32", 2))
 declare("V_MFMA_F64_16X16X4F64", Matrix(16, 16, 4, 1, "f64", 1))
 declare("V_MFMA_F64_4X4X4F64", Matrix(4, 4, 4, 4, "f64", 1))

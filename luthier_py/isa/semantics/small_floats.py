@@ -136,12 +136,17 @@ BF8_FNUZ = SmallFloat(5, 2, 16, largest=0x7F, beyond=0x80, nan=0x80, fnuz=True)
 FP6 = SmallFloat(2, 3, 1, largest=0x1F, beyond=0x1F, nan=0x1F)
 BF6 = SmallFloat(3, 2, 3, largest=0x1F, beyond=0x1F, nan=0x1F)
 FP4 = SmallFloat(2, 1, 1, largest=0x7, beyond=0x7, nan=0x7)
-_OCP = {"FP8": FP8, "BF8": BF8}
-_FNUZ = {"FP8": FP8_FNUZ, "BF8": BF8_FNUZ}
+_OCP = {"fp8": FP8, "bf8": BF8}
+_FNUZ = {"fp8": FP8_FNUZ, "bf8": BF8_FNUZ}
+
+
+def eight_bits(name: str, fnuz: bool) -> SmallFloat:
+    """fp8 or bf8 of a target."""
+    return (_FNUZ if fnuz else _OCP)[name]
 
 
 def _format(name: str, situation: Situation) -> SmallFloat:
-    return (_FNUZ if situation.fnuz_floats else _OCP)[name]
+    return eight_bits(name.lower(), situation.fnuz_floats)
 
 
 # Which part of a register.

@@ -10,6 +10,7 @@ import itertools
 
 import numpy as np
 import pytest
+from reference.small import FORMATS
 from waves import ISA, run
 
 from luthier_py.errors import Unsupported
@@ -35,25 +36,43 @@ SHAPES = [
     ("f64_16x16x4f64", 16, 4, 1, 1, "f64"), ("f64_4x4x4f64", 4, 4, 4, 1, "f64"),
 ]  # fmt: skip
 NEWER = {  # and the target that has them
-    "gfx942": [("i32_16x16x32_i8", 16, 32, 1, 8, "i8"), ("i32_32x32x16_i8", 32, 16, 1, 8, "i8")],
+    "gfx942": [
+        ("i32_16x16x32_i8", 16, 32, 1, 8, "i8"), ("i32_32x32x16_i8", 32, 16, 1, 8, "i8"),
+        ("f32_16x16x8_xf32", 16, 8, 1, 2, "xf32"), ("f32_32x32x4_xf32", 32, 4, 1, 2, "xf32"),
+        ("f32_16x16x32_fp8_fp8", 16, 32, 1, 8, "fp8 fp8"), ("f32_32x32x16_bf8_fp8", 32, 16, 1, 8, "bf8 fp8"),
+    ],
     "gfx950": [
+        ("f32_16x16x32_fp8_bf8", 16, 32, 1, 8, "fp8 bf8"), ("f32_32x32x16_bf8_bf8", 32, 16, 1, 8, "bf8 bf8"),
         ("f32_16x16x32_f16", 16, 32, 1, 8, "f16"), ("f32_32x32x16_f16", 32, 16, 1, 8, "f16"),
         ("f32_16x16x32_bf16", 16, 32, 1, 8, "bf16"), ("f32_32x32x16_bf16", 32, 16, 1, 8, "bf16"),
         ("i32_16x16x64_i8", 16, 64, 1, 16, "i8"), ("i32_32x32x32_i8", 32, 32, 1, 16, "i8"),
     ],
 }  # fmt: skip
-BYTES = {"f32": 4, "f16": 2, "bf16": 2, "i8": 1, "f64": 8}
+BYTES = {"f32": 4, "xf32": 4, "f16": 2, "bf16": 2, "i8": 1, "f64": 8, "fp8": 1, "bf8": 1}
 
 
 def values(kind, shape):
     if kind == "i8":
         return RNG.integers(-128, 128, shape).astype(np.int8)
+    if kind in ("fp8", "bf8"):  # codes of numbers below 16, but 0: with a sign that is a NaN of some targets
+        codes = RNG.integers(1, 0x50 if kind == "fp8" else 0x4C, shape) | RNG.integers(0, 2, shape) << 7
+        return codes.astype(np.uint8)
     if kind == "f16":
         return RNG.normal(size=shape).astype(np.float16)
     numbers = RNG.normal(size=shape).astype(np.float64 if kind == "f64" else np.float32)
     if kind == "bf16":
         numbers = (numbers.view(np.uint32) & 0xFFFF0000).view(np.float32)
     return numbers
+
+
+def exact_values(matrix, kind, fnuz, exact):
+    """What the instruction computes with."""
+    if kind == "xf32":
+        return (matrix.view(np.uint32) & 0xFFFFE000).view(np.float32).astype(exact)
+    if kind in ("fp8", "bf8"):
+        small = FORMATS[f"{kind} fnuz" if fnuz else kind]
+        return np.array([float(small.number(code) or 0) for code in range(256)])[matrix]
+    return matrix.astype(exact)
 
 
 def place_source(matrix, size, blocks, per_lane, kind):
@@ -90,7 +109,8 @@ def test_newer_shape(gpu, shape):
 
 
 def check(isa, name, size, depth, blocks, per_lane, kind, accumulators):
-    a, b = values(kind, (blocks, size, depth)), values(kind, (blocks, size, depth))  # b: [block][column][k]
+    kind, kind_of_b = (kind.split() * 2)[:2]
+    a, b = values(kind, (blocks, size, depth)), values(kind_of_b, (blocks, size, depth))  # b: [block][column][k]
     out = {"i8": np.int32, "f64": np.float64}.get(kind, np.float32)
     c = RNG.integers(-1000, 1000, (blocks, size, size)).astype(out)
     registers = size * size * blocks // 64
@@ -104,7 +124,7 @@ def check(isa, name, size, depth, blocks, per_lane, kind, accumulators):
     bits = rows.view(np.uint64 if words == 2 else np.uint32)
     placed = {64 + words * r: bits[r] for r in range(registers)}
     sources = {
-        first + number: words for first, matrix in ((0, a), (4, b))
+        first + number: words for first, matrix, kind in ((0, a, kind), (4, b, kind_of_b))
         for number, words in place_source(matrix, size, blocks, per_lane, kind).items()
     }  # fmt: skip
     whole = file(64, registers * words)
@@ -116,7 +136,9 @@ def check(isa, name, size, depth, blocks, per_lane, kind, accumulators):
         isa=isa,
     )
     exact = np.float64 if kind != "i8" else np.int64
-    expected = c.astype(exact) + np.einsum("bik,bjk->bij", a.astype(exact), b.astype(exact))
+    fnuz = isa.target.fnuz_floats
+    factors = exact_values(a, kind, fnuz, exact), exact_values(b, kind_of_b, fnuz, exact)
+    expected = c.astype(exact) + np.einsum("bik,bjk->bij", *factors)
     actual = np.zeros_like(expected)
     for block, i, j in itertools.product(range(blocks), range(size), range(size)):
         lane, register = result_place(size, kind, i, j, block)
