@@ -14,9 +14,10 @@ from luthier_py.emulator.operands import field, row_of
 from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst
+from luthier_py.isa.registers import RegFile
 from luthier_py.isa.semantics.algebra import F16, F32, F64, I8, I32, U8, U16, U32, U64, Type, Value, concat, fma
 from luthier_py.isa.semantics.floats import flush_denormals
-from luthier_py.isa.semantics.matrix import WAVE, Matrix
+from luthier_py.isa.semantics.matrix import WAVE, Matrix, SparseMatrix
 from luthier_py.isa.semantics.small_floats import eight_bits
 
 _RESULT = {"i8": I32, "f64": F64}  # others: f32
@@ -38,12 +39,24 @@ def matrix(w: WaveCode, inst: Inst, shape: Matrix) -> None:
     else:
         pointers.append(_place(w, inst, "src2"))
     arguments = [("ptr", pointer) for pointer in (*pointers, _place(w, inst, "vdst"))]
-    function = "matrix_" + shape.name
+    w.emitter.support("void", _function(w, "matrix", shape), [*arguments, ("i64", str(stride))])
+
+
+def sparse(w: WaveCode, inst: Inst, row: SparseMatrix) -> None:
+    """Call the function of the shape."""
+    if inst["idx"].reg is None or inst["idx"].reg.file is RegFile.SGPR:
+        raise Unsupported(f"{inst.op.mnemonic} with an index that is in no vector register")
+    w.settle()
+    pointers = [("ptr", _place(w, inst, name)) for name in ("src0", "src1", "idx", "vdst")]
+    shift = row.first_bit(field(inst, "cbsz"), field(inst, "abid"))
+    w.emitter.support("void", _function(w, "sparse", row.dense), [*pointers, ("i32", str(shift))])
+
+
+def _function(w: WaveCode, family: str, shape: Matrix) -> str:
+    name = f"{family}_{shape.name}"
     if w.settings.target.half_matrices_flush and shape.kind in ("f16", "bf16"):
-        function += _FLUSHED
-    if w.settings.target.fnuz_floats and shape.kind in ("fp8", "bf8"):
-        function += _FNUZ
-    w.emitter.support("void", function, [*arguments, ("i64", str(stride))])
+        return name + _FLUSHED
+    return name + _FNUZ if w.settings.target.fnuz_floats and shape.kind in ("fp8", "bf8") else name
 
 
 def _place(w: WaveCode, inst: Inst, name: str) -> str:
@@ -63,8 +76,16 @@ def _constant(w: WaveCode, inst: Inst, shape: Matrix) -> str:
 
 def matrix_function(name: str) -> str:
     """IR of (a, b, c, d, stride of c's rows in bytes)."""
-    shape = Matrix.named(name.removeprefix("luthier_matrix_").removesuffix(_FLUSHED).removesuffix(_FNUZ))
-    return _MatrixFunction(name, shape).text()
+    return _MatrixFunction(name, _shape(name)).text()
+
+
+def sparse_function(name: str) -> str:
+    """IR of (a, b, index, d, first bit of the index)."""
+    return _SparseFunction(name, _shape(name)).text()
+
+
+def _shape(name: str) -> Matrix:
+    return Matrix.named(name.split("_", 2)[2].removesuffix(_FLUSHED).removesuffix(_FNUZ))
 
 
 class _MatrixFunction:
@@ -81,22 +102,28 @@ class _MatrixFunction:
         self.bytes = self.type.bits // 8
 
     def text(self) -> str:
-        emitter = self.emitter
-        emitter.place("entry")
-        element = self.ops.name(self.type).split("x ")[1].rstrip(">")
-        for name in ("a", "b"):
-            emitter.emit(f"%{name}.wide = alloca [{self.shape.per_lane * WAVE} x {element}], align 64")
-            for number in range(self.shape.per_lane):
-                for lane in range(0, WAVE, CHUNK):
-                    value, place = self._widened(name, number, lane), self._wide(name, number, lane)
-                    emitter.emit(f"store {self.ops.name(self.type)} {value.ref}, ptr {place}, align 4")
+        self.emitter.place("entry")
+        self._widen("a", self.shape.per_lane)
+        self._widen("b", self.shape.per_lane)
         self._keep_addends()
+        return self._multiply("ptr %a, ptr %b, ptr %c, ptr %d, i64 %stride")
+
+    def _multiply(self, arguments: str) -> str:
         for register in range(self.shape.result_registers):
             for lane in range(0, WAVE, CHUNK):
                 self._write(register, lane, self._product(register, lane))
-        emitter.emit("ret void")
-        emitter.define(f"void @{self.name}(ptr %a, ptr %b, ptr %c, ptr %d, i64 %stride)")
-        return emitter.module()
+        self.emitter.emit("ret void")
+        self.emitter.define(f"void @{self.name}({arguments})")
+        return self.emitter.module()
+
+    def _widen(self, name: str, per_lane: int) -> None:
+        """%a.wide or %b.wide: elements of each lane in the type of D."""
+        element = self.ops.name(self.type).split("x ")[1].rstrip(">")
+        self.emitter.emit(f"%{name}.wide = alloca [{per_lane * WAVE} x {element}], align 64")
+        for number in range(per_lane):
+            for lane in range(0, WAVE, CHUNK):
+                value, place = self._widened(name, number, lane), self._wide(name, number, lane)
+                self.emitter.emit(f"store {self.ops.name(self.type)} {value.ref}, ptr {place}, align 4")
 
     def _keep_addends(self) -> None:
         """%addends: C, copied where it is neither a constant nor D itself, since it may overlap D."""
@@ -189,3 +216,37 @@ class _MatrixFunction:
             word = bits if words == 1 else (bits >> 32 * i).to(U32)
             place = self._at("%d", (register * words + i) * 4 * WAVE + 4 * lane)
             self.emitter.emit(f"store {self.ops.name(U32)} {word.ref}, ptr {place}, align 4")
+
+
+class _SparseFunction(_MatrixFunction):
+    """A lane's pair of elements of A meets four elements of B in the lanes of the same group."""
+
+    def text(self) -> str:
+        emitter = self.emitter
+        emitter.place("entry")
+        self._widen("a", self.shape.per_lane // 2)
+        self._widen("b", self.shape.per_lane)
+        emitter.emit(f"%kept = alloca [{4 * WAVE} x i8], align 64")  # D may be where the index is
+        arguments = [("ptr", "%kept"), ("ptr", "%index"), ("i64", str(4 * WAVE)), ("i1", "false")]
+        emitter.call("void", "llvm.memcpy.p0.p0.i64", arguments)
+        emitter.emit("%addends = getelementptr i8, ptr %d, i64 0")
+        emitter.emit(f"%stride = add i64 0, {4 * WAVE}")
+        return self._multiply("ptr %a, ptr %b, ptr %index, ptr %d, i32 %shift")
+
+    def _product(self, register: int, lane: int) -> Value:
+        """A chunk of D: of one row, in all of whose lanes A's elements and their indices are the same."""
+        row, first, _ = self.shape.result(register, lane)
+        total = self._addend(register, lane)
+        for group in range(WAVE // self.shape.rows):
+            lane_a = row + group * self.shape.rows
+            word = self.emitter.let(f"load i32, ptr {self._at('%kept', 4 * lane_a)}, align 4")
+            indices = self.emitter.let(f"lshr i32 {word}, %shift")
+            for element in range(self.shape.per_lane // 2):
+                a = self._lanes("a", element, [lane_a])
+                moved = self.emitter.let(f"lshr i32 {indices}, {2 * element}")
+                which = self.emitter.let(f"zext i32 {self.emitter.let(f'and i32 {moved}, 3')} to i64")
+                skipped = self.emitter.let(f"mul i64 {which}, {WAVE * self.bytes}")
+                place = self._at(self._wide("b", element // 2 * 4, first + group * self.shape.rows), skipped)
+                b = self._load(self.type, place)
+                total = a * b + total if self.type == I32 else fma(a, b, total)
+        return self._flushed(total)

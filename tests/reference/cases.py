@@ -19,7 +19,7 @@ from luthier_py.isa.semantics.algebra import BOOL, F16, F32, F64, I32, U32, Type
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.control import Action, Branch, Indexing
 from luthier_py.isa.semantics.lds import Permute
-from luthier_py.isa.semantics.matrix import Matrix
+from luthier_py.isa.semantics.matrix import Matrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Variants
 from reference.spaces import (
     ADDRESS,
@@ -81,9 +81,11 @@ def types_of(op: OpInfo) -> dict[str, Type]:
     """The type of each source by its operand's name."""
     row = meaning(op)
     row = row.typical if isinstance(row, Variants) else row
-    if isinstance(row, Matrix):
-        kind = {"f32": F32, "xf32": F32, "f64": F64, "f16": F16, "i8": U32, "bf16": F32}.get(row.kind, U32)
-        return {"src0": kind, "src1": kind, "src2": I32 if row.kind == "i8" else F64 if row.kind == "f64" else F32}
+    if isinstance(row, Matrix | SparseMatrix):
+        matrix = row if isinstance(row, Matrix) else row.dense
+        kind = {"f32": F32, "xf32": F32, "f64": F64, "f16": F16, "bf16": F32}.get(matrix.kind, U32)
+        addend = {"i8": I32, "f64": F64}.get(matrix.kind, F32)
+        return {"src0": kind, "src1": kind, "src2": addend} | ({} if row is matrix else {"vdst": addend})
     if not isinstance(row, Lanes | Scalar):
         return {}
     names = [info.name for info in op.operands if info.name in ("src0", "src1", "src2", "imm")
@@ -219,6 +221,8 @@ class Cases:
             return pick((0, 1)) if varied else 0
         if info.name == "omod":
             return pick(range(4)) if varied else 0
+        if info.name in ("cbsz", "abid") and isinstance(meaning(op), SparseMatrix):
+            return self.generator.getrandbits(4) & bits if varied else 0
         if info.name in ("simm16", "bitop3"):
             return self.generator.getrandbits(16) & bits
         return 0

@@ -11,7 +11,7 @@ from luthier_py.isa.semantics.algebra import F16, F32
 from luthier_py.isa.semantics.cdna4 import SwapRows
 from luthier_py.isa.semantics.control import CrossLane
 from luthier_py.isa.semantics.lds import Permute
-from luthier_py.isa.semantics.matrix import Matrix
+from luthier_py.isa.semantics.matrix import Matrix, SparseMatrix
 from reference import floats
 from reference.algebra import NEW_NAN, flushed
 from reference.small import FORMATS, widened
@@ -110,6 +110,36 @@ def matrix(wave: Wave, inst: Inst, row: Matrix) -> None:
             wave.free[reg.file, reg.index + word, lane] = freedom
 
 
+def sparse(wave: Wave, inst: Inst, row: SparseMatrix) -> None:
+    """D += A * B: A's pair in a lane meets two of the four elements that B has there for it (CDNA3 ISA, 7.3)."""
+    shape, target, sets = row.dense, inst["vdst"].reg, 32 // (2 * row.per_lane)
+    flushes = wave.half_matrices_flush and shape.kind in ("f16", "bf16")
+    assert target is not None
+    a, b = (_elements(wave, inst[name].reg, shape, flushes, kind, count) for name, kind, count in zip(
+        ("src0", "src1"), shape.kinds, (shape.per_lane // 2, shape.per_lane), strict=True))
+    part = 0 if field(inst, "cbsz") else field(inst, "abid") % sets
+    results = {}
+    for register in range(shape.result_registers):
+        for lane in range(LANES):
+            i, j, _ = shape.result(register, lane)
+            total = wave.vector(Reg(target.file, target.index + register, 1), lane)
+            total = flushed(total, 32) if flushes else total
+            fresh = False
+            for group in range(LANES // shape.rows):
+                here = group * shape.rows
+                index = raw(wave, inst["idx"], here + i, 32) >> part * 32 // sets
+                for element in range(row.per_lane):
+                    x, y = a[here + i, element], b[here + j, element // 2 * 4 + (index >> 2 * element & 3)]
+                    total = x * y + total & M32 if shape.kind == "i8" else floats.fused(x, y, total, 32)
+                    fresh |= shape.kind != "i8" and floats.is_nan(total, 32)
+            results[register, lane] = flushed(total, 32) if flushes else total, fresh
+    for (register, lane), (total, fresh) in results.items():
+        reg = Reg(target.file, target.index + register, 1)
+        wave.set_vector(reg, lane, total)
+        if fresh:
+            wave.free[reg.file, reg.index, lane] = Freedom(frozenset({NEW_NAN}), 32, 0)
+
+
 def _addend(wave: Wave, inst: Inst, register: int, lane: int, width: int) -> int:
     operand = inst["src2"]
     if operand.reg is None:
@@ -118,14 +148,15 @@ def _addend(wave: Wave, inst: Inst, register: int, lane: int, width: int) -> int
     return wave.vector(Reg(operand.reg.file, operand.reg.index + register * words, words), lane)
 
 
-def _elements(wave: Wave, reg: Reg | None, row: Matrix, flushes: bool, kind: str) -> dict[tuple[int, int], int]:
+def _elements(wave: Wave, reg: Reg | None, row: Matrix, flushes: bool, kind: str, count: int = 0
+              ) -> dict[tuple[int, int], int]:
     """(lane, element) to the bits of it in the type of D."""
     assert reg is not None
     bits = {"f32": 32, "xf32": 32, "f16": 16, "bf16": 16, "i8": 8, "fp8": 8, "bf8": 8, "f64": 64}[kind]
     found = {}
     for lane in range(LANES):
         whole = wave.vector(reg, lane)
-        for element in range(row.per_lane):
+        for element in range(count or row.per_lane):
             part = whole >> bits * element & ((1 << bits) - 1)
             if flushes:
                 part = flushed(part << 16, F32.bits) >> 16 if kind == "bf16" else flushed(part, F16.bits)

@@ -69,6 +69,35 @@ class Matrix:
         return inside % 4 + 4 * group + 4 * groups * (inside // 4), column, register // per_block
 
 
+@dataclass(frozen=True, slots=True)
+class SparseMatrix:
+    """D += A * B, where of four consecutive elements of A's depth two are there, and the others zero.
+
+    A lane holds half as many elements of A as of B. Those of a pair stand for two of four: which, two bits for each
+    say in the lane's index, from the lowest on. CBSZ 0: ABID says at which of the parts of the index (CDNA3 ISA, 7.3).
+    """
+
+    dense: Matrix  # as if A were whole
+
+    @property
+    def name(self) -> str:
+        return self.dense.name
+
+    @property
+    def per_lane(self) -> int:
+        """Elements of A."""
+        return self.dense.per_lane // 2
+
+    @property
+    def index_bits(self) -> int:
+        """Of one instruction."""
+        return 2 * self.per_lane
+
+    def first_bit(self, cbsz: int, abid: int) -> int:
+        """Of the index."""
+        return 0 if cbsz else abid * self.index_bits % 32
+
+
 # Depth of the shapes (32x32, 16x16, 4x4) with many blocks, and of those with one block.
 _KINDS = {"F32": ("f32", 1), "F16": ("f16", 4), "BF16": ("bf16", 2), "BF16_1K": ("bf16", 4), "I8": ("i8", 4)}
 for _word, (_kind, _per_lane) in _KINDS.items():
@@ -93,5 +122,14 @@ for _size in 32, 16:
         declare(f"V_MFMA_F32_{_size}X{_size}X{512 // _size}_{_first.upper()}_{_second.upper()}",
                 Matrix(_size, _size, 512 // _size, 1, _first, 8, "" if _first == _second else _second))
     declare(f"V_MFMA_F32_{_size}X{_size}X{128 // _size}XF32", Matrix(_size, _size, 128 // _size, 1, "xf32", 2))
+for _size in 32, 16:
+    for _kind in "f16", "bf16":
+        declare(f"V_SMFMAC_F32_{_size}X{_size}X{512 // _size}_{_kind.upper()}",
+                SparseMatrix(Matrix(_size, _size, 512 // _size, 1, _kind, 8)))
+    for _first, _second in product(("fp8", "bf8"), repeat=2):
+        declare(f"V_SMFMAC_F32_{_size}X{_size}X{1024 // _size}_{_first.upper()}_{_second.upper()}",
+                SparseMatrix(Matrix(_size, _size, 1024 // _size, 1, _first, 16, "" if _first == _second else _second)))
+    declare(f"V_SMFMAC_I32_{_size}X{_size}X{1024 // _size}_I8",
+            SparseMatrix(Matrix(_size, _size, 1024 // _size, 1, "i8", 16)))
 declare("V_MFMA_F64_16X16X4F64", Matrix(16, 16, 4, 1, "f64", 1))
 declare("V_MFMA_F64_4X4X4F64", Matrix(4, 4, 4, 4, "f64", 1))

@@ -78,7 +78,8 @@ def asked(op: OpInfo, row: Meaning) -> Asked:
     elif isinstance(row, control.Switch):
         _switch(op, row, found)
     elif isinstance(row, (
-            control.CrossLane, control.Indexing, lds.Permute, SwapRows, matrix.Matrix, ManyConverted)):
+            control.CrossLane, control.Indexing, lds.Permute, SwapRows, matrix.Matrix, matrix.SparseMatrix,
+            ManyConverted)):
         _moves(op, row, found)
     else:
         _memory(op, row, found)
@@ -153,6 +154,8 @@ def _switch(op: OpInfo, row: control.Switch, found: Asked) -> None:
 def _moves(op: OpInfo, row: Meaning, found: Asked) -> None:
     """Lanes, rows and indexed registers that change places."""
     names: tuple[str, ...] = ("src0", "src1", "src2")
+    if isinstance(row, matrix.SparseMatrix):
+        names = ("vdst", "src0", "src1", "idx")
     if isinstance(row, lds.Permute):
         names = ("addr", "data0")
     elif isinstance(row, SwapRows):

@@ -13,7 +13,7 @@ from luthier_py.isa.instruction import Inst, OpInfo
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.lds import LoadTwo
-from luthier_py.isa.semantics.matrix import WAVE, Matrix
+from luthier_py.isa.semantics.matrix import WAVE, Matrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, SignaturePart, Variants
 from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarLoad
 from luthier_py.isa.semantics.readers.binding import width
@@ -42,11 +42,17 @@ def flops(op: OpInfo) -> int:
     """Operations on floats in each lane; of a scalar instruction, in the wave. What matrix instructions do is shared
     out among all lanes."""
     row = _typical(op)
+    if isinstance(row, SparseMatrix):
+        return _of_matrix(row.dense) // 2
     if isinstance(row, Matrix):
-        return 0 if row.kind == "i8" else 2 * row.rows * row.columns * row.depth * row.blocks // WAVE
+        return _of_matrix(row)
     if isinstance(row, Atomic):
         return (1 + (row.kind == "p")) * (row.modify is Modify.ADD and row.kind in "fp")
     return _operations(row) if isinstance(row, (Lanes, Scalar)) else 0
+
+
+def _of_matrix(row: Matrix) -> int:
+    return 0 if row.kind == "i8" else 2 * row.rows * row.columns * row.depth * row.blocks // WAVE
 
 
 @cache
@@ -78,6 +84,7 @@ def result_types(inst: Inst) -> tuple[str, ...]:
     row = _typical(inst.op)
     if isinstance(row, Lanes | Scalar):
         return tuple(slot.name for slot in row.signature.results)
+    row = row.dense if isinstance(row, SparseMatrix) else row
     if isinstance(row, Matrix):
         return (f"{row.result_registers}{'f64' if row.kind == 'f64' else 'i32' if row.kind == 'i8' else 'f32'}",)
     if isinstance(row, Load):
