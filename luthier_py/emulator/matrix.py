@@ -17,12 +17,13 @@ from luthier_py.isa.instruction import Inst
 from luthier_py.isa.registers import RegFile
 from luthier_py.isa.semantics.algebra import F16, F32, F64, I8, I32, U8, U16, U32, U64, Type, Value, concat, fma
 from luthier_py.isa.semantics.floats import flush_denormals
-from luthier_py.isa.semantics.matrix import WAVE, Matrix, SparseMatrix
-from luthier_py.isa.semantics.small_floats import eight_bits
+from luthier_py.isa.semantics.matrix import WAVE, Matrix, MixedMatrix, SparseMatrix
+from luthier_py.isa.semantics.small_floats import SMALLER, eight_bits
 
 _RESULT = {"i8": I32, "f64": F64}  # others: f32
 _FLUSHED, _FNUZ = "_flushed", "_fnuz"  # ends of the names of functions that flush denormals, that have such floats
-_ELEMENT_BITS = {"f32": 32, "xf32": 32, "f16": 16, "bf16": 16, "i8": 8, "fp8": 8, "bf8": 8, "f64": 64}
+_ELEMENT_BITS = {"f32": 32, "xf32": 32, "f16": 16, "bf16": 16, "i8": 8, "fp8": 8, "bf8": 8, "fp6": 6, "bf6": 6,
+                 "fp4": 4, "f64": 64}
 _XF32_BITS = 0xFFFFE000
 
 
@@ -30,6 +31,18 @@ def matrix(w: WaveCode, inst: Inst, shape: Matrix) -> None:
     """Call the function of the shape."""
     if field(inst, "cbsz") or field(inst, "abid") or field(inst, "blgp"):
         raise Unsupported(f"{inst.op.mnemonic} with cbsz, abid or blgp")
+    _call(w, inst, shape)
+
+
+def mixed(w: WaveCode, inst: Inst, row: MixedMatrix) -> None:
+    """Call the function of the shape with the kinds that the instruction says."""
+    shape = row.of(field(inst, "cbsz"), field(inst, "blgp"))
+    if shape is None:
+        raise Unsupported(f"{inst.op.mnemonic} with formats that there are not (cbsz, blgp)")
+    _call(w, inst, shape)
+
+
+def _call(w: WaveCode, inst: Inst, shape: Matrix) -> None:
     w.settle()
     pointers = [_place(w, inst, name) for name in ("src0", "src1")]
     stride = 4 * w.wave_size
@@ -160,6 +173,11 @@ class _MatrixFunction:
             return (word & _XF32_BITS if kind == "xf32" else word).as_(F32)
         if kind in ("fp8", "bf8"):
             return eight_bits(kind, self.fnuz).widened(word >> place)
+        if kind in SMALLER:
+            code = word >> place
+            if place + bits > 32:
+                code = code | self._load(U32, self._at(f"%{name}", (row + 1) * 4 * WAVE + 4 * lane)) << 32 - place
+            return SMALLER[kind].widened(code)
         if kind == "bf16":
             return self._flushed((word & 0xFFFF0000 if place else word << 16).as_(F32))
         if kind == "f16":
@@ -174,10 +192,11 @@ class _MatrixFunction:
         places = [self.shape.result(register, lane + i) for i in range(CHUNK)]
         total = self._addend(register, lane)
         for k in range(self.shape.depth):
-            lanes_a = [self.shape.source(row, k, block)[0] for row, _, block in places]
-            lanes_b = [self.shape.source(column, k, block)[0] for _, column, block in places]
-            element = self.shape.source(0, k, 0)[1]
-            a, b = self._lanes("a", element, lanes_a), self._lanes("b", element, lanes_b)
+            of_a, of_b = self.shape.kinds
+            lanes_a = [self.shape.source(row, k, block, of_a)[0] for row, _, block in places]
+            lanes_b = [self.shape.source(column, k, block, of_b)[0] for _, column, block in places]
+            first, second = (self.shape.source(0, k, 0, kind)[1] for kind in self.shape.kinds)
+            a, b = self._lanes("a", first, lanes_a), self._lanes("b", second, lanes_b)
             total = a * b + total if self.type == I32 else fma(a, b, total)
         return self._flushed(total)
 

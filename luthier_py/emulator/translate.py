@@ -20,7 +20,7 @@ from luthier_py.emulator.indexing import index_mode
 from luthier_py.emulator.layout import MEETINGS, WORKER, Fault, Status
 from luthier_py.emulator.liveness import live_rows
 from luthier_py.emulator.many import many
-from luthier_py.emulator.matrix import matrix, sparse
+from luthier_py.emulator.matrix import matrix, mixed, sparse
 from luthier_py.emulator.memory_code import MEMORY_ROWS, memory
 from luthier_py.emulator.modes import modes, sets_from_register
 from luthier_py.emulator.operands import destinations, read_scalar
@@ -37,7 +37,7 @@ from luthier_py.isa.semantics.algebra import U64, Value
 from luthier_py.isa.semantics.cdna4 import SwapRows
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane, Indexing
 from luthier_py.isa.semantics.lds import Permute
-from luthier_py.isa.semantics.matrix import Matrix, SparseMatrix
+from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Variants
 from luthier_py.isa.semantics.scaled_floats import ManyConverted
 
@@ -238,6 +238,8 @@ class Translator(WaveCode):
                 swap_rows(self, inst, row)
             elif isinstance(row, Matrix):
                 matrix(self, inst, row)
+            elif isinstance(row, MixedMatrix):
+                mixed(self, inst, row)
             elif isinstance(row, SparseMatrix):
                 sparse(self, inst, row)
             elif isinstance(row, Indexing):

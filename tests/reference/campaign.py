@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from luthier_py.isa import InstructionSet, OpInfo, instruction_set, target
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action, Indexing, Switch
-from luthier_py.isa.semantics.matrix import Matrix, SparseMatrix
+from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from reference.batch import KERNEL_MODE, Batch
 from reference.cases import Cases, variants
 
@@ -70,7 +70,7 @@ def run_campaign(name: str, seed: int, ops: Iterable[OpInfo], every: bool) -> Ou
         made = 0
         for overlap, varied in variants(op, every):
             place = batch.place()
-            if place is None or isinstance(meaning(op), Matrix | SparseMatrix) and batch.cases:
+            if place is None or isinstance(meaning(op), Matrix | MixedMatrix | SparseMatrix) and batch.cases:
                 outcome.differences += batch.differences()
                 number += 1
                 batch = Batch(isa, seed + number, MODES[number % len(MODES)])

@@ -19,7 +19,7 @@ from luthier_py.isa.semantics.algebra import BOOL, F16, F32, F64, I32, U32, Type
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.control import Action, Branch, Indexing
 from luthier_py.isa.semantics.lds import Permute
-from luthier_py.isa.semantics.matrix import Matrix, SparseMatrix
+from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Variants
 from reference.spaces import (
     ADDRESS,
@@ -81,6 +81,7 @@ def types_of(op: OpInfo) -> dict[str, Type]:
     """The type of each source by its operand's name."""
     row = meaning(op)
     row = row.typical if isinstance(row, Variants) else row
+    row = row.of(0, 0) if isinstance(row, MixedMatrix) else row
     if isinstance(row, Matrix | SparseMatrix):
         matrix = row if isinstance(row, Matrix) else row.dense
         kind = {"f32": F32, "xf32": F32, "f64": F64, "f16": F16, "bf16": F32}.get(matrix.kind, U32)
@@ -223,6 +224,8 @@ class Cases:
             return pick(range(4)) if varied else 0
         if info.name in ("cbsz", "abid") and isinstance(meaning(op), SparseMatrix):
             return self.generator.getrandbits(4) & bits if varied else 0
+        if info.name in ("cbsz", "blgp") and isinstance(meaning(op), MixedMatrix):
+            return pick(range(5))
         if info.name in ("simm16", "bitop3"):
             return self.generator.getrandbits(16) & bits
         return 0

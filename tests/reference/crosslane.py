@@ -11,7 +11,7 @@ from luthier_py.isa.semantics.algebra import F16, F32
 from luthier_py.isa.semantics.cdna4 import SwapRows
 from luthier_py.isa.semantics.control import CrossLane
 from luthier_py.isa.semantics.lds import Permute
-from luthier_py.isa.semantics.matrix import Matrix, SparseMatrix
+from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from reference import floats
 from reference.algebra import NEW_NAN, flushed
 from reference.small import FORMATS, widened
@@ -98,7 +98,8 @@ def matrix(wave: Wave, inst: Inst, row: Matrix) -> None:
             total = flushed(total, width) if flushes else total
             fresh = False
             for k in range(row.depth):
-                a, b = (source[row.source(place, k, block)] for source, place in zip(sources, (i, j), strict=True))
+                a, b = (source[row.source(place, k, block, kind)]
+                        for source, place, kind in zip(sources, (i, j), row.kinds, strict=True))
                 total = a * b + total & M32 if row.kind == "i8" else floats.fused(a, b, total, width)
                 fresh |= row.kind != "i8" and floats.is_nan(total, width)
             results[register, lane] = flushed(total, width) if flushes else total, fresh
@@ -108,6 +109,12 @@ def matrix(wave: Wave, inst: Inst, row: Matrix) -> None:
         for word in range(words if fresh else 0):
             freedom = Freedom(frozenset({NEW_NAN}), width, 32 * word)
             wave.free[reg.file, reg.index + word, lane] = freedom
+
+
+def mixed(wave: Wave, inst: Inst, row: MixedMatrix) -> None:
+    kinds = row.of(field(inst, "cbsz"), field(inst, "blgp"))
+    assert kinds is not None
+    matrix(wave, inst, kinds)
 
 
 def sparse(wave: Wave, inst: Inst, row: SparseMatrix) -> None:
@@ -152,7 +159,8 @@ def _elements(wave: Wave, reg: Reg | None, row: Matrix, flushes: bool, kind: str
               ) -> dict[tuple[int, int], int]:
     """(lane, element) to the bits of it in the type of D."""
     assert reg is not None
-    bits = {"f32": 32, "xf32": 32, "f16": 16, "bf16": 16, "i8": 8, "fp8": 8, "bf8": 8, "f64": 64}[kind]
+    bits = {"f32": 32, "xf32": 32, "f16": 16, "bf16": 16, "i8": 8, "fp8": 8, "bf8": 8, "fp6": 6, "bf6": 6,
+            "fp4": 4, "f64": 64}[kind]
     found = {}
     for lane in range(LANES):
         whole = wave.vector(reg, lane)
@@ -168,8 +176,8 @@ def _elements(wave: Wave, reg: Reg | None, row: Matrix, flushes: bool, kind: str
                 part = part - 256 if part >> 7 else part
             elif kind == "xf32":  # the mantissa has 10 bits, the others are cut off
                 part &= 0xFFFFE000
-            elif kind in ("fp8", "bf8"):
-                small = FORMATS[f"{kind} fnuz" if wave.fnuz_floats else kind]
+            elif kind in FORMATS:
+                small = FORMATS[f"{kind} fnuz" if wave.fnuz_floats and bits == 8 else kind]
                 part = widened(small, part, 0x3F800000, "f32")
             found[lane, element] = part
     return found

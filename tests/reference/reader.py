@@ -12,7 +12,7 @@ from luthier_py.isa.semantics import Dual, Lanes, Scalar, meaning
 from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane, Indexing
 from luthier_py.isa.semantics.lds import LoadToLds, LoadTwo, Permute, StoreTwo
-from luthier_py.isa.semantics.matrix import Matrix, SparseMatrix
+from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Variants
 from luthier_py.isa.semantics.memory import Atomic, Load, ScalarLoad, ScalarStore, Store
 from luthier_py.isa.semantics.scaled_floats import ManyConverted
@@ -26,7 +26,7 @@ _RULES = {
     StoreTwo: memory.store_two, LoadToLds: memory.load_to_lds, TransposedLoad: memory.transposed,
     Atomic: memory.atomic, ScalarLoad: memory.scalar_memory, ScalarStore: memory.scalar_memory,
     CrossLane: crosslane.cross_lane, Permute: crosslane.permute, SwapRows: crosslane.swap, Matrix: crosslane.matrix,
-    SparseMatrix: crosslane.sparse,
+    SparseMatrix: crosslane.sparse, MixedMatrix: crosslane.mixed,
 }  # fmt: skip
 
 

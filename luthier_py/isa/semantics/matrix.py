@@ -22,7 +22,7 @@ class Matrix:
     columns: int
     depth: int
     blocks: int
-    kind: str        # of A and B: f32, xf32, f16, bf16, i8, f64, fp8, bf8; D is f32, i32 or f64
+    kind: str        # of A and B: f32, xf32, f16, bf16, i8, f64, fp8, bf8, fp6, bf6, fp4; D is f32, i32 or f64
     per_lane: int    # consecutive elements of the depth that one lane holds
     kind_of_b: str = ""  # where it is another one
 
@@ -48,11 +48,13 @@ class Matrix:
         """Elements of D in each lane."""
         return self.rows * self.columns * self.blocks // WAVE
 
-    def source(self, number: int, k: int, block: int) -> tuple[int, int]:
-        """(lane, element) of A[number][k] or B[k][number]."""
-        size = self.rows
-        lane = number + size * block
-        return lane + size * self.blocks * (k // self.per_lane), k % self.per_lane
+    def source(self, number: int, k: int, block: int, kind: str = "") -> tuple[int, int]:
+        """(lane, element) of A[number][k] or B[k][number], whose ``kind`` it is; 32 bytes are two runs of 16."""
+        run = 16 if self.per_lane == 32 and kind in ("fp8", "bf8") else self.per_lane
+        lane, lanes = number + self.rows * block, self.rows * self.blocks
+        before, place = divmod(k, run)
+        turn, group = divmod(before, WAVE // lanes)
+        return lane + lanes * group, turn * run + place
 
     def result(self, register: int, lane: int) -> tuple[int, int, int]:
         """(row, column, block) of the element of D in ``register`` of ``lane``."""
@@ -67,6 +69,24 @@ class Matrix:
         per_block = self.rows * self.columns // WAVE
         inside = register % per_block
         return inside % 4 + 4 * group + 4 * groups * (inside // 4), column, register // per_block
+
+
+@dataclass(frozen=True, slots=True)
+class MixedMatrix:
+    """A Matrix whose kinds are in the instruction: CBSZ says that of A, BLGP that of B (CDNA4 ISA, V_MFMA_F8F6F4)."""
+
+    size: int
+
+    def of(self, cbsz: int, blgp: int) -> Matrix | None:
+        """None where there are no such kinds."""
+        if max(cbsz, blgp) >= len(_MIXED):
+            return None
+        depth = 2048 // self.size
+        first, second = _MIXED[cbsz], _MIXED[blgp]
+        return Matrix(self.size, self.size, depth, 1, first, 32, "" if first == second else second)
+
+
+_MIXED = ("fp8", "bf8", "fp6", "bf6", "fp4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,5 +151,7 @@ for _size in 32, 16:
                 SparseMatrix(Matrix(_size, _size, 1024 // _size, 1, _first, 16, "" if _first == _second else _second)))
     declare(f"V_SMFMAC_I32_{_size}X{_size}X{1024 // _size}_I8",
             SparseMatrix(Matrix(_size, _size, 1024 // _size, 1, "i8", 16)))
+declare("V_MFMA_F32_16X16X128_F8F6F4", MixedMatrix(16))
+declare("V_MFMA_F32_32X32X64_F8F6F4", MixedMatrix(32))
 declare("V_MFMA_F64_16X16X4F64", Matrix(16, 16, 4, 1, "f64", 1))
 declare("V_MFMA_F64_4X4X4F64", Matrix(4, 4, 4, 4, "f64", 1))

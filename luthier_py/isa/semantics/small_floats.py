@@ -136,6 +136,7 @@ BF8_FNUZ = SmallFloat(5, 2, 16, largest=0x7F, beyond=0x80, nan=0x80, fnuz=True)
 FP6 = SmallFloat(2, 3, 1, largest=0x1F, beyond=0x1F, nan=0x1F)
 BF6 = SmallFloat(3, 2, 3, largest=0x1F, beyond=0x1F, nan=0x1F)
 FP4 = SmallFloat(2, 1, 1, largest=0x7, beyond=0x7, nan=0x7)
+SMALLER = {"fp6": FP6, "bf6": BF6, "fp4": FP4}
 _OCP = {"fp8": FP8, "bf8": BF8}
 _FNUZ = {"fp8": FP8_FNUZ, "bf8": BF8_FNUZ}
 

@@ -243,3 +243,38 @@ def test_sparse(gpu, name, size, depth, kind, part):
         lane, register = result_place(size, kind_a, i, j, 0)
         actual[i, j] = state.vgpr(64 + register)[lane : lane + 1].view(c.dtype)[0]
     np.testing.assert_allclose(actual, expected, rtol=0 if kind_a == "i8" else 1e-5, atol=0 if kind_a == "i8" else 1e-3)
+
+
+def place_codes(codes, bits):
+    """(row, k) -> words of each lane: bytes in runs of 16 from group to group, smaller ones 32 in a lane."""
+    size, depth = codes.shape
+    groups, run = 64 // size, 16 if bits == 8 else 32
+    lanes = [0] * 64
+    for i, k in itertools.product(range(size), range(depth)):
+        group, turn = k // run % groups, k // (run * groups)
+        lanes[i + size * group] |= int(codes[i, k]) << bits * (turn * run + k % run)
+    return {word: np.array([lane >> 32 * word & 0xFFFFFFFF for lane in lanes], np.uint32) for word in range(bits)}
+
+
+@pytest.mark.parametrize("size,further", [(16, 1), (16, 0), (32, 3)])
+@pytest.mark.parametrize("first", range(5))
+def test_mixed_formats(first, further, size):
+    second = (first + further) % 5
+    isa, kinds = instruction_set(target("gfx950")), ["fp8", "bf8", "fp6", "bf6", "fp4"]
+    bits = [FORMATS[kinds[number]].top.bit_length() for number in (first, second)]
+    factors, placed = [], {}
+    for number, start, width in ((first, 0, bits[0]), (second, 8, bits[1])):
+        small = FORMATS[kinds[number]]
+        some = RNG.integers(0, small.codes, (size, 2048 // size)) | RNG.integers(0, 2, (size, 2048 // size)) * small.top
+        factors.append(np.array([float(small.number(code) or 0) for code in range(2 * small.top)])[some])
+        placed |= {start + word: lanes for word, lanes in place_codes(some, width).items()}
+    registers = size * size // 64
+    state = run([isa.make(f"v_mfma_f32_{size}x{size}x{2048 // size}_f8f6f4", vgpr(64, registers), vgpr(0, 8),
+                          vgpr(8, 8), 1.0, cbsz=first, blgp=second)], vgprs=placed, isa=isa)
+    expected = 1 + factors[0] @ factors[1].T
+    actual = np.zeros_like(expected)
+    for i, j in itertools.product(range(size), range(size)):
+        lane, register = result_place(size, "f32", i, j, 0)
+        actual[i, j] = state.vgpr(64 + register, np.float32)[lane]
+    largest = np.abs(factors[0]).max() * np.abs(factors[1]).max()
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5 * largest)

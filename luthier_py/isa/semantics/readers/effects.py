@@ -78,8 +78,8 @@ def asked(op: OpInfo, row: Meaning) -> Asked:
     elif isinstance(row, control.Switch):
         _switch(op, row, found)
     elif isinstance(row, (
-            control.CrossLane, control.Indexing, lds.Permute, SwapRows, matrix.Matrix, matrix.SparseMatrix,
-            ManyConverted)):
+            control.CrossLane, control.Indexing, lds.Permute, SwapRows, matrix.Matrix, matrix.MixedMatrix,
+            matrix.SparseMatrix, ManyConverted)):
         _moves(op, row, found)
     else:
         _memory(op, row, found)

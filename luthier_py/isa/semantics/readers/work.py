@@ -13,7 +13,7 @@ from luthier_py.isa.instruction import Inst, OpInfo
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.lds import LoadTwo
-from luthier_py.isa.semantics.matrix import WAVE, Matrix, SparseMatrix
+from luthier_py.isa.semantics.matrix import WAVE, Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, SignaturePart, Variants
 from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarLoad
 from luthier_py.isa.semantics.readers.binding import width
@@ -58,6 +58,8 @@ def _of_matrix(row: Matrix) -> int:
 @cache
 def _typical(op: OpInfo) -> Meaning:
     row = meaning(op)
+    if isinstance(row, MixedMatrix):
+        return row.of(0, 0)
     return row.typical if isinstance(row, Variants) else row
 
 
