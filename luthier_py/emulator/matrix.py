@@ -2,15 +2,18 @@
 
 In: an MFMA instruction. Out: a call; and the IR of the function called, which works on chunks of a
 row of D: one element of A for all lanes, times a chunk of B. Products are added in the order of the
-depth, each step rounded once; hardware does not say what it does. EXEC does not matter. On MI200 those of f16 and
+depth, each step rounded once; hardware does not say what it does. Scales are multiplied into elements, which are f32
+then: what overflows there is infinite. EXEC does not matter. On MI200 those of f16 and
 bf16 take and give denormals as zeros (MIOpen, "MI200 MFMA behavior specifics").
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from luthier_py.emulator.emitter import Emitter, LlvmOps
 from luthier_py.emulator.layout import CHUNK, TEMPORARY_ROW
-from luthier_py.emulator.operands import field, row_of
+from luthier_py.emulator.operands import field, read_scalar, row_of
 from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst
@@ -18,13 +21,14 @@ from luthier_py.isa.registers import RegFile
 from luthier_py.isa.semantics.algebra import F16, F32, F64, I8, I32, U8, U16, U32, U64, Type, Value, concat, fma
 from luthier_py.isa.semantics.floats import flush_denormals
 from luthier_py.isa.semantics.matrix import WAVE, Matrix, MixedMatrix, SparseMatrix
-from luthier_py.isa.semantics.small_floats import SMALLER, eight_bits
+from luthier_py.isa.semantics.small_floats import SMALLER, SmallFloat, eight_bits
 
 _RESULT = {"i8": I32, "f64": F64}  # others: f32
 _FLUSHED, _FNUZ = "_flushed", "_fnuz"  # ends of the names of functions that flush denormals, that have such floats
 _ELEMENT_BITS = {"f32": 32, "xf32": 32, "f16": 16, "bf16": 16, "i8": 8, "fp8": 8, "bf8": 8, "fp6": 6, "bf6": 6,
                  "fp4": 4, "f64": 64}
 _XF32_BITS = 0xFFFFE000
+SCALE_ROW = TEMPORARY_ROW + 2  # of scales that are scalars; below it is the addend that is a constant
 
 
 def matrix(w: WaveCode, inst: Inst, shape: Matrix) -> None:
@@ -39,10 +43,32 @@ def mixed(w: WaveCode, inst: Inst, row: MixedMatrix) -> None:
     shape = row.of(field(inst, "cbsz"), field(inst, "blgp"))
     if shape is None:
         raise Unsupported(f"{inst.op.mnemonic} with formats that there are not (cbsz, blgp)")
-    _call(w, inst, shape)
+    if not row.scaled:
+        _call(w, inst, shape)
+        return
+    scales = []
+    for number, name in enumerate(("scale_src0", "scale_src1")):
+        byte = field(inst, f"src{number}_modifiers") >> 2 & 3  # op_sel, and op_sel_hi above it
+        scales += [("ptr", _scale(w, inst, name, SCALE_ROW + number)), ("i32", str(8 * byte))]
+    _call(w, inst, shape, "scaled", scales)
 
 
-def _call(w: WaveCode, inst: Inst, shape: Matrix) -> None:
+def _scale(w: WaveCode, inst: Inst, name: str, row: int) -> str:
+    """Its row: its own, or one that holds a scalar in every lane."""
+    operand = inst[name]
+    if operand.reg is not None and operand.reg.file is not RegFile.SGPR:
+        w.settle()
+        return _place(w, inst, name)
+    value = read_scalar(operand, 32, w.context)
+    w.settle()
+    vector = f"<{WAVE} x i32>"
+    first = w.emitter.let(f"insertelement {vector} poison, i32 {value.ref}, i64 0")
+    whole = w.emitter.let(f"shufflevector {vector} {first}, {vector} poison, {vector} zeroinitializer")
+    w.emitter.emit(f"store {vector} {whole}, ptr {w.row(row)}, align 64")
+    return w.row(row)
+
+
+def _call(w: WaveCode, inst: Inst, shape: Matrix, family: str = "matrix", more: Sequence[tuple[str, str]] = ()) -> None:
     w.settle()
     pointers = [_place(w, inst, name) for name in ("src0", "src1")]
     stride = 4 * w.wave_size
@@ -52,7 +78,7 @@ def _call(w: WaveCode, inst: Inst, shape: Matrix) -> None:
     else:
         pointers.append(_place(w, inst, "src2"))
     arguments = [("ptr", pointer) for pointer in (*pointers, _place(w, inst, "vdst"))]
-    w.emitter.support("void", _function(w, "matrix", shape), [*arguments, ("i64", str(stride))])
+    w.emitter.support("void", _function(w, family, shape), [*arguments, ("i64", str(stride)), *more])
 
 
 def sparse(w: WaveCode, inst: Inst, row: SparseMatrix) -> None:
@@ -92,6 +118,11 @@ def matrix_function(name: str) -> str:
     return _MatrixFunction(name, _shape(name)).text()
 
 
+def scaled_function(name: str) -> str:
+    """IR of (a, b, c, d, stride of c's rows in bytes, then for A and for B the scale's row and first bit)."""
+    return _ScaledFunction(name, _shape(name)).text()
+
+
 def sparse_function(name: str) -> str:
     """IR of (a, b, index, d, first bit of the index)."""
     return _SparseFunction(name, _shape(name)).text()
@@ -103,6 +134,8 @@ def _shape(name: str) -> Matrix:
 
 class _MatrixFunction:
     """Writes one shape's function."""
+
+    arguments = "ptr %a, ptr %b, ptr %c, ptr %d, i64 %stride"
 
     def __init__(self, name: str, shape: Matrix) -> None:
         self.name = name
@@ -119,7 +152,7 @@ class _MatrixFunction:
         self._widen("a", self.shape.per_lane)
         self._widen("b", self.shape.per_lane)
         self._keep_addends()
-        return self._multiply("ptr %a, ptr %b, ptr %c, ptr %d, i64 %stride")
+        return self._multiply(self.arguments)
 
     def _multiply(self, arguments: str) -> str:
         for register in range(self.shape.result_registers):
@@ -172,17 +205,20 @@ class _MatrixFunction:
         if kind in ("f32", "xf32"):
             return (word & _XF32_BITS if kind == "xf32" else word).as_(F32)
         if kind in ("fp8", "bf8"):
-            return eight_bits(kind, self.fnuz).widened(word >> place)
+            return self._small(eight_bits(kind, self.fnuz), word >> place, name, number, lane)
         if kind in SMALLER:
             code = word >> place
             if place + bits > 32:
                 code = code | self._load(U32, self._at(f"%{name}", (row + 1) * 4 * WAVE + 4 * lane)) << 32 - place
-            return SMALLER[kind].widened(code)
+            return self._small(SMALLER[kind], code, name, number, lane)
         if kind == "bf16":
             return self._flushed((word & 0xFFFF0000 if place else word << 16).as_(F32))
         if kind == "f16":
             return self._flushed((word >> place).to(U16).as_(F16)).to(F32)
         return (word >> place).to(U8).as_(I8).to(I32)
+
+    def _small(self, format: SmallFloat, code: Value, name: str, number: int, lane: int) -> Value:
+        return format.widened(code)
 
     def _flushed(self, value: Value) -> Value:
         return flush_denormals(value) if self.flushes else value
@@ -235,6 +271,22 @@ class _MatrixFunction:
             word = bits if words == 1 else (bits >> 32 * i).to(U32)
             place = self._at("%d", (register * words + i) * 4 * WAVE + 4 * lane)
             self.emitter.emit(f"store {self.ops.name(U32)} {word.ref}, ptr {place}, align 4")
+
+
+class _ScaledFunction(_MatrixFunction):
+    """Elements of A and B are scaled one by one, in f32."""
+
+    arguments = _MatrixFunction.arguments + ", ptr %scale.a, i32 %bit.a, ptr %scale.b, i32 %bit.b"
+
+    def _small(self, format: SmallFloat, code: Value, name: str, number: int, lane: int) -> Value:
+        group, inside = divmod(lane, self.shape.rows)
+        kind, groups = self.shape.kinds[name == "b"], WAVE // self.shape.rows
+        block = next(k // 32 for k in range(self.shape.depth)
+                     if self.shape.source(0, k, 0, kind) == (group * self.shape.rows, number))
+        assert block < groups
+        word = self._load(U32, self._at(f"%scale.{name}", 4 * (block * self.shape.rows + inside)))
+        shift = self.ops.splat(Value(LlvmOps(self.emitter), U32, f"%bit.{name}"))
+        return format.scaled(code, ((word >> shift) & 0xFF) << 23)
 
 
 class _SparseFunction(_MatrixFunction):

@@ -79,15 +79,15 @@ def swap(wave: Wave, inst: Inst, row: SwapRows) -> None:
         wave.set_vector(reg, lane, value)
 
 
-def matrix(wave: Wave, inst: Inst, row: Matrix) -> None:
+def matrix(wave: Wave, inst: Inst, row: Matrix, scales: list[list[int]] | None = None) -> None:
     """D = C + A * B, products added in the order of the depth; EXEC does not matter.
 
     On MI200 denormals are zeros where A and B are f16 or bf16 (MIOpen, "MI200 MFMA behavior specifics").
     """
     flushes = wave.half_matrices_flush and row.kind in ("f16", "bf16")
     width = {"f64": 64}.get(row.kind, 32)
-    sources = [_elements(wave, inst[name].reg, row, flushes, kind)
-               for name, kind in zip(("src0", "src1"), row.kinds, strict=True)]
+    sources = [_elements(wave, inst[name].reg, row, flushes, kind, 0, scale)
+               for name, kind, scale in zip(("src0", "src1"), row.kinds, scales or (None, None), strict=True)]
     target = inst["vdst"].reg
     assert target is not None
     words, results = width // 32, {}
@@ -114,7 +114,15 @@ def matrix(wave: Wave, inst: Inst, row: Matrix) -> None:
 def mixed(wave: Wave, inst: Inst, row: MixedMatrix) -> None:
     kinds = row.of(field(inst, "cbsz"), field(inst, "blgp"))
     assert kinds is not None
-    matrix(wave, inst, kinds)
+    if not row.scaled:
+        matrix(wave, inst, kinds)
+        return
+    scales = []
+    for number in range(2):
+        byte = field(inst, f"src{number}_modifiers") >> 2 & 3
+        words = [raw(wave, inst[f"scale_src{number}"], lane, 32) >> 8 * byte & 0xFF for lane in range(LANES)]
+        scales.append([word << 23 for word in words])
+    matrix(wave, inst, kinds, scales)
 
 
 def sparse(wave: Wave, inst: Inst, row: SparseMatrix) -> None:
@@ -155,8 +163,16 @@ def _addend(wave: Wave, inst: Inst, register: int, lane: int, width: int) -> int
     return wave.vector(Reg(operand.reg.file, operand.reg.index + register * words, words), lane)
 
 
-def _elements(wave: Wave, reg: Reg | None, row: Matrix, flushes: bool, kind: str, count: int = 0
-              ) -> dict[tuple[int, int], int]:
+def _scale_lane(row: Matrix, lane: int, element: int, bits: int) -> int:
+    """Which lane has the scale: those of the first 32 of the depth, then those of the next."""
+    group, inside = divmod(lane, row.rows)
+    turn, place = divmod(element, 16 if bits == 8 else 32)
+    k = (group + turn * (LANES // row.rows)) * (16 if bits == 8 else 32) + place
+    return inside + row.rows * (k // 32)
+
+
+def _elements(wave: Wave, reg: Reg | None, row: Matrix, flushes: bool, kind: str, count: int = 0,
+              scales: list[int] | None = None) -> dict[tuple[int, int], int]:
     """(lane, element) to the bits of it in the type of D."""
     assert reg is not None
     bits = {"f32": 32, "xf32": 32, "f16": 16, "bf16": 16, "i8": 8, "fp8": 8, "bf8": 8, "fp6": 6, "bf6": 6,
@@ -178,7 +194,8 @@ def _elements(wave: Wave, reg: Reg | None, row: Matrix, flushes: bool, kind: str
                 part &= 0xFFFFE000
             elif kind in FORMATS:
                 small = FORMATS[f"{kind} fnuz" if wave.fnuz_floats and bits == 8 else kind]
-                part = widened(small, part, 0x3F800000, "f32")
+                scale = scales[_scale_lane(row, lane, element, bits)] if scales else 0x3F800000
+                part = widened(small, part, scale, "f32")
             found[lane, element] = part
     return found
 

@@ -73,9 +73,14 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class MixedMatrix:
-    """A Matrix whose kinds are in the instruction: CBSZ says that of A, BLGP that of B (CDNA4 ISA, V_MFMA_F8F6F4)."""
+    """A Matrix whose kinds are in the instruction: CBSZ says that of A, BLGP that of B (CDNA4 ISA, V_MFMA_F8F6F4).
+
+    ``scaled``: each 32 elements of a row of A (a column of B) have an exponent, with a bias of 127: a byte, which
+    op_sel and op_sel_hi choose, of the scale's register in lane row + size * (k // 32).
+    """
 
     size: int
+    scaled: bool = False
 
     def of(self, cbsz: int, blgp: int) -> Matrix | None:
         """None where there are no such kinds."""
@@ -153,5 +158,7 @@ for _size in 32, 16:
             SparseMatrix(Matrix(_size, _size, 1024 // _size, 1, "i8", 16)))
 declare("V_MFMA_F32_16X16X128_F8F6F4", MixedMatrix(16))
 declare("V_MFMA_F32_32X32X64_F8F6F4", MixedMatrix(32))
+declare("V_MFMA_SCALE_F32_16X16X128_F8F6F4", MixedMatrix(16, scaled=True))
+declare("V_MFMA_SCALE_F32_32X32X64_F8F6F4", MixedMatrix(32, scaled=True))
 declare("V_MFMA_F64_16X16X4F64", Matrix(16, 16, 4, 1, "f64", 1))
 declare("V_MFMA_F64_4X4X4F64", Matrix(4, 4, 4, 4, "f64", 1))

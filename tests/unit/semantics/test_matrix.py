@@ -278,3 +278,33 @@ def test_mixed_formats(first, further, size):
         actual[i, j] = state.vgpr(64 + register, np.float32)[lane]
     largest = np.abs(factors[0]).max() * np.abs(factors[1]).max()
     np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5 * largest)
+
+
+@pytest.mark.parametrize("size,first,second,bytes_chosen", [(16, 0, 4, (0, 3)), (16, 3, 1, (2, 1)), (32, 4, 0, (1, 2))])
+def test_scaled_formats(size, first, second, bytes_chosen):
+    isa, kinds = instruction_set(target("gfx950")), ["fp8", "bf8", "fp6", "bf6", "fp4"]
+    factors, placed = [], {}
+    for side, number in enumerate((first, second)):
+        small = FORMATS[kinds[number]]
+        some = RNG.integers(1, small.codes // 2, (size, 2048 // size))
+        scales = RNG.integers(120, 135, (size, 2048 // size // 32))
+        numbers = np.array([float(small.number(code) or 0) for code in range(small.codes)])[some]
+        factors.append(numbers * 2.0 ** (np.repeat(scales, 32, 1) - 127))
+        placed |= {8 * side + word: lanes for word, lanes in place_codes(some, small.top.bit_length()).items()}
+        lanes = RNG.integers(0, 1 << 32, 64, dtype=np.uint64) & ~np.uint64(0xFF << 8 * bytes_chosen[side])
+        for i, block in itertools.product(range(size), range(scales.shape[1])):
+            lanes[i + size * block] |= np.uint64(int(scales[i, block]) << 8 * bytes_chosen[side])
+        placed[16 + side] = lanes.astype(np.uint32)
+    registers = size * size // 64
+    low, high = ([byte >> bit & 1 for byte in bytes_chosen] for bit in (0, 1))
+    inst = isa.make(f"v_mfma_scale_f32_{size}x{size}x{2048 // size}_f8f6f4", vgpr(64, registers), vgpr(0, 8),
+                    vgpr(8, 8), 0, vgpr(16), vgpr(17), cbsz=first, blgp=second)
+    for side in range(2):
+        inst = isa.with_field(inst, f"src{side}_modifiers", 4 * low[side] + 8 * high[side])
+    state = run([inst], vgprs=placed, isa=isa)
+    expected = factors[0] @ factors[1].T
+    actual = np.zeros_like(expected)
+    for i, j in itertools.product(range(size), range(size)):
+        lane, register = result_place(size, "f32", i, j, 0)
+        actual[i, j] = state.vgpr(64 + register, np.float32)[lane]
+    np.testing.assert_allclose(actual, expected, rtol=1e-5)

@@ -154,7 +154,9 @@ def _switch(op: OpInfo, row: control.Switch, found: Asked) -> None:
 def _moves(op: OpInfo, row: Meaning, found: Asked) -> None:
     """Lanes, rows and indexed registers that change places."""
     names: tuple[str, ...] = ("src0", "src1", "src2")
-    if isinstance(row, matrix.SparseMatrix):
+    if isinstance(row, matrix.MixedMatrix):
+        names = (*names, "scale_src0", "scale_src1")
+    elif isinstance(row, matrix.SparseMatrix):
         names = ("vdst", "src0", "src1", "idx")
     if isinstance(row, lds.Permute):
         names = ("addr", "data0")
