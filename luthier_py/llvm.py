@@ -216,14 +216,24 @@ def host_object(ir: str, effort: Effort) -> bytes:
 def host_identity() -> str:
     """What host code depends on beside its IR: LLVM's version and this processor."""
     llvm = binding()
-    return f"{llvm.llvm_version_info} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+    return f"{llvm.llvm_version_info} {llvm.get_host_cpu_name()} {_host_features()}"
+
+
+def _host_features() -> str:
+    """Of this processor, without AVX-512.
+
+    LLVM 22 (seen: 22.1.0 and 22.1.8, znver4 and skylake-avx512) makes wrong code there of select(k, a & m | b & ~m, a)
+    with a constant m: a masked VPTERNLOG with the table of another order of its operands.
+    """
+    features: str = binding().get_host_cpu_features().flatten()
+    return f"{features},-avx512f" if "+avx512f" in features.split(",") else features
 
 
 @cache
 def _host_machine(level: int) -> Any:
     llvm = binding()
-    cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     target = llvm.Target.from_default_triple()
+    cpu, features = llvm.get_host_cpu_name(), _host_features()
     return target.create_target_machine(cpu=cpu, features=features, opt=level, reloc="pic", codemodel="small")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 from lanewise import Case, check, signed
+from waves import ISA, run
 
 M32 = 0xFFFFFFFF
 
@@ -265,3 +267,14 @@ def test_dot_products():
             cases += [Case(name, (32, 32, 32), 32, dot(bits, letter == "i")),
                       Case(name, (32, 32, 32), 32, dot(bits, letter == "i", True), {"clamp": 1})]
     check(cases)
+
+
+def test_bits_of_two_registers_by_constant_masks():
+    """The sign of one, all else of the other, in some lanes: what LLVM 22 gets wrong for AVX-512."""
+    a, b = (np.arange(64, dtype=np.uint32) * factor for factor in (np.uint32(2654435761), np.uint32(40503 * 65537)))
+    code = [ISA.parse(text) for text in (
+        "v_and_b32 v0, 0x7fffffff, v0", "v_and_b32 v2, 0x80000000, v1", "v_or_b32 v0, v0, v2")]
+    state = run(code, vgprs={0: a, 1: b}, exec_mask=0x5555555500FF00FF)
+    active = np.array([0x5555555500FF00FF >> lane & 1 for lane in range(64)], bool)
+    np.testing.assert_array_equal(state.vgpr(0), np.where(active, a & 0x7FFFFFFF | b & 0x80000000, a))
+    np.testing.assert_array_equal(state.vgpr(1), b)
