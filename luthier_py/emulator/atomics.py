@@ -1,6 +1,6 @@
 """Support functions for atomics: one lane after the other, lowest first.
 
-In: a name ``luthier_<addresses>_atomic_<modify>_<type>`` (addresses as in native; type u, i, f or p
+In: a name ``luthier_<addresses>_atomic_<modify>_<type>`` (addresses as in native; type u, i, f, p or b
 and the bits; in LDS, s and r behind them: denormals of sources, and of results, are flushed).
 Out: LLVM IR of a function (wave, exec, base, addresses, data, second, result, site)
 that returns false after noting a fault. ``second`` is the row of the compare value or second operand;
@@ -17,7 +17,7 @@ from luthier_py.emulator.emitter import Emitter, LlvmOps
 from luthier_py.emulator.resolve import ALIGNED, FLAT, FLOAT_ATOMIC, IN_LDS, WRITES
 from luthier_py.emulator.template import expand
 from luthier_py.isa.semantics.algebra import Kind, Type, Value
-from luthier_py.isa.semantics.memory import Modify, modified_in_cache, modified_in_lds
+from luthier_py.isa.semantics.memory import Modify, modified_in_cache, modified_in_lds, packed_sum
 
 _HOST = {
     (Modify.ADD, "u"): "add", (Modify.SUB, "u"): "sub", (Modify.INC, "u"): "uinc_wrap", (Modify.DEC, "u"): "udec_wrap",
@@ -34,7 +34,7 @@ def atomic(name: str, addresses: str, operation: str, wave_size: int) -> str:
     modify, letter, bits = Modify[word.upper()], kind[0], int(kind[1:3])
     in_lds = addresses == "lds"
     flags = WRITES | ALIGNED | {"flat": FLAT, "lds": IN_LDS}.get(addresses, 0)
-    flags |= FLOAT_ATOMIC if letter in "fp" else 0
+    flags |= FLOAT_ATOMIC if letter in "fpb" else 0
     text = _HEAD + (_HIGH if addresses in ("far", "flat") else "  %at = add i64 %near, 0\n")
     text += (_LDS_WINDOW if in_lds else _SITE_WINDOW) + _POINTER
     text += _read("data", bits) + _read("second", bits)
@@ -66,13 +66,13 @@ def _read(name: str, bits: int) -> str:
 def _atomic_step(modify: Modify, letter: str, bits: int) -> str:
     """%old, and the new value in memory, in one step of the host."""
     integer, align = f"i{bits}", f"align {bits // 8}"
-    if modify is Modify.COMPARE_SWAP:
+    if modify is Modify.COMPARE_SWAP and letter == "u":
         return f"""
   %pair = cmpxchg ptr %pointer, {integer} %second.v, {integer} %data.v monotonic monotonic, {align}
   %old = extractvalue {{ {integer}, i1 }} %pair, 0
 """
-    if letter == "f":
-        return _float_step(modify, bits)
+    if (modify, letter) not in _HOST:
+        return _repeated_step(modify, letter, bits)
     kind = "<2 x half>" if letter == "p" else integer
     return f"""
   %operand = bitcast {integer} %data.v to {kind}
@@ -81,10 +81,10 @@ def _atomic_step(modify: Modify, letter: str, bits: int) -> str:
 """
 
 
-def _float_step(modify: Modify, bits: int) -> str:
+def _repeated_step(modify: Modify, letter: str, bits: int) -> str:
     """As the semantics say it, until nobody came between."""
     integer, align = f"i{bits}", f"align {bits // 8}"
-    lines, new = _computed(modified_in_cache, modify, "f", bits)
+    lines, new = _computed(modified_in_cache, modify, letter, bits)
     return f"""
   %first = load atomic {integer}, ptr %pointer monotonic, {align}
   br label %again
@@ -118,9 +118,9 @@ def _computed(rule: Callable[..., Value], modify: Modify, letter: str, bits: int
     """Lines that work out the new value of %old, %data.v and %second.v, and its name."""
     emitter = Emitter()
     ops = LlvmOps(emitter)
-    bare, typed = Type(Kind.UINT, bits), Type(_KINDS[letter], bits)
+    bare, typed = Type(Kind.UINT, bits), Type(_KINDS.get(letter, Kind.UINT), bits)
     old, data, second = (ops.value(bare, f"%{name}").as_(typed) for name in ("old", "data.v", "second.v"))
-    new = rule(modify, old, data, second).as_(bare)
+    new = packed_sum(letter, old, data) if letter in "pb" else rule(modify, old, data, second).as_(bare)
     return "\n".join(emitter.lines), str(new.ref)
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from luthier_py.emulator.access import AccessCode, Move
 from luthier_py.emulator.layout import TEMPORARY_MASKS, TEMPORARY_ROW, ZERO_ROW
 from luthier_py.emulator.loads import Addresses
-from luthier_py.emulator.operands import field, read_scalar, row_of
+from luthier_py.emulator.operands import field, read_scalar, register, row_of
 from luthier_py.emulator.strip import LaneChunk
 from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
@@ -157,20 +157,23 @@ def _inside(access: AccessCode, inst: Inst, words: list[Value], soffset: Value, 
     return [w.scalars.read(mask, w.wave_size // 32).to(U64) for mask in masks]
 
 
-def scalar_buffer_load(access: AccessCode, inst: Inst, offset: Value, dwords: int) -> None:
-    """Dwords outside the resource's range read 0."""
+def scalar_buffer_room(access: AccessCode, inst: Inst, offset: Value) -> tuple[Value, Value]:
+    """The address at ``offset`` of a scalar instruction's resource, and how many bytes are in range from there on."""
     w = access.w
     _check_form(w)
-    sbase, sdst = inst["sbase"].reg, inst["sdst"].reg
-    assert sbase is not None and sdst is not None
-    words = [w.scalars.read(sbase.index + i) for i in range(3)]
+    sbase = register(inst["sbase"]).index
+    words = [w.scalars.read(sbase + i) for i in range(3)]
     stride = (words[1] >> 16) & 0x3FFF
     records = words[2].to(U64)
     size = select(stride.eq(0), records, records * stride.to(U64))
-    offset = offset & ~3
-    room = select(size > offset, size - offset, 0)
+    return (_base(words) + offset) & ~3, select(size > offset, size - offset, 0)
+
+
+def scalar_buffer_load(access: AccessCode, inst: Inst, offset: Value, dwords: int) -> None:
+    """Dwords outside the resource's range read 0."""
+    w, sdst = access.w, register(inst["sdst"])
+    address, room = scalar_buffer_room(access, inst, offset & ~3)
     count = minimum(room >> 2, dwords)
-    address = (_base(words) + offset) & ~3
     nothing = count.eq(0)
     known, after = w.emitter.label("some"), w.emitter.label("loaded")
     w.settle()

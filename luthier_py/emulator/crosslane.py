@@ -8,22 +8,27 @@ from __future__ import annotations
 
 from luthier_py.emulator.dpp import shuffle_row
 from luthier_py.emulator.layout import TEMPORARY_ROW
-from luthier_py.emulator.operands import field, read_scalar, row_of
+from luthier_py.emulator.operands import OP_SEL, field, read_scalar, register, row_of
+from luthier_py.emulator.strip import LaneChunk
 from luthier_py.emulator.wave_code import WaveCode
-from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst, Operand
 from luthier_py.isa.registers import RegFile
-from luthier_py.isa.semantics.algebra import U32, U64, Value, ctz, select
+from luthier_py.isa.semantics.algebra import U32, U64, Prim, Value, ctz, select
 from luthier_py.isa.semantics.cdna4 import SwapRows
 from luthier_py.isa.semantics.control import CrossLane
+from luthier_py.isa.semantics.crossings import GatherInRow
 from luthier_py.isa.semantics.lds import Permute
 
-_ROTATE, _QUAD = 0xC000, 0x8000  # modes of the swizzle pattern
+_FOURIER, _ROTATE, _QUAD = 0xE000, 0xC000, 0x8000  # modes of the swizzle pattern
+_ASKED_ROW, _ONES_ROW, _GIVEN_ROW = range(TEMPORARY_ROW + 1, TEMPORARY_ROW + 4)
 
 
 def cross_lane(w: WaveCode, inst: Inst, row: CrossLane) -> None:
     source, target = inst["src0"], inst.find("vdst") or inst["sdst"]
     assert target.reg is not None
+    if row is CrossLane.OTHER_HALF:
+        _other_half(w, source, row_of(target.reg))
+        return
     if row is CrossLane.WRITE:
         value = read_scalar(source, 32, w.context)
         lane = _lane(w, inst)
@@ -37,10 +42,61 @@ def cross_lane(w: WaveCode, inst: Inst, row: CrossLane) -> None:
     w.scalars.write(target.reg.index, _read(w, row_of(source.reg), lane))
 
 
+def _other_half(w: WaveCode, source: Operand, target: int) -> None:
+    if w.wave_size == 64:
+        moved, _ = shuffle_row(w, row_of(register(source)), [lane ^ 32 for lane in range(64)])
+        w.emitter.emit(f"store <64 x i32> {moved}, ptr {w.row(TEMPORARY_ROW)}, align 64")
+        w.put_off(lambda chunk: chunk.write_row(target, chunk.row(TEMPORARY_ROW)))
+
+
+def gather_in_row(w: WaveCode, inst: Inst, row: GatherInRow) -> None:
+    """By the same support function as DS_BPERMUTE, which gives 0 for lanes that are not active."""
+    source, target = (row_of(register(inst[name])) for name in ("src0", "vdst"))
+    fetches, bound = (bool(field(inst, f"src{number}_modifiers") & OP_SEL) for number in (0, 1))
+    own = row_of(register(inst["src1"])) if row.own else None
+    words = [] if row.own else [read_scalar(inst[name], 32, w.context) for name in ("src1", "src2")]
+
+    def write(chunk: LaneChunk) -> None:
+        lane = chunk.ops.apply(Prim.LANE, U32)
+        if own is not None:
+            picked = chunk.row(own)
+        else:
+            low, high = map(chunk.splat, words)
+            picked = select((lane & 8).ne(0), high, low) >> ((lane & 7) << 2)
+        first = (lane & 0xFFFFFFF0) ^ (16 if row.other_row else 0)
+        chunk.write_row(_ASKED_ROW, (first | picked & 15) << 2)
+        chunk.write_row(_ONES_ROW, chunk.ops.constant(U32, 1))
+
+    w.put_off(write)
+    mask = w.ops.constant(U64, -1) if fetches else w.exec().to(U64)
+    _bpermute(w, mask, _ASKED_ROW, source, TEMPORARY_ROW)
+    keeps = not fetches and not bound
+    if keeps:
+        _bpermute(w, mask, _ASKED_ROW, _ONES_ROW, _GIVEN_ROW)
+
+    def finish(chunk: LaneChunk) -> None:
+        new = chunk.row(TEMPORARY_ROW)
+        chunk.write_row(target, select(chunk.row(_GIVEN_ROW).ne(0), new, chunk.row(target)) if keeps else new)
+
+    w.put_off(finish)
+
+
+def _bpermute(w: WaveCode, mask: Value, addresses: int, data: int, result: int) -> None:
+    w.settle()
+    w.emitter.support("void", f"bpermute_{w.wave_size}", [
+        ("ptr", "%wave"), ("i64", str(mask.ref)), ("i64", "0"),
+        *(("ptr", w.row(row)) for row in (addresses, data, result))])
+
+
 def read_first(w: WaveCode, source: Operand) -> Value:
     """A vector register in the lowest lane of EXEC."""
     assert source.reg is not None
     return _read(w, row_of(source.reg), _first_lane(w))
+
+
+def read_first_row(w: WaveCode, row: int) -> Value:
+    """The same of any row."""
+    return _read(w, row, _first_lane(w))
 
 
 def _first_lane(w: WaveCode) -> Value:
@@ -70,7 +126,7 @@ def permute(w: WaveCode, inst: Inst, row: Permute) -> None:
         return
     address, data = inst["addr"].reg, inst["data0"].reg
     assert address is not None and data is not None
-    mask = w.exec().to(U64)
+    mask = w.ops.constant(U64, -1) if row is Permute.BACKWARD_ANY else w.exec().to(U64)
     w.settle()
     arguments = [("ptr", "%wave"), ("i64", str(mask.ref)), ("i64", str(field(inst, "offset"))),
                  ("ptr", w.row(row_of(address))), ("ptr", w.row(row_of(data))), ("ptr", w.row(TEMPORARY_ROW))]
@@ -148,8 +204,10 @@ def swizzle_sources(pattern: int, lanes: int) -> list[int]:
         amount = -amount if pattern >> 10 & 1 else amount
         keep = pattern & 31
         return [(lane & ~31) | (lane & keep) | ((lane + amount) & ~keep & 31) for lane in range(lanes)]
-    if pattern & 0xE000 == 0xE000:
-        raise Unsupported("the FFT mode of ds_swizzle")
+    if pattern & 0xE000 == _FOURIER:
+        keep = pattern & 31
+        reversed_ = [sum((lane >> bit & 1) << 4 - bit for bit in range(5)) for lane in range(lanes)]
+        return [(lane & 32) | (reversed_[lane] >> keep.bit_count()) | (lane & keep) for lane in range(lanes)]
     if pattern & _QUAD:
         return [(lane & ~3) | (pattern >> 2 * (lane & 3) & 3) for lane in range(lanes)]
     and_mask, or_mask, xor_mask = pattern & 31, pattern >> 5 & 31, pattern >> 10 & 31

@@ -45,6 +45,9 @@ def device_error(wave: FaultyWave, code: HostedCode, shape: Shape, memory: Memor
         what = (f"MODE is 0x{address:x} here, from a register: it may become what it was "
                 "before in the function, and must be at calls and returns what it is at the start")
         return DeviceError(what, Location(kernel, pc, code.text(pc)), DeviceFault(FaultKind.MODE, absolute))
+    if kind is Fault.SKIPS:
+        what = "vector instructions are skipped here (s_setvskip): a function must not be left or called so"
+        return DeviceError(what, Location(kernel, pc, code.text(pc)), DeviceFault(FaultKind.MODE, absolute))
     pc = code.numbers.sites[wave.field("fault_site")]
     lane = wave.field("fault_lane")
     what = f"lane {lane} of {wave}: {_words(kind, address, shape, memory)}"

@@ -1,4 +1,4 @@
-"""Registers named at run time: S_SET_GPR_IDX regions and S_MOVREL.
+"""Registers named at run time: S_SET_GPR_IDX regions, S_MOVREL and V_MOVREL.
 
 In: an instruction whose operands are relative to M0. Out: the same instruction on temporary rows,
 with the rows meant copied in before and out after. Source: AMD Instinct MI200 ISA, 3.8 and 12.4.
@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from luthier_py.emulator.layout import TEMPORARY_ROW
-from luthier_py.emulator.operands import read_scalar
+from luthier_py.emulator.operands import read_scalar, register
 from luthier_py.emulator.wave_code import Index, WaveCode
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Access, Inst, Operand
 from luthier_py.isa.registers import M0, RegFile, vgpr
-from luthier_py.isa.semantics.algebra import U32, U64
+from luthier_py.isa.semantics.algebra import U32, U64, Value
 from luthier_py.isa.semantics.control import Indexing
 
 _COPIES = TEMPORARY_ROW + 8  # two rows for each of three sources and the destination
@@ -34,7 +34,7 @@ def index_mode(w: WaveCode, inst: Inst, row: Indexing) -> None:
     elif row is Indexing.READ_SCALAR:
         source, target = inst["src0"].reg, inst["sdst"].reg
         assert source is not None and target is not None
-        place = _scalar_place(w, source.index)
+        place = _scalar_place(w, source.index, w.scalars.read(M0))
         type = U32 if target.dwords == 1 else U64
         w.scalars.flush()
         w.scalars.write(target.index, w.ops.let(type, f"load {w.ops.name(type)}, ptr {place}, align 4"))
@@ -42,20 +42,43 @@ def index_mode(w: WaveCode, inst: Inst, row: Indexing) -> None:
         target = inst["sdst"].reg
         assert target is not None
         value = read_scalar(inst["src0"], 32 * target.dwords, w.context)
-        place = _scalar_place(w, target.index)
+        place = _scalar_place(w, target.index, w.scalars.read(M0))
         w.scalars.flush()
         w.emitter.emit(f"store i{32 * target.dwords} {value.ref}, ptr {place}, align 4")
+        w.scalars.forget()
+    elif row is Indexing.MOVE_SCALAR:
+        if inst["src0"].reg is None:
+            raise Unsupported(f"a source of {inst.op.mnemonic} that is no register")
+        source, target = register(inst["src0"]), register(inst["sdst"])
+        offsets = w.scalars.read(M0)
+        read = _scalar_place(w, source.index, offsets & 0x3FF)
+        written = _scalar_place(w, target.index, offsets >> 16 & 0x3FF)
+        w.scalars.flush()
+        moved = w.emitter.let(f"load i32, ptr {read}, align 4")
+        w.emitter.emit(f"store i32 {moved}, ptr {written}, align 4")
         w.scalars.forget()
     else:
         raise Unsupported(f"the emulator does not know {inst.op.mnemonic}")
 
 
-def _scalar_place(w: WaveCode, first: int) -> str:
-    """Pointer to the SGPR that ``first`` + M0 names, kept among the SGPRs and VCC."""
-    number = (w.scalars.read(M0) + first) & 127
+def _scalar_place(w: WaveCode, first: int, offset: Value) -> str:
+    """Pointer to the SGPR that ``first`` + ``offset`` names, kept among the SGPRs and VCC."""
+    number = (offset + first) & 127
     w.settle()
-    offset = w.emitter.let(f"mul i64 {number.to(U64).ref}, 4")
-    return w.emitter.let(f"getelementptr i8, ptr %wave, i64 {offset}")
+    place = w.emitter.let(f"mul i64 {number.to(U64).ref}, 4")
+    return w.emitter.let(f"getelementptr i8, ptr %wave, i64 {place}")
+
+
+def index_of(role: str, offset: Value) -> Index:
+    """Of one instruction, of which one operand is relative."""
+    return Index(1 << _ROLES[role], offset.to(U64))
+
+
+def writing_destination(inst: Inst) -> Inst:
+    """Tables do not say that V_MOVRELD writes vdst, since it may write any register."""
+    operands = tuple(replace(operand, access=operand.access | Access.WRITE) if operand.name == "vdst" else operand
+                     for operand in inst.operands)
+    return Inst(inst.op, inst.fields, inst.literal, inst.raw, operands)
 
 
 def relocated(w: WaveCode, inst: Inst, index: Index) -> Inst:

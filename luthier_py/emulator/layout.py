@@ -37,6 +37,7 @@ WAVE = _fields(
     "scratch_bytes",  # of one lane
     "meeting",        # address of the count of waves that have come to a grid barrier
     "expected",       # what it counts when this wave may go on
+    "skips",          # whether vector instructions are skipped (S_SETVSKIP)
     "signalled",      # whether it has come to the barrier, and not all others have yet
     "fault_site", "fault_lane", "fault_address", "fault_kind",
     "ignored",        # where work-group ids go that the kernel does not ask for, and atomics that do nothing
@@ -121,6 +122,7 @@ class Fault(IntEnum):
     JUMP = 6       # pc outside the module's code
     TRAP = 7
     MODE = 8       # came from a register, and has a value for which there is no code
+    SKIPS = 9      # the function is left while vector instructions are skipped
 
 
 # One launch, and one resident work-group of it.

@@ -9,27 +9,28 @@ from __future__ import annotations
 from dataclasses import replace
 
 from luthier_py.emulator.access import AccessCode, Move
-from luthier_py.emulator.buffers import scalar_buffer_load, vector_buffer
-from luthier_py.emulator.crosslane import transpose
+from luthier_py.emulator.buffers import vector_buffer
+from luthier_py.emulator.crosslane import read_first_row, transpose
 from luthier_py.emulator.layout import PASSING_ROW, SCALED_ROW, TEMPORARY_ROW, ZERO_ROW
 from luthier_py.emulator.loads import Addresses
-from luthier_py.emulator.operands import field, read_scalar, row_of
+from luthier_py.emulator.operands import field, present, read_scalar, register, row_of
+from luthier_py.emulator.scalar_memory import atomic_name, scalar_memory, scales_offset
 from luthier_py.emulator.strip import LaneChunk
 from luthier_py.errors import Unsupported
-from luthier_py.isa.instruction import Inst, Operand, OperandKind, OpFlag, Space
-from luthier_py.isa.registers import M0, Reg
-from luthier_py.isa.semantics.algebra import F32, U32, U64, Value
+from luthier_py.isa.instruction import Inst, Operand, OpFlag, Space
+from luthier_py.isa.registers import M0
+from luthier_py.isa.semantics.algebra import F32, U32, U64, Prim, popcount
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
-from luthier_py.isa.semantics.lds import LoadToLds, LoadTwo, StoreTwo
-from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarLoad, ScalarStore, Store
+from luthier_py.isa.semantics.lds import ExchangeTwo, FromLds, LaneCount, LoadToLds, LoadTwo, StoreTwo
+from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarAtomic, ScalarLoad, ScalarStore, Store
 
-SCALE_OFFSET = 1 << 11  # of the cache policy
-MEMORY_ROWS = (Load, Store, Atomic, ScalarLoad, ScalarStore, LoadTwo, StoreTwo, LoadToLds, TransposedLoad)
+MEMORY_ROWS = (Load, Store, Atomic, ScalarLoad, ScalarStore, ScalarAtomic, LoadTwo, StoreTwo, ExchangeTwo, FromLds,
+               LaneCount, LoadToLds, TransposedLoad)
 
 
 def memory(access: AccessCode, inst: Inst, row: object) -> None:
-    if isinstance(row, ScalarLoad | ScalarStore):
-        _scalar(access, inst, row)
+    if isinstance(row, ScalarLoad | ScalarStore | ScalarAtomic):
+        scalar_memory(access, inst, row)
     elif isinstance(row, Load):
         _load(access, inst, row)
     elif isinstance(row, Store):
@@ -40,6 +41,12 @@ def memory(access: AccessCode, inst: Inst, row: object) -> None:
         _load_to_lds(access, inst, row)
     elif isinstance(row, TransposedLoad):
         _transposed(access, inst, row)
+    elif isinstance(row, LaneCount):
+        _count_lanes(access, inst, row)
+    elif isinstance(row, FromLds):
+        _from_lds(access, inst, row)
+    elif isinstance(row, ExchangeTwo):
+        _exchange_two(access, inst, row)
     elif isinstance(row, LoadTwo):
         target = row_of(register(inst["vdst"]))
         _two(access, inst, row, "load", target, target + row.dwords)
@@ -55,9 +62,56 @@ def _two(access: AccessCode, inst: Inst, row: LoadTwo | StoreTwo, operation: str
     access.call(Move(f"{operation}_pb{32 * row.dwords}", first, second, distance=high - low), _lds(access, inst, low))
 
 
+def _exchange_two(access: AccessCode, inst: Inst, row: ExchangeTwo) -> None:
+    """What was there is kept until both have been exchanged: the result may be where the second's data are."""
+    target, kept = row_of(register(inst["vdst"])), PASSING_ROW
+    for number in (0, 1):
+        where = _lds(access, inst, field(inst, f"offset{number}") * row.stride)
+        data = row_of(register(inst[f"data{number}"]))
+        move = Move(f"atomic_swap_u{32 * row.dwords}", data, ZERO_ROW, kept + number * row.dwords)
+        access.call(move, where)
+
+    def write(chunk: LaneChunk) -> None:
+        for word in range(2 * row.dwords):
+            chunk.write_row(target + word, chunk.row(kept + word))
+
+    access.w.put_off(write)
+
+
+def _from_lds(access: AccessCode, inst: Inst, row: FromLds) -> None:
+    offset, address = field(inst, "offset"), register(inst["addr"])
+    if offset >> 15:
+        raise Unsupported(f"{inst.op.mnemonic} that takes its second address from the register of the first")
+    distance = 4 * ((offset & 0x7FFF) - ((offset & 0x4000) << 1))
+    access.w.put_off(lambda chunk: chunk.write_row(SCALED_ROW, chunk.row(row_of(address)) + distance))
+    where = replace(_lds(access, inst, 0), row=SCALED_ROW)
+    access.call(Move(f"load_b{row.atomic.bits}", PASSING_ROW), where)
+    name = f"{atomic_name(row.atomic)}{_flushes(access, inst, row.atomic)}"
+    access.call(Move(name, PASSING_ROW, ZERO_ROW, TEMPORARY_ROW), _lds(access, inst, 0))
+
+
+def _count_lanes(access: AccessCode, inst: Inst, row: LaneCount) -> None:
+    """One atomic of the lowest lane of EXEC, for all."""
+    if field(inst, "gds"):
+        raise Unsupported("global data share")
+    w, target = access.w, row_of(register(inst["vdst"]))
+    active = access.mask()
+    count = popcount(active).to(U32)
+    base = (w.scalars.read(M0) & 0xFFFF).to(U64) + field(inst, "offset")
+    w.put_off(lambda chunk: chunk.write_row(TEMPORARY_ROW, chunk.splat(count)))
+    move = Move(f"atomic_{row.modify.name.lower()}_u32", TEMPORARY_ROW, ZERO_ROW, TEMPORARY_ROW + 1)
+    access.call(move, Addresses("lds", base, ZERO_ROW, active & -active))
+    before = read_first_row(w, TEMPORARY_ROW + 1)
+    w.put_off(lambda chunk: chunk.write_row(target, chunk.splat(before)))
+
+
+def _element(bits: int, dwords: int, signed: bool) -> str:
+    return f"b{32 * dwords}" if bits == 32 else f"{'i' if signed else 'u'}{bits}"
+
+
 def _load(access: AccessCode, inst: Inst, row: Load) -> None:
     target = row_of(register(inst.find("vdst") or inst["vdata"]))
-    element = f"b{32 * row.dwords}" if row.bits == 32 else f"{'i' if row.signed else 'u'}{row.bits}"
+    element = _element(row.bits, row.dwords, row.signed)
     if not row.half:
         _vector(access, inst, Move(f"load_{element}", target), row.dwords * row.bits // 8)
         return
@@ -73,7 +127,8 @@ def _load(access: AccessCode, inst: Inst, row: Load) -> None:
 
 def _load_to_lds(access: AccessCode, inst: Inst, row: LoadToLds) -> None:
     element, lanes = f"b{32 * row.dwords}", access.w.wave_size
-    _vector(access, inst, Move(f"load_{element}", PASSING_ROW), 4 * row.dwords)
+    given = _element(row.bits, row.dwords, row.signed)
+    _vector(access, inst, Move(f"load_{given}", PASSING_ROW), row.dwords * row.bits // 8)
     access.w.settle()
     places = ", ".join(f"i32 {4 * row.dwords * lane}" for lane in range(lanes))
     addresses = PASSING_ROW + row.dwords
@@ -108,11 +163,11 @@ def _atomic(access: AccessCode, inst: Inst, row: Atomic) -> None:
     data = row_of(register(inst.find("vdata") or inst["data0"]))
     second = inst.find("data1")
     other = row_of(register(second)) if second is not None else data + row.bits // 32
-    if row.modify is Modify.COMPARE_SWAP and second is not None:
-        data, other = other, data  # DS: the first is compared, the second stored
+    if row.compare_first:
+        data, other = other, data
     target = inst.find("vdst") or inst["vdata"] if OpFlag.ATOMIC_RETURN in inst.op.flags else None
     result = TEMPORARY_ROW if target is None else row_of(register(target))
-    operation = f"atomic_{row.modify.name.lower()}_{row.kind}{row.bits}{_flushes(access, inst, row)}"
+    operation = f"{atomic_name(row)}{_flushes(access, inst, row)}"
     has_second = row.modify in (Modify.COMPARE_SWAP, Modify.MASK_OR, Modify.WRAP)
     _vector(access, inst, Move(operation, data, other if has_second else ZERO_ROW, result), row.bits // 8)
 
@@ -141,7 +196,18 @@ def _vector(access: AccessCode, inst: Inst, move: Move, size: int) -> None:
 def _lds(access: AccessCode, inst: Inst, offset: int) -> Addresses:
     if field(inst, "gds"):
         raise Unsupported("global data share")
-    return Addresses("lds", access.w.ops.constant(U64, offset), row_of(register(inst["addr"])), access.mask())
+    base, address = access.w.ops.constant(U64, offset), inst.find("addr")
+    if address is None:
+        base = base + (access.w.scalars.read(M0) & 0xFFFF).to(U64)
+    return Addresses("lds", base, _address_row(access, address), access.mask())
+
+
+def _address_row(access: AccessCode, operand: Operand | None) -> int:
+    """Of an instruction without an operand for it: dwords, one for each lane."""
+    if operand is not None:
+        return row_of(register(operand))
+    access.w.put_off(lambda chunk: chunk.write_row(SCALED_ROW, chunk.ops.apply(Prim.LANE, U32) << 2))
+    return SCALED_ROW
 
 
 def _global(access: AccessCode, inst: Inst, kind: str) -> Addresses:
@@ -149,7 +215,8 @@ def _global(access: AccessCode, inst: Inst, kind: str) -> Addresses:
     saddr = inst.find("saddr")
     if saddr is not None and present(saddr):
         kind, base = "near", read_scalar(saddr, 64, access.w.context) + base
-    return Addresses(kind, base, row_of(register(inst["vaddr"])), access.mask())
+    vaddr = inst.find("vaddr")
+    return Addresses(kind if vaddr is not None else "near", base, _address_row(access, vaddr), access.mask())
 
 
 def _scaled(access: AccessCode, inst: Inst, addresses: Addresses, size: int) -> Addresses:
@@ -164,10 +231,6 @@ def _scaled(access: AccessCode, inst: Inst, addresses: Addresses, size: int) -> 
     return replace(addresses, row=SCALED_ROW)
 
 
-def scales_offset(inst: Inst) -> bool:
-    return bool(field(inst, "cpol") & SCALE_OFFSET)
-
-
 def _scratch(access: AccessCode, inst: Inst) -> Addresses:
     base = access.w.ops.constant(U64, field(inst, "offset"))
     vaddr, saddr = inst.find("vaddr"), inst.find("saddr")
@@ -175,44 +238,3 @@ def _scratch(access: AccessCode, inst: Inst) -> Addresses:
         base = base + read_scalar(saddr, 32, access.w.context).to(U64)
     row = row_of(register(vaddr)) if vaddr is not None and present(vaddr) else ZERO_ROW
     return Addresses("private", base, row, access.mask())
-
-
-def _scalar(access: AccessCode, inst: Inst, row: ScalarLoad | ScalarStore) -> None:
-    offset = access.w.ops.constant(U64, field(inst, "offset"))
-    soffset = inst.find("soffset")
-    if soffset is not None and present(soffset):
-        counted = read_scalar(soffset, 32, access.w.context).to(U64)
-        offset = offset + (counted * row.bytes if scales_offset(inst) else counted)
-    if isinstance(row, ScalarLoad) and row.buffer:
-        scalar_buffer_load(access, inst, offset, row.dwords)
-        return
-    address = read_scalar(inst["sbase"], 64, access.w.context) + offset
-    if isinstance(row, ScalarLoad) and row.bits < 32:
-        _short_scalar_load(access, inst, address, row)
-        return
-    address = address & ~3
-    pointer = access.resolve(address, access.w.ops.constant(U64, 4 * row.dwords), isinstance(row, ScalarStore))
-    data = register(inst.find("sdst") or inst["sdata"]).index
-    if isinstance(row, ScalarLoad):
-        access.load_words(pointer, data, row.dwords)
-        return
-    for i in range(row.dwords):
-        place = access.w.emitter.let(f"getelementptr i8, ptr {pointer}, i64 {4 * i}")
-        access.w.emitter.emit(f"store i32 {access.w.scalars.read(data + i).ref}, ptr {place}, align 4")
-    access.w.note_change()
-
-
-def _short_scalar_load(access: AccessCode, inst: Inst, address: Value, row: ScalarLoad) -> None:
-    size, emitter = access.w.ops.constant(U64, row.bytes), access.w.emitter
-    loaded = emitter.let(f"load i{row.bits}, ptr {access.resolve(address, size)}, align 1")
-    wide = emitter.let(f"{'sext' if row.signed else 'zext'} i{row.bits} {loaded} to i32")
-    access.w.scalars.write(register(inst["sdst"]).index, access.w.ops.value(U32, wide))
-
-
-def register(operand: Operand) -> Reg:
-    assert operand.reg is not None
-    return operand.reg
-
-
-def present(operand: Operand) -> bool:
-    return operand.kind is not OperandKind.ABSENT

@@ -96,7 +96,7 @@ class Raw:
         return self.dpp.read(chunk, self.row) if self.dpp is not None else chunk.row(self.row)
 
     def read_half(self, chunk: LaneChunk, high: int) -> Value:
-        """One dword of a pair."""
+        """One dword of a pair, or of more in vector registers."""
         if self.constant is not None:
             return chunk.ops.constant(U32, self.constant >> 32 * high)
         if self.scalar is not None:
@@ -182,6 +182,8 @@ class SourceReader:
         if self.type.bits == 8:
             return (self._selected(self.raw.read(chunk, 32)) >> 8 * element).to(U8)
         high = bool(self.modifiers & (OP_SEL_HI if element else OP_SEL)) if self.by_halves else bool(element)
+        if self.count > 2:
+            return self._finish(self.raw.read_half(chunk, element), False, False)
         if self.type.bits == 32:
             value = self.raw.read_half(chunk, high)
         else:
@@ -224,12 +226,12 @@ class ResultWriter:
     def write(self, chunk: LaneChunk, values: tuple[Value, ...]) -> None:
         """``values``: one, or one for each packed element."""
         words = [self._finish(value) for value in values]
-        if len(words) == 2 and words[0].type.bits == 32:
-            if self.dpp is not None:
+        if len(words) > 1 and words[0].type.bits == 32:
+            if self.dpp is not None and len(words) == 2:
                 chunk.write_pair(self.row, self._keep_disabled(chunk, concat(words[1], words[0])))
                 return
-            chunk.write_row(self.row, words[0])
-            chunk.write_row(self.row + 1, words[1])
+            for number, one in enumerate(words):
+                chunk.write_row(self.row + number, one)
             return
         word = words[0] if len(words) == 1 else concat(words[1], words[0])
         if word.type.bits == 64:
@@ -284,6 +286,15 @@ class ResultWriter:
 def clamp_float(value: Value) -> Value:
     """To 0..1; NaN gives 0 (DX10_CLAMP, which compute kernels set). -0 is not below 0 and stays, as LLVM folds it."""
     return select(value >= 0.0, select(value < 1.0, value, 1.0), 0.0)
+
+
+def register(operand: Operand) -> Reg:
+    assert operand.reg is not None
+    return operand.reg
+
+
+def present(operand: Operand | None) -> bool:
+    return operand is not None and operand.kind is not OperandKind.ABSENT
 
 
 def value_operands(inst: Inst) -> list[Operand]:

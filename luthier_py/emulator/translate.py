@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from luthier_py.emulator.access import AccessCode
 from luthier_py.emulator.clocks import NANOSECONDS_OF_WALL_CYCLE
-from luthier_py.emulator.crosslane import cross_lane, permute, read_first, swap_rows
+from luthier_py.emulator.crosslane import cross_lane, gather_in_row, permute, read_first, swap_rows
 from luthier_py.emulator.discover import CodeBlock, interrupts, traps
 from luthier_py.emulator.indexing import index_mode
 from luthier_py.emulator.layout import MEETINGS, WORKER, Fault, Status
@@ -27,15 +27,16 @@ from luthier_py.emulator.operands import destinations, read_scalar
 from luthier_py.emulator.operands import field as operand_field
 from luthier_py.emulator.parts import cut, parts
 from luthier_py.emulator.scalar_code import hardware, scalar, set_mode
-from luthier_py.emulator.vector_code import alone, dual, lanes
+from luthier_py.emulator.vector_code import alone, dual, lanes, relative_move
 from luthier_py.emulator.wave_code import CounterKind, ModuleNumbers, Settings, WaveCode
 from luthier_py.errors import Location, Unsupported
-from luthier_py.isa.instruction import Inst
+from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.registers import EXEC, M0, MODE, VCC
 from luthier_py.isa.semantics import Dual, Lanes, Scalar, meaning
 from luthier_py.isa.semantics.algebra import U64, Value
 from luthier_py.isa.semantics.cdna4 import SwapRows
-from luthier_py.isa.semantics.control import Action, Branch, CrossLane, Indexing
+from luthier_py.isa.semantics.control import Action, Branch, CrossLane, Indexing, Switch
+from luthier_py.isa.semantics.crossings import GatherInRow, RelativeMove
 from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Variants
@@ -47,6 +48,7 @@ _ENDINGS = (
 )
 _SHARED_BASE, _SHARED_LIMIT, _PRIVATE_BASE, _PRIVATE_LIMIT = 235, 236, 237, 238  # operand encodings
 _APERTURE_BYTES = 1 << 32
+_SKIPPED = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS  # by S_SETVSKIP (Vega ISA, 12.4)
 _GROUP_BARRIER = 0xFFFF  # -1: the number of the work-group's barrier (RDNA 4 ISA, 3.6 Work-group Barriers)
 
 
@@ -64,10 +66,11 @@ def translate(blocks: list[CodeBlock], entry: int, settings: Settings, numbers: 
     blocks = cut(blocks)
     live, mode_at = live_rows(blocks), modes(blocks, entry, settings.mode)
     restores = any(sets_from_register(inst) for block in blocks for _, inst in block.insts)
+    skips = any(meaning(inst.op) is Switch.SKIP for block in blocks for _, inst in block.insts)
     functions = []
     for part in parts([block for block in blocks if block.start in mode_at]):
         name = f"gpu_{part[0].start:x}"
-        translator = Translator(name, part, live, mode_at, restores, settings, numbers)
+        translator = Translator(name, part, live, mode_at, restores, skips, settings, numbers)
         functions.append(HostFunction(name, part, translator.translate()))
     return functions
 
@@ -81,10 +84,10 @@ class Translator(WaveCode):
     """Mutable: writes one host function."""
 
     def __init__(self, name: str, blocks: list[CodeBlock], live: dict[int, int],
-                 mode_at: dict[int, tuple[int, ...]], restores: bool, settings: Settings,
+                 mode_at: dict[int, tuple[int, ...]], restores: bool, skips: bool, settings: Settings,
                  numbers: ModuleNumbers) -> None:
         """``live``: :func:`live_rows`, and ``mode_at``: :func:`modes`, of the whole function; ``restores``: it writes
-        MODE from a register, so that the value is known when it runs only.
+        MODE from a register, so that the value is known when it runs only; ``skips``: it has S_SETVSKIP.
         """
         super().__init__(settings, numbers, live)
         self.name = name
@@ -94,6 +97,7 @@ class Translator(WaveCode):
         self._starts = {block.start for block in blocks}
         self._modes = mode_at
         self._restores = restores
+        self._skips = skips
 
     def translate(self) -> str:
         """The function's text; Unsupported if any instruction of it is."""
@@ -167,7 +171,10 @@ class Translator(WaveCode):
                 self._count(CounterKind.LANES, tuple(stretch), active.to(U64))
                 self._count(CounterKind.ACTIVE_WAVES, tuple(stretch), stretch_exec.ne(0).to(U64))
                 stretch = []
-            self._instruction(inst)
+            if self._skips and inst.op.flags & _SKIPPED:
+                self._unless_skipped(inst)
+            else:
+                self._instruction(inst)
         if self.index is not None:
             raise Unsupported("a region of indexed registers that ends in another block", Location(None, self.pc))
         last = block.insts[-1][1]
@@ -236,18 +243,52 @@ class Translator(WaveCode):
                 permute(self, inst, row)
             elif isinstance(row, SwapRows):
                 swap_rows(self, inst, row)
+            elif isinstance(row, GatherInRow):
+                gather_in_row(self, inst, row)
+            elif isinstance(row, RelativeMove):
+                relative_move(self, inst, row)
             elif isinstance(row, Matrix):
                 matrix(self, inst, row)
             elif isinstance(row, MixedMatrix):
                 mixed(self, inst, row)
             elif isinstance(row, SparseMatrix):
                 sparse(self, inst, row)
+            elif row is Switch.SKIP:
+                self._set_skipping(inst)
             elif isinstance(row, Indexing):
                 index_mode(self, inst, row)
             else:
                 raise Unsupported(f"the emulator does not know {inst.op.mnemonic}")
         except Unsupported as error:
             raise Unsupported(error.message, Location(None, self.pc, inst.op.mnemonic)) from None
+
+    def _unless_skipped(self, inst: Inst) -> None:
+        """A vector instruction between states that are whole in memory, since it may run or not."""
+        emitter = self.emitter
+        self.finish_state()
+        runs, passed = emitter.label("runs"), emitter.label("passed")
+        skips = emitter.let(f"load i64, ptr {self.field('skips')}")
+        emitter.branch(emitter.let(f"icmp eq i64 {skips}, 0"), runs, passed)
+        emitter.place(runs)
+        self._instruction(inst)
+        self.finish_state()
+        emitter.emit(f"br label %{passed}")
+        emitter.place(passed)
+        self.scalars.forget()
+
+    def _must_not_skip(self) -> None:
+        """Whatever runs next has no code for it."""
+        emitter = self.emitter
+        self.finish_state()
+        emitter.emit(f"store i64 {self._absolute(self.pc).ref}, ptr {self.field('pc')}")
+        emitter.emit(f"store i64 {Fault.SKIPS}, ptr {self.field('fault_kind')}")
+        skips = emitter.let(f"load i64, ptr {self.field('skips')}")
+        self.access.check(emitter.let(f"icmp eq i64 {skips}, 0"))
+
+    def _set_skipping(self, inst: Inst) -> None:
+        source, number = (read_scalar(inst[name], 32, self.context) for name in ("src0", "src1"))
+        bit = (source >> (number & 31)) & 1
+        self.emitter.emit(f"store i64 {bit.to(U64).ref}, ptr {self.field('skips')}")
 
     def _branch(self, inst: Inst, row: Branch) -> None:
         target = inst.branch_target(self.pc)
@@ -269,6 +310,8 @@ class Translator(WaveCode):
 
     def _action(self, inst: Inst, row: Action) -> None:
         after = self._absolute(self.next_pc)
+        if row in (Action.SETPC, Action.SWAPPC, Action.CALL) and self._skips:
+            self._must_not_skip()
         if row in (Action.SETPC, Action.SWAPPC, Action.CALL) and self.mode != self.settings.mode:
             if not self._restores:
                 raise Unsupported("a call or return with MODE changed")

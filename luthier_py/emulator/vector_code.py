@@ -11,7 +11,7 @@ from functools import partial
 from typing import cast
 
 from luthier_py.emulator.dpp import Dpp
-from luthier_py.emulator.indexing import relocated, write_back
+from luthier_py.emulator.indexing import index_of, relocated, write_back, writing_destination
 from luthier_py.emulator.operands import ResultWriter, SourceReader, destinations, field, row_of, value_operands
 from luthier_py.emulator.rounding import Arithmetic
 from luthier_py.emulator.strip import LaneChunk
@@ -19,14 +19,15 @@ from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
 from luthier_py.isa.dual import halves
 from luthier_py.isa.instruction import SRC_NULL, Inst, Operand, OperandKind, OpFlag
-from luthier_py.isa.registers import EXEC, VCC
+from luthier_py.isa.registers import EXEC, M0, VCC
 from luthier_py.isa.semantics.algebra import BOOL, Value
+from luthier_py.isa.semantics.crossings import RelativeMove
 from luthier_py.isa.semantics.meaning import Compute, Dual, Lanes, SignaturePart, Situation, Variants
 
 # Mask operands are the index of a scalar register; without one (null) lanes read 0, and nothing is written.
 SourceReaders = list[SourceReader | int | None]
 ResultWriters = list[ResultWriter | int | None]
-Taken = Value | tuple[Value, Value]
+Taken = Value | tuple[Value, ...]
 
 
 def lanes(w: WaveCode, inst: Inst, row: Lanes) -> None:
@@ -40,6 +41,24 @@ def lanes(w: WaveCode, inst: Inst, row: Lanes) -> None:
     masks = [result for result in item.results if isinstance(result, int)]
     w.put_off(lambda chunk: item.write(chunk, item.compute_all(chunk)), *masks)
     if index is not None:
+        write_back(w, written, index)
+
+
+def relative_move(w: WaveCode, inst: Inst, row: RelativeMove) -> None:
+    """Registers are copied in before and out after, as in a region of indexed registers."""
+    if w.index is not None:
+        raise Unsupported(f"{inst.op.mnemonic} in a region of indexed registers")
+    written = writing_destination(inst)
+    moved, indices = written, []
+    for role, bits in (("src0", row.source), ("vdst", row.target)):
+        if bits is not None:
+            first, count = bits
+            offset = (w.scalars.read(M0) >> first) & ((1 << count) - 1)
+            indices.append(index_of(role, offset))
+            moved = relocated(w, moved, indices[-1])
+    item = _item(w, moved, row.row)
+    w.put_off(lambda chunk: item.write(chunk, item.compute_all(chunk)))
+    for index in indices:
         write_back(w, written, index)
 
 
@@ -75,8 +94,7 @@ def _item(w: WaveCode, inst: Inst, row: Lanes) -> _Item:
              for source in sources if isinstance(source, int) and source not in w.strip.masks}
     saturates = any(isinstance(result, ResultWriter) and result.clamp for result in results)
     compute = row.saturating if saturates and row.saturating is not None else row.compute
-    packed = any(slot.count > 1 for slot in row.signature.results)
-    return _Item(sources, results, compute, packed, known, w.context.mode.arithmetic(inst, row))
+    return _Item(sources, results, compute, row.packed, row.whole, known, w.context.mode.arithmetic(inst, row))
 
 
 def _dpp(w: WaveCode, inst: Inst) -> Dpp | None:
@@ -132,6 +150,7 @@ class _Item:
     results: ResultWriters
     compute: Compute
     packed: bool
+    whole: bool
     known: dict[int, str]
     arithmetic: Arithmetic
 
@@ -141,7 +160,7 @@ class _Item:
             if self.packed:
                 return ((self.compute(*self._take(chunk, 0)), self.compute(*self._take(chunk, 1))),)
             output = self.compute(*self._take(chunk, None))
-            return output if isinstance(output, tuple) else (output,)
+            return output if isinstance(output, tuple) and not self.whole else (output,)
 
     def write(self, chunk: LaneChunk, outputs: tuple[Taken, ...]) -> None:
         with chunk.ops.computing(self.arithmetic):
@@ -160,7 +179,7 @@ class _Item:
             elif source is None:
                 taken.append(chunk.ops.constant(BOOL, 0))
             elif source.count > 1 and element is None:
-                taken.append((source.read(chunk, 0), source.read(chunk, 1)))
+                taken.append(tuple(source.read(chunk, number) for number in range(source.count)))
             else:
                 taken.append(source.read(chunk, element or 0))
         return taken

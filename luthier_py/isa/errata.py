@@ -20,6 +20,9 @@ READS_OWN_DESTINATION = frozenset({"S_CMOV_B32", "S_CMOV_B64", "S_CMOVK_I32", "V
 # S_SET_GPR_IDX_MODE sets four bits of it and leaves the others (Vega ISA 12.5).
 READS_M0 = frozenset({"V_INTERP_P2_F16", "S_SET_GPR_IDX_MODE"})
 
+# They move registers of the lanes of EXEC, as all VALU does (RDNA ISA, VOP1); LLVM's pseudos list M0 instead of it.
+READS_EXEC = frozenset({"V_MOVRELSD_2_B32", "V_SWAPREL_B32"})
+
 # It sets eight bits of MODE and leaves the others (SIDefines.h, VGPR_MSB); LLVM has the write only.
 READS_MODE = frozenset({"S_SET_VGPR_MSB"})
 
@@ -113,7 +116,7 @@ WRITES_ANY = frozenset({"S_MOVRELD_B32", "S_MOVRELD_B64", "S_MOVRELSD_2_B32", "V
                         "V_MOVRELSD_2_B32", "V_SWAPREL_B32"})
 
 # DS instructions that only move data between lanes (12.13, "does not access LDS memory").
-NO_MEMORY = frozenset({"DS_PERMUTE_B32", "DS_BPERMUTE_B32", "DS_SWIZZLE_B32", "DS_NOP"})
+NO_MEMORY = frozenset({"DS_PERMUTE_B32", "DS_BPERMUTE_B32", "DS_BPERMUTE_FI_B32", "DS_SWIZZLE_B32", "DS_NOP"})
 
 # Messages, and barriers that write SCC, count on LGKM_CNT (KM_CNT on gfx12), which LLVM handles in C++
 # (SIInsertWaitcnts, updateEventWaitcntAfter), not in the record.

@@ -143,6 +143,7 @@ EXPLANATIONS = (
     erratum(errata.READS_OWN_DESTINATION, "reads"),
     erratum(errata.READS_M0, "implicit reads"),
     erratum(errata.READS_MODE, "implicit reads"),
+    erratum(errata.READS_EXEC, "implicit reads"),
     erratum(errata.LEAVES_SCC_ALONE & {"S_SETVSKIP"}, "implicit writes"),
     Explanation(("implicit writes",), lambda row, *_: row.format == "SDWA" and row.base.startswith("V_CMP"),
                 "gfx8: the result operand of SDWA compares has no bits, it is VCC; later it has, and VCC stays"),

@@ -18,6 +18,7 @@ from luthier_py.emulator.layout import Status
 from luthier_py.isa import EXEC, M0, MODE, SCC, VCC, Inst, InstructionSet, Reg, RegFile, sgpr
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Branch, Indexing
+from luthier_py.isa.semantics.crossings import RelativeMove
 from reference.cases import EXECS, FULL, HALF, INPUTS, WINDOW, Case, Place
 from reference.reader import read
 from reference.spaces import LDS_BYTES, REGION_BYTES, SCRATCH_BYTES
@@ -104,6 +105,7 @@ class Batch:
         registers = [reg.index + reg.dwords for reg in _vectors(case.inst)]
         self.next_scalar += -self.next_scalar % 4
         top = max(registers, default=first)
+        top += 8 if isinstance(meaning(case.inst.op), RelativeMove) else 0  # M0 is below 8
         self.next_vector = top + top % 2 if registers else first
         self.cases.append((case, first, scalar))
 

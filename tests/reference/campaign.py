@@ -59,6 +59,8 @@ def rows(isa: InstructionSet) -> list[OpInfo]:
 def _elsewhere(op: OpInfo) -> bool:
     if op.base == "S_CODE_END":  # waves do not go on behind it
         return True
+    if op.base.startswith("GLOBAL_") and not {"vaddr", "saddr"} & {operand.name for operand in op.operands}:
+        return True  # addresses below those that programs have
     return isinstance(meaning(op), Switch) or isinstance(meaning(op), Action | Indexing) and meaning(op) in ELSEWHERE
 
 

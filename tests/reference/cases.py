@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from luthier_py.errors import Invalid, Malformed
 from luthier_py.isa import EXEC, M0, VCC, Access, Inst, InstructionSet, OperandInfo, OpFlag, OpInfo, Reg, RegFile
@@ -18,6 +18,7 @@ from luthier_py.isa.semantics import Lanes, Scalar, meaning
 from luthier_py.isa.semantics.algebra import BOOL, F16, F32, F64, I32, U32, Type
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.control import Action, Branch, Indexing
+from luthier_py.isa.semantics.crossings import RelativeMove
 from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Variants
@@ -158,7 +159,8 @@ class Cases:
         if not info.dwords:
             return self._modifier(op, info, varied)
         if info.kind in ("sgpr", "bool", "sdwavcc") or not set(info.files) & set("VA"):
-            return self._scalar_field(info, place, varied)
+            indexed = OpFlag.INDEXES_REGISTERS in op.flags and info.kind == "src" and "V" not in info.files
+            return self._scalar_field(replace(info, kind="sgpr") if indexed else info, place, varied)
         index = chosen[info.name]
         half = HALF if info.kind.endswith("16lo") and varied and pick((False, True)) else 0
         if info.kind in ("vgpr", "agpr", "v16", "v16lo"):
@@ -236,8 +238,10 @@ class Cases:
             return self._with_memory(with_offset(self.isa, inst, row, self.generator), place)
         types = types_of(inst.op)
         case = Case(inst, self.generator.choice(EXECS), {}, {})
-        if isinstance(row, Indexing):
+        if isinstance(row, Indexing | RelativeMove):
             case.scalars[M0] = self.generator.randrange(8)
+        if row is Indexing.MOVE_SCALAR or isinstance(row, RelativeMove) and row.source != row.target:
+            case.scalars[M0] |= self.generator.randrange(8) << 16
         if isinstance(row, Branch):
             case.inst = self.isa.with_field(inst, "simm16", 1)  # over the instruction that the batch puts there
         if row is Action.GETREG:

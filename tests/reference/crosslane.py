@@ -10,16 +10,20 @@ from luthier_py.isa import Inst, Reg
 from luthier_py.isa.semantics.algebra import F16, F32
 from luthier_py.isa.semantics.cdna4 import SwapRows
 from luthier_py.isa.semantics.control import CrossLane
+from luthier_py.isa.semantics.crossings import GatherInRow
 from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from reference import floats
 from reference.algebra import NEW_NAN, flushed
 from reference.small import FORMATS, widened
-from reference.vector import field, raw
+from reference.vector import OP_SEL, field, raw
 from reference.wave import LANES, M32, Freedom, Wave
 
 
 def cross_lane(wave: Wave, inst: Inst, row: CrossLane) -> None:
+    if row is CrossLane.OTHER_HALF:
+        _other_half(wave, inst)
+        return
     if row is CrossLane.WRITE:
         target = inst["vdst"].reg
         assert target is not None
@@ -29,6 +33,40 @@ def cross_lane(wave: Wave, inst: Inst, row: CrossLane) -> None:
     assert target is not None
     lane = next(wave.lanes(), 0) if row is CrossLane.READ_FIRST else raw(wave, inst["src1"], 0, 32) % wave.size
     wave.set_scalar(target.index, raw(wave, inst["src0"], lane, 32))
+
+
+def _other_half(wave: Wave, inst: Inst) -> None:
+    """V_PERMLANE64_B32 (RDNA 3 ISA, 16.8): no operation in waves of 32."""
+    source, target = inst["src0"].reg, inst["vdst"].reg
+    assert source is not None and target is not None
+    if wave.size == 64:
+        old = [wave.vector(source, lane) for lane in range(64)]
+        for lane in wave.lanes():
+            wave.set_vector(target, lane, old[(lane + 32) % 64])
+
+
+def gather(wave: Wave, inst: Inst, row: GatherInRow) -> None:
+    """V_PERMLANE16_B32, X16 and VAR (RDNA 3 ISA, 16.12; RDNA 4 ISA, 16.12)."""
+    source, target = inst["src0"].reg, inst["vdst"].reg
+    assert source is not None and target is not None
+    fetch, bound = (field(inst, f"src{number}_modifiers") & OP_SEL for number in (0, 1))
+    old = [wave.vector(source, lane) for lane in range(wave.size)]
+    new = {}
+    for lane in wave.lanes():
+        if row.own:
+            nibble = raw(wave, inst["src1"], lane, 32) % 16
+        else:
+            nibble = (raw(wave, inst["src1"], 0, 32) | raw(wave, inst["src2"], 0, 32) << 32) >> lane % 16 * 4 & 15
+        number = lane // 16
+        if row.other_row:
+            number += -1 if number % 2 else 1
+        giver = number * 16 + nibble
+        if fetch or wave.active(giver):
+            new[lane] = old[giver]
+        elif bound:
+            new[lane] = 0
+    for lane, value in new.items():
+        wave.set_vector(target, lane, value)
 
 
 def permute(wave: Wave, inst: Inst, row: Permute) -> None:
@@ -42,15 +80,18 @@ def permute(wave: Wave, inst: Inst, row: Permute) -> None:
             continue
         other = lane // reach * reach + (wave.vector(address, lane) + field(inst, "offset") >> 2) % reach
         giver, taker = (lane, other) if row is Permute.FORWARD else (other, lane)
-        if wave.active(giver):
+        if wave.active(giver) or row is Permute.BACKWARD_ANY:
             found[taker] = raw(wave, inst["data0"], giver, 32)
     for lane in list(wave.lanes()):
         wave.set_vector(target, lane, found[lane])
 
 
 def _swizzled(pattern: int, lane: int) -> int:
-    """DS_SWIZZLE_B32: rotation, quads, or bit masks within 32 lanes."""
+    """DS_SWIZZLE_B32: Fourier transform, rotation, quads, or bit masks within 32 lanes (CDNA 4 ISA, 12.12)."""
     half, place = lane & 32, lane & 31
+    if pattern >> 13 == 0b111:
+        kept = pattern & 31
+        return half | int(f"{place:05b}"[::-1], 2) >> bin(kept).count("1") | place & kept
     if pattern >> 13 == 0b110:
         amount = pattern >> 5 & 31
         moved = place + (-amount if pattern >> 10 & 1 else amount)

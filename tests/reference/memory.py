@@ -9,8 +9,8 @@ from __future__ import annotations
 from luthier_py.isa import M0, Inst, Operand, OperandKind, OpFlag, Reg
 from luthier_py.isa.semantics.algebra import F16, F32, F64, Kind, Type
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
-from luthier_py.isa.semantics.lds import LoadToLds, LoadTwo, StoreTwo
-from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarLoad, ScalarStore, Store
+from luthier_py.isa.semantics.lds import ExchangeTwo, FromLds, LaneCount, LoadToLds, LoadTwo, StoreTwo
+from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarAtomic, ScalarLoad, ScalarStore, Store
 from reference import floats
 from reference.algebra import flushed, limits, signed
 from reference.vector import field, raw
@@ -57,6 +57,8 @@ class Space:
         return self.wave.vector(operand.reg, self.lane)
 
     def _lds(self, first: int) -> int:
+        if self.inst.find("addr") is None:  # ADDTID
+            return self.wave.scalar(M0) % 0x10000 + 4 * self.lane + first
         return self._vector("addr") + first & M32
 
     def _scratch(self) -> int:
@@ -66,7 +68,8 @@ class Space:
     def address(self, first: int, size: int) -> int | None:
         if self.family == "BUFFER":
             return self._buffer(first, size)
-        return self._vector("vaddr") + self._vector("saddr") + field(self.inst, "offset") + first
+        own = self._vector("vaddr") if self.inst.find("vaddr") else 4 * self.lane  # ADDTID
+        return own + self._vector("saddr") + field(self.inst, "offset") + first
 
     def _buffer(self, first: int, size: int) -> int | None:
         """Linear buffers: raw ones are checked in bytes, those with a stride by the index."""
@@ -87,6 +90,7 @@ class Space:
 def load(wave: Wave, inst: Inst, row: Load) -> None:
     target = (inst.find("vdst") or inst["vdata"]).reg
     assert target is not None
+    target = Reg(target.file, target.index, row.dwords)  # TFE: nothing is refused, so the dword behind it stays
     found = {}
     for lane in wave.lanes():
         space, offset = Space(wave, inst, lane), _lds_offset(inst)
@@ -140,10 +144,50 @@ def store_two(wave: Wave, inst: Inst, row: StoreTwo) -> None:
             Space(wave, inst, lane).store(field(inst, f"offset{i}") * row.stride, 4 * row.dwords, value)
 
 
+def exchange_two(wave: Wave, inst: Inst, row: ExchangeTwo) -> None:
+    """Both places are read before either is written."""
+    target = inst["vdst"].reg
+    assert target is not None
+    size, found = 4 * row.dwords, {}
+    for lane in wave.lanes():
+        space, places = Space(wave, inst, lane), [field(inst, f"offset{i}") * row.stride for i in (0, 1)]
+        found[lane] = space.load(places[0], size) | space.load(places[1], size) << 8 * size
+        for i, place in enumerate(places):
+            space.store(place, size, raw(wave, inst[f"data{i}"], lane, 8 * size))
+    _give(wave, target, found)
+
+
+def from_lds(wave: Wave, inst: Inst, row: FromLds) -> None:
+    """GCN 3 ISA, 12.14: B = A + 4 * offset, DS[A] = DS[A] op DS[B]."""
+    size, offset = row.atomic.bits // 8, field(inst, "offset")
+    assert offset < 0x8000
+    distance = 4 * (offset if offset < 0x4000 else offset - 0x8000)
+    given = {lane: Space(wave, inst, lane).load(distance, size) for lane in wave.lanes()}
+    for lane, data in given.items():
+        space = Space(wave, inst, lane)
+        new = _modified(row.atomic, _flushes(wave, row.atomic, "DS"), space.load(0, size), data, 0)
+        space.store(0, size, new)
+
+
+def count_lanes(wave: Wave, inst: Inst, row: LaneCount) -> None:
+    """DS_APPEND and DS_CONSUME (CDNA 4 ISA, 12.12), with the address where LLVM puts it."""
+    target, lanes = inst["vdst"].reg, list(wave.lanes())
+    assert target is not None
+    at = wave.scalar(M0) % 0x10000 + field(inst, "offset")
+    before = int.from_bytes(wave.lds[at : at + 4], "little")
+    after = before + len(lanes) * (1 if row.modify is Modify.ADD else -1)
+    if lanes:
+        wave.lds[at : at + 4] = (after & M32).to_bytes(4, "little")
+    _give(wave, target, dict.fromkeys(lanes, before))
+
+
 def load_to_lds(wave: Wave, inst: Inst, row: LoadToLds) -> None:
     found = {}
     for lane in wave.lanes():
         space = Space(wave, inst, lane)
+        if row.bits < 32:
+            found[lane] = _extended(space.load(0, row.bits // 8), row.bits, row.signed)
+            continue
         found[lane] = sum(space.load(4 * i, 4) << 32 * i for i in range(row.dwords))
     for lane, value in found.items():
         at = (wave.scalar(M0) & 0x3FFFF) + field(inst, "offset") + 4 * row.dwords * lane
@@ -177,7 +221,7 @@ def atomic(wave: Wave, inst: Inst, row: Atomic) -> None:
         data, other = whole & ((1 << width) - 1), whole >> width
         if second is not None:
             other = raw(wave, second, lane, width)
-            if row.modify is Modify.COMPARE_SWAP:  # DS: the first is compared, the second stored
+            if row.modify is Modify.COMPARE_SWAP and inst.op.base.startswith("DS_CMPST_"):  # the other way round
                 data, other = other, data
         old = space.load(offset, width // 8)
         space.store(offset, width // 8, _modified(row, _flushes(wave, row, space.family), old, data, other))
@@ -195,6 +239,8 @@ def _flushes(wave: Wave, row: Atomic, family: str) -> bool:
 
 def _modified(row: Atomic, flushes: bool, old: int, data: int, second: int) -> int:
     width = row.bits
+    if row.kind == "b":
+        return _bf16_sum(old & 0xFFFF, data & 0xFFFF) | _bf16_sum(old >> 16, data >> 16) << 16
     if row.kind == "p":
         halves = [floats.add(old >> at & 0xFFFF, data >> at & 0xFFFF, F16.bits) for at in (0, 16)]
         return halves[0] | halves[1] << 16
@@ -209,9 +255,19 @@ def _modified(row: Atomic, flushes: bool, old: int, data: int, second: int) -> i
         Modify.MIN: min(memory, given), Modify.MAX: max(memory, given), Modify.AND: old & data, Modify.OR: old | data,
         Modify.XOR: old ^ data, Modify.SWAP: data, Modify.COMPARE_SWAP: data if old == second else old,
         Modify.MASK_OR: old & ~data | second, Modify.WRAP: old - data if old >= data else old + second,
+        Modify.CLAMPED_SUB: max(memory - given, 0), Modify.CONDITIONAL_SUB: old - (data if data <= old else 0),
+        Modify.MARKED_SWAP: sum((data >> at & M32 >> 1 if data >> at + 31 & 1 else old >> at & M32) << at
+                                for at in range(0, width, 32)),
     }  # fmt: skip
     assert limits(kind)[0] <= memory <= limits(kind)[1]
     return results[row.modify]
+
+
+def _bf16_sum(a: int, b: int) -> int:
+    """To the nearest, of two ties the even one: the sum in 32 bits leaves no tie that was none."""
+    whole = floats.add(a << 16, b << 16, 32)
+    top, rest = whole >> 16, whole & 0xFFFF
+    return top + (rest > 0x8000 or rest == 0x8000 and top & 1)
 
 
 def _modified_float(modify: Modify, type: Type, flushes: bool, old: int, data: int, second: int) -> int:
@@ -236,10 +292,45 @@ def _order(bits: int, width: int) -> int:
     return -1 - floats.magnitude(bits, width) if floats.negative(bits, width) else bits
 
 
-def scalar_memory(wave: Wave, inst: Inst, row: ScalarLoad | ScalarStore) -> None:
+def _scalar_buffer(wave: Wave, inst: Inst, offset: int, size: int) -> int | None:
+    """The address of ``size`` bytes in a scalar instruction's resource, if they are in range."""
+    base = inst["sbase"].reg
+    assert base is not None
+    words = [wave.scalar(base.index + i) for i in range(3)]
+    stride = words[1] >> 16 & 0x3FFF
+    inside = offset + size <= (words[2] * stride if stride else words[2])
+    return (words[0] | (words[1] & 0xFFFF) << 32) + offset if inside else None
+
+
+def _scalar_atomic(wave: Wave, inst: Inst, row: ScalarAtomic, offset: int) -> None:
+    """Vega ISA, 12.6; out of range it does nothing and gives 0."""
+    data, base, width = (inst.find("sdst") or inst["sdata"]).reg, inst["sbase"].reg, row.atomic.bits
+    assert data is not None and base is not None
+    address: int | None = wave.scalar(base.index, 2) + offset
+    if row.buffer:
+        address = _scalar_buffer(wave, inst, offset, width // 8)
+    old = 0
+    if address is not None:
+        old, whole = wave.load(address, width // 8), wave.scalar(data.index, data.dwords)
+        new = _modified(row.atomic, False, old, whole & ((1 << width) - 1), whole >> width)
+        wave.store(address, width // 8, new)
+    if OpFlag.ATOMIC_RETURN in inst.op.flags:
+        wave.set_scalar(data.index, old, width // 32)
+
+
+def scalar_memory(wave: Wave, inst: Inst, row: ScalarLoad | ScalarStore | ScalarAtomic) -> None:
     base_operand, data = inst["sbase"], (inst.find("sdst") or inst["sdata"]).reg
     assert base_operand.reg is not None and data is not None
-    offset = field(inst, "offset") + _scalar_offset(wave, inst.find("soffset"))
+    offset = field(inst, "offset") + row.unit * _scalar_offset(wave, inst.find("soffset"))
+    if isinstance(row, ScalarAtomic):
+        _scalar_atomic(wave, inst, row, offset)
+        return
+    if isinstance(row, ScalarStore) and row.buffer:
+        for i in range(row.dwords):
+            address = _scalar_buffer(wave, inst, (offset & ~3) + 4 * i, 4)
+            if address is not None:
+                wave.store(address, 4, wave.scalar(data.index + i))
+        return
     if isinstance(row, ScalarStore):
         address = (wave.scalar(base_operand.reg.index, 2) + offset) & ~3
         for i in range(row.dwords):

@@ -11,10 +11,11 @@ from luthier_py.isa import Inst
 from luthier_py.isa.semantics import Dual, Lanes, Scalar, meaning
 from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane, Indexing
-from luthier_py.isa.semantics.lds import LoadToLds, LoadTwo, Permute, StoreTwo
+from luthier_py.isa.semantics.crossings import GatherInRow, RelativeMove
+from luthier_py.isa.semantics.lds import ExchangeTwo, FromLds, LaneCount, LoadToLds, LoadTwo, Permute, StoreTwo
 from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Variants
-from luthier_py.isa.semantics.memory import Atomic, Load, ScalarLoad, ScalarStore, Store
+from luthier_py.isa.semantics.memory import Atomic, Load, ScalarAtomic, ScalarLoad, ScalarStore, Store
 from luthier_py.isa.semantics.scaled_floats import ManyConverted
 from reference import crosslane, memory, scalar, small, vector
 from reference.wave import Wave
@@ -25,6 +26,8 @@ _RULES = {
     Indexing: scalar.relative, Load: memory.load, Store: memory.store, LoadTwo: memory.load_two,
     StoreTwo: memory.store_two, LoadToLds: memory.load_to_lds, TransposedLoad: memory.transposed,
     Atomic: memory.atomic, ScalarLoad: memory.scalar_memory, ScalarStore: memory.scalar_memory,
+    ScalarAtomic: memory.scalar_memory, ExchangeTwo: memory.exchange_two, LaneCount: memory.count_lanes,
+    FromLds: memory.from_lds, GatherInRow: crosslane.gather, RelativeMove: vector.relative,
     CrossLane: crosslane.cross_lane, Permute: crosslane.permute, SwapRows: crosslane.swap, Matrix: crosslane.matrix,
     SparseMatrix: crosslane.sparse, MixedMatrix: crosslane.mixed,
 }  # fmt: skip

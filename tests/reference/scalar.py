@@ -86,10 +86,14 @@ def action(wave: Wave, inst: Inst, row: Action) -> None:
 
 
 def relative(wave: Wave, inst: Inst, row: Indexing) -> None:
-    """s_movrels and s_movreld: the register number is added to M0 (MI200 ISA, 12.4)."""
+    """s_movrels and its like: numbers are added to M0, or to parts of it (MI200 ISA, 12.4; RDNA 2 ISA, 12.3)."""
     source, target = inst["src0"], inst["sdst"].reg
     assert target is not None
-    if row is Indexing.READ_SCALAR:
+    if row is Indexing.MOVE_SCALAR:
+        assert source.reg is not None
+        read, written = source.reg.index + wave.scalar(M0) % 1024, target.index + (wave.scalar(M0) >> 16) % 1024
+        wave.set_scalar(written % 128, wave.scalar(read % 128))
+    elif row is Indexing.READ_SCALAR:
         assert source.reg is not None
         value = wave.scalar((source.reg.index + wave.scalar(M0)) % 128, target.dwords)
         wave.set_scalar(target.index, value, target.dwords)

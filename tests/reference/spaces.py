@@ -14,12 +14,13 @@ import numpy as np
 from luthier_py.isa import M0, Inst, InstructionSet
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
-from luthier_py.isa.semantics.lds import LoadToLds, LoadTwo, Permute, StoreTwo
-from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarLoad, ScalarStore, Store
+from luthier_py.isa.semantics.lds import ExchangeTwo, FromLds, LaneCount, LoadToLds, LoadTwo, Permute, StoreTwo
+from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarAtomic, ScalarLoad, ScalarStore, Store
 from reference.values import float_edges
 from reference.wave import LANES, M32
 
-ROWS = (Load, Store, Atomic, LoadTwo, StoreTwo, LoadToLds, TransposedLoad, ScalarLoad, ScalarStore)
+ROWS = (Load, Store, Atomic, LoadTwo, StoreTwo, ExchangeTwo, FromLds, LaneCount, LoadToLds, TransposedLoad, ScalarLoad,
+        ScalarStore, ScalarAtomic)
 REGION_BYTES = 4096
 MARGIN = 512            # offsets of instructions stay below it
 LDS_BYTES = 16384
@@ -33,6 +34,14 @@ def element_bytes(row: object) -> int:
         return 4 * row.dwords if row.bits == 32 else row.bits // 8
     if isinstance(row, Atomic):
         return row.bits // 8
+    if isinstance(row, LoadToLds) and row.bits < 32:
+        return row.bits // 8
+    if isinstance(row, LaneCount):
+        return 4
+    if isinstance(row, FromLds):
+        return row.atomic.bits // 8
+    if isinstance(row, ScalarAtomic):
+        return row.bytes
     return 8 if isinstance(row, TransposedLoad) else 4 * row.dwords  # type: ignore[attr-defined]
 
 
@@ -56,14 +65,16 @@ def lane_offsets(generator: random.Random, size: int, collide: bool) -> list[int
 def with_offset(isa: InstructionSet, inst: Inst, row: object, generator: random.Random) -> Inst:
     family = inst.op.base.split("_", 1)[0]
     if isinstance(row, Permute):
-        pattern = generator.choice((0x8000, 0xC000, 0)) | generator.getrandbits(13)  # FFT mode is refused
+        pattern = generator.choice((0x8000, 0xC000, 0xE000, 0)) | generator.getrandbits(13)
         return isa.with_field(inst, "offset", pattern) if row is Permute.SWIZZLE else inst
-    if isinstance(row, LoadTwo | StoreTwo):
+    if isinstance(row, LoadTwo | StoreTwo | ExchangeTwo):
         first = generator.choice((0, 1))
         return isa.with_field(isa.with_field(inst, "offset0", first), "offset1", 1 - first)
     if inst.find("offset") is None:
         return inst
-    step = 16 if family != "S" else 4
+    if isinstance(row, FromLds):  # of 8 bytes, also to the other side
+        return isa.with_field(inst, "offset", generator.choice((0, 2, 64, 0x7FFE)))
+    step = 16 if family != "S" else 8 if isinstance(row, ScalarAtomic) else 4
     signed = family == "GLOBAL"
     return isa.with_field(inst, "offset", generator.choice((0, step, 4 * step, 256, -step if signed else 0)))
 
@@ -71,10 +82,12 @@ def with_offset(isa: InstructionSet, inst: Inst, row: object, generator: random.
 def vector_addresses(inst: Inst, row: object, region: Region, generator: random.Random) -> list[int] | None:
     """What the address operand holds in each lane."""
     family, size = inst.op.base.split("_", 1)[0], element_bytes(row)
-    if isinstance(row, LoadTwo | StoreTwo):
+    if isinstance(row, LoadTwo | StoreTwo | ExchangeTwo):
         apart = size * (1 if "ST64" in inst.op.base else 2)
         return [lane * apart for lane in range(LANES)]
     offsets = lane_offsets(generator, size, collide=not isinstance(row, LoadToLds))
+    if isinstance(row, FromLds):
+        return [offset + MARGIN for offset in offsets]
     if family in ("SCRATCH", "DS"):
         before = generator.choice((0, inst["offset"].value))  # the sum with the offset comes back from below 0
         if family == "SCRATCH":
@@ -107,24 +120,34 @@ def scalar_values(inst: Inst, region: Region, first: int, generator: random.Rand
         values |= {first + ADDRESS: region.address & M32, first + ADDRESS + 1: region.address >> 32}
     else:
         values[first + ADDRESS] = generator.choice((0, 128))
-    values[first + EXTRA] = extra
+    values[first + EXTRA] = extra // getattr(meaning(inst.op), "unit", 1)
     return values
+
+
+_OFTEN_EQUAL = {Modify.INC, Modify.DEC, Modify.WRAP, Modify.COMPARE_SWAP, Modify.CLAMPED_SUB, Modify.CONDITIONAL_SUB}
 
 
 def contents(row: object, generator: random.Random, bits: int) -> list[int]:
     """A lane's data each: numbers where float atomics add, since what NaNs and overflows leave behind is free."""
-    if isinstance(row, Atomic) and row.kind in ("f", "p"):
+    row = row.atomic if isinstance(row, ScalarAtomic | FromLds) else row
+    if isinstance(row, Atomic) and row.kind in ("f", "p", "b"):
         return [_number(row, generator, bits) for _ in range(LANES)]
-    small = isinstance(row, Atomic) and row.modify in (Modify.INC, Modify.DEC, Modify.WRAP, Modify.COMPARE_SWAP)
+    small = isinstance(row, Atomic) and row.modify in _OFTEN_EQUAL
     return [generator.randrange(6) if small else generator.getrandbits(bits) for _ in range(LANES)]
 
 
 def _number(row: Atomic, generator: random.Random, bits: int) -> int:
+    if row.modify is Modify.COMPARE_SWAP:
+        few = (0, 1 << row.bits - 1, *(float_edges(row.bits)[number] for number in (1, 9)))  # a denormal, a NaN
+        return sum(generator.choice(few) << place for place in range(0, bits, row.bits))
     if row.modify is not Modify.ADD:
         edges = float_edges(row.bits)
         return sum(generator.choice(edges) << place for place in range(0, bits, row.bits))
     if row.kind == "p":
         return sum(generator.choice((0, 0x8000, 1, 0x3C00, 0x4100, 0xB555, 0x0400)) << place for place in (0, 16))
+    if row.kind == "b":
+        few = (0, 0x8000, 1, 0x3F80, 0x4049, 0xBEAA, 0x3C01, 0xB77F)
+        return sum(generator.choice(few) << place for place in (0, 16))
     kind = np.float32 if row.bits == 32 else np.float64
     number = generator.choice((0.0, -0.0, 1.5, -2.25, 1e10, 1e-310, -1e-39, 1e-40, generator.gauss(0, 1)))
     return int.from_bytes(kind(number).tobytes(), "little")
@@ -132,6 +155,7 @@ def _number(row: Atomic, generator: random.Random, bits: int) -> int:
 
 def memory_of(row: object, generator: random.Random) -> bytes:
     """A region's first contents."""
+    row = row.atomic if isinstance(row, ScalarAtomic | FromLds) else row
     if not isinstance(row, Atomic):
         return generator.randbytes(REGION_BYTES)
     rounds = range(REGION_BYTES * 8 // row.bits // LANES)

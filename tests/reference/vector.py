@@ -6,14 +6,16 @@ Sources: AMD Instinct MI200 ISA, 6.2 (modifiers), 6.4 (SDWA), 6.6 (DPP), 6.7 (pa
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from luthier_py.isa import EXEC, MODE, VCC, Access, Inst, Operand, OperandKind, OpFlag, Reg
+from luthier_py.isa import EXEC, M0, MODE, VCC, Access, Inst, Operand, OperandKind, OpFlag, Reg, RegFile, vgpr
 from luthier_py.isa.dual import halves
 from luthier_py.isa.instruction import SRC_EXECZ, SRC_NULL, SRC_SCC, SRC_VCCZ
 from luthier_py.isa.registers import SCC
 from luthier_py.isa.semantics import Dual, Lanes, SignaturePart
 from luthier_py.isa.semantics.algebra import BOOL, F16, F32, Kind, Type, Value
+from luthier_py.isa.semantics.crossings import RelativeMove
 from luthier_py.isa.semantics.meaning import Situation, Variants
 from reference import floats
 from reference.algebra import NEAR, NEW_NAN, PythonOps, flushed, modified_float
@@ -48,6 +50,20 @@ def raw(wave: Wave, operand: Operand, lane: int, bits: int) -> int:
 
 def vector(wave: Wave, inst: Inst, row: Lanes) -> None:
     _written(wave, inst, row, {lane: _lane(wave, inst, row, lane) for lane in wave.lanes()})
+
+
+def relative(wave: Wave, inst: Inst, row: RelativeMove) -> None:
+    """V_MOVREL and V_SWAPREL: the same instruction with other register numbers, of which there are 256."""
+    operands = []
+    for operand in inst.operands:
+        bits = {"src0": row.source, "vdst": row.target}.get(operand.name)
+        if operand.name == "vdst":
+            operand = replace(operand, access=operand.access | Access.WRITE)
+        if bits is not None and operand.reg is not None and operand.reg.file is RegFile.VGPR:
+            offset = (wave.scalar(M0) >> bits[0]) % (1 << bits[1])
+            operand = replace(operand, reg=vgpr((operand.reg.index + offset) % 256))
+        operands.append(operand)
+    vector(wave, Inst(inst.op, inst.fields, inst.literal, inst.raw, tuple(operands)), row.row)
 
 
 def dual(wave: Wave, inst: Inst, row: Dual) -> None:
@@ -106,11 +122,13 @@ def _lane(wave: Wave, inst: Inst, row: Lanes, lane: int) -> Lane:
     source_lane, enabled = dpp_lane(wave, inst, lane)
     clamps = bool(field(inst, "clamp"))
     compute = row.saturating if clamps and row.saturating is not None else row.compute
-    packed = any(slot.count > 1 for slot in row.signature.results)
+    packed = row.packed
     taken = [_sources(wave, inst, row, ops, lane, source_lane, element if packed else None)
              for element in range(2 if packed else 1)]
     computed = [compute(*sources) for sources in taken]
     outputs = [list(x) for x in zip(*(x if isinstance(x, tuple) else (x,) for x in computed), strict=True)]
+    if row.whole:  # one result of several elements
+        outputs = [[value for values in outputs for value in values]]
     finished = [[_finished(wave, inst, row, value) for value in values] for values in outputs]
     return finished, frozenset(ops.notes), enabled
 
@@ -136,7 +154,7 @@ def _sources(wave: Wave, inst: Inst, row: Lanes, ops: PythonOps, lane: int, sour
         name = "" if operand is None else operand.name
         value = _Source(inst, name, slot, type, row.flushes and wave.flushes(type.bits))
         if slot.count > 1 and element is None:
-            taken.append(tuple(value.element(ops, bits_read, i) for i in (0, 1)))
+            taken.append(tuple(value.element(ops, bits_read, i) for i in range(slot.count)))
         else:
             taken.append(value.element(ops, bits_read, element or 0))
     return taken
@@ -167,8 +185,8 @@ class _Source:
             bits = half >> 8 * number
             negate = absolute = 0
         elif self.slot.count > 1:
-            high = number if self.plain else self.modifiers & (OP_SEL_HI if number else OP_SEL)
-            bits = bits >> width if high else bits
+            high = number if self.plain else bool(self.modifiers & (OP_SEL_HI if number else OP_SEL))
+            bits = bits >> width * high
             if not self.plain:
                 negate, absolute = self.modifiers & (ABS if number else NEG), 0  # ABS is neg_hi there
         elif self.slot.name == "mix" and self.modifiers & OP_SEL_HI:

@@ -132,6 +132,7 @@ def _rows(tablegen: TableGen, generation: Generation, name: str, record: Record)
 def _read(base: str, record: Record) -> tuple[str, ...]:
     """Implicit sources."""
     more = ["M0"] * (base in errata.READS_M0) + ["MODE"] * (base in errata.READS_MODE)
+    more += ["EXEC"] * (base in errata.READS_EXEC)
     return tuple(dict.fromkeys([*record["Uses"], *more]))
 
 

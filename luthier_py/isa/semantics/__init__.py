@@ -11,6 +11,7 @@ from luthier_py.isa.semantics import (
     compare,
     control,
     conversions,
+    crossings,
     dots,
     floats,
     lds,
@@ -28,7 +29,7 @@ from luthier_py.isa.semantics.meaning import Dual, Lanes, Meaning, Scalar, Signa
 
 __all__ = [
     "Dual", "Lanes", "Meaning", "Scalar", "Signature", "SignaturePart", "cdna4", "compare", "control", "conversions",
-    "dots", "floats", "lds", "matrix", "meaning", "memory", "rdna", "rows", "scalar", "scalar_floats",
+    "crossings", "dots", "floats", "lds", "matrix", "meaning", "memory", "rdna", "rows", "scalar", "scalar_floats",
     "scaled_floats", "small_floats", "steps", "vector",
 ]
 

@@ -68,6 +68,7 @@ declare("V_PERMLANE16_SWAP_B32", SwapRows(16))
 declare("V_PERMLANE32_SWAP_B32", SwapRows(32))
 declare("DS_READ_B64_TR_B16", TransposedLoad(16))
 declare("DS_READ_B64_TR_B8", TransposedLoad(8))
+declare("DS_READ_B64_TR_B4", TransposedLoad(4))
 
 
 def to_bf16(a: Value) -> Value:
@@ -77,13 +78,17 @@ def to_bf16(a: Value) -> Value:
     return (select(is_nan(a), bits, rounded) >> 16).to(U16)
 
 
+def from_bf16(a: Value) -> Value:
+    return (a.to(U32) << 16).as_(F32)
+
+
 def _f16(a: Value) -> Value:
     return a.to(F16).as_(U16)
 
 
 lanes("V_CVT_PK_BF16_F32", "f32 f32 -> u32", lambda a, b: concat(to_bf16(b), to_bf16(a)))
 lanes("V_CVT_PK_F16_F32", "f32 f32 -> u32", lambda a, b: concat(_f16(b), _f16(a)))
-lanes("V_CVT_F32_BF16", "u16 -> f32", lambda a: (a.to(U32) << 16).as_(F32))
+lanes("V_CVT_F32_BF16", "u16 -> f32", lambda a: from_bf16(a))
 
 
 lanes("V_MINIMUM3_F32", "f32 f32 f32 -> f32", lambda a, b, c: least(least(a, b), c))

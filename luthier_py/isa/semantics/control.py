@@ -80,7 +80,7 @@ declare(
     "S_WAITCNT_VMCNT S_WAITCNT_EXPCNT S_WAITCNT_LGKMCNT S_WAIT_DSCNT S_WAIT_KMCNT S_WAIT_LOADCNT S_WAIT_STORECNT "
     "S_WAIT_LOADCNT_DSCNT S_WAIT_STORECNT_DSCNT S_WAIT_EXPCNT S_WAIT_SAMPLECNT S_WAIT_BVHCNT S_WAIT_XCNT S_WAIT_EVENT "
     "S_WAIT_IDLE S_TTRACEDATA_IMM S_PREFETCH_INST S_PREFETCH_INST_PC_REL S_PREFETCH_DATA S_PREFETCH_DATA_PC_REL "
-    "S_BUFFER_PREFETCH_DATA V_PIPEFLUSH S_VERSION",
+    "S_BUFFER_PREFETCH_DATA V_PIPEFLUSH S_VERSION S_ATC_PROBE S_ATC_PROBE_BUFFER",
     Action.NOTHING,
 )
 declare("S_ENDPGM S_ENDPGM_SAVED", Action.END)
@@ -112,12 +112,14 @@ class Indexing(Enum):
     OFF = auto()
     READ_SCALAR = auto()   # sdst = SGPR[src0 + M0]
     WRITE_SCALAR = auto()  # SGPR[sdst + M0] = src0
+    MOVE_SCALAR = auto()   # SGPR[sdst + M0[25:16]] = SGPR[src0 + M0[9:0]]
 
 
 declare("S_SET_GPR_IDX_ON", Indexing.ON)
 declare("S_SET_GPR_IDX_OFF", Indexing.OFF)
 declare("S_MOVRELS_B32 S_MOVRELS_B64", Indexing.READ_SCALAR)
 declare("S_MOVRELD_B32 S_MOVRELD_B64", Indexing.WRITE_SCALAR)
+declare("S_MOVRELSD_2_B32", Indexing.MOVE_SCALAR)
 
 
 class Switch(Enum):
@@ -141,8 +143,10 @@ class CrossLane(Enum):
     READ_FIRST = auto()  # sdst = src0 in the lowest lane of EXEC, lane 0 if EXEC is 0
     READ = auto()        # sdst = src0 in lane src1; EXEC does not matter
     WRITE = auto()       # vdst in lane src1 = src0; EXEC does not matter
+    OTHER_HALF = auto()  # vdst = src0 of the lane 32 further, whether that is in EXEC or not; nothing in waves of 32
 
 
 declare("V_READFIRSTLANE_B32", CrossLane.READ_FIRST)
 declare("V_READLANE_B32", CrossLane.READ)
 declare("V_WRITELANE_B32", CrossLane.WRITE)
+declare("V_PERMLANE64_B32", CrossLane.OTHER_HALF)

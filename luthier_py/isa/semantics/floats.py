@@ -191,3 +191,30 @@ lanes("V_FMA_MIX_F32", "mix mix mix -> f32", fma)
 lanes("V_MAD_MIX_F32", "mix mix mix -> f32", _mad)
 lanes("V_FMA_MIXLO_F16 V_FMA_MIXHI_F16", "mix mix mix -> f16", lambda a, b, c: fma(a, b, c).to(F16))
 lanes("V_MAD_MIXLO_F16 V_MAD_MIXHI_F16", "mix mix mix -> f16", lambda a, b, c: _mad(a, b, c).to(F16))
+
+
+# Faces of a cube, and lighting.
+def _of_largest(a: Value, b: Value, c: Value, x: Value | float, y: Value | float, z: Value | float) -> Value:
+    """``z`` where c is the largest of the three by magnitude, else ``y`` where b is, else ``x`` (RDNA 3 ISA, 16.12)."""
+    near_z = (abs(c) >= abs(a)) & (abs(c) >= abs(b))
+    return select(near_z, a.lift(z), select(abs(b) >= abs(a), a.lift(y), a.lift(x)))
+
+
+def _by_sign(a: Value, negative: Value | float, positive: Value | float) -> Value:
+    return select(a < 0.0, a.lift(negative), a.lift(positive))
+
+
+def _lit(a: Value, b: Value, c: Value) -> Value:
+    """The largest number below 0 where b or c cannot be lit (RDNA 3 ISA, V_MULLIT_F32)."""
+    lowest = a.ops.constant(a.type.unsigned, 0xFF7FFFFF).as_(a.type)
+    dark = b.eq(lowest) | b.eq(float("-inf")) | is_nan(b) | (c <= 0.0) | is_nan(c)
+    return select(dark, lowest, _zero_wins(a, b))
+
+
+lanes("V_CUBEID_F32", "f32 f32 f32 -> f32", lambda a, b, c: _of_largest(
+    a, b, c, _by_sign(a, 1.0, 0.0), _by_sign(b, 3.0, 2.0), _by_sign(c, 5.0, 4.0)))
+lanes("V_CUBESC_F32", "f32 f32 f32 -> f32", lambda a, b, c: _of_largest(
+    a, b, c, _by_sign(a, c, -c), a, _by_sign(c, -a, a)))
+lanes("V_CUBETC_F32", "f32 f32 f32 -> f32", lambda a, b, c: _of_largest(a, b, c, -b, _by_sign(b, -c, c), -b))
+lanes("V_CUBEMA_F32", "f32 f32 f32 -> f32", lambda a, b, c: _of_largest(a, b, c, a, b, c) * 2.0)
+lanes("V_MULLIT_F32", "f32 f32 f32 -> f32", _lit)

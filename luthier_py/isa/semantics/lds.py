@@ -27,18 +27,51 @@ class StoreTwo:
 
 
 @dataclass(frozen=True, slots=True)
+class ExchangeTwo:
+    """data0 and data1, of ``dwords``, into two places as StoreTwo's; what was there to vdst."""
+
+    dwords: int
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
+class FromLds:
+    """An atomic without a result, or a store (``modify`` is SWAP), whose data are in LDS as well.
+
+    They are at addr + 4 * offset, of which offset[14:0] counts with its sign; with offset[15] it would be addr[31:17]
+    (GCN 3 ISA, 12.14, DS_ADD_SRC2_U32). Those of all lanes are read before any lane's step.
+    """
+
+    atomic: Atomic
+
+
+@dataclass(frozen=True, slots=True)
+class LaneCount:
+    """The number of lanes in EXEC is added to a dword at M0[15:0] + offset, or taken from it; all get what was there.
+
+    The manuals say "at instr_offset if LDS"; LLVM puts the address in M0 (SIISelLowering, ds_append and ds_consume).
+    """
+
+    modify: Modify
+
+
+@dataclass(frozen=True, slots=True)
 class LoadToLds:
     """``dwords`` from memory to LDS, at M0 + the instruction's offset + the lane's number times their size.
 
-    Of M0 the bits that an address in LDS may have: 16, and 18 where it has 160 KiB.
+    Of M0 the bits that an address in LDS may have: 16, and 18 where it has 160 KiB. Less than a dword
+    is extended to one.
     """
 
-    dwords: int
+    dwords: int = 1
+    bits: int = 32
+    signed: bool = False
 
 
 class Permute(Enum):
     FORWARD = auto()   # vdst in lane addr / 4 = data0 of this lane; the highest lane wins
     BACKWARD = auto()  # vdst = data0 of lane addr / 4, 0 if that lane is not in EXEC
+    BACKWARD_ANY = auto()  # the same, but whether that lane is in EXEC does not matter
     SWIZZLE = auto()   # vdst = addr of the lane that the offset's pattern says
 
 
@@ -61,8 +94,19 @@ for _words in 1, 2:
 for _suffix, _words in ("", 1), ("X3", 3), ("X4", 4):  # CDNA 3 ISA, 9.1.9 and 10.4; wider ones from CDNA 4 on
     declare(f"GLOBAL_LOAD_LDS_DWORD{_suffix}", LoadToLds(_words))
     declare(f"BUFFER_LOAD_DWORD{_suffix}_LDS", LoadToLds(_words))
+declare("SCRATCH_LOAD_LDS_DWORD", LoadToLds())
+for _word, _size, _signed in ("UBYTE", 8, False), ("SBYTE", 8, True), ("USHORT", 16, False), ("SSHORT", 16, True):
+    declare(f"GLOBAL_LOAD_LDS_{_word} SCRATCH_LOAD_LDS_{_word} BUFFER_LOAD_{_word}_LDS", LoadToLds(1, _size, _signed))
+for _words in 1, 2:
+    declare(f"DS_WRXCHG2_B{32 * _words}", ExchangeTwo(_words, 4 * _words))
+    declare(f"DS_WRXCHG2ST64_B{32 * _words}", ExchangeTwo(_words, 256 * _words))
+declare("DS_READ_ADDTID_B32", Load(by_lane=True))
+declare("DS_WRITE_ADDTID_B32", Store(by_lane=True))
+declare("DS_APPEND", LaneCount(Modify.ADD))
+declare("DS_CONSUME", LaneCount(Modify.SUB))
 declare("DS_PERMUTE_B32", Permute.FORWARD)
 declare("DS_BPERMUTE_B32", Permute.BACKWARD)
+declare("DS_BPERMUTE_FI_B32", Permute.BACKWARD_ANY)
 declare("DS_SWIZZLE_B32", Permute.SWIZZLE)
 
 _ATOMICS = {
@@ -71,11 +115,20 @@ _ATOMICS = {
     "MAX_U": (Modify.MAX, "u"), "AND": (Modify.AND, "b"), "OR": (Modify.OR, "b"), "XOR": (Modify.XOR, "b"),
     "MSKOR": (Modify.MASK_OR, "b"), "CMPST": (Modify.COMPARE_SWAP, "b"), "ADD_F": (Modify.ADD, "f"),
     "MIN_F": (Modify.MIN, "f"), "MAX_F": (Modify.MAX, "f"), "CMPST_F": (Modify.COMPARE_SWAP, "f"),
+    "CMPSTORE": (Modify.COMPARE_SWAP, "b"), "CMPSTORE_F": (Modify.COMPARE_SWAP, "f"),
 }  # fmt: skip
 for _bits_ in 32, 64:
     for _word, (_modify, _kind) in _ATOMICS.items():
         _name, _type = _word.removesuffix("_I").removesuffix("_U").removesuffix("_F"), _kind.upper() + str(_bits_)
-        _row = Atomic(_modify, _kind.replace("b", "u"), _bits_)
+        _row = Atomic(_modify, _kind.replace("b", "u"), _bits_, compare_first=_name == "CMPST")
         declare(f"DS_{_name}_{_type}", _row)
+        if _modify not in (Modify.MASK_OR, Modify.COMPARE_SWAP):
+            declare(f"DS_{_name}_SRC2_{_type}", FromLds(_row))
     declare(f"DS_WRXCHG_B{_bits_}", Atomic(Modify.SWAP, "u", _bits_))
+    declare(f"DS_WRITE_SRC2_B{_bits_}", FromLds(Atomic(Modify.SWAP, "u", _bits_)))
 declare("DS_WRAP_B32", Atomic(Modify.WRAP))
+declare("DS_COND_SUB_U32", Atomic(Modify.CONDITIONAL_SUB))  # RDNA 4 ISA, 16.15
+declare("DS_SUB_CLAMP_U32", Atomic(Modify.CLAMPED_SUB))
+declare("DS_CONDXCHG32_B64", Atomic(Modify.MARKED_SWAP, "u", 64))
+declare("DS_PK_ADD_F16", Atomic(Modify.ADD, "p"))
+declare("DS_PK_ADD_BF16", Atomic(Modify.ADD, "b"))

@@ -91,13 +91,20 @@ class Lanes:
     """A vector instruction that does the same in each lane, and looks at no other lane.
 
     ``saturating`` replaces ``compute`` under the clamp modifier for integers; floats are clamped
-    by whoever writes the result. ``flushes``: denormals are flushed if MODE says so.
+    by whoever writes the result. ``flushes``: denormals are flushed if MODE says so. ``whole``: packed
+    results are not mapped over; the function gets tuples and gives one.
     """
 
     signature: Signature
     compute: Compute
     saturating: Compute | None = None
     flushes: bool = True
+    whole: bool = False
+
+    @property
+    def packed(self) -> bool:
+        """Whether the function is mapped over elements."""
+        return not self.whole and any(slot.count > 1 for slot in self.signature.results)
 
 
 @dataclass(frozen=True, slots=True)

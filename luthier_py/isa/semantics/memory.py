@@ -6,12 +6,13 @@ format and operands (AMD Instinct MI200 ISA, chapters 8 and 9), and is its reade
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from luthier_py.isa.semantics.algebra import F32, Kind, Value, select
+from luthier_py.isa.semantics.algebra import F16, F32, U16, Kind, Value, concat, high_half, low_half, select
+from luthier_py.isa.semantics.cdna4 import from_bf16, to_bf16
 from luthier_py.isa.semantics.floats import flush_denormals, fmax, fmin
-from luthier_py.isa.semantics.meaning import declare
+from luthier_py.isa.semantics.meaning import declare, rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,8 @@ class Load:
     bits: int = 32
     signed: bool = False
     half: str = ""      # "low", "high": d16, into that half of the register; the other half stays
+    by_lane: bool = False  # no address register: 4 times the lane's number is added (in LDS M0[15:0], too)
+    status: bool = False   # TFE: a dword behind the data is written where the fetch is refused, which nothing here is
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,8 @@ class Store:
     dwords: int = 1
     bits: int = 32
     half: str = ""      # "high": the element is in the high half of the register
+    by_lane: bool = False  # as in Load
+    status: bool = False
 
 
 class Modify(Enum):
@@ -50,6 +55,9 @@ class Modify(Enum):
     COMPARE_SWAP = auto()  # old == compare ? data : old
     MASK_OR = auto()  # (old & ~data0) | data1
     WRAP = auto()     # old >= data0 ? old - data0 : old + data1
+    CLAMPED_SUB = auto()      # old < data ? 0 : old - data
+    CONDITIONAL_SUB = auto()  # old < data ? old : old - data
+    MARKED_SWAP = auto()      # each dword of data whose highest bit is set, without that bit; else the old one
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +65,9 @@ class Atomic:
     """Read-modify-write of one element in each lane, in lane order; returns the old value if OpFlag.ATOMIC_RETURN."""
 
     modify: Modify
-    kind: str = "u"   # u, i, f, or p: two packed f16
+    kind: str = "u"   # u, i, f, p: two packed f16, or b: two packed bfloat16
     bits: int = 32
+    compare_first: bool = False  # DS_CMPST: data0 is compared with, data1 stored; elsewhere the other way round
 
 
 def modified(modify: Modify, old: Value, data: Value, second: Value) -> Value:
@@ -89,7 +98,27 @@ def modified(modify: Modify, old: Value, data: Value, second: Value) -> Value:
         return select(old.eq(second), data, old)
     if modify is Modify.MASK_OR:
         return (old & ~data) | second
-    return select(old >= data, old - data, old + second)  # WRAP
+    if modify is Modify.WRAP:
+        return select(old >= data, old - data, old + second)
+    if modify is Modify.CLAMPED_SUB:
+        return select(old < data, 0, old - data)
+    if modify is Modify.CONDITIONAL_SUB:
+        return select(old < data, old, old - data)
+    return concat(_marked(high_half(old), high_half(data)), _marked(low_half(old), low_half(data)))
+
+
+def _marked(old: Value, data: Value) -> Value:
+    return select((data >> 31).ne(0), data & 0x7FFFFFFF, old)
+
+
+def packed_sum(kind: str, old: Value, data: Value) -> Value:
+    """Two elements of 16 bits added each: ``p`` f16, ``b`` bfloat16; denormals stay. All are u32."""
+    def one(a: Value, b: Value) -> Value:
+        if kind == "p":
+            return (a.as_(F16) + b.as_(F16)).as_(U16)
+        return to_bf16(from_bf16(a) + from_bf16(b))
+
+    return concat(one(high_half(old), high_half(data)), one(low_half(old), low_half(data)))
 
 
 def modified_in_cache(modify: Modify, old: Value, data: Value, second: Value) -> Value:
@@ -132,12 +161,23 @@ for _space in "GLOBAL", "FLAT", "SCRATCH", "BUFFER":
         declare(f"{_space}_STORE_{_word}", Store(bits=_bits))
         declare(f"{_space}_STORE_{_word}_D16_HI", Store(bits=_bits, half="high"))
 
+for _name, _row in [(_name, _row) for _name, _row in rows().items() if isinstance(_row, Load | Store)]:
+    if _name.startswith("BUFFER_"):
+        declare(f"{_name}_TFE", replace(_row, status=True))
+
 for _space in "GLOBAL", "FLAT", "BUFFER":
     for _word, (_modify, _kind) in _ATOMICS.items():
         declare(f"{_space}_ATOMIC_{_word}", Atomic(_modify, _kind))
         declare(f"{_space}_ATOMIC_{_word}_X2", Atomic(_modify, _kind, 64))
     declare(f"{_space}_ATOMIC_ADD_F32", Atomic(Modify.ADD, "f"))
     declare(f"{_space}_ATOMIC_PK_ADD_F16", Atomic(Modify.ADD, "p"))
+    declare(f"{_space}_ATOMIC_PK_ADD_BF16", Atomic(Modify.ADD, "b"))
+    declare(f"{_space}_ATOMIC_FMIN", Atomic(Modify.MIN, "f"))
+    declare(f"{_space}_ATOMIC_FMAX", Atomic(Modify.MAX, "f"))
+    declare(f"{_space}_ATOMIC_FCMPSWAP", Atomic(Modify.COMPARE_SWAP, "f"))
+    declare(f"{_space}_ATOMIC_FCMPSWAP_X2", Atomic(Modify.COMPARE_SWAP, "f", 64))
+    declare(f"{_space}_ATOMIC_CSUB{'_U32' if _space == 'FLAT' else ''}", Atomic(Modify.CLAMPED_SUB))
+    declare(f"{_space}_ATOMIC_COND_SUB_U32", Atomic(Modify.CONDITIONAL_SUB))
     for _word, _modify in ("ADD", Modify.ADD), ("MIN", Modify.MIN), ("MAX", Modify.MAX):
         declare(f"{_space}_ATOMIC_{_word}_F64", Atomic(_modify, "f", 64))
 
@@ -145,12 +185,13 @@ for _space in "GLOBAL", "FLAT", "BUFFER":
 @dataclass(frozen=True, slots=True)
 class ScalarLoad:
     """``dwords`` from sbase + offsets to sdst; ``buffer``: sbase is a resource, out of whose range all reads 0. Of less
-    than a dword ``bits`` are extended."""
+    than a dword ``bits`` are extended. ``unit``: bytes that soffset counts in."""
 
     dwords: int
     buffer: bool = False
     bits: int = 32
     signed: bool = False
+    unit: int = 1
 
     @property
     def bytes(self) -> int:
@@ -160,10 +201,25 @@ class ScalarLoad:
 @dataclass(frozen=True, slots=True)
 class ScalarStore:
     dwords: int
+    buffer: bool = False
+    unit: int = 1
 
     @property
     def bytes(self) -> int:
         return 4 * self.dwords
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarAtomic:
+    """Of sdata (and what it is compared with behind it); the old value to sdst, which is the same register then."""
+
+    atomic: Atomic
+    buffer: bool = False
+    unit: int = 1
+
+    @property
+    def bytes(self) -> int:
+        return self.atomic.bits // 8
 
 
 for _word, _bits in ("8", 8), ("16", 16):  # RDNA 4
@@ -177,3 +233,12 @@ for _count in 1, 2, 4, 8, 16:
     declare(f"S_BUFFER_LOAD_DWORD{_suffix}", ScalarLoad(_count, buffer=True))
     if _count <= 4:
         declare(f"S_STORE_DWORD{_suffix}", ScalarStore(_count))
+        declare(f"S_BUFFER_STORE_DWORD{_suffix}", ScalarStore(_count, buffer=True))
+        declare(f"S_SCRATCH_LOAD_DWORD{_suffix}", ScalarLoad(_count, unit=64))  # Vega ISA, 12.6: an offset in 64 bytes
+        declare(f"S_SCRATCH_STORE_DWORD{_suffix}", ScalarStore(_count, unit=64))
+for _word, (_modify, _kind) in _ATOMICS.items():
+    for _bits, _suffix in (32, ""), (64, "_X2"):
+        declare(f"S_ATOMIC_{_word}{_suffix}", ScalarAtomic(Atomic(_modify, _kind, _bits)))
+        declare(f"S_BUFFER_ATOMIC_{_word}{_suffix}", ScalarAtomic(Atomic(_modify, _kind, _bits), buffer=True))
+declare("GLOBAL_LOAD_DWORD_ADDTID", Load(by_lane=True))
+declare("GLOBAL_STORE_DWORD_ADDTID", Store(by_lane=True))

@@ -10,8 +10,10 @@ from collections.abc import Callable
 
 from luthier_py.isa.semantics.algebra import (
     I32,
+    I64,
     U16,
     U32,
+    U64,
     Value,
     add_sat,
     concat,
@@ -41,6 +43,11 @@ lanes("V_SUB_NC_U16", "u16 u16 -> u16", lambda a, b: a - b, sub_sat)
 lanes("V_CVT_I32_I16", "i16 -> i32", lambda a: a.to(I32))
 lanes("V_CVT_U32_U16", "u16 -> u32", lambda a: a.to(U32))
 lanes("V_MAD_U32", "u32 u32 u32 -> u32", lambda a, b, c: a * b + c)
+for _t in "i64", "u64":
+    lanes(f"V_MIN_{_t.upper()}", f"{_t} {_t} -> {_t}", minimum)
+    lanes(f"V_MAX_{_t.upper()}", f"{_t} {_t} -> {_t}", maximum)
+lanes("V_MAD_NC_U64_U32", "u32 u32 u64 -> u64", lambda a, b, c: a.to(U64) * b.to(U64) + c)
+lanes("V_MAD_NC_I64_I32", "i32 i32 i64 -> i64", lambda a, b, c: a.to(I64) * b.to(I64) + c)
 lanes("V_ADD_U64", "u64 u64 -> u64", lambda a, b: a + b)
 lanes("V_SUB_U64", "u64 u64 -> u64", lambda a, b: a - b)
 lanes("V_MUL_U64", "u64 u64 -> u64", lambda a, b: a * b)
@@ -68,6 +75,13 @@ for _t in "f16", "f32", "f64":
     lanes(f"V_MINMAX_{_name}", _three, _of_three(fmin, fmax))
     lanes(f"V_MAXIMUMMINIMUM_{_name}", _three, _of_three(greatest, least))
     lanes(f"V_MINIMUMMAXIMUM_{_name}", _three, _of_three(least, greatest))
+for _t in "i16", "u16":
+    _three = f"2{_t} 2{_t} 2{_t} -> 2{_t}"
+    lanes(f"V_PK_MIN3_{_t.upper()}", _three, _of_three(minimum, minimum))
+    lanes(f"V_PK_MAX3_{_t.upper()}", _three, _of_three(maximum, maximum))
+lanes("V_PK_MIN3_NUM_F16", "2f16 2f16 2f16 -> 2f16", _of_three(fmin, fmin))
+lanes("V_PK_MAX3_NUM_F16", "2f16 2f16 2f16 -> 2f16", _of_three(fmax, fmax))
+lanes("V_FMAAK_F64 V_FMAMK_F64", "f64 f64 f64 -> f64", fma)
 lanes("V_MIN_NUM_F64", "f64 f64 -> f64", fmin)
 lanes("V_MAX_NUM_F64", "f64 f64 -> f64", fmax)
 lanes("V_MINIMUM3_F16", "f16 f16 f16 -> f16", _of_three(least, least))

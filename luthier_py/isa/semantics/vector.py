@@ -31,7 +31,7 @@ from luthier_py.isa.semantics.algebra import (
     select,
     sub_sat,
 )
-from luthier_py.isa.semantics.meaning import Results, lanes
+from luthier_py.isa.semantics.meaning import Lanes, Results, declare, lanes, signature
 
 # Moves. V_CNDMASK takes float modifiers but no float rules.
 lanes("V_MOV_B32 V_ACCVGPR_READ_B32 V_ACCVGPR_WRITE_B32 V_ACCVGPR_MOV_B32", "u32 -> u32", lambda a: a)
@@ -278,6 +278,34 @@ lanes("V_SAD_U16", "u32 u32 u32 -> u32", lambda a, b, c: _sad_u16(a, b) + c, lam
 lanes("V_SAD_U32", "u32 u32 u32 -> u32", lambda a, b, c: _difference(a, b) + c,
       lambda a, b, c: add_sat(_difference(a, b), c))
 lanes("V_LERP_U8", "u32 u32 u32 -> u32", _lerp)
+
+
+def _four_sums(masked: bool, clamped: bool, bits: int) -> Callable[..., tuple[Value, ...]]:
+    """V_SAD_U8 (V_MSAD_U8) of four windows of ``a``, a byte apart, and ``b``, each added to one of ``c``."""
+    def compute(a: Value, b: Value, c: Value | tuple[Value, ...]) -> tuple[Value, ...]:
+        addends = c if isinstance(c, tuple) else [low_half(c >> 16 * n) & 0xFFFF for n in range(4)]
+        sums = [_sad_u8(low_half(a >> 8 * n), b, masked) for n in range(4)]
+        if clamped:
+            return tuple(minimum(add_sat(x, y), (1 << bits) - 1) for x, y in zip(sums, addends, strict=True))
+        return tuple(x + y for x, y in zip(sums, addends, strict=True))
+
+    return compute
+
+
+def _packed_sums(masked: bool, clamped: bool) -> Callable[[Value, Value, Value], Value]:
+    compute = _four_sums(masked, clamped, 16)
+
+    def packed(a: Value, b: Value, c: Value) -> Value:
+        sums = [x.to(U16) for x in compute(a, b, c)]
+        return concat(concat(sums[3], sums[2]), concat(sums[1], sums[0]))
+
+    return packed
+
+
+for _name, _masked in ("V_QSAD_PK_U16_U8", False), ("V_MQSAD_PK_U16_U8", True):
+    lanes(_name, "u64 u32 u64 -> u64", _packed_sums(_masked, False), _packed_sums(_masked, True))
+declare("V_MQSAD_U32_U8", Lanes(signature("u64 u32 4u32 -> 4u32"), _four_sums(True, False, 32),
+                                _four_sums(True, True, 32), whole=True))
 lanes("V_CVT_PK_U16_U32", "u32 u32 -> u32", lambda a, b: concat(_clamped(b, U16), _clamped(a, U16)))
 lanes("V_CVT_PK_I16_I32", "i32 i32 -> u32", lambda a, b: concat(_clamped(b, I16), _clamped(a, I16)))
 lanes("V_SAT_PK_U8_I16", "2i16 -> u16", lambda a: concat(_to_u8(a[1]), _to_u8(a[0])))

@@ -197,15 +197,15 @@ def test_unloaded_modules_and_unknown_names():
 
 def test_unsupported_instructions_are_named_before_anything_runs(require_tool, tmp_path):
     source = """
-    DEVICE __attribute__((noinline)) void odd(u32 *p) { asm volatile("s_setvskip s0, 0"); p[0] = 1; }
+    DEVICE __attribute__((noinline)) void odd(u32 *p) { asm volatile("s_setkill 0"); p[0] = 1; }
     KERNEL void k(u32 *p) { p[X] = 5; odd(p); }
     """
     data = compile_hip(require_tool("clang-22"), tmp_path, source)
     dev = device()
     out = np.zeros(64, np.uint32)
-    with pytest.raises(Unsupported, match="s_setvskip") as caught:
+    with pytest.raises(Unsupported, match="s_setkill") as caught:
         launch(dev, data, "k", [out])
-    assert caught.value.where.kernel == "k" and caught.value.where.pc and "s_setvskip" in caught.value.where.text
+    assert caught.value.where.kernel == "k" and caught.value.where.pc and "s_setkill" in caught.value.where.text
     assert not out.any()
 
 

@@ -199,9 +199,9 @@ def test_packets_that_make_no_sense(items, block, words):
 
 
 def test_what_the_emulator_lacks_is_unsupported(clang, tmp_path):
-    data, obj = kernels(clang, tmp_path, 'KERNEL void k(u32 *p) { asm volatile("s_setvskip s0, 0"); p[0] = 1; }')
+    data, obj = kernels(clang, tmp_path, 'KERNEL void k(u32 *p) { asm volatile("s_setkill 0"); p[0] = 1; }')
     host = Host()
-    with pytest.raises(Unsupported, match="s_setvskip"):
+    with pytest.raises(Unsupported, match="s_setkill"):
         host.dispatch(host.place(data), obj.kernel("k"), [np.zeros(1, np.uint32)])
 
 

@@ -14,6 +14,7 @@ from luthier_py.isa.instruction import Access, OpFlag, OpInfo
 from luthier_py.isa.semantics import control, lds, matrix, memory
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad
+from luthier_py.isa.semantics.crossings import GatherInRow, RelativeMove
 from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, SignaturePart, Variants
 from luthier_py.isa.semantics.readers import binding
 from luthier_py.isa.semantics.readers.binding import DESTINATIONS, REGISTERS, named
@@ -78,8 +79,8 @@ def asked(op: OpInfo, row: Meaning) -> Asked:
     elif isinstance(row, control.Switch):
         _switch(op, row, found)
     elif isinstance(row, (
-            control.CrossLane, control.Indexing, lds.Permute, SwapRows, matrix.Matrix, matrix.MixedMatrix,
-            matrix.SparseMatrix, ManyConverted)):
+            control.CrossLane, control.Indexing, lds.Permute, SwapRows, GatherInRow, RelativeMove, matrix.Matrix,
+            matrix.MixedMatrix, matrix.SparseMatrix, ManyConverted)):
         _moves(op, row, found)
     else:
         _memory(op, row, found)
@@ -114,9 +115,9 @@ def _looked_at(row: Lanes | Scalar, width: Type) -> tuple[frozenset[int], bool]:
     def made(number: int, slot: SignaturePart) -> object:
         type = slot.type if slot.type.bits else width
         value = Value(trace, type, frozenset({number}))
-        return (value, value) if slot.count > 1 and not packed else value
+        return (value,) * slot.count if slot.count > 1 and not packed else value
 
-    packed = any(slot.count > 1 for slot in row.signature.results)
+    packed = isinstance(row, Lanes) and row.packed
     results = row.compute(*(made(number, slot) for number, slot in enumerate(row.signature.sources)))
     results = results if isinstance(results, tuple) else (results,)
     flushes = (isinstance(row, Scalar) or row.flushes) and any(
@@ -165,6 +166,14 @@ def _moves(op: OpInfo, row: Meaning, found: Asked) -> None:
         found.write("src0")
     for name in named(op, names):
         found.read(name)
+    if isinstance(row, RelativeMove):
+        found.reads.add("m0")
+        for name in named(op, ("vdst", "src0") if len(row.row.signature.results) > 1 else ()):
+            found.read(name)
+            found.write(name)
+    if isinstance(row, GatherInRow):  # lanes that ask for one which is not active may stay
+        found.read("vdst")
+        found.keeps = True
     if row is control.CrossLane.WRITE:
         found.read("vdst")
         found.keeps = True
@@ -182,11 +191,14 @@ def _memory(op: OpInfo, row: Meaning, found: Asked) -> None:
     for operand in op.operands:
         if operand.dwords and operand.name not in _DATA:
             found.read(operand.name)
-    stores = isinstance(row, (memory.Store, lds.StoreTwo, memory.ScalarStore, memory.Atomic))
-    returns = isinstance(row, memory.Atomic) and OpFlag.ATOMIC_RETURN in op.flags
-    loads = isinstance(row, (memory.Load, lds.LoadTwo, memory.ScalarLoad, TransposedLoad))
+    atomic = isinstance(row, (memory.Atomic, memory.ScalarAtomic))
+    stores = atomic or isinstance(row, (memory.Store, lds.StoreTwo, lds.ExchangeTwo, memory.ScalarStore))
+    returns = atomic and OpFlag.ATOMIC_RETURN in op.flags
+    loads = isinstance(row, (memory.Load, lds.LoadTwo, lds.ExchangeTwo, lds.LaneCount, memory.ScalarLoad,
+                             TransposedLoad))
     data = list(named(op, _DATA))
-    if isinstance(row, lds.LoadToLds):
+    by_lane = isinstance(row, (memory.Load, memory.Store)) and row.by_lane and OpFlag.LDS in op.flags
+    if by_lane or isinstance(row, (lds.LoadToLds, lds.LaneCount)):
         found.reads.add("m0")
     result = next(iter(named(op, DESTINATIONS)), "vdata")
     for name in data:
@@ -194,6 +206,10 @@ def _memory(op: OpInfo, row: Meaning, found: Asked) -> None:
             found.read(name)
         if name == result and (loads or returns):
             found.write(name)
+        if isinstance(row, memory.ScalarAtomic) and name in DESTINATIONS:  # the same register
+            found.read(name)
+    if isinstance(row, memory.Load) and row.status:
+        found.keeps = True
     if isinstance(row, memory.Load) and row.half:
         found.keeps = True
         for name in data:
@@ -202,8 +218,13 @@ def _memory(op: OpInfo, row: Meaning, found: Asked) -> None:
 
 
 def _memory_widths(row: Meaning, data: list[str], found: Asked) -> None:
+    if isinstance(row, lds.ExchangeTwo):
+        found.dwords |= {name: row.dwords * (2 if name == "vdst" else 1) for name in data}
+        return
     twice = isinstance(row, lds.LoadTwo) + 1
-    dwords = row.bits // 32 if isinstance(row, memory.Atomic) else getattr(row, "dwords", 2) * twice
-    compares = isinstance(row, memory.Atomic) and row.modify is memory.Modify.COMPARE_SWAP
+    atomic = row.atomic if isinstance(row, memory.ScalarAtomic) else row if isinstance(row, memory.Atomic) else None
+    dwords = atomic.bits // 32 if atomic else 1 if isinstance(row, lds.LaneCount) else getattr(row, "dwords", 2) * twice
+    dwords += getattr(row, "status", False)
+    compares = atomic is not None and atomic.modify is memory.Modify.COMPARE_SWAP
     for name in data:
         found.dwords[name] = dwords * (2 if compares and "data1" not in found.operands and name != "vdst" else 1)
