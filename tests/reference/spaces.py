@@ -107,7 +107,9 @@ def vector_addresses(inst: Inst, row: object, region: Region, generator: random.
 
 def scalar_values(inst: Inst, region: Region, first: int, generator: random.Random) -> dict[int, int]:
     """Scalar registers that hold bases, resources and offsets, and M0."""
-    values = {M0: generator.choice((0, 64, 256))}
+    offset = inst.find("offset")
+    below = offset is not None and offset.value < 0  # of an address in LDS too, which M0 has to keep above 0
+    values = {M0: generator.choice((64, 256) if below else (0, 64, 256))}
     extra = generator.choice((0, 16, 64))
     family = inst.op.base.split("_", 1)[0]
     if family == "BUFFER" or inst.op.base.startswith("S_BUFFER"):
