@@ -15,8 +15,8 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -103,30 +103,31 @@ def write_file(path: Path, data: bytes | Iterable[bytes], private: bool = False)
     pieces = (data,) if isinstance(data, bytes) else data
     place = _end_of_links(path)
     if place is None or (place.exists() and not place.is_file()):
-        try:
-            with path.open("wb") as out:
-                out.writelines(pieces)
-        except OSError as error:
-            error.filename = str(path)
-            raise
+        with _about(path), path.open("wb") as out:
+            out.writelines(pieces)
         return
-    try:
+    with _about(place.parent):
         handle, name = tempfile.mkstemp(prefix=f".{place.name[:200]}.", dir=place.parent)
-    except OSError as error:
-        error.filename = str(place.parent)  # what is in the way; nobody knows the temporary file's name
-        raise
     temporary = Path(name)
     try:
-        with os.fdopen(handle, "wb") as out:
-            out.writelines(pieces)
-        if not private:
-            temporary.chmod(0o666 & ~_umask())
-        temporary.replace(place)
-    except OSError as error:
-        error.filename, error.filename2 = str(place), None
-        raise
+        with _about(place):
+            with os.fdopen(handle, "wb") as out:
+                out.writelines(pieces)
+            if not private:
+                temporary.chmod(0o666 & ~_umask())
+            temporary.replace(place)
     finally:
         temporary.unlink(missing_ok=True)  # there only if something failed
+
+
+@contextmanager
+def _about(path: Path) -> Iterator[None]:
+    """An error names what the user knows, not the temporary file."""
+    try:
+        yield
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None
+        raise
 
 
 def _end_of_links(path: Path) -> Path | None:

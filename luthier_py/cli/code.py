@@ -46,7 +46,7 @@ def disasm(
     from luthier_py.report.disassembly import disassemble, disassemble_blocks, disassemble_host, disassemble_parts
     from luthier_py.session.files import symbol_of
 
-    kernel = symbol_of(file, kernel) if kernel is not None else None
+    kernel = kernel and symbol_of(file, kernel)
     lines = disassemble_host if host else disassemble_blocks if blocks else disassemble
     with open_code(file) as data:
         print_all(disassemble_parts(load_each(data, str(file)), kernel, lines))
@@ -83,7 +83,7 @@ def instrument(
         if pointless := sorted(loaded.given & {*LAUNCHES, *OUTPUT}):
             what = "is about launches, and this makes none; give it to run or exec"
             raise Invalid(f"option {', '.join(pointless)}: {what}")
-        kernel = symbol_of(file, kernel) if kernel is not None else None
+        kernel = kernel and symbol_of(file, kernel)
         code = read_code(file, parse_target_id(target) if target else None, kernel)
         with advising(code, loaded), waiting(not as_json) as bar:
             watch = bar.stage if bar is not None else None
@@ -118,7 +118,7 @@ def explain(
 
     with aside():
         loaded = chosen_tool(tool, option)
-        kernel = symbol_of(file, kernel) if kernel is not None else None
+        kernel = kernel and symbol_of(file, kernel)
         code = read_code(file, parse_target_id(target) if target else None, kernel)
         found = explaining.explain(code, loaded, str(file), None if kernel is None else [kernel], keep_going)
     _check_inserted(loaded, found.made)

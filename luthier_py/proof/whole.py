@@ -118,17 +118,19 @@ class _Whole:
         goes = [self.follow(each, clone) for each, clone in zip(self.bodies, self.clones, strict=True)]
         pointed = self.pointed(goes)
         graph = joined(self.bodies, goes, pointed)
-        for each, clone, own in zip(self.bodies, self.clones, goes, strict=True):
+        unknown = [looked_up(each, clone, own, pointed)
+                   for each, clone, own in zip(self.bodies, self.clones, goes, strict=True)]
+        for each, clone, own, calls in zip(self.bodies, self.clones, goes, unknown, strict=True):
             check_fields(each, clone, own)
             check_groups(each, clone)
-            check_targets(each, clone, own, self.bases, looked_up(each, clone, own, pointed))
+            check_targets(each, clone, own, self.bases, calls)
         proofs = Insertions(graph, self.clones, goes, self.tool, self.first_call, self.owned(graph),
                             [self.start(clone) for clone in self.clones])
         called = self.called(graph)
         codes = [linked(clone, inserted, k in called)
                  for k, (clone, inserted) in enumerate(zip(self.clones, proofs.prove(), strict=True))]
-        for each, clone, own, runner in zip(self.bodies, self.clones, goes, proofs.runners, strict=True):
-            self.dispatches(each, clone, own, pointed, runner)
+        for each, clone, calls, runner in zip(self.bodies, self.clones, unknown, proofs.runners, strict=True):
+            self.dispatches(each, clone, calls, pointed, runner)
         entered = {first + entry for first, each in zip(graph.first, self.bodies, strict=True)
                    for entry in each.entries}
         found: dict[int, Proved] = {}
@@ -176,8 +178,9 @@ class _Whole:
             raise CheckFailed("its waves start in several ways", Location(function.name))
         return found.pop() if found else Start()
 
-    def dispatches(self, each: Body, clone: Clone, goes: Goes, pointed: Sequence[int], runner: Runner) -> None:
-        for at in looked_up(each, clone, goes, pointed):
+    def dispatches(self, each: Body, clone: Clone, calls: Sequence[int], pointed: Sequence[int],
+                   runner: Runner) -> None:
+        for at in calls:
             start = clone.end(at - 1)
             if pointed:
                 check_dispatch(each, clone, at, start, {a: self.bases[a] for a in pointed}, runner,

@@ -36,7 +36,8 @@ __all__ = [
 
 def meaning(op: OpInfo) -> Meaning | None:
     """The row of ``op``'s operation; None if it has none yet."""
-    return _pair(op.base) if is_dual(op) else rows().get(op.base)
+    row = rows().get(op.base)
+    return _pair(op.base) if row is None and is_dual(op) else row
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What RDNA adds to the vector and scalar ALU: short integers, pairs of minimum and maximum, wide sums, dot products.
+"""What RDNA adds to the vector and scalar ALU: short integers, pairs of minimum and maximum, wide sums.
 
 In: operands. Out: results before clamp and omod. Sources: RDNA 2 ISA, 12.8 to 12.11; RDNA 3 ISA, 16.8 to 16.12;
 RDNA 4 ISA, 16.1 to 16.12.
