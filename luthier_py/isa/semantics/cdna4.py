@@ -88,7 +88,7 @@ def _f16(a: Value) -> Value:
 
 lanes("V_CVT_PK_BF16_F32", "f32 f32 -> u32", lambda a, b: concat(to_bf16(b), to_bf16(a)))
 lanes("V_CVT_PK_F16_F32", "f32 f32 -> u32", lambda a, b: concat(_f16(b), _f16(a)))
-lanes("V_CVT_F32_BF16", "u16 -> f32", lambda a: from_bf16(a))
+lanes("V_CVT_F32_BF16", "u16 -> f32", from_bf16)
 
 
 lanes("V_MINIMUM3_F32", "f32 f32 f32 -> f32", lambda a, b, c: least(least(a, b), c))

@@ -22,7 +22,7 @@ from luthier_py.isa.semantics.algebra import (
     minimum,
     select,
 )
-from luthier_py.isa.semantics.cdna4 import to_bf16
+from luthier_py.isa.semantics.cdna4 import from_bf16, to_bf16
 from luthier_py.isa.semantics.floats import flush_denormals
 from luthier_py.isa.semantics.meaning import Lanes, Situation, Variants, declare, lanes, signature
 from luthier_py.isa.semantics.small_floats import BF8, FP8, SmallFloat
@@ -43,7 +43,7 @@ def _of_f16(two: Pair) -> Pair:
 
 
 def _of_bf16(bits: Value) -> Value:
-    return flush_denormals((bits.to(U32) << 16).as_(F32))
+    return flush_denormals(from_bf16(bits))
 
 
 def _two_of_bf16(two: Pair) -> Pair:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from luthier_py.isa.semantics.algebra import F16, F32, U16, U32, Value, concat
-from luthier_py.isa.semantics.cdna4 import to_bf16
+from luthier_py.isa.semantics.cdna4 import from_bf16, to_bf16
 from luthier_py.isa.semantics.meaning import Compute, Lanes, Situation, Variants, declare, signature
 from luthier_py.isa.semantics.small_floats import (
     BF6,
@@ -44,7 +44,7 @@ class WideFloat:
 
 F32_WIDE = WideFloat("f32", 23, lambda a: a.as_(F32), lambda a: a.as_(U32))
 F16_WIDE = WideFloat("f16", 10, lambda a: a.as_(F16).to(F32), lambda a: a.to(F16).as_(U16))
-BF16_WIDE = WideFloat("u16", 7, lambda a: (a.to(U32) << 16).as_(F32), to_bf16)
+BF16_WIDE = WideFloat("u16", 7, from_bf16, to_bf16)
 _WIDE = {"F32": F32_WIDE, "F16": F16_WIDE, "BF16": BF16_WIDE}
 _SMALL = {"FP8": FP8, "BF8": BF8, "FP4": FP4}
 _SMALL6 = {"FP6": FP6, "BF6": BF6}
