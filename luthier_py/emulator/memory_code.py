@@ -113,9 +113,9 @@ def _load(access: AccessCode, inst: Inst, row: Load) -> None:
     target = row_of(register(inst.find("vdst") or inst["vdata"]))
     element = _element(row.bits, row.dwords, row.signed)
     if not row.half:
-        _vector(access, inst, Move(f"load_{element}", target), row.dwords * row.bits // 8)
+        _vector(access, inst, Move(f"load_{element}", target), row.bytes)
         return
-    _vector(access, inst, Move(f"load_{element}", TEMPORARY_ROW), row.bits // 8)
+    _vector(access, inst, Move(f"load_{element}", TEMPORARY_ROW), row.bytes)
 
     def merge(chunk: LaneChunk) -> None:
         old, new = chunk.row(target), chunk.row(TEMPORARY_ROW)
@@ -128,7 +128,7 @@ def _load(access: AccessCode, inst: Inst, row: Load) -> None:
 def _load_to_lds(access: AccessCode, inst: Inst, row: LoadToLds) -> None:
     element, lanes = f"b{32 * row.dwords}", access.w.wave_size
     given = _element(row.bits, row.dwords, row.signed)
-    _vector(access, inst, Move(f"load_{given}", PASSING_ROW), row.dwords * row.bits // 8)
+    _vector(access, inst, Move(f"load_{given}", PASSING_ROW), row.bytes)
     access.w.settle()
     places = ", ".join(f"i32 {4 * row.dwords * lane}" for lane in range(lanes))
     addresses = PASSING_ROW + row.dwords
@@ -156,7 +156,7 @@ def _store(access: AccessCode, inst: Inst, row: Store) -> None:
         access.w.put_off(lambda chunk: chunk.write_row(TEMPORARY_ROW, chunk.row(data) >> 16))
         source = TEMPORARY_ROW
     element = f"b{32 * row.dwords}" if row.bits == 32 else f"b{row.bits}"
-    _vector(access, inst, Move(f"store_{element}", source), row.dwords * row.bits // 8)
+    _vector(access, inst, Move(f"store_{element}", source), row.bytes)
 
 
 def _atomic(access: AccessCode, inst: Inst, row: Atomic) -> None:
@@ -169,7 +169,7 @@ def _atomic(access: AccessCode, inst: Inst, row: Atomic) -> None:
     result = TEMPORARY_ROW if target is None else row_of(register(target))
     operation = f"{atomic_name(row)}{_flushes(access, inst, row)}"
     has_second = row.modify in (Modify.COMPARE_SWAP, Modify.MASK_OR, Modify.WRAP)
-    _vector(access, inst, Move(operation, data, other if has_second else ZERO_ROW, result), row.bits // 8)
+    _vector(access, inst, Move(operation, data, other if has_second else ZERO_ROW, result), row.bytes)
 
 
 def _flushes(access: AccessCode, inst: Inst, row: Atomic) -> str:

@@ -14,12 +14,13 @@ from enum import Enum, IntEnum, auto
 from luthier_py.isa.instruction import Inst, Operand, OperandKind, OpFlag, OpInfo, Space
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
-from luthier_py.isa.semantics.lds import LoadToLds, LoadTwo, Permute, StoreTwo
-from luthier_py.isa.semantics.memory import Atomic, Load, ScalarLoad, ScalarStore, Store
+from luthier_py.isa.semantics.lds import ExchangeTwo, LoadToLds, LoadTwo, Permute, StoreTwo
+from luthier_py.isa.semantics.memory import Atomic, Load, ScalarAtomic, ScalarLoad, ScalarStore, Store
 from luthier_py.isa.target import Target
 
 _MOVES = OpFlag.MAY_LOAD | OpFlag.MAY_STORE | OpFlag.ATOMIC
 _UNITS = OpFlag.VMEM | OpFlag.SMEM | OpFlag.LDS
+_PAIRS = LoadTwo, StoreTwo, ExchangeTwo
 _OTHER_WAYS = ("scale_offset", "gds", "lds_direct")  # modifiers that change what an address is made of, or of what
 
 
@@ -77,7 +78,7 @@ def memory_access(target: Target, inst: Inst) -> MemoryAccess | None:
     row = meaning(op)
     if not (op.flags & _UNITS and op.flags & _MOVES and op.spaces) or isinstance(row, Permute):
         return None
-    stride = row.stride if isinstance(row, (LoadTwo, StoreTwo)) else 0
+    stride = row.stride if isinstance(row, _PAIRS) else 0
     if stride:
         offsets = tuple(inst[name].value * stride for name in ("offset0", "offset1"))
     else:
@@ -96,13 +97,9 @@ def _kind(op: OpInfo) -> AccessKind:
 
 
 def _bytes(row: object) -> int | None:
-    if isinstance(row, (Load, Store)):
-        return row.dwords * row.bits // 8
-    if isinstance(row, Atomic):
-        return row.bits // 8
-    if isinstance(row, (ScalarLoad, ScalarStore)):
+    if isinstance(row, (Load, Store, Atomic, LoadToLds, ScalarLoad, ScalarStore, ScalarAtomic)):
         return row.bytes
-    if isinstance(row, (LoadTwo, StoreTwo, LoadToLds)):
+    if isinstance(row, _PAIRS):
         return 4 * row.dwords
     return 8 if isinstance(row, TransposedLoad) else None
 

@@ -67,6 +67,11 @@ class LoadToLds:
     bits: int = 32
     signed: bool = False
 
+    @property
+    def bytes(self) -> int:
+        """In memory."""
+        return self.dwords * self.bits // 8
+
 
 class Permute(Enum):
     FORWARD = auto()   # vdst in lane addr / 4 = data0 of this lane; the highest lane wins

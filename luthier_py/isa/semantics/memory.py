@@ -26,6 +26,11 @@ class Load:
     by_lane: bool = False  # no address register: 4 times the lane's number is added (in LDS M0[15:0], too)
     status: bool = False   # TFE: a dword behind the data is written where the fetch is refused, which nothing here is
 
+    @property
+    def bytes(self) -> int:
+        """In memory."""
+        return self.dwords * self.bits // 8
+
 
 @dataclass(frozen=True, slots=True)
 class Store:
@@ -36,6 +41,10 @@ class Store:
     half: str = ""      # "high": the element is in the high half of the register
     by_lane: bool = False  # as in Load
     status: bool = False
+
+    @property
+    def bytes(self) -> int:
+        return self.dwords * self.bits // 8
 
 
 class Modify(Enum):
@@ -68,6 +77,10 @@ class Atomic:
     kind: str = "u"   # u, i, f, p: two packed f16, or b: two packed bfloat16
     bits: int = 32
     compare_first: bool = False  # DS_CMPST: data0 is compared with, data1 stored; elsewhere the other way round
+
+    @property
+    def bytes(self) -> int:
+        return self.bits // 8
 
 
 def modified(modify: Modify, old: Value, data: Value, second: Value) -> Value:
@@ -219,7 +232,7 @@ class ScalarAtomic:
 
     @property
     def bytes(self) -> int:
-        return self.atomic.bits // 8
+        return self.atomic.bytes
 
 
 for _word, _bits in ("8", 8), ("16", 16):  # RDNA 4
