@@ -12,7 +12,7 @@ import re
 from luthier_py import llvm
 from luthier_py.emulator.clocks import host_functions, nanoseconds
 from luthier_py.emulator.crosslane import permutation
-from luthier_py.emulator.matrix import matrix_function, scaled_function, sparse_function
+from luthier_py.emulator.matrix_function import matrix_function
 from luthier_py.emulator.native import definition
 from luthier_py.emulator.rounding import support_function
 from luthier_py.emulator.scheduler import scheduler
@@ -67,10 +67,6 @@ def _definition(name: str, wave_size: int) -> str:
         text = support_function(name)
     elif family == "matrix":
         text = matrix_function(name)
-    elif family == "scaled":
-        text = scaled_function(name)
-    elif family == "sparse":
-        text = sparse_function(name)
     else:
         text = definition(name, wave_size)
     return _SUPPORT.sub(rf"@\1_w{wave_size}", text)

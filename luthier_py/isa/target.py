@@ -71,6 +71,8 @@ class Target:
     shift64_bug: bool = False                # 64-bit shifts misread an amount in register 8n+7
     dpp64_broadcasts: bool = False           # DPP of 64-bit operands can only broadcast within a row
     half_matrices_flush: bool = False        # MFMA of f16 and bf16 takes and gives denormals as zeros
+    negates_doubles: bool = False            # blgp of MFMA of f64 negates A, B and C
+    replicates_matrices: bool = False        # WMMA has A and B in every 16 lanes
     fnuz_floats: bool = False                # floats of 8 bits have no infinity and no -0 (others: OCP's formats)
     clamp_chooses_fp8: bool = False          # clamp of conversions of fp8 says that it is UE5M3
     fabric_float_atomics: bool = False       # float atomics reach fine-grained memory; elsewhere they do nothing there
@@ -194,7 +196,7 @@ _GFX90A = replace(
     gds_modifier=False, scc_cache_bit=True, shift64_bug=True, dpp64_broadcasts=True, half_matrices_flush=True)
 _GFX942 = replace(
     _GFX90A, name="gfx942", elf_mach=0x4C, minor=4, architected_flat_scratch=True, sc_cache_bits=True,
-    shift64_bug=False, half_matrices_flush=False, fnuz_floats=True, fabric_float_atomics=True)
+    shift64_bug=False, half_matrices_flush=False, negates_doubles=True, fnuz_floats=True, fabric_float_atomics=True)
 _GFX1010 = Target(
     "gfx1010", 0x33, _both(8, 1024), generation=10, minor=1, sgpr_limit=106, sgpr_granule=128, max_waves_per_simd=20,
     half_simds=2, barriers=32, xnack=True, null_encoding=125, flat_scratch_operands=False, vop3_literals=True,
@@ -203,12 +205,12 @@ _GFX1030 = replace(
     _GFX1010, name="gfx1030", elf_mach=0x36, minor=3, vgprs=_both(16, 1024), max_waves_per_simd=16, xnack=False)
 _GFX1102 = replace(
     _GFX1030, name="gfx1102", elf_mach=0x47, generation=11, minor=0, wave_scratch_bytes=256 * (2**15 - 1),
-    packed_work_item_ids=True,
+    packed_work_item_ids=True, replicates_matrices=True,
     architected_flat_scratch=True, m0_encoding=125, null_encoding=124)
 _GFX1100 = replace(_GFX1102, name="gfx1100", elf_mach=0x41, vgprs=_both(24, 1536))
 _GFX1200 = replace(
     _GFX1100, name="gfx1200", elf_mach=0x48, generation=12, wave_scratch_bytes=256 * (2**18 - 1),
-    architected_sgprs=True, gds_modifier=False)
+    architected_sgprs=True, gds_modifier=False, replicates_matrices=False)
 _GFX1250 = replace(
     _GFX1200, name="gfx1250", elf_mach=0x49, minor=5, vgprs=((32, WaveRegisters(16, 16, 1024)),), vgpr_limit=1024,
     vgpr_total_limit=1024, aligned_vgprs=True, half_simds=4, lds_bytes=327680, lds_granule=2048, xnack=True,

@@ -145,7 +145,9 @@ class Batch:
                     {row: list(values) for row, values in self.agprs.items()}, lds, {}, memory,
                     half_matrices_flush=self.isa.target.half_matrices_flush,
                     permutes_halves=self.isa.target.permutes_halves,
-                    fnuz_floats=self.isa.target.fnuz_floats, size=self.isa.wave_size)
+                    fnuz_floats=self.isa.target.fnuz_floats,
+                    replicates_matrices=self.isa.target.replicates_matrices,
+                    negates_doubles=self.isa.target.negates_doubles, size=self.isa.wave_size)
 
     def _vectors(self, wave: Wave, file: RegFile, rows: dict[int, list[int]], theirs) -> Iterator[str]:
         for index in range(VECTORS):

@@ -12,6 +12,7 @@ from luthier_py.isa import InstructionSet, OpInfo, instruction_set, target
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action, Indexing, Switch
 from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
+from luthier_py.isa.semantics.wave_matrices import WaveMatrix
 from reference.batch import KERNEL_MODE, Batch
 from reference.cases import Cases, variants
 
@@ -32,6 +33,7 @@ ELSEWHERE = {  # meanings that a straight run of instructions in one wave cannot
     Indexing.ON, Indexing.OFF,                    # the same
 }  # fmt: skip
 
+MATRICES = Matrix | MixedMatrix | SparseMatrix | WaveMatrix  # they take more registers than a window has
 BUFFERS = "BUFFER_", "S_BUFFER_"  # with wide resources they are refused
 
 
@@ -72,7 +74,7 @@ def run_campaign(name: str, seed: int, ops: Iterable[OpInfo], every: bool) -> Ou
         made = 0
         for overlap, varied in variants(op, every):
             place = batch.place()
-            if place is None or isinstance(meaning(op), Matrix | MixedMatrix | SparseMatrix) and batch.cases:
+            if place is None or isinstance(meaning(op), MATRICES) and batch.cases:
                 outcome.differences += batch.differences()
                 number += 1
                 batch = Batch(isa, seed + number, MODES[number % len(MODES)])

@@ -22,6 +22,7 @@ from luthier_py.isa.semantics.crossings import RelativeMove
 from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Variants
+from luthier_py.isa.semantics.wave_matrices import WaveMatrix
 from reference.spaces import (
     ADDRESS,
     EXTRA,
@@ -84,16 +85,22 @@ def types_of(op: OpInfo) -> dict[str, Type]:
     row = row.typical if isinstance(row, Variants) else row
     row = row.of(0, 0) if isinstance(row, MixedMatrix) else row
     if isinstance(row, Matrix | SparseMatrix):
-        matrix = row if isinstance(row, Matrix) else row.dense
-        kind = {"f32": F32, "xf32": F32, "f64": F64, "f16": F16, "bf16": F32}.get(matrix.kind, U32)
-        addend = {"i8": I32, "f64": F64}.get(matrix.kind, F32)
+        matrix = row if isinstance(row, Matrix) else row.matrix
+        kind, addend = _MATRIX_KINDS.get(matrix.kind, U32), _MATRIX_KINDS[matrix.addend]
         return {"src0": kind, "src1": kind, "src2": addend} | ({} if row is matrix else {"vdst": addend})
+    if isinstance(row, WaveMatrix):
+        of_a, of_b, addend = (_MATRIX_KINDS.get(kind, U32) for kind in (*row.kinds, row.addend))
+        return {"src0": of_a, "src1": of_b, "vdst" if row.sparse else "src2": addend}
     if not isinstance(row, Lanes | Scalar):
         return {}
     names = [info.name for info in op.operands if info.name in ("src0", "src1", "src2", "imm")
              and (info.name != "imm" or Access.READ in info.access)]
     slots = [slot.type if slot.name != "mix" else F16 for slot in row.signature.sources if not slot.special]
     return dict(zip(names, slots, strict=False)) | {"vdst": row.signature.results[0].type}
+
+
+_MATRIX_KINDS = {"f32": F32, "xf32": F32, "f64": F64, "f16": F16, "bf16": F32, "i32": I32}
+"""A bf16 is the upper half of an f32."""
 
 
 def overlaps(op: OpInfo) -> Iterator[tuple[str, int] | None]:
@@ -172,7 +179,7 @@ class Cases:
             return index | file | (VECTOR if info.kind == "srcAV" else 0)
         if info.kind == "sdwa":
             return pick((index, index, SDWA_SCALAR + pick(range(0, INPUTS, 2)))) if varied else index
-        if varied and isinstance(meaning(op), Matrix) and info.name == "src2" and pick((False, True)):
+        if varied and isinstance(meaning(op), Matrix | WaveMatrix) and info.name == "src2" and pick((False, True)):
             return pick((128, 193, 242))
         if varied and info.kind == "src" and "S" in info.files and pick((False, False, True)):
             scalars = [*range(0, INPUTS, 2), VCC, 235, 253, 251, 252]
@@ -226,11 +233,22 @@ class Cases:
             return pick(range(4)) if varied else 0
         if info.name in ("cbsz", "abid") and isinstance(meaning(op), SparseMatrix):
             return self.generator.getrandbits(4) & bits if varied else 0
+        if info.name in ("cbsz", "abid", "blgp") and isinstance(meaning(op), Matrix):
+            return self._broadcast(meaning(op), info.name) if varied else 0
+        if info.name.startswith("index_key") and isinstance(meaning(op), WaveMatrix):
+            return self.generator.getrandbits(2) & bits if meaning(op).depth < 64 or "IU4" in op.base else 0
         if info.name in ("cbsz", "blgp") and isinstance(meaning(op), MixedMatrix):
             return pick(range(5))
         if info.name in ("simm16", "bitop3"):
             return self.generator.getrandbits(16) & bits
         return 0
+
+    def _broadcast(self, row: Matrix, name: str) -> int:
+        """CBSZ and ABID together: whatever ABID is, there are so many blocks."""
+        if row.kind == "f64":
+            return self.generator.randrange(8) if name == "blgp" and self.isa.target.negates_doubles else 0
+        return {"cbsz": row.blocks.bit_length() - 1, "abid": self.generator.randrange(row.blocks),
+                "blgp": self.generator.randrange(8)}[name]
 
     def _with_values(self, inst: Inst, place: Place) -> Case:
         row = meaning(inst.op)

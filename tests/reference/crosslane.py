@@ -120,8 +120,9 @@ def swap(wave: Wave, inst: Inst, row: SwapRows) -> None:
         wave.set_vector(reg, lane, value)
 
 
-def matrix(wave: Wave, inst: Inst, row: Matrix, scales: list[list[int]] | None = None) -> None:
-    """D = C + A * B, products added in the order of the depth; EXEC does not matter.
+def matrix(wave: Wave, inst: Inst, row: Matrix, scales: list[list[int]] | None = None, formats: bool = False) -> None:
+    """D = C + A * B, products added in the order of the depth; EXEC does not matter. ``formats``: CBSZ and BLGP say
+    what A and B are, and not where they come from.
 
     On MI200 denormals are zeros where A and B are f16 or bf16 (MIOpen, "MI200 MFMA behavior specifics").
     """
@@ -129,18 +130,23 @@ def matrix(wave: Wave, inst: Inst, row: Matrix, scales: list[list[int]] | None =
     width = {"f64": 64}.get(row.kind, 32)
     sources = [_elements(wave, inst[name].reg, row, flushes, kind, 0, scale)
                for name, kind, scale in zip(("src0", "src1"), row.kinds, scales or (None, None), strict=True)]
+    cbsz, abid, moved = (0, 0, 0) if formats else (field(inst, name) for name in ("cbsz", "abid", "blgp"))
+    negated = moved if width == 64 and wave.negates_doubles else 0
     target = inst["vdst"].reg
     assert target is not None
     words, results = width // 32, {}
-    for register in range(row.result_registers):
+    for register in range(row.results):
         for lane in range(LANES):
             i, j, block = row.result(register, lane)
-            total = _addend(wave, inst, register, lane, width)
+            total = _addend(wave, inst, register, lane, width) ^ (negated >> 2) << 63
             total = flushed(total, width) if flushes else total
             fresh = False
             for k in range(row.depth):
-                a, b = (source[row.source(place, k, block, kind)]
-                        for source, place, kind in zip(sources, (i, j), row.kinds, strict=True))
+                taken = block - block % (1 << cbsz) + abid if cbsz else block
+                a = sources[0][row.source(i, k, taken, row.kinds[0])]
+                lane_of_b, element = row.source(j, k, block, row.kinds[1])
+                b = sources[1][lane_of_b if width == 64 else _moved(lane_of_b, moved), element]
+                a, b = a ^ (negated & 1) << 63, b ^ (negated >> 1 & 1) << 63
                 total = a * b + total & M32 if row.kind == "i8" else floats.fused(a, b, total, width)
                 fresh |= row.kind != "i8" and floats.is_nan(total, width)
             results[register, lane] = flushed(total, width) if flushes else total, fresh
@@ -152,30 +158,36 @@ def matrix(wave: Wave, inst: Inst, row: Matrix, scales: list[list[int]] | None =
             wave.free[reg.file, reg.index + word, lane] = freedom
 
 
+def _moved(lane: int, blgp: int) -> int:
+    """Whose B a lane takes (matrix instruction calculator, BLGP): of the first or second 32, those 16 further on, of the
+    first to fourth 16."""
+    return (lane, lane % 32, lane % 32 + 32, (lane + 16) % 64, *(lane % 16 + 16 * part for part in range(4)))[blgp]
+
+
 def mixed(wave: Wave, inst: Inst, row: MixedMatrix) -> None:
     kinds = row.of(field(inst, "cbsz"), field(inst, "blgp"))
     assert kinds is not None
     if not row.scaled:
-        matrix(wave, inst, kinds)
+        matrix(wave, inst, kinds, formats=True)
         return
     scales = []
     for number in range(2):
         byte = field(inst, f"src{number}_modifiers") >> 2 & 3
         words = [raw(wave, inst[f"scale_src{number}"], lane, 32) >> 8 * byte & 0xFF for lane in range(LANES)]
         scales.append([word << 23 for word in words])
-    matrix(wave, inst, kinds, scales)
+    matrix(wave, inst, kinds, scales, formats=True)
 
 
 def sparse(wave: Wave, inst: Inst, row: SparseMatrix) -> None:
     """D += A * B: A's pair in a lane meets two of the four elements that B has there for it (CDNA3 ISA, 7.3)."""
-    shape, target, sets = row.dense, inst["vdst"].reg, 32 // (2 * row.per_lane)
+    shape, target, sets = row.matrix, inst["vdst"].reg, 32 // (2 * row.per_lane)
     flushes = wave.half_matrices_flush and shape.kind in ("f16", "bf16")
     assert target is not None
     a, b = (_elements(wave, inst[name].reg, shape, flushes, kind, count) for name, kind, count in zip(
         ("src0", "src1"), shape.kinds, (shape.per_lane // 2, shape.per_lane), strict=True))
     part = 0 if field(inst, "cbsz") else field(inst, "abid") % sets
     results = {}
-    for register in range(shape.result_registers):
+    for register in range(shape.results):
         for lane in range(LANES):
             i, j, _ = shape.result(register, lane)
             total = wave.vector(Reg(target.file, target.index + register, 1), lane)

@@ -41,6 +41,8 @@ class Wave:
     half_matrices_flush: bool = False  # of its target
     permutes_halves: bool = False      # the same
     fnuz_floats: bool = False          # the same
+    replicates_matrices: bool = False  # the same
+    negates_doubles: bool = False      # the same
     size: int = LANES
 
     def scalar(self, index: int, dwords: int = 1) -> int:

@@ -24,13 +24,14 @@ from luthier_py.isa.semantics import (
     small_floats,
     steps,
     vector,
+    wave_matrices,
 )
 from luthier_py.isa.semantics.meaning import Dual, Lanes, Meaning, Scalar, Signature, SignaturePart, rows
 
 __all__ = [
     "Dual", "Lanes", "Meaning", "Scalar", "Signature", "SignaturePart", "cdna4", "compare", "control", "conversions",
     "crossings", "dots", "floats", "lds", "matrix", "meaning", "memory", "rdna", "rows", "scalar", "scalar_floats",
-    "scaled_floats", "small_floats", "steps", "vector",
+    "scaled_floats", "small_floats", "steps", "vector", "wave_matrices",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Matrix instructions (MFMA), as data: shapes, and where each element lies.
+"""Matrix instructions of CDNA (MFMA, SMFMAC), as data: shapes, and where each element lies.
 
 In: nothing. Out: Matrix rows. D = C + A * B for ``blocks`` independent products. Source: AMD Instinct
 MI200 ISA, chapter 7 and 12.13, and AMD's matrix instruction calculator for the layouts.
@@ -6,12 +6,71 @@ MI200 ISA, chapter 7 and 12.13, and AMD's matrix instruction calculator for the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple, Protocol
 
 from luthier_py.isa.semantics.meaning import declare
 
 WAVE = 64
+BITS = {"f64": 64, "f32": 32, "xf32": 32, "i32": 32, "f16": 16, "bf16": 16, "i8": 8, "u8": 8, "fp8": 8, "bf8": 8,
+        "fp6": 6, "bf6": 6, "i4": 4, "u4": 4, "fp4": 4}
+"""Of an element of each kind."""
+
+Place = tuple[int, int]
+
+
+class ElementProduct(NamedTuple):
+    """One product of each element's sum. Places are (lane, element) in row 0 of A and column 0 of B."""
+
+    a: Place
+    b: Place
+    index: Place | None = None
+    """Of sparse A, (lane, first bit) in row 0: two bits, which element from ``b`` on it is."""
+
+
+class MatrixLayout(Protocol):
+    """What code for a shape asks of it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def lanes(self) -> int:
+        """Of a wave."""
+        ...
+    @property
+    def kinds(self) -> tuple[str, str]:
+        """Of A and of B."""
+        ...
+    @property
+    def elements(self) -> tuple[int, int]:
+        """Of A and of B in a lane."""
+        ...
+    @property
+    def addend(self) -> str:
+        """Kind of C."""
+        ...
+    @property
+    def outcome(self) -> str:
+        """Kind of D."""
+        ...
+    @property
+    def results(self) -> int:
+        """Elements of D in a lane."""
+        ...
+    def result(self, number: int, lane: int) -> tuple[int, int, int]:
+        """(row, column, block) of an element of D."""
+        ...
+    def products(self) -> Iterator[ElementProduct]:
+        """In the order in which they are added."""
+        ...
+    def left(self, place: Place, row: int, block: int) -> Place:
+        """Where A has in that row what row 0 has in ``place``."""
+        ...
+    def right(self, place: Place, column: int, block: int) -> Place:
+        """The same of a column of B."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +103,36 @@ class Matrix:
         return self.kind, self.kind_of_b or self.kind
 
     @property
-    def result_registers(self) -> int:
+    def lanes(self) -> int:
+        return WAVE
+
+    @property
+    def elements(self) -> tuple[int, int]:
+        return self.per_lane, self.per_lane
+
+    @property
+    def addend(self) -> str:
+        return {"i8": "i32", "f64": "f64"}.get(self.kind, "f32")
+
+    @property
+    def outcome(self) -> str:
+        return self.addend
+
+    @property
+    def results(self) -> int:
         """Elements of D in each lane."""
         return self.rows * self.columns * self.blocks // WAVE
+
+    def products(self) -> Iterator[ElementProduct]:
+        for k in range(self.depth):
+            first, second = (self.source(0, k, 0, kind) for kind in self.kinds)
+            yield ElementProduct(first, second)
+
+    def left(self, place: Place, row: int, block: int) -> Place:
+        return place[0] + row + self.rows * block, place[1]
+
+    def right(self, place: Place, column: int, block: int) -> Place:
+        return self.left(place, column, block)
 
     def source(self, number: int, k: int, block: int, kind: str = "") -> tuple[int, int]:
         """(lane, element) of A[number][k] or B[k][number], whose ``kind`` it is; 32 bytes are two runs of 16."""
@@ -95,23 +181,107 @@ _MIXED = ("fp8", "bf8", "fp6", "bf6", "fp4")
 
 
 @dataclass(frozen=True, slots=True)
-class SparseMatrix:
-    """D += A * B, where of four consecutive elements of A's depth two are there, and the others zero.
+class _Derived:
+    """Like a Matrix but for what a subclass says."""
 
-    A lane holds half as many elements of A as of B. Those of a pair stand for two of four: which, two bits for each
-    say in the lane's index, from the lowest on. CBSZ 0: ABID says at which of the parts of the index (CDNA3 ISA, 7.3).
-    """
+    matrix: Matrix
 
-    dense: Matrix  # as if A were whole
+    @property
+    def lanes(self) -> int:
+        return WAVE
+
+    @property
+    def kinds(self) -> tuple[str, str]:
+        return self.matrix.kinds
+
+    @property
+    def elements(self) -> tuple[int, int]:
+        return self.matrix.elements
+
+    @property
+    def addend(self) -> str:
+        return self.matrix.addend
+
+    @property
+    def outcome(self) -> str:
+        return self.matrix.outcome
+
+    @property
+    def results(self) -> int:
+        return self.matrix.results
+
+    def result(self, number: int, lane: int) -> tuple[int, int, int]:
+        return self.matrix.result(number, lane)
+
+    def products(self) -> Iterator[ElementProduct]:
+        return self.matrix.products()
+
+    def left(self, place: Place, row: int, block: int) -> Place:
+        return self.matrix.left(place, row, block)
+
+    def right(self, place: Place, column: int, block: int) -> Place:
+        return self.matrix.right(place, column, block)
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastMatrix(_Derived):
+    """A Matrix whose A and B come from other lanes (matrix instruction calculator, CBSZ, ABID and BLGP): of 2 ** cbsz
+    blocks that lie together all take A's block ``abid``; B is moved between lanes as a whole."""
+
+    cbsz: int
+    abid: int
+    blgp: int
+
+    @property
+    def exists(self) -> bool:
+        return 1 << self.cbsz <= self.matrix.blocks and self.abid < 1 << self.cbsz
 
     @property
     def name(self) -> str:
-        return self.dense.name
+        return f"c{self.cbsz}a{self.abid}b{self.blgp}_{self.matrix.name}"
+
+    @staticmethod
+    def named(name: str) -> BroadcastMatrix:
+        fields, rest = name.split("_", 1)
+        cbsz, others = fields[1:].split("a")
+        abid, blgp = others.split("b")
+        return BroadcastMatrix(Matrix.named(rest), int(cbsz), int(abid), int(blgp))
+
+    def left(self, place: Place, row: int, block: int) -> Place:
+        return self.matrix.left(place, row, (block >> self.cbsz << self.cbsz) + self.abid)
+
+    def right(self, place: Place, column: int, block: int) -> Place:
+        lane, element = self.matrix.right(place, column, block)
+        if self.blgp == 3:
+            return (lane + 16) % WAVE, element
+        if self.blgp in (1, 2):
+            return lane % 32 + 32 * (self.blgp - 1), element
+        return (lane % 16 + 16 * (self.blgp - 4) if self.blgp else lane), element
+
+
+@dataclass(frozen=True, slots=True)
+class SparseMatrix(_Derived):
+    """D += A * B, where of four consecutive elements of A's depth two are there, and the others zero. ``matrix`` is as
+    if A were whole.
+
+    A lane holds half as many elements of A as of B. Those of a pair stand for two of four: which, two bits for each
+    say in the lane's index, from the lowest on. CBSZ 0: ABID says at which of the parts of the index (CDNA3 ISA, 7.3).
+    Of CDNA 4's shapes with 256 bits of B in a lane, pairs and fours lie in different lanes: ROCm's hip-fpsan found
+    out which on an MI350 (amdgcn_smfmac.hpp; rocjitsu has the same).
+    """
+
+    @property
+    def name(self) -> str:
+        return f"s_{self.matrix.name}"
+
+    @property
+    def elements(self) -> tuple[int, int]:
+        return self.per_lane, self.matrix.per_lane
 
     @property
     def per_lane(self) -> int:
         """Elements of A."""
-        return self.dense.per_lane // 2
+        return self.matrix.per_lane // 2
 
     @property
     def index_bits(self) -> int:
@@ -121,6 +291,34 @@ class SparseMatrix:
     def first_bit(self, cbsz: int, abid: int) -> int:
         """Of the index."""
         return 0 if cbsz else abid * self.index_bits % 32
+
+    def products(self) -> Iterator[ElementProduct]:
+        for four in range(self.matrix.depth // 4):
+            (group, pair), (other, first) = self.pair(four), self.four(four)
+            for element in range(2 * pair, 2 * pair + 2):
+                lane = self.matrix.rows * group
+                yield ElementProduct((lane, element), (self.matrix.rows * other, first), (lane, 2 * element))
+
+    @property
+    def _wide(self) -> bool:
+        return self.matrix.per_lane * BITS[self.matrix.kind] == 256
+
+    def pair(self, four: int) -> Place:
+        """(group of lanes, number of the pair in a lane) of A, for four elements of the depth."""
+        if not self._wide or BITS[self.matrix.kind] == 16:
+            return divmod(four, self.per_lane // 2)
+        bits = [four >> place & 1 for place in range(5)]
+        if self.matrix.rows == 16:
+            return 2 * bits[4] + bits[2], 4 * bits[1] + 2 * bits[3] + bits[0]
+        return bits[3], 4 * bits[1] + 2 * bits[2] + bits[0]
+
+    def four(self, four: int) -> Place:
+        """(group of lanes, first element) of B."""
+        if not self._wide:
+            return divmod(4 * four, self.matrix.per_lane)
+        run, groups = 8, WAVE // self.matrix.rows
+        turn, place = divmod(4 * four, run)
+        return turn % groups, turn // groups * run + place
 
 
 # Depth of the shapes (32x32, 16x16, 4x4) with many blocks, and of those with one block.
@@ -156,6 +354,16 @@ for _size in 32, 16:
                 SparseMatrix(Matrix(_size, _size, 1024 // _size, 1, _first, 16, "" if _first == _second else _second)))
     declare(f"V_SMFMAC_I32_{_size}X{_size}X{1024 // _size}_I8",
             SparseMatrix(Matrix(_size, _size, 1024 // _size, 1, "i8", 16)))
+# CDNA 4 (chapter 7); i8 lies as other elements of 8 bits do.
+for _size in 32, 16:
+    for _kind in "f16", "bf16":
+        declare(f"V_SMFMAC_F32_{_size}X{_size}X{1024 // _size}_{_kind.upper()}",
+                SparseMatrix(Matrix(_size, _size, 1024 // _size, 1, _kind, 16)))
+    for _first, _second in product(("fp8", "bf8"), repeat=2):
+        declare(f"V_SMFMAC_F32_{_size}X{_size}X{2048 // _size}_{_first.upper()}_{_second.upper()}",
+                SparseMatrix(Matrix(_size, _size, 2048 // _size, 1, _first, 32, "" if _first == _second else _second)))
+    declare(f"V_SMFMAC_I32_{_size}X{_size}X{2048 // _size}_I8",
+            SparseMatrix(Matrix(_size, _size, 2048 // _size, 1, "i8", 32)))
 declare("V_MFMA_F32_16X16X128_F8F6F4", MixedMatrix(16))
 declare("V_MFMA_F32_32X32X64_F8F6F4", MixedMatrix(32))
 declare("V_MFMA_SCALE_F32_16X16X128_F8F6F4", MixedMatrix(16, scaled=True))

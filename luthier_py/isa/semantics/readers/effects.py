@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from luthier_py.isa.instruction import Access, OpFlag, OpInfo
-from luthier_py.isa.semantics import control, lds, matrix, memory
+from luthier_py.isa.semantics import control, lds, matrix, memory, wave_matrices
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad
 from luthier_py.isa.semantics.crossings import GatherInRow, RelativeMove
@@ -80,7 +80,7 @@ def asked(op: OpInfo, row: Meaning) -> Asked:
         _switch(op, row, found)
     elif isinstance(row, (
             control.CrossLane, control.Indexing, lds.Permute, SwapRows, GatherInRow, RelativeMove, matrix.Matrix,
-            matrix.MixedMatrix, matrix.SparseMatrix, ManyConverted)):
+            matrix.MixedMatrix, matrix.SparseMatrix, wave_matrices.WaveMatrix, ManyConverted)):
         _moves(op, row, found)
     else:
         _memory(op, row, found)
@@ -159,6 +159,8 @@ def _moves(op: OpInfo, row: Meaning, found: Asked) -> None:
         names = (*names, "scale_src0", "scale_src1")
     elif isinstance(row, matrix.SparseMatrix):
         names = ("vdst", "src0", "src1", "idx")
+    elif isinstance(row, wave_matrices.WaveMatrix) and row.sparse:
+        names = ("vdst", *names)
     if isinstance(row, lds.Permute):
         names = ("addr", "data0")
     elif isinstance(row, SwapRows):

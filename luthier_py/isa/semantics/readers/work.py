@@ -13,10 +13,11 @@ from luthier_py.isa.instruction import Inst, OpInfo
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.lds import LoadTwo
-from luthier_py.isa.semantics.matrix import WAVE, Matrix, MixedMatrix, SparseMatrix
+from luthier_py.isa.semantics.matrix import BITS, WAVE, Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, SignaturePart, Variants
 from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarLoad
 from luthier_py.isa.semantics.readers.binding import width
+from luthier_py.isa.semantics.wave_matrices import WaveMatrix
 
 _COSTS = {
     Prim.ADD: 1, Prim.SUB: 1, Prim.MUL: 1, Prim.DIV: 1, Prim.FMA: 2, Prim.SQRT: 1, Prim.EXP2: 1, Prim.LOG2: 1,
@@ -43,9 +44,11 @@ def flops(op: OpInfo) -> int:
     out among all lanes."""
     row = _typical(op)
     if isinstance(row, SparseMatrix):
-        return _of_matrix(row.dense) // 2
+        return _of_matrix(row.matrix) // 2
     if isinstance(row, Matrix):
         return _of_matrix(row)
+    if isinstance(row, WaveMatrix):
+        return 0 if row.addend == "i32" else 2 * (row.depth >> row.sparse) * _results(op, row)
     if isinstance(row, Atomic):
         return (1 + (row.kind == "p")) * (row.modify is Modify.ADD and row.kind in "fp")
     return _operations(row) if isinstance(row, (Lanes, Scalar)) else 0
@@ -53,6 +56,13 @@ def flops(op: OpInfo) -> int:
 
 def _of_matrix(row: Matrix) -> int:
     return 0 if row.kind == "i8" else 2 * row.rows * row.columns * row.depth * row.blocks // WAVE
+
+
+def _results(op: OpInfo, row: WaveMatrix) -> int:
+    """Elements of D in a lane. Of 16 bits there are two in a register, but where A's rows lie whole in a lane."""
+    dwords = {operand.name: operand.dwords for operand in op.operands}
+    packed = BITS[row.outcome] == 16 and 32 * dwords["src0"] < BITS[row.kinds[0]] * row.depth
+    return dwords["vdst"] << packed
 
 
 @cache
@@ -86,9 +96,11 @@ def result_types(inst: Inst) -> tuple[str, ...]:
     row = _typical(inst.op)
     if isinstance(row, Lanes | Scalar):
         return tuple(slot.name for slot in row.signature.results)
-    row = row.dense if isinstance(row, SparseMatrix) else row
+    row = row.matrix if isinstance(row, SparseMatrix) else row
     if isinstance(row, Matrix):
-        return (f"{row.result_registers}{'f64' if row.kind == 'f64' else 'i32' if row.kind == 'i8' else 'f32'}",)
+        return (f"{row.results}{row.outcome}",)
+    if isinstance(row, WaveMatrix):
+        return (f"{_results(inst.op, row)}{row.outcome}",)
     if isinstance(row, Load):
         return (f"{'i' if row.signed else 'u'}{row.bits * row.dwords}",)
     if isinstance(row, ScalarLoad):
