@@ -6,6 +6,8 @@ Sources: AMD Instinct MI200 ISA, 7 (matrices), 11.4 and 12.13 (permutes); CDNA 4
 
 from __future__ import annotations
 
+import itertools
+
 from luthier_py.isa import Inst, Reg
 from luthier_py.isa.semantics.algebra import F16, F32
 from luthier_py.isa.semantics.cdna4 import SwapRows
@@ -179,13 +181,15 @@ def mixed(wave: Wave, inst: Inst, row: MixedMatrix) -> None:
 
 
 def sparse(wave: Wave, inst: Inst, row: SparseMatrix) -> None:
-    """D += A * B: A's pair in a lane meets two of the four elements that B has there for it (CDNA3 ISA, 7.3)."""
+    """D += A * B: A's pairs meet two of four elements of B each (CDNA3 ISA, 7.3)."""
     shape, target, sets = row.matrix, inst["vdst"].reg, 32 // (2 * row.per_lane)
     flushes = wave.half_matrices_flush and shape.kind in ("f16", "bf16")
     assert target is not None
     a, b = (_elements(wave, inst[name].reg, shape, flushes, kind, count) for name, kind, count in zip(
         ("src0", "src1"), shape.kinds, (shape.per_lane // 2, shape.per_lane), strict=True))
     part = 0 if field(inst, "cbsz") else field(inst, "abid") % sets
+    of_a = {_compressed(shape, place): place for place in itertools.product(range(LANES // shape.rows), range(row.per_lane))}
+    of_b = {_whole(shape, place): place for place in itertools.product(range(LANES // shape.rows), range(shape.per_lane))}
     results = {}
     for register in range(shape.results):
         for lane in range(LANES):
@@ -193,19 +197,40 @@ def sparse(wave: Wave, inst: Inst, row: SparseMatrix) -> None:
             total = wave.vector(Reg(target.file, target.index + register, 1), lane)
             total = flushed(total, 32) if flushes else total
             fresh = False
-            for group in range(LANES // shape.rows):
-                here = group * shape.rows
-                index = raw(wave, inst["idx"], here + i, 32) >> part * 32 // sets
-                for element in range(row.per_lane):
-                    x, y = a[here + i, element], b[here + j, element // 2 * 4 + (index >> 2 * element & 3)]
-                    total = x * y + total & M32 if shape.kind == "i8" else floats.fused(x, y, total, 32)
-                    fresh |= shape.kind != "i8" and floats.is_nan(total, 32)
+            for number in range(shape.depth // 2):
+                group, element = of_a[number]
+                here = group * shape.rows + i
+                index = raw(wave, inst["idx"], here, 32) >> part * 32 // sets + 2 * element & 3
+                other, place = of_b[number // 2 * 4 + index]
+                x, y = a[here, element], b[other * shape.rows + j, place]
+                total = x * y + total & M32 if shape.kind == "i8" else floats.fused(x, y, total, 32)
+                fresh |= shape.kind != "i8" and floats.is_nan(total, 32)
             results[register, lane] = flushed(total, 32) if flushes else total, fresh
     for (register, lane), (total, fresh) in results.items():
         reg = Reg(target.file, target.index + register, 1)
         wave.set_vector(reg, lane, total)
         if fresh:
             wave.free[reg.file, reg.index, lane] = Freedom(frozenset({NEW_NAN}), 32, 0)
+
+
+def _compressed(shape: Matrix, place: tuple[int, int]) -> int:
+    """Which of the elements that are there of a row of A has (group of lanes, element). Of 32 bytes of B in a lane A's
+    bytes lie in fours, which are scattered (hip-fpsan, amdgcn_smfmac.hpp)."""
+    group, element = place
+    if shape.per_lane != 32:
+        return group * (shape.per_lane // 2) + element
+    four, byte = divmod(element, 4)
+    if shape.rows == 16:
+        return 32 * (group // 2) + 16 * (four % 2) + 8 * (group % 2) + 4 * (four // 2) + byte
+    return 16 * group + 8 * (four % 2) + 4 * (four // 2) + byte
+
+
+def _whole(shape: Matrix, place: tuple[int, int]) -> int:
+    """The place in the depth of B's (group of lanes, element): in eights in turn, where a lane has 256 bits."""
+    group, element = place
+    if shape.per_lane * (2 if shape.kind in ("f16", "bf16") else 1) != 32:
+        return group * shape.per_lane + element
+    return (element // 8 * (LANES // shape.rows) + group) * 8 + element % 8
 
 
 def _addend(wave: Wave, inst: Inst, register: int, lane: int, width: int) -> int:
