@@ -191,9 +191,52 @@ def test_result_that_overlaps_the_addend(addend, result):
         np.testing.assert_array_equal(state.vgpr(result + number), word)
 
 
-def test_broadcast_modifiers_are_refused():
-    with pytest.raises(Unsupported, match="cbsz"):
-        run([ISA.make("v_mfma_f32_16x16x1f32", vgpr(8, 16), vgpr(0), vgpr(4), 0, cbsz=1)])
+@pytest.mark.parametrize("name,size,depth,blocks,per_lane,kind", [
+    shape for shape in SHAPES if shape[0] in (
+        "f32_32x32x1f32", "f32_16x16x1f32", "f32_4x4x4f16", "f32_4x4x1f32", "i32_4x4x4i8", "f32_32x32x8f16")
+])  # fmt: skip
+@pytest.mark.parametrize("cbsz,abid,blgp", [(0, 0, 1), (0, 0, 2), (0, 0, 3), (0, 0, 6), (1, 1, 0), (1, 0, 7), (2, 3, 0),
+                                            (4, 9, 4)])
+def test_broadcast(name, size, depth, blocks, per_lane, kind, cbsz, abid, blgp):
+    """A's block abid of each 2 ** cbsz, and B's lanes moved as the matrix instruction calculator says."""
+    registers, words = size * size * blocks // 64, max(per_lane * BYTES[kind] // 4, 1)
+    if 1 << cbsz > blocks:
+        with pytest.raises(Unsupported, match="cbsz"):
+            run([ISA.make(f"v_mfma_{name}", vgpr(64, registers), vgpr(0, words), vgpr(4, words), 0, cbsz=cbsz, abid=abid)])
+        return
+    a, b = values(kind, (blocks, size, depth)), values(kind, (blocks, size, depth))
+    moved = np.arange(64) if blgp == 0 else (np.arange(64) + 16) % 64 if blgp == 3 else (
+        np.arange(64) % 32 + 32 * (blgp - 1) if blgp < 3 else np.arange(64) % 16 + 16 * (blgp - 4))
+    placed = place_source(b, size, blocks, per_lane, kind)
+    sources = {**place_source(a, size, blocks, per_lane, kind), **{4 + i: row for i, row in placed.items()}}
+    state = run([ISA.make(f"v_mfma_{name}", vgpr(64, registers), vgpr(0, words), vgpr(4, words), 0, cbsz=cbsz, abid=abid,
+                          blgp=blgp)], vgprs=sources)
+    taken = {i: row[moved] for i, row in placed.items()}
+    groups = np.arange(blocks) >> cbsz << cbsz
+    plain = run([ISA.make(f"v_mfma_{name}", vgpr(64, registers), vgpr(0, words), vgpr(4, words), 0)],
+                vgprs={**place_source(a[groups + abid], size, blocks, per_lane, kind),
+                       **{4 + i: row for i, row in taken.items()}})
+    for register in range(64, 64 + registers):
+        np.testing.assert_array_equal(state.vgpr(register), plain.vgpr(register))
+
+
+@pytest.mark.parametrize("negated", range(8))
+def test_negated_doubles(negated):
+    """From gfx942 on blgp of f64 negates A, B and C."""
+    isa = instruction_set(target("gfx942"))
+    numbers = RNG.normal(size=(3, 64))
+    rows = {2 * i + half: (number.view(np.uint64) >> np.uint64(32 * half)).astype(np.uint32)
+            for i, number in enumerate(numbers) for half in range(2)}
+    state = run([isa.make("v_mfma_f64_4x4x4f64", vgpr(8, 2), vgpr(0, 2), vgpr(2, 2), vgpr(4, 2), blgp=negated),
+                 isa.make("v_mfma_f64_4x4x4f64", vgpr(10, 2), vgpr(0, 2), vgpr(2, 2), 0)], vgprs=rows, isa=isa)
+    signs = [-1 if negated >> number & 1 else 1 for number in range(3)]
+    expected = signs[2] * numbers[2] + signs[0] * signs[1] * state.vgpr(10, np.float64)
+    np.testing.assert_allclose(state.vgpr(8, np.float64), expected, rtol=1e-13, atol=1e-13)
+
+
+def test_negated_doubles_of_others_are_refused():
+    with pytest.raises(Unsupported, match="blgp"):
+        run([ISA.make("v_mfma_f64_4x4x4f64", vgpr(8, 2), vgpr(0, 2), vgpr(2, 2), 0, blgp=1)])
 
 
 SPARSE = [
@@ -238,6 +281,65 @@ def test_sparse(gpu, name, size, depth, kind, part):
     state = run([isa.make(f"v_smfmac_{name}", vgpr(64, len(rows)), vgpr(0, per_a * BYTES[kind_a] // 4),
                           vgpr(8, per_b * BYTES[kind_b] // 4), vgpr(16), **modifiers)], vgprs=sources, isa=isa)
     expected = c + whole @ exact_values(b, kind_b, isa.target.fnuz_floats, exact)[0].T
+    actual = np.zeros_like(expected)
+    for i, j in itertools.product(range(size), range(size)):
+        lane, register = result_place(size, kind_a, i, j, 0)
+        actual[i, j] = state.vgpr(64 + register)[lane : lane + 1].view(c.dtype)[0]
+    np.testing.assert_allclose(actual, expected, rtol=0 if kind_a == "i8" else 1e-5, atol=0 if kind_a == "i8" else 1e-3)
+
+
+def eights(size, depth, bits):
+    """(group of lanes, element) of each element of the depth of B: eights in turn."""
+    groups = 64 // size
+    return [(k // 8 % groups, k // (8 * groups) * 8 + k % 8) for k in range(depth)]
+
+
+def scattered(size, depth, bits):
+    """(group of lanes, element) of each element that is there of A, and of its bits in the index: as hip-fpsan has them
+    (amdgcn_smfmac.hpp), 16x16x128 and 32x32x64 of bytes from the bits of its number."""
+    if bits == 16:
+        return [divmod(c, 8) for c in range(depth // 2)]
+    if size == 16:
+        return [((c >> 5) * 2 + (c >> 3 & 1), 8 * (c >> 2 & 1) + 4 * (c >> 4 & 1) + c % 4) for c in range(depth // 2)]
+    return [(c >> 4, 8 * (c >> 2 & 1) + 4 * (c >> 3 & 1) + c % 4) for c in range(depth // 2)]
+
+
+@pytest.mark.parametrize("name,size,depth,kind", [
+    ("f32_16x16x64_f16", 16, 64, "f16"), ("f32_16x16x64_bf16", 16, 64, "bf16"), ("f32_32x32x32_f16", 32, 32, "f16"),
+    ("f32_32x32x32_bf16", 32, 32, "bf16"), ("f32_16x16x128_fp8_bf8", 16, 128, "fp8 bf8"),
+    ("f32_32x32x64_bf8_fp8", 32, 64, "bf8 fp8"), ("i32_16x16x128_i8", 16, 128, "i8"), ("i32_32x32x64_i8", 32, 64, "i8"),
+])  # fmt: skip
+@pytest.mark.parametrize("part", [0, 1])
+def test_wide_sparse(name, size, depth, kind, part):
+    """CDNA 4's shapes with 256 bits of B in a lane; of bytes there is but one index."""
+    isa, (kind_a, kind_b) = instruction_set(target("gfx950")), (kind.split() * 2)[:2]
+    bits, exact = 8 * BYTES[kind_a], np.int64 if kind_a == "i8" else np.float64
+    kept, b = values(kind_a, (size, depth // 2)), values(kind_b, (size, depth))
+    chosen = np.sort(RNG.random((size, depth // 4, 4)).argsort(2)[:, :, :2], 2)
+    whole, factor = np.zeros((size, depth), exact), exact_values(kept, kind_a, False, exact)
+    lanes, index = np.zeros((64, 128 // bits), kept.dtype), np.zeros(64, np.uint64)
+    for i, c in itertools.product(range(size), range(depth // 2)):
+        place = chosen[i, c // 2, c % 2]
+        whole[i, c // 2 * 4 + place] = factor[i, c]
+        group, element = scattered(size, depth, bits)[c]
+        lanes[i + size * group, element] = kept[i, c]
+        index[i + size * group] |= np.uint64(int(place) << 2 * element + (16 * part if bits == 16 else 0))
+    of_b = np.zeros((64, 256 // bits), b.dtype)
+    for j, (k, (group, element)) in itertools.product(range(size), enumerate(eights(size, depth, bits))):
+        of_b[j + size * group, element] = b[j, k]
+    c = RNG.integers(-1000, 1000, (size, size)).astype(np.int32 if kind_a == "i8" else np.float32)
+    rows = np.zeros((size * size // 64, 64), c.dtype)
+    for i, j in itertools.product(range(size), range(size)):
+        lane, register = result_place(size, kind_a, i, j, 0)
+        rows[register, lane] = c[i, j]
+    sources = {16: index.astype(np.uint32), **{64 + n: row.view(np.uint32) for n, row in enumerate(rows)}}
+    for first, held in ((0, lanes), (8, of_b)):
+        held = (held.view(np.uint32) >> 16).astype(np.uint16) if held.dtype == np.float32 else held
+        words = np.ascontiguousarray(held).view(np.uint32)
+        sources |= {first + n: np.ascontiguousarray(words[:, n]) for n in range(words.shape[1])}
+    state = run([isa.make(f"v_smfmac_{name}", vgpr(64, len(rows)), vgpr(0, 4), vgpr(8, 8), vgpr(16), abid=part)],
+                vgprs=sources, isa=isa)
+    expected = c + whole @ exact_values(b, kind_b, False, exact).T
     actual = np.zeros_like(expected)
     for i, j in itertools.product(range(size), range(size)):
         lane, register = result_place(size, kind_a, i, j, 0)
