@@ -14,6 +14,7 @@ from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.registers import RegFile
+from luthier_py.isa.semantics.algebra import U32
 from luthier_py.isa.semantics.matrix import BroadcastMatrix, Matrix, MatrixLayout, MixedMatrix, SparseMatrix
 
 SCALE_ROW = TEMPORARY_ROW + 2  # of scales that are scalars; below it is the addend that is a constant
@@ -57,18 +58,20 @@ def sparse(w: WaveCode, inst: Inst, row: SparseMatrix) -> None:
     call(w, inst, row, _options(w, row.matrix), [("ptr", index), ("i32", str(shift))], addend="vdst")
 
 
-def scale(w: WaveCode, inst: Inst, name: str, row: int) -> str:
-    """Its row: its own, or one that holds a scalar in every lane."""
+def scale(w: WaveCode, inst: Inst, name: str, row: int, dwords: int = 1) -> str:
+    """Its rows: its own, or ones that hold a scalar in every lane."""
     operand = inst[name]
     if operand.reg is not None and operand.reg.file is not RegFile.SGPR:
         w.settle()
         return place(w, inst, name)
-    value = read_scalar(operand, 32, w.context)
+    value = read_scalar(operand, 32 * dwords, w.context)
     w.settle()
     vector = f"<{w.wave_size} x i32>"
-    first = w.emitter.let(f"insertelement {vector} poison, i32 {value.ref}, i64 0")
-    whole = w.emitter.let(f"shufflevector {vector} {first}, {vector} poison, {vector} zeroinitializer")
-    w.emitter.emit(f"store {vector} {whole}, ptr {w.row(row)}, align 64")
+    for number in range(dwords):
+        word = value if dwords == 1 else (value >> 32 * number).to(U32)
+        first = w.emitter.let(f"insertelement {vector} poison, i32 {word.ref}, i64 0")
+        whole = w.emitter.let(f"shufflevector {vector} {first}, {vector} poison, {vector} zeroinitializer")
+        w.emitter.emit(f"store {vector} {whole}, ptr {w.row(row + number)}, align 64")
     return w.row(row)
 
 

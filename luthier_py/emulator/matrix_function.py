@@ -37,7 +37,7 @@ from luthier_py.isa.semantics.matrix import (
     MatrixLayout,
     SparseMatrix,
 )
-from luthier_py.isa.semantics.small_floats import SMALLER, SmallFloat, eight_bits
+from luthier_py.isa.semantics.small_floats import SMALLER, UE5M3, SmallFloat, eight_bits
 from luthier_py.isa.semantics.wave_matrices import WaveTile
 
 _TYPES = {"i32": I32, "f64": F64}  # others: f32
@@ -57,7 +57,7 @@ class MatrixOptions:
     negated: int = 0       # A, B and C, a bit each: f64
     scaled: bool = False   # by CDNA 4's words
     fewer: int = 0         # elements of the depth to a byte of RDNA's words of scales
-    fractions: int = 0     # scales of A and of B, a bit each, are fp8 and not exponents
+    formats: int = 0       # of scales of A, and 4 * of B: as matrix_a_scale_fmt has them
 
     @property
     def name(self) -> str:
@@ -252,9 +252,8 @@ class MatrixFunction:
         row, place = divmod(8 * (k // self.options.fewer), 32)
         word = self._load(U32, self._at(f"%scale.{side}", row * self.row_bytes + 4 * (lane % 16 + 16 * turn)))
         byte = (word >> place) & 0xFF
-        if self.options.fractions >> (side == "b") & 1:
-            return format.widened(code) * eight_bits("fp8", False).widened(byte)
-        return format.scaled(code, byte << 23)
+        numbers = {1: UE5M3, 2: eight_bits("fp8", False)}.get(self.options.formats >> 2 * (side == "b") & 3)
+        return format.scaled(code, byte << 23) if numbers is None else format.widened(code) * numbers.widened(byte)
 
     # Sums.
 

@@ -29,7 +29,7 @@ from luthier_py.emulator.parts import cut, parts
 from luthier_py.emulator.scalar_code import hardware, scalar, set_mode
 from luthier_py.emulator.vector_code import alone, dual, lanes, relative_move
 from luthier_py.emulator.wave_code import CounterKind, ModuleNumbers, Settings, WaveCode
-from luthier_py.emulator.wave_matrix import wave_matrix
+from luthier_py.emulator.wave_matrix import wave_matrix, wave_mixed
 from luthier_py.errors import Location, Unsupported
 from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.registers import EXEC, M0, MODE, VCC
@@ -42,7 +42,7 @@ from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Variants
 from luthier_py.isa.semantics.scaled_floats import ManyConverted
-from luthier_py.isa.semantics.wave_matrices import WaveMatrix
+from luthier_py.isa.semantics.wave_matrices import WaveMatrix, WaveMixedMatrix
 
 _ENDINGS = (
     Action.END, Action.BARRIER, Action.BARRIER_SIGNAL, Action.BARRIER_WAIT, Action.GRID_BARRIER, Action.SLEEP,
@@ -257,6 +257,8 @@ class Translator(WaveCode):
                 sparse(self, inst, row)
             elif isinstance(row, WaveMatrix):
                 wave_matrix(self, inst, row)
+            elif isinstance(row, WaveMixedMatrix):
+                wave_mixed(self, inst, row)
             elif row is Switch.SKIP:
                 self._set_skipping(inst)
             elif isinstance(row, Indexing):

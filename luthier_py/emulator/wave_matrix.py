@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import struct
 
-from luthier_py.emulator.matrix import call, vector_place
+from luthier_py.emulator.matrix import SCALE_ROW, call, scale, vector_place
 from luthier_py.emulator.matrix_function import Arguments, MatrixOptions, in_halves
 from luthier_py.emulator.operands import NEG, NEG_HI, OP_SEL, field
 from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst
 from luthier_py.isa.semantics.matrix import BITS
-from luthier_py.isa.semantics.wave_matrices import WaveMatrix, WaveTile
+from luthier_py.isa.semantics.wave_matrices import GROUP, WaveMatrix, WaveMixedMatrix, WaveTile
 
 _INDEX_KEYS = "index_key_8bit", "index_key_16bit", "index_key_32bit"
 _LOW, _HIGH = 0x8000, 0x80000000
@@ -41,6 +41,27 @@ def wave_matrix(w: WaveCode, inst: Inst, row: WaveMatrix) -> None:
         extras += sign_masks(tile, modifiers, row.sparse)
     addend = "vdst" if row.sparse else "src2"
     call(w, inst, tile, options, extras, addend, None if row.sparse else addend_bits(inst, row.addend))
+
+
+def wave_mixed(w: WaveCode, inst: Inst, row: WaveMixedMatrix) -> None:
+    """With the kinds that the instruction says, and with scales."""
+    matrix = row.of(field(inst, "matrix_a_fmt"), field(inst, "matrix_b_fmt"))
+    formats = [field(inst, f"matrix_{side}_scale_fmt") for side in "ab"]
+    if matrix is None or max(formats) > 2:
+        raise Unsupported(f"{inst.op.mnemonic} with formats that there are not")
+    tile, extras = matrix.tile(w.wave_size, False), Arguments()
+    modifiers = [0, 0, field(inst, "src2_modifiers")]
+    if modifiers[2]:
+        extras += sign_masks(tile, modifiers)
+    for number, side in enumerate("ab" if row.fewer else ""):
+        dwords = 32 // row.fewer
+        pointer = scale(w, inst, f"scale_src{number}", SCALE_ROW + 2 * number, dwords)
+        upper = field(inst, f"matrix_{side}_scale")
+        if upper and side == "a" and row.rows > GROUP:
+            raise Unsupported(f"{inst.op.mnemonic} with matrix_a_scale, whose rows take all lanes")
+        extras.append(("ptr", w.at(pointer, 4 * GROUP) if upper else pointer))
+    options = MatrixOptions(signs=bool(modifiers[2]), fewer=row.fewer, formats=formats[0] + 4 * formats[1])
+    call(w, inst, tile, options, extras, constant=addend_bits(inst, "f32"))
 
 
 def first_bit(inst: Inst, tile: WaveTile) -> int:

@@ -12,7 +12,7 @@ from luthier_py.isa import InstructionSet, OpInfo, instruction_set, target
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Action, Indexing, Switch
 from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
-from luthier_py.isa.semantics.wave_matrices import WaveMatrix
+from luthier_py.isa.semantics.wave_matrices import WaveMatrix, WaveMixedMatrix
 from reference.batch import KERNEL_MODE, Batch
 from reference.cases import Cases, variants
 
@@ -33,7 +33,7 @@ ELSEWHERE = {  # meanings that a straight run of instructions in one wave cannot
     Indexing.ON, Indexing.OFF,                    # the same
 }  # fmt: skip
 
-MATRICES = Matrix | MixedMatrix | SparseMatrix | WaveMatrix  # they take more registers than a window has
+MATRICES = Matrix | MixedMatrix | SparseMatrix | WaveMatrix | WaveMixedMatrix  # they take more registers than a window has
 BUFFERS = "BUFFER_", "S_BUFFER_"  # with wide resources they are refused
 
 

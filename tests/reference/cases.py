@@ -22,7 +22,7 @@ from luthier_py.isa.semantics.crossings import RelativeMove
 from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Variants
-from luthier_py.isa.semantics.wave_matrices import WaveMatrix
+from luthier_py.isa.semantics.wave_matrices import WaveMatrix, WaveMixedMatrix
 from reference.spaces import (
     ADDRESS,
     EXTRA,
@@ -83,7 +83,7 @@ def types_of(op: OpInfo) -> dict[str, Type]:
     """The type of each source by its operand's name."""
     row = meaning(op)
     row = row.typical if isinstance(row, Variants) else row
-    row = row.of(0, 0) if isinstance(row, MixedMatrix) else row
+    row = row.of(0, 0) if isinstance(row, MixedMatrix | WaveMixedMatrix) else row
     if isinstance(row, Matrix | SparseMatrix):
         matrix = row if isinstance(row, Matrix) else row.matrix
         kind, addend = _MATRIX_KINDS.get(matrix.kind, U32), _MATRIX_KINDS[matrix.addend]
@@ -239,9 +239,18 @@ class Cases:
             return self.generator.getrandbits(2) & bits if meaning(op).depth < 64 or "IU4" in op.base else 0
         if info.name in ("cbsz", "blgp") and isinstance(meaning(op), MixedMatrix):
             return pick(range(5))
+        if isinstance(meaning(op), WaveMixedMatrix):
+            return self._wave_format(meaning(op), info.name)
         if info.name in ("simm16", "bitop3"):
             return self.generator.getrandbits(16) & bits
         return 0
+
+    def _wave_format(self, row: WaveMixedMatrix, name: str) -> int:
+        pick = self.generator.randrange
+        if name == "matrix_a_scale" and row.rows > 16:
+            return 0
+        return {"matrix_a_fmt": pick(5), "matrix_b_fmt": pick(5), "matrix_a_scale": pick(2), "matrix_b_scale": pick(2),
+                "matrix_a_scale_fmt": pick(3), "matrix_b_scale_fmt": pick(3)}.get(name, 0)
 
     def _broadcast(self, row: Matrix, name: str) -> int:
         """CBSZ and ABID together: whatever ABID is, there are so many blocks."""

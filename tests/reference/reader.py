@@ -17,7 +17,7 @@ from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Variants
 from luthier_py.isa.semantics.memory import Atomic, Load, ScalarAtomic, ScalarLoad, ScalarStore, Store
 from luthier_py.isa.semantics.scaled_floats import ManyConverted
-from luthier_py.isa.semantics.wave_matrices import WaveMatrix
+from luthier_py.isa.semantics.wave_matrices import WaveMatrix, WaveMixedMatrix
 from reference import crosslane, memory, scalar, small, vector, wave_matrix
 from reference.wave import Wave
 
@@ -31,6 +31,7 @@ _RULES = {
     FromLds: memory.from_lds, GatherInRow: crosslane.gather, RelativeMove: vector.relative,
     CrossLane: crosslane.cross_lane, Permute: crosslane.permute, SwapRows: crosslane.swap, Matrix: crosslane.matrix,
     SparseMatrix: crosslane.sparse, MixedMatrix: crosslane.mixed, WaveMatrix: wave_matrix.wave_matrix,
+    WaveMixedMatrix: wave_matrix.wave_mixed,
 }  # fmt: skip
 
 

@@ -87,6 +87,7 @@ FORMATS = {
     "fp8": Small(4, 3, "fn"), "bf8": Small(5, 2, "ieee"), "fp8 fnuz": Small(4, 3, "fnuz"),
     "bf8 fnuz": Small(5, 2, "fnuz"), "fp6": Small(2, 3, ""), "bf6": Small(3, 2, ""), "fp4": Small(2, 1, ""),
 }  # fmt: skip
+UE5M3 = Small(5, 3, "fn")  # gfx1250's scales, which have no sign
 EXPONENTS = {(4, 3): "fp8", (5, 2): "bf8", (2, 3): "fp6", (3, 2): "bf6", (2, 1): "fp4"}
 
 

@@ -8,26 +8,46 @@ gfx1250, amdgcn_swmmac_gfx1250.hpp. Lanes are read forward there: what an elemen
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 
 from luthier_py.isa import Inst, Reg
-from luthier_py.isa.semantics.wave_matrices import WaveMatrix
+from luthier_py.isa.semantics.wave_matrices import WaveMatrix, WaveMixedMatrix
 from reference import floats
 from reference.algebra import NEW_NAN
-from reference.small import FORMATS, widened
+from reference.small import FORMATS, UE5M3, Small, widened
 from reference.vector import BOTH, field, raw
 from reference.wave import M32, Freedom, Wave
 
 NEG, MAGNITUDE, OP_SEL = 1, 2, 4
 WIDTHS = {"f32": 32, "f16": 16, "bf16": 16, "iu8": 8, "iu4": 4, "fp8": 8, "bf8": 8, "fp6": 6, "bf6": 6, "fp4": 4}
 EXPONENT_1 = 127 << 23
+Scale = tuple[list[int], Small | None, int]  # a word for each row or column, its format, elements to a byte
 Numbers = dict[tuple[int, int], int]
 
 
-def wave_matrix(wave: Wave, inst: Inst, row: WaveMatrix) -> None:
+def wave_mixed(wave: Wave, inst: Inst, row: WaveMixedMatrix) -> None:
+    """With a scale for each 32 or 16 elements: bytes of the word in the lane of the row or column (hip-fpsan,
+    amdgcn_matrix.hpp, wmma_scale)."""
+    kinds = row.of(field(inst, "matrix_a_fmt"), field(inst, "matrix_b_fmt"))
+    assert kinds is not None
+    scales = []
+    for number, side in enumerate("ab" if row.fewer else ""):
+        first = 16 * field(inst, f"matrix_{side}_scale")
+        words = [raw(wave, inst[f"scale_src{number}"], first + index, 1024 // row.fewer)
+                 for index in range(row.rows if side == "a" else 16)]
+        format = (None, UE5M3, FORMATS["fp8"])[field(inst, f"matrix_{side}_scale_fmt")]
+        scales.append((words, format, row.fewer))
+    wave_matrix(wave, inst, kinds, scales)
+
+
+def wave_matrix(wave: Wave, inst: Inst, row: WaveMatrix, scales: list[Scale] | None = None) -> None:
     modifiers = [field(inst, f"src{number}_modifiers") for number in range(3)]
     depth_of_a = row.depth // 2 if row.sparse else row.depth
     a = _numbers(wave, inst["src0"].reg, row.kinds[0], depth_of_a, modifiers[0], row.rows)
     b = _numbers(wave, inst["src1"].reg, row.kinds[1], row.depth, modifiers[1], 16, 2 if row.sparse else 1)
+    for numbers, scale in zip((a, b), scales or (), strict=False):
+        for index, k in numbers:
+            numbers[index, k] = _scaled(numbers[index, k], index, k, *scale)
     steps = {i: _steps(wave, inst, row, i, depth_of_a) for i in range(row.rows)}
     half = bool(modifiers[2] & OP_SEL) and not row.sparse
     results = {}
@@ -87,6 +107,21 @@ def _number(wave: Wave, code: int, kind: str, modifiers: int, element: int) -> i
 
 def _as_f32(code: int, kind: str) -> int:
     return {"f32": code, "bf16": code << 16}[kind] if kind != "f16" else floats.resized(code, 16, 32)
+
+
+def _scaled(bits: int, index: int, k: int, words: list[int], format: Small | None, fewer: int) -> int:
+    byte = words[index] >> 8 * (k // fewer) & 0xFF
+    if format is not None:
+        return floats.fused(bits, widened(format, byte, EXPONENT_1, "f32"), bits & 1 << 31 ^ _sign(format, byte), 32)
+    if byte == 255 or floats.is_nan(bits, 32) or floats.is_infinite(bits, 32) or not bits << 1 & M32:
+        return (bits | floats.default_nan(32)) & M32 if byte == 255 else bits
+    value = floats.number(bits, 32) * Fraction(2) ** (byte - 127)
+    return floats.rounded(abs(value), 32) | bits & 1 << 31
+
+
+def _sign(format: Small, byte: int) -> int:
+    """What makes a product that is zero one of the right sign: an addend of that."""
+    return 1 << 31 if byte & format.top else 0
 
 
 def _steps(wave: Wave, inst: Inst, row: WaveMatrix, i: int, depth_of_a: int) -> list[tuple[int, int]]:

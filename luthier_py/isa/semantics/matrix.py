@@ -170,14 +170,14 @@ class MixedMatrix:
 
     def of(self, cbsz: int, blgp: int) -> Matrix | None:
         """None where there are no such kinds."""
-        if max(cbsz, blgp) >= len(_MIXED):
+        if max(cbsz, blgp) >= len(MIXED):
             return None
         depth = 2048 // self.size
-        first, second = _MIXED[cbsz], _MIXED[blgp]
+        first, second = MIXED[cbsz], MIXED[blgp]
         return Matrix(self.size, self.size, depth, 1, first, 32, "" if first == second else second)
 
 
-_MIXED = ("fp8", "bf8", "fp6", "bf6", "fp4")
+MIXED = ("fp8", "bf8", "fp6", "bf6", "fp4")
 
 
 @dataclass(frozen=True, slots=True)

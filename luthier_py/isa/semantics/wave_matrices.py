@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from luthier_py.isa.semantics.matrix import BITS, ElementProduct, Place
+from luthier_py.isa.semantics.matrix import BITS, MIXED, ElementProduct, Place
 from luthier_py.isa.semantics.meaning import declare
 
 GROUP = 16  # lanes that have a column each
@@ -117,6 +117,18 @@ class WaveTile:
         """Elements of one row of A in a lane."""
         return self.elements[0] * GROUP // self.matrix.rows
 
+    def depth_of(self, of_b: bool, number: int, lane: int) -> tuple[int, int]:
+        """(place in the depth, which 16 rows) of an element of a lane of wave32, of whole A or B."""
+        kind, per_row = self.kinds[of_b], self.elements[1] if of_b else self._per_row
+        block, place = divmod(number, per_row)
+        run = self._run(per_row, kind)
+        turn, inside = divmod(place, run)
+        return (2 * turn + lane // GROUP) * run + inside, block
+
+    @staticmethod
+    def _run(per_lane: int, kind: str, longer: int = 1) -> int:
+        return min(per_lane, longer * (32 if BITS[kind] == 6 else 128 // BITS[kind]))
+
     def _place(self, k: int, per_lane: int, kind: str, depth: int, longer: int = 1) -> Place:
         """Of an element of the depth, in row or column 0. Runs of B of sparse matrices are ``longer``."""
         if self.replicated:
@@ -124,7 +136,7 @@ class WaveTile:
         if self.lanes == 64:
             block, place = divmod(k, per_lane)
             return GROUP * self._group(block, depth // per_lane), place
-        run = min(per_lane, longer * (32 if BITS[kind] == 6 else 128 // BITS[kind]))
+        run = self._run(per_lane, kind, longer)
         turn, place = divmod(k, run)
         return GROUP * (turn % 2), turn // 2 * run + place
 
@@ -151,6 +163,28 @@ class WaveTile:
 
     def right(self, place: Place, column: int, block: int) -> Place:
         return place[0] + column, place[1]
+
+
+@dataclass(frozen=True, slots=True)
+class WaveMixedMatrix:
+    """A WaveMatrix of depth 128 whose kinds are in the instruction: matrix_a_fmt and matrix_b_fmt.
+
+    ``fewer``: each so many elements of a row of A (a column of B) have a scale: a byte of the scale's register (two, if
+    there are 8) in the lane of the row or column, from the lowest on; matrix_a_scale says whether that is of lanes 0 to
+    15 or 16 to 31. matrix_a_scale_fmt: 0 an exponent with a bias of 127, 1 UE5M3, 2 fp8.
+    """
+
+    fewer: int = 0
+    rows: int = GROUP
+    kinds: tuple[str, str] | None = None
+    """Where the operation says them."""
+
+    def of(self, first: int, second: int) -> WaveMatrix | None:
+        """None where there are no such kinds."""
+        if self.kinds is None and max(first, second) >= len(MIXED):
+            return None
+        kinds = self.kinds or (MIXED[first], MIXED[second])
+        return WaveMatrix(128, kinds, "f32", "f32", rows=self.rows)
 
 
 def _dense(name: str, depth: int, first: str, second: str, addend: str, outcome: str) -> None:
@@ -181,3 +215,8 @@ for _first, _second in _PAIRS:
             _sparse(f"{_out}_16X16X{_depth}_{_names}", _depth, _first, _second, _out.lower())
 _dense("F32_16X16X4_F32", 4, "f32", "f32", "f32", "f32")
 _dense("BF16F32_16X16X32_BF16", 32, "bf16", "bf16", "f32", "bf16")
+declare("V_WMMA_F32_16X16X128_F8F6F4", WaveMixedMatrix())
+declare("V_WMMA_F32_32X16X128_F4", WaveMatrix(128, ("fp4", "fp4"), "f32", "f32", rows=32))
+for _word, _fewer in (("", 32), ("16", 16)):
+    declare(f"V_WMMA_SCALE{_word}_F32_16X16X128_F8F6F4", WaveMixedMatrix(_fewer))
+    declare(f"V_WMMA_SCALE{_word}_F32_32X16X128_F4", WaveMixedMatrix(_fewer, 32, ("fp4", "fp4")))

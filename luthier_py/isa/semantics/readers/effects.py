@@ -80,7 +80,8 @@ def asked(op: OpInfo, row: Meaning) -> Asked:
         _switch(op, row, found)
     elif isinstance(row, (
             control.CrossLane, control.Indexing, lds.Permute, SwapRows, GatherInRow, RelativeMove, matrix.Matrix,
-            matrix.MixedMatrix, matrix.SparseMatrix, wave_matrices.WaveMatrix, ManyConverted)):
+            matrix.MixedMatrix, matrix.SparseMatrix, wave_matrices.WaveMatrix,
+            wave_matrices.WaveMixedMatrix, ManyConverted)):
         _moves(op, row, found)
     else:
         _memory(op, row, found)
@@ -155,7 +156,7 @@ def _switch(op: OpInfo, row: control.Switch, found: Asked) -> None:
 def _moves(op: OpInfo, row: Meaning, found: Asked) -> None:
     """Lanes, rows and indexed registers that change places."""
     names: tuple[str, ...] = ("src0", "src1", "src2")
-    if isinstance(row, matrix.MixedMatrix):
+    if isinstance(row, (matrix.MixedMatrix, wave_matrices.WaveMixedMatrix)):
         names = (*names, "scale_src0", "scale_src1")
     elif isinstance(row, matrix.SparseMatrix):
         names = ("vdst", "src0", "src1", "idx")

@@ -17,7 +17,7 @@ from luthier_py.isa.semantics.matrix import BITS, WAVE, Matrix, MixedMatrix, Spa
 from luthier_py.isa.semantics.meaning import Lanes, Meaning, Scalar, SignaturePart, Variants
 from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarLoad
 from luthier_py.isa.semantics.readers.binding import width
-from luthier_py.isa.semantics.wave_matrices import WaveMatrix
+from luthier_py.isa.semantics.wave_matrices import WaveMatrix, WaveMixedMatrix
 
 _COSTS = {
     Prim.ADD: 1, Prim.SUB: 1, Prim.MUL: 1, Prim.DIV: 1, Prim.FMA: 2, Prim.SQRT: 1, Prim.EXP2: 1, Prim.LOG2: 1,
@@ -68,7 +68,7 @@ def _results(op: OpInfo, row: WaveMatrix) -> int:
 @cache
 def _typical(op: OpInfo) -> Meaning:
     row = meaning(op)
-    if isinstance(row, MixedMatrix):
+    if isinstance(row, MixedMatrix | WaveMixedMatrix):
         return row.of(0, 0)
     return row.typical if isinstance(row, Variants) else row
 
