@@ -241,6 +241,8 @@ class Cases:
             return pick(range(5))
         if isinstance(meaning(op), WaveMixedMatrix):
             return self._wave_format(meaning(op), info.name)
+        if info.name == "scale_sel":  # blocks of 16 are refused
+            return self.generator.getrandbits(3) & 6
         if info.name in ("simm16", "bitop3"):
             return self.generator.getrandbits(16) & bits
         return 0

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from luthier_py.isa import MODE, Inst
+from luthier_py.isa import MODE, Inst, Operand
 from luthier_py.isa.semantics.scaled_floats import ManyConverted
 from reference import floats
 from reference.vector import raw
@@ -127,12 +127,23 @@ def narrowed(small: Small, bits: int, kind: str, scale: int, seed: int | None, f
     return small.narrowed(sign, value, seed, MANTISSA[kind], finite)
 
 
+def _scale_by_row(wave: Wave, inst: Inst, operand: Operand, lane: int, small: Small) -> int:
+    """MLIR, AMDGPU dialect, scaled_ext_packed_matrix, of blocks of 32: lanes 0 to 15 or 16 to 31 have scales, two bytes of
+    which are for the two halves of the wave; of numbers of 8 bits both halves take one byte."""
+    bits = inst["scale_sel"].value
+    if small.top == 0x80:
+        byte, first = bits >> 1 & 3, 16 * (bits >> 3 & 1)
+    else:
+        byte, first = 2 * (bits >> 1 & 1) + lane // 16, 16 * (bits >> 2 & 1)
+    return (raw(wave, operand, first + lane % 16, 32) >> 8 * byte & 0xFF) << 23
+
+
 def many(wave: Wave, inst: Inst, row: ManyConverted) -> None:
     """V_CVT_SCALEF32 of 32 numbers (CDNA4 ISA, 12.11)."""
-    name = inst.op.base.lower().removeprefix("v_cvt_scalef32_")
+    name = inst.op.base.lower().removeprefix("v_cvt_scalef32_").removeprefix("v_cvt_scale_")
     result, source = name.split("_")[-2:]
     small = FORMATS[result if row.narrows else source]
-    sizes = {"f32": 32, "f16": 16, "bf16": 16, "fp6": 6, "bf6": 6}
+    sizes = {"f32": 32, "f16": 16, "bf16": 16, "fp8": 8, "bf8": 8, "fp6": 6, "bf6": 6, "fp4": 4}
     sources = [inst[f"src{number}"] for number in range(3) if inst.find(f"src{number}") is not None]
     blocks, rest = (sources[:2], sources[2:]) if "2xpk16" in name else (sources[:1], sources[1:])
     finite, target = bool(wave.scalar(MODE) >> 23 & 1), inst["vdst"].reg
@@ -140,8 +151,8 @@ def many(wave: Wave, inst: Inst, row: ManyConverted) -> None:
     found = {}
     for lane in wave.lanes():
         seed = raw(wave, rest[0], lane, 32) if name.startswith("sr_") else None
-        scale, whole = raw(wave, rest[-1], lane, 32), 0
-        for number in range(32):
+        scale, whole = _scale_by_row(wave, inst, rest[-1], lane, small) if row.by_row else raw(wave, rest[-1], lane, 32), 0
+        for number in range(int(name.removeprefix("sr_").removeprefix("2x")[2:4].rstrip("_")) * len(blocks)):
             block = blocks[number % len(blocks)].reg
             assert block is not None
             at = number // len(blocks) * sizes[source]

@@ -1,8 +1,9 @@
-"""Conversions of CDNA 4 between small floats and wider ones, with a scale: a power of two, as the exponent of an f32.
+"""Conversions of CDNA 4 and gfx1250 between small floats and wider ones, with a scale: a power of two.
 
-In: one lane's operands. Out: results; and, as data, the conversions of 32 numbers in many registers. Source: AMD
-Instinct CDNA4 ISA, 12.11 (V_CVT_SCALEF32); what it leaves open is as in small_floats. To small floats numbers are
-divided by the scale, from them multiplied. Denormals are never flushed.
+In: one lane's operands. Out: results; and, as data, the conversions of 8 to 32 numbers in many registers. Sources: AMD
+Instinct CDNA4 ISA, 12.11 (V_CVT_SCALEF32, whose scale is the exponent of an f32); of gfx1250, ROCm's hip-fpsan
+(tests/cvt_scalef32_pk_gfx1250_test.cpp) and MLIR (AMDGPU dialect, scaled_ext_packed_matrix). What they leave open is as
+in small_floats. To small floats numbers are divided by the scale, from them multiplied. Denormals are never flushed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from luthier_py.isa.semantics.small_floats import (
     in_byte,
 )
 
-NUMBERS = 32  # of a conversion of many registers
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,16 +144,22 @@ for _name, _small in _SMALL.items():
             _declare(f"{_other}_{_name}", f"u32 u32 -> {_wide.word}", _one_widened(_small, _wide))
 
 
-# Thirty-two at once.
+# Many at once.
 @dataclass(frozen=True, slots=True)
 class ManyConverted:
-    """32 numbers, packed from the lowest bit of the first register on. From two operands: taken in turns."""
+    """Numbers, packed from the lowest bit of the first register on. From two operands: taken in turns.
+
+    ``by_row``: the scale is a byte, an exponent with a bias of 127, of the scale's register in one of 16 lanes (see
+    ``scale_place``).
+    """
 
     small: SmallFloat
     wide: WideFloat
     narrows: bool
     stochastic: bool = False
     operands: int = 1      # that hold the numbers; the seed and the scale follow
+    count: int = 32
+    by_row: bool = False
 
     @property
     def source_bits(self) -> int:
@@ -162,6 +168,15 @@ class ManyConverted:
     @property
     def result_bits(self) -> int:
         return self.small.bits if self.narrows else self.wide.bits
+
+    def scale_place(self, scale_sel: int) -> tuple[int, int, bool] | None:
+        """(which 16 lanes hold scales, byte, whether lanes 16 to 31 take the byte above it). A lane takes the scale of the
+        lane of its number modulo 16 there. None for blocks of 16 elements: MLIR's text and encoding of them disagree."""
+        if scale_sel & 1:
+            return None
+        if self.small.bits == 8:
+            return scale_sel >> 3 & 1, scale_sel >> 1 & 3, False
+        return scale_sel >> 2 & 1, scale_sel & 2, True
 
     def convert(self, bits: Value, scale: Value, seed: Value | None, keeps_finite: bool) -> Value:
         """The bits (u32) of one number to those of the other."""
@@ -179,3 +194,11 @@ for _name, _small in _SMALL6.items():
             declare(f"V_CVT_SCALEF32_2XPK16_{_name}_F32", ManyConverted(_small, _wide, narrows=True, operands=2))
         else:
             declare(f"V_CVT_SCALEF32_PK32_{_name}_{_other}", ManyConverted(_small, _wide, narrows=True))
+for _name, _small in (_SMALL | _SMALL6).items():
+    _count = 16 if _small.bits == 6 else 8
+    for _other, _wide in _WIDE.items():
+        declare(f"V_CVT_SCALE_PK{_count}_{_other}_{_name}",
+                ManyConverted(_small, _wide, narrows=False, count=_count, by_row=True))
+        for _word in "", "SR_":
+            declare(f"V_CVT_SCALEF32_{_word}PK{_count}_{_name}_{_other}",
+                    ManyConverted(_small, _wide, narrows=True, stochastic=bool(_word), count=_count))
