@@ -225,7 +225,7 @@ class Cases:
             return pick(range(3)) if varied else 0
         if info.name == "fi" and "dpp8" in {each.name for each in op.operands}:
             return pick((0xE9, 0xEA))
-        if info.name == "clamp" and self.isa.target.clamp_chooses_fp8 and "FP8" in op.base:
+        if info.name == "clamp" and self.isa.target.clamp_chooses_fp8 and ("FP8" in op.base or "BF8" in op.base):
             return 0
         if info.name in ("clamp", "bound_ctrl", "fi"):
             return pick((0, 1)) if varied else 0

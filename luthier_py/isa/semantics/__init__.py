@@ -7,6 +7,7 @@ from functools import cache
 from luthier_py.isa.dual import is_dual, operations
 from luthier_py.isa.instruction import OpInfo
 from luthier_py.isa.semantics import (
+    bfloats,
     cdna4,
     compare,
     control,
@@ -29,7 +30,7 @@ from luthier_py.isa.semantics import (
 from luthier_py.isa.semantics.meaning import Dual, Lanes, Meaning, Scalar, Signature, SignaturePart, rows
 
 __all__ = [
-    "Dual", "Lanes", "Meaning", "Scalar", "Signature", "SignaturePart", "cdna4", "compare", "control", "conversions",
+    "Dual", "Lanes", "Meaning", "Scalar", "Signature", "SignaturePart", "bfloats", "cdna4", "compare", "control", "conversions",
     "crossings", "dots", "floats", "lds", "matrix", "meaning", "memory", "rdna", "rows", "scalar", "scalar_floats",
     "scaled_floats", "small_floats", "steps", "vector", "wave_matrices",
 ]

@@ -18,15 +18,15 @@ BITS = {"f64": 64, "f32": 32, "xf32": 32, "i32": 32, "f16": 16, "bf16": 16, "i8"
         "fp6": 6, "bf6": 6, "i4": 4, "u4": 4, "fp4": 4}
 """Of an element of each kind."""
 
-Place = tuple[int, int]
+ElementPlace = tuple[int, int]
 
 
 class ElementProduct(NamedTuple):
     """One product of each element's sum. Places are (lane, element) in row 0 of A and column 0 of B."""
 
-    a: Place
-    b: Place
-    index: Place | None = None
+    a: ElementPlace
+    b: ElementPlace
+    index: ElementPlace | None = None
     """Of sparse A, (lane, first bit) in row 0: two bits, which element from ``b`` on it is."""
 
 
@@ -65,10 +65,10 @@ class MatrixLayout(Protocol):
     def products(self) -> Iterator[ElementProduct]:
         """In the order in which they are added."""
         ...
-    def left(self, place: Place, row: int, block: int) -> Place:
+    def left(self, place: ElementPlace, row: int, block: int) -> ElementPlace:
         """Where A has in that row what row 0 has in ``place``."""
         ...
-    def right(self, place: Place, column: int, block: int) -> Place:
+    def right(self, place: ElementPlace, column: int, block: int) -> ElementPlace:
         """The same of a column of B."""
         ...
 
@@ -128,10 +128,10 @@ class Matrix:
             first, second = (self.source(0, k, 0, kind) for kind in self.kinds)
             yield ElementProduct(first, second)
 
-    def left(self, place: Place, row: int, block: int) -> Place:
+    def left(self, place: ElementPlace, row: int, block: int) -> ElementPlace:
         return place[0] + row + self.rows * block, place[1]
 
-    def right(self, place: Place, column: int, block: int) -> Place:
+    def right(self, place: ElementPlace, column: int, block: int) -> ElementPlace:
         return self.left(place, column, block)
 
     def source(self, number: int, k: int, block: int, kind: str = "") -> tuple[int, int]:
@@ -216,10 +216,10 @@ class _Derived:
     def products(self) -> Iterator[ElementProduct]:
         return self.matrix.products()
 
-    def left(self, place: Place, row: int, block: int) -> Place:
+    def left(self, place: ElementPlace, row: int, block: int) -> ElementPlace:
         return self.matrix.left(place, row, block)
 
-    def right(self, place: Place, column: int, block: int) -> Place:
+    def right(self, place: ElementPlace, column: int, block: int) -> ElementPlace:
         return self.matrix.right(place, column, block)
 
 
@@ -247,10 +247,10 @@ class BroadcastMatrix(_Derived):
         abid, blgp = others.split("b")
         return BroadcastMatrix(Matrix.named(rest), int(cbsz), int(abid), int(blgp))
 
-    def left(self, place: Place, row: int, block: int) -> Place:
+    def left(self, place: ElementPlace, row: int, block: int) -> ElementPlace:
         return self.matrix.left(place, row, (block >> self.cbsz << self.cbsz) + self.abid)
 
-    def right(self, place: Place, column: int, block: int) -> Place:
+    def right(self, place: ElementPlace, column: int, block: int) -> ElementPlace:
         lane, element = self.matrix.right(place, column, block)
         if self.blgp == 3:
             return (lane + 16) % WAVE, element
@@ -303,7 +303,7 @@ class SparseMatrix(_Derived):
     def _wide(self) -> bool:
         return self.matrix.per_lane * BITS[self.matrix.kind] == 256
 
-    def pair(self, four: int) -> Place:
+    def pair(self, four: int) -> ElementPlace:
         """(group of lanes, number of the pair in a lane) of A, for four elements of the depth."""
         if not self._wide or BITS[self.matrix.kind] == 16:
             return divmod(four, self.per_lane // 2)
@@ -312,7 +312,7 @@ class SparseMatrix(_Derived):
             return 2 * bits[4] + bits[2], 4 * bits[1] + 2 * bits[3] + bits[0]
         return bits[3], 4 * bits[1] + 2 * bits[2] + bits[0]
 
-    def four(self, four: int) -> Place:
+    def four(self, four: int) -> ElementPlace:
         """(group of lanes, first element) of B."""
         if not self._wide:
             return divmod(4 * four, self.matrix.per_lane)

@@ -25,7 +25,7 @@ from luthier_py.isa.semantics.algebra import (
     trunc,
 )
 from luthier_py.isa.semantics.floats import fmax, fmin, greatest, least
-from luthier_py.isa.semantics.meaning import lanes, scalar
+from luthier_py.isa.semantics.meaning import Lanes, declare, lanes, scalar, signature
 
 Two = Callable[[Value, Value], Value]
 
@@ -107,3 +107,67 @@ def _packed_integers(low: int, high: int) -> Callable[[Value, Value], Value]:
 lanes("V_FMA_LEGACY_F32 V_FMAC_LEGACY_F32", "f32 f32 f32 -> f32", _fma_legacy)
 lanes("V_CVT_PK_I16_F32", "f32 f32 -> u32", _packed_integers(-(1 << 15), (1 << 15) - 1))
 lanes("V_CVT_PK_U16_F32", "f32 f32 -> u32", _packed_integers(0, (1 << 16) - 1))
+
+
+# gfx1250 (LLVM, VOP3Instructions.td and VOP3PInstructions.td): a sum, and then the larger or smaller; clamp is the sum's.
+for _t in "i32", "u32":
+    for _word, _pick in (("MAX", maximum), ("MIN", minimum)):
+        lanes(f"V_ADD_{_word}_{_t.upper()}", f"{_t} {_t} {_t} -> {_t}", lambda a, b, c, p=_pick: p(a + b, c),
+              lambda a, b, c, p=_pick: p(add_sat(a, b), c))
+for _t in "i16", "u16":
+    for _word, _pick in (("MAX", maximum), ("MIN", minimum)):
+        lanes(f"V_PK_ADD_{_word}_{_t.upper()}", f"2{_t} 2{_t} 2{_t} -> 2{_t}", lambda a, b, c, p=_pick: p(a + b, c),
+              lambda a, b, c, p=_pick: p(add_sat(a, b), c))
+
+
+def _looked_up(selectors: Value, table: list[Value], bits: int) -> list[Value]:
+    """Sixteen elements of a table of sixteen, in its order of dwords, by 4 bits each."""
+    words = [table[0].lift(0)] * (bits // 2)
+    for number in range(16):
+        at = ((selectors >> 4 * number).to(U32) & 15) * bits
+        element = table[0].lift(0)
+        for place, word in enumerate(table):
+            below = at < 32 * (place + 1)
+            inside = select(below & (at >= 32 * place), word >> (at & 31), 0)
+            rest = at + bits > 32 * place
+            crossing = select(rest & (at < 32 * place), word << ((32 * place - at) & 31), 0)
+            element = element | inside | crossing
+        element = element & ((1 << bits) - 1)
+        word_number, shift = divmod(number * bits, 32)
+        words[word_number] = words[word_number] | element << shift
+        if shift + bits > 32:
+            words[word_number + 1] = words[word_number + 1] | element >> 32 - shift
+    return words
+
+
+def _dwords(value: Value) -> list[Value]:
+    return [value] if value.type == U32 else [value.to(U32), (value >> 32).to(U32)]
+
+
+def _lookup(bits: int) -> Callable[[Value, Value, Value], object]:
+    """The first source is the table's upper part (ROCm's hip-fpsan, tests of V_PERM_PK16)."""
+    def compute(a: Value, b: Value, c: Value) -> object:
+        words = _looked_up(c, _dwords(b) + _dwords(a), bits)
+        return concat(words[1], words[0]) if bits == 4 else tuple(words)
+    return compute
+
+
+lanes("V_PERM_PK16_B4_U4", "u32 u32 u64 -> u64", _lookup(4))
+declare("V_PERM_PK16_B6_U4", Lanes(signature("u32 u64 u64 -> 3u32"), _lookup(6), whole=True))
+declare("V_PERM_PK16_B8_U4", Lanes(signature("u64 u64 u64 -> 4u32"), _lookup(8), whole=True))
+
+
+def _saturated(signed: bool) -> Callable[[Value], Value]:
+    """Four bytes to four bits each."""
+    def compute(a: Value) -> Value:
+        result = a.lift(0)
+        for place in range(0, 32, 8):
+            byte = (a.as_(I32) << 24 - place) >> 24 if signed else (a >> place) & 0xFF
+            low, high = (-8, 7) if signed else (0, 15)
+            result = result | (minimum(maximum(byte, low), high).as_(U32) & 15) << place // 2
+        return result.to(U16)
+    return compute
+
+
+lanes("V_SAT_PK4_I4_I8", "u32 -> u16", _saturated(True))
+lanes("V_SAT_PK4_U4_U8", "u32 -> u16", _saturated(False))

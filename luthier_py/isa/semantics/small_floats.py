@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from luthier_py.isa.semantics.algebra import (
+    F16,
     F32,
     F64,
     I32,
@@ -24,6 +25,7 @@ from luthier_py.isa.semantics.algebra import (
     U32,
     Value,
     clz,
+    concat,
     is_nan,
     maximum,
     minimum,
@@ -202,6 +204,42 @@ for _name in "FP8", "BF8":
     variants(f"V_CVT_PK_F32_{_name}", "2u8 -> 2f32", _bytes_widened(_name))
     variants(f"V_CVT_PK_{_name}_F32", "f32 f32 -> u16", _pair_narrowed(_name))
     variants(f"V_CVT_SR_{_name}_F32", "f32 u32 old -> u32", _stochastic(_name))
+
+# gfx1250: of f16 (LLVM, VOP1Instructions.td and VOP3Instructions.td; hip-fpsan, tests/cvt_f16_fp8_gfx1250_test.cpp).
+def _byte_to_f16(name: str) -> Callable[[Situation], Compute]:
+    def of(situation: Situation) -> Compute:
+        format, place = _format(name, situation), 8 * situation.field("byte_sel")
+        return lambda a: format.widened(a >> place).to(F16)
+    return of
+
+
+def _bytes_to_f16(name: str) -> Callable[[Situation], Compute]:
+    def of(situation: Situation) -> Compute:
+        format = _format(name, situation)
+        return lambda two: concat(*(format.widened(a.to(U32)).to(F16).as_(U16) for a in reversed(two)))
+    return of
+
+
+def _pair_of_f16(name: str) -> Callable[[Situation], Compute]:
+    def of(situation: Situation) -> Compute:
+        format, finite = _format(name, situation), situation.keeps_finite
+        return lambda two: _pair(*(format.narrowed(a.to(F32), keeps_finite=finite) for a in two))
+    return of
+
+
+def _stochastic_of_f16(name: str) -> Callable[[Situation], Compute]:
+    def of(situation: Situation) -> Compute:
+        format, byte, finite = _format(name, situation), situation.field("byte_sel"), situation.keeps_finite
+        return lambda a, seed, old: in_byte(
+            byte, format.narrowed(a.to(F32), seed, keeps_finite=finite, precision=F16.mantissa_bits), old)
+    return of
+
+
+for _name in "FP8", "BF8":
+    variants(f"V_CVT_F16_{_name}", "u32 -> f16", _byte_to_f16(_name))
+    variants(f"V_CVT_PK_F16_{_name}", "2u8 -> u32", _bytes_to_f16(_name))
+    variants(f"V_CVT_PK_{_name}_F16", "2f16 -> u16", _pair_of_f16(_name))
+    variants(f"V_CVT_SR_{_name}_F16", "f16 u32 old -> u32", _stochastic_of_f16(_name))
 
 _F16_BITS = SmallFloat(5, 10, 15, largest=0x7BFF, beyond=0x7C00, nan=0x7E00, infinity=0x7C00)
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from luthier_py.isa.semantics.matrix import BITS, MIXED, ElementProduct, Place
+from luthier_py.isa.semantics.matrix import BITS, MIXED, ElementProduct, ElementPlace
 from luthier_py.isa.semantics.meaning import declare
 
 GROUP = 16  # lanes that have a column each
@@ -129,7 +129,7 @@ class WaveTile:
     def _run(per_lane: int, kind: str, longer: int = 1) -> int:
         return min(per_lane, longer * (32 if BITS[kind] == 6 else 128 // BITS[kind]))
 
-    def _place(self, k: int, per_lane: int, kind: str, depth: int, longer: int = 1) -> Place:
+    def _place(self, k: int, per_lane: int, kind: str, depth: int, longer: int = 1) -> ElementPlace:
         """Of an element of the depth, in row or column 0. Runs of B of sparse matrices are ``longer``."""
         if self.replicated:
             return 0, k
@@ -150,18 +150,18 @@ class WaveTile:
         """Of one instruction, in a lane."""
         return 2 * self.elements[0] if self.lanes == 64 else self.matrix.depth // 2
 
-    def index(self, four: int) -> Place:
+    def index(self, four: int) -> ElementPlace:
         """(lane of row 0, first bit) that says which of these four elements of the depth are there."""
         group, place = divmod(four, self.index_bits // 4)
         if self.lanes == 64:
             group = self._group(group, self.matrix.depth // 4 // (self.index_bits // 4))
         return GROUP * group, 4 * place
 
-    def left(self, place: Place, row: int, block: int) -> Place:
+    def left(self, place: ElementPlace, row: int, block: int) -> ElementPlace:
         lane, element = place
         return lane + row % GROUP, element + row // GROUP * self._per_row
 
-    def right(self, place: Place, column: int, block: int) -> Place:
+    def right(self, place: ElementPlace, column: int, block: int) -> ElementPlace:
         return place[0] + column, place[1]
 
 

@@ -1,0 +1,46 @@
+"""Arithmetic on bfloat16 (gfx1250).
+
+In: one lane's operands. Out: results before clamp. Sources: LLVM, VOP3PInstructions.td and VOP1Instructions.td (which
+operations there are, and their modifiers); ROCm's hip-fpsan (tests/amdgcn_bf16_trans_test.cpp). Everything is computed in
+f32, which a bf16 is the upper half of, and rounded to the nearest even at the end; products and sums are right so. A
+fused multiplication and addition is rounded to f32 first. Denormals are kept, whatever MODE says: no source says
+which of its fields is theirs. Clamp is to 0 and 1, and NaN to 0.
+"""
+
+from __future__ import annotations
+
+from luthier_py.isa.semantics.algebra import F32, Prim, Value, fma, is_nan, select, sqrt, unary
+from luthier_py.isa.semantics.cdna4 import from_bf16, to_bf16
+from luthier_py.isa.semantics.floats import fmax, fmin
+from luthier_py.isa.semantics.meaning import Compute, Lanes, declare, signature
+
+
+def _rounded(value: Value) -> Value:
+    """A NaN is always the same one: which, no source says."""
+    return select(is_nan(value), 0x7FC0, to_bf16(value))
+
+
+def _bfloats(name: str, sources: int, compute: Compute, packed: bool = True) -> None:
+    word = "2u16" if packed else "u16"
+
+    def plain(*given: Value) -> Value:
+        return _rounded(compute(*map(from_bf16, given)))
+
+    def clamped(*given: Value) -> Value:
+        value = compute(*map(from_bf16, given))
+        return _rounded(select(value > 0.0, select(value < 1.0, value, 1.0), 0.0))
+
+    declare(name, Lanes(signature(f"{' '.join([word] * sources)} -> {word}"), plain, clamped, flushes=False))
+
+
+_bfloats("V_PK_ADD_BF16", 2, lambda a, b: a + b)
+_bfloats("V_PK_MUL_BF16", 2, lambda a, b: a * b)
+_bfloats("V_PK_FMA_BF16", 3, fma)
+_bfloats("V_PK_MIN_NUM_BF16", 2, fmin)
+_bfloats("V_PK_MAX_NUM_BF16", 2, fmax)
+_bfloats("V_RCP_BF16", 1, lambda a: 1.0 / a, packed=False)
+_bfloats("V_SQRT_BF16", 1, sqrt, packed=False)
+_bfloats("V_RSQ_BF16", 1, lambda a: 1.0 / sqrt(a), packed=False)
+for _name, _prim in (("EXP", Prim.EXP2), ("LOG", Prim.LOG2), ("SIN", Prim.SIN), ("COS", Prim.COS)):
+    _bfloats(f"V_{_name}_BF16", 1, lambda a, p=_prim: unary(p, a), packed=False)
+assert F32.mantissa_bits > 2 * 8  # so that a sum of two, rounded to f32 and then to bf16, is rounded but once
