@@ -1,8 +1,8 @@
 """Matrix instructions: calls of one support function for each shape.
 
-In: an instruction and its row. Out: a call (see matrix_function). EXEC does not matter: the manuals of CDNA say so, those
-of RDNA ask for whole waves. On MI200 those of f16 and bf16 take and give denormals as zeros (MIOpen, "MI200 MFMA
-behavior specifics").
+In: an instruction and its row. Out: a call (see matrix_function). EXEC does not matter: the manuals of CDNA say so,
+that of RDNA 3 (7.9) does not speak of it. On MI200 those of f16 and bf16 take and give denormals as zeros (MIOpen, "MI200
+MFMA behavior specifics").
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def scale(w: WaveCode, inst: Inst, name: str, row: int, dwords: int = 1) -> str:
 
 def vector_place(w: WaveCode, inst: Inst, name: str) -> str:
     """Of an index, which must be there for each lane."""
-    if inst[name].reg is None or inst[name].reg.file is RegFile.SGPR:
+    reg = inst[name].reg
+    if reg is None or reg.file is RegFile.SGPR:
         raise Unsupported(f"{inst.op.mnemonic} with an index that is in no vector register")
     return place(w, inst, name)
 

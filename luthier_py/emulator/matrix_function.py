@@ -149,7 +149,7 @@ class MatrixFunction:
 
     @property
     def _index_words(self) -> int:
-        bits = [step.index[1] for step in self.layout.products() if step.index is not None]
+        bits = [step.selector[1] for step in self.layout.products() if step.selector is not None]
         return max(bits) // 32 + 1
 
     # What is read first.
@@ -277,10 +277,10 @@ class MatrixFunction:
     def _factors(self, step: ElementProduct, places: list[tuple[int, int, int]]) -> tuple[Value, Value]:
         a = self._lanes("a", [self.layout.left(step.a, row, block) for row, _, block in places])
         of_b = [self.layout.right(step.b, column, block) for _, column, block in places]
-        if step.index is None:
+        if step.selector is None:
             return a, self._lanes("b", of_b)
-        (index_lane, _) = self.layout.left((step.index[0], 0), places[0][0], 0)
-        word, bit = divmod(step.index[1], 32)
+        (index_lane, _) = self.layout.left((step.selector[0], 0), places[0][0], 0)
+        word, bit = divmod(step.selector[1], 32)
         bits = self.emitter.let(f"load i32, ptr {self._at('%kept', word * self.row_bytes + 4 * index_lane)}, align 4")
         bits = self.emitter.let(f"lshr i32 {self.emitter.let(f'lshr i32 {bits}, %shift')}, {bit}")
         which = self.emitter.let(f"zext i32 {self.emitter.let(f'and i32 {bits}, 3')} to i64")

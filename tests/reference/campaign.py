@@ -33,7 +33,7 @@ ELSEWHERE = {  # meanings that a straight run of instructions in one wave cannot
     Indexing.ON, Indexing.OFF,                    # the same
 }  # fmt: skip
 
-MATRICES = Matrix | MixedMatrix | SparseMatrix | WaveMatrix | WaveMixedMatrix  # they take more registers than a window has
+MATRICES = Matrix | MixedMatrix | SparseMatrix | WaveMatrix | WaveMixedMatrix  # more registers than a window
 BUFFERS = "BUFFER_", "S_BUFFER_"  # with wide resources they are refused
 
 

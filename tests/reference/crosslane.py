@@ -161,8 +161,8 @@ def matrix(wave: Wave, inst: Inst, row: Matrix, scales: list[list[int]] | None =
 
 
 def _moved(lane: int, blgp: int) -> int:
-    """Whose B a lane takes (matrix instruction calculator, BLGP): of the first or second 32, those 16 further on, of the
-    first to fourth 16."""
+    """Whose B a lane takes (matrix instruction calculator, BLGP): of the first or second 32, those 16 further on, of
+    the first to fourth 16."""
     return (lane, lane % 32, lane % 32 + 32, (lane + 16) % 64, *(lane % 16 + 16 * part for part in range(4)))[blgp]
 
 
@@ -188,8 +188,9 @@ def sparse(wave: Wave, inst: Inst, row: SparseMatrix) -> None:
     a, b = (_elements(wave, inst[name].reg, shape, flushes, kind, count) for name, kind, count in zip(
         ("src0", "src1"), shape.kinds, (shape.per_lane // 2, shape.per_lane), strict=True))
     part = 0 if field(inst, "cbsz") else field(inst, "abid") % sets
-    of_a = {_compressed(shape, place): place for place in itertools.product(range(LANES // shape.rows), range(row.per_lane))}
-    of_b = {_whole(shape, place): place for place in itertools.product(range(LANES // shape.rows), range(shape.per_lane))}
+    groups = range(LANES // shape.rows)
+    of_a = {_compressed(shape, place): place for place in itertools.product(groups, range(row.per_lane))}
+    of_b = {_whole(shape, place): place for place in itertools.product(groups, range(shape.per_lane))}
     results = {}
     for register in range(shape.results):
         for lane in range(LANES):

@@ -128,8 +128,8 @@ def narrowed(small: Small, bits: int, kind: str, scale: int, seed: int | None, f
 
 
 def _scale_by_row(wave: Wave, inst: Inst, operand: Operand, lane: int, small: Small) -> int:
-    """MLIR, AMDGPU dialect, scaled_ext_packed_matrix, of blocks of 32: lanes 0 to 15 or 16 to 31 have scales, two bytes of
-    which are for the two halves of the wave; of numbers of 8 bits both halves take one byte."""
+    """MLIR, AMDGPU dialect, scaled_ext_packed_matrix, of blocks of 32: lanes 0 to 15 or 16 to 31 have scales, two bytes
+    of which are for the two halves of the wave; of numbers of 8 bits both halves take one byte."""
     bits = inst["scale_sel"].value
     if small.top == 0x80:
         byte, first = bits >> 1 & 3, 16 * (bits >> 3 & 1)
@@ -151,7 +151,9 @@ def many(wave: Wave, inst: Inst, row: ManyConverted) -> None:
     found = {}
     for lane in wave.lanes():
         seed = raw(wave, rest[0], lane, 32) if name.startswith("sr_") else None
-        scale, whole = _scale_by_row(wave, inst, rest[-1], lane, small) if row.by_row else raw(wave, rest[-1], lane, 32), 0
+        scale, whole = raw(wave, rest[-1], lane, 32), 0
+        if row.by_row:
+            scale = _scale_by_row(wave, inst, rest[-1], lane, small)
         for number in range(int(name.removeprefix("sr_").removeprefix("2x")[2:4].rstrip("_")) * len(blocks)):
             block = blocks[number % len(blocks)].reg
             assert block is not None

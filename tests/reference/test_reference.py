@@ -20,7 +20,7 @@ import random
 
 import pytest
 
-from luthier_py.emulator import dpp, engine, matrix, operands
+from luthier_py.emulator import dpp, engine, matrix_function, operands
 from luthier_py.isa import instruction_set, target
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.algebra import U32, Value, select
@@ -58,14 +58,14 @@ def _old_clamp(value: Value) -> Value:
     return select(value > 0.0, select(value < 1.0, value, 1.0), 0.0)
 
 
-def _old_addends(function: matrix._MatrixFunction) -> None:
+def _old_addends(function: matrix_function.MatrixFunction) -> None:
     function.emitter.emit("%addends = bitcast ptr %c to ptr")
 
 
 WRONG = {  # what the emulator once did, and where it shows
     "clamp of -0 gives +0": ("V_MUL_F32", operands, "clamp_float", _old_clamp),
     "D is written before all of C is read": (
-        "V_MFMA_F32_16X16X4F32", matrix._MatrixFunction, "_keep_addends", _old_addends,
+        "V_MFMA_F32_16X16X4F32", matrix_function.MatrixFunction, "_keep_addends", _old_addends,
     ),
     "DPP forgets the half that stays": ("V_MAC_F16", operands.ResultWriter, "_placed",
                                         lambda result, chunk, word: word.to(U32)),

@@ -1,4 +1,4 @@
-"""Matrix instructions of RDNA 3 and later, matrix by matrix: registers to numbers, their products, numbers to registers.
+"""Matrix instructions of RDNA 3 and later: registers to matrices of numbers, their product, and back.
 
 In: a wave, an instruction and its row. Out: the wave after it. Sources: RDNA 3 ISA, 7.9 and the figures there; RDNA 4
 ISA, 7.12 as ROCm's hip-fpsan packs matrices (tests/rdna4_int_isa_matrix_test.cpp, amdgcn_swmmac_gfx12.hpp) and, for

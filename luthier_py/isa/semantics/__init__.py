@@ -30,9 +30,9 @@ from luthier_py.isa.semantics import (
 from luthier_py.isa.semantics.meaning import Dual, Lanes, Meaning, Scalar, Signature, SignaturePart, rows
 
 __all__ = [
-    "Dual", "Lanes", "Meaning", "Scalar", "Signature", "SignaturePart", "bfloats", "cdna4", "compare", "control", "conversions",
-    "crossings", "dots", "floats", "lds", "matrix", "meaning", "memory", "rdna", "rows", "scalar", "scalar_floats",
-    "scaled_floats", "small_floats", "steps", "vector", "wave_matrices",
+    "Dual", "Lanes", "Meaning", "Scalar", "Signature", "SignaturePart", "bfloats", "cdna4", "compare", "control",
+    "conversions", "crossings", "dots", "floats", "lds", "matrix", "meaning", "memory", "rdna", "rows", "scalar",
+    "scalar_floats", "scaled_floats", "small_floats", "steps", "vector", "wave_matrices",
 ]
 
 

@@ -26,7 +26,7 @@ class ElementProduct(NamedTuple):
 
     a: ElementPlace
     b: ElementPlace
-    index: ElementPlace | None = None
+    selector: ElementPlace | None = None
     """Of sparse A, (lane, first bit) in row 0: two bits, which element from ``b`` on it is."""
 
 

@@ -109,7 +109,7 @@ lanes("V_CVT_PK_I16_F32", "f32 f32 -> u32", _packed_integers(-(1 << 15), (1 << 1
 lanes("V_CVT_PK_U16_F32", "f32 f32 -> u32", _packed_integers(0, (1 << 16) - 1))
 
 
-# gfx1250 (LLVM, VOP3Instructions.td and VOP3PInstructions.td): a sum, and then the larger or smaller; clamp is the sum's.
+# gfx1250 (LLVM, VOP3Instructions.td, VOP3PInstructions.td): a sum, then the larger or smaller; clamp is the sum's.
 for _t in "i32", "u32":
     for _word, _pick in (("MAX", maximum), ("MIN", minimum)):
         lanes(f"V_ADD_{_word}_{_t.upper()}", f"{_t} {_t} {_t} -> {_t}", lambda a, b, c, p=_pick: p(a + b, c),

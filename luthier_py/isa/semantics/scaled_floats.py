@@ -27,7 +27,6 @@ from luthier_py.isa.semantics.small_floats import (
 )
 
 
-
 @dataclass(frozen=True, slots=True)
 class WideFloat:
     """A format of 16 or 32 bits, the other side of a conversion."""
@@ -170,8 +169,8 @@ class ManyConverted:
         return self.small.bits if self.narrows else self.wide.bits
 
     def scale_place(self, scale_sel: int) -> tuple[int, int, bool] | None:
-        """(which 16 lanes hold scales, byte, whether lanes 16 to 31 take the byte above it). A lane takes the scale of the
-        lane of its number modulo 16 there. None for blocks of 16 elements: MLIR's text and encoding of them disagree."""
+        """(which 16 lanes hold scales, byte, whether lanes 16 to 31 take the byte above it). A lane takes the scale of
+        that of them with its number modulo 16. None for blocks of 16 elements, where MLIR's text and code disagree."""
         if scale_sel & 1:
             return None
         if self.small.bits == 8:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from luthier_py.isa.semantics.matrix import BITS, MIXED, ElementProduct, ElementPlace
+from luthier_py.isa.semantics.matrix import BITS, MIXED, ElementPlace, ElementProduct
 from luthier_py.isa.semantics.meaning import declare
 
 GROUP = 16  # lanes that have a column each

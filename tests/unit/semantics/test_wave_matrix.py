@@ -125,8 +125,9 @@ class Product:
         neg_lo, neg_hi = ((modifiers or {}).get(key, 0) for key in ("neg_lo", "neg_hi"))
         signed = [bool(neg_lo & 1), bool(neg_lo & 2)]
         depths = depth // 2 if sparse else depth, depth
-        (self.a, a), (self.b, b) = (numbers(kind, (16, k), sign) for kind, k, sign in zip(kinds, depths, signed))
-        for number, (kind, matrix) in enumerate(zip(kinds, (a, b))):
+        (self.a, a), (self.b, b) = (numbers(kind, (16, k), sign)
+                                    for kind, k, sign in zip(kinds, depths, signed, strict=True))
+        for number, (kind, matrix) in enumerate(zip(kinds, (a, b), strict=True)):
             if kind in ("f16", "bf16", "f32"):  # elements in lower and upper halves
                 for element in range(2):
                     if (neg_lo, neg_hi if kind != "f32" else neg_lo)[element] >> number & 1:
