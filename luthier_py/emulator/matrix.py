@@ -1,8 +1,8 @@
 """Matrix instructions: calls of one support function for each shape.
 
 In: an instruction and its row. Out: a call (see matrix_function). EXEC does not matter: the manuals of CDNA say so,
-that of RDNA 3 (7.9) does not speak of it. On MI200 those of f16 and bf16 take and give denormals as zeros (MIOpen, "MI200
-MFMA behavior specifics").
+that of RDNA 3 (7.9) does not speak of it. On MI200 those of f16 and bf16 take and give denormals as zeros (MIOpen,
+"MI200 MFMA behavior specifics").
 """
 
 from __future__ import annotations

@@ -85,8 +85,8 @@ def execute(name, kinds, rows=16, fewer=0, formats=(0, 0), upper=(0, 0)):
         register = C + i // 16 * 8 + i % 8
         row = registers.setdefault(register, np.zeros(64, np.uint32))
         row[j + i % 16 // 8 * 16] = c[i, j].view(np.uint32)
-    inst = ISA.make(name, vgpr(D, rows // 2), vgpr(A, rows // 16 * 2 * bits[0]), vgpr(B, 2 * bits[1]),
-                    vgpr(C, rows // 2), *operands, **modifiers)
+    inst = ISA.make(name, vgpr(D, rows // 2), vgpr(A, 16), vgpr(B, 16 if "f8f6f4" in name else 8), vgpr(C, rows // 2),
+                    *operands, **modifiers)
     state = run([inst], vgprs=registers, exec_mask=0, isa=ISA)
     expected = c + left @ right.T
     actual = np.array([[state.vgpr(D + i // 16 * 8 + i % 8, np.float32)[j + i % 16 // 8 * 16] for j in range(16)]
