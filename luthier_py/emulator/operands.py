@@ -157,12 +157,7 @@ class SourceReader:
         return self._finish(value, bool(self.modifiers & NEG), bool(self.modifiers & ABS))
 
     def _finish(self, value: Value, negate: bool, absolute: bool) -> Value:
-        top = 1 << value.type.bits - 1
-        if absolute:
-            value = value & (top - 1)
-        if negate:
-            value = value ^ top
-        value = value.as_(self.type)
+        value = with_sign(value, negate, absolute).as_(self.type)
         return flush_denormals(value) if self.flush else value
 
     def _selected(self, value: Value) -> Value:
@@ -249,14 +244,8 @@ class ResultWriter:
     def _finish(self, value: Value) -> Value:
         """Output modifiers, then bits of at least 16."""
         if value.type.kind is Kind.FLOAT:
-            if self.omod:
-                value = flush_denormals(value * (2.0, 4.0, 0.5)[self.omod - 1])
-                value = select(value.eq(0.0), 0.0, value)  # "-0 is flushed to +0"
-            if self.clamp:
-                clamped = clamp_float(value)
-                value = select(is_nan(value), quiet(value), clamped) if self.passes_nan else clamped
-            if self.flush:
-                value = flush_denormals(value)
+            value = modified_result(value, self.omod, self.clamp, self.passes_nan)
+            value = flush_denormals(value) if self.flush else value
         return value.as_(value.type.unsigned)
 
     def _placed(self, chunk: LaneChunk, word: Value) -> Value:
@@ -281,6 +270,25 @@ class ResultWriter:
         if self.unused == UNUSED_PAD:
             return placed
         return (chunk.row(self.row) & ~(((1 << bits) - 1) << place)) | placed
+
+
+def with_sign(value: Value, negate: bool, absolute: bool) -> Value:
+    """The bits of a source after its modifiers."""
+    top = 1 << value.type.bits - 1
+    if absolute:
+        value = value & (top - 1)
+    return value ^ top if negate else value
+
+
+def modified_result(value: Value, omod: int, clamp: bool, passes_nan: bool) -> Value:
+    """A float after omod and clamp."""
+    if omod:
+        value = flush_denormals(value * (2.0, 4.0, 0.5)[omod - 1])
+        value = select(value.eq(0.0), 0.0, value)  # "-0 is flushed to +0"
+    if not clamp:
+        return value
+    clamped = clamp_float(value)
+    return select(is_nan(value), quiet(value), clamped) if passes_nan else clamped
 
 
 def clamp_float(value: Value) -> Value:

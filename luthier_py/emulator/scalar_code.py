@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from luthier_py.emulator.modes import Mode, hardware_register, mode_after
-from luthier_py.emulator.operands import destinations, read_scalar, scalar_operands
+from luthier_py.emulator.operands import (
+    ABS,
+    NEG,
+    destinations,
+    field,
+    modified_result,
+    read_scalar,
+    scalar_operands,
+    with_sign,
+)
 from luthier_py.emulator.rounding import Arithmetic
 from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
@@ -29,6 +38,7 @@ def scalar(w: WaveCode, inst: Inst, row: Scalar) -> None:
     if floats and Mode(w.mode).arithmetic(inst, row) != Arithmetic():
         raise Unsupported("a scalar float instruction with rounding other than to nearest even, or FP16_OVFL")
     taken = [_source(w, slot, operands, target, width) for slot in row.signature.sources]
+    taken = [_signed(inst, number, value) for number, value in enumerate(taken)]
     taken = [flush_denormals(value) if w.context.flushes_sources(value.type) else value for value in taken]
     output = row.compute(*taken)
     outputs = output if isinstance(output, tuple) else (output,)
@@ -38,8 +48,23 @@ def scalar(w: WaveCode, inst: Inst, row: Scalar) -> None:
         elif slot.name == "exec":
             w.scalars.write(EXEC, value)
         elif target is not None and target.reg is not None:
+            value = _modified(w, inst, value)
             value = flush_denormals(value) if w.context.flushes_results(value.type) else value
             w.scalars.write(target.reg.index, _dword(value))
+
+
+def _signed(inst: Inst, number: int, value: Value) -> Value:
+    """Vector instructions on scalars have modifiers."""
+    modifiers = field(inst, f"src{number}_modifiers")
+    if not modifiers:
+        return value
+    bits = value.as_(value.type.unsigned)
+    return with_sign(bits, bool(modifiers & NEG), bool(modifiers & ABS)).as_(value.type)
+
+
+def _modified(w: WaveCode, inst: Inst, value: Value) -> Value:
+    omod = field(inst, "omod") if w.context.scales(value.type) else 0
+    return modified_result(value, omod, bool(field(inst, "clamp")), not w.context.mode.clamps_nan)
 
 
 def _dword(value: Value) -> Value:

@@ -1,7 +1,8 @@
-"""exp2, log2, sin and cos of vectors of f32, as support functions.
+"""exp2, log2, sin and cos of f32 and of vectors of f32, as support functions.
 
-In: a name such as ``luthier_exp2_v16f32``. Out: LLVM IR. All is computed in double precision, with
-polynomials good to about 1e-11, and rounded once, so results are almost always correctly rounded.
+In: a name such as ``luthier_exp2_v16f32`` or ``luthier_exp2_f32``. Out: LLVM IR. All is computed in
+double precision, with polynomials good to about 1e-11, and rounded once, so results are almost always
+correctly rounded.
 Invariant: special values as in IEEE 754; sin and cos take turns, not radians.
 """
 
@@ -14,7 +15,7 @@ from collections.abc import Callable, Sequence
 from luthier_py.emulator.emitter import Emitter, LlvmOps
 from luthier_py.isa.semantics.algebra import F32, F64, I64, U64, Prim, Value, fma, is_nan, rint, select
 
-_NAME = re.compile(r"luthier_(\w+)_v(\d+)f32")
+_NAME = re.compile(r"luthier_([a-z]+2?)_(?:v(\d+))?f32")
 
 
 def transcendental(name: str) -> str:
@@ -22,7 +23,7 @@ def transcendental(name: str) -> str:
     match = _NAME.fullmatch(name)
     assert match is not None, name
     emitter = Emitter()
-    ops = LlvmOps(emitter, int(match[2]))
+    ops = LlvmOps(emitter, int(match[2] or 0))
     vector = ops.name(F32)
     result = _FUNCTIONS[Prim[match[1].upper()]](ops.value(F32, "%x").to(F64)).to(F32)
     emitter.emit(f"ret {vector} {result.ref}")

@@ -123,7 +123,7 @@ class Batch:
         yield from self._vectors(wave, RegFile.VGPR, wave.vgprs, state.vgpr)
         yield from self._vectors(wave, RegFile.AGPR, wave.agprs, state.agpr)
         for index in (*range(LAST_SCALAR), M0):
-            if wave.scalar(index) != state.sgpr(index):
+            if not same(wave.free.get((RegFile.SGPR, index, 0)), wave.scalar(index), state.sgpr(index), (0, 0)):
                 yield self._blame(f"s{index}", wave.scalar(index), state.sgpr(index), 0, index)
         for array in self.memory:
             ours, theirs = bytes(wave.memory[array.ctypes.data]), array.tobytes()

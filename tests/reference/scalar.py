@@ -5,14 +5,14 @@ In: a wave, an instruction and its row. Out: the wave after it. Source: AMD Inst
 
 from __future__ import annotations
 
-from luthier_py.isa import EXEC, M0, MODE, VCC, Access, Inst, Operand
+from luthier_py.isa import EXEC, M0, MODE, VCC, Access, Inst, Operand, RegFile
 from luthier_py.isa.registers import SCC
 from luthier_py.isa.semantics import Scalar
 from luthier_py.isa.semantics.algebra import U32, Kind, Value
 from luthier_py.isa.semantics.control import Action, Branch, Indexing
-from reference.algebra import PythonOps, flushed
-from reference.vector import field, raw
-from reference.wave import CODE_BASE, M32, Wave
+from reference.algebra import PythonOps, flushed, modified_float
+from reference.vector import ABS, NEG, field, raw
+from reference.wave import CODE_BASE, M32, Freedom, Wave
 
 
 def scalar(wave: Wave, inst: Inst, row: Scalar) -> None:
@@ -32,7 +32,11 @@ def scalar(wave: Wave, inst: Inst, row: Scalar) -> None:
             type = width if slot.name == "exec" else slot.type
             taken.append(ops.value(type, wave.scalar(index, type.bits // 32 or 1)))
         else:
-            taken.append(ops.value(slot.type, raw(wave, next(sources), 0, max(slot.type.bits, 32))))
+            operand = next(sources)
+            bits = raw(wave, operand, 0, max(slot.type.bits, 32)) & (1 << slot.type.bits) - 1
+            modifiers, sign = field(inst, f"{operand.name}_modifiers"), 1 << slot.type.bits - 1
+            bits = (bits & sign - 1 if modifiers & ABS else bits) ^ (sign if modifiers & NEG else 0)
+            taken.append(ops.value(slot.type, bits))
     outputs = row.compute(*(_flushed(wave, ops, value) for value in taken))
     for slot, value in zip(row.signature.results, outputs if isinstance(outputs, tuple) else (outputs,), strict=True):
         if slot.name == "scc":
@@ -40,7 +44,21 @@ def scalar(wave: Wave, inst: Inst, row: Scalar) -> None:
         elif slot.name == "exec":
             wave.set_scalar(EXEC, value.ref, value.type.bits // 32)
         elif target is not None and target.reg is not None:
-            wave.set_scalar(target.reg.index, _flushed(wave, ops, value).ref, max(value.type.bits // 32, 1))
+            bits = _flushed(wave, ops, _modified(wave, inst, ops, value)).ref
+            wave.set_scalar(target.reg.index, bits, max(value.type.bits // 32, 1))
+            if ops.notes:
+                freedom = Freedom(frozenset(ops.notes), value.type.bits, 0)
+                wave.free[RegFile.SGPR, target.reg.index, 0] = freedom
+
+
+def _modified(wave: Wave, inst: Inst, ops: PythonOps, value: Value) -> Value:
+    """Vector instructions on scalars (RDNA 4 ISA, 7.10) have omod and clamp."""
+    if value.type.kind is not Kind.FLOAT:
+        return value
+    scales = wave.flushes(value.type.bits) and not wave.scalar(MODE) >> 9 & 1
+    omod, clamp = field(inst, "omod") if scales else 0, bool(field(inst, "clamp"))
+    bits = modified_float(ops, value.ref, value.type.bits, omod, clamp)
+    return ops.value(value.type, bits)
 
 
 def _flushed(wave: Wave, ops: PythonOps, value: Value) -> Value:

@@ -1,7 +1,7 @@
-"""Scalar ALU on floats (RDNA 3.5, RDNA 4): what the vector ALU does, for one number of the wave.
+"""Floats in scalar registers (RDNA 3.5, RDNA 4): what the vector ALU does, for one number of the wave.
 
-In: operands. Out: the result, or SCC. Source: RDNA 4 ISA, 16.1 to 16.5 (SOP1, SOP2, SOPC). How primitives round is
-MODE's matter, as for vectors. A result of 16 bits has zeros above it.
+In: operands. Out: the result, or SCC. Source: RDNA 4 ISA, 16.1 to 16.5 (SOP1, SOP2, SOPC), and 7.10 (V_S_*,
+whatever EXEC is). How primitives round is MODE's matter, as for vectors. A result of 16 bits has zeros above it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from luthier_py.isa.semantics.algebra import F16, F32, I32, U32, ceil, floor, fm
 from luthier_py.isa.semantics.compare import FLOAT
 from luthier_py.isa.semantics.conversions import pack_toward_zero
 from luthier_py.isa.semantics.floats import fmax, fmin, greatest, least
-from luthier_py.isa.semantics.meaning import scalar
+from luthier_py.isa.semantics.meaning import Scalar, declare, rows, scalar
 
 for _t in "f32", "f16":
     _name, _one, _two = _t.upper(), f"{_t} -> {_t}", f"{_t} {_t} -> {_t}"
@@ -38,3 +38,7 @@ scalar("S_CVT_F16_F32", "f32 -> f16", lambda a: a.to(F16))
 scalar("S_CVT_F32_F16", "f16 -> f32", lambda a: a.to(F32))
 scalar("S_CVT_HI_F32_F16", "u32 -> f32", lambda a: high_half(a).as_(F16).to(F32))
 scalar("S_CVT_PK_RTZ_F16_F32", "f32 f32 -> u32", pack_toward_zero)
+for _name in "EXP", "LOG", "RCP", "RSQ", "SQRT":
+    for _t in "F16", "F32":
+        _vector = rows()[f"V_{_name}_{_t}"]
+        declare(f"V_S_{_name}_{_t}", Scalar(_vector.signature, _vector.compute))

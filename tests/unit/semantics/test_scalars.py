@@ -7,7 +7,7 @@ import pytest
 from lanewise import EDGES, signed
 from waves import FULL, ISA, run
 
-from luthier_py.isa import EXEC, M0, VCC, sgpr
+from luthier_py.isa import EXEC, M0, VCC, instruction_set, sgpr, target
 
 M32, M64 = (1 << 32) - 1, FULL
 
@@ -270,3 +270,24 @@ def test_halves_and_pairs_stay_consistent():
     assert (state.sgpr(12), state.sgpr(13), state.sgpr(14)) == (3, 9, 3)
     assert state.exec_mask == 0x6_00000005
     assert state.sgpr(M0) == 77
+
+
+@pytest.mark.parametrize("name,function", [
+    ("v_s_exp", np.exp2), ("v_s_log", np.log2), ("v_s_rcp", lambda x: 1 / x), ("v_s_rsq", lambda x: 1 / np.sqrt(x)),
+    ("v_s_sqrt", np.sqrt),
+])  # fmt: skip
+@pytest.mark.parametrize("width", ["f16", "f32"])
+def test_transcendentals_of_scalars(name, function, width):
+    """One number for the wave, even without active lanes, with the modifiers of vector instructions."""
+    isa = instruction_set(target("gfx1201"), 32)
+    kind, bits = (np.float16, np.uint16) if width == "f16" else (np.float32, np.uint32)
+    for value in 0.5, 3.0, 0.0078125, 7.75:
+        source = kind(value)
+        for text, taken, limit in ("s0", value, np.inf), ("|s1|", value, np.inf), ("-s1", value, 1.0):
+            given = {0: int(source.view(bits)) | (0xABC << 16 if width == "f16" else 0), 1: int((-source).view(bits))}
+            suffix = " clamp" if np.isfinite(limit) else ""
+            state = run([isa.parse(f"{name}_{width} s9, {text}{suffix}")], isa=isa, sgprs=given, exec_mask=0)
+            exact = function(np.float64(taken))
+            wanted = kind(exact if np.isinf(limit) else min(max(exact, 0), limit))
+            result = state.sgpr(9)
+            assert abs(result - int(wanted.view(bits))) <= 1, (text, value, hex(result))
