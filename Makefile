@@ -14,7 +14,7 @@
 # make libraries fetch kernels that others compiled (100 MB of wheels) into build/libraries, for benchmarks/instrument.py
 # make programs compile the HIP programs of tests/programs into build/programs (needs clang-22 and HIP's headers)
 # make soak    a million launches and 2,000 module loads under a tool: does memory grow? (ten minutes on an idle machine)
-# make docs    docs/reference.md, docs/emulator-gaps.md and docs/hip.md, made from the code
+# make docs    docs/reference.md, docs/coverage.md and docs/hip.md, made from the code
 # make studies the numbers and plots of docs/instruction-counts.md and docs/bank-conflicts.md, in build/studies
 # make samples compile the sample kernels again (needs clang-22)
 #

@@ -1,5 +1,5 @@
 """Writes the pages that are made from the code: docs/reference.md, docs/edits.md, docs/arguments.md,
-docs/emulator-gaps.md and docs/hip.md.
+docs/coverage.md and docs/hip.md.
 
 In: the installed package. Out: Markdown. Invariant: the same code gives the same pages; `make docs` writes them, and
 tests/docs/test_reference.py says when they are not those of the code.
@@ -19,8 +19,8 @@ from typing import Any
 
 import luthier_py
 from luthier_py import intrinsics
-from luthier_py.isa import instruction_set, target, targets
-from luthier_py.isa.semantics import meaning
+from luthier_py.isa import targets
+from luthier_py.report.coverage import page as coverage_page
 from luthier_py.runtime.hip import table
 from luthier_py.tool import Scalar, filters
 
@@ -270,36 +270,23 @@ def said(text: str) -> str:
     return f": {text}" if text else ""
 
 
-def gaps() -> str:
-    """docs/emulator-gaps.md"""
+def coverage() -> str:
+    """docs/coverage.md"""
     parts = [
-        "# What the emulator lacks",
-        "Operations of the tables without a meaning in `luthier_py/isa/semantics`, by target; made from the code by "
-        "`make docs`. A kernel with one of them is instrumented, proved and linked as any other, but not run by the "
-        "emulator.",
+        "# What the emulator covers",
+        "Made from the code by `make docs`; `luthier coverage TARGET` says the same of one target, a line for each "
+        "operation. Every operation of every table is one of four things. *Exact*: manuals leave nothing open, and "
+        "results are compared bit for bit with a second reader of the manuals, in Python integers and fractions "
+        "(`tests/reference`), or in the files of tests below. *Exact but for a NaN's bits*: the same, but that which "
+        "NaN arithmetic makes is open. *Documented freedom*: manuals leave more open, and devices may differ: the "
+        "emulator gives one of the results that they allow. *Refused*: a kernel with it is instrumented, proved and "
+        "linked as any other, but the emulator does not run it: before the launch an error names kernel, address, "
+        "instruction, the reason and what to do. Where lanes of one instruction store to one place, which of them "
+        "stays is open as well, but that is a matter of addresses.",
+        "`luthier coverage -- ./app` says for a run what of it was exact, and whether anything that was not decided "
+        "a branch, an address or a mask ([the tool](../tools/exactness/README.md)).",
     ]
-    alike: dict[tuple[int, frozenset[str]], list[str]] = {}
-    for row in targets():
-        alike.setdefault((operations(row.name), lacks(row.name)), []).append(row.name)
-    lacking = {", ".join(names): lacks_ for (_, lacks_), names in alike.items()}
-    everywhere = frozenset.intersection(*lacking.values())
-    rows = [f"| {', '.join(names)} | {count} | {len(lacks_)} |" for (count, lacks_), names in alike.items()]
-    parts.append("\n".join(["| target | operations | without a meaning |", "|---|---|---|", *rows]))
-    parts.append(f"## On all of them\n\n{listed(everywhere)}")
-    parts += [f"## {name}\n\n{listed(lacks_ - everywhere)}" for name, lacks_ in lacking.items()]
-    return "\n\n".join(parts) + "\n"
-
-
-def lacks(name: str) -> frozenset[str]:
-    return frozenset(op.base for op in instruction_set(target(name)).ops if meaning(op) is None)
-
-
-def operations(name: str) -> int:
-    return len({op.base for op in instruction_set(target(name)).ops})
-
-
-def listed(names: frozenset[str]) -> str:
-    return textwrap.fill(" ".join(f"`{name}`" for name in sorted(names)) or "None.", 160)
+    return "\n\n".join([*parts, *filter(None, coverage_page(targets()))]) + "\n"
 
 
 def hip() -> str:
@@ -371,7 +358,7 @@ def conformance_calls() -> dict[str, frozenset[str]]:
 
 PAGES: dict[str, Callable[[], str]] = {
     "reference.md": reference, "edits.md": edits, "arguments.md": arguments,
-    "filters.md": filter_page, "emulator-gaps.md": gaps, "hip.md": hip,
+    "filters.md": filter_page, "coverage.md": coverage, "hip.md": hip,
 }
 
 

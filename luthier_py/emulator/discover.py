@@ -20,7 +20,8 @@ from luthier_py.isa.semantics.readers.evaluate import evaluate
 from luthier_py.isa.semantics.readers.numbers import UNIFORM, Known, Number, constant
 
 _ENDS = (
-    Action.SLEEP, Action.BARRIER, Action.BARRIER_SIGNAL, Action.BARRIER_WAIT, Action.GRID_BARRIER, Action.SETREG
+    Action.SLEEP, Action.BARRIER, Action.BARRIER_SIGNAL, Action.BARRIER_SIGNAL_FIRST, Action.BARRIER_WAIT,
+    Action.GRID_BARRIER, Action.SETREG,
 )
 _STOPS = OpFlag.TERMINATOR | OpFlag.CALL | OpFlag.BARRIER | OpFlag.END
 

@@ -13,7 +13,7 @@ from luthier_py.emulator.layout import Fault
 from luthier_py.emulator.memory import Memory
 from luthier_py.emulator.shape import Shape
 from luthier_py.errors import DeviceError, DeviceFault, FaultKind, Location, Malformed
-from luthier_py.isa.instruction import OpFlag
+from luthier_py.isa.instruction import Inst, OpFlag
 
 _KINDS = {
     Fault.ADDRESS: FaultKind.BAD_ADDRESS, Fault.MISALIGNED: FaultKind.MISALIGNED, Fault.READ_ONLY: FaultKind.READ_ONLY,
@@ -50,7 +50,8 @@ def device_error(wave: FaultyWave, code: HostedCode, shape: Shape, memory: Memor
         return DeviceError(what, Location(kernel, pc, code.text(pc)), DeviceFault(FaultKind.MODE, absolute))
     pc = code.numbers.sites[wave.field("fault_site")]
     lane = wave.field("fault_lane")
-    what = f"lane {lane} of {wave}: {_words(kind, address, shape, memory)}"
+    words = _trap(code.insts[pc]) if kind is Fault.TRAP else _words(kind, address, shape, memory)
+    what = f"lane {lane} of {wave}: {words}"
     return DeviceError(what, Location(kernel, pc, code.text(pc)), _fault(kind, pc, address, code))
 
 
@@ -58,6 +59,18 @@ def illegal_instruction(error: Malformed, pc: int, kernel: str, wave: FaultyWave
     """A wave came to ``pc``, a device address, where nothing can be decoded; every wave, if ``wave`` is None."""
     what = error.message if wave is None else f"{wave}: {error.message}"
     return DeviceError(what, error.where or Location(kernel), DeviceFault(FaultKind.ILLEGAL_INSTRUCTION, pc))
+
+
+_TRAPS = {  # AMDGPUUsage, "Trap Handler ABI"
+    1: "a breakpoint, and no debugger is attached",
+    2: "the program gives up here (llvm.trap: abort, __builtin_trap, a failed assert)",
+}
+
+
+def _trap(inst: Inst) -> str:
+    """Why a program has such an instruction."""
+    number = inst["simm16"].value
+    return f"s_trap {number}: {_TRAPS.get(number, 'no trap handler answers this number')}"
 
 
 def _fault(kind: Fault, pc: int, address: int, code: HostedCode) -> DeviceFault:
@@ -72,7 +85,5 @@ def _words(kind: Fault, address: int, shape: Shape, memory: Memory) -> str:
         return f"LDS address 0x{address & 0xFFFFFFFF:x} is outside the work-group's {shape.lds_bytes} bytes"
     if kind is Fault.SCRATCH:
         return f"scratch address 0x{address & 0xFFFFFFFF:x} is outside the lane's {shape.scratch_bytes} bytes"
-    if kind is Fault.TRAP:
-        return "s_trap"
     reason = {Fault.MISALIGNED: "misaligned address", Fault.READ_ONLY: "write to read-only memory at"}
     return f"{reason.get(kind, 'bad address')} 0x{address:x}; {memory.nearest(address)}"

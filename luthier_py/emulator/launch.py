@@ -123,6 +123,8 @@ class Residence:
     lds: int
     scratch: int           # of the first wave; the others follow
     scratch_wave_bytes: int
+    group: int             # its record
+    barriers: int
 
 
 def wave_images(shape: Shape, places: LaunchMemory, entry: int, home: Residence) -> NDArray[np.uint8]:
@@ -136,7 +138,8 @@ def wave_images(shape: Shape, places: LaunchMemory, entry: int, home: Residence)
     if shape.record.descriptor.enable_private_segment and not shape.target.architected_flat_scratch:
         words[..., group_id_places(shape.target, shape.record.descriptor)[3]] = offsets
     longs = images.view(np.uint64)
-    fields = {"pc": entry, "worker": home.worker, "lds": home.lds, "scratch": offsets + np.uint64(home.scratch)}
+    fields = {"pc": entry, "worker": home.worker, "lds": home.lds, "group": home.group,
+              "barriers": home.barriers, "scratch": offsets + np.uint64(home.scratch)}
     for name, value in fields.items():
         longs[..., WAVE[name] // 8] = value
     return images
@@ -156,7 +159,8 @@ def _images_anywhere(shape: Shape) -> NDArray[np.uint8]:
             image[EXEC], image[EXEC + 1] = ((1 << lanes) - 1) & 0xFFFFFFFF, ((1 << lanes) - 1) >> 32
         words[:, MODE] = mode_of(shape.target, shape.record.descriptor)
         status = np.where(active > 0, Status.JUMP, Status.DONE)
-        fields = {"status": status, "lds_bytes": shape.lds_bytes, "scratch_bytes": shape.scratch_bytes}
+        fields = {"status": status, "members": shape.waves_of(block), "lds_bytes": shape.lds_bytes,
+                  "scratch_bytes": shape.scratch_bytes}
         for name, value in fields.items():
             longs[:, WAVE[name] // 8] = value
         images[edge, :, first : first + rows[0].nbytes] = rows.reshape(shape.waves, -1).view(np.uint8)

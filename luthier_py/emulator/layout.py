@@ -39,6 +39,11 @@ WAVE = _fields(
     "expected",       # what it counts when this wave may go on
     "skips",          # whether vector instructions are skipped (S_SETVSKIP)
     "signalled",      # whether it has come to the barrier, and not all others have yet
+    "group",          # address of the work-group's record
+    "members",        # waves that the work-group began with
+    "barriers",       # address of its named barriers
+    "joined",         # address of that which this wave can wait for; 0 for none
+    "seen",           # how often all had come to it when this wave was there last
     "fault_site", "fault_lane", "fault_address", "fault_kind",
     "ignored",        # where work-group ids go that the kernel does not ask for, and atomics that do nothing
 )
@@ -71,6 +76,18 @@ assert max(TEMPORARY_MASKS) + 2 <= SCALARS
 def wave_stride(wave_size: int) -> int:
     """Distance of two waves: pages and a cache line, so that their rows do not collide in the cache."""
     return -(-row_offset(VECTOR_ROWS + TEMPORARY_ROWS, wave_size) // 4096) * 4096 + 64
+
+
+# A named barrier of a work-group.
+NAMED_BARRIER = _fields(
+    0,
+    "members",  # waves that have to come
+    "came",     # of them, since all had come last
+    "times",    # how often all had come
+)
+NAMED_BARRIER_BYTES = 32
+NAMED_BARRIERS_BYTES = 32 * NAMED_BARRIER_BYTES
+"""Of all that five bits can name."""
 
 
 # What a worker (one thread's share of a launch) hands to generated code.

@@ -23,7 +23,7 @@ from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import FLAT_SCR_LO, Inst, Operand
 from luthier_py.isa.registers import EXEC, M0, MODE, SCRATCH_BASE
-from luthier_py.isa.semantics.algebra import U32, Kind, Type, Value
+from luthier_py.isa.semantics.algebra import U32, U64, Kind, Type, Value
 from luthier_py.isa.semantics.control import Action, HardwareRegister
 from luthier_py.isa.semantics.floats import flush_denormals
 from luthier_py.isa.semantics.meaning import Scalar, SignaturePart
@@ -94,12 +94,13 @@ _KEPT = {HardwareRegister.MODE.value: MODE, FLAT_SCR_LO: SCRATCH_BASE, FLAT_SCR_
 def hardware(w: WaveCode, inst: Inst, row: Action) -> None:
     """s_getreg and s_setreg. Of MODE's bits those that matter are followed by modes."""
     number, first, size = hardware_register(inst)
-    if number == HardwareRegister.IB_STS2.value and row is Action.GETREG:
-        if inst["sdst"].reg is not None:  # in no cluster of work-groups
-            w.scalars.write(inst["sdst"].reg.index, w.ops.constant(U32, 0))
+    if row is Action.GETREG and (shown := _shown(w, number)) is not None:
+        if inst["sdst"].reg is not None:
+            w.scalars.write(inst["sdst"].reg.index, (shown >> first) & ((1 << size) - 1))
         return
     if number not in _KEPT:
-        raise Unsupported(f"hardware register {number}; only MODE (1) and FLAT_SCR (20, 21) are emulated")
+        raise Unsupported(f"hardware register {number}; MODE (1) and FLAT_SCR (20, 21) are emulated, and of those that "
+                          "can only be read LDS_ALLOC (6), HW_ID (4, 23, 24) and XCC_ID (20): leave the others out")
     kept = _KEPT[number]
     mode = w.scalars.read(kept)
     mask = (1 << size) - 1
@@ -115,6 +116,21 @@ def hardware(w: WaveCode, inst: Inst, row: Action) -> None:
     w.scalars.write(kept, (mode & ~(mask << first)) | ((value & mask) << first))
     if row is Action.SETREG_IMM and kept == MODE:
         w.set_mode(mode_after(inst, w.mode))
+
+
+def _shown(w: WaveCode, number: int) -> Value | None:
+    """A register that waves can only read; None if it is none of those that are known on this target.
+
+    Every wave is in slot 0 of SIMD 0 of compute unit 0, of the first die; it is in no cluster of work-groups.
+    """
+    target = w.settings.target
+    if number in target.place_registers:
+        return w.ops.constant(U32, 0)
+    if number != HardwareRegister.LDS_ALLOC.value:
+        return None
+    lds = w.ops.value(U64, w.emitter.let(f"load i64, ptr {w.field('lds_bytes')}")).to(U32)
+    units = (lds + (target.lds_unit_bytes - 1)) >> target.lds_unit_bytes.bit_length() - 1
+    return (units & 0x1FF) << 12
 
 
 def set_mode(w: WaveCode, inst: Inst) -> None:

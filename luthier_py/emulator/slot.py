@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from luthier_py.emulator.launch import LaunchMemory, Residence, image_stride, record, wave_images
-from luthier_py.emulator.layout import GROUP, WAVE, WAVE_HEADER_BYTES, Status, wave_stride
+from luthier_py.emulator.layout import GROUP, NAMED_BARRIERS_BYTES, WAVE, WAVE_HEADER_BYTES, Status, wave_stride
 from luthier_py.emulator.memory import write_bytes
 from luthier_py.emulator.pool import PagePool
 from luthier_py.emulator.shape import Shape
@@ -42,14 +42,17 @@ class ResidentGroup:
         images = image_stride(shape) * shape.waves * (shape.edges + 1)
         lds = -(-max(shape.lds_bytes, 1) // _LINE) * _LINE
         scratch = shape.scratch_bytes * shape.wave_size
-        self.block = pool.take(waves + images + lds + scratch * shape.waves + _LINE)
+        shared = NAMED_BARRIERS_BYTES + lds
+        self.block = pool.take(waves + images + shared + scratch * shape.waves + _LINE)
         self.waves = self.block.address
-        home = Residence(worker, self.waves + waves + images, self.waves + waves + images + lds, scratch)
+        barriers = self.waves + waves + images
+        at_lds = barriers + NAMED_BARRIERS_BYTES
+        self.record = record(GROUP, waves=self.waves, images=self.waves + waves, lds=at_lds, slice=SLICES[0])
+        home = Residence(worker, at_lds, at_lds + lds, scratch, self.address, barriers)
         write_bytes(self.waves + waves, wave_images(shape, places, entry, home).tobytes())
-        self.record = record(GROUP, waves=self.waves, images=self.waves + waves, lds=home.lds, slice=SLICES[0])
         everything = np.frombuffer(self.block.memory, np.uint8)
         self._waves = everything[:waves].reshape(shape.waves, self._stride)
-        self._memory = everything[waves + images : waves + images + lds + scratch * shape.waves]
+        self._memory = everything[waves + images : waves + images + shared + scratch * shape.waves]
         self.over = False
         """No work-group is in it, and none will be."""
         self._effort = 0

@@ -12,46 +12,47 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from luthier_py.emulator import barriers
 from luthier_py.emulator.access import AccessCode
-from luthier_py.emulator.clocks import NANOSECONDS_OF_WALL_CYCLE
-from luthier_py.emulator.crosslane import cross_lane, gather_in_row, permute, read_first, swap_rows
+from luthier_py.emulator.asked import answer, time
+from luthier_py.emulator.crosslane import cross_lane, gather_in_row, permute, swap_rows
 from luthier_py.emulator.discover import CodeBlock, interrupts, traps
 from luthier_py.emulator.indexing import index_mode
-from luthier_py.emulator.layout import MEETINGS, WORKER, Fault, Status
+from luthier_py.emulator.layout import WORKER, Fault, Status
 from luthier_py.emulator.liveness import live_rows
 from luthier_py.emulator.many import many
 from luthier_py.emulator.matrix import matrix, mixed, sparse
 from luthier_py.emulator.memory_code import MEMORY_ROWS, memory
 from luthier_py.emulator.modes import modes, sets_from_register
 from luthier_py.emulator.operands import destinations, read_scalar
-from luthier_py.emulator.operands import field as operand_field
 from luthier_py.emulator.parts import cut, parts
 from luthier_py.emulator.scalar_code import hardware, scalar, set_mode
-from luthier_py.emulator.vector_code import alone, dual, lanes, relative_move
+from luthier_py.emulator.vector_code import dual, in_situation, lanes, relative_move
 from luthier_py.emulator.wave_code import CounterKind, ModuleNumbers, Settings, WaveCode
 from luthier_py.emulator.wave_matrix import wave_matrix, wave_mixed
 from luthier_py.errors import Location, Unsupported
 from luthier_py.isa.instruction import Inst, OpFlag
-from luthier_py.isa.registers import EXEC, M0, MODE, VCC
+from luthier_py.isa.registers import EXEC, MODE, VCC
 from luthier_py.isa.semantics import Dual, Lanes, Scalar, meaning
-from luthier_py.isa.semantics.algebra import U64, Value
+from luthier_py.isa.semantics.algebra import BOOL, U64, Value
 from luthier_py.isa.semantics.cdna4 import SwapRows
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane, Indexing, Switch
 from luthier_py.isa.semantics.crossings import GatherInRow, RelativeMove
 from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Variants
+from luthier_py.isa.semantics.refusals import refusal
 from luthier_py.isa.semantics.scaled_floats import ManyConverted
 from luthier_py.isa.semantics.wave_matrices import WaveMatrix, WaveMixedMatrix
 
 _ENDINGS = (
-    Action.END, Action.BARRIER, Action.BARRIER_SIGNAL, Action.BARRIER_WAIT, Action.GRID_BARRIER, Action.SLEEP,
-    Action.SETPC, Action.SWAPPC, Action.CALL,
+    Action.END, Action.BARRIER, Action.BARRIER_SIGNAL, Action.BARRIER_SIGNAL_FIRST, Action.BARRIER_WAIT,
+    Action.GRID_BARRIER, Action.SLEEP, Action.SETPC, Action.ADDPC, Action.SWAPPC, Action.CALL,
 )
 _SHARED_BASE, _SHARED_LIMIT, _PRIVATE_BASE, _PRIVATE_LIMIT = 235, 236, 237, 238  # operand encodings
 _APERTURE_BYTES = 1 << 32
 _SKIPPED = OpFlag.VALU | OpFlag.VMEM | OpFlag.LDS  # by S_SETVSKIP (Vega ISA, 12.4)
-_GROUP_BARRIER = 0xFFFF  # -1: the number of the work-group's barrier (RDNA 4 ISA, 3.6 Work-group Barriers)
+_LEAVES = Action.SETPC, Action.ADDPC, Action.SWAPPC, Action.CALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,10 +224,14 @@ class Translator(WaveCode):
     # Instructions
 
     def _instruction(self, inst: Inst) -> None:
-        row = meaning(inst.op)
+        row, why = meaning(inst.op), refusal(inst.op, self.settings.target)
         try:
-            if isinstance(row, (Lanes, Variants)):
-                lanes(self, inst, alone(self, inst, row))
+            if why is not None:
+                raise Unsupported(f"the emulator refuses {inst.op.mnemonic}: {why.reason}; {why.advice}")
+            if isinstance(row, Variants):
+                row = in_situation(self, inst, row)
+            if isinstance(row, Lanes):
+                lanes(self, inst, row)
             elif isinstance(row, Dual):
                 dual(self, inst, row)
             elif isinstance(row, ManyConverted):
@@ -316,9 +321,9 @@ class Translator(WaveCode):
 
     def _action(self, inst: Inst, row: Action) -> None:
         after = self._absolute(self.next_pc)
-        if row in (Action.SETPC, Action.SWAPPC, Action.CALL) and self._skips:
+        if row in _LEAVES and self._skips:
             self._must_not_skip()
-        if row in (Action.SETPC, Action.SWAPPC, Action.CALL) and self.mode != self.settings.mode:
+        if row in _LEAVES and self.mode != self.settings.mode:
             if not self._restores:
                 raise Unsupported("a call or return with MODE changed")
             self.finish_state()
@@ -327,14 +332,20 @@ class Translator(WaveCode):
             self._leave(Status.DONE, after)
         elif row is Action.BARRIER:
             self._leave(Status.BARRIER, after)
-        elif row is Action.BARRIER_SIGNAL:
-            self._only_the_groups(inst["src0"].value)
-            self._leave(Status.SIGNAL, after)
+        elif row in (Action.BARRIER_SIGNAL, Action.BARRIER_SIGNAL_FIRST):
+            self._signal(inst, row is Action.BARRIER_SIGNAL_FIRST)
         elif row is Action.BARRIER_WAIT:
-            self._only_the_groups(inst["simm16"].value)
-            self._leave(Status.WAIT, after)
+            self._wait(inst)
+        elif row is Action.BARRIER_INIT:
+            barriers.initialise(self, barriers.number_of(inst))
+        elif row is Action.BARRIER_JOIN:
+            barriers.join(self, barriers.number_of(inst))
+        elif row is Action.BARRIER_STATE:
+            self._write_result(inst, barriers.state(self, barriers.number_of(inst)))
+        elif row is Action.QUESTION:
+            self._write_result(inst, answer(self, inst))
         elif row is Action.GRID_BARRIER:
-            self._meet(inst)
+            barriers.meet(self, inst)
             self._leave(Status.MEETING, after)
         elif row is Action.SLEEP:
             self._leave(Status.YIELD, after)
@@ -344,17 +355,15 @@ class Translator(WaveCode):
             self._write_result(inst, after)
         elif row is Action.SETPC:
             self._leave(Status.JUMP, read_scalar(inst["src0"], 64, self.context))
+        elif row is Action.ADDPC:
+            self._leave(Status.JUMP, after + read_scalar(inst["src0"], 64, self.context))
         elif row in (Action.SWAPPC, Action.CALL):
             called = self._absolute(inst.branch_target(self.pc) or 0)
             to = read_scalar(inst["src0"], 64, self.context) if row is Action.SWAPPC else called
             self._write_result(inst, after)
             self._leave(Status.JUMP, to)
         elif row in (Action.CLOCK, Action.WALL_CLOCK):
-            time = self.emitter.support("i64", "nanoseconds", [])
-            if row is Action.WALL_CLOCK:
-                time = self.emitter.let(f"udiv i64 {time}, {NANOSECONDS_OF_WALL_CYCLE}")
-            self._write_result(inst, self.ops.value(U64, time))
-            self.note_change()  # who looks at the clock is not where it was, whatever it keeps of it
+            self._write_result(inst, time(self, row is Action.WALL_CLOCK))
         elif row in (Action.GETREG, Action.SETREG, Action.SETREG_IMM):
             hardware(self, inst, row)
         elif row in (Action.ROUND_MODE, Action.DENORMAL_MODE):
@@ -363,26 +372,32 @@ class Translator(WaveCode):
             self.emitter.emit(f"store i64 {Fault.TRAP}, ptr {self.field('fault_kind')}")
             self.access.trap()
 
-    def _only_the_groups(self, barrier: int) -> None:
-        if barrier & 0xFFFF != _GROUP_BARRIER:
-            raise Unsupported("a barrier that is not the work-group's")
+    def _signal(self, inst: Inst, first: bool) -> None:
+        """Barriers of trap handlers (-2) are not a program's: nothing happens there, and nobody was first."""
+        number = barriers.number_of(inst)
+        if number == barriers.GROUPS:
+            if first:
+                self.scalars.write_scc(barriers.nobody_has_come(self))
+            self._leave(Status.SIGNAL, self._absolute(self.next_pc))
+            return
+        if barriers.is_named(number):
+            barriers.signal(self, number, first)
+        elif first:
+            self.scalars.write_scc(self.ops.constant(BOOL, 0))
+        self._goto(self.next_pc)
+
+    def _wait(self, inst: Inst) -> None:
+        number = barriers.number_of(inst)
+        if number == barriers.GROUPS:
+            self._leave(Status.WAIT, self._absolute(self.next_pc))
+        elif number and barriers.is_named(number):
+            barriers.await_joined(self)
+            self._leave(Status.MEETING, self._absolute(self.next_pc))
+        else:
+            self._goto(self.next_pc)
 
     def _write_result(self, inst: Inst, value: Value) -> None:
         """To the scalar destination, unless it is null."""
         for operand in destinations(inst):
             if operand.reg is not None:
                 self.scalars.write(operand.reg.index, value)
-
-    def _meet(self, inst: Inst) -> None:
-        """Come to a grid barrier: the wave may go on when a multiple of the members have."""
-        members = read_first(self, inst["data0"]).to(U64) + 1
-        resource = (self.scalars.read(M0, 1) >> 16) + operand_field(inst, "offset")
-        number = (resource & (MEETINGS - 1)).to(U64)
-        base = self.emitter.let(f"load i64, ptr {self.at('%worker', WORKER['meetings'])}")
-        place = self.ops.value(U64, base) + (number << 3)
-        pointer = self.emitter.let(f"inttoptr i64 {place.ref} to ptr")
-        before = self.ops.let(U64, f"atomicrmw add ptr {pointer}, i64 1 seq_cst")
-        self.note_change()
-        first = before - self.ops.let(U64, f"urem i64 {before.ref}, {members.ref}")
-        self.emitter.emit(f"store i64 {place.ref}, ptr {self.field('meeting')}")
-        self.emitter.emit(f"store i64 {(first + members).ref}, ptr {self.field('expected')}")

@@ -22,7 +22,7 @@ from luthier_py.isa.instruction import SRC_NULL, Inst, Operand, OperandKind, OpF
 from luthier_py.isa.registers import EXEC, M0, VCC
 from luthier_py.isa.semantics.algebra import BOOL, Value
 from luthier_py.isa.semantics.crossings import RelativeMove
-from luthier_py.isa.semantics.meaning import Compute, Dual, Lanes, SignaturePart, Situation, Variants
+from luthier_py.isa.semantics.meaning import Compute, Dual, Lanes, Scalar, SignaturePart, Situation, Variants
 
 # Mask operands are the index of a scalar register; without one (null) lanes read 0, and nothing is written.
 SourceReaders = list[SourceReader | int | None]
@@ -64,11 +64,17 @@ def relative_move(w: WaveCode, inst: Inst, row: RelativeMove) -> None:
 
 def alone(w: WaveCode, inst: Inst, row: Lanes | Variants) -> Lanes:
     """The row, of which the instruction, the target and MODE may say more."""
-    if isinstance(row, Lanes):
-        return row
+    found = in_situation(w, inst, row) if isinstance(row, Variants) else row
+    assert isinstance(found, Lanes)
+    return found
+
+
+def in_situation(w: WaveCode, inst: Inst, row: Variants) -> Lanes | Scalar:
     if w.settings.target.clamp_chooses_fp8 and field(inst, "clamp") and OpFlag.DOT not in inst.op.flags:
         raise Unsupported("numbers of UE5M3 (clamp)")
-    return row.of(Situation(partial(field, inst), w.settings.target.fnuz_floats, w.context.mode.keeps_finite))
+    target, mode = w.settings.target, w.context.mode
+    return row.of(Situation(partial(field, inst), target.fnuz_floats, mode.keeps_finite, mode.ieee,
+                            not target.clamps_by_mode, target.first_nan))
 
 
 def dual(w: WaveCode, inst: Inst, row: Dual) -> None:

@@ -125,6 +125,25 @@ class Target:
         return self.generation < 12
 
     @property
+    def first_nan(self) -> bool:
+        """Whether of two NaN V_MIN_F32 gives the first (RDNA 3 ISA, 16.7), not the second (RDNA 2 ISA, 12.7)."""
+        return self.generation >= 11
+
+    @property
+    def place_registers(self) -> frozenset[int]:
+        """Hardware registers that say where a wave runs (LLVM, AMDGPUAsmUtils): HW_ID, or its two parts, the die's
+        number, the cluster's."""
+        dies = {20} if self.generation == 9 and self.architected_flat_scratch else set[int]()
+        clusters = {28} if self.wide_resources else set[int]()
+        return frozenset(({4} if self.generation < 10 else {23, 24}) | dies | clusters)
+
+    @property
+    def lds_unit_bytes(self) -> int:
+        """In which LDS_ALLOC[20:12] has the size of LDS: SQ_WAVE_LDS_ALLOC_GRANULARITY of Linux,
+        drivers/gpu/drm/amd/amdkfd/cwsr_trap_handler_gfx9.asm, _gfx10.asm and _gfx12.asm."""
+        return 256 if self.generation < 12 else 1024 if self.wide_resources else 512
+
+    @property
     def permutes_halves(self) -> bool:
         """Whether DS permutes of a wave64 stay within its halves (it passes as two waves of 32)."""
         return self.generation >= 10

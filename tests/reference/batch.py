@@ -147,7 +147,9 @@ class Batch:
                     permutes_halves=self.isa.target.permutes_halves,
                     fnuz_floats=self.isa.target.fnuz_floats,
                     replicates_matrices=self.isa.target.replicates_matrices,
-                    negates_doubles=self.isa.target.negates_doubles, size=self.isa.wave_size)
+                    negates_doubles=self.isa.target.negates_doubles,
+                    numbers_win=not self.isa.target.clamps_by_mode, first_nan=self.isa.target.first_nan,
+                    size=self.isa.wave_size)
 
     def _vectors(self, wave: Wave, file: RegFile, rows: dict[int, list[int]], theirs) -> Iterator[str]:
         for index in range(VECTORS):

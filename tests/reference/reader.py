@@ -22,7 +22,7 @@ from reference import crosslane, memory, scalar, small, vector, wave_matrix
 from reference.wave import Wave
 
 _RULES = {
-    Lanes: vector.vector, Variants: vector.variants, Dual: vector.dual, ManyConverted: small.many,
+    Lanes: vector.vector, Dual: vector.dual, ManyConverted: small.many,
     Scalar: scalar.scalar, Branch: scalar.branch, Action: scalar.action,
     Indexing: scalar.relative, Load: memory.load, Store: memory.store, LoadTwo: memory.load_two,
     StoreTwo: memory.store_two, LoadToLds: memory.load_to_lds, TransposedLoad: memory.transposed,
@@ -45,5 +45,6 @@ def read(wave: Wave, code: Sequence[Inst]) -> Wave:
         inst = places[wave.pc]
         wave.pc += inst.size_bytes
         row = meaning(inst.op)
+        row = vector.in_situation(wave, inst, row) if isinstance(row, Variants) else row
         _RULES[type(row)](wave, inst, row)
     return wave

@@ -13,7 +13,7 @@ from luthier_py.isa import EXEC, M0, MODE, VCC, Access, Inst, Operand, OperandKi
 from luthier_py.isa.dual import halves
 from luthier_py.isa.instruction import SRC_EXECZ, SRC_NULL, SRC_SCC, SRC_VCCZ
 from luthier_py.isa.registers import SCC
-from luthier_py.isa.semantics import Dual, Lanes, SignaturePart
+from luthier_py.isa.semantics import Dual, Lanes, Scalar, SignaturePart
 from luthier_py.isa.semantics.algebra import BOOL, F16, F32, Kind, Type, Value
 from luthier_py.isa.semantics.crossings import RelativeMove
 from luthier_py.isa.semantics.meaning import Situation, Variants
@@ -76,13 +76,11 @@ def dual(wave: Wave, inst: Inst, row: Dual) -> None:
         _written(wave, half, alone, results)
 
 
-def variants(wave: Wave, inst: Inst, row: Variants) -> None:
-    vector(wave, inst, in_situation(wave, inst, row))
-
-
-def in_situation(wave: Wave, inst: Inst, row: Variants) -> Lanes:
+def in_situation(wave: Wave, inst: Inst, row: Variants) -> Lanes | Scalar:
     keeps_finite = bool(wave.scalar(MODE) >> 23 & 1)  # FP16_OVFL
-    return row.of(Situation(lambda name: field(inst, name), wave.fnuz_floats, keeps_finite))
+    ieee = bool(wave.scalar(MODE) >> 9 & 1)
+    return row.of(Situation(lambda name: field(inst, name), wave.fnuz_floats, keeps_finite, ieee, wave.numbers_win,
+                            wave.first_nan))
 
 
 def _written(wave: Wave, inst: Inst, row: Lanes, results: dict[int, Lane]) -> None:

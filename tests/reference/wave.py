@@ -43,6 +43,8 @@ class Wave:
     fnuz_floats: bool = False          # the same
     replicates_matrices: bool = False  # the same
     negates_doubles: bool = False      # the same
+    numbers_win: bool = False          # the same
+    first_nan: bool = False            # the same
     size: int = LANES
 
     def scalar(self, index: int, dwords: int = 1) -> int:

@@ -32,9 +32,9 @@ NUMBERS = tuple(WaveVariable(u64, f"OpcodeHistogram.count{number}") for number i
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Opcodes of some stretches. Their executions are counted one by one, or follow from counters."""
+    """What is noted of some stretches. Their executions are counted one by one, or follow from counters."""
 
-    opcodes: tuple[Counter[str], ...]
+    noted: tuple[Any, ...]
     counters: tuple[int, ...]
     following: Following | None = None
 
@@ -49,10 +49,6 @@ class Parts:
 
     parts: tuple[Part, ...]
     executions: Variable
-
-
-def opcodes_of(stretches: Iterable[Stretch]) -> tuple[Counter[str], ...]:
-    return tuple(Counter(instr.inst.op.mnemonic for instr in stretch.instrs) for stretch in stretches)
 
 
 def functions_of(m: Mutator, kernels: Iterable[Kernel]) -> Iterable[Function]:
@@ -117,7 +113,15 @@ class OpcodeHistogram(Tool):
         super().__init__(**options)
         self.total: Counter[str] = Counter()
 
-    def instrument(self, m: Mutator) -> Parts:
+    def note(self, stretch: Stretch) -> Any:
+        """What to keep of a stretch, for the report."""
+        return Counter(instr.inst.op.mnemonic for instr in stretch.instrs)
+
+    def instrument(self, m: Mutator) -> Any:
+        """Parts, here."""
+        return self.counted_parts(m)
+
+    def counted_parts(self, m: Mutator) -> Parts:
         if self.active_only:
             return self.count_stretches(m)
         if not self.per_wave:
@@ -134,7 +138,7 @@ class OpcodeHistogram(Tool):
             numbers = {counter: number for number, counter in enumerate(counters, first)}
             for counting in countings:
                 own = tuple(numbers[counted] for counted in counting.counters)
-                parts.append(Part(opcodes_of(counting.stretches), own, counting.following))
+                parts.append(Part(tuple(map(self.note, counting.stretches)), own, counting.following))
             first += len(counters)
         return Parts(tuple(parts), executions)
 
@@ -146,7 +150,7 @@ class OpcodeHistogram(Tool):
         executions = executions_of(len(stretches))
         for number, stretch in enumerate(stretches):
             m.at_stretch(stretch, counting, executions[number], sgpr(EXEC, 2), lanes, anywhere=True)
-        return Parts((Part(opcodes_of(stretches), tuple(range(len(stretches)))),), executions)
+        return Parts((Part(tuple(map(self.note, stretches)), tuple(range(len(stretches)))),), executions)
 
     def count_all(
         self, m: Mutator, kernels: Sequence[Kernel], counters: Sequence[Counted], executions: Variable, first: int
@@ -180,7 +184,7 @@ class OpcodeHistogram(Tool):
         found: Parts = launch.notes
         counts = launch[found.executions]
         for part in found.parts:
-            for executions, each in zip(part.executions(counts), part.opcodes, strict=True):
+            for executions, each in zip(part.executions(counts), part.noted, strict=True):
                 opcodes.update({mnemonic: n * executions for mnemonic, n in each.items() if executions})
         self.total += opcodes
         return {"opcodes": dict(opcodes.most_common())}

@@ -9,10 +9,14 @@ which of its fields is theirs. Clamp is to 0 and 1, and NaN to 0.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from luthier_py.isa.semantics.algebra import F32, Prim, Value, fma, is_nan, select, sqrt, unary
 from luthier_py.isa.semantics.cdna4 import from_bf16, to_bf16
-from luthier_py.isa.semantics.floats import fmax, fmin
-from luthier_py.isa.semantics.meaning import Compute, Lanes, declare, signature
+from luthier_py.isa.semantics.floats import maximum_in, minimum_in
+from luthier_py.isa.semantics.meaning import PLAIN, Compute, Lanes, declare, signature
+
+_NUMBERS_WIN = replace(PLAIN, numbers_win=True)  # as everywhere on gfx12
 
 
 def _rounded(value: Value) -> Value:
@@ -36,8 +40,8 @@ def _bfloats(name: str, sources: int, compute: Compute, packed: bool = True) -> 
 _bfloats("V_PK_ADD_BF16", 2, lambda a, b: a + b)
 _bfloats("V_PK_MUL_BF16", 2, lambda a, b: a * b)
 _bfloats("V_PK_FMA_BF16", 3, fma)
-_bfloats("V_PK_MIN_NUM_BF16", 2, fmin)
-_bfloats("V_PK_MAX_NUM_BF16", 2, fmax)
+_bfloats("V_PK_MIN_NUM_BF16", 2, minimum_in(_NUMBERS_WIN))
+_bfloats("V_PK_MAX_NUM_BF16", 2, maximum_in(_NUMBERS_WIN))
 _bfloats("V_RCP_BF16", 1, lambda a: 1.0 / a, packed=False)
 _bfloats("V_SQRT_BF16", 1, sqrt, packed=False)
 _bfloats("V_RSQ_BF16", 1, lambda a: 1.0 / sqrt(a), packed=False)

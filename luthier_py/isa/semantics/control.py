@@ -24,14 +24,21 @@ class Action(Enum):
     NOTHING = auto()   # no effect on results: waits, cache control, priorities, performance counters
     END = auto()
     BARRIER = auto()
-    BARRIER_SIGNAL = auto()  # the first half: this wave has come to the barrier whose number is src0
-    BARRIER_WAIT = auto()    # the second: until all have
+    # Of a barrier with a number: src0 or simm16, or M0[4:0] where there is none (gfx1250). -1 is the work-group's own.
+    BARRIER_SIGNAL = auto()  # the first half: this wave has come; M0[22:16], if not 0, says how many will
+    BARRIER_SIGNAL_FIRST = auto()  # the same; scc = nobody had come before
+    BARRIER_WAIT = auto()    # the second: until all have; of named ones that which was joined last
+    BARRIER_INIT = auto()    # M0[22:16] waves have to come, and none has
+    BARRIER_JOIN = auto()    # this wave can wait for it from here on
+    BARRIER_STATE = auto()   # sdst = 1 in [0], how many have to come in [10:4], how many have in [22:16]
     GRID_BARRIER = auto()  # of a launch's waves: data0 + 1 of them meet at global wave sync resource offset + M0[21:16]
     GRID_SETUP = auto()    # how many meet there first; each GRID_BARRIER says so too, and that counts
     SLEEP = auto()     # other waves get their turn
     MESSAGE = auto()   # to the host, if simm16[3:0] is INTERRUPT_MESSAGE; otherwise NOTHING
+    QUESTION = auto()  # sdst = what the hardware answers to the message src0 (Question)
     GETPC = auto()     # sdst = address of the next instruction
     SETPC = auto()     # go to src0
+    ADDPC = auto()     # go to the next instruction and src0 bytes further
     SWAPPC = auto()    # both
     CALL = auto()      # sdst = next, go to TARGET
     TRAP = auto()      # the launch fails here; NOTHING if src is DEBUG_TRAP
@@ -50,6 +57,16 @@ DEBUG_TRAP = 3
 
 INTERRUPT_MESSAGE = 1
 """The s_sendmsg that interrupts the host (MI200 ISA, 12.5, S_SENDMSG)."""
+
+
+class Question(Enum):
+    """Messages that are answered (LLVM, SIDefines.h, SendMsg::Id)."""
+
+    GET_DOORBELL = 0x80  # the number of the queue's doorbell
+    GET_DDID = 0x81      # of the draw or dispatch, for debuggers
+    GET_TMA = 0x82       # addresses of the trap handler and its memory
+    GET_REALTIME = 0x83  # as WALL_CLOCK
+    GET_TBA = 0x85
 
 
 class HardwareRegister(Enum):
@@ -80,19 +97,25 @@ declare(
     "S_WAITCNT_VMCNT S_WAITCNT_EXPCNT S_WAITCNT_LGKMCNT S_WAIT_DSCNT S_WAIT_KMCNT S_WAIT_LOADCNT S_WAIT_STORECNT "
     "S_WAIT_LOADCNT_DSCNT S_WAIT_STORECNT_DSCNT S_WAIT_EXPCNT S_WAIT_SAMPLECNT S_WAIT_BVHCNT S_WAIT_XCNT S_WAIT_EVENT "
     "S_WAIT_IDLE S_TTRACEDATA_IMM S_PREFETCH_INST S_PREFETCH_INST_PC_REL S_PREFETCH_DATA S_PREFETCH_DATA_PC_REL "
-    "S_BUFFER_PREFETCH_DATA V_PIPEFLUSH S_VERSION S_ATC_PROBE S_ATC_PROBE_BUFFER",
+    "S_BUFFER_PREFETCH_DATA S_SETPRIO_INC_WG V_PIPEFLUSH S_VERSION S_ATC_PROBE S_ATC_PROBE_BUFFER",
     Action.NOTHING,
 )
 declare("S_ENDPGM S_ENDPGM_SAVED", Action.END)
 declare("S_BARRIER", Action.BARRIER)
-declare("S_BARRIER_SIGNAL_IMM", Action.BARRIER_SIGNAL)
+declare("S_BARRIER_SIGNAL_IMM S_BARRIER_SIGNAL_M0", Action.BARRIER_SIGNAL)
+declare("S_BARRIER_SIGNAL_ISFIRST_IMM S_BARRIER_SIGNAL_ISFIRST_M0", Action.BARRIER_SIGNAL_FIRST)
+declare("S_BARRIER_INIT_IMM S_BARRIER_INIT_M0", Action.BARRIER_INIT)
+declare("S_BARRIER_JOIN_IMM S_BARRIER_JOIN_M0", Action.BARRIER_JOIN)
+declare("S_GET_BARRIER_STATE_IMM S_GET_BARRIER_STATE_M0", Action.BARRIER_STATE)
 declare("S_BARRIER_WAIT", Action.BARRIER_WAIT)
 declare("DS_GWS_BARRIER", Action.GRID_BARRIER)
 declare("DS_GWS_INIT", Action.GRID_SETUP)
-declare("S_SLEEP", Action.SLEEP)
+declare("S_SLEEP S_SLEEP_VAR S_MONITOR_SLEEP", Action.SLEEP)
 declare("S_SENDMSG", Action.MESSAGE)
+declare("S_SENDMSG_RTN_B32 S_SENDMSG_RTN_B64", Action.QUESTION)
 declare("S_GETPC_B64", Action.GETPC)
 declare("S_SETPC_B64", Action.SETPC)
+declare("S_ADD_PC_I64", Action.ADDPC)
 declare("S_SWAPPC_B64", Action.SWAPPC)
 declare("S_CALL_B64", Action.CALL)
 declare("S_TRAP", Action.TRAP)

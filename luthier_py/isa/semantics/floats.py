@@ -1,8 +1,8 @@
 """Vector ALU on floats: arithmetic, minimum and maximum, roots, packed and mixed precision.
 
 In: one lane's operands, with abs and neg applied. Out: the result before clamp and omod.
-Source: AMD Instinct MI200 ISA, 12.7 to 12.12. Assumed: IEEE mode, as compute kernels have
-it; how primitives round is MODE's matter. The sign of a NaN that an operation makes is the host's.
+Source: AMD Instinct MI200 ISA, 12.7 to 12.12. How primitives round is MODE's matter, and what becomes of a NaN that of
+MODE and the target. The sign of a NaN that an operation makes is the host's.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ from luthier_py.isa.semantics.algebra import (
     unary,
     unordered,
 )
-from luthier_py.isa.semantics.meaning import lanes
+from luthier_py.isa.semantics.meaning import PLAIN, Lanes, Situation, by_nan, lanes
 
+Two = Callable[[Value, Value], Value]
+Three = Callable[[Value, Value, Value], Value]
 _TYPES = {"F16": F16, "F32": F32, "F64": F64}
 
 
@@ -52,9 +54,22 @@ def _signalling(a: Value) -> Value:
     return is_nan(a) & ((a.as_(a.type.unsigned) >> mantissa - 1) & 1).eq(0)
 
 
-def _ieee(a: Value, b: Value, ordered: Value) -> Value:
-    """minNum and maxNum of IEEE 754-2008: a signalling NaN wins, quiet ones lose."""
-    number = select(is_nan(a), b, select(is_nan(b), a, ordered))
+def _number(a: Value, b: Value, ordered: Value, how: Situation) -> Value:
+    """Of a minimum or maximum; ``ordered``: of two numbers.
+
+    In IEEE mode minNum and maxNum of IEEE 754-2008: a signalling NaN wins, quiet ones lose; else any NaN loses, and
+    stays as it is (MI200 ISA, 12.7; RDNA 3 ISA, 16.7: V_MIN_F32). RDNA 4 has minimumNumber and maximumNumber of IEEE
+    754-2019: every NaN loses to a number, and of two the first is made quiet (RDNA 4 ISA, 16.7: V_MIN_NUM_F32).
+    """
+    if how.numbers_win:
+        number = select(is_nan(a), b, select(is_nan(b), a, ordered))
+        return select(is_nan(a) & is_nan(b), quiet(a), number)
+    if how.first_nan:
+        number = select(is_nan(b), a, select(is_nan(a), b, ordered))
+    else:
+        number = select(is_nan(a), b, select(is_nan(b), a, ordered))
+    if not how.ieee:
+        return number
     return select(_signalling(a), quiet(a), select(_signalling(b), quiet(b), number))
 
 
@@ -75,19 +90,32 @@ def _sign(a: Value) -> Value:
     return (a.as_(a.type.unsigned) >> a.type.bits - 1).ne(0)
 
 
-def fmin(a: Value, b: Value) -> Value:
+def minimum_in(how: Situation) -> Two:
     """-0 is less than +0."""
-    return _ieee(a, b, select((a < b) | (a.eq(b) & _sign(a)), a, b))
+    return lambda a, b: _number(a, b, select((a < b) | (a.eq(b) & _sign(a)), a, b), how)
 
 
-def fmax(a: Value, b: Value) -> Value:
-    return _ieee(a, b, select((b < a) | (a.eq(b) & _sign(b)), a, b))
+def maximum_in(how: Situation) -> Two:
+    return lambda a, b: _number(a, b, select((b < a) | (a.eq(b) & _sign(b)), a, b), how)
 
 
-def _med3(a: Value, b: Value, c: Value) -> Value:
-    least = fmin(fmin(a, b), c)
-    middle = fmax(fmin(a, b), fmin(fmax(a, b), c))
-    return select(unordered(a, b) | is_nan(c), least, middle)
+fmin, fmax = minimum_in(PLAIN), maximum_in(PLAIN)
+
+
+def of_three(inner: Callable[[Situation], Two], outer: Callable[[Situation], Two]) -> Callable[[Situation], Three]:
+    """``outer`` of ``inner`` of the first two, and the third."""
+    return lambda how: lambda a, b, c: outer(how)(inner(how)(a, b), c)
+
+
+def _med3(how: Situation) -> Three:
+    fmin, fmax = minimum_in(how), maximum_in(how)
+
+    def compute(a: Value, b: Value, c: Value) -> Value:
+        least = fmin(fmin(a, b), c)
+        middle = fmax(fmin(a, b), fmin(fmax(a, b), c))
+        return select(unordered(a, b) | is_nan(c), least, middle)
+
+    return compute
 
 
 def _mad(a: Value, b: Value, c: Value) -> Value:
@@ -142,8 +170,8 @@ for _name, _type in _TYPES.items():
     _one, _two, _three = f"{_t} -> {_t}", f"{_t} {_t} -> {_t}", f"{_t} {_t} {_t} -> {_t}"
     lanes(f"V_ADD_{_name}", _two, lambda a, b: a + b)
     lanes(f"V_MUL_{_name}", _two, lambda a, b: a * b)
-    lanes(f"V_MIN_{_name}", _two, fmin)
-    lanes(f"V_MAX_{_name}", _two, fmax)
+    by_nan(f"V_MIN_{_name}", _two, minimum_in, Lanes)
+    by_nan(f"V_MAX_{_name}", _two, maximum_in, Lanes)
     lanes(f"V_FMA_{_name} V_FMAC_{_name}", _three, fma)
     lanes(f"V_FLOOR_{_name}", _one, floor)
     lanes(f"V_CEIL_{_name}", _one, ceil)
@@ -157,9 +185,9 @@ for _name, _type in _TYPES.items():
         continue
     lanes(f"V_SUB_{_name}", _two, lambda a, b: a - b)
     lanes(f"V_SUBREV_{_name}", _two, lambda a, b: b - a)
-    lanes(f"V_MIN3_{_name}", _three, lambda a, b, c: fmin(fmin(a, b), c))
-    lanes(f"V_MAX3_{_name}", _three, lambda a, b, c: fmax(fmax(a, b), c))
-    lanes(f"V_MED3_{_name}", _three, _med3)
+    by_nan(f"V_MIN3_{_name}", _three, of_three(minimum_in, minimum_in), Lanes)
+    by_nan(f"V_MAX3_{_name}", _three, of_three(maximum_in, maximum_in), Lanes)
+    by_nan(f"V_MED3_{_name}", _three, _med3, Lanes)
     lanes(f"V_MAD_{_name} V_MAC_{_name} V_MADAK_{_name}", _three, _mad)
     lanes(f"V_FMAAK_{_name}", _three, fma)
     lanes(f"V_MADMK_{_name}", _three, _mad)  # operands in the order a, constant, b
@@ -183,8 +211,8 @@ for _t in "f16", "f32":
     lanes(f"V_PK_MUL_{_name}", f"{_two} {_two} -> {_two}", lambda a, b: a * b)
     lanes(f"V_PK_FMA_{_name}", f"{_two} {_two} {_two} -> {_two}", fma)
 lanes("V_PK_FMAC_F16", "2f16 2f16 2f16 -> 2f16", fma)
-lanes("V_PK_MIN_F16", "2f16 2f16 -> 2f16", fmin)
-lanes("V_PK_MAX_F16", "2f16 2f16 -> 2f16", fmax)
+by_nan("V_PK_MIN_F16", "2f16 2f16 -> 2f16", minimum_in, Lanes)
+by_nan("V_PK_MAX_F16", "2f16 2f16 -> 2f16", maximum_in, Lanes)
 
 # Mixed precision. Hardware does not say how it rounds inside; here each step rounds.
 lanes("V_FMA_MIX_F32", "mix mix mix -> f32", fma)

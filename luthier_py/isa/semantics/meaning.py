@@ -23,7 +23,7 @@ An operand that an encoding does not have is the destination's old value (v_fmac
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -117,6 +117,12 @@ class Situation:
     """Of the target: formats of 8 bits without infinity and -0."""
     keeps_finite: bool = False
     """MODE.FP16_OVFL: finite numbers that overflow become the largest one."""
+    ieee: bool = True
+    """MODE.IEEE: of a minimum a signalling NaN is the result."""
+    numbers_win: bool = False
+    """Of the target: a minimum of a number and any NaN is the number, and there is no MODE.IEEE."""
+    first_nan: bool = False
+    """Of the target: a minimum of two quiet NaN is the first one, not the second."""
 
 
 PLAIN = Situation(lambda name: 0)
@@ -124,13 +130,13 @@ PLAIN = Situation(lambda name: 0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Variants:
-    """A row that is another Lanes in each situation. All of them have the same signature."""
+    """A row that is another one in each situation. All of them have the same signature, and are Lanes, or Scalar."""
 
-    of: Callable[[Situation], Lanes]
+    of: Callable[[Situation], Lanes | Scalar]
     looks_at_all: Situation = PLAIN
 
     @property
-    def typical(self) -> Lanes:
+    def typical(self) -> Lanes | Scalar:
         """One that looks at every source."""
         return self.of(self.looks_at_all)
 
@@ -168,6 +174,17 @@ def variants(names: str, text: str, of: Callable[[Situation], Compute]) -> None:
     """Variants with one signature."""
     made = signature(text)
     declare(names, Variants(lambda situation: Lanes(made, of(situation))))
+
+
+def by_nan(names: str, text: str, of: Callable[[Situation], Compute], kind: type[Lanes] | type[Scalar]) -> None:
+    """Variants of ``kind`` for what becomes of NaN; the same row wherever that is the same."""
+    made = signature(text)
+
+    @cache
+    def row(ieee: bool, numbers_win: bool, first_nan: bool) -> Lanes | Scalar:
+        return kind(made, of(replace(PLAIN, ieee=ieee, numbers_win=numbers_win, first_nan=first_nan)))
+
+    declare(names, Variants(lambda situation: row(situation.ieee, situation.numbers_win, situation.first_nan)))
 
 
 def rows() -> dict[str, Meaning]:

@@ -24,10 +24,8 @@ from luthier_py.isa.semantics.algebra import (
     sub_sat,
     trunc,
 )
-from luthier_py.isa.semantics.floats import fmax, fmin, greatest, least
-from luthier_py.isa.semantics.meaning import Lanes, declare, lanes, scalar, signature
-
-Two = Callable[[Value, Value], Value]
+from luthier_py.isa.semantics.floats import Two, greatest, least, maximum_in, minimum_in, of_three
+from luthier_py.isa.semantics.meaning import Lanes, by_nan, declare, lanes, scalar, signature
 
 # Integers.
 lanes("V_XOR3_B32", "u32 u32 u32 -> u32", lambda a, b, c: a ^ b ^ c)
@@ -71,19 +69,19 @@ for _t in "f16", "f32", "f64":
     lanes(f"V_MAXIMUM_{_name}", _two, greatest)
     if _t == "f64":
         continue
-    lanes(f"V_MAXMIN_{_name}", _three, _of_three(fmax, fmin))
-    lanes(f"V_MINMAX_{_name}", _three, _of_three(fmin, fmax))
+    by_nan(f"V_MAXMIN_{_name}", _three, of_three(maximum_in, minimum_in), Lanes)
+    by_nan(f"V_MINMAX_{_name}", _three, of_three(minimum_in, maximum_in), Lanes)
     lanes(f"V_MAXIMUMMINIMUM_{_name}", _three, _of_three(greatest, least))
     lanes(f"V_MINIMUMMAXIMUM_{_name}", _three, _of_three(least, greatest))
 for _t in "i16", "u16":
     _three = f"2{_t} 2{_t} 2{_t} -> 2{_t}"
     lanes(f"V_PK_MIN3_{_t.upper()}", _three, _of_three(minimum, minimum))
     lanes(f"V_PK_MAX3_{_t.upper()}", _three, _of_three(maximum, maximum))
-lanes("V_PK_MIN3_NUM_F16", "2f16 2f16 2f16 -> 2f16", _of_three(fmin, fmin))
-lanes("V_PK_MAX3_NUM_F16", "2f16 2f16 2f16 -> 2f16", _of_three(fmax, fmax))
+by_nan("V_PK_MIN3_NUM_F16", "2f16 2f16 2f16 -> 2f16", of_three(minimum_in, minimum_in), Lanes)
+by_nan("V_PK_MAX3_NUM_F16", "2f16 2f16 2f16 -> 2f16", of_three(maximum_in, maximum_in), Lanes)
 lanes("V_FMAAK_F64 V_FMAMK_F64", "f64 f64 f64 -> f64", fma)
-lanes("V_MIN_NUM_F64", "f64 f64 -> f64", fmin)
-lanes("V_MAX_NUM_F64", "f64 f64 -> f64", fmax)
+by_nan("V_MIN_NUM_F64", "f64 f64 -> f64", minimum_in, Lanes)
+by_nan("V_MAX_NUM_F64", "f64 f64 -> f64", maximum_in, Lanes)
 lanes("V_MINIMUM3_F16", "f16 f16 f16 -> f16", _of_three(least, least))
 lanes("V_MAXIMUM3_F16", "f16 f16 f16 -> f16", _of_three(greatest, greatest))
 lanes("V_PK_MINIMUM_F16", "2f16 2f16 -> 2f16", least)

@@ -9,16 +9,16 @@ from __future__ import annotations
 from luthier_py.isa.semantics.algebra import F16, F32, I32, U32, ceil, floor, fma, high_half, rint, trunc
 from luthier_py.isa.semantics.compare import FLOAT
 from luthier_py.isa.semantics.conversions import pack_toward_zero
-from luthier_py.isa.semantics.floats import fmax, fmin, greatest, least
-from luthier_py.isa.semantics.meaning import Scalar, declare, rows, scalar
+from luthier_py.isa.semantics.floats import greatest, least, maximum_in, minimum_in
+from luthier_py.isa.semantics.meaning import Scalar, by_nan, declare, rows, scalar
 
 for _t in "f32", "f16":
     _name, _one, _two = _t.upper(), f"{_t} -> {_t}", f"{_t} {_t} -> {_t}"
     scalar(f"S_ADD_{_name}", _two, lambda a, b: a + b)
     scalar(f"S_SUB_{_name}", _two, lambda a, b: a - b)
     scalar(f"S_MUL_{_name}", _two, lambda a, b: a * b)
-    scalar(f"S_MIN_{_name}", _two, fmin)
-    scalar(f"S_MAX_{_name}", _two, fmax)
+    by_nan(f"S_MIN_{_name}", _two, minimum_in, Scalar)
+    by_nan(f"S_MAX_{_name}", _two, maximum_in, Scalar)
     scalar(f"S_MINIMUM_{_name}", _two, least)
     scalar(f"S_MAXIMUM_{_name}", _two, greatest)
     scalar(f"S_FMAC_{_name}", f"{_t} {_t} old -> {_t}", fma)

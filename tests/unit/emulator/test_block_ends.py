@@ -38,6 +38,7 @@ ENDS = {
     "s_swappc": [("s_getpc_b64", sgpr(20, 2)), ("s_add_u32", sgpr(22), sgpr(20), "called"),
                  ("s_addc_u32", sgpr(23), sgpr(21), "called"), ("s_cmp_eq_u32", sgpr(8), sgpr(8)),
                  ("s_swappc_b64", sgpr(30, 2), sgpr(22, 2))],
+    "s_call": [("s_call_b64", sgpr(30, 2), "called")],
 }  # fmt: skip
 
 

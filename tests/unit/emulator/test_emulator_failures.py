@@ -9,6 +9,7 @@ from launching import compile_hip, device, launch, run_sample
 
 from luthier_py.errors import DeviceError, Invalid, Malformed, TimeLimit, Unsupported
 from luthier_py.isa import sgpr, vgpr
+from luthier_py.isa.semantics.refusals import refusal
 from luthier_py.runtime import pack_arguments
 from luthier_py.samples import SAMPLES, sample
 
@@ -94,7 +95,8 @@ def test_an_endless_loop_ends_at_the_time_limit(compiled):
 
 def test_trap(compiled):
     error = failure(compiled, "trap", [np.zeros(64, np.uint32)])
-    assert "s_trap" in str(error) and error.where.text.startswith("s_trap")
+    assert "s_trap 2: the program gives up here (llvm.trap: abort, __builtin_trap, a failed assert)" in str(error)
+    assert error.where.text.startswith("s_trap")
 
 
 def test_a_trap_behind_scalar_writes_and_before_other_code():
@@ -111,6 +113,13 @@ def test_a_trap_behind_scalar_writes_and_before_other_code():
     assert bench.run(data, "k").buffers == (b"\5\0\0\0",)
     with pytest.raises(DeviceError, match="wave 0 of work-group 1: s_trap"):
         bench.run(data, "k", groups=2)
+
+
+@pytest.mark.parametrize(("number", "words"), [(1, "a breakpoint, and no debugger"), (7, "no trap handler answers")])
+def test_other_traps(number, words):
+    """AMDGPUUsage, "Trap Handler ABI"."""
+    with pytest.raises(DeviceError, match=f"s_trap {number}: {words}"):
+        Bench(bytes(4)).run(code_object({"k": [("s_trap", number), ("s_endpgm",)]}), "k")
 
 
 def test_a_debug_trap_does_nothing_without_a_debugger():
@@ -207,6 +216,22 @@ def test_unsupported_instructions_are_named_before_anything_runs(require_tool, t
         launch(dev, data, "k", [out])
     assert caught.value.where.kernel == "k" and caught.value.where.pc and "s_setkill" in caught.value.where.text
     assert not out.any()
+
+
+@pytest.mark.parametrize(("instruction", "why"), [
+    (("s_rfe_b64", sgpr(8, 2)), "only a trap handler may"), (("s_sendmsghalt", 1), "graphics pipeline"),
+    (("s_cbranch_cdbgsys", 0), "debugger"), (("s_cbranch_g_fork", sgpr(8, 2), sgpr(10, 2)), "no compiler uses"),
+])  # fmt: skip
+def test_refusals_say_why_and_what_to_do(instruction, why):
+    """Before anything runs: kernel, address, instruction, reason, advice; all in one line."""
+    data = code_object({"k": [("s_nop", 0), instruction, ("s_endpgm",)]})
+    with pytest.raises(Unsupported) as caught:
+        Bench(bytes(4)).run(data, "k")
+    error = caught.value
+    assert error.where.kernel == "k" and error.where.pc and error.where.text.startswith(instruction[0])
+    refused = refusal(next(op for op in ISA.ops if op.mnemonic == instruction[0]), ISA.target)
+    assert why in refused.reason and refused.reason in str(error) and refused.advice in str(error)
+    assert "\n" not in str(error)
 
 
 def test_code_that_does_not_decode():

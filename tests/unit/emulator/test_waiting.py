@@ -118,6 +118,7 @@ def test_a_barrier_that_some_waves_never_come_to():
 def test_a_grid_barrier_of_more_work_groups_than_are_resident():
     def data(members):
         return code_object({"k": [("v_mov_b32", vgpr(2), members - 1), ("s_mov_b32", sgpr(M0), 0),
+                                  ISA.make("ds_gws_init", vgpr(2), gds=1).raw,
                                   ISA.make("ds_gws_barrier", vgpr(2), gds=1).raw, END]}, lds_bytes=32768)
 
     run(data(32), 32)

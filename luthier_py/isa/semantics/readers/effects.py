@@ -126,12 +126,29 @@ def _looked_at(row: Lanes | Scalar, width: Type) -> tuple[frozenset[int], bool]:
     return frozenset[int]().union(*(result.ref for result in results)), trace.rounds or flushes
 
 
+_GIVES = frozenset({
+    control.Action.GETPC, control.Action.SWAPPC, control.Action.CALL, control.Action.GETREG, control.Action.CLOCK,
+    control.Action.WALL_CLOCK, control.Action.BARRIER_STATE, control.Action.QUESTION,
+})  # fmt: skip
+_NUMBERED = frozenset({
+    control.Action.BARRIER_SIGNAL, control.Action.BARRIER_SIGNAL_FIRST, control.Action.BARRIER_INIT,
+    control.Action.BARRIER_JOIN, control.Action.BARRIER_STATE,
+})  # fmt: skip
+_TAKES = _NUMBERED | {control.Action.SETPC, control.Action.ADDPC, control.Action.SWAPPC, control.Action.SLEEP}
+
+
 def _action(op: OpInfo, row: control.Action, found: Asked) -> None:
     action = control.Action
-    if row in (action.GETPC, action.SWAPPC, action.CALL, action.GETREG, action.CLOCK, action.WALL_CLOCK):
+    if row in _GIVES:
         found.write("sdst")
-    if row in (action.SETPC, action.SWAPPC, action.BARRIER_SIGNAL):
-        found.read("src0")
+    if row in _TAKES:
+        for name in named(op, ("src0",)):
+            found.read(name)
+    if row in _NUMBERED and not any(named(op, ("src0", "simm16"))) or row is action.BARRIER_INIT:
+        found.reads.add("m0")
+    if row is action.BARRIER_SIGNAL_FIRST:
+        found.reads.add("scc")  # stays where the wave is alone
+        found.writes.add("scc")
     if row is action.SETREG:
         found.read("sdst")
     sets = (action.SETREG, action.SETREG_IMM, action.ROUND_MODE, action.DENORMAL_MODE)

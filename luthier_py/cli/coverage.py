@@ -1,0 +1,61 @@
+"""The command that says how far the emulator's results can be believed: of a target, or of a run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from luthier_py.cli.app import app
+from luthier_py.cli.console import show
+from luthier_py.cli.options import AsJson, OutputOption, Report
+from luthier_py.cli.running import execute
+from luthier_py.errors import Invalid
+
+TOOL = "exactness"
+
+
+def looks_like_a_target(what: list[str]) -> bool:
+    """Whether somebody gave a target that there is not."""
+    from luthier_py.isa import targets
+
+    return len(what) == 1 and any(what[0].startswith(each.name[:3]) for each in targets())
+
+
+@app.command()
+def coverage(
+    what: Annotated[
+        list[str],
+        typer.Argument(help="a target, or a program and its arguments", metavar="TARGET | -- PROGRAM [ARG]"),
+    ],
+    device: Annotated[
+        str | None, typer.Option("--device", envvar="LUTHIER_DEVICE", help="of a program: as `luthier exec` takes it")
+    ] = None,
+    stack: Annotated[
+        str | None, typer.Option("--stack", envvar="LUTHIER_STACK", metavar="luthier|rocm", help="of a program, too")
+    ] = None,
+    kernels: Annotated[
+        str | None, typer.Option("--kernels", metavar="REGEX", help="of a program: only kernels with such names")
+    ] = None,
+    output: OutputOption = None,
+    report: Report = None,
+    as_json: AsJson = False,
+) -> None:
+    """What the emulator does exactly, where manuals leave it a freedom, and what it refuses.
+
+    Of a target each operation. Of a program, which runs as under
+    `luthier exec -t exactness`: what it executed, and whether a result that may differ decided a branch, an address or
+    a mask. For example: luthier coverage --device emulator:TARGET -- ./app arguments
+    """
+    from luthier_py.isa import target, targets
+    from luthier_py.report.coverage import coverage_facts, coverage_table
+
+    if len(what) > 1 or what[0] not in {each.name for each in targets()}:
+        if looks_like_a_target(what):
+            raise Invalid(f"there is no target {what[0]}; docs/coverage.md has all")
+        if as_json:
+            raise Invalid("option --json is about a target; of a program --output FILE.json writes what it did")
+        execute(what, TOOL, None, device, stack, kernels, False, None, None, output, report)
+    if wrong := [name for name, value in (("--kernels", kernels), ("--output", output), ("--report", report)) if value]:
+        raise Invalid(f"option {', '.join(wrong)} is about a program: write it after --")
+    show(coverage_facts(target(what[0])) if as_json else coverage_table(what[0]), as_json)

@@ -1,0 +1,88 @@
+"""Why operations have no meaning here: one row for each reason, with the operations that it is true of.
+
+In: an operation of a target. Out: :class:`WhyRefused`, whose text the emulator, `luthier coverage` and the pages show.
+Invariant: whatever the emulator does not run on a target is refused here; what has neither a meaning nor a row is
+UNWRITTEN.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from functools import cache
+
+from luthier_py.isa.instruction import OpInfo
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.control import Action, Switch
+from luthier_py.isa.target import Target
+
+
+class WhyRefused(Enum):
+    """Its value: why, and what to do."""
+
+    PIPELINE = ("only waves of the graphics pipeline have what it works on: vertices, primitives, pixels",
+                "compile the program as a compute kernel")
+    SAMPLING = ("it filters texels, which no manual describes to the bit",
+                "read texels by image loads, or use buffers")
+    RAYS = ("how units for ray tracing walk a tree no manual describes to the bit",
+            "use a library's traversal in software")
+    PRIVILEGED = ("only a trap handler may, and the device's own is not part of a program",
+                  "leave it out: a kernel's s_trap ends the launch, and says so")
+    DEBUGGER = ("it asks for what a debugger has set, and none is attached to the emulator",
+                "compile without it")
+    SHARED_DATA = ("no compute launch is given what it works on: global data share, order of waves, semaphores",
+                   "use atomics on global memory")
+    DISCARDS = ("it throws away what a cache holds, so what memory has then no manual says",
+                "write the cache back instead")
+    FORKS = ("it splits a wave by a stack of the hardware's, which no compiler uses",
+             "branch by EXEC, as compilers do")
+    SUBVECTORS = ("it runs a loop for half of a wave after the other, which no compiler uses",
+                  "branch by EXEC, as compilers do")
+    ILLEGAL = ("it is there to be illegal", "do not let waves come to it")
+    WIDE_RESOURCES = ("the layout of this target's buffer resources is not emulated", "use global or flat memory")
+    RENAMED = ("it changes which registers the operands of later instructions name, which is not emulated",
+               "on this target keep to the first 256 vector registers, and index by s_set_gpr_idx_on or v_movrel")
+    UNWRITTEN = ("it has no meaning here yet", "docs/adding.md says how to add one")
+
+    @property
+    def reason(self) -> str:
+        return self.value[0]
+
+    @property
+    def advice(self) -> str:
+        return self.value[1]
+
+
+# Whole names as regular expressions. Sources: AMD Instinct MI200 ISA, 4.2 (program control), 12.5 (SOPP), 12.13 (DS,
+# GWS); Vega ISA, 11 (exports), 12.16 (VINTRP); RDNA 3 ISA, 10 (image), 11.2 (LDS parameters), 12 (exports), 16.5.
+_ROWS: tuple[tuple[WhyRefused, str], ...] = (
+    (WhyRefused.PIPELINE, r"EXP(_ROW)?(_DONE)?|V_INTERP_\w+|(LDS|DS)_PARAM_LOAD|S_ENDPGM_ORDERED_PS_DONE|S_SENDMSGHALT"
+                       r"|V_SCREEN_PARTITION_4SE_B32|IMAGE_MSAA_LOAD\w*|DS_(ADD|SUB)_GS_REG"),
+    (WhyRefused.SAMPLING, r"IMAGE_(SAMPLE|GATHER)\w*|IMAGE_GET_LOD"),
+    (WhyRefused.RAYS, r"IMAGE_BVH\w+|DS_BVH_\w+"),
+    (WhyRefused.PRIVILEGED, r"S_RFE_(RESTORE_)?B64"),
+    (WhyRefused.DEBUGGER, r"S_CBRANCH_CDBG\w+|S_SETKILL"),
+    (WhyRefused.SHARED_DATA, r"DS_GWS_SEMA_\w+|DS_ORDERED_COUNT|GLOBAL_ATOMIC_ORDERED_ADD_B64"),
+    (WhyRefused.DISCARDS, r"S_DCACHE_DISCARD(_X2)?"),
+    (WhyRefused.FORKS, r"S_CBRANCH_([GI]_FORK|JOIN)"),
+    (WhyRefused.SUBVECTORS, r"S_SUBVECTOR_LOOP_(BEGIN|END)"),
+    (WhyRefused.ILLEGAL, r"V_ILLEGAL"),
+)
+_BUFFERS = "BUFFER_", "S_BUFFER_"
+
+
+def refusal(op: OpInfo, target: Target) -> WhyRefused | None:
+    """Why the emulator does not run ``op``; None if it does."""
+    row = meaning(op)
+    if row is None:
+        return _reason(op.base)
+    if isinstance(row, Switch) and row is not Switch.SKIP:
+        return WhyRefused.RENAMED
+    if target.wide_resources and op.base.startswith(_BUFFERS) and not isinstance(row, Action):
+        return WhyRefused.WIDE_RESOURCES
+    return None
+
+
+@cache
+def _reason(base: str) -> WhyRefused:
+    return next((why for why, names in _ROWS if re.fullmatch(names, base)), WhyRefused.UNWRITTEN)

@@ -1,0 +1,52 @@
+"""`luthier coverage`: operations of a target as table and as data, wrong usage, and the tool for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from luthier_py import cli
+from luthier_py.cli.coverage import TOOL
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def luthier(capsys, monkeypatch, *arguments):
+    monkeypatch.setattr(sys, "argv", ["luthier", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    return ended.value.code or 0, *capsys.readouterr()
+
+
+def test_a_target(capsys, monkeypatch):
+    code, out, _ = luthier(capsys, monkeypatch, "coverage", "gfx90a")
+    lines = out.splitlines()
+    assert code == 0 and lines[0].startswith("gfx90a: ") and "operations: " in lines[0]
+    (line,) = (line for line in lines if line.split()[:1] == ["V_ADD_U32"])
+    assert "exact" in line and "reference reader, gfx90a" in line
+    assert any("S_RFE_B64" in line and "refused" in line and "trap handler" in line for line in lines)
+    code, out, _ = luthier(capsys, monkeypatch, "coverage", "gfx90a", "--json")
+    facts = json.loads(out)
+    assert code == 0 and facts["target"] == "gfx90a" and sum(facts["counts"].values()) == len(facts["list"])
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (("gfx9",), "there is no target gfx9"), (("gfx90a", "--output", "x.json"), "--output"),
+    (("--json", "--", "true"), "--json"),
+])
+def test_what_makes_no_sense(capsys, monkeypatch, arguments, words):
+    code, out, err = luthier(capsys, monkeypatch, "coverage", *arguments)
+    assert code == 2 and not out and words in err and len(err.splitlines()) == 1
+
+
+def test_the_tool_is_installed():
+    entries = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["luthier_py.tools"]
+    assert entries[TOOL] == "luthier_py.tools.exactness:Exactness"

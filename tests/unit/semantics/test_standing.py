@@ -1,0 +1,95 @@
+"""Exact, open, refused, and tested against what: by LLVM's flags, by the files of tests, by the emulator's refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from luthier_py.isa import OpFlag, instruction_set, target
+from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.evidence import COMPARED, ELSEWHERE, Against, evidence, instructions
+from luthier_py.isa.semantics.readers.freedoms import Freedom, freedoms
+from luthier_py.isa.semantics.refusals import WhyRefused, refusal
+from luthier_py.report.coverage import Certainty, coverage_facts, covered
+
+TESTS = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_what_llvm_calls_transcendental_is_near_and_nothing_else(name):
+    ops = [op for op in instructions(name).ops if meaning(op) is not None and "DUAL" not in op.base]
+    assert {op.base for op in ops if OpFlag.TRANS in op.flags} == {
+        op.base for op in ops if Freedom.NEAR in freedoms(op).own}
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_sums_inside_are_those_of_matrices_and_dots_of_floats(name):
+    for op in instructions(name).ops:
+        if meaning(op) is not None and op.flags & (OpFlag.MATRIX | OpFlag.DOT):
+            moves = op.base.startswith("V_ACCVGPR") or not {"src0", "src1"} <= {each.name for each in op.operands}
+            whole = "_I32_" in op.base or "_U32_" in op.base
+            assert (Freedom.SUM in freedoms(op).own) == (not whole and not moves), op.base
+
+
+@pytest.mark.parametrize(("name", "base", "own"), [
+    ("gfx90a", "V_ADD_U32", set()), ("gfx90a", "V_ADD_F32", {"NAN"}), ("gfx90a", "V_CMP_LT_F32", set()),
+    ("gfx90a", "V_CVT_I32_F32", set()), ("gfx90a", "V_MAX_F32", set()), ("gfx90a", "V_DIV_SCALE_F32", {"NAN"}),
+    ("gfx90a", "V_FMA_MIXLO_F16", {"NAN", "INSIDE"}), ("gfx90a", "V_RCP_F64", {"NAN", "NEAR"}),
+    ("gfx90a", "S_MEMTIME", {"OUTSIDE"}), ("gfx90a", "ds_add_rtn_u32", {"TURN"}), ("gfx90a", "ds_add_u32", set()),
+    ("gfx90a", "ds_add_f32", {"TURN", "NAN"}), ("gfx90a", "V_MFMA_I32_16X16X16I8", set()),
+    ("gfx1201", "S_FMAC_F32", {"NAN"}),
+])  # fmt: skip
+def test_what_is_open(name, base, own):
+    isa = instruction_set(target(name), target(name).wave_sizes[0])
+    ops = [op for op in isa.ops if base in (op.base, op.mnemonic)]
+    assert ops and all({each.name for each in freedoms(op).own} == own for op in ops)
+
+
+def test_values_and_the_bits_of_a_nan_go_different_ways():
+    """A comparison of floats does not see which NaN it is given; one of classes does, and so does a move."""
+    isa = instruction_set(target("gfx90a"), 64)
+    for base, seen in (("V_CMP_LT_F32", set()), ("V_CMP_LT_U32", {"src0", "src1"}), ("V_CVT_U32_F32", set()),
+                       ("V_MOV_B32", {"src0"}), ("V_MUL_F32", {"src0", "src1"})):
+        op = next(op for op in isa.ops if op.base == base)
+        (result,) = freedoms(op).results
+        assert result.of_nans == seen and result.of_values == {
+            name for name in ("src0", "src1") if name in {each.name for each in op.operands}}
+
+
+def test_files_of_tests_name_what_they_are_evidence_for():
+    names: dict[object, set[str]] = {}
+    for name in COMPARED:
+        for op in instructions(name).ops:
+            names.setdefault(meaning(op), set()).add(op.mnemonic)
+    for row, file in ELSEWHERE.items():
+        text = (TESTS / file).read_text("utf-8")
+        assert any(mnemonic in text for mnemonic in names[row]), (row, file)
+
+
+@pytest.mark.parametrize("name", ["gfx803", "gfx90a", "gfx950", "gfx1030", "gfx1100", "gfx1201", "gfx1250"])
+def test_everything_is_refused_with_a_reason_or_tested(name):
+    gpu = target(name)
+    isa = instruction_set(gpu, gpu.wave_sizes[0])
+    untested = {op.base for op in isa.ops if refusal(op, gpu) is None and evidence(isa, op).against is Against.NOTHING}
+    assert untested <= {"S_CODE_END", "GLOBAL_LOAD_DWORD_ADDTID", "GLOBAL_STORE_DWORD_ADDTID"}
+    for op in isa.ops:
+        assert meaning(op) is not None or refusal(op, gpu) is not None
+    assert all(why.reason and why.advice for why in WhyRefused)
+
+
+def test_a_target_that_is_not_compared_says_on_which_its_operations_are():
+    gpu = target("gfx1102")
+    isa = instruction_set(gpu, 32)
+    op = next(op for op in isa.ops if op.base == "V_ADD_F32")
+    assert str(evidence(isa, op)) == "reference reader, on gfx1100"
+
+
+def test_facts_of_a_target():
+    facts = coverage_facts(target("gfx90a"))
+    assert sum(facts["counts"].values()) == facts["operations"] == len(facts["list"]) > 1000
+    rows = {row["operation"]: row for row in facts["list"]}
+    assert rows["V_ADD_U32"]["standing"] == "exact" and rows["V_ADD_U32"]["tested"] == "reference reader, gfx90a"
+    assert rows["V_RCP_F32"]["freedoms"] == ["near", "nan"]
+    assert rows["S_RFE_B64"]["reason"] == WhyRefused.PRIVILEGED.reason
+    assert {each.standing for each in covered(target("gfx90a"))} == {*Certainty}

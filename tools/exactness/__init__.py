@@ -1,0 +1,190 @@
+"""Says which executed instructions were exact, and whether results that may differ decided anything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from luthier_py import LaunchResult, Mutator
+from luthier_py.analysis import SourceLines, source_lines
+from luthier_py.analysis.differing import Decision, differing
+from luthier_py.ir import Instr
+from luthier_py.isa.semantics.readers.freedoms import Freedom
+from luthier_py.tool import Stretch
+from luthier_py.tools.opcode_histogram import OpcodeHistogram, Parts
+
+NAN = frozenset({Freedom.NAN})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An instruction whose result may differ, or that something decides. ``freedoms``: names, in Freedom's order."""
+
+    pc: int
+    text: str
+    line: str | None
+    freedoms: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A decision at ``place``, whose freedoms are those that it hangs on, and the ``sources`` that they are of."""
+
+    place: Place
+    decides: str
+    sources: tuple[int, ...]
+    earlier: bool
+    through: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Of one program; numbers and texts only."""
+
+    parts: Parts
+    places: tuple[Place, ...]
+    choices: tuple[Choice, ...]
+    leaves: tuple[int, ...]
+    unknown: tuple[str, ...]
+
+
+class Exactness(OpcodeHistogram):
+    """Executed instructions that were exact, those with a documented freedom, and what the latter decided."""
+
+    name = "exactness"
+
+    def __init__(self, **options: object) -> None:
+        super().__init__(**options)
+        self.left = False  # whether global memory may hold such results
+
+    def note(self, stretch: Stretch) -> tuple[int, ...]:
+        return tuple(instr.pc for instr in stretch.instrs)
+
+    def instrument(self, m: Mutator) -> Findings:
+        found, lines, isa = differing(m.program, m.facts), source_lines(m.program.obj), m.program.isa
+
+        def place(instr: Instr, freedoms: Iterable[Freedom]) -> Place:
+            return Place(instr.pc, isa.text(instr.inst), line_at(lines, instr.pc), named(freedoms))
+
+        return Findings(
+            self.counted_parts(m), tuple(place(instr, free) for instr, free in found.sources.items()),
+            tuple(Choice(place(each.instr, hanging_on(each)), each.decides.value,
+                         tuple(source.pc for source in each.sources), each.earlier, each.through)
+                  for each in found.decisions),
+            tuple(instr.pc for instr in found.leaves), found.unknown)
+
+    def report(self, launch: LaunchResult) -> dict[str, Any]:
+        notes: Findings = launch.notes
+        counts = executions(notes.parts, launch[notes.parts.executions])
+        kinds = Counter({"exact": sum(counts.values())})
+        for place in notes.places:
+            kind = "exact_but_nan" if place.freedoms == named(NAN) else "free"
+            kinds.update({kind: counts[place.pc], "exact": -counts[place.pc]})
+        decided = [row for choice in notes.choices if (row := self.row_of(choice, counts)) is not None]
+        before = self.left
+        self.left |= any(counts[pc] for pc in notes.leaves)
+        return {
+            **{kind: kinds[kind] for kind in ("exact", "exact_but_nan", "free")},
+            "free_instructions": [row_at(place, counts) for place in notes.places
+                                  if counts[place.pc] and place.freedoms != named(NAN)],
+            "decided": decided, "memory_held_such_results": before, "not_followed": list(notes.unknown),
+            "verdict": verdict(decided, notes.unknown),
+        }  # fmt: skip
+
+    def combined(self, reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """Sums, and whatever was decided in any launch."""
+        rows = {kind: added_up(row for report in reports for row in report[kind])
+                for kind in ("free_instructions", "decided")}
+        unknown = tuple(dict.fromkeys(why for report in reports for why in report["not_followed"]))
+        return {
+            **{kind: sum(report[kind] for report in reports) for kind in ("exact", "exact_but_nan", "free")}, **rows,
+            "memory_held_such_results": any(report["memory_held_such_results"] for report in reports),
+            "not_followed": list(unknown), "verdict": verdict(rows["decided"], unknown),
+        }  # fmt: skip
+
+    def row_of(self, choice: Choice, counts: Mapping[int, int]) -> dict[str, Any] | None:
+        """None where it was not executed, or nothing that it hangs on was."""
+        sources = [pc for pc in choice.sources if counts[pc]]
+        earlier = choice.earlier and self.left
+        if not counts[choice.place.pc] or not (sources or earlier):
+            return None
+        return {**row_at(choice.place, counts), "decides": choice.decides, "sources": sources,
+                "earlier_launch": earlier, "through_memory": choice.through}
+
+    def text(self, launch: LaunchResult, report: dict[str, Any]) -> str:
+        lines = [f"{self.headline(launch)}: {report['exact']} wave instructions exact, {report['exact_but_nan']} exact "
+                 f"but for a NaN's bits, {report['free']} with a documented freedom"]
+        lines += [f"  {shown(row)}: {', '.join(row['freedoms'])}" for row in report["free_instructions"]]
+        lines += [f"  {shown(row)}: its {row['decides']} may hang on {origins(row)}" for row in report["decided"]]
+        return "\n".join([*lines, f"  {report['verdict']}"])
+
+    def rows(self, report: dict[str, Any]) -> list[dict[str, Any]]:
+        return [*report["free_instructions"], *report["decided"]]
+
+
+def line_at(lines: SourceLines, pc: int) -> str | None:
+    line = lines.at(pc)
+    return None if line is None else str(line)
+
+
+def named(freedoms: Iterable[Freedom]) -> tuple[str, ...]:
+    chosen = frozenset(freedoms)
+    return tuple(each.name.lower() for each in Freedom if each in chosen)
+
+
+def hanging_on(decision: Decision) -> frozenset[Freedom]:
+    return frozenset[Freedom]().union(*decision.sources.values())
+
+
+def executions(parts: Parts, counts: Any) -> Counter[int]:
+    """Of each instruction, by address."""
+    found: Counter[int] = Counter()
+    for part in parts.parts:
+        for number, pcs in zip(part.executions(counts), part.noted, strict=True):
+            for pc in pcs:
+                found[pc] += int(number)
+    return found
+
+
+def row_at(place: Place, counts: Mapping[int, int]) -> dict[str, Any]:
+    return {"pc": place.pc, "instruction": place.text, "line": place.line, "executions": counts[place.pc],
+            "freedoms": list(place.freedoms)}
+
+
+def added_up(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row for each place and what was decided there."""
+    found: dict[tuple[int, str], dict[str, Any]] = {}
+    for each in rows:
+        key = each["pc"], each.get("decides", "")
+        before = found.get(key)
+        executions = each["executions"] + (before["executions"] if before else 0)
+        merged = {name: each[name] or (before or each)[name] for name in ("earlier_launch",) if name in each}
+        found[key] = {**each, **merged, "executions": executions}
+    return [found[key] for key in sorted(found)]
+
+
+def shown(row: Mapping[str, Any]) -> str:
+    at = f" [{row['line']}]" if row["line"] else ""
+    return f"0x{row['pc']:x} {row['instruction']}{at}, {row['executions']} times"
+
+
+def origins(row: Mapping[str, Any]) -> str:
+    places = [f"0x{pc:x}" for pc in row["sources"]]
+    parts = [f"{', '.join(places)} ({', '.join(row['freedoms'])})"] if places else []
+    parts += ["what an earlier launch left in memory"] if row["earlier_launch"] else []
+    return " and ".join(parts) + (", through memory" if row["through_memory"] else "")
+
+
+def verdict(decided: list[dict[str, Any]], unknown: tuple[str, ...]) -> str:
+    """In one line."""
+    rest = f"; not followed: {', '.join(unknown)}" if unknown else ""
+    if not decided:
+        return f"verdict: no result that may differ decided a branch, an address or a mask{rest}"
+    counts = Counter(each["decides"] for each in decided)
+    plural = {"branch": "branches", "address": "addresses", "mask": "masks"}
+    words = ", ".join(f"{counts[word]} {word if counts[word] == 1 else many}" for word, many in plural.items()
+                      if counts[word])
+    return f"verdict: results that may differ may have decided {words}{rest}"
+
