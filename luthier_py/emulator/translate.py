@@ -15,35 +15,24 @@ from dataclasses import dataclass
 from luthier_py.emulator import barriers
 from luthier_py.emulator.access import AccessCode
 from luthier_py.emulator.asked import answer, time
-from luthier_py.emulator.crosslane import cross_lane, gather_in_row, permute, swap_rows
 from luthier_py.emulator.discover import CodeBlock, interrupts, traps
-from luthier_py.emulator.indexing import index_mode
 from luthier_py.emulator.layout import WORKER, Fault, Status
 from luthier_py.emulator.liveness import live_rows
-from luthier_py.emulator.many import many
-from luthier_py.emulator.matrix import matrix, mixed, sparse
-from luthier_py.emulator.memory_code import MEMORY_ROWS, memory
 from luthier_py.emulator.modes import modes, sets_from_register
 from luthier_py.emulator.operands import destinations, read_scalar
 from luthier_py.emulator.parts import cut, parts
-from luthier_py.emulator.scalar_code import hardware, scalar, set_mode
-from luthier_py.emulator.vector_code import dual, in_situation, lanes, relative_move
+from luthier_py.emulator.scalar_code import hardware, set_mode
+from luthier_py.emulator.vector_code import in_situation
 from luthier_py.emulator.wave_code import CounterKind, ModuleNumbers, Settings, WaveCode
-from luthier_py.emulator.wave_matrix import wave_matrix, wave_mixed
+from luthier_py.emulator.writers import WRITERS
 from luthier_py.errors import Location, Unsupported
 from luthier_py.isa.instruction import Inst, OpFlag
 from luthier_py.isa.registers import EXEC, MODE, VCC
-from luthier_py.isa.semantics import Dual, Lanes, Scalar, meaning
+from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.algebra import BOOL, U64, Value
-from luthier_py.isa.semantics.cdna4 import SwapRows
-from luthier_py.isa.semantics.control import Action, Branch, CrossLane, Indexing, Switch
-from luthier_py.isa.semantics.crossings import GatherInRow, RelativeMove
-from luthier_py.isa.semantics.lds import Permute
-from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
+from luthier_py.isa.semantics.control import Action, Branch, Switch
 from luthier_py.isa.semantics.meaning import Variants
 from luthier_py.isa.semantics.refusals import refusal
-from luthier_py.isa.semantics.scaled_floats import ManyConverted
-from luthier_py.isa.semantics.wave_matrices import WaveMatrix, WaveMixedMatrix
 
 _ENDINGS = (
     Action.END, Action.BARRIER, Action.BARRIER_SIGNAL, Action.BARRIER_SIGNAL_FIRST, Action.BARRIER_WAIT,
@@ -230,44 +219,14 @@ class Translator(WaveCode):
                 raise Unsupported(f"the emulator refuses {inst.op.mnemonic}: {why.reason}; {why.advice}")
             if isinstance(row, Variants):
                 row = in_situation(self, inst, row)
-            if isinstance(row, Lanes):
-                lanes(self, inst, row)
-            elif isinstance(row, Dual):
-                dual(self, inst, row)
-            elif isinstance(row, ManyConverted):
-                many(self, inst, row)
-            elif isinstance(row, Scalar):
-                scalar(self, inst, row)
-            elif isinstance(row, Branch):
+            if isinstance(row, Branch):
                 self._branch(inst, row)
             elif isinstance(row, Action):
                 self._action(inst, row)
-            elif isinstance(row, MEMORY_ROWS):
-                memory(self.access, inst, row)
-            elif isinstance(row, CrossLane):
-                cross_lane(self, inst, row)
-            elif isinstance(row, Permute):
-                permute(self, inst, row)
-            elif isinstance(row, SwapRows):
-                swap_rows(self, inst, row)
-            elif isinstance(row, GatherInRow):
-                gather_in_row(self, inst, row)
-            elif isinstance(row, RelativeMove):
-                relative_move(self, inst, row)
-            elif isinstance(row, Matrix):
-                matrix(self, inst, row)
-            elif isinstance(row, MixedMatrix):
-                mixed(self, inst, row)
-            elif isinstance(row, SparseMatrix):
-                sparse(self, inst, row)
-            elif isinstance(row, WaveMatrix):
-                wave_matrix(self, inst, row)
-            elif isinstance(row, WaveMixedMatrix):
-                wave_mixed(self, inst, row)
             elif row is Switch.SKIP:
                 self._set_skipping(inst)
-            elif isinstance(row, Indexing):
-                index_mode(self, inst, row)
+            elif (write := WRITERS.get(type(row))) is not None:
+                write(self.access, inst, row)
             else:
                 raise Unsupported(f"the emulator does not know {inst.op.mnemonic}")
         except Unsupported as error:
