@@ -70,7 +70,8 @@ def alone(w: WaveCode, inst: Inst, row: Lanes | Variants) -> Lanes:
 
 
 def in_situation(w: WaveCode, inst: Inst, row: Variants) -> Lanes | Scalar:
-    if w.settings.target.clamp_chooses_fp8 and field(inst, "clamp") and OpFlag.DOT not in inst.op.flags:
+    chooses = w.settings.target.clamp_chooses_fp8 and not row.of_nan
+    if chooses and field(inst, "clamp") and OpFlag.DOT not in inst.op.flags:
         raise Unsupported("numbers of UE5M3 (clamp)")
     target, mode = w.settings.target, w.context.mode
     return row.of(Situation(partial(field, inst), target.fnuz_floats, mode.keeps_finite, mode.ieee,

@@ -89,5 +89,7 @@ def test_nothing_is_left_out() -> None:
     for name in COMPARED:
         isa = instructions(name)
         left = {op for op in isa.ops if meaning(op) is not None and refusal(op, isa.target) is None} - {*rows(isa)}
-        assert len({op.record for op in left}) < 30
+        assert {op.base for op in left if meaning(op) not in ELSEWHERE} <= {
+            "S_CODE_END", "GLOBAL_LOAD_DWORD_ADDTID", "GLOBAL_STORE_DWORD_ADDTID"}
+        assert len({op.record for op in left}) < 40
     assert all(isinstance(row, Action | Indexing | Switch) for row in ELSEWHERE)

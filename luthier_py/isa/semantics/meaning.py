@@ -134,6 +134,8 @@ class Variants:
 
     of: Callable[[Situation], Lanes | Scalar]
     looks_at_all: Situation = PLAIN
+    of_nan: bool = False
+    """What becomes of NaN is all that differs."""
 
     @property
     def typical(self) -> Lanes | Scalar:
@@ -184,7 +186,8 @@ def by_nan(names: str, text: str, of: Callable[[Situation], Compute], kind: type
     def row(ieee: bool, numbers_win: bool, first_nan: bool) -> Lanes | Scalar:
         return kind(made, of(replace(PLAIN, ieee=ieee, numbers_win=numbers_win, first_nan=first_nan)))
 
-    declare(names, Variants(lambda situation: row(situation.ieee, situation.numbers_win, situation.first_nan)))
+    declare(names, Variants(lambda situation: row(situation.ieee, situation.numbers_win, situation.first_nan),
+                            of_nan=True))
 
 
 def rows() -> dict[str, Meaning]:
