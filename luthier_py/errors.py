@@ -103,6 +103,7 @@ class FaultKind(Enum):
     ILLEGAL_INSTRUCTION = "illegal instruction"
     TRAP = "s_trap"
     MODE = "MODE that nobody foresaw"            # a limit of the emulator, not the program's mistake
+    SURFACE = "surface that is not emulated"     # the same: what its resource asks for, no manual says
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from luthier_py.emulator.layout import SITE_BYTES, WAVE, ZERO_ROW
+from luthier_py.emulator.layout import SITE_BYTES, WAVE, ZERO_ROW, SurfaceRefusal
 from luthier_py.emulator.loads import Addresses, ChunkLoad
 from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.isa.semantics.algebra import U64, Kind, Type, Value
@@ -70,6 +70,17 @@ class AccessCode:
         after = self.w.emitter.label("ok")
         self.w.emitter.branch(ok, after, "fault")
         self.w.emitter.place(after)
+
+    def refuse_where(self, condition: Value, why: SurfaceRefusal) -> None:
+        """Leave with a fault where it holds, of which the whole wave is guilty."""
+        self.w.settle()
+        refused, accepted = self.w.emitter.label("refused"), self.w.emitter.label("accepted")
+        self.w.emitter.branch(str(condition.ref), refused, accepted)
+        self.w.emitter.place(refused)
+        arguments = [("ptr", "%wave"), ("ptr", self.site()), ("i64", "0"), ("i64", str(int(why)))]
+        self.w.emitter.support("void", "refuse", arguments)
+        self.w.emitter.emit("br label %fault")
+        self.w.emitter.place(accepted)
 
     def trap(self) -> None:
         """Stop here, with a fault of its own kind (already in the wave)."""

@@ -14,7 +14,7 @@ from luthier_py.emulator.wave_code import WaveCode
 from luthier_py.isa.instruction import Inst, Operand
 from luthier_py.isa.registers import RegFile
 from luthier_py.isa.semantics.algebra import U32, U64, Prim, Value, ctz, select
-from luthier_py.isa.semantics.cdna4 import SwapRows
+from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad
 from luthier_py.isa.semantics.control import CrossLane
 from luthier_py.isa.semantics.crossings import GatherInRow
 from luthier_py.isa.semantics.lds import Permute
@@ -174,27 +174,34 @@ def swap_rows(w: WaveCode, inst: Inst, row: SwapRows) -> None:
         w.emitter.emit(f"store {vector} {kept}, ptr {place}, align 64")
 
 
-def transpose(w: WaveCode, source: int, target: int, bits: int) -> None:
-    """Rows ``source`` and the next: tiles of 16 columns, 8 bytes a lane. A column for each lane goes to ``target``."""
-    lanes, each = w.wave_size, 32 // bits
-    vector = f"<{lanes} x i32>"
-    rows = [w.emitter.let(f"load {vector}, ptr {w.row(source + word)}, align 64") for word in range(2)]
-    per_row = 16 * bits // 64  # lanes that hold a row of the tile
-    for word in range(2):
-        whole = "zeroinitializer"
-        for part in range(each):
-            wanted = []  # for each lane: who has its element, and as which of the elements there
-            for lane in range(lanes):
-                place, element = divmod(lane % 16, 2 * each)
-                wanted.append((lane // 16 * 16 + per_row * (word * each + part) + place, element))
-            picked = ", ".join(f"i32 {element // each * lanes + giver}" for giver, element in wanted)
-            shifts = ", ".join(f"i32 {element % each * bits}" for _, element in wanted)
-            given = w.emitter.let(f"shufflevector {vector} {rows[0]}, {vector} {rows[1]}, {vector} <{picked}>")
-            low = w.emitter.let(f"lshr {vector} {given}, <{shifts}>")
-            one = w.emitter.let(f"and {vector} {low}, splat (i32 {(1 << bits) - 1})")
-            moved = w.emitter.let(f"shl {vector} {one}, splat (i32 {part * bits})")
-            whole = w.emitter.let(f"or {vector} {whole}, {moved}")
-        w.emitter.emit(f"store {vector} {whole}, ptr {w.row(target + word)}, align 64")
+def transpose(w: WaveCode, source: int, target: int, row: TransposedLoad) -> None:
+    """Rows from ``source`` on, as the lanes have loaded them, to rows from ``target`` on."""
+    lanes, mask = w.wave_size, (1 << row.bits) - 1
+    vector, wide, let = f"<{lanes} x i32>", f"<{lanes} x i64>", w.emitter.let
+    parts = [let(f"load {vector}, ptr {w.row(source + word)}, align 64") for word in range(row.dwords)]
+    parts += ["zeroinitializer"] * (4 - row.dwords)
+    twice, order = f"<{2 * lanes} x i32>", ", ".join(f"i32 {i}" for i in range(2 * lanes))
+    pairs = [let(f"shufflevector {vector} {parts[k]}, {vector} {parts[k + 1]}, {twice} <{order}>") for k in (0, 2)]
+    words = ["zeroinitializer"] * (row.dwords + 1)
+    for number in range(row.elements):
+        wanted = [row.source(lane, number) for lane in range(lanes)]
+        places = [(giver, element * row.bits) for giver, element in wanted]
+        halves = []
+        for half in (0, 1):  # an element may reach into the next dword
+            picked = ", ".join(f"i32 {min(place // 32 + half, 3) * lanes + giver}" for giver, place in places)
+            short = let(f"shufflevector {twice} {pairs[0]}, {twice} {pairs[1]}, {vector} <{picked}>")
+            halves.append(let(f"zext {vector} {short} to {wide}"))
+        above = let(f"shl {wide} {halves[1]}, splat (i64 32)")
+        both = let(f"or {wide} {halves[0]}, {above}")
+        shifts = ", ".join(f"i64 {place % 32}" for _, place in places)
+        one = let(f"and {wide} {let(f'lshr {wide} {both}, <{shifts}>')}, splat (i64 {mask})")
+        word, bit = divmod(number * row.bits, 32)
+        moved = let(f"shl {wide} {one}, splat (i64 {bit})")
+        high = let(f"lshr {wide} {moved}, splat (i64 32)")
+        for at, value in ((word, moved), (word + 1, high)):
+            words[at] = let(f"or {vector} {words[at]}, {let(f'trunc {wide} {value} to {vector}')}")
+    for word in range(row.dwords):
+        w.emitter.emit(f"store {vector} {words[word]}, ptr {w.row(target + word)}, align 64")
 
 
 def swizzle_sources(pattern: int, lanes: int) -> list[int]:

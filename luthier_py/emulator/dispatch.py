@@ -23,7 +23,7 @@ import numpy as np
 from luthier_py.emulator.code import HostedCode, Tally
 from luthier_py.emulator.engine import scheduler_address
 from luthier_py.emulator.faults import FaultyWave, device_error, illegal_instruction
-from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE, LaunchMemory, Words, launch_record, record
+from luthier_py.emulator.launch import SHARED_BASE, LaunchMemory, Words, launch_record, private_base, record
 from luthier_py.emulator.layout import GROUP, LAUNCH, MEETINGS, WORKER, Fault, Outcome, Status
 from luthier_py.emulator.memory import Memory
 from luthier_py.emulator.pool import PagePool
@@ -72,7 +72,8 @@ class Worker:
         self.run = run
         self.tallies: dict[HostedCode, Tally] = {}
         self.record = record(
-            WORKER, allocations=run.memory.table_cell, shared_base=SHARED_BASE, private_base=PRIVATE_BASE,
+            WORKER, allocations=run.memory.table_cell, shared_base=SHARED_BASE,
+            private_base=private_base(run.codes[0].isa.target),
             meetings=run.meetings.ctypes.data)
         self._enter(run.codes[0])
         self.slots: list[ResidentGroup] = []

@@ -12,6 +12,7 @@ import re
 from luthier_py import llvm
 from luthier_py.emulator.clocks import host_functions, nanoseconds
 from luthier_py.emulator.crosslane import permutation
+from luthier_py.emulator.elements import element_function
 from luthier_py.emulator.matrix_function import matrix_function
 from luthier_py.emulator.native import definition
 from luthier_py.emulator.rounding import support_function
@@ -67,6 +68,8 @@ def _definition(name: str, wave_size: int) -> str:
         text = support_function(name)
     elif family == "matrix":
         text = matrix_function(name)
+    elif family == "element":
+        text = element_function(name, wave_size)
     else:
         text = definition(name, wave_size)
     return _SUPPORT.sub(rf"@\1_w{wave_size}", text)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from luthier_py.emulator.code import HostedCode
-from luthier_py.emulator.layout import Fault
+from luthier_py.emulator.layout import Fault, SurfaceRefusal
 from luthier_py.emulator.memory import Memory
 from luthier_py.emulator.shape import Shape
 from luthier_py.errors import DeviceError, DeviceFault, FaultKind, Location, Malformed
@@ -17,8 +17,18 @@ from luthier_py.isa.instruction import Inst, OpFlag
 
 _KINDS = {
     Fault.ADDRESS: FaultKind.BAD_ADDRESS, Fault.MISALIGNED: FaultKind.MISALIGNED, Fault.READ_ONLY: FaultKind.READ_ONLY,
-    Fault.LDS: FaultKind.LDS, Fault.SCRATCH: FaultKind.SCRATCH,
+    Fault.LDS: FaultKind.LDS, Fault.SCRATCH: FaultKind.SCRATCH, Fault.SURFACE: FaultKind.SURFACE,
 }  # fmt: skip
+_REFUSED = {
+    SurfaceRefusal.FORMAT: "a format in its resource that is none, or not emulated",
+    SurfaceRefusal.RESERVED_SELECT: "a destination select in its resource that is reserved",
+    SurfaceRefusal.NARROW_INTEGER: "an integer of more than 16 bits that is to be loaded as one of 16",
+    SurfaceRefusal.SELECTED_TWICE: "destination selects in its resource by which two components go to one place",
+    SurfaceRefusal.DOES_NOT_FIT: "a number to store that its resource's format cannot hold",
+    SurfaceRefusal.SWIZZLE: "a resource with an order of bytes that is not emulated",
+    SurfaceRefusal.IMAGE: "an image that is not linear, has levels or samples, or whose rows are of unknown length",
+    SurfaceRefusal.DATA_TYPE: "a data type in M0 that is not used",
+}
 _WRITES = OpFlag.MAY_STORE | OpFlag.ATOMIC
 
 
@@ -85,5 +95,7 @@ def _words(kind: Fault, address: int, shape: Shape, memory: Memory) -> str:
         return f"LDS address 0x{address & 0xFFFFFFFF:x} is outside the work-group's {shape.lds_bytes} bytes"
     if kind is Fault.SCRATCH:
         return f"scratch address 0x{address & 0xFFFFFFFF:x} is outside the lane's {shape.scratch_bytes} bytes"
+    if kind is Fault.SURFACE:
+        return f"{_REFUSED[SurfaceRefusal(address)]}: manuals do not say what becomes of it"
     reason = {Fault.MISALIGNED: "misaligned address", Fault.READ_ONLY: "write to read-only memory at"}
     return f"{reason.get(kind, 'bad address')} 0x{address:x}; {memory.nearest(address)}"

@@ -23,6 +23,7 @@ from luthier_py.loader.initial import user_sgpr_count
 from luthier_py.runtime.device import Dim3
 
 SHARED_BASE, PRIVATE_BASE = 1 << 48, 2 << 48  # apertures: above every host address
+_GLOBAL_SCRATCH_BASE = 1 << 58
 # Scratch buffer resource, dwords 1 to 3: swizzled, no limit, thread id added, stride of 64 lanes, elements of 4 bytes.
 SWIZZLE = 1 << 31
 ADD_TID = 1 << 23
@@ -30,6 +31,12 @@ _TTMP_YZ, _TTMP_X = 7, 9  # where work-group ids are on targets with architected
 _RESOURCE_3 = ADD_TID | 3 << 21 | 1 << 19
 
 Words = NDArray[np.uint64]
+
+
+def private_base(target: Target) -> int:
+    """Where private memory begins for flat instructions. Where sources can name that, addresses say the lane in bits
+    56:52, and all above is one number of private memory (LLVM, hasGloballyAddressableScratch)."""
+    return _GLOBAL_SCRATCH_BASE if target.scratch_base_sources else PRIVATE_BASE
 
 
 def mode_of(target: Target, descriptor: KernelDescriptor) -> int:

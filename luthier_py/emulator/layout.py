@@ -140,6 +140,20 @@ class Fault(IntEnum):
     TRAP = 7
     MODE = 8       # came from a register, and has a value for which there is no code
     SKIPS = 9      # the function is left while vector instructions are skipped
+    SURFACE = 10   # a resource, or what is stored there, without a known meaning; the address is a SurfaceRefusal
+
+
+class SurfaceRefusal(IntEnum):
+    """What of a resource is refused, or of what it is asked for."""
+
+    FORMAT = 1           # no format has that number, or it is one that is not converted here
+    RESERVED_SELECT = 2  # a destination select of 2 or 3
+    NARROW_INTEGER = 3   # an integer of more than 16 bits to 16 bits
+    SELECTED_TWICE = 4   # two components go to one channel
+    DOES_NOT_FIT = 5     # an integer that the field cannot hold; a scaled integer, of which only loads are defined
+    SWIZZLE = 6          # an order of bytes that is not known
+    DATA_TYPE = 7        # of LDS_DIRECT_LOAD, in M0
+    IMAGE = 8            # not linear, several levels, samples, compressed; or rows of unknown length
 
 
 # One launch, and one resident work-group of it.

@@ -9,23 +9,30 @@ from __future__ import annotations
 from dataclasses import replace
 
 from luthier_py.emulator.access import AccessCode, Move
-from luthier_py.emulator.buffers import vector_buffer
+from luthier_py.emulator.buffers import formatted_buffer, vector_buffer
 from luthier_py.emulator.crosslane import read_first_row, transpose
+from luthier_py.emulator.images import image
 from luthier_py.emulator.layout import PASSING_ROW, SCALED_ROW, TEMPORARY_ROW, ZERO_ROW
 from luthier_py.emulator.loads import Addresses
 from luthier_py.emulator.operands import field, present, read_scalar, register, row_of
 from luthier_py.emulator.scalar_memory import atomic_name, scalar_memory, scales_offset
 from luthier_py.emulator.strip import LaneChunk
+from luthier_py.emulator.surfaces import beside_lanes, pass_to_lds
+from luthier_py.emulator.transfers import block, broadcast, copy
 from luthier_py.errors import Unsupported
 from luthier_py.isa.instruction import Inst, Operand, OpFlag, Space
 from luthier_py.isa.registers import M0
 from luthier_py.isa.semantics.algebra import F32, U32, U64, Prim, popcount
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
-from luthier_py.isa.semantics.lds import ExchangeTwo, FromLds, LaneCount, LoadToLds, LoadTwo, StoreTwo
+from luthier_py.isa.semantics.elements import FormatLoad, FormatStore
+from luthier_py.isa.semantics.images import ImageAtomic, ImageMove
+from luthier_py.isa.semantics.lds import ExchangeTwo, FromLds, LaneCount, LoadToLds, LoadTwo, StoreFromLds, StoreTwo
 from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarAtomic, ScalarLoad, ScalarStore, Store
+from luthier_py.isa.semantics.transfers import BlockTransfer, LdsBroadcast, LdsCopy
 
 MEMORY_ROWS = (Load, Store, Atomic, ScalarLoad, ScalarStore, ScalarAtomic, LoadTwo, StoreTwo, ExchangeTwo, FromLds,
-               LaneCount, LoadToLds, TransposedLoad)
+               LaneCount, LoadToLds, StoreFromLds, TransposedLoad, FormatLoad, FormatStore, BlockTransfer,
+               LdsCopy, LdsBroadcast, ImageMove, ImageAtomic)
 
 
 def memory(access: AccessCode, inst: Inst, row: object) -> None:
@@ -37,12 +44,25 @@ def memory(access: AccessCode, inst: Inst, row: object) -> None:
         _store(access, inst, row)
     elif isinstance(row, Atomic):
         _atomic(access, inst, row)
+    elif isinstance(row, StoreFromLds):
+        access.call(Move("load_b32", PASSING_ROW), beside_lanes(access, inst, 1))
+        vector_buffer(access, inst, Move("store_b32", PASSING_ROW), 4)
+    elif isinstance(row, FormatLoad | FormatStore):
+        formatted_buffer(access, inst, row)
     elif isinstance(row, LoadToLds):
         _load_to_lds(access, inst, row)
     elif isinstance(row, TransposedLoad):
         _transposed(access, inst, row)
     elif isinstance(row, LaneCount):
         _count_lanes(access, inst, row)
+    elif isinstance(row, ImageMove | ImageAtomic):
+        image(access, inst, row)
+    elif isinstance(row, BlockTransfer):
+        block(access, inst, row, _addresses(access, inst, 4))
+    elif isinstance(row, LdsCopy):
+        copy(access, inst, row, _addresses(access, inst, row.bytes))
+    elif isinstance(row, LdsBroadcast):
+        broadcast(access, inst)
     elif isinstance(row, FromLds):
         _from_lds(access, inst, row)
     elif isinstance(row, ExchangeTwo):
@@ -126,27 +146,22 @@ def _load(access: AccessCode, inst: Inst, row: Load) -> None:
 
 
 def _load_to_lds(access: AccessCode, inst: Inst, row: LoadToLds) -> None:
-    element, lanes = f"b{32 * row.dwords}", access.w.wave_size
     given = _element(row.bits, row.dwords, row.signed)
     _vector(access, inst, Move(f"load_{given}", PASSING_ROW), row.bytes)
-    access.w.settle()
-    places = ", ".join(f"i32 {4 * row.dwords * lane}" for lane in range(lanes))
-    addresses = PASSING_ROW + row.dwords
-    access.w.emitter.emit(f"store <{lanes} x i32> <{places}>, ptr {access.w.row(addresses)}, align 64")
-    base = (access.w.scalars.read(M0) & 0x3FFFF).to(U64) + field(inst, "offset")
-    access.call(Move(f"store_{element}", PASSING_ROW), Addresses("lds", base, addresses, access.mask()))
+    pass_to_lds(access, inst, row.dwords)
 
 
 def _transposed(access: AccessCode, inst: Inst, row: TransposedLoad) -> None:
-    target = row_of(register(inst["vdst"]))
-    _vector(access, inst, Move("load_b64", TEMPORARY_ROW), 8)
+    target, loaded = row_of(register(inst["vdst"])), PASSING_ROW
+    _vector(access, inst, Move(f"load_b{32 * row.dwords}", loaded), 4 * row.dwords)
     access.w.settle()
-    transpose(access.w, TEMPORARY_ROW, TEMPORARY_ROW + 2, row.bits)
-    for word in range(2):
-        def write(chunk: LaneChunk, word: int = word) -> None:
-            chunk.write_row(target + word, chunk.row(TEMPORARY_ROW + 2 + word))
+    transpose(access.w, loaded, TEMPORARY_ROW, row)
 
-        access.w.put_off(write)
+    def write(chunk: LaneChunk) -> None:
+        for word in range(row.dwords):
+            chunk.write_row(target + word, chunk.row(TEMPORARY_ROW + word))
+
+    access.w.put_off(write)
 
 
 def _store(access: AccessCode, inst: Inst, row: Store) -> None:
@@ -182,15 +197,20 @@ def _flushes(access: AccessCode, inst: Inst, row: Atomic) -> str:
 
 def _vector(access: AccessCode, inst: Inst, move: Move, size: int) -> None:
     """Make the addresses, then move ``size`` bytes for each lane."""
-    private = bool(inst.op.spaces & Space.SCRATCH)
     if OpFlag.FLAT not in inst.op.flags and OpFlag.VMEM in inst.op.flags:
         vector_buffer(access, inst, move, size)
-    elif OpFlag.VMEM not in inst.op.flags:
-        access.call(move, _lds(access, inst, field(inst, "offset")))
-    elif private and not inst.op.spaces & Space.GLOBAL:
-        access.call(move, _scaled(access, inst, _scratch(access, inst), size))
     else:
-        access.call(move, _scaled(access, inst, _global(access, inst, "flat" if private else "far"), size))
+        access.call(move, _addresses(access, inst, size))
+
+
+def _addresses(access: AccessCode, inst: Inst, size: int) -> Addresses:
+    """Of whatever has no resource."""
+    private = bool(inst.op.spaces & Space.SCRATCH)
+    if OpFlag.VMEM not in inst.op.flags:
+        return _lds(access, inst, field(inst, "offset"))
+    if private and not inst.op.spaces & Space.GLOBAL:
+        return _scaled(access, inst, _scratch(access, inst), size)
+    return _scaled(access, inst, _global(access, inst, "flat" if private else "far"), size)
 
 
 def _lds(access: AccessCode, inst: Inst, offset: int) -> Addresses:

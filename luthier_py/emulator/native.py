@@ -43,7 +43,7 @@ from luthier_py.emulator.native_parts import (
     SLOW_HIGH,
     STORED,
 )
-from luthier_py.emulator.resolve import FLAT, IN_LDS, IN_SCRATCH, WRITES, resolve
+from luthier_py.emulator.resolve import FLAT, IN_LDS, IN_SCRATCH, WRITES, refuse, resolve
 from luthier_py.emulator.template import expand
 
 ELEMENTS = {"u8": 1, "i8": 1, "u16": 2, "i16": 2, "b8": 1, "b16": 2, "b32": 4, "b64": 8, "b96": 12, "b128": 16}
@@ -56,6 +56,8 @@ def definition(name: str, wave_size: int) -> str:
     """LLVM IR that defines the function ``name`` and declares what it calls."""
     if name == "luthier_resolve":
         return resolve(wave_size)
+    if name == "luthier_refuse":
+        return refuse()
     _, addresses, operation, *element = name.split("_")
     if operation in ("load", "store", "gather"):
         return _Move(name, addresses, operation, element[0], wave_size).text()

@@ -25,6 +25,7 @@ from luthier_py.isa.instruction import (
     OperandKind,
     OpFlag,
 )
+from luthier_py.isa.operands import SCRATCH_BASE
 from luthier_py.isa.registers import EXEC, VCC, Reg, RegFile
 from luthier_py.isa.semantics.algebra import (
     F16,
@@ -40,6 +41,7 @@ from luthier_py.isa.semantics.algebra import (
     concat,
     high_half,
     is_nan,
+    low_half,
     select,
 )
 from luthier_py.isa.semantics.floats import flush_denormals, quiet
@@ -121,7 +123,7 @@ def read_scalar(operand: Operand, bits: int, context: OperandContext) -> Value:
         value = scalars.read(VCC if operand.value == SRC_VCCZ else EXEC, context.wave_size // 32).eq(0)
     elif operand.value in context.apertures:
         value = context.apertures[operand.value]
-        value = value if bits == 64 else high_half(value)
+        value = value if bits == 64 else low_half(value) if operand.value == SCRATCH_BASE[0] else high_half(value)
     else:
         raise Unsupported(f"source operand {operand.value}")
     return value.to(type)

@@ -25,6 +25,29 @@ def resolve(wave_size: int) -> str:
                   row_bytes=4 * wave_size, allocation_bytes=ALLOCATION_BYTES, site_bytes=SITE_BYTES)
 
 
+def refuse() -> str:
+    """``void luthier_refuse(wave, site, lane, why)``: note what of a surface is refused, a SurfaceRefusal."""
+    return expand(_REFUSE + _NOTE + "  ret void\n}\n", kind=int(Fault.SURFACE), site_bytes=SITE_BYTES)
+
+
+_REFUSE = """
+define void @luthier_refuse(ptr %wave, ptr %site, i64 %lane, i64 %address) noinline {
+  %why = add i64 $kind, 0
+"""
+
+_NOTE = """
+  %fault.worker.at = get wave.worker of %wave
+  %fault.worker = inttoptr i64 %fault.worker.at to ptr
+  %sites = get worker.sites of %fault.worker
+  %site.at = ptrtoint ptr %site to i64
+  %site.offset = sub i64 %site.at, %sites
+  %number = udiv i64 %site.offset, $site_bytes
+  put wave.fault_site of %wave, %number
+  put wave.fault_lane of %wave, %lane
+  put wave.fault_address of %wave, %address
+  put wave.fault_kind of %wave, %why
+"""
+
 _TEXT = """
 define ptr @luthier_resolve(ptr %wave, i64 %address, i64 %bytes, ptr %site, i64 %lane, i64 %flags) noinline {
 entry:
@@ -65,7 +88,14 @@ apertures:
 private.aperture:
   %private.base = get worker.private_base of %worker
   %private.high = lshr i64 %private.base, 32
-  %in.private = icmp eq i64 %high, %private.high
+  %beyond.lanes = lshr i64 %private.base, 58
+  %has.lane = icmp ne i64 %beyond.lanes, 0  ; bits 56:52 are the lane whose memory it is
+  %high.rest = and i64 %high, -32505857
+  %high.lane = lshr i64 %high, 20
+  %named.lane = and i64 %high.lane, 31
+  %own.high = select i1 %has.lane, i64 %high.rest, i64 %high
+  %its.lane = select i1 %has.lane, i64 %named.lane, i64 %lane
+  %in.private = icmp eq i64 %own.high, %private.high
   br i1 %in.private, label %private, label %search
 
 lds:
@@ -80,6 +110,7 @@ give.lds:
   ret ptr %lds.pointer
 
 private:
+  %column.lane = phi i64 [ %lane, %kind ], [ %its.lane, %private.aperture ]
   %offset.last = add i64 %low.half, %bytes
   %scratch.bytes = get wave.scratch_bytes of %wave
   %private.ok = icmp ule i64 %offset.last, %scratch.bytes
@@ -92,7 +123,7 @@ swizzle:
 give.private:
   %word = lshr i64 %low.half, 2
   %row = mul i64 %word, $row_bytes
-  %column = shl i64 %lane, 2
+  %column = shl i64 %column.lane, 2
   %cell = add i64 %row, %column
   %byte = add i64 %cell, %in.word
   %scratch = get wave.scratch of %wave
@@ -171,16 +202,7 @@ unaligned:
 fault:
   %why = phi i64 [ $ADDRESS, %bad.address ], [ $READ_ONLY, %read.only ], [ $LDS, %bad.lds ],
                  [ $SCRATCH, %bad.private ], [ $MISALIGNED, %unaligned ]
-  %fault.worker.at = get wave.worker of %wave
-  %fault.worker = inttoptr i64 %fault.worker.at to ptr
-  %sites = get worker.sites of %fault.worker
-  %site.at = ptrtoint ptr %site to i64
-  %site.offset = sub i64 %site.at, %sites
-  %number = udiv i64 %site.offset, $site_bytes
-  put wave.fault_site of %wave, %number
-  put wave.fault_lane of %wave, %lane
-  put wave.fault_address of %wave, %address
-  put wave.fault_kind of %wave, %why
+""" + _NOTE + """
   ret ptr null
 }
 """

@@ -8,7 +8,7 @@ ISA, chapter 8; Vega ISA, 12.6 (S_ATOMIC, S_BUFFER_STORE, S_SCRATCH).
 from __future__ import annotations
 
 from luthier_py.emulator.access import AccessCode, Move
-from luthier_py.emulator.buffers import scalar_buffer_load, scalar_buffer_room
+from luthier_py.emulator.buffers import scalar_buffer_load, scalar_buffer_room, short_load
 from luthier_py.emulator.layout import PASSING_ROW, TEMPORARY_ROW, ZERO_ROW
 from luthier_py.emulator.loads import Addresses
 from luthier_py.emulator.operands import field, present, read_scalar, register
@@ -35,7 +35,7 @@ def scalar_memory(access: AccessCode, inst: Inst, row: ScalarLoad | ScalarStore 
         counted = read_scalar(soffset, 32, access.w.context).to(U64)
         offset = offset + counted * (row.bytes if scales_offset(inst) else row.unit)
     if isinstance(row, ScalarLoad) and row.buffer:
-        scalar_buffer_load(access, inst, offset, row.dwords)
+        scalar_buffer_load(access, inst, offset, row)
     elif isinstance(row, ScalarAtomic):
         _atomic(access, inst, row, offset)
     elif isinstance(row, ScalarStore) and row.buffer:
@@ -46,7 +46,8 @@ def scalar_memory(access: AccessCode, inst: Inst, row: ScalarLoad | ScalarStore 
 
 def _move(access: AccessCode, inst: Inst, row: ScalarLoad | ScalarStore, address: Value) -> None:
     if isinstance(row, ScalarLoad) and row.bits < 32:
-        _short_load(access, inst, address, row)
+        pointer = access.resolve(address, access.w.ops.constant(U64, row.bytes))
+        access.w.scalars.write(register(inst["sdst"]).index, short_load(access.w, pointer, row))
         return
     address = address & ~3
     pointer = access.resolve(address, access.w.ops.constant(U64, 4 * row.dwords), isinstance(row, ScalarStore))
@@ -58,13 +59,6 @@ def _move(access: AccessCode, inst: Inst, row: ScalarLoad | ScalarStore, address
         place = access.w.emitter.let(f"getelementptr i8, ptr {pointer}, i64 {4 * i}")
         access.w.emitter.emit(f"store i32 {access.w.scalars.read(data + i).ref}, ptr {place}, align 4")
     access.w.note_change()
-
-
-def _short_load(access: AccessCode, inst: Inst, address: Value, row: ScalarLoad) -> None:
-    size, emitter = access.w.ops.constant(U64, row.bytes), access.w.emitter
-    loaded = emitter.let(f"load i{row.bits}, ptr {access.resolve(address, size)}, align 1")
-    wide = emitter.let(f"{'sext' if row.signed else 'zext'} i{row.bits} {loaded} to i32")
-    access.w.scalars.write(register(inst["sdst"]).index, access.w.ops.value(U32, wide))
 
 
 def _store_to_buffer(access: AccessCode, inst: Inst, row: ScalarStore, offset: Value) -> None:

@@ -27,6 +27,7 @@ from luthier_py.emulator.wave_code import CounterKind, ModuleNumbers, Settings, 
 from luthier_py.emulator.writers import WRITERS
 from luthier_py.errors import Location, Unsupported
 from luthier_py.isa.instruction import Inst, OpFlag
+from luthier_py.isa.operands import SCRATCH_BASE
 from luthier_py.isa.registers import EXEC, MODE, VCC
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.algebra import BOOL, U64, Value
@@ -116,6 +117,8 @@ class Translator(WaveCode):
         for base, limit, name in ((_SHARED_BASE, _SHARED_LIMIT, "shared"), (_PRIVATE_BASE, _PRIVATE_LIMIT, "private")):
             self.apertures[base] = self.ops.value(U64, f"%{name}_base")
             self.apertures[limit] = self.apertures[base] + (_APERTURE_BYTES - 1)
+        if self.settings.target.scratch_base_sources:
+            self.apertures |= dict.fromkeys(SCRATCH_BASE, self.apertures[_PRIVATE_BASE])
         pc = emitter.let(f"load i64, ptr {self.field('pc')}")
         relative = emitter.let(f"sub i64 {pc}, %code_base")
         cases = " ".join(f"i64 {block.start}, label %{self._entrance(block.start)}" for block in self.blocks)

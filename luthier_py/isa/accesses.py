@@ -16,6 +16,7 @@ from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.lds import ExchangeTwo, LoadToLds, LoadTwo, Permute, StoreTwo
 from luthier_py.isa.semantics.memory import Atomic, Load, ScalarAtomic, ScalarLoad, ScalarStore, Store
+from luthier_py.isa.semantics.transfers import LdsCopy
 from luthier_py.isa.target import Target
 
 _MOVES = OpFlag.MAY_LOAD | OpFlag.MAY_STORE | OpFlag.ATOMIC
@@ -97,11 +98,9 @@ def _kind(op: OpInfo) -> AccessKind:
 
 
 def _bytes(row: object) -> int | None:
-    if isinstance(row, (Load, Store, Atomic, LoadToLds, ScalarLoad, ScalarStore, ScalarAtomic)):
+    if isinstance(row, (Load, Store, Atomic, LoadToLds, LdsCopy, ScalarLoad, ScalarStore, ScalarAtomic)):
         return row.bytes
-    if isinstance(row, _PAIRS):
-        return 4 * row.dwords
-    return 8 if isinstance(row, TransposedLoad) else None
+    return 4 * row.dwords if isinstance(row, (*_PAIRS, TransposedLoad)) else None
 
 
 def _with_address(target: Target, inst: Inst, access: MemoryAccess) -> MemoryAccess:

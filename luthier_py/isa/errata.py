@@ -156,6 +156,13 @@ SIXTEEN_BIT_RESULTS = frozenset({"V_INTERP_P2_F16"})
 KEEPS_LANES = frozenset({"V_PERMLANE64_B32", "V_PERMLANE_BCAST_B32", "V_PERMLANE_DOWN_B32", "V_PERMLANE_UP_B32",
                          "V_PERMLANE_XOR_B32"})
 
+# Registers of a block stay that have no bit in M0 (RDNA 4 ISA, 11.5).
+KEEPS_REGISTERS = frozenset({"GLOBAL_LOAD_BLOCK", "SCRATCH_LOAD_BLOCK"})
+
+# Loads of one component to 16 bits "write only 16 bits" (RDNA 3 ISA, Table 41); LLVM, which uses them for values of 16
+# bits alone, has no tie. So it stands for gfx8, too, of which no manual says it: to keep too much is never wrong.
+KEEPS_OTHER_HALF = frozenset({"BUFFER_LOAD_FORMAT_D16_X", "BUFFER_LOAD_FORMAT_D16_HI_X", "TBUFFER_LOAD_FORMAT_D16_X"})
+
 # M0 as lane select is not counted against the constant bus (SIInstrInfo::verifyInstruction, "writelane").
 M0_IS_NOT_ON_CONSTANT_BUS = frozenset({"V_WRITELANE_B32"})
 

@@ -160,8 +160,8 @@ def lds_access(inst: Inst) -> LdsAccess | None:
     offsets = (offset.value if offset is not None else 0,)
     if isinstance(row, Load):
         return LdsAccess(Way.READ, row.dwords, offsets)
-    if isinstance(row, TransposedLoad):  # assumed: read as any 8 bytes a lane, before lanes exchange what they read
-        return LdsAccess(Way.READ, 2, offsets)
+    if isinstance(row, TransposedLoad):  # assumed: read as any such load, before lanes exchange what they read
+        return LdsAccess(Way.READ, row.dwords, offsets)
     if isinstance(row, Store):
         return LdsAccess(Way.WRITE, row.dwords, offsets)
     return LdsAccess(Way.ATOMIC, row.bits // 32, offsets) if isinstance(row, Atomic) else None

@@ -149,7 +149,7 @@ class Batch:
                     replicates_matrices=self.isa.target.replicates_matrices,
                     negates_doubles=self.isa.target.negates_doubles,
                     numbers_win=not self.isa.target.clamps_by_mode, first_nan=self.isa.target.first_nan,
-                    size=self.isa.wave_size)
+                    size=self.isa.wave_size, target=self.isa.target)
 
     def _vectors(self, wave: Wave, file: RegFile, rows: dict[int, list[int]], theirs) -> Iterator[str]:
         for index in range(VECTORS):

@@ -19,7 +19,6 @@ from reference.cases import Cases, variants
 # Flushing denormals of all floats without IEEE (so that omod does something), of f32, of none.
 MODES = (KERNEL_MODE & ~0x2F0, KERNEL_MODE & ~0x30, KERNEL_MODE)
 MATRICES = Matrix | MixedMatrix | SparseMatrix | WaveMatrix | WaveMixedMatrix  # more registers than a window
-BUFFERS = "BUFFER_", "S_BUFFER_"  # with wide resources they are refused
 
 
 @dataclass

@@ -19,10 +19,15 @@ from luthier_py.isa.semantics.algebra import BOOL, F16, F32, F64, I32, U32, Type
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.control import Action, Branch, Indexing
 from luthier_py.isa.semantics.crossings import RelativeMove
+from luthier_py.isa.semantics.elements import FormatStore
+from luthier_py.isa.semantics.images import ImageAtomic
 from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Variants
+from luthier_py.isa.semantics.memory import Atomic
+from luthier_py.isa.semantics.transfers import LdsCopy
 from luthier_py.isa.semantics.wave_matrices import WaveMatrix, WaveMixedMatrix
+from reference.pictures import MOVES, coordinates, values, with_fields
 from reference.spaces import (
     ADDRESS,
     EXTRA,
@@ -34,6 +39,7 @@ from reference.spaces import (
     vector_addresses,
     with_offset,
 )
+from reference.surfaces import element_data, format_of
 from reference.values import word
 from reference.wave import LANES
 
@@ -187,7 +193,7 @@ class Cases:
         return VECTOR | index | half
 
     def _scalar_field(self, info: OperandInfo, place: Place, varied: bool) -> int:
-        if info.name in ("sbase", "srsrc", "saddr"):
+        if info.name in ("sbase", "srsrc", "rsrc", "saddr"):
             return place.scalar + ADDRESS
         if info.name == "soffset":
             return place.scalar + EXTRA
@@ -261,8 +267,10 @@ class Cases:
         return {"cbsz": row.blocks.bit_length() - 1, "abid": self.generator.randrange(row.blocks),
                 "blgp": self.generator.randrange(8)}[name]
 
-    def _with_values(self, inst: Inst, place: Place) -> Case:
+    def _with_values(self, inst: Inst, place: Place) -> Case | None:
         row = meaning(inst.op)
+        if isinstance(row, MOVES):
+            return self._with_image(inst, place)
         if is_memory(inst):
             return self._with_memory(with_offset(self.isa, inst, row, self.generator), place)
         types = types_of(inst.op)
@@ -284,6 +292,25 @@ class Cases:
             case.hold(reg, [word(self.generator, type, 32 * reg.dwords) for _ in range(LANES)])
         return case
 
+    def _with_image(self, inst: Inst, place: Place) -> Case | None:
+        row, chosen = meaning(inst.op), with_fields(self.isa, inst, meaning(inst.op), self.generator)
+        if chosen is None:
+            return None
+        inst = chosen
+        contained = memory_of(Atomic(row.modify, row.kind) if isinstance(row, ImageAtomic) else row, self.generator)
+        case = Case(inst, self.generator.choice(EXECS), {}, {}, memory=contained)
+        words, data = values(self.isa, inst, row, place.memory, self.generator)
+        target = inst["vdata"].reg
+        assert target is not None
+        given = Atomic(row.modify, row.kind) if isinstance(row, ImageAtomic) else row
+        case.hold(target, data or contents(given, self.generator, 32 * target.dwords))
+        for name, lanes in coordinates(inst, self.generator).items():
+            reg = inst[name].reg
+            assert reg is not None
+            case.hold(reg, lanes)
+        case.scalars |= {place.scalar + ADDRESS + i: word for i, word in enumerate(words)}
+        return case
+
     def _with_memory(self, inst: Inst, place: Place) -> Case:
         row = meaning(inst.op)
         masks = (FULL, 0, EXECS[4]) if isinstance(row, TransposedLoad) else EXECS  # its lanes give to each other
@@ -298,7 +325,16 @@ class Cases:
             case.hold(address, [pick((4 * lane, bits(9))) for lane in range(LANES)])
             return case
         region = Region(place.memory)
-        case.scalars |= scalar_values(inst, region, place.scalar, self.generator)
+        case.scalars |= scalar_values(self.isa, inst, region, place.scalar, self.generator)
+        if isinstance(row, LdsCopy):
+            local = inst["vdata" if row.stores else "vdst"].reg
+            assert local is not None
+            case.hold(local, [1024 + 32 * (lane ^ 5) for lane in range(LANES)])
+        if isinstance(row, FormatStore) and inst["vdata"].reg is not None:
+            words = [case.scalars[place.scalar + ADDRESS + i] for i in range(4)]
+            format = format_of(self.isa.target, inst, row, words)
+            data = inst["vdata"].reg
+            case.hold(data, element_data(row, format, data.dwords, self.generator))
         address = (inst.find("vaddr") or inst.find("addr") or inst.operands[0]).reg
         if inst.find("vaddr") or inst.find("addr"):
             assert address is not None

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from luthier_py.isa import M0, Inst, Operand, OperandKind, OpFlag, Reg
 from luthier_py.isa.semantics.algebra import F16, F32, F64, Kind, Type
-from luthier_py.isa.semantics.cdna4 import TransposedLoad
-from luthier_py.isa.semantics.lds import ExchangeTwo, FromLds, LaneCount, LoadToLds, LoadTwo, StoreTwo
+from luthier_py.isa.semantics.lds import ExchangeTwo, FromLds, LaneCount, LoadTwo, StoreTwo
 from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarAtomic, ScalarLoad, ScalarStore, Store
 from reference import floats
 from reference.algebra import flushed, limits, signed
+from reference.buffers import lane_operands, resource_of
 from reference.vector import field, raw
 from reference.wave import M32, Wave
 
@@ -72,19 +72,11 @@ class Space:
         return own + self._vector("saddr") + field(self.inst, "offset") + first
 
     def _buffer(self, first: int, size: int) -> int | None:
-        """Linear buffers: raw ones are checked in bytes, those with a stride by the index."""
-        srsrc = self.inst["srsrc"].reg
-        assert srsrc is not None
-        words = [self.wave.scalar(srsrc.index + i) for i in range(4)]
-        record = self.inst.op.record
-        registers = self._vector("vaddr")
-        indexed, with_offset = (any(word in record for word in (own, "BOTHEN")) for own in ("IDXEN", "OFFEN"))
-        index = registers & M32 if indexed else 0
-        offset = (registers >> 32 * indexed & M32 if with_offset else 0) + field(self.inst, "offset") & M32
-        base = words[0] | (words[1] & 0xFFFF) << 32
-        stride, from_scalar = words[1] >> 16 & 0x3FFF, raw(self.wave, self.inst["soffset"], self.lane, 32)
-        inside = index < words[2] if stride else offset + first + size <= words[2] - from_scalar
-        return base + from_scalar + index * stride + offset + first if inside else None
+        resource = resource_of(self.wave, self.inst)
+        at = lane_operands(self.wave, self.inst, self.lane, resource)
+        if not resource.inside(at.index, at.offset + first, at.scalar, size, at.indexed):
+            return None
+        return resource.address(at.index, at.offset, at.scalar) + first
 
 
 def load(wave: Wave, inst: Inst, row: Load) -> None:
@@ -93,7 +85,7 @@ def load(wave: Wave, inst: Inst, row: Load) -> None:
     target = Reg(target.file, target.index, row.dwords)  # TFE: nothing is refused, so the dword behind it stays
     found = {}
     for lane in wave.lanes():
-        space, offset = Space(wave, inst, lane), _lds_offset(inst)
+        space, offset = Space(wave, inst, lane), lds_offset(inst)
         if row.bits == 32:
             found[lane] = sum(space.load(offset + 4 * i, 4) << 32 * i for i in range(row.dwords))
             continue
@@ -106,7 +98,7 @@ def load(wave: Wave, inst: Inst, row: Load) -> None:
     _give(wave, target, found)
 
 
-def _lds_offset(inst: Inst) -> int:
+def lds_offset(inst: Inst) -> int:
     return field(inst, "offset") if inst.op.base.startswith("DS_") else 0
 
 
@@ -119,7 +111,7 @@ def store(wave: Wave, inst: Inst, row: Store) -> None:
     data = (inst.find("vdata") or inst["data0"]).reg
     assert data is not None
     for lane in wave.lanes():
-        space, offset, value = Space(wave, inst, lane), _lds_offset(inst), wave.vector(data, lane)
+        space, offset, value = Space(wave, inst, lane), lds_offset(inst), wave.vector(data, lane)
         if row.bits < 32:
             space.store(offset, row.bits // 8, value >> (16 if row.half == "high" else 0))
             continue
@@ -165,7 +157,7 @@ def from_lds(wave: Wave, inst: Inst, row: FromLds) -> None:
     given = {lane: Space(wave, inst, lane).load(distance, size) for lane in wave.lanes()}
     for lane, data in given.items():
         space = Space(wave, inst, lane)
-        new = _modified(row.atomic, _flushes(wave, row.atomic, "DS"), space.load(0, size), data, 0)
+        new = modified(row.atomic, _flushes(wave, row.atomic, "DS"), space.load(0, size), data, 0)
         space.store(0, size, new)
 
 
@@ -181,34 +173,6 @@ def count_lanes(wave: Wave, inst: Inst, row: LaneCount) -> None:
     _give(wave, target, dict.fromkeys(lanes, before))
 
 
-def load_to_lds(wave: Wave, inst: Inst, row: LoadToLds) -> None:
-    found = {}
-    for lane in wave.lanes():
-        space = Space(wave, inst, lane)
-        if row.bits < 32:
-            found[lane] = _extended(space.load(0, row.bits // 8), row.bits, row.signed)
-            continue
-        found[lane] = sum(space.load(4 * i, 4) << 32 * i for i in range(row.dwords))
-    for lane, value in found.items():
-        at = (wave.scalar(M0) & 0x3FFFF) + field(inst, "offset") + 4 * row.dwords * lane
-        wave.lds[at : at + 4 * row.dwords] = value.to_bytes(4 * row.dwords, "little")
-
-
-def transposed(wave: Wave, inst: Inst, row: TransposedLoad) -> None:
-    """Every 16 lanes give 8 bytes each, row after row of 16 columns; lane i gets column i."""
-    target = inst["vdst"].reg
-    assert target is not None
-    mask, per_row = (1 << row.bits) - 1, 16 * row.bits // 64
-    given = {lane: Space(wave, inst, lane).load(field(inst, "offset"), 8) for lane in wave.lanes()}
-    for lane in given:
-        value = 0
-        for number in range(64 // row.bits):
-            giver, element = divmod(lane % 16, 64 // row.bits)
-            source = given[lane & ~15 | number * per_row + giver]
-            value |= (source >> element * row.bits & mask) << number * row.bits
-        wave.set_vector(target, lane, value)
-
-
 def atomic(wave: Wave, inst: Inst, row: Atomic) -> None:
     """The old values are given back when all lanes have done their step."""
     first = (inst.find("vdata") or inst["data0"]).reg
@@ -216,7 +180,7 @@ def atomic(wave: Wave, inst: Inst, row: Atomic) -> None:
     assert first is not None
     width, found = row.bits, {}
     for lane in wave.lanes():
-        space, offset = Space(wave, inst, lane), _lds_offset(inst)
+        space, offset = Space(wave, inst, lane), lds_offset(inst)
         whole = wave.vector(first, lane)
         data, other = whole & ((1 << width) - 1), whole >> width
         if second is not None:
@@ -224,7 +188,7 @@ def atomic(wave: Wave, inst: Inst, row: Atomic) -> None:
             if row.modify is Modify.COMPARE_SWAP and inst.op.base.startswith("DS_CMPST_"):  # the other way round
                 data, other = other, data
         old = space.load(offset, width // 8)
-        space.store(offset, width // 8, _modified(row, _flushes(wave, row, space.family), old, data, other))
+        space.store(offset, width // 8, modified(row, _flushes(wave, row, space.family), old, data, other))
         found[lane] = old
     if OpFlag.ATOMIC_RETURN in inst.op.flags:
         reg = (inst.find("vdst") or inst["vdata"]).reg
@@ -237,7 +201,7 @@ def _flushes(wave: Wave, row: Atomic, family: str) -> bool:
     return row.bits == 32 and (family != "DS" or wave.flushes(32))
 
 
-def _modified(row: Atomic, flushes: bool, old: int, data: int, second: int) -> int:
+def modified(row: Atomic, flushes: bool, old: int, data: int, second: int) -> int:
     width = row.bits
     if row.kind == "b":
         return _bf16_sum(old & 0xFFFF, data & 0xFFFF) | _bf16_sum(old >> 16, data >> 16) << 16
@@ -294,12 +258,9 @@ def _order(bits: int, width: int) -> int:
 
 def _scalar_buffer(wave: Wave, inst: Inst, offset: int, size: int) -> int | None:
     """The address of ``size`` bytes in a scalar instruction's resource, if they are in range."""
-    base = inst["sbase"].reg
-    assert base is not None
-    words = [wave.scalar(base.index + i) for i in range(3)]
-    stride = words[1] >> 16 & 0x3FFF
-    inside = offset + size <= (words[2] * stride if stride else words[2])
-    return (words[0] | (words[1] & 0xFFFF) << 32) + offset if inside else None
+    resource = resource_of(wave, inst, "sbase", converts=True)
+    unit = resource.stride if resource.stride and not resource.target.wide_resources else 1
+    return resource.base + offset if offset + size <= resource.records * unit else None
 
 
 def _scalar_atomic(wave: Wave, inst: Inst, row: ScalarAtomic, offset: int) -> None:
@@ -312,7 +273,7 @@ def _scalar_atomic(wave: Wave, inst: Inst, row: ScalarAtomic, offset: int) -> No
     old = 0
     if address is not None:
         old, whole = wave.load(address, width // 8), wave.scalar(data.index, data.dwords)
-        new = _modified(row.atomic, False, old, whole & ((1 << width) - 1), whole >> width)
+        new = modified(row.atomic, False, old, whole & ((1 << width) - 1), whole >> width)
         wave.store(address, width // 8, new)
     if OpFlag.ATOMIC_RETURN in inst.op.flags:
         wave.set_scalar(data.index, old, width // 32)
@@ -336,22 +297,20 @@ def scalar_memory(wave: Wave, inst: Inst, row: ScalarLoad | ScalarStore | Scalar
         for i in range(row.dwords):
             wave.store(address + 4 * i, 4, wave.scalar(data.index + i))
         return
-    words = [wave.scalar(base_operand.reg.index + i) for i in range(4)]
+    base = wave.scalar(base_operand.reg.index, 2)
     if row.buffer:
-        stride, offset = words[1] >> 16 & 0x3FFF, offset & ~3
-        size = words[2] * stride if stride else words[2]
-        address = (words[0] | (words[1] & 0xFFFF) << 32) + offset
-        loaded = [wave.load(address + 4 * i, 4) if offset + 4 * i + 4 <= size else 0 for i in range(row.dwords)]
+        size, offset = (4, offset & ~3) if row.bits == 32 else (row.bits // 8, offset)
+        places = [_scalar_buffer(wave, inst, offset + size * i, size) for i in range(row.dwords)]
+        loaded = [0 if place is None else wave.load(place, size) for place in places]
+    elif row.bits == 32:
+        loaded = [wave.load((base + offset & ~3) + 4 * i, 4) for i in range(row.dwords)]
     else:
-        address = (words[0] | words[1] << 32) + offset & ~3
-        loaded = [wave.load(address + 4 * i, 4) for i in range(row.dwords)]
-    if row.bits < 32:
-        loaded = [_extended(wave.load((words[0] | words[1] << 32) + offset, row.bits // 8), row.bits, row.signed)]
+        loaded = [wave.load(base + offset, row.bits // 8)]
     for i, value in enumerate(loaded):
-        wave.set_scalar(data.index + i, value)
+        wave.set_scalar(data.index + i, value if row.bits == 32 else extended(value, row.bits, row.signed))
 
 
-def _extended(value: int, bits: int, signed: bool) -> int:
+def extended(value: int, bits: int, signed: bool) -> int:
     return value | (M32 & -1 << bits if signed and value >> bits - 1 else 0)
 
 

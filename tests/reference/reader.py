@@ -12,26 +12,41 @@ from luthier_py.isa.semantics import Dual, Lanes, Scalar, meaning
 from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad
 from luthier_py.isa.semantics.control import Action, Branch, CrossLane, Indexing
 from luthier_py.isa.semantics.crossings import GatherInRow, RelativeMove
-from luthier_py.isa.semantics.lds import ExchangeTwo, FromLds, LaneCount, LoadToLds, LoadTwo, Permute, StoreTwo
+from luthier_py.isa.semantics.elements import FormatLoad, FormatStore
+from luthier_py.isa.semantics.images import ImageAtomic, ImageMove
+from luthier_py.isa.semantics.lds import (
+    ExchangeTwo,
+    FromLds,
+    LaneCount,
+    LoadToLds,
+    LoadTwo,
+    Permute,
+    StoreFromLds,
+    StoreTwo,
+)
 from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Variants
 from luthier_py.isa.semantics.memory import Atomic, Load, ScalarAtomic, ScalarLoad, ScalarStore, Store
 from luthier_py.isa.semantics.scaled_floats import ManyConverted
+from luthier_py.isa.semantics.transfers import BlockTransfer, LdsBroadcast, LdsCopy
 from luthier_py.isa.semantics.wave_matrices import WaveMatrix, WaveMixedMatrix
-from reference import crosslane, memory, scalar, small, vector, wave_matrix
+from reference import crosslane, elements, images, memory, scalar, small, transfers, vector, wave_matrix
 from reference.wave import Wave
 
 _RULES = {
     Lanes: vector.vector, Dual: vector.dual, ManyConverted: small.many,
     Scalar: scalar.scalar, Branch: scalar.branch, Action: scalar.action,
     Indexing: scalar.relative, Load: memory.load, Store: memory.store, LoadTwo: memory.load_two,
-    StoreTwo: memory.store_two, LoadToLds: memory.load_to_lds, TransposedLoad: memory.transposed,
-    Atomic: memory.atomic, ScalarLoad: memory.scalar_memory, ScalarStore: memory.scalar_memory,
-    ScalarAtomic: memory.scalar_memory, ExchangeTwo: memory.exchange_two, LaneCount: memory.count_lanes,
+    StoreTwo: memory.store_two, LoadToLds: transfers.load_to_lds, StoreFromLds: transfers.store_from_lds,
+    TransposedLoad: transfers.transposed, Atomic: memory.atomic, ScalarLoad: memory.scalar_memory,
+    ScalarStore: memory.scalar_memory, ScalarAtomic: memory.scalar_memory,
+    ExchangeTwo: memory.exchange_two, LaneCount: memory.count_lanes,
     FromLds: memory.from_lds, GatherInRow: crosslane.gather, RelativeMove: vector.relative,
     CrossLane: crosslane.cross_lane, Permute: crosslane.permute, SwapRows: crosslane.swap, Matrix: crosslane.matrix,
     SparseMatrix: crosslane.sparse, MixedMatrix: crosslane.mixed, WaveMatrix: wave_matrix.wave_matrix,
-    WaveMixedMatrix: wave_matrix.wave_mixed,
+    WaveMixedMatrix: wave_matrix.wave_mixed, FormatLoad: elements.load, FormatStore: elements.store,
+    BlockTransfer: transfers.block, LdsCopy: transfers.copy, LdsBroadcast: transfers.broadcast,
+    ImageMove: images.move, ImageAtomic: images.atomic,
 }  # fmt: skip
 
 

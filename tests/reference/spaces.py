@@ -14,13 +14,26 @@ import numpy as np
 from luthier_py.isa import M0, Inst, InstructionSet
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.cdna4 import TransposedLoad
-from luthier_py.isa.semantics.lds import ExchangeTwo, FromLds, LaneCount, LoadToLds, LoadTwo, Permute, StoreTwo
+from luthier_py.isa.semantics.elements import FormatLoad, FormatStore
+from luthier_py.isa.semantics.lds import (
+    ExchangeTwo,
+    FromLds,
+    LaneCount,
+    LoadToLds,
+    LoadTwo,
+    Permute,
+    StoreFromLds,
+    StoreTwo,
+)
 from luthier_py.isa.semantics.memory import Atomic, Load, Modify, ScalarAtomic, ScalarLoad, ScalarStore, Store
+from luthier_py.isa.semantics.transfers import BlockTransfer, LdsBroadcast, LdsCopy
+from reference.surfaces import resource_words, with_format
 from reference.values import float_edges
 from reference.wave import LANES, M32
 
-ROWS = (Load, Store, Atomic, LoadTwo, StoreTwo, ExchangeTwo, FromLds, LaneCount, LoadToLds, TransposedLoad, ScalarLoad,
-        ScalarStore, ScalarAtomic)
+ROWS = (Load, Store, Atomic, LoadTwo, StoreTwo, ExchangeTwo, FromLds, LaneCount, LoadToLds, StoreFromLds,
+        TransposedLoad, ScalarLoad, ScalarStore, ScalarAtomic, FormatLoad, FormatStore,
+        BlockTransfer, LdsCopy, LdsBroadcast)
 REGION_BYTES = 4096
 MARGIN = 512            # offsets of instructions stay below it
 LDS_BYTES = 16384
@@ -36,13 +49,17 @@ def element_bytes(row: object) -> int:
         return row.bits // 8
     if isinstance(row, LoadToLds) and row.bits < 32:
         return row.bits // 8
-    if isinstance(row, LaneCount):
+    if isinstance(row, LaneCount | StoreFromLds):
         return 4
+    if isinstance(row, FormatLoad | FormatStore):
+        return 16
     if isinstance(row, FromLds):
         return row.atomic.bits // 8
     if isinstance(row, ScalarAtomic):
         return row.bytes
-    return 8 if isinstance(row, TransposedLoad) else 4 * row.dwords  # type: ignore[attr-defined]
+    if isinstance(row, BlockTransfer | LdsBroadcast):
+        return 128
+    return row.bytes if isinstance(row, LdsCopy) else 4 * row.dwords  # type: ignore[attr-defined]
 
 
 @dataclass
@@ -50,6 +67,11 @@ class Region:
     """Memory of one case: ``address`` of REGION_BYTES; in LDS the same bytes for all."""
 
     address: int
+
+
+def family_of(inst: Inst) -> str:
+    """BUFFER for typed ones, too."""
+    return inst.op.base.split("_", 1)[0].replace("TBUFFER", "BUFFER")
 
 
 def lane_offsets(generator: random.Random, size: int, collide: bool) -> list[int]:
@@ -63,7 +85,8 @@ def lane_offsets(generator: random.Random, size: int, collide: bool) -> list[int
 
 
 def with_offset(isa: InstructionSet, inst: Inst, row: object, generator: random.Random) -> Inst:
-    family = inst.op.base.split("_", 1)[0]
+    family = family_of(inst)
+    inst = with_format(isa, inst, row, generator)
     if isinstance(row, Permute):
         pattern = generator.choice((0x8000, 0xC000, 0xE000, 0)) | generator.getrandbits(13)
         return isa.with_field(inst, "offset", pattern) if row is Permute.SWIZZLE else inst
@@ -81,7 +104,7 @@ def with_offset(isa: InstructionSet, inst: Inst, row: object, generator: random.
 
 def vector_addresses(inst: Inst, row: object, region: Region, generator: random.Random) -> list[int] | None:
     """What the address operand holds in each lane."""
-    family, size = inst.op.base.split("_", 1)[0], element_bytes(row)
+    family, size = family_of(inst), element_bytes(row)
     if isinstance(row, LoadTwo | StoreTwo | ExchangeTwo):
         apart = size * (1 if "ST64" in inst.op.base else 2)
         return [lane * apart for lane in range(LANES)]
@@ -105,23 +128,27 @@ def vector_addresses(inst: Inst, row: object, region: Region, generator: random.
     return [base + offset for offset in offsets]
 
 
-def scalar_values(inst: Inst, region: Region, first: int, generator: random.Random) -> dict[int, int]:
+def scalar_values(isa: InstructionSet, inst: Inst, region: Region, first: int,
+                  generator: random.Random) -> dict[int, int]:
     """Scalar registers that hold bases, resources and offsets, and M0."""
     offset = inst.find("offset")
     below = offset is not None and offset.value < 0  # of an address in LDS too, which M0 has to keep above 0
     values = {M0: generator.choice((64, 256) if below else (0, 64, 256))}
     extra = generator.choice((0, 16, 64))
-    family = inst.op.base.split("_", 1)[0]
+    family = family_of(inst)
     if family == "BUFFER" or inst.op.base.startswith("S_BUFFER"):
-        stride = 64 if any(word in inst.op.record for word in ("IDXEN", "BOTHEN")) else 0
-        records = generator.choice((40, 50) if stride else (REGION_BYTES, 200, 100, 68, 0))
-        values |= {first + ADDRESS: region.address & M32, first + ADDRESS + 1: region.address >> 32 | stride << 16,
-                   first + ADDRESS + 2: records, first + ADDRESS + 3: 0}
+        words = resource_words(isa, inst, meaning(inst.op), region.address, generator)
+        values |= {first + ADDRESS + i: word for i, word in enumerate(words)}
         extra = generator.choice((0, 16, 32))
     elif family in ("GLOBAL", "S", "FLAT"):
         values |= {first + ADDRESS: region.address & M32, first + ADDRESS + 1: region.address >> 32}
     else:
         values[first + ADDRESS] = generator.choice((0, 128))
+    row = meaning(inst.op)
+    if isinstance(row, BlockTransfer):
+        values[M0] = generator.getrandbits(32)
+    elif isinstance(row, LdsBroadcast):
+        values[M0] = generator.choice((0, 1, 2, 4, 5)) << 16 | 4 * generator.randrange(1000)
     values[first + EXTRA] = extra // getattr(meaning(inst.op), "unit", 1)
     return values
 

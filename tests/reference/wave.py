@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from luthier_py.isa import EXEC, MODE, Reg, RegFile
+from luthier_py.isa import EXEC, MODE, Reg, RegFile, Target
 
 LANES = 64
 M32 = 0xFFFFFFFF
@@ -46,6 +46,7 @@ class Wave:
     numbers_win: bool = False          # the same
     first_nan: bool = False            # the same
     size: int = LANES
+    target: Target | None = None       # where the meaning is another on each
 
     def scalar(self, index: int, dwords: int = 1) -> int:
         return sum(self.scalars.get(index + i, 0) << 32 * i for i in range(dwords))

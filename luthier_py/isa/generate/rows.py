@@ -282,7 +282,7 @@ def _partial(tablegen: TableGen, generation: Generation, base: str, named: set[s
         return True  # d16 loads, mixlo, mixhi, v_writelane, v_cvt_sr_bf8_f32
     if any(Access.WRITE in operand.access and operand.operand_class.kind in HALVES for operand in shape):
         return True
-    if base in errata.KEEPS_LANES:
+    if base in errata.KEEPS_LANES | errata.KEEPS_REGISTERS | errata.KEEPS_OTHER_HALF:
         return True
     if base in errata.KEEPS_HIGH_HALF or generation.keeps_high_halves and base in _sixteen_bit_results(tablegen):
         return True

@@ -14,7 +14,9 @@ from luthier_py.isa.semantics import (
     conversions,
     crossings,
     dots,
+    elements,
     floats,
+    images,
     lds,
     matrix,
     memory,
@@ -24,6 +26,7 @@ from luthier_py.isa.semantics import (
     scaled_floats,
     small_floats,
     steps,
+    transfers,
     vector,
     wave_matrices,
 )
@@ -31,8 +34,8 @@ from luthier_py.isa.semantics.meaning import Dual, Lanes, Meaning, Scalar, Signa
 
 __all__ = [
     "Dual", "Lanes", "Meaning", "Scalar", "Signature", "SignaturePart", "bfloats", "cdna4", "compare", "control",
-    "conversions", "crossings", "dots", "floats", "lds", "matrix", "meaning", "memory", "rdna", "rows", "scalar",
-    "scalar_floats", "scaled_floats", "small_floats", "steps", "vector", "wave_matrices",
+    "conversions", "crossings", "dots", "elements", "floats", "images", "lds", "matrix", "meaning", "memory", "rdna",
+    "rows", "scalar", "scalar_floats", "scaled_floats", "small_floats", "steps", "transfers", "vector", "wave_matrices",
 ]
 
 

@@ -56,9 +56,30 @@ class SwapRows:
 
 @dataclass(frozen=True, slots=True)
 class TransposedLoad:
-    """Each 16 lanes load a tile of 16 columns, 8 bytes a lane, row after row; each lane gets a column."""
+    """Lanes load rows, or parts of rows, of tiles that have 16 columns; each lane gets a column, or a part of one.
 
-    bits: int  # of an element
+    Of CDNA 4 each 16 lanes load a tile, row after row, and each gets a whole column. Of RDNA 4 and gfx1250 all 32 load
+    one of 16 rows, whose halves are 8 lanes (elements of 16 bits) or 4 lanes apart (8 bits), and the lower 16 lanes get
+    the upper half of the columns. (Triton, AMD: what ds_load_tr does on gfx1250; measured there. Wave64 is not known.)
+    """
+
+    bits: int          # of an element
+    dwords: int = 2    # of a lane
+    whole: bool = False  # one tile for 32 lanes
+
+    @property
+    def elements(self) -> int:
+        """Of a lane."""
+        return 32 * self.dwords // self.bits
+
+    def source(self, lane: int, number: int) -> tuple[int, int]:
+        """Which lane has loaded what becomes element ``number`` of ``lane``, and as which element."""
+        if not self.whole:
+            place, element = divmod(lane % 16, self.elements)
+            return lane // 16 * 16 + 16 // self.elements * number + place, element
+        if self.bits == 16:
+            return lane & ~7 | number, lane & 7
+        return lane & 16 | (number & 4) << 1 | (lane & 8) >> 1 | number & 3, lane & 7
 
 
 declare("V_BITOP3_B32", _truth_table("u32"))
@@ -69,6 +90,9 @@ declare("V_PERMLANE32_SWAP_B32", SwapRows(32))
 declare("DS_READ_B64_TR_B16", TransposedLoad(16))
 declare("DS_READ_B64_TR_B8", TransposedLoad(8))
 declare("DS_READ_B64_TR_B4", TransposedLoad(4))
+declare("DS_READ_B96_TR_B6", TransposedLoad(6, 3))
+declare("GLOBAL_LOAD_TR_B128 DS_LOAD_TR16_B128", TransposedLoad(16, 4, whole=True))
+declare("GLOBAL_LOAD_TR_B64 DS_LOAD_TR8_B64", TransposedLoad(8, whole=True))
 
 
 def to_bf16(a: Value) -> Value:

@@ -28,7 +28,7 @@ from luthier_py.isa.semantics.algebra import (
 from luthier_py.isa.semantics.meaning import lanes
 
 
-def _toward_zero_f16(a: Value) -> Value:
+def toward_zero_f16(a: Value) -> Value:
     """f32 to f16, rounded toward zero."""
     nearest = a.to(F16)
     away = abs(nearest.to(F32)) > abs(a)
@@ -51,7 +51,7 @@ def _pack(a: Value, b: Value) -> Value:
 
 def pack_toward_zero(a: Value, b: Value) -> Value:
     """Two f32 as f16, the first in the low half."""
-    return _pack(_toward_zero_f16(a), _toward_zero_f16(b))
+    return _pack(toward_zero_f16(a), toward_zero_f16(b))
 
 
 def _byte_to_float(number: int) -> Callable[[Value], Value]:

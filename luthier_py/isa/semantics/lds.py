@@ -73,6 +73,11 @@ class LoadToLds:
         return self.dwords * self.bits // 8
 
 
+@dataclass(frozen=True, slots=True)
+class StoreFromLds:
+    """A dword from LDS to memory, where LoadToLds would put it (GCN 3 ISA, 12.15, BUFFER_STORE_LDS_DWORD)."""
+
+
 class Permute(Enum):
     FORWARD = auto()   # vdst in lane addr / 4 = data0 of this lane; the highest lane wins
     BACKWARD = auto()  # vdst = data0 of lane addr / 4, 0 if that lane is not in EXEC
@@ -100,6 +105,7 @@ for _suffix, _words in ("", 1), ("X3", 3), ("X4", 4):  # CDNA 3 ISA, 9.1.9 and 1
     declare(f"GLOBAL_LOAD_LDS_DWORD{_suffix}", LoadToLds(_words))
     declare(f"BUFFER_LOAD_DWORD{_suffix}_LDS", LoadToLds(_words))
 declare("SCRATCH_LOAD_LDS_DWORD", LoadToLds())
+declare("BUFFER_STORE_LDS_DWORD", StoreFromLds())
 for _word, _size, _signed in ("UBYTE", 8, False), ("SBYTE", 8, True), ("USHORT", 16, False), ("SSHORT", 16, True):
     declare(f"GLOBAL_LOAD_LDS_{_word} SCRATCH_LOAD_LDS_{_word} BUFFER_LOAD_{_word}_LDS", LoadToLds(1, _size, _signed))
 for _words in 1, 2:

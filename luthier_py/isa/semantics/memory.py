@@ -238,6 +238,7 @@ class ScalarAtomic:
 for _word, _bits in ("8", 8), ("16", 16):  # RDNA 4
     for _letter in "UI":
         declare(f"S_LOAD_{_letter}{_word}", ScalarLoad(1, bits=_bits, signed=_letter == "I"))
+        declare(f"S_BUFFER_LOAD_{_letter}{_word}", ScalarLoad(1, buffer=True, bits=_bits, signed=_letter == "I"))
 declare("S_LOAD_DWORDX3", ScalarLoad(3))
 declare("S_BUFFER_LOAD_DWORDX3", ScalarLoad(3, buffer=True))
 for _count in 1, 2, 4, 8, 16:

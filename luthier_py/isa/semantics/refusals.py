@@ -13,7 +13,9 @@ from functools import cache
 
 from luthier_py.isa.instruction import OpInfo
 from luthier_py.isa.semantics import meaning
-from luthier_py.isa.semantics.control import Action, Switch
+from luthier_py.isa.semantics.cdna4 import TransposedLoad
+from luthier_py.isa.semantics.control import Switch
+from luthier_py.isa.semantics.images import ImageAtomic, ImageMove
 from luthier_py.isa.target import Target
 
 
@@ -39,7 +41,9 @@ class WhyRefused(Enum):
     SUBVECTORS = ("it runs a loop for half of a wave after the other, which no compiler uses",
                   "branch by EXEC, as compilers do")
     ILLEGAL = ("it is there to be illegal", "do not let waves come to it")
-    WIDE_RESOURCES = ("the layout of this target's buffer resources is not emulated", "use global or flat memory")
+    IMAGES = ("on this target instructions do not say how many coordinates they have, or resources not how rows lie",
+              "use buffers or global memory")
+    HALF_TILES = ("which part of a tile each of 64 lanes loads no source says", "compile for waves of 32 lanes")
     RENAMED = ("it changes which registers the operands of later instructions name, which is not emulated",
                "on this target keep to the first 256 vector registers, and index by s_set_gpr_idx_on or v_movrel")
     UNWRITTEN = ("it has no meaning here yet", "docs/adding.md says how to add one")
@@ -68,7 +72,6 @@ _ROWS: tuple[tuple[WhyRefused, str], ...] = (
     (WhyRefused.SUBVECTORS, r"S_SUBVECTOR_LOOP_(BEGIN|END)"),
     (WhyRefused.ILLEGAL, r"V_ILLEGAL"),
 )
-_BUFFERS = "BUFFER_", "S_BUFFER_"
 
 
 def refusal(op: OpInfo, target: Target) -> WhyRefused | None:
@@ -78,8 +81,10 @@ def refusal(op: OpInfo, target: Target) -> WhyRefused | None:
         return _reason(op.base)
     if isinstance(row, Switch) and row is not Switch.SKIP:
         return WhyRefused.RENAMED
-    if target.wide_resources and op.base.startswith(_BUFFERS) and not isinstance(row, Action):
-        return WhyRefused.WIDE_RESOURCES
+    if isinstance(row, (ImageMove, ImageAtomic)) and not target.linear_images:
+        return WhyRefused.IMAGES
+    if isinstance(row, TransposedLoad) and all(each.dwords != row.dwords for each in op.operands if each.name == "vdst"):
+        return WhyRefused.HALF_TILES
     return None
 
 

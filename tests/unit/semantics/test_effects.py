@@ -18,6 +18,7 @@ from luthier_py.isa import Access, OpFlag, OpInfo, Target, instruction_set, targ
 from luthier_py.isa.decode import Decoder
 from luthier_py.isa.registers import EXEC, M0, MODE, SCC, VCC, RegSet
 from luthier_py.isa.semantics import rows
+from luthier_py.isa.semantics.cdna4 import TransposedLoad
 from luthier_py.isa.semantics.control import Action
 from luthier_py.isa.semantics.lds import Permute
 from luthier_py.isa.semantics.meaning import Lanes, Variants
@@ -142,6 +143,9 @@ EXPLANATIONS = (
                 "LLVM's records of the forms with halves say that of any destination; results have 32 bits here"),
     Explanation(("vdst",), lambda case, found: found.table == {"READ"} and case.op.partial and narrow(case),
                 "the half that stays"),
+    Explanation(("width of vdst",), lambda case, found: "_w64_" in case.op.record and isinstance(
+                rows()[case.op.base], TransposedLoad),
+                "the forms for waves of 64 lanes, which give each lane half as much; the emulator refuses them"),
     Explanation(("keeps",), lambda case, found: found.table == {"all"} and case.op.base.startswith("V_PERMLANE"),
                 "rows change places: rows that no active lane takes part in stay"),
 )

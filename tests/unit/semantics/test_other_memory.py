@@ -54,7 +54,10 @@ def test_scratch_instructions():
     np.testing.assert_array_equal(state.vgpr(14)[active], (values[0] >> 8 & 0xFF)[active])
 
 
-def resource(base, records, stride=0, flags=0):
+FLOAT32 = 7 << 12 | 4 << 15  # the format; without one, nothing is bound
+
+
+def resource(base, records, stride=0, flags=FLOAT32):
     return {4: base & 0xFFFFFFFF, 5: base >> 32 & 0xFFFF | stride << 16, 6: records, 7: flags}
 
 
@@ -70,7 +73,7 @@ def test_raw_buffers():
                 vgprs={0: offsets, 1: offsets + 1, 4: offsets}, sgprs=sgprs, memory=[data])
     assert state.status is Status.JUMP, state.fault()
     words = before.view(np.uint32)
-    inside = LANES * 8 + 8 + 4 <= 300 - 4
+    inside = LANES * 8 + 8 + 4 <= 300  # the scalar offset is not looked at
     np.testing.assert_array_equal(state.vgpr(4), np.where(inside, words[(LANES.astype(int) * 2 + 3) % 256], 0))
     assert set(state.vgpr(6)) == {words[4]} and set(state.vgpr(7)) == {words[5]}
     stored = LANES * 8 + 4 <= 300

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from luthier_py.emulator.discover import discover
 from luthier_py.emulator.engine import compile_function
-from luthier_py.emulator.launch import PRIVATE_BASE, SHARED_BASE
+from luthier_py.emulator.launch import SHARED_BASE, private_base
 from luthier_py.emulator.layout import (
     AGPR_ROW,
     SITE_BYTES,
@@ -119,7 +119,7 @@ def run(code: Sequence[Inst], setup: Setup | None = None, **changes: Any) -> Sta
     worker = np.zeros(len(WORKER), np.uint64)
     for name, value in {
         "counters": counters.ctypes.data, "sites": sites.ctypes.data, "allocations": cell.ctypes.data,
-        "code_base": CODE_BASE, "shared_base": SHARED_BASE, "private_base": PRIVATE_BASE,
+        "code_base": CODE_BASE, "shared_base": SHARED_BASE, "private_base": private_base(setup.isa.target),
     }.items():
         worker[WORKER[name] // 8] = value
     scratch = np.zeros(max(setup.scratch_bytes, 4) * 64, np.uint8)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from luthier_py.isa.instruction import Access, OpFlag, OpInfo
-from luthier_py.isa.semantics import control, lds, matrix, memory, wave_matrices
+from luthier_py.isa.semantics import control, elements, images, lds, matrix, memory, transfers, wave_matrices
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.cdna4 import SwapRows, TransposedLoad
 from luthier_py.isa.semantics.crossings import GatherInRow, RelativeMove
@@ -212,13 +212,24 @@ def _memory(op: OpInfo, row: Meaning, found: Asked) -> None:
         if operand.dwords and operand.name not in _DATA:
             found.read(operand.name)
     atomic = isinstance(row, (memory.Atomic, memory.ScalarAtomic))
-    stores = atomic or isinstance(row, (memory.Store, lds.StoreTwo, lds.ExchangeTwo, memory.ScalarStore))
+    stores = atomic or isinstance(row, (
+        memory.Store, lds.StoreTwo, lds.ExchangeTwo, memory.ScalarStore, elements.FormatStore))
     returns = atomic and OpFlag.ATOMIC_RETURN in op.flags
     loads = isinstance(row, (memory.Load, lds.LoadTwo, lds.ExchangeTwo, lds.LaneCount, memory.ScalarLoad,
-                             TransposedLoad))
+                             TransposedLoad, elements.FormatLoad))
     data = list(named(op, _DATA))
     by_lane = isinstance(row, (memory.Load, memory.Store)) and row.by_lane and OpFlag.LDS in op.flags
-    if by_lane or isinstance(row, (lds.LoadToLds, lds.LaneCount)):
+    if isinstance(row, transfers.BlockTransfer | transfers.LdsCopy | transfers.LdsBroadcast):
+        _transfer(op, row, found)
+        return
+    if isinstance(row, images.ImageMove | images.ImageAtomic):
+        if isinstance(row, images.ImageAtomic) or row.stores:
+            found.read("vdata")
+        if isinstance(row, images.ImageAtomic) or not row.stores:
+            found.write("vdata")
+        return
+    to_lds = isinstance(row, elements.FormatLoad) and row.to_lds
+    if by_lane or to_lds or isinstance(row, (lds.LoadToLds, lds.StoreFromLds, lds.LaneCount)):
         found.reads.add("m0")
     result = next(iter(named(op, DESTINATIONS)), "vdata")
     for name in data:
@@ -228,7 +239,9 @@ def _memory(op: OpInfo, row: Meaning, found: Asked) -> None:
             found.write(name)
         if isinstance(row, memory.ScalarAtomic) and name in DESTINATIONS:  # the same register
             found.read(name)
-    if isinstance(row, memory.Load) and row.status:
+    if isinstance(row, memory.Load | elements.FormatLoad) and row.status:
+        found.keeps = True
+    if isinstance(row, elements.FormatLoad) and row.narrow and row.components == 1:
         found.keeps = True
     if isinstance(row, memory.Load) and row.half:
         found.keeps = True
@@ -237,7 +250,25 @@ def _memory(op: OpInfo, row: Meaning, found: Asked) -> None:
     _memory_widths(row, data, found)
 
 
+def _transfer(op: OpInfo, row: Meaning, found: Asked) -> None:
+    """What a copy calls its data is an address in LDS."""
+    copies = isinstance(row, transfers.LdsCopy)
+    for name in named(op, _DATA):
+        if copies or isinstance(row, transfers.BlockTransfer) and row.stores:
+            found.read(name)
+        else:
+            found.write(name)
+        found.dwords[name] = transfers.BLOCK if isinstance(row, transfers.BlockTransfer) else 1
+    if not copies:
+        found.reads.add("m0")
+    found.keeps = isinstance(row, transfers.BlockTransfer) and not row.stores
+
+
 def _memory_widths(row: Meaning, data: list[str], found: Asked) -> None:
+    if isinstance(row, elements.FormatLoad | elements.FormatStore):
+        if not row.narrow:  # which has as many as the target packs them into
+            found.dwords |= dict.fromkeys(data, row.components + row.status)
+        return
     if isinstance(row, lds.ExchangeTwo):
         found.dwords |= {name: row.dwords * (2 if name == "vdst" else 1) for name in data}
         return
