@@ -345,25 +345,17 @@ for _size in 32, 16:
         declare(f"V_MFMA_F32_{_size}X{_size}X{512 // _size}_{_first.upper()}_{_second.upper()}",
                 Matrix(_size, _size, 512 // _size, 1, _first, 8, "" if _first == _second else _second))
     declare(f"V_MFMA_F32_{_size}X{_size}X{128 // _size}XF32", Matrix(_size, _size, 128 // _size, 1, "xf32", 2))
-for _size in 32, 16:
+# CDNA 3's and, twice as deep, CDNA 4's (chapter 7 of both); i8 lies as other elements of 8 bits do.
+for _size, _each in product((32, 16), (8, 16)):
+    _deep = 64 * _each // _size
     for _kind in "f16", "bf16":
-        declare(f"V_SMFMAC_F32_{_size}X{_size}X{512 // _size}_{_kind.upper()}",
-                SparseMatrix(Matrix(_size, _size, 512 // _size, 1, _kind, 8)))
+        declare(f"V_SMFMAC_F32_{_size}X{_size}X{_deep}_{_kind.upper()}",
+                SparseMatrix(Matrix(_size, _size, _deep, 1, _kind, _each)))
     for _first, _second in product(("fp8", "bf8"), repeat=2):
-        declare(f"V_SMFMAC_F32_{_size}X{_size}X{1024 // _size}_{_first.upper()}_{_second.upper()}",
-                SparseMatrix(Matrix(_size, _size, 1024 // _size, 1, _first, 16, "" if _first == _second else _second)))
-    declare(f"V_SMFMAC_I32_{_size}X{_size}X{1024 // _size}_I8",
-            SparseMatrix(Matrix(_size, _size, 1024 // _size, 1, "i8", 16)))
-# CDNA 4 (chapter 7); i8 lies as other elements of 8 bits do.
-for _size in 32, 16:
-    for _kind in "f16", "bf16":
-        declare(f"V_SMFMAC_F32_{_size}X{_size}X{1024 // _size}_{_kind.upper()}",
-                SparseMatrix(Matrix(_size, _size, 1024 // _size, 1, _kind, 16)))
-    for _first, _second in product(("fp8", "bf8"), repeat=2):
-        declare(f"V_SMFMAC_F32_{_size}X{_size}X{2048 // _size}_{_first.upper()}_{_second.upper()}",
-                SparseMatrix(Matrix(_size, _size, 2048 // _size, 1, _first, 32, "" if _first == _second else _second)))
-    declare(f"V_SMFMAC_I32_{_size}X{_size}X{2048 // _size}_I8",
-            SparseMatrix(Matrix(_size, _size, 2048 // _size, 1, "i8", 32)))
+        declare(f"V_SMFMAC_F32_{_size}X{_size}X{2 * _deep}_{_first.upper()}_{_second.upper()}", SparseMatrix(
+            Matrix(_size, _size, 2 * _deep, 1, _first, 2 * _each, "" if _first == _second else _second)))
+    declare(f"V_SMFMAC_I32_{_size}X{_size}X{2 * _deep}_I8",
+            SparseMatrix(Matrix(_size, _size, 2 * _deep, 1, "i8", 2 * _each)))
 declare("V_MFMA_F32_16X16X128_F8F6F4", MixedMatrix(16))
 declare("V_MFMA_F32_32X32X64_F8F6F4", MixedMatrix(32))
 declare("V_MFMA_SCALE_F32_16X16X128_F8F6F4", MixedMatrix(16, scaled=True))

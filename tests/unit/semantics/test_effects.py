@@ -103,7 +103,7 @@ EXPLANATIONS = (
                 "LLVM gives MFMA what all VALU reads; the manual says that it takes all lanes (CDNA2 ISA, 7.1)"),
     Explanation(("reads",), more("m0", of=lambda case: case.target.generation == 8 and case.op.format == "DS"),
                 "gfx8 compares LDS addresses with M0; meanings are those of gfx9, where nothing is compared"),
-    Explanation(("reads",), more("mode", of=based("V_DIV_FIXUP_")),
+    Explanation(("reads",), more("mode", of=based("V_DIV_FIXUP_", "V_PK_MAX_NUM_BF16", "V_PK_MIN_NUM_BF16")),
                 "LLVM gives all floats MODE; this one makes no denormal and does not round"),
     Explanation(("reads",), lambda case, found: not found.table and found.meaning == {"mode"} and based(
                 "V_CVT_F32_UBYTE", "V_CVT_OFF_F32_I4", "V_CVT_PKNORM_")(case),
@@ -111,7 +111,8 @@ EXPLANATIONS = (
     Explanation(("reads",), lambda case, found: not found.table and found.meaning == {"mode"} and based(
                 "V_CVT_FLR_I32_F32", "V_CVT_RPI_I32_F32", "V_MINIMUM", "V_MAXIMUM", "S_MINIMUM_", "S_MAXIMUM_",
                 "V_PK_MINIMUM", "V_PK_MAXIMUM", "V_CVT_PK_BF16_F32",
-                "V_CVT_PK_F16_F32")(case),
+                "V_CVT_PK_F16_F32", "V_CVT_PK_FP8_F16", "V_CVT_PK_BF8_F16", "V_CVT_SR_FP8_F16",
+                "V_CVT_SR_BF8_F16")(case),
                 "LLVM says that MODE does not matter, the manuals do not say it; nothing is moved over writes of MODE"),
     Explanation(("src0", "src1"),
                 lambda case, found: found.table == {"READ"} and based(*COMPARES_WITHOUT_SOURCES)(case),
@@ -138,8 +139,9 @@ EXPLANATIONS = (
                 inserts_a_byte(case),
                 "a record that says only that bits stay: as good as a read (Inst.partial_writes)"),
     Explanation(("keeps",), lambda case, found: found.table == {"all"} and based(
-                "V_CVT_I32_I16", "V_CVT_U32_U16", "V_CVT_PK_F32_FP8", "V_CVT_PK_F32_BF8", "V_CVT_SCALEF32_F32_",
-                "V_CVT_SCALEF32_PK_F32_", "V_CVT_SCALEF32_PK_F16_", "V_CVT_SCALEF32_PK_BF16_")(case),
+                "V_CVT_I32_I16", "V_CVT_U32_U16", "V_CVT_PK_F32_FP8", "V_CVT_PK_F32_BF8", "V_CVT_PK_F16_FP8",
+                "V_CVT_PK_F16_BF8", "V_CVT_SCALEF32_F32_", "V_CVT_SCALEF32_PK_F32_", "V_CVT_SCALEF32_PK_F16_",
+                "V_CVT_SCALEF32_PK_BF16_")(case),
                 "LLVM's records of the forms with halves say that of any destination; results have 32 bits here"),
     Explanation(("vdst",), lambda case, found: found.table == {"READ"} and case.op.partial and narrow(case),
                 "the half that stays"),
