@@ -67,7 +67,7 @@ def gather_in_row(w: WaveCode, inst: Inst, row: GatherInRow) -> None:
         chunk.write_row(_ASKED_ROW, (first | picked & 15) << 2)
         chunk.write_row(_ONES_ROW, chunk.ops.constant(U32, 1))
 
-    w.put_off(write)
+    w.put_off_ahead(write)
     mask = w.ops.constant(U64, -1) if fetches else w.exec().to(U64)
     _bpermute(w, mask, _ASKED_ROW, source, TEMPORARY_ROW)
     keeps = not fetches and not bound

@@ -103,7 +103,7 @@ def _from_lds(access: AccessCode, inst: Inst, row: FromLds) -> None:
     if offset >> 15:
         raise Unsupported(f"{inst.op.mnemonic} that takes its second address from the register of the first")
     distance = 4 * ((offset & 0x7FFF) - ((offset & 0x4000) << 1))
-    access.w.put_off(lambda chunk: chunk.write_row(SCALED_ROW, chunk.row(row_of(address)) + distance))
+    access.w.put_off_ahead(lambda chunk: chunk.write_row(SCALED_ROW, chunk.row(row_of(address)) + distance))
     where = replace(_lds(access, inst, 0), row=SCALED_ROW)
     access.call(Move(f"load_b{row.atomic.bits}", PASSING_ROW), where)
     name = f"{atomic_name(row.atomic)}{_flushes(access, inst, row.atomic)}"
@@ -168,7 +168,7 @@ def _store(access: AccessCode, inst: Inst, row: Store) -> None:
     source = row_of(register(inst.find("vdata") or inst["data0"]))
     if row.half == "high":
         data = source
-        access.w.put_off(lambda chunk: chunk.write_row(TEMPORARY_ROW, chunk.row(data) >> 16))
+        access.w.put_off_ahead(lambda chunk: chunk.write_row(TEMPORARY_ROW, chunk.row(data) >> 16))
         source = TEMPORARY_ROW
     element = f"b{32 * row.dwords}" if row.bits == 32 else f"b{row.bits}"
     _vector(access, inst, Move(f"store_{element}", source), row.bytes)
@@ -226,7 +226,7 @@ def _address_row(access: AccessCode, operand: Operand | None) -> int:
     """Of an instruction without an operand for it: dwords, one for each lane."""
     if operand is not None:
         return row_of(register(operand))
-    access.w.put_off(lambda chunk: chunk.write_row(SCALED_ROW, chunk.ops.apply(Prim.LANE, U32) << 2))
+    access.w.put_off_ahead(lambda chunk: chunk.write_row(SCALED_ROW, chunk.ops.apply(Prim.LANE, U32) << 2))
     return SCALED_ROW
 
 
@@ -246,8 +246,7 @@ def _scaled(access: AccessCode, inst: Inst, addresses: Addresses, size: int) -> 
     if addresses.kind not in ("near", "private") or size & size - 1:
         raise Unsupported("scale_offset without an offset of a lane, or of elements that are no power of two")
     own, place = addresses.row, size.bit_length() - 1
-    access.w.settle()  # what is stored may not be live any more where this is put off
-    access.w.put_off(lambda chunk: chunk.write_row(SCALED_ROW, chunk.row(own) << place))
+    access.w.put_off_ahead(lambda chunk: chunk.write_row(SCALED_ROW, chunk.row(own) << place))
     return replace(addresses, row=SCALED_ROW)
 
 

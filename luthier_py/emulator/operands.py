@@ -45,7 +45,7 @@ from luthier_py.isa.semantics.algebra import (
     select,
 )
 from luthier_py.isa.semantics.floats import flush_denormals, quiet
-from luthier_py.isa.semantics.meaning import SignaturePart
+from luthier_py.isa.semantics.meaning import Lanes, SignaturePart
 
 # Bits of srcN_modifiers (LLVM, SISrcMods).
 NEG, ABS, OP_SEL, OP_SEL_HI, SEXT = 1, 2, 4, 8, 16
@@ -203,7 +203,7 @@ class ResultWriter:
     """One vector result of the signature, ready to be written in a chunk."""
 
     def __init__(self, slot: SignaturePart, operand: Operand, inst: Inst, context: OperandContext, dpp: Dpp | None,
-                 flushes: bool) -> None:
+                 row: Lanes) -> None:
         assert operand.reg is not None
         self.row = row_of(operand.reg)
         self.type = slot.type
@@ -212,12 +212,12 @@ class ResultWriter:
         selects = inst.op.partial and inst.op.format != "VOP3P"  # there these bits are the sources'
         self.high = bool(selects and field(inst, "src0_modifiers") & DESTINATION_HIGH) \
             or OpFlag.WRITES_HIGH_HALF in inst.op.flags or names_high_half(operand)
-        self.clamp = bool(field(inst, "clamp"))
+        self.clamp = row.clamps and bool(field(inst, "clamp"))
         self.omod = field(inst, "omod") if context.scales(slot.type) else 0
         self.sdwa = field(inst, "dst_sel", SDWA_DWORD)
         self.unused = field(inst, "dst_unused")
         self.dpp = dpp
-        self.flush = flushes and context.flushes_results(slot.type)
+        self.flush = row.flushes and context.flushes_results(slot.type)
         self.passes_nan = not context.mode.clamps_nan
 
     def write(self, chunk: LaneChunk, values: tuple[Value, ...]) -> None:

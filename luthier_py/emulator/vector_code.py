@@ -145,7 +145,7 @@ def _results(w: WaveCode, inst: Inst, row: Lanes, dpp: Dpp | None) -> ResultWrit
             results.append(_mask(operand, VCC if inst.op.implicit_writes.sgpr >> VCC & 1 else None))
         else:
             assert operand is not None
-            results.append(ResultWriter(slot, operand, inst, w.context, dpp, row.flushes))
+            results.append(ResultWriter(slot, operand, inst, w.context, dpp, row))
     return results
 
 

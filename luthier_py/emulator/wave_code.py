@@ -131,6 +131,14 @@ class WaveCode:
         for index in masks:
             self.scalars.pending |= ((1 << self.wave_size // 32) - 1) << index
 
+    def put_off_ahead(self, write: ChunkWrite) -> None:
+        """The same for an instruction that reads registers later, out of memory.
+
+        Nothing may need these after the instruction; so what was put off before has to be written first.
+        """
+        self.settle()
+        self.put_off(write)
+
     def note_change(self) -> None:
         """The world is another from here on: memory, or the time."""
         place = self.at("%worker", WORKER["changes"])

@@ -1,7 +1,8 @@
 """Cases run together: one program for the emulator and for the reader, whose states must be equal after it.
 
 In: cases. Out: what differs, as text. Before each case EXEC, VCC and SCC are set, and the registers that hold its
-addresses; after it those that it wrote are kept in others, so that every case shows.
+addresses; after it those that it wrote are kept in others, so that every case shows. Every other case makes the vector
+registers that it only reads just before, and overwrites them just after.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from luthier_py.emulator.layout import Status
-from luthier_py.isa import EXEC, M0, MODE, SCC, VCC, Inst, InstructionSet, Reg, RegFile, sgpr
+from luthier_py.isa import EXEC, M0, MODE, SCC, VCC, Inst, InstructionSet, Reg, RegFile, sgpr, vgpr
 from luthier_py.isa.semantics import meaning
 from luthier_py.isa.semantics.control import Branch, Indexing
 from luthier_py.isa.semantics.crossings import RelativeMove
@@ -80,13 +81,18 @@ class Batch:
         first, scalar = self.next_vector, self.next_scalar
         self.vgprs.update(case.vgprs)
         self.agprs.update(case.agprs)
+        own = _sources_alone(case.inst) if len(self.cases) % 2 else ()
         make, written, masks = self.isa.make, case.inst.writes.sgpr, self.isa.wave_size // 32
         mask = 2 * EXECS.index(case.exec_mask)
         self.code += [make(f"s_mov_b{32 * masks}", sgpr(EXEC, masks), sgpr(mask, masks)),
                       make("s_mov_b64", sgpr(VCC, 2), sgpr(self.generator.choice(range(0, INPUTS, 2)), 2)),
                       make("s_cmp_lg_u32", self.generator.choice((0, 1)), 0)]
         self.code += [make("s_mov_b32", sgpr(index), value) for index, value in case.scalars.items()]
+        for row in own:  # what the instruction reads is made beside it, and nothing reads it after that
+            self.vgprs[row] = [value ^ M32 * (case.exec_mask >> lane & 1) for lane, value in enumerate(self.vgprs[row])]
+            self.code.append(make("v_not_b32", vgpr(row), vgpr(row)))
         self.code.append(case.inst)
+        self.code += [make("v_mov_b32", vgpr(row), 0) for row in own]
         if isinstance(meaning(case.inst.op), Branch):
             self.code.append(make("s_not_b32", sgpr(scalar), sgpr(scalar)))
             written |= 1 << scalar
@@ -193,6 +199,15 @@ class Batch:
     def _all(self) -> str:
         texts = [self.isa.text(case.inst) for case, _, _ in self.cases]
         return f"{self.isa.target.name}: {'; '.join(texts)}"
+
+
+def _sources_alone(inst: Inst) -> list[int]:
+    """VGPRs that it reads and does not write."""
+    if isinstance(meaning(inst.op), Branch | Indexing | RelativeMove):
+        return []
+    reads, writes, _ = inst.effects()
+    own = reads.vgpr & ~writes.vgpr
+    return [row for row in range(VECTORS) if own >> row & 1]
 
 
 def _vectors(inst: Inst) -> Sequence[Reg]:

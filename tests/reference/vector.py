@@ -214,7 +214,7 @@ def _finished(wave: Wave, inst: Inst, row: Lanes, value: Value) -> int:
     width = value.type.bits
     scales = wave.flushes(width) and not wave.scalar(MODE) >> 9 & 1  # neither denormals nor IEEE (CDNA 3 ISA, 6.2.2)
     omod = field(inst, "omod") if scales else 0
-    bits = modified_float(PythonOps(), value.ref, width, omod, bool(field(inst, "clamp")))
+    bits = modified_float(PythonOps(), value.ref, width, omod, row.clamps and bool(field(inst, "clamp")))
     return flushed(bits, width) if row.flushes and wave.flushes(width) else bits
 
 

@@ -50,7 +50,9 @@ def _two_of_bf16(two: Pair) -> Pair:
     return _of_bf16(two[0]), _of_bf16(two[1])
 
 
-lanes("V_DOT2_F32_F16 V_DOT2C_F32_F16", "2f16 2f16 f32 -> f32", lambda a, b, c: _dot2(_of_f16(a), _of_f16(b), c))
+# Code that asks for a clamp gets sums of any size on gfx1100 (bitsandbytes, issue 2087 and its gemm_4bit_simt).
+declare("V_DOT2_F32_F16 V_DOT2C_F32_F16", Lanes(
+    signature("2f16 2f16 f32 -> f32"), lambda a, b, c: _dot2(_of_f16(a), _of_f16(b), c), clamps=False))
 lanes("V_DOT2_F16_F16", "2f16 2f16 f16 -> f16", lambda a, b, c: _dot2(_of_f16(a), _of_f16(b), c.to(F32)).to(F16))
 lanes("V_DOT2_F32_BF16 V_DOT2C_F32_BF16", "2u16 2u16 f32 -> f32",
       lambda a, b, c: _dot2(_two_of_bf16(a), _two_of_bf16(b), c))

@@ -91,8 +91,8 @@ class Lanes:
     """A vector instruction that does the same in each lane, and looks at no other lane.
 
     ``saturating`` replaces ``compute`` under the clamp modifier for integers; floats are clamped
-    by whoever writes the result. ``flushes``: denormals are flushed if MODE says so. ``whole``: packed
-    results are not mapped over; the function gets tuples and gives one.
+    by whoever writes the result, unless ``clamps`` is false. ``flushes``: denormals are flushed if MODE
+    says so. ``whole``: packed results are not mapped over; the function gets tuples and gives one.
     """
 
     signature: Signature
@@ -100,6 +100,7 @@ class Lanes:
     saturating: Compute | None = None
     flushes: bool = True
     whole: bool = False
+    clamps: bool = True
 
     @property
     def packed(self) -> bool:
