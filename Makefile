@@ -10,8 +10,10 @@
 # make damage  50,000 single damages of instrumented copies, refused by the proof or not: ARGS="--count 5000 --seed 2"
 # make pressure  every tool on samples, kernels of libraries and kernels without a free register: ARGS="--kernels 60 --seed 2"
 # make mutations  lines of our own source made wrong, one at a time: the fast tests must notice (half an hour)
+# make mutants  meanings of instructions made wrong, generated from the meanings: do the reference campaign's cases notice? (hours; ARGS="--rows 20")
 # make bench   speed of the emulator and of instrumentation
 # make libraries fetch kernels that others compiled (100 MB of wheels) into build/libraries, for benchmarks/instrument.py
+# make foreign  kernels of bitsandbytes and of Triton, fetched (330 MB), on the targets that they are compiled for, against NumPy (an hour)
 # make programs compile the HIP programs of tests/programs into build/programs (needs clang-22 and HIP's headers)
 # make soak    a million launches and 2,000 module loads under a tool: does memory grow? (ten minutes on an idle machine)
 # make docs    docs/reference.md, docs/coverage.md and docs/hip.md, made from the code
@@ -24,7 +26,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-isa test-reference test-stacks compare test-cupy lint fuzz damage pressure mutations bench programs soak docs studies samples clean libraries
+.PHONY: demo test test-isa test-reference test-stacks compare test-cupy lint fuzz damage pressure mutations mutants bench programs soak docs studies samples clean libraries foreign
 
 demo: .venv/installed
 	$(BIN)/luthier demo
@@ -78,6 +80,9 @@ pressure: .venv/installed-test
 mutations: .venv/installed-test
 	$(BIN)/python tests/mutations/run.py --jobs $(JOBS) $(ARGS)
 
+mutants: .venv/installed-test
+	$(BIN)/python tests/mutations/meanings.py --jobs $(JOBS) $(ARGS)
+
 # The rest of benchmarks/*.py is `make damage`, and parts of isa.py and instrument.py.
 BENCHMARKS := emulator isa disassembly installed large overhead trampoline channel instrument programs stacks
 bench: .venv/installed-test
@@ -89,6 +94,11 @@ libraries: .venv/installed
 		--platform manylinux_2_31_x86_64 --dest build/libraries/wheels cyllama-rocm==0.2.18 amd-aiter==0.1.7.post2.dev18
 	$(BIN)/python -m zipfile -e build/libraries/wheels/cyllama_rocm-*.whl build/libraries/cyllama
 	$(BIN)/python -m zipfile -e build/libraries/wheels/amd_aiter-*.whl build/libraries/aiter
+
+foreign: .venv/installed-test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps bitsandbytes==0.50.2 triton==3.9.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[hip]'
+	set -e; for part in bitsandbytes triton; do $(BIN)/python benchmarks/foreign.py $$part $(ARGS); done
 
 programs: .venv/installed
 	$(BIN)/python tests/programs/build.py build/programs

@@ -28,6 +28,7 @@ _GLOBAL_SCRATCH_BASE = 1 << 58
 SWIZZLE = 1 << 31
 ADD_TID = 1 << 23
 _TTMP_YZ, _TTMP_X = 7, 9  # where work-group ids are on targets with architected SGPRs (AMDGPUUsage)
+_TTMP_WAVE, _WAVE_BIT = 8, 25  # the wave's number in its work-group, in five bits (the same; LLVM, legalizeWaveID)
 _RESOURCE_3 = ADD_TID | 3 << 21 | 1 << 19
 
 Words = NDArray[np.uint64]
@@ -165,6 +166,8 @@ def _images_anywhere(shape: Shape) -> NDArray[np.uint8]:
         for lanes, image in zip(active.tolist(), words, strict=True):
             image[EXEC], image[EXEC + 1] = ((1 << lanes) - 1) & 0xFFFFFFFF, ((1 << lanes) - 1) >> 32
         words[:, MODE] = mode_of(shape.target, shape.record.descriptor)
+        if shape.target.architected_sgprs:
+            words[:, TTMP0 + _TTMP_WAVE] = np.arange(shape.waves) << _WAVE_BIT
         status = np.where(active > 0, Status.JUMP, Status.DONE)
         fields = {"status": status, "members": shape.waves_of(block), "lds_bytes": shape.lds_bytes,
                   "scratch_bytes": shape.scratch_bytes}

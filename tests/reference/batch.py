@@ -18,11 +18,13 @@ import numpy as np
 from luthier_py.emulator.layout import Status
 from luthier_py.isa import EXEC, M0, MODE, SCC, VCC, Inst, InstructionSet, Reg, RegFile, sgpr, vgpr
 from luthier_py.isa.semantics import meaning
+from luthier_py.isa.semantics.algebra import F16, F32, U32
 from luthier_py.isa.semantics.control import Branch, Indexing
 from luthier_py.isa.semantics.crossings import RelativeMove
 from reference.cases import EXECS, FULL, HALF, INPUTS, WINDOW, Case, Place
 from reference.reader import read
 from reference.spaces import LDS_BYTES, REGION_BYTES, SCRATCH_BYTES
+from reference.values import some
 from reference.vector import same
 from reference.wave import LANES, M32, Wave
 
@@ -56,7 +58,10 @@ class Batch:
     def __post_init__(self) -> None:
         generator = random.Random(self.seed)
         for number in range(LAST_SCALAR + 4):
-            self.scalars[number] = generator.choice((generator.getrandbits(32), number, M32, 0x3F800000, 0))
+            halves = some(generator, F16) | some(generator, F16) << 16
+            before = self.scalars.get(number - 2, 0)
+            self.scalars[number] = generator.choice((
+                generator.getrandbits(32), number, M32, 0, before, halves, some(generator, F32), some(generator, U32)))
         for number, mask in enumerate(EXECS):
             self.scalars[2 * number], self.scalars[2 * number + 1] = mask & M32, mask >> 32
         self.generator = generator

@@ -31,6 +31,7 @@ from reference.pictures import MOVES, coordinates, values, with_fields
 from reference.spaces import (
     ADDRESS,
     EXTRA,
+    REGION_BYTES,
     Region,
     contents,
     is_memory,
@@ -41,17 +42,20 @@ from reference.spaces import (
 )
 from reference.surfaces import element_data, format_of
 from reference.values import word
-from reference.wave import LANES
+from reference.wave import LANES, M32
 
 FULL = (1 << LANES) - 1
 EXECS = (FULL, 0, 1 << 17, 0x5555_5555_5555_5555, FULL << 32 & FULL, 0x8F0F_FFFF_1248_FFF1)
 INPUTS = 32    # scalar registers below this are read by cases, and written by none
 HALF = 128     # of a field that names a half: the upper one
+WHOLE = "whole"  # no field: all that memory instructions want is in range
+BELOW = 3        # of that: their offset is negative
 WINDOW = 24    # vector registers of a case
 TRIES = 24
 VECTOR, ACCUMULATOR, SDWA_SCALAR = 256, 512, 256  # bits of source fields
 CONSTANTS = (128, 129, 193, 208, 191, 240, 243, 247, 248)
 LITERALS = (0, 1, 0x3FC00000, 0x80000000, 0xFFFFFFFF, 0x12345678, 0x3C00, 0x7C01, 0x7F800001)
+NUMBERS = {F16: (0x3E00, 0xC080, 0x4200, 0x3800), F32: (0x3FC00000, 0xC0100000, 0x40400000, 0x3F000000, 0x41234567)}
 DPP_CONTROLS = (0x1B, 0xB1, 0x101, 0x108, 0x111, 0x11F, 0x121, 0x12C, 0x140, 0x141, 0x150, 0x15A)
 DPP_CROSSING, DPP_MASKS = (0x130, 0x134, 0x138, 0x13C, 0x142, 0x143), (0x161, 0x167, 0x16F)
 
@@ -132,11 +136,13 @@ class Cases:
         self.isa = isa
         self.generator = random.Random(seed)
 
-    def make(self, op: OpInfo, place: Place, overlap: tuple[str, int] | None, varied: bool) -> Case | None:
-        """None where no such instruction can be encoded."""
+    def make(self, op: OpInfo, place: Place, overlap: tuple[str, int] | None, varied: bool,
+             given: dict[str, int] | None = None) -> Case | None:
+        """None where no such instruction can be encoded. ``given``: values of fields, in which lanes take part."""
+        given = given or {}
         for _ in range(TRIES):
             chosen = self._registers(op, place, overlap)
-            fields = [self._field(op, info, chosen, place, varied) for info in op.operands]
+            fields = [given.get(info.name, self._field(op, info, chosen, place, varied)) for info in op.operands]
             constants = [number for number, info in enumerate(op.operands) if info.kind == "kimm"]
             for number in constants[1:]:  # the two of a dual instruction are one
                 fields[number] = fields[constants[0]]
@@ -146,8 +152,33 @@ class Cases:
             except (Malformed, Invalid):
                 continue
             if inst.op.base == op.base and why_illegal(self.isa.target, inst) is None:
-                return self._with_values(inst, place)
+                case = self._with_values(inst, place, below=given.get(WHOLE) == BELOW)
+                if given:
+                    self._let_it_show(case, given, place)
+                return case
         return None
+
+    def _let_it_show(self, case: Case, given: dict[str, int], place: Place) -> None:
+        """Lanes take part, and buffers are as large as the region."""
+        inst = case.inst
+        if not isinstance(meaning(inst.op), TransposedLoad):
+            case.exec_mask = self.generator.choice((FULL, EXECS[-1]))
+        if not is_memory(inst):
+            self._hold_numbers(case, given)
+        elif "BUFFER_" in inst.op.base:
+            indexed = case.scalars[place.scalar + ADDRESS + 1] >> 16
+            case.scalars[place.scalar + ADDRESS + 2] = LANES if indexed else REGION_BYTES
+
+    def _hold_numbers(self, case: Case, given: dict[str, int]) -> None:
+        """Of which no NaN comes, where a part of a float is a result: which bits a new NaN has is free."""
+        types = types_of(case.inst.op)
+        if "dst_sel" not in given or types.get("vdst") not in (F16, F32):
+            return
+        for operand in case.inst.operands:
+            type = types.get(operand.name)
+            if operand.reg is not None and operand.reg.file != 0 and type in NUMBERS:
+                case.hold(operand.reg, [self.generator.choice(NUMBERS[type]) * 0x10001 & M32 if type == F16 else
+                                        self.generator.choice(NUMBERS[type]) for _ in range(LANES)])
 
     def _registers(self, op: OpInfo, place: Place, overlap: tuple[str, int] | None) -> dict[str, int]:
         """A register for each operand: one after the other, then the overlap, for which there is room below."""
@@ -267,12 +298,12 @@ class Cases:
         return {"cbsz": row.blocks.bit_length() - 1, "abid": self.generator.randrange(row.blocks),
                 "blgp": self.generator.randrange(8)}[name]
 
-    def _with_values(self, inst: Inst, place: Place) -> Case | None:
+    def _with_values(self, inst: Inst, place: Place, below: bool) -> Case | None:
         row = meaning(inst.op)
         if isinstance(row, MOVES):
             return self._with_image(inst, place)
         if is_memory(inst):
-            return self._with_memory(with_offset(self.isa, inst, row, self.generator), place)
+            return self._with_memory(with_offset(self.isa, inst, row, self.generator, below), place)
         types = types_of(inst.op)
         case = Case(inst, self.generator.choice(EXECS), {}, {})
         if isinstance(row, Indexing | RelativeMove):
@@ -283,13 +314,17 @@ class Cases:
             case.inst = self.isa.with_field(inst, "simm16", 1)  # over the instruction that the batch puts there
         if row is Action.GETREG:
             case.inst = self.isa.with_field(inst, "simm16", 1 | self.generator.randrange(8) << 6 | 7 << 11)
+        few: dict[tuple[Type, int], list[int]] = {}  # of which all operands take theirs, so that some are equal
+        meets = self.generator.random() < 0.3
         for operand in inst.operands:
             reg = operand.reg
             if reg is None or reg.file == 0:
                 continue
             type = types.get(operand.name, U32)
             type = U32 if type is BOOL or not type.bits else type
-            case.hold(reg, [word(self.generator, type, 32 * reg.dwords) for _ in range(LANES)])
+            values = [word(self.generator, type, 32 * reg.dwords) for _ in range(LANES)]
+            few.setdefault((type, reg.dwords), values[:3])
+            case.hold(reg, [self.generator.choice(few[type, reg.dwords]) for _ in values] if meets else values)
         return case
 
     def _with_image(self, inst: Inst, place: Place) -> Case | None:
@@ -342,12 +377,38 @@ class Cases:
         return case
 
 
+def focuses(op: OpInfo) -> Iterator[dict[str, int]]:
+    """Each modifier by itself, with what it needs to show."""
+    if op.flags & (OpFlag.VMEM | OpFlag.LDS | OpFlag.SMEM):
+        yield from ({WHOLE: number} for number in range(BELOW + 1))
+    names = {info.name: sum((1 << width) - 1 << at for _, width, at in info.segments) for info in op.operands}
+    packed = 8 if op.format == "VOP3P" else 0
+    for name, bits in names.items():
+        if name.endswith("_modifiers"):
+            for bit in (1, 2, 4, 8, 16):
+                if bits & bit:
+                    select = {name[:4] + "_sel": 5} if bit == 16 and name[:4] + "_sel" in names else {}
+                    yield {name: (packed & bits) ^ bit, **select}
+    shifts = next((name for name in names if name.startswith("dpp")), "")
+    plain = {shifts: 0x111} if shifts == "dpp_ctrl" or shifts == "dpp" else {}
+    for name, given in (
+        ("clamp", {"clamp": 1}), ("omod", {"omod": 1}), ("omod", {"omod": 3}), ("dst_sel", {"dst_sel": 5}),
+        ("dst_sel", {"dst_sel": 2}), ("dst_unused", {"dst_sel": 5, "dst_unused": 1}),
+        ("dst_unused", {"dst_sel": 5, "dst_unused": 2}), ("src0_sel", {"src0_sel": 5}), ("src1_sel", {"src1_sel": 5}),
+        ("row_mask", {"row_mask": 5}), ("bank_mask", {"bank_mask": 6}), ("bound_ctrl", {"bound_ctrl": 1, **plain}),
+        ("bound_ctrl", {"bound_ctrl": 0, **plain}), ("fi", {"fi": 1, **plain}),
+    ):  # fmt: skip
+        if name in names and not (name == "fi" and "dpp8" in names):
+            yield given
+
+
 def variants(op: OpInfo, every: bool) -> list[tuple[tuple[str, int] | None, bool]]:
     """(overlap, whether modifiers and operands vary): all of them, or two."""
     ways = list(overlaps(op))
     if not every:
         return [(None, True), (ways[len(op.record) % len(ways)], True)]
-    return [(None, False), *((None, True) for _ in range(4 if OpFlag.VALU in op.flags else 3)),
+    one = isinstance(meaning(op), Scalar)  # a case has one number, where others have one for each lane
+    return [(None, False), *((None, True) for _ in range(24 if one else 6 if OpFlag.VALU in op.flags else 3)),
             *((way, bool(number % 2)) for number, way in enumerate(ways[1:]))]
 
 

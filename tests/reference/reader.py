@@ -5,7 +5,7 @@ In: a wave and instructions from address 0. Out: the wave after the last.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from luthier_py.isa import Inst
 from luthier_py.isa.semantics import Dual, Lanes, Scalar, meaning
@@ -50,8 +50,14 @@ _RULES = {
 }  # fmt: skip
 
 
-def read(wave: Wave, code: Sequence[Inst]) -> Wave:
-    """The wave itself, after the code; branches stay inside it."""
+def rule(wave: Wave, inst: Inst, row: object) -> None:
+    """One instruction by that row; ``wave.pc`` is behind it."""
+    row = vector.in_situation(wave, inst, row) if isinstance(row, Variants) else row
+    _RULES[type(row)](wave, inst, row)
+
+
+def read(wave: Wave, code: Sequence[Inst], step: Callable[[Wave, Inst], None] | None = None) -> Wave:
+    """The wave itself, after the code; branches stay inside it. ``step`` does an instruction, if not its meaning."""
     places, at = {}, 0
     for inst in code:
         places[at] = inst
@@ -59,7 +65,8 @@ def read(wave: Wave, code: Sequence[Inst]) -> Wave:
     while wave.pc != at:
         inst = places[wave.pc]
         wave.pc += inst.size_bytes
-        row = meaning(inst.op)
-        row = vector.in_situation(wave, inst, row) if isinstance(row, Variants) else row
-        _RULES[type(row)](wave, inst, row)
+        if step is None:
+            rule(wave, inst, meaning(inst.op))
+        else:
+            step(wave, inst)
     return wave

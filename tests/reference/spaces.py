@@ -84,7 +84,8 @@ def lane_offsets(generator: random.Random, size: int, collide: bool) -> list[int
     return [pattern(lane) % slots * size for lane in range(LANES)]
 
 
-def with_offset(isa: InstructionSet, inst: Inst, row: object, generator: random.Random) -> Inst:
+def with_offset(isa: InstructionSet, inst: Inst, row: object, generator: random.Random, below: bool = False) -> Inst:
+    """``below``: less than 0 where the field has a sign."""
     family = family_of(inst)
     inst = with_format(isa, inst, row, generator)
     if isinstance(row, Permute):
@@ -98,8 +99,11 @@ def with_offset(isa: InstructionSet, inst: Inst, row: object, generator: random.
     if isinstance(row, FromLds):  # of 8 bytes, also to the other side
         return isa.with_field(inst, "offset", generator.choice((0, 2, 64, 0x7FFE)))
     step = 16 if family != "S" else 8 if isinstance(row, ScalarAtomic) else 4
-    signed = family == "GLOBAL"
-    return isa.with_field(inst, "offset", generator.choice((0, step, 4 * step, 256, -step if signed else 0)))
+    based = any(each.reg is not None for each in inst.operands if each.name in ("vaddr", "saddr", "sbase"))
+    signed = based and not inst.op.base.startswith("S_BUFFER") and any(
+        info.name == "offset" and info.signed > 1 for info in inst.op.operands)
+    return isa.with_field(inst, "offset", -step if signed and below else generator.choice((
+        0, step, 4 * step, 256, -step if signed else 0)))
 
 
 def vector_addresses(inst: Inst, row: object, region: Region, generator: random.Random) -> list[int] | None:
@@ -112,7 +116,8 @@ def vector_addresses(inst: Inst, row: object, region: Region, generator: random.
     if isinstance(row, FromLds):
         return [offset + MARGIN for offset in offsets]
     if family in ("SCRATCH", "DS"):
-        before = generator.choice((0, inst["offset"].value))  # the sum with the offset comes back from below 0
+        offset = inst["offset"].value
+        before = generator.choice((0, offset)) if offset > 0 else offset  # the sum comes back from below 0
         if family == "SCRATCH":
             offsets = [offset % 256 & -min(size, 4) for offset in offsets]
         return [offset - before & M32 for offset in offsets]
@@ -141,9 +146,10 @@ def scalar_values(isa: InstructionSet, inst: Inst, region: Region, first: int,
         values |= {first + ADDRESS + i: word for i, word in enumerate(words)}
         extra = generator.choice((0, 16, 32))
     elif family in ("GLOBAL", "S", "FLAT"):
-        values |= {first + ADDRESS: region.address & M32, first + ADDRESS + 1: region.address >> 32}
+        base = region.address + (MARGIN if family == "S" else 0)
+        values |= {first + ADDRESS: base & M32, first + ADDRESS + 1: base >> 32}
     else:
-        values[first + ADDRESS] = generator.choice((0, 128))
+        values[first + ADDRESS] = 128 if below else generator.choice((0, 128))
     row = meaning(inst.op)
     if isinstance(row, BlockTransfer):
         values[M0] = generator.getrandbits(32)
@@ -162,7 +168,8 @@ def contents(row: object, generator: random.Random, bits: int) -> list[int]:
     if isinstance(row, Atomic) and row.kind in ("f", "p", "b"):
         return [_number(row, generator, bits) for _ in range(LANES)]
     small = isinstance(row, Atomic) and row.modify in _OFTEN_EQUAL
-    return [generator.randrange(6) if small else generator.getrandbits(bits) for _ in range(LANES)]
+    few = (*range(6), 1 << 32, *((1 << bits) - 1 - k for k in range(2))) if bits > 32 else (*range(6), M32, M32 - 1)
+    return [generator.choice(few) if small else generator.getrandbits(bits) for _ in range(LANES)]
 
 
 def _number(row: Atomic, generator: random.Random, bits: int) -> int:

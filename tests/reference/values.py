@@ -12,7 +12,7 @@ from reference.floats import MANTISSA, infinity, quiet_bit, rounded, sign_bit
 from reference.floats import Fraction as Number
 
 _NUMBERS = (1, 2, 3, Number(1, 2), Number(3, 2), Number(5, 2), Number(7, 2), Number(1, 3), 255, 256, 1000, 2**15, 2**31,
-            2**32, Number(1, 2**14), Number(1, 2**126), Number(1, 2**62), 2**63, 2**100)
+            2**32, 130, 140, Number(1, 2**14), Number(1, 2**126), Number(1, 2**62), 2**63, 2**100)
 
 
 def float_edges(width: int) -> list[int]:
@@ -35,10 +35,12 @@ _EDGES = {
 
 
 def some(generator: random.Random, type: Type) -> int:
-    """Mostly edges; floats are sometimes near each other, so that they meet."""
+    """Mostly edges; floats are sometimes near each other or near zero, so that they meet."""
     width = type.bits
     kind = Kind.FLOAT if type.kind is Kind.FLOAT else Kind.UINT
     draw = generator.random()
+    if draw < 0.15 and kind is Kind.FLOAT:
+        return generator.choice((0, 1, 2, (1 << MANTISSA[width]) - 1)) | generator.choice((0, sign_bit(width)))
     if draw < 0.6:
         return generator.choice(_EDGES[kind, width])
     if draw < 0.85 and kind is Kind.FLOAT:

@@ -83,7 +83,7 @@ def refusal(op: OpInfo, target: Target) -> WhyRefused | None:
         return WhyRefused.RENAMED
     if isinstance(row, (ImageMove, ImageAtomic)) and not target.linear_images:
         return WhyRefused.IMAGES
-    if isinstance(row, TransposedLoad) and all(each.dwords != row.dwords for each in op.operands if each.name == "vdst"):
+    if isinstance(row, TransposedLoad) and ("vdst", row.dwords) not in [(one.name, one.dwords) for one in op.operands]:
         return WhyRefused.HALF_TILES
     return None
 

@@ -10,10 +10,12 @@ from launching import compile_hip, device, launch
 
 from luthier_py.emulator.launch import (
     LaunchMemory,
+    Residence,
     group_id_places,
     mode_of,
     preloaded_range,
     user_sgprs,
+    wave_images,
     work_item_rows,
 )
 from luthier_py.emulator.layout import WAVE
@@ -61,6 +63,16 @@ def test_group_ids_where_they_are_architected():
     ttmp0 = 108
     x, y, z, _ = group_id_places(target("gfx1201"), RECORD.descriptor)
     assert (x, y, z) == (4 * (ttmp0 + 9), 4 * (ttmp0 + 7), WAVE["ignored"])
+
+
+def test_waves_know_their_number_where_it_is_architected():
+    """In TTMP8[29:25] (AMDGPUUsage, the same section), where kernels of Triton look for it."""
+    ttmp8 = 108 + 8
+    for name, numbers in (("gfx1201", [0, 1, 2, 3]), ("gfx90a", [0, 0, 0, 0])):
+        gpu = target(name)
+        own = shape_of(RECORD, gpu, (1, 1, 1), (4 * 64, 1, 1), 0)
+        images = wave_images(own, LaunchMemory(0, 0, 0), 0, Residence(0, 0, 0, 0)).view(np.uint32)
+        assert [image[ttmp8] >> 25 for image in images[0]][:4] == numbers
 
 
 def test_preloaded_arguments():

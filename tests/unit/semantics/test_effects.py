@@ -117,7 +117,7 @@ EXPLANATIONS = (
     Explanation(("src0", "src1"),
                 lambda case, found: found.table == {"READ"} and based(*COMPARES_WITHOUT_SOURCES)(case),
                 "always true, or never: the hardware still reads"),
-    Explanation(("sdst", "sbase", "soffset", "sdata"), lambda case, found: found.table == {"READ"} and
+    Explanation(("sdst", "sbase", "soffset", "sdata", "vaddr", "saddr"), lambda case, found: found.table == {"READ"} and
                 rows()[case.op.base] is Action.NOTHING,
                 "what is waited for, or brought into a cache: nothing to compute with"),
     Explanation(("sdst",), lambda case, found: case.op.base.startswith("S_MOVRELD_"),

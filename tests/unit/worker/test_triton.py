@@ -39,6 +39,14 @@ def test_counts(
     assert [kernel for kernel, _ in found] == KERNELS and not done.verdict["refused"]
 
 
+@pytest.mark.parametrize("target", ("gfx942", "gfx950"))
+def test_more_kernels(target: str, environment: dict[str, str], run: Callable[..., Any]) -> None:
+    """Dot products of small floats, scans, sorting, atomics, mathematics: as NumPy's."""
+    done = run(sys.executable, PROGRAM.with_name("triton_kernels.py"), **environment,
+               LUTHIER_DEVICE=f"emulator:{target}")
+    assert (done.returncode, done.stdout) == (0, "PASSED\n"), done.stdout + done.stderr
+
+
 def test_bank_conflicts_by_line(environment: dict[str, str], tooled: Callable[..., Any]) -> None:
     """What tl.dot moves through LDS stands at its line."""
     done = tooled(sys.executable, PROGRAM, tool="lds_bank_conflicts", **environment)
