@@ -45,10 +45,18 @@ def scalar(wave: Wave, inst: Inst, row: Scalar) -> None:
             wave.set_scalar(EXEC, value.ref, value.type.bits // 32)
         elif target is not None and target.reg is not None:
             bits = _flushed(wave, ops, _modified(wave, inst, ops, value)).ref
+            freedoms = _free(wave, inst, value.type.bits, ops.notes)
             wave.set_scalar(target.reg.index, bits, max(value.type.bits // 32, 1))
-            if ops.notes:
-                freedom = Freedom(frozenset(ops.notes), value.type.bits, 0)
-                wave.free[RegFile.SGPR, target.reg.index, 0] = freedom
+            wave.free.update({(RegFile.SGPR, target.reg.index + i, 0): freedom
+                              for i, freedom in enumerate(freedoms) if freedom})
+
+
+def _free(wave: Wave, inst: Inst, width: int, notes: set[str]) -> list[Freedom | None]:
+    """What may differ in each dword of the result; a register that is moved takes that along."""
+    if inst.op.base in ("S_MOV_B32", "S_MOV_B64"):
+        source = next(operand.reg for operand in inst.operands if operand.name == "src0")
+        return [wave.free.get((source.file, source.index + i, 0)) for i in range(width // 32)] if source else []
+    return [Freedom(frozenset(notes), width, 0)] if notes else []
 
 
 def _modified(wave: Wave, inst: Inst, ops: PythonOps, value: Value) -> Value:

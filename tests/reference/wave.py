@@ -54,6 +54,7 @@ class Wave:
     def set_scalar(self, index: int, value: int, dwords: int = 1) -> None:
         for i in range(dwords):
             self.scalars[index + i] = value >> 32 * i & M32
+            self.free.pop((RegFile.SGPR, index + i, 0), None)
 
     def active(self, lane: int) -> bool:
         return bool(self.mask(EXEC) >> lane & 1)
