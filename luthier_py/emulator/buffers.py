@@ -156,7 +156,7 @@ def _inside(access: AccessCode, inst: Inst, resource: BufferResource, size: Valu
             chunk.write_mask(mask, place.inside(number * size if isinstance(size, int) else 0, size))
         chunk.write_pair(_ADDRESS_ROW, place.address())
 
-    w.put_off(write, *masks)
+    w.put_off_ahead(write, *masks)
     return [w.scalars.read(mask, w.wave_size // 32).to(U64) for mask in masks]
 
 

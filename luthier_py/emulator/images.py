@@ -128,7 +128,7 @@ def _places(access: AccessCode, inst: Inst, row: ImageMove | ImageAtomic, r: Ima
         element = slice_at + line.to(U64) * splat(pitch).to(U64) + x.to(U64)
         chunk.write_pair(_ADDRESS_ROW, splat(r.base) + element * splat(size).to(U64))
 
-    w.put_off(write, TEMPORARY_MASKS[0])
+    w.put_off_ahead(write, TEMPORARY_MASKS[0])
     return w.scalars.read(TEMPORARY_MASKS[0], w.wave_size // 32).to(U64)
 
 

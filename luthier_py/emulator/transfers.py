@@ -28,7 +28,7 @@ def block(access: AccessCode, inst: Inst, row: BlockTransfer, where: Addresses) 
         for word in (0, 1):
             chunk.write_row(kept + word, chunk.row(where.row + word))
 
-    w.put_off(keep)
+    w.put_off_ahead(keep)
     chosen = w.scalars.read(M0)
     masks = [select(((chosen >> number) & 1).ne(0), where.mask, 0) for number in range(BLOCK)]
     for number, mask in enumerate(masks):

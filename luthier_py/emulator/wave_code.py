@@ -131,13 +131,13 @@ class WaveCode:
         for index in masks:
             self.scalars.pending |= ((1 << self.wave_size // 32) - 1) << index
 
-    def put_off_ahead(self, write: ChunkWrite) -> None:
+    def put_off_ahead(self, write: ChunkWrite, *masks: int) -> None:
         """The same for an instruction that reads registers later, out of memory.
 
         Nothing may need these after the instruction; so what was put off before has to be written first.
         """
         self.settle()
-        self.put_off(write)
+        self.put_off(write, *masks)
 
     def note_change(self) -> None:
         """The world is another from here on: memory, or the time."""

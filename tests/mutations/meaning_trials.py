@@ -23,8 +23,9 @@ from luthier_py.isa.semantics import Lanes, Scalar, meaning
 from luthier_py.isa.semantics.algebra import Kind, Prim, Type, Value
 from luthier_py.isa.semantics.floats import flush_denormals
 from luthier_py.isa.semantics.lds import FromLds
-from luthier_py.isa.semantics.meaning import Variants
+from luthier_py.isa.semantics.meaning import Variants, signature
 from luthier_py.isa.semantics.memory import Atomic, ScalarAtomic
+from luthier_py.isa.semantics.scaled_floats import ManyConverted
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -32,12 +33,13 @@ from meaning_mutants import Mutant, mutants  # noqa: E402
 from reference.algebra import PythonOps  # noqa: E402
 from reference.batch import KERNEL_MODE, Batch  # noqa: E402
 from reference.campaign import MODES  # noqa: E402
-from reference.cases import Cases, focuses, variants  # noqa: E402
-from reference.memory import _modified  # noqa: E402
+from reference.cases import Cases  # noqa: E402
+from reference.memory import modified  # noqa: E402
 from reference.reader import read, rule  # noqa: E402
 from reference.values import some  # noqa: E402
 from reference.vector import same  # noqa: E402
 from reference.wave import LANES, M32, Fault, Wave  # noqa: E402
+from reference.ways import focuses, variants  # noqa: E402
 
 TUPLES = 1000  # of edge values, for what no case tells
 AGAIN = 4      # times as many cases, for fields that no case tells
@@ -186,6 +188,8 @@ def equivalence(row: Any, mutant: Mutant, seed: int) -> Fate:
         row, mutant = row.atomic, replace(mutant, row=mutant.row.atomic)
     if isinstance(row, Atomic) and isinstance(mutant.row, Atomic):
         return _same_atomic(row, mutant.row, seed)
+    if isinstance(row, ManyConverted) and _moves_alike(row, mutant.row):
+        row, mutant = _of_one(row), replace(mutant, row=_of_one(mutant.row))
     own, other = (_lanes(each) for each in (row, mutant.row))
     if own is None or other is None or own.signature is not other.signature:
         return Fate.ALIVE
@@ -206,6 +210,14 @@ def equivalence(row: Any, mutant: Mutant, seed: int) -> Fate:
     return Fate.UNTOLD
 
 
+def _moves_alike(row: ManyConverted, other: object) -> bool:
+    """Whether numbers come from the same places, and go to the same."""
+    def places(of: ManyConverted) -> tuple[object, ...]:
+        return of.narrows, of.stochastic, of.operands, of.count, of.by_row, of.source_bits, of.result_bits
+
+    return isinstance(other, ManyConverted) and places(row) == places(other)
+
+
 def _same_atomic(row: Atomic, other: Atomic, seed: int) -> Fate:
     """What is left in memory; by the reader's own rule."""
     generator = random.Random(seed)
@@ -214,7 +226,7 @@ def _same_atomic(row: Atomic, other: Atomic, seed: int) -> Fate:
     kind = Type(Kind.FLOAT if row.kind == "f" else Kind.UINT, row.bits)
     for _ in range(TUPLES):
         bits = [some(generator, kind) for _ in range(3)]
-        if (_modified(row, False, *bits) ^ _modified(other, False, *bits)) & ((1 << row.bits) - 1):
+        if (modified(row, False, *bits) ^ modified(other, False, *bits)) & ((1 << row.bits) - 1):
             return Fate.ALIVE
     return Fate.UNTOLD
 
@@ -243,6 +255,15 @@ def _zeroed(value: Any) -> Any:
 def _lanes(row: Any) -> Any:
     row = row.typical if isinstance(row, Variants) else row
     return row if isinstance(row, Lanes | Scalar) else None
+
+
+def _of_one(row: ManyConverted) -> Lanes:
+    """What becomes of one number: the bits of it, the scale, the seed; without FP16_OVFL, and with it."""
+    def convert(keeps_finite: bool) -> Callable[..., Value]:
+        return lambda bits, scale, seed: row.convert(
+            bits & ((1 << row.source_bits) - 1), scale, seed if row.stochastic else None, keeps_finite)
+
+    return Lanes(signature("u32 u32 u32 -> u32"), convert(False), convert(True), flushes=False)
 
 
 def _drawn(type: Type) -> Type:

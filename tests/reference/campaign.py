@@ -14,7 +14,8 @@ from luthier_py.isa.semantics.evidence import compares, instructions
 from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.wave_matrices import WaveMatrix, WaveMixedMatrix
 from reference.batch import KERNEL_MODE, Batch
-from reference.cases import Cases, focuses, variants
+from reference.cases import Cases
+from reference.ways import focuses, variants
 
 # Flushing denormals of all floats without IEEE (so that omod does something), of f32, of none.
 MODES = (KERNEL_MODE & ~0x2F0, KERNEL_MODE & ~0x30, KERNEL_MODE)

@@ -7,7 +7,6 @@ results in every way that the encoding allows; EXEC, modifiers and kinds of oper
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from luthier_py.errors import Invalid, Malformed
@@ -43,13 +42,12 @@ from reference.spaces import (
 from reference.surfaces import element_data, format_of
 from reference.values import word
 from reference.wave import LANES, M32
+from reference.ways import BELOW, WHOLE
 
 FULL = (1 << LANES) - 1
 EXECS = (FULL, 0, 1 << 17, 0x5555_5555_5555_5555, FULL << 32 & FULL, 0x8F0F_FFFF_1248_FFF1)
 INPUTS = 32    # scalar registers below this are read by cases, and written by none
 HALF = 128     # of a field that names a half: the upper one
-WHOLE = "whole"  # no field: all that memory instructions want is in range
-BELOW = 3        # of that: their offset is negative
 WINDOW = 24    # vector registers of a case
 TRIES = 24
 VECTOR, ACCUMULATOR, SDWA_SCALAR = 256, 512, 256  # bits of source fields
@@ -111,22 +109,6 @@ def types_of(op: OpInfo) -> dict[str, Type]:
 
 _MATRIX_KINDS = {"f32": F32, "xf32": F32, "f64": F64, "f16": F16, "bf16": F32, "i32": I32}
 """A bf16 is the upper half of an f32."""
-
-
-def overlaps(op: OpInfo) -> Iterator[tuple[str, int] | None]:
-    """None for none, then every (source, distance in dwords) at which source and result share a register."""
-    yield None
-    results = [info for info in op.operands if Access.WRITE in info.access and info.dwords]
-    sources = [info for info in op.operands if info.access is Access.READ and info.dwords]
-    for result in results:
-        for source in sources:
-            if set(result.files) & set(source.files):
-                distances = range(1 - source.dwords, result.dwords)
-                if result.dwords > 4:  # matrices: both ends, and what IREE's compiler emits
-                    ends = {1 - source.dwords, result.dwords - source.dwords}
-                    distances = sorted((ends | {-4, -2, 0, 2, 4}) & {*distances})
-                for distance in distances:
-                    yield f"{result.name} {source.name}", distance
 
 
 class Cases:
@@ -375,40 +357,3 @@ class Cases:
             assert address is not None
             case.hold(address, vector_addresses(inst, row, region, self.generator) or [])
         return case
-
-
-def focuses(op: OpInfo) -> Iterator[dict[str, int]]:
-    """Each modifier by itself, with what it needs to show."""
-    if op.flags & (OpFlag.VMEM | OpFlag.LDS | OpFlag.SMEM):
-        yield from ({WHOLE: number} for number in range(BELOW + 1))
-    names = {info.name: sum((1 << width) - 1 << at for _, width, at in info.segments) for info in op.operands}
-    packed = 8 if op.format == "VOP3P" else 0
-    for name, bits in names.items():
-        if name.endswith("_modifiers"):
-            for bit in (1, 2, 4, 8, 16):
-                if bits & bit:
-                    select = {name[:4] + "_sel": 5} if bit == 16 and name[:4] + "_sel" in names else {}
-                    yield {name: (packed & bits) ^ bit, **select}
-    shifts = next((name for name in names if name.startswith("dpp")), "")
-    plain = {shifts: 0x111} if shifts == "dpp_ctrl" or shifts == "dpp" else {}
-    for name, given in (
-        ("clamp", {"clamp": 1}), ("omod", {"omod": 1}), ("omod", {"omod": 3}), ("dst_sel", {"dst_sel": 5}),
-        ("dst_sel", {"dst_sel": 2}), ("dst_unused", {"dst_sel": 5, "dst_unused": 1}),
-        ("dst_unused", {"dst_sel": 5, "dst_unused": 2}), ("src0_sel", {"src0_sel": 5}), ("src1_sel", {"src1_sel": 5}),
-        ("row_mask", {"row_mask": 5}), ("bank_mask", {"bank_mask": 6}), ("bound_ctrl", {"bound_ctrl": 1, **plain}),
-        ("bound_ctrl", {"bound_ctrl": 0, **plain}), ("fi", {"fi": 1, **plain}),
-    ):  # fmt: skip
-        if name in names and not (name == "fi" and "dpp8" in names):
-            yield given
-
-
-def variants(op: OpInfo, every: bool) -> list[tuple[tuple[str, int] | None, bool]]:
-    """(overlap, whether modifiers and operands vary): all of them, or two."""
-    ways = list(overlaps(op))
-    if not every:
-        return [(None, True), (ways[len(op.record) % len(ways)], True)]
-    one = isinstance(meaning(op), Scalar)  # a case has one number, where others have one for each lane
-    return [(None, False), *((None, True) for _ in range(24 if one else 6 if OpFlag.VALU in op.flags else 3)),
-            *((way, bool(number % 2)) for number, way in enumerate(ways[1:]))]
-
-

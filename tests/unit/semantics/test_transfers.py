@@ -72,7 +72,7 @@ def test_six_bits_are_transposed() -> None:
 
 def test_wave64_is_refused_by_name() -> None:
     isa = instruction_set(target("gfx1201"), 64)
-    with pytest.raises(Unsupported, match="global_load_tr_b64 in waves of 64 lanes"):
+    with pytest.raises(Unsupported, match="global_load_tr_b64: which part of a tile each of 64 lanes loads"):
         run([isa.make("global_load_tr_b64", vgpr(4), vgpr(0, 2), "off")], isa=isa)
 
 

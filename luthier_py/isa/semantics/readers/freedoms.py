@@ -22,6 +22,7 @@ from luthier_py.isa.semantics.matrix import Matrix, MixedMatrix, SparseMatrix
 from luthier_py.isa.semantics.meaning import Dual, Lanes, Meaning, Scalar, Variants
 from luthier_py.isa.semantics.memory import Atomic, Modify, ScalarAtomic
 from luthier_py.isa.semantics.readers import binding
+from luthier_py.isa.semantics.wave_matrices import WaveMatrix, WaveMixedMatrix
 
 
 class Freedom(Enum):
@@ -189,8 +190,8 @@ def _of_data(row: Meaning) -> frozenset[Freedom]:
     """Of rows that are no functions of values."""
     if isinstance(row, Action):
         return frozenset({Freedom.OUTSIDE} if row in _ASKS else ())
-    if isinstance(row, (Matrix, MixedMatrix, SparseMatrix)):
-        whole = getattr(getattr(row, "dense", row), "kind", "") == "i8"
+    if isinstance(row, (Matrix, MixedMatrix, SparseMatrix, WaveMatrix, WaveMixedMatrix)):
+        whole = getattr(row, "outcome", "") == "i32" or getattr(getattr(row, "matrix", row), "kind", "") == "i8"
         return frozenset() if whole else frozenset({Freedom.SUM, Freedom.NAN})
     return frozenset({Freedom.TURN} if isinstance(row, (ExchangeTwo, FromLds, LaneCount)) else ())
 
